@@ -1,0 +1,7 @@
+"""`python -m roce_exporter` is `roce-exporter`."""
+
+import sys
+
+from roce_exporter.cli import main
+
+sys.exit(main())

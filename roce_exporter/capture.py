@@ -1,0 +1,260 @@
+"""Write a host down as the standard tools print it, so that it replays to the same series anywhere.
+
+GUIDs, MAC and IP addresses and the node description are replaced by stand-ins, the same one for the same value in
+one capture, and in every capture of the same host. Only reads; nothing that was written down leaves the machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+import tarfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from roce_exporter.inventory import CLASS, describe, list_devices
+from roce_exporter.kernel import Absent
+from roce_exporter.lanes import Lane
+from roce_exporter.scrub import Scrubber
+from roce_exporter.sources.hw_counters import SETTINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from roce_exporter.inventory import Listed
+    from roce_exporter.kernel import Kernel
+    from roce_exporter.model import Device, Netdev, Port
+
+LOG = logging.getLogger(__name__)
+
+PATIENCE = 30.0
+"""Seconds that one device may take; 1,024 GID slots of a software-emulated machine take one."""
+
+DEVICE_FILES = ("fw_ver", "board_id", "hca_type", "hw_rev", "node_type", "node_guid", "sys_image_guid")
+PORT_FILES = ("state", "phys_state", "rate", "link_layer")
+NETDEV_FILES = ("mtu", "operstate", "dev_port", "bonding/slaves", "bonding/mode")
+
+Part = dict[str, "str | Link"]
+"""Path below the recording to a file's text or a link."""
+
+
+class CaptureError(Exception):
+    """A capture that cannot be written; one line that says what to do."""
+
+
+class Link(str):
+    """Where a symbolic link leads."""
+
+    __slots__ = ()
+
+
+async def capture(kernel: Kernel, output: str, moments: int, interval: float) -> str:
+    """Record the host `moments` times, `interval` seconds apart; returns one line that says what was written.
+
+    Raises:
+        CaptureError: the output is there already or cannot be written.
+    """
+    if Path(output).exists():  # noqa: ASYNC240 - nothing else runs on this loop
+        raise CaptureError(f"{output} is there already; choose another with --output")
+    scrub = Scrubber()
+    whole: Part = {}
+    devices = 0
+    for moment in range(moments):
+        if moment:
+            await asyncio.sleep(interval)
+        kernel.begin()
+        listed = await _in_lane(lambda: list_devices(kernel), "the list of devices")
+        devices = max(devices, len(listed or ()))
+        prefix = f"{moment}/" if moments > 1 else ""
+        rdma: dict[str, list[dict[str, Any]]] = {}
+        for one in listed or ():
+            found = await _in_lane(lambda one=one: _device(kernel, one, scrub), one.name)  # type: ignore[misc]
+            if found is None:
+                continue
+            part, rows = found
+            whole |= {prefix + path: content for path, content in part.items()}
+            for kind, more in rows.items():
+                rdma.setdefault(kind, []).extend(more)
+        whole |= {f"{prefix}rdma/{kind}.json": json.dumps(rows, indent=1) for kind, rows in rdma.items()}
+    if not whole:
+        raise CaptureError("this host has no RDMA devices, so there is nothing to record; see --path.sysfs")
+    _write(whole, output)
+    return f"{output}: {devices} devices, {moments} moments, {len(whole)} files, addresses replaced"
+
+
+async def _in_lane(work: Callable[[], Any], what: str) -> Any:
+    """What `work` returns, done in a thread of its own; None, and one log line, when it fails or does not answer."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+
+    def attempt() -> None:
+        try:
+            result = work()
+        except OSError as error:
+            LOG.warning("%s is left out: %s", what, error)
+            result = None
+        loop.call_soon_threadsafe(_settle, future, result)
+
+    lane = Lane("roce-capture")
+    lane.submit(attempt)
+    lane.retire()
+    try:
+        return await asyncio.wait_for(future, PATIENCE)
+    except TimeoutError:
+        LOG.warning("%s is left out: no answer in %.0f s", what, PATIENCE)
+        return None
+
+
+def _settle(future: asyncio.Future[Any], result: object) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def _device(kernel: Kernel, listed: Listed, scrub: Scrubber) -> tuple[Part, dict[str, list[dict[str, Any]]]]:
+    device = describe(kernel, listed)
+    below = f"{CLASS}/{device.name}"
+    part: Part = {}
+    _copy(kernel, part, below, DEVICE_FILES, scrub.text)
+    if part:
+        part[f"sys/{below}/node_desc"] = "host\n"
+        part |= _function(kernel, device, below)
+    _copy_all(kernel, part, f"{below}/hw_counters")
+    for port in device.ports:
+        _port(kernel, part, f"{below}/ports/{port.number}", port, scrub)
+        for netdev in port.netdevs:
+            part |= _netdev(kernel, netdev)
+    return part, _rdma(kernel, device, scrub)
+
+
+def _port(kernel: Kernel, part: Part, below: str, port: Port, scrub: Scrubber) -> None:
+    _copy(kernel, part, below, PORT_FILES)
+    _copy_all(kernel, part, f"{below}/counters")
+    _copy_all(kernel, part, f"{below}/hw_counters")
+    for gid in port.gids:
+        part[f"sys/{below}/gids/{gid.index}"] = scrub.gid(gid.address) + "\n"
+        part[f"sys/{below}/gid_attrs/types/{gid.index}"] = gid.type + "\n"
+        part[f"sys/{below}/gid_attrs/ndevs/{gid.index}"] = gid.netdev + "\n"
+
+
+def _function(kernel: Kernel, device: Device, below: str) -> Part:
+    """The PCI function below the device: its links and, to tell ports apart, its network devices."""
+    if not (device.pci or device.driver):
+        return {}
+    home = f"sys/devices/{device.pci or device.name}"
+    part: Part = {f"sys/{below}/device": Link(f"../../../devices/{device.pci or device.name}")}
+    if device.driver:
+        part[f"{home}/driver"] = Link(f"../../bus/pci/drivers/{device.driver}")
+    if device.physical_function:
+        part[f"{home}/physfn"] = Link(f"../{device.physical_function}")
+    for netdev in _entries(kernel, f"{below}/device/net"):
+        part[f"{home}/net/{netdev}"] = Link(f"../../../class/net/{netdev}")
+        part |= _netdev_files(kernel, netdev)
+    return part
+
+
+def _netdev(kernel: Kernel, netdev: Netdev) -> Part:
+    part = _netdev_files(kernel, netdev.name)
+    for entry in _entries(kernel, f"class/net/{netdev.name}"):
+        if entry.startswith("lower_"):
+            part[f"sys/class/net/{netdev.name}/{entry}"] = Link(f"../{entry.removeprefix('lower_')}")
+    return part
+
+
+def _netdev_files(kernel: Kernel, netdev: str) -> Part:
+    part: Part = {}
+    _copy(kernel, part, f"class/net/{netdev}", NETDEV_FILES)
+    return part
+
+
+def _rdma(kernel: Kernel, device: Device, scrub: Scrubber) -> dict[str, list[dict[str, Any]]]:
+    """The rows of each `rdma -j` command that speak of this device."""
+    netlink = device.netlink
+    if netlink is None:
+        return {}
+    name = {"ifindex": netlink.index, "ifname": device.name}
+    dev = {"node_guid": scrub.text(netlink.node_guid), "protocol": netlink.protocol, "fw": netlink.firmware}
+    rows: dict[str, list[dict[str, Any]]] = {"dev": [name | {key: text for key, text in dev.items() if text}]}
+    rows["link"] = [
+        name | {"port": port.number} | ({"netdev": port.netdev} if port.netdev else {})
+        for port in _or_nothing(lambda: kernel.rdma_ports(netlink)) or ()
+    ]
+    if (objects := _or_nothing(lambda: kernel.rdma_resources(netlink))) is not None:
+        rows["resource"] = [name | dict(objects)]
+    for port in device.ports:
+        for kind, row in _rdma_port(kernel, device, port.number):
+            rows.setdefault(kind, []).append({"ifname": device.name, "port": port.number} | row)
+    return rows
+
+
+def _rdma_port(kernel: Kernel, device: Device, port: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    netlink = device.netlink
+    if netlink is None:
+        return
+    if (statistics := _or_nothing(lambda: kernel.rdma_statistics(netlink, port))) is not None:
+        yield "statistic", dict(statistics)
+    if optional := _or_nothing(lambda: kernel.rdma_optional_counters(netlink, port)):
+        yield "mode_supported", {"supported optional-counters": list(optional)}
+        yield "mode", {"optional-counters": [name for name, on in optional.items() if on]}
+
+
+def _or_nothing(ask: Callable[[], Any]) -> Any:
+    try:
+        return ask()
+    except OSError:
+        return None
+
+
+def _entries(kernel: Kernel, folder: str) -> tuple[str, ...]:
+    try:
+        return kernel.entries(folder)
+    except Absent:
+        return ()
+
+
+def _copy_all(kernel: Kernel, part: Part, folder: str) -> None:
+    _copy(kernel, part, folder, tuple(name for name in _entries(kernel, folder) if name not in SETTINGS))
+
+
+def _copy(
+    kernel: Kernel, part: Part, folder: str, names: tuple[str, ...], change: Callable[[str], str] = str
+) -> None:
+    for name in names:
+        try:
+            part[f"sys/{folder}/{name}"] = change(kernel.text(f"{folder}/{name}")) + "\n"
+        except OSError:
+            continue
+
+
+def _write(whole: Part, output: str) -> None:
+    try:
+        if output.endswith((".tar.gz", ".tgz")):
+            _write_archive(whole, output)
+        else:
+            _write_folder(whole, Path(output))
+    except OSError as error:
+        raise CaptureError(f"{output}: {error.strerror}; choose another place with --output") from None
+
+
+def _write_archive(whole: Part, output: str) -> None:
+    with tarfile.open(output, "x:gz") as archive:
+        for path, content in sorted(whole.items()):
+            member = tarfile.TarInfo(f"host/{path}")
+            if isinstance(content, Link):
+                member.type, member.linkname = tarfile.SYMTYPE, str(content)
+                archive.addfile(member)
+            else:
+                data = content.encode()
+                member.size = len(data)
+                archive.addfile(member, io.BytesIO(data))
+
+
+def _write_folder(whole: Part, root: Path) -> None:
+    for path, content in sorted(whole.items()):
+        place = root / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, Link):
+            place.symlink_to(content)
+        else:
+            place.write_text(content)

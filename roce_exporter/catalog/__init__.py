@@ -1,0 +1,180 @@
+"""THE table: every metric is a row, every driver's spelling of it stands in the row.
+
+One file per area. `INDEX` is what the rest of the program asks; a table that contradicts itself is refused on import.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from roce_exporter.catalog import (
+    buffer,
+    congestion,
+    exporter,
+    identity,
+    operations,
+    optional,
+    port,
+    transport,
+)
+from roce_exporter.catalog.left_out import left_out
+from roce_exporter.catalog.row import ANY, COUNTER, GAUGE, HW_COUNTERS, Row
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+CATALOG: tuple[Row, ...] = (
+    *identity.ROWS,
+    *port.ROWS,
+    *congestion.ROWS,
+    *transport.ROWS,
+    *buffer.ROWS,
+    *operations.ROWS,
+    *optional.ROWS,
+    *exporter.ROWS,
+)
+
+DRIVERS = {
+    "mlx5_core": "mlx5",
+    "mlx4_core": "mlx4",
+    "bnxt_en": "bnxt_re",
+    "ice": "irdma",
+    "i40e": "irdma",
+    "idpf": "irdma",
+    "irdma": "irdma",
+    "ionic": "ionic",
+    "hns3": "hns",
+    "hns_roce_hw_v2": "hns",
+    "qede": "qedr",
+    "mana": "mana",
+    "efa": "efa",
+    "erdma": "erdma",
+}
+"""The kernel driver of the function below an RDMA device, and the dialect in which its counters are spelt."""
+
+DIALECTS = (*dict.fromkeys(DRIVERS.values()), "rxe", "siw")
+
+_METRIC = re.compile(r"roce_[a-z0-9]+(_[a-z0-9]+)*")
+_LABEL = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_PLACEHOLDER = re.compile(r"\\\{(\w+)\\\}")
+
+Claim = tuple[str, str, str]
+"""Dialect, source and raw name."""
+
+
+class CatalogError(ValueError):
+    """A table that contradicts itself; one line that names the row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """A checked catalogue."""
+
+    rows: tuple[Row, ...]
+    claims: Mapping[Claim, Row]
+    patterns: tuple[tuple[str, str, re.Pattern[str], Row], ...]
+    """Dialect, source and expression of each raw name that holds a placeholder."""
+
+    def claimed(self, dialect: str, source: str, raw: str) -> Row | None:
+        """The row that a raw name belongs to, or None."""
+        for speaker in (dialect, ANY):
+            if row := self.claims.get((speaker, source, raw)):
+                return row
+        for speaker, where, pattern, row in self.patterns:
+            if speaker in (dialect, ANY) and where == source and pattern.fullmatch(raw):
+                return row
+        return None
+
+    def left_out(self, dialect: str, source: str, raw: str) -> str:
+        """Why a raw name is deliberately no metric; empty when it is not."""
+        return left_out(dialect, source, raw)
+
+    def recognise(self, names: Collection[str]) -> str:
+        """The dialect that explains most of these names of hardware counters; empty when none or two do so best.
+
+        Of two that explain equally many the one of whose own vocabulary that is the larger share.
+        """
+        best: list[tuple[int, float, str]] = sorted(
+            (score for dialect in DIALECTS if (score := self._score(dialect, names))[0]), reverse=True
+        )
+        if not best or (len(best) > 1 and best[0][:2] == best[1][:2]):
+            return ""
+        return best[0][2]
+
+    def _score(self, dialect: str, names: Collection[str]) -> tuple[int, float, str]:
+        vocabulary = {
+            raw for speaker, source, raw in self.claims if speaker == dialect and source == HW_COUNTERS
+        }
+        known = len(vocabulary & set(names))
+        return known, known / len(vocabulary) if vocabulary else 0.0, dialect
+
+
+def check(rows: Iterable[Row]) -> Index:
+    """Index a table.
+
+    Raises:
+        CatalogError: a name stands twice, a raw name is claimed by two rows, or a row breaks the rules of naming.
+    """
+    rows = tuple(rows)
+    names: set[str] = set()
+    claims: dict[Claim, Row] = {}
+    patterns = []
+    for row in rows:
+        _check_row(row)
+        if row.name in names:
+            raise CatalogError(f"{row.name}: stands twice in the catalogue")
+        names.add(row.name)
+        for spelling in row.spellings:
+            for raw in spelling.raw:
+                if "{" in raw:
+                    patterns.append((spelling.dialect, spelling.source, pattern_of(raw), row))
+                _claim(claims, (spelling.dialect, spelling.source, raw), row)
+    return Index(rows, claims, tuple(patterns))
+
+
+def pattern_of(raw: str) -> re.Pattern[str]:
+    """The expression for a raw name that holds placeholders: `rx_prio{priority}_pause`."""
+    return re.compile(_PLACEHOLDER.sub(r"(?P<\1>.+)", re.escape(raw)))
+
+
+def _claim(claims: dict[Claim, Row], claim: Claim, row: Row) -> None:
+    dialect, source, raw = claim
+    for speaker in (*DIALECTS, ANY) if dialect == ANY else (dialect, ANY):
+        if other := claims.get((speaker, source, raw)):
+            raise CatalogError(
+                f"{row.name}: {raw!r} of {dialect} in {source} is claimed by {other.name} already"
+            )
+    claims[claim] = row
+
+
+def _check_row(row: Row) -> None:
+    fault = ""
+    if not _METRIC.fullmatch(row.name):
+        fault = "is no metric name of ours"
+    elif row.kind not in (COUNTER, GAUGE):
+        fault = f"has the unknown kind {row.kind!r}"
+    elif (row.kind == COUNTER) != row.name.endswith("_total"):
+        fault = "ends in _total if and only if it is a counter"
+    elif not row.help.strip() or not row.unit:
+        fault = "has no help or no unit"
+    elif not all(_LABEL.fullmatch(label) for label in row.labels):
+        fault = "has a bad label name"
+    elif unknown := {spelling.dialect for spelling in row.spellings} - {*DIALECTS, ANY}:
+        fault = f"is spelt by the unknown {', '.join(sorted(unknown))}"
+    elif not all(spelling.raw for spelling in row.spellings):
+        fault = "has a spelling without a raw name"
+    if fault:
+        raise CatalogError(f"{row.name}: {fault}")
+
+
+def dialect_of(driver: str) -> str:
+    """The dialect of a kernel driver; empty when it is not known."""
+    return DRIVERS.get(driver, "")
+
+
+INDEX = check(CATALOG)
+
+recognise = INDEX.recognise
+claimed = INDEX.claimed

@@ -1,0 +1,97 @@
+"""DCQCN as the NIC sees it: marks received, CNPs sent, received and acted on (IEEE 802.1Qau, RoCEv2 annex A17.9)."""
+
+from __future__ import annotations
+
+from roce_exporter.catalog.row import counter, gauge
+from roce_exporter.catalog.spellings import bnxt, hns, ionic, irdma, mana, mlx5
+
+ROWS = (
+    counter(
+        "roce_ecn_marked_packets_total",
+        "packets",
+        "RoCEv2 packets received with the ECN mark (CE) that a switch set: this host is the notification point of a "
+        "congested path. On a mlx5 RoCE LAG the sum over its legs.",
+        mlx5("np_ecn_marked_roce_packets"),
+        bnxt("rx_ecn_marked_pkts"),
+        irdma("RxECNMrkd"),
+        ionic("rx_rdma_ecn_pkts"),
+        mana("received_ecns"),
+    ),
+    counter(
+        "roce_cnp_sent_total",
+        "packets",
+        "Congestion notification packets sent to senders whose packets arrived marked (notification point). Fewer "
+        "than marks is normal; none although marks arrive means that notification is off.",
+        mlx5("np_cnp_sent"),
+        bnxt("tx_cnp_pkts"),
+        bnxt("cnp_tx_pkts"),
+        irdma("cnpSent", bits=32),
+        ionic("tx_rdma_cnp_pkts"),
+        hns("tx_cnp_pkt"),
+        mana("sent_cnps"),
+    ),
+    counter(
+        "roce_cnp_handled_total",
+        "packets",
+        "Congestion notification packets received and acted on (reaction point): this host is being slowed down. "
+        "bnxt, ionic, hns and mana count those received and do not tell whether they acted.",
+        mlx5("rp_cnp_handled"),
+        bnxt("rx_cnp_pkts"),
+        bnxt("cnp_rx_pkts"),
+        irdma("cnpHandled", bits=32),
+        ionic("rx_rdma_cnp_pkts"),
+        hns("rx_cnp_pkt"),
+        mana("received_cnps"),
+        mana("received_cnp_count"),
+    ),
+    counter(
+        "roce_cnp_ignored_total",
+        "packets",
+        "Congestion notification packets received and ignored: the reaction point is off, or the flow is gone.",
+        mlx5("rp_cnp_ignored"),
+        irdma("cnpIgnored", bits=32),
+    ),
+    counter(
+        "roce_cnp_sent_bytes_total",
+        "bytes",
+        "Bytes of congestion notification packets sent; older bnxt chips only.",
+        bnxt("cnp_tx_bytes"),
+    ),
+    counter(
+        "roce_cnp_received_bytes_total",
+        "bytes",
+        "Bytes of congestion notification packets received; older bnxt chips only.",
+        bnxt("cnp_rx_bytes"),
+    ),
+    counter(
+        "roce_ecn_doorbells_total",
+        "events",
+        "Internal congestion events of an hns device; it has no count of marked packets.",
+        hns("ecn_doorbell"),
+    ),
+    gauge(
+        "roce_congested_queue_pairs",
+        "queue_pairs",
+        "Queue pairs that the device holds back because of congestion now.",
+        mana("num_qps_congested"),
+    ),
+    counter(
+        "roce_queue_pair_congestions_total",
+        "events",
+        "Times a queue pair became congested.",
+        mana("qp_congested_events"),
+    ),
+    counter(
+        "roce_queue_pair_recoveries_total",
+        "events",
+        "Times a queue pair recovered from congestion.",
+        mana("num_qps_recovered"),
+        mana("qp_recovered_events"),
+    ),
+    counter(
+        "roce_rate_increases_total",
+        "events",
+        "Times the device raised a sending rate again after congestion.",
+        mana("rate_inc_events"),
+    ),
+)

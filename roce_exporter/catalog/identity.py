@@ -1,0 +1,103 @@
+"""What a device, a port and a GID are, how the port stands, and what is in use."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from roce_exporter.catalog.row import ANY, GAUGE, PORT_LABELS, Row, gauge, spelt
+
+port = partial(spelt, ANY, "port")
+resources = partial(spelt, ANY, "resources")
+
+
+def resource(kind: str, meaning: str) -> Row:
+    """Objects of one kind in use on a device."""
+    return Row(f"roce_resource_{kind}", GAUGE, "objects", meaning, (resources(kind),), ("device",))
+
+
+DEVICE_INFO = Row(
+    "roce_device_info",
+    GAUGE,
+    "info",
+    "What an RDMA device is; always 1. To be joined on `device`: all that identifies and may change stands here.",
+    labels=(
+        "device",
+        "driver",
+        "protocol",
+        "firmware",
+        "board",
+        "model",
+        "node_guid",
+        "pci",
+        "function",
+        "physical_function",
+    ),
+)
+PORT_INFO = Row(
+    "roce_port_info",
+    GAUGE,
+    "info",
+    "What a port is; always 1. `netdev` is the network device, of a RoCE LAG the bond; `lag` is true for a LAG.",
+    labels=("device", "port", "link_layer", "netdev", "lag"),
+)
+PORT_NETDEV_INFO = Row(
+    "roce_port_netdev_info",
+    GAUGE,
+    "info",
+    "A network device behind a port; always 1. `role` is port, bond (the LAG's master) or member (a leg of the LAG).",
+    labels=("device", "port", "netdev", "role"),
+)
+GID_INFO = Row(
+    "roce_gid_info",
+    GAUGE,
+    "info",
+    "A used slot of the port's GID table; always 1. Without a `RoCE v2` slot traffic cannot be routed.",
+    labels=("device", "port", "index", "type", "netdev", "address"),
+)
+
+ROWS = (
+    DEVICE_INFO,
+    PORT_INFO,
+    PORT_NETDEV_INFO,
+    GID_INFO,
+    gauge("roce_port_up", "bool", "Whether the port is ACTIVE (1) or in any other state (0).", port("up")),
+    gauge(
+        "roce_port_state",
+        "state",
+        "Logical port state: 1 down, 2 initialising, 3 armed, 4 active, 5 active deferred.",
+        port("state"),
+    ),
+    gauge(
+        "roce_port_physical_state",
+        "state",
+        "Physical port state: 1 sleep, 2 polling, 3 disabled, 4 training, 5 link up, 6 link error recovery, 7 PHY test.",
+        port("phys_state"),
+    ),
+    gauge(
+        "roce_port_speed_bytes_per_second",
+        "bytes_per_second",
+        "Speed of the port as it is now.",
+        port("rate"),
+    ),
+    gauge(
+        "roce_port_mtu_bytes",
+        "bytes",
+        "MTU of the port's network device, of a RoCE LAG that of the bond.",
+        port("mtu"),
+    ),
+    resource("qp", "Queue pairs in use on the device."),
+    resource("cq", "Completion queues in use on the device."),
+    resource("mr", "Memory regions in use on the device."),
+    resource("pd", "Protection domains in use on the device."),
+    resource("cm_id", "Connection manager identifiers in use on the device."),
+    resource("ctx", "User contexts open on the device."),
+    resource("srq", "Shared receive queues in use on the device."),
+    Row(
+        "roce_optional_enabled",
+        GAUGE,
+        "bool",
+        "Whether an optional counter of the port is switched on (`rdma statistic set link ... optional-counters`).",
+        (spelt(ANY, "optional_counters", "{counter}"),),
+        (*PORT_LABELS, "counter"),
+    ),
+)

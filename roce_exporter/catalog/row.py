@@ -1,0 +1,71 @@
+"""What a row of the catalogue is.
+
+Rule 1. No row, no metric: `exposition` refuses a name that is no row.
+Rule 2. One fact, one row, whoever makes the NIC. Every driver's spelling of the fact is a `Spelling` of the row.
+Rule 3. Two facts are never one row: marks made by a switch and marks made by the NIC differ.
+Rule 4. Base units. What the driver counts in other units is scaled in its spelling.
+Rule 5. The order of spellings is the order of preference, chosen once per port.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+COUNTER = "counter"
+GAUGE = "gauge"
+
+PORT_LABELS = ("device", "port")
+
+ANY = "*"
+"""The dialect of names that mean the same whichever driver answers."""
+
+HW_COUNTERS = "hw_counters"
+"""RDMA hardware counters: RDMA netlink statistics or the sysfs `hw_counters` directories, which carry the same names."""
+COUNTERS = "counters"
+"""The InfiniBand port counters (PMA) of the sysfs `counters` directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """How one driver spells a row's fact.
+
+    `raw` is the name, or several names whose sum it is (then all of them are needed). The value in base units
+    is raw x `times` / `per`. `bits` is the width of the hardware's counter: where it wraps.
+    """
+
+    dialect: str
+    source: str
+    raw: tuple[str, ...]
+    bits: int = 64
+    times: int = 1
+    per: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One metric: its name, kind, unit, meaning, labels and spellings."""
+
+    name: str
+    kind: str
+    unit: str
+    """What is counted, in the plural: `packets`, `bytes`, `seconds`, `events`; `info` and `bool` for facts."""
+    help: str
+    spellings: tuple[Spelling, ...] = ()
+    labels: tuple[str, ...] = PORT_LABELS
+    stability: str = "stable"
+    """`stable`, or `experimental`: may be renamed in a minor release."""
+
+
+def counter(name: str, unit: str, meaning: str, *spellings: Spelling, stability: str = "stable") -> Row:
+    """A counter row with the labels of a port."""
+    return Row(name, COUNTER, unit, meaning, spellings, stability=stability)
+
+
+def gauge(name: str, unit: str, meaning: str, *spellings: Spelling, stability: str = "stable") -> Row:
+    """A gauge row with the labels of a port."""
+    return Row(name, GAUGE, unit, meaning, spellings, stability=stability)
+
+
+def spelt(dialect: str, source: str, *raw: str, bits: int = 64, times: int = 1, per: int = 1) -> Spelling:
+    """A spelling; several raw names mean their sum."""
+    return Spelling(dialect, source, raw, bits, times, per)

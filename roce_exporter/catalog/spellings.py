@@ -1,0 +1,21 @@
+"""Short names for the spellings of each dialect: `mlx5("np_cnp_sent")`. Several names in one are their sum."""
+
+from functools import partial
+
+from roce_exporter.catalog.row import ANY, COUNTERS, HW_COUNTERS, spelt
+
+pma = partial(spelt, ANY, COUNTERS)
+"""The port counters of the InfiniBand Architecture Specification, chapter 16; mlx5 and mlx4 have them on Ethernet too."""
+
+mlx5 = partial(spelt, "mlx5", HW_COUNTERS)
+mlx5_q = partial(spelt, "mlx5", HW_COUNTERS, bits=32)
+"""A queue counter of mlx5, which wraps at 32 bits."""
+mlx4 = partial(spelt, "mlx4", HW_COUNTERS, bits=32)
+bnxt = partial(spelt, "bnxt_re", HW_COUNTERS)
+irdma = partial(spelt, "irdma", HW_COUNTERS)
+ionic = partial(spelt, "ionic", HW_COUNTERS)
+hns = partial(spelt, "hns", HW_COUNTERS)
+mana = partial(spelt, "mana", HW_COUNTERS)
+efa = partial(spelt, "efa", HW_COUNTERS)
+erdma = partial(spelt, "erdma", HW_COUNTERS)
+rxe = partial(spelt, "rxe", HW_COUNTERS)

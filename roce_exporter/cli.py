@@ -1,0 +1,148 @@
+"""`roce-exporter`: flags become objects, objects do one of serve, once, capture, explain.
+
+Exit codes: 0 done, 1 nothing found to explain, 2 something that was given cannot be used (one line says what).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from roce_exporter import __version__
+from roce_exporter.capture import CaptureError, capture
+from roce_exporter.collect import Collector
+from roce_exporter.endpoints import Endpoints
+from roce_exporter.explain import explain, unmapped
+from roce_exporter.exporter import Exporter
+from roce_exporter.exposition import Format
+from roce_exporter.kernel.live import LiveKernel, raise_descriptor_limit
+from roce_exporter.kernel.recorded import load_recording
+from roce_exporter.kernel.tree import RecordingError
+from roce_exporter.log import set_up_logging
+from roce_exporter.notify import READY, STOPPING, notify
+from roce_exporter.options import DEFAULT_PORT, OptionError, collect_settings, parse_options
+from roce_exporter.web import ListenError, Server
+from roce_exporter.web_config import WebConfigError, WebConfigFile
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from roce_exporter.kernel import Kernel
+
+LOG = logging.getLogger(__name__)
+
+UNUSABLE = 2
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code. Faults of what was given are one line on standard error."""
+    try:
+        options = parse_options(sys.argv[1:] if argv is None else argv)
+        set_up_logging(
+            options.log_level or ("info" if options.command == "serve" else "warn"), options.log_format
+        )
+        kernel = open_kernel(options)
+        return asyncio.run(COMMANDS[options.command](options, kernel))
+    except (OptionError, RecordingError, WebConfigError, ListenError, CaptureError) as error:
+        sys.stderr.write(f"roce-exporter: {error}\n")
+        return UNUSABLE
+    except BrokenPipeError:
+        # Whoever read our output has gone, as `head` does. Nothing more can be said, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+
+
+def open_kernel(options: argparse.Namespace) -> Kernel:
+    """The host that the options name.
+
+    Raises:
+        RecordingError: the recording cannot be read.
+        OptionError: there is no such sysfs.
+    """
+    if options.host_recording:
+        return load_recording(options.host_recording)
+    if not os.path.isdir(options.path_sysfs):
+        raise OptionError(
+            f"--path.sysfs={options.path_sysfs}: no such folder; name the place where sysfs is mounted"
+        )
+    raise_descriptor_limit()
+    return LiveKernel(options.path_sysfs)
+
+
+async def serve(options: argparse.Namespace, kernel: Kernel) -> int:
+    """Serve until SIGTERM or SIGINT."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    web_config = WebConfigFile(options.web_config_file) if options.web_config_file else None
+    collector = Collector(kernel, collect_settings(options), time.monotonic)
+    exporter = Exporter(collector)
+    endpoints = Endpoints(exporter, options.web_telemetry_path)
+    server = Server(endpoints, web_config)
+    for address in await server.start(options.web_listen_address or [f":{DEFAULT_PORT}"]):
+        LOG.info("roce_exporter %s listens on %s", __version__, address)
+    first = asyncio.ensure_future(_first_collection(exporter, endpoints, options.collect_timeout))
+    await stop.wait()
+    notify(STOPPING)
+    first.cancel()
+    await server.close()
+    collector.close()
+    return 0
+
+
+async def _first_collection(exporter: Exporter, endpoints: Endpoints, seconds: float) -> None:
+    observation = await exporter.observe(seconds)
+    exporter.render(observation, Format.TEXT)
+    endpoints.ready = True
+    gc.collect()
+    gc.freeze()  # what the plans hold is for ever: no collection need look at it again
+    LOG.info("ready: %d RDMA devices", len(observation.snapshot.devices))
+    notify(READY)
+
+
+async def once(options: argparse.Namespace, kernel: Kernel) -> int:
+    """Print one exposition in text format 0.0.4."""
+    exporter = Exporter(Collector(kernel, collect_settings(options), time.monotonic))
+    observation = await exporter.observe(options.collect_timeout)
+    sys.stdout.write(exporter.render(observation, Format.TEXT).decode())
+    sys.stdout.flush()
+    return 0
+
+
+async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:
+    """Print what is known of one name, or the names that nobody knows; 1 when there is nothing to say of a name."""
+    exporter = Exporter(Collector(kernel, collect_settings(options), time.monotonic))
+    observation = await exporter.observe(options.collect_timeout)
+    if options.name is None:
+        lines = list(unmapped(exporter.normaliser)) or ["every raw name of this host has a row"]
+    else:
+        lines = list(explain(options.name, observation, exporter.normaliser))
+    if not lines:
+        sys.stderr.write(
+            f"roce-exporter: {options.name}: neither a metric, nor a raw name of a row, nor on this host\n"
+        )
+        return 1
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()
+    return 0
+
+
+async def capture_host(options: argparse.Namespace, kernel: Kernel) -> int:
+    """Record the host, scrubbed."""
+    written = await capture(kernel, options.output, options.moments, options.interval)
+    sys.stdout.write(f"{written}\n")
+    sys.stdout.flush()
+    return 0
+
+
+COMMANDS = {"serve": serve, "once": once, "explain": explain_name, "capture": capture_host}

@@ -1,0 +1,74 @@
+"""One observation laid open: every source and its state, every raw name with the series and the value it became."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roce_exporter.exporter import Observation
+    from roce_exporter.model import DeviceReadings
+    from roce_exporter.normalise import Normaliser, Plan, Series, Value
+
+
+def snapshot_document(observation: Observation, normaliser: Normaliser) -> dict[str, Any]:
+    """The observation as JSON: `sources`, `devices` and, per device, `values` (raw name, series, value) and `unmapped`."""
+    snapshot = observation.snapshot
+    return {
+        "seconds": snapshot.seconds,
+        "sources": [
+            {
+                "source": state.source,
+                "device": state.device,
+                "state": {True: "up", False: "down", None: "absent"}[state.up],
+                "seconds": state.seconds,
+                "error": state.error,
+                "errors_total": state.errors_total,
+                "unreadable": state.unreadable,
+                "quarantined": state.quarantined,
+            }
+            for state in snapshot.states
+        ],
+        "devices": [
+            _device_document(found, normaliser.plans[found.device.name], samples.values)
+            for found, samples in zip(snapshot.devices, observation.samples, strict=False)
+        ],
+    }
+
+
+def _device_document(found: DeviceReadings, plan: Plan, values: tuple[Value, ...]) -> dict[str, Any]:
+    return {
+        "device": found.device.name,
+        "driver": found.device.driver,
+        "dialect": found.device.dialect,
+        "values": list(_values(found, plan, values)),
+        "lost": [
+            {"source": reading.source, "port": reading.port, "raw": loss.name, "reason": loss.reason}
+            for reading in found.readings
+            for loss in reading.losses
+        ],
+        "unmapped": [{"source": source, "port": port, "raw": raw} for source, port, raw in plan.unmapped],
+    }
+
+
+def _values(found: DeviceReadings, plan: Plan, values: tuple[Value, ...]) -> Iterator[dict[str, Any]]:
+    facts = len(plan.constant)
+    for source, value in zip(plan.sources, values[facts:], strict=True):
+        raw = {
+            name: found.readings[place.reading].values[place.position]
+            for name, place in zip(source.raw, source.places, strict=True)
+        }
+        yield {
+            "source": source.spelling.source,
+            "raw": raw,
+            "series": series_text(source.series),
+            "value": value,
+        }
+
+
+def series_text(series: Series) -> str:
+    """A series as PromQL selects it: `roce_cnp_sent_total{device="mlx5_0",port="1"}`."""
+    pairs = zip(series.row.labels, series.labels, strict=True)
+    labels = ",".join(f'{name}="{value}"' for name, value in pairs)
+    return f"{series.row.name}{{{labels}}}" if labels else series.row.name

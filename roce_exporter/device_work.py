@@ -1,0 +1,112 @@
+"""One device as it is followed from collection to collection: described when that is due, and read every time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from roce_exporter.inventory import describe
+from roce_exporter.lanes import Finished
+from roce_exporter.reads import Account, Outcome, Task
+from roce_exporter.sources import open_readers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from roce_exporter.inventory import Listed
+    from roce_exporter.kernel import Kernel
+    from roce_exporter.lanes import InFlight
+    from roce_exporter.model import Device, Reading
+    from roce_exporter.sources import Reader
+
+INVENTORY = "inventory"
+"""The source that lists the host's devices (device "") and describes each of them."""
+
+GONE = "ENODEV"
+
+
+class DeviceWork:
+    """Everything that is done for one device. `device` is None until it has been described."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        listed: Listed,
+        disabled: Collection[str],
+        in_flight: InFlight,
+        clock: Callable[[], float],
+    ) -> None:
+        self.listed = listed
+        self.device: Device | None = None
+        self.readings: tuple[Reading, ...] = ()
+        self.account = Account(listed.name)
+        self._kernel = kernel
+        self._disabled = disabled
+        self._in_flight = in_flight
+        self._clock = clock
+        self._readers: tuple[Reader, ...] = ()
+        self._described = -float("inf")
+
+    def tasks(self, refresh: float) -> tuple[Task, ...]:
+        """The reads of one collection. A known device is described last, every `refresh` seconds: it delays nobody."""
+        inventory = Task((self.listed.name, INVENTORY), self._describe)
+        if self.device is None:
+            return (inventory,)
+        reads = tuple(self._read_task(reader) for reader in self._readers)
+        return (*reads, inventory) if self._clock() - self._described >= refresh else reads
+
+    def settle(self, outcomes: Mapping[str, Outcome]) -> None:
+        """Take what a collection brought, by source."""
+        if inventory := outcomes.get(INVENTORY):
+            self._described = self._clock()
+            if inventory.found is not None:
+                self._adopt(*inventory.found)  # type: ignore[misc]  # `_describe` puts a device and its readers there
+        self.account.settle(outcomes)
+        told = (outcomes[reader.source] for reader in self._readers if reader.source in outcomes)
+        self.readings = tuple(reading for outcome in told for reading in outcome.readings)
+        broken = self.device is not None and self.device.netlink_errno != 0
+        if broken or any(_lost_device(outcome) for outcome in outcomes.values()):
+            self._described = -float("inf")
+
+    def retire(self) -> None:
+        """The device has gone: close what is open for it, but for what a read in flight still uses."""
+        self._close(self._readers)
+
+    def _describe(self) -> Finished[Task, Outcome]:
+        device = describe(self._kernel, self.listed)
+        readers = self._readers
+        if self.device is None or _without_gids(device) != _without_gids(self.device):
+            readers = open_readers(self._kernel, device, self._disabled)
+        first = tuple(self._read_task(reader) for reader in readers) if self.device is None else ()
+        return Finished(Outcome(up=True, found=(device, readers)), first)
+
+    def _adopt(self, device: Device, readers: tuple[Reader, ...]) -> None:
+        # An equal description keeps the old object, by which plans and templates are found again.
+        if device != self.device:
+            self.device = device
+        if readers is not self._readers:
+            old, self._readers = self._readers, readers
+            self._close(old)
+            self.account.keep([INVENTORY, *(reader.source for reader in readers)])
+
+    def _close(self, readers: tuple[Reader, ...]) -> None:
+        for reader in readers:
+            if (self.listed.name, reader.source) not in self._in_flight:
+                reader.close()
+
+    def _read_task(self, reader: Reader) -> Task:
+        return Task((self.listed.name, reader.source), lambda: self._read(reader))
+
+    def _read(self, reader: Reader) -> Finished[Task, Outcome]:
+        readings = reader.read(self._clock())
+        return Finished(Outcome(up=True, readings=readings, quarantined=reader.quarantined))
+
+
+def _lost_device(outcome: Outcome) -> bool:
+    """Whether a read said that the device went away, so that it had better be described anew."""
+    lost = any(loss.reason == GONE for reading in outcome.readings for loss in reading.losses)
+    return lost or outcome.error.startswith(GONE)
+
+
+def _without_gids(device: Device) -> Device:
+    return replace(device, ports=tuple(replace(port, gids=()) for port in device.ports))

@@ -1,0 +1,31 @@
+"""Samples as prometheus-client's metric families, for programs that serve them through a registry of their own.
+
+Slower than `exposition` by two orders of magnitude, and the oracle that `exposition` is tested against.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prometheus_client.metrics_core import Metric
+
+from roce_exporter.catalog import CATALOG
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from roce_exporter.normalise import Samples
+
+
+def families(parts: Sequence[Samples]) -> Iterator[Metric]:
+    """One family per row that has samples, in the catalogue's order. Values become floats, as everywhere there."""
+    found: dict[str, Metric] = {}
+    for part in parts:
+        for series, value in zip(part.series, part.values, strict=True):
+            if value is None:
+                continue
+            row = series.row
+            if row.name not in found:
+                found[row.name] = Metric(row.name.removesuffix("_total"), row.help, row.kind)
+            found[row.name].add_sample(row.name, dict(zip(row.labels, series.labels, strict=True)), value)
+    yield from (found[row.name] for row in CATALOG if row.name in found)

@@ -1,0 +1,89 @@
+"""The whole way through once: collect, normalise, render. One object per process."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import prometheus_client
+from prometheus_client import openmetrics
+from prometheus_client.exposition import generate_latest
+
+from roce_exporter import __version__
+from roce_exporter.exposition import Format, Renderer
+from roce_exporter.normalise import Normaliser
+from roce_exporter.self_metrics import SelfSamples
+
+if TYPE_CHECKING:
+    from roce_exporter.collect import Collector
+    from roce_exporter.model import Snapshot
+    from roce_exporter.normalise import Samples
+
+END = b"# EOF\n"
+"""What closes an OpenMetrics exposition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One collection and what it means."""
+
+    snapshot: Snapshot
+    samples: tuple[Samples, ...]
+
+
+class Exporter:
+    """Observes the host of one collector and renders what it saw."""
+
+    def __init__(self, collector: Collector) -> None:
+        self.normaliser = Normaliser()
+        self._collector = collector
+        self._self_samples = SelfSamples()
+        self._renderer = Renderer()
+        self._last: Observation | None = None
+        self._rendered: dict[Format, bytes] = {}
+
+    async def observe(self, timeout: float) -> Observation:  # noqa: ASYNC109 - a bound on the reads, not on the caller
+        """Collect, in at most `timeout` seconds, and normalise. Simultaneous callers get the same observation."""
+        snapshot = await self._collector.collect(timeout)
+        if self._last is None or self._last.snapshot is not snapshot:
+            self._last = Observation(snapshot, self._normalise(snapshot))
+            self._rendered.clear()
+        return self._last
+
+    def render(self, observation: Observation, form: Format) -> bytes:
+        """The observation as text, without the closing `# EOF` of OpenMetrics; made once per observation."""
+        if observation is not self._last:
+            return self._renderer.render(observation.samples, form)
+        if form not in self._rendered:
+            self._rendered[form] = self._renderer.render(observation.samples, form)
+        return self._rendered[form]
+
+    def _normalise(self, snapshot: Snapshot) -> tuple[Samples, ...]:
+        present = {found.device.name for found in snapshot.devices}
+        self.normaliser.forget(self.normaliser.plans.keys() - present)
+        samples = tuple(self.normaliser.normalise(found) for found in snapshot.devices)
+        unmapped = {name: len(plan.unmapped) for name, plan in sorted(self.normaliser.plans.items())}
+        return (*samples, self._self_samples.samples(snapshot, unmapped))
+
+
+def make_registry() -> prometheus_client.CollectorRegistry:
+    """The registry of what concerns the process: its build, CPU time, memory, descriptors, garbage collection."""
+    prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
+    registry = prometheus_client.CollectorRegistry()
+    prometheus_client.ProcessCollector(registry=registry)
+    build = prometheus_client.Gauge(
+        "roce_exporter_build_info",
+        "The version of the exporter and of the Python that runs it; always 1.",
+        ("version", "python"),
+        registry=registry,
+    )
+    build.labels(__version__, platform.python_version()).set(1)
+    return registry
+
+
+def render_registry(registry: prometheus_client.CollectorRegistry, form: Format) -> bytes:
+    """The registry as text; in OpenMetrics with the closing `# EOF`."""
+    if form is Format.OPENMETRICS:
+        return openmetrics.exposition.generate_latest(registry)  # type: ignore[no-untyped-call,no-any-return]
+    return generate_latest(registry)

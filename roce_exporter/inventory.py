@@ -1,0 +1,232 @@
+"""Which RDMA devices this host has, and what is known of each: device, ports, network devices, PCI, GIDs.
+
+Nothing is fixed at start: `list_devices` is asked before every collection, `describe` again when a device is new,
+when it was replaced, when it went away under a read, and on a slow round.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.catalog import dialect_of, recognise
+from roce_exporter.kernel import Absent
+from roce_exporter.model import Device, Gid, Netdev, Port
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from roce_exporter.kernel import Kernel, RdmaDevice
+
+CLASS = "class/infiniband"
+
+_PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+
+_NO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
+
+_NODE_TYPE_RNIC = "4"
+"""RDMA_NODE_RNIC of include/rdma/ib_verbs.h: an iWARP device."""
+
+
+class Listed(NamedTuple):
+    """One device as the list of devices shows it; a new incarnation is another device of the same name."""
+
+    name: str
+    incarnation: int
+
+
+def list_devices(kernel: Kernel) -> tuple[Listed, ...]:
+    """Every RDMA device in sysfs, and those that only netlink shows (a recording without sysfs), by name.
+
+    Raises:
+        OSError: the list is there and cannot be read.
+    """
+    try:
+        names = kernel.entries(CLASS)
+    except Absent:
+        names = tuple(sorted(device.name for device in _netlink_devices(kernel)[0]))
+    return tuple(Listed(name, _incarnation(kernel, name)) for name in names)
+
+
+def describe(kernel: Kernel, listed: Listed) -> Device:
+    """Everything that identifies one device. What the host does not tell is empty; a file that fails is empty too.
+
+    Raises:
+        Absent: the device has gone.
+    """
+    name = listed.name
+    below = f"{CLASS}/{name}"
+    devices, netlink_errno = _netlink_devices(kernel)
+    netlink = next((device for device in devices if device.name == name), None)
+    if netlink is None:
+        kernel.identity(below)
+    driver = _optional(lambda: kernel.link(f"{below}/device/driver"))
+    pci = _optional(lambda: kernel.link(f"{below}/device"))
+    physical_function = _optional(lambda: kernel.link(f"{below}/device/physfn"))
+    ports = _ports(kernel, name, netlink)
+    return Device(
+        name=name,
+        driver=driver,
+        dialect=dialect_of(driver) or recognise(_counter_names(kernel, name, ports, netlink)),
+        protocol=_protocol(kernel, name, ports, netlink),
+        firmware=_optional(lambda: kernel.text(f"{below}/fw_ver")) or (netlink.firmware if netlink else ""),
+        board=_optional(lambda: kernel.text(f"{below}/board_id")),
+        model=_optional(lambda: kernel.text(f"{below}/hca_type")),
+        node_guid=_optional(lambda: kernel.text(f"{below}/node_guid"))
+        or (netlink.node_guid if netlink else ""),
+        pci=pci if _PCI.fullmatch(pci) else "",
+        function=("vf" if physical_function else "pf") if _PCI.fullmatch(pci) else "",
+        physical_function=physical_function,
+        netlink=netlink,
+        netlink_errno=netlink_errno,
+        incarnation=listed.incarnation,
+        ports=ports,
+    )
+
+
+def _incarnation(kernel: Kernel, name: str) -> int:
+    try:
+        return kernel.identity(f"{CLASS}/{name}")
+    except OSError:
+        return 0
+
+
+def _netlink_devices(kernel: Kernel) -> tuple[tuple[RdmaDevice, ...], int]:
+    """The devices that RDMA netlink lists, and the errno where it is there and fails."""
+    try:
+        return kernel.rdma_devices(), 0
+    except Absent:
+        return (), 0
+    except OSError as error:
+        return (), error.errno or errno.EIO
+
+
+def _optional(ask: Callable[[], str]) -> str:
+    # A missing or failing fw_ver costs its label and nothing else.
+    try:
+        return ask()
+    except OSError:
+        return ""
+
+
+def _ports(kernel: Kernel, name: str, netlink: RdmaDevice | None) -> tuple[Port, ...]:
+    netdevs = _netlink_ports(kernel, netlink)
+    try:
+        numbers = sorted(int(entry) for entry in kernel.entries(f"{CLASS}/{name}/ports") if entry.isdecimal())
+    except Absent:
+        numbers = sorted(netdevs)
+    return tuple(_port(kernel, name, number, netdevs.get(number, ""), len(numbers)) for number in numbers)
+
+
+def _netlink_ports(kernel: Kernel, netlink: RdmaDevice | None) -> dict[int, str]:
+    if netlink is None:
+        return {}
+    try:
+        return {port.number: port.netdev for port in kernel.rdma_ports(netlink)}
+    except OSError:
+        return {}
+
+
+def _port(kernel: Kernel, name: str, number: int, netdev: str, ports: int) -> Port:
+    gids = _gids(kernel, f"{CLASS}/{name}/ports/{number}")
+    netdev = netdev or _netdev_of_gids(kernel, gids) or _netdev_of_function(kernel, name, number, ports)
+    link_layer = _optional(lambda: kernel.text(f"{CLASS}/{name}/ports/{number}/link_layer"))
+    return Port(number, link_layer, _with_members(kernel, netdev) if netdev else (), gids)
+
+
+def _gids(kernel: Kernel, port: str) -> tuple[Gid, ...]:
+    # Up to 1,024 slots. Type and netdev of an empty slot answer EINVAL by intention: the GID itself is asked first.
+    found = []
+    try:
+        slots = sorted(int(slot) for slot in kernel.entries(f"{port}/gids") if slot.isdecimal())
+    except Absent:
+        return ()
+    for slot in slots:
+        gid = _optional(lambda slot=slot: kernel.text(f"{port}/gids/{slot}"))  # type: ignore[misc]
+        if gid in ("", _NO_GID):
+            continue
+        kind = _optional(lambda slot=slot: kernel.text(f"{port}/gid_attrs/types/{slot}"))  # type: ignore[misc]
+        netdev = _optional(lambda slot=slot: kernel.text(f"{port}/gid_attrs/ndevs/{slot}"))  # type: ignore[misc]
+        if address := _address(gid):
+            found.append(Gid(slot, kind, netdev, address))
+    return tuple(found)
+
+
+def _address(gid: str) -> str:
+    try:
+        address = ipaddress.IPv6Address(gid)
+    except ValueError:
+        return ""
+    return str(address.ipv4_mapped or address)
+
+
+def _netdev_of_gids(kernel: Kernel, gids: tuple[Gid, ...]) -> str:
+    # A GID may stand on a VLAN device; the port's own network device is the one below it.
+    for gid in gids:
+        if gid.netdev:
+            lower = _lower(kernel, gid.netdev)
+            vlan = len(lower) == 1 and not _bond_slaves(kernel, gid.netdev)
+            return lower[0] if vlan else gid.netdev
+    return ""
+
+
+def _netdev_of_function(kernel: Kernel, name: str, number: int, ports: int) -> str:
+    below = f"{CLASS}/{name}/device/net"
+    try:
+        netdevs = kernel.entries(below)
+    except Absent:
+        return ""
+    if ports == 1:
+        return netdevs[0] if netdevs else ""
+    for netdev in netdevs:
+        if _optional(lambda netdev=netdev: kernel.text(f"{below}/{netdev}/dev_port")) == str(number - 1):  # type: ignore[misc]
+            return netdev
+    return ""
+
+
+def _with_members(kernel: Kernel, netdev: str) -> tuple[Netdev, ...]:
+    slaves = _bond_slaves(kernel, netdev)
+    if not slaves:
+        return (Netdev(netdev, "port"),)
+    return (Netdev(netdev, "bond"), *(Netdev(slave, "member") for slave in slaves))
+
+
+def _bond_slaves(kernel: Kernel, netdev: str) -> tuple[str, ...]:
+    return tuple(_optional(lambda: kernel.text(f"class/net/{netdev}/bonding/slaves")).split())
+
+
+def _lower(kernel: Kernel, netdev: str) -> tuple[str, ...]:
+    try:
+        entries = kernel.entries(f"class/net/{netdev}")
+    except Absent:
+        return ()
+    return tuple(entry.removeprefix("lower_") for entry in entries if entry.startswith("lower_"))
+
+
+def _protocol(kernel: Kernel, name: str, ports: tuple[Port, ...], netlink: RdmaDevice | None) -> str:
+    if netlink and netlink.protocol:
+        return netlink.protocol
+    if _optional(lambda: kernel.text(f"{CLASS}/{name}/node_type")).startswith(_NODE_TYPE_RNIC):
+        return "iw"
+    layers = {port.link_layer for port in ports}
+    return {"Ethernet": "roce", "InfiniBand": "ib"}.get(layers.pop(), "") if len(layers) == 1 else ""
+
+
+def _counter_names(
+    kernel: Kernel, name: str, ports: tuple[Port, ...], netlink: RdmaDevice | None
+) -> set[str]:
+    """Names of the hardware counters, by which the dialect is known where the driver is not told."""
+    names: set[str] = set()
+    for below in ("hw_counters", *(f"ports/{port.number}/hw_counters" for port in ports)):
+        try:
+            names.update(kernel.entries(f"{CLASS}/{name}/{below}"))
+        except OSError:
+            continue
+    for port in ports if netlink and not names else ():
+        try:
+            names.update(kernel.rdma_statistics(netlink, port.number))  # type: ignore[arg-type]  # not None here
+        except OSError:
+            continue
+    return names

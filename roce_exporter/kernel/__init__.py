@@ -1,0 +1,140 @@
+"""The only door to the operating system: one `Kernel`, with one implementation per kind of host.
+
+`live` is this Linux host, `recorded` a host written down. Paths are relative to the sysfs root
+(`class/infiniband/mlx5_0/ports/1/state`). Every method may block and is called from worker threads only,
+never on the event loop.
+
+Two kinds of refusal are kept apart: `Absent` says that the host does not have the interface, which is
+no failure; any other `OSError` says that the interface is there and broken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+
+class Absent(OSError):  # noqa: N818 - it is an answer, not an error
+    """The host, or the device, does not have this interface."""
+
+
+@dataclass(frozen=True, slots=True)
+class RdmaDevice:
+    """One device as RDMA netlink lists it (RDMA_NLDEV_CMD_GET)."""
+
+    index: int
+    name: str
+    node_guid: str
+    """Four groups of four hexadecimal digits, as sysfs prints it; empty when not told."""
+    protocol: str
+    """`roce`, `ib`, `iw`, `opa`; empty on kernels that do not tell."""
+    firmware: str
+
+
+class RdmaPort(NamedTuple):
+    """One port as RDMA netlink lists it (RDMA_NLDEV_CMD_PORT_GET)."""
+
+    number: int
+    netdev: str
+    """Name of the network device; empty when there is none in this network namespace."""
+
+
+FILE_BYTES = 64
+"""As much of a counter file as is read: a 64-bit number needs 21 bytes."""
+
+TEXT_BYTES = 4096
+"""As much of any other file as is read: a sysfs attribute holds one page."""
+
+
+class Files(Protocol):
+    """Some files of one device, kept open from one collection to the next."""
+
+    def read(self, skip: Collection[int] = ()) -> list[bytes | OSError | None]:
+        """What every file says now, at most `FILE_BYTES` each, in the order the files were given.
+
+        A file that cannot be read gives its `OSError` in its place (ENODEV: the device went away), a file whose
+        position is in `skip` gives None and is not touched.
+        """
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+
+
+class Kernel(Protocol):
+    """What the exporter may ask a host. Nothing here writes."""
+
+    def begin(self) -> None:
+        """A collection begins. A recording that holds several moments moves on to the next."""
+
+    def entries(self, path: str) -> tuple[str, ...]:
+        """The sorted names in a directory.
+
+        Raises:
+            Absent: there is no such directory.
+        """
+
+    def text(self, path: str) -> str:
+        """The content of a file, at most `TEXT_BYTES`, stripped, undecodable bytes replaced.
+
+        Raises:
+            Absent: there is no such file.
+            OSError: the file is there and cannot be read.
+        """
+
+    def link(self, path: str) -> str:
+        """The last component of where a symbolic link leads.
+
+        Raises:
+            Absent: there is no such link.
+        """
+
+    def identity(self, path: str) -> int:
+        """A number that changes when what is at this path is replaced by another of the same name.
+
+        Raises:
+            Absent: there is nothing.
+        """
+
+    def open_files(self, paths: Sequence[str]) -> Files:
+        """Keep these files at hand. A file that cannot be opened says so when it is read."""
+
+    def rdma_devices(self) -> tuple[RdmaDevice, ...]:
+        """Every RDMA device that netlink shows of this host.
+
+        Raises:
+            Absent: this host has no RDMA netlink.
+        """
+
+    def rdma_ports(self, device: RdmaDevice) -> tuple[RdmaPort, ...]:
+        """The ports of one device.
+
+        Raises:
+            Absent: netlink does not tell.
+        """
+
+    def rdma_statistics(self, device: RdmaDevice, port: int) -> Mapping[str, int]:
+        """Every hardware counter of one port, one snapshot (RDMA_NLDEV_CMD_STAT_GET).
+
+        Raises:
+            Absent: the driver has no port statistics.
+        """
+
+    def rdma_optional_counters(self, device: RdmaDevice, port: int) -> Mapping[str, bool]:
+        """Which optional counters one port has, and whether each is on (RDMA_NLDEV_CMD_STAT_GET_STATUS).
+
+        Raises:
+            Absent: the kernel is older than 5.16 or the driver has none.
+        """
+
+    def rdma_resources(self, device: RdmaDevice) -> Mapping[str, int]:
+        """Objects in use by kind: `qp`, `cq`, `mr`, `pd`, `cm_id`, ... (RDMA_NLDEV_CMD_RES_GET).
+
+        Raises:
+            Absent: netlink does not tell.
+        """
+
+    def close(self) -> None:
+        """Give everything back."""

@@ -1,0 +1,178 @@
+"""This Linux host: sysfs below a root path, and RDMA netlink.
+
+Follows Documentation/ABI/stable/sysfs-class-infiniband and include/uapi/rdma/rdma_netlink.h. Needs no privilege.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import threading
+from typing import TYPE_CHECKING, TypeVar
+
+from roce_exporter.kernel import FILE_BYTES, TEXT_BYTES, Absent, RdmaDevice, RdmaPort
+from roce_exporter.kernel.rdma_netlink import RdmaNetlink
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+T = TypeVar("T")
+
+SYSFS = "/sys"
+
+_NO_SUCH = (errno.ENOENT, errno.ENOTDIR, errno.EINVAL, errno.ENXIO)
+"""Answers of readlink, readdir and open that say that a thing is not there (EINVAL: not a link)."""
+
+
+class LiveFiles:
+    """Descriptors kept open and read with pread, which makes the kernel compute the attribute anew each time."""
+
+    def __init__(self, paths: Sequence[str], pread: Callable[[int, int, int], bytes]) -> None:
+        self._paths = tuple(paths)
+        self._pread = pread
+        self._descriptors: list[int] = [-1] * len(self._paths)
+
+    def read(self, skip: Collection[int] = ()) -> list[bytes | OSError | None]:
+        """See `kernel.Files.read`."""
+        pread = self._pread
+        found: list[bytes | OSError | None] = []
+        for position, descriptor in enumerate(self._descriptors):
+            if position in skip:
+                found.append(None)
+                continue
+            try:
+                found.append(pread(descriptor, FILE_BYTES, 0) if descriptor >= 0 else self._open(position))
+            except OSError as error:
+                found.append(self._again(position, error))
+        return found
+
+    def _open(self, position: int) -> bytes:
+        descriptor = os.open(self._paths[position], os.O_RDONLY | os.O_CLOEXEC)
+        self._descriptors[position] = descriptor
+        return self._pread(descriptor, FILE_BYTES, 0)
+
+    def _again(self, position: int, error: OSError) -> bytes | OSError:
+        # A descriptor of a device that went away says ENODEV for ever, even when the device is back.
+        if error.errno != errno.ENODEV:
+            return error
+        self._forget(position)
+        try:
+            return self._open(position)
+        except OSError as second:
+            return second if second.errno != errno.ENOENT else error
+
+    def _forget(self, position: int) -> None:
+        descriptor, self._descriptors[position] = self._descriptors[position], -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def close(self) -> None:
+        """See `kernel.Files.close`."""
+        for position in range(len(self._descriptors)):
+            self._forget(position)
+
+
+class LiveKernel:
+    """This host. A sysfs root other than /sys is taken for the same host only where the GUIDs agree."""
+
+    def __init__(
+        self, sysfs: str = SYSFS, pread: Callable[[int, int, int], bytes] = os.pread, netlink: bool = True
+    ) -> None:
+        self._root = os.path.abspath(sysfs)
+        self._pread = pread
+        self._netlink = netlink
+        self._local = threading.local()
+
+    def begin(self) -> None:
+        """Nothing: a live host moves by itself."""
+
+    def entries(self, path: str) -> tuple[str, ...]:
+        """See `kernel.Kernel.entries`."""
+        return _or_absent(lambda: tuple(sorted(os.listdir(self._at(path)))), path)
+
+    def text(self, path: str) -> str:
+        """See `kernel.Kernel.text`."""
+        descriptor = _or_absent(lambda: os.open(self._at(path), os.O_RDONLY | os.O_CLOEXEC), path)
+        try:
+            return self._pread(descriptor, TEXT_BYTES, 0).decode("utf-8", "replace").strip()
+        finally:
+            os.close(descriptor)
+
+    def link(self, path: str) -> str:
+        """See `kernel.Kernel.link`."""
+        return os.path.basename(_or_absent(lambda: os.readlink(self._at(path)), path))
+
+    def identity(self, path: str) -> int:
+        """The inode number: kernfs gives a new one to a device that is registered again."""
+        return _or_absent(lambda: os.stat(self._at(path)).st_ino, path)
+
+    def open_files(self, paths: Sequence[str]) -> LiveFiles:
+        """See `kernel.Kernel.open_files`."""
+        return LiveFiles([self._at(path) for path in paths], self._pread)
+
+    def rdma_devices(self) -> tuple[RdmaDevice, ...]:
+        """See `kernel.Kernel.rdma_devices`. Below a foreign root only the devices whose GUID stands there too."""
+        devices = self._rdma().devices()
+        return devices if self._root == SYSFS else tuple(filter(self._is_below_root, devices))
+
+    def rdma_ports(self, device: RdmaDevice) -> tuple[RdmaPort, ...]:
+        """See `kernel.Kernel.rdma_ports`."""
+        return self._rdma().ports(device)
+
+    def rdma_statistics(self, device: RdmaDevice, port: int) -> Mapping[str, int]:
+        """See `kernel.Kernel.rdma_statistics`."""
+        return self._rdma().statistics(device, port)
+
+    def rdma_optional_counters(self, device: RdmaDevice, port: int) -> Mapping[str, bool]:
+        """See `kernel.Kernel.rdma_optional_counters`."""
+        return self._rdma().optional_counters(device, port)
+
+    def rdma_resources(self, device: RdmaDevice) -> Mapping[str, int]:
+        """See `kernel.Kernel.rdma_resources`."""
+        return self._rdma().resources(device)
+
+    def close(self) -> None:
+        """Nothing: sockets go with the threads that opened them."""
+
+    def _at(self, path: str) -> str:
+        return f"{self._root}/{path}"
+
+    def _rdma(self) -> RdmaNetlink:
+        # One socket per worker thread: a read that is stuck in one must not hold up another.
+        if not self._netlink:
+            raise Absent(errno.EPROTONOSUPPORT, "RDMA netlink is switched off")
+        found: RdmaNetlink | None = getattr(self._local, "rdma", None)
+        if found is None:
+            found = self._local.rdma = RdmaNetlink()
+        return found
+
+    def _is_below_root(self, device: RdmaDevice) -> bool:
+        try:
+            return (
+                bool(device.node_guid)
+                and self.text(f"class/infiniband/{device.name}/node_guid") == device.node_guid
+            )
+        except OSError:
+            return False
+
+
+def raise_descriptor_limit() -> int:
+    """Raise the soft limit of open files to the hard one, for systemd's default of 1,024 is less than 16 ports need.
+
+    Returns:
+        The soft limit now in force.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard
+
+
+def _or_absent(ask: Callable[[], T], path: str) -> T:
+    try:
+        return ask()
+    except OSError as error:
+        if error.errno in _NO_SUCH:
+            raise Absent(error.errno, os.strerror(error.errno), path) from None
+        raise

@@ -1,0 +1,380 @@
+"""RDMA netlink: devices, ports, hardware counters and objects in use, asked of the kernel without any privilege.
+
+Follows include/uapi/rdma/rdma_netlink.h; what the answers mean is in drivers/infiniband/core/nldev.c. The numbers
+are written down here because the headers of older distributions lack some of them.
+"""
+
+from __future__ import annotations
+
+import errno
+from struct import Struct
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from roce_exporter.kernel import Absent, RdmaDevice, RdmaPort
+from roce_exporter.kernel.netlink import (
+    Malformed,
+    Netlink,
+    Refused,
+    Wire,
+    decode_attributes,
+    decode_number,
+    decode_text,
+    decode_values,
+    encode_u32,
+    open_kernel_socket,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+T = TypeVar("T")
+
+NETLINK_RDMA = 20
+
+_NLDEV = 5 << 10
+"""RDMA_NL_NLDEV, in the upper bits of every message type."""
+
+GET = _NLDEV | 1
+PORT_GET = _NLDEV | 5
+RES_GET = _NLDEV | 9
+STAT_GET = _NLDEV | 17
+STAT_GET_STATUS = _NLDEV | 24
+
+DEV_INDEX = 1
+DEV_NAME = 2
+PORT_INDEX = 3
+FW_VERSION = 5
+NODE_GUID = 6
+NDEV_NAME = 51
+DEV_PROTOCOL = 67
+
+_NO_SUCH_COMMAND = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOENT, errno.ENOSYS)
+"""How kernels and drivers say that they do not know a command. EINVAL may mean other things as well."""
+
+_VALUE_BYTES = 8
+
+
+class Table(NamedTuple):
+    """The attributes of a table of names and numbers: of the whole, of a row's name and of a row's number."""
+
+    whole: int
+    name: int
+    number: int
+
+
+COUNTERS = Table(whole=80, name=82, number=83)
+COUNTERS_ON = Table(whole=80, name=82, number=95)
+OBJECTS = Table(whole=15, name=17, number=18)
+
+Spans = dict[str, tuple[int, int] | None]
+"""Per name, where in the answer its number starts and ends; None where the row has no number."""
+
+
+class Layout(NamedTuple):
+    """Where the values are in an answer whose other bytes are known: `fixed` and values take turns in `shape`."""
+
+    shape: Struct
+    fixed: tuple[bytes, ...]
+    names: tuple[str, ...]
+
+
+def encode_device(device: RdmaDevice) -> bytes:
+    """What asks for one device."""
+    return encode_u32(DEV_INDEX, device.index)
+
+
+def encode_port(device: RdmaDevice, port: int) -> bytes:
+    """What asks for one port of a device."""
+    return encode_device(device) + encode_u32(PORT_INDEX, port)
+
+
+def decode_device(answer: bytes) -> RdmaDevice:
+    """One message of a GET.
+
+    Raises:
+        Malformed: the message breaks the format or tells no index or no name.
+    """
+    values = decode_values(answer)
+    guid = values.get(NODE_GUID)
+    return RdmaDevice(
+        index=decode_number(_required(values, DEV_INDEX)),
+        name=decode_text(_required(values, DEV_NAME)),
+        node_guid="" if guid is None else _guid_text(decode_number(guid)),
+        protocol=decode_text(values.get(DEV_PROTOCOL, b"")),
+        firmware=decode_text(values.get(FW_VERSION, b"")),
+    )
+
+
+def decode_port(answer: bytes, device: RdmaDevice) -> RdmaPort:
+    """One message of a PORT_GET for this device.
+
+    Raises:
+        Malformed: the message breaks the format or tells no port number.
+        OSError: ENODEV, the answer is another device's.
+    """
+    values = decode_values(answer)
+    _check_device(values, device)
+    return RdmaPort(
+        number=decode_number(_required(values, PORT_INDEX)),
+        netdev=decode_text(values.get(NDEV_NAME, b"")),
+    )
+
+
+def decode_table(answer: bytes, table: Table, device: RdmaDevice) -> Spans:
+    """The rows of one table, in the kernel's order.
+
+    Raises:
+        Malformed: the message breaks the format, has no such table, a row without a name, or a name twice.
+        OSError: ENODEV, the answer is another device's.
+    """
+    _check_device(decode_values(answer), device)
+    rows: Spans = {}
+    for kind, start, end in decode_attributes(answer):
+        if kind == table.whole:
+            _decode_rows(answer, start, end, table, rows)
+            return rows
+    raise Malformed(f"no attribute {table.whole}")
+
+
+def decode_numbers(answer: bytes, rows: Spans) -> dict[str, int]:
+    """Name to number.
+
+    Raises:
+        Malformed: a row without a number, or with one of an unknown width.
+    """
+    for name, span in rows.items():
+        if span is None:
+            raise Malformed(f"no value for {name!r}")
+    return decode_told_numbers(answer, rows)
+
+
+def decode_told_numbers(answer: bytes, rows: Spans) -> dict[str, int]:
+    """Name to number, of the rows that have one.
+
+    Raises:
+        Malformed: a number of an unknown width.
+    """
+    return {name: decode_number(answer[span[0] : span[1]]) for name, span in rows.items() if span}
+
+
+def learn_layout(answer: bytes, rows: Spans) -> Layout | None:
+    """How to read the next answer like this one at a glance; None where a value is not 64 bits wide."""
+    formats, fixed, position = ["="], [], 0
+    for span in rows.values():
+        if span is None or span[1] - span[0] != _VALUE_BYTES:
+            return None
+        start, end = span
+        formats.append(f"{start - position}sQ")
+        fixed.append(answer[position:start])
+        position = end
+    formats.append(f"{len(answer) - position}s")
+    fixed.append(answer[position:])
+    return Layout(Struct("".join(formats)), tuple(fixed), tuple(rows))
+
+
+def read_by_layout(answer: bytes, layout: Layout) -> dict[str, int] | None:
+    """Name to number; None where anything but the values differs from what the layout was learnt from."""
+    if len(answer) != layout.shape.size:
+        return None
+    parts = layout.shape.unpack(answer)
+    return dict(zip(layout.names, parts[1::2], strict=True)) if parts[::2] == layout.fixed else None
+
+
+class RdmaNetlink:
+    """One conversation with RDMA netlink. Not to be shared between threads: make one per thread, it is cheap.
+
+    The first question opens the socket. No timeout ends a question while the driver works on it.
+    Every question may raise, beside what it says itself:
+        Absent: this kernel, or this network namespace, has no RDMA netlink.
+        TimeoutError: no answer.
+        Malformed: an OSError with EBADMSG, the answer breaks the format.
+        OSError: ENODEV, the device has gone, or another has its index now; any other errno is the kernel's.
+    """
+
+    def __init__(self, open_socket: Callable[[int], Wire] = open_kernel_socket) -> None:
+        self._netlink = Netlink(NETLINK_RDMA, open_socket)
+        self._layouts: dict[tuple[str, int], Layout] = {}
+
+    def devices(self) -> tuple[RdmaDevice, ...]:
+        """Every RDMA device of this network namespace, and all there are where the kernel shares them (its default).
+
+        Raises:
+            Absent: the kernel is older than 4.14.
+        """
+        try:
+            return self._ask(GET, b"", lambda answers: tuple(map(decode_device, answers)), dump=True)
+        except Refused as error:
+            if error.errno in _NO_SUCH_COMMAND:
+                raise Absent(error.errno, "this kernel does not list RDMA devices") from None
+            raise
+
+    def ports(self, device: RdmaDevice) -> tuple[RdmaPort, ...]:
+        """The ports of one device. The kernel ends the list where a driver fails to tell a port's state.
+
+        Raises:
+            Absent: the kernel is older than 4.14.
+        """
+        try:
+            return self._ask(
+                PORT_GET,
+                encode_device(device),
+                lambda answers: tuple(decode_port(answer, device) for answer in answers),
+                dump=True,
+            )
+        except Refused as error:
+            raise self._explain(error, device, "this kernel does not list RDMA ports") from None
+
+    def statistics(self, device: RdmaDevice, port: int) -> dict[str, int]:
+        """Every hardware counter of one port that is on, in one snapshot and in the driver's own units.
+
+        Raises:
+            Absent: the driver has no port statistics, the port does not exist, or the kernel is older than 5.3.
+                Before 5.16 also where the driver has them and fails: those kernels say the same to both.
+            OSError: EINVAL, the driver has them and failed to read them. The kernel does not tell why.
+        """
+        try:
+            return self._ask(
+                STAT_GET, encode_port(device, port), lambda answers: self._read(answers, device, port)
+            )
+        except Refused as error:
+            if error.errno == errno.EINVAL and self._has_statistics(device, port):
+                raise OSError(
+                    errno.EINVAL, "the driver failed to read its statistics", f"{device.name}/{port}"
+                ) from None
+            raise self._explain(error, device, f"no statistics of port {port}") from None
+
+    def optional_counters(self, device: RdmaDevice, port: int) -> dict[str, bool]:
+        """The optional counters of one port and whether each is on; empty where the driver has none.
+
+        Raises:
+            Absent: the driver has no port statistics, the port does not exist, or the kernel is older than 5.16.
+        """
+        try:
+            numbers = self._ask_status(device, port)
+        except Refused as error:
+            raise self._explain(error, device, f"no status of the counters of port {port}") from None
+        return {name: number != 0 for name, number in numbers.items()}
+
+    def resources(self, device: RdmaDevice) -> dict[str, int]:
+        """Objects in use by kind: `pd`, `cq`, `qp`, `cm_id`, `mr`, and on newer kernels `ctx` and `srq`.
+
+        Raises:
+            Absent: the kernel does not know the command, which came with 4.16 or 4.17.
+        """
+        try:
+            return self._ask_numbers(RES_GET, encode_device(device), OBJECTS, device, decode_numbers)
+        except Refused as error:
+            raise self._explain(error, device, "this kernel does not count RDMA objects") from None
+
+    def close(self) -> None:
+        """Close the socket. The next question opens another."""
+        self._netlink.close()
+
+    def _ask(self, kind: int, payload: bytes, decode: Callable[[list[bytes]], T], *, dump: bool = False) -> T:
+        try:
+            return decode(self._netlink.ask(kind, payload, dump=dump))
+        except Malformed:
+            self.close()
+            raise
+        except OSError as error:
+            # Kernels that keep RDMA netlink to the initial network namespace refuse the connection elsewhere.
+            if error.errno in (errno.EPROTONOSUPPORT, errno.ECONNREFUSED):
+                raise Absent(error.errno, "no RDMA netlink here (is ib_core loaded?)") from None
+            raise
+
+    def _ask_numbers(
+        self,
+        kind: int,
+        payload: bytes,
+        table: Table,
+        device: RdmaDevice,
+        decode: Callable[[bytes, Spans], dict[str, int]],
+    ) -> dict[str, int]:
+        def decode_answer(answers: list[bytes]) -> dict[str, int]:
+            answer = _only(answers)
+            return decode(answer, decode_table(answer, table, device))
+
+        return self._ask(kind, payload, decode_answer)
+
+    def _read(self, answers: list[bytes], device: RdmaDevice, port: int) -> dict[str, int]:
+        answer = _only(answers)
+        layout = self._layouts.get((device.name, port))
+        # A layout holds the device's name, its index and the port among its fixed bytes.
+        numbers = read_by_layout(answer, layout) if layout else None
+        return self._learn(answer, device, port) if numbers is None else numbers
+
+    def _learn(self, answer: bytes, device: RdmaDevice, port: int) -> dict[str, int]:
+        rows = decode_table(answer, COUNTERS, device)
+        numbers = decode_numbers(answer, rows)
+        layout = learn_layout(answer, rows)
+        if layout:
+            self._layouts[device.name, port] = layout
+        return numbers
+
+    def _ask_status(self, device: RdmaDevice, port: int) -> dict[str, int]:
+        return self._ask_numbers(
+            STAT_GET_STATUS, encode_port(device, port), COUNTERS_ON, device, decode_told_numbers
+        )
+
+    def _has_statistics(self, device: RdmaDevice, port: int) -> bool:
+        # nldev.c turns every error of a driver's get_hw_stats into EINVAL, which also says that there is none.
+        # The status does not ask the driver, so it answers wherever there are statistics.
+        try:
+            self._ask_status(device, port)
+        except Refused as error:
+            if error.errno in _NO_SUCH_COMMAND:
+                return False
+            raise
+        return True
+
+    def _explain(self, error: Refused, device: RdmaDevice, missing: str) -> OSError:
+        if error.errno not in _NO_SUCH_COMMAND:
+            return error
+        # The kernel says EINVAL to the index of a device that has gone, too.
+        if not any(_is_same(device, found.index, found.name) for found in self.devices()):
+            return _gone(device)
+        return Absent(error.errno, missing, device.name)
+
+
+def _decode_rows(answer: bytes, start: int, end: int, table: Table, rows: Spans) -> None:
+    for _, row_start, row_end in decode_attributes(answer, start, end):
+        spans = {kind: (begin, stop) for kind, begin, stop in decode_attributes(answer, row_start, row_end)}
+        if table.name not in spans:
+            raise Malformed(f"a row without attribute {table.name}")
+        begin, stop = spans[table.name]
+        name = decode_text(answer[begin:stop])
+        if name in rows:
+            raise Malformed(f"{name!r} is told twice")
+        rows[name] = spans.get(table.number)
+
+
+def _required(values: Mapping[int, bytes], kind: int) -> bytes:
+    if kind not in values:
+        raise Malformed(f"no attribute {kind}")
+    return values[kind]
+
+
+def _check_device(values: Mapping[int, bytes], device: RdmaDevice) -> None:
+    # A device can be renamed, and older kernels give indexes out again: another may answer to this index now.
+    index = decode_number(_required(values, DEV_INDEX))
+    if not _is_same(device, index, decode_text(_required(values, DEV_NAME))):
+        raise _gone(device)
+
+
+def _is_same(device: RdmaDevice, index: int, name: str) -> bool:
+    return (device.index, device.name) == (index, name)
+
+
+def _gone(device: RdmaDevice) -> OSError:
+    return OSError(errno.ENODEV, "the RDMA device has gone", device.name)
+
+
+def _only(answers: list[bytes]) -> bytes:
+    if len(answers) != 1:
+        raise Malformed(f"{len(answers)} messages instead of one")
+    return answers[0]
+
+
+def _guid_text(guid: int) -> str:
+    digits = f"{guid:016x}"
+    return ":".join(digits[start : start + 4] for start in range(0, 16, 4))

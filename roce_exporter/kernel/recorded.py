@@ -1,0 +1,246 @@
+"""A recorded host: what the standard tools print, in a folder or a .tar.gz.
+
+    HOST/sys/...                  files under /sys, as they are
+    HOST/rdma/dev.json            `rdma -j dev show`
+    HOST/rdma/link.json           `rdma -j link show`
+    HOST/rdma/statistic.json      `rdma -j statistic show`
+    HOST/rdma/mode.json           `rdma -j statistic mode`: optional counters that are on
+    HOST/rdma/mode_supported.json `rdma -j statistic mode supported`: optional counters that there are
+    HOST/rdma/resource.json       `rdma -j resource show`
+
+Every part is optional: a missing part is an interface that the host does not have. Several moments of one host
+stand in HOST/0/ ... HOST/n/ and are played in turn, one per collection, round and round.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import posixpath
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from roce_exporter.kernel import FILE_BYTES, TEXT_BYTES, Absent, RdmaDevice, RdmaPort
+from roce_exporter.kernel.tree import RecordingError, Tree, load_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+Rows = tuple[dict[str, Any], ...]
+
+RDMA_FILES = ("dev", "link", "statistic", "mode", "mode_supported", "resource")
+
+_PARTS = frozenset({"sys", "rdma", "ethtool", "dcb", "debugfs", "proc"})
+
+_ON = "optional-counters"
+_SUPPORTED = "supported optional-counters"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One moment of a recorded host. `rdma` holds the parsed output of each rdma command that was recorded."""
+
+    tree: Tree
+    rdma: Mapping[str, Rows]
+
+
+class RecordedFiles:
+    """Files of a recording: they follow the recording from moment to moment."""
+
+    def __init__(self, kernel: RecordedKernel, paths: Sequence[str]) -> None:
+        self._kernel = kernel
+        self._paths = tuple(paths)
+
+    def read(self, skip: Collection[int] = ()) -> list[bytes | OSError | None]:
+        """See `kernel.Files.read`."""
+        return [None if position in skip else self._one(path) for position, path in enumerate(self._paths)]
+
+    def _one(self, path: str) -> bytes | OSError:
+        try:
+            return self._kernel.content(path)[:FILE_BYTES]
+        except OSError as error:
+            return error
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class RecordedKernel:
+    """A host that was written down."""
+
+    def __init__(self, moments: Sequence[Moment]) -> None:
+        self._moments = tuple(moments)
+        self._now = -1
+
+    @property
+    def _moment(self) -> Moment:
+        return self._moments[max(self._now, 0)]
+
+    def begin(self) -> None:
+        """Move on to the next moment, after the last to the first."""
+        self._now = (self._now + 1) % len(self._moments)
+
+    def content(self, path: str) -> bytes:
+        """A whole recorded file below sys/.
+
+        Raises:
+            Absent: it was not recorded.
+            OSError: it is a folder.
+        """
+        tree = self._moment.tree
+        place = tree.resolve(f"sys/{path}")
+        if place not in tree.files:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        return tree.files[place]
+
+    def entries(self, path: str) -> tuple[str, ...]:
+        """See `kernel.Kernel.entries`."""
+        tree = self._moment.tree
+        place = tree.resolve(f"sys/{path}")
+        if place not in tree.folders:
+            raise Absent(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+        return tuple(sorted(tree.folders[place]))
+
+    def text(self, path: str) -> str:
+        """See `kernel.Kernel.text`."""
+        return self.content(path)[:TEXT_BYTES].decode("utf-8", "replace").strip()
+
+    def link(self, path: str) -> str:
+        """See `kernel.Kernel.link`."""
+        tree = self._moment.tree
+        folder, name = posixpath.split(f"sys/{path}")
+        target = tree.links.get(f"{tree.resolve(folder)}/{name}")
+        if target is None:
+            raise Absent(errno.EINVAL, os.strerror(errno.EINVAL), path)
+        return posixpath.basename(target.rstrip("/"))
+
+    def identity(self, path: str) -> int:
+        """0 for whatever is there: a recording does not tell a device from its successor."""
+        self._moment.tree.resolve(f"sys/{path}")
+        return 0
+
+    def open_files(self, paths: Sequence[str]) -> RecordedFiles:
+        """See `kernel.Kernel.open_files`."""
+        return RecordedFiles(self, paths)
+
+    def rdma_devices(self) -> tuple[RdmaDevice, ...]:
+        """See `kernel.Kernel.rdma_devices`. Taken from dev.json, or from the names in the other files."""
+        known = {row["ifname"]: row for row in self._moment.rdma.get("dev", ())}
+        for kind in ("link", "statistic", "resource"):
+            for row in self._moment.rdma.get(kind, ()):
+                known.setdefault(row["ifname"], {})
+        if not known:
+            raise Absent(errno.EPROTONOSUPPORT, "no rdma/*.json in this recording")
+        return tuple(
+            RdmaDevice(
+                int(row.get("ifindex", position)),
+                name,
+                str(row.get("node_guid", "")),
+                str(row.get("protocol", "")),
+                str(row.get("fw", "")),
+            )
+            for position, (name, row) in enumerate(known.items())
+        )
+
+    def rdma_ports(self, device: RdmaDevice) -> tuple[RdmaPort, ...]:
+        """See `kernel.Kernel.rdma_ports`."""
+        found: dict[int, str] = {}
+        for kind in ("link", "statistic"):
+            for row in self._moment.rdma.get(kind, ()):
+                if row["ifname"] == device.name and "port" in row:
+                    found.setdefault(row["port"], str(row.get("netdev", "")))
+        if not found:
+            raise Absent(errno.EOPNOTSUPP, "no ports in rdma/*.json", device.name)
+        return tuple(RdmaPort(number, netdev) for number, netdev in sorted(found.items()))
+
+    def rdma_statistics(self, device: RdmaDevice, port: int) -> Mapping[str, int]:
+        """See `kernel.Kernel.rdma_statistics`."""
+        row = self._of_port("statistic", device, port)
+        return {name: value for name, value in row.items() if name not in ("ifname", "ifindex", "port")}
+
+    def rdma_optional_counters(self, device: RdmaDevice, port: int) -> Mapping[str, bool]:
+        """See `kernel.Kernel.rdma_optional_counters`."""
+        supported = self._of_port("mode_supported", device, port).get(_SUPPORTED, [])
+        try:
+            on = self._of_port("mode", device, port).get(_ON, [])
+        except Absent:
+            on = []
+        return {str(name): name in on for name in supported}
+
+    def rdma_resources(self, device: RdmaDevice) -> Mapping[str, int]:
+        """See `kernel.Kernel.rdma_resources`."""
+        for row in self._rdma("resource"):
+            if row["ifname"] == device.name:
+                return {kind: value for kind, value in row.items() if kind not in ("ifname", "ifindex")}
+        raise Absent(errno.ENODEV, "not in rdma/resource.json", device.name)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _rdma(self, kind: str) -> Rows:
+        try:
+            return self._moment.rdma[kind]
+        except KeyError:
+            raise Absent(errno.EOPNOTSUPP, f"no rdma/{kind}.json in this recording") from None
+
+    def _of_port(self, kind: str, device: RdmaDevice, port: int) -> dict[str, Any]:
+        for row in self._rdma(kind):
+            if row["ifname"] == device.name and row.get("port") == port:
+                return row
+        raise Absent(errno.EINVAL, f"not in rdma/{kind}.json", f"{device.name}/{port}")
+
+
+def load_recording(path: str) -> RecordedKernel:
+    """Open a recorded host.
+
+    Raises:
+        RecordingError: there is none at this path, or a part of it is malformed; one line that names the file.
+    """
+    tree = _without_wrapper(load_tree(path))
+    numbered = sorted((name for name in tree.folders[""] if name.isdecimal()), key=int)
+    trees = [tree.below(name) for name in numbered] or [tree]
+    moments = [Moment(one, _parse_rdma(one, path)) for one in trees]
+    if not any(_PARTS & one.tree.folders[""] for one in moments):
+        raise RecordingError(
+            f"recording {path}: holds none of {', '.join(sorted(_PARTS))}; name the folder that holds them"
+        )
+    return RecordedKernel(moments)
+
+
+def _without_wrapper(tree: Tree) -> Tree:
+    # `tar czf host.tar.gz host/` puts everything below one folder.
+    names = tree.folders[""]
+    if len(names) == 1 and not names & _PARTS:
+        (name,) = names
+        if not name.isdecimal() and name in tree.folders:
+            return tree.below(name)
+    return tree
+
+
+def _parse_rdma(tree: Tree, path: str) -> dict[str, Rows]:
+    found: dict[str, Rows] = {}
+    for kind in RDMA_FILES:
+        name = f"rdma/{kind}.json"
+        if name in tree.files:
+            found[kind] = _rows(
+                tree.files[name], f"recording {path}: {name}", kind in ("statistic", "resource")
+            )
+    return found
+
+
+def _rows(text: bytes, what: str, numbers: bool) -> Rows:
+    try:
+        rows = json.loads(text or b"[]")
+    except ValueError as error:
+        raise RecordingError(f"{what}: not JSON ({error}); record it with `rdma -j`") from None
+    if not isinstance(rows, list) or not all(
+        isinstance(row, dict) and isinstance(row.get("ifname"), str) for row in rows
+    ):
+        raise RecordingError(f"{what}: not a list of objects with an ifname; record it with `rdma -j`")
+    for row in rows:
+        for key, value in row.items():
+            wanted = key in ("port", "ifindex") or (numbers and key != "ifname")
+            if wanted and (not isinstance(value, int) or isinstance(value, bool)):
+                raise RecordingError(f"{what}: {key} of {row['ifname']} is {value!r}, not a whole number")
+    return tuple(rows)

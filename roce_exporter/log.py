@@ -1,0 +1,52 @@
+"""Log lines as logfmt or JSON on standard error, one event a line, as the Prometheus family writes them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+
+LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
+
+FORMATS = ("logfmt", "json")
+
+
+class LineFormatter(logging.Formatter):
+    """One line per event with ts (RFC 3339, UTC), level, logger and msg; a traceback becomes the field `error`."""
+
+    def __init__(self, form: str) -> None:
+        super().__init__()
+        self._write = _json if form == "json" else _logfmt
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, without its end."""
+        fields = {
+            "ts": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": "warn" if record.levelno == logging.WARNING else record.levelname.lower(),
+            "logger": record.name.removeprefix("roce_exporter."),
+            "msg": record.getMessage(),
+        }
+        if record.exc_info:
+            fields["error"] = self.formatException(record.exc_info)
+        return self._write(fields)
+
+
+def set_up_logging(level: str, form: str) -> None:
+    """Send the log to standard error from this level on."""
+    target = logging.StreamHandler(sys.stderr)
+    target.setFormatter(LineFormatter(form))
+    logging.basicConfig(level=LEVELS[level], handlers=[target], force=True)
+
+
+def _json(fields: dict[str, str]) -> str:
+    return json.dumps(fields, ensure_ascii=False)
+
+
+def _logfmt(fields: dict[str, str]) -> str:
+    return " ".join(f"{name}={_quoted(text)}" for name, text in fields.items())
+
+
+def _quoted(text: str) -> str:
+    plain = text.isprintable() and text and not any(mark in text for mark in ' ="\\')
+    return text if plain else json.dumps(text, ensure_ascii=False)

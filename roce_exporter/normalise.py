@@ -1,0 +1,245 @@
+"""Readings and the catalogue become samples in base units, by a plan made once per device and kept.
+
+A plan is made anew only when the device or the set of raw names changes, and then keeps the spelling it chose for
+each series: choosing again would look like a counter reset that never happened.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.catalog import INDEX, Index
+from roce_exporter.facts import device_facts
+from roce_exporter.model import WHOLE_DEVICE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from roce_exporter.catalog.row import Row, Spelling
+    from roce_exporter.model import Device, DeviceReadings, Reading
+
+Value = int | float | None
+
+
+class Series(NamedTuple):
+    """The identity of one time series: `labels[i]` is the value of the row's label `row.labels[i]`."""
+
+    row: Row
+    labels: tuple[str, ...]
+
+
+class Samples(NamedTuple):
+    """Series and their values now, position by position; None: no sample now.
+
+    `series` is the same object as long as the set of series has not changed.
+    """
+
+    series: tuple[Series, ...]
+    values: tuple[Value, ...]
+
+
+Chosen = dict[Series, tuple[str, tuple[str, ...]]]
+
+Key = tuple[tuple[str, int, tuple[str, ...]], ...]
+"""Source, port and names of each of a device's readings: what a plan is made for."""
+
+
+class Place(NamedTuple):
+    """Where a raw value stands: the position of its reading among the device's, and its position therein."""
+
+    reading: int
+    position: int
+
+
+class Source(NamedTuple):
+    """Where a series' value comes from: the spelling, what its placeholders matched, and the raw places."""
+
+    series: Series
+    spelling: Spelling
+    raw: tuple[str, ...]
+    places: tuple[Place, ...]
+
+
+@dataclass(slots=True)
+class Plan:
+    """How the values of one device's readings become the values of its series."""
+
+    device: Device
+    key: Key
+    sources: tuple[Source, ...]
+    unmapped: tuple[tuple[str, int, str], ...]
+    """Source, port and raw name of each name without a row."""
+    series: tuple[Series, ...] = ()
+    constant: tuple[Value, ...] = ()
+    pick: Callable[[Sequence[Value]], tuple[Value, ...]] = tuple
+    scaled: tuple[tuple[int, tuple[int, ...], int, int], ...] = ()
+    """Position among the picked values, flat raw positions to add, `times`, `per`."""
+
+
+@dataclass(slots=True)
+class Normaliser:
+    """Keeps one plan per device."""
+
+    index: Index = INDEX
+    plans: dict[str, Plan] = field(default_factory=dict)
+    _chosen: dict[str, tuple[int, Chosen]] = field(default_factory=dict)
+    """Per device its incarnation and, per series, the source and raw names it was first taken from."""
+
+    def normalise(self, found: DeviceReadings) -> Samples:
+        """The samples of one device in one collection."""
+        device, readings = found.device, found.readings
+        key = tuple((reading.source, reading.port, reading.names) for reading in readings)
+        plan = self.plans.get(device.name)
+        if plan is None or plan.device is not device or plan.key != key:
+            plan = self.plans[device.name] = self._plan(device, key)
+        return Samples(plan.series, plan.constant + _values(plan, readings))
+
+    def forget(self, gone: Iterable[str]) -> None:
+        """Drop what is kept of devices that have gone."""
+        for name in gone:
+            self.plans.pop(name, None)
+            self._chosen.pop(name, None)
+
+    def _plan(self, device: Device, key: Key) -> Plan:
+        # A device taken out and put in again may choose anew: its counters begin at 0 anyway.
+        incarnation, chosen = self._chosen.get(device.name, (device.incarnation, {}))
+        if incarnation != device.incarnation:
+            chosen = {}
+        self._chosen[device.name] = (device.incarnation, chosen)
+        sources = tuple(_choose(self.index, device, key, chosen))
+        chosen.update({source.series: (source.spelling.source, source.raw) for source in sources})
+        plan = Plan(device, key, sources, tuple(_unmapped(self.index, device, key)))
+        facts = device_facts(device)
+        plan.constant = (1,) * len(facts)
+        plan.series = (
+            *(Series(row, labels) for row, labels in facts),
+            *(source.series for source in sources),
+        )
+        _compile(plan)
+        return plan
+
+
+def _values(plan: Plan, readings: Sequence[Reading]) -> tuple[Value, ...]:
+    flat: list[Value] = []
+    for reading in readings:
+        flat.extend(reading.values)
+    values = plan.pick(flat)
+    if not plan.scaled:
+        return values
+    changed = list(values)
+    for position, parts, times, per in plan.scaled:
+        changed[position] = _scale([flat[part] for part in parts], times, per)
+    return tuple(changed)
+
+
+def _scale(parts: Sequence[Value], times: int, per: int) -> Value:
+    total: int | float = 0
+    for part in parts:
+        if part is None:
+            return None
+        total += part
+    return total * times if per == 1 else total * times / per
+
+
+def _compile(plan: Plan) -> None:
+    starts, offset = [], 0
+    for _, _, names in plan.key:
+        starts.append(offset)
+        offset += len(names)
+    flat = [
+        tuple(starts[place.reading] + place.position for place in source.places) for source in plan.sources
+    ]
+    if len(flat) == 1:  # itemgetter of one key gives no tuple
+        only = flat[0][0]
+        plan.pick = lambda values: (values[only],)
+    elif flat:
+        plan.pick = itemgetter(*(parts[0] for parts in flat))
+    else:
+        plan.pick = lambda _: ()
+    plan.scaled = tuple(
+        (position, parts, source.spelling.times, source.spelling.per)
+        for position, (source, parts) in enumerate(zip(plan.sources, flat, strict=True))
+        if len(parts) > 1 or source.spelling.times != 1 or source.spelling.per != 1
+    )
+
+
+def _choose(
+    index: Index,
+    device: Device,
+    key: Key,
+    chosen: Chosen,
+) -> Iterator[Source]:
+    """One source per series: the one chosen before, else the first spelling whose raw names are all there."""
+    places = _places(device, key)
+    for row in index.rows:
+        taken: set[Series] = set()
+        for candidate in _candidates(row, device, places):
+            series = candidate.series
+            before = chosen.get(series, (candidate.spelling.source, candidate.raw))
+            if series not in taken and before == (candidate.spelling.source, candidate.raw):
+                taken.add(series)
+                yield candidate
+
+
+def _candidates(
+    row: Row, device: Device, places: dict[tuple[str, str], dict[str, Place]]
+) -> Iterator[Source]:
+    for spelling in row.spellings:
+        if spelling.dialect not in ("*", device.dialect):
+            continue
+        for (source, port), names in places.items():
+            if source == spelling.source:
+                for extra, raw in _matches(spelling, names):
+                    labels = _labels(row, device, port, extra)
+                    yield Source(Series(row, labels), spelling, raw, tuple(names[name] for name in raw))
+
+
+def _matches(spelling: Spelling, names: dict[str, Place]) -> Iterator[tuple[dict[str, str], tuple[str, ...]]]:
+    """What the placeholders of a spelling's raw name stand for, and the raw names, for each match among the names."""
+    if not any("{" in raw for raw in spelling.raw):
+        if all(raw in names for raw in spelling.raw):
+            yield {}, spelling.raw
+        return
+    first = re.compile(re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+)", re.escape(spelling.raw[0])))
+    for name in names:
+        if match := first.fullmatch(name):
+            extra = match.groupdict()
+            raw = tuple(part.format(**extra) for part in spelling.raw)
+            if all(part in names for part in raw):
+                yield extra, raw
+
+
+def _labels(row: Row, device: Device, port: str, extra: dict[str, str]) -> tuple[str, ...]:
+    known = {"device": device.name, "port": port, **extra}
+    return tuple(known[label] for label in row.labels)
+
+
+def _places(device: Device, key: Key) -> dict[tuple[str, str], dict[str, Place]]:
+    """Per source and `port` label, where each raw name stands. What a port says goes before what the device says."""
+    found: dict[tuple[str, str], dict[str, Place]] = {}
+    order = sorted(range(len(key)), key=lambda reading: key[reading][1] == WHOLE_DEVICE)
+    for reading in order:
+        source, port, names = key[reading]
+        of_port = found.setdefault((source, port_label(device, port)), {})
+        for position, name in enumerate(names):
+            of_port.setdefault(name, Place(reading, position))
+    return found
+
+
+def port_label(device: Device, port: int) -> str:
+    """The label `port`: what belongs to the device as a whole is its only port's, or `all` where it has several."""
+    if port != WHOLE_DEVICE:
+        return str(port)
+    return str(device.ports[0].number) if len(device.ports) == 1 else "all"
+
+
+def _unmapped(index: Index, device: Device, key: Key) -> Iterator[tuple[str, int, str]]:
+    for source, port, names in key:
+        for name in names:
+            if not index.claimed(device.dialect, source, name) and not index.left_out(
+                device.dialect, source, name
+            ):
+                yield source, port, name

@@ -1,0 +1,123 @@
+"""One read attempted, its outcome, and the account of how the sources of one device fare."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.kernel import Absent
+from roce_exporter.lanes import Finished
+from roce_exporter.model import SourceState
+from roce_exporter.sources.values import HARMLESS, reason_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from roce_exporter.lanes import Key
+    from roce_exporter.model import Reading
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one read."""
+
+    up: bool | None
+    """None: there is no such interface, which is no failure."""
+    error: str = ""
+    seconds: float = 0.0
+    readings: tuple[Reading, ...] = ()
+    quarantined: int = 0
+    found: object = None
+    """What the inventory found, for it makes no readings."""
+
+
+class Task(NamedTuple):
+    """One read of one source. `run` may raise; what follows from it comes back as further tasks."""
+
+    key: Key
+    run: Callable[[], Finished[Task, Outcome]]
+
+
+def attempt(clock: Callable[[], float], task: Task) -> Finished[Task, Outcome]:
+    """Do one read in a lane. Whatever goes wrong in it is its outcome, and nobody else's."""
+    begun = clock()
+    try:
+        outcome, more = task.run()
+    except Absent:
+        outcome, more = Outcome(None), ()
+    except OSError as error:
+        outcome, more = Outcome(up=False, error=f"{reason_of(error)}: {error}"), ()
+    except Exception as error:  # a fault of one source must not cost the others; it is logged and counted
+        LOG.exception("fault in source %s of %s", task.key[1], task.key[0] or "the host")
+        outcome, more = Outcome(up=False, error=f"fault in the exporter: {error!r}"), ()
+    return Finished(replace(outcome, seconds=clock() - begun), more)
+
+
+class Account:
+    """How every source of one device (`device` "" is the host) fared when it was last read."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+        self._states: dict[str, SourceState] = {}
+
+    @property
+    def states(self) -> tuple[SourceState, ...]:
+        """The state of every source that was ever read."""
+        return tuple(self._states.values())
+
+    def settle(self, outcomes: Mapping[str, Outcome]) -> None:
+        """Enter the outcomes of one collection, by source."""
+        for source, outcome in outcomes.items():
+            before = self._states.get(source)
+            after = self._states[source] = _state(source, self.device, outcome, before)
+            if after.error != (before.error if before else ""):
+                where = f"source {source}" + (f" of {self.device}" if self.device else "")
+                level = logging.WARNING if after.error else logging.INFO
+                LOG.log(level, "%s: %s", where, after.error or "answers again")
+
+    def keep(self, sources: Collection[str]) -> None:
+        """Drop the state of sources that the device no longer has."""
+        for source in self._states.keys() - set(sources):
+            del self._states[source]
+
+
+def _state(source: str, device: str, outcome: Outcome, before: SourceState | None) -> SourceState:
+    errors, error = judge(outcome)
+    return SourceState(
+        source,
+        device,
+        None if outcome.up is None else not error or _has_values(outcome),
+        outcome.seconds,
+        error,
+        (before.errors_total if before else 0) + errors,
+        sum(len(reading.losses) for reading in outcome.readings),
+        outcome.quarantined,
+    )
+
+
+def judge(outcome: Outcome) -> tuple[int, str]:
+    """How many errors an outcome counts, and the first of them in words."""
+    if outcome.error:
+        return 1, outcome.error
+    lost = [
+        (reading, loss)
+        for reading in outcome.readings
+        for loss in reading.losses
+        if loss.reason not in HARMLESS
+    ]
+    if not lost:
+        return 0, ""
+    reading, loss = lost[0]
+    port = f"port {reading.port}" + (f" {loss.name}" if loss.name else "")
+    more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+    return len(lost), f"{port}: {loss.reason}{more}"
+
+
+def _has_values(outcome: Outcome) -> bool:
+    """Whether a source with losses gave anything. A port that failed as a whole makes it down."""
+    if any(not loss.name for reading in outcome.readings for loss in reading.losses):
+        return False
+    return any(value is not None for reading in outcome.readings for value in reading.values)

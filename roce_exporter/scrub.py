@@ -1,0 +1,63 @@
+"""Stand-ins for what identifies a machine: the same stand-in for the same value, and none that anybody owns.
+
+IPv4 addresses come from 198.18.0.0/15 (RFC 2544), IPv6 addresses from 2001:db8::/32 (RFC 3849), GUIDs and MAC-based
+interface identifiers from the locally administered range 0200:00ff:fe00:0000 upwards.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_GUID = re.compile(r"\b[0-9a-f]{4}(?::[0-9a-f]{4}){3}\b")
+_NO_GUID = "0000:0000:0000:0000"
+_MAC = re.compile(r"\b[0-9a-f]{2}(?::[0-9a-f]{2}){5}\b")
+
+_FIRST_IPV4 = int(ipaddress.IPv4Address("198.18.0.1"))
+_FIRST_IPV6 = int(ipaddress.IPv6Address("2001:db8::1"))
+_FIRST_LINK_LOCAL = int(ipaddress.IPv6Address("fe80::200:ff:fe00:1"))
+
+
+class Scrubber:
+    """Remembers what stands for what."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[str, str]] = {}
+
+    def text(self, text: str) -> str:
+        """The text with every GUID and MAC address replaced. An unset GUID (all zeros) stays."""
+        text = _GUID.sub(lambda match: self._guid(match[0]), text)
+        return _MAC.sub(lambda match: self._stand_in("mac", match[0], _mac), text)
+
+    def gid(self, address: str) -> str:
+        """A GID in the eight groups of sysfs, for an address as the inventory writes it."""
+        if "." in address and ":" not in address:
+            stand_in = self._stand_in(
+                "ipv4", address, lambda number: str(ipaddress.IPv4Address(_FIRST_IPV4 + number))
+            )
+            return ipaddress.IPv6Address(f"::ffff:{stand_in}").exploded
+        local = ipaddress.IPv6Address(address).is_link_local
+        first = _FIRST_LINK_LOCAL if local else _FIRST_IPV6
+        kind = "link-local" if local else "ipv6"
+        return self._stand_in(kind, address, lambda number: ipaddress.IPv6Address(first + number).exploded)
+
+    def _guid(self, guid: str) -> str:
+        return guid if guid == _NO_GUID else self._stand_in("guid", guid, _guid)
+
+    def _stand_in(self, kind: str, value: str, make: Callable[[int], str]) -> str:
+        known = self._known.setdefault(kind, {})
+        if value not in known:
+            known[value] = make(len(known))
+        return known[value]
+
+
+def _guid(number: int) -> str:
+    return f"0200:00ff:fe{number >> 16 & 0xFF:02x}:{number & 0xFFFF:04x}"
+
+
+def _mac(number: int) -> str:
+    return f"02:00:00:{number >> 16 & 0xFF:02x}:{number >> 8 & 0xFF:02x}:{number & 0xFF:02x}"

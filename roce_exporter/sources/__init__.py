@@ -1,0 +1,67 @@
+"""Where values are. A source knows the place and the form of its values and nothing of their meaning.
+
+A `Reader` is one source bound to one device. It is read from one worker thread at a time, opens what it needs on
+its first read, keeps it open, and lets every value fail on its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from roce_exporter.sources.counters import Counters
+from roce_exporter.sources.hw_counters import HardwareCounters, Statistics, Told
+from roce_exporter.sources.port import PortState
+from roce_exporter.sources.rdma_objects import OptionalCounters, Resources
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from roce_exporter.kernel import Kernel
+    from roce_exporter.model import Device, Reading
+
+NAMES = (
+    PortState.source,
+    Statistics.source,
+    HardwareCounters.source,
+    Counters.source,
+    Resources.source,
+    OptionalCounters.source,
+)
+"""Every source, in the order in which a device's sources are read."""
+
+
+class Reader(Protocol):
+    """One source of one device."""
+
+    @property
+    def source(self) -> str:
+        """The source's name."""
+
+    @property
+    def quarantined(self) -> int:
+        """Files that are left alone for a while because they kept failing."""
+
+    def read(self, now: float) -> tuple[Reading, ...]:
+        """What the source says at `now` (monotonic seconds).
+
+        Raises:
+            Absent: the device does not have this interface.
+            OSError: it has it, and the whole of it is broken.
+        """
+
+    def close(self) -> None:
+        """Give back what is held open."""
+
+
+def open_readers(kernel: Kernel, device: Device, disabled: Collection[str] = ()) -> tuple[Reader, ...]:
+    """The readers of one device, in reading order, without the sources in `disabled`."""
+    told: Told = {}
+    readers: tuple[Reader, ...] = (
+        PortState(kernel, device),
+        Statistics(kernel, device, told),
+        HardwareCounters(kernel, device, told),
+        Counters(kernel, device),
+        Resources(kernel, device),
+        OptionalCounters(kernel, device),
+    )
+    return tuple(reader for reader in readers if reader.source not in disabled)

@@ -1,0 +1,53 @@
+"""Counter files of one directory: read together, each failing on its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roce_exporter.sources.quarantine import Quarantine
+from roce_exporter.sources.values import QUARANTINED, make_reading, parse_counter, reason_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from roce_exporter.kernel import Kernel
+    from roce_exporter.model import Reading
+
+
+class CounterFiles:
+    """The files `names` in one sysfs directory, read as counters of one port."""
+
+    def __init__(self, kernel: Kernel, directory: str, names: Sequence[str]) -> None:
+        self.names = tuple(names)
+        self._files = kernel.open_files([f"{directory}/{name}" for name in self.names])
+        self._quarantine = Quarantine()
+
+    @property
+    def quarantined(self) -> int:
+        """Files that are left alone for a while."""
+        return len(self._quarantine)
+
+    def read(self, source: str, device: str, port: int, now: float) -> Reading:
+        """What the files say at `now` (monotonic seconds). Never raises for a file that fails."""
+        found = [_value(content) for content in self._files.read(self._quarantine.held(now))]
+        reading = make_reading(source, device, port, self.names, found)
+        if reading.losses or self._quarantine:
+            self._judge(found, now)
+        return reading
+
+    def _judge(self, found: Sequence[int | str], now: float) -> None:
+        for position, value in enumerate(found):
+            if isinstance(value, str):
+                self._quarantine.failed(position, value, now)
+            else:
+                self._quarantine.recovered(position)
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+        self._files.close()
+
+
+def _value(content: bytes | OSError | None) -> int | str:
+    if isinstance(content, bytes):
+        return parse_counter(content)
+    return reason_of(content) if content else QUARANTINED

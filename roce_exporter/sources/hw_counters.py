@@ -1,0 +1,141 @@
+"""The driver's own RDMA counters: RDMA netlink first, the sysfs `hw_counters` directories for what it does not tell.
+
+Netlink (RDMA_NLDEV_CMD_STAT_GET) gives all counters of a port in one snapshot; read file by file from sysfs, every
+file of mlx5 costs three firmware commands. The directories remain for kernels without netlink, for a netlink that
+fails, and for counters of the device as a whole (mana, mlx5 in switchdev mode), which netlink never tells.
+Both carry the same names with the same meaning, so they make one merged reading, never two series.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING
+
+from roce_exporter.catalog.row import HW_COUNTERS
+from roce_exporter.kernel import Absent
+from roce_exporter.model import WHOLE_DEVICE, Loss, Reading
+from roce_exporter.sources.files import CounterFiles
+from roce_exporter.sources.values import check_counter, check_netlink, make_reading, reason_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from roce_exporter.kernel import Kernel
+    from roce_exporter.model import Device
+
+SETTINGS = frozenset({"lifespan"})
+"""Files among the counters that are settings: how long the kernel may serve a cached value, in milliseconds."""
+
+Told = dict[int, frozenset[str]]
+"""Per port, the names that netlink told in the collection under way."""
+
+
+class Statistics:
+    """RDMA netlink's counters of all ports of one device."""
+
+    source = "rdma_netlink"
+    quarantined = 0
+
+    def __init__(self, kernel: Kernel, device: Device, told: Told) -> None:
+        self._kernel = kernel
+        self._device = device
+        self._told = told
+        self._names: dict[int, tuple[str, ...]] = {}
+
+    def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
+        """One reading per port. A port that fails has a loss without a name.
+
+        Raises:
+            Absent: netlink tells no statistics of this device.
+            OSError: netlink itself fails.
+        """
+        self._told.clear()
+        check_netlink(self._device)
+        readings = tuple(reading for port in self._device.ports if (reading := self._port(port.number)))
+        if not readings:
+            raise Absent(errno.EOPNOTSUPP, "no port statistics in RDMA netlink", self._device.name)
+        return readings
+
+    def _port(self, port: int) -> Reading | None:
+        if self._device.netlink is None:
+            return None
+        try:
+            found = self._kernel.rdma_statistics(self._device.netlink, port)
+        except Absent:
+            return None
+        except OSError as error:
+            return Reading(HW_COUNTERS, self._device.name, port, (), (), (Loss("", reason_of(error)),))
+        self._told[port] = frozenset(found)
+        return self._reading(port, found)
+
+    def _reading(self, port: int, found: Mapping[str, int]) -> Reading:
+        names = self._names.get(port, ())
+        if names != tuple(found):
+            names = self._names[port] = tuple(found)
+        checked = [check_counter(value) for value in found.values()]
+        return make_reading(HW_COUNTERS, self._device.name, port, names, checked)
+
+    def close(self) -> None:
+        """Nothing is held: the socket is the thread's."""
+
+
+class HardwareCounters:
+    """The `hw_counters` directories of one device and its ports, less what netlink has told."""
+
+    source = HW_COUNTERS
+
+    def __init__(self, kernel: Kernel, device: Device, told: Told) -> None:
+        self._kernel = kernel
+        self._device = device
+        self._told = told
+        self._names: dict[int, tuple[str, ...]] | None = None
+        self._files: dict[tuple[int, tuple[str, ...]], CounterFiles] = {}
+
+    @property
+    def quarantined(self) -> int:
+        """Files that are left alone for a while."""
+        return sum(files.quarantined for files in self._files.values())
+
+    def read(self, now: float) -> tuple[Reading, ...]:
+        """One reading per directory that holds more than netlink told.
+
+        Raises:
+            Absent: the device has no such directory.
+        """
+        if self._names is None:
+            self._names = self._list()
+        if not self._names:
+            raise Absent(errno.ENOENT, "no hw_counters directory", self._device.name)
+        readings = []
+        for port, names in self._names.items():
+            told = self._told.get(port, frozenset())
+            rest = names if not told else tuple(name for name in names if name not in told)
+            if rest:
+                files = self._open(port, rest)
+                readings.append(files.read(self.source, self._device.name, port, now))
+        return tuple(readings)
+
+    def _list(self) -> dict[int, tuple[str, ...]]:
+        listed = {}
+        for port in (*(port.number for port in self._device.ports), WHOLE_DEVICE):
+            try:
+                entries = self._kernel.entries(self._directory(port))
+            except Absent:
+                continue
+            listed[port] = tuple(name for name in entries if name not in SETTINGS)
+        return listed
+
+    def _open(self, port: int, names: tuple[str, ...]) -> CounterFiles:
+        files = self._files.get((port, names))
+        if files is None:
+            files = self._files[port, names] = CounterFiles(self._kernel, self._directory(port), names)
+        return files
+
+    def _directory(self, port: int) -> str:
+        below = "hw_counters" if port == WHOLE_DEVICE else f"ports/{port}/hw_counters"
+        return f"class/infiniband/{self._device.name}/{below}"
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+        for files in self._files.values():
+            files.close()

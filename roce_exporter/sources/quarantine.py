@@ -1,0 +1,48 @@
+"""Files that keep failing are left alone for longer and longer: some firmware floods the kernel log at every try."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roce_exporter.sources.values import HARMLESS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+PATIENCE = 3
+"""Failures in a row before a file is left alone."""
+FIRST_SECONDS = 30.0
+LONGEST_SECONDS = 3600.0
+
+
+class Quarantine:
+    """Which positions of a list of files are left alone, and until when (monotonic seconds)."""
+
+    def __init__(self) -> None:
+        self._failures: dict[int, int] = {}
+        self._until: dict[int, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._until)
+
+    def __bool__(self) -> bool:
+        """Whether any file failed of late, quarantined or not yet."""
+        return bool(self._failures)
+
+    def held(self, now: float) -> Collection[int]:
+        """The positions that are not to be touched at `now`."""
+        return [position for position, until in self._until.items() if now < until] if self._until else ()
+
+    def failed(self, position: int, reason: str, now: float) -> None:
+        """One more failure of this file at `now`; the driver's own `not available` is none."""
+        if reason in HARMLESS:
+            return
+        failures = self._failures[position] = self._failures.get(position, 0) + 1
+        if failures >= PATIENCE:
+            rounds = min(failures - PATIENCE, 20)
+            self._until[position] = now + min(FIRST_SECONDS * 2**rounds, LONGEST_SECONDS)
+
+    def recovered(self, position: int) -> None:
+        """This file answered."""
+        if self._failures.pop(position, 0):
+            self._until.pop(position, None)

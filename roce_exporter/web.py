@@ -1,0 +1,385 @@
+"""The HTTP server: sockets, the cap on connections, who may ask, and the call of the application.
+
+Hostile or broken clients cost a bounded amount (`Limits`): half-sent requests are closed, idle connections make room
+for new ones, unread bodies are not copied. Passwords are checked in one thread of their own, so that the event loop
+never waits for bcrypt and a flood of wrong passwords never delays one that has been found right.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import contextlib
+import errno
+import hashlib
+import ipaddress
+import logging
+import os
+import queue
+import re
+import secrets
+import socket
+import threading
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import bcrypt
+
+from roce_exporter.web_config import WebConfig
+from roce_exporter.web_connection import Connection, Limits, Request, Response, State, Wire, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from roce_exporter.web_config import RateLimit, WebConfigFile
+
+__all__ = ["Application", "Limits", "ListenError", "Request", "Response", "Server"]
+
+logger = logging.getLogger(__name__)
+
+Application: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+OPEN = WebConfig()
+ADDRESS = re.compile(r"(?:\[(?P<six>[^\]]+)\]|(?P<host>[^:\[\]]*)):(?P<port>[0-9]{1,5})")
+REMEDY = "choose another with --web.listen-address"
+BACKLOG = 512
+LARGEST_PORT = 65535
+EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+ACCEPT_PAUSE = 0.1
+SCRATCH_BYTES = 16 * 1024
+VERDICTS = 256
+BCRYPT_BYTES = 72
+"""As much of a password as bcrypt looks at; the rest is refused by the package and ignored by the format's origin."""
+
+
+class ListenError(Exception):
+    """An address that cannot be listened on: one line that names it and the remedy."""
+
+
+class Server:
+    """Serves an application over HTTP/1.1, with or without TLS."""
+
+    def __init__(
+        self,
+        application: Application,
+        config: WebConfigFile | None,
+        limits: Limits = Limits(),  # noqa: B008 - frozen
+    ) -> None:
+        """`application` is called on the event loop, once per request that may pass."""
+        self._application = application
+        self._config = config
+        self._limits = limits
+        self._listeners: list[socket.socket] = []
+        self._accepting: list[asyncio.Task[None]] = []
+        self._connections: dict[Connection, asyncio.Task[None]] = {}
+        self._scratch = memoryview(bytearray(SCRATCH_BYTES))
+        self._passwords = Passwords()
+        self._bucket: TokenBucket | None = None
+
+    async def start(self, addresses: Sequence[str]) -> tuple[str, ...]:
+        """Begin to serve on these addresses (`HOST:PORT`, `:PORT`, `[IPv6]:PORT`).
+
+        Returns:
+            The addresses really bound, in the same order: port 0 has become a free one.
+
+        Raises:
+            ListenError: an address is occupied or is none; then nothing is listened on.
+        """
+        try:
+            for address in addresses:
+                self._listeners.append(listening_socket(address))
+        except ListenError:
+            self._stop_listening()
+            raise
+        self._accepting = [asyncio.create_task(self._accept(listener)) for listener in self._listeners]
+        return tuple(_bound_address(listener) for listener in self._listeners)
+
+    async def close(self) -> None:
+        """Stop listening, give requests under way a moment to finish, and drop every connection."""
+        await _end(self._accepting)
+        self._stop_listening()
+        busy = {task for connection, task in self._connections.items() if connection.state >= State.WRITING}
+        await _end(set(self._connections.values()) - busy)
+        if busy:
+            await asyncio.wait(busy, timeout=self._limits.closing_seconds)
+        await _end(busy)
+        self._passwords.close()
+
+    def _stop_listening(self) -> None:
+        for listener in self._listeners:
+            listener.close()
+        self._listeners.clear()
+
+    async def _accept(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                client, _ = await loop.sock_accept(listener)
+            except OSError as error:
+                if error.errno in EXHAUSTED:
+                    logger.warning("cannot accept a connection: %s; closing an idle one", error.strerror)
+                    self._make_room()
+                    await asyncio.sleep(ACCEPT_PAUSE)
+            else:
+                self._admit(client)
+
+    def _admit(self, client: socket.socket) -> None:
+        if len(self._connections) >= self._limits.connections and not self._make_room():
+            client.close()
+            return
+        wire = Wire(self._scratch, self._limits.head_bytes)
+        connection = Connection(wire, self._limits, self._answer)
+        task = asyncio.create_task(self._serve(connection, client))
+        self._connections[connection] = task
+        task.add_done_callback(lambda ended: self._forget(connection, client, ended))
+
+    def _make_room(self) -> bool:
+        """Give up the connection that is least missed; False when every one is being answered."""
+        spare = [connection for connection in self._connections if connection.state < State.ANSWERING]
+        if not spare:
+            return False
+        least = min(spare, key=lambda connection: (connection.state, connection.since))
+        self._connections.pop(least).cancel()
+        return True
+
+    def _forget(self, connection: Connection, client: socket.socket, ended: asyncio.Task[None]) -> None:
+        # Also for a task that was cancelled before it began and so could clean up nothing.
+        self._connections.pop(connection, None)
+        connection.wire.abort()
+        client.close()
+        if not ended.cancelled() and (error := ended.exception()):
+            logger.error("a connection failed", exc_info=error)
+
+    async def _serve(self, connection: Connection, client: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        tls = self._current().tls
+        try:
+            await loop.connect_accepted_socket(
+                lambda: connection.wire,
+                client,
+                ssl=tls,
+                ssl_handshake_timeout=self._limits.request_seconds if tls else None,
+                ssl_shutdown_timeout=self._limits.stalled_seconds if tls else None,
+            )
+            await connection.serve()
+        except OSError as error:
+            logger.debug("a connection ended early: %s", error)
+
+    def _current(self) -> WebConfig:
+        return self._config.current() if self._config else OPEN
+
+    async def _answer(self, connection: Connection, request: Request) -> Response:
+        config = self._current()
+        response = await self._refusal(config, connection, request)
+        if response is None:
+            connection.enter(State.ANSWERING)
+            response = await self._ask_application(request)
+        return replace(response, headers=response.headers + config.headers) if config.headers else response
+
+    async def _refusal(self, config: WebConfig, connection: Connection, request: Request) -> Response | None:
+        """The answer to who may not ask; None to who may."""
+        if config.rate_limit and not self._tokens(config.rate_limit).take():
+            return plain(429, "too many requests; see rate_limit in the web config file")
+        if config.allowed_sans and not config.allowed_sans & _alternative_names(connection):
+            return plain(403, "the client's certificate is not one of client_allowed_sans")
+        if config.users and not await self._passwords.match(
+            config.users, request.headers.get("authorization")
+        ):
+            return plain(401, "user and password needed", ("WWW-Authenticate", "Basic"))
+        return None
+
+    def _tokens(self, limit: RateLimit) -> TokenBucket:
+        if self._bucket is None or self._bucket.limit != limit:
+            self._bucket = TokenBucket(limit)
+        return self._bucket
+
+    async def _ask_application(self, request: Request) -> Response:
+        try:
+            return await self._application(request)
+        except Exception:
+            # Whatever it is, the client gets an answer and the log the trace.
+            logger.exception("%s %s failed", request.method, request.path)
+            return plain(500, "internal error; the exporter's log has the details")
+
+
+async def _end(tasks: Iterable[asyncio.Task[None]]) -> None:
+    ended = list(tasks)
+    for task in ended:
+        task.cancel()
+    await asyncio.gather(*ended, return_exceptions=True)
+
+
+class TokenBucket:
+    """How many requests may pass under a rate limit."""
+
+    def __init__(self, limit: RateLimit) -> None:
+        self.limit = limit
+        self._tokens = float(limit.burst)
+        self._filled = asyncio.get_running_loop().time()
+
+    def take(self) -> bool:
+        """Whether one more request may pass now."""
+        now = asyncio.get_running_loop().time()
+        self._tokens = min(self.limit.burst, self._tokens + (now - self._filled) / self.limit.interval)
+        self._filled = now
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+
+class Question(NamedTuple):
+    """A password to be checked, and where the verdict is awaited."""
+
+    password: bytes
+    hashed: bytes
+    verdict: asyncio.Future[bool]
+
+
+class Passwords:
+    """Verdicts on users and passwords (RFC 7617), remembered under a key that only this process has."""
+
+    def __init__(self) -> None:
+        self._key = secrets.token_bytes(32)
+        # Two memories, so that no number of wrong passwords can push out a right one.
+        self._verdicts: dict[bool, OrderedDict[bytes, None]] = {True: OrderedDict(), False: OrderedDict()}
+        self._turn = asyncio.Lock()
+        self._questions: queue.SimpleQueue[Question | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    async def match(self, users: Mapping[bytes, bytes], authorization: str | None) -> bool:
+        """Whether the Authorization header names one of the users with the right password."""
+        credentials = _credentials(authorization)
+        if credentials is None:
+            return False
+        user, password = credentials
+        hashed = users.get(user) or _decoy(users)
+        seal = self._seal(user, hashed, password)
+        verdict = self._remembered(seal)
+        if verdict is None:
+            async with self._turn:
+                verdict = self._remembered(seal)
+                if verdict is None:
+                    verdict = await self._check(password, hashed) and user in users
+                    self._remember(seal, verdict)
+        return verdict
+
+    def close(self) -> None:
+        """Let the thread end."""
+        if self._thread:
+            self._questions.put(None)
+            self._thread = None
+
+    def _seal(self, *parts: bytes) -> bytes:
+        digest = hashlib.blake2b(key=self._key, digest_size=32)
+        for part in parts:
+            digest.update(len(part).to_bytes(8, "big") + part)
+        return digest.digest()
+
+    def _remembered(self, seal: bytes) -> bool | None:
+        for verdict, seals in self._verdicts.items():
+            if seal in seals:
+                seals.move_to_end(seal)
+                return verdict
+        return None
+
+    def _remember(self, seal: bytes, verdict: bool) -> None:
+        seals = self._verdicts[verdict]
+        seals[seal] = None
+        if len(seals) > VERDICTS:
+            seals.popitem(last=False)
+
+    async def _check(self, password: bytes, hashed: bytes) -> bool:
+        if self._thread is None:
+            # Not the loop's executor: the program would wait for it when it ends.
+            self._thread = threading.Thread(target=_check_passwords, args=(self._questions,), daemon=True)
+            self._thread.start()
+        verdict: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._questions.put(Question(password, hashed, verdict))
+        return await verdict
+
+
+def _check_passwords(questions: queue.SimpleQueue[Question | None]) -> None:
+    while question := questions.get():
+        try:
+            right = bcrypt.checkpw(question.password[:BCRYPT_BYTES], question.hashed)
+        except ValueError:
+            right = False
+        with contextlib.suppress(RuntimeError):  # the event loop has ended meanwhile
+            question.verdict.get_loop().call_soon_threadsafe(_settle, question.verdict, right)
+
+
+def _settle(verdict: asyncio.Future[bool], right: bool) -> None:
+    if not verdict.done():
+        verdict.set_result(right)
+
+
+def _credentials(authorization: str | None) -> tuple[bytes, bytes] | None:
+    scheme, _, encoded = (authorization or "").partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        user, colon, password = base64.b64decode(encoded.strip(), validate=True).partition(b":")
+    except (binascii.Error, ValueError):
+        return None
+    return (user, password) if colon else None
+
+
+def _decoy(users: Mapping[bytes, bytes]) -> bytes:
+    """A hash that an unknown user is checked against, as costly as the costliest user's: time must not tell."""
+    cost = max(hashed[4:6] for hashed in users.values())
+    return b"$2b$" + cost + b"$" + b"." * 53
+
+
+def _alternative_names(connection: Connection) -> frozenset[str]:
+    """The subject alternative names of the client's certificate; empty without one."""
+    transport = connection.wire.transport
+    certificate = (transport.get_extra_info("peercert") if transport else None) or {}
+    return frozenset(_as_go_spells(kind, value) for kind, value in certificate.get("subjectAltName", ()))
+
+
+def _as_go_spells(kind: str, value: str) -> str:
+    """One name as it stands in client_allowed_sans; empty when it is of a kind that cannot stand there."""
+    if kind == "IP Address":
+        with contextlib.suppress(ValueError):
+            return str(ipaddress.ip_address(value.strip()))
+    return value if kind in ("DNS", "email", "URI") else ""
+
+
+def listening_socket(address: str) -> socket.socket:
+    """A socket that listens on `HOST:PORT`, `[IPv6]:PORT`, or `:PORT` for every address of both families.
+
+    Raises:
+        ListenError: it cannot be had.
+    """
+    parts = ADDRESS.fullmatch(address)
+    if not parts or int(parts["port"]) > LARGEST_PORT:
+        raise ListenError(f"cannot listen on {address}: not HOST:PORT, :PORT or [IPv6]:PORT; {REMEDY}")
+    try:
+        listener = _bind(parts["six"] or parts["host"], int(parts["port"]))
+    except socket.gaierror as error:
+        raise ListenError(f"cannot listen on {address}: {error.strerror}; {REMEDY}") from None
+    except OSError as error:
+        reason = os.strerror(error.errno or 0).lower()  # without what the socket module adds to it
+        raise ListenError(f"cannot listen on {address}: {reason}; {REMEDY}") from None
+    listener.setblocking(False)
+    return listener
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    if not host:
+        both = socket.has_dualstack_ipv6()
+        family = socket.AF_INET6 if both else socket.AF_INET
+        return socket.create_server(("", port), family=family, backlog=BACKLOG, dualstack_ipv6=both)
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    # IPv4 first where a name has both, as Go's net.Listen has it.
+    family, _, _, _, where = min(found, key=lambda entry: entry[0])
+    return socket.create_server(where, family=family, backlog=BACKLOG)
+
+
+def _bound_address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,396 @@
+"""One HTTP/1.1 connection: h11 parses (RFC 9112), this module bounds what a client may cost.
+
+Bounded are the bytes of a request, the time it may take to arrive, and what is held of a response that the client
+does not read: asyncio before Python 3.12 copies all that a socket does not take at once, so bodies go out in slices.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import enum
+import logging
+import re
+from dataclasses import dataclass
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, unquote_to_bytes
+
+import h11
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from typing import TypeAlias
+
+    Answer: TypeAlias = "Callable[[Connection, Request], Awaitable[Response]]"
+
+logger = logging.getLogger(__name__)
+
+METHODS = ("GET", "HEAD")
+REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
+PLAIN_TEXT = "text/plain; charset=utf-8"
+AUTHORITY = re.compile(rb"https?://[^/?]*", re.IGNORECASE)
+BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+LARGEST_QUERY = 100
+LINGER_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request, understood: the path decoded and free of `.`, `..` and empty segments."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    """Of a parameter that is given several times, the first value."""
+    headers: Mapping[str, str]
+    """By lower-case name; several lines of one name are joined by a comma."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """One answer. `Content-Length`, `Content-Type` and `Date` are set by the server."""
+
+    status: int
+    body: bytes
+    content_type: str
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What clients may cost, in bytes and seconds."""
+
+    head_bytes: int = 8 * 1024
+    body_bytes: int = 8 * 1024
+    """Of a request body, which is read and thrown away."""
+    request_seconds: float = 4.5
+    """For a request to arrive whole, from its first byte; for that first byte on a new connection; for a handshake."""
+    idle_seconds: float = 330.0
+    """Between requests: longer than the five minutes after which Prometheus itself drops an idle connection."""
+    stalled_seconds: float = 10.0
+    """For a client to take one slice of a response."""
+    linger_seconds: float = 1.0
+    """For a client to read the last response and close."""
+    closing_seconds: float = 0.25
+    """For requests under way when the server closes."""
+    slice_bytes: int = 64 * 1024
+    connections: int = 256
+
+
+class State(enum.IntEnum):
+    """What a connection is doing, in the order in which connections are given up when there are too many."""
+
+    IDLE = 0
+    READING = 1
+    WRITING = 2
+    ANSWERING = 3
+
+
+class RequestError(Exception):
+    """A request that is answered by `response`, without asking the application, and is the connection's last."""
+
+    def __init__(self, status: int, reason: str, *headers: tuple[str, str]) -> None:
+        super().__init__(reason)
+        self.response = plain(status, reason, *headers, ("Connection", "close"))
+
+
+def plain(status: int, line: str, *headers: tuple[str, str]) -> Response:
+    """A response of one line of text."""
+    return Response(status, f"{line}\n".encode(), PLAIN_TEXT, headers)
+
+
+class Wire(asyncio.BufferedProtocol):
+    """The bytes of one connection, bounded both ways."""
+
+    def __init__(self, scratch: memoryview, limit: int) -> None:
+        """`scratch` takes what a socket gives and may be shared by all connections of one event loop."""
+        self.lost = asyncio.Event()
+        self.transport: asyncio.Transport | None = None
+        self._scratch = scratch
+        self._limit = limit
+        self._inbox = bytearray()
+        self._ended = False
+        self._news = asyncio.Event()
+        self._flushed = asyncio.Event()
+        self._flushed.set()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Asyncio has a connection for us."""
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - tells the type checker
+        # Paused as soon as the socket does not take everything, resumed when it has: so a write ends when all is out.
+        transport.set_write_buffer_limits(high=1, low=0)
+        self.transport = transport
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
+        """Where asyncio is to put what comes in."""
+        return self._scratch
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Asyncio has put that many bytes there."""
+        self._inbox += self._scratch[:nbytes]
+        if len(self._inbox) >= self._limit and self.transport:
+            self.transport.pause_reading()
+        self._news.set()
+
+    def eof_received(self) -> bool:
+        """True: a client that has said all it had to say still wants its answer."""
+        self._ended = True
+        self._news.set()
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+        """Nothing comes in any more, and nothing goes out."""
+        self._ended = True
+        for event in (self.lost, self._news, self._flushed):
+            event.set()
+
+    def pause_writing(self) -> None:
+        """The socket did not take everything."""
+        self._flushed.clear()
+
+    def resume_writing(self) -> None:
+        """The socket has taken everything."""
+        self._flushed.set()
+
+    async def has_input(self) -> bool:
+        """True once there are bytes to take; False when there will be none any more."""
+        while not (self._inbox or self._ended):
+            self._news.clear()
+            await self._news.wait()
+        return bool(self._inbox)
+
+    def take(self, count: int) -> bytes:
+        """The next bytes that came in, at most `count`."""
+        taken = bytes(self._inbox[:count])
+        del self._inbox[:count]
+        if len(self._inbox) < self._limit and self.transport:
+            self.transport.resume_reading()
+        return taken
+
+    async def write(self, data: bytes | memoryview, patience: float) -> None:
+        """Send, and wait until the kernel has taken everything.
+
+        Raises:
+            OSError: the client went away, or took longer than `patience` seconds (TimeoutError).
+        """
+        if self.lost.is_set() or self.transport is None:
+            raise ConnectionResetError
+        self.transport.write(data)
+        async with asyncio.timeout(patience):
+            await self._flushed.wait()
+
+    async def close(self, patience: float, linger: float) -> None:
+        """Close so that a client which is still sending can read the answer before its connection is reset."""
+        if self.transport and self.transport.can_write_eof():
+            self.transport.write_eof()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(linger):
+                    await self._discard(LINGER_BYTES)
+        if self.transport:
+            self.transport.close()
+            async with asyncio.timeout(patience):
+                await self.lost.wait()
+
+    async def _discard(self, count: int) -> None:
+        while count > 0 and await self.has_input():
+            count -= len(self.take(count))
+
+    def abort(self) -> None:
+        """Close at once, whatever is left unsent."""
+        if self.transport:
+            self.transport.abort()
+
+
+class Connection:
+    """One client, request after request."""
+
+    def __init__(self, wire: Wire, limits: Limits, answer: Answer) -> None:
+        """`answer` is asked for every request that is well-formed; it never raises."""
+        self.wire = wire
+        self.state = State.READING
+        self.since = 0.0
+        """When the state was entered, or the last slice was taken, by the clock of the event loop."""
+        self.enter(State.READING)
+        self._limits = limits
+        self._answer = answer
+        self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.head_bytes)
+        self._patience = limits.request_seconds
+        self._head_only = False
+
+    def enter(self, state: State) -> None:
+        """Note what the connection does from now on."""
+        self.state = state
+        self.since = asyncio.get_running_loop().time()
+
+    async def serve(self) -> None:
+        """Answer requests until the client, a limit or an error ends it.
+
+        Raises:
+            OSError: the client went away or stalled.
+        """
+        while await self._begins() and await self._exchange():
+            self._parser.start_next_cycle()
+            self._patience = self._limits.idle_seconds
+        self.enter(State.IDLE)
+        await self.wire.close(self._limits.stalled_seconds, self._limits.linger_seconds)
+
+    async def _begins(self) -> bool:
+        self.enter(State.IDLE)
+        if self._parser.trailing_data[0]:
+            return True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._patience):
+                return await self.wire.has_input()
+        return False
+
+    async def _exchange(self) -> bool:
+        """Answer one request. False when the connection cannot be used for another."""
+        self.enter(State.READING)
+        self._head_only = False
+        try:
+            request = await self._request()
+        except RequestError as refusal:
+            await self._send(refusal.response)
+            return False
+        await self._send(await self._answer(self, request))
+        return self._parser.our_state is h11.DONE and self._parser.their_state is h11.DONE
+
+    async def _request(self) -> Request:
+        try:
+            async with asyncio.timeout(self._limits.request_seconds):
+                head = await self._head()
+                request = understood(head, self._limits.body_bytes)
+                await self._skip_body()
+        except TimeoutError:
+            raise RequestError(
+                408, f"the request did not arrive within {self._limits.request_seconds:g} s"
+            ) from None
+        except h11.RemoteProtocolError as error:
+            raise RequestError(error.error_status_hint, "the request is not valid HTTP/1.1") from None
+        return request
+
+    async def _head(self) -> h11.Request:
+        while (event := self._parser.next_event()) is h11.NEED_DATA:
+            await self._feed()
+        if not isinstance(event, h11.Request):
+            raise ConnectionResetError  # the client ended the connection between two requests
+        self._head_only = event.method == b"HEAD"
+        return event
+
+    async def _skip_body(self) -> None:
+        while not isinstance(event := self._parser.next_event(), h11.EndOfMessage):
+            if event is h11.NEED_DATA:
+                await self._feed()
+
+    async def _feed(self) -> None:
+        """Give the parser what came in: never more than one head, so that a complete one is held to the limit too."""
+        room = self._limits.head_bytes - len(self._parser.trailing_data[0])
+        if room <= 0:
+            raise RequestError(431, f"the request's head is larger than {self._limits.head_bytes} bytes")
+        # Nothing to take means the end, which is what an empty text tells the parser.
+        self._parser.receive_data(self.wire.take(room) if await self.wire.has_input() else b"")
+
+    async def _send(self, response: Response) -> None:
+        self.enter(State.WRITING)
+        try:
+            head = self._parser.send(_head_event(response))
+        except h11.LocalProtocolError:
+            logger.exception("a response that cannot be sent as HTTP")
+            response = plain(500, "internal error", ("Connection", "close"))
+            head = self._parser.send(_head_event(response))
+        body = memoryview(b"" if self._head_only else response.body)
+        if body:
+            # Tells h11 of the whole body, which it hands back without a copy.
+            self._parser.send_with_data_passthrough(h11.Data(data=response.body))
+        self._parser.send(h11.EndOfMessage())
+        step = self._limits.slice_bytes
+        await self._write(b"".join((head or b"", body[:step])))
+        for start in range(step, len(body), step):
+            await self._write(body[start : start + step])
+
+    async def _write(self, data: bytes | memoryview) -> None:
+        await self.wire.write(data, self._limits.stalled_seconds)
+        self.enter(State.WRITING)
+        await asyncio.sleep(0)  # a client that reads as fast as we write must not keep the others waiting
+
+
+def _head_event(response: Response) -> h11.Response:
+    headers = [
+        ("Date", formatdate(usegmt=True)),
+        ("Content-Type", response.content_type),
+        ("Content-Length", str(len(response.body))),
+        *response.headers,
+    ]
+    return h11.Response(
+        status_code=response.status, headers=headers, reason=REASONS.get(response.status, b"")
+    )
+
+
+def understood(head: h11.Request, body_bytes: int) -> Request:
+    """The request that this head is.
+
+    Raises:
+        RequestError: it is not served here, or could be understood in two ways.
+    """
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in head.headers:
+        name, value = raw_name.decode("ascii"), raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    _refuse_framing(head.http_version, headers, body_bytes)
+    method = head.method.decode("ascii")
+    if method not in METHODS:
+        raise RequestError(405, f"only {' and '.join(METHODS)} are served", ("Allow", ", ".join(METHODS)))
+    raw_path, _, raw_query = AUTHORITY.sub(b"", head.target, count=1).decode("ascii").partition("?")
+    return Request(method, normalised(raw_path), parameters(raw_query), headers)
+
+
+def _refuse_framing(version: bytes, headers: Mapping[str, str], body_bytes: int) -> None:
+    if not version.startswith(b"1."):
+        raise RequestError(505, "only HTTP/1.1 is served")
+    if "transfer-encoding" in headers:
+        # Beside a length it is how requests are smuggled past a proxy.
+        raise RequestError(
+            400 if "content-length" in headers else 411, "encoded request bodies are not accepted"
+        )
+    if int(headers.get("content-length", "0")) > body_bytes:
+        raise RequestError(413, f"a request body may have {body_bytes} bytes at most")
+    if "expect" in headers:
+        raise RequestError(417, "expectations are not met; send the request without Expect")
+
+
+def normalised(raw: str) -> str:
+    """A path decoded, without `.`, `..` and empty segments; a slash at its end stays.
+
+    Raises:
+        RequestError: it is no absolute path, or does not decode to printable text.
+    """
+    try:
+        path = unquote_to_bytes(raw or "/").decode()
+    except UnicodeDecodeError:
+        path = ""
+    if BAD_ESCAPE.search(raw) or not (path.startswith("/") and path.isprintable()):
+        raise RequestError(400, "the path is not valid")
+    kept: list[str] = []
+    *_, last = segments = path.split("/")
+    for segment in segments:
+        if segment == "..":
+            del kept[-1:]
+        elif segment not in ("", "."):
+            kept.append(segment)
+    end = "/" if kept and last in ("", ".", "..") else ""
+    return "/" + "/".join(kept) + end
+
+
+def parameters(raw: str) -> dict[str, str]:
+    """The parameters of a query.
+
+    Raises:
+        RequestError: they are too many or do not decode to text.
+    """
+    try:
+        pairs = parse_qsl(raw, keep_blank_values=True, errors="strict", max_num_fields=LARGEST_QUERY)
+    except ValueError:
+        raise RequestError(400, "the query is not valid") from None
+    return dict(reversed(pairs))

@@ -1,0 +1,339 @@
+"""One thing of one of eight devices breaks. The rest is served complete, the loss is visible, nothing becomes 0."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import re
+import shutil
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from host_tree import COUNTERS, HostTree, failing_pread
+from prometheus_client.parser import text_string_to_metric_families
+
+from roce_exporter.collect import Collector, Settings
+from roce_exporter.exporter import Exporter
+from roce_exporter.exposition import Format
+from roce_exporter.kernel.live import LiveKernel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Key = tuple[str, tuple[tuple[str, str], ...]]
+
+BROKEN = "mlx5_3"
+LOST = "roce_cnp_sent_total"
+FILE = f"{BROKEN}/ports/1/hw_counters/np_cnp_sent"
+FAST = Settings(timeout=2.0, patience=0.05)
+
+
+def key(name: str, **labels: str) -> Key:
+    return name, tuple(sorted(labels.items()))
+
+
+def parse(text: bytes) -> dict[Key, float]:
+    return {
+        key(sample.name, **sample.labels): sample.value
+        for family in text_string_to_metric_families(text.decode())
+        for sample in family.samples
+    }
+
+
+class Host:
+    """The exporter over a tree, collected from whenever asked."""
+
+    def __init__(self, root: Path, settings: Settings = FAST, **kernel: object) -> None:
+        self.collector = Collector(LiveKernel(str(root), **kernel), settings, time.monotonic)  # type: ignore[arg-type]
+        self.exporter = Exporter(self.collector)
+
+    async def scrape(self) -> dict[Key, float]:
+        observation = await self.exporter.observe(10.0)
+        return parse(self.exporter.render(observation, Format.TEXT))
+
+
+def own(samples: dict[Key, float]) -> dict[Key, float]:
+    """Without the exporter's account of itself."""
+    return {name: value for name, value in samples.items() if not name[0].startswith("roce_exporter_")}
+
+
+def state(samples: dict[Key, float], metric: str, source: str, device: str = BROKEN) -> float | None:
+    return samples.get(key(f"roce_exporter_{metric}", source=source, device=device))
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> HostTree:
+    return HostTree(tmp_path)
+
+
+@pytest.fixture
+async def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[Key, float]:
+    """What the unbroken host serves."""
+    root = tmp_path_factory.mktemp("whole")
+    HostTree(root)
+    return own(await Host(root).scrape())
+
+
+async def test_the_whole_host_is_served(whole: dict[Key, float]) -> None:
+    assert whole[key(LOST, device=BROKEN, port="1")] == 5
+    assert len([name for name in whole if name[0] == LOST]) == 8
+
+
+FAULTS = {name: getattr(errno, name) for name in ("EINVAL", "EIO", "EACCES", "ENODEV", "ETIMEDOUT", "ENOENT")}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+async def test_an_error_of_one_file_costs_one_series(
+    tree: HostTree, whole: dict[Key, float], name: str
+) -> None:
+    host = Host(tree.root, pread=failing_pread({FILE: FAULTS[name]}))
+    samples = await host.scrape()
+    assert whole.keys() - own(samples).keys() == {key(LOST, device=BROKEN, port="1")}
+    assert own(samples).items() <= whole.items()
+    assert state(samples, "read_errors_total", "hw_counters") == 1
+    assert state(samples, "unreadable_values", "hw_counters") == 1
+    assert state(samples, "source_up", "hw_counters") == 1
+    assert state(samples, "read_errors_total", "hw_counters", "mlx5_4") == 0
+
+
+@pytest.mark.parametrize(
+    ("link", "reason"),
+    [
+        ("/sys/class/net/lo/speed", "EINVAL"),
+        ("/proc/self/mem", "EIO"),
+        ("nowhere", "ENOENT"),
+        (".", "EISDIR"),
+    ],
+)
+async def test_a_real_refusal_of_the_kernel_costs_one_series(
+    tree: HostTree, whole: dict[Key, float], link: str, reason: str
+) -> None:
+    """These files give the named error on any Linux, from the kernel itself."""
+    tree.replace(tree.hw_counter(BROKEN, "np_cnp_sent"), link=link)
+    host = Host(tree.root)
+    samples = await host.scrape()
+    assert whole.keys() - own(samples).keys() == {key(LOST, device=BROKEN, port="1")}
+    assert state(samples, "read_errors_total", "hw_counters") == 1
+    (found,) = [s for s in host.collector._works[BROKEN].account.states if s.source == "hw_counters"]
+    assert reason in found.error
+
+
+@pytest.mark.parametrize(
+    ("text", "harmless"),
+    [
+        (b"N/A (no PMA)\n", True),
+        (b"18446744073709551615\n", True),
+        (b"", False),
+        (b"\n", False),
+        (b"garbage\n", False),
+        (b"-1\n", False),
+        (b"1_000\n", False),
+        (b"0x10\n", False),
+        (b"\xff\xfe\x00", False),
+        (b"7\nroce_evil_total 1\n", False),
+        (b"9" * (1 << 20), False),
+        (b"18446744073709551616\n", False),
+        (b"123456789012345678901234567890\n", False),
+    ],
+)
+async def test_a_file_that_holds_no_counter_costs_one_series(
+    tree: HostTree, whole: dict[Key, float], text: bytes, harmless: bool
+) -> None:
+    """What the driver itself calls not available is no error; everything else is."""
+    tree.replace(tree.hw_counter(BROKEN, "np_cnp_sent"), text=text)
+    samples = await Host(tree.root).scrape()
+    assert whole.keys() - own(samples).keys() == {key(LOST, device=BROKEN, port="1")}
+    assert own(samples).items() <= whole.items()
+    assert state(samples, "unreadable_values", "hw_counters") == 1
+    assert state(samples, "read_errors_total", "hw_counters") == (0 if harmless else 1)
+
+
+async def test_an_unparsable_state_costs_the_state(tree: HostTree, whole: dict[Key, float]) -> None:
+    tree.replace(tree.infiniband / BROKEN / "ports/1/state", text=b"?: WHAT\n")
+    samples = await Host(tree.root).scrape()
+    lost = {key(name, device=BROKEN, port="1") for name in ("roce_port_up", "roce_port_state")}
+    assert whole.keys() - own(samples).keys() == lost
+    assert state(samples, "read_errors_total", "port") == 2
+
+
+async def test_a_missing_firmware_version_costs_its_label(tree: HostTree, whole: dict[Key, float]) -> None:
+    (tree.infiniband / BROKEN / "fw_ver").unlink()
+    samples = own(await Host(tree.root).scrape())
+    changed = whole.keys() ^ samples.keys()
+    assert {name for name, _ in changed} == {"roce_device_info"}
+    assert {dict(labels).get("firmware", "") for _, labels in changed} == {"28.39.1002", ""}
+
+
+async def test_a_missing_counters_directory_is_no_failure(tree: HostTree, whole: dict[Key, float]) -> None:
+    shutil.rmtree(tree.infiniband / BROKEN / "ports/1/counters")
+    samples = await Host(tree.root).scrape()
+    lost = whole.keys() - own(samples).keys()
+    assert len(lost) == len(COUNTERS)
+    assert {dict(labels)["device"] for _, labels in lost} == {BROKEN}
+    assert state(samples, "source_up", "counters") is None
+    assert state(samples, "source_up", "counters", "mlx5_4") == 1
+    assert state(samples, "source_up", "hw_counters") == 1
+
+
+async def test_a_device_without_ports_costs_the_device(tree: HostTree, whole: dict[Key, float]) -> None:
+    shutil.rmtree(tree.infiniband / BROKEN / "ports")
+    samples = own(await Host(tree.root).scrape())
+    assert {dict(labels)["device"] for _, labels in whole.keys() - samples.keys()} == {BROKEN}
+
+
+async def test_a_device_that_goes_between_two_scrapes_goes_alone(
+    tree: HostTree, whole: dict[Key, float]
+) -> None:
+    host = Host(tree.root)
+    await host.scrape()
+    tree.remove(BROKEN)
+    samples = await host.scrape()
+    assert {dict(labels)["device"] for _, labels in whole.keys() - own(samples).keys()} == {BROKEN}
+    assert not [name for name, labels in samples if dict(labels).get("device") == BROKEN]
+    tree.add(BROKEN)
+    assert {name[0] for name in own(await host.scrape())} == {name[0] for name in whole}
+
+
+async def test_a_device_replaced_under_its_name_is_read_at_once(tree: HostTree) -> None:
+    host = Host(tree.root)
+    await host.scrape()
+    tree.remove(BROKEN)
+    tree.add(BROKEN)
+    tree.hw_counter(BROKEN, "np_cnp_sent").write_text("77\n")
+    samples = await host.scrape()
+    assert samples[key(LOST, device=BROKEN, port="1")] == 77
+
+
+async def test_a_device_that_goes_under_the_read_says_so(tree: HostTree, whole: dict[Key, float]) -> None:
+    """ENODEV of every file at once: the device's series go, the sources are down, the rest is served."""
+    faults: dict[str, int] = {}
+    host = Host(tree.root, pread=failing_pread(faults))
+    await host.scrape()
+    faults |= {
+        f"{BROKEN}/ports/1/hw_counters/{path.name}": errno.ENODEV
+        for path in (tree.infiniband / BROKEN / "ports/1/hw_counters").iterdir()
+    }
+    samples = await host.scrape()
+    lost = whole.keys() - own(samples).keys()
+    assert {dict(labels)["device"] for _, labels in lost} == {BROKEN}
+    assert state(samples, "source_up", "hw_counters") == 0
+    assert state(samples, "source_up", "counters") == 1
+    faults.clear()
+    assert own(await host.scrape()).keys() == whole.keys()
+
+
+async def test_a_read_that_hangs_costs_its_source_only(tree: HostTree, whole: dict[Key, float]) -> None:
+    """At start already: a FIFO that nobody writes to blocks open(2) for ever."""
+    tree.replace(tree.hw_counter(BROKEN, "np_cnp_sent"), fifo=True)
+    host = Host(tree.root, Settings(timeout=0.5, patience=0.05))
+    samples = await host.scrape()
+    lost = whole.keys() - own(samples).keys()
+    assert {dict(labels)["device"] for _, labels in lost} == {BROKEN}
+    assert key("roce_port_receive_bytes_total", device=BROKEN, port="1") in samples
+    assert key("roce_port_up", device=BROKEN, port="1") in samples
+    assert state(samples, "source_up", "hw_counters") == 0
+    assert own(samples).items() <= whole.items()
+
+
+async def test_a_hung_source_is_not_waited_for_again(tree: HostTree) -> None:
+    """From the second scrape on nothing waits, no second read is started, and no thread is added."""
+    tree.replace(tree.hw_counter(BROKEN, "np_cnp_sent"), fifo=True)
+    host = Host(tree.root, Settings(timeout=30.0, patience=0.05))
+    await host.exporter.observe(0.4)
+    threads = threading.active_count()
+    waited = []
+    for _ in range(10):
+        samples = await asyncio.wait_for(host.scrape(), 20.0)
+        waited.append(state(samples, "source_duration_seconds", "hw_counters"))
+        assert state(samples, "source_up", "hw_counters") == 0
+    assert waited == sorted(waited)
+    assert threading.active_count() <= threads + 1
+    assert state(samples, "read_errors_total", "hw_counters") == 11
+
+
+async def test_a_hung_source_comes_back(tree: HostTree, whole: dict[Key, float]) -> None:
+    fifo = tree.hw_counter(BROKEN, "np_cnp_sent")
+    tree.replace(fifo, fifo=True)
+    host = Host(tree.root, Settings(timeout=0.4, patience=0.05))
+    await host.scrape()
+    writer = os.open(fifo, os.O_WRONLY)
+    fifo.unlink()
+    fifo.write_text("5\n")
+    os.close(writer)
+    while host.collector._in_flight:  # noqa: ASYNC110 - a worker thread has no event to wait for
+        await asyncio.sleep(0.01)
+    samples = await host.scrape()
+    # The descriptor of the FIFO is still the one that is read; its file says ESPIPE, and the others answer.
+    lost = whole.keys() - own(samples).keys()
+    assert lost <= {key(LOST, device=BROKEN, port="1")}
+    assert state(samples, "source_up", "hw_counters") == 1
+
+
+async def test_a_hung_description_costs_the_new_device_only(tree: HostTree, whole: dict[Key, float]) -> None:
+    tree.replace(tree.infiniband / BROKEN / "fw_ver", fifo=True)
+    host = Host(tree.root, Settings(timeout=0.5, patience=0.05))
+    samples = await host.scrape()
+    assert {dict(labels)["device"] for _, labels in whole.keys() - own(samples).keys()} == {BROKEN}
+    assert state(samples, "source_up", "inventory") == 0
+
+
+async def test_every_source_of_every_device_may_hang(tree: HostTree) -> None:
+    """Nothing costs the scrape."""
+    for place in tree.infiniband.glob("*/ports/1/*/np_cnp_sent"):
+        tree.replace(place, fifo=True)
+    for place in tree.infiniband.glob("*/ports/1/counters/symbol_error"):
+        tree.replace(place, fifo=True)
+    samples = await Host(tree.root, Settings(timeout=0.6, patience=0.05)).scrape()
+    assert len([name for name in samples if name[0] == "roce_port_up"]) == 8
+    assert sum(value for name, value in samples.items() if name[0] == "roce_exporter_source_up") == 8 + 8 + 1
+
+
+async def test_a_file_that_keeps_failing_is_left_alone(tree: HostTree) -> None:
+    faults = {FILE: errno.EIO}
+    calls: list[str] = []
+    real = failing_pread(faults)
+
+    def counting(descriptor: int, count: int, offset: int) -> bytes:
+        calls.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        return real(descriptor, count, offset)
+
+    now = 1000.0
+    host = Host(tree.root)
+    host.collector = Collector(LiveKernel(str(tree.root), counting), FAST, lambda: now)
+    host.exporter = Exporter(host.collector)
+    for _ in range(5):
+        samples = await host.scrape()
+    assert len([path for path in calls if path.endswith(FILE)]) == 3
+    assert state(samples, "quarantined_files", "hw_counters") == 1
+    assert state(samples, "read_errors_total", "hw_counters") == 3
+    assert state(samples, "unreadable_values", "hw_counters") == 1
+    now += 31.0
+    faults.clear()
+    samples = await host.scrape()
+    assert samples[key(LOST, device=BROKEN, port="1")] == 5
+    assert state(samples, "quarantined_files", "hw_counters") == 0
+
+
+async def test_an_excluded_device_is_never_opened(tree: HostTree) -> None:
+    opened: list[str] = []
+
+    def watching(descriptor: int, count: int, offset: int) -> bytes:
+        opened.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        return os.pread(descriptor, count, offset)
+
+    host = Host(tree.root, Settings(exclude=re.compile("mlx5_[0-3]")), pread=watching)
+    samples = await host.scrape()
+    assert samples[key("roce_exporter_devices")] == 4
+    assert samples[key("roce_exporter_devices_excluded")] == 4
+    assert not [path for path in opened if "/mlx5_3/" in path]
+    assert [path for path in opened if "/mlx5_4/" in path]
+
+
+async def test_simultaneous_scrapes_share_one_collection(tree: HostTree) -> None:
+    host = Host(tree.root)
+    observations = await asyncio.gather(*(host.exporter.observe(5.0) for _ in range(20)))
+    assert len({id(one) for one in observations}) == 1
+    assert await host.exporter.observe(5.0) is not observations[0]

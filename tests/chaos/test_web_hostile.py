@@ -1,0 +1,342 @@
+"""Hostile and broken clients: each costs a bounded amount, and the next scrape is served."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+import trustme
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from roce_exporter.web import Limits, Request, Response, Server
+from roce_exporter.web_config import WebConfigFile
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
+
+IMPATIENT = Limits(request_seconds=0.3, stalled_seconds=0.3, linger_seconds=0.3)
+GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
+CLOSE = GET[:-2] + b"Connection: close\r\n\r\n"
+TEXT = "text/plain; charset=utf-8"
+GENEROUS = 20.0
+
+
+async def hello(_: Request) -> Response:
+    return Response(200, b"hello\n", TEXT)
+
+
+@contextlib.asynccontextmanager
+async def serving(application=hello, limits: Limits = IMPATIENT, config=None) -> AsyncIterator[int]:
+    server = Server(application, config, limits)
+    (address,) = await server.start(["127.0.0.1:0"])
+    try:
+        yield int(address.rpartition(":")[2])
+    finally:
+        await server.close()
+
+
+async def connect(port: int, text: bytes = b"") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(text)
+    return reader, writer
+
+
+async def everything(reader: asyncio.StreamReader) -> bytes:
+    """All that the server says until it closes, which it must."""
+    received = bytearray()
+    with contextlib.suppress(ConnectionError):
+        async with asyncio.timeout(GENEROUS):
+            while chunk := await reader.read(65536):
+                received += chunk
+    return bytes(received)
+
+
+async def talk(port: int, text: bytes) -> bytes:
+    """All that the server says to these bytes until it closes."""
+    reader, writer = await connect(port, text)
+    try:
+        return await everything(reader)
+    finally:
+        writer.close()
+
+
+async def scrape_succeeds(port: int) -> bool:
+    reader, writer = await connect(port, GET)
+    async with asyncio.timeout(GENEROUS):
+        head = await reader.readuntil(b"\r\n\r\n")
+    writer.close()
+    return head.startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize(
+    "text", [b"G", b"GET /metrics HTTP/1.1\r\nHost: x\r\n", GET[:-2] + b"Content-Length: 9\r\n\r\n"]
+)
+async def test_a_half_sent_request_is_told_so_and_closed(text: bytes) -> None:
+    async with serving() as port:
+        assert (await talk(port, text)).startswith(b"HTTP/1.1 408 ")
+        assert await scrape_succeeds(port)
+
+
+async def test_a_silent_connection_is_closed() -> None:
+    async with serving() as port:
+        assert await talk(port, b"") == b""
+
+
+async def test_a_request_that_drips_in_gains_no_time_by_it() -> None:
+    async def drip(writer: asyncio.StreamWriter) -> None:
+        while not writer.is_closing():
+            writer.write(b"x")
+            await asyncio.sleep(0.02)
+
+    async with serving() as port:
+        reader, writer = await connect(port, b"GET /")
+        dripping = asyncio.create_task(drip(writer))
+        assert (await everything(reader)).startswith(b"HTTP/1.1 408 ")
+        dripping.cancel()
+        writer.close()
+
+
+async def test_with_the_real_limits_a_half_sent_request_is_closed_within_five_seconds() -> None:
+    async with serving(limits=Limits()) as port:
+        started = time.monotonic()
+        clients = [talk(port, GET[:-2]) for _ in range(100)]
+        assert all(answer.startswith(b"HTTP/1.1 408 ") for answer in await asyncio.gather(*clients))
+        assert 4 < time.monotonic() - started < 7
+
+
+async def test_a_tls_handshake_that_is_never_made_is_closed(tmp_path: Path) -> None:
+    certificate = trustme.CA().issue_cert("localhost")
+    certificate.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "both.pem"))
+    (tmp_path / "web.yml").write_text("tls_server_config: {cert_file: both.pem, key_file: both.pem}\n")
+    async with serving(config=WebConfigFile(tmp_path / "web.yml")) as port:
+        for text in (b"", b"\x16\x03\x01", GET, b"\0" * 1000):
+            assert b"HTTP" not in await talk(port, text)
+
+
+@pytest.mark.parametrize("end", [b"", b"\r\n\r\n"], ids=["unfinished", "terminator in the same chunk"])
+@pytest.mark.parametrize("size", [8192, 9000, 1_000_000])
+async def test_a_head_over_8_kib_is_refused(size: int, end: bytes) -> None:
+    async with serving() as port:
+        answer = await talk(port, b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"x" * size + end)
+        # A client that goes on sending after the answer may lose it to a reset; it is never served.
+        assert answer.startswith(b"HTTP/1.1 431 ") or (size == 1_000_000 and answer == b"")
+        assert await scrape_succeeds(port)
+
+
+async def test_a_head_of_just_8_kib_is_served_also_behind_another() -> None:
+    start = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX: "
+    head = start + b"x" * (8192 - len(start) - 4) + b"\r\n\r\n"
+    async with serving() as port:
+        assert (await talk(port, head)).startswith(b"HTTP/1.1 200 ")
+        assert (await talk(port, GET + head)).count(b"HTTP/1.1 200 ") == 2
+
+
+SMUGGLING = {
+    "two lengths": GET[:-2] + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef" + GET,
+    "two lengths in one line": GET[:-2] + b"Content-Length: 5, 6\r\n\r\nabcdef" + GET,
+    "length and chunks": GET[:-2] + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + GET,
+    "chunks": GET[:-2] + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + GET,
+    "odd encoding": GET[:-2] + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" + GET,
+    "encoding with a blank before the colon": GET[:-2]
+    + b"Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n"
+    + GET,
+    "negative length": GET[:-2] + b"Content-Length: -1\r\n\r\n" + GET,
+    "signed length": GET[:-2] + b"Content-Length: +1\r\n\r\nx" + GET,
+    "endless length": GET[:-2] + b"Content-Length: " + b"9" * 6000 + b"\r\n\r\nx" + GET,
+    "two hosts": GET[:-2] + b"Host: y\r\n\r\n" + GET,
+    "folded from the start": b"GET / HTTP/1.1\r\n Host: x\r\n\r\n" + GET,
+    "bare carriage return": b"GET / HTTP/1.1\r\nHost: x\rX: y\r\n\r\n" + GET,
+    "two targets": b"GET / / HTTP/1.1\r\nHost: x\r\n\r\n" + GET,
+}
+
+
+@pytest.mark.parametrize("text", SMUGGLING.values(), ids=SMUGGLING.keys())
+async def test_a_request_that_can_be_read_in_two_ways_is_refused_and_nothing_behind_it_served(
+    text: bytes,
+) -> None:
+    async with serving() as port:
+        answer = await talk(port, text)
+    assert answer.startswith((b"HTTP/1.1 4", b"HTTP/1.1 501 "))
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
+async def test_a_length_said_twice_alike_is_one_length() -> None:
+    """RFC 9110, section 8.6 allows it; what matters is that the body is not taken for a request."""
+    async with serving() as port:
+        answer = await talk(port, GET[:-2] + b"Content-Length: 4\r\nContent-Length: 4\r\n\r\nGET " + CLOSE)
+    assert answer.count(b"HTTP/1.1 200 ") == answer.count(b"HTTP/1.1 ") == 2
+
+
+async def test_200_idle_connections_harm_nobody() -> None:
+    async with serving(limits=Limits()) as port:
+        idle = [await connect(port, GET) for _ in range(200)]
+        for reader, _ in idle:
+            await reader.readuntil(b"hello\n")
+        assert await scrape_succeeds(port)
+        for reader, writer in idle:
+            assert not reader.at_eof()
+            writer.close()
+
+
+async def test_at_the_cap_the_longest_idle_connection_makes_room() -> None:
+    async with serving(limits=Limits(connections=3)) as port:
+        idle = []
+        for _ in range(3):
+            idle.append(await connect(port, GET))
+            await idle[-1][0].readuntil(b"hello\n")
+        idle[0][1].write(GET)  # the first is now the one used last
+        await idle[0][0].readuntil(b"hello\n")
+        assert await scrape_succeeds(port)
+        assert await everything(idle[1][0]) == b""
+        for reader, writer in (idle[0], idle[2]):
+            assert not reader.at_eof()
+            writer.close()
+        idle[1][1].close()
+
+
+@pytest.mark.parametrize("text", [b"", b"GET /", GET[:-2]])
+async def test_five_hundred_half_open_connections_do_not_keep_a_scrape_out(text: bytes) -> None:
+    async with serving(limits=Limits()) as port:
+        crowd = [await connect(port, text) for _ in range(500)]
+        assert await scrape_succeeds(port)
+        for _, writer in crowd:
+            writer.close()
+
+
+async def test_a_request_being_answered_is_not_given_up_for_a_new_one() -> None:
+    entered, leave = asyncio.Event(), asyncio.Event()
+
+    async def application(_: Request) -> Response:
+        entered.set()
+        await leave.wait()
+        return Response(200, b"done", TEXT)
+
+    async with serving(application, Limits(connections=1)) as port:
+        reader, writer = await connect(port, GET)
+        await entered.wait()
+        assert await talk(port, GET) == b"", "the only one that can be refused"
+        leave.set()
+        assert (await reader.readuntil(b"done")).startswith(b"HTTP/1.1 200 ")
+        writer.close()
+
+
+def deaf_client(port: int) -> socket.socket:
+    """A client that asks and never reads, with as little room for the answer as the kernel allows."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.connect(("127.0.0.1", port))
+    client.sendall(GET)
+    return client
+
+
+async def test_a_client_that_does_not_read_is_dropped_after_a_while() -> None:
+    answering: list[asyncio.Task[None]] = []
+
+    async def application(_: Request) -> Response:
+        task = asyncio.current_task()
+        assert task is not None
+        answering.append(task)
+        entered.set()
+        return Response(200, b"x" * 16_000_000, TEXT)
+
+    entered = asyncio.Event()
+    async with serving(application) as port:
+        with deaf_client(port):
+            async with asyncio.timeout(GENEROUS):
+                await entered.wait()
+                await asyncio.wait(answering)
+
+
+CHILD = """
+import asyncio, sys
+from roce_exporter.web import Response, Server
+from roce_exporter.web_config import WebConfigFile
+
+BODY = b"x" * 16_000_000
+
+async def application(request):
+    return Response(200, BODY, "text/plain; charset=utf-8")
+
+async def serve():
+    config = WebConfigFile(sys.argv[1]) if len(sys.argv) > 1 else None
+    server = Server(application, config)
+    print((await server.start(["127.0.0.1:0"]))[0], flush=True)
+    await asyncio.to_thread(sys.stdin.read)
+    await server.close()
+
+asyncio.run(serve())
+"""
+
+
+@pytest.fixture
+def child() -> Iterator[tuple[int, psutil.Process]]:
+    """A server of a 16 MB body in a process of its own."""
+    with subprocess.Popen(
+        [sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        port = int(process.stdout.readline().rpartition(":")[2])
+        yield port, psutil.Process(process.pid)
+        process.stdin.close()
+        assert process.wait(GENEROUS) == 0
+
+
+async def test_20_clients_that_never_read_16_mb_cost_less_than_5_mb(
+    child: tuple[int, psutil.Process],
+) -> None:
+    port, process = child
+    with deaf_client(port) as warm:
+        warm.recv(1000)
+    assert await scrape_succeeds(port)
+    before = process.memory_info().rss
+    clients = [deaf_client(port) for _ in range(20)]
+    for client in clients:
+        assert client.recv(8, socket.MSG_PEEK) == b"HTTP/1.1", "the answer has begun"
+    assert await scrape_succeeds(port)
+    highest = max([process.memory_info().rss for _ in range(50)])
+    for client in clients:
+        client.close()
+    assert highest - before < 5_000_000
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    texts=st.lists(
+        st.one_of(
+            st.binary(max_size=300),
+            st.sampled_from(
+                [GET, GET[:-2], b"\r\n", b"HEAD", b" HTTP/1.1\r\n", b"Host: x\r\n", b"Content-Length: 3\r\n"]
+            ),
+            st.builds(lambda path: b"GET /" + path + b" HTTP/1.1\r\nHost: x\r\n\r\n", st.binary(max_size=50)),
+        ),
+        max_size=6,
+    )
+)
+def test_no_bytes_crash_the_server(texts: list[bytes], caplog: pytest.LogCaptureFixture) -> None:
+    async def attack() -> None:
+        unhandled: list[dict[str, object]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
+        async with serving() as port:
+            reader, writer = await connect(port)
+            for text in texts:
+                writer.write(text)
+            writer.write_eof()
+            answer = await everything(reader)
+            assert not answer or answer.startswith(b"HTTP/1.1 ")
+            assert b"Traceback" not in answer
+            assert await scrape_succeeds(port)
+            writer.close()
+        assert not unhandled
+
+    asyncio.run(attack())
+    assert not caplog.records

@@ -1,0 +1,212 @@
+"""The table: it refuses to contradict itself, knows every driver's names, and costs one row per counter."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roce_exporter.catalog import CATALOG, DIALECTS, INDEX, CatalogError, check, dialect_of, recognise
+from roce_exporter.catalog.row import ANY, COUNTERS, HW_COUNTERS, Row, counter, gauge, spelt
+from roce_exporter.exposition import Format, header
+
+FACTS = Path(__file__).parents[3] / "shared/reference/counters.tsv"
+
+GOOD = counter("roce_good_total", "events", "Good.", spelt("mlx5", HW_COUNTERS, "good"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ((GOOD, GOOD), "roce_good_total: stands twice"),
+        (
+            (GOOD, replace(GOOD, name="roce_other_total")),
+            "roce_other_total: 'good' of mlx5 .* claimed by roce_good_total",
+        ),
+        (
+            (GOOD, counter("roce_any_total", "events", "Any.", spelt(ANY, HW_COUNTERS, "good"))),
+            "roce_any_total: 'good' of .* claimed by roce_good_total",
+        ),
+        ((replace(GOOD, name="good_total"),), "good_total: is no metric name of ours"),
+        ((replace(GOOD, name="roce_Good_total"),), "is no metric name"),
+        ((replace(GOOD, name="roce_good"),), "ends in _total if and only if"),
+        ((gauge("roce_good_total", "events", "Good."),), "ends in _total if and only if"),
+        ((replace(GOOD, help=" "),), "has no help"),
+        ((replace(GOOD, unit=""),), "has no help or no unit"),
+        ((replace(GOOD, labels=("Device",)),), "has a bad label name"),
+        ((replace(GOOD, kind="untyped"),), "unknown kind 'untyped'"),
+        (
+            (counter("roce_x_total", "events", "X.", spelt("mlx6", HW_COUNTERS, "x")),),
+            "is spelt by the unknown mlx6",
+        ),
+        (
+            (counter("roce_x_total", "events", "X.", spelt("mlx5", HW_COUNTERS)),),
+            "a spelling without a raw name",
+        ),
+    ],
+)
+def test_a_table_that_contradicts_itself_is_refused(rows: tuple[Row, ...], message: str) -> None:
+    with pytest.raises(CatalogError, match=message) as caught:
+        check(rows)
+    assert "\n" not in str(caught.value)
+
+
+def test_one_raw_name_may_mean_different_things_to_different_drivers() -> None:
+    other = counter("roce_other_total", "events", "Other.", spelt("efa", HW_COUNTERS, "good"))
+    index = check((GOOD, other))
+    assert index.claimed("mlx5", HW_COUNTERS, "good") is GOOD
+    assert index.claimed("efa", HW_COUNTERS, "good") is other
+    assert index.claimed("mlx4", HW_COUNTERS, "good") is None
+    assert index.claimed("mlx5", COUNTERS, "good") is None
+
+
+def test_placeholders_are_claimed_by_pattern() -> None:
+    row = replace(GOOD, spellings=(spelt("mlx5", HW_COUNTERS, "rx_prio{priority}_pause"),))
+    index = check((row,))
+    assert index.claimed("mlx5", HW_COUNTERS, "rx_prio3_pause") is row
+    assert index.claimed("mlx5", HW_COUNTERS, "rx_prio3_pause_duration") is None
+
+
+EXPECTED = {
+    ("mlx5", "np_ecn_marked_roce_packets"): "roce_ecn_marked_packets_total",
+    ("mlx5", "rp_cnp_ignored"): "roce_cnp_ignored_total",
+    ("mlx5", "local_ack_timeout_err"): "roce_transport_ack_timeouts_total",
+    ("mlx5", "rx_icrc_encapsulated"): "roce_transport_icrc_errors_total",
+    ("mlx5", "cc_rx_ce_pkts"): "roce_flow_ecn_marked_packets_total",
+    ("mlx4", "sq_num_tree"): "roce_transport_retries_exceeded_total",
+    ("bnxt_re", "tx_cnp_pkts"): "roce_cnp_sent_total",
+    ("bnxt_re", "cnp_tx_pkts"): "roce_cnp_sent_total",
+    ("bnxt_re", "max_retry_exceeded"): "roce_transport_retries_exceeded_total",
+    ("irdma", "RxECNMrkd"): "roce_ecn_marked_packets_total",
+    ("irdma", "Nak Sequence Error"): "roce_transport_packet_sequence_errors_total",
+    ("irdma", "ip6InOctets"): "roce_port_receive_bytes_total",
+    ("ionic", "resp_rx_outouf_seq"): "roce_transport_out_of_sequence_total",
+    ("ionic", "rx_rdma_ecn_pkts"): "roce_ecn_marked_packets_total",
+    ("hns", "rx_cnp_pkt"): "roce_cnp_handled_total",
+    ("mana", "sent_cnps"): "roce_cnp_sent_total",
+    ("efa", "retrans_timeout_events"): "roce_transport_ack_timeouts_total",
+    ("erdma", "hw_rx_bytes_cnt"): "roce_port_receive_bytes_total",
+    ("rxe", "rcvd_rnr_err"): "roce_transport_rnr_naks_received_total",
+    ("rxe", "send_rnr_err"): "roce_transport_rnr_naks_sent_total",
+}
+
+
+@pytest.mark.parametrize(("dialect", "raw"), EXPECTED)
+def test_a_vendors_name_has_the_common_meaning(dialect: str, raw: str) -> None:
+    assert INDEX.claimed(dialect, HW_COUNTERS, raw).name == EXPECTED[dialect, raw]
+
+
+def test_words_of_four_bytes_are_scaled_and_narrow_counters_known() -> None:
+    (words,) = [s for row in CATALOG for s in row.spellings if s.raw == ("port_rcv_data",)]
+    assert (words.times, words.per, words.bits) == (4, 1, 64)
+    (downed,) = [
+        s for row in CATALOG for s in row.spellings if s.raw == ("link_downed",) and s.source == COUNTERS
+    ]
+    assert downed.bits == 8
+    (queue,) = [s for row in CATALOG for s in row.spellings if s.raw == ("out_of_sequence",)]
+    assert queue.bits == 32
+
+
+OF_TABLE = {
+    "bnxt_re (out-of-tree)": "bnxt_re",
+    "hns_roce": "hns",
+    "ionic_rdma": "ionic",
+    "mana_ib": "mana",
+    "ib-core": ANY,
+}
+
+
+def facts() -> list[tuple[str, str, str]]:
+    if not FACTS.exists():
+        return []
+    lines = [line.split("\t") for line in FACTS.read_text().splitlines()[1:]]
+    found = []
+    for driver, where, raw, *_ in lines:
+        source = {"sysfs-counters": COUNTERS, "sysfs-hw_counters": HW_COUNTERS, "rdma-nl": HW_COUNTERS}.get(
+            where
+        )
+        name = raw.rsplit("/hw_counters/", 1)[-1]
+        if source and driver != "rdma-nl (all drivers)" and "cm_" not in name and "(" not in name:
+            found.append((OF_TABLE.get(driver, driver), source, name))
+    return found
+
+
+@pytest.mark.skipif(not FACTS.exists(), reason="the table of facts is not beside the checkout")
+def test_every_known_counter_has_a_row_or_a_reason() -> None:
+    assert len(facts()) > 380
+    lost = [fact for fact in facts() if not INDEX.claimed(*fact) and not INDEX.left_out(*fact)]
+    assert lost == []
+
+
+NAMES = {
+    "mlx5": ("duplicate_request", "np_cnp_sent", "out_of_sequence", "roce_slow_restart"),
+    "mlx4": ("rq_num_dup", "sq_num_to"),
+    "bnxt_re": ("rx_pkts", "rx_bytes", "max_retry_exceeded", "oos_drop_count"),
+    "irdma": ("cnpSent", "ip4InOctets", "RxECNMrkd"),
+    "ionic": ("tx_rdma_ucast_bytes", "rx_rdma_cnp_pkts"),
+    "hns": ("rx_rc_pkt", "tx_cnp_pkt"),
+    "mana": ("requester_timeout", "received_cnps", "tx_bytes", "rx_bytes"),
+    "efa": ("tx_bytes", "rx_bytes", "send_wrs", "rx_drops"),
+    "erdma": ("tx_reqs_cnt", "rx_bytes_cnt"),
+    "rxe": ("sent_pkts", "rcvd_pkts", "duplicate_request", "ack_deferred"),
+}
+
+
+@pytest.mark.parametrize("dialect", NAMES)
+def test_a_driver_is_recognised_by_its_names(dialect: str) -> None:
+    assert recognise(NAMES[dialect]) == dialect
+    assert recognise((*NAMES[dialect], "lifespan", "a_name_that_nobody_knows")) == dialect
+
+
+@given(
+    st.sets(
+        st.one_of(st.text(max_size=10), st.sampled_from([raw for _, _, raw in INDEX.claims])), max_size=20
+    )
+)
+def test_no_names_break_the_recognition(names: set[str]) -> None:
+    assert recognise(names) in {"", *DIALECTS}
+
+
+def test_nothing_is_recognised_in_nothing() -> None:
+    assert recognise(()) == ""
+    assert recognise(("lifespan", "mystery")) == ""
+
+
+def test_kernel_drivers_have_their_dialect() -> None:
+    assert dialect_of("mlx5_core") == "mlx5"
+    assert dialect_of("ice") == dialect_of("idpf") == "irdma"
+    assert dialect_of("e1000") == ""
+
+
+def test_a_name_is_left_out_for_a_reason_and_never_claimed_beside() -> None:
+    assert "setting" in INDEX.left_out("mlx5", HW_COUNTERS, "lifespan")
+    assert INDEX.left_out("mlx5", HW_COUNTERS, "vport_out_of_buffer")
+    assert INDEX.left_out("mlx5", HW_COUNTERS, "out_of_buffer") == ""
+    for dialect, source, raw in INDEX.claims:
+        assert not INDEX.left_out(dialect, source, raw)
+
+
+def test_promtool_has_nothing_to_say_about_the_names() -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("promtool is not installed; CI needs it")
+        pytest.skip("promtool is not installed (apt-get install prometheus)")
+    text = "".join(
+        header(row, Format.TEXT).replace("%%", "%")
+        + row.name
+        + "{"
+        + ",".join(f'{label}="x"' for label in row.labels)
+        + "} 1\n"
+        for row in CATALOG
+    )
+    answer = subprocess.run(
+        [promtool, "check", "metrics"], input=text, capture_output=True, text=True, check=False
+    )
+    assert (answer.returncode, answer.stdout, answer.stderr) == (0, "", "")

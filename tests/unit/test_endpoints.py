@@ -1,0 +1,135 @@
+"""What is answered under each path."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+
+from roce_exporter.collect import Collector, Settings
+from roce_exporter.endpoints import Endpoints, accepts_gzip, scrape_timeout
+from roce_exporter.exporter import Exporter
+from roce_exporter.exposition import Format
+from roce_exporter.kernel.recorded import load_recording
+from roce_exporter.web import Request, Response
+
+MOVING = Path(__file__).parents[1] / "recordings/moving"
+
+
+@pytest.fixture
+def endpoints() -> Endpoints:
+    kernel = load_recording(str(MOVING))
+    return Endpoints(Exporter(Collector(kernel, Settings(), lambda: 0.0)), "/metrics")
+
+
+async def get(endpoints: Endpoints, path: str, **headers: str) -> Response:
+    return await endpoints(
+        Request("GET", path, {}, {name.replace("_", "-"): text for name, text in headers.items()})
+    )
+
+
+@pytest.mark.parametrize(
+    ("accept", "form"),
+    [
+        ("", Format.TEXT),
+        ("text/plain;version=1.0.0", Format.TEXT_1),
+        ("application/openmetrics-text;version=1.0.0", Format.OPENMETRICS),
+    ],
+)
+async def test_the_content_type_is_that_of_the_body(endpoints: Endpoints, accept: str, form: Format) -> None:
+    answer = await get(endpoints, "/metrics", accept=accept)
+    assert answer.status == 200
+    assert answer.content_type == form.value
+    parse = parse_openmetrics if form is Format.OPENMETRICS else parse_text
+    names = {sample.name for family in parse(answer.body.decode()) for sample in family.samples}
+    assert {
+        "roce_port_up",
+        "roce_ecn_marked_packets_total",
+        "process_cpu_seconds_total",
+        "roce_exporter_build_info",
+    } <= names
+    assert not [name for name in names if name.endswith("_created")]
+
+
+async def test_the_body_is_compressed_for_who_takes_it(endpoints: Endpoints) -> None:
+    answer = await get(endpoints, "/metrics", accept_encoding="gzip")
+    assert ("Content-Encoding", "gzip") in answer.headers
+    assert b"roce_port_up" in gzip.decompress(answer.body)
+
+
+async def test_counters_move_from_scrape_to_scrape(endpoints: Endpoints) -> None:
+    bodies = [(await get(endpoints, "/metrics")).body for _ in range(3)]
+    found = [
+        [line for line in body.decode().splitlines() if line.startswith("roce_ecn_marked_packets_total")]
+        for body in bodies
+    ]
+    assert found[0] != found[1] != found[2]
+
+
+async def test_ready_only_after_the_first_collection(endpoints: Endpoints) -> None:
+    assert (await get(endpoints, "/-/healthy")).status == 200
+    assert (await get(endpoints, "/-/ready")).status == 503
+    endpoints.ready = True
+    assert (await get(endpoints, "/-/ready")).status == 200
+
+
+async def test_the_landing_page_links_to_all(endpoints: Endpoints) -> None:
+    answer = await get(endpoints, "/")
+    assert answer.content_type.startswith("text/html")
+    for path in ("/metrics", "/debug/snapshot", "/-/healthy", "/-/ready"):
+        assert f'href="{path}"'.encode() in answer.body
+
+
+async def test_the_debug_view_shows_raw_name_series_and_value(endpoints: Endpoints) -> None:
+    document = json.loads((await get(endpoints, "/debug/snapshot")).body)
+    assert {"source", "device", "state", "seconds", "error"} <= document["sources"][0].keys()
+    device = document["devices"][0]
+    (marks,) = [one for one in device["values"] if "np_ecn_marked_roce_packets" in one["raw"]]
+    assert marks["series"] == f'roce_ecn_marked_packets_total{{device="{device["device"]}",port="1"}}'
+    assert marks["value"] == marks["raw"]["np_ecn_marked_roce_packets"]
+    (words,) = [one for one in device["values"] if "port_rcv_data" in one["raw"]]
+    assert words["value"] == 4 * words["raw"]["port_rcv_data"]
+
+
+async def test_an_unknown_path_is_not_found_and_makes_no_new_series(endpoints: Endpoints) -> None:
+    for number in range(50):
+        assert (await get(endpoints, f"/{number}")).status == 404
+    body = (await get(endpoints, "/metrics")).body.decode()
+    requests = [line for line in body.splitlines() if line.startswith("roce_exporter_http_requests_total{")]
+    assert requests == ['roce_exporter_http_requests_total{code="404",path="other"} 50.0']
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("10", 9.5),
+        ("1", 0.5),
+        ("0.5", 0.05),
+        ("", 9.5),
+        ("soon", 9.5),
+        ("-1", 9.5),
+        ("inf", 9.5),
+        ("nan", 9.5),
+    ],
+)
+def test_the_deadline_is_the_scrapers_less_a_margin(header: str, seconds: float) -> None:
+    assert scrape_timeout(header) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("header", "accepted"),
+    [
+        ("gzip", True),
+        ("deflate, gzip;q=0.5", True),
+        ("*", True),
+        ("gzip;q=0", False),
+        ("identity", False),
+        ("", False),
+    ],
+)
+def test_gzip_only_for_who_asks(header: str, accepted: bool) -> None:
+    assert accepts_gzip(header) is accepted

@@ -1,0 +1,159 @@
+"""The text is what Prometheus' own parsers read, whatever the values and labels are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+
+from roce_exporter.catalog import CATALOG
+from roce_exporter.catalog.row import COUNTER, Row, counter
+from roce_exporter.embed import families
+from roce_exporter.exposition import Format, NoRowError, Renderer, negotiate
+from roce_exporter.normalise import Samples, Series
+
+ROWS = (
+    counter("roce_a_total", "packets", 'A "quoted" % help\nin two lines with a \\.'),
+    counter("roce_b_total", "bytes", "B."),
+    Row("roce_c_seconds", "gauge", "seconds", "C.", labels=()),
+)
+LABELS = st.tuples(st.text(max_size=20), st.text(max_size=5))
+VALUES = st.one_of(st.none(), st.integers(0, 2**64 - 1), st.floats(0, 1e18))
+
+
+def samples(found: dict[tuple[str, str], int | float | None], row: Row = ROWS[0]) -> Samples:
+    return Samples(tuple(Series(row, labels) for labels in found), tuple(found.values()))
+
+
+def read(text: str) -> dict[tuple[str, ...], str]:
+    return {tuple(line.rpartition(" ")[::2]) for line in text.splitlines() if not line.startswith("#")}
+
+
+@given(st.dictionaries(LABELS, VALUES, max_size=8), st.dictionaries(LABELS, VALUES, max_size=8))
+def test_both_parsers_read_what_was_rendered(first: dict, second: dict) -> None:
+    parts = (samples(first), samples(second, ROWS[1]))
+    renderer = Renderer(ROWS)
+    expected = sorted(
+        (row.name, *labels, value)
+        for row, found in ((ROWS[0], first), (ROWS[1], second))
+        for labels, value in found.items()
+        if value is not None
+    )
+    for form, parse, end in (
+        (Format.TEXT, parse_text, b""),
+        (Format.OPENMETRICS, parse_openmetrics, b"# EOF\n"),
+    ):
+        text = (renderer.render(parts, form) + end).decode()
+        got = sorted(
+            (sample.name, sample.labels["device"], sample.labels["port"], sample.value)
+            for family in parse(text)
+            for sample in family.samples
+        )
+        assert got == expected
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_integers_stay_exact(value: int) -> None:
+    text = Renderer(ROWS).render((samples({("d", "1"): value}),), Format.TEXT).decode()
+    assert text.endswith(f'roce_a_total{{device="d",port="1"}} {value}\n')
+
+
+def test_prometheus_clients_own_renderer_says_the_same() -> None:
+    row = next(row for row in CATALOG if row.kind == COUNTER and row.labels == ("device", "port"))
+    parts = (samples({("mlx5_0", "1"): 7, ("mlx5_1", "1"): None, ("mlx5_2", "1"): 2**53}, row),)
+
+    class Fixed:
+        def collect(self):
+            return families(parts)
+
+    registry = CollectorRegistry()
+    registry.register(Fixed())
+    ours, theirs = (
+        {
+            (sample.name, tuple(sample.labels.items()), sample.value)
+            for family in parse_text(text)
+            for sample in family.samples
+        }
+        for text in (Renderer().render(parts, Format.TEXT).decode(), generate_latest(registry).decode())
+    )
+    assert ours == theirs
+    assert len(ours) == 2
+
+
+def test_a_family_stands_together_whatever_device_it_is_of() -> None:
+    parts = (samples({("x", "1"): 1}), samples({("x", "1"): 2}, ROWS[1]), samples({("y", "1"): 3}))
+    text = Renderer(ROWS).render(parts, Format.TEXT).decode()
+    assert text.count("# TYPE roce_a_total") == 1
+    assert text.index('roce_a_total{device="y"') < text.index("# HELP roce_b_total")
+
+
+def test_a_family_without_values_is_not_there() -> None:
+    text = Renderer(ROWS).render(
+        (samples({("x", "1"): None}), samples({("x", "1"): 2}, ROWS[1])), Format.TEXT
+    )
+    assert b"roce_a_total" not in text
+    assert Renderer(ROWS).render((), Format.TEXT) == b""
+
+
+def test_a_value_that_comes_and_goes_changes_its_line_only() -> None:
+    renderer = Renderer(ROWS)
+    series = tuple(Series(ROWS[0], (device, "1")) for device in "abc")
+    for values in ((1, 2, 3), (1, None, 3), (4, 5, 6), (None, None, 6), (None, None, None), (7, 8, 9)):
+        text = renderer.render((Samples(series, values),), Format.TEXT).decode()
+        assert [line.rpartition(" ")[2] for line in text.splitlines() if line[0] != "#"] == [
+            str(value) for value in values if value is not None
+        ]
+
+
+def test_openmetrics_names_the_family_without_total_and_its_unit() -> None:
+    text = Renderer(ROWS).render((samples({("x", "1"): 1}, ROWS[1]),), Format.OPENMETRICS).decode()
+    assert "# TYPE roce_b counter\n" in text
+    assert 'roce_b_total{device="x",port="1"} 1\n' in text
+    text = Renderer(ROWS).render((Samples((Series(ROWS[2], ()),), (0.5,)),), Format.OPENMETRICS).decode()
+    assert (
+        text
+        == "# HELP roce_c_seconds C.\n# TYPE roce_c_seconds gauge\n# UNIT roce_c_seconds seconds\nroce_c_seconds 0.5\n"
+    )
+
+
+def test_a_name_without_a_row_is_refused() -> None:
+    stranger = replace(ROWS[0], name="roce_invented_total")
+    with pytest.raises(NoRowError, match="roce_invented_total is no row"):
+        Renderer(ROWS).render((samples({("x", "1"): 1}, stranger),), Format.TEXT)
+
+
+PROMETHEUS_3 = (
+    "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,"
+    "application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,"
+    "text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
+)
+
+
+@pytest.mark.parametrize(
+    ("accept", "form"),
+    [
+        ("", Format.TEXT),
+        ("*/*", Format.TEXT),
+        ("text/html,application/xhtml+xml,*/*;q=0.8", Format.TEXT),
+        (PROMETHEUS_3, Format.OPENMETRICS),
+        ("text/plain;version=1.0.0;q=0.9,text/plain;version=0.0.4;q=0.5", Format.TEXT_1),
+        ("text/plain;version=0.0.4;q=0.9,application/openmetrics-text;version=1.0.0;q=0.5", Format.TEXT),
+        ("application/openmetrics-text;version=1.0.0;q=0,text/plain", Format.TEXT),
+        ("application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily", Format.TEXT),
+        ("application/openmetrics-text; version=1.0.0", Format.OPENMETRICS),
+        ('application/OpenMetrics-Text; version="1.0.0"', Format.OPENMETRICS),
+        ("application/openmetrics-text;version=1.0.0;q=abc", Format.TEXT),
+    ],
+)
+def test_negotiation_follows_the_weights(accept: str, form: Format) -> None:
+    assert negotiate(accept) is form
+
+
+@given(st.text())
+def test_no_accept_header_breaks_the_negotiation(accept: str) -> None:
+    assert negotiate(accept) in Format

@@ -1,0 +1,44 @@
+"""One event, one line, whatever the message holds; and systemd is told or left in peace."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+
+import pytest
+
+from roce_exporter.log import LineFormatter
+from roce_exporter.notify import notify
+
+
+def record(message: str, level: int = logging.WARNING) -> logging.LogRecord:
+    return logging.LogRecord("roce_exporter.collect", level, "f.py", 1, message, (), None)
+
+
+@pytest.mark.parametrize(
+    "message", ["plain", "two words", 'a "quote"', "line\nbreak", "tab\tand \\", "=", ""]
+)
+def test_every_message_is_one_line(message: str) -> None:
+    line = LineFormatter("logfmt").format(record(message))
+    assert "\n" not in line
+    assert "level=warn logger=collect msg=" in line
+    assert json.loads(LineFormatter("json").format(record(message)))["msg"] == message
+
+
+def test_a_traceback_is_a_field() -> None:
+    try:
+        int("boom")
+    except ValueError:
+        event = record("fault")
+        event.exc_info = sys.exc_info()
+    for form in ("logfmt", "json"):
+        line = LineFormatter(form).format(event)
+        assert "\n" not in line
+        assert "ValueError: invalid literal" in line
+
+
+@pytest.mark.parametrize("address", ["", "nonsense", "/no/such/socket", "@roce-nobody-listens"])
+def test_nobody_to_tell_is_no_problem(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    monkeypatch.setenv("NOTIFY_SOCKET", address)
+    assert notify("READY=1") is False

@@ -1,0 +1,139 @@
+"""Plans: base units, sums, one spelling per series for as long as the device stays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from roce_exporter.catalog import CATALOG, check
+from roce_exporter.catalog.row import HW_COUNTERS, Row, counter, spelt
+from roce_exporter.model import WHOLE_DEVICE, Device, DeviceReadings, Port, Reading
+from roce_exporter.normalise import Normaliser, Value
+
+ROWS = (
+    counter(
+        "roce_first_total",
+        "packets",
+        "First.",
+        spelt("mlx5", HW_COUNTERS, "new"),
+        spelt("mlx5", HW_COUNTERS, "old"),
+    ),
+    counter("roce_words_total", "bytes", "Words.", spelt("mlx5", HW_COUNTERS, "words", times=4)),
+    counter("roce_pause_seconds_total", "seconds", "Pause.", spelt("mlx5", HW_COUNTERS, "us", per=1_000_000)),
+    counter("roce_sum_total", "packets", "Sum.", spelt("mlx5", HW_COUNTERS, "part a", "part b")),
+    Row(
+        "roce_by_priority_total",
+        "counter",
+        "packets",
+        "By priority.",
+        (spelt("mlx5", HW_COUNTERS, "rx_prio{priority}_pause"),),
+        ("device", "port", "priority"),
+    ),
+)
+DEVICE = Device("mlx5_0", "mlx5_core", "mlx5", ports=(Port(1, "Ethernet"),))
+
+
+def normalise(
+    normaliser: Normaliser, values: dict[str, int | None], device: Device = DEVICE, port: int = 1
+) -> dict[str, Value]:
+    reading = Reading(HW_COUNTERS, device.name, port, tuple(values), tuple(values.values()))
+    samples = normaliser.normalise(DeviceReadings(device, (reading,)))
+    return {
+        " ".join((series.row.name, *series.labels[1:])): value
+        for series, value in zip(*samples, strict=True)
+        if series.row in normaliser.index.rows
+    }
+
+
+@pytest.fixture
+def normaliser() -> Normaliser:
+    return Normaliser(check(ROWS))
+
+
+def test_values_are_scaled_to_base_units(normaliser: Normaliser) -> None:
+    assert normalise(normaliser, {"words": 230539874932483}) == {"roce_words_total 1": 922159499729932}
+    assert normalise(normaliser, {"us": 1_500_001}) == {"roce_pause_seconds_total 1": 1.500001}
+
+
+def test_a_sum_needs_all_its_parts(normaliser: Normaliser) -> None:
+    assert normalise(normaliser, {"part b": 2, "part a": 40}) == {"roce_sum_total 1": 42}
+    assert normalise(normaliser, {"part b": 2, "part a": None}) == {"roce_sum_total 1": None}
+    assert normalise(normaliser, {"part b": 2}) == {}
+
+
+def test_a_missing_value_is_missing(normaliser: Normaliser) -> None:
+    assert normalise(normaliser, {"new": None, "words": None, "us": None}) == {
+        "roce_first_total 1": None,
+        "roce_words_total 1": None,
+        "roce_pause_seconds_total 1": None,
+    }
+
+
+def test_the_first_spelling_is_preferred(normaliser: Normaliser) -> None:
+    assert normalise(normaliser, {"old": 7, "new": 5}) == {"roce_first_total 1": 5}
+
+
+def test_a_chosen_spelling_is_kept_though_a_better_one_appears(normaliser: Normaliser) -> None:
+    """Changing over would show 1,000,000 and then 5: a counter reset that never happened."""
+    assert normalise(normaliser, {"old": 1_000_000}) == {"roce_first_total 1": 1_000_000}
+    assert normalise(normaliser, {"old": 1_000_001, "new": 5}) == {"roce_first_total 1": 1_000_001}
+    assert normalise(normaliser, {"new": 6}) == {}
+    assert normalise(normaliser, {"old": 1_000_002, "new": 7}) == {"roce_first_total 1": 1_000_002}
+
+
+def test_a_device_put_in_again_may_choose_anew(normaliser: Normaliser) -> None:
+    normalise(normaliser, {"old": 1_000_000})
+    assert normalise(normaliser, {"old": 1, "new": 5}, replace(DEVICE, incarnation=2)) == {
+        "roce_first_total 1": 5
+    }
+    normaliser.forget(["mlx5_0"])
+    assert normalise(normaliser, {"old": 1}) == {"roce_first_total 1": 1}
+
+
+def test_placeholders_become_labels_and_follow_the_set_of_names(normaliser: Normaliser) -> None:
+    assert normalise(normaliser, {"rx_prio3_pause": 1, "rx_prio3_pause_duration": 2}) == {
+        "roce_by_priority_total 1 3": 1
+    }
+    assert normalise(normaliser, {"rx_prio4_pause": 9}) == {"roce_by_priority_total 1 4": 9}
+
+
+def test_what_belongs_to_the_device_is_its_only_ports(normaliser: Normaliser) -> None:
+    assert normalise(normaliser, {"new": 5}, port=WHOLE_DEVICE) == {"roce_first_total 1": 5}
+    two = replace(DEVICE, name="mlx5_9", ports=(Port(1, ""), Port(2, "")))
+    assert normalise(normaliser, {"new": 5}, two, WHOLE_DEVICE) == {"roce_first_total all": 5}
+
+
+def test_what_the_port_says_goes_before_what_the_device_says(normaliser: Normaliser) -> None:
+    readings = (
+        Reading(HW_COUNTERS, "mlx5_0", WHOLE_DEVICE, ("new", "words"), (100, 100)),
+        Reading(HW_COUNTERS, "mlx5_0", 1, ("new",), (1,)),
+    )
+    series, values = normaliser.normalise(DeviceReadings(DEVICE, readings))
+    found = {one.row.name: value for one, value in zip(series, values, strict=True)}
+    assert found["roce_first_total"] == 1
+    assert found["roce_words_total"] == 400
+
+
+def test_names_without_a_row_are_kept_in_mind(normaliser: Normaliser) -> None:
+    normalise(normaliser, {"new": 1, "old": 1, "rx_prio3_pause": 1, "mystery": 1, "part a": 1})
+    assert normaliser.plans["mlx5_0"].unmapped == ((HW_COUNTERS, 1, "mystery"),)
+
+
+def test_the_series_stay_the_same_object_while_nothing_changes(normaliser: Normaliser) -> None:
+    names = ("new", "words")
+    one, two = (
+        normaliser.normalise(DeviceReadings(DEVICE, (Reading(HW_COUNTERS, "mlx5_0", 1, names, (n, n)),)))
+        for n in (1, 2)
+    )
+    assert one.series is two.series
+    assert one.values != two.values
+
+
+def test_a_new_counter_costs_one_row() -> None:
+    """Add one row to the real catalogue and the raw name of an unknown NIC becomes a series."""
+    row = counter("roce_brand_new_total", "events", "New.", spelt("mlx5", HW_COUNTERS, "brand_new"))
+    before = normalise(Normaliser(), {"brand_new": 3})
+    rows = (*CATALOG, row)
+    found = normalise(Normaliser(check(rows)), {"brand_new": 3})
+    assert found == before | {"roce_brand_new_total 1": 3}

@@ -1,0 +1,117 @@
+"""Flags and the configuration file: the same keys, flags win, and every mistake is one line that names it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from roce_exporter.cli import main
+from roce_exporter.options import OptionError, collect_settings, parse_options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def config(folder: Path, text: str) -> str:
+    (folder / "roce.yml").write_text(text)
+    return f"--config.file={folder}/roce.yml"
+
+
+def test_serve_is_the_command_that_need_not_be_named() -> None:
+    assert parse_options([]).command == "serve"
+    assert parse_options(["--log.level=debug"]).command == "serve"
+    assert parse_options(["once"]).command == "once"
+
+
+def test_the_file_holds_the_same_keys(tmp_path: Path) -> None:
+    text = (
+        "web.listen-address: ['127.0.0.1:1', '[::1]:2']\nweb.telemetry-path: /m\ndevice.exclude: mlx5_[0-3]\n"
+        "source.disable: [counters, resources]\ncollect.timeout: 2.5\nlog.level: warn\n"
+    )
+    options = parse_options(["serve", config(tmp_path, text)])
+    assert options.web_listen_address == ["127.0.0.1:1", "[::1]:2"]
+    assert options.web_telemetry_path == "/m"
+    settings = collect_settings(options)
+    assert settings.exclude.pattern == "mlx5_[0-3]"
+    assert settings.disabled == {"counters", "resources"}
+    assert settings.timeout == 2.5
+
+
+def test_flags_win_over_the_file_also_where_a_key_may_be_repeated(tmp_path: Path) -> None:
+    file = config(tmp_path, "web.listen-address: [':1', ':2']\nlog.level: debug\n")
+    options = parse_options(["serve", file, "--web.listen-address=:3", "--log.level", "error"])
+    assert options.web_listen_address == [":3"]
+    assert options.log_level == "error"
+
+
+def test_one_file_serves_all_commands(tmp_path: Path) -> None:
+    file = config(tmp_path, "web.listen-address: ':1'\ncollect.timeout: 3\n")
+    assert parse_options(["once", file]).collect_timeout == 3
+
+
+def test_an_empty_file_is_no_mistake(tmp_path: Path) -> None:
+    assert parse_options(["once", config(tmp_path, "# nothing\n")]).collect_timeout == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("colect.timeout: 3\n", "line 1: unknown key 'colect.timeout'"),
+        ("config.file: other.yml\n", "line 1: unknown key 'config.file'"),
+        ("help: true\n", "line 1: unknown key 'help'"),
+        ("log.level: debug\ncollect.timeout: soon\n", "line 2: .*'soon' is no number of seconds"),
+        ("collect.timeout: -1\n", "line 1: .*'-1' is no number"),
+        ("collect.timeout: .inf\n", "line 1: .*'.inf' is no number"),
+        ("log.level: loud\n", "line 1: .*invalid choice: 'loud'"),
+        ("source.disable: [nothing]\n", "line 1: .*invalid choice: 'nothing'"),
+        ("device.include: 'mlx5_['\n", r"line 1: .*'mlx5_\[' is no regular expression"),
+        ("web.telemetry-path: metrics\n", "line 1: .*'metrics' is no path"),
+        ("web.listen-address: {a: b}\n", "line 1: web.listen-address is neither a value nor a list"),
+        ("log.level: debug\nlog.level: info\n", "line 2: log.level stands there twice"),
+        ("- a\n- b\n", "line 1: not a mapping"),
+        ("a: [\n", "not YAML"),
+        ("\x00", "not YAML"),
+    ],
+)
+def test_a_bad_file_is_refused_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(OptionError, match=message) as caught:
+        parse_options(["serve", config(tmp_path, text)])
+    assert "\n" not in str(caught.value)
+    assert str(tmp_path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--nonsense"], "unrecognized arguments: --nonsense"),
+        (["frobnicate"], "invalid choice: 'frobnicate'"),
+        (["once", "--web.listen-address=:1"], "unrecognized arguments: --web.listen-address=:1"),
+        (["once", "--collect.timeout=0"], "'0' is no number of seconds above 0"),
+        (["once", "--device.include=("], "is no regular expression"),
+        (["once", "--config.file=/no/such.yml"], "/no/such.yml: No such file or directory; check the path"),
+        (["once", "--host.recording=/no/such"], "recording /no/such: no such file or folder"),
+        (["once", "--path.sysfs=/no/such"], "--path.sysfs=/no/such: no such folder"),
+        (["once", "--host.recording=/a", "--path.sysfs=/b"], "name two hosts"),
+        (["serve", "--host.recording=tests/recordings/moving", "--web.listen-address=nowhere"], "nowhere"),
+        (["serve", "--web.config.file=/no/such.yml"], "/no/such.yml"),
+        (["serve", "--web.telemetry-path=/-/ready"], "is no path of its own"),
+        (["capture", "--path.sysfs=/proc/self/fdinfo"], "no RDMA devices"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(
+    capsys: pytest.CaptureFixture[str], argv: list[str], message: str
+) -> None:
+    assert main(argv) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("roce-exporter: ")
+    assert error.count("\n") == 1
+    assert message in error
+
+
+def test_help_and_version_are_no_mistakes(capsys: pytest.CaptureFixture[str]) -> None:
+    for argv in (["--help"], ["--version"], ["explain", "--help"]):
+        with pytest.raises(SystemExit) as caught:
+            main(argv)
+        assert caught.value.code == 0
+    assert "roce-exporter 0." in capsys.readouterr().out

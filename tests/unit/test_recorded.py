@@ -1,0 +1,189 @@
+"""Recordings: folders and archives, moments in turn, symbolic links inside, and every malformed one named."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roce_exporter.kernel import Absent
+from roce_exporter.kernel.recorded import load_recording
+from roce_exporter.kernel.tree import RecordingError, Tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STATE = "sys/class/infiniband/mlx5_0/ports/1/state"
+DEVICE = "sys/class/infiniband/mlx5_0"
+
+
+def write(root: Path, files: dict[str, str]) -> str:
+    for path, text in files.items():
+        place = root / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if text.startswith("-> "):
+            place.symlink_to(text.removeprefix("-> "))
+        else:
+            place.write_text(text)
+    return str(root)
+
+
+def pack(place: Path, files: dict[str, str]) -> str:
+    with tarfile.open(place, "w:gz") as archive:
+        for path, text in files.items():
+            member = tarfile.TarInfo(path)
+            if text.startswith("-> "):
+                member.type, member.linkname = tarfile.SYMTYPE, text.removeprefix("-> ")
+                archive.addfile(member)
+            else:
+                member.size = len(text.encode())
+                archive.addfile(member, io.BytesIO(text.encode()))
+    return str(place)
+
+
+HOST = {
+    STATE: "4: ACTIVE\n",
+    f"{DEVICE}/device": "-> ../../../devices/pci0000:3a/0000:3b:00.0",
+    "sys/devices/pci0000:3a/0000:3b:00.0/driver": "-> ../../../bus/pci/drivers/mlx5_core",
+    "sys/devices/pci0000:3a/0000:3b:00.0/net/eth2/mtu": "9000\n",
+}
+
+
+@pytest.mark.parametrize("prefix", ["", "host/", "./host/"])
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_folder_and_an_archive_say_the_same(tmp_path: Path, prefix: str, packed: bool) -> None:
+    files = {prefix + path: text for path, text in HOST.items()}
+    path = pack(tmp_path / "h.tar.gz", files) if packed else write(tmp_path / "h", files)
+    kernel = load_recording(path)
+    kernel.begin()
+    assert kernel.entries("class/infiniband") == ("mlx5_0",)
+    assert kernel.text("class/infiniband/mlx5_0/ports/1/state") == "4: ACTIVE"
+    assert kernel.link("class/infiniband/mlx5_0/device") == "0000:3b:00.0"
+    assert kernel.link("class/infiniband/mlx5_0/device/driver") == "mlx5_core"
+    assert kernel.entries("class/infiniband/mlx5_0/device/net") == ("eth2",)
+    assert kernel.text("class/infiniband/mlx5_0/device/net/eth2/mtu") == "9000"
+    for absent in ("class/infiniband/mlx5_1", "class/infiniband/mlx5_0/device/driver/x", "class/net"):
+        with pytest.raises(Absent):
+            kernel.entries(absent)
+
+
+def test_moments_are_played_in_turn_round_and_round(tmp_path: Path) -> None:
+    states = ("1: DOWN", "2: INIT", "4: ACTIVE")
+    kernel = load_recording(write(tmp_path, {f"{n}/{STATE}": state for n, state in enumerate(states)}))
+    files = kernel.open_files(["class/infiniband/mlx5_0/ports/1/state"])
+    seen = []
+    for _ in range(5):
+        kernel.begin()
+        seen.append(files.read()[0])
+    assert seen == [b"1: DOWN", b"2: INIT", b"4: ACTIVE", b"1: DOWN", b"2: INIT"]
+
+
+def test_ten_moments_are_played_by_number(tmp_path: Path) -> None:
+    kernel = load_recording(write(tmp_path, {f"{n}/{STATE}": str(n) for n in range(12)}))
+    seen = []
+    for _ in range(12):
+        kernel.begin()
+        seen.append(kernel.text(STATE.removeprefix("sys/")))
+    assert seen == [str(n) for n in range(12)]
+
+
+def test_a_loop_of_links_is_absent(tmp_path: Path) -> None:
+    kernel = load_recording(write(tmp_path, {f"{DEVICE}/a": "-> b", f"{DEVICE}/b": "-> a", STATE: "x"}))
+    with pytest.raises(Absent):
+        kernel.text("class/infiniband/mlx5_0/a")
+
+
+def test_rdma_json_alone_is_a_host(tmp_path: Path) -> None:
+    rows = [{"ifname": "ionic_0", "port": 1, "tx_rdma_cnp_pkts": 5}]
+    modes = [{"ifname": "ionic_0", "port": 1, "supported optional-counters": ["a", "b"]}]
+    on = [{"ifname": "ionic_0", "port": 1, "optional-counters": ["b"]}]
+    kernel = load_recording(
+        write(
+            tmp_path,
+            {
+                "rdma/statistic.json": json.dumps(rows),
+                "rdma/mode_supported.json": json.dumps(modes),
+                "rdma/mode.json": json.dumps(on),
+                "rdma/resource.json": '[{"ifindex":0,"ifname":"ionic_0","qp":3,"cq":4}]',
+            },
+        )
+    )
+    (device,) = kernel.rdma_devices()
+    assert kernel.rdma_statistics(device, 1) == {"tx_rdma_cnp_pkts": 5}
+    assert kernel.rdma_optional_counters(device, 1) == {"a": False, "b": True}
+    assert kernel.rdma_resources(device) == {"qp": 3, "cq": 4}
+    with pytest.raises(Absent):
+        kernel.rdma_statistics(device, 2)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"rdma/dev.json": "{"}, "rdma/dev.json: not JSON"),
+        ({"rdma/dev.json": "{}"}, "rdma/dev.json: not a list"),
+        ({"rdma/link.json": '[{"port":1}]'}, "rdma/link.json: not a list of objects with an ifname"),
+        ({"rdma/statistic.json": '[{"ifname":"a","x":"y"}]'}, "x of a is 'y', not a whole number"),
+        ({"rdma/statistic.json": '[{"ifname":"a","x":1.5}]'}, "x of a is 1.5, not a whole number"),
+        ({"rdma/link.json": '[{"ifname":"a","port":"one"}]'}, "port of a is 'one'"),
+        ({"readme": "hello"}, "holds none of"),
+        ({}, "holds none of"),
+    ],
+)
+def test_a_malformed_recording_is_named_in_one_line(
+    tmp_path: Path, files: dict[str, str], message: str
+) -> None:
+    (tmp_path / "h").mkdir()
+    with pytest.raises(RecordingError, match=message) as caught:
+        load_recording(write(tmp_path / "h", files))
+    assert "\n" not in str(caught.value)
+    assert str(tmp_path) in str(caught.value)
+
+
+@pytest.mark.parametrize("keep", [0, 1, 10, 50, 100])
+def test_a_truncated_archive_is_refused(tmp_path: Path, keep: int) -> None:
+    place = tmp_path / "h.tar.gz"
+    pack(place, {STATE: "4: ACTIVE\n"} | {f"sys/class/net/e{n}/mtu": f"{n}\n" for n in range(50)})
+    whole = place.read_bytes()
+    place.write_bytes(whole[: min(keep, len(whole) - 9)])
+    with pytest.raises(RecordingError, match="not a whole tar archive"):
+        load_recording(str(place))
+
+
+@given(st.binary(max_size=600), st.booleans())
+def test_no_bytes_are_more_than_a_refusal(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, packed: bool
+) -> None:
+    place = tmp_path_factory.mktemp("r") / "h.tar.gz"
+    place.write_bytes(gzip.compress(content) if packed else content)
+    with pytest.raises(RecordingError):
+        load_recording(str(place))
+
+
+def test_an_archive_that_unpacks_to_far_too_much_is_refused(tmp_path: Path) -> None:
+    place = tmp_path / "bomb.tar.gz"
+    pack(place, {f"sys/class/net/{n}": "0" * (1 << 24) for n in range(5)})
+    with pytest.raises(RecordingError, match="over 64 MiB"):
+        load_recording(str(place))
+
+
+def test_paths_out_of_the_archive_are_left_alone(tmp_path: Path) -> None:
+    kernel = load_recording(pack(tmp_path / "h.tar.gz", {"../../etc/passwd": "x", STATE: "4: ACTIVE\n"}))
+    assert kernel.entries("class/infiniband") == ("mlx5_0",)
+
+
+@given(st.lists(st.sampled_from(["a", "b", "..", ".", "", "l"]), max_size=12))
+def test_no_path_leads_out_of_the_tree_or_round_for_ever(parts: list[str]) -> None:
+    tree = Tree(files={"a/b": b""}, links={"a/l": "..", "l": "/a/l/l"})
+    for path in (*tree.files, *tree.links):
+        tree.add(path)
+    try:
+        found = tree.resolve("/".join(parts))
+    except Absent:
+        return
+    assert found in tree.files or found in tree.folders

@@ -1,0 +1,131 @@
+"""Text of the kernel becomes numbers, or the reason why there is none; nothing else, whatever the bytes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roce_exporter.sources.port import parse_mtu, parse_rate, parse_state
+from roce_exporter.sources.quarantine import FIRST_SECONDS, LONGEST_SECONDS, Quarantine
+from roce_exporter.sources.values import check_counter, parse_counter
+
+LARGEST = 2**64 - 2
+
+
+@given(st.integers(0, LARGEST))
+def test_every_64_bit_number_is_read(number: int) -> None:
+    assert parse_counter(b"%d\n" % number) == number
+    assert check_counter(number) == number
+
+
+@given(st.binary(max_size=80))
+def test_whatever_is_no_number_is_a_reason(text: bytes) -> None:
+    found = parse_counter(text)
+    if isinstance(found, int):
+        assert int(text) == found
+        assert 0 <= found <= LARGEST
+        assert text.strip().isdigit()
+    else:
+        assert found in {"not_available", "empty", "garbage", "too_long", "out_of_range"}
+
+
+@given(st.binary(max_size=80))
+def test_no_bytes_break_the_port_parsers(text: bytes) -> None:
+    for parse in (parse_state, parse_rate, parse_mtu):
+        found = parse(text)
+        assert found in {"empty", "garbage"} if isinstance(found, str) else found >= 0
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (b"0\n", 0),
+        (b"  42  \n", 42),
+        (b"18446744073709551615\n", "not_available"),
+        (b"18446744073709551616\n", "out_of_range"),
+        (b"N/A (no PMA)\n", "not_available"),
+        (b"-1\n", "garbage"),
+        (b"+1\n", "garbage"),
+        (b"1_0\n", "garbage"),
+        (b"0x1f\n", "garbage"),
+        (b"1.5\n", "garbage"),
+        ("٣\n".encode(), "garbage"),
+        (b"\n", "empty"),
+        (b"", "empty"),
+        (b"1" * 64, "too_long"),
+    ],
+)
+def test_counters(text: bytes, found: int | str) -> None:
+    assert parse_counter(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (b"100 Gb/sec (4X EDR)\n", 12_500_000_000),
+        (b"2.5 Gb/sec (1X SDR)\n", 312_500_000),
+        (b"800 Gb/sec (4X XDR)\n", 100_000_000_000),
+        (b"10 Gb/sec (1X FDR10)\n", 1_250_000_000),
+        (b"\n", "empty"),
+        (b"fast\n", "garbage"),
+        (b"9999999999 Gb/sec\n", "garbage"),
+    ],
+)
+def test_rates_are_bytes_per_second(text: bytes, found: int | str) -> None:
+    assert parse_rate(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (b"4: ACTIVE\n", 4),
+        (b"1: DOWN\n", 1),
+        (b"0: NOP\n", 0),
+        (b"ACTIVE\n", "garbage"),
+        (b"444: X", "garbage"),
+        (b"", "empty"),
+    ],
+)
+def test_states(text: bytes, found: int | str) -> None:
+    assert parse_state(text) == found
+
+
+def test_quarantine_begins_with_the_third_failure_and_grows_to_an_hour() -> None:
+    quarantine, now = Quarantine(), 0.0
+    for _ in range(2):
+        quarantine.failed(7, "EIO", now)
+        assert 7 not in quarantine.held(now)
+    waits = []
+    for _ in range(12):
+        quarantine.failed(7, "EIO", now)
+        end = now
+        while 7 in quarantine.held(end):
+            end += 1.0
+        waits.append(end - now)
+        now = end
+    assert waits[:3] == [FIRST_SECONDS, FIRST_SECONDS * 2, FIRST_SECONDS * 4]
+    assert waits == sorted(waits)
+    assert waits[-1] == LONGEST_SECONDS
+    quarantine.recovered(7)
+    assert len(quarantine) == 0
+    assert not quarantine
+
+
+def test_what_the_driver_does_not_have_is_never_quarantined() -> None:
+    quarantine = Quarantine()
+    for _ in range(10):
+        quarantine.failed(0, "not_available", 0.0)
+    assert not quarantine
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=60))
+def test_a_file_that_answers_is_never_held(events: list[tuple[int, bool]]) -> None:
+    quarantine = Quarantine()
+    for now, (position, answers) in enumerate(events):
+        if answers:
+            quarantine.recovered(position)
+            assert position not in quarantine.held(now)
+        else:
+            quarantine.failed(position, "EIO", float(now))
+        assert len(quarantine) >= len(quarantine.held(now))

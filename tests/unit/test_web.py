@@ -1,0 +1,646 @@
+"""The HTTP server over real sockets: requests, addresses, TLS, users, limits."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import logging
+import queue
+import socket
+import ssl
+import threading
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import bcrypt
+import pytest
+import trustme
+
+from roce_exporter.web import Limits, ListenError, Request, Response, Server
+from roce_exporter.web_config import WebConfigFile
+from roce_exporter.web_connection import RequestError, normalised, parameters
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+LIMITS = Limits()
+TEXT = "text/plain; charset=utf-8"
+
+
+async def echo(request: Request) -> Response:
+    body = f"{request.method} {request.path} {dict(request.query)}\n"
+    return Response(200, body.encode(), TEXT, (("X-Agent", request.headers.get("user-agent", "")),))
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    application=echo, config: WebConfigFile | None = None, limits: Limits = LIMITS
+) -> AsyncIterator[int]:
+    """A running server's port."""
+    server = Server(application, config, limits)
+    (address,) = await server.start(["127.0.0.1:0"])
+    try:
+        yield int(address.rpartition(":")[2])
+    finally:
+        await server.close()
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+async def read_answer(reader: asyncio.StreamReader, *, head_only: bool = False) -> Answer:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode()
+    status, *lines = head.strip().split("\r\n")
+    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+    length = 0 if head_only else int(headers["content-length"])
+    return Answer(int(status.split()[1]), headers, await reader.readexactly(length))
+
+
+async def ask(port: int, text: bytes, tls: ssl.SSLContext | None = None) -> Answer:
+    """The first answer to these bytes, on a connection of its own."""
+    reader, writer = await asyncio.open_connection(
+        "127.0.0.1", port, ssl=tls, server_hostname="localhost" if tls else None
+    )
+    try:
+        writer.write(text)
+        return await read_answer(reader, head_only=text.startswith(b"HEAD"))
+    finally:
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+
+def get(path: str = "/metrics", *headers: str) -> bytes:
+    return "\r\n".join((f"GET {path} HTTP/1.1", "Host: x", *headers, "", "")).encode()
+
+
+def login(user: str, password: str) -> str:
+    return f"Authorization: Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
+
+
+async def test_a_request_is_understood_and_answered() -> None:
+    async with serving() as port:
+        answer = await ask(port, get("/a%20b/?x=1&x=2&empty=", "User-Agent: one", "User-Agent: two"))
+    assert answer.status == 200
+    assert answer.body == b"GET /a b/ {'empty': '', 'x': '1'}\n"
+    assert answer.headers["x-agent"] == "one, two"
+    assert answer.headers["content-type"] == TEXT
+    assert answer.headers["date"].endswith(" GMT")
+
+
+async def test_head_has_the_length_and_no_body() -> None:
+    async with serving() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n" + get("/next"))
+        head = await read_answer(reader, head_only=True)
+        following = await read_answer(reader)
+        writer.close()
+    assert (head.status, head.headers["content-length"]) == (200, str(len("HEAD /metrics {}\n")))
+    assert following.body == b"GET /next {}\n"
+
+
+async def test_pipelined_requests_are_answered_in_order() -> None:
+    async with serving() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"".join(get(f"/{number}") for number in range(200)))
+        bodies = [(await read_answer(reader)).body for _ in range(200)]
+        writer.close()
+    assert bodies == [f"GET /{number} {{}}\n".encode() for number in range(200)]
+
+
+@pytest.mark.parametrize("text", [get("/", "Connection: close"), b"GET / HTTP/1.0\r\n\r\n"])
+async def test_the_connection_is_closed_when_the_client_wants_it(text: bytes) -> None:
+    async with serving() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(text + get("/second"))
+        assert (await read_answer(reader)).status == 200
+        assert await reader.read() == b""
+        writer.close()
+
+
+async def test_a_client_that_shuts_its_side_still_gets_its_answer() -> None:
+    async with serving() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(get())
+        writer.write_eof()
+        assert (await read_answer(reader)).status == 200
+        assert await reader.read() == b""
+        writer.close()
+
+
+@pytest.mark.parametrize("size", [0, 1, LIMITS.slice_bytes, LIMITS.slice_bytes + 1, 3_000_000])
+async def test_a_body_of_any_size_arrives_whole(size: int) -> None:
+    body = bytes(range(256)) * (size // 256 + 1)
+
+    async def application(_: Request) -> Response:
+        return Response(200, body[:size], "application/octet-stream")
+
+    async with serving(application) as port:
+        answer = await ask(port, get())
+    assert answer.body == body[:size]
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        (b"POST / HTTP/1.1\r\nHost: x\r\n\r\n", 405),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", 405),
+        (b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", 405),
+        (b"CONNECT a:443 HTTP/1.1\r\nHost: x\r\n\r\n", 405),
+        (b"GET * HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+        (b"GET /\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\n\r\n", 400),
+        (b"\x16\x03\x01\x02\x00\x01", 400),
+        (b"GET / HTTP/2.0\r\nHost: x\r\n\r\n", 505),
+        (get("/%zz"), 400),
+        (get("/%ff"), 400),
+        (get("/a%0ab"), 400),
+        (get("/%00"), 400),
+        (get("/?a=%ff"), 400),
+        (get("/?" + "a&" * 101), 400),
+        (get("/", "Content-Length: 8193"), 413),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n", 413),
+        (get("/", "Transfer-Encoding: chunked") + b"0\r\n\r\n", 411),
+        (get("/", "Content-Length: 3", "Expect: 100-continue"), 417),
+    ],
+)
+async def test_what_is_not_served_is_refused_in_one_line(text: bytes, status: int) -> None:
+    async with serving() as port:
+        answer = await ask(port, text)
+    assert answer.status == status
+    assert answer.headers["connection"] == "close"
+    assert answer.body.count(b"\n") == 1
+    assert ("allow" in answer.headers) == (status == 405)
+
+
+async def test_a_small_body_is_read_and_thrown_away() -> None:
+    async with serving() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(
+            get("/first", "Content-Length: 8192") + get("/second")[:4].ljust(8192, b"x") + get("/third")
+        )
+        bodies = [(await read_answer(reader)).body for _ in range(2)]
+        writer.close()
+    assert bodies == [b"GET /first {}\n", b"GET /third {}\n"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "path"),
+    [
+        ("", "/"),
+        ("/", "/"),
+        ("//metrics", "/metrics"),
+        ("/metrics/", "/metrics/"),
+        ("/a/./b/../c", "/a/c"),
+        ("/../../etc/passwd", "/etc/passwd"),
+        ("/%2e%2e/metrics", "/metrics"),
+        ("/a/..", "/"),
+        ("/a/b/..", "/a/"),
+        ("/caf%C3%A9", "/café"),
+        ("/%2Fmetrics", "/metrics"),
+    ],
+)
+def test_paths_are_normalised(raw: str, path: str) -> None:
+    assert normalised(raw) == path
+
+
+def test_a_relative_path_and_too_many_parameters_are_refused() -> None:
+    with pytest.raises(RequestError):
+        normalised("metrics")
+    with pytest.raises(RequestError):
+        parameters("a=1&" * 101)
+
+
+async def test_the_absolute_form_of_a_target_is_understood() -> None:
+    async with serving() as port:
+        assert (await ask(port, get("http://x:1/a?b=c"))).body == b"GET /a {'b': 'c'}\n"
+        assert (await ask(port, get("http://x"))).body == b"GET / {}\n"
+
+
+async def test_a_failing_application_gives_500_and_one_record(caplog: pytest.LogCaptureFixture) -> None:
+    async def application(_: Request) -> Response:
+        raise ValueError("private matter")
+
+    async with serving(application) as port:
+        answer = await ask(port, get())
+    assert (answer.status, answer.body.count(b"\n")) == (500, 1)
+    assert b"private" not in answer.body
+    assert [record.levelno for record in caplog.records] == [logging.ERROR]
+
+
+async def test_a_response_that_is_not_http_gives_500(caplog: pytest.LogCaptureFixture) -> None:
+    async def application(_: Request) -> Response:
+        return Response(200, b"", TEXT, (("X", "a\r\nb: c"),))
+
+    async with serving(application) as port:
+        answer = await ask(port, get())
+    assert answer.status == 500
+    assert "b" not in answer.headers
+    assert len(caplog.records) == 1
+
+
+async def test_closing_lets_a_request_under_way_finish_and_drops_the_rest() -> None:
+    entered, leave = asyncio.Event(), asyncio.Event()
+
+    async def application(_: Request) -> Response:
+        entered.set()
+        await leave.wait()
+        return Response(200, b"done", TEXT)
+
+    server = Server(application, None)
+    (address,) = await server.start(["127.0.0.1:0"])
+    port = int(address.rpartition(":")[2])
+    idle, idle_writer = await asyncio.open_connection("127.0.0.1", port)
+    busy = asyncio.create_task(ask(port, get()))
+    await entered.wait()
+    closing = asyncio.create_task(server.close())
+    assert await idle.read() == b"", "an idle connection is dropped first"
+    leave.set()
+    assert (await busy).body == b"done"
+    await closing
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", port)
+    idle_writer.close()
+
+
+async def test_closing_does_not_wait_for_a_stuck_application() -> None:
+    entered = asyncio.Event()
+
+    async def application(_: Request) -> Response:
+        entered.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    server = Server(application, None)
+    (address,) = await server.start(["127.0.0.1:0"])
+    asking = asyncio.create_task(ask(int(address.rpartition(":")[2]), get()))
+    await entered.wait()
+    started = time.monotonic()
+    await server.close()
+    assert time.monotonic() - started < 2
+    with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+        await asking
+
+
+async def test_several_addresses_and_names_are_bound() -> None:
+    server = Server(echo, None)
+    bound = await server.start(["127.0.0.1:0", "localhost:0", ":0"])
+    try:
+        assert all(not address.endswith(":0") for address in bound)
+        assert bound[0].startswith("127.0.0.1:")
+        for address in bound:
+            assert (await ask(int(address.rpartition(":")[2]), get())).status == 200
+    finally:
+        await server.close()
+
+
+async def test_ipv6_is_bound_and_written_in_brackets() -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this host has no IPv6 loopback")
+    server = Server(echo, None)
+    bound = await server.start(["[::1]:0", ":0"])
+    try:
+        for address in bound:
+            assert address.startswith("[::")
+            reader, writer = await asyncio.open_connection("::1", int(address.rpartition(":")[2]))
+            writer.write(get())
+            assert (await read_answer(reader)).status == 200
+            writer.close()
+    finally:
+        await server.close()
+
+
+async def test_an_occupied_port_is_named_with_the_remedy_and_nothing_stays_bound() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, socket.create_server(("127.0.0.1", 0)) as reserved:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        free = f"127.0.0.1:{reserved.getsockname()[1]}"
+        reserved.close()
+        with pytest.raises(ListenError) as caught:
+            await Server(echo, None).start([free, address])
+    remedy = "choose another with --web.listen-address"
+    assert str(caught.value) == f"cannot listen on {address}: address already in use; {remedy}"
+    server = Server(echo, None)
+    assert await server.start([free]) == (free,)
+    await server.close()
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["", "10123", "localhost", "1.2.3.4:x", "::1:80", "[::1]", "a:b:1", "127.0.0.1:65536", "256.0.0.1:0"],
+)
+async def test_what_is_no_address_is_refused_in_one_line(address: str) -> None:
+    with pytest.raises(ListenError) as caught:
+        await Server(echo, None).start([address])
+    message = str(caught.value)
+    assert message.startswith(f"cannot listen on {address}: ")
+    assert message.endswith("; choose another with --web.listen-address")
+    assert "\n" not in message
+
+
+# Users
+
+
+def hashed(password: str) -> str:
+    return bcrypt.hashpw(password.encode(), bcrypt.gensalt(4)).decode()
+
+
+def web_yml(folder: Path, text: str) -> Path:
+    (folder / "new.yml").write_text(text)
+    return (folder / "new.yml").replace(folder / "web.yml")
+
+
+def users(folder: Path, **passwords: str) -> WebConfigFile:
+    lines = "".join(f"  {user}: {hashed(password)}\n" for user, password in passwords.items())
+    return WebConfigFile(web_yml(folder, f"basic_auth_users:\n{lines}"))
+
+
+async def test_users_and_passwords_are_checked_for_every_request(tmp_path: Path) -> None:
+    async with serving(config=users(tmp_path, alice="secret", bob="hidden")) as port:
+        for header, status in (
+            (login("alice", "secret"), 200),
+            (login("alice", "secret"), 200),
+            (login("alice", "wrong"), 401),
+            (login("alice", "wrong"), 401),
+            (login("alice", ""), 401),
+            (login("alice", "\0"), 401),
+            (login("mallory", "secret"), 401),
+            (login("bob", "secret"), 401),
+            ("Authorization: Basic ####", 401),
+            ("Authorization: Basic YWxpY2U=", 401),
+            ("Authorization: Bearer secret", 401),
+            ("X: y", 401),
+            (login("alice", "secret").replace("Basic", "basic"), 200),
+        ):
+            answer = await ask(port, get("/metrics", header))
+            assert answer.status == status, header
+            assert answer.headers.get("www-authenticate") == ("Basic" if status == 401 else None)
+
+
+async def test_users_follow_the_file(tmp_path: Path) -> None:
+    async with serving(config=users(tmp_path, alice="secret")) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(get("/", login("alice", "secret")))
+        assert (await read_answer(reader)).status == 200
+        users(tmp_path, alice="changed")
+        writer.write(get("/", login("alice", "secret")))
+        assert (await read_answer(reader)).status == 401
+        writer.write(get("/", login("alice", "changed")))
+        assert (await read_answer(reader)).status == 200
+        writer.close()
+
+
+async def test_only_the_first_72_bytes_of_a_password_count(tmp_path: Path) -> None:
+    async with serving(config=users(tmp_path, alice="x" * 72)) as port:
+        assert (await ask(port, get("/", login("alice", "x" * 100)))).status == 200
+        assert (await ask(port, get("/", login("alice", "x" * 71)))).status == 401
+
+
+@pytest.fixture
+def slow_bcrypt(monkeypatch):
+    """Password checks that wait until they are let go; the list says which have begun."""
+    begun: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    gate = threading.Event()
+    real = bcrypt.checkpw
+
+    def check(password: bytes, hashed_password: bytes) -> bool:
+        begun.put(password)
+        assert gate.wait(30)
+        return real(password, hashed_password)
+
+    monkeypatch.setattr(bcrypt, "checkpw", check)
+    yield begun, gate
+    gate.set()
+
+
+async def test_a_flood_of_wrong_passwords_does_not_delay_one_known_to_be_right(
+    tmp_path: Path, slow_bcrypt
+) -> None:
+    begun, gate = slow_bcrypt
+    gate.set()
+    async with serving(config=users(tmp_path, alice="secret")) as port:
+        assert (await ask(port, get("/", login("alice", "secret")))).status == 200
+        gate.clear()
+        begun.get()
+        flood = [asyncio.create_task(ask(port, get("/", login("alice", f"wrong{n}")))) for n in range(100)]
+        await asyncio.to_thread(begun.get)
+        assert (await ask(port, get("/", login("alice", "secret")))).status == 200
+        assert begun.empty(), "one check at a time"
+        gate.set()
+        assert {answer.status for answer in await asyncio.gather(*flood)} == {401}
+
+
+async def test_wrong_passwords_push_no_right_one_out_of_memory(tmp_path: Path, slow_bcrypt) -> None:
+    begun, gate = slow_bcrypt
+    gate.set()
+    async with serving(config=users(tmp_path, alice="secret")) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for password in ("secret", *map(str, range(300)), "secret"):
+            writer.write(get("/", login("alice", password)))
+            await read_answer(reader)
+        writer.close()
+    assert begun.qsize() == 301, "one check of each password"
+
+
+async def test_an_unknown_user_costs_a_check_of_the_same_cost(tmp_path: Path, monkeypatch) -> None:
+    seen: list[bytes] = []
+    real = bcrypt.checkpw
+    monkeypatch.setattr(
+        bcrypt, "checkpw", lambda password, other: seen.append(other) or real(password, other)
+    )
+    async with serving(config=users(tmp_path, alice="secret")) as port:
+        assert (await ask(port, get("/", login("mallory", "secret")))).status == 401
+    assert [len(seen), seen[0][4:6]] == [1, b"04"]
+    with contextlib.suppress(ValueError):
+        assert real(b"secret", seen[0]) is False
+        return
+    pytest.fail("bcrypt refuses the decoy without checking it")
+
+
+async def test_configured_headers_are_sent_with_every_answer(tmp_path: Path) -> None:
+    text = (
+        "http_server_config: {headers: {X-Frame-Options: deny}}\nbasic_auth_users: {a: " + hashed("b") + "}\n"
+    )
+    async with serving(config=WebConfigFile(web_yml(tmp_path, text))) as port:
+        for header, status in ((login("a", "b"), 200), (login("a", "c"), 401)):
+            answer = await ask(port, get("/", header))
+            assert (answer.status, answer.headers["x-frame-options"]) == (status, "deny")
+
+
+async def test_a_rate_limit_refuses_what_exceeds_its_burst(tmp_path: Path) -> None:
+    config = WebConfigFile(web_yml(tmp_path, "rate_limit: {interval: 1h, burst: 2}\n"))
+    async with serving(config=config) as port:
+        assert [(await ask(port, get())).status for _ in range(3)] == [200, 200, 429]
+        web_yml(tmp_path, "rate_limit: {interval: 1us, burst: 1}\n")
+        assert [(await ask(port, get())).status for _ in range(3)] == [200, 200, 200]
+
+
+# TLS
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+def issue(authority: trustme.CA, folder: Path) -> None:
+    certificate = authority.issue_cert("localhost")
+    for name, blob in (("cert", certificate.cert_chain_pems[0]), ("key", certificate.private_key_pem)):
+        blob.write_to_path(str(folder / "fresh.pem"))
+        (folder / "fresh.pem").replace(folder / f"{name}.pem")
+
+
+def tls_config(folder: Path, authority: trustme.CA, more: str = "") -> WebConfigFile:
+    issue(authority, folder)
+    authority.cert_pem.write_to_path(str(folder / "ca.pem"))
+    return WebConfigFile(
+        web_yml(folder, f"tls_server_config:\n  cert_file: cert.pem\n  key_file: key.pem\n{more}")
+    )
+
+
+def client_tls(authority: trustme.CA, *names: str) -> ssl.SSLContext:
+    """A client that trusts the authority, with a certificate of these names if there are any."""
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    if names:
+        authority.issue_cert(*names).configure_cert(context)
+    return context
+
+
+async def served_certificate(port: int, tls: ssl.SSLContext) -> bytes:
+    _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls, server_hostname="localhost")
+    certificate = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+    return certificate
+
+
+async def test_tls_is_spoken_and_large_bodies_arrive(tmp_path: Path, authority: trustme.CA) -> None:
+    async def application(_: Request) -> Response:
+        return Response(200, b"x" * 2_000_000, TEXT)
+
+    async with serving(application, tls_config(tmp_path, authority)) as port:
+        assert len((await ask(port, get(), client_tls(authority))).body) == 2_000_000
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", port, ssl=client_tls(authority), server_hostname="localhost"
+        )
+        writer.write(get("/", "Connection: close"))
+        assert len((await read_answer(reader)).body) == 2_000_000
+        assert await reader.read() == b""
+        writer.close()
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+            await ask(port, get())
+
+
+async def test_a_rotated_certificate_serves_new_connections_while_old_ones_go_on(
+    tmp_path: Path, authority: trustme.CA
+) -> None:
+    tls = client_tls(authority)
+    async with serving(config=tls_config(tmp_path, authority)) as port:
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", port, ssl=tls, server_hostname="localhost"
+        )
+        before = await served_certificate(port, tls)
+        issue(authority, tmp_path)
+        assert await served_certificate(port, tls) != before
+        writer.write(get())
+        assert (await read_answer(reader)).status == 200
+        writer.close()
+
+
+CLIENTS = "  client_ca_file: ca.pem\n  client_auth_type: RequireAndVerifyClientCert\n"
+REFUSED_HANDSHAKE = (ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)
+
+
+async def test_a_client_certificate_is_required_and_verified(tmp_path: Path, authority: trustme.CA) -> None:
+    stranger = client_tls(authority)
+    trustme.CA().issue_cert("stranger").configure_cert(stranger)
+    async with serving(config=tls_config(tmp_path, authority, CLIENTS)) as port:
+        assert (await ask(port, get(), client_tls(authority, "scraper"))).status == 200
+        for context in (client_tls(authority), stranger):
+            with pytest.raises(REFUSED_HANDSHAKE):
+                await ask(port, get(), context)
+
+
+async def test_an_optional_client_certificate_is_verified_if_given(
+    tmp_path: Path, authority: trustme.CA
+) -> None:
+    stranger = client_tls(authority)
+    trustme.CA().issue_cert("stranger").configure_cert(stranger)
+    policy = CLIENTS.replace("RequireAndVerifyClientCert", "VerifyClientCertIfGiven")
+    async with serving(config=tls_config(tmp_path, authority, policy)) as port:
+        assert (await ask(port, get(), client_tls(authority))).status == 200
+        assert (await ask(port, get(), client_tls(authority, "scraper"))).status == 200
+        with pytest.raises(REFUSED_HANDSHAKE):
+            await ask(port, get(), stranger)
+
+
+async def test_only_allowed_names_of_client_certificates_pass(tmp_path: Path, authority: trustme.CA) -> None:
+    policy = CLIENTS + '  client_allowed_sans: [scraper.example, 192.0.2.1, "2001:db8::1", ops@example.org]\n'
+    async with serving(config=tls_config(tmp_path, authority, policy)) as port:
+        for name, status in (
+            ("scraper.example", 200),
+            ("192.0.2.1", 200),
+            ("2001:db8::1", 200),
+            ("ops@example.org", 200),
+            ("other.example", 403),
+            ("192.0.2.2", 403),
+        ):
+            assert (await ask(port, get(), client_tls(authority, name))).status == status, name
+
+
+@pytest.mark.parametrize(
+    ("setting", "version", "cipher"),
+    [
+        ("max_version: TLS12", "TLSv1.2", None),
+        ("min_version: TLS13", "TLSv1.3", None),
+        (
+            "max_version: TLS12\n  cipher_suites: [TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384]",
+            "TLSv1.2",
+            "ECDHE-ECDSA-AES256-GCM-SHA384",
+        ),
+        ("curve_preferences: [CurveP521]", "TLSv1.3", None),
+    ],
+)
+async def test_tls_settings_decide_what_is_negotiated(
+    tmp_path: Path, authority: trustme.CA, setting: str, version: str, cipher: str | None
+) -> None:
+    async with serving(config=tls_config(tmp_path, authority, f"  {setting}\n")) as port:
+        _, writer = await asyncio.open_connection(
+            "127.0.0.1", port, ssl=client_tls(authority), server_hostname="localhost"
+        )
+        connection = writer.get_extra_info("ssl_object")
+        assert connection.version() == version
+        assert cipher in (None, connection.cipher()[0])
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+
+async def test_one_curve_excludes_the_others(tmp_path: Path, authority: trustme.CA) -> None:
+    context = client_tls(authority)
+    context.set_ecdh_curve("prime256v1")
+    async with serving(config=tls_config(tmp_path, authority, "  curve_preferences: [CurveP384]\n")) as port:
+        with pytest.raises(REFUSED_HANDSHAKE):
+            await ask(port, get(), context)
+        context.set_ecdh_curve("secp384r1")
+        assert (await ask(port, get(), context)).status == 200
+
+
+def test_the_limits_are_the_promised_ones() -> None:
+    assert LIMITS.head_bytes == 8192
+    assert LIMITS.request_seconds <= 5
+    assert LIMITS.connections == 256
+    assert LIMITS.slice_bytes <= 256 * 1024
+    assert LIMITS.stalled_seconds <= 30
+    assert LIMITS.closing_seconds < 0.5
+    assert LIMITS.idle_seconds > 300, "Prometheus closes its idle connections after five minutes, not we"
+    assert replace(LIMITS, connections=1).connections == 1

@@ -1,0 +1,418 @@
+"""The web config file: what is accepted, what is refused and in which words, what is followed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import ssl
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+import trustme
+
+from roce_exporter.web_config import RateLimit, WebConfigError, WebConfigFile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HASH = "$2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi"
+OTHER_HASH = "$2b$04$" + "a" * 53
+KEYS = "cert, cert_file, key, key_file"
+TLS = "tls_server_config:\n  cert_file: cert.pem\n  key_file: key.pem\n"
+CLIENTS = "  client_ca_file: ca.pem\n  client_auth_type: RequireAndVerifyClientCert\n"
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, authority: trustme.CA) -> Path:
+    issue(authority, tmp_path)
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    trustme.CA().issue_cert("localhost").private_key_pem.write_to_path(str(tmp_path / "other-key.pem"))
+    (tmp_path / "text.pem").write_text("no certificate\n")
+    return tmp_path
+
+
+def issue(authority: trustme.CA, folder: Path) -> None:
+    certificate = authority.issue_cert("localhost")
+    certificate.cert_chain_pems[0].write_to_path(str(folder / "cert.pem"))
+    certificate.private_key_pem.write_to_path(str(folder / "key.pem"))
+
+
+def web_yml(folder: Path, text: str) -> Path:
+    """Replace the file as configuration management does, so that its inode tells of every change."""
+    (folder / "new.yml").write_text(text)
+    return (folder / "new.yml").replace(folder / "web.yml")
+
+
+def inline(path: Path) -> str:
+    return "|\n" + "".join(f"    {line}\n" for line in path.read_text().splitlines())
+
+
+ACCEPTED = {
+    "empty": "",
+    "comment": "# nothing yet\n",
+    "null sections": "tls_server_config:\nbasic_auth_users:\nhttp_server_config:\n",
+    "users": f"basic_auth_users:\n  alice: {HASH}\n  'bob:': {OTHER_HASH}\n",
+    "certificate": TLS,
+    "no client certificate": TLS + "  client_auth_type: NoClientCert\n",
+    "optional client certificate": TLS
+    + "  client_ca_file: ca.pem\n  client_auth_type: VerifyClientCertIfGiven\n",
+    "client certificate": TLS + CLIENTS,
+    "versions": TLS + "  min_version: TLS12\n  max_version: TLS12\n",
+    "TLS 1.3 only": TLS + "  min_version: TLS13\n",
+    "ciphers": TLS
+    + "  cipher_suites:\n  - TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256\n  - TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256\n",
+    "ciphers of all versions": TLS
+    + "  cipher_suites: [TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA, TLS_AES_128_GCM_SHA256, TLS_AES_256_GCM_SHA384,"
+    " TLS_CHACHA20_POLY1305_SHA256]\n",
+    "client's cipher preference": TLS + "  prefer_server_cipher_suites: false\n",
+    "curve": TLS + "  curve_preferences: [CurveP384]\n",
+    "curve X25519": TLS + "  curve_preferences: [X25519]\n",
+    "headers": "http_server_config:\n  http2: false\n  headers:\n    X-Frame-Options: deny\n"
+    "    X-Content-Type-Options: nosniff\n    Content-Security-Policy: default-src 'self'\n"
+    "    Strict-Transport-Security: max-age=60\n    X-XSS-Protection: '0'\n",
+    "http2": "http_server_config: {http2: true}\n",
+}
+
+
+@pytest.mark.parametrize("text", ACCEPTED.values(), ids=ACCEPTED.keys())
+def test_a_good_file_is_accepted_here_and_by_promtool(folder: Path, text: str) -> None:
+    file = web_yml(folder, text)
+    assert WebConfigFile(file).current()
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        assert os.environ.get("CI") != "true", "promtool is needed in CI"
+        pytest.skip("promtool is not installed")
+    checked = subprocess.run(
+        [promtool, "check", "web-config", str(file)], capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stderr
+
+
+REFUSED = {
+    "not YAML": ("tls_server_config: [\n", "web.yml:2: is not YAML: "),
+    "control character": ("a: \x01\n", "web.yml: is not YAML: "),
+    "a list": ("- a\n", "web.yml:1: the file: is not a mapping; write one `key: value` per line"),
+    "unknown section": (
+        "\ntls_config: {}\n",
+        "web.yml:2: tls_config: is no key of the format; known here: tls_server_config, http_server_config,",
+    ),
+    "unknown key": (
+        TLS + "  certfile: a\n",
+        f"web.yml:4: tls_server_config.certfile: is no key of the format; known here: {KEYS}",
+    ),
+    "key of two lines": ('"a\\nb": 1\n', "web.yml:1: a b: is no key of the format"),
+    "key twice": (
+        TLS + "  cert_file: b\n",
+        "web.yml:4: tls_server_config.cert_file: is given twice; keep one",
+    ),
+    "mapping as key": ("? {a: b}\n: c\n", "web.yml:1: ?: is no key of the format"),
+    "section is a text": ("basic_auth_users: a\n", "web.yml:1: basic_auth_users: is not a mapping"),
+    "no certificate": (
+        "tls_server_config:\n  key_file: key.pem\n",
+        "web.yml:1: tls_server_config: missing cert_file; name the PEM file, or remove the section",
+    ),
+    "no key": (
+        "tls_server_config:\n  cert_file: cert.pem\n",
+        "web.yml:1: tls_server_config: missing key_file; name the PEM file, or remove the section",
+    ),
+    "only a version": ("tls_server_config:\n  min_version: TLS12\n", "tls_server_config: missing cert_file"),
+    "null value": (
+        "tls_server_config:\n  cert_file:\n",
+        "web.yml:2: tls_server_config.cert_file: has no single value; give it one, or remove the key",
+    ),
+    "list for a text": (
+        "tls_server_config:\n  cert_file: [a]\n",
+        "web.yml:2: tls_server_config.cert_file: has no single value",
+    ),
+    "certificate twice": (
+        TLS + "  cert: text\n",
+        "web.yml:4: tls_server_config.cert: is given beside cert_file; keep one of them",
+    ),
+    "certificate unreadable": (
+        TLS.replace("cert.pem", "none.pem"),
+        "none.pem cannot be read: No such file or directory; correct the path or its permissions",
+    ),
+    "certificate path impossible": (
+        TLS.replace("cert.pem", '"a\\0b"'),
+        "cannot be read: no valid path; correct the path or its permissions",
+    ),
+    "key unreadable": (
+        TLS.replace("key.pem", "."),
+        "cannot be read: Is a directory; correct the path or its permissions",
+    ),
+    "certificate is none": (
+        TLS.replace("cert.pem", "text.pem"),
+        "web.yml:2: tls_server_config.cert_file: holds no certificate; give it in PEM form",
+    ),
+    "key is none": (
+        TLS.replace("key.pem", "text.pem"),
+        "web.yml:3: tls_server_config.key_file: does not fit the certificate",
+    ),
+    "key of another": (
+        TLS.replace("key.pem", "other-key.pem"),
+        "web.yml:3: tls_server_config.key_file: does not fit the certificate (KEY_VALUES_MISMATCH); give its unencrypted",
+    ),
+    "inline certificate is none": (
+        "tls_server_config: {cert: no, key: no}\n",
+        "web.yml:1: tls_server_config.cert: holds no certificate; give it in PEM form",
+    ),
+    "client authority is none": (
+        TLS + CLIENTS.replace("ca.pem", "text.pem"),
+        "web.yml:4: tls_server_config.client_ca_file: holds no certificate; give it in PEM form",
+    ),
+    "client authority without policy": (
+        TLS + "  client_ca_file: ca.pem\n",
+        "client_ca_file: has no effect by itself; set client_auth_type to RequireAndVerifyClientCert",
+    ),
+    "client policy without authority": (
+        TLS + "  client_auth_type: RequireAndVerifyClientCert\n",
+        "client_auth_type: does not say whom to trust; name the authority with client_ca_file",
+    ),
+    "client policy unknown": (
+        TLS + "  client_auth_type: Yes\n",
+        "client_auth_type: 'Yes' cannot be had here; choose from NoClientCert, VerifyClientCertIfGiven,",
+    ),
+    "client certificate requested": (
+        TLS + "  client_auth_type: RequestClientCert\n",
+        "ssl cannot ask for a certificate without verifying it; use RequireAndVerifyClientCert",
+    ),
+    "any client certificate": (
+        TLS + "  client_auth_type: RequireAnyClientCert\n",
+        "ssl cannot ask for a certificate without verifying it; use RequireAndVerifyClientCert",
+    ),
+    "names without client certificates": (
+        TLS + "  client_allowed_sans: [a]\n",
+        "client_allowed_sans: needs names, and client_auth_type: RequireAndVerifyClientCert; set both",
+    ),
+    "no names": (TLS + CLIENTS + "  client_allowed_sans: []\n", "client_allowed_sans: needs names"),
+    "names as text": (
+        TLS + CLIENTS + "  client_allowed_sans: a\n",
+        "is not a list; write `- value` per line",
+    ),
+    "old version": (
+        TLS + "  min_version: TLS10\n",
+        "web.yml:4: tls_server_config.min_version: 'TLS10' cannot be had here; choose from TLS12, TLS13",
+    ),
+    "versions crossed": (
+        TLS + "  min_version: TLS13\n  max_version: TLS12\n",
+        "min_version: is above max_version; raise max_version",
+    ),
+    "unknown cipher": (
+        TLS + "  cipher_suites:\n  - TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256\n  - TLS_RSA_WITH_RC4_128_SHA\n",
+        "web.yml:6: tls_server_config.cipher_suites: 'TLS_RSA_WITH_RC4_128_SHA' cannot be had here; choose from",
+    ),
+    "some of TLS 1.3": (
+        TLS + "  min_version: TLS13\n  cipher_suites: [TLS_AES_128_GCM_SHA256]\n",
+        "ssl cannot choose among the suites of TLS 1.3; list all three of them or none",
+    ),
+    "no cipher for 1.2": (
+        TLS
+        + "  cipher_suites: [TLS_AES_128_GCM_SHA256, TLS_AES_256_GCM_SHA384, TLS_CHACHA20_POLY1305_SHA256]\n",
+        "leaves no suite for TLS 1.2; add one, or set min_version to TLS13",
+    ),
+    "two curves": (
+        TLS + "  curve_preferences: [X25519, CurveP256]\n",
+        "ssl can be held to one curve only; list one, or remove the key",
+    ),
+    "unknown curve": (TLS + "  curve_preferences: [P1]\n", "'P1' cannot be had here; choose from CurveP256,"),
+    "preference no flag": (
+        TLS + "  prefer_server_cipher_suites: 'true'\n",
+        "prefer_server_cipher_suites: is neither true nor false; write one of them",
+    ),
+    "http2 no flag": (
+        "http_server_config: {http2: 2}\n",
+        "http_server_config.http2: is neither true nor false",
+    ),
+    "foreign header": (
+        "http_server_config:\n  headers:\n    Server: x\n",
+        "web.yml:3: http_server_config.headers.Server: is no key of the format; known here: Content-Security-Policy",
+    ),
+    "header value": (
+        "http_server_config: {headers: {X-Frame-Options: DENY}}\n",
+        "X-Frame-Options: 'DENY' cannot be had here; choose from deny, sameorigin",
+    ),
+    "header of two lines": (
+        'http_server_config: {headers: {Content-Security-Policy: "a\\r\\nb: c"}}\n',
+        "Content-Security-Policy: cannot be sent in a header; use printable ASCII in one line",
+    ),
+    "no bcrypt": (
+        "basic_auth_users:\n  alice: secret\n",
+        "web.yml:2: basic_auth_users.alice: is not a bcrypt hash; make one with `htpasswd -nBC 10 USER`",
+    ),
+    "no hash": ("basic_auth_users:\n  alice:\n", "web.yml:2: basic_auth_users.alice: has no single value"),
+    "bcrypt cost": ("basic_auth_users: {a: " + HASH.replace("$10$", "$99$") + "}\n", "is not a bcrypt hash"),
+    "interval without unit": (
+        "rate_limit: {interval: 5, burst: 1}\n",
+        "rate_limit.interval: is not a duration; write it with its unit, such as 500ms, 1s or 1m30s",
+    ),
+    "interval without burst": (
+        "rate_limit: {interval: 5s}\n",
+        "rate_limit.interval: needs a burst of at least 1, or every request would be refused; set burst",
+    ),
+    "burst no number": ("rate_limit: {interval: 5s, burst: -1}\n", "rate_limit.burst: is not a whole number"),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), REFUSED.values(), ids=REFUSED.keys())
+def test_a_bad_file_is_refused_in_one_line_that_names_it(folder: Path, text: str, expected: str) -> None:
+    file = web_yml(folder, text)
+    with pytest.raises(WebConfigError) as caught:
+        WebConfigFile(file)
+    message = str(caught.value)
+    assert expected in message
+    assert message.startswith(str(file))
+    assert len(message.splitlines()) == 1
+    assert "secret" not in message
+
+
+def test_a_file_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        WebConfigError, match=r"none\.yml: cannot be read: No such file .*; check --web.config.file"
+    ):
+        WebConfigFile(tmp_path / "none.yml")
+    (tmp_path / "web.yml").write_bytes(b"\xff\xfe\xff")
+    with pytest.raises(
+        WebConfigError, match=r"cannot be read: it is not UTF-8 text; check --web.config.file"
+    ):
+        WebConfigFile(tmp_path / "web.yml")
+
+
+def test_an_encrypted_key_is_refused_and_not_asked_for_on_the_terminal(folder: Path) -> None:
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - comes with trustme
+
+    key = serialization.load_pem_private_key((folder / "key.pem").read_bytes(), None)
+    encrypted = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(b"pass"),
+    )
+    (folder / "key.pem").write_bytes(encrypted)
+    with pytest.raises(WebConfigError, match="key_file: does not fit the certificate"):
+        WebConfigFile(web_yml(folder, TLS))
+
+
+def test_inline_certificates_do_as_well_as_files(folder: Path) -> None:
+    text = (
+        f"tls_server_config:\n  cert: {inline(folder / 'cert.pem')}  key: {inline(folder / 'key.pem')}"
+        f"  client_ca: {inline(folder / 'ca.pem')}  client_auth_type: RequireAndVerifyClientCert\n"
+        "  client_allowed_sans: [scraper.example, 2001:db8::1]\n"
+    )
+    config = WebConfigFile(web_yml(folder, text)).current()
+    assert config.tls is not None
+    assert config.tls.verify_mode is ssl.CERT_REQUIRED
+    assert config.allowed_sans == {"scraper.example", "2001:db8::1"}
+
+
+def test_tls_settings_reach_the_context(folder: Path) -> None:
+    text = (
+        TLS + "  min_version: TLS12\n  max_version: TLS12\n  prefer_server_cipher_suites: false\n"
+        "  cipher_suites: [TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384]\n"
+    )
+    tls = WebConfigFile(web_yml(folder, text)).current().tls
+    assert tls is not None
+    assert (tls.minimum_version, tls.maximum_version) == (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_2)
+    assert not tls.options & ssl.OP_CIPHER_SERVER_PREFERENCE
+    offered = {cipher["name"] for cipher in tls.get_ciphers() if cipher["protocol"] != "TLSv1.3"}
+    assert offered == {"ECDHE-ECDSA-AES256-GCM-SHA384"}
+
+
+def test_every_suite_of_the_table_is_one_that_openssl_knows(folder: Path) -> None:
+    from roce_exporter.web_config import SUITES  # noqa: PLC0415 - only this test looks at the table
+
+    text = TLS + f"  cipher_suites: [{', '.join(SUITES)}]\n"
+    tls = WebConfigFile(web_yml(folder, text)).current().tls
+    assert tls is not None
+    offered = {cipher["name"] for cipher in tls.get_ciphers() if cipher["protocol"] != "TLSv1.3"}
+    assert offered == set(SUITES.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{interval: 500ms, burst: 3}", RateLimit(0.5, 3)),
+        ("{interval: 1m30s, burst: 1}", RateLimit(90.0, 1)),
+        ("{interval: 0, burst: 3}", None),
+        ("{burst: 3}", None),
+    ],
+)
+def test_rate_limits_are_read_as_go_durations(tmp_path: Path, text: str, expected: RateLimit | None) -> None:
+    config = WebConfigFile(web_yml(tmp_path, f"rate_limit: {text}\n")).current()
+    assert config.rate_limit == expected
+
+
+def test_a_changed_file_is_followed(folder: Path) -> None:
+    file = WebConfigFile(web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n"))
+    before = file.current()
+    assert file.current() is before, "an unchanged file is not read again"
+    web_yml(folder, f"basic_auth_users: {{bob: {HASH}}}\n")
+    assert set(file.current().users) == {b"bob"}
+
+
+def test_a_bad_change_keeps_what_was_and_is_logged_once(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = WebConfigFile(web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n"))
+    before = file.current()
+    for bad in ("basic_auth_users: {alice: secret}\n", "nonsense: 1\n"):
+        caplog.clear()
+        web_yml(folder, bad)
+        assert [file.current(), file.current()] == [before, before]
+        assert [record.levelno for record in caplog.records] == [logging.ERROR]
+        assert "stays in force" in caplog.text
+    web_yml(folder, f"basic_auth_users: {{bob: {HASH}}}\n")
+    assert set(file.current().users) == {b"bob"}
+
+
+@pytest.mark.parametrize("text", ["", "\n", None])
+def test_a_file_emptied_or_removed_while_running_opens_nothing(folder: Path, text: str | None) -> None:
+    file = WebConfigFile(web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n"))
+    if text is None:
+        (folder / "web.yml").unlink()
+    else:
+        web_yml(folder, text)
+    assert set(file.current().users) == {b"alice"}
+
+
+def test_tls_is_neither_turned_on_nor_off_while_running(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    secure = WebConfigFile(web_yml(folder, TLS))
+    web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n")
+    assert secure.current().tls is not None
+    assert "only a restart turns TLS on or off" in caplog.text
+    plain = WebConfigFile(folder / "web.yml")
+    web_yml(folder, TLS)
+    assert plain.current().tls is None
+
+
+def test_rotated_certificates_are_picked_up_when_both_halves_are_there(
+    folder: Path, authority: trustme.CA, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = WebConfigFile(web_yml(folder, TLS))
+    before = file.current()
+    renewed = authority.issue_cert("localhost")
+    renewed.cert_chain_pems[0].write_to_path(str(folder / "fresh.pem"))
+    (folder / "fresh.pem").replace(folder / "cert.pem")
+    assert file.current() is before, "the key is still the old one"
+    assert "KEY_VALUES_MISMATCH" in caplog.text
+    renewed.private_key_pem.write_to_path(str(folder / "fresh.pem"))
+    (folder / "fresh.pem").replace(folder / "key.pem")
+    assert file.current() is not before
+
+
+def test_a_file_that_a_change_names_too_early_is_waited_for(folder: Path) -> None:
+    file = WebConfigFile(web_yml(folder, TLS))
+    before = file.current()
+    web_yml(folder, TLS + CLIENTS.replace("ca.pem", "late.pem"))
+    assert file.current() is before
+    (folder / "ca.pem").rename(folder / "late.pem")
+    tls = file.current().tls
+    assert tls is not None
+    assert tls.verify_mode is ssl.CERT_REQUIRED
