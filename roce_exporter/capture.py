@@ -14,9 +14,9 @@ import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from roce_exporter.collect.lanes import Lane
 from roce_exporter.inventory import CLASS, describe, list_devices
 from roce_exporter.kernel import Absent
-from roce_exporter.lanes import Lane
 from roce_exporter.scrub import Scrubber
 from roce_exporter.sources.hw_counters import SETTINGS
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from roce_exporter import __version__
 from roce_exporter.capture import CaptureError, capture
 from roce_exporter.collect import Collector
-from roce_exporter.endpoints import Endpoints
 from roce_exporter.explain import explain, unmapped
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
@@ -27,8 +26,8 @@ from roce_exporter.kernel.tree import RecordingError
 from roce_exporter.log import set_up_logging
 from roce_exporter.notify import READY, STOPPING, notify
 from roce_exporter.options import DEFAULT_PORT, OptionError, collect_settings, parse_options
-from roce_exporter.web import ListenError, Server
-from roce_exporter.web_config import WebConfigError, WebConfigFile
+from roce_exporter.web import ListenError, Server, WebConfigError, WebConfigFile
+from roce_exporter.web.endpoints import Endpoints
 
 if TYPE_CHECKING:
     import argparse

@@ -11,11 +11,11 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from roce_exporter.collect import Collector, Settings
-from roce_exporter.endpoints import Endpoints, accepts_gzip, scrape_timeout
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.kernel.recorded import load_recording
 from roce_exporter.web import Request, Response
+from roce_exporter.web.endpoints import Endpoints, accepts_gzip, scrape_timeout
 
 MOVING = Path(__file__).parents[1] / "recordings/moving"
 

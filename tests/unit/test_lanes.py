@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from roce_exporter.lanes import Batch, Finished, InFlight, Lane, Lanes
+from roce_exporter.collect.lanes import Batch, Finished, InFlight, Lane, Lanes
 
 
 class Job(NamedTuple):

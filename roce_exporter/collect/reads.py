@@ -6,15 +6,15 @@ import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from roce_exporter.collect.lanes import Finished
 from roce_exporter.kernel import Absent
-from roce_exporter.lanes import Finished
 from roce_exporter.model import SourceState
 from roce_exporter.sources.values import HARMLESS, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from roce_exporter.lanes import Key
+    from roce_exporter.collect.lanes import Key
     from roce_exporter.model import Reading
 
 LOG = logging.getLogger(__name__)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Answer: TypeAlias = "Callable[[Connection, Request], Awaitable[Response]]"
 
-logger = logging.getLogger(__name__)
+LOG = logging.getLogger(__name__)
 
 METHODS = ("GET", "HEAD")
 REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
@@ -297,7 +297,7 @@ class Connection:
         try:
             head = self._parser.send(_head_event(response))
         except h11.LocalProtocolError:
-            logger.exception("a response that cannot be sent as HTTP")
+            LOG.exception("a response that cannot be sent as HTTP")
             response = plain(500, "internal error", ("Connection", "close"))
             head = self._parser.send(_head_event(response))
         body = memoryview(b"" if self._head_only else response.body)

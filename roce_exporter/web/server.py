@@ -1,44 +1,33 @@
 """The HTTP server: sockets, the cap on connections, who may ask, and the call of the application.
 
 Hostile or broken clients cost a bounded amount (`Limits`): half-sent requests are closed, idle connections make room
-for new ones, unread bodies are not copied. Passwords are checked in one thread of their own, so that the event loop
-never waits for bcrypt and a flood of wrong passwords never delays one that has been found right.
+for new ones, unread bodies are not copied.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 import contextlib
 import errno
-import hashlib
 import ipaddress
 import logging
 import os
-import queue
 import re
-import secrets
 import socket
-import threading
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-import bcrypt
-
-from roce_exporter.web_config import WebConfig
-from roce_exporter.web_connection import Connection, Limits, Request, Response, State, Wire, plain
+from roce_exporter.web.config import WebConfig
+from roce_exporter.web.connection import Connection, Limits, Request, Response, State, Wire, plain
+from roce_exporter.web.passwords import Passwords
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from roce_exporter.web_config import RateLimit, WebConfigFile
+    from roce_exporter.web.config import RateLimit, WebConfigFile
 
-__all__ = ["Application", "Limits", "ListenError", "Request", "Response", "Server"]
-
-logger = logging.getLogger(__name__)
+LOG = logging.getLogger(__name__)
 
 Application: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -50,9 +39,6 @@ LARGEST_PORT = 65535
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 ACCEPT_PAUSE = 0.1
 SCRATCH_BYTES = 16 * 1024
-VERDICTS = 256
-BCRYPT_BYTES = 72
-"""As much of a password as bcrypt looks at; the rest is refused by the package and ignored by the format's origin."""
 
 
 class ListenError(Exception):
@@ -120,7 +106,7 @@ class Server:
                 client, _ = await loop.sock_accept(listener)
             except OSError as error:
                 if error.errno in EXHAUSTED:
-                    logger.warning("cannot accept a connection: %s; closing an idle one", error.strerror)
+                    LOG.warning("cannot accept a connection: %s; closing an idle one", error.strerror)
                     self._make_room()
                     await asyncio.sleep(ACCEPT_PAUSE)
             else:
@@ -151,7 +137,7 @@ class Server:
         connection.wire.abort()
         client.close()
         if not ended.cancelled() and (error := ended.exception()):
-            logger.error("a connection failed", exc_info=error)
+            LOG.error("a connection failed", exc_info=error)
 
     async def _serve(self, connection: Connection, client: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -166,7 +152,7 @@ class Server:
             )
             await connection.serve()
         except OSError as error:
-            logger.debug("a connection ended early: %s", error)
+            LOG.debug("a connection ended early: %s", error)
 
     def _current(self) -> WebConfig:
         return self._config.current() if self._config else OPEN
@@ -201,7 +187,7 @@ class Server:
             return await self._application(request)
         except Exception:
             # Whatever it is, the client gets an answer and the log the trace.
-            logger.exception("%s %s failed", request.method, request.path)
+            LOG.exception("%s %s failed", request.method, request.path)
             return plain(500, "internal error; the exporter's log has the details")
 
 
@@ -229,109 +215,6 @@ class TokenBucket:
             return False
         self._tokens -= 1
         return True
-
-
-class Question(NamedTuple):
-    """A password to be checked, and where the verdict is awaited."""
-
-    password: bytes
-    hashed: bytes
-    verdict: asyncio.Future[bool]
-
-
-class Passwords:
-    """Verdicts on users and passwords (RFC 7617), remembered under a key that only this process has."""
-
-    def __init__(self) -> None:
-        self._key = secrets.token_bytes(32)
-        # Two memories, so that no number of wrong passwords can push out a right one.
-        self._verdicts: dict[bool, OrderedDict[bytes, None]] = {True: OrderedDict(), False: OrderedDict()}
-        self._turn = asyncio.Lock()
-        self._questions: queue.SimpleQueue[Question | None] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
-
-    async def match(self, users: Mapping[bytes, bytes], authorization: str | None) -> bool:
-        """Whether the Authorization header names one of the users with the right password."""
-        credentials = _credentials(authorization)
-        if credentials is None:
-            return False
-        user, password = credentials
-        hashed = users.get(user) or _decoy(users)
-        seal = self._seal(user, hashed, password)
-        verdict = self._remembered(seal)
-        if verdict is None:
-            async with self._turn:
-                verdict = self._remembered(seal)
-                if verdict is None:
-                    verdict = await self._check(password, hashed) and user in users
-                    self._remember(seal, verdict)
-        return verdict
-
-    def close(self) -> None:
-        """Let the thread end."""
-        if self._thread:
-            self._questions.put(None)
-            self._thread = None
-
-    def _seal(self, *parts: bytes) -> bytes:
-        digest = hashlib.blake2b(key=self._key, digest_size=32)
-        for part in parts:
-            digest.update(len(part).to_bytes(8, "big") + part)
-        return digest.digest()
-
-    def _remembered(self, seal: bytes) -> bool | None:
-        for verdict, seals in self._verdicts.items():
-            if seal in seals:
-                seals.move_to_end(seal)
-                return verdict
-        return None
-
-    def _remember(self, seal: bytes, verdict: bool) -> None:
-        seals = self._verdicts[verdict]
-        seals[seal] = None
-        if len(seals) > VERDICTS:
-            seals.popitem(last=False)
-
-    async def _check(self, password: bytes, hashed: bytes) -> bool:
-        if self._thread is None:
-            # Not the loop's executor: the program would wait for it when it ends.
-            self._thread = threading.Thread(target=_check_passwords, args=(self._questions,), daemon=True)
-            self._thread.start()
-        verdict: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._questions.put(Question(password, hashed, verdict))
-        return await verdict
-
-
-def _check_passwords(questions: queue.SimpleQueue[Question | None]) -> None:
-    while question := questions.get():
-        try:
-            right = bcrypt.checkpw(question.password[:BCRYPT_BYTES], question.hashed)
-        except ValueError:
-            right = False
-        with contextlib.suppress(RuntimeError):  # the event loop has ended meanwhile
-            question.verdict.get_loop().call_soon_threadsafe(_settle, question.verdict, right)
-
-
-def _settle(verdict: asyncio.Future[bool], right: bool) -> None:
-    if not verdict.done():
-        verdict.set_result(right)
-
-
-def _credentials(authorization: str | None) -> tuple[bytes, bytes] | None:
-    scheme, _, encoded = (authorization or "").partition(" ")
-    if scheme.lower() != "basic":
-        return None
-    try:
-        user, colon, password = base64.b64decode(encoded.strip(), validate=True).partition(b":")
-    except (binascii.Error, ValueError):
-        return None
-    return (user, password) if colon else None
-
-
-def _decoy(users: Mapping[bytes, bytes]) -> bytes:
-    """A hash that an unknown user is checked against, as costly as the costliest user's: time must not tell."""
-    cost = max(hashed[4:6] for hashed in users.values())
-    return b"$2b$" + cost + b"$" + b"." * 53
 
 
 def _alternative_names(connection: Connection) -> frozenset[str]:

@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from roce_exporter.device_work import INVENTORY, DeviceWork
+from roce_exporter.collect.device_work import INVENTORY, DeviceWork
+from roce_exporter.collect.lanes import Batch, Finished, InFlight, Lanes
+from roce_exporter.collect.reads import Account, Outcome, Task, attempt
 from roce_exporter.inventory import Listed, list_devices
-from roce_exporter.lanes import Batch, Finished, InFlight, Lanes
 from roce_exporter.model import DeviceReadings, Snapshot
-from roce_exporter.reads import Account, Outcome, Task, attempt
 
 if TYPE_CHECKING:
     import re
     from collections.abc import Callable, Mapping
 
+    from roce_exporter.collect.lanes import Key
     from roce_exporter.kernel import Kernel
-    from roce_exporter.lanes import Key
 
 LOG = logging.getLogger(__name__)
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from roce_exporter.collect.lanes import Finished
+from roce_exporter.collect.reads import Account, Outcome, Task
 from roce_exporter.inventory import describe
-from roce_exporter.lanes import Finished
-from roce_exporter.reads import Account, Outcome, Task
 from roce_exporter.sources import open_readers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
+    from roce_exporter.collect.lanes import InFlight
     from roce_exporter.inventory import Listed
     from roce_exporter.kernel import Kernel
-    from roce_exporter.lanes import InFlight
     from roce_exporter.model import Device, Reading
     from roce_exporter.sources import Reader
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
 T = TypeVar("T")
-logger = logging.getLogger(__name__)
+LOG = logging.getLogger(__name__)
 SECTIONS = ("tls_server_config", "http_server_config", "basic_auth_users", "rate_limit")
 PEM_KEYS = ("cert", "cert_file", "key", "key_file", "client_ca", "client_ca_file")
 POLICY_KEYS = ("client_auth_type", "client_allowed_sans", "min_version", "max_version")
@@ -138,14 +138,14 @@ class WebConfigFile:
             try:
                 self._replace(self._read())
             except WebConfigError as error:
-                logger.error("%s; what it said before stays in force", error)  # noqa: TRY400 - the line says all
+                LOG.error("%s; what it said before stays in force", error)  # noqa: TRY400 - the line says all
         return self._config
 
     def _replace(self, config: WebConfig) -> None:
         if (config.tls is None) != (self._config.tls is None):
             raise WebConfigError(f"{self._path}: tls_server_config: only a restart turns TLS on or off")
         self._config = config
-        logger.info("%s has changed and is in force", self._path)
+        LOG.info("%s has changed and is in force", self._path)
 
     def _read(self) -> WebConfig:
         identity, text = _identity(self._path), _text_of(self._path)

@@ -1,0 +1,129 @@
+"""Users and passwords (RFC 7617, bcrypt), checked in one thread of their own.
+
+So the event loop never waits for bcrypt, and a flood of wrong passwords never delays one that has been found right.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import contextlib
+import hashlib
+import queue
+import secrets
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, NamedTuple
+
+import bcrypt
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+VERDICTS = 256
+BCRYPT_BYTES = 72
+"""As much of a password as bcrypt looks at; the rest is refused by the package and ignored by the format's origin."""
+
+
+class Question(NamedTuple):
+    """A password to be checked, and where the verdict is awaited."""
+
+    password: bytes
+    hashed: bytes
+    verdict: asyncio.Future[bool]
+
+
+class Passwords:
+    """Verdicts on users and passwords (RFC 7617), remembered under a key that only this process has."""
+
+    def __init__(self) -> None:
+        self._key = secrets.token_bytes(32)
+        # Two memories, so that no number of wrong passwords can push out a right one.
+        self._verdicts: dict[bool, OrderedDict[bytes, None]] = {True: OrderedDict(), False: OrderedDict()}
+        self._turn = asyncio.Lock()
+        self._questions: queue.SimpleQueue[Question | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    async def match(self, users: Mapping[bytes, bytes], authorization: str | None) -> bool:
+        """Whether the Authorization header names one of the users with the right password."""
+        credentials = _credentials(authorization)
+        if credentials is None:
+            return False
+        user, password = credentials
+        hashed = users.get(user) or _decoy(users)
+        seal = self._seal(user, hashed, password)
+        verdict = self._remembered(seal)
+        if verdict is None:
+            async with self._turn:
+                verdict = self._remembered(seal)
+                if verdict is None:
+                    verdict = await self._check(password, hashed) and user in users
+                    self._remember(seal, verdict)
+        return verdict
+
+    def close(self) -> None:
+        """Let the thread end."""
+        if self._thread:
+            self._questions.put(None)
+            self._thread = None
+
+    def _seal(self, *parts: bytes) -> bytes:
+        digest = hashlib.blake2b(key=self._key, digest_size=32)
+        for part in parts:
+            digest.update(len(part).to_bytes(8, "big") + part)
+        return digest.digest()
+
+    def _remembered(self, seal: bytes) -> bool | None:
+        for verdict, seals in self._verdicts.items():
+            if seal in seals:
+                seals.move_to_end(seal)
+                return verdict
+        return None
+
+    def _remember(self, seal: bytes, verdict: bool) -> None:
+        seals = self._verdicts[verdict]
+        seals[seal] = None
+        if len(seals) > VERDICTS:
+            seals.popitem(last=False)
+
+    async def _check(self, password: bytes, hashed: bytes) -> bool:
+        if self._thread is None:
+            # Not the loop's executor: the program would wait for it when it ends.
+            self._thread = threading.Thread(target=_check_passwords, args=(self._questions,), daemon=True)
+            self._thread.start()
+        verdict: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._questions.put(Question(password, hashed, verdict))
+        return await verdict
+
+
+def _check_passwords(questions: queue.SimpleQueue[Question | None]) -> None:
+    while question := questions.get():
+        try:
+            right = bcrypt.checkpw(question.password[:BCRYPT_BYTES], question.hashed)
+        except ValueError:
+            right = False
+        with contextlib.suppress(RuntimeError):  # the event loop has ended meanwhile
+            question.verdict.get_loop().call_soon_threadsafe(_settle, question.verdict, right)
+
+
+def _settle(verdict: asyncio.Future[bool], right: bool) -> None:
+    if not verdict.done():
+        verdict.set_result(right)
+
+
+def _credentials(authorization: str | None) -> tuple[bytes, bytes] | None:
+    scheme, _, encoded = (authorization or "").partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        user, colon, password = base64.b64decode(encoded.strip(), validate=True).partition(b":")
+    except (binascii.Error, ValueError):
+        return None
+    return (user, password) if colon else None
+
+
+def _decoy(users: Mapping[bytes, bytes]) -> bytes:
+    """A hash that an unknown user is checked against, as costly as the costliest user's: time must not tell."""
+    cost = max(hashed[4:6] for hashed in users.values())
+    return b"$2b$" + cost + b"$" + b"." * 53

@@ -1,0 +1,142 @@
+"""A series never changes its raw spelling: whichever names come and go, in whatever order, as long as the device stays.
+
+Choosing again would show two hardware counters as one, and their difference as a reset or a burst.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roce_exporter.catalog import CATALOG, DIALECTS
+from roce_exporter.catalog.row import ANY, COUNTER, COUNTERS, HW_COUNTERS, Row, Spelling
+from roce_exporter.model import Device, DeviceReadings, Port, Reading
+from roce_exporter.normalise import Normaliser, Series
+
+RawName = tuple[str, str]
+"""Source and name."""
+
+Values = dict[RawName, int]
+
+
+def spoken(row: Row, dialect: str) -> list[Spelling]:
+    """The spellings of a row that count for a device of this dialect, in order of preference."""
+    return [
+        spelling
+        for spelling in row.spellings
+        if spelling.dialect in (dialect, ANY) and spelling.source in (HW_COUNTERS, COUNTERS)
+    ]
+
+
+def raw_names(spelling: Spelling) -> list[RawName]:
+    return [(spelling.source, name) for name in spelling.raw]
+
+
+def contested(dialect: str) -> list[RawName]:
+    """Raw names of rows that a device of this dialect could take from several."""
+    return sorted(
+        {
+            name
+            for row in CATALOG
+            if len(spoken(row, dialect)) > 1
+            for spelling in spoken(row, dialect)
+            for name in raw_names(spelling)
+        }
+    )
+
+
+CONTESTED = {dialect: names for dialect in DIALECTS if len(names := contested(dialect)) > 1}
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[str, list[Values]]:
+    """A dialect and, per collection, values under names in some order. No two names ever have the same value."""
+    dialect = draw(st.sampled_from(sorted(CONTESTED)))
+    names = CONTESTED[dialect]
+    subsets = draw(st.lists(st.lists(st.sampled_from(names), unique=True), min_size=2, max_size=8))
+    return dialect, [
+        {name: (names.index(name) + 1) * 1_000_000 + moment for name in subset}
+        for moment, subset in enumerate(subsets)
+    ]
+
+
+def readings(values: Values, first: int) -> tuple[Reading, ...]:
+    """As the sources give them: part of the hardware counters by netlink, the rest and the port counters by sysfs."""
+    of_driver = [(name, value) for (source, name), value in values.items() if source == HW_COUNTERS]
+    of_port = [(name, value) for (source, name), value in values.items() if source == COUNTERS]
+    parts = (
+        (HW_COUNTERS, of_driver[:first]),
+        (HW_COUNTERS, of_driver[first:]),
+        (COUNTERS, of_port),
+    )
+    return tuple(
+        Reading(source, "d", 1, tuple(name for name, _ in part), tuple(value for _, value in part))
+        for source, part in parts
+    )
+
+
+def make_device(dialect: str, incarnation: int = 1) -> Device:
+    return Device("d", "", dialect, incarnation=incarnation, ports=(Port(1, "Ethernet"),))
+
+
+def expected(dialect: str, history: list[Values]) -> list[dict[str, int]]:
+    """The rule said plainly: at its first sight a row takes the first spelling that is whole, and keeps it."""
+    kept: dict[str, Spelling] = {}
+    shown = []
+    for values in history:
+        now = {}
+        for row in CATALOG:
+            whole = [one for one in spoken(row, dialect) if all(raw in values for raw in raw_names(one))]
+            if whole and kept.setdefault(row.name, whole[0]) in whole:
+                spelling = kept[row.name]
+                now[row.name] = sum(values[raw] for raw in raw_names(spelling)) * spelling.times
+        shown.append(now)
+    return shown
+
+
+@given(histories(), st.integers(0, 4))
+def test_a_series_shows_one_raw_counter_for_as_long_as_the_device_stays(
+    drawn: tuple[str, list[Values]], first: int
+) -> None:
+    dialect, history = drawn
+    normaliser, device = Normaliser(), make_device(dialect)
+    shown = []
+    for values in history:
+        samples = normaliser.normalise(DeviceReadings(device, readings(values, first)))
+        shown.append(
+            {
+                series.row.name: value
+                for series, value in zip(*samples, strict=True)
+                if series.row.kind == COUNTER
+            }
+        )
+    assert shown == expected(dialect, history)
+
+
+@given(histories(), st.lists(st.integers(0, 4), min_size=8, max_size=8))
+def test_the_plan_keeps_the_source_and_raw_names_of_a_series(
+    drawn: tuple[str, list[Values]], firsts: list[int]
+) -> None:
+    """Whatever part of it netlink tells from one collection to the next, and though the description changes."""
+    dialect, history = drawn
+    normaliser = Normaliser()
+    taken: dict[Series, tuple[str, tuple[str, ...]]] = {}
+    for values, first in zip(history, firsts, strict=False):
+        device = make_device(dialect)
+        normaliser.normalise(DeviceReadings(device, readings(values, first)))
+        for source in normaliser.plans["d"].sources:
+            now = (source.spelling.source, source.raw)
+            assert taken.setdefault(source.series, now) == now
+
+
+@pytest.mark.parametrize("dialect", sorted(CONTESTED))
+def test_a_new_incarnation_chooses_anew(dialect: str) -> None:
+    """Each spelling of each contested row in turn, whenever the device was taken out and put in again."""
+    normaliser = Normaliser()
+    for incarnation, name in enumerate(CONTESTED[dialect]):
+        values = {name: 7}
+        samples = normaliser.normalise(DeviceReadings(make_device(dialect, incarnation), readings(values, 1)))
+        shown = {series.row.name: value for series, value in zip(*samples, strict=True)}
+        (want,) = expected(dialect, [values])
+        assert {row: shown.get(row) for row in want} == want
