@@ -34,7 +34,7 @@ PATIENCE = 30.0
 
 DEVICE_FILES = ("fw_ver", "board_id", "hca_type", "hw_rev", "node_type", "node_guid", "sys_image_guid")
 PORT_FILES = ("state", "phys_state", "rate", "link_layer")
-NETDEV_FILES = ("mtu", "operstate", "dev_port", "bonding/slaves", "bonding/mode")
+NETDEV_FILES = ("mtu", "operstate", "dev_port", "phys_port_name", "bonding/slaves", "bonding/mode")
 
 Part = dict[str, "str | Link"]
 """Path below the recording to a file's text or a link."""
@@ -148,6 +148,8 @@ def _function(kernel: Kernel, device: Device, below: str) -> Part:
         part[f"{home}/driver"] = Link(f"../../bus/pci/drivers/{device.driver}")
     if device.physical_function:
         part[f"{home}/physfn"] = Link(f"../{device.physical_function}")
+    if device.function == "pf":
+        part[f"{home}/sriov_totalvfs"] = kernel.text(f"{below}/device/sriov_totalvfs") + "\n"
     for netdev in _entries(kernel, f"{below}/device/net"):
         part[f"{home}/net/{netdev}"] = Link(f"../../../class/net/{netdev}")
         part |= _netdev_files(kernel, netdev)

@@ -24,6 +24,8 @@ CLASS = "class/infiniband"
 
 _PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
+_UPLINK = re.compile(r"p\d+")
+
 _NO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
 
 _NODE_TYPE_RNIC = "4"
@@ -77,13 +79,18 @@ def describe(kernel: Kernel, listed: Listed) -> Device:
         node_guid=_optional(lambda: kernel.text(f"{below}/node_guid"))
         or (netlink.node_guid if netlink else ""),
         pci=pci if _PCI.fullmatch(pci) else "",
-        function=("vf" if physical_function else "pf") if _PCI.fullmatch(pci) else "",
+        function="vf" if physical_function else _physical(kernel, below),
         physical_function=physical_function,
         netlink=netlink,
         netlink_errno=netlink_errno,
         incarnation=listed.incarnation,
         ports=ports,
     )
+
+
+def _physical(kernel: Kernel, below: str) -> str:
+    # Only a PF can have VFs. Without SR-IOV, and in a virtual machine, nobody can tell.
+    return "pf" if _optional(lambda: kernel.text(f"{below}/device/sriov_totalvfs")) else ""
 
 
 def _incarnation(kernel: Kernel, name: str) -> int:
@@ -173,17 +180,22 @@ def _netdev_of_gids(kernel: Kernel, gids: tuple[Gid, ...]) -> str:
 
 
 def _netdev_of_function(kernel: Kernel, name: str, number: int, ports: int) -> str:
+    """The port's own among the network devices of its function; empty when that cannot be told."""
     below = f"{CLASS}/{name}/device/net"
     try:
         netdevs = kernel.entries(below)
     except Absent:
         return ""
-    if ports == 1:
-        return netdevs[0] if netdevs else ""
-    for netdev in netdevs:
-        if _optional(lambda netdev=netdev: kernel.text(f"{below}/{netdev}/dev_port")) == str(number - 1):  # type: ignore[misc]
-            return netdev
-    return ""
+    if ports > 1:
+        netdevs = tuple(one for one in netdevs if _netdev_text(kernel, one, "dev_port") == str(number - 1))
+    if len(netdevs) > 1:
+        # In switchdev mode the representors stand beside the uplink, which alone is named p0, p1, ...
+        netdevs = tuple(one for one in netdevs if _UPLINK.fullmatch(_netdev_text(kernel, one, "phys_port_name")))
+    return netdevs[0] if len(netdevs) == 1 else ""
+
+
+def _netdev_text(kernel: Kernel, netdev: str, file: str) -> str:
+    return _optional(lambda: kernel.text(f"class/net/{netdev}/{file}"))
 
 
 def _with_members(kernel: Kernel, netdev: str) -> tuple[Netdev, ...]:

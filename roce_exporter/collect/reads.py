@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from roce_exporter.collect.lanes import Finished
 from roce_exporter.kernel import Absent
 from roce_exporter.model import SourceState
-from roce_exporter.sources.values import HARMLESS, reason_of
+from roce_exporter.sources.values import DERIVED, HARMLESS, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -93,7 +93,7 @@ def _state(source: str, device: str, outcome: Outcome, before: SourceState | Non
         outcome.seconds,
         error,
         (before.errors_total if before else 0) + errors,
-        sum(len(reading.losses) for reading in outcome.readings),
+        sum(loss.reason != DERIVED for reading in outcome.readings for loss in reading.losses),
         outcome.quarantined,
     )
 

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from roce_exporter.kernel import Absent
-from roce_exporter.sources.values import EMPTY, GARBAGE, make_reading, reason_of
+from roce_exporter.sources.values import DERIVED, EMPTY, GARBAGE, make_reading, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +70,7 @@ class PortState:
         found = [_value(name, content) for name, content in zip(names, files.read(), strict=False)]
         if names[-1] == UP:
             state = found[0]
-            found.append(int(state == ACTIVE) if isinstance(state, int) else state)
+            found.append(int(state == ACTIVE) if isinstance(state, int) else DERIVED)
         return make_reading(PORT, self._device.name, number, names, found)
 
     def close(self) -> None:

@@ -23,7 +23,10 @@ GARBAGE = "garbage"
 TOO_LONG = "too_long"
 OUT_OF_RANGE = "out_of_range"
 
-HARMLESS = frozenset({NOT_AVAILABLE, QUARANTINED})
+DERIVED = "derived"
+"""Made of another value of the same reading, which was lost and counted itself."""
+
+HARMLESS = frozenset({NOT_AVAILABLE, QUARANTINED, DERIVED})
 """Reasons that are not counted as read errors."""
 
 ALL_ONES = (1 << 64) - 1

@@ -156,7 +156,8 @@ async def test_an_unparsable_state_costs_the_state(tree: HostTree, whole: dict[K
     samples = await Host(tree.root).scrape()
     lost = {key(name, device=BROKEN, port="1") for name in ("roce_port_up", "roce_port_state")}
     assert whole.keys() - own(samples).keys() == lost
-    assert state(samples, "read_errors_total", "port") == 2
+    assert state(samples, "read_errors_total", "port") == 1
+    assert state(samples, "unreadable_values", "port") == 1
 
 
 async def test_a_missing_firmware_version_costs_its_label(tree: HostTree, whole: dict[Key, float]) -> None:

@@ -74,7 +74,7 @@ def test_a_renamed_device_is_known_by_its_driver(sysfs: Sysfs) -> None:
     name = "rocep59s0f0"
     sysfs.write(
         port(name)
-        | function(name, "0000:3b:00.0", "mlx5_core", **{"net/eth2/dev_port": "0"})
+        | function(name, "0000:3b:00.0", "mlx5_core", **{"net/eth2/dev_port": "0", "sriov_totalvfs": "8"})
         | {f"class/infiniband/{name}/fw_ver": "28.39.1002", f"class/infiniband/{name}/hca_type": "MT4129"}
     )
     device = sysfs.describe(name)
@@ -119,12 +119,32 @@ def test_ports_of_one_function_find_their_network_devices_by_number(sysfs: Sysfs
     sysfs.write(
         port("mlx4_0")
         | port("mlx4_0", 2)
-        | function(
-            "mlx4_0", "0000:05:00.0", "mlx4_core", **{"net/ens1/dev_port": "0", "net/ens1d1/dev_port": "1"}
-        )
+        | function("mlx4_0", "0000:05:00.0", "mlx4_core", **{"net/ens1/x": "", "net/ens1d1/x": ""})
+        | {"class/net/ens1/dev_port": "0", "class/net/ens1d1/dev_port": "1"}
     )
     ports = sysfs.describe("mlx4_0").ports
     assert [one.netdevs for one in ports] == [(Netdev("ens1", "port"),), (Netdev("ens1d1", "port"),)]
+
+
+def test_a_representor_is_not_taken_for_the_port(sysfs: Sysfs) -> None:
+    """In switchdev mode the function has the uplink and one representor per VF and SF."""
+    sysfs.write(
+        port("mlx5_0")
+        | function("mlx5_0", "0000:03:00.0", "mlx5_core", **{"net/en3f0pf0sf0/x": "", "net/p0/x": ""})
+        | {"class/net/en3f0pf0sf0/phys_port_name": "pf0sf0", "class/net/p0/phys_port_name": "p0"}
+    )
+    assert sysfs.describe("mlx5_0").ports[0].netdevs == (Netdev("p0", "port"),)
+
+
+def test_among_network_devices_that_nobody_tells_apart_none_is_taken(sysfs: Sysfs) -> None:
+    sysfs.write(port("mlx5_0") | function("mlx5_0", "0000:03:00.0", "mlx5_core", **{"net/a/x": "", "net/b/x": ""}))
+    assert sysfs.describe("mlx5_0").ports[0].netdevs == ()
+
+
+def test_a_function_that_may_be_either_is_called_neither(sysfs: Sysfs) -> None:
+    """A VF passed through to a virtual machine has no link to its PF."""
+    sysfs.write(port("mlx5_0") | function("mlx5_0", "0000:00:05.0", "mlx5_core"))
+    assert sysfs.describe("mlx5_0").function == ""
 
 
 def test_twelve_planes_are_twelve_ports_in_order(sysfs: Sysfs) -> None:
