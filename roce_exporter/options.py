@@ -102,7 +102,34 @@ def make_parser() -> Parser:
 
 def _host_flags() -> Parser:
     flags = Parser(add_help=False, allow_abbrev=False)
+    _add_source_flags(flags)
+    _add_collect_flags(flags)
     add = flags.add_argument
+    add(
+        "--config.file",
+        dest="config_file",
+        default="",
+        metavar="FILE",
+        help="YAML file with the same keys as these flags",
+    )
+    add(
+        "--log.level",
+        dest="log_level",
+        choices=LEVELS,
+        help="the least that is logged (serve: info, others: warn)",
+    )
+    add(
+        "--log.format",
+        dest="log_format",
+        choices=FORMATS,
+        default="logfmt",
+        help="form of the log lines (logfmt)",
+    )
+    return flags
+
+
+def _add_source_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add(
         "--path.sysfs", dest="path_sysfs", default="/sys", metavar="DIR", help="where sysfs is mounted (/sys)"
     )
@@ -136,7 +163,10 @@ def _host_flags() -> Parser:
         metavar="SOURCE",
         help=f"leave a source out, may be repeated: {', '.join(sources.NAMES)}",
     )
-    add(
+
+
+def _add_collect_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--collect.timeout",
         dest="collect_timeout",
         type=_seconds,
@@ -144,7 +174,7 @@ def _host_flags() -> Parser:
         metavar="SECONDS",
         help="longest a collection waits for a device, whatever the scraper allows (5)",
     )
-    add(
+    parser.add_argument(
         "--inventory.refresh",
         dest="inventory_refresh",
         type=_seconds,
@@ -152,27 +182,6 @@ def _host_flags() -> Parser:
         metavar="SECONDS",
         help="how often known devices are described anew: firmware, GIDs, network devices (60)",
     )
-    add(
-        "--config.file",
-        dest="config_file",
-        default="",
-        metavar="FILE",
-        help="YAML file with the same keys as these flags",
-    )
-    add(
-        "--log.level",
-        dest="log_level",
-        choices=LEVELS,
-        help="the least that is logged (serve: info, other commands: warn)",
-    )
-    add(
-        "--log.format",
-        dest="log_format",
-        choices=FORMATS,
-        default="logfmt",
-        help="form of the log lines (logfmt)",
-    )
-    return flags
 
 
 def _add_web_flags(parser: argparse.ArgumentParser) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import socket
+from pathlib import Path
 
 import pytest
 
 from roce_exporter.cli import main
 from roce_exporter.options import OptionError, collect_settings, parse_options
 
-if TYPE_CHECKING:
-    from pathlib import Path
+RECORDING = Path(__file__).parents[1] / "recordings/moving"
 
 
 def config(folder: Path, text: str) -> str:
@@ -93,7 +93,7 @@ def test_a_bad_file_is_refused_with_its_line(tmp_path: Path, text: str, message:
         (["once", "--host.recording=/no/such"], "recording /no/such: no such file or folder"),
         (["once", "--path.sysfs=/no/such"], "--path.sysfs=/no/such: no such folder"),
         (["once", "--host.recording=/a", "--path.sysfs=/b"], "name two hosts"),
-        (["serve", "--host.recording=tests/recordings/moving", "--web.listen-address=nowhere"], "nowhere"),
+        (["serve", f"--host.recording={RECORDING}", "--web.listen-address=nowhere"], "nowhere"),
         (["serve", "--web.config.file=/no/such.yml"], "/no/such.yml"),
         (["serve", "--web.telemetry-path=/-/ready"], "is no path of its own"),
         (["capture", "--path.sysfs=/proc/self/fdinfo"], "no RDMA devices"),
@@ -115,3 +115,13 @@ def test_help_and_version_are_no_mistakes(capsys: pytest.CaptureFixture[str]) ->
             main(argv)
         assert caught.value.code == 0
     assert "roce-exporter 0." in capsys.readouterr().out
+
+
+def test_an_occupied_port_is_one_line_that_names_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert main(["serve", f"--host.recording={RECORDING}", f"--web.listen-address={address}"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == (
+        f"roce-exporter: cannot listen on {address}: address already in use; choose another with --web.listen-address"
+    )
