@@ -21,6 +21,7 @@ def snapshot_document(observation: Observation, normaliser: Normaliser) -> dict[
             {
                 "source": state.source,
                 "device": state.device,
+                "netdev": state.netdev,
                 "state": {True: "up", False: "down", None: "absent"}[state.up],
                 "seconds": state.seconds,
                 "error": state.error,
@@ -70,5 +71,5 @@ def _values(found: DeviceReadings, plan: Plan, values: tuple[Value, ...]) -> Ite
 def series_text(series: Series) -> str:
     """A series as PromQL selects it: `roce_cnp_sent_total{device="mlx5_0",port="1"}`."""
     pairs = zip(series.row.labels, series.labels, strict=True)
-    labels = ",".join(f'{name}="{value}"' for name, value in pairs)
+    labels = ",".join(f'{name}="{value}"' for name, value in pairs if value)
     return f"{series.row.name}{{{labels}}}" if labels else series.row.name

@@ -27,5 +27,6 @@ def families(parts: Sequence[Samples]) -> Iterator[Metric]:
             row = series.row
             if row.name not in found:
                 found[row.name] = Metric(row.name.removesuffix("_total"), row.help, row.kind)
-            found[row.name].add_sample(row.name, dict(zip(row.labels, series.labels, strict=True)), value)
+            labels = {name: text for name, text in zip(row.labels, series.labels, strict=True) if text}
+            found[row.name].add_sample(row.name, labels, value)
     yield from (found[row.name] for row in CATALOG if row.name in found)

@@ -67,7 +67,7 @@ def _values_now(row: Row, observation: Observation) -> Iterator[str]:
 def _reasons(name: str, normaliser: Normaliser) -> Iterator[tuple[str, str, str]]:
     seen = set()
     for plan in normaliser.plans.values():
-        for source in sorted({source for source, _, names in plan.key if name in names}):
+        for source in sorted({source for source, _, _, names in plan.key if name in names}):
             reason = INDEX.left_out(plan.device.dialect, source, name)
             if reason and (plan.device.dialect, source) not in seen:
                 seen.add((plan.device.dialect, source))

@@ -131,11 +131,9 @@ def header(row: Row, form: Format) -> str:
 
 
 def _labels(names: Sequence[str], values: Sequence[str]) -> str:
-    if not names:
-        return ""
-    return (
-        "{" + ",".join(f'{name}="{_escape(value)}"' for name, value in zip(names, values, strict=True)) + "}"
-    )
+    # To Prometheus an empty label and none are the same, so what is not told is not written either.
+    pairs = [f'{name}="{_escape(value)}"' for name, value in zip(names, values, strict=True) if value]
+    return "{" + ",".join(pairs) + "}" if pairs else ""
 
 
 def _escape(text: str) -> str:

@@ -190,7 +190,9 @@ def _netdev_of_function(kernel: Kernel, name: str, number: int, ports: int) -> s
         netdevs = tuple(one for one in netdevs if _netdev_text(kernel, one, "dev_port") == str(number - 1))
     if len(netdevs) > 1:
         # In switchdev mode the representors stand beside the uplink, which alone is named p0, p1, ...
-        netdevs = tuple(one for one in netdevs if _UPLINK.fullmatch(_netdev_text(kernel, one, "phys_port_name")))
+        netdevs = tuple(
+            one for one in netdevs if _UPLINK.fullmatch(_netdev_text(kernel, one, "phys_port_name"))
+        )
     return netdevs[0] if len(netdevs) == 1 else ""
 
 

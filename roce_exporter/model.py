@@ -95,6 +95,8 @@ class Reading:
     names: tuple[str, ...]
     values: tuple[int | None, ...]
     losses: tuple[Loss, ...] = ()
+    netdev: str = ""
+    """The network device that was asked, of a source that asks one; of a LAG there are several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,7 @@ class SourceState:
 
     source: str
     device: str
+    netdev: str
     up: bool | None
     """None: the device does not have this interface, which is no failure."""
     seconds: float

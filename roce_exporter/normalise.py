@@ -6,12 +6,11 @@ each series: choosing again would look like a counter reset that never happened.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.catalog import INDEX, Index
+from roce_exporter.catalog import INDEX, Index, pattern_of
 from roce_exporter.facts import device_facts
 from roce_exporter.model import WHOLE_DEVICE
 
@@ -43,8 +42,11 @@ class Samples(NamedTuple):
 
 Chosen = dict[Series, tuple[str, tuple[str, ...]]]
 
-Key = tuple[tuple[str, int, tuple[str, ...]], ...]
-"""Source, port and names of each of a device's readings: what a plan is made for."""
+Key = tuple[tuple[str, int, str, tuple[str, ...]], ...]
+"""Source, port, network device and names of each of a device's readings: what a plan is made for."""
+
+Spot = tuple[str, str, str]
+"""Source, `port` label and network device: where a raw name stands for itself."""
 
 
 class Place(NamedTuple):
@@ -91,7 +93,7 @@ class Normaliser:
     def normalise(self, found: DeviceReadings) -> Samples:
         """The samples of one device in one collection."""
         device, readings = found.device, found.readings
-        key = tuple((reading.source, reading.port, reading.names) for reading in readings)
+        key = tuple((reading.source, reading.port, reading.netdev, reading.names) for reading in readings)
         plan = self.plans.get(device.name)
         if plan is None or plan.device is not device or plan.key != key:
             plan = self.plans[device.name] = self._plan(device, key)
@@ -146,7 +148,7 @@ def _scale(parts: Sequence[Value], times: int, per: int) -> Value:
 
 def _compile(plan: Plan) -> None:
     starts, offset = [], 0
-    for _, _, names in plan.key:
+    for _, _, _, names in plan.key:
         starts.append(offset)
         offset += len(names)
     flat = [
@@ -184,17 +186,16 @@ def _choose(
                 yield candidate
 
 
-def _candidates(
-    row: Row, device: Device, places: dict[tuple[str, str], dict[str, Place]]
-) -> Iterator[Source]:
+def _candidates(row: Row, device: Device, places: dict[Spot, dict[str, Place]]) -> Iterator[Source]:
     for spelling in row.spellings:
         if spelling.dialect not in ("*", device.dialect):
             continue
-        for (source, port), names in places.items():
+        for (source, port, netdev), names in places.items():
             if source == spelling.source:
                 for extra, raw in _matches(spelling, names):
-                    labels = _labels(row, device, port, extra)
-                    yield Source(Series(row, labels), spelling, raw, tuple(names[name] for name in raw))
+                    known = {"device": device.name, "port": port, "netdev": netdev, **extra}
+                    series = Series(row, tuple(known[label] for label in row.labels))
+                    yield Source(series, spelling, raw, tuple(names[name] for name in raw))
 
 
 def _matches(spelling: Spelling, names: dict[str, Place]) -> Iterator[tuple[dict[str, str], tuple[str, ...]]]:
@@ -203,7 +204,7 @@ def _matches(spelling: Spelling, names: dict[str, Place]) -> Iterator[tuple[dict
         if all(raw in names for raw in spelling.raw):
             yield {}, spelling.raw
         return
-    first = re.compile(re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+)", re.escape(spelling.raw[0])))
+    first = pattern_of(spelling.raw[0])
     for name in names:
         if match := first.fullmatch(name):
             extra = match.groupdict()
@@ -212,18 +213,13 @@ def _matches(spelling: Spelling, names: dict[str, Place]) -> Iterator[tuple[dict
                 yield extra, raw
 
 
-def _labels(row: Row, device: Device, port: str, extra: dict[str, str]) -> tuple[str, ...]:
-    known = {"device": device.name, "port": port, **extra}
-    return tuple(known[label] for label in row.labels)
-
-
-def _places(device: Device, key: Key) -> dict[tuple[str, str], dict[str, Place]]:
+def _places(device: Device, key: Key) -> dict[Spot, dict[str, Place]]:
     """Per source and `port` label, where each raw name stands. What a port says goes before what the device says."""
-    found: dict[tuple[str, str], dict[str, Place]] = {}
+    found: dict[Spot, dict[str, Place]] = {}
     order = sorted(range(len(key)), key=lambda reading: key[reading][1] == WHOLE_DEVICE)
     for reading in order:
-        source, port, names = key[reading]
-        of_port = found.setdefault((source, port_label(device, port)), {})
+        source, port, netdev, names = key[reading]
+        of_port = found.setdefault((source, port_label(device, port), netdev), {})
         for position, name in enumerate(names):
             of_port.setdefault(name, Place(reading, position))
     return found
@@ -237,7 +233,7 @@ def port_label(device: Device, port: int) -> str:
 
 
 def _unmapped(index: Index, device: Device, key: Key) -> Iterator[tuple[str, int, str]]:
-    for source, port, names in key:
+    for source, port, _, names in key:
         for name in names:
             if not index.claimed(device.dialect, source, name) and not index.left_out(
                 device.dialect, source, name

@@ -38,7 +38,7 @@ class SelfSamples:
     def samples(self, snapshot: Snapshot, unmapped: Mapping[str, int]) -> Samples:
         """The samples of one collection. `unmapped` counts the raw names without a row, per device."""
         states = snapshot.states
-        key = (tuple((state.source, state.device) for state in states), tuple(unmapped))
+        key = (tuple((state.source, state.device, state.netdev) for state in states), tuple(unmapped))
         if key != self._key:
             self._key, self._series = key, _series(states, tuple(unmapped))
         values: list[Value] = [len(snapshot.devices), snapshot.excluded, snapshot.seconds, *unmapped.values()]
@@ -53,7 +53,7 @@ def _series(states: tuple[SourceState, ...], unmapped: tuple[str, ...]) -> tuple
         Series(DEVICES_EXCLUDED, ()),
         Series(COLLECTION_DURATION, ()),
         *(Series(UNMAPPED, (device,)) for device in unmapped),
-        *(Series(row, (state.source, state.device)) for state in states for row in PER_SOURCE),
+        *(Series(row, (state.source, state.device, state.netdev)) for state in states for row in PER_SOURCE),
     )
 
 

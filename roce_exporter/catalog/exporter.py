@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from roce_exporter.catalog.row import COUNTER, GAUGE, Row
 
-SOURCE_LABELS = ("source", "device")
+SOURCE_LABELS = ("source", "device", "netdev")
+"""`netdev` is empty, that is not there, but for sources that ask each network device on its own."""
 
 SOURCE_UP = Row(
     "roce_exporter_source_up",

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from roce_exporter.collect.device_work import INVENTORY, DeviceWork
-from roce_exporter.collect.lanes import Batch, Finished, InFlight, Lanes
+from roce_exporter.collect.lanes import Batch, Finished, InFlight, Key, Lanes
 from roce_exporter.collect.reads import Account, Outcome, Task, attempt
 from roce_exporter.inventory import Listed, list_devices
 from roce_exporter.model import DeviceReadings, Snapshot
@@ -23,13 +23,15 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Callable, Mapping
 
-    from roce_exporter.collect.lanes import Key
     from roce_exporter.kernel import Kernel
 
 LOG = logging.getLogger(__name__)
 
-Outcomes = dict[str, dict[str, Outcome]]
-"""Per device and source, what came of a read."""
+Outcomes = dict[str, dict[Key, Outcome]]
+"""Per device and key, what came of a read."""
+
+HOST = ("", INVENTORY, "")
+"""The read of the list of devices."""
 
 MOST_LANES = 8
 """Beyond eight threads even reads that sleep in firmware gained nothing more."""
@@ -93,7 +95,7 @@ class Collector:
     async def _collect(self) -> Snapshot:
         begun = self._clock()
         self._kernel.begin()
-        host = await self._work_off([(Task(("", INVENTORY), self._list),)])
+        host = await self._work_off([(Task(HOST, self._list),)])
         self._host.settle(host.get("", {}))
         excluded = self._adopt(self._listed_now(host))
         works = tuple(self._works.values())
@@ -112,7 +114,7 @@ class Collector:
 
     def _listed_now(self, host: Outcomes) -> tuple[Listed, ...]:
         """The list of devices, the last known where it could not be had this time."""
-        found = host.get("", {}).get(INVENTORY, Outcome(up=False)).found
+        found = host.get("", {}).get(HOST, Outcome(up=False)).found
         if found is not None:
             self._listed = found  # type: ignore[assignment]  # `_list` puts it there
         return self._listed
@@ -169,9 +171,9 @@ def _width(seconds: float) -> int:
 
 
 def _by_device(results: Mapping[Key, Outcome]) -> Outcomes:
-    found: dict[str, dict[str, Outcome]] = {}
-    for (device, source), outcome in results.items():
-        found.setdefault(device, {})[source] = outcome
+    found: Outcomes = {}
+    for key, outcome in results.items():
+        found.setdefault(key[0], {})[key] = outcome
     return found
 
 

@@ -13,7 +13,7 @@ from roce_exporter.sources import open_readers
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from roce_exporter.collect.lanes import InFlight
+    from roce_exporter.collect.lanes import InFlight, Key
     from roce_exporter.inventory import Listed
     from roce_exporter.kernel import Kernel
     from roce_exporter.model import Device, Reading
@@ -46,23 +46,24 @@ class DeviceWork:
         self._clock = clock
         self._readers: tuple[Reader, ...] = ()
         self._described = -float("inf")
+        self._inventory = (listed.name, INVENTORY, "")
 
     def tasks(self, refresh: float) -> tuple[Task, ...]:
         """The reads of one collection. A known device is described last, every `refresh` seconds: it delays nobody."""
-        inventory = Task((self.listed.name, INVENTORY), self._describe)
+        inventory = Task(self._inventory, self._describe)
         if self.device is None:
             return (inventory,)
         reads = tuple(self._read_task(reader) for reader in self._readers)
         return (*reads, inventory) if self._clock() - self._described >= refresh else reads
 
-    def settle(self, outcomes: Mapping[str, Outcome]) -> None:
-        """Take what a collection brought, by source."""
-        if inventory := outcomes.get(INVENTORY):
+    def settle(self, outcomes: Mapping[Key, Outcome]) -> None:
+        """Take what a collection brought."""
+        if inventory := outcomes.get(self._inventory):
             self._described = self._clock()
             if inventory.found is not None:
                 self._adopt(*inventory.found)  # type: ignore[misc]  # `_describe` puts a device and its readers there
         self.account.settle(outcomes)
-        told = (outcomes[reader.source] for reader in self._readers if reader.source in outcomes)
+        told = (outcomes[key] for reader in self._readers if (key := self._key(reader)) in outcomes)
         self.readings = tuple(reading for outcome in told for reading in outcome.readings)
         broken = self.device is not None and self.device.netlink_errno != 0
         if broken or any(_lost_device(outcome) for outcome in outcomes.values()):
@@ -87,15 +88,18 @@ class DeviceWork:
         if readers is not self._readers:
             old, self._readers = self._readers, readers
             self._close(old)
-            self.account.keep([INVENTORY, *(reader.source for reader in readers)])
+            self.account.keep([self._inventory, *map(self._key, readers)])
 
     def _close(self, readers: tuple[Reader, ...]) -> None:
         for reader in readers:
-            if (self.listed.name, reader.source) not in self._in_flight:
+            if self._key(reader) not in self._in_flight:
                 reader.close()
 
     def _read_task(self, reader: Reader) -> Task:
-        return Task((self.listed.name, reader.source), lambda: self._read(reader))
+        return Task(self._key(reader), lambda: self._read(reader))
+
+    def _key(self, reader: Reader) -> Key:
+        return (self.listed.name, reader.source, reader.netdev)
 
     def _read(self, reader: Reader) -> Finished[Task, Outcome]:
         readings = reader.read(self._clock())

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-Key = tuple[str, str]
-"""Device and source."""
+Key = tuple[str, str, str]
+"""Device, source and, of a source that asks network devices one by one, the network device."""
 
 
 class Job(Protocol):
@@ -24,7 +24,7 @@ class Job(Protocol):
 
     @property
     def key(self) -> Key:
-        """Device and source."""
+        """What is read."""
 
 
 J = TypeVar("J", bound=Job)

@@ -51,7 +51,7 @@ def attempt(clock: Callable[[], float], task: Task) -> Finished[Task, Outcome]:
     except OSError as error:
         outcome, more = Outcome(up=False, error=f"{reason_of(error)}: {error}"), ()
     except Exception as error:  # a fault of one source must not cost the others; it is logged and counted
-        LOG.exception("fault in source %s of %s", task.key[1], task.key[0] or "the host")
+        LOG.exception("fault in source %s of %s", task.key[1], task.key[2] or task.key[0] or "the host")
         outcome, more = Outcome(up=False, error=f"fault in the exporter: {error!r}"), ()
     return Finished(replace(outcome, seconds=clock() - begun), more)
 
@@ -61,34 +61,38 @@ class Account:
 
     def __init__(self, device: str) -> None:
         self.device = device
-        self._states: dict[str, SourceState] = {}
+        self._states: dict[Key, SourceState] = {}
 
     @property
     def states(self) -> tuple[SourceState, ...]:
         """The state of every source that was ever read."""
         return tuple(self._states.values())
 
-    def settle(self, outcomes: Mapping[str, Outcome]) -> None:
-        """Enter the outcomes of one collection, by source."""
-        for source, outcome in outcomes.items():
-            before = self._states.get(source)
-            after = self._states[source] = _state(source, self.device, outcome, before)
+    def settle(self, outcomes: Mapping[Key, Outcome]) -> None:
+        """Enter the outcomes of one collection."""
+        for key, outcome in outcomes.items():
+            before = self._states.get(key)
+            after = self._states[key] = _state(key, outcome, before)
             if after.error != (before.error if before else ""):
-                where = f"source {source}" + (f" of {self.device}" if self.device else "")
+                where = " of ".join(
+                    part for part in (f"source {after.source}", after.netdev, after.device) if part
+                )
                 level = logging.WARNING if after.error else logging.INFO
                 LOG.log(level, "%s: %s", where, after.error or "answers again")
 
-    def keep(self, sources: Collection[str]) -> None:
+    def keep(self, keys: Collection[Key]) -> None:
         """Drop the state of sources that the device no longer has."""
-        for source in self._states.keys() - set(sources):
-            del self._states[source]
+        for key in self._states.keys() - set(keys):
+            del self._states[key]
 
 
-def _state(source: str, device: str, outcome: Outcome, before: SourceState | None) -> SourceState:
+def _state(key: Key, outcome: Outcome, before: SourceState | None) -> SourceState:
+    device, source, netdev = key
     errors, error = judge(outcome)
     return SourceState(
         source,
         device,
+        netdev,
         None if outcome.up is None else not error or _has_values(outcome),
         outcome.seconds,
         error,

@@ -38,6 +38,10 @@ class Reader(Protocol):
         """The source's name."""
 
     @property
+    def netdev(self) -> str:
+        """The network device that it asks; empty of a source that asks the whole device."""
+
+    @property
     def quarantined(self) -> int:
         """Files that are left alone for a while because they kept failing."""
 

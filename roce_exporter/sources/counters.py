@@ -24,6 +24,7 @@ class Counters:
     """All `counters` directories of one device."""
 
     source = COUNTERS
+    netdev = ""
 
     def __init__(self, kernel: Kernel, device: Device) -> None:
         self._kernel = kernel

@@ -34,6 +34,7 @@ class Statistics:
     """RDMA netlink's counters of all ports of one device."""
 
     source = "rdma_netlink"
+    netdev = ""
     quarantined = 0
 
     def __init__(self, kernel: Kernel, device: Device, told: Told) -> None:
@@ -83,6 +84,7 @@ class HardwareCounters:
     """The `hw_counters` directories of one device and its ports, less what netlink has told."""
 
     source = HW_COUNTERS
+    netdev = ""
 
     def __init__(self, kernel: Kernel, device: Device, told: Told) -> None:
         self._kernel = kernel

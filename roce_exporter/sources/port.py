@@ -35,6 +35,7 @@ class PortState:
     """The state files of all ports of one device."""
 
     source = PORT
+    netdev = ""
     quarantined = 0
 
     def __init__(self, kernel: Kernel, device: Device) -> None:

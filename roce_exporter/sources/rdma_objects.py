@@ -24,6 +24,7 @@ class Resources:
     """Queue pairs, completion queues, memory regions and the like that are in use on one device."""
 
     source = RESOURCES
+    netdev = ""
     quarantined = 0
 
     def __init__(self, kernel: Kernel, device: Device) -> None:
@@ -54,6 +55,7 @@ class OptionalCounters:
     """Which optional counters the ports of one device have, and whether each is on: 1 or 0."""
 
     source = OPTIONAL_COUNTERS
+    netdev = ""
     quarantined = 0
 
     def __init__(self, kernel: Kernel, device: Device) -> None:

@@ -32,7 +32,7 @@ FAST = Settings(timeout=2.0, patience=0.05)
 
 
 def key(name: str, **labels: str) -> Key:
-    return name, tuple(sorted(labels.items()))
+    return name, tuple(sorted((label, text) for label, text in labels.items() if text))
 
 
 def parse(text: bytes) -> dict[Key, float]:

@@ -50,7 +50,7 @@ def test_both_parsers_read_what_was_rendered(first: dict, second: dict) -> None:
     ):
         text = (renderer.render(parts, form) + end).decode()
         got = sorted(
-            (sample.name, sample.labels["device"], sample.labels["port"], sample.value)
+            (sample.name, sample.labels.get("device", ""), sample.labels.get("port", ""), sample.value)
             for family in parse(text)
             for sample in family.samples
         )

@@ -137,7 +137,9 @@ def test_a_representor_is_not_taken_for_the_port(sysfs: Sysfs) -> None:
 
 
 def test_among_network_devices_that_nobody_tells_apart_none_is_taken(sysfs: Sysfs) -> None:
-    sysfs.write(port("mlx5_0") | function("mlx5_0", "0000:03:00.0", "mlx5_core", **{"net/a/x": "", "net/b/x": ""}))
+    sysfs.write(
+        port("mlx5_0") | function("mlx5_0", "0000:03:00.0", "mlx5_core", **{"net/a/x": "", "net/b/x": ""})
+    )
     assert sysfs.describe("mlx5_0").ports[0].netdevs == ()
 
 

@@ -11,7 +11,7 @@ from roce_exporter.collect.lanes import Batch, Finished, InFlight, Lane, Lanes
 
 
 class Job(NamedTuple):
-    key: tuple[str, str]
+    key: tuple[str, str, str]
 
 
 class Bench:
@@ -31,7 +31,7 @@ class Bench:
         )
 
     def attempt(self, job: Job) -> Finished[Job, str]:
-        name = ".".join(job.key)
+        name = ".".join(job.key[:2])
         self.attempts.append(name)
         self.begun[name].set()
         assert self.gates[name].wait(20)
@@ -42,8 +42,13 @@ class Bench:
             self.gates[name].set()
 
 
+def key(name: str) -> tuple[str, str, str]:
+    device, source = name.split(".")
+    return device, source, ""
+
+
 def jobs(chain: str) -> list[Job]:
-    return [Job(tuple(name.split("."))) for name in chain.split()]  # type: ignore[arg-type]
+    return [Job(key(name)) for name in chain.split()]
 
 
 def wait_for(lane: Lane) -> None:
@@ -68,7 +73,7 @@ def test_jobs_are_done_in_order_and_what_follows_comes_next(lanes: list[Lane]) -
     assert bench.done.wait(20)
     assert bench.attempts == ["a.1", "a.3", "a.4", "a.2", "b.1"]
     results, unreached = bench.batch.close()
-    assert results == {tuple(name.split(".")): f"{name} done" for name in bench.attempts}
+    assert results == {key(name): f"{name} done" for name in bench.attempts}
     assert not unreached
     assert not bench.in_flight
 
@@ -99,12 +104,12 @@ def test_what_waits_behind_a_stuck_job_is_freed_and_its_late_result_dropped(lane
     assert bench.attempts == ["a.stuck", "a.next", "b.1"]
     assert bench.batch.overtake(0.25) == 0, "nothing waits any more"
     results, unreached = bench.batch.close()
-    assert results == {("a", "next"): "a.next done", ("b", "1"): "b.1 done"}
+    assert results == {key("a.next"): "a.next done", key("b.1"): "b.1 done"}
     assert not unreached
-    assert bench.in_flight.since() == {("a", "stuck"): 0.0}
+    assert bench.in_flight.since() == {key("a.stuck"): 0.0}
     bench.open()
     wait_for(lanes[0])
-    assert ("a", "stuck") not in results
+    assert key("a.stuck") not in results
     assert not bench.in_flight
     assert not bench.done.is_set()
 
@@ -114,7 +119,7 @@ def test_a_closed_batch_begins_nothing_more(lanes: list[Lane]) -> None:
     lanes[0].submit(bench.batch.run)
     assert bench.begun["a.1"].wait(20)
     _, unreached = bench.batch.close()
-    assert set(unreached) == {("a", "2"), ("b", "1")}
+    assert set(unreached) == {key("a.2"), key("b.1")}
     bench.open()
     wait_for(lanes[0])
     assert bench.attempts == ["a.1"]
