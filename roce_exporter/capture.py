@@ -17,8 +17,11 @@ from typing import TYPE_CHECKING, Any
 from roce_exporter.collect.lanes import Lane
 from roce_exporter.inventory import CLASS, describe, list_devices
 from roce_exporter.kernel import Absent
+from roce_exporter.kernel.ethtool_text import print_fec, print_link, print_pause, print_statistics
 from roce_exporter.scrub import Scrubber
 from roce_exporter.sources.hw_counters import SETTINGS
+from roce_exporter.sources.netdev import COUNTER_FILES, STATISTICS_FILES, legs
+from roce_exporter.sources.pcie import PARSERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,7 +37,16 @@ PATIENCE = 30.0
 
 DEVICE_FILES = ("fw_ver", "board_id", "hca_type", "hw_rev", "node_type", "node_guid", "sys_image_guid")
 PORT_FILES = ("state", "phys_state", "rate", "link_layer")
-NETDEV_FILES = ("mtu", "operstate", "dev_port", "phys_port_name", "bonding/slaves", "bonding/mode")
+NETDEV_FILES = (
+    "mtu",
+    "operstate",
+    "dev_port",
+    "phys_port_name",
+    "bonding/slaves",
+    "bonding/mode",
+    *COUNTER_FILES,
+    *(f"statistics/{name}" for name in STATISTICS_FILES),
+)
 
 Part = dict[str, "str | Link"]
 """Path below the recording to a file's text or a link."""
@@ -125,6 +137,8 @@ def _device(kernel: Kernel, listed: Listed, scrub: Scrubber) -> tuple[Part, dict
         _port(kernel, part, f"{below}/ports/{port.number}", port, scrub)
         for netdev in port.netdevs:
             part |= _netdev(kernel, netdev)
+    for _, leg in legs(device):
+        part |= _ethtool(kernel, leg)
     return part, _rdma(kernel, device, scrub)
 
 
@@ -150,6 +164,9 @@ def _function(kernel: Kernel, device: Device, below: str) -> Part:
         part[f"{home}/physfn"] = Link(f"../{device.physical_function}")
     if device.function == "pf":
         part[f"{home}/sriov_totalvfs"] = kernel.text(f"{below}/device/sriov_totalvfs") + "\n"
+    for name in PARSERS:
+        if text := _or_nothing(lambda name=name: kernel.text(f"{below}/device/{name}")):  # type: ignore[misc]
+            part[f"{home}/{name}"] = text + "\n"
     for netdev in _entries(kernel, f"{below}/device/net"):
         part[f"{home}/net/{netdev}"] = Link(f"../../../class/net/{netdev}")
         part |= _netdev_files(kernel, netdev)
@@ -168,6 +185,18 @@ def _netdev_files(kernel: Kernel, netdev: str) -> Part:
     part: Part = {}
     _copy(kernel, part, f"class/net/{netdev}", NETDEV_FILES)
     return part
+
+
+def _ethtool(kernel: Kernel, netdev: str) -> Part:
+    """What the ethtool command prints of a network device, of every part that it has."""
+    printed: dict[str, Callable[[], str]] = {
+        "stats": lambda: print_statistics(*kernel.ethtool_statistics(netdev)),
+        "pause": lambda: print_pause(kernel.ethtool_pause(netdev)),
+        "link": lambda: print_link(kernel.ethtool_link(netdev)),
+        "fec": lambda: print_fec(kernel.ethtool_fec(netdev)),
+    }
+    found = {kind: _or_nothing(ask) for kind, ask in printed.items()}
+    return {f"ethtool/{netdev}.{kind}": text for kind, text in found.items() if text is not None}
 
 
 def _rdma(kernel: Kernel, device: Device, scrub: Scrubber) -> dict[str, list[dict[str, Any]]]:

@@ -14,6 +14,7 @@ from roce_exporter.catalog import (
     congestion,
     exporter,
     identity,
+    link,
     operations,
     optional,
     port,
@@ -33,6 +34,7 @@ CATALOG: tuple[Row, ...] = (
     *buffer.ROWS,
     *operations.ROWS,
     *optional.ROWS,
+    *link.ROWS,
     *exporter.ROWS,
 )
 

@@ -19,10 +19,16 @@ PORT_LABELS = ("device", "port")
 ANY = "*"
 """The dialect of names that mean the same whichever driver answers."""
 
+NETDEV_LABELS = ("device", "port", "netdev")
+PRIORITY_LABELS = ("device", "port", "netdev", "priority")
+LANE_LABELS = ("device", "port", "netdev", "lane")
+
 HW_COUNTERS = "hw_counters"
 """RDMA hardware counters: RDMA netlink statistics or the sysfs `hw_counters` directories, which carry the same names."""
 COUNTERS = "counters"
 """The InfiniBand port counters (PMA) of the sysfs `counters` directory."""
+ETHTOOL = "ethtool"
+"""The driver's private counters of a network device, `ethtool -S`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,8 +98,8 @@ class Kernel(Protocol):
             Absent: there is nothing.
         """
 
-    def open_files(self, paths: Sequence[str]) -> Files:
-        """Keep these files at hand. A file that cannot be opened says so when it is read."""
+    def open_files(self, paths: Sequence[str], size: int = FILE_BYTES) -> Files:
+        """Keep these files at hand, to read at most `size` bytes of each. One that cannot be opened says so then."""
 
     def rdma_devices(self) -> tuple[RdmaDevice, ...]:
         """Every RDMA device that netlink shows of this host.
@@ -134,6 +134,45 @@ class Kernel(Protocol):
 
         Raises:
             Absent: netlink does not tell.
+        """
+
+    def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """Names and values of the driver's private counters, as `ethtool -S` prints them.
+
+        The names are the same object as long as they have not changed. A name may stand there twice: the first counts.
+
+        Raises:
+            Absent: the driver has none.
+        """
+
+    def ethtool_pause(self, netdev: str) -> Mapping[str, int]:
+        """Global pause (802.3x): `autonegotiate`, `receive`, `transmit` as 1 or 0, and what the driver counts of it.
+
+        That is `receive_frames`, `transmit_frames` and `transmit_storm_events`; what it does not count is left out.
+
+        Raises:
+            Absent: the driver does not tell.
+        """
+
+    def ethtool_link(self, netdev: str) -> Mapping[str, int]:
+        """The link: `up`, `full_duplex` as 1 or 0, `speed` in bytes per second, `lanes`, `extended_state`, `down_events`.
+
+        Raises:
+            Absent: the driver does not tell.
+        """
+
+    def ethtool_fec(self, netdev: str) -> Mapping[str, int]:
+        """Forward error correction: `corrected_blocks`, `uncorrectable_blocks`, `corrected_bits`.
+
+        Raises:
+            Absent: the driver does not count.
+        """
+
+    def ethtool_standard(self, netdev: str) -> Mapping[str, int]:
+        """The counters of IEEE 802.3 and RFC 2819 under their own names: `eth-mac-FrameCheckSequenceErrors`, ...
+
+        Raises:
+            Absent: the driver does not count.
         """
 
     def close(self) -> None:

@@ -28,21 +28,22 @@ _NO_SUCH = (errno.ENOENT, errno.ENOTDIR, errno.EINVAL, errno.ENXIO)
 class LiveFiles:
     """Descriptors kept open and read with pread, which makes the kernel compute the attribute anew each time."""
 
-    def __init__(self, paths: Sequence[str], pread: Callable[[int, int, int], bytes]) -> None:
+    def __init__(self, paths: Sequence[str], pread: Callable[[int, int, int], bytes], size: int) -> None:
         self._paths = tuple(paths)
+        self._size = size
         self._pread = pread
         self._descriptors: list[int] = [-1] * len(self._paths)
 
     def read(self, skip: Collection[int] = ()) -> list[bytes | OSError | None]:
         """See `kernel.Files.read`."""
-        pread = self._pread
+        pread, size = self._pread, self._size
         found: list[bytes | OSError | None] = []
         for position, descriptor in enumerate(self._descriptors):
             if position in skip:
                 found.append(None)
                 continue
             try:
-                found.append(pread(descriptor, FILE_BYTES, 0) if descriptor >= 0 else self._open(position))
+                found.append(pread(descriptor, size, 0) if descriptor >= 0 else self._open(position))
             except OSError as error:
                 found.append(self._again(position, error))
         return found
@@ -50,7 +51,7 @@ class LiveFiles:
     def _open(self, position: int) -> bytes:
         descriptor = os.open(self._paths[position], os.O_RDONLY | os.O_CLOEXEC)
         self._descriptors[position] = descriptor
-        return self._pread(descriptor, FILE_BYTES, 0)
+        return self._pread(descriptor, self._size, 0)
 
     def _again(self, position: int, error: OSError) -> bytes | OSError:
         # A descriptor of a device that went away says ENODEV for ever, even when the device is back.
@@ -107,9 +108,9 @@ class LiveKernel:
         """The inode number: kernfs gives a new one to a device that is registered again."""
         return _or_absent(lambda: os.stat(self._at(path)).st_ino, path)
 
-    def open_files(self, paths: Sequence[str]) -> LiveFiles:
+    def open_files(self, paths: Sequence[str], size: int = FILE_BYTES) -> LiveFiles:
         """See `kernel.Kernel.open_files`."""
-        return LiveFiles([self._at(path) for path in paths], self._pread)
+        return LiveFiles([self._at(path) for path in paths], self._pread, size)
 
     def rdma_devices(self) -> tuple[RdmaDevice, ...]:
         """See `kernel.Kernel.rdma_devices`. Below a foreign root only the devices whose GUID stands there too."""
@@ -131,6 +132,26 @@ class LiveKernel:
     def rdma_resources(self, device: RdmaDevice) -> Mapping[str, int]:
         """See `kernel.Kernel.rdma_resources`."""
         return self._rdma().resources(device)
+
+    def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """See `kernel.Kernel.ethtool_statistics`."""
+        raise Absent(errno.EOPNOTSUPP, "not asked by this version", netdev)
+
+    def ethtool_pause(self, netdev: str) -> Mapping[str, int]:
+        """See `kernel.Kernel.ethtool_pause`."""
+        raise Absent(errno.EOPNOTSUPP, "not asked by this version", netdev)
+
+    def ethtool_link(self, netdev: str) -> Mapping[str, int]:
+        """See `kernel.Kernel.ethtool_link`."""
+        raise Absent(errno.EOPNOTSUPP, "not asked by this version", netdev)
+
+    def ethtool_fec(self, netdev: str) -> Mapping[str, int]:
+        """See `kernel.Kernel.ethtool_fec`."""
+        raise Absent(errno.EOPNOTSUPP, "not asked by this version", netdev)
+
+    def ethtool_standard(self, netdev: str) -> Mapping[str, int]:
+        """See `kernel.Kernel.ethtool_standard`."""
+        raise Absent(errno.EOPNOTSUPP, "not asked by this version", netdev)
 
     def close(self) -> None:
         """Nothing: sockets go with the threads that opened them."""

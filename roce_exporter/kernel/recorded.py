@@ -7,6 +7,10 @@
     HOST/rdma/mode.json           `rdma -j statistic mode`: optional counters that are on
     HOST/rdma/mode_supported.json `rdma -j statistic mode supported`: optional counters that there are
     HOST/rdma/resource.json       `rdma -j resource show`
+    HOST/ethtool/DEV.stats        `ethtool -S DEV`
+    HOST/ethtool/DEV.pause        `ethtool -I -a DEV`
+    HOST/ethtool/DEV.link         `ethtool DEV`
+    HOST/ethtool/DEV.fec          `ethtool -I --show-fec DEV`
 
 Every part is optional: a missing part is an interface that the host does not have. Several moments of one host
 stand in HOST/0/ ... HOST/n/ and are played in turn, one per collection, round and round.
@@ -22,6 +26,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.kernel import FILE_BYTES, TEXT_BYTES, Absent, RdmaDevice, RdmaPort
+from roce_exporter.kernel.ethtool_text import parse_fec, parse_link, parse_pause, parse_statistics
 from roce_exporter.kernel.tree import RecordingError, Tree, load_tree
 
 if TYPE_CHECKING:
@@ -48,8 +53,9 @@ class Moment:
 class RecordedFiles:
     """Files of a recording: they follow the recording from moment to moment."""
 
-    def __init__(self, kernel: RecordedKernel, paths: Sequence[str]) -> None:
+    def __init__(self, kernel: RecordedKernel, paths: Sequence[str], size: int) -> None:
         self._kernel = kernel
+        self._size = size
         self._paths = tuple(paths)
 
     def read(self, skip: Collection[int] = ()) -> list[bytes | OSError | None]:
@@ -58,7 +64,7 @@ class RecordedFiles:
 
     def _one(self, path: str) -> bytes | OSError:
         try:
-            return self._kernel.content(path)[:FILE_BYTES]
+            return self._kernel.content(path)[: self._size]
         except OSError as error:
             return error
 
@@ -72,6 +78,7 @@ class RecordedKernel:
     def __init__(self, moments: Sequence[Moment]) -> None:
         self._moments = tuple(moments)
         self._now = -1
+        self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     @property
     def _moment(self) -> Moment:
@@ -120,9 +127,9 @@ class RecordedKernel:
         self._moment.tree.resolve(f"sys/{path}")
         return 0
 
-    def open_files(self, paths: Sequence[str]) -> RecordedFiles:
+    def open_files(self, paths: Sequence[str], size: int = FILE_BYTES) -> RecordedFiles:
         """See `kernel.Kernel.open_files`."""
-        return RecordedFiles(self, paths)
+        return RecordedFiles(self, paths, size)
 
     def rdma_devices(self) -> tuple[RdmaDevice, ...]:
         """See `kernel.Kernel.rdma_devices`. Taken from dev.json, or from the names in the other files."""
@@ -175,8 +182,38 @@ class RecordedKernel:
                 return {kind: value for kind, value in row.items() if kind not in ("ifname", "ifindex")}
         raise Absent(errno.ENODEV, "not in rdma/resource.json", device.name)
 
+    def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """See `kernel.Kernel.ethtool_statistics`."""
+        names, values = parse_statistics(self._ethtool(netdev, "stats"))
+        if not names:
+            raise Absent(errno.EOPNOTSUPP, "no counters", netdev)
+        # The same object for the same names, from whichever moment.
+        return self._names.setdefault(names, names), values
+
+    def ethtool_pause(self, netdev: str) -> Mapping[str, int]:
+        """See `kernel.Kernel.ethtool_pause`."""
+        return parse_pause(self._ethtool(netdev, "pause"))
+
+    def ethtool_link(self, netdev: str) -> Mapping[str, int]:
+        """See `kernel.Kernel.ethtool_link`."""
+        return parse_link(self._ethtool(netdev, "link"))
+
+    def ethtool_fec(self, netdev: str) -> Mapping[str, int]:
+        """See `kernel.Kernel.ethtool_fec`."""
+        return parse_fec(self._ethtool(netdev, "fec"))
+
+    def ethtool_standard(self, netdev: str) -> Mapping[str, int]:
+        """See `kernel.Kernel.ethtool_standard`. No file of a recording holds them."""
+        raise Absent(errno.EOPNOTSUPP, "not recorded", netdev)
+
     def close(self) -> None:
         """Nothing is held."""
+
+    def _ethtool(self, netdev: str, kind: str) -> str:
+        content = self._moment.tree.files.get(f"ethtool/{netdev}.{kind}")
+        if content is None:
+            raise Absent(errno.EOPNOTSUPP, f"no ethtool/{netdev}.{kind} in this recording")
+        return content.decode("utf-8", "replace")
 
     def _rdma(self, kind: str) -> Rows:
         try:

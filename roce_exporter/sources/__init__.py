@@ -10,6 +10,16 @@ from typing import TYPE_CHECKING, Protocol
 
 from roce_exporter.sources.counters import Counters
 from roce_exporter.sources.hw_counters import HardwareCounters, Statistics, Told
+from roce_exporter.sources.netdev import (
+    FEC,
+    LINK,
+    PAUSE,
+    STANDARD,
+    EthtoolStatistics,
+    NetdevFiles,
+    netdev_readers,
+)
+from roce_exporter.sources.pcie import Pcie
 from roce_exporter.sources.port import PortState
 from roce_exporter.sources.rdma_objects import OptionalCounters, Resources
 
@@ -26,6 +36,13 @@ NAMES = (
     Counters.source,
     Resources.source,
     OptionalCounters.source,
+    Pcie.source,
+    NetdevFiles.source,
+    EthtoolStatistics.source,
+    PAUSE,
+    LINK,
+    FEC,
+    STANDARD,
 )
 """Every source, in the order in which a device's sources are read."""
 
@@ -67,5 +84,7 @@ def open_readers(kernel: Kernel, device: Device, disabled: Collection[str] = ())
         Counters(kernel, device),
         Resources(kernel, device),
         OptionalCounters(kernel, device),
+        Pcie(kernel, device),
+        *netdev_readers(kernel, device),
     )
     return tuple(reader for reader in readers if reader.source not in disabled)

@@ -27,10 +27,10 @@ class CounterFiles:
         """Files that are left alone for a while."""
         return len(self._quarantine)
 
-    def read(self, source: str, device: str, port: int, now: float) -> Reading:
+    def read(self, source: str, device: str, port: int, now: float, *, netdev: str = "") -> Reading:
         """What the files say at `now` (monotonic seconds). Never raises for a file that fails."""
         found = [_value(content) for content in self._files.read(self._quarantine.held(now))]
-        reading = make_reading(source, device, port, self.names, found)
+        reading = make_reading(source, device, port, self.names, found, netdev=netdev)
         if reading.losses or self._quarantine:
             self._judge(found, now)
         return reading

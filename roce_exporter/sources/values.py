@@ -57,16 +57,22 @@ def reason_of(error: OSError) -> str:
 
 
 def make_reading(
-    source: str, device: str, port: int, names: tuple[str, ...], found: Sequence[int | str]
+    source: str,
+    device: str,
+    port: int,
+    names: tuple[str, ...],
+    found: Sequence[int | str],
+    *,
+    netdev: str = "",
 ) -> Reading:
     """The reading of what was found under each name: a number, or the reason (a text) why there is none."""
     if all(type(value) is int for value in found):
-        return Reading(source, device, port, names, tuple(found))  # type: ignore[arg-type]  # just checked
+        return Reading(source, device, port, names, tuple(found), (), netdev)  # type: ignore[arg-type]  # just checked
     values = tuple(value if isinstance(value, int) else None for value in found)
     losses = tuple(
         Loss(name, value) for name, value in zip(names, found, strict=True) if isinstance(value, str)
     )
-    return Reading(source, device, port, names, values, losses)
+    return Reading(source, device, port, names, values, losses, netdev)
 
 
 def check_netlink(device: Device) -> None:

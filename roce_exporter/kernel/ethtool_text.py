@@ -1,0 +1,125 @@
+"""What the ethtool command prints, read back and written: the form in which a recorded host holds it.
+
+`ethtool -S` (.stats), `ethtool -i` (.driver), `ethtool -I -a` (.pause), `ethtool DEV` (.link) and `ethtool -I --show-fec`
+(.fec).
+Lines that nobody knows are passed over: every version of ethtool prints some more.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+_STATISTIC = re.compile(r"\s*(?P<name>\S.*?): (?P<value>\d+)\s*")
+
+_PAUSE = {
+    "autonegotiate": "autonegotiate",
+    "rx": "receive",
+    "tx": "transmit",
+    "tx_pause_frames": "transmit_frames",
+    "rx_pause_frames": "receive_frames",
+    "tx_pause_storm_events": "transmit_storm_events",
+}
+
+_FEC = {
+    "corrected_blocks": "corrected_blocks",
+    "uncorrectable_blocks": "uncorrectable_blocks",
+    "corrected_bits": "corrected_bits",
+}
+
+
+def parse_statistics(text: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Names and values of `ethtool -S`, in order; a name that is printed twice stands there twice."""
+    rows = [match for line in text.splitlines() if (match := _STATISTIC.fullmatch(line))]
+    return tuple(row["name"] for row in rows), tuple(int(row["value"]) for row in rows)
+
+
+def parse_driver(text: str) -> str:
+    """The driver's name in `ethtool -i`; empty when it does not stand there."""
+    return dict(_fields(text)).get("driver", "")
+
+
+def parse_pause(text: str) -> dict[str, int]:
+    """`ethtool -I -a`: autonegotiate, receive and transmit as 1 or 0, and the frames where they are counted."""
+    return {_PAUSE[name]: number for name, number in _numbers(text) if name in _PAUSE}
+
+
+def parse_link(text: str) -> dict[str, int]:
+    """`ethtool DEV`: up (1 or 0), speed in bytes per second, lanes, duplex (1 full), link down events."""
+    fields = dict(_fields(text))
+    found = {}
+    if match := re.fullmatch(r"(\d+)Mb/s", fields.get("speed", "")):
+        found["speed"] = int(match[1]) * 1_000_000 // 8
+    if fields.get("lanes", "").isdecimal():
+        found["lanes"] = int(fields["lanes"])
+    if fields.get("duplex") in ("Full", "Half"):
+        found["full_duplex"] = int(fields["duplex"] == "Full")
+    if fields.get("link detected", "")[:3].rstrip() in ("yes", "no"):
+        found["up"] = int(fields["link detected"].startswith("yes"))
+    if fields.get("link down events", "").isdecimal():
+        found["down_events"] = int(fields["link down events"])
+    return found
+
+
+def parse_fec(text: str) -> dict[str, int]:
+    """`ethtool -I --show-fec`: blocks corrected and not correctable, bits corrected, where they are counted."""
+    return {_FEC[name]: number for name, number in _numbers(text) if name in _FEC}
+
+
+def print_statistics(names: Sequence[str], values: Sequence[int]) -> str:
+    """As `ethtool -S` prints them."""
+    return "NIC statistics:\n" + "".join(
+        f"     {name}: {value}\n" for name, value in zip(names, values, strict=True)
+    )
+
+
+def print_pause(found: Mapping[str, int]) -> str:
+    """As `ethtool -I -a` prints them."""
+    spelt = {meaning: name for name, meaning in _PAUSE.items()}
+    switches = ("autonegotiate", "receive", "transmit")
+    lines = [
+        f"{spelt[name].upper()}:\t{'on' if value else 'off'}"
+        for name, value in found.items()
+        if name in switches
+    ]
+    counts = [f"  {spelt[name]}: {value}" for name, value in found.items() if name not in switches]
+    return "\n".join(("Pause parameters:", *lines, "Statistics:", *counts)) + "\n"
+
+
+def print_link(found: Mapping[str, int]) -> str:
+    """As `ethtool DEV` prints them."""
+    lines = []
+    if "speed" in found:
+        lines.append(f"\tSpeed: {found['speed'] * 8 // 1_000_000}Mb/s")
+    if "lanes" in found:
+        lines.append(f"\tLanes: {found['lanes']}")
+    if "full_duplex" in found:
+        lines.append(f"\tDuplex: {'Full' if found['full_duplex'] else 'Half'}")
+    if "up" in found:
+        lines.append(f"\tLink detected: {'yes' if found['up'] else 'no'}")
+    if "down_events" in found:
+        lines.append(f"\tLink Down Events: {found['down_events']}")
+    return "\n".join(("Settings:", *lines)) + "\n"
+
+
+def print_fec(found: Mapping[str, int]) -> str:
+    """As `ethtool -I --show-fec` prints them."""
+    return "Statistics:\n" + "".join(f"  {name}: {value}\n" for name, value in found.items())
+
+
+def _fields(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.splitlines():
+        name, colon, value = line.partition(":")
+        if colon:
+            yield name.strip().lower(), value.strip()
+
+
+def _numbers(text: str) -> Iterator[tuple[str, int]]:
+    for name, value in _fields(text):
+        if value in ("on", "off"):
+            yield name, int(value == "on")
+        elif value.isdecimal():
+            yield name, int(value)

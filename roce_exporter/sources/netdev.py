@@ -1,0 +1,158 @@
+"""What is asked of each network device behind a port: `ethtool -S`, pause, link, FEC, and the kernel's own counters.
+
+Every network device is a reader of its own: one that fails or hangs costs that source on that device only. Of a RoCE
+LAG the legs are asked, not the bond, which has no hardware.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING
+
+from roce_exporter.catalog.row import ETHTOOL
+from roce_exporter.kernel import Absent
+from roce_exporter.model import Reading
+from roce_exporter.sources.files import CounterFiles
+from roce_exporter.sources.values import make_reading
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from roce_exporter.kernel import Kernel
+    from roce_exporter.model import Device
+
+PAUSE = "pause"
+LINK = "link"
+FEC = "fec"
+STANDARD = "ethernet"
+NETDEV = "netdev"
+
+COUNTER_FILES = ("carrier_changes", "carrier_up_count", "carrier_down_count")
+STATISTICS_FILES = ("rx_dropped", "rx_missed_errors")
+
+
+def legs(device: Device) -> Iterator[tuple[int, str]]:
+    """Port number and name of every network device with hardware behind it."""
+    for port in device.ports:
+        for netdev in port.netdevs:
+            if netdev.role != "bond":
+                yield port.number, netdev.name
+
+
+class EthtoolStatistics:
+    """The driver's private counters, `ethtool -S`. Which names there are may change from one read to the next."""
+
+    source = ETHTOOL
+    quarantined = 0
+
+    def __init__(self, kernel: Kernel, device: str, port: int, netdev: str) -> None:
+        self.netdev = netdev
+        self._kernel = kernel
+        self._device = device
+        self._port = port
+
+    def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
+        """One reading.
+
+        Raises:
+            Absent: the driver has none.
+            OSError: as the kernel says it.
+        """
+        names, values = self._kernel.ethtool_statistics(self.netdev)
+        return (Reading(ETHTOOL, self._device, self._port, names, values, (), self.netdev),)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class Asked:
+    """One question to the kernel per network device, answered by names and numbers."""
+
+    quarantined = 0
+
+    def __init__(
+        self, source: str, ask: Callable[[str], Mapping[str, int]], device: str, port: int, netdev: str
+    ) -> None:
+        self.source = source
+        self.netdev = netdev
+        self._ask = ask
+        self._device = device
+        self._port = port
+        self._names: tuple[str, ...] = ()
+
+    def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
+        """One reading. What the kernel leaves out of its answer is not in it.
+
+        Raises:
+            Absent: the driver has no answer.
+            OSError: as the kernel says it.
+        """
+        found = self._ask(self.netdev)
+        if self._names != tuple(found):
+            self._names = tuple(found)
+        values = tuple(found.values())
+        return (make_reading(self.source, self._device, self._port, self._names, values, netdev=self.netdev),)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class NetdevFiles:
+    """The kernel's own counters of one network device (Documentation/ABI/testing/sysfs-class-net*)."""
+
+    source = NETDEV
+
+    def __init__(self, kernel: Kernel, device: str, port: int, netdev: str) -> None:
+        self.netdev = netdev
+        self._kernel = kernel
+        self._device = device
+        self._port = port
+        self._files: tuple[CounterFiles, ...] = ()
+
+    @property
+    def quarantined(self) -> int:
+        """Files that are left alone for a while."""
+        return sum(files.quarantined for files in self._files)
+
+    def read(self, now: float) -> tuple[Reading, ...]:
+        """One reading per directory.
+
+        Raises:
+            Absent: the network device is not in sysfs, as in a network namespace of its own, or has no such files.
+        """
+        if not self._files:
+            self._files = tuple(self._open())
+        if not self._files:
+            raise Absent(errno.ENOENT, "no counters of the kernel", self.netdev)
+        return tuple(
+            files.read(NETDEV, self._device, self._port, now, netdev=self.netdev) for files in self._files
+        )
+
+    def _open(self) -> Iterator[CounterFiles]:
+        below = f"class/net/{self.netdev}"
+        present = self._kernel.entries(below)
+        if names := [name for name in COUNTER_FILES if name in present]:
+            yield CounterFiles(self._kernel, below, names)
+        try:
+            present = self._kernel.entries(f"{below}/statistics")
+        except Absent:
+            return
+        if names := [name for name in STATISTICS_FILES if name in present]:
+            yield CounterFiles(self._kernel, f"{below}/statistics", names)
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+        for files in self._files:
+            files.close()
+
+
+def netdev_readers(kernel: Kernel, device: Device) -> Iterator[EthtoolStatistics | Asked | NetdevFiles]:
+    """The readers of every network device of one RDMA device."""
+    for port, netdev in legs(device):
+        where = (device.name, port, netdev)
+        yield NetdevFiles(kernel, *where)
+        yield EthtoolStatistics(kernel, *where)
+        yield Asked(PAUSE, kernel.ethtool_pause, *where)
+        yield Asked(LINK, kernel.ethtool_link, *where)
+        yield Asked(FEC, kernel.ethtool_fec, *where)
+        yield Asked(STANDARD, kernel.ethtool_standard, *where)

@@ -1,0 +1,132 @@
+"""What the ethtool command prints is read back as it was, and anything else costs no more than itself."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roce_exporter.kernel.ethtool_text import (
+    parse_driver,
+    parse_fec,
+    parse_link,
+    parse_pause,
+    parse_statistics,
+    print_fec,
+    print_link,
+    print_pause,
+    print_statistics,
+)
+
+STATISTICS = """NIC statistics:
+     rx_packets: 845320277
+     [0]: rx_ucast_packets: 10198513532
+     [0]: rx_ucast_packets: 7
+     Tx Queue#: 0
+       pkts rx err: 3
+     rx_prio3_pause: 18446744073709551615
+     broken: line
+     negative: -5
+"""
+
+
+def test_private_statistics_keep_their_names_and_order() -> None:
+    names, values = parse_statistics(STATISTICS)
+    assert names == (
+        "rx_packets",
+        "[0]: rx_ucast_packets",
+        "[0]: rx_ucast_packets",
+        "Tx Queue#",
+        "pkts rx err",
+        "rx_prio3_pause",
+    )
+    assert values == (845320277, 10198513532, 7, 0, 3, 2**64 - 1)
+
+
+def test_pause_parameters_and_their_counters() -> None:
+    text = (
+        "Pause parameters for eth4:\nAutonegotiate:\toff\nRX:\t\ton\nTX:\t\ton\nStatistics:\n"
+        "  tx_pause_frames: 2\n  rx_pause_frames: 1\n"
+    )
+    assert parse_pause(text) == {
+        "autonegotiate": 0,
+        "receive": 1,
+        "transmit": 1,
+        "transmit_frames": 2,
+        "receive_frames": 1,
+    }
+
+
+def test_the_link() -> None:
+    text = (
+        "Settings for eth2:\n\tSpeed: 200000Mb/s\n\tLanes: 4\n\tDuplex: Full\n\tAuto-negotiation: on\n"
+        "\tLink detected: yes\n\tLink Down Events: 3\n"
+    )
+    found = {"speed": 25_000_000_000, "lanes": 4, "full_duplex": 1, "up": 1, "down_events": 3}
+    assert parse_link(text) == found
+
+
+def test_a_link_that_is_down_has_no_speed() -> None:
+    text = "\tSpeed: Unknown!\n\tDuplex: Unknown! (255)\n\tLink detected: no (No cable)\n"
+    assert parse_link(text) == {"up": 0}
+
+
+def test_fec_and_driver() -> None:
+    assert parse_fec(
+        "FEC parameters for eth2:\nActive FEC encoding: RS\nStatistics:\n  corrected_blocks: 123\n"
+    ) == {"corrected_blocks": 123}
+    assert (
+        parse_driver("driver: mlx5_core\nversion: 6.12.0\nfirmware-version: 28.41 (MT_0000000838)\n")
+        == "mlx5_core"
+    )
+
+
+COUNTS = st.integers(0, 2**64 - 1)
+
+
+@given(st.dictionaries(st.from_regex(r"[a-z\[][a-z0-9_\]\-]{0,20}", fullmatch=True), COUNTS, max_size=30))
+def test_printed_statistics_are_read_back(found: dict[str, int]) -> None:
+    assert parse_statistics(print_statistics(tuple(found), tuple(found.values()))) == (
+        tuple(found),
+        tuple(found.values()),
+    )
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={name: st.integers(0, 1) for name in ("autonegotiate", "receive", "transmit")}
+        | dict.fromkeys(("receive_frames", "transmit_frames", "transmit_storm_events"), COUNTS),
+    )
+)
+def test_printed_pause_is_read_back(found: dict[str, int]) -> None:
+    assert parse_pause(print_pause(found)) == found
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "speed": st.integers(0, 2**31).map(lambda megabits: megabits * 125_000),
+            "lanes": st.integers(1, 8),
+            "full_duplex": st.integers(0, 1),
+            "up": st.integers(0, 1),
+            "down_events": st.integers(0, 2**32 - 1),
+        },
+    )
+)
+def test_a_printed_link_is_read_back(found: dict[str, int]) -> None:
+    assert parse_link(print_link(found)) == found
+
+
+@given(
+    st.dictionaries(st.sampled_from(["corrected_blocks", "uncorrectable_blocks", "corrected_bits"]), COUNTS)
+)
+def test_printed_fec_is_read_back(found: dict[str, int]) -> None:
+    assert parse_fec(print_fec(found)) == found
+
+
+@pytest.mark.parametrize("parse", [parse_statistics, parse_pause, parse_link, parse_fec, parse_driver])
+@given(text=st.text(max_size=200))
+def test_no_text_breaks_a_parser(parse, text: str) -> None:
+    parse(text)
