@@ -47,14 +47,18 @@ class DeviceWork:
         self._readers: tuple[Reader, ...] = ()
         self._described = -float("inf")
         self._inventory = (listed.name, INVENTORY, "")
+        self._absent: set[Key] = set()
+        """Interfaces that the device does not have: not asked again before the next description."""
 
     def tasks(self, refresh: float) -> tuple[Task, ...]:
         """The reads of one collection. A known device is described last, every `refresh` seconds: it delays nobody."""
         inventory = Task(self._inventory, self._describe)
         if self.device is None:
             return (inventory,)
-        reads = tuple(self._read_task(reader) for reader in self._readers)
-        return (*reads, inventory) if self._clock() - self._described >= refresh else reads
+        if self._clock() - self._described < refresh:
+            present = (reader for reader in self._readers if self._key(reader) not in self._absent)
+            return tuple(self._read_task(reader) for reader in present)
+        return (*(self._read_task(reader) for reader in self._readers), inventory)
 
     def settle(self, outcomes: Mapping[Key, Outcome]) -> None:
         """Take what a collection brought."""
@@ -62,6 +66,8 @@ class DeviceWork:
             self._described = self._clock()
             if inventory.found is not None:
                 self._adopt(*inventory.found)  # type: ignore[misc]  # `_describe` puts a device and its readers there
+        self._absent -= outcomes.keys()
+        self._absent |= {key for key, outcome in outcomes.items() if outcome.up is None}
         self.account.settle(outcomes)
         told = (outcomes[key] for reader in self._readers if (key := self._key(reader)) in outcomes)
         self.readings = tuple(reading for outcome in told for reading in outcome.readings)

@@ -218,10 +218,7 @@ async def test_a_connectx_3_with_two_ports(tmp_path: Path) -> None:
             "roce_port_transmit_wait_ticks_total",
         )
         assert_holds(named(shown, "mlx4_0", port), dict(zip(names, expected, strict=True)))
-        assert (
-            f'roce_port_info{{device="mlx4_0",port="{port}",link_layer="InfiniBand",lag="false"}}'
-            in shown
-        )
+        assert f'roce_port_info{{device="mlx4_0",port="{port}",link_layer="InfiniBand",lag="false"}}' in shown
         assert "roce_port_receive_unicast_packets_total" not in named(shown, "mlx4_0", port)
 
 

@@ -338,3 +338,19 @@ async def test_simultaneous_scrapes_share_one_collection(tree: HostTree) -> None
     observations = await asyncio.gather(*(host.exporter.observe(5.0) for _ in range(20)))
     assert len({id(one) for one in observations}) == 1
     assert await host.exporter.observe(5.0) is not observations[0]
+
+
+async def test_what_a_device_does_not_have_is_asked_for_again_only_now_and_then(tree: HostTree) -> None:
+    """Not at every scrape: a question costs the kernel as much as an answer. When it comes, it is found."""
+    place = tree.infiniband / BROKEN / "ports/1/counters"
+    place.rename(tree.root / "elsewhere")
+    now = 1000.0
+    host = Host(tree.root)
+    host.collector = Collector(LiveKernel(str(tree.root)), FAST, lambda: now)
+    host.exporter = Exporter(host.collector)
+    assert state(await host.scrape(), "source_up", "counters") is None
+    (tree.root / "elsewhere").rename(place)
+    assert state(await host.scrape(), "source_up", "counters") is None
+    now += 61.0
+    await host.scrape()
+    assert state(await host.scrape(), "source_up", "counters") == 1
