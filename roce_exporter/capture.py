@@ -190,6 +190,7 @@ def _netdev_files(kernel: Kernel, netdev: str) -> Part:
 def _ethtool(kernel: Kernel, netdev: str) -> Part:
     """What the ethtool command prints of a network device, of every part that it has."""
     printed: dict[str, Callable[[], str]] = {
+        "driver": lambda: f"driver: {kernel.ethtool_driver(netdev)}\n",
         "stats": lambda: print_statistics(*kernel.ethtool_statistics(netdev)),
         "pause": lambda: print_pause(kernel.ethtool_pause(netdev)),
         "link": lambda: print_link(kernel.ethtool_link(netdev)),

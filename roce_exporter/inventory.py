@@ -64,10 +64,10 @@ def describe(kernel: Kernel, listed: Listed) -> Device:
     netlink = next((device for device in devices if device.name == name), None)
     if netlink is None:
         kernel.identity(below)
-    driver = _optional(lambda: kernel.link(f"{below}/device/driver"))
     pci = _optional(lambda: kernel.link(f"{below}/device"))
     physical_function = _optional(lambda: kernel.link(f"{below}/device/physfn"))
     ports = _ports(kernel, name, netlink)
+    driver = _driver(kernel, below, ports)
     return Device(
         name=name,
         driver=driver,
@@ -86,6 +86,21 @@ def describe(kernel: Kernel, listed: Listed) -> Device:
         incarnation=listed.incarnation,
         ports=ports,
     )
+
+
+def _driver(kernel: Kernel, below: str, ports: tuple[Port, ...]) -> str:
+    """The driver of the function below the RDMA device, or of the network device beside it: they are the same."""
+    if driver := _optional(lambda: kernel.link(f"{below}/device/driver")):
+        return driver
+    for port in ports:
+        for netdev in port.netdevs:
+            if found := _netdev_driver(kernel, netdev):
+                return found
+    return ""
+
+
+def _netdev_driver(kernel: Kernel, netdev: Netdev) -> str:
+    return "" if netdev.role == "bond" else _optional(lambda: kernel.ethtool_driver(netdev.name))
 
 
 def _physical(kernel: Kernel, below: str) -> str:

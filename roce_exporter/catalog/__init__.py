@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import (
     buffer,
     congestion,
+    ethernet,
     exporter,
     identity,
     link,
     operations,
     optional,
+    pfc,
     port,
     transport,
 )
@@ -34,6 +37,8 @@ CATALOG: tuple[Row, ...] = (
     *buffer.ROWS,
     *operations.ROWS,
     *optional.ROWS,
+    *pfc.ROWS,
+    *ethernet.ROWS,
     *link.ROWS,
     *exporter.ROWS,
 )
@@ -52,6 +57,7 @@ DRIVERS = {
     "qede": "qedr",
     "mana": "mana",
     "efa": "efa",
+    "ena": "efa",
     "erdma": "erdma",
 }
 """The kernel driver of the function below an RDMA device, and the dialect in which its counters are spelt."""
@@ -136,9 +142,15 @@ def check(rows: Iterable[Row]) -> Index:
     return Index(rows, claims, tuple(patterns))
 
 
+@cache
 def pattern_of(raw: str) -> re.Pattern[str]:
     """The expression for a raw name that holds placeholders: `rx_prio{priority}_pause`."""
-    return re.compile(_PLACEHOLDER.sub(r"(?P<\1>.+)", re.escape(raw)))
+    return re.compile(_PLACEHOLDER.sub(lambda match: f"(?P<{match[1]}>{_form(match[1])})", re.escape(raw)))
+
+
+def _form(placeholder: str) -> str:
+    """What may stand for a placeholder: a number for a priority, lane or queue, else anything."""
+    return "[0-9]+" if placeholder in ("priority", "lane", "queue") else ".+"
 
 
 def _claim(claims: dict[Claim, Row], claim: Claim, row: Row) -> None:

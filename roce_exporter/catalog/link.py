@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from roce_exporter.catalog.row import ANY, COUNTER, GAUGE, NETDEV_LABELS, Row, Spelling, spelt
+from roce_exporter.catalog.spellings import eth_bnxt, eth_hns, eth_intel, eth_mlx5, eth_qedr
 
 netdev = partial(spelt, ANY, "netdev")
 link = partial(spelt, ANY, "link")
@@ -94,6 +95,9 @@ LINK = (
         "roce_link_down_events_total",
         "events",
         "Times the device itself saw the link go down.",
+        eth_mlx5("link_down_events_phy", bits=32),
+        eth_bnxt("link_down_events"),
+        eth_intel("link_down_events.nic"),
         link("down_events", bits=32),
     ),
     shown(
@@ -157,12 +161,18 @@ MAC = (
         "roce_mac_control_frames_received_total",
         "packets",
         "MAC control frames received: global pause and PFC together.",
+        eth_mlx5("rx_mac_control_phy"),
+        eth_hns("mac_rx_control_pkt_num"),
+        eth_qedr("rx_mac_crtl_frames"),  # the driver's own spelling
         ethernet("eth-ctrl-MACControlFramesReceived"),
     ),
     counted(
         "roce_mac_control_frames_sent_total",
         "packets",
         "MAC control frames sent: global pause and PFC together.",
+        eth_mlx5("tx_mac_control_phy"),
+        eth_hns("mac_tx_control_pkt_num"),
+        eth_qedr("tx_mac_ctrl_frames"),
         ethernet("eth-ctrl-MACControlFramesTransmitted"),
     ),
 )

@@ -145,6 +145,13 @@ class Kernel(Protocol):
             Absent: the driver has none.
         """
 
+    def ethtool_driver(self, netdev: str) -> str:
+        """The kernel driver of a network device: `mlx5_core`, `bnxt_en`, ...
+
+        Raises:
+            Absent: it has none, or there is no such network device.
+        """
+
     def ethtool_pause(self, netdev: str) -> Mapping[str, int]:
         """Global pause (802.3x): `autonegotiate`, `receive`, `transmit` as 1 or 0, and what the driver counts of it.
 

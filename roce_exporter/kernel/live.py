@@ -137,6 +137,10 @@ class LiveKernel:
         """See `kernel.Kernel.ethtool_statistics`."""
         raise Absent(errno.EOPNOTSUPP, "not asked by this version", netdev)
 
+    def ethtool_driver(self, netdev: str) -> str:
+        """See `kernel.Kernel.ethtool_driver`. Taken from sysfs, where it stands for everybody."""
+        return self.link(f"class/net/{netdev}/device/driver")
+
     def ethtool_pause(self, netdev: str) -> Mapping[str, int]:
         """See `kernel.Kernel.ethtool_pause`."""
         raise Absent(errno.EOPNOTSUPP, "not asked by this version", netdev)

@@ -8,6 +8,7 @@
     HOST/rdma/mode_supported.json `rdma -j statistic mode supported`: optional counters that there are
     HOST/rdma/resource.json       `rdma -j resource show`
     HOST/ethtool/DEV.stats        `ethtool -S DEV`
+    HOST/ethtool/DEV.driver       `ethtool -i DEV`
     HOST/ethtool/DEV.pause        `ethtool -I -a DEV`
     HOST/ethtool/DEV.link         `ethtool DEV`
     HOST/ethtool/DEV.fec          `ethtool -I --show-fec DEV`
@@ -26,7 +27,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.kernel import FILE_BYTES, TEXT_BYTES, Absent, RdmaDevice, RdmaPort
-from roce_exporter.kernel.ethtool_text import parse_fec, parse_link, parse_pause, parse_statistics
+from roce_exporter.kernel.ethtool_text import (
+    parse_driver,
+    parse_fec,
+    parse_link,
+    parse_pause,
+    parse_statistics,
+)
 from roce_exporter.kernel.tree import RecordingError, Tree, load_tree
 
 if TYPE_CHECKING:
@@ -189,6 +196,10 @@ class RecordedKernel:
             raise Absent(errno.EOPNOTSUPP, "no counters", netdev)
         # The same object for the same names, from whichever moment.
         return self._names.setdefault(names, names), values
+
+    def ethtool_driver(self, netdev: str) -> str:
+        """See `kernel.Kernel.ethtool_driver`."""
+        return parse_driver(self._ethtool(netdev, "driver"))
 
     def ethtool_pause(self, netdev: str) -> Mapping[str, int]:
         """See `kernel.Kernel.ethtool_pause`."""
