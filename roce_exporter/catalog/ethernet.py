@@ -27,6 +27,11 @@ from roce_exporter.catalog.spellings import (
 
 QUEUE_LABELS = (*NETDEV_LABELS, "queue")
 
+SHARED = (
+    " bnxt counts per class-of-service queue: priorities that share one show the same number, so do not add them up."
+    " mana counts per traffic class."
+)
+
 
 def counted(
     name: str, unit: str, meaning: str, *spellings: Spelling, labels: tuple[str, ...] = NETDEV_LABELS
@@ -44,7 +49,7 @@ PRIORITIES = (
     counted(
         "roce_priority_receive_bytes_total",
         "bytes",
-        "Bytes received on the priority, RDMA and other.",
+        "Bytes received on the priority, RDMA and other." + SHARED,
         eth_mlx5("rx_prio{priority}_bytes"),
         eth_mlx4("rx_prio_{priority}_bytes"),
         eth_bnxt("rx_bytes_pri{priority}"),
@@ -54,7 +59,7 @@ PRIORITIES = (
     counted(
         "roce_priority_transmit_bytes_total",
         "bytes",
-        "Bytes sent on the priority, RDMA and other.",
+        "Bytes sent on the priority, RDMA and other." + SHARED,
         eth_mlx5("tx_prio{priority}_bytes"),
         eth_mlx4("tx_prio_{priority}_bytes"),
         eth_bnxt("tx_bytes_pri{priority}"),
@@ -64,7 +69,7 @@ PRIORITIES = (
     counted(
         "roce_priority_receive_packets_total",
         "packets",
-        "Packets received on the priority, RDMA and other.",
+        "Packets received on the priority, RDMA and other." + SHARED,
         eth_mlx5("rx_prio{priority}_packets"),
         eth_mlx4("rx_prio_{priority}_packets"),
         eth_bnxt("rx_packets_pri{priority}"),
@@ -75,7 +80,7 @@ PRIORITIES = (
     counted(
         "roce_priority_transmit_packets_total",
         "packets",
-        "Packets sent on the priority, RDMA and other.",
+        "Packets sent on the priority, RDMA and other." + SHARED,
         eth_mlx5("tx_prio{priority}_packets"),
         eth_mlx4("tx_prio_{priority}_packets"),
         eth_bnxt("tx_packets_pri{priority}"),
@@ -125,6 +130,17 @@ PRIORITIES = (
         "Packets of the kernel's own traffic (TCP/IP) received with the ECN mark; no RDMA.",
         eth_mlx5("rx_ecn_mark"),
     ),
+    *(
+        counted(
+            f"roce_queue_{direction}_{unit}_total",
+            unit,
+            f"{unit.capitalize()} {verb} by class-of-service queue, RDMA and other.",
+            eth_bnxt(f"{raw}_{unit}_cos{{queue}}"),
+            labels=QUEUE_LABELS,
+        )
+        for direction, verb, raw in (("receive", "received", "rx"), ("transmit", "sent", "tx"))
+        for unit in ("bytes", "packets")
+    ),
     counted(
         "roce_queue_receive_discards_total",
         "packets",
@@ -150,13 +166,21 @@ PRIORITIES = (
 
 PHY = (
     counted(
+        "roce_mac_control_frames_unsupported_total",
+        "packets",
+        "MAC control frames received that the port does not heed: PFC frames where PFC is off, for one.",
+        eth_mlx5("rx_unsupported_op_phy"),
+        spelt(ANY, "ethernet", "eth-ctrl-UnsupportedOpcodesReceived"),
+    ),
+    counted(
         "roce_phy_receive_bytes_total",
         "bytes",
         "Bytes received at the physical port, RDMA and other.",
         eth_mlx5("rx_bytes_phy"),
         eth_bnxt("rx_bytes"),
         eth_intel("rx_bytes.nic"),
-        eth_intel("port.rx_bytes"),
+        eth_intel("port-rx_bytes"),
+        eth_intel("port.rx_bytes", bits=48),
         eth_ionic("octets_rx_ok"),
         eth_hns("mac_rx_total_oct_num"),
     ),
@@ -167,7 +191,8 @@ PHY = (
         eth_mlx5("tx_bytes_phy"),
         eth_bnxt("tx_bytes"),
         eth_intel("tx_bytes.nic"),
-        eth_intel("port.tx_bytes"),
+        eth_intel("port-tx_bytes"),
+        eth_intel("port.tx_bytes", bits=48),
         eth_ionic("octets_tx_ok"),
         eth_hns("mac_tx_total_oct_num"),
     ),
@@ -195,8 +220,10 @@ PHY = (
         "Packets dropped on receive at the port, mostly because its buffer was full.",
         eth_mlx5("rx_discards_phy"),
         eth_bnxt("rx_stat_discard"),
+        eth_mana("hc_rx_pkt_drop_phy"),
         eth_intel("rx_dropped.nic"),
-        eth_intel("port.rx_dropped"),
+        eth_intel("port-rx-dropped_pkts"),
+        eth_intel("port.rx_dropped", bits=32),
         eth_ionic("frames_rx_dropped"),
         eth_qedr("brb_discards"),
     ),
@@ -206,8 +233,10 @@ PHY = (
         "Packets dropped on transmit at the port: link down, or paused for so long that they were thrown away.",
         eth_mlx5("tx_discards_phy"),
         eth_bnxt("tx_stat_discard"),
+        eth_mana("hc_tx_pkt_drop_phy"),
         eth_intel("tx_dropped_link_down.nic"),
-        eth_intel("port.tx_dropped_link_down"),
+        eth_intel("port-tx-dropped_link-down_pkts"),
+        eth_intel("port.tx_dropped_link_down", bits=32),
     ),
     counted(
         "roce_phy_receive_errors_total",
@@ -225,7 +254,9 @@ PHY = (
         eth_bnxt("tx_stat_error"),
         eth_ionic("frames_tx_bad"),
         eth_hns("mac_tx_bad_pkt_num"),
-        eth_intel("port.tx_errors"),
+        eth_intel("tx_errors.nic"),
+        eth_intel("port-tx_errors"),
+        eth_intel("port.tx_errors", bits=32),
     ),
     counted(
         "roce_phy_receive_crc_errors_total",
@@ -234,7 +265,8 @@ PHY = (
         eth_mlx5("rx_crc_errors_phy"),
         eth_bnxt("rx_fcs_err_frames"),
         eth_intel("rx_crc_errors.nic"),
-        eth_intel("port.rx_crc_errors"),
+        eth_intel("port-rx-crc_errors"),
+        eth_intel("port.rx_crc_errors", bits=32),
         eth_ionic("frames_rx_bad_fcs"),
         eth_hns("mac_rx_fcs_err_pkt_num"),
         eth_qedr("rx_crc_errors"),
@@ -258,7 +290,8 @@ PHY = (
         eth_mlx5("rx_oversize_pkts_phy"),
         eth_bnxt("rx_ovrsz_frames"),
         eth_intel("rx_oversize.nic"),
-        eth_intel("port.rx_oversize"),
+        eth_intel("port-rx-oversized_pkts"),
+        eth_intel("port.rx_oversize", bits=32),
         eth_ionic("frames_rx_oversized"),
         eth_hns("mac_rx_oversize_pkt_num"),
         eth_qedr("rx_oversize_packets"),
@@ -283,7 +316,8 @@ PHY = (
         eth_mlx5("rx_undersize_pkts_phy"),
         eth_bnxt("rx_undrsz_frames"),
         eth_intel("rx_undersize.nic"),
-        eth_intel("port.rx_undersize"),
+        eth_intel("port-rx-undersized_pkts"),
+        eth_intel("port.rx_undersize", bits=32),
         eth_ionic("frames_rx_undersized"),
         eth_hns("mac_rx_undersize_pkt_num"),
         eth_qedr("rx_undersize_packets"),
@@ -294,7 +328,8 @@ PHY = (
         "Short packets received with a wrong frame check sequence.",
         eth_mlx5("rx_fragments_phy"),
         eth_intel("rx_fragments.nic"),
-        eth_intel("port.rx_fragments"),
+        eth_intel("port-rx-fragmented_pkts"),
+        eth_intel("port.rx_fragments", bits=32),
         eth_ionic("frames_rx_fragments"),
         eth_hns("mac_rx_fragment_pkt_num"),
         eth_qedr("rx_fragments"),
@@ -306,7 +341,8 @@ PHY = (
         eth_mlx5("rx_jabbers_phy"),
         eth_bnxt("rx_jbr_frames"),
         eth_intel("rx_jabber.nic"),
-        eth_intel("port.rx_jabber"),
+        eth_intel("port-rx-jabber_pkts"),
+        eth_intel("port.rx_jabber", bits=32),
         eth_ionic("frames_rx_jabber"),
         eth_hns("mac_rx_jabber_pkt_num"),
         eth_qedr("rx_jabbers"),
@@ -317,7 +353,8 @@ PHY = (
         "Packets received whose length field does not fit.",
         eth_mlx5("rx_in_range_len_errors_phy"),
         eth_intel("rx_length_errors.nic"),
-        eth_intel("port.rx_length_errors"),
+        eth_intel("port-rx-length_errors"),
+        eth_intel("port.rx_length_errors", bits=32),
         eth_ionic("frames_rx_bad_length"),
     ),
     counted(
@@ -356,6 +393,9 @@ PHY = (
         "packets",
         "Packets received with a coding error of the physical layer.",
         eth_mlx5("rx_symbol_err_phy"),
+        eth_intel("illegal_bytes.nic"),  # packets, whatever the name says
+        eth_intel("port-rx-illegal_bytes"),
+        eth_intel("port.illegal_bytes", bits=32),
     ),
     counted(
         "roce_phy_symbol_errors_total",
@@ -363,8 +403,6 @@ PHY = (
         "Symbol errors that forward error correction could not mend: packets are lost.",
         eth_mlx5("rx_pcs_symbol_err_phy"),
         eth_bnxt("rx_pcs_symbol_err"),
-        eth_intel("illegal_bytes.nic"),
-        eth_intel("port.illegal_bytes"),
     ),
     counted(
         "roce_phy_corrected_errors_total",
@@ -407,14 +445,16 @@ PHY = (
         "events",
         "Local faults: this end does not understand what it receives.",
         eth_intel("mac_local_faults.nic"),
-        eth_intel("port.mac_local_faults"),
+        eth_intel("port-mac-local_faults"),
+        eth_intel("port.mac_local_faults", bits=32),
     ),
     counted(
         "roce_phy_remote_faults_total",
         "events",
         "Remote faults: the other end does not understand what it receives.",
         eth_intel("mac_remote_faults.nic"),
-        eth_intel("port.mac_remote_faults"),
+        eth_intel("port-mac-remote_faults"),
+        eth_intel("port.mac_remote_faults", bits=32),
     ),
     counted(
         "roce_phy_recoveries_total",
@@ -501,13 +541,15 @@ HOST = (
         "packets",
         "Packets dropped because a queue inside the device had no buffer.",
         eth_mlx5("dev_internal_queue_oob", bits=32),
+        eth_mlx5("dev_out_of_buffer", bits=32),  # its name in the kernel's documentation
     ),
     counted(
         "roce_netdev_out_of_buffer_total",
         "packets",
         "Packets of the kernel's own traffic (not RDMA) dropped because its receive queue had no buffer.",
         eth_mlx5("rx_out_of_buffer", bits=32),
-        eth_ionic("hw_rx_missed_errors"),
+        eth_ionic("hw_rx_over_errors"),
+        eth_qedr("no_buff_discards"),
         eth_efa("rx_drops"),
     ),
     counted(
@@ -542,10 +584,16 @@ HOST = (
         eth_ionic("hw_tx_dropped"),
     ),
     counted(
-        "roce_netdev_receive_overruns_total",
+        "roce_netdev_receive_transfer_errors_total",
         "packets",
-        "Packets that overran this function's receive queue.",
-        eth_ionic("hw_rx_over_errors"),
+        "Packets lost because their transfer to memory or their descriptor failed, or the receive queue was off.",
+        eth_ionic("hw_rx_missed_errors"),
+    ),
+    counted(
+        "roce_netdev_transmit_transfer_errors_total",
+        "packets",
+        "Packets not sent because their transfer from memory or their descriptor failed, or the send queue was off.",
+        eth_ionic("hw_tx_aborted_errors"),
     ),
     counted(
         "roce_doorbells_dropped_total",

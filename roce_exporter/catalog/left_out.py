@@ -25,6 +25,11 @@ def _ethtool(pattern: str, reason: str, dialect: str = ANY) -> LeftOut:
     return LeftOut(ETHTOOL, dialect, re.compile(pattern), reason)
 
 
+QUEUE = "one queue of the kernel's own traffic, which RDMA does not use"
+KERNEL = "the kernel's own way through the driver, which RDMA does not use"
+SIZE = "packets by size"
+CAST = "packets by kind of address or tag; bytes and packets of the port are told"
+
 LEFT_OUT = (
     _of(ANY, "lifespan", "a setting: for how many milliseconds the kernel may serve a cached value"),
     _of(
@@ -62,56 +67,103 @@ LEFT_OUT = (
         "submitted_cmds|completed_cmds|keep_alive_rcvd|alloc_.+_err|create_.+_err|reg_mr_err|mmap_err",
         "administration by the driver: an application sees the error itself",
     ),
+    # Of ethtool, only queues are left out whoever answers: the names of a NIC that nobody knows are to be seen.
     _ethtool(
-        r"\[\d+\]: .+|(rx|tx|ch|xsk)[-_]?\d+[._].+|(rx|tx)_queue_\d+_.+|queue_\d+_.+|(rx|tx)_(bytes|packets)_cos\d+"
-        r"|(rx|tx)_xsk_.+|(rx|tx)q\d+_.+",
-        "one queue of the kernel's own traffic; RDMA does not use it",
+        r"\[\d+\]: .+|\d+: .+|(rx|tx|ch|xsk|xdp)[-_]?\d+[._](?!(to_\d+_)?bytes_phy).+|(rx|tx)_queue_\d+_.+|queue_\d+_.+"
+        r"|(rx|tx)q\d+_.+|(rx|tx)_q-\d+_.+",
+        QUEUE,
+    ),
+    _ethtool(r"(rx|tx)_\d+(_to_\d+)?_bytes_phy", SIZE, "mlx5"),
+    _ethtool(r"(rx|tx)_(multicast|broadcast)_phy", CAST, "mlx5"),
+    _ethtool(
+        r"(rx|tx)_vport_(unicast|multicast|broadcast)_(packets|bytes)",
+        "this function's traffic without RDMA, which the kernel's own statistics tell",
+        "mlx5",
+    ),
+    _ethtool(r"vport_loopback_(packets|bytes)", "traffic inside the NIC, no sign of health", "mlx5"),
+    _ethtool(
+        r"(ipsec|macsec|psp|ptp|qos)_.+", "encryption, clocks and shaping of the kernel's own traffic", "mlx5"
     ),
     _ethtool(
-        r".*\d+_bytes_phy|(rx|tx)_\d+b(_\d+b)?_frames|(port\.)?(rx|tx)_size_.+|frames_[rt]x_(less_than_)?\d+b(_\d+b)?"
-        r"|mac_(rx|tx)_.*\d+_oct_pkt_num",
-        "packets by size",
+        r"(rx|tx)_(packets|bytes|recover|nop|cqes|timestamps|(queue|csum|tso|lro|gro|hds|xdp|xsk|tls|arfs|cqe|wqe|mpwqe|skb"
+        r"|cache|page|pp|buff|congst|added_vlan|removed_vlan|xmit|oversize_pkts_sw)_.+)|ch_.+",
+        KERNEL,
+        "mlx5",
+    ),
+    _ethtool(r"rx_(lt|gt)?_?\d+_.+|tx_(lt|gt)?_?\d+_.+", SIZE, "mlx4"),
+    _ethtool(r"(rx|tx)_(multicast|broadcast|novlan)_(packets|bytes)", CAST, "mlx4"),
+    _ethtool(
+        r"(pf_)?(rx|tx)_(packets|bytes|errors|dropped|timeout|\w+_errors)|multicast|collisions|(rx|tx)_(csum|chksum|alloc|xdp)_.+"
+        r"|tso_packets|xmit_more|queue_stopped|wake_queue",
+        KERNEL,
+        "mlx4",
+    ),
+    _ethtool(r"(rx|tx)_\d+b(_\d+b)?_frames", SIZE, "bnxt_re"),
+    _ethtool(
+        r"(rx|tx)_((ucast|mcast|bcast|ctrl|tagged|double_tagged|good|good_vlan)_frames)", CAST, "bnxt_re"
     ),
     _ethtool(
-        r".*(unicast|multicast|broadcast|ucast|mcast|bcast|vlan|tagged|uni_pkt|multi_pkt|broad_pkt).*"
-        r"|(rx|tx)_(good|ctrl)_frames|frames_[rt]x_(all|other)|octets_(rx_all|tx_total)",
-        "packets by kind of address or tag; bytes and packets of the port are told",
+        r"(rx|tx)_(total_(?!frames).+|eee_.+|runt_.+|xthol_frames|jabber_frames|err)|total_missed_irqs|(tpa|ktls|lpbk)_.+",
+        KERNEL,
+        "bnxt_re",
     ),
+    _ethtool(r"pcie_.+|hw_db_recov_oo_drop_count", "without a documented unit or meaning", "bnxt_re"),
+    _ethtool(r"(port\.)?(rx|tx)_size_\w+(\.nic)?|port-(rx|tx)_size-.+", SIZE, "irdma"),
     _ethtool(
-        r"(rx|tx|ch)_.*(csum|tso|lro|gro|gso|xdp|cache|page|pg_|cqe|wqe|mpwqe|buff|skb|copybreak|linearize|nop|tls|arfs"
-        r"|netpoll|oom|restart|busy|recover|rearm|arm|poll|events|aff_change|hwtstamp|hwstamp|ptp|xmit_more|unknown_protocol"
-        r"|alloc_fail|queue_(stopped|wake|dropped|dropped)|removed|added|congst_umr|resets|ring_discards|buf_errors|tx_err"
-        r"|double|eee|runt|collisions|xthol|lpi).*|(ch|xdp|tpa|ktls|lpbk)_.+|xdp_.+|total_missed_irqs|tx_(err|jabber_frames)",
-        "the kernel's own path or a rare fault of it; RDMA does not use it",
-    ),
-    _ethtool(
-        r"(rx|tx)_(packets|bytes|dropped|errors|crc_errors|length_errors|timeout|csum|tso)|collisions|hw_tx_aborted_errors"
-        r"|(port\.)?tx_timeout(\.nic)?|tx_errors\.nic|(rx|tx)_(good|no|stat).*|rx_nodesc_trunc",
-        "the kernel's own traffic, which its own statistics tell",
-    ),
-    _ethtool(
-        r"veb\..+|(port\.)?fdir_.+|port\.(VF_admin|rx_csum|rx_hwtstamp|.*_lpi).*",
-        "the switch inside the NIC",
+        r"(port\.)?(rx|tx)_(unicast|multicast|broadcast)(\.nic)?|port-(rx|tx)-(unicast|multicast|broadcast)_pkts",
+        CAST,
         "irdma",
     ),
     _ethtool(
-        r"(ena_)?admin_q_.+|interface_(up|down)|io_(suspend|resume)|wd_expired|tx_timeout|.*_allowance_exceeded|ena_.+",
+        r"(rx|tx)_(packets|bytes|errors|dropped|linearized?|busy|restart|unknown_protocol|alloc_fail|pg_alloc_fail|page_reuse"
+        r"|gro_dropped|(length|crc|over|missed|fifo|frame)_errors)|collisions"
+        r"|(port\.)?(tx_timeout|rx_csum_bad|rx_hwtstamp_cleared|(rx|tx)_lpi_(status|count))(\.nic)?"
+        r"|(rx|tx)-(dropped|unknown-protocol|buf-alloc-fail|page-alloc-fail|linearized|busy)_.+"
+        r"|port-(rx-csum_errors|tx-timeout_events|(rx|tx)-lpi_(status|count))",
+        KERNEL,
+        "irdma",
+    ),
+    _ethtool(
+        r"veb\..+|(port\.)?fdir_.+|port-rx-fdir-.+|port\.VF_admin_.+",
+        "the switch and the filters inside the NIC",
+        "irdma",
+    ),
+    _ethtool(r"frames_[rt]x_(less_than_)?\d+b(_\d+b)?", SIZE, "ionic"),
+    _ethtool(
+        r"frames_[rt]x_(unicast|multicast|broadcast|vlan\w*|all|other)|octets_(rx_all|tx_total)",
+        CAST,
+        "ionic",
+    ),
+    _ethtool(r"(rx|tx)_(packets|bytes|tso|tso_bytes|csum\w*)|xdp_.+", KERNEL, "ionic"),
+    _ethtool(r"mac_(rx|tx)_.*\d+_(max_)?(good_|bad_)?oct_pkt_num", SIZE, "hns"),
+    _ethtool(r"mac_(rx|tx)_(uni|multi|broad)_pkt_num|mac_(rx|tx)_good_(pkt|oct)_num", CAST, "hns"),
+    _ethtool(
+        r"mac_(rx|tx)_(send_app|from_app|err_all)_.*pkt_num", "told as errors and packets of the port", "hns"
+    ),
+    _ethtool(r"(rx|tx)_\w+_byte_packets", SIZE, "qedr"),
+    _ethtool(r"(rx|tx)_(ucast|mcast|bcast)_(bytes|pkts)", CAST, "qedr"),
+    _ethtool(r"(non_)?coalesced_.+|ptp_.+|tx_(lpi_entry_count|total_collisions)", KERNEL, "qedr"),
+    _ethtool(r"hc_(rx|tx)_([umb]cast_(pkts|bytes)|bytes)", CAST, "mana"),
+    _ethtool(
+        r"hc_tx_err_.+|hc_rx_err_vport_disabled", "packets of the kernel that the hypervisor refused", "mana"
+    ),
+    _ethtool(r"(stop|wake)_queue|(rx|tx)_cqe?_.+|tx_linear_.+", KERNEL, "mana"),
+    _ethtool(
+        r"(ena_)?admin_q_.+|interface_(up|down)|suspend|resume|io_(suspend|resume)|wd_expired|tx_timeout",
         "administration by the driver",
         "efa",
     ),
-    _ethtool(r"pcie_.+|hw_db_recov_oo_drop_count", "without a documented unit", "bnxt_re"),
     _ethtool(
-        r"rx_unsupported_op_phy|rx_oversize_pkts_sw_drop|ipsec_.+|vport_loopback_.+|rx_vport_.+|tx_vport_.+",
-        "not RDMA, or told elsewhere",
-        "mlx5",
+        r"\w+_allowance_exceeded",
+        "what the cloud held back from this network device, which is not the RDMA device",
+        "efa",
     ),
-    _ethtool(r"mac_(rx|tx)_(send_app|from_app|err_all).+", "told as errors of the port", "hns"),
     LeftOut(
         "ethernet",
         ANY,
         re.compile(
             r"rmon-.+|eth-mac-(Frames(Transmitted|Received)OK|Octets.+|Multicast.+|Broadcast.+|.*Collision.*|.*Defer.*)"
-            r"|eth-mac-(InRange|OutOfRange|Carrier|Late).+|eth-ctrl-Unsupported.+|phy-.+"
+            r"|eth-mac-(InRange|OutOfRange|Carrier|Late).+|phy-.+"
         ),
         "bytes, packets and sizes, which the port's own counters tell",
     ),

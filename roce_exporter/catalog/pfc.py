@@ -22,6 +22,7 @@ from roce_exporter.catalog.spellings import (
 MICROSECONDS = 1_000_000
 
 ENABLED_ONLY = " mlx5 and mlx4 tell only the priorities for which PFC is on: missing means off."
+PER_CLASS = " mana counts per traffic class, which is what `priority` names there."
 
 
 def pause(name: str, bits: int = 64) -> Spelling:
@@ -43,7 +44,9 @@ PFC = (
     by_priority(
         "roce_pfc_receive_frames_total",
         "frames",
-        "PFC pause frames received for the priority: this host was told to stop sending." + ENABLED_ONLY,
+        "PFC pause frames received for the priority: this host was told to stop sending."
+        + ENABLED_ONLY
+        + PER_CLASS,
         eth_mlx5("rx_prio{priority}_pause"),
         eth_mlx4("rx_pause_prio_{priority}"),
         eth_bnxt("rx_pfc_ena_frames_pri{priority}"),
@@ -53,7 +56,9 @@ PFC = (
     by_priority(
         "roce_pfc_transmit_frames_total",
         "frames",
-        "PFC pause frames sent for the priority: this host told its switch to stop." + ENABLED_ONLY,
+        "PFC pause frames sent for the priority: this host told its switch to stop."
+        + ENABLED_ONLY
+        + PER_CLASS,
         eth_mlx5("tx_prio{priority}_pause"),
         eth_mlx4("tx_pause_prio_{priority}"),
         eth_bnxt("tx_pfc_ena_frames_pri{priority}"),
@@ -65,7 +70,8 @@ PFC = (
         "frames",
         "PFC frames received that stop the priority. Intel counts per traffic class: priorities of one class rise "
         "together, so do not add them up.",
-        eth_intel("rx_priority_{priority}_xoff.nic", bits=32),
+        eth_intel("rx_priority_{priority}_xoff.nic"),
+        eth_intel("port-rx-xoff_prio-{priority}_events"),
         eth_intel("port.rx_priority_{priority}_xoff", bits=32),
         eth_intel("port.rx_priority_{priority}_xoff_rx", bits=32),
     ),
@@ -73,7 +79,8 @@ PFC = (
         "roce_pfc_receive_xon_frames_total",
         "frames",
         "PFC frames received that let the priority go on. Intel counts per traffic class; do not add priorities up.",
-        eth_intel("rx_priority_{priority}_xon.nic", bits=32),
+        eth_intel("rx_priority_{priority}_xon.nic"),
+        eth_intel("port-rx-xon_prio-{priority}_events"),
         eth_intel("port.rx_priority_{priority}_xon", bits=32),
         eth_intel("port.rx_priority_{priority}_xon_rx", bits=32),
     ),
@@ -81,7 +88,8 @@ PFC = (
         "roce_pfc_transmit_xoff_frames_total",
         "frames",
         "PFC frames sent that stop the priority. Intel counts per traffic class; do not add priorities up.",
-        eth_intel("tx_priority_{priority}_xoff.nic", bits=32),
+        eth_intel("tx_priority_{priority}_xoff.nic"),
+        eth_intel("port-tx-xoff_prio-{priority}_events"),
         eth_intel("port.tx_priority_{priority}_xoff", bits=32),
         eth_intel("port.tx_priority_{priority}_xoff_tx", bits=32),
     ),
@@ -89,7 +97,8 @@ PFC = (
         "roce_pfc_transmit_xon_frames_total",
         "frames",
         "PFC frames sent that let the priority go on. Intel counts per traffic class; do not add priorities up.",
-        eth_intel("tx_priority_{priority}_xon.nic", bits=32),
+        eth_intel("tx_priority_{priority}_xon.nic"),
+        eth_intel("port-tx-xon_prio-{priority}_events"),
         eth_intel("port.tx_priority_{priority}_xon", bits=32),
         eth_intel("port.tx_priority_{priority}_xon_tx", bits=32),
     ),
@@ -227,28 +236,32 @@ GLOBAL = (
         "roce_global_pause_receive_xoff_frames_total",
         "frames",
         "Global pause frames received that stop the port.",
-        eth_intel("link_xoff_rx.nic", bits=32),
+        eth_intel("link_xoff_rx.nic"),
+        eth_intel("port-rx-xoff_events"),
         eth_intel("port.link_xoff_rx", bits=32),
     ),
     counted(
         "roce_global_pause_receive_xon_frames_total",
         "frames",
         "Global pause frames received that let the port go on.",
-        eth_intel("link_xon_rx.nic", bits=32),
+        eth_intel("link_xon_rx.nic"),
+        eth_intel("port-rx-xon_events"),
         eth_intel("port.link_xon_rx", bits=32),
     ),
     counted(
         "roce_global_pause_transmit_xoff_frames_total",
         "frames",
         "Global pause frames sent that stop the port.",
-        eth_intel("link_xoff_tx.nic", bits=32),
+        eth_intel("link_xoff_tx.nic"),
+        eth_intel("port-tx-xoff_events"),
         eth_intel("port.link_xoff_tx", bits=32),
     ),
     counted(
         "roce_global_pause_transmit_xon_frames_total",
         "frames",
         "Global pause frames sent that let the port go on.",
-        eth_intel("link_xon_tx.nic", bits=32),
+        eth_intel("link_xon_tx.nic"),
+        eth_intel("port-tx-xon_events"),
         eth_intel("port.link_xon_tx", bits=32),
     ),
     counted(

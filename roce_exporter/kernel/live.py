@@ -1,4 +1,4 @@
-"""This Linux host: sysfs below a root path, and RDMA netlink.
+"""This Linux host: sysfs below a root path, RDMA netlink, ethtool by ioctl and netlink.
 
 Follows Documentation/ABI/stable/sysfs-class-infiniband and include/uapi/rdma/rdma_netlink.h. Needs no privilege.
 """
@@ -12,12 +12,15 @@ import threading
 from typing import TYPE_CHECKING, TypeVar
 
 from roce_exporter.kernel import FILE_BYTES, TEXT_BYTES, Absent, RdmaDevice, RdmaPort
+from roce_exporter.kernel.ethtool_ioctl import EthtoolIoctl
+from roce_exporter.kernel.ethtool_netlink import EthtoolNetlink
 from roce_exporter.kernel.rdma_netlink import RdmaNetlink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
 T = TypeVar("T")
+S = TypeVar("S", RdmaNetlink, EthtoolIoctl, EthtoolNetlink)
 
 SYSFS = "/sys"
 
@@ -135,7 +138,8 @@ class LiveKernel:
 
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
         """See `kernel.Kernel.ethtool_statistics`."""
-        raise Absent(errno.EOPNOTSUPP, "not asked by this version", netdev)
+        self._check_own(netdev)
+        return self._mine(EthtoolIoctl).statistics(netdev)
 
     def ethtool_driver(self, netdev: str) -> str:
         """See `kernel.Kernel.ethtool_driver`. Taken from sysfs, where it stands for everybody."""
@@ -143,19 +147,23 @@ class LiveKernel:
 
     def ethtool_pause(self, netdev: str) -> Mapping[str, int]:
         """See `kernel.Kernel.ethtool_pause`."""
-        raise Absent(errno.EOPNOTSUPP, "not asked by this version", netdev)
+        self._check_own(netdev)
+        return self._mine(EthtoolNetlink).pause(netdev)
 
     def ethtool_link(self, netdev: str) -> Mapping[str, int]:
         """See `kernel.Kernel.ethtool_link`."""
-        raise Absent(errno.EOPNOTSUPP, "not asked by this version", netdev)
+        self._check_own(netdev)
+        return self._mine(EthtoolNetlink).link(netdev)
 
     def ethtool_fec(self, netdev: str) -> Mapping[str, int]:
         """See `kernel.Kernel.ethtool_fec`."""
-        raise Absent(errno.EOPNOTSUPP, "not asked by this version", netdev)
+        self._check_own(netdev)
+        return self._mine(EthtoolNetlink).fec(netdev)
 
     def ethtool_standard(self, netdev: str) -> Mapping[str, int]:
         """See `kernel.Kernel.ethtool_standard`."""
-        raise Absent(errno.EOPNOTSUPP, "not asked by this version", netdev)
+        self._check_own(netdev)
+        return self._mine(EthtoolNetlink).standard(netdev)
 
     def close(self) -> None:
         """Nothing: sockets go with the threads that opened them."""
@@ -164,13 +172,27 @@ class LiveKernel:
         return f"{self._root}/{path}"
 
     def _rdma(self) -> RdmaNetlink:
-        # One socket per worker thread: a read that is stuck in one must not hold up another.
         if not self._netlink:
             raise Absent(errno.EPROTONOSUPPORT, "RDMA netlink is switched off")
-        found: RdmaNetlink | None = getattr(self._local, "rdma", None)
+        return self._mine(RdmaNetlink)
+
+    def _mine(self, kind: type[S]) -> S:
+        # One socket per worker thread: a read that is stuck in one must not hold up another.
+        found: S | None = getattr(self._local, kind.__name__, None)
         if found is None:
-            found = self._local.rdma = RdmaNetlink()
+            found = kind()
+            setattr(self._local, kind.__name__, found)
         return found
+
+    def _check_own(self, netdev: str) -> None:
+        # Sockets speak of this network namespace. A folder that stands for another host must not be mixed with it.
+        if self._root != SYSFS and not all(
+            _text(f"{self._root}/class/net/{netdev}/{name}")
+            == _text(f"{SYSFS}/class/net/{netdev}/{name}")
+            != ""
+            for name in ("address", "ifindex")
+        ):
+            raise Absent(errno.ENODEV, "not a network device of this namespace", netdev)
 
     def _is_below_root(self, device: RdmaDevice) -> bool:
         try:
@@ -192,6 +214,14 @@ def raise_descriptor_limit() -> int:
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return file.read(TEXT_BYTES).decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
 
 
 def _or_absent(ask: Callable[[], T], path: str) -> T:

@@ -181,7 +181,7 @@ def test_below_another_root_netlink_counts_only_where_the_guid_agrees(tmp_path: 
         place.parent.mkdir(parents=True)
         place.write_text(f"0000:0000:0000:{guid}\n")
     kernel = LiveKernel(str(tmp_path))
-    kernel._local.rdma = ForeignNetlink()
+    kernel._local.RdmaNetlink = ForeignNetlink()
     assert [device.name for device in kernel.rdma_devices()] == ["mlx5_0"]
 
 

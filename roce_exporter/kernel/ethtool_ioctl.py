@@ -1,0 +1,137 @@
+"""`ethtool -S`: the driver's private counters, by ioctl, for no netlink message tells them.
+
+include/uapi/linux/ethtool.h and net/ethtool/ioctl.c. Three questions in a row: how many there are, what they are
+called, what they are. The kernel copies as many as there are *now*, whatever room the caller announced (kernels before
+2026), so the buffers have slack, and a set that changed between two questions is asked for again. Names are asked for
+every time: mlx5 changes them without changing their number when PFC moves to another priority.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import socket
+import struct
+from typing import TYPE_CHECKING
+
+from roce_exporter.kernel import Absent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Ioctl = Callable[[int, int, bytes], object]
+
+SIOCETHTOOL = 0x8946
+GSTRINGS, GSTATS, GSSET_INFO = 0x1B, 0x1D, 0x37
+STATISTICS_SET = 1
+"""ETH_SS_STATS."""
+
+NAME_BYTES = 32
+VALUE_BYTES = 8
+SLACK = 1024
+"""Counters that may be added between two questions, as by `ethtool -L`, without harm."""
+MOST = 1 << 16
+"""No driver has a tenth as many counters; more is a driver gone mad."""
+TRIES = 3
+LONGEST_NAME = 15
+"""IFNAMSIZ without its closing NUL."""
+
+_REQUEST = struct.Struct("16sP16x")
+_SET_INFO = struct.Struct("=IIQI")
+_STRINGS = struct.Struct("=III")
+_STATS = struct.Struct("=II")
+
+Names = tuple[str, ...]
+
+
+class EthtoolIoctl:
+    """One socket. Not to be shared between threads: make one per thread, it is cheap."""
+
+    def __init__(self, ioctl: Ioctl = fcntl.ioctl) -> None:
+        self._ioctl = ioctl
+        self._socket: socket.socket | None = None
+        self._room = bytearray()
+        self._known: dict[str, tuple[bytes, Names]] = {}
+
+    def statistics(self, netdev: str) -> tuple[Names, tuple[int, ...]]:
+        """Names and values, in the driver's order and units.
+
+        The names are the same object as long as they have not changed. A name may stand there twice.
+
+        Raises:
+            Absent: the driver has none.
+            OSError: ENODEV, there is no such network device in this namespace; EAGAIN, the counters kept changing;
+                any other errno is the kernel's.
+        """
+        for _ in range(TRIES):
+            count = self._count(netdev)
+            if count == 0:
+                raise Absent(errno.EOPNOTSUPP, "the driver has no private counters", netdev)
+            names = self._names(netdev, count)
+            values = self._values(netdev, count) if names is not None else None
+            if names is not None and values is not None:
+                return names, values
+        raise OSError(errno.EAGAIN, f"its counters changed {TRIES} times while they were read", netdev)
+
+    def close(self) -> None:
+        """Close the socket. The next question opens another."""
+        if self._socket:
+            self._socket.close()
+            self._socket = None
+
+    def __del__(self) -> None:
+        # A worker thread that ends takes its socket along.
+        self.close()
+
+    def _count(self, netdev: str) -> int:
+        answer = self._ask(netdev, _SET_INFO.pack(GSSET_INFO, 0, 1 << STATISTICS_SET, 0), 0)
+        _, _, mask, count = _SET_INFO.unpack_from(answer)
+        if count > MOST:
+            raise OSError(errno.EMSGSIZE, f"its driver announces {count} counters", netdev)
+        return count if mask else 0
+
+    def _names(self, netdev: str, count: int) -> Names | None:
+        """The names; None when there are not as many as were announced."""
+        answer = self._ask(
+            netdev, _STRINGS.pack(GSTRINGS, STATISTICS_SET, count), NAME_BYTES * (count + SLACK)
+        )
+        if _STRINGS.unpack_from(answer)[2] != count:
+            return None
+        raw = bytes(answer[_STRINGS.size : _STRINGS.size + NAME_BYTES * count])
+        known = self._known.get(netdev)
+        if known is None or known[0] != raw:
+            known = self._known[netdev] = (raw, _decode_names(raw))
+        return known[1]
+
+    def _values(self, netdev: str, count: int) -> tuple[int, ...] | None:
+        """The values; None when there are not as many as were announced (0: the kernel found that itself)."""
+        answer = self._ask(netdev, _STATS.pack(GSTATS, count), VALUE_BYTES * (count + SLACK))
+        if _STATS.unpack_from(answer)[1] != count:
+            return None
+        return struct.unpack_from(f"={count}Q", answer, _STATS.size)
+
+    def _ask(self, netdev: str, question: bytes, room: int) -> memoryview:
+        name = netdev.encode("utf-8", "surrogateescape")
+        if not name or len(name) > LONGEST_NAME or b"\0" in name:
+            raise OSError(errno.ENODEV, os.strerror(errno.ENODEV), netdev)
+        if len(self._room) < len(question) + room:
+            self._room = bytearray(len(question) + room)
+        self._room[: len(question)] = question
+        if self._socket is None:
+            self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+        place = ctypes.addressof(ctypes.c_char.from_buffer(self._room))
+        try:
+            self._ioctl(self._socket.fileno(), SIOCETHTOOL, _REQUEST.pack(name, place))
+        except OSError as error:
+            if error.errno == errno.EOPNOTSUPP:
+                raise Absent(errno.EOPNOTSUPP, "the driver has no private counters", netdev) from None
+            raise OSError(error.errno, os.strerror(error.errno or 0), netdev) from None
+        return memoryview(self._room)
+
+
+def _decode_names(raw: bytes) -> Names:
+    """32 bytes each, cut at the NUL; ethtool prints them without the white space around."""
+    pieces = (raw[start : start + NAME_BYTES] for start in range(0, len(raw), NAME_BYTES))
+    return tuple(piece.partition(b"\0")[0].decode("utf-8", "backslashreplace").strip() for piece in pieces)

@@ -1,0 +1,226 @@
+"""ethtool over generic netlink: pause, link, forward error correction and the standard counters, all unprivileged.
+
+Documentation/networking/ethtool-netlink.rst and include/uapi/linux/ethtool_netlink.h. The numbers are written down here
+because the headers of older distributions lack some. An attribute that the driver leaves out is left out here: it is
+never 0.
+"""
+
+from __future__ import annotations
+
+import errno
+from struct import Struct
+from typing import TYPE_CHECKING
+
+from roce_exporter.kernel import Absent
+from roce_exporter.kernel.netlink import (
+    Malformed,
+    Netlink,
+    Refused,
+    Wire,
+    decode_attributes,
+    decode_number,
+    decode_values,
+    encode_attribute,
+    encode_u32,
+    open_kernel_socket,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+NETLINK_GENERIC = 16
+NESTED = 0x8000
+
+CONTROL_FAMILY, GET_FAMILY, FAMILY_ID, FAMILY_NAME = 16, 3, 1, 2
+
+LINKMODES_GET, LINKSTATE_GET, PAUSE_GET, FEC_GET, STATS_GET = 4, 6, 21, 29, 32
+
+DEVICE_NAME, FLAGS, WITH_STATISTICS = 2, 3, 4
+
+PAUSE_SWITCHES = {2: "autonegotiate", 3: "receive", 4: "transmit"}
+PAUSE_COUNTS = {2: "transmit_frames", 3: "receive_frames", 4: "transmit_storm_events"}
+FEC_COUNTS = {2: "corrected_blocks", 3: "uncorrectable_blocks", 4: "corrected_bits"}
+STATISTICS = 5
+"""Where pause and FEC answers hold their counters."""
+
+LINK_STATE = {2: "up", 5: "extended_state", 7: "down_events"}
+SPEED, DUPLEX, LANES = 5, 6, 9
+UNKNOWN_SPEED = (0, 0xFFFFFFFF)
+BYTES_PER_MEGABIT = 125_000
+
+GROUPS = {
+    0: ("eth-phy", ("SymbolErrorDuringCarrier",)),
+    1: (
+        "eth-mac",
+        (
+            "FramesTransmittedOK",
+            "SingleCollisionFrames",
+            "MultipleCollisionFrames",
+            "FramesReceivedOK",
+            "FrameCheckSequenceErrors",
+            "AlignmentErrors",
+            "OctetsTransmittedOK",
+            "FramesWithDeferredXmissions",
+            "LateCollisions",
+            "FramesAbortedDueToXSColls",
+            "FramesLostDueToIntMACXmitError",
+            "CarrierSenseErrors",
+            "OctetsReceivedOK",
+            "FramesLostDueToIntMACRcvError",
+            "MulticastFramesXmittedOK",
+            "BroadcastFramesXmittedOK",
+            "FramesWithExcessiveDeferral",
+            "MulticastFramesReceivedOK",
+            "BroadcastFramesReceivedOK",
+            "InRangeLengthErrors",
+            "OutOfRangeLengthField",
+            "FrameTooLongErrors",
+        ),
+    ),
+    2: (
+        "eth-ctrl",
+        ("MACControlFramesTransmitted", "MACControlFramesReceived", "UnsupportedOpcodesReceived"),
+    ),
+}
+"""Number of a group of standard counters: its name, and the names of its counters in the kernel's order."""
+
+_GENERIC = Struct("=BBH")
+
+_NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOENT)
+"""How drivers and older kernels say that they do not have an answer (EINVAL: a group that the kernel does not know)."""
+
+
+class EthtoolNetlink:
+    """One conversation with the ethtool family. Not to be shared between threads: make one per thread.
+
+    Every question may raise, beside what it says itself:
+        Absent: the driver does not tell, or the kernel (before 5.6) has no such family.
+        Malformed: an OSError with EBADMSG, the answer breaks the format.
+        OSError: ENODEV, there is no such network device in this namespace; any other errno is the kernel's.
+    """
+
+    def __init__(self, open_socket: Callable[[int], Wire] = open_kernel_socket) -> None:
+        self._netlink = Netlink(NETLINK_GENERIC, open_socket)
+        self._family = 0
+
+    def pause(self, netdev: str) -> dict[str, int]:
+        """Global pause: `autonegotiate`, `receive`, `transmit` as 1 or 0, and the frames where they are counted."""
+        answer = self._ask(PAUSE_GET, encode_header(netdev, 1, WITH_STATISTICS), netdev)
+        return _named(answer, PAUSE_SWITCHES) | _nested(answer, PAUSE_COUNTS)
+
+    def link(self, netdev: str) -> dict[str, int]:
+        """The link: `up`, `extended_state`, `down_events`, `speed` in bytes per second, `full_duplex`, `lanes`."""
+        found = _named(self._ask(LINKSTATE_GET, encode_header(netdev, 1), netdev), LINK_STATE)
+        try:
+            modes = self._ask(LINKMODES_GET, encode_header(netdev, 1), netdev)
+        except Absent:
+            return found
+        return found | decode_modes(modes)
+
+    def fec(self, netdev: str) -> dict[str, int]:
+        """Blocks corrected and not correctable, bits corrected; the first number of each array is the whole port's.
+
+        Raises:
+            Absent: the driver does not count.
+        """
+        found = _nested(self._ask(FEC_GET, encode_header(netdev, 1, WITH_STATISTICS), netdev), FEC_COUNTS)
+        if not found:
+            raise Absent(errno.EOPNOTSUPP, "the driver does not count FEC blocks", netdev)
+        return found
+
+    def standard(self, netdev: str) -> dict[str, int]:
+        """The counters of IEEE 802.3 by their own names, after the group's: `eth-mac-FrameCheckSequenceErrors`.
+
+        Raises:
+            Absent: the driver does not count any.
+        """
+        groups = b"".join(
+            (encode_attribute(1, b""), encode_u32(2, len(GROUPS)), encode_u32(4, (1 << len(GROUPS)) - 1))
+        )
+        found = decode_groups(
+            self._ask(STATS_GET, encode_header(netdev, 2) + encode_attribute(3 | NESTED, groups), netdev)
+        )
+        if not found:
+            raise Absent(errno.EOPNOTSUPP, "the driver has no standard counters", netdev)
+        return found
+
+    def close(self) -> None:
+        """Close the socket. The next question opens another."""
+        self._netlink.close()
+
+    def _ask(self, command: int, payload: bytes, netdev: str) -> bytes:
+        try:
+            answers = self._netlink.ask(self._family_id(), _GENERIC.pack(command, 1, 0) + payload)
+        except Refused as error:
+            if error.errno in _NOT_SUPPORTED:
+                raise Absent(error.errno, "the driver does not tell", netdev) from None
+            raise
+        if len(answers) != 1 or len(answers[0]) < _GENERIC.size:
+            self.close()
+            raise Malformed(f"{len(answers)} messages instead of one whole one")
+        return answers[0][_GENERIC.size :]
+
+    def _family_id(self) -> int:
+        # Numbers are given out when a family registers; ethtool is built in, so it keeps its number.
+        if not self._family:
+            question = _GENERIC.pack(GET_FAMILY, 1, 0) + encode_attribute(FAMILY_NAME, b"ethtool\0")
+            (answer, *_) = self._netlink.ask(CONTROL_FAMILY, question)
+            values = decode_values(answer[_GENERIC.size :])
+            if FAMILY_ID not in values:
+                raise Malformed("no number of the ethtool family")
+            self._family = decode_number(values[FAMILY_ID])
+        return self._family
+
+
+def encode_header(netdev: str, kind: int, flags: int = 0) -> bytes:
+    """The attribute that names the network device."""
+    name = encode_attribute(DEVICE_NAME, netdev.encode("utf-8", "surrogateescape") + b"\0")
+    return encode_attribute(kind | NESTED, name + (encode_u32(FLAGS, flags) if flags else b""))
+
+
+def decode_modes(answer: bytes) -> dict[str, int]:
+    """`speed` in bytes per second, `full_duplex`, `lanes`; what is unknown is left out."""
+    values = decode_values(answer)
+    found = {}
+    if SPEED in values and (megabits := decode_number(values[SPEED])) not in UNKNOWN_SPEED:
+        found["speed"] = megabits * BYTES_PER_MEGABIT
+    if DUPLEX in values and (duplex := decode_number(values[DUPLEX])) in (0, 1):
+        found["full_duplex"] = duplex
+    if LANES in values and (lanes := decode_number(values[LANES])):
+        found["lanes"] = lanes
+    return found
+
+
+def decode_groups(answer: bytes) -> dict[str, int]:
+    """Standard counters by group and name; groups and counters that nobody here knows are passed over."""
+    found: dict[str, int] = {}
+    for kind, start, end in decode_attributes(answer):
+        if kind != 4:  # noqa: PLR2004 - ETHTOOL_A_STATS_GRP
+            continue
+        number = decode_values(answer, start, end).get(2)
+        group, names = GROUPS.get(decode_number(number) if number else -1, ("", ()))
+        parts = ((begin, stop) for part, begin, stop in decode_attributes(answer, start, end) if part == 4)  # noqa: PLR2004 - ETHTOOL_A_STATS_GRP_STAT
+        found |= _counters(answer, parts, group, names)
+    return found
+
+
+def _counters(
+    answer: bytes, parts: Iterable[tuple[int, int]], group: str, names: tuple[str, ...]
+) -> dict[str, int]:
+    return {
+        f"{group}-{names[kind]}": decode_number(value)
+        for begin, stop in parts
+        for kind, value in decode_values(answer, begin, stop).items()
+        if kind < len(names)
+    }
+
+
+def _named(answer: bytes, names: Mapping[int, str]) -> dict[str, int]:
+    values = decode_values(answer)
+    return {name: decode_number(values[kind]) for kind, name in names.items() if kind in values}
+
+
+def _nested(answer: bytes, names: Mapping[int, str]) -> dict[str, int]:
+    """Counters inside the statistics attribute; of an array the first number, which is the whole port's."""
+    inside = decode_values(decode_values(answer).get(STATISTICS, b""))
+    return {name: decode_number(inside[kind][:8]) for kind, name in names.items() if kind in inside}

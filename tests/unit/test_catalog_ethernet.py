@@ -1,0 +1,327 @@
+"""The Ethernet rows: every driver's `ethtool -S` names have one meaning, one direction, base units, and a reason if none."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roce_exporter.catalog import CATALOG, DIALECTS, INDEX, pattern_of
+from roce_exporter.catalog.row import ANY, ETHTOOL, NETDEV_LABELS, Row, Spelling
+
+FACTS = Path(__file__).parents[3] / "shared/reference/counters.tsv"
+
+SPELT = [(row, spelling) for row in CATALOG for spelling in row.spellings if spelling.source == ETHTOOL]
+
+EXPECTED = {
+    ("mlx5", "rx_prio3_pause"): "roce_pfc_receive_frames_total",
+    ("mlx5", "tx_prio3_pause"): "roce_pfc_transmit_frames_total",
+    ("mlx5", "rx_prio3_pause_duration"): "roce_pfc_receive_pause_seconds_total",
+    ("mlx5", "rx_prio3_pause_transition"): "roce_pfc_receive_transitions_total",
+    ("mlx5", "rx_global_pause_duration"): "roce_global_pause_receive_seconds_total",
+    ("mlx5", "tx_pause_ctrl_phy"): "roce_global_pause_transmit_frames_total",
+    ("mlx5", "tx_pause_storm_warning_events"): "roce_pfc_watchdog_warnings_total",
+    ("mlx5", "tx_pause_storm_error_events"): "roce_pfc_watchdog_trips_total",
+    ("mlx5", "rx_prio3_marked"): "roce_nic_ecn_marked_packets_total",
+    ("mlx5", "rx_ecn_mark"): "roce_tcp_ecn_marked_packets_total",
+    ("mlx5", "rx_prio3_discards"): "roce_buffer_discards_total",
+    ("mlx5", "rx_prio3_buf_discard"): "roce_host_buffer_discards_total",
+    ("mlx5", "rx_prio3_cong_discard"): "roce_host_congestion_discards_total",
+    ("mlx5", "rx_discards_phy"): "roce_phy_receive_discards_total",
+    ("mlx5", "rx_unsupported_op_phy"): "roce_mac_control_frames_unsupported_total",
+    ("mlx5", "rx_out_of_buffer"): "roce_netdev_out_of_buffer_total",
+    ("mlx5", "dev_out_of_buffer"): "roce_device_internal_out_of_buffer_total",
+    ("mlx5", "outbound_pci_stalled_wr"): "roce_pcie_write_stalled_ratio",
+    ("mlx5", "outbound_pci_stalled_wr_events"): "roce_pcie_write_stalled_seconds_total",
+    ("mlx5", "outbound_pci_buffer_overflow"): "roce_pcie_buffer_overflows_total",
+    ("mlx5", "rx_err_lane_3_phy"): "roce_phy_lane_errors_total",
+    ("mlx5", "rx_symbol_err_phy"): "roce_phy_symbol_error_packets_total",
+    ("mlx5", "rx_pcs_symbol_err_phy"): "roce_phy_symbol_errors_total",
+    ("mlx5", "rx_vport_rdma_unicast_bytes"): "roce_vport_receive_unicast_bytes_total",
+    ("mlx5", "link_down_events_phy"): "roce_link_down_events_total",
+    ("mlx4", "tx_pause_prio_5"): "roce_pfc_transmit_frames_total",
+    ("mlx4", "rx_pause_duration_prio_5"): "roce_pfc_receive_pause_seconds_total",
+    ("mlx4", "rx_pause_duration"): "roce_global_pause_receive_seconds_total",
+    ("mlx4", "tx_prio_5_bytes"): "roce_priority_transmit_bytes_total",
+    ("bnxt_re", "rx_pfc_ena_frames_pri3"): "roce_pfc_receive_frames_total",
+    ("bnxt_re", "rx_pfc_frames"): "roce_pfc_receive_all_frames_total",
+    ("bnxt_re", "pfc_pri3_tx_duration_us"): "roce_pfc_transmit_pause_seconds_total",
+    ("bnxt_re", "continuous_roce_pause_events"): "roce_pfc_watchdog_trips_total",
+    ("bnxt_re", "resume_roce_pause_events"): "roce_pfc_watchdog_resumes_total",
+    ("bnxt_re", "continuous_pause_events"): "roce_pause_watchdog_trips_total",
+    ("bnxt_re", "ecnmark_pkts_cos5"): "roce_nic_ecn_marked_queue_packets_total",
+    ("bnxt_re", "rx_discard_packets_cos5"): "roce_queue_receive_discards_total",
+    ("bnxt_re", "tx_bytes_cos5"): "roce_queue_transmit_bytes_total",
+    ("bnxt_re", "rx_bytes_pri3"): "roce_priority_receive_bytes_total",
+    ("bnxt_re", "rx_bytes"): "roce_phy_receive_bytes_total",
+    ("irdma", "rx_priority_3_xoff.nic"): "roce_pfc_receive_xoff_frames_total",
+    ("irdma", "tx_priority_3_xon.nic"): "roce_pfc_transmit_xon_frames_total",
+    ("irdma", "port-tx-xoff_prio-3_events"): "roce_pfc_transmit_xoff_frames_total",
+    ("irdma", "port.rx_priority_3_xoff"): "roce_pfc_receive_xoff_frames_total",
+    ("irdma", "port.rx_priority_3_xoff_rx"): "roce_pfc_receive_xoff_frames_total",
+    ("irdma", "port.rx_priority_3_xon_2_xoff"): "roce_pfc_receive_transitions_total",
+    ("irdma", "link_xoff_tx.nic"): "roce_global_pause_transmit_xoff_frames_total",
+    ("irdma", "port-rx-xon_events"): "roce_global_pause_receive_xon_frames_total",
+    ("irdma", "illegal_bytes.nic"): "roce_phy_symbol_error_packets_total",
+    ("irdma", "port-rx-dropped_pkts"): "roce_phy_receive_discards_total",
+    ("irdma", "tx_errors.nic"): "roce_phy_transmit_errors_total",
+    ("ionic", "frames_tx_pripause"): "roce_pfc_transmit_all_frames_total",
+    ("ionic", "rx_pripause_3_1us_count"): "roce_pfc_receive_pause_seconds_total",
+    ("ionic", "rx_pause_1us_count"): "roce_global_pause_receive_seconds_total",
+    ("ionic", "hw_rx_over_errors"): "roce_netdev_out_of_buffer_total",
+    ("ionic", "hw_rx_missed_errors"): "roce_netdev_receive_transfer_errors_total",
+    ("ionic", "frames_rx_stomped_crc"): "roce_phy_receive_stomped_crc_errors_total",
+    ("hns", "mac_tx_pfc_pri3_pkt_num"): "roce_pfc_transmit_frames_total",
+    ("hns", "mac_rx_mac_pause_num"): "roce_global_pause_receive_frames_total",
+    ("qedr", "tx_pfc_frames"): "roce_pfc_transmit_all_frames_total",
+    ("qedr", "brb_discards"): "roce_phy_receive_discards_total",
+    ("mana", "hc_tc3_rx_pause_phy"): "roce_pfc_receive_frames_total",
+    ("mana", "hc_tc3_tx_byte_phy"): "roce_priority_transmit_bytes_total",
+    ("mana", "hc_rx_pkt_drop_phy"): "roce_phy_receive_discards_total",
+}
+
+
+@pytest.mark.parametrize(("dialect", "raw"), EXPECTED)
+def test_a_vendors_name_has_the_common_meaning(dialect: str, raw: str) -> None:
+    row = INDEX.claimed(dialect, ETHTOOL, raw)
+    assert row is not None
+    assert row.name == EXPECTED[dialect, raw]
+
+
+LEFT_OUT = [
+    ("mlx5", "rx17_cache_reuse"),
+    ("mlx5", "ch_eq_rearm"),
+    ("mlx5", "rx_1024_to_1518_bytes_phy"),
+    ("mlx5", "rx_vport_unicast_bytes"),
+    ("bnxt_re", "[3]: rx_discards"),
+    ("bnxt_re", "rx_total_ring_discards"),
+    ("irdma", "rx_queue_12_packets"),
+    ("irdma", "rx_bytes"),
+    ("irdma", "port.rx_size_big"),
+    ("ionic", "tx_0_hwstamp_valid"),
+    ("efa", "queue_0_tx_cnt"),
+    ("", "rx-3.bytes"),
+]
+
+
+@pytest.mark.parametrize(("dialect", "raw"), LEFT_OUT)
+def test_the_kernels_own_traffic_is_left_out_with_a_reason(dialect: str, raw: str) -> None:
+    assert INDEX.claimed(dialect, ETHTOOL, raw) is None
+    assert len(INDEX.left_out(dialect, ETHTOOL, raw)) > len("reason")
+
+
+NEW = [
+    "rx_prio3_fresh_counter",
+    "tx_prio3_pause_storm_events",
+    "tx_pause_storm_events",
+    "rx_buffer_headroom_exceeded",
+    "rx_roce_ecn_events",
+    "pci_bw_inbound_high",
+    "rx_prio_pause",
+    "rx_priox_pause",
+    "rx_prio3_pause_phy",
+    "port.rx_priority_3_xoff_tx",
+]
+
+
+@pytest.mark.parametrize(("dialect", "raw"), [*product((*DIALECTS, ""), NEW)])
+def test_a_name_that_nobody_has_seen_is_shown_as_unmapped(dialect: str, raw: str) -> None:
+    """No pattern is so wide that it hides what a new driver says of pause or congestion."""
+    assert INDEX.claimed(dialect, ETHTOOL, raw) is None
+    assert INDEX.left_out(dialect, ETHTOOL, raw) == ""
+
+
+def test_no_name_is_both_a_series_and_left_out() -> None:
+    for row, spelling in SPELT:
+        for raw in spelling.raw:
+            name = raw.format(priority=3, lane=3, queue=3)
+            assert INDEX.left_out(spelling.dialect, ETHTOOL, name) == "", (row.name, name)
+
+
+@given(st.text(max_size=30), st.sampled_from(["priority", "lane", "queue"]))
+def test_only_numbers_stand_for_a_priority_a_lane_or_a_queue(text: str, placeholder: str) -> None:
+    matched = pattern_of(f"rx_{{{placeholder}}}_pause").fullmatch(f"rx_{text}_pause")
+    assert bool(matched) == bool(re.fullmatch("[0-9]+", text))
+
+
+@pytest.mark.parametrize(("row", "spelling"), SPELT)
+def test_what_is_told_apart_in_the_name_is_a_label(row: Row, spelling: Spelling) -> None:
+    for raw in spelling.raw:
+        assert set(re.findall(r"\{(\w+)\}", raw)) == set(row.labels) - set(NETDEV_LABELS)
+
+
+def directions(raw: str) -> set[str]:
+    return {"rx", "tx"} & set(re.split(r"[._-]", raw))
+
+
+def test_what_is_received_is_never_shown_as_sent() -> None:
+    opposite = {"receive": "tx", "transmit": "rx"}
+    for row, spelling in SPELT:
+        for way, other in opposite.items():
+            if f"_{way}_" in row.name and row.name != "roce_pcie_transmit_recoveries_total":
+                assert other not in directions(spelling.raw[0]), (row.name, spelling.raw)
+
+
+def turned(raw: str) -> str:
+    return re.sub(r"(?<![a-z])[rt]x(?![a-z])", lambda way: "tx" if way[0] == "rx" else "rx", raw)
+
+
+ONE_WAY = {
+    "rx_prio{priority}_pause_transition",
+    "rx_global_pause_transition",
+    "port.rx_priority_{priority}_xon_2_xoff",
+    "rx_pause_1us_count",
+}
+"""Pause that a driver tells of one direction only."""
+
+
+def test_pause_is_told_alike_in_both_directions() -> None:
+    rows = {row.name: row for row in CATALOG}
+    twins = [name for name in rows if re.match("roce_(pfc|global_pause)_receive_", name)]
+    assert len(twins) >= 10
+    for name in twins:
+        told = {
+            (one.dialect, turned(one.raw[0]), one.bits, one.per)
+            for one in rows[name].spellings
+            if one.source == ETHTOOL and one.raw[0] not in ONE_WAY
+        }
+        twin = rows[name.replace("_receive_", "_transmit_")] if told else None
+        answered = {
+            (one.dialect, one.raw[0], one.bits, one.per)
+            for one in (twin.spellings if twin else ())
+            if one.source == ETHTOOL
+        }
+        assert told == answered, name
+
+
+SCALES = {
+    "rx_prio{priority}_pause_duration": 1_000_000,
+    "tx_pause_duration_prio_{priority}": 1_000_000,
+    "pfc_pri{priority}_rx_duration_us": 1_000_000,
+    "tx_pripause_{priority}_1us_count": 1_000_000,
+    "rx_global_pause_duration": 1_000_000,
+    "pfc_pri{priority}_rx_transitions": 2,
+    "outbound_pci_stalled_rd": 100,
+    "outbound_pci_stalled_rd_events": 1,
+    "rx_vport_rdma_unicast_bytes": 1,
+}
+
+WIDTHS = {
+    "rx_out_of_buffer": 32,
+    "dev_internal_queue_oob": 32,
+    "link_down_events_phy": 32,
+    "total_success_recovery_phy": 32,
+    "tx_pci_signal_integrity": 32,
+    "outbound_pci_stalled_wr_events": 32,
+    "rx_prio{priority}_pause": 64,
+    "rx_pfc_ena_frames_pri{priority}": 64,
+    "rx_priority_{priority}_xoff.nic": 64,
+    "port.rx_priority_{priority}_xoff": 32,
+    "port.rx_crc_errors": 32,
+    "port.rx_bytes": 48,
+}
+
+
+def spelling_of(raw: str) -> Spelling:
+    (found,) = (spelling for _, spelling in SPELT if spelling.raw == (raw,))
+    return found
+
+
+@pytest.mark.parametrize("raw", SCALES)
+def test_times_are_seconds_and_shares_are_ratios(raw: str) -> None:
+    assert (spelling_of(raw).times, spelling_of(raw).per) == (1, SCALES[raw])
+
+
+@pytest.mark.parametrize("raw", WIDTHS)
+def test_it_is_known_where_a_counter_wraps(raw: str) -> None:
+    """The narrow registers of ice are added up to 64 bits; those of i40e are shown as they wrap."""
+    assert spelling_of(raw).bits == WIDTHS[raw]
+
+
+def test_the_unit_stands_in_the_name() -> None:
+    for row, _ in SPELT:
+        if row.unit in ("bytes", "seconds"):
+            assert row.name.endswith(f"{row.unit}_total"), row.name
+
+
+LIMITS = {
+    "roce_pfc_watchdog_warnings_total": "priority 0 only",
+    "roce_pfc_watchdog_trips_total": "0 is no all-clear",
+    "roce_pfc_receive_xoff_frames_total": "per traffic class",
+    "roce_pfc_transmit_xon_frames_total": "per traffic class",
+    "roce_pfc_receive_frames_total": "missing means off",
+    "roce_priority_receive_bytes_total": "do not add them up",
+    "roce_vport_transmit_unicast_bytes_total": "LAG",
+    "roce_phy_lane_errors_total": "lanes 0 to 3 only",
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_what_a_counter_does_not_tell_is_said_in_its_help(name: str) -> None:
+    (row,) = (row for row in CATALOG if row.name == name)
+    assert LIMITS[name] in row.help
+
+
+OF_TABLE = {
+    "mlx5": "mlx5",
+    "mlx4": "mlx4",
+    "bnxt_en": "bnxt_re",
+    "bnxt_en (out-of-tree)": "bnxt_re",
+    "ice": "irdma",
+    "i40e": "irdma",
+    "ionic": "ionic",
+    "hns3": "hns",
+    "qede": "qedr",
+    "mana_en": "mana",
+}
+
+NEVER = re.compile(r"port\.(rx_.*_tx|tx_.*_rx)")
+"""What writing out `{tx|rx}...[_tx|_rx]` gives beyond the driver's own names, whose two ends agree."""
+
+
+def written_out(raw: str) -> list[str]:
+    """The names that a name of the table stands for: `{a|b}` is either, `[_a|_b]` either or nothing, the rest a number."""
+    pieces = re.split(r"(\{[^}]*\}|\[[^]]*\])", raw)
+    choices = []
+    for piece in pieces:
+        inner = piece.strip("{}[]")
+        if piece.startswith("["):
+            choices.append(["", *inner.split("|")])
+        elif piece.startswith("{"):
+            choices.append(inner.split("|") if "|" in inner else ["3"])
+        else:
+            choices.append([piece])
+    return ["".join(parts) for parts in product(*choices)]
+
+
+def facts() -> list[tuple[str, str]]:
+    if not FACTS.exists():
+        return []
+    lines = [line.split("\t") for line in FACTS.read_text().splitlines()[1:]]
+    return [
+        (OF_TABLE[driver], name)
+        for driver, source, raw, *_ in lines
+        if source == "ethtool-S"
+        for name in written_out(raw)
+        if not NEVER.fullmatch(name)
+    ]
+
+
+@pytest.mark.skipif(not FACTS.exists(), reason="the table of facts is not beside the checkout")
+def test_every_known_counter_has_a_row_or_a_reason() -> None:
+    assert len(facts()) > 280
+    lost = [
+        (dialect, raw)
+        for dialect, raw in facts()
+        if not INDEX.claimed(dialect, ETHTOOL, raw) and not INDEX.left_out(dialect, ETHTOOL, raw)
+    ]
+    assert lost == []
+
+
+def test_no_driver_speaks_for_all() -> None:
+    """The same name of `ethtool -S` means different things to different drivers."""
+    assert ANY not in {spelling.dialect for _, spelling in SPELT}

@@ -1,0 +1,161 @@
+"""`ethtool -S` by ioctl, against kernels that the test plays: sets that grow, wrong counts, arbitrary answers."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roce_exporter.kernel import Absent
+from roce_exporter.kernel.ethtool_ioctl import GSSET_INFO, GSTATS, GSTRINGS, MOST, SLACK, EthtoolIoctl
+
+
+class FakeKernel:
+    """Answers as a kernel does that copies what there is now, whatever the caller announced."""
+
+    def __init__(self, counters: dict[str, int]) -> None:
+        self.counters = counters
+        self.checks_count = False
+        """Whether it says n_stats 0 where the caller's count is old, as kernels do since 2026."""
+        self.asked: list[int] = []
+        self.then: dict[int, dict[str, int]] = {}
+        """Counters that are there after the question of this number."""
+
+    def __call__(self, descriptor: int, request: int, argument: bytes) -> int:
+        name, place = struct.unpack("16sP16x", argument)
+        assert request == 0x8946
+        if name.rstrip(b"\0") != b"eth0":
+            raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
+        (command,) = struct.unpack("=I", ctypes.string_at(place, 4))
+        answer = {GSSET_INFO: self.set_info, GSTRINGS: self.strings, GSTATS: self.statistics}[command](place)
+        ctypes.memmove(place, answer, len(answer))
+        self.asked.append(command)
+        self.counters = self.then.pop(len(self.asked), self.counters)
+        return 0
+
+    def set_info(self, place: int) -> bytes:
+        return struct.pack("=IIQI", GSSET_INFO, 0, 2 if self.counters else 0, len(self.counters))
+
+    def strings(self, place: int) -> bytes:
+        names = b"".join(name.encode().ljust(32, b"\0") for name in self.counters)
+        return struct.pack("=III", GSTRINGS, 1, len(self.counters)) + names
+
+    def statistics(self, place: int) -> bytes:
+        (announced,) = struct.unpack("=4xI", ctypes.string_at(place, 8))
+        if self.checks_count and announced != len(self.counters):
+            return struct.pack("=II", GSTATS, 0)
+        return struct.pack(f"=II{len(self.counters)}Q", GSTATS, len(self.counters), *self.counters.values())
+
+
+def many(count: int, prefix: str = "c") -> dict[str, int]:
+    return {f"{prefix}{number}": number for number in range(count)}
+
+
+def test_names_and_values_are_those_of_the_kernel() -> None:
+    ethtool = EthtoolIoctl(FakeKernel({"rx_prio3_pause": 7, "  pkts rx err": 2**64 - 1}))
+    assert ethtool.statistics("eth0") == (("rx_prio3_pause", "pkts rx err"), (7, 2**64 - 1))
+
+
+def test_the_names_stay_the_same_object_while_they_do_not_change() -> None:
+    kernel = FakeKernel({"a": 1, "b": 2})
+    ethtool = EthtoolIoctl(kernel)
+    first = ethtool.statistics("eth0")
+    kernel.counters = {"a": 5, "b": 6}
+    second = ethtool.statistics("eth0")
+    assert first[0] is second[0]
+    assert second[1] == (5, 6)
+
+
+def test_names_that_change_without_changing_their_number_are_seen() -> None:
+    """PFC moved from priority 3 to 4 on mlx5."""
+    kernel = FakeKernel({"rx_prio3_pause": 1000})
+    ethtool = EthtoolIoctl(kernel)
+    assert ethtool.statistics("eth0") == (("rx_prio3_pause",), (1000,))
+    kernel.counters = {"rx_prio4_pause": 7}
+    assert ethtool.statistics("eth0") == (("rx_prio4_pause",), (7,))
+
+
+@pytest.mark.parametrize("checks_count", [False, True])
+@pytest.mark.parametrize("after", [1, 2])
+@pytest.mark.parametrize("count", [3, 700, SLACK + 30])
+def test_a_set_that_changes_between_two_questions_is_asked_for_again(
+    checks_count: bool, after: int, count: int
+) -> None:
+    """It may grow by as much as the slack: nothing is overwritten, and old names never meet new values."""
+    kernel = FakeKernel(many(40))
+    kernel.checks_count = checks_count
+    kernel.then = {after: many(count, "d")}
+    names, values = EthtoolIoctl(kernel).statistics("eth0")
+    assert dict(zip(names, values, strict=True)) == many(count, "d")
+    assert len(kernel.asked) > 3
+
+
+def test_a_set_that_never_stands_still_is_refused() -> None:
+    kernel = FakeKernel(many(10))
+    kernel.then = {number: many(10 + number) for number in range(1, 20)}
+    with pytest.raises(OSError, match="changed 3 times") as caught:
+        EthtoolIoctl(kernel).statistics("eth0")
+    assert caught.value.errno == errno.EAGAIN
+
+
+def test_a_driver_without_counters_is_absent() -> None:
+    with pytest.raises(Absent):
+        EthtoolIoctl(FakeKernel({})).statistics("eth0")
+
+
+@pytest.mark.parametrize("name", ["eth1", "", "a" * 16, "a\0b"])
+def test_a_network_device_that_is_not_there_is_no_device(name: str) -> None:
+    with pytest.raises(OSError, match="No such device") as caught:
+        EthtoolIoctl(FakeKernel(many(3))).statistics(name)
+    assert caught.value.errno == errno.ENODEV
+    assert not isinstance(caught.value, Absent)
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EIO, errno.EINVAL])
+def test_what_the_kernel_refuses_it_says(number: int) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, "whatever")
+
+    with pytest.raises(OSError, match="eth0") as caught:
+        EthtoolIoctl(refuse).statistics("eth0")
+    assert caught.value.errno == number
+
+
+def test_a_driver_that_refuses_the_question_is_absent() -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EOPNOTSUPP, "whatever")
+
+    with pytest.raises(Absent):
+        EthtoolIoctl(refuse).statistics("eth0")
+
+
+def test_a_count_beyond_reason_is_refused() -> None:
+    def mad(descriptor: int, request: int, argument: bytes) -> None:
+        _, place = struct.unpack("16sP16x", argument)
+        answer = struct.pack("=IIQI", GSSET_INFO, 0, 2, MOST + 1)
+        ctypes.memmove(place, answer, len(answer))
+
+    with pytest.raises(OSError, match="announces 65537 counters"):
+        EthtoolIoctl(mad).statistics("eth0")
+
+
+@given(st.lists(st.binary(min_size=0, max_size=200), min_size=1, max_size=9), st.integers(0, 40))
+def test_no_answer_of_a_kernel_breaks_the_reader(answers: list[bytes], count: int) -> None:
+    turn = iter(answers * 20)
+
+    def arbitrary(descriptor: int, request: int, argument: bytes) -> None:
+        _, place = struct.unpack("16sP16x", argument)
+        (command,) = struct.unpack("=I", ctypes.string_at(place, 4))
+        answer = struct.pack("=IIQI", GSSET_INFO, 0, 2, count) if command == GSSET_INFO else next(turn)
+        ctypes.memmove(place, answer, len(answer))
+
+    try:
+        names, values = EthtoolIoctl(arbitrary).statistics("eth0")
+    except OSError:
+        return
+    assert len(names) == len(values) == count

@@ -1,0 +1,149 @@
+"""ethtool over generic netlink: what the kernel leaves out is left out, and no answer breaks the decoders."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roce_exporter.kernel import Absent
+from roce_exporter.kernel.ethtool_netlink import EthtoolNetlink, decode_groups, decode_modes
+from roce_exporter.kernel.netlink import Malformed, encode_attribute, encode_u32
+
+FAMILY = 0x15
+
+
+def u8(kind: int, value: int) -> bytes:
+    return encode_attribute(kind, bytes([value]))
+
+
+def u64(kind: int, *values: int) -> bytes:
+    return encode_attribute(kind, struct.pack(f"={len(values)}Q", *values))
+
+
+class FakeKernel:
+    """A generic netlink socket whose ethtool family answers with what the test put in, by command."""
+
+    def __init__(self, answers: dict[int, bytes | int]) -> None:
+        self.answers = answers
+        self.inbox: list[bytes] = []
+        self.requests: list[bytes] = []
+
+    def send(self, data: bytes, /) -> int:
+        _, kind, _, sequence, _ = struct.unpack_from("=IHHII", data)
+        command = data[16]
+        self.requests.append(data)
+        answer = (
+            encode_attribute(1, struct.pack("=H", FAMILY))
+            if kind == 16
+            else self.answers.get(command, errno.EOPNOTSUPP)
+        )
+        if isinstance(answer, int):
+            body = struct.pack("=i", -answer) + data[:16]
+            self.inbox.append(struct.pack("=IHHII", 16 + len(body), 2, 0, sequence, 1) + body)
+        else:
+            body = struct.pack("=BBH", command, 1, 0) + answer
+            self.inbox.append(struct.pack("=IHHII", 16 + len(body), kind, 0, sequence, 1) + body)
+        return len(data)
+
+    def recvmsg_into(self, buffers, /):
+        data = self.inbox.pop(0)
+        buffers[0][: len(data)] = data
+        return len(data), [], 0, (0, 0)
+
+    def getsockname(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def close(self) -> None:
+        pass
+
+
+def ask(answers: dict[int, bytes | int]) -> EthtoolNetlink:
+    return EthtoolNetlink(lambda _: FakeKernel(answers))
+
+
+def test_pause_with_and_without_its_counters() -> None:
+    switches = u8(2, 0) + u8(3, 1) + u8(4, 1)
+    assert ask({21: switches}).pause("eth0") == {"autonegotiate": 0, "receive": 1, "transmit": 1}
+    counted = switches + encode_attribute(5, u64(2, 2) + u64(3, 1) + u64(4, 9))
+    assert ask({21: counted}).pause("eth0") == {
+        "autonegotiate": 0,
+        "receive": 1,
+        "transmit": 1,
+        "transmit_frames": 2,
+        "receive_frames": 1,
+        "transmit_storm_events": 9,
+    }
+
+
+def test_the_link_is_told_from_two_answers() -> None:
+    state = u8(2, 1) + encode_u32(7, 3)
+    modes = encode_u32(5, 200_000) + u8(6, 1) + encode_u32(9, 4)
+    assert ask({6: state, 4: modes}).link("eth0") == {
+        "up": 1,
+        "down_events": 3,
+        "speed": 25_000_000_000,
+        "full_duplex": 1,
+        "lanes": 4,
+    }
+    assert ask({6: u8(2, 0) + u8(5, 4)}).link("eth0") == {"up": 0, "extended_state": 4}
+
+
+def test_what_is_unknown_of_a_link_is_left_out() -> None:
+    assert decode_modes(encode_u32(5, 0xFFFFFFFF) + u8(6, 255) + encode_u32(9, 0)) == {}
+
+
+def test_of_an_array_of_lanes_the_first_is_the_whole_port() -> None:
+    assert ask({29: encode_attribute(5, u64(2, 123, 100, 23) + u64(3, 4))}).fec("eth0") == {
+        "corrected_blocks": 123,
+        "uncorrectable_blocks": 4,
+    }
+
+
+def test_standard_counters_have_their_own_names() -> None:
+    group = (
+        encode_u32(2, 1)
+        + encode_attribute(4, u64(0, 10))
+        + encode_attribute(4, u64(4, 2))
+        + encode_attribute(4, u64(99, 1))
+    )
+    control = encode_u32(2, 2) + encode_attribute(4, u64(1, 7))
+    unknown = encode_u32(2, 77) + encode_attribute(4, u64(0, 5))
+    answer = b"".join(encode_attribute(4, part) for part in (group, control, unknown))
+    assert ask({32: answer}).standard("eth0") == {
+        "eth-mac-FramesTransmittedOK": 10,
+        "eth-mac-FrameCheckSequenceErrors": 2,
+        "eth-ctrl-MACControlFramesReceived": 7,
+    }
+
+
+@pytest.mark.parametrize("question", ["pause", "link", "fec", "standard"])
+def test_a_driver_that_does_not_tell_is_absent_and_a_device_that_is_not_there_is_not(question: str) -> None:
+    with pytest.raises(Absent):
+        getattr(ask({}), question)("eth0")
+    with pytest.raises(OSError, match="No such device") as caught:
+        getattr(ask(dict.fromkeys((4, 6, 21, 29, 32), errno.ENODEV)), question)("eth0")
+    assert not isinstance(caught.value, Absent)
+
+
+@pytest.mark.parametrize("question", ["fec", "standard"])
+def test_an_answer_without_any_counter_is_absent(question: str) -> None:
+    with pytest.raises(Absent):
+        getattr(ask({29: encode_u32(4, 1), 32: b""}), question)("eth0")
+
+
+@given(st.binary(max_size=200), st.sampled_from(["pause", "link", "fec", "standard"]))
+def test_no_bytes_are_more_than_malformed(answer: bytes, question: str) -> None:
+    with contextlib.suppress(Absent, Malformed):
+        found = getattr(ask(dict.fromkeys((4, 6, 21, 29, 32), answer)), question)("eth0")
+        assert all(isinstance(value, int) for value in found.values())
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_break_the_group_decoder(answer: bytes) -> None:
+    with contextlib.suppress(Malformed):
+        decode_groups(answer)
