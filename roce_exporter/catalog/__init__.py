@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.catalog import (
     buffer,
     congestion,
+    dcb,
     ethernet,
     exporter,
     identity,
@@ -38,6 +39,7 @@ CATALOG: tuple[Row, ...] = (
     *operations.ROWS,
     *optional.ROWS,
     *pfc.ROWS,
+    *dcb.ROWS,
     *ethernet.ROWS,
     *link.ROWS,
     *exporter.ROWS,
@@ -149,8 +151,8 @@ def pattern_of(raw: str) -> re.Pattern[str]:
 
 
 def _form(placeholder: str) -> str:
-    """What may stand for a placeholder: a number for a priority, lane or queue, else anything."""
-    return "[0-9]+" if placeholder in ("priority", "lane", "queue") else ".+"
+    """What may stand for a placeholder: any name for a counter, a number for a priority, lane, queue and the like."""
+    return ".+" if placeholder == "counter" else "[0-9]+"
 
 
 def _claim(claims: dict[Claim, Row], claim: Claim, row: Row) -> None:

@@ -167,6 +167,9 @@ LEFT_OUT = (
         ),
         "bytes, packets and sizes, which the port's own counters tell",
     ),
+    LeftOut(
+        "dcb", ANY, re.compile(r"pfc_(requests|indications)_\d+"), "pause frames, which `ethtool -S` tells"
+    ),
 )
 
 

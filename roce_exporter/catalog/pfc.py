@@ -30,6 +30,16 @@ def pause(name: str, bits: int = 64) -> Spelling:
     return spelt(ANY, "pause", name, bits=bits)
 
 
+FRAMES_BY_DCB = ("bnxt_re", "irdma", "hns", "qedr")
+"""Dialects whose DCB answer counts PFC frames in its own right. mlx5 and mlx4 fill it for priorities without PFC too,
+of which nothing is to be shown."""
+
+
+def told_by_dcb(dialect: str, name: str) -> Spelling:
+    """What DCB netlink tells: the fall-back where `ethtool -S` has no such name."""
+    return spelt(dialect, "dcb", name)
+
+
 def by_priority(name: str, unit: str, meaning: str, *spellings: Spelling) -> Row:
     """A counter of one priority of one network device."""
     return Row(name, COUNTER, unit, meaning, spellings, PRIORITY_LABELS)
@@ -52,6 +62,7 @@ PFC = (
         eth_bnxt("rx_pfc_ena_frames_pri{priority}"),
         eth_hns("mac_rx_pfc_pri{priority}_pkt_num"),
         eth_mana("hc_tc{priority}_rx_pause_phy"),
+        *(told_by_dcb(dialect, "pfc_indications_{priority}") for dialect in FRAMES_BY_DCB),
     ),
     by_priority(
         "roce_pfc_transmit_frames_total",
@@ -64,6 +75,7 @@ PFC = (
         eth_bnxt("tx_pfc_ena_frames_pri{priority}"),
         eth_hns("mac_tx_pfc_pri{priority}_pkt_num"),
         eth_mana("hc_tc{priority}_tx_pause_phy"),
+        *(told_by_dcb(dialect, "pfc_requests_{priority}") for dialect in FRAMES_BY_DCB),
     ),
     by_priority(
         "roce_pfc_receive_xoff_frames_total",

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from roce_exporter.kernel.dcb_netlink import Dcb
+
 
 class Absent(OSError):  # noqa: N818 - it is an answer, not an error
     """The host, or the device, does not have this interface."""
@@ -180,6 +182,13 @@ class Kernel(Protocol):
 
         Raises:
             Absent: the driver does not count.
+        """
+
+    def dcb(self, netdev: str) -> Dcb:
+        """PFC, scheduling, priority mapping and buffers of a network device.
+
+        Raises:
+            Absent: the driver has no DCB.
         """
 
     def close(self) -> None:

@@ -95,9 +95,9 @@ class Pfc:
     delay: int
     """Allowance for the round trip, in bits; on mlx5 the length of the cable in metres. 0: not told."""
     requests: tuple[int, ...]
-    """Pause frames SENT for each of the eight priorities."""
+    """Pause frames SENT for each of the eight priorities; empty in a recording that does not tell."""
     indications: tuple[int, ...]
-    """Pause frames RECEIVED for each of the eight priorities."""
+    """Pause frames RECEIVED for each of the eight priorities; empty in a recording that does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class Buffer:
 
 
 class App(NamedTuple):
-    """One row of an application priority table (struct dcb_app, IEEE 802.1Q D.2.11)."""
+    """One row of an application priority table (struct dcb_app, IEEE 802.1Q annex D)."""
 
     selector: int
     """What `protocol` is: 1 EtherType, 2 TCP or SCTP port, 3 UDP or DCCP port, 4 any of these ports, 5 DSCP, 255 PCP."""

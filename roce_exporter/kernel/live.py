@@ -12,6 +12,7 @@ import threading
 from typing import TYPE_CHECKING, TypeVar
 
 from roce_exporter.kernel import FILE_BYTES, TEXT_BYTES, Absent, RdmaDevice, RdmaPort
+from roce_exporter.kernel.dcb_netlink import DcbNetlink
 from roce_exporter.kernel.ethtool_ioctl import EthtoolIoctl
 from roce_exporter.kernel.ethtool_netlink import EthtoolNetlink
 from roce_exporter.kernel.rdma_netlink import RdmaNetlink
@@ -19,8 +20,10 @@ from roce_exporter.kernel.rdma_netlink import RdmaNetlink
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from roce_exporter.kernel.dcb_netlink import Dcb
+
 T = TypeVar("T")
-S = TypeVar("S", RdmaNetlink, EthtoolIoctl, EthtoolNetlink)
+S = TypeVar("S", RdmaNetlink, EthtoolIoctl, EthtoolNetlink, DcbNetlink)
 
 SYSFS = "/sys"
 
@@ -164,6 +167,11 @@ class LiveKernel:
         """See `kernel.Kernel.ethtool_standard`."""
         self._check_own(netdev)
         return self._mine(EthtoolNetlink).standard(netdev)
+
+    def dcb(self, netdev: str) -> Dcb:
+        """See `kernel.Kernel.dcb`."""
+        self._check_own(netdev)
+        return self._mine(DcbNetlink).ieee(netdev)
 
     def close(self) -> None:
         """Nothing: sockets go with the threads that opened them."""

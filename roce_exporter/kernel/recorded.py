@@ -39,6 +39,8 @@ from roce_exporter.kernel.tree import RecordingError, Tree, load_tree
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from roce_exporter.kernel.dcb_netlink import Dcb
+
 Rows = tuple[dict[str, Any], ...]
 
 RDMA_FILES = ("dev", "link", "statistic", "mode", "mode_supported", "resource")
@@ -215,6 +217,10 @@ class RecordedKernel:
 
     def ethtool_standard(self, netdev: str) -> Mapping[str, int]:
         """See `kernel.Kernel.ethtool_standard`. No file of a recording holds them."""
+        raise Absent(errno.EOPNOTSUPP, "not recorded", netdev)
+
+    def dcb(self, netdev: str) -> Dcb:
+        """See `kernel.Kernel.dcb`."""
         raise Absent(errno.EOPNOTSUPP, "not recorded", netdev)
 
     def close(self) -> None:

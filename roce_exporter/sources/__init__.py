@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from roce_exporter.sources.counters import Counters
+from roce_exporter.sources.dcb import DCB
 from roce_exporter.sources.hw_counters import HardwareCounters, Statistics, Told
 from roce_exporter.sources.netdev import (
     FEC,
@@ -39,6 +40,7 @@ NAMES = (
     Pcie.source,
     NetdevFiles.source,
     EthtoolStatistics.source,
+    DCB,
     PAUSE,
     LINK,
     FEC,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.catalog.row import ETHTOOL
 from roce_exporter.kernel import Absent
 from roce_exporter.model import Reading
+from roce_exporter.sources.dcb import DCB, flatten
 from roce_exporter.sources.files import CounterFiles
 from roce_exporter.sources.values import make_reading
 
@@ -152,6 +153,7 @@ def netdev_readers(kernel: Kernel, device: Device) -> Iterator[EthtoolStatistics
         where = (device.name, port, netdev)
         yield NetdevFiles(kernel, *where)
         yield EthtoolStatistics(kernel, *where)
+        yield Asked(DCB, lambda netdev: flatten(kernel.dcb(netdev)), *where)
         yield Asked(PAUSE, kernel.ethtool_pause, *where)
         yield Asked(LINK, kernel.ethtool_link, *where)
         yield Asked(FEC, kernel.ethtool_fec, *where)

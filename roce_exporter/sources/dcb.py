@@ -1,0 +1,69 @@
+"""Data centre bridging as DCB netlink tells it, flattened to names and numbers.
+
+Read after `ethtool -S`: mlx5 answers with what that left behind. See `kernel.dcb_netlink` for what each part means.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roce_exporter.kernel.dcb_netlink import SELECTOR_DSCP
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from roce_exporter.kernel.dcb_netlink import Dcb, Ets, Pfc
+
+DCB = "dcb"
+
+
+def flatten(dcb: Dcb) -> dict[str, int]:
+    """Every number of it, by a name that ends in the priority, traffic class, buffer or DSCP that it is of.
+
+    What the driver does not tell has no name here.
+    """
+    found: dict[str, int] = {}
+    if dcb.pfc:
+        found |= _pfc(dcb.pfc)
+    if dcb.ets:
+        found |= _ets(dcb.ets)
+    if dcb.max_rate is not None:
+        found |= _numbered("max_rate", dcb.max_rate)
+    if dcb.app is not None:
+        found |= {
+            f"dscp_priority_{app.protocol}": app.priority for app in dcb.app if app.selector == SELECTOR_DSCP
+        }
+    if dcb.trust is not None:
+        found["trust_dscp"] = int(dcb.trust[:1] == (SELECTOR_DSCP,))
+    if dcb.buffer:
+        found |= _numbered("priority_buffer", dcb.buffer.of_priority)
+        found |= _numbered("buffer_bytes", dcb.buffer.size)
+        found["buffer_total"] = dcb.buffer.total
+    if dcb.dcbx is not None:
+        found["dcbx_mode"] = dcb.dcbx
+    if dcb.peer_pfc:
+        found |= _numbered("peer_pfc_enabled", map(int, dcb.peer_pfc.enabled))
+    return found
+
+
+def _pfc(pfc: Pfc) -> dict[str, int]:
+    return (
+        {"pfc_capacity": pfc.capacity, "pfc_delay": pfc.delay}
+        | _numbered("pfc_enabled", map(int, pfc.enabled))
+        | _numbered("pfc_requests", pfc.requests)
+        | _numbered("pfc_indications", pfc.indications)
+    )
+
+
+def _ets(ets: Ets) -> dict[str, int]:
+    return (
+        {"ets_willing": int(ets.willing)}
+        | _numbered("ets_transmit_bandwidth", ets.transmit_bandwidth)
+        | _numbered("ets_receive_bandwidth", ets.receive_bandwidth)
+        | _numbered("ets_algorithm", ets.algorithm)
+        | _numbered("priority_traffic_class", ets.traffic_class)
+    )
+
+
+def _numbered(name: str, values: Iterable[int]) -> dict[str, int]:
+    return {f"{name}_{number}": value for number, value in enumerate(values)}
