@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any
 from roce_exporter.collect.lanes import Lane
 from roce_exporter.inventory import CLASS, describe, list_devices
 from roce_exporter.kernel import Absent
-from roce_exporter.kernel.ethtool_text import print_fec, print_link, print_pause, print_statistics
+from roce_exporter.kernel.ethtool_text import (
+    print_fec,
+    print_link,
+    print_pause,
+    print_settings,
+    print_statistics,
+)
 from roce_exporter.scrub import Scrubber
 from roce_exporter.sources.hw_counters import SETTINGS
 from roce_exporter.sources.netdev import COUNTER_FILES, STATISTICS_FILES, legs
@@ -194,6 +200,7 @@ def _ethtool(kernel: Kernel, netdev: str) -> Part:
         "stats": lambda: print_statistics(*kernel.ethtool_statistics(netdev)),
         "pause": lambda: print_pause(kernel.ethtool_pause(netdev)),
         "link": lambda: print_link(kernel.ethtool_link(netdev)),
+        "settings": lambda: print_settings(kernel.ethtool_settings(netdev)),
         "fec": lambda: print_fec(kernel.ethtool_fec(netdev)),
     }
     found = {kind: _or_nothing(ask) for kind, ask in printed.items()}

@@ -8,6 +8,7 @@ from roce_exporter.catalog.exporter import (
     COLLECTION_DURATION,
     DEVICES,
     DEVICES_EXCLUDED,
+    PORTS_WITHOUT_NETDEV,
     QUARANTINED,
     READ_ERRORS,
     SOURCE_DURATION,
@@ -41,7 +42,11 @@ class SelfSamples:
         key = (tuple((state.source, state.device, state.netdev) for state in states), tuple(unmapped))
         if key != self._key:
             self._key, self._series = key, _series(states, tuple(unmapped))
-        values: list[Value] = [len(snapshot.devices), snapshot.excluded, snapshot.seconds, *unmapped.values()]
+        devices = [found.device for found in snapshot.devices]
+        blind = sum(
+            port.link_layer == "Ethernet" and not port.netdevs for device in devices for port in device.ports
+        )
+        values: list[Value] = [len(devices), snapshot.excluded, blind, snapshot.seconds, *unmapped.values()]
         for state in states:
             values.extend(_values(state))
         return Samples(self._series, tuple(values))
@@ -51,6 +56,7 @@ def _series(states: tuple[SourceState, ...], unmapped: tuple[str, ...]) -> tuple
     return (
         Series(DEVICES, ()),
         Series(DEVICES_EXCLUDED, ()),
+        Series(PORTS_WITHOUT_NETDEV, ()),
         Series(COLLECTION_DURATION, ()),
         *(Series(UNMAPPED, (device,)) for device in unmapped),
         *(Series(row, (state.source, state.device, state.netdev)) for state in states for row in PER_SOURCE),

@@ -151,8 +151,8 @@ def pattern_of(raw: str) -> re.Pattern[str]:
 
 
 def _form(placeholder: str) -> str:
-    """What may stand for a placeholder: any name for a counter, a number for a priority, lane, queue and the like."""
-    return ".+" if placeholder == "counter" else "[0-9]+"
+    """What may stand for a placeholder: any name for a counter or flag, a number for a priority, lane, queue and the like."""
+    return ".+" if placeholder in ("counter", "flag") else "[0-9]+"
 
 
 def _claim(claims: dict[Claim, Row], claim: Claim, row: Row) -> None:

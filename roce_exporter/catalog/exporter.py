@@ -66,6 +66,14 @@ DEVICES_EXCLUDED = Row(
     "RDMA devices left alone because of --device.include or --device.exclude.",
     labels=(),
 )
+PORTS_WITHOUT_NETDEV = Row(
+    "roce_exporter_ports_without_netdev",
+    GAUGE,
+    "ports",
+    "Ethernet ports whose network device cannot be seen, as from a network namespace of its own: PFC, pause, link and "
+    "DCB of these ports are not told. Give the exporter the host's network.",
+    labels=(),
+)
 COLLECTION_DURATION = Row(
     "roce_exporter_collection_duration_seconds",
     GAUGE,
@@ -83,5 +91,6 @@ ROWS = (
     UNMAPPED,
     DEVICES,
     DEVICES_EXCLUDED,
+    PORTS_WITHOUT_NETDEV,
     COLLECTION_DURATION,
 )

@@ -10,6 +10,7 @@ from roce_exporter.catalog.spellings import eth_bnxt, eth_hns, eth_intel, eth_ml
 netdev = partial(spelt, ANY, "netdev")
 link = partial(spelt, ANY, "link")
 pause = partial(spelt, ANY, "pause")
+settings = partial(spelt, ANY, "settings")
 fec = partial(spelt, ANY, "fec")
 ethernet = partial(spelt, ANY, "ethernet")
 pcie = partial(spelt, ANY, "pcie")
@@ -117,6 +118,24 @@ LINK = (
         "bool",
         "Whether global pause is negotiated with the switch.",
         pause("autonegotiate"),
+    ),
+)
+
+SETTINGS = (
+    shown(
+        "roce_config_pfc_prevention_timeout_seconds",
+        "seconds",
+        "For how long the NIC may send pause without end before its own watchdog stops it. 0: for ever. 65.535: the "
+        "driver's own choice, on mlx5 0.1 s.",
+        settings("pfc_prevention_timeout", per=1000),
+    ),
+    Row(
+        "roce_config_private_flag_enabled",
+        GAUGE,
+        "bool",
+        "Whether a private flag of the driver is on, such as dropless_rq of mlx5 or fw-lldp-agent of ice.",
+        (settings("flag_{flag}"),),
+        (*NETDEV_LABELS, "flag"),
     ),
 )
 
@@ -229,4 +248,4 @@ PCIE = (
     ),
 )
 
-ROWS = (*NETDEV, *LINK, *MAC, *PCIE)
+ROWS = (*NETDEV, *LINK, *SETTINGS, *MAC, *PCIE)

@@ -184,6 +184,13 @@ class Kernel(Protocol):
             Absent: the driver does not count.
         """
 
+    def ethtool_settings(self, netdev: str) -> Mapping[str, int]:
+        """Settings of the driver: `pfc_prevention_timeout` in milliseconds, and `flag_NAME` as 1 or 0.
+
+        Raises:
+            Absent: the driver has neither.
+        """
+
     def dcb(self, netdev: str) -> Dcb:
         """PFC, scheduling, priority mapping and buffers of a network device.
 

@@ -83,7 +83,8 @@ class Pfc:
     """Priority flow control (struct ieee_pfc, IEEE 802.1Q clause 36).
 
     The direction is told by dcbnl.h ("requests: count of the sent pfc frames, indications: count of the received") and
-    by the standard's names: a PFC request is one that this station makes, an indication is one that it is given.
+    by the standard's names: a PFC request is one that this station makes, an indication is one that it is given. ice and
+    i40e count the frames that stop (XOFF), not those that let go. Nobody counts for a peer: zeros.
     """
 
     capacity: int

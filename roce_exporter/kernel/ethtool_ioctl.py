@@ -25,8 +25,13 @@ if TYPE_CHECKING:
 
 SIOCETHTOOL = 0x8946
 GSTRINGS, GSTATS, GSSET_INFO = 0x1B, 0x1D, 0x37
-STATISTICS_SET = 1
-"""ETH_SS_STATS."""
+GPFLAGS, GTUNABLE = 0x27, 0x48
+STATISTICS_SET, PRIVATE_FLAGS_SET = 1, 2
+"""ETH_SS_STATS and ETH_SS_PRIV_FLAGS."""
+FLAGS = 32
+"""Private flags are the bits of one word."""
+PFC_PREVENTION_TIMEOUT, UNSIGNED_16 = 3, 2
+"""ETHTOOL_PFC_PREVENTION_TOUT and ETHTOOL_TUNABLE_U16."""
 
 NAME_BYTES = 32
 VALUE_BYTES = 8
@@ -42,6 +47,8 @@ _REQUEST = struct.Struct("16sP16x")
 _SET_INFO = struct.Struct("=IIQI")
 _STRINGS = struct.Struct("=III")
 _STATS = struct.Struct("=II")
+_FLAGS = struct.Struct("=II")
+_TUNABLE = struct.Struct("=IIIIH")
 
 Names = tuple[str, ...]
 
@@ -66,7 +73,7 @@ class EthtoolIoctl:
                 any other errno is the kernel's.
         """
         for _ in range(TRIES):
-            count = self._count(netdev)
+            count = self._count(netdev, STATISTICS_SET)
             if count == 0:
                 raise Absent(errno.EOPNOTSUPP, "the driver has no private counters", netdev)
             names = self._names(netdev, count)
@@ -74,6 +81,32 @@ class EthtoolIoctl:
             if names is not None and values is not None:
                 return names, values
         raise OSError(errno.EAGAIN, f"its counters changed {TRIES} times while they were read", netdev)
+
+    def private_flags(self, netdev: str) -> dict[str, bool]:
+        """The driver's own switches, as `ethtool --show-priv-flags` prints them.
+
+        Raises:
+            Absent: the driver has none.
+            OSError: as in `statistics`.
+        """
+        count = self._count(netdev, PRIVATE_FLAGS_SET)
+        names = self._strings(netdev, PRIVATE_FLAGS_SET, min(count, FLAGS)) if count else None
+        if names is None:
+            raise Absent(errno.EOPNOTSUPP, "the driver has no private flags", netdev)
+        bits = _FLAGS.unpack_from(self._ask(netdev, _FLAGS.pack(GPFLAGS, 0), 0))[1]
+        return {name: bool(bits >> position & 1) for position, name in enumerate(_decode_names(names))}
+
+    def pfc_prevention_timeout(self, netdev: str) -> int:
+        """For how many milliseconds the NIC may send pause without end before its watchdog stops it.
+
+        0: for ever. 65535: the driver's own choice, on mlx5 100 ms.
+
+        Raises:
+            Absent: the driver has no such watchdog.
+            OSError: as in `statistics`.
+        """
+        question = _TUNABLE.pack(GTUNABLE, PFC_PREVENTION_TIMEOUT, UNSIGNED_16, 2, 0)
+        return int(_TUNABLE.unpack_from(self._ask(netdev, question, 0))[4])
 
     def close(self) -> None:
         """Close the socket. The next question opens another."""
@@ -85,8 +118,8 @@ class EthtoolIoctl:
         # A worker thread that ends takes its socket along.
         self.close()
 
-    def _count(self, netdev: str) -> int:
-        answer = self._ask(netdev, _SET_INFO.pack(GSSET_INFO, 0, 1 << STATISTICS_SET, 0), 0)
+    def _count(self, netdev: str, strings: int) -> int:
+        answer = self._ask(netdev, _SET_INFO.pack(GSSET_INFO, 0, 1 << strings, 0), 0)
         _, _, mask, count = _SET_INFO.unpack_from(answer)
         if count > MOST:
             raise OSError(errno.EMSGSIZE, f"its driver announces {count} counters", netdev)
@@ -94,16 +127,20 @@ class EthtoolIoctl:
 
     def _names(self, netdev: str, count: int) -> Names | None:
         """The names; None when there are not as many as were announced."""
-        answer = self._ask(
-            netdev, _STRINGS.pack(GSTRINGS, STATISTICS_SET, count), NAME_BYTES * (count + SLACK)
-        )
-        if _STRINGS.unpack_from(answer)[2] != count:
+        raw = self._strings(netdev, STATISTICS_SET, count)
+        if raw is None:
             return None
-        raw = bytes(answer[_STRINGS.size : _STRINGS.size + NAME_BYTES * count])
         known = self._known.get(netdev)
         if known is None or known[0] != raw:
             known = self._known[netdev] = (raw, _decode_names(raw))
         return known[1]
+
+    def _strings(self, netdev: str, strings: int, count: int) -> bytes | None:
+        """What is in a set of strings, 32 bytes each; None when there are not as many as were announced."""
+        answer = self._ask(netdev, _STRINGS.pack(GSTRINGS, strings, count), NAME_BYTES * (count + SLACK))
+        if _STRINGS.unpack_from(answer)[2] != count:
+            return None
+        return bytes(answer[_STRINGS.size : _STRINGS.size + NAME_BYTES * count])
 
     def _values(self, netdev: str, count: int) -> tuple[int, ...] | None:
         """The values; None when there are not as many as were announced (0: the kernel found that itself)."""
@@ -126,7 +163,7 @@ class EthtoolIoctl:
             self._ioctl(self._socket.fileno(), SIOCETHTOOL, _REQUEST.pack(name, place))
         except OSError as error:
             if error.errno == errno.EOPNOTSUPP:
-                raise Absent(errno.EOPNOTSUPP, "the driver has no private counters", netdev) from None
+                raise Absent(errno.EOPNOTSUPP, "the driver does not tell", netdev) from None
             raise OSError(error.errno, os.strerror(error.errno or 0), netdev) from None
         return memoryview(self._room)
 

@@ -1,7 +1,7 @@
 """What the ethtool command prints, read back and written: the form in which a recorded host holds it.
 
-`ethtool -S` (.stats), `ethtool -i` (.driver), `ethtool -I -a` (.pause), `ethtool DEV` (.link) and `ethtool -I --show-fec`
-(.fec).
+`ethtool -S` (.stats), `ethtool -i` (.driver), `ethtool -I -a` (.pause), `ethtool DEV` (.link), `ethtool -I --show-fec`
+(.fec), `ethtool --show-priv-flags` and `--get-tunable` (.settings).
 Lines that nobody knows are passed over: every version of ethtool prints some more.
 """
 
@@ -64,6 +64,20 @@ def parse_link(text: str) -> dict[str, int]:
     return found
 
 
+def parse_settings(text: str) -> dict[str, int]:
+    """`ethtool --show-priv-flags` and `ethtool --get-tunable DEV pfc-prevention-tout`, one after the other.
+
+    Gives `flag_NAME` as 1 or 0, and `pfc_prevention_timeout` in milliseconds.
+    """
+    found = {}
+    for name, value in _fields(text):
+        if value in ("on", "off"):
+            found[f"flag_{name}"] = int(value == "on")
+        elif name == "pfc-prevention-tout" and (match := re.match(r"(\d+)", value)):
+            found["pfc_prevention_timeout"] = int(match[1])
+    return found
+
+
 def parse_fec(text: str) -> dict[str, int]:
     """`ethtool -I --show-fec`: blocks corrected and not correctable, bits corrected, where they are counted."""
     return {_FEC[name]: number for name, number in _numbers(text) if name in _FEC}
@@ -103,6 +117,15 @@ def print_link(found: Mapping[str, int]) -> str:
     if "down_events" in found:
         lines.append(f"\tLink Down Events: {found['down_events']}")
     return "\n".join(("Settings:", *lines)) + "\n"
+
+
+def print_settings(found: Mapping[str, int]) -> str:
+    """As `ethtool --show-priv-flags` and `--get-tunable` print them."""
+    flags = {name.removeprefix("flag_"): on for name, on in found.items() if name.startswith("flag_")}
+    lines = [f"{name}: {'on' if on else 'off'}\n" for name, on in flags.items()]
+    if "pfc_prevention_timeout" in found:
+        lines.append(f"pfc-prevention-tout: {found['pfc_prevention_timeout']}\n")
+    return "".join(lines)
 
 
 def print_fec(found: Mapping[str, int]) -> str:

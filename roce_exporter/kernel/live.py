@@ -5,6 +5,7 @@ Follows Documentation/ABI/stable/sysfs-class-infiniband and include/uapi/rdma/rd
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import resource
@@ -167,6 +168,18 @@ class LiveKernel:
         """See `kernel.Kernel.ethtool_standard`."""
         self._check_own(netdev)
         return self._mine(EthtoolNetlink).standard(netdev)
+
+    def ethtool_settings(self, netdev: str) -> Mapping[str, int]:
+        """See `kernel.Kernel.ethtool_settings`."""
+        self._check_own(netdev)
+        ioctl, found = self._mine(EthtoolIoctl), dict[str, int]()
+        with contextlib.suppress(Absent):
+            found["pfc_prevention_timeout"] = ioctl.pfc_prevention_timeout(netdev)
+        with contextlib.suppress(Absent):
+            found |= {f"flag_{name}": int(on) for name, on in ioctl.private_flags(netdev).items()}
+        if not found:
+            raise Absent(errno.EOPNOTSUPP, "the driver has no settings", netdev)
+        return found
 
     def dcb(self, netdev: str) -> Dcb:
         """See `kernel.Kernel.dcb`."""

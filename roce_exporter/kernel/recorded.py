@@ -32,6 +32,7 @@ from roce_exporter.kernel.ethtool_text import (
     parse_fec,
     parse_link,
     parse_pause,
+    parse_settings,
     parse_statistics,
 )
 from roce_exporter.kernel.tree import RecordingError, Tree, load_tree
@@ -218,6 +219,10 @@ class RecordedKernel:
     def ethtool_standard(self, netdev: str) -> Mapping[str, int]:
         """See `kernel.Kernel.ethtool_standard`. No file of a recording holds them."""
         raise Absent(errno.EOPNOTSUPP, "not recorded", netdev)
+
+    def ethtool_settings(self, netdev: str) -> Mapping[str, int]:
+        """See `kernel.Kernel.ethtool_settings`."""
+        return parse_settings(self._ethtool(netdev, "settings"))
 
     def dcb(self, netdev: str) -> Dcb:
         """See `kernel.Kernel.dcb`."""

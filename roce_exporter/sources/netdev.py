@@ -27,6 +27,7 @@ LINK = "link"
 FEC = "fec"
 STANDARD = "ethernet"
 NETDEV = "netdev"
+SETTINGS = "settings"
 
 COUNTER_FILES = ("carrier_changes", "carrier_up_count", "carrier_down_count")
 STATISTICS_FILES = ("rx_dropped", "rx_missed_errors")
@@ -155,6 +156,7 @@ def netdev_readers(kernel: Kernel, device: Device) -> Iterator[EthtoolStatistics
         yield EthtoolStatistics(kernel, *where)
         yield Asked(DCB, lambda netdev: flatten(kernel.dcb(netdev)), *where)
         yield Asked(PAUSE, kernel.ethtool_pause, *where)
+        yield Asked(SETTINGS, kernel.ethtool_settings, *where)
         yield Asked(LINK, kernel.ethtool_link, *where)
         yield Asked(FEC, kernel.ethtool_fec, *where)
         yield Asked(STANDARD, kernel.ethtool_standard, *where)

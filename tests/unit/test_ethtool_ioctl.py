@@ -12,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roce_exporter.kernel import Absent
-from roce_exporter.kernel.ethtool_ioctl import GSSET_INFO, GSTATS, GSTRINGS, MOST, SLACK, EthtoolIoctl
+from roce_exporter.kernel.ethtool_ioctl import (
+    GPFLAGS,
+    GSSET_INFO,
+    GSTATS,
+    GSTRINGS,
+    GTUNABLE,
+    MOST,
+    SLACK,
+    EthtoolIoctl,
+)
 
 
 class FakeKernel:
@@ -159,3 +168,26 @@ def test_no_answer_of_a_kernel_breaks_the_reader(answers: list[bytes], count: in
     except OSError:
         return
     assert len(names) == len(values) == count
+
+
+class SettingsKernel(FakeKernel):
+    """Has three private flags, the first and the third on, and stops pause after 100 ms."""
+
+    def __call__(self, descriptor: int, request: int, argument: bytes) -> int:
+        _, place = struct.unpack("16sP16x", argument)
+        (command,) = struct.unpack("=I", ctypes.string_at(place, 4))
+        answers = {
+            GSSET_INFO: struct.pack("=IIQI", GSSET_INFO, 0, 4, 3),
+            GSTRINGS: struct.pack("=III", GSTRINGS, 2, 3)
+            + b"".join(name.ljust(32, b"\0") for name in (b"rx_cqe_moder", b"dropless_rq", b"sniffer")),
+            GPFLAGS: struct.pack("=II", GPFLAGS, 0b101),
+            GTUNABLE: struct.pack("=IIIIH", GTUNABLE, 3, 2, 2, 100),
+        }
+        ctypes.memmove(place, answers[command], len(answers[command]))
+        return 0
+
+
+def test_private_flags_and_the_pfc_watchdogs_timeout() -> None:
+    ethtool = EthtoolIoctl(SettingsKernel({}))
+    assert ethtool.private_flags("eth0") == {"rx_cqe_moder": True, "dropless_rq": False, "sniffer": True}
+    assert ethtool.pfc_prevention_timeout("eth0") == 100

@@ -11,10 +11,12 @@ from roce_exporter.kernel.ethtool_text import (
     parse_fec,
     parse_link,
     parse_pause,
+    parse_settings,
     parse_statistics,
     print_fec,
     print_link,
     print_pause,
+    print_settings,
     print_statistics,
 )
 
@@ -130,3 +132,12 @@ def test_printed_fec_is_read_back(found: dict[str, int]) -> None:
 @given(text=st.text(max_size=200))
 def test_no_text_breaks_a_parser(parse, text: str) -> None:
     parse(text)
+
+
+def test_private_flags_and_the_pfc_watchdogs_timeout() -> None:
+    text = (
+        "Private flags for eth2:\nrx_cqe_moder           : on\ndropless_rq: off\npfc-prevention-tout: 100\n"
+    )
+    found = {"flag_rx_cqe_moder": 1, "flag_dropless_rq": 0, "pfc_prevention_timeout": 100}
+    assert parse_settings(text) == found
+    assert parse_settings(print_settings(found)) == found

@@ -1,0 +1,198 @@
+"""What iproute2's dcb prints as JSON, read back: the form in which a recorded host holds it.
+
+`dcb -s -j pfc show dev DEV` (.pfc.json; without `-s` it prints no pause frames), and `dcb -j` for ets, app, buffer and
+dcbx. Not maxrate: older versions of dcb print kbit/s as they come from the kernel, those since the end of 2025 bytes per
+second, and nothing in the document says which. What a peer told dcb does not print, so no recording holds it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from roce_exporter.kernel.dcb_netlink import (
+    DCBX_HOST,
+    DCBX_LLD_MANAGED,
+    DCBX_STATIC,
+    DCBX_VER_CEE,
+    DCBX_VER_IEEE,
+    SELECTOR_DSCP,
+    SELECTOR_PCP,
+    App,
+    Buffer,
+    Dcb,
+    Ets,
+    Pfc,
+)
+from roce_exporter.kernel.tree import RecordingError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+T = TypeVar("T")
+
+Document = dict[str, object]
+
+KINDS = ("pfc", "ets", "app", "buffer", "dcbx")
+"""What a recording may hold of one network device: DEV.pfc.json, DEV.ets.json, ..."""
+
+EIGHT = 8
+"""Priorities, traffic classes and buffers."""
+
+_SELECTORS = {
+    "ethtype_prio": 1,
+    "stream_port_prio": 2,
+    "dgram_port_prio": 3,
+    "port_prio": 4,
+    "dscp_prio": SELECTOR_DSCP,
+    "pcp_prio": SELECTOR_PCP,
+}
+
+_PCP = {f"{priority}{drop}": priority + 8 * (drop == "de") for priority in range(8) for drop in ("nd", "de")}
+"""Priority code point and drop eligible indicator, as dcb spells both."""
+
+_ALGORITHMS = {"strict": 0, "cbs": 1, "ets": 2, "vendor": 255}
+
+_MODES = {
+    "host": DCBX_HOST,
+    "lld_managed": DCBX_LLD_MANAGED,
+    "cee": DCBX_VER_CEE,
+    "ieee": DCBX_VER_IEEE,
+    "static": DCBX_STATIC,
+}
+
+
+class _DocumentError(Exception):
+    """What is wrong with a document."""
+
+
+def read_dcb(documents: Mapping[str, object], netdev: str, recording: str) -> Dcb:
+    """What one network device told; `documents` holds by kind (one of `KINDS`) the JSON of its files.
+
+    A kind without a document is None in the answer, as is all that no document tells.
+
+    Raises:
+        RecordingError: one of them is not what dcb prints; the text names recording and file.
+    """
+
+    def part(kind: str, read: Callable[[Document], T]) -> T | None:
+        if kind not in documents:
+            return None
+        try:
+            return read(_object(documents[kind]))
+        except _DocumentError as error:
+            raise RecordingError(
+                f"recording {recording}: dcb/{netdev}.{kind}.json: {error}; "
+                f"record it with `dcb -s -j {kind} show dev {netdev}`"
+            ) from None
+
+    return Dcb(
+        pfc=part("pfc", _read_pfc),
+        ets=part("ets", _read_ets),
+        app=part("app", _read_app),
+        buffer=part("buffer", _read_buffer),
+        dcbx=part("dcbx", _read_dcbx),
+    )
+
+
+def _read_pfc(document: Document) -> Pfc:
+    return Pfc(
+        capacity=_number(document.get("pfc_cap"), "pfc_cap"),
+        enabled=tuple(_flag(value, "prio_pfc") for value in _eight(document, "prio_pfc")),
+        mbc=_flag(document.get("macsec_bypass"), "macsec_bypass"),
+        delay=_number(document.get("delay"), "delay"),
+        requests=_frames(document, "requests"),
+        indications=_frames(document, "indications"),
+    )
+
+
+def _frames(document: Document, name: str) -> tuple[int, ...]:
+    # Without -s they are not printed, and then nobody knows them.
+    return _numbers(document, name) if name in document else ()
+
+
+def _read_ets(document: Document) -> Ets:
+    return Ets(
+        willing=_flag(document.get("willing"), "willing"),
+        capacity=_number(document.get("ets_cap"), "ets_cap"),
+        cbs=_flag(document.get("cbs"), "cbs"),
+        transmit_bandwidth=_numbers(document, "tc_bw"),
+        receive_bandwidth=_numbers(document, "pg_bw"),
+        algorithm=tuple(_keyword(value, "tc_tsa", _ALGORITHMS) for value in _eight(document, "tc_tsa")),
+        traffic_class=_numbers(document, "prio_tc"),
+    )
+
+
+def _read_app(document: Document) -> tuple[App, ...]:
+    rows = [
+        _row(row, name, selector)
+        for name, selector in _SELECTORS.items()
+        for row in _list(document.get(name, []), name)
+    ]
+    # The kernel keeps a port's default priority as that of EtherType 0.
+    rows += [
+        App(1, 0, _number(priority, "default_prio"))
+        for priority in _list(document.get("default_prio", []), "default_prio")
+    ]
+    return tuple(rows)
+
+
+def _read_buffer(document: Document) -> Buffer:
+    return Buffer(
+        of_priority=_numbers(document, "prio_buffer"),
+        size=_numbers(document, "buffer_size"),
+        total=_number(document.get("total_size"), "total_size"),
+    )
+
+
+def _read_dcbx(document: Document) -> int:
+    return sum(bit for name, bit in _MODES.items() if _flag(document.get(name, False), name))
+
+
+def _row(row: object, name: str, selector: int) -> App:
+    match row:
+        case [str(protocol), priority] if selector == SELECTOR_PCP:
+            return App(selector, _keyword(protocol, name, _PCP), _number(priority, name))
+        case [protocol, priority]:
+            return App(selector, _number(protocol, name), _number(priority, name))
+    raise _DocumentError(f"{name} holds {row!r:.60}, not a pair")
+
+
+def _object(document: object) -> Document:
+    if not isinstance(document, dict):
+        raise _DocumentError("not an object")
+    return document
+
+
+def _list(value: object, name: str) -> list[object]:
+    if not isinstance(value, list):
+        raise _DocumentError(f"{name} is {value!r:.60}, not a list")
+    return value
+
+
+def _eight(document: Document, name: str) -> list[object]:
+    values = _list(document.get(name), name)
+    if len(values) != EIGHT:
+        raise _DocumentError(f"{name} holds {len(values)} values, not {EIGHT}")
+    return values
+
+
+def _numbers(document: Document, name: str) -> tuple[int, ...]:
+    return tuple(_number(value, name) for value in _eight(document, name))
+
+
+def _number(value: object, name: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise _DocumentError(f"{name} holds {value!r:.60}, not a whole number")
+    return value
+
+
+def _flag(value: object, name: str) -> bool:
+    if not isinstance(value, bool):
+        raise _DocumentError(f"{name} holds {value!r:.60}, neither true nor false")
+    return value
+
+
+def _keyword(value: object, name: str, known: Mapping[str, int]) -> int:
+    if not isinstance(value, str) or value not in known:
+        raise _DocumentError(f"{name} holds {value!r:.60}, none of {', '.join(known)}")
+    return known[value]

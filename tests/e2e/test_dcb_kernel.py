@@ -1,0 +1,103 @@
+"""DCB netlink against this machine's own kernel, as far as a kernel without a data centre's NIC can answer."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from roce_exporter.kernel import Absent
+from roce_exporter.kernel.dcb_netlink import NETLINK_ROUTE, DcbNetlink
+from roce_exporter.kernel.netlink import open_kernel_socket
+
+IN_A_NAMESPACE = ("unshare", "--user", "--map-root-user", "--net")
+
+NOT_PERMITTED = 77
+MAKE_AND_ASK = (
+    f'ip link add veth-of-test type veth peer name peer-of-test || exit {NOT_PERMITTED}; exec "$0" -c "$1"'
+)
+
+ASK_VETH = """
+from roce_exporter.kernel import Absent
+from roce_exporter.kernel.dcb_netlink import DcbNetlink
+asked = DcbNetlink()
+for question in (asked.ieee, asked.dcbx_mode):
+    for netdev in ("veth-of-test", "peer-of-test"):
+        try:
+            print(question.__name__, netdev, question(netdev))
+        except OSError as error:
+            print(question.__name__, netdev, isinstance(error, Absent), error.errno)
+"""
+
+
+@pytest.fixture
+def asked():
+    if not sys.platform.startswith("linux"):
+        pytest.skip("no Linux")
+    try:
+        open_kernel_socket(NETLINK_ROUTE).close()
+    except OSError as error:
+        pytest.skip(f"no netlink socket here: {error.strerror}")
+    conversation = DcbNetlink()
+    yield conversation
+    conversation.close()
+
+
+@pytest.mark.parametrize("question", [DcbNetlink.ieee, DcbNetlink.dcbx_mode])
+def test_the_loopback_device_has_no_dcb(asked, question):
+    with pytest.raises(Absent) as caught:
+        question(asked, "lo")
+    assert (caught.value.errno, caught.value.filename) == (errno.EOPNOTSUPP, "lo")
+
+
+def test_a_device_that_is_not_there_is_no_device(asked):
+    """A kernel without CONFIG_DCB says EOPNOTSUPP to every name."""
+    with pytest.raises(OSError, match="'nothing-there'") as caught:
+        asked.ieee("nothing-there")
+    assert caught.value.errno in (errno.ENODEV, errno.EOPNOTSUPP)
+    assert isinstance(caught.value, Absent) == (caught.value.errno == errno.EOPNOTSUPP)
+
+
+def test_one_socket_answers_every_question(asked):
+    """A refusal leaves the socket in order, so none is opened anew."""
+    before = len(os.listdir("/proc/self/fd"))
+    said = {said_to(asked, netdev) for netdev in ("lo", "nothing-there", *netdevs()) * 20}
+    assert said <= {None, errno.EOPNOTSUPP, errno.ENODEV}
+    assert len(os.listdir("/proc/self/fd")) == before + 1
+
+
+def netdevs():
+    return [name for _, name in socket.if_nameindex()]
+
+
+def said_to(asked, netdev):
+    try:
+        asked.ieee(netdev)
+    except OSError as error:
+        return error.errno
+    return None
+
+
+def test_a_veth_pair_in_a_network_namespace_has_no_dcb():
+    try:
+        made = subprocess.run(
+            [*IN_A_NAMESPACE, "sh", "-c", MAKE_AND_ASK, sys.executable, ASK_VETH],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    except FileNotFoundError:
+        pytest.skip("no unshare")
+    if made.returncode == NOT_PERMITTED or made.stderr.startswith("unshare:"):
+        pytest.skip(f"not permitted: {made.stderr.strip()}")
+    assert made.stderr == ""
+    assert made.stdout.splitlines() == [
+        f"{question} {netdev} True {errno.EOPNOTSUPP}"
+        for question in ("ieee", "dcbx_mode")
+        for netdev in ("veth-of-test", "peer-of-test")
+    ]
