@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from roce_exporter.collect.lanes import Lane
 from roce_exporter.inventory import CLASS, describe, list_devices
 from roce_exporter.kernel import Absent
+from roce_exporter.kernel.dcb_printed import print_dcb
 from roce_exporter.kernel.ethtool_text import (
     print_fec,
     print_link,
@@ -194,7 +195,7 @@ def _netdev_files(kernel: Kernel, netdev: str) -> Part:
 
 
 def _ethtool(kernel: Kernel, netdev: str) -> Part:
-    """What the ethtool command prints of a network device, of every part that it has."""
+    """What ethtool and dcb print of a network device, of every part that it has."""
     printed: dict[str, Callable[[], str]] = {
         "driver": lambda: f"driver: {kernel.ethtool_driver(netdev)}\n",
         "stats": lambda: print_statistics(*kernel.ethtool_statistics(netdev)),
@@ -204,7 +205,10 @@ def _ethtool(kernel: Kernel, netdev: str) -> Part:
         "fec": lambda: print_fec(kernel.ethtool_fec(netdev)),
     }
     found = {kind: _or_nothing(ask) for kind, ask in printed.items()}
-    return {f"ethtool/{netdev}.{kind}": text for kind, text in found.items() if text is not None}
+    documents = _or_nothing(lambda: print_dcb(kernel.dcb(netdev))) or {}
+    return {f"ethtool/{netdev}.{kind}": text for kind, text in found.items() if text is not None} | {
+        f"dcb/{netdev}.{kind}.json": json.dumps(document) + "\n" for kind, document in documents.items()
+    }
 
 
 def _rdma(kernel: Kernel, device: Device, scrub: Scrubber) -> dict[str, list[dict[str, Any]]]:

@@ -38,7 +38,7 @@ KINDS = ("pfc", "ets", "app", "buffer", "dcbx")
 EIGHT = 8
 """Priorities, traffic classes and buffers."""
 
-_SELECTORS = {
+SELECTORS = {
     "ethtype_prio": 1,
     "stream_port_prio": 2,
     "dgram_port_prio": 3,
@@ -47,12 +47,12 @@ _SELECTORS = {
     "pcp_prio": SELECTOR_PCP,
 }
 
-_PCP = {f"{priority}{drop}": priority + 8 * (drop == "de") for priority in range(8) for drop in ("nd", "de")}
+PCP = {f"{priority}{drop}": priority + 8 * (drop == "de") for priority in range(8) for drop in ("nd", "de")}
 """Priority code point and drop eligible indicator, as dcb spells both."""
 
-_ALGORITHMS = {"strict": 0, "cbs": 1, "ets": 2, "vendor": 255}
+ALGORITHMS = {"strict": 0, "cbs": 1, "ets": 2, "vendor": 255}
 
-_MODES = {
+MODES = {
     "host": DCBX_HOST,
     "lld_managed": DCBX_LLD_MANAGED,
     "cee": DCBX_VER_CEE,
@@ -117,7 +117,7 @@ def _read_ets(document: Document) -> Ets:
         cbs=_flag(document.get("cbs"), "cbs"),
         transmit_bandwidth=_numbers(document, "tc_bw"),
         receive_bandwidth=_numbers(document, "pg_bw"),
-        algorithm=tuple(_keyword(value, "tc_tsa", _ALGORITHMS) for value in _eight(document, "tc_tsa")),
+        algorithm=tuple(_keyword(value, "tc_tsa", ALGORITHMS) for value in _eight(document, "tc_tsa")),
         traffic_class=_numbers(document, "prio_tc"),
     )
 
@@ -125,7 +125,7 @@ def _read_ets(document: Document) -> Ets:
 def _read_app(document: Document) -> tuple[App, ...]:
     rows = [
         _row(row, name, selector)
-        for name, selector in _SELECTORS.items()
+        for name, selector in SELECTORS.items()
         for row in _list(document.get(name, []), name)
     ]
     # The kernel keeps a port's default priority as that of EtherType 0.
@@ -145,13 +145,13 @@ def _read_buffer(document: Document) -> Buffer:
 
 
 def _read_dcbx(document: Document) -> int:
-    return sum(bit for name, bit in _MODES.items() if _flag(document.get(name, False), name))
+    return sum(bit for name, bit in MODES.items() if _flag(document.get(name, False), name))
 
 
 def _row(row: object, name: str, selector: int) -> App:
     match row:
         case [str(protocol), priority] if selector == SELECTOR_PCP:
-            return App(selector, _keyword(protocol, name, _PCP), _number(priority, name))
+            return App(selector, _keyword(protocol, name, PCP), _number(priority, name))
         case [protocol, priority]:
             return App(selector, _number(protocol, name), _number(priority, name))
     raise _DocumentError(f"{name} holds {row!r:.60}, not a pair")

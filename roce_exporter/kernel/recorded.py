@@ -12,6 +12,8 @@
     HOST/ethtool/DEV.pause        `ethtool -I -a DEV`
     HOST/ethtool/DEV.link         `ethtool DEV`
     HOST/ethtool/DEV.fec          `ethtool -I --show-fec DEV`
+    HOST/ethtool/DEV.settings     `ethtool --show-priv-flags DEV` and `--get-tunable DEV pfc-prevention-tout`
+    HOST/dcb/DEV.pfc.json         `dcb -s -j pfc show dev DEV`; .ets, .app, .buffer and .dcbx likewise
 
 Every part is optional: a missing part is an interface that the host does not have. Several moments of one host
 stand in HOST/0/ ... HOST/n/ and are played in turn, one per collection, round and round.
@@ -23,10 +25,11 @@ import errno
 import json
 import os
 import posixpath
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.kernel import FILE_BYTES, TEXT_BYTES, Absent, RdmaDevice, RdmaPort
+from roce_exporter.kernel.dcb_recorded import KINDS, read_dcb
 from roce_exporter.kernel.ethtool_text import (
     parse_driver,
     parse_fec,
@@ -58,6 +61,8 @@ class Moment:
 
     tree: Tree
     rdma: Mapping[str, Rows]
+    dcb: Mapping[str, Dcb] = field(default_factory=dict)
+    """By network device."""
 
 
 class RecordedFiles:
@@ -226,7 +231,10 @@ class RecordedKernel:
 
     def dcb(self, netdev: str) -> Dcb:
         """See `kernel.Kernel.dcb`."""
-        raise Absent(errno.EOPNOTSUPP, "not recorded", netdev)
+        try:
+            return self._moment.dcb[netdev]
+        except KeyError:
+            raise Absent(errno.EOPNOTSUPP, f"no dcb/{netdev}.*.json in this recording") from None
 
     def close(self) -> None:
         """Nothing is held."""
@@ -259,7 +267,7 @@ def load_recording(path: str) -> RecordedKernel:
     tree = _without_wrapper(load_tree(path))
     numbered = sorted((name for name in tree.folders[""] if name.isdecimal()), key=int)
     trees = [tree.below(name) for name in numbered] or [tree]
-    moments = [Moment(one, _parse_rdma(one, path)) for one in trees]
+    moments = [Moment(one, _parse_rdma(one, path), _parse_dcb(one, path)) for one in trees]
     if not any(_PARTS & one.tree.folders[""] for one in moments):
         raise RecordingError(
             f"recording {path}: holds none of {', '.join(sorted(_PARTS))}; name the folder that holds them"
@@ -288,11 +296,26 @@ def _parse_rdma(tree: Tree, path: str) -> dict[str, Rows]:
     return found
 
 
-def _rows(text: bytes, what: str, numbers: bool) -> Rows:
+def _parse_dcb(tree: Tree, path: str) -> dict[str, Dcb]:
+    documents: dict[str, dict[str, object]] = {}
+    for name in sorted(tree.folders.get("dcb", ())):
+        netdev, _, kind = name.removesuffix(".json").rpartition(".")
+        text = tree.files.get(f"dcb/{name}", b"")
+        # dcb prints an empty line where the driver does not have what was asked for.
+        if name.endswith(".json") and netdev and kind in KINDS and text.strip():
+            documents.setdefault(netdev, {})[kind] = _json(text, f"recording {path}: dcb/{name}", "dcb -j")
+    return {netdev: read_dcb(found, netdev, path) for netdev, found in documents.items()}
+
+
+def _json(text: bytes, what: str, tool: str) -> object:
     try:
-        rows = json.loads(text or b"[]")
+        return json.loads(text)
     except ValueError as error:
-        raise RecordingError(f"{what}: not JSON ({error}); record it with `rdma -j`") from None
+        raise RecordingError(f"{what}: not JSON ({error}); record it with `{tool}`") from None
+
+
+def _rows(text: bytes, what: str, numbers: bool) -> Rows:
+    rows = _json(text or b"[]", what, "rdma -j")
     if not isinstance(rows, list) or not all(
         isinstance(row, dict) and isinstance(row.get("ifname"), str) for row in rows
     ):

@@ -256,7 +256,7 @@ def test_any_other_refusal_is_the_kernels_and_names_the_network_device(question,
     assert caught.value.errno == code
 
 
-@pytest.mark.parametrize("name", ["", "a-name-of-16-byte", "roce0\0x"])
+@pytest.mark.parametrize("name", ["", "a" * 16, "ö" * 8, "roce0\0x"])
 def test_a_name_that_nothing_can_have_is_not_asked_for(name):
     """The kernel would cut a name at its NUL and answer for another device."""
     asked, kernel = dcb_that_says(SET)
@@ -264,6 +264,12 @@ def test_a_name_that_nothing_can_have_is_not_asked_for(name):
         asked.ieee(name)
     assert caught.value.errno == errno.ENODEV
     assert kernel.asked == []
+
+
+def test_the_longest_name_is_asked_for():
+    asked, kernel = dcb_that_says(SET)
+    asked.ieee("a" * 15)
+    assert kernel.asked[0].payload.endswith(b"a" * 15 + b"\0")
 
 
 def test_a_name_that_is_no_utf_8_is_asked_for_as_it_is():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from roce_exporter.catalog import INDEX
 from roce_exporter.kernel.dcb_netlink import App, Buffer, Dcb, Ets, Pfc
+from roce_exporter.kernel.dcb_printed import print_dcb
+from roce_exporter.kernel.dcb_recorded import read_dcb
 from roce_exporter.sources.dcb import flatten
 
 PFC = Pfc(8, tuple(priority == 3 for priority in range(8)), False, 7, tuple(range(8)), tuple(range(10, 18)))
@@ -67,3 +69,12 @@ def test_pause_frames_of_dcb_serve_only_where_they_count_enabled_priorities() ->
     assert INDEX.claimed("hns", "dcb", "pfc_requests_3").name == "roce_pfc_transmit_frames_total"
     assert INDEX.claimed("mlx5", "dcb", "pfc_indications_3") is None
     assert INDEX.claimed("mlx4", "dcb", "pfc_requests_3") is None
+
+
+def test_what_a_capture_prints_is_read_back() -> None:
+    read = flatten(read_dcb(print_dcb(WHOLE), "eth0", "test"))
+    left = {name: value for name, value in flatten(WHOLE).items() if name not in read}
+    assert left.keys() == {"trust_dscp"} | {
+        f"{name}_{n}" for name in ("max_rate", "peer_pfc_enabled") for n in range(8)
+    }
+    assert read.items() <= flatten(WHOLE).items()
