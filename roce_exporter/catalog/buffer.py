@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from roce_exporter.catalog.row import counter
+from functools import partial
+
+from roce_exporter.catalog.row import ANY, COUNTER, GAUGE, Row, counter, spelt
 from roce_exporter.catalog.spellings import bnxt, efa, hns, ionic, mana, mlx4, mlx5_q
+
+delay_drop = partial(spelt, ANY, "delay_drop")
 
 ROWS = (
     counter(
@@ -14,6 +18,31 @@ ROWS = (
         bnxt("rx_out_of_buffer"),
         bnxt("res_oob_drop_count"),
         ionic("resp_rx_outof_buf"),
+    ),
+    Row(
+        "roce_delay_drop_timeouts_total",
+        COUNTER,
+        "events",
+        "Times a queue that makes the NIC wait for a receive request instead of dropping was waited for in vain. Only "
+        "with the right to read debugfs.",
+        (delay_drop("num_timeout_events", bits=32),),
+        ("device",),
+    ),
+    Row(
+        "roce_delay_drop_queues",
+        GAUGE,
+        "queues",
+        "Queues that make the NIC wait for a receive request instead of dropping.",
+        (delay_drop("num_rqs"),),
+        ("device",),
+    ),
+    Row(
+        "roce_delay_drop_timeout_seconds",
+        GAUGE,
+        "seconds",
+        "For how long the NIC waits for such a queue.",
+        (delay_drop("timeout", per=1_000_000),),
+        ("device",),
     ),
     counter(
         "roce_ud_discards_total",

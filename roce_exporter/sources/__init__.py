@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from roce_exporter.sources.counters import Counters
 from roce_exporter.sources.dcb import DCB
+from roce_exporter.sources.delay_drop import DelayDrop
 from roce_exporter.sources.hw_counters import HardwareCounters, Statistics, Told
 from roce_exporter.sources.netdev import (
     FEC,
@@ -39,6 +40,7 @@ NAMES = (
     Resources.source,
     OptionalCounters.source,
     Pcie.source,
+    DelayDrop.source,
     NetdevFiles.source,
     EthtoolStatistics.source,
     DCB,
@@ -89,6 +91,7 @@ def open_readers(kernel: Kernel, device: Device, disabled: Collection[str] = ())
         Resources(kernel, device),
         OptionalCounters(kernel, device),
         Pcie(kernel, device),
+        DelayDrop(kernel, device),
         *netdev_readers(kernel, device),
     )
     return tuple(reader for reader in readers if reader.source not in disabled)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING
+import threading
+import time
+from typing import TYPE_CHECKING, Any
 
 from observed import observe, samples
 
+from roce_exporter.collect import Collector, Settings
+from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.kernel.recorded import Moment, RecordedKernel
 from roce_exporter.kernel.tree import Tree
@@ -121,3 +125,55 @@ async def test_a_name_that_is_there_twice_counts_once() -> None:
     one.tree.files["ethtool/eth0.stats"] = b"  rx_prio3_pause: 1\n  rx_prio3_pause: 99\n"
     (found,) = await shown([one])
     assert pfc(found) == {"eth0 3": "1"}
+
+
+class OneLegHangs(RecordedKernel):
+    """The second leg's driver never comes back, as when it waits for firmware."""
+
+    gate = threading.Event()
+
+    def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        if netdev == "eth1":
+            self.gate.wait(30)
+        return super().ethtool_statistics(netdev)
+
+
+async def test_a_leg_that_hangs_costs_itself() -> None:
+    kernel = OneLegHangs([moment({"eth0": {"rx_prio3_pause": 1}, "eth1": {"rx_prio3_pause": 2}})])
+    collector = Collector(kernel, Settings(timeout=0.6, patience=0.05), time.monotonic)
+    exporter = Exporter(collector)
+    try:
+        for _ in range(3):
+            found = samples(exporter.render(await exporter.observe(0.6), Format.TEXT))
+            assert pfc(found) == {"eth0 3": "1"}
+            state = 'roce_exporter_source_up{source="ethtool",device="mlx5_0",netdev="%s"}'
+            assert found[state % "eth0"] == "1"
+            assert found[state % "eth1"] == "0"
+    finally:
+        kernel.gate.set()
+        collector.close()
+
+
+class EthernetFails(RecordedKernel):
+    """Every Ethernet source is refused."""
+
+    def refuse(self, netdev: str) -> Any:
+        raise OSError(errno.EIO, "refused", netdev)
+
+    ethtool_statistics = ethtool_pause = ethtool_link = ethtool_fec = ethtool_standard = ethtool_settings = (
+        dcb
+    ) = refuse
+
+
+async def test_whatever_fails_on_the_ethernet_side_the_rdma_side_is_served() -> None:
+    one = moment({"eth0": {}})
+    rdma = {
+        **one.rdma,
+        "statistic": ({"ifname": "mlx5_0", "port": 1, "np_cnp_sent": 7, "rp_cnp_handled": 1},),
+    }
+    (found,) = await shown([Moment(one.tree, rdma)], EthernetFails)
+    assert found['roce_cnp_sent_total{device="mlx5_0",port="1"}'] == "7"
+    down = [
+        name for name, value in found.items() if name.startswith("roce_exporter_source_up") and value == "0"
+    ]
+    assert len(down) == 7
