@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from roce_exporter.catalog.row import (
     ANY,
-    COUNTER,
     GAUGE,
     LANE_LABELS,
     NETDEV_LABELS,
     PRIORITY_LABELS,
     Row,
     Spelling,
+    netdev_counter,
     spelt,
 )
 from roce_exporter.catalog.spellings import (
@@ -33,20 +33,13 @@ SHARED = (
 )
 
 
-def counted(
-    name: str, unit: str, meaning: str, *spellings: Spelling, labels: tuple[str, ...] = NETDEV_LABELS
-) -> Row:
-    """A counter of one network device, or of one priority, lane or queue of it."""
-    return Row(name, COUNTER, unit, meaning, spellings, labels)
-
-
 def fec(name: str) -> Spelling:
     """What ethtool netlink tells of forward error correction, whichever driver answers."""
     return spelt(ANY, "fec", name)
 
 
 PRIORITIES = (
-    counted(
+    netdev_counter(
         "roce_priority_receive_bytes_total",
         "bytes",
         "Bytes received on the priority, RDMA and other." + SHARED,
@@ -56,7 +49,7 @@ PRIORITIES = (
         eth_mana("hc_tc{priority}_rx_byte_phy"),
         labels=PRIORITY_LABELS,
     ),
-    counted(
+    netdev_counter(
         "roce_priority_transmit_bytes_total",
         "bytes",
         "Bytes sent on the priority, RDMA and other." + SHARED,
@@ -66,7 +59,7 @@ PRIORITIES = (
         eth_mana("hc_tc{priority}_tx_byte_phy"),
         labels=PRIORITY_LABELS,
     ),
-    counted(
+    netdev_counter(
         "roce_priority_receive_packets_total",
         "packets",
         "Packets received on the priority, RDMA and other." + SHARED,
@@ -77,7 +70,7 @@ PRIORITIES = (
         eth_ionic("frames_rx_pri_{priority}"),
         labels=PRIORITY_LABELS,
     ),
-    counted(
+    netdev_counter(
         "roce_priority_transmit_packets_total",
         "packets",
         "Packets sent on the priority, RDMA and other." + SHARED,
@@ -88,7 +81,7 @@ PRIORITIES = (
         eth_ionic("frames_tx_pri_{priority}"),
         labels=PRIORITY_LABELS,
     ),
-    counted(
+    netdev_counter(
         "roce_buffer_discards_total",
         "packets",
         "Packets of the priority dropped on receive because the port's buffer was full. On a lossless priority there "
@@ -96,42 +89,42 @@ PRIORITIES = (
         eth_mlx5("rx_prio{priority}_discards"),
         labels=PRIORITY_LABELS,
     ),
-    counted(
+    netdev_counter(
         "roce_host_buffer_discards_total",
         "packets",
         "Packets of the priority dropped for want of this host's share of the buffer of a multi-host NIC.",
         eth_mlx5("rx_prio{priority}_buf_discard"),
         labels=PRIORITY_LABELS,
     ),
-    counted(
+    netdev_counter(
         "roce_host_congestion_discards_total",
         "packets",
         "Packets of the priority dropped early because of congestion between the hosts of a multi-host NIC.",
         eth_mlx5("rx_prio{priority}_cong_discard"),
         labels=PRIORITY_LABELS,
     ),
-    counted(
+    netdev_counter(
         "roce_nic_ecn_marked_packets_total",
         "packets",
         "Packets of the priority that the NIC itself marked (CE) because of congestion behind it, not a switch.",
         eth_mlx5("rx_prio{priority}_marked"),
         labels=PRIORITY_LABELS,
     ),
-    counted(
+    netdev_counter(
         "roce_nic_ecn_marked_queue_packets_total",
         "packets",
         "Packets that the NIC itself marked (CE), by class-of-service queue.",
         eth_bnxt("ecnmark_pkts_cos{queue}"),
         labels=QUEUE_LABELS,
     ),
-    counted(
+    netdev_counter(
         "roce_tcp_ecn_marked_packets_total",
         "packets",
         "Packets of the kernel's own traffic (TCP/IP) received with the ECN mark; no RDMA.",
         eth_mlx5("rx_ecn_mark"),
     ),
     *(
-        counted(
+        netdev_counter(
             f"roce_queue_{direction}_{unit}_total",
             unit,
             f"{unit.capitalize()} {verb} by class-of-service queue, RDMA and other.",
@@ -141,21 +134,21 @@ PRIORITIES = (
         for direction, verb, raw in (("receive", "received", "rx"), ("transmit", "sent", "tx"))
         for unit in ("bytes", "packets")
     ),
-    counted(
+    netdev_counter(
         "roce_queue_receive_discards_total",
         "packets",
         "Packets dropped on receive, by class-of-service queue.",
         eth_bnxt("rx_discard_packets_cos{queue}"),
         labels=QUEUE_LABELS,
     ),
-    counted(
+    netdev_counter(
         "roce_queue_receive_discarded_bytes_total",
         "bytes",
         "Bytes dropped on receive, by class-of-service queue.",
         eth_bnxt("rx_discard_bytes_cos{queue}"),
         labels=QUEUE_LABELS,
     ),
-    counted(
+    netdev_counter(
         "roce_buffer_threshold_passed_total",
         "events",
         "Times the port's receive buffer was over 85 % full.",
@@ -165,14 +158,14 @@ PRIORITIES = (
 )
 
 PHY = (
-    counted(
+    netdev_counter(
         "roce_mac_control_frames_unsupported_total",
         "packets",
         "MAC control frames received that the port does not heed: PFC frames where PFC is off, for one.",
         eth_mlx5("rx_unsupported_op_phy"),
         spelt(ANY, "ethernet", "eth-ctrl-UnsupportedOpcodesReceived"),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_receive_bytes_total",
         "bytes",
         "Bytes received at the physical port, RDMA and other.",
@@ -184,7 +177,7 @@ PHY = (
         eth_ionic("octets_rx_ok"),
         eth_hns("mac_rx_total_oct_num"),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_transmit_bytes_total",
         "bytes",
         "Bytes sent at the physical port, RDMA and other.",
@@ -196,7 +189,7 @@ PHY = (
         eth_ionic("octets_tx_ok"),
         eth_hns("mac_tx_total_oct_num"),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_receive_packets_total",
         "packets",
         "Packets received at the physical port, RDMA and other.",
@@ -205,7 +198,7 @@ PHY = (
         eth_ionic("frames_rx_ok"),
         eth_hns("mac_rx_total_pkt_num"),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_transmit_packets_total",
         "packets",
         "Packets sent at the physical port, RDMA and other.",
@@ -214,7 +207,7 @@ PHY = (
         eth_ionic("frames_tx_ok"),
         eth_hns("mac_tx_total_pkt_num"),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_receive_discards_total",
         "packets",
         "Packets dropped on receive at the port, mostly because its buffer was full.",
@@ -227,7 +220,7 @@ PHY = (
         eth_ionic("frames_rx_dropped"),
         eth_qedr("brb_discards"),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_transmit_discards_total",
         "packets",
         "Packets dropped on transmit at the port: link down, or paused for so long that they were thrown away.",
@@ -238,7 +231,7 @@ PHY = (
         eth_intel("port-tx-dropped_link-down_pkts"),
         eth_intel("port.tx_dropped_link_down", bits=32),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_receive_errors_total",
         "packets",
         "Packets received in error, of any kind.",
@@ -246,7 +239,7 @@ PHY = (
         eth_ionic("frames_rx_bad_all"),
         eth_hns("mac_rx_bad_pkt_num"),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_transmit_errors_total",
         "packets",
         "Packets that could not be sent because of an error, or were longer than the port takes.",
@@ -258,7 +251,7 @@ PHY = (
         eth_intel("port-tx_errors"),
         eth_intel("port.tx_errors", bits=32),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_receive_crc_errors_total",
         "packets",
         "Packets received with a wrong frame check sequence: a bad cable, transceiver or connector.",
@@ -271,19 +264,19 @@ PHY = (
         eth_hns("mac_rx_fcs_err_pkt_num"),
         eth_qedr("rx_crc_errors"),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_receive_stomped_crc_errors_total",
         "packets",
         "Packets received that a switch in cut-through mode had marked as damaged: the fault is further away.",
         eth_ionic("frames_rx_stomped_crc"),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_transmit_crc_errors_total",
         "packets",
         "Packets sent with a wrong frame check sequence.",
         eth_bnxt("tx_fcs_err_frames"),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_receive_oversized_total",
         "packets",
         "Packets received that were longer than the port takes: the MTU differs along the path.",
@@ -296,20 +289,20 @@ PHY = (
         eth_hns("mac_rx_oversize_pkt_num"),
         eth_qedr("rx_oversize_packets"),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_receive_mtu_errors_total",
         "packets",
         "Packets received that exceed the MTU.",
         eth_bnxt("rx_mtu_err_frames"),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_receive_too_long_total",
         "packets",
         "Packets received that are longer than any frame may be.",
         eth_ionic("frames_rx_too_long"),
         eth_mlx5("rx_out_of_range_len_phy"),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_receive_undersized_total",
         "packets",
         "Packets received that were shorter than 64 bytes.",
@@ -322,7 +315,7 @@ PHY = (
         eth_hns("mac_rx_undersize_pkt_num"),
         eth_qedr("rx_undersize_packets"),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_receive_fragments_total",
         "packets",
         "Short packets received with a wrong frame check sequence.",
@@ -334,7 +327,7 @@ PHY = (
         eth_hns("mac_rx_fragment_pkt_num"),
         eth_qedr("rx_fragments"),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_receive_jabbers_total",
         "packets",
         "Over-long packets received with a wrong frame check sequence.",
@@ -347,7 +340,7 @@ PHY = (
         eth_hns("mac_rx_jabber_pkt_num"),
         eth_qedr("rx_jabbers"),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_receive_length_errors_total",
         "packets",
         "Packets received whose length field does not fit.",
@@ -357,38 +350,38 @@ PHY = (
         eth_intel("port.rx_length_errors", bits=32),
         eth_ionic("frames_rx_bad_length"),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_receive_alignment_errors_total",
         "packets",
         "Packets received that did not end on a byte.",
         eth_bnxt("rx_align_err_frames"),
         eth_qedr("rx_align_errors"),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_receive_truncated_total",
         "packets",
         "Packets cut off in the NIC's buffer.",
         eth_qedr("brb_truncates"),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_transmit_truncated_total",
         "packets",
         "Packets cut off on transmit.",
         eth_ionic("frames_tx_truncated"),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_carrier_errors_total",
         "events",
         "Times the carrier was lost or faulty.",
         eth_qedr("rx_carrier_errors"),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_transmit_underruns_total",
         "events",
         "Times data came too late for the wire.",
         eth_bnxt("tx_fifo_underruns"),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_symbol_error_packets_total",
         "packets",
         "Packets received with a coding error of the physical layer.",
@@ -397,14 +390,14 @@ PHY = (
         eth_intel("port-rx-illegal_bytes"),
         eth_intel("port.illegal_bytes", bits=32),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_symbol_errors_total",
         "errors",
         "Symbol errors that forward error correction could not mend: packets are lost.",
         eth_mlx5("rx_pcs_symbol_err_phy"),
         eth_bnxt("rx_pcs_symbol_err"),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_corrected_errors_total",
         "errors",
         "Bit errors that forward error correction mended; ordinary on fast links, a rise says that the cable gets worse.",
@@ -412,35 +405,35 @@ PHY = (
         eth_bnxt("rx_corrected_bits"),
         fec("corrected_bits"),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_line_bytes_total",
         "bytes",
         "All that the link has carried, an eighth of the bits: what errors are to be divided by for an error ratio.",
         eth_mlx5("rx_bits_phy", per=8),
         eth_bnxt("rx_bits", per=8),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_fec_corrected_blocks_total",
         "blocks",
         "Blocks that forward error correction mended.",
         eth_bnxt("rx_fec_corrected_blocks"),
         fec("corrected_blocks"),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_fec_uncorrectable_blocks_total",
         "blocks",
         "Blocks that forward error correction could not mend: packets are lost.",
         eth_bnxt("rx_fec_uncorrectable_blocks"),
         fec("uncorrectable_blocks"),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_lane_errors_total",
         "errors",
         "Bit errors of the lane before correction; mlx5 tells lanes 0 to 3 only.",
         eth_mlx5("rx_err_lane_{lane}_phy"),
         labels=LANE_LABELS,
     ),
-    counted(
+    netdev_counter(
         "roce_phy_local_faults_total",
         "events",
         "Local faults: this end does not understand what it receives.",
@@ -448,7 +441,7 @@ PHY = (
         eth_intel("port-mac-local_faults"),
         eth_intel("port.mac_local_faults", bits=32),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_remote_faults_total",
         "events",
         "Remote faults: the other end does not understand what it receives.",
@@ -456,31 +449,31 @@ PHY = (
         eth_intel("port-mac-remote_faults"),
         eth_intel("port.mac_remote_faults", bits=32),
     ),
-    counted(
+    netdev_counter(
         "roce_phy_recoveries_total",
         "events",
         "Times the physical link recovered by itself.",
         eth_mlx5("total_success_recovery_phy", bits=32),
     ),
-    counted(
+    netdev_counter(
         "roce_transceiver_unplugs_total",
         "events",
         "Times the transceiver was taken out.",
         eth_mlx5("module_unplug"),
     ),
-    counted(
+    netdev_counter(
         "roce_transceiver_bus_failures_total",
         "events",
         "Times the transceiver's management bus was stuck.",
         eth_mlx5("module_bus_stuck"),
     ),
-    counted(
+    netdev_counter(
         "roce_transceiver_overheats_total",
         "events",
         "Times the transceiver was too hot.",
         eth_mlx5("module_high_temp"),
     ),
-    counted(
+    netdev_counter(
         "roce_transceiver_shorts_total",
         "events",
         "Times the cable was shorted.",
@@ -506,44 +499,44 @@ HOST = (
         (eth_mlx5("outbound_pci_stalled_wr", per=100),),
         NETDEV_LABELS,
     ),
-    counted(
+    netdev_counter(
         "roce_pcie_read_stalled_seconds_total",
         "seconds",
         "Seconds in which reads from memory were stalled for more than 30 %.",
         eth_mlx5("outbound_pci_stalled_rd_events", bits=32),
     ),
-    counted(
+    netdev_counter(
         "roce_pcie_write_stalled_seconds_total",
         "seconds",
         "Seconds in which writes to memory were stalled for more than 30 %: a slow host that will pause its switch.",
         eth_mlx5("outbound_pci_stalled_wr_events", bits=32),
     ),
-    counted(
+    netdev_counter(
         "roce_pcie_buffer_overflows_total",
         "packets",
         "Packets dropped because PCIe could not drain the NIC.",
         eth_mlx5("outbound_pci_buffer_overflow"),
     ),
-    counted(
+    netdev_counter(
         "roce_pcie_receive_recoveries_total",
         "events",
         "PCIe link recoveries because of errors that the NIC saw.",
         eth_mlx5("rx_pci_signal_integrity", bits=32),
     ),
-    counted(
+    netdev_counter(
         "roce_pcie_transmit_recoveries_total",
         "events",
         "PCIe link recoveries that the host's side began.",
         eth_mlx5("tx_pci_signal_integrity", bits=32),
     ),
-    counted(
+    netdev_counter(
         "roce_device_internal_out_of_buffer_total",
         "packets",
         "Packets dropped because a queue inside the device had no buffer.",
         eth_mlx5("dev_internal_queue_oob", bits=32),
         eth_mlx5("dev_out_of_buffer", bits=32),  # its name in the kernel's documentation
     ),
-    counted(
+    netdev_counter(
         "roce_netdev_out_of_buffer_total",
         "packets",
         "Packets of the kernel's own traffic (not RDMA) dropped because its receive queue had no buffer.",
@@ -552,56 +545,56 @@ HOST = (
         eth_qedr("no_buff_discards"),
         eth_efa("rx_drops"),
     ),
-    counted(
+    netdev_counter(
         "roce_netdev_interface_down_drops_total",
         "packets",
         "Packets dropped because the network device was down.",
         eth_mlx5("rx_if_down_packets", bits=32),
     ),
-    counted(
+    netdev_counter(
         "roce_netdev_steering_drops_total",
         "packets",
         "Packets that matched no steering rule and were dropped.",
         eth_mlx5("rx_steer_missed_packets"),
         eth_bnxt("rx_filter_miss"),
     ),
-    counted(
+    netdev_counter(
         "roce_netdev_oversized_drops_total",
         "packets",
         "Packets longer than the kernel's receive buffer.",
         eth_mlx5("rx_oversize_pkts_buffer", bits=32),
     ),
-    counted(
+    netdev_counter(
         "roce_netdev_hardware_receive_drops_total",
         "packets",
         "Packets that the NIC dropped on the way to this function.",
         eth_ionic("hw_rx_dropped"),
     ),
-    counted(
+    netdev_counter(
         "roce_netdev_hardware_transmit_drops_total",
         "packets",
         "Packets of this function that the NIC dropped instead of sending.",
         eth_ionic("hw_tx_dropped"),
     ),
-    counted(
+    netdev_counter(
         "roce_netdev_receive_transfer_errors_total",
         "packets",
         "Packets lost because their transfer to memory or their descriptor failed, or the receive queue was off.",
         eth_ionic("hw_rx_missed_errors"),
     ),
-    counted(
+    netdev_counter(
         "roce_netdev_transmit_transfer_errors_total",
         "packets",
         "Packets not sent because their transfer from memory or their descriptor failed, or the send queue was off.",
         eth_ionic("hw_tx_aborted_errors"),
     ),
-    counted(
+    netdev_counter(
         "roce_doorbells_dropped_total",
         "events",
         "Doorbells that the NIC dropped.",
         eth_bnxt("hw_db_recov_dbs_dropped"),
     ),
-    counted(
+    netdev_counter(
         "roce_doorbells_recovered_total",
         "events",
         "Dropped doorbells that were rung again.",
@@ -610,7 +603,7 @@ HOST = (
 )
 
 VPORT = tuple(
-    counted(
+    netdev_counter(
         f"roce_vport_{direction}_{cast}_{unit}_total",
         unit,
         f"RDMA {cast} {unit} {verb} by this function alone. On a RoCE LAG each leg tells its own part, and which leg "

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 
-from roce_exporter.catalog.row import ANY, COUNTER, GAUGE, NETDEV_LABELS, Row, Spelling, spelt
+from roce_exporter.catalog.row import (
+    ANY,
+    COUNTER,
+    GAUGE,
+    NETDEV_LABELS,
+    Row,
+    Spelling,
+    netdev_counter,
+    netdev_gauge,
+    spelt,
+)
 from roce_exporter.catalog.spellings import eth_bnxt, eth_hns, eth_intel, eth_mlx5, eth_qedr
 
 netdev = partial(spelt, ANY, "netdev")
@@ -16,47 +26,37 @@ ethernet = partial(spelt, ANY, "ethernet")
 pcie = partial(spelt, ANY, "pcie")
 
 
-def counted(name: str, unit: str, meaning: str, *spellings: Spelling) -> Row:
-    """A counter of one network device."""
-    return Row(name, COUNTER, unit, meaning, spellings, NETDEV_LABELS)
-
-
-def shown(name: str, unit: str, meaning: str, *spellings: Spelling) -> Row:
-    """A gauge of one network device."""
-    return Row(name, GAUGE, unit, meaning, spellings, NETDEV_LABELS)
-
-
 def of_slot(name: str, kind: str, unit: str, meaning: str, *spellings: Spelling) -> Row:
     """A fact of the PCI function below a device."""
     return Row(name, kind, unit, meaning, spellings, ("device",))
 
 
 NETDEV = (
-    counted(
+    netdev_counter(
         "roce_netdev_carrier_changes_total",
         "events",
         "Times the network device gained or lost its link, as the kernel saw it.",
         netdev("carrier_changes", bits=32),
     ),
-    counted(
+    netdev_counter(
         "roce_netdev_carrier_up_total",
         "events",
         "Times the network device gained its link.",
         netdev("carrier_up_count", bits=32),
     ),
-    counted(
+    netdev_counter(
         "roce_netdev_carrier_down_total",
         "events",
         "Times the network device lost its link.",
         netdev("carrier_down_count", bits=32),
     ),
-    counted(
+    netdev_counter(
         "roce_netdev_receive_dropped_total",
         "packets",
         "Packets of the kernel's own traffic (not RDMA) dropped on receive by the kernel.",
         netdev("rx_dropped"),
     ),
-    counted(
+    netdev_counter(
         "roce_netdev_receive_missed_total",
         "packets",
         "Packets of the kernel's own traffic (not RDMA) that the NIC dropped for want of host buffers.",
@@ -65,26 +65,26 @@ NETDEV = (
 )
 
 LINK = (
-    shown(
+    netdev_gauge(
         "roce_link_up",
         "bool",
         "Whether the network device has a link (1) or not (0), as ethtool tells.",
         link("up"),
     ),
-    shown(
+    netdev_gauge(
         "roce_link_speed_bytes_per_second",
         "bytes_per_second",
         "Speed of the Ethernet link as it is now; missing while it is down.",
         link("speed"),
     ),
-    shown("roce_link_lanes", "lanes", "Lanes of the Ethernet link in use.", link("lanes")),
-    shown(
+    netdev_gauge("roce_link_lanes", "lanes", "Lanes of the Ethernet link in use.", link("lanes")),
+    netdev_gauge(
         "roce_link_full_duplex",
         "bool",
         "Whether the Ethernet link is full duplex (1) or half duplex (0).",
         link("full_duplex"),
     ),
-    shown(
+    netdev_gauge(
         "roce_link_extended_state",
         "state",
         "Why the link is down, as enum ethtool_link_ext_state of the kernel numbers it: 0 autonegotiation, 1 link "
@@ -92,7 +92,7 @@ LINK = (
         "7 calibration failure, 8 power budget, 9 overheat, 10 module. Missing while the link is up.",
         link("extended_state"),
     ),
-    counted(
+    netdev_counter(
         "roce_link_down_events_total",
         "events",
         "Times the device itself saw the link go down.",
@@ -101,19 +101,19 @@ LINK = (
         eth_intel("link_down_events.nic"),
         link("down_events", bits=32),
     ),
-    shown(
+    netdev_gauge(
         "roce_config_global_pause_receive_enabled",
         "bool",
         "Whether global pause (802.3x) is obeyed. Beside PFC it must be off: it stops all priorities.",
         pause("receive"),
     ),
-    shown(
+    netdev_gauge(
         "roce_config_global_pause_transmit_enabled",
         "bool",
         "Whether global pause (802.3x) is sent. Beside PFC it must be off: it stops all priorities.",
         pause("transmit"),
     ),
-    shown(
+    netdev_gauge(
         "roce_config_global_pause_autonegotiation_enabled",
         "bool",
         "Whether global pause is negotiated with the switch.",
@@ -122,7 +122,7 @@ LINK = (
 )
 
 SETTINGS = (
-    shown(
+    netdev_gauge(
         "roce_config_pfc_prevention_timeout_seconds",
         "seconds",
         "For how long the NIC may send pause without end before its own watchdog stops it. 0: for ever. 65.535: the "
@@ -140,43 +140,43 @@ SETTINGS = (
 )
 
 MAC = (
-    counted(
+    netdev_counter(
         "roce_mac_frame_check_sequence_errors_total",
         "packets",
         "Frames received with a wrong checksum (aFrameCheckSequenceErrors).",
         ethernet("eth-mac-FrameCheckSequenceErrors"),
     ),
-    counted(
+    netdev_counter(
         "roce_mac_transmit_lost_total",
         "packets",
         "Frames lost inside the MAC on transmit (aFramesLostDueToIntMACXmitError).",
         ethernet("eth-mac-FramesLostDueToIntMACXmitError"),
     ),
-    counted(
+    netdev_counter(
         "roce_mac_receive_lost_total",
         "packets",
         "Frames lost inside the MAC on receive (aFramesLostDueToIntMACRcvError).",
         ethernet("eth-mac-FramesLostDueToIntMACRcvError"),
     ),
-    counted(
+    netdev_counter(
         "roce_mac_alignment_errors_total",
         "packets",
         "Frames received that did not end on a byte (aAlignmentErrors).",
         ethernet("eth-mac-AlignmentErrors"),
     ),
-    counted(
+    netdev_counter(
         "roce_mac_oversized_frames_total",
         "packets",
         "Frames received longer than the port takes (aFrameTooLongErrors): the MTU differs along the path.",
         ethernet("eth-mac-FrameTooLongErrors"),
     ),
-    counted(
+    netdev_counter(
         "roce_mac_symbol_errors_total",
         "packets",
         "Frames received with a symbol error (aSymbolErrorDuringCarrier).",
         ethernet("eth-phy-SymbolErrorDuringCarrier"),
     ),
-    counted(
+    netdev_counter(
         "roce_mac_control_frames_received_total",
         "packets",
         "MAC control frames received: global pause and PFC together.",
@@ -185,7 +185,7 @@ MAC = (
         eth_qedr("rx_mac_crtl_frames"),  # the driver's own spelling
         ethernet("eth-ctrl-MACControlFramesReceived"),
     ),
-    counted(
+    netdev_counter(
         "roce_mac_control_frames_sent_total",
         "packets",
         "MAC control frames sent: global pause and PFC together.",

@@ -7,7 +7,9 @@ when it is repeated. Where a driver tells seconds, believe those.
 
 from __future__ import annotations
 
-from roce_exporter.catalog.row import ANY, COUNTER, NETDEV_LABELS, PRIORITY_LABELS, Row, Spelling, spelt
+from functools import partial
+
+from roce_exporter.catalog.row import ANY, PRIORITY_LABELS, Spelling, netdev_counter, spelt
 from roce_exporter.catalog.spellings import (
     eth_bnxt,
     eth_hns,
@@ -40,15 +42,7 @@ def told_by_dcb(dialect: str, name: str) -> Spelling:
     return spelt(dialect, "dcb", name)
 
 
-def by_priority(name: str, unit: str, meaning: str, *spellings: Spelling) -> Row:
-    """A counter of one priority of one network device."""
-    return Row(name, COUNTER, unit, meaning, spellings, PRIORITY_LABELS)
-
-
-def counted(name: str, unit: str, meaning: str, *spellings: Spelling) -> Row:
-    """A counter of one network device."""
-    return Row(name, COUNTER, unit, meaning, spellings, NETDEV_LABELS)
-
+by_priority = partial(netdev_counter, labels=PRIORITY_LABELS)
 
 PFC = (
     by_priority(
@@ -160,7 +154,7 @@ PFC = (
         eth_mlx4("tx_pause_transition_prio_{priority}"),
         eth_bnxt("pfc_pri{priority}_tx_transitions", per=2),
     ),
-    counted(
+    netdev_counter(
         "roce_pfc_receive_all_frames_total",
         "frames",
         "PFC pause frames received, all priorities together.",
@@ -169,7 +163,7 @@ PFC = (
         eth_qedr("rx_pfc_frames"),
         eth_hns("mac_rx_pfc_pkt_num"),
     ),
-    counted(
+    netdev_counter(
         "roce_pfc_transmit_all_frames_total",
         "frames",
         "PFC pause frames sent, all priorities together.",
@@ -181,14 +175,14 @@ PFC = (
 )
 
 WATCHDOG = (
-    counted(
+    netdev_counter(
         "roce_pfc_watchdog_warnings_total",
         "events",
         "Times the NIC sent pause for longer than its minor stall watermark. mlx5 tells its count of priority 0 only: "
         "no warning here does not mean that there was no storm on the lossless priority.",
         eth_mlx5("tx_pause_storm_warning_events"),
     ),
-    counted(
+    netdev_counter(
         "roce_pfc_watchdog_trips_total",
         "events",
         "Times the NIC's own watchdog stopped its pause frames because they had lasted too long; packets are dropped "
@@ -197,19 +191,19 @@ WATCHDOG = (
         eth_mlx5("tx_pause_storm_error_events"),
         eth_bnxt("continuous_roce_pause_events"),
     ),
-    counted(
+    netdev_counter(
         "roce_pfc_watchdog_resumes_total",
         "events",
         "Times the NIC's own watchdog let PFC work again.",
         eth_bnxt("resume_roce_pause_events"),
     ),
-    counted(
+    netdev_counter(
         "roce_pause_watchdog_trips_total",
         "events",
         "Times the NIC found idle rings that still asserted pause.",
         eth_bnxt("continuous_pause_events"),
     ),
-    counted(
+    netdev_counter(
         "roce_pause_watchdog_resumes_total",
         "events",
         "Times such rings resumed.",
@@ -218,7 +212,7 @@ WATCHDOG = (
 )
 
 GLOBAL = (
-    counted(
+    netdev_counter(
         "roce_global_pause_receive_frames_total",
         "frames",
         "Global pause frames (802.3x) received: they stop all priorities at once. PFC is counted apart.",
@@ -231,7 +225,7 @@ GLOBAL = (
         eth_hns("mac_rx_mac_pause_num"),
         pause("receive_frames"),
     ),
-    counted(
+    netdev_counter(
         "roce_global_pause_transmit_frames_total",
         "frames",
         "Global pause frames (802.3x) sent: they stop all priorities at once. PFC is counted apart.",
@@ -244,7 +238,7 @@ GLOBAL = (
         eth_hns("mac_tx_mac_pause_num"),
         pause("transmit_frames"),
     ),
-    counted(
+    netdev_counter(
         "roce_global_pause_receive_xoff_frames_total",
         "frames",
         "Global pause frames received that stop the port.",
@@ -252,7 +246,7 @@ GLOBAL = (
         eth_intel("port-rx-xoff_events"),
         eth_intel("port.link_xoff_rx", bits=32),
     ),
-    counted(
+    netdev_counter(
         "roce_global_pause_receive_xon_frames_total",
         "frames",
         "Global pause frames received that let the port go on.",
@@ -260,7 +254,7 @@ GLOBAL = (
         eth_intel("port-rx-xon_events"),
         eth_intel("port.link_xon_rx", bits=32),
     ),
-    counted(
+    netdev_counter(
         "roce_global_pause_transmit_xoff_frames_total",
         "frames",
         "Global pause frames sent that stop the port.",
@@ -268,7 +262,7 @@ GLOBAL = (
         eth_intel("port-tx-xoff_events"),
         eth_intel("port.link_xoff_tx", bits=32),
     ),
-    counted(
+    netdev_counter(
         "roce_global_pause_transmit_xon_frames_total",
         "frames",
         "Global pause frames sent that let the port go on.",
@@ -276,7 +270,7 @@ GLOBAL = (
         eth_intel("port-tx-xon_events"),
         eth_intel("port.link_xon_tx", bits=32),
     ),
-    counted(
+    netdev_counter(
         "roce_global_pause_receive_seconds_total",
         "seconds",
         "Time for which received global pause kept this host from sending.",
@@ -284,33 +278,33 @@ GLOBAL = (
         eth_mlx4("rx_pause_duration", per=MICROSECONDS),
         eth_ionic("rx_pause_1us_count", per=MICROSECONDS),
     ),
-    counted(
+    netdev_counter(
         "roce_global_pause_transmit_seconds_total",
         "seconds",
         "Time for which this host kept its switch from sending by global pause.",
         eth_mlx5("tx_global_pause_duration", per=MICROSECONDS),
         eth_mlx4("tx_pause_duration", per=MICROSECONDS),
     ),
-    counted(
+    netdev_counter(
         "roce_global_pause_receive_cycles_total",
         "cycles",
         "Device cycles for which received global pause kept this host from sending; hns does not say how long one is.",
         eth_hns("mac_rx_pause_xoff_time"),
     ),
-    counted(
+    netdev_counter(
         "roce_global_pause_transmit_cycles_total",
         "cycles",
         "Device cycles for which this host kept its switch from sending; hns does not say how long one is.",
         eth_hns("mac_tx_pause_xoff_time"),
     ),
-    counted(
+    netdev_counter(
         "roce_global_pause_receive_transitions_total",
         "events",
         "Times received global pause stopped the port and let it go again.",
         eth_mlx5("rx_global_pause_transition"),
         eth_mlx4("rx_pause_transition"),
     ),
-    counted(
+    netdev_counter(
         "roce_global_pause_transmit_transitions_total",
         "events",
         "Times this host stopped its switch by global pause and let it go again.",

@@ -72,6 +72,20 @@ def gauge(name: str, unit: str, meaning: str, *spellings: Spelling, stability: s
     return Row(name, GAUGE, unit, meaning, spellings, stability=stability)
 
 
+def netdev_counter(
+    name: str, unit: str, meaning: str, *spellings: Spelling, labels: tuple[str, ...] = NETDEV_LABELS
+) -> Row:
+    """A counter row of a network device, or of one priority, lane or queue of it."""
+    return Row(name, COUNTER, unit, meaning, spellings, labels)
+
+
+def netdev_gauge(
+    name: str, unit: str, meaning: str, *spellings: Spelling, labels: tuple[str, ...] = NETDEV_LABELS
+) -> Row:
+    """A gauge row of a network device, or of one priority, traffic class or buffer of it."""
+    return Row(name, GAUGE, unit, meaning, spellings, labels)
+
+
 def spelt(dialect: str, source: str, *raw: str, bits: int = 64, times: int = 1, per: int = 1) -> Spelling:
     """A spelling; several raw names mean their sum."""
     return Spelling(dialect, source, raw, bits, times, per)
