@@ -36,10 +36,7 @@ class Scrubber:
     def gid(self, address: str) -> str:
         """A GID in the eight groups of sysfs, for an address as the inventory writes it."""
         if "." in address and ":" not in address:
-            stand_in = self._stand_in(
-                "ipv4", address, lambda number: str(ipaddress.IPv4Address(_FIRST_IPV4 + number))
-            )
-            return ipaddress.IPv6Address(f"::ffff:{stand_in}").exploded
+            return self._stand_in("ipv4", address, _mapped_ipv4)
         local = ipaddress.IPv6Address(address).is_link_local
         first = _FIRST_LINK_LOCAL if local else _FIRST_IPV6
         kind = "link-local" if local else "ipv6"
@@ -53,6 +50,12 @@ class Scrubber:
         if value not in known:
             known[value] = make(len(known))
         return known[value]
+
+
+def _mapped_ipv4(number: int) -> str:
+    # By hand, for newer Pythons write a mapped address with dots where sysfs has groups.
+    value = _FIRST_IPV4 + number
+    return f"0000:0000:0000:0000:0000:ffff:{value >> 16:04x}:{value & 0xFFFF:04x}"
 
 
 def _guid(number: int) -> str:
