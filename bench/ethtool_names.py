@@ -12,6 +12,7 @@ import ctypes
 import statistics
 import struct
 import time
+from typing import TYPE_CHECKING
 
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
@@ -19,6 +20,9 @@ from roce_exporter.exposition import Format
 from roce_exporter.kernel.ethtool_ioctl import GSSET_INFO, GSTATS, GSTRINGS, EthtoolIoctl
 from roce_exporter.kernel.recorded import Moment, RecordedKernel
 from roce_exporter.kernel.tree import Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 PORTS = 16
 ROUNDS = 40
@@ -67,7 +71,7 @@ class Host(RecordedKernel):
         )
         self._ioctl = EthtoolIoctl(Replay(names))
 
-    def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], Sequence[int]]:
         """By the real code."""
         return self._ioctl.statistics(netdev)
 

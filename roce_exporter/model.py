@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from roce_exporter.kernel import RdmaDevice
 
 WHOLE_DEVICE = 0
@@ -93,7 +95,7 @@ class Reading:
     device: str
     port: int
     names: tuple[str, ...]
-    values: tuple[int | None, ...]
+    values: Sequence[int | None]
     losses: tuple[Loss, ...] = ()
     netdev: str = ""
     """The network device that was asked, of a source that asks one; of a LAG there are several."""

@@ -6,6 +6,7 @@ each series: choosing again would look like a counter reset that never happened.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,12 +16,14 @@ from roce_exporter.facts import device_facts
 from roce_exporter.model import WHOLE_DEVICE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from roce_exporter.catalog.row import Row, Spelling
     from roce_exporter.model import Device, DeviceReadings, Reading
 
 Value = int | float | None
+
+Picker = Callable[[Sequence[Value]], tuple[Value, ...]]
 
 
 class Series(NamedTuple):
@@ -76,9 +79,12 @@ class Plan:
     """Source, port and raw name of each name without a row."""
     series: tuple[Series, ...] = ()
     constant: tuple[Value, ...] = ()
-    pick: Callable[[Sequence[Value]], tuple[Value, ...]] = tuple
-    scaled: tuple[tuple[int, tuple[int, ...], int, int], ...] = ()
-    """Position among the picked values, flat raw positions to add, `times`, `per`."""
+    picks: tuple[tuple[int, Picker], ...] = ()
+    """Position of a reading, and what picks the values with a row from it: what has none is not even looked at."""
+    order: Picker = tuple
+    """Puts what was picked, reading after reading, into the order of `sources`."""
+    scaled: tuple[tuple[int, tuple[Place, ...], int, int], ...] = ()
+    """Position among the ordered values, places to add up, `times`, `per`."""
 
 
 @dataclass(slots=True)
@@ -125,15 +131,16 @@ class Normaliser:
 
 
 def _values(plan: Plan, readings: Sequence[Reading]) -> tuple[Value, ...]:
-    flat: list[Value] = []
-    for reading in readings:
-        flat.extend(reading.values)
-    values = plan.pick(flat)
+    picked: list[Value] = []
+    for reading, pick in plan.picks:
+        picked.extend(pick(readings[reading].values))
+    values = plan.order(picked)
     if not plan.scaled:
         return values
     changed = list(values)
-    for position, parts, times, per in plan.scaled:
-        changed[position] = _scale([flat[part] for part in parts], times, per)
+    for position, places, times, per in plan.scaled:
+        parts = [readings[place.reading].values[place.position] for place in places]
+        changed[position] = _scale(parts, times, per)
     return tuple(changed)
 
 
@@ -147,25 +154,30 @@ def _scale(parts: Sequence[Value], times: int, per: int) -> Value:
 
 
 def _compile(plan: Plan) -> None:
-    starts, offset = [], 0
-    for _, _, _, names in plan.key:
-        starts.append(offset)
-        offset += len(names)
-    flat = [
-        tuple(starts[place.reading] + place.position for place in source.places) for source in plan.sources
-    ]
-    if len(flat) == 1:  # itemgetter of one key gives no tuple
-        only = flat[0][0]
-        plan.pick = lambda values: (values[only],)
-    elif flat:
-        plan.pick = itemgetter(*(parts[0] for parts in flat))
-    else:
-        plan.pick = lambda _: ()
-    plan.scaled = tuple(
-        (position, parts, source.spelling.times, source.spelling.per)
-        for position, (source, parts) in enumerate(zip(plan.sources, flat, strict=True))
-        if len(parts) > 1 or source.spelling.times != 1 or source.spelling.per != 1
+    wanted: dict[int, list[int]] = {}
+    for position, source in enumerate(plan.sources):
+        wanted.setdefault(source.places[0].reading, []).append(position)
+    plan.picks = tuple(
+        (reading, _picker([plan.sources[position].places[0].position for position in positions]))
+        for reading, positions in wanted.items()
     )
+    came = {
+        position: place
+        for place, position in enumerate(p for positions in wanted.values() for p in positions)
+    }
+    plan.order = _picker([came[position] for position in range(len(came))])
+    plan.scaled = tuple(
+        (position, source.places, source.spelling.times, source.spelling.per)
+        for position, source in enumerate(plan.sources)
+        if len(source.places) > 1 or source.spelling.times != 1 or source.spelling.per != 1
+    )
+
+
+def _picker(positions: list[int]) -> Picker:
+    if len(positions) > 1:
+        return itemgetter(*positions)
+    # An itemgetter of one position gives no tuple, and there is none of no position.
+    return (lambda values: (values[positions[0]],)) if positions else (lambda _: ())
 
 
 def _choose(

@@ -138,7 +138,7 @@ class Kernel(Protocol):
             Absent: netlink does not tell.
         """
 
-    def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], Sequence[int]]:
         """Names and values of the driver's private counters, as `ethtool -S` prints them.
 
         The names are the same object as long as they have not changed. A name may stand there twice: the first counts.

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.kernel import Absent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     Ioctl = Callable[[int, int, bytes], object]
 
@@ -62,7 +62,7 @@ class EthtoolIoctl:
         self._room = bytearray()
         self._known: dict[str, tuple[bytes, Names]] = {}
 
-    def statistics(self, netdev: str) -> tuple[Names, tuple[int, ...]]:
+    def statistics(self, netdev: str) -> tuple[Names, Sequence[int]]:
         """Names and values, in the driver's order and units.
 
         The names are the same object as long as they have not changed. A name may stand there twice.
@@ -142,12 +142,13 @@ class EthtoolIoctl:
             return None
         return bytes(answer[_STRINGS.size : _STRINGS.size + NAME_BYTES * count])
 
-    def _values(self, netdev: str, count: int) -> tuple[int, ...] | None:
+    def _values(self, netdev: str, count: int) -> Sequence[int] | None:
         """The values; None when there are not as many as were announced (0: the kernel found that itself)."""
         answer = self._ask(netdev, _STATS.pack(GSTATS, count), VALUE_BYTES * (count + SLACK))
         if _STATS.unpack_from(answer)[1] != count:
             return None
-        return struct.unpack_from(f"={count}Q", answer, _STATS.size)
+        # No number of the thousands is made before it is asked for: most names have no row.
+        return memoryview(bytes(answer[_STATS.size : _STATS.size + VALUE_BYTES * count])).cast("Q")
 
     def _ask(self, netdev: str, question: bytes, room: int) -> memoryview:
         name = netdev.encode("utf-8", "surrogateescape")

@@ -140,7 +140,7 @@ class LiveKernel:
         """See `kernel.Kernel.rdma_resources`."""
         return self._rdma().resources(device)
 
-    def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], Sequence[int]]:
         """See `kernel.Kernel.ethtool_statistics`."""
         self._check_own(netdev)
         return self._mine(EthtoolIoctl).statistics(netdev)
