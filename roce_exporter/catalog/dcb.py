@@ -37,7 +37,7 @@ ROWS = (
         "roce_config_pfc_delay",
         "allowance",
         "Allowance for the round trip of a pause frame: in bit times by the standard, on mlx5 the cable's length in "
-        "metres. 0 means not told.",
+        "metres. Missing where the driver does not tell.",
         dcb("pfc_delay"),
     ),
     netdev_gauge(

@@ -125,8 +125,8 @@ SETTINGS = (
     netdev_gauge(
         "roce_config_pfc_prevention_timeout_seconds",
         "seconds",
-        "For how long the NIC may send pause without end before its own watchdog stops it. 0: for ever. 65.535: the "
-        "driver's own choice, on mlx5 0.1 s.",
+        "For how long the NIC may send pause without end before its own watchdog stops it. 0: for ever. "
+        "Missing where the driver chooses itself; mlx5 then takes 0.1 s.",
         settings("pfc_prevention_timeout", per=1000),
     ),
     Row(

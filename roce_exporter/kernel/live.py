@@ -28,6 +28,9 @@ S = TypeVar("S", RdmaNetlink, EthtoolIoctl, EthtoolNetlink, DcbNetlink)
 
 SYSFS = "/sys"
 
+AUTOMATIC = 0xFFFF
+"""PFC_STORM_PREVENTION_AUTO of include/uapi/linux/ethtool.h."""
+
 _NO_SUCH = (errno.ENOENT, errno.ENOTDIR, errno.EINVAL, errno.ENXIO)
 """Answers of readlink, readdir and open that say that a thing is not there (EINVAL: not a link)."""
 
@@ -174,7 +177,9 @@ class LiveKernel:
         self._check_own(netdev)
         ioctl, found = self._mine(EthtoolIoctl), dict[str, int]()
         with contextlib.suppress(Absent):
-            found["pfc_prevention_timeout"] = ioctl.pfc_prevention_timeout(netdev)
+            # 65535 is no time but "as the driver likes", which ethtool prints without a number.
+            if (timeout := ioctl.pfc_prevention_timeout(netdev)) != AUTOMATIC:
+                found["pfc_prevention_timeout"] = timeout
         with contextlib.suppress(Absent):
             found |= {f"flag_{name}": int(on) for name, on in ioctl.private_flags(netdev).items()}
         if not found:

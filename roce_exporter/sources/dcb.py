@@ -47,8 +47,10 @@ def flatten(dcb: Dcb) -> dict[str, int]:
 
 
 def _pfc(pfc: Pfc) -> dict[str, int]:
+    # A delay of 0 says that the driver does not tell it.
     return (
-        {"pfc_capacity": pfc.capacity, "pfc_delay": pfc.delay}
+        {"pfc_capacity": pfc.capacity}
+        | ({"pfc_delay": pfc.delay} if pfc.delay else {})
         | _numbered("pfc_enabled", map(int, pfc.enabled))
         | _numbered("pfc_requests", pfc.requests)
         | _numbered("pfc_indications", pfc.indications)

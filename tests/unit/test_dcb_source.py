@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from roce_exporter.catalog import INDEX
 from roce_exporter.kernel.dcb_netlink import App, Buffer, Dcb, Ets, Pfc
 from roce_exporter.kernel.dcb_printed import print_dcb
@@ -46,6 +48,10 @@ def test_every_part_is_told_by_its_priority_class_buffer_or_dscp() -> None:
     assert (found["trust_dscp"], found["dcbx_mode"], found["pfc_delay"]) == (1, 9, 7)
     assert (found["priority_buffer_3"], found["buffer_bytes_1"], found["buffer_total"]) == (1, 131072, 524160)
     assert found["peer_pfc_enabled_3"] == 1
+
+
+def test_a_delay_of_nothing_is_not_told() -> None:
+    assert "pfc_delay" not in flatten(Dcb(pfc=replace(PFC, delay=0)))
 
 
 def test_trust_is_that_of_the_strongest_selector() -> None:
