@@ -25,13 +25,14 @@ from roce_exporter.kernel.ethtool_text import (
     print_settings,
     print_statistics,
 )
+from roce_exporter.kernel.transceiver_text import print_transceiver
 from roce_exporter.scrub import Scrubber
 from roce_exporter.sources.hw_counters import SETTINGS
 from roce_exporter.sources.netdev import COUNTER_FILES, STATISTICS_FILES, legs
 from roce_exporter.sources.pcie import PARSERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from roce_exporter.inventory import Listed
     from roce_exporter.kernel import Kernel
@@ -171,9 +172,11 @@ def _function(kernel: Kernel, device: Device, below: str) -> Part:
         part[f"{home}/physfn"] = Link(f"../{device.physical_function}")
     if device.function == "pf":
         part[f"{home}/sriov_totalvfs"] = kernel.text(f"{below}/device/sriov_totalvfs") + "\n"
-    for name in PARSERS:
-        if text := _or_nothing(lambda name=name: kernel.text(f"{below}/device/{name}")):  # type: ignore[misc]
-            part[f"{home}/{name}"] = text + "\n"
+    part |= _texts(kernel, f"{below}/device", PARSERS, home)
+    for monitor in _entries(kernel, f"{below}/device/hwmon"):
+        sensors = f"{below}/device/hwmon/{monitor}"
+        temperatures = [name for name in _entries(kernel, sensors) if name.startswith("temp")]
+        part |= _texts(kernel, sensors, temperatures, f"{home}/hwmon/{monitor}")
     for netdev in _entries(kernel, f"{below}/device/net"):
         part[f"{home}/net/{netdev}"] = Link(f"../../../class/net/{netdev}")
         part |= _netdev_files(kernel, netdev)
@@ -203,6 +206,7 @@ def _ethtool(kernel: Kernel, netdev: str) -> Part:
         "link": lambda: print_link(kernel.ethtool_link(netdev)),
         "settings": lambda: print_settings(kernel.ethtool_settings(netdev)),
         "fec": lambda: print_fec(kernel.ethtool_fec(netdev)),
+        "module": lambda: print_transceiver(kernel.transceiver(netdev)),
     }
     found = {kind: _or_nothing(ask) for kind, ask in printed.items()}
     documents = _or_nothing(lambda: print_dcb(kernel.dcb(netdev))) or {}
@@ -254,6 +258,12 @@ def _entries(kernel: Kernel, folder: str) -> tuple[str, ...]:
         return kernel.entries(folder)
     except Absent:
         return ()
+
+
+def _texts(kernel: Kernel, folder: str, names: Iterable[str], home: str) -> Part:
+    """The files of a folder that can be read, as files below `home`."""
+    found = {name: _or_nothing(lambda name=name: kernel.text(f"{folder}/{name}")) for name in names}  # type: ignore[misc]
+    return {f"{home}/{name}": f"{text}\n" for name, text in found.items() if text}
 
 
 def _copy_all(kernel: Kernel, part: Part, folder: str) -> None:

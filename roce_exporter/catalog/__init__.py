@@ -22,6 +22,7 @@ from roce_exporter.catalog import (
     optional,
     pfc,
     port,
+    transceiver,
     transport,
 )
 from roce_exporter.catalog.left_out import left_out
@@ -42,6 +43,7 @@ CATALOG: tuple[Row, ...] = (
     *dcb.ROWS,
     *ethernet.ROWS,
     *link.ROWS,
+    *transceiver.ROWS,
     *exporter.ROWS,
 )
 
@@ -150,9 +152,12 @@ def pattern_of(raw: str) -> re.Pattern[str]:
     return re.compile(_PLACEHOLDER.sub(lambda match: f"(?P<{match[1]}>{_form(match[1])})", re.escape(raw)))
 
 
+TEXT = ("counter", "flag", "sensor")
+"""Placeholders for which any name may stand. All others, priority, lane, queue and the like, are numbers."""
+
+
 def _form(placeholder: str) -> str:
-    """What may stand for a placeholder: any name for a counter or flag, a number for a priority, lane, queue and the like."""
-    return ".+" if placeholder in ("counter", "flag") else "[0-9]+"
+    return ".+" if placeholder in TEXT else "[0-9]+"
 
 
 def _claim(claims: dict[Claim, Row], claim: Claim, row: Row) -> None:

@@ -602,17 +602,59 @@ HOST = (
     ),
 )
 
-VPORT = tuple(
+OWN_PART = (
+    " by this function alone. On a RoCE LAG each leg tells its own part, and which leg that is may change."
+)
+
+VPORT = (
     netdev_counter(
-        f"roce_vport_{direction}_{cast}_{unit}_total",
-        unit,
-        f"RDMA {cast} {unit} {verb} by this function alone. On a RoCE LAG each leg tells its own part, and which leg "
-        "that is may change.",
-        eth_mlx5(f"{raw}_vport_rdma_{cast}_{unit}"),
-    )
-    for direction, verb, raw in (("receive", "received", "rx"), ("transmit", "sent", "tx"))
-    for cast in ("unicast", "multicast")
-    for unit in ("bytes", "packets")
+        "roce_vport_receive_unicast_bytes_total",
+        "bytes",
+        "RDMA unicast bytes received" + OWN_PART,
+        eth_mlx5("rx_vport_rdma_unicast_bytes"),
+    ),
+    netdev_counter(
+        "roce_vport_receive_unicast_packets_total",
+        "packets",
+        "RDMA unicast packets received" + OWN_PART,
+        eth_mlx5("rx_vport_rdma_unicast_packets"),
+    ),
+    netdev_counter(
+        "roce_vport_receive_multicast_bytes_total",
+        "bytes",
+        "RDMA multicast bytes received" + OWN_PART,
+        eth_mlx5("rx_vport_rdma_multicast_bytes"),
+    ),
+    netdev_counter(
+        "roce_vport_receive_multicast_packets_total",
+        "packets",
+        "RDMA multicast packets received" + OWN_PART,
+        eth_mlx5("rx_vport_rdma_multicast_packets"),
+    ),
+    netdev_counter(
+        "roce_vport_transmit_unicast_bytes_total",
+        "bytes",
+        "RDMA unicast bytes sent" + OWN_PART,
+        eth_mlx5("tx_vport_rdma_unicast_bytes"),
+    ),
+    netdev_counter(
+        "roce_vport_transmit_unicast_packets_total",
+        "packets",
+        "RDMA unicast packets sent" + OWN_PART,
+        eth_mlx5("tx_vport_rdma_unicast_packets"),
+    ),
+    netdev_counter(
+        "roce_vport_transmit_multicast_bytes_total",
+        "bytes",
+        "RDMA multicast bytes sent" + OWN_PART,
+        eth_mlx5("tx_vport_rdma_multicast_bytes"),
+    ),
+    netdev_counter(
+        "roce_vport_transmit_multicast_packets_total",
+        "packets",
+        "RDMA multicast packets sent" + OWN_PART,
+        eth_mlx5("tx_vport_rdma_multicast_packets"),
+    ),
 )
 
 ROWS = (*PRIORITIES, *PHY, *HOST, *VPORT)

@@ -162,8 +162,8 @@ LEFT_OUT = (
         "ethernet",
         ANY,
         re.compile(
-            r"rmon-.+|eth-mac-(Frames(Transmitted|Received)OK|Octets.+|Multicast.+|Broadcast.+|.*Collision.*|.*Defer.*)"
-            r"|eth-mac-(InRange|OutOfRange|Carrier|Late).+|phy-.+"
+            r"eth-mac-(Frames(Transmitted|Received)OK|Octets.+|Multicast.+|Broadcast.+|.*Collision.*|.*Defer.*)"
+            r"|eth-mac-(InRange|OutOfRange|Carrier|Late).+"
         ),
         "bytes, packets and sizes, which the port's own counters tell",
     ),

@@ -196,6 +196,33 @@ MAC = (
     ),
 )
 
+RMON = (
+    netdev_counter(
+        "roce_rmon_undersize_packets_total",
+        "packets",
+        "Packets received shorter than 64 bytes, but whole (etherStatsUndersizePkts of RFC 2819).",
+        ethernet("rmon-etherStatsUndersizePkts"),
+    ),
+    netdev_counter(
+        "roce_rmon_oversize_packets_total",
+        "packets",
+        "Packets received longer than the port takes, but whole (etherStatsOversizePkts of RFC 2819).",
+        ethernet("rmon-etherStatsOversizePkts"),
+    ),
+    netdev_counter(
+        "roce_rmon_fragments_total",
+        "packets",
+        "Packets received shorter than 64 bytes with a wrong checksum (etherStatsFragments of RFC 2819).",
+        ethernet("rmon-etherStatsFragments"),
+    ),
+    netdev_counter(
+        "roce_rmon_jabbers_total",
+        "packets",
+        "Packets received longer than the port takes with a wrong checksum (etherStatsJabbers of RFC 2819).",
+        ethernet("rmon-etherStatsJabbers"),
+    ),
+)
+
 PCIE = (
     of_slot(
         "roce_pcie_link_speed_transfers_per_second",
@@ -248,4 +275,4 @@ PCIE = (
     ),
 )
 
-ROWS = (*NETDEV, *LINK, *SETTINGS, *MAC, *PCIE)
+ROWS = (*NETDEV, *LINK, *SETTINGS, *MAC, *RMON, *PCIE)

@@ -191,6 +191,13 @@ class Kernel(Protocol):
             Absent: the driver has neither.
         """
 
+    def transceiver(self, netdev: str) -> Mapping[str, int]:
+        """What the pluggable transceiver measures of itself, by the names and in the units of `kernel.transceiver`.
+
+        Raises:
+            Absent: no module, one that measures nothing, or no right to ask it (CAP_NET_ADMIN).
+        """
+
     def dcb(self, netdev: str) -> Dcb:
         """PFC, scheduling, priority mapping and buffers of a network device.
 

@@ -17,6 +17,7 @@ from roce_exporter.kernel.dcb_netlink import DcbNetlink
 from roce_exporter.kernel.ethtool_ioctl import EthtoolIoctl
 from roce_exporter.kernel.ethtool_netlink import EthtoolNetlink
 from roce_exporter.kernel.rdma_netlink import RdmaNetlink
+from roce_exporter.kernel.transceiver import read_transceiver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -185,6 +186,12 @@ class LiveKernel:
         if not found:
             raise Absent(errno.EOPNOTSUPP, "the driver has no settings", netdev)
         return found
+
+    def transceiver(self, netdev: str) -> Mapping[str, int]:
+        """See `kernel.Kernel.transceiver`."""
+        self._check_own(netdev)
+        netlink = self._mine(EthtoolNetlink)
+        return read_transceiver(lambda place: netlink.module_page(netdev, place))
 
     def dcb(self, netdev: str) -> Dcb:
         """See `kernel.Kernel.dcb`."""

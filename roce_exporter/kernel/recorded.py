@@ -13,6 +13,7 @@
     HOST/ethtool/DEV.link         `ethtool DEV`
     HOST/ethtool/DEV.fec          `ethtool -I --show-fec DEV`
     HOST/ethtool/DEV.settings     `ethtool --show-priv-flags DEV` and `--get-tunable DEV pfc-prevention-tout`
+    HOST/ethtool/DEV.module       `ethtool -m DEV`
     HOST/dcb/DEV.pfc.json         `dcb -s -j pfc show dev DEV`; .ets, .app, .buffer and .dcbx likewise
 
 Every part is optional: a missing part is an interface that the host does not have. Several moments of one host
@@ -38,6 +39,7 @@ from roce_exporter.kernel.ethtool_text import (
     parse_settings,
     parse_statistics,
 )
+from roce_exporter.kernel.transceiver_text import parse_transceiver
 from roce_exporter.kernel.tree import RecordingError, Tree, load_tree
 
 if TYPE_CHECKING:
@@ -228,6 +230,13 @@ class RecordedKernel:
     def ethtool_settings(self, netdev: str) -> Mapping[str, int]:
         """See `kernel.Kernel.ethtool_settings`."""
         return parse_settings(self._ethtool(netdev, "settings"))
+
+    def transceiver(self, netdev: str) -> Mapping[str, int]:
+        """See `kernel.Kernel.transceiver`."""
+        found = parse_transceiver(self._ethtool(netdev, "module"))
+        if not found:
+            raise Absent(errno.EOPNOTSUPP, "the transceiver measures nothing", netdev)
+        return found
 
     def dcb(self, netdev: str) -> Dcb:
         """See `kernel.Kernel.dcb`."""

@@ -25,6 +25,8 @@ from roce_exporter.sources.netdev import (
 from roce_exporter.sources.pcie import Pcie
 from roce_exporter.sources.port import PortState
 from roce_exporter.sources.rdma_objects import OptionalCounters, Resources
+from roce_exporter.sources.sensors import Sensors
+from roce_exporter.sources.transceiver import Transceiver
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -40,6 +42,7 @@ NAMES = (
     Resources.source,
     OptionalCounters.source,
     Pcie.source,
+    Sensors.source,
     DelayDrop.source,
     NetdevFiles.source,
     EthtoolStatistics.source,
@@ -49,6 +52,7 @@ NAMES = (
     LINK,
     FEC,
     STANDARD,
+    Transceiver.source,
 )
 """Every source, in the order in which a device's sources are read."""
 
@@ -91,6 +95,7 @@ def open_readers(kernel: Kernel, device: Device, disabled: Collection[str] = ())
         Resources(kernel, device),
         OptionalCounters(kernel, device),
         Pcie(kernel, device),
+        Sensors(kernel, device),
         DelayDrop(kernel, device),
         *netdev_readers(kernel, device),
     )

@@ -14,6 +14,7 @@ from roce_exporter.kernel import Absent
 from roce_exporter.model import Reading
 from roce_exporter.sources.dcb import DCB, flatten
 from roce_exporter.sources.files import CounterFiles
+from roce_exporter.sources.transceiver import Transceiver
 from roce_exporter.sources.values import make_reading
 
 if TYPE_CHECKING:
@@ -148,7 +149,9 @@ class NetdevFiles:
             files.close()
 
 
-def netdev_readers(kernel: Kernel, device: Device) -> Iterator[EthtoolStatistics | Asked | NetdevFiles]:
+def netdev_readers(
+    kernel: Kernel, device: Device
+) -> Iterator[EthtoolStatistics | Asked | NetdevFiles | Transceiver]:
     """The readers of every network device of one RDMA device."""
     for port, netdev in legs(device):
         where = (device.name, port, netdev)
@@ -160,3 +163,4 @@ def netdev_readers(kernel: Kernel, device: Device) -> Iterator[EthtoolStatistics
         yield Asked(LINK, kernel.ethtool_link, *where)
         yield Asked(FEC, kernel.ethtool_fec, *where)
         yield Asked(STANDARD, kernel.ethtool_standard, *where)
+        yield Transceiver(kernel, *where)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from roce_exporter.kernel import Absent
 from roce_exporter.kernel.ethtool_netlink import EthtoolNetlink, decode_groups, decode_modes
 from roce_exporter.kernel.netlink import Malformed, encode_attribute, encode_u32
+from roce_exporter.kernel.transceiver import PageAddress
 
 FAMILY = 0x15
 
@@ -112,12 +113,18 @@ def test_standard_counters_have_their_own_names() -> None:
         + encode_attribute(4, u64(99, 1))
     )
     control = encode_u32(2, 2) + encode_attribute(4, u64(1, 7))
+    sizes = encode_attribute(
+        5, encode_u32(7, 64) + encode_u32(8, 127) + u64(9, 3)
+    )  # a histogram of packet sizes
+    remote = encode_u32(2, 3) + sizes + encode_attribute(4, u64(1, 6)) + encode_attribute(4, u64(3, 8))
     unknown = encode_u32(2, 77) + encode_attribute(4, u64(0, 5))
-    answer = b"".join(encode_attribute(4, part) for part in (group, control, unknown))
+    answer = b"".join(encode_attribute(4, part) for part in (group, control, remote, unknown))
     assert ask({32: answer}).standard("eth0") == {
         "eth-mac-FramesTransmittedOK": 10,
         "eth-mac-FrameCheckSequenceErrors": 2,
         "eth-ctrl-MACControlFramesReceived": 7,
+        "rmon-etherStatsOversizePkts": 6,
+        "rmon-etherStatsJabbers": 8,
     }
 
 
@@ -147,3 +154,23 @@ def test_no_bytes_are_more_than_malformed(answer: bytes, question: str) -> None:
 def test_no_bytes_break_the_group_decoder(answer: bytes) -> None:
     with contextlib.suppress(Malformed):
         decode_groups(answer)
+
+
+def test_a_page_that_is_cut_short_is_malformed() -> None:
+    with pytest.raises(Malformed):
+        ask({31: u64(7, 1)}).module_page("eth0", PageAddress())
+
+
+def test_a_page_is_asked_for_by_the_numbers_of_the_kernel() -> None:
+    wire = FakeKernel({31: encode_attribute(7, bytes(range(128)))})
+    place = PageAddress(page=0x11, offset=128, length=128, i2c=0x50, bank=1)
+    assert EthtoolNetlink(lambda _: wire).module_page("eth0", place) == bytes(range(128))
+    # OFFSET 2 and LENGTH 3 are 32 bits wide, PAGE 4, BANK 5 and I2C_ADDRESS 6 are 8.
+    assert wire.requests[-1].endswith(
+        bytes.fromhex("0800020080000000 0800030080000000 0500040011000000 0500050001000000 0500060050000000")
+    )
+
+
+def test_without_the_right_to_ask_there_is_no_transceiver_and_no_failure() -> None:
+    with pytest.raises(Absent, match="CAP_NET_ADMIN"):
+        ask({31: errno.EPERM}).module_page("eth0", PageAddress())

@@ -1,0 +1,289 @@
+"""Transceivers: three layouts of memory, one meaning. The pages are laid out by hand from the documents' tables."""
+
+from __future__ import annotations
+
+import errno
+import struct
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roce_exporter.kernel import Absent
+from roce_exporter.kernel.recorded import Moment, RecordedKernel
+from roce_exporter.kernel.transceiver import CMIS, QSFP, SFP, PageAddress, read_transceiver
+from roce_exporter.kernel.transceiver_text import parse_transceiver, print_transceiver
+from roce_exporter.kernel.tree import Tree
+from roce_exporter.sources.transceiver import Transceiver
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Part = tuple[int, int]
+"""I2C address, and page; the lower half of a module's memory is page -1."""
+
+
+class Module:
+    """A module's memory, 128 bytes a part. It notes what was asked for."""
+
+    def __init__(self, identifier: int) -> None:
+        self.parts: dict[Part, bytearray] = {}
+        self.asked: list[PageAddress] = []
+        self.put(0, bytes([identifier]))
+
+    def put(self, offset: int, data: bytes, page: int = 0, i2c: int = 0x50) -> None:
+        part = self.parts.setdefault((i2c, page if offset >= 128 else -1), bytearray(128))
+        part[offset % 128 : offset % 128 + len(data)] = data
+
+    def words(self, offset: int, *values: int, page: int = 0, i2c: int = 0x50) -> None:
+        self.put(offset, struct.pack(f">{len(values)}H", *(value & 0xFFFF for value in values)), page, i2c)
+
+    def read(self, place: PageAddress) -> bytes:
+        self.asked.append(place)
+        part = self.parts.get((place.i2c, place.page if place.offset >= 128 else -1), bytearray(128))
+        return bytes(part[place.offset % 128 :][: place.length])
+
+
+def qsfp28() -> Module:
+    module = Module(0x11)
+    module.words(22, 36 * 256 + 128)
+    module.words(26, 32891)
+    module.words(34, 7562, 7000, 0, 6999)  # light received
+    module.words(42, 3375, 3376, 3377, 3378)  # laser current
+    module.words(50, 8519, 8520, 8521, 8522)  # light sent
+    module.put(220, bytes([0x0C]))
+    module.words(128, 75 * 256, -5 * 256, page=3)
+    module.words(144, 36300, 29700, page=3)
+    module.words(176, 21878, 500, page=3)
+    module.words(184, 5000, 1000, page=3)
+    module.words(192, 21878, 700, page=3)
+    return module
+
+
+def test_a_qsfp28_by_the_tables_of_sff_8636() -> None:
+    assert read_transceiver(qsfp28().read) == {
+        "temperature": 36_500_000,
+        "voltage": 3_289_100,
+        "receive_power_1": 756_200,
+        "receive_power_2": 700_000,
+        "receive_power_3": 0,
+        "receive_power_4": 699_900,
+        "bias_1": 6750,
+        "bias_2": 6752,
+        "bias_3": 6754,
+        "bias_4": 6756,
+        "transmit_power_1": 851_900,
+        "transmit_power_2": 852_000,
+        "transmit_power_3": 852_100,
+        "transmit_power_4": 852_200,
+        "temperature_high_alarm": 75_000_000,
+        "temperature_low_alarm": -5_000_000,
+        "voltage_high_alarm": 3_630_000,
+        "voltage_low_alarm": 2_970_000,
+        "receive_power_high_alarm": 2_187_800,
+        "receive_power_low_alarm": 50_000,
+        "bias_high_alarm": 10_000,
+        "bias_low_alarm": 2000,
+        "transmit_power_high_alarm": 2_187_800,
+        "transmit_power_low_alarm": 70_000,
+    }
+
+
+def test_a_qsfp28_that_does_not_measure_what_it_sends_tells_nothing_of_it() -> None:
+    module = qsfp28()
+    module.put(220, b"\0")
+    assert not [name for name in read_transceiver(module.read) if name.startswith("transmit_power")]
+
+
+def test_a_module_of_flat_memory_is_not_asked_for_pages_that_it_does_not_have() -> None:
+    module = qsfp28()
+    module.put(2, b"\x04")
+    assert not [name for name in read_transceiver(module.read) if name.endswith("alarm")]
+    assert {place.page for place in module.asked} == {0}
+
+
+def test_a_copper_cable_has_no_light() -> None:
+    module = qsfp28()
+    module.put(147, b"\xa0")
+    assert read_transceiver(module.read).keys() == {
+        "temperature",
+        "voltage",
+        "temperature_high_alarm",
+        "temperature_low_alarm",
+        "voltage_high_alarm",
+        "voltage_low_alarm",
+    }
+
+
+@pytest.mark.parametrize("identifier", sorted(QSFP | CMIS | SFP))
+def test_a_passive_cable_measures_nothing_which_is_not_zero(identifier: int) -> None:
+    with pytest.raises(Absent):
+        read_transceiver(Module(identifier).read)
+
+
+def test_an_unknown_kind_is_absent() -> None:
+    with pytest.raises(Absent, match="0x02"):
+        read_transceiver(Module(0x02).read)
+
+
+def cmis(scaling: int = 0x08) -> Module:
+    module = Module(0x18)
+    module.words(14, -2 * 256)
+    module.words(16, 33012)
+    module.put(210, b"\xf0")  # lanes 5 to 8 are not there
+    module.put(159, bytes([0x03, 0x07 | scaling]), page=1)
+    module.words(128, 80 * 256, -10 * 256, page=2)
+    module.words(136, 36300, 29700, page=2)
+    module.words(176, 50118, 1862, page=2)
+    module.words(184, 3750, 750, page=2)
+    module.words(192, 50118, 1479, page=2)
+    module.words(154, 15921, 16003, 15587, 15718, 9, 9, 9, 9, page=0x11)
+    module.words(170, 1872, 1870, 1875, 1872, 9, 9, 9, 9, page=0x11)
+    module.words(186, 14312, 13999, 0, 14120, 9, 9, 9, 9, page=0x11)
+    return module
+
+
+def test_a_qsfp_dd_by_the_tables_of_cmis() -> None:
+    assert read_transceiver(cmis().read) == {
+        "temperature": -2_000_000,
+        "voltage": 3_301_200,
+        "temperature_high_alarm": 80_000_000,
+        "temperature_low_alarm": -10_000_000,
+        "voltage_high_alarm": 3_630_000,
+        "voltage_low_alarm": 2_970_000,
+        "transmit_power_1": 1_592_100,
+        "transmit_power_2": 1_600_300,
+        "transmit_power_3": 1_558_700,
+        "transmit_power_4": 1_571_800,
+        "transmit_power_high_alarm": 5_011_800,
+        "transmit_power_low_alarm": 186_200,
+        "bias_1": 7488,  # 2 microamperes a step, times the factor 2
+        "bias_2": 7480,
+        "bias_3": 7500,
+        "bias_4": 7488,
+        "bias_high_alarm": 15_000,
+        "bias_low_alarm": 3000,
+        "receive_power_1": 1_431_200,
+        "receive_power_2": 1_399_900,
+        "receive_power_3": 0,
+        "receive_power_4": 1_412_000,
+        "receive_power_high_alarm": 5_011_800,
+        "receive_power_low_alarm": 147_900,
+    }
+
+
+@pytest.mark.parametrize(("scaling", "current"), [(0x00, 3744), (0x08, 7488), (0x10, 14976)])
+def test_a_module_says_by_what_its_laser_current_is_to_be_multiplied(scaling: int, current: int) -> None:
+    assert read_transceiver(cmis(scaling).read)["bias_1"] == current
+
+
+def test_a_cmis_module_without_monitors_of_light_tells_no_light() -> None:
+    module = cmis()
+    module.put(160, b"\0", page=1)
+    assert {name.split("_")[0] for name in read_transceiver(module.read)} == {"temperature", "voltage"}
+
+
+def sfp(kind: int) -> Module:
+    module = Module(0x03)
+    module.put(92, bytes([kind]))
+    module.words(0, 90 * 256, -10 * 256, i2c=0x51)
+    module.words(16, 5250, 1000, i2c=0x51)
+    module.words(96, 33 * 256 + 32, 32870, 3009, 5881, 5000, i2c=0x51)
+    return module
+
+
+def test_an_sfp_by_the_tables_of_sff_8472() -> None:
+    assert read_transceiver(sfp(0x60).read) == {
+        "temperature": 33_125_000,
+        "voltage": 3_287_000,
+        "bias_1": 6018,
+        "transmit_power_1": 588_100,
+        "receive_power_1": 500_000,
+        "temperature_high_alarm": 90_000_000,
+        "temperature_low_alarm": -10_000_000,
+        "bias_high_alarm": 10_500,
+        "bias_low_alarm": 2000,
+    }
+
+
+def test_an_sfp_that_leaves_the_calibration_to_the_host() -> None:
+    module = sfp(0x50)
+    module.put(56, struct.pack(">5f", 0, 0, 0.0001, 0.5, 3), i2c=0x51)
+    for at, slope, offset in ((76, 512, 1), (80, 128, -1), (84, 256, 256), (88, 256, -70)):
+        module.words(at, slope, offset, i2c=0x51)
+    found = read_transceiver(module.read)
+    assert found["bias_1"] == (2 * 3009 + 1) * 2
+    assert found["transmit_power_1"] == round((0.5 * 5881 - 1) * 100)
+    assert found["temperature"] == 34_125_000
+    assert found["voltage"] == 32_800 * 100
+    assert found["receive_power_1"] == pytest.approx((0.0001 * 5000**2 + 0.5 * 5000 + 3) * 100, abs=1)
+
+
+@pytest.mark.parametrize("kind", [0x00, 0x64])
+def test_an_sfp_without_diagnostics_or_behind_another_address_is_absent(kind: int) -> None:
+    module = sfp(kind)
+    with pytest.raises(Absent):
+        read_transceiver(module.read)
+    assert {place.i2c for place in module.asked} == {0x50}
+
+
+@given(st.sampled_from(sorted(SFP | QSFP | CMIS)), st.randoms(use_true_random=False))
+def test_no_content_of_a_module_breaks_the_decoders(identifier: int, noise: object) -> None:
+    def read(place: PageAddress) -> bytes:
+        content = noise.randbytes(place.length)  # type: ignore[attr-defined]
+        return bytes([identifier]) + content[1:] if place == PageAddress() else content
+
+    try:
+        found = read_transceiver(read)
+    except Absent:
+        return
+    assert all(isinstance(value, int) for value in found.values())
+    assert all(value >= 0 for name, value in found.items() if name.startswith("receive_power_"))
+
+
+def test_what_is_printed_reads_back_the_same() -> None:
+    for module in (qsfp28(), cmis(), sfp(0x60)):
+        found = read_transceiver(module.read)
+        assert parse_transceiver(print_transceiver(found)) == found
+
+
+def test_flags_and_other_lines_of_ethtool_are_passed_over() -> None:
+    text = "\tLaser bias current high alarm (Chan 1): Off\n\tMax power : 12.00W\n\tVendor PN : V 1\n"
+    assert parse_transceiver(text) == {}
+
+
+class Bus(RecordedKernel):
+    """A host whose transceiver answers as the test says, and counts how often it was asked."""
+
+    def __init__(self, answer: Callable[[], dict[str, int]]) -> None:
+        super().__init__([Moment(Tree(), {})])
+        self.answer, self.asked = answer, 0
+
+    def transceiver(self, netdev: str) -> dict[str, int]:
+        self.asked += 1
+        return self.answer()
+
+
+def test_a_transceiver_is_asked_once_a_minute() -> None:
+    bus = Bus(lambda: {"temperature": bus.asked})
+    reader = Transceiver(bus, "mlx5_0", 1, "eth0")
+    first = reader.read(100.0)
+    assert reader.read(159.9) == first
+    assert reader.read(160.0)[0].values == (2,)
+    assert reader.read(160.0)[0].names is first[0].names
+    assert bus.asked == 2
+
+
+def test_a_transceiver_that_fails_is_broken_for_a_minute_and_not_asked_again() -> None:
+    def fail() -> dict[str, int]:
+        raise OSError(errno.EIO, "bus")
+
+    bus = Bus(fail)
+    reader = Transceiver(bus, "mlx5_0", 1, "eth0")
+    for now in (0.0, 1.0, 59.0):
+        with pytest.raises(OSError, match="bus"):
+            reader.read(now)
+    assert bus.asked == 1
+    bus.answer = lambda: {"voltage": 1}
+    assert reader.read(60.0)[0].values == (1,)
