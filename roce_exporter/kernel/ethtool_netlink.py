@@ -253,6 +253,9 @@ def _named(answer: bytes, names: Mapping[int, str]) -> dict[str, int]:
 
 
 def _nested(answer: bytes, names: Mapping[int, str]) -> dict[str, int]:
-    """Counters inside the statistics attribute; of an array the first number, which is the whole port's."""
+    """Counters inside the statistics attribute; of an array the first number, which is the whole port's.
+
+    An array of no numbers is how the kernel writes a counter that the driver does not fill (net/ethtool/fec.c).
+    """
     inside = decode_values(decode_values(answer).get(STATISTICS, b""))
-    return {name: decode_number(inside[kind][:8]) for kind, name in names.items() if kind in inside}
+    return {name: decode_number(inside[kind][:8]) for kind, name in names.items() if inside.get(kind)}

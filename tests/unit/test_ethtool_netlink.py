@@ -105,6 +105,14 @@ def test_of_an_array_of_lanes_the_first_is_the_whole_port() -> None:
     }
 
 
+def test_an_array_of_no_numbers_is_a_counter_that_the_driver_does_not_fill() -> None:
+    # As netdevsim of Linux 6.12 answers.
+    assert ask({29: encode_attribute(5, u64(2, 123) + u64(3, 4) + u64(4))}).fec("eth0") == {
+        "corrected_blocks": 123,
+        "uncorrectable_blocks": 4,
+    }
+
+
 def test_standard_counters_have_their_own_names() -> None:
     group = (
         encode_u32(2, 1)
