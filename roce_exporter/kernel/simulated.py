@@ -1,0 +1,231 @@
+"""A simulated host: a recording of what stands still, laid over by a world that moves.
+
+See `roce_exporter.simulation` for the world. Time is injected: the world begins at the clock's first value and is
+brought up to the clock by every read.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING
+
+from roce_exporter.kernel import FILE_BYTES, TEXT_BYTES, Absent
+from roce_exporter.kernel.recorded import RecordedKernel
+from roce_exporter.simulation.drivers import amounts
+from roce_exporter.simulation.faults import ETHTOOL, NETLINK, refuse, spoil
+from roce_exporter.simulation.files import moving_files
+from roce_exporter.simulation.hosts import (
+    VENDORS,
+    ScenarioError,
+    ScriptedPort,
+    make_scenario_world,
+    make_scripted_world,
+)
+from roce_exporter.simulation.still import dcb, record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from roce_exporter.kernel import RdmaDevice, RdmaPort
+    from roce_exporter.kernel.dcb_netlink import Dcb
+    from roce_exporter.simulation.world import Leg, World
+
+__all__ = ["VENDORS", "ScenarioError", "ScriptedPort", "SimulatedKernel", "simulate", "simulate_script"]
+
+BITS_PER_BYTE = 8
+
+
+class SimulatedFiles:
+    """Some files of the simulated host."""
+
+    def __init__(self, kernel: SimulatedKernel, paths: Sequence[str], size: int) -> None:
+        self._kernel = kernel
+        self._paths = tuple(paths)
+        self._size = size
+
+    def read(self, skip: Collection[int] = ()) -> list[bytes | OSError | None]:
+        """See `kernel.Files.read`."""
+        return [None if position in skip else self._one(path) for position, path in enumerate(self._paths)]
+
+    def _one(self, path: str) -> bytes | OSError:
+        try:
+            return self._kernel.content(path)[: self._size]
+        except OSError as error:
+            return error
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class SimulatedKernel:
+    """A host that exists in memory only."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        """The truth: devices, legs, `storms`, `resets`."""
+        self._cards = {card.name: card for card in world.cards}
+        self._legs = {leg.netdev: leg for leg in world.legs}
+        self._moving = moving_files(world.cards)
+        self._still = RecordedKernel([record(world.cards, tuple(self._moving))])
+
+    def begin(self) -> None:
+        """Nothing: time goes on by itself."""
+
+    def content(self, path: str) -> bytes:
+        """A whole file below /sys, as it is now.
+
+        Raises:
+            Absent: there is none.
+            OSError: it is a folder, or broken.
+        """
+        place = self._moving.get(path)
+        if place is None:
+            return self._still.content(path)
+        with self.world.lock:
+            text = place.content(self.world.now())
+        return spoil(place.faults, path, f"{text}\n".encode())
+
+    def entries(self, path: str) -> tuple[str, ...]:
+        """See `kernel.Kernel.entries`."""
+        return self._still.entries(path)
+
+    def text(self, path: str) -> str:
+        """See `kernel.Kernel.text`."""
+        return self.content(path)[:TEXT_BYTES].decode("utf-8", "replace").strip()
+
+    def link(self, path: str) -> str:
+        """See `kernel.Kernel.link`."""
+        return self._still.link(path)
+
+    def identity(self, path: str) -> int:
+        """How often the driver of an RDMA device was loaded anew; 0 for whatever else is there."""
+        self._still.identity(path)
+        card = self._cards.get(path.removeprefix("class/infiniband/"))
+        netdevs = {leg.netdev for leg in card.legs} if card else set()
+        return sum(reset.netdev in netdevs for reset in self.world.resets)
+
+    def open_files(self, paths: Sequence[str], size: int = FILE_BYTES) -> SimulatedFiles:
+        """See `kernel.Kernel.open_files`."""
+        return SimulatedFiles(self, paths, size)
+
+    def rdma_devices(self) -> tuple[RdmaDevice, ...]:
+        """See `kernel.Kernel.rdma_devices`."""
+        return self._still.rdma_devices()
+
+    def rdma_ports(self, device: RdmaDevice) -> tuple[RdmaPort, ...]:
+        """See `kernel.Kernel.rdma_ports`."""
+        return self._still.rdma_ports(device)
+
+    def rdma_statistics(self, device: RdmaDevice, port: int) -> Mapping[str, int]:
+        """See `kernel.Kernel.rdma_statistics`."""
+        card = self._cards.get(device.name)
+        if card is None or port != 1:
+            raise Absent(errno.EINVAL, "no such port", f"{device.name}/{port}")
+        refuse(card.legs[0].setup.faults, NETLINK, device.name)
+        told = card.driver.hw_counters
+        with self.world.lock:
+            values = amounts(told, card.facts(self.world.now()))
+        return {one.raw: value for one, value in zip(told, values, strict=True)}
+
+    def rdma_optional_counters(self, device: RdmaDevice, port: int) -> Mapping[str, bool]:
+        """See `kernel.Kernel.rdma_optional_counters`."""
+        return self._still.rdma_optional_counters(device, port)
+
+    def rdma_resources(self, device: RdmaDevice) -> Mapping[str, int]:
+        """See `kernel.Kernel.rdma_resources`."""
+        return self._still.rdma_resources(device)
+
+    def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """See `kernel.Kernel.ethtool_statistics`."""
+        leg = self._asked(netdev)
+        with self.world.lock:
+            return leg.statistics(self.world.now())
+
+    def ethtool_driver(self, netdev: str) -> str:
+        """See `kernel.Kernel.ethtool_driver`."""
+        return self._still.ethtool_driver(netdev)
+
+    def ethtool_pause(self, netdev: str) -> Mapping[str, int]:
+        """See `kernel.Kernel.ethtool_pause`."""
+        self._asked(netdev)
+        return self._still.ethtool_pause(netdev)
+
+    def ethtool_link(self, netdev: str) -> Mapping[str, int]:
+        """See `kernel.Kernel.ethtool_link`. Without a link there is no speed."""
+        leg = self._asked(netdev)
+        with self.world.lock:
+            now = self.world.now()
+            conditions, facts = leg.conditions(now), leg.facts(now)
+        found = {"up": int(conditions.up), "down_events": int(facts.get("carrier_downs", 0))}
+        if conditions.up:
+            found |= {"speed": (conditions.speed or 0) // BITS_PER_BYTE, "lanes": 4, "full_duplex": 1}
+        return found
+
+    def ethtool_fec(self, netdev: str) -> Mapping[str, int]:
+        """See `kernel.Kernel.ethtool_fec`."""
+        leg = self._asked(netdev)
+        with self.world.lock:
+            facts = leg.told(self.world.now())
+        return {
+            name: int(facts.get(name, 0))
+            for name in ("corrected_blocks", "uncorrectable_blocks", "corrected_bits")
+        }
+
+    def ethtool_standard(self, netdev: str) -> Mapping[str, int]:
+        """None of them, as a recording."""
+        return self._still.ethtool_standard(netdev)
+
+    def ethtool_settings(self, netdev: str) -> Mapping[str, int]:
+        """See `kernel.Kernel.ethtool_settings`."""
+        self._asked(netdev)
+        return self._still.ethtool_settings(netdev)
+
+    def transceiver(self, netdev: str) -> Mapping[str, int]:
+        """Nothing: a copper cable measures nothing."""
+        self._asked(netdev)
+        return self._still.transceiver(netdev)
+
+    def dcb(self, netdev: str) -> Dcb:
+        """See `kernel.Kernel.dcb`."""
+        leg = self._legs.get(netdev)
+        if leg is None or not leg.driver.dcb:
+            raise Absent(errno.EOPNOTSUPP, "no DCB", netdev)
+        with self.world.lock:
+            now = self.world.now()
+            return dcb(leg, leg.conditions(now).lossless or (), leg.told(now))
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _asked(self, netdev: str) -> Leg:
+        leg = self._legs.get(netdev)
+        if leg is None:
+            raise Absent(errno.EOPNOTSUPP, "no such simulated network device", netdev)
+        refuse(leg.setup.faults, ETHTOOL, netdev)
+        return leg
+
+
+def simulate(
+    scenario: str,
+    *,
+    clock: Callable[[], float],
+    vendors: Sequence[str] = ("mlx5", "mlx5", "mlx5", "mlx5"),
+    seed: int = 1,
+) -> SimulatedKernel:
+    """A host of 1 to 16 ports, one of `VENDORS` each, that goes through a scenario on this clock (monotonic seconds).
+
+    The same scenario, vendors and seed give the same host.
+
+    Raises:
+        ScenarioError: there is no such scenario or vendor, or not as many ports; one line that says what there is.
+    """
+    return SimulatedKernel(make_scenario_world(scenario, clock, vendors, seed))
+
+
+def simulate_script(ports: Sequence[ScriptedPort], *, clock: Callable[[], float]) -> SimulatedKernel:
+    """A host whose 1 to 16 ports go through scripts, from the clock's first value on.
+
+    Raises:
+        ScenarioError: there is no such vendor, or not as many ports; one line that says what there is.
+    """
+    return SimulatedKernel(make_scripted_world(ports, clock))

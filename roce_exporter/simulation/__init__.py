@@ -1,0 +1,32 @@
+"""A host that moves: ports with a small model of RoCE, exact and event-driven, for tests, benches and the demo.
+
+`conditions` is what a port goes through, `timeline` and `scenarios` make it up, `rates` says what it means for the
+counters, `meter` adds it up, `drivers` and `world` tell it in a driver's words. Nothing here does I/O or reads a clock.
+"""
+
+from roce_exporter.simulation.conditions import RECEIVE, TRANSMIT, Conditions, Pause, Setup, Span, Storm
+from roce_exporter.simulation.hosts import VENDORS, ScenarioError, ScriptedPort
+from roce_exporter.simulation.scenarios import SCENARIOS, Scenario, Seat
+from roce_exporter.simulation.timeline import BUSY, QUIET, bursts, overlay, paused, repeat
+
+__all__ = [
+    "BUSY",
+    "QUIET",
+    "RECEIVE",
+    "SCENARIOS",
+    "TRANSMIT",
+    "VENDORS",
+    "Conditions",
+    "Pause",
+    "Scenario",
+    "ScenarioError",
+    "ScriptedPort",
+    "Seat",
+    "Setup",
+    "Span",
+    "Storm",
+    "bursts",
+    "overlay",
+    "paused",
+    "repeat",
+]

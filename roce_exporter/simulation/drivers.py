@@ -1,0 +1,111 @@
+"""How each driver tells the facts of the model: its counters' names and units, and what it does not tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.simulation.conditions import PRIORITIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+GIGABIT = 10**9
+
+
+RATES = {
+    25: "25 Gb/sec (1X EDR)",
+    40: "40 Gb/sec (4X QDR)",
+    50: "50 Gb/sec (2X EDR)",
+    100: "100 Gb/sec (4X EDR)",
+    200: "200 Gb/sec (4X HDR)",
+    400: "400 Gb/sec (4X NDR)",
+    800: "800 Gb/sec (4X XDR)",
+}
+"""What sysfs calls so many gigabits per second."""
+
+
+class Told(NamedTuple):
+    """One counter: its name, the fact it counts (empty: it stands at 0), and how many of the fact's units make one."""
+
+    raw: str
+    fact: str = ""
+    per: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """One vendor's NIC and its driver. In `by_priority` and `by_lossless` the braces stand for the priority."""
+
+    name: str
+    module: str
+    """The kernel driver of the network device."""
+    device: str
+    """Name of the RDMA devices, the braces for their number."""
+    model: str
+    firmware: str
+    board: str
+    speed: int
+    """Bits per second."""
+    down_rate: str
+    """What sysfs says of the speed without a link."""
+    hw_counters: tuple[Told, ...]
+    ethtool: tuple[Told, ...]
+    by_priority: tuple[Told, ...]
+    """Told of all eight priorities."""
+    by_lossless: tuple[Told, ...] = ()
+    """Told only of priorities with PFC."""
+    counters: tuple[Told, ...] = ()
+    """The port counters of InfiniBand."""
+    refresh: float = 0.0
+    """Seconds from one refresh of `ethtool -S` to the next; 0: the hardware is asked each time."""
+    dcb: bool = True
+    """Whether DCB netlink is answered."""
+    dcb_frames: str = "frames"
+    """Which of the pause facts the driver tells DCB as requests and indications: all frames, or `xoff`."""
+    tells_trust: bool = True
+    lag: bool = False
+    """Two legs below one RDMA device."""
+
+
+def amounts(told: tuple[Told, ...], facts: Mapping[str, float]) -> tuple[int, ...]:
+    """The counters' values, in the driver's own units."""
+    return tuple(int(facts.get(fact, 0.0) / per) for _, fact, per in told)
+
+
+def rate_text(speed: int) -> str:
+    """What sysfs calls this speed, in bits per second."""
+    gigabits = speed // GIGABIT
+    return RATES.get(gigabits, f"{gigabits} Gb/sec")
+
+
+def statistics(driver: Driver, lossless: tuple[int, ...]) -> tuple[Told, ...]:
+    """What `ethtool -S` tells while these priorities have PFC."""
+    return (
+        *driver.ethtool,
+        *_expand(driver.by_priority, tuple(PRIORITIES)),
+        *_expand(driver.by_lossless, lossless),
+    )
+
+
+def _expand(told: tuple[Told, ...], priorities: tuple[int, ...]) -> Iterator[Told]:
+    for priority in priorities:
+        for raw, fact, per in told:
+            yield Told(raw.format(priority), fact.format(priority), per)
+
+
+def still(*names: str) -> tuple[Told, ...]:
+    """Counters that are there and that nothing in the model moves."""
+    return tuple(Told(name) for name in names)
+
+
+def both_ways(*pairs: tuple[str, str]) -> tuple[Told, ...]:
+    """Counters of each direction: `{way}` is rx or tx in the raw name, `{direction}` the same in the fact."""
+    return tuple(
+        Told(
+            raw.replace("{way}", way).replace("{Way}", way.title()),
+            fact.replace("{direction}", direction),
+        )
+        for raw, fact in pairs
+        for way, direction in (("rx", "receive"), ("tx", "transmit"))
+    )

@@ -1,0 +1,75 @@
+"""The files below /sys that move: state and counters of the RDMA ports, carrier and drops of the network devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.simulation.drivers import amounts, rate_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from roce_exporter.simulation.drivers import Told
+    from roce_exporter.simulation.world import Card, Leg
+
+MEGABIT = 10**6
+
+Content = Callable[[float], str]
+"""What a file holds at a time."""
+
+
+class Place(NamedTuple):
+    """A file that moves: what it holds, and what is broken about the port it is of."""
+
+    content: Content
+    faults: frozenset[str]
+
+
+def moving_files(cards: Sequence[Card]) -> dict[str, Place]:
+    """Every file that moves, by its path below /sys."""
+    return dict(_files(cards))
+
+
+def _files(cards: Sequence[Card]) -> Iterator[tuple[str, Place]]:
+    for card in cards:
+        faults = card.legs[0].setup.faults
+        for path, content in (*_port_files(card), *_counter_files(card)):
+            yield f"class/infiniband/{card.name}/ports/1/{path}", Place(content, faults)
+        for leg in card.legs:
+            for path, content in _netdev_files(leg):
+                yield f"class/net/{leg.netdev}/{path}", Place(content, leg.setup.faults)
+
+
+def _port_files(card: Card) -> Iterator[tuple[str, Content]]:
+    yield "state", lambda now: "4: ACTIVE" if card.up(now) else "1: DOWN"
+    yield "phys_state", lambda now: "5: LinkUp" if card.up(now) else "2: Polling"
+    yield "rate", lambda now: rate_text(card.speed(now)) if card.up(now) else card.driver.down_rate
+
+
+def _counter_files(card: Card) -> Iterator[tuple[str, Content]]:
+    groups = {"hw_counters": card.driver.hw_counters, "counters": card.driver.counters}
+    for folder, told in groups.items():
+        for one in told:
+            yield f"{folder}/{one.raw}", _counter(card, one)
+
+
+def _counter(card: Card, told: Told) -> Content:
+    return lambda now: str(amounts((told,), card.facts(now))[0])
+
+
+def _netdev_files(leg: Leg) -> Iterator[tuple[str, Content]]:
+    files = {
+        "carrier_changes": "carrier_changes",
+        "carrier_up_count": "carrier_ups",
+        "carrier_down_count": "carrier_downs",
+        "statistics/rx_dropped": "kernel_drops",
+    }
+    for path, fact in files.items():
+        yield path, lambda now, fact=fact: str(int(leg.facts(now).get(fact, 0)))  # type: ignore[misc]
+    yield "carrier", lambda now: str(int(leg.conditions(now).up))
+    yield "operstate", lambda now: "up" if leg.conditions(now).up else "down"
+    yield (
+        "speed",
+        lambda now: str((leg.conditions(now).speed or 0) // MEGABIT if leg.conditions(now).up else -1),
+    )

@@ -1,0 +1,123 @@
+"""Hosts put together: which ports there are, what they are called, and what each goes through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.simulation.conditions import Conditions, Setup
+from roce_exporter.simulation.scenarios import SCENARIOS, Seat
+from roce_exporter.simulation.vendors import DRIVERS
+from roce_exporter.simulation.world import Card, Leg, World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from roce_exporter.simulation.conditions import Span
+    from roce_exporter.simulation.drivers import Driver
+
+VENDORS = tuple(DRIVERS)
+MAX_PORTS = 16
+
+
+class ScenarioError(Exception):
+    """There is no such simulated host; one line that says which there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedPort:
+    """One port of a simulated host that goes through an explicit script."""
+
+    vendor: str
+    spans: Iterable[Span]
+    """Endless or not; of a LAG what its first leg goes through."""
+    lossless: tuple[int, ...] = (3,)
+    """Priorities with PFC."""
+    priority: int = 3
+    """The priority that RoCE travels on."""
+    second: Iterable[Span] = ()
+    """What the second leg of a LAG goes through."""
+    rest: Conditions = field(default_factory=Conditions)
+    """What holds when a script is over."""
+    phase: float = 0.0
+    """Seconds from the start to the first refresh, of a driver that refreshes `ethtool -S` once a second; below 1."""
+    faults: frozenset[str] = frozenset()
+    """What is broken, of `simulation.faults.FAULTS`."""
+
+
+class Course(NamedTuple):
+    """How one network device is set up, what it goes through and what then."""
+
+    setup: Setup
+    spans: Iterable[Span]
+    rest: Conditions = Conditions()
+
+
+class Part(NamedTuple):
+    """One port to be: a course for each of its legs, and the phase of its refresh."""
+
+    driver: Driver
+    courses: tuple[Course, ...]
+    phase: float
+
+
+def make_scenario_world(
+    scenario: str, clock: Callable[[], float], vendors: Sequence[str], seed: int
+) -> World:
+    """The world of a scenario, from the clock's first value on. See `kernel.simulated.simulate`.
+
+    Raises:
+        ScenarioError: there is no such scenario or vendor, or not as many ports.
+    """
+    if scenario not in SCENARIOS:
+        raise ScenarioError(f"no scenario {scenario!r}; there are {', '.join(SCENARIOS)}")
+    return _world([*_seated(scenario, vendors, seed)], clock)
+
+
+def make_scripted_world(ports: Sequence[ScriptedPort], clock: Callable[[], float]) -> World:
+    """The world of scripts, from the clock's first value on. See `kernel.simulated.simulate_script`.
+
+    Raises:
+        ScenarioError: there is no such vendor, or not as many ports.
+    """
+    return _world([_scripted(port) for port in ports], clock)
+
+
+def _driver(vendor: str) -> Driver:
+    if vendor not in DRIVERS:
+        raise ScenarioError(f"no vendor {vendor!r}; there are {', '.join(VENDORS)}")
+    return DRIVERS[vendor]
+
+
+def _seated(scenario: str, vendors: Sequence[str], seed: int) -> Iterator[Part]:
+    played, positions = SCENARIOS[scenario], count()
+    for driver in map(_driver, vendors):
+        seats = [Seat(next(positions), seed) for _ in range(1 + driver.lag)]
+        courses = tuple(Course(played.setup(seat.position), played.spans(seat)) for seat in seats)
+        yield Part(driver, courses, seats[0].random(f"phase {seats[0].position}").random())
+
+
+def _scripted(port: ScriptedPort) -> Part:
+    driver = _driver(port.vendor)
+    setup = Setup(lossless=port.lossless, priority=port.priority, faults=port.faults)
+    scripts = (port.spans, port.second)[: 1 + driver.lag]
+    return Part(driver, tuple(Course(setup, spans, port.rest) for spans in scripts), port.phase)
+
+
+def _world(parts: Sequence[Part], clock: Callable[[], float]) -> World:
+    if not 1 <= len(parts) <= MAX_PORTS:
+        raise ScenarioError(f"{len(parts)} ports; a simulated host has 1 to {MAX_PORTS}")
+    start = clock()
+    return World(tuple(_cards(parts, start)), clock, start)
+
+
+def _cards(parts: Sequence[Part], start: float) -> Iterator[Card]:
+    netdevs, numbers, bonds = count(), dict[str, int](), count()
+    for driver, courses, phase in parts:
+        number = numbers[driver.device] = numbers.get(driver.device, -1) + 1
+        legs = tuple(
+            Leg(f"eth{next(netdevs)}", driver, setup, spans, start, phase=phase, rest=rest)
+            for setup, spans, rest in courses
+        )
+        yield Card(driver.device.format(number), driver, legs, f"bond{next(bonds)}" if driver.lag else "")

@@ -1,0 +1,79 @@
+"""Conditions over time become totals. Exact: what a total is at a time does not depend on when it was read before."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from roce_exporter.simulation.conditions import Held, Span, settle
+from roce_exporter.simulation.rates import edges, levels, rates
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from roce_exporter.simulation.conditions import Conditions, Setup
+
+
+def hold(spans: Iterable[Span], start: float, setup: Setup, speed: int, rest: Conditions) -> Iterator[Held]:
+    """The spans on the host's clock, one after the other; when they are over, `rest` for ever.
+
+    Every change of conditions is the seam of two spans, so a last one of no end is always there.
+    """
+    for seconds, conditions in spans:
+        end = start + seconds
+        if end > start:
+            yield Held(settle(conditions, setup, speed), start, end)
+            start = end
+    yield Held(settle(rest, setup, speed), start, math.inf)
+
+
+class Meter:
+    """The totals of one port, read at times that do not go back."""
+
+    def __init__(self, held: Iterator[Held], watch: Callable[[Held, Held], None] | None = None) -> None:
+        self._coming = held
+        self._watch = watch
+        self._totals: dict[str, float] = {}
+        self._frozen: Mapping[str, float] | None = None
+        self.held = next(held)
+        self._freeze(self.held.conditions, self.held.conditions)
+
+    def advance(self, now: float) -> None:
+        """Live through everything until now."""
+        while now >= self.held.end:
+            self._change(next(self._coming))
+
+    def totals(self, now: float) -> dict[str, float]:
+        """Every fact that ever moved, at `now`."""
+        self.advance(now)
+        found = dict(self._totals)
+        _add(found, rates(self.held.conditions), now - self.held.start)
+        return found | levels(self.held.conditions)
+
+    def shown(self, now: float) -> Mapping[str, float]:
+        """The totals as they are told where telling may be frozen."""
+        self.advance(now)
+        return self._frozen if self._frozen is not None else self.totals(now)
+
+    def _change(self, new: Held) -> None:
+        old = self.held
+        _add(self._totals, rates(old.conditions), old.end - old.start)
+        _add(self._totals, edges(old.conditions, new.conditions), 1)
+        if new.conditions.reset and not old.conditions.reset:
+            self._totals = {}
+            self._frozen = None
+        self._freeze(old.conditions, new.conditions)
+        self.held = new
+        if self._watch:
+            self._watch(old, new)
+
+    def _freeze(self, old: Conditions, new: Conditions) -> None:
+        if not new.frozen:
+            self._frozen = None
+        elif self._frozen is None:
+            self._frozen = self._totals | levels(old)
+
+
+def _add(totals: dict[str, float], per_second: Mapping[str, float], seconds: float) -> None:
+    for name, rate in per_second.items():
+        totals[name] = totals.get(name, 0.0) + rate * seconds

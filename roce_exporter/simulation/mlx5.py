@@ -1,0 +1,158 @@
+"""NVIDIA ConnectX-7 as mlx5_core and mlx5_ib tell it (Documentation/networking/device_drivers/.../mlx5/counters.rst)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from roce_exporter.simulation.drivers import GIGABIT, Driver, Told, both_ways, still
+
+HW_COUNTERS = (
+    Told("np_ecn_marked_roce_packets", "marks"),
+    Told("np_cnp_sent", "cnps_sent"),
+    Told("rp_cnp_handled", "cnps_handled"),
+    Told("out_of_sequence", "out_of_sequence"),
+    Told("packet_seq_err", "sequence_errors"),
+    Told("implied_nak_seq_err", "implied_naks"),
+    Told("local_ack_timeout_err", "timeouts"),
+    Told("duplicate_request", "duplicates"),
+    Told("roce_adp_retrans", "retransmits"),
+    Told("rx_icrc_encapsulated", "icrc_errors"),
+    Told("rnr_nak_retry_err", "not_ready"),
+    Told("out_of_buffer", "out_of_buffer"),
+    Told("rx_write_requests", "receive_rdma_packets", 256),
+    Told("rx_read_requests", "receive_rdma_packets", 4096),
+    *still(
+        "rp_cnp_ignored",
+        "req_transport_retries_exceeded",
+        "req_rnr_retries_exceeded",
+        "req_cqe_error",
+        "resp_cqe_error",
+        "req_cqe_flush_error",
+        "resp_cqe_flush_error",
+        "req_remote_access_errors",
+        "req_remote_invalid_request",
+        "resp_remote_access_errors",
+        "resp_local_length_error",
+        "roce_adp_retrans_to",
+        "roce_slow_restart",
+        "roce_slow_restart_cnps",
+        "roce_slow_restart_trans",
+        "rx_atomic_requests",
+        "rx_dct_connect",
+    ),
+)
+
+WORD = 4
+"""Bytes: the unit of the data counters of InfiniBand."""
+
+COUNTERS = (
+    Told("port_rcv_data", "receive_rdma_bytes", WORD),
+    Told("port_xmit_data", "transmit_rdma_bytes", WORD),
+    Told("port_rcv_packets", "receive_rdma_packets"),
+    Told("port_xmit_packets", "transmit_rdma_packets"),
+    Told("unicast_rcv_packets", "receive_rdma_packets"),
+    Told("unicast_xmit_packets", "transmit_rdma_packets"),
+    Told("link_downed", "carrier_downs"),
+    *still(
+        "multicast_rcv_packets",
+        "multicast_xmit_packets",
+        "port_rcv_errors",
+        "port_xmit_discards",
+        "port_xmit_wait",
+        "port_rcv_remote_physical_errors",
+        "port_rcv_switch_relay_errors",
+        "port_rcv_constraint_errors",
+        "port_xmit_constraint_errors",
+        "link_error_recovery",
+        "symbol_error",
+        "local_link_integrity_errors",
+        "excessive_buffer_overrun_errors",
+        "VL15_dropped",
+    ),
+)
+
+ETHTOOL = (
+    *both_ways(
+        ("{way}_packets_phy", "{direction}_packets"),
+        ("{way}_bytes_phy", "{direction}_bytes"),
+        ("{way}_vport_rdma_unicast_packets", "{direction}_rdma_packets"),
+        ("{way}_vport_rdma_unicast_bytes", "{direction}_rdma_bytes"),
+        ("{way}_mac_control_phy", "{direction}_frames"),
+        ("{way}_pause_ctrl_phy", ""),
+        ("{way}_vport_rdma_multicast_packets", ""),
+        ("{way}_vport_rdma_multicast_bytes", ""),
+        ("{way}_pci_signal_integrity", ""),
+    ),
+    Told("rx_discards_phy", "discards"),
+    Told("rx_crc_errors_phy", "crc_errors"),
+    Told("rx_symbol_err_phy", "symbol_errors"),
+    Told("rx_pcs_symbol_err_phy", "symbol_errors"),
+    Told("rx_corrected_bits_phy", "corrected_bits"),
+    Told("rx_bits_phy", "receive_bits"),
+    Told("rx_buffer_passed_thres_phy", "buffer_passed_threshold"),
+    Told("link_down_events_phy", "carrier_downs"),
+    Told("outbound_pci_stalled_wr", "stalled_percent"),
+    Told("outbound_pci_stalled_wr_events", "stalled_seconds"),
+    # The storm events are those of priority 0, whichever priority is lossless.
+    Told("tx_pause_storm_warning_events", "transmit_storm_starts_0"),
+    *still(
+        "tx_pause_storm_error_events",
+        "tx_discards_phy",
+        "tx_errors_phy",
+        "rx_oversize_pkts_phy",
+        "rx_undersize_pkts_phy",
+        "rx_fragments_phy",
+        "rx_jabbers_phy",
+        "rx_in_range_len_errors_phy",
+        "rx_out_of_range_len_phy",
+        "rx_unsupported_op_phy",
+        "outbound_pci_stalled_rd",
+        "outbound_pci_stalled_rd_events",
+        "outbound_pci_buffer_overflow",
+        "dev_internal_queue_oob",
+        "rx_out_of_buffer",
+        "rx_if_down_packets",
+        "rx_steer_missed_packets",
+        "rx_oversize_pkts_buffer",
+        "module_unplug",
+        "module_bus_stuck",
+        "module_high_temp",
+        "module_bad_shorted",
+    ),
+)
+
+BY_PRIORITY = (
+    *both_ways(
+        ("{way}_prio{}_packets", "{direction}_packets_{}"), ("{way}_prio{}_bytes", "{direction}_bytes_{}")
+    ),
+    Told("rx_prio{}_discards", "discards_{}"),
+    *still("rx_prio{}_buf_discard", "rx_prio{}_cong_discard", "rx_prio{}_marked"),
+)
+
+BY_LOSSLESS = (
+    *both_ways(
+        ("{way}_prio{}_pause", "{direction}_frames_{}"),
+        ("{way}_prio{}_pause_duration", "{direction}_pause_us_{}"),
+    ),
+    Told("rx_prio{}_pause_transition", "receive_pauses_{}"),
+)
+
+MLX5 = Driver(
+    name="mlx5",
+    module="mlx5_core",
+    device="mlx5_{}",
+    model="MT4129",
+    firmware="28.43.2026",
+    board="MT_0000000838",
+    speed=400 * GIGABIT,
+    down_rate="40 Gb/sec (4X QDR)",
+    hw_counters=HW_COUNTERS,
+    counters=COUNTERS,
+    ethtool=ETHTOOL,
+    by_priority=BY_PRIORITY,
+    by_lossless=BY_LOSSLESS,
+    tells_trust=False,
+)
+
+MLX5_LAG = replace(MLX5, name="mlx5-lag", device="mlx5_bond_{}", lag=True)
+"""The same with two legs: one RDMA device for both, whose own counters are their sum."""

@@ -1,0 +1,207 @@
+"""The model: which counters rise how fast in given conditions, and what happens when conditions change.
+
+Both speak of facts, not of a driver's counters: `receive_bytes`, `transmit_pause_us_3`, `marks`. Directions are those of
+the packets for traffic and those of the pause frames for pause. Everything is per second and exact; nothing is drawn.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from roce_exporter.simulation.conditions import RECEIVE, TRANSMIT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from roce_exporter.simulation.conditions import Conditions, Pause
+
+Facts = dict[str, float]
+
+MAX_PAUSE_BITS = 65535 * 512
+"""Bit times for which one pause frame holds: 65,535 quanta of 512 (IEEE 802.3 annex 31B)."""
+
+PACKET_BYTES = 4174
+"""A RoCEv2 packet of 4,096 bytes: Ethernet, IPv4, UDP, BTH and both checksums around it."""
+
+CNP_BYTES = 78
+HOST_PACKET_BYTES = 512
+CNP_PRIORITY = 6
+HOST_PRIORITY = 0
+HOST_LOAD = 0.001
+"""Other traffic than RoCE, as part of the line rate."""
+
+FLOWS = 8
+CNP_PER_FLOW = 20_000
+"""CNPs per second and flow: at most one every 50 µs."""
+
+STALL_THRESHOLD = 0.3
+"""From which part of the time on mlx5 counts a second of PCIe stall."""
+
+STORM_TIMEOUTS = 15.0
+"""Acknowledgement timers that run out per second while a priority stands still: 67 ms each."""
+
+STORM_DISCARDS = 40.0
+"""Packets per second that no longer find room while this port holds up its switch."""
+
+
+def refresh_rate(speed: int) -> float:
+    """XOFF frames per second that keep a priority paused, refreshed at half of what one frame holds for."""
+    return 2 * speed / MAX_PAUSE_BITS
+
+
+@lru_cache(maxsize=4096)
+def rates(conditions: Conditions) -> Mapping[str, float]:
+    """Facts per second in settled conditions; what is not in there stands still."""
+    if not conditions.up:
+        return {}
+    found = _traffic(conditions) | _congestion(conditions) | _losses(conditions) | _host(conditions)
+    for pause in conditions.pauses:
+        for name, rate in _pause(pause, conditions.speed or 0):
+            found[name] = found.get(name, 0.0) + rate
+    return {name: rate for name, rate in found.items() if rate}
+
+
+def edges(before: Conditions, after: Conditions) -> Mapping[str, float]:
+    """Facts that happen once when conditions change."""
+    found: Counter[str] = Counter()
+    for pause in before.pauses:
+        if pause.storm and not _storms(after, pause):
+            found.update(_storm_ends(pause, after.up))
+    for pause in after.pauses:
+        if pause.storm and not _storms(before, pause):
+            found.update(_storm_starts(pause))
+    if before.up != after.up:
+        found.update(("carrier_changes", "carrier_ups" if after.up else "carrier_downs"))
+    return found
+
+
+def levels(conditions: Conditions) -> Facts:
+    """Facts that do not add up: what they are now."""
+    return {"stalled_percent": round(100 * conditions.pcie_stall)}
+
+
+def _storms(conditions: Conditions, pause: Pause) -> bool:
+    other = conditions.pause(*pause.where)
+    return other is not None and other.storm
+
+
+def _storm_starts(pause: Pause) -> Iterator[str]:
+    yield f"{pause.direction}_storm_starts"
+    yield f"{pause.direction}_storm_starts_{pause.priority}"
+    yield f"{pause.direction}_halves_{pause.priority}"
+
+
+def _storm_ends(pause: Pause, up: bool) -> Iterator[str]:
+    yield f"{pause.direction}_storm_ends"
+    yield f"{pause.direction}_pauses_{pause.priority}"
+    yield f"{pause.direction}_halves_{pause.priority}"
+    if up:
+        for kind in ("xon", "frames"):
+            yield f"{pause.direction}_{kind}_{pause.priority}"
+        yield f"{pause.direction}_frames"
+
+
+def _pause(pause: Pause, speed: int) -> Iterator[tuple[str, float]]:
+    episodes = 0.0 if pause.storm else pause.ratio / pause.episode
+    xoff = pause.ratio * refresh_rate(speed) + episodes
+    of_priority = {
+        "pause_us": pause.ratio * 1e6,
+        "pauses": episodes,
+        "halves": 2 * episodes,
+        "xoff": xoff,
+        "xon": episodes,
+    }
+    for name, rate in of_priority.items():
+        yield f"{pause.direction}_{name}_{pause.priority}", rate
+    yield f"{pause.direction}_frames_{pause.priority}", xoff + episodes
+    yield f"{pause.direction}_frames", xoff + episodes
+
+
+def _passing(conditions: Conditions, priority: int, direction: str) -> float:
+    """The part of a priority's packets in a direction that pause lets through."""
+    pause = conditions.pause(priority, RECEIVE if direction == TRANSMIT else TRANSMIT)
+    return 1 - pause.ratio if pause else 1.0
+
+
+def _roce_packets(conditions: Conditions, direction: str) -> float:
+    line = (conditions.speed or 0) / 8 / PACKET_BYTES
+    held_back = conditions.notified / 2 if direction == TRANSMIT else 0.0
+    passing = _passing(conditions, conditions.priority or 0, direction)
+    return line * conditions.load * (1 - held_back) * passing
+
+
+def _cnps(conditions: Conditions, direction: str) -> float:
+    if direction == RECEIVE:
+        return conditions.notified * FLOWS * CNP_PER_FLOW
+    marks = conditions.marked * _roce_packets(conditions, RECEIVE)
+    return min(marks, FLOWS * CNP_PER_FLOW) if conditions.notifies else 0.0
+
+
+def _traffic(conditions: Conditions) -> Facts:
+    found: Facts = {}
+    for direction in (RECEIVE, TRANSMIT):
+        roce, cnps = _roce_packets(conditions, direction), _cnps(conditions, direction)
+        host = (conditions.speed or 0) / 8 * HOST_LOAD / HOST_PACKET_BYTES
+        host *= _passing(conditions, HOST_PRIORITY, direction)
+        streams = (
+            (conditions.priority or 0, roce, PACKET_BYTES),
+            (CNP_PRIORITY, cnps, CNP_BYTES),
+            (HOST_PRIORITY, host, HOST_PACKET_BYTES),
+        )
+        found[f"{direction}_rdma_packets"] = roce + cnps
+        found[f"{direction}_rdma_bytes"] = roce * PACKET_BYTES + cnps * CNP_BYTES
+        found |= _streams(direction, streams)
+    return found
+
+
+def _streams(direction: str, streams: tuple[tuple[int, float, int], ...]) -> Facts:
+    found: Facts = dict.fromkeys((f"{direction}_{unit}" for unit in ("packets", "bytes", "bits")), 0.0)
+    for priority, packets, size in streams:
+        for unit, amount in (("packets", packets), ("bytes", packets * size)):
+            of_priority = f"{direction}_{unit}_{priority}"
+            found[of_priority] = found.get(of_priority, 0.0) + amount
+            found[f"{direction}_{unit}"] += amount
+        found[f"{direction}_bits"] += packets * size * 8
+    return found
+
+
+def _congestion(conditions: Conditions) -> Facts:
+    return {
+        "marks": conditions.marked * _roce_packets(conditions, RECEIVE),
+        "cnps_sent": _cnps(conditions, TRANSMIT),
+        "cnps_handled": _cnps(conditions, RECEIVE),
+    }
+
+
+def _losses(conditions: Conditions) -> Facts:
+    stormy = any(pause.storm and pause.priority == conditions.priority for pause in conditions.pauses)
+    held_up = any(pause.storm and pause.direction == TRANSMIT for pause in conditions.pauses)
+    timeouts = conditions.timeouts + STORM_TIMEOUTS * stormy
+    discards = conditions.discards + STORM_DISCARDS * held_up
+    return {
+        "out_of_sequence": conditions.lost,
+        "sequence_errors": conditions.lost,
+        "implied_naks": conditions.lost / 20,
+        "duplicates": conditions.lost / 4 + timeouts,
+        "timeouts": timeouts,
+        "retransmits": conditions.lost + timeouts,
+        "not_ready": conditions.not_ready,
+        "out_of_buffer": conditions.not_ready,
+        "icrc_errors": conditions.icrc_errors,
+        "discards": discards,
+        f"discards_{conditions.priority}": discards,
+    }
+
+
+def _host(conditions: Conditions) -> Facts:
+    return {
+        "stalled_seconds": float(conditions.pcie_stall > STALL_THRESHOLD),
+        "buffer_passed_threshold": 100 * conditions.pcie_stall,
+        "crc_errors": conditions.wire_errors,
+        "symbol_errors": 3 * conditions.wire_errors,
+        "uncorrectable_blocks": conditions.wire_errors,
+        "corrected_blocks": conditions.corrected_blocks,
+        "corrected_bits": 2 * conditions.corrected_blocks,
+    }

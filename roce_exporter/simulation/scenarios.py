@@ -1,0 +1,206 @@
+"""The scenarios by name. Each is a generator of spans per port, and how the port is set up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING
+
+from roce_exporter.simulation.conditions import RECEIVE, TRANSMIT, Conditions, Pause, Setup, Span
+from roce_exporter.simulation.faults import FAULTS
+from roce_exporter.simulation.timeline import BUSY, QUIET, TENTHS, Window, bursts, overlay, paused, repeat
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+EASE = Conditions(load=0.3, corrected_blocks=20.0)
+RUSH = Conditions(load=0.8, marked=0.02, notified=0.1, corrected_blocks=20.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """One port's place in a scenario."""
+
+    position: int
+    """Of the host's ports, from 0; the legs of a LAG are ports of their own."""
+    seed: int
+
+    def random(self, what: str = "") -> Random:
+        """Drawn from the seed alone, the same each time. Of a `what`, the same for every port."""
+        place = what or f"port {self.position}"
+        return Random(f"{self.seed}/{place}")  # noqa: S311 - a simulation that must replay, no secret
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A named course of events on a host."""
+
+    name: str
+    description: str
+    """One line."""
+    spans: Callable[[Seat], Iterator[Span]]
+    setup: Callable[[int], Setup] = lambda _: Setup()
+    """How the port at this position is set up."""
+
+
+def quiet(seat: Seat) -> Iterator[Span]:
+    """A port at ease."""
+    return bursts(seat.random(), EASE, RUSH, QUIET)
+
+
+def _incast(seat: Seat) -> Iterator[Span]:
+    calm = replace(EASE, load=0.6, marked=0.005, notified=0.05)
+    burst = replace(RUSH, load=1.0, marked=0.08, notified=0.4)
+    return bursts(seat.random(), calm, burst, BUSY)
+
+
+_again = partial(repeat, first=(20.0, 40.0), lasting=(2.0, 6.0), every=(60.0, 120.0))
+
+
+def _pfc_storm(seat: Seat) -> Iterator[Span]:
+    # Every port draws the same times: what one does to the fabric another feels.
+    storm = Pause(3, TRANSMIT, 1.0)
+    felt = Pause(3, RECEIVE, 0.6, 0.004)
+    change = paused(storm if seat.position == 0 else felt)
+    windows = _again(seat.random("storms"), change) if seat.position < 2 else iter(())  # noqa: PLR2004 - one port storms, one feels it
+    return overlay(quiet(seat), windows)
+
+
+def _victim(seat: Seat) -> Iterator[Span]:
+    windows = _again(seat.random("storms"), paused(Pause(3, RECEIVE, 1.0)))
+    return overlay(quiet(seat), windows if seat.position % 2 == 0 else ())
+
+
+def _slow_receiver(seat: Seat) -> Iterator[Span]:
+    random = seat.random()
+
+    def slow(conditions: Conditions) -> Conditions:
+        pause = Pause(3, TRANSMIT, random.choice(TENTHS[:5]), 0.0005)
+        return replace(paused(pause)(conditions), load=0.9, pcie_stall=0.6, not_ready=20.0, discards=2.0)
+
+    windows = repeat(seat.random("slow"), slow, first=(4.0, 8.0), lasting=(15.0, 30.0), every=(35.0, 50.0))
+    return overlay(quiet(seat), windows if seat.position == 0 else ())
+
+
+_LOSSY_CLASS = replace(EASE, load=0.6, lost=30.0, timeouts=0.5, discards=25.0)
+"""RoCE on a priority without PFC: the buffer overflows."""
+
+_MISTAKES: tuple[tuple[Setup, Conditions], ...] = (
+    (Setup(lossless=(4,)), _LOSSY_CLASS),
+    (Setup(priority=2, dscp=((26, 2), (48, 6))), _LOSSY_CLASS),
+    (Setup(priority=0, trust_dscp=False, dscp=()), _LOSSY_CLASS),
+    (Setup(), replace(EASE, load=0.6, marked=0.05, notifies=False)),
+)
+
+
+def _mistake(position: int) -> tuple[Setup, Conditions]:
+    return _MISTAKES[position % len(_MISTAKES)]
+
+
+def _misconfigured(seat: Seat) -> Iterator[Span]:
+    _, conditions = _mistake(seat.position)
+    background = bursts(seat.random(), conditions, replace(conditions, load=0.8), QUIET, priority=None)
+    off = repeat(
+        seat.random(),
+        lambda conditions: replace(conditions, lossless=()),
+        first=(30.0, 60.0),
+        lasting=(10.0, 20.0),
+        every=(60.0, 120.0),
+    )
+    return overlay(background, off if seat.position % len(_MISTAKES) == 1 else ())
+
+
+def _flapping(seat: Seat) -> Iterator[Span]:
+    if seat.position:
+        return quiet(seat)
+    return overlay(quiet(seat), _flaps(seat.random("flaps")))
+
+
+def _flaps(random: Random) -> Iterator[Window]:
+    windows = repeat(
+        random,
+        lambda conditions: replace(conditions, up=False),
+        first=(10.0, 20.0),
+        lasting=(1.0, 5.0),
+        every=(20.0, 60.0),
+    )
+    for number, window in enumerate(windows, 1):
+        yield window
+        if number % 3 == 0:
+            # The operator loads the driver anew, in vain.
+            yield Window(window.end, window.end + 0.5, lambda conditions: replace(conditions, reset=True))
+
+
+def _lossy(seat: Seat) -> Iterator[Span]:
+    def damaged(conditions: Conditions) -> Conditions:
+        return replace(
+            conditions,
+            lost=40.0,
+            timeouts=1.0,
+            wire_errors=35.0,
+            icrc_errors=0.5,
+            corrected_blocks=50_000.0,
+        )
+
+    windows = repeat(
+        seat.random("cable"), damaged, first=(2.0, 5.0), lasting=(10.0, 25.0), every=(30.0, 45.0)
+    )
+    return overlay(quiet(seat), windows if seat.position == 0 else ())
+
+
+def _broken(seat: Seat) -> Iterator[Span]:
+    windows = repeat(
+        seat.random("frozen"),
+        lambda conditions: replace(conditions, frozen=True),
+        first=(20.0, 30.0),
+        lasting=(15.0, 30.0),
+        every=(60.0, 90.0),
+    )
+    return overlay(quiet(seat), windows if seat.position == len(FAULTS) else ())
+
+
+def _faulty(position: int) -> Setup:
+    return Setup(faults=frozenset(FAULTS[position : position + 1]))
+
+
+_ALL = (
+    Scenario("quiet", "a fabric at ease: light load, a short burst of congestion every few seconds", quiet),
+    Scenario("incast", "many send to few: ECN marks, CNPs, rate cuts, bursts of pause all the time", _incast),
+    Scenario(
+        "pfc-storm",
+        "the first port sends pause without end for some seconds every minute or two, another feels it",
+        _pfc_storm,
+    ),
+    Scenario(
+        "slow-receiver",
+        "the first port's host does not take what it is sent: transmitted pause with PCIe stall",
+        _slow_receiver,
+    ),
+    Scenario(
+        "victim", "every other port is paused without end now and then, the cause is elsewhere", _victim
+    ),
+    Scenario(
+        "misconfigured",
+        "PFC on the wrong priority, another DSCP map, trust by VLAN tag, marks without CNPs: a port each",
+        _misconfigured,
+        lambda position: _mistake(position)[0],
+    ),
+    Scenario(
+        "flapping",
+        "the first port's link goes down again and again, every third time with a reset",
+        _flapping,
+    ),
+    Scenario(
+        "lossy", "the first port's cable damages packets: FEC, CRC and ICRC errors, retransmission", _lossy
+    ),
+    Scenario(
+        "broken",
+        "files that fail or hold garbage, a network device that refuses, counters that stand still: a port each",
+        _broken,
+        _faulty,
+    ),
+)
+
+SCENARIOS: Mapping[str, Scenario] = {scenario.name: scenario for scenario in _ALL}
+"""Every scenario by its name."""

@@ -1,0 +1,193 @@
+"""What stands still about the simulated host, as a recording: sysfs, the lists of RDMA netlink, ethtool's settings.
+
+Files that move are there too, empty, so that they are listed: `kernel.simulated` gives them their content.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roce_exporter.kernel.dcb_netlink import (
+    DCBX_HOST,
+    DCBX_VER_IEEE,
+    SELECTOR_DSCP,
+    SELECTOR_PCP,
+    App,
+    Buffer,
+    Dcb,
+    Ets,
+    Pfc,
+)
+from roce_exporter.kernel.recorded import Moment
+from roce_exporter.kernel.tree import Tree
+from roce_exporter.simulation.conditions import PRIORITIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from roce_exporter.kernel.recorded import Rows
+    from roce_exporter.simulation.world import Card, Leg
+
+MTU = 4200
+GIDS = 4
+SETTINGS = "pfc-prevention-tout: 8000\n"
+"""Milliseconds of transmitted pause after which mlx5 stops it: its default."""
+
+CABLE_METRES = 7
+BUFFERS = (20_480, 163_840, 0, 0, 0, 0, 0, 0)
+
+MLX5 = "mlx5_core"
+OPTIONAL = ["cc_rx_ce_pkts", "cc_rx_cnp_pkts", "cc_tx_cnp_pkts"]
+"""Counters that mlx5 has and that nobody switched on."""
+
+RESOURCES = {"pd": 9, "cq": 64, "qp": 256, "cm_id": 12, "mr": 1800, "ctx": 8}
+
+
+def record(cards: Sequence[Card], moving: Sequence[str]) -> Moment:
+    """The host as a recording; `moving` are the files below /sys that move."""
+    tree = Tree()
+    for number, card in enumerate(cards):
+        _add_files(tree, card, number)
+        _add_links(tree, card, number)
+    tree.files.update((f"sys/{path}", b"") for path in moving)
+    for path in (*tree.files, *tree.links):
+        tree.add(path)
+    return Moment(tree, _rdma(cards))
+
+
+def dcb(leg: Leg, enabled: tuple[int, ...], facts: Mapping[str, float]) -> Dcb:
+    """What DCB netlink tells of a leg while these priorities have PFC."""
+    setup, driver = leg.setup, leg.driver
+    trusted = SELECTOR_DSCP if setup.trust_dscp else SELECTOR_PCP
+    frames = driver.dcb_frames
+    return Dcb(
+        pfc=Pfc(
+            capacity=len(PRIORITIES),
+            enabled=tuple(priority in enabled for priority in PRIORITIES),
+            mbc=False,
+            delay=0 if driver.tells_trust else CABLE_METRES,
+            requests=tuple(int(facts.get(f"transmit_{frames}_{priority}", 0)) for priority in PRIORITIES),
+            indications=tuple(int(facts.get(f"receive_{frames}_{priority}", 0)) for priority in PRIORITIES),
+        ),
+        ets=_ETS,
+        app=tuple(App(SELECTOR_DSCP, code, priority) for code, priority in setup.dscp),
+        trust=(trusted,) if driver.tells_trust else None,
+        buffer=None if driver.tells_trust else _buffer(setup.lossless),
+        dcbx=DCBX_HOST | DCBX_VER_IEEE,
+    )
+
+
+_ETS = Ets(
+    willing=False,
+    capacity=len(PRIORITIES),
+    cbs=False,
+    transmit_bandwidth=(50, 0, 0, 50, 0, 0, 0, 0),
+    receive_bandwidth=(0,) * 8,
+    algorithm=(2, 0, 0, 2, 0, 0, 0, 0),
+    traffic_class=tuple(PRIORITIES),
+)
+
+
+def _buffer(lossless: tuple[int, ...]) -> Buffer:
+    return Buffer(tuple(int(priority in lossless) for priority in PRIORITIES), BUFFERS, sum(BUFFERS))
+
+
+def _slot(number: int) -> str:
+    return f"0000:{0x11 + number:02x}:00.0"
+
+
+def _guid(number: int) -> str:
+    return f"0200:00ff:fe00:{number:04x}"
+
+
+def _add_files(tree: Tree, card: Card, number: int) -> None:
+    below = f"sys/class/infiniband/{card.name}"
+    driver = card.driver
+    texts = {
+        f"{below}/fw_ver": driver.firmware,
+        f"{below}/hca_type": driver.model,
+        f"{below}/board_id": driver.board,
+        f"{below}/node_guid": _guid(number),
+        f"{below}/node_type": "1: CA",
+        f"{below}/ports/1/link_layer": "Ethernet",
+        f"{below}/ports/1/hw_counters/lifespan": "10",
+        **_gids(card, number),
+        **_pcie(number),
+        **_netdevs(card),
+    }
+    tree.files.update((path, f"{text}\n".encode()) for path, text in texts.items() if text)
+
+
+def _gids(card: Card, number: int) -> dict[str, str]:
+    """Link-local and IPv4, each as RoCE v1 and v2, which is version 2 at the odd places."""
+    below = f"sys/class/infiniband/{card.name}/ports/1"
+    found = {}
+    for slot in range(GIDS):
+        address = f"fe80:0000:0000:0000:{_guid(number)}"
+        if slot >= GIDS // 2:
+            address = f"0000:0000:0000:0000:0000:ffff:c000:02{number + 1:02x}"
+        found[f"{below}/gids/{slot}"] = address
+        found[f"{below}/gid_attrs/types/{slot}"] = "RoCE v2" if slot % 2 else "IB/RoCE v1"
+        found[f"{below}/gid_attrs/ndevs/{slot}"] = card.netdev
+    return found
+
+
+def _pcie(number: int) -> dict[str, str]:
+    below = f"sys/devices/pci0000:10/{_slot(number)}"
+    link = {"link_speed": "32.0 GT/s PCIe", "link_width": "16"}
+    return {
+        **{f"{below}/{when}_{name}": text for name, text in link.items() for when in ("current", "max")},
+        f"{below}/sriov_totalvfs": "16",
+        f"{below}/aer_dev_correctable": "TOTAL_ERR_COR 0",
+        f"{below}/aer_dev_nonfatal": "TOTAL_ERR_NONFATAL 0",
+        f"{below}/aer_dev_fatal": "TOTAL_ERR_FATAL 0",
+    }
+
+
+def _netdevs(card: Card) -> dict[str, str]:
+    found = {f"sys/class/net/{leg.netdev}/mtu": str(MTU) for leg in card.legs}
+    for leg in card.legs:
+        found[f"ethtool/{leg.netdev}.driver"] = f"driver: {card.driver.module}"
+        found[f"ethtool/{leg.netdev}.pause"] = "Autonegotiate: off\nRX: off\nTX: off"
+        if card.driver.module == MLX5:
+            found[f"ethtool/{leg.netdev}.settings"] = SETTINGS
+    if card.bond:
+        found[f"sys/class/net/{card.bond}/mtu"] = str(MTU)
+        found[f"sys/class/net/{card.bond}/bonding/slaves"] = " ".join(leg.netdev for leg in card.legs)
+        found[f"sys/class/net/{card.bond}/bonding/mode"] = "802.3ad 4"
+    return found
+
+
+def _add_links(tree: Tree, card: Card, number: int) -> None:
+    slot = f"devices/pci0000:10/{_slot(number)}"
+    tree.links[f"sys/class/infiniband/{card.name}/device"] = f"../../../{slot}"
+    tree.links[f"sys/{slot}/driver"] = f"../../../bus/pci/drivers/{card.driver.module}"
+    for leg in card.legs if card.bond else ():
+        tree.links[f"sys/class/net/{leg.netdev}/master"] = f"../{card.bond}"
+        tree.links[f"sys/class/net/{card.bond}/lower_{leg.netdev}"] = f"../{leg.netdev}"
+
+
+def _rdma(cards: Sequence[Card]) -> dict[str, Rows]:
+    return {
+        "dev": tuple(_device_rows(cards)),
+        "link": tuple({"ifname": card.name, "port": 1, "netdev": card.netdev} for card in cards),
+        "mode_supported": tuple(_optional_rows(cards)),
+        "resource": tuple({"ifname": card.name, **RESOURCES} for card in cards),
+    }
+
+
+def _optional_rows(cards: Sequence[Card]) -> Iterator[dict[str, object]]:
+    for card in cards:
+        if card.driver.module == MLX5:
+            yield {"ifname": card.name, "port": 1, "supported optional-counters": OPTIONAL}
+
+
+def _device_rows(cards: Sequence[Card]) -> Iterator[dict[str, object]]:
+    for number, card in enumerate(cards):
+        yield {
+            "ifindex": number,
+            "ifname": card.name,
+            "protocol": "roce",
+            "fw": card.driver.firmware,
+            "node_guid": _guid(number),
+        }

@@ -1,0 +1,179 @@
+"""The simulated host: RDMA devices, the network devices below them, and what happens to each as time goes on."""
+
+from __future__ import annotations
+
+import math
+from itertools import tee
+from threading import RLock
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.simulation.conditions import Conditions, Held, Storm
+from roce_exporter.simulation.drivers import amounts, statistics
+from roce_exporter.simulation.meter import Meter, hold
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from roce_exporter.simulation.conditions import Setup, Span
+    from roce_exporter.simulation.drivers import Driver, Told
+
+
+class Reset(NamedTuple):
+    """A network device whose driver was loaded anew, and when (the host's clock)."""
+
+    netdev: str
+    time: float
+
+
+class Leg:
+    """One network device with hardware behind it. Times do not go back."""
+
+    def __init__(
+        self,
+        netdev: str,
+        driver: Driver,
+        setup: Setup,
+        spans: Iterable[Span],
+        start: float,
+        *,
+        phase: float = 0.0,
+        rest: Conditions | None = None,
+    ) -> None:
+        self.netdev = netdev
+        self.driver = driver
+        self.setup = setup
+        self.start = start
+        self.storms: list[Storm] = []
+        """Those that are over."""
+        self.resets: list[Reset] = []
+        self._phase = phase
+        self._raging: dict[tuple[int, str], float] = {}
+        self._tables: dict[tuple[int, ...], tuple[tuple[Told, ...], tuple[str, ...]]] = {}
+        live, late = tee(hold(spans, start, setup, driver.speed, rest or Conditions()))
+        self._live = Meter(live, self._note)
+        self._told = Meter(late) if driver.refresh else self._live
+        self._note_storms(self._live.held)
+
+    def conditions(self, now: float) -> Conditions:
+        """What the port goes through at `now`."""
+        self._advance(now)
+        return self._live.held.conditions
+
+    def facts(self, now: float) -> Mapping[str, float]:
+        """The facts of the model as they are at `now`."""
+        self._advance(now)
+        return self._live.totals(now)
+
+    def told(self, now: float) -> Mapping[str, float]:
+        """The facts that `ethtool -S` speaks of at `now`: those of the last refresh, or of before it froze."""
+        self._advance(now)
+        return self._told.shown(self._refreshed(now))
+
+    def statistics(self, now: float) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """Names and values of `ethtool -S`; the names are the same object as long as PFC is on for the same priorities."""
+        lossless = self.conditions(now).lossless or ()
+        if lossless not in self._tables:
+            told = statistics(self.driver, lossless)
+            self._tables[lossless] = told, tuple(one.raw for one in told)
+        told, names = self._tables[lossless]
+        return names, amounts(told, self.told(now))
+
+    def raging(self, now: float) -> Iterator[Storm]:
+        """The storms that are not over at `now`, which is given as their end."""
+        self._advance(now)
+        for (priority, direction), start in self._raging.items():
+            yield Storm(self.netdev, priority, direction, start, now)
+
+    def _advance(self, now: float) -> None:
+        # Both, although one is asked: what lies between the two is kept.
+        self._live.advance(now)
+        self._told.advance(self._refreshed(now))
+
+    def _refreshed(self, now: float) -> float:
+        """When `ethtool -S` was refreshed last: at a phase of the port's own, or all the time."""
+        period = self.driver.refresh
+        if not period:
+            return now
+        first = self.start + self._phase
+        return max(self.start, first + math.floor((now - first) / period) * period)
+
+    def _note(self, old: Held, new: Held) -> None:
+        if new.conditions.reset and not old.conditions.reset:
+            self.resets.append(Reset(self.netdev, new.start))
+        self._note_storms(new)
+
+    def _note_storms(self, held: Held) -> None:
+        storming = {pause.where for pause in held.conditions.pauses if pause.storm}
+        for where in self._raging.keys() - storming:
+            priority, direction = where
+            self.storms.append(Storm(self.netdev, priority, direction, self._raging.pop(where), held.start))
+        for where in storming - self._raging.keys():
+            self._raging[where] = held.start
+
+
+class Card(NamedTuple):
+    """One RDMA device of one port, with one leg, or with two below a bond."""
+
+    name: str
+    driver: Driver
+    legs: tuple[Leg, ...]
+    bond: str = ""
+    """The network device that the legs belong to; empty where there is but one."""
+
+    @property
+    def netdev(self) -> str:
+        """The network device of the RDMA port."""
+        return self.bond or self.legs[0].netdev
+
+    def facts(self, now: float) -> Mapping[str, float]:
+        """The facts of all legs together."""
+        if len(self.legs) == 1:
+            return self.legs[0].facts(now)
+        parts = [leg.facts(now) for leg in self.legs]
+        return {name: sum(part.get(name, 0.0) for part in parts) for part in parts for name in part}
+
+    def up(self, now: float) -> bool:
+        """Whether any leg has a link."""
+        return any(leg.conditions(now).up for leg in self.legs)
+
+    def speed(self, now: float) -> int:
+        """Bits per second of the slowest leg."""
+        return min(leg.conditions(now).speed or 0 for leg in self.legs)
+
+
+class World:
+    """All devices of a host on one clock. Whoever reads it holds its `lock` from `now` to the values."""
+
+    def __init__(self, cards: Sequence[Card], clock: Callable[[], float], start: float) -> None:
+        self.cards = tuple(cards)
+        self.start = start
+        self.lock = RLock()
+        self._clock = clock
+        self._now = start
+
+    def now(self) -> float:
+        """Seconds on the host's clock; never earlier than before."""
+        self._now = max(self._now, self._clock())
+        return self._now
+
+    @property
+    def legs(self) -> tuple[Leg, ...]:
+        """Every network device with hardware behind it."""
+        return tuple(leg for card in self.cards for leg in card.legs)
+
+    @property
+    def storms(self) -> tuple[Storm, ...]:
+        """Every storm until now, by its start; one that is not over ends now."""
+        with self.lock:
+            now = self.now()
+            found = [storm for leg in self.legs for storm in (*leg.raging(now), *leg.storms)]
+        return tuple(sorted(found, key=lambda storm: storm[3:] + storm[:3]))
+
+    @property
+    def resets(self) -> tuple[Reset, ...]:
+        """Every reset of counters until now, by its time."""
+        with self.lock:
+            now = self.now()
+            for leg in self.legs:
+                leg.conditions(now)
+            return tuple(sorted((one for leg in self.legs for one in leg.resets), key=lambda one: one[::-1]))

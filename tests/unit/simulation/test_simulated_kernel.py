@@ -1,0 +1,423 @@
+"""The simulated host as a kernel: every scenario on every vendor's NIC, in each driver's own words."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from steered import START, Clock, counters, ethtool, rdma
+
+from roce_exporter.kernel import Absent
+from roce_exporter.kernel.simulated import (
+    VENDORS,
+    ScenarioError,
+    ScriptedPort,
+    SimulatedKernel,
+    simulate,
+    simulate_script,
+)
+from roce_exporter.simulation import RECEIVE, SCENARIOS, TRANSMIT, Conditions, Pause, Span, Storm
+from roce_exporter.simulation.faults import FILES
+
+CASES = [
+    pytest.param(scenario, vendor, id=f"{scenario}-{vendor}") for scenario in SCENARIOS for vendor in VENDORS
+]
+
+TIMES = st.lists(st.floats(0, 400), min_size=2, max_size=8).map(
+    lambda times: [START + time for time in sorted(times)]
+)
+
+few = settings(max_examples=8, deadline=None)
+
+REFRESH = 1.0
+
+
+def at_times(scenario: str, vendor: str, times: list[float], seed: int = 1):
+    """The counters at each time, and the host."""
+    clock = Clock()
+    kernel = simulate(scenario, clock=clock, vendors=(vendor,) * 2, seed=seed)
+    found = []
+    for clock.now in times:
+        found.append(counters(kernel))
+    return found, kernel
+
+
+@pytest.mark.parametrize(("scenario", "vendor"), CASES)
+@few
+@given(times=TIMES)
+def test_counters_rise_between_resets(scenario: str, vendor: str, times: list[float]) -> None:
+    found, kernel = at_times(scenario, vendor, times)
+    for before, after, since, now in zip(found, found[1:], times, times[1:], strict=False):
+        # A reset shows where counters are refreshed once a second up to a second later.
+        reset = any(since - REFRESH < one.time <= now for one in kernel.world.resets)
+        fallen = [key for key in before.keys() & after.keys() if after[key] < before[key]]
+        assert reset or not fallen
+
+
+@pytest.mark.parametrize(("scenario", "vendor"), CASES)
+@few
+@given(times=TIMES)
+def test_values_do_not_depend_on_earlier_readings(scenario: str, vendor: str, times: list[float]) -> None:
+    often, _ = at_times(scenario, vendor, times)
+    (once,), _ = at_times(scenario, vendor, times[-1:])
+    again, _ = at_times(scenario, vendor, times)
+    assert often[-1] == once
+    assert often == again
+
+
+def test_another_seed_is_another_host() -> None:
+    assert (
+        at_times("quiet", "mlx5", [START + 300], seed=1)[0]
+        != at_times("quiet", "mlx5", [START + 300], seed=2)[0]
+    )
+
+
+DURATIONS = {
+    "mlx5": ("rx_prio3_pause_duration", "tx_prio3_pause_duration"),
+    "mlx5-lag": ("rx_prio3_pause_duration", "tx_prio3_pause_duration"),
+    "bnxt": ("pfc_pri3_rx_duration_us", "pfc_pri3_tx_duration_us"),
+    "ionic": ("rx_pripause_3_1us_count", "tx_pripause_3_1us_count"),
+}
+
+
+@pytest.mark.parametrize("scenario", ["incast", "pfc-storm", "victim", "slow-receiver"])
+@pytest.mark.parametrize("vendor", DURATIONS)
+@few
+@given(times=TIMES)
+def test_pause_lasts_no_longer_than_the_time(scenario: str, vendor: str, times: list[float]) -> None:
+    found, kernel = at_times(scenario, vendor, times)
+    late = REFRESH if vendor == "bnxt" else 0.0
+    for before, after, since, now in zip(found, found[1:], times, times[1:], strict=False):
+        for leg in kernel.world.legs:
+            for name in DURATIONS[vendor]:
+                risen = after[leg.netdev, name] - before[leg.netdev, name]
+                # The values are whole microseconds, each rounded down.
+                assert risen <= (now - since + late) * 1e6 + 1
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_time_gone_by_at_once_is_time_read_second_by_second(vendor: str) -> None:
+    slow, _ = at_times("incast", vendor, [START + second for second in range(120)])
+    fast, _ = at_times("incast", vendor, [START + 119])
+    assert slow[-1] == fast[-1]
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_an_hour_may_go_by_between_two_readings(vendor: str) -> None:
+    hour, kernel = at_times("pfc-storm", vendor, [START + 3600])
+    assert hour
+    assert 30 <= len(kernel.world.storms) <= 60
+
+
+def test_the_clock_does_not_go_back() -> None:
+    clock = Clock()
+    kernel = simulate("incast", clock=clock)
+    clock.now += 100
+    before = counters(kernel)
+    clock.now -= 50
+    assert counters(kernel) == before
+
+
+def one_port(vendor: str, *spans: Span, **more: object) -> tuple[SimulatedKernel, Clock]:
+    clock = Clock()
+    return simulate_script([ScriptedPort(vendor, spans, **more)], clock=clock), clock
+
+
+STORM = Span(2.0, Conditions(load=0.5, pauses=(Pause(3, TRANSMIT, 1.0),)))
+CALM = Span(10.0, Conditions(load=0.5))
+
+
+def test_the_truth_is_told_of_every_storm() -> None:
+    kernel, clock = one_port("mlx5", CALM, STORM, CALM, STORM, STORM, CALM, STORM)
+    clock.now = START + 12 + 10 + 4 + 10 + 0.5
+    at = START
+    assert kernel.world.storms == (
+        Storm("eth0", 3, TRANSMIT, at + 10, at + 12),
+        Storm("eth0", 3, TRANSMIT, at + 22, at + 26),
+        Storm("eth0", 3, TRANSMIT, at + 36, at + 36.5),
+    )
+
+
+def test_a_storm_from_the_start_is_told() -> None:
+    kernel, clock = one_port("mlx5", STORM)
+    clock.now = START + 5
+    assert kernel.world.storms == (Storm("eth0", 3, TRANSMIT, START, START + 2),)
+
+
+def test_mlx5_tells_a_storm_in_microseconds_without_a_packet() -> None:
+    kernel, clock = one_port("mlx5", CALM, STORM, CALM)
+    clock.now = START + 10.5
+    before = ethtool(kernel)
+    clock.now = START + 11.5
+    after = ethtool(kernel)
+    assert after["tx_prio3_pause_duration"] - before["tx_prio3_pause_duration"] == 1_000_000
+    assert after["rx_prio3_packets"] == before["rx_prio3_packets"] > 0
+    assert after["tx_prio3_packets"] > before["tx_prio3_packets"]
+    assert after["tx_prio3_pause"] - before["tx_prio3_pause"] in (23842, 23843)
+    assert after["rx_prio3_pause_duration"] == after["rx_prio3_pause_transition"] == 0
+
+
+def test_mlx5_counts_one_transition_when_a_received_storm_ends() -> None:
+    kernel, clock = one_port("mlx5", Span(5.0, Conditions(pauses=(Pause(3, RECEIVE, 1.0),))), CALM)
+    clock.now = START + 4.9
+    assert ethtool(kernel)["rx_prio3_pause_transition"] == 0
+    clock.now = START + 5
+    assert ethtool(kernel)["rx_prio3_pause_transition"] == 1
+    assert ethtool(kernel)["rx_prio3_pause_duration"] == 5_000_000
+
+
+def test_mlx5_names_only_priorities_with_pfc() -> None:
+    mask_off = Span(5.0, Conditions(lossless=()))
+    moved = Span(5.0, Conditions(lossless=(5,)))
+    kernel, clock = one_port("mlx5", Span(5.0), mask_off, moved, Span(5.0))
+
+    def with_pfc() -> set[str]:
+        return {name for name in ethtool(kernel) if name.endswith("_pause")}
+
+    seen = []
+    for clock.now in (START, START + 5, START + 10, START + 15):
+        seen.append(with_pfc())
+    assert seen == [
+        {"rx_prio3_pause", "tx_prio3_pause"},
+        set(),
+        {"rx_prio5_pause", "tx_prio5_pause"},
+        seen[0],
+    ]
+
+
+def test_names_are_the_same_object_while_they_have_not_changed() -> None:
+    kernel, clock = one_port("mlx5", Span(5.0), Span(5.0, Conditions(lossless=())), Span(5.0))
+    names = []
+    for clock.now in (START, START + 4, START + 6, START + 11):
+        names.append(kernel.ethtool_statistics("eth0")[0])
+    assert names[0] is names[1] is names[3]
+    assert names[2] is not names[0]
+
+
+def test_mlx5_counts_watchdog_warnings_of_priority_0_only() -> None:
+    storms = [Span(9.0, Conditions(pauses=(Pause(priority, TRANSMIT, 1.0),))) for priority in (3, 0)]
+    kernel, clock = one_port("mlx5", *storms, lossless=(0, 3))
+    clock.now = START + 8
+    assert ethtool(kernel)["tx_pause_storm_warning_events"] == 0
+    clock.now = START + 10
+    assert ethtool(kernel)["tx_pause_storm_warning_events"] == 1
+
+
+def test_bnxt_changes_once_a_second_at_its_own_phase() -> None:
+    kernel, clock = one_port("bnxt", phase=0.25, rest=Conditions(load=0.5))
+    changes, last = [], None
+    for tenth in range(1, 50):
+        clock.now = START + tenth / 10
+        now = kernel.ethtool_statistics("eth0")[1]
+        if last is not None and now != last:
+            changes.append(tenth)
+        last = now
+    assert changes == [3, 13, 23, 33, 43]
+
+
+def test_bnxt_refreshes_only_what_ethtool_tells() -> None:
+    kernel, clock = one_port("bnxt", phase=0.5)
+    clock.now = START + 10.6
+    ethtool_before, rdma_before = ethtool(kernel), rdma(kernel)
+    clock.now = START + 10.9
+    assert ethtool(kernel) == ethtool_before
+    assert rdma(kernel)["rx_pkts"] > rdma_before["rx_pkts"]
+
+
+def test_bnxt_counts_both_halves_of_a_transition() -> None:
+    kernel, clock = one_port("bnxt", CALM, STORM, CALM)
+    clock.now = START + 11.5
+    assert ethtool(kernel)["pfc_pri3_tx_transitions"] == 1
+    clock.now = START + 15
+    found = ethtool(kernel)
+    assert found["pfc_pri3_tx_transitions"] == 2
+    assert found["pfc_pri3_tx_duration_us"] == 2_000_000
+    assert (found["continuous_roce_pause_events"], found["resume_roce_pause_events"]) == (1, 1)
+
+
+def test_ice_tells_frames_and_no_duration() -> None:
+    kernel, clock = one_port("ice", CALM, STORM, CALM)
+    clock.now = START + 10.5
+    before = ethtool(kernel)
+    clock.now = START + 11.5
+    after = ethtool(kernel)
+    assert after["tx_priority_3_xoff.nic"] - before["tx_priority_3_xoff.nic"] in (5960, 5961)
+    assert after["tx_priority_3_xon.nic"] == before["tx_priority_3_xon.nic"] == 0
+    assert not [name for name in after if "duration" in name or "us_count" in name]
+    clock.now = START + 12
+    assert ethtool(kernel)["tx_priority_3_xon.nic"] == 1
+
+
+def test_ionic_tells_microseconds_and_frames_by_priority() -> None:
+    kernel, clock = one_port("ionic", CALM, STORM, CALM)
+    clock.now = START + 10.5
+    before = ethtool(kernel)
+    clock.now = START + 11.5
+    after = ethtool(kernel)
+    assert after["tx_pripause_3_1us_count"] - before["tx_pripause_3_1us_count"] == 1_000_000
+    assert after["frames_rx_pri_3"] == before["frames_rx_pri_3"] > 0
+    assert after["rx_pripause_3_1us_count"] == 0
+
+
+def test_data_of_infiniband_is_counted_in_words() -> None:
+    kernel, clock = one_port("mlx5", Span(10.0, Conditions(load=1.0)))
+    clock.now = START + 8
+    words = int(kernel.text("class/infiniband/mlx5_0/ports/1/counters/port_xmit_data"))
+    assert words == pytest.approx(50e9 * 8 / 4, rel=1e-9)
+
+
+def test_a_lag_is_one_device_whose_counters_are_the_sum_of_two_legs() -> None:
+    first, second = Span(10.0, Conditions(load=1.0)), Span(10.0, Conditions(load=0.5, lost=5.0))
+    kernel, clock = one_port("mlx5-lag", first, second=[second])
+    clock.now = START + 10
+    assert [device.name for device in kernel.rdma_devices()] == ["mlx5_bond_0"]
+    assert kernel.rdma_ports(kernel.rdma_devices()[0])[0].netdev == "bond0"
+    assert kernel.text("class/net/bond0/bonding/slaves") == "eth0 eth1"
+    packets = [ethtool(kernel, netdev)["rx_prio3_packets"] for netdev in ("eth0", "eth1")]
+    total = int(kernel.text("class/infiniband/mlx5_bond_0/ports/1/counters/port_rcv_packets"))
+    assert total - sum(packets) in (0, 1)
+    assert rdma(kernel)["out_of_sequence"] == 50
+    with pytest.raises(Absent):
+        kernel.ethtool_statistics("bond0")
+
+
+def test_a_lag_is_up_as_long_as_one_leg_is() -> None:
+    down, up = Span(9.0, Conditions(up=False)), Span(4.0)
+    kernel, clock = one_port("mlx5-lag", down, second=[up, down])
+    assert kernel.text("class/infiniband/mlx5_bond_0/ports/1/state") == "4: ACTIVE"
+    clock.now = START + 5
+    assert kernel.text("class/infiniband/mlx5_bond_0/ports/1/state") == "1: DOWN"
+
+
+def test_a_link_that_goes_down_says_so_everywhere_and_keeps_its_counters() -> None:
+    kernel, clock = one_port("mlx5", CALM, Span(3.0, Conditions(up=False)), CALM)
+    clock.now = START + 9
+    busy = ethtool(kernel)
+    clock.now = START + 11
+    assert kernel.text("class/infiniband/mlx5_0/ports/1/state") == "1: DOWN"
+    assert kernel.text("class/infiniband/mlx5_0/ports/1/phys_state") == "2: Polling"
+    assert kernel.text("class/infiniband/mlx5_0/ports/1/rate") == "40 Gb/sec (4X QDR)"
+    assert kernel.text("class/net/eth0/carrier") == "0"
+    assert kernel.text("class/net/eth0/speed") == "-1"
+    assert kernel.ethtool_link("eth0") == {"up": 0, "down_events": 1}
+    down = ethtool(kernel)
+    assert down["rx_packets_phy"] > busy["rx_packets_phy"]
+    clock.now = START + 12.9
+    assert ethtool(kernel) == down
+    clock.now = START + 14
+    assert kernel.ethtool_link("eth0")["speed"] == 50_000_000_000
+    assert [
+        kernel.text(f"class/net/eth0/carrier_{what}") for what in ("changes", "up_count", "down_count")
+    ] == ["2", "1", "1"]
+
+
+def test_a_reset_begins_at_nothing_and_makes_another_device_of_it() -> None:
+    kernel, clock = one_port(
+        "mlx5", Span(5.0, Conditions(lost=10.0)), Span(1.0, Conditions(reset=True)), CALM
+    )
+    clock.now = START + 4.95
+    assert (rdma(kernel)["out_of_sequence"], kernel.identity("class/infiniband/mlx5_0")) == (49, 0)
+    clock.now = START + 5.5
+    assert (rdma(kernel)["out_of_sequence"], kernel.identity("class/infiniband/mlx5_0")) == (0, 1)
+    assert ethtool(kernel)["rx_prio3_packets"] > 0
+    assert [tuple(one) for one in kernel.world.resets] == [("eth0", START + 5)]
+
+
+def test_another_speed_shows_in_the_link_and_in_the_pause_frames() -> None:
+    slow = Conditions(speed=100 * 10**9, pauses=(Pause(3, RECEIVE, 1.0),))
+    kernel, clock = one_port("mlx5", Span(10.0, slow))
+    clock.now = START + 1
+    assert kernel.ethtool_link("eth0")["speed"] == 12_500_000_000
+    assert kernel.text("class/infiniband/mlx5_0/ports/1/rate") == "100 Gb/sec (4X EDR)"
+    assert ethtool(kernel)["rx_prio3_pause"] == 5960
+
+
+def test_frozen_statistics_stand_still_while_rdma_goes_on() -> None:
+    kernel, clock = one_port("mlx5", CALM, Span(10.0, Conditions(load=0.5, frozen=True)), CALM)
+    clock.now = START + 12
+    still, moving = ethtool(kernel), rdma(kernel)
+    clock.now = START + 19
+    assert ethtool(kernel) == still
+    assert rdma(kernel)["rx_write_requests"] > moving["rx_write_requests"]
+    clock.now = START + 21
+    assert ethtool(kernel)["rx_prio3_packets"] > still["rx_prio3_packets"]
+
+
+def test_pcie_stall_is_a_percentage_of_now() -> None:
+    kernel, clock = one_port("mlx5", Span(4.0, Conditions(pcie_stall=0.6)), CALM)
+    clock.now = START + 3
+    assert (
+        ethtool(kernel)["outbound_pci_stalled_wr"],
+        ethtool(kernel)["outbound_pci_stalled_wr_events"],
+    ) == (60, 3)
+    clock.now = START + 9
+    assert (
+        ethtool(kernel)["outbound_pci_stalled_wr"],
+        ethtool(kernel)["outbound_pci_stalled_wr_events"],
+    ) == (0, 4)
+
+
+def test_dcb_follows_the_mask_and_counts_frames_in_the_right_direction() -> None:
+    sent = Conditions(pauses=(Pause(3, TRANSMIT, 1.0),))
+    kernel, clock = one_port("mlx5", Span(1.0, sent), Span(9.0, Conditions(lossless=(5,))))
+    clock.now = START + 0.5
+    pfc = kernel.dcb("eth0").pfc
+    assert pfc.enabled == (False, False, False, True, False, False, False, False)
+    assert (pfc.requests[3], pfc.indications[3]) == (11921, 0)
+    clock.now = START + 2
+    assert kernel.dcb("eth0").pfc.enabled[3:6] == (False, False, True)
+
+
+def test_ionic_speaks_no_dcb() -> None:
+    kernel, _ = one_port("ionic")
+    with pytest.raises(Absent):
+        kernel.dcb("eth0")
+
+
+def test_only_what_there_is_can_be_asked() -> None:
+    kernel, _ = one_port("mlx5")
+    device = kernel.rdma_devices()[0]
+    for ask in (
+        lambda: kernel.ethtool_statistics("eth9"),
+        lambda: kernel.text("class/net/eth9/carrier"),
+        lambda: kernel.rdma_statistics(device, 2),
+        lambda: kernel.dcb("eth9"),
+        lambda: kernel.ethtool_standard("eth0"),
+        lambda: kernel.transceiver("eth0"),
+    ):
+        with pytest.raises(Absent):
+            ask()
+
+
+def test_broken_files_fail_each_in_its_own_way() -> None:
+    kernel, _ = one_port("mlx5", faults=frozenset({FILES}))
+    below = "class/infiniband/mlx5_0/ports/1"
+    files = kernel.open_files([f"{below}/counters/port_rcv_errors", f"{below}/rate", f"{below}/state"])
+    failed, garbage, fine = files.read()
+    assert isinstance(failed, OSError)
+    assert failed.errno == errno.EIO
+    assert garbage == b"\xff\xfe?\n"
+    assert fine == b"4: ACTIVE\n"
+    assert files.read(skip=(0, 2)) == [None, garbage, None]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: simulate("storm", clock=Clock()), ("'storm'", "pfc-storm", "quiet")),
+        (lambda: simulate("quiet", clock=Clock(), vendors=["cx7"]), ("'cx7'", "mlx5-lag", "ionic")),
+        (lambda: simulate("quiet", clock=Clock(), vendors=[]), ("0 ports", "1 to 16")),
+        (lambda: simulate("quiet", clock=Clock(), vendors=["ice"] * 17), ("17 ports", "1 to 16")),
+        (lambda: simulate_script([ScriptedPort("cx7", ())], clock=Clock()), ("'cx7'", "mlx5")),
+        (lambda: simulate_script([], clock=Clock()), ("0 ports",)),
+    ],
+)
+def test_what_there_is_not_is_refused_in_one_line_that_says_what_there_is(
+    make, words: tuple[str, ...]
+) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        make()
+    assert "\n" not in str(caught.value)
+    assert all(word in str(caught.value) for word in words)
