@@ -17,15 +17,24 @@ from typing import TYPE_CHECKING
 from roce_exporter import __version__
 from roce_exporter.capture import CaptureError, capture
 from roce_exporter.collect import Collector
+from roce_exporter.config_file import OptionError
 from roce_exporter.explain import explain, unmapped
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.kernel.live import LiveKernel, raise_descriptor_limit
 from roce_exporter.kernel.recorded import load_recording
+from roce_exporter.kernel.simulated import ScenarioError, simulate
 from roce_exporter.kernel.tree import RecordingError
 from roce_exporter.log import set_up_logging
 from roce_exporter.notify import READY, STOPPING, notify
-from roce_exporter.options import DEFAULT_PORT, OptionError, collect_settings, parse_options
+from roce_exporter.options import (
+    DEFAULT_PORT,
+    collect_settings,
+    parse_options,
+    sampler_pace,
+    storm_limits,
+)
+from roce_exporter.sampler import Sampler
 from roce_exporter.web import ListenError, Server, WebConfigError, WebConfigFile
 from roce_exporter.web.endpoints import Endpoints
 
@@ -39,6 +48,9 @@ LOG = logging.getLogger(__name__)
 
 UNUSABLE = 2
 
+SUPERVISION = 0.5
+"""Seconds between two questions whether the fast loop is held up by a device."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code. Faults of what was given are one line on standard error."""
@@ -49,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         kernel = open_kernel(options)
         return asyncio.run(COMMANDS[options.command](options, kernel))
-    except (OptionError, RecordingError, WebConfigError, ListenError, CaptureError) as error:
+    except (OptionError, RecordingError, ScenarioError, WebConfigError, ListenError, CaptureError) as error:
         sys.stderr.write(f"roce-exporter: {error}\n")
         return UNUSABLE
     except BrokenPipeError:
@@ -65,8 +77,14 @@ def open_kernel(options: argparse.Namespace) -> Kernel:
 
     Raises:
         RecordingError: the recording cannot be read.
+        ScenarioError: the simulated host cannot be made.
         OptionError: there is no such sysfs.
     """
+    if options.host_simulate:
+        ports = [port.strip() for port in options.host_simulate_ports.split(",")]
+        return simulate(
+            options.host_simulate, clock=time.monotonic, vendors=ports, seed=options.host_simulate_seed
+        )
     if options.host_recording:
         return load_recording(options.host_recording)
     if not os.path.isdir(options.path_sysfs):
@@ -85,16 +103,21 @@ async def serve(options: argparse.Namespace, kernel: Kernel) -> int:
         loop.add_signal_handler(number, stop.set)
     web_config = WebConfigFile(options.web_config_file) if options.web_config_file else None
     collector = Collector(kernel, collect_settings(options), time.monotonic)
-    exporter = Exporter(collector)
+    sampler = Sampler(kernel, time.monotonic, time.time, sampler_pace(options), storm_limits(options))
+    exporter = Exporter(collector, sampler)
     endpoints = Endpoints(exporter, options.web_telemetry_path)
     server = Server(endpoints, web_config)
     for address in await server.start(options.web_listen_address or [f":{DEFAULT_PORT}"]):
         LOG.info("roce_exporter %s listens on %s", __version__, address)
     first = asyncio.ensure_future(_first_collection(exporter, endpoints, options.collect_timeout))
+    sampler.start()
+    watching = asyncio.ensure_future(_supervise(sampler))
     await stop.wait()
     notify(STOPPING)
     first.cancel()
+    watching.cancel()
     await server.close()
+    sampler.close()
     collector.close()
     return 0
 
@@ -107,6 +130,12 @@ async def _first_collection(exporter: Exporter, endpoints: Endpoints, seconds: f
     gc.freeze()  # what the plans hold is for ever: no collection need look at it again
     LOG.info("ready: %d RDMA devices", len(observation.snapshot.devices))
     notify(READY)
+
+
+async def _supervise(sampler: Sampler) -> None:
+    while True:
+        await asyncio.sleep(SUPERVISION)
+        sampler.supervise()
 
 
 async def once(options: argparse.Namespace, kernel: Kernel) -> int:

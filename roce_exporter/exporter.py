@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from roce_exporter.collect import Collector
     from roce_exporter.model import Snapshot
     from roce_exporter.normalise import Samples
+    from roce_exporter.sampler import Sampler
 
 END = b"# EOF\n"
 """What closes an OpenMetrics exposition."""
@@ -33,10 +34,11 @@ class Observation:
 
 
 class Exporter:
-    """Observes the host of one collector and renders what it saw."""
+    """Observes the host of one collector and renders what it saw, and what the sampler saw in between."""
 
-    def __init__(self, collector: Collector) -> None:
+    def __init__(self, collector: Collector, sampler: Sampler | None = None) -> None:
         self.normaliser = Normaliser()
+        self.sampler = sampler
         self._collector = collector
         self._self_samples = SelfSamples()
         self._renderer = Renderer()
@@ -64,7 +66,11 @@ class Exporter:
         self.normaliser.forget(self.normaliser.plans.keys() - present)
         samples = tuple(self.normaliser.normalise(found) for found in snapshot.devices)
         unmapped = {name: len(plan.unmapped) for name, plan in sorted(self.normaliser.plans.items())}
-        return (*samples, self._self_samples.samples(snapshot, unmapped))
+        own = self._self_samples.samples(snapshot, unmapped)
+        if self.sampler is None:
+            return (*samples, own)
+        self.sampler.follow(snapshot.devices)
+        return (*samples, self.sampler.samples(), own)
 
 
 def make_registry() -> prometheus_client.CollectorRegistry:

@@ -112,7 +112,7 @@ def _make_template(series: Sequence[Series], form: Format) -> bytes:
             row = one.row
             lines.append(header(row, form))
         # %a is repr() in ASCII: the shortest text that reads back as the same float, and the exact integer.
-        lines.append(f"{row.name}{_labels(row.labels, one.labels)} ".replace("%", "%%") + "%a\n")
+        lines.append(f"{row.name}{one.suffix}{_labels(row.labels, one.labels)} ".replace("%", "%%") + "%a\n")
     return "".join(lines).encode()
 
 

@@ -13,7 +13,10 @@ FORMATS = ("logfmt", "json")
 
 
 class LineFormatter(logging.Formatter):
-    """One line per event with ts (RFC 3339, UTC), level, logger and msg; a traceback becomes the field `error`."""
+    """One line per event with ts (RFC 3339, UTC), level, logger and msg; a traceback becomes the field `error`.
+
+    What an event says in fields of its own is given as `extra={"fields": {name: text}}`.
+    """
 
     def __init__(self, form: str) -> None:
         super().__init__()
@@ -27,6 +30,7 @@ class LineFormatter(logging.Formatter):
             "logger": record.name.removeprefix("roce_exporter."),
             "msg": record.getMessage(),
         }
+        fields |= getattr(record, "fields", {})
         if record.exc_info:
             fields["error"] = self.formatException(record.exc_info)
         return self._write(fields)

@@ -31,6 +31,8 @@ class Series(NamedTuple):
 
     row: Row
     labels: tuple[str, ...]
+    suffix: str = ""
+    """What the sample's name has after the row's: `_bucket`, `_sum` and `_count` of a histogram."""
 
 
 class Samples(NamedTuple):

@@ -6,11 +6,13 @@ import argparse
 import re
 from typing import TYPE_CHECKING, NoReturn
 
-import yaml
-
 from roce_exporter import __version__, sources
 from roce_exporter.collect import Settings
+from roce_exporter.config_file import OptionError, config_flags
+from roce_exporter.detectors.pfc_storm import Limits
 from roce_exporter.log import FORMATS, LEVELS
+from roce_exporter.sampler import MODES, OFF, Pace
+from roce_exporter.simulation import SCENARIOS, VENDORS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,10 +26,6 @@ COMMANDS = {
     "capture": "record the host, scrubbed, into a folder or .tar.gz",
     "explain": "say what a raw counter or a metric is, where it comes from and what it is now",
 }
-
-
-class OptionError(Exception):
-    """A flag or key that cannot be used; one line that names it and says what to do."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -54,10 +52,47 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
     parser = make_parser()
     options = parser.parse_args(argv)
     if options.config_file:
-        options = parser.parse_args([argv[0], *_config_flags(options.config_file, argv), *argv[1:]])
-    if options.host_recording and options.path_sysfs != "/sys":
-        raise OptionError("--host.recording and --path.sysfs name two hosts; give one of them")
+        options = parser.parse_args(
+            [argv[0], *config_flags(options.config_file, argv, make_parser()), *argv[1:]]
+        )
+    _check_together(options)
     return options
+
+
+def _check_together(options: argparse.Namespace) -> None:
+    hosts = {
+        "--host.recording": options.host_recording,
+        "--host.simulate": options.host_simulate,
+        "--path.sysfs": options.path_sysfs != "/sys",
+    }
+    if len(given := [flag for flag, value in hosts.items() if value]) > 1:
+        raise OptionError(f"{' and '.join(given)} name different hosts; give one of them")
+    if "sampler_interval" not in options:
+        return
+    for flag, seconds, least, most in (
+        ("--sampler.interval", options.sampler_interval, 0.05, 1),
+        ("--sampler.detection-time", options.sampler_detection_time, 0.2, 10),
+        ("--sampler.restoration-time", options.sampler_restoration_time or 0.1, 0.1, 60),
+    ):
+        if not least <= seconds <= most:
+            raise OptionError(f"{flag}={seconds:g}: not from {least:g} to {most:g} seconds")
+    if options.sampler_detection_time < 2 * options.sampler_interval:
+        raise OptionError(
+            f"--sampler.detection-time={options.sampler_detection_time:g}: shorter than two looks; give at least "
+            f"{2 * options.sampler_interval:g}, or a shorter --sampler.interval"
+        )
+
+
+def sampler_pace(options: argparse.Namespace) -> Pace:
+    """How often the fast loop looks. A recording stands still between two scrapes, so it is not looked at."""
+    mode = OFF if options.host_recording else options.sampler_mode
+    return Pace(mode, options.sampler_interval, max(Pace().idle, options.sampler_interval))
+
+
+def storm_limits(options: argparse.Namespace) -> Limits:
+    """When pause is a storm."""
+    detect = options.sampler_detection_time
+    return Limits(detect, options.sampler_restoration_time or 2 * detect)
 
 
 def collect_settings(options: argparse.Namespace) -> Settings:
@@ -88,6 +123,7 @@ def make_parser() -> Parser:
         )
         if name == "serve":
             _add_web_flags(command)
+            _add_sampler_flags(command)
         elif name == "capture":
             _add_capture_flags(command)
         elif name == "explain":
@@ -139,6 +175,29 @@ def _add_source_flags(parser: argparse.ArgumentParser) -> None:
         default="",
         metavar="PATH",
         help="a recorded host, folder or .tar.gz",
+    )
+    add(
+        "--host.simulate",
+        dest="host_simulate",
+        default="",
+        choices=("", *SCENARIOS),
+        metavar="SCENARIO",
+        help=f"a simulated host that moves: {', '.join(SCENARIOS)}",
+    )
+    add(
+        "--host.simulate-ports",
+        dest="host_simulate_ports",
+        default="mlx5,mlx5,mlx5,mlx5",
+        metavar="VENDOR,...",
+        help=f"its ports, 1 to 16, each one of {', '.join(VENDORS)} (mlx5,mlx5,mlx5,mlx5)",
+    )
+    add(
+        "--host.simulate-seed",
+        dest="host_simulate_seed",
+        type=int,
+        default=1,
+        metavar="NUMBER",
+        help="another number, another course of events (1)",
     )
     add(
         "--device.include",
@@ -208,6 +267,41 @@ def _add_web_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_sampler_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "--sampler.mode",
+        dest="sampler_mode",
+        choices=MODES,
+        default=Pace().mode,
+        help="how the fast loop looks for storms between scrapes: more often once there is pause (adaptive), always "
+        "as often (fixed), or off; a recording is never looked at, for it does not move",
+    )
+    add(
+        "--sampler.interval",
+        dest="sampler_interval",
+        type=_seconds,
+        default=Pace().interval,
+        metavar="SECONDS",
+        help="between two looks of the fast loop, 0.05 to 1 (0.1); longer where reads are slow",
+    )
+    add(
+        "--sampler.detection-time",
+        dest="sampler_detection_time",
+        type=_seconds,
+        default=Limits().detect,
+        metavar="SECONDS",
+        help="pause without progress for so long is a storm, 0.2 to 10 (0.4)",
+    )
+    add(
+        "--sampler.restoration-time",
+        dest="sampler_restoration_time",
+        type=_seconds,
+        metavar="SECONDS",
+        help="a storm is over when the pause has been for so long, 0.1 to 60 (twice the detection time)",
+    )
+
+
 def _add_capture_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", default="roce-host.tar.gz", metavar="FILE", help="a .tar.gz or a new folder"
@@ -247,60 +341,3 @@ def _path(text: str) -> str:
     if not text.startswith("/") or text in ("/", "/-/healthy", "/-/ready", "/debug/snapshot"):
         raise argparse.ArgumentTypeError(f"{text!r} is no path of its own; use one like /metrics")
     return text
-
-
-def _config_flags(path: str, argv: Sequence[str]) -> list[str]:
-    """The keys of a configuration file as flags of this command, without those that the command line gives itself."""
-    given = {argument.partition("=")[0] for argument in argv if argument.startswith("--")}
-    parser = make_parser()
-    commands = {name: _flags_of(parser, name) for name in COMMANDS}
-    flags: list[str] = []
-    for key, node in _config_keys(path):
-        where, flag = f"{path} line {node.start_mark.line + 1}", f"--{key}"
-        values = node.value if isinstance(node, yaml.SequenceNode) else [node]
-        if not all(isinstance(value, yaml.ScalarNode) for value in values):
-            raise OptionError(f"{where}: {key} is neither a value nor a list of values")
-        arguments = [f"{flag}={value.value}" for value in values]
-        # A key of another command is right in a file that all commands share; an unknown key is right in none.
-        owner = (
-            argv[0]
-            if flag in commands.get(argv[0], ())
-            else next((c for c in commands if flag in commands[c]), None)
-        )
-        if owner is None:
-            raise OptionError(
-                f"{where}: unknown key {key!r}; keys are the flags without their dashes, see --help"
-            )
-        try:
-            parser.parse_args([owner, *arguments])
-        except OptionError as error:
-            raise OptionError(f"{where}: {error}") from None
-        if owner == argv[0] and flag not in given:
-            flags += arguments
-    return flags
-
-
-def _flags_of(parser: argparse.ArgumentParser, command: str) -> set[str]:
-    """The flags of a command that may stand in a configuration file."""
-    (commands,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))  # noqa: SLF001 - argparse shows its flags nowhere else
-    flags = {flag for action in commands.choices[command]._actions for flag in action.option_strings}  # noqa: SLF001 - the same
-    return flags - {"--help", "--config.file"}
-
-
-def _config_keys(path: str) -> list[tuple[str, yaml.Node]]:
-    try:
-        with open(path, encoding="utf-8") as file:
-            document = yaml.compose(file, Loader=yaml.SafeLoader)
-    except OSError as error:
-        raise OptionError(f"{path}: {error.strerror}; check the path given with --config.file") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise OptionError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
-    if document is None:
-        return []
-    if not isinstance(document, yaml.MappingNode):
-        raise OptionError(f"{path} line {document.start_mark.line + 1}: not a mapping of keys to values")
-    keys = [(str(key.value), value) for key, value in document.value]
-    for position, (key, value) in enumerate(keys):
-        if key in (earlier for earlier, _ in keys[:position]):
-            raise OptionError(f"{path} line {value.start_mark.line + 1}: {key} stands there twice")
-    return keys

@@ -22,11 +22,12 @@ from roce_exporter.catalog import (
     optional,
     pfc,
     port,
+    storm,
     transceiver,
     transport,
 )
 from roce_exporter.catalog.left_out import left_out
-from roce_exporter.catalog.row import ANY, COUNTER, GAUGE, HW_COUNTERS, Row
+from roce_exporter.catalog.row import ANY, COUNTER, GAUGE, HISTOGRAM, HW_COUNTERS, Row
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -40,11 +41,13 @@ CATALOG: tuple[Row, ...] = (
     *operations.ROWS,
     *optional.ROWS,
     *pfc.ROWS,
+    *storm.ROWS,
     *dcb.ROWS,
     *ethernet.ROWS,
     *link.ROWS,
     *transceiver.ROWS,
     *exporter.ROWS,
+    *storm.SAMPLER,
 )
 
 DRIVERS = {
@@ -174,7 +177,7 @@ def _check_row(row: Row) -> None:
     fault = ""
     if not _METRIC.fullmatch(row.name):
         fault = "is no metric name of ours"
-    elif row.kind not in (COUNTER, GAUGE):
+    elif row.kind not in (COUNTER, GAUGE, HISTOGRAM):
         fault = f"has the unknown kind {row.kind!r}"
     elif (row.kind == COUNTER) != row.name.endswith("_total"):
         fault = "ends in _total if and only if it is a counter"

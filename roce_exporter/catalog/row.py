@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 COUNTER = "counter"
 GAUGE = "gauge"
+HISTOGRAM = "histogram"
+"""Its last label is `le`, which only its buckets have."""
 
 PORT_LABELS = ("device", "port")
 

@@ -52,6 +52,7 @@ class Endpoints:
             "/-/healthy": self._healthy,
             "/-/ready": self._ready,
             "/debug/snapshot": self._snapshot,
+            "/debug/events": self._events,
         }
 
     async def __call__(self, request: Request) -> Response:
@@ -89,12 +90,18 @@ class Endpoints:
         document = snapshot_document(observation, self._exporter.normaliser)
         return Response(HTTPStatus.OK, json.dumps(document, indent=1).encode(), JSON)
 
+    async def _events(self, _: Request) -> Response:
+        sampler = self._exporter.sampler
+        storms = sampler.events() if sampler else []
+        return Response(HTTPStatus.OK, json.dumps({"storms": storms}, indent=1).encode(), JSON)
+
     async def _landing_page(self, _: Request) -> Response:
         links = "".join(
             f'<li><a href="{html.escape(path)}">{html.escape(path)}</a> {meaning}</li>\n'
             for path, meaning in (
                 (self._telemetry_path, "metrics, for Prometheus"),
                 ("/debug/snapshot", "every source, its state, and which raw name became which series"),
+                ("/debug/events", "the last PFC storms: when, where, how long, and what they look like"),
                 ("/-/healthy", "whether the process answers"),
                 ("/-/ready", "whether the first collection is done"),
             )

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from roce_exporter.catalog import CATALOG
-from roce_exporter.options import COMMANDS, OptionError, make_parser, parse_options
+from roce_exporter.config_file import OptionError
+from roce_exporter.options import COMMANDS, make_parser, parse_options
 from roce_exporter.reference import reference
 
 ROOT = Path(__file__).parents[2]

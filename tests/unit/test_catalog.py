@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roce_exporter.catalog import CATALOG, DIALECTS, INDEX, CatalogError, check, dialect_of, recognise
-from roce_exporter.catalog.row import ANY, COUNTERS, HW_COUNTERS, Row, counter, gauge, spelt
+from roce_exporter.catalog.row import ANY, COUNTERS, HISTOGRAM, HW_COUNTERS, Row, counter, gauge, spelt
 from roce_exporter.exposition import Format, header
 
 FACTS = Path(__file__).parents[3] / "shared/reference/counters.tsv"
@@ -192,20 +192,21 @@ def test_a_name_is_left_out_for_a_reason_and_never_claimed_beside() -> None:
         assert source != HW_COUNTERS or not INDEX.left_out(dialect, source, raw)
 
 
+def samples_of(row: Row) -> str:
+    labels = ",".join(f'{label}="x"' for label in row.labels if label != "le")
+    if row.kind != HISTOGRAM:
+        return f"{row.name}{{{labels}}} 1\n"
+    bucket = f'{row.name}_bucket{{{labels},le="+Inf"}} 1\n'
+    return bucket + f"{row.name}_sum{{{labels}}} 1\n{row.name}_count{{{labels}}} 1\n"
+
+
 def test_promtool_has_nothing_to_say_about_the_names() -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
         if os.environ.get("CI") == "true":
             pytest.fail("promtool is not installed; CI needs it")
         pytest.skip("promtool is not installed (apt-get install prometheus)")
-    text = "".join(
-        header(row, Format.TEXT).replace("%%", "%")
-        + row.name
-        + "{"
-        + ",".join(f'{label}="x"' for label in row.labels)
-        + "} 1\n"
-        for row in CATALOG
-    )
+    text = "".join(header(row, Format.TEXT).replace("%%", "%") + samples_of(row) for row in CATALOG)
     answer = subprocess.run(
         [promtool, "check", "metrics"], input=text, capture_output=True, text=True, check=False
     )

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from roce_exporter.cli import main
-from roce_exporter.options import OptionError, collect_settings, parse_options
+from roce_exporter.config_file import OptionError
+from roce_exporter.options import collect_settings, parse_options
 
 RECORDING = Path(__file__).parents[1] / "recordings/moving"
 
@@ -92,7 +93,7 @@ def test_a_bad_file_is_refused_with_its_line(tmp_path: Path, text: str, message:
         (["once", "--config.file=/no/such.yml"], "/no/such.yml: No such file or directory; check the path"),
         (["once", "--host.recording=/no/such"], "recording /no/such: no such file or folder"),
         (["once", "--path.sysfs=/no/such"], "--path.sysfs=/no/such: no such folder"),
-        (["once", "--host.recording=/a", "--path.sysfs=/b"], "name two hosts"),
+        (["once", "--host.recording=/a", "--path.sysfs=/b"], "name different hosts"),
         (["serve", f"--host.recording={RECORDING}", "--web.listen-address=nowhere"], "nowhere"),
         (["serve", "--web.config.file=/no/such.yml"], "/no/such.yml"),
         (["serve", "--web.telemetry-path=/-/ready"], "is no path of its own"),

@@ -1,0 +1,295 @@
+"""All priorities of one network device: which looks can be used, what changed between them, and what each track says.
+
+A look that cannot be used is dropped and the next one starts anew; nothing is ever made up for the time in between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.detectors.pfc_storm import (
+    Begun,
+    Counts,
+    Ended,
+    Limits,
+    Method,
+    Span,
+    State,
+    Track,
+    is_hot,
+    longest_pause,
+    method_of,
+    paused_share,
+)
+from roce_exporter.detectors.refresh import Refresh
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+class Key(NamedTuple):
+    """One priority in one direction: `receive` is pause that this host must obey, `transmit` pause that it sends."""
+
+    priority: str
+    direction: str
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The counters of one network device at one moment."""
+
+    time: float
+    """Monotonic seconds, the middle of the read."""
+    counts: Mapping[Key, Counts]
+    poll: float
+    """Seconds that were planned between this look and the one before."""
+    seconds: float = 0.0
+    """How long the read took."""
+    up: bool = True
+    downs: int = 0
+    """Times the link went down since the driver began."""
+    speed: float | None = None
+    """Of the link, in bytes per second."""
+    scope: frozenset[str] | None = None
+    """Priorities for which PFC is on; None: not told."""
+    witness: int | None = None
+    """Some other counter of the same port, read when `Watch.wants_witness`; None: not read."""
+
+
+class Change(NamedTuple):
+    """A storm that began or ended."""
+
+    key: Key
+    what: Begun | Ended
+
+
+GAP = 3.0
+"""So many times the planned interval, or the driver's own, is a sampler that did not run."""
+
+STALE = 1.0
+"""Seconds without any change of a device that was busy, at the least, before its counters are suspected to be frozen."""
+
+BUSY = 1000.0
+"""Packets per second from which on a device that renews its counters at every read changes them at every look."""
+
+SLOW = 0.25
+"""A read that takes a larger share than this of the span does not say which moment it is of."""
+
+STALE_REASON = "stale"
+
+
+@dataclass(slots=True)
+class Watch:
+    """The detectors of one network device. `see` is called with one look after the other."""
+
+    limits: Limits = field(default_factory=Limits)
+    tracks: dict[Key, Track] = field(default_factory=dict)
+    refresh: Refresh = field(default_factory=Refresh)
+    active: bool = False
+    """Whether the last look saw any pause."""
+    wants_witness: bool = False
+    """Whether the next look should bring a witness: all stands still, which is idleness or frozen counters."""
+    shares: tuple[tuple[Key, float], ...] = ()
+    """Share paused of each priority and direction in the last span, where it is measured; empty where there was none."""
+    _last: Look | None = None
+    """The look that the next span begins at."""
+    _changed: float = 0.0
+    """When the counters last changed."""
+    _busy: bool = False
+    _witness: int | None = None
+
+    def see(self, look: Look) -> list[Change]:
+        """Take the next look; returns the storms that began or ended by it."""
+        last, self.shares, self.active = self._last, (), False
+        changes = self._settle_scope(look)
+        if last is None:
+            self._start(look)
+            return changes
+        return changes + self._judge(last, look)
+
+    def miss(self, now: float, reason: str) -> list[Change]:
+        """The counters could not be read, for this reason: nothing is known until they can be read again."""
+        self._last, self.shares, self.active, self.wants_witness = None, (), False, False
+        return self._for_all(lambda track: track.lose_sight(reason, now))
+
+    def _settle_scope(self, look: Look) -> list[Change]:
+        """Make tracks for new priorities, and let those go blind that cannot be judged now."""
+        for key, counts in look.counts.items():
+            method = method_of(counts)
+            track = self.tracks.get(key)
+            if method is None or _out_of_scope(key, look):
+                continue
+            if track is None:
+                track = self.tracks[key] = Track(method)
+            if track.reason in OUT_OF_SCOPE:
+                track.regain_sight()
+            track.method = method
+        changes = []
+        for key, track in self.tracks.items():
+            reason = _out_of_scope(key, look)
+            if reason and track.reason != reason and (ended := track.lose_sight(reason, look.time)):
+                changes.append(Change(key, ended))
+        return changes
+
+    def _judge(self, last: Look, look: Look) -> list[Change]:
+        now = look.time
+        if not look.up or not last.up or look.downs != last.downs:
+            self._start(look)
+            return self._for_all(lambda track: track.link_changed(now))
+        if reason := _unusable(last, look):
+            self._start(look)
+            return self._for_all(lambda track: track.skip(now, reason))
+        if all(last.counts.get(key) == counts for key, counts in look.counts.items()):
+            return self._stand_still(last, look)
+        return self._move(last, look)
+
+    def _start(self, look: Look) -> None:
+        """The next span begins here, and what came before is not known."""
+        self._last, self._changed, self._busy = look, look.time, False
+        self.wants_witness, self._witness = False, None
+        for track in self.tracks.values():
+            if track.reason not in OUT_OF_SCOPE:
+                track.regain_sight()
+
+    def _move(self, last: Look, look: Look) -> list[Change]:
+        steps = {
+            key: _change(last.counts[key], counts)
+            for key, counts in look.counts.items()
+            if key in last.counts
+        }
+        self.active = any(step.paused or step.stops for step in steps.values())
+        begin, limits = self._begin_of_span(last, look, steps)
+        interval, self._changed, self._last = look.time - self._changed, look.time, look
+        packets = sum(step.packets or 0 for step in steps.values())
+        self._busy = self.active or packets >= BUSY * interval
+        if self._busy:
+            self.refresh.note(interval, look.poll)
+        self.wants_witness, self._witness = False, None
+        changes = []
+        for key, step in steps.items():
+            track = self.tracks.get(key)
+            if track is None or track.reason in OUT_OF_SCOPE:
+                continue
+            if track.reason == STALE_REASON:
+                track.regain_sight()
+                continue
+            span = Span(begin, look.time, step, look.speed)
+            what = self._step(track, span, limits, self._is_gap(span, look))
+            if what is not None:
+                changes.append(Change(key, what))
+        self._note_shares(steps, look.time - begin)
+        return changes
+
+    def _step(self, track: Track, span: Span, limits: Limits, gap: bool) -> Begun | Ended | None:
+        # Over a gap only what was measured for the whole of it counts: that it was paused throughout, and that one pause
+        # was long. What is estimated from frames, or was not paused, says nothing of the moments in between.
+        if gap:
+            hot = track.method is Method.DURATION and is_hot(track.method, span, _share(span), limits)
+            if not hot and longest_pause(span.change) < limits.detect:
+                return track.skip(span.end, "gap")
+        return track.step(span, limits)
+
+    def _stand_still(self, last: Look, look: Look) -> list[Change]:
+        """Nothing at all has changed: idleness, a copy that was not renewed yet, or counters that are frozen."""
+        still = look.time - self._changed
+        if still >= max(STALE, GAP * look.poll, GAP * self.refresh.seconds):
+            return self._suspect_frozen(look)
+        if self.refresh.is_cached(look.poll):
+            return []
+        self._last = look
+        span = Span(last.time, look.time, Counts(0.0, 0, 0, 0), look.speed)
+        changes = []
+        for key, track in self.tracks.items():
+            # Silence does not end a storm: only what moves shows that the pause is over.
+            if track.state in (State.OK, State.SUSPECT) and (what := track.step(span, self.limits)):
+                changes.append(Change(key, what))
+        return changes
+
+    def _suspect_frozen(self, look: Look) -> list[Change]:
+        self._last = look
+        self.wants_witness = self._busy
+        moved = None not in (look.witness, self._witness) and look.witness != self._witness
+        if self._witness is None:
+            self._witness = look.witness
+
+        def judge(track: Track) -> Ended | None:
+            blind = moved or track.state in (State.STORM, State.RECOVERING)
+            return track.lose_sight(STALE_REASON, look.time) if blind else None
+
+        return self._for_all(judge)
+
+    def _begin_of_span(self, last: Look, look: Look, steps: Mapping[Key, Counts]) -> tuple[float, Limits]:
+        """When the span began that these changes happened in, and what to judge it by.
+
+        The changes of a copy happened since the copy before was made, which is known as exactly as we look.
+        """
+        passed = look.time - last.time
+        most = max((step.paused or 0.0 for step in steps.values()), default=0.0)
+        cached = self.refresh.is_cached(look.poll)
+        if not cached and most <= self.limits.most * passed:
+            return last.time, self.limits
+        interval = look.time - self._changed
+        doubt = min(1.0, look.poll / interval)
+        return self._changed, replace(
+            self.limits,
+            hot=max(LEAST_HOT, self.limits.hot - doubt),
+            most=self.limits.most + doubt,
+        )
+
+    def _is_gap(self, span: Span, look: Look) -> bool:
+        return span.seconds > GAP * max(look.poll, self.refresh.seconds)
+
+    def _note_shares(self, steps: Mapping[Key, Counts], seconds: float) -> None:
+        self.shares = tuple(
+            (key, min(1.0, step.paused / seconds))
+            for key, step in steps.items()
+            if step.paused is not None and key in self.tracks and not self.tracks[key].reason
+        )
+
+    def _for_all(self, judge: Callable[[Track], Ended | None]) -> list[Change]:
+        found = (
+            (key, judge(track)) for key, track in self.tracks.items() if track.reason not in OUT_OF_SCOPE
+        )
+        return [Change(key, ended) for key, ended in found if ended]
+
+
+OUT_OF_SCOPE = frozenset({"counters_vanished", "pfc_disabled"})
+
+LEAST_HOT = 0.8
+"""However inexact the time of a span is, less than this share paused is no storm."""
+
+
+def _out_of_scope(key: Key, look: Look) -> str:
+    """Why a priority cannot be judged at all now; empty where it can."""
+    if key not in look.counts or method_of(look.counts[key]) is None:
+        return "counters_vanished"
+    # mlx5 lists a priority only while PFC is on for it. Others list all, and count nothing for those without.
+    return "pfc_disabled" if look.scope is not None and key.priority not in look.scope else ""
+
+
+def _unusable(last: Look, look: Look) -> str:
+    """Why what happened between two looks cannot be used; empty where it can."""
+    if _went_back(last.counts, look.counts):
+        return "counters_reset"
+    if look.speed != last.speed:
+        return "speed_changed"
+    return "slow_read" if look.seconds > SLOW * (look.time - last.time) else ""
+
+
+def _went_back(before: Mapping[Key, Counts], after: Mapping[Key, Counts]) -> bool:
+    return any(
+        old is not None and new is not None and new < old
+        for key in before.keys() & after.keys()
+        for old, new in zip(before[key], after[key], strict=True)
+    )
+
+
+def _change(before: Counts, after: Counts) -> Counts:
+    return Counts(
+        *(None if old is None or new is None else new - old for old, new in zip(before, after, strict=True))
+    )
+
+
+def _share(span: Span) -> float:
+    return paused_share(Method.DURATION, span) or 0.0

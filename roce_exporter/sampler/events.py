@@ -1,0 +1,134 @@
+"""The last storms, told whole: when, where, how long, what moved, and what it looks like."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from roce_exporter.detectors.pfc_storm import Begun, Ended
+    from roce_exporter.detectors.watch import Key
+    from roce_exporter.sampler.hot import Hot
+
+LOG = logging.getLogger(__name__)
+
+KEPT = 256
+
+
+class Place(NamedTuple):
+    """Where a storm is."""
+
+    device: str
+    port: int
+    netdev: str
+    priority: str
+    direction: str
+
+
+@dataclass(slots=True)
+class Event:
+    """One storm. Times are Unix seconds; `end` and `duration` are None while it goes on."""
+
+    device: str
+    port: int
+    netdev: str
+    priority: str
+    direction: str
+    method: str
+    hint: str
+    start: float
+    end: float | None = None
+    duration: float | None = None
+    reason: str = ""
+    """How it ended: `restored`, or why it could not be followed any more."""
+    pause_frames: float | None = None
+    """Frames that stop the priority, from when the storm was recognised to its end; None: not counted. The next likewise."""
+    paused_seconds: float | None = None
+    packets: float | None = None
+    """Packets of the priority in the direction that the pause blocks."""
+    pcie_stalled_seconds: float | None = None
+
+
+class Events:
+    """The last `KEPT` storms of the host, newest last."""
+
+    def __init__(self, wall: Callable[[], float]) -> None:
+        self._wall = wall
+        """Adds to a monotonic time to give Unix time."""
+        self._kept: deque[Event] = deque(maxlen=KEPT)
+        self._open: dict[Place, tuple[Event, Hot]] = {}
+
+    def begin(self, place: Place, what: Begun, method: str, hint: str, hot: Hot) -> None:
+        """A storm was recognised. `hot` is what was counted then."""
+        event = Event(*place, method, hint, what.begin + self._wall())
+        self._kept.append(event)
+        self._open[place] = (event, hot)
+        LOG.warning("PFC storm begins", extra={"fields": _fields(event)})
+
+    def end(self, place: Place, what: Ended, hot: Hot | None) -> None:
+        """A storm is over. `hot` is what was counted then; None where nothing could be read."""
+        event, before = self._open.pop(place, (None, None))
+        if event is None or before is None:
+            return
+        event.end, event.duration, event.reason = what.end + self._wall(), what.end - what.begin, what.reason
+        if hot is not None:
+            _note_changes(event, place, before, hot)
+        LOG.warning("PFC storm ends", extra={"fields": _fields(event)})
+
+    def hint(self, place: Place) -> str:
+        """What the storm that is going on there looks like; empty where there is none."""
+        return self._open[place][0].hint if place in self._open else ""
+
+    def documents(self) -> list[dict[str, Any]]:
+        """All that is kept, newest first, for JSON. Times are RFC 3339 in UTC, durations in seconds."""
+        return [_document(event) for event in reversed(self._kept)]
+
+
+def _note_changes(event: Event, place: Place, before: Hot, after: Hot) -> None:
+    key = next((key for key in after.counts if key == (place.priority, place.direction)), None)
+    if key is not None and key in before.counts:
+        paused, stops, _, packets = (
+            None if old is None or new is None else new - old
+            for old, new in zip(before.counts[key], after.counts[key], strict=True)
+        )
+        event.paused_seconds, event.pause_frames, event.packets = paused, stops, packets
+    if before.stalled is not None and after.stalled is not None:
+        event.pcie_stalled_seconds = after.stalled - before.stalled
+
+
+def guess(key: Key, before: Hot | None, now: Hot, held: Collection[str], ports: Collection[str]) -> str:
+    """What a storm looks like, as `roce_pfc_storm_hint` explains it.
+
+    `before` is the look before `now`. `held` are the network devices of the host under a received storm, this one
+    among them, and `ports` are all that are watched. Follows the signs of Guo et al. (SIGCOMM 2016) and Gao et al.
+    (NSDI 2021); a sign, no proof.
+    """
+    if key.direction == "receive":
+        everywhere = len(ports) > 1 and set(held) >= set(ports)
+        return "all_ports_paused" if everywhere else "paused_by_fabric"
+    if before is not None and before.stalled != now.stalled:
+        return "slow_receiver"
+    silent = before is not None and now.received is not None and before.received == now.received
+    return "host_stopped" if silent else "receiver_overwhelmed"
+
+
+def _document(event: Event) -> dict[str, Any]:
+    found = asdict(event)
+    for name in ("start", "end"):
+        found[name] = found[name] and datetime.fromtimestamp(found[name], UTC).isoformat(
+            timespec="milliseconds"
+        )
+    return found
+
+
+def _fields(event: Event) -> dict[str, str]:
+    return {
+        name: f"{value:.3f}" if isinstance(value, float) else str(value)
+        for name, value in _document(event).items()
+        if value not in (None, "")
+    }

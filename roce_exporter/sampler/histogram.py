@@ -1,0 +1,33 @@
+"""Counts of observations by size, as Prometheus counts them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+INFINITY = "+Inf"
+
+
+class Histogram:
+    """Observations that were no larger than each bound, their sum and their number."""
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._bounds = tuple(bounds)
+        self._counts = [0] * (len(self._bounds) + 1)
+        self._sum = 0.0
+
+    def observe(self, value: float) -> None:
+        """Count one."""
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self._sum += value
+
+    def values(self) -> tuple[float, ...]:
+        """One number per bound and one for `+Inf`, each with all below it, then the sum and the number of all."""
+        running, cumulative = 0, []
+        for count in self._counts:
+            running += count
+            cumulative.append(running)
+        return (*cumulative, self._sum, running)

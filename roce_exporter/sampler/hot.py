@@ -1,0 +1,190 @@
+"""The hot set: the rows of the catalogue that the detectors live on, read from one network device.
+
+Which raw name is what follows from the catalogue, by the same plan as a scrape's; nothing here knows a driver.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.catalog import CATALOG, check
+from roce_exporter.catalog.row import ETHTOOL
+from roce_exporter.detectors.pfc_storm import Counts
+from roce_exporter.detectors.watch import Key
+from roce_exporter.model import DeviceReadings, Reading
+from roce_exporter.normalise import Normaliser
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from roce_exporter.kernel import Kernel
+    from roce_exporter.model import Device
+    from roce_exporter.normalise import Series, Value
+
+PAUSED = "paused"
+XOFF, FRAMES = "xoff", "frames"
+XON, TRANSITIONS = "xon", "transitions"
+PACKETS = "packets"
+
+MEANING = {
+    "roce_pfc_receive_pause_seconds_total": (PAUSED, "receive"),
+    "roce_pfc_transmit_pause_seconds_total": (PAUSED, "transmit"),
+    "roce_pfc_receive_xoff_frames_total": (XOFF, "receive"),
+    "roce_pfc_transmit_xoff_frames_total": (XOFF, "transmit"),
+    "roce_pfc_receive_xon_frames_total": (XON, "receive"),
+    "roce_pfc_transmit_xon_frames_total": (XON, "transmit"),
+    "roce_pfc_receive_frames_total": (FRAMES, "receive"),
+    "roce_pfc_transmit_frames_total": (FRAMES, "transmit"),
+    "roce_pfc_receive_transitions_total": (TRANSITIONS, "receive"),
+    "roce_pfc_transmit_transitions_total": (TRANSITIONS, "transmit"),
+    # Received pause blocks what this host sends, and the other way round.
+    "roce_priority_transmit_packets_total": (PACKETS, "receive"),
+    "roce_priority_receive_packets_total": (PACKETS, "transmit"),
+}
+"""What each row of the hot set means to a detector, and for which direction of pause."""
+
+STALLED = "roce_pcie_write_stalled_seconds_total"
+"""Not judged, but told with a storm: a host that is slow to take what the NIC received."""
+
+RECEIVED = "roce_priority_receive_packets_total"
+
+INDEX = check(row for row in CATALOG if row.name in MEANING or row.name == STALLED)
+
+
+class Hot(NamedTuple):
+    """What was read."""
+
+    counts: Mapping[Key, Counts]
+    stalled: Value
+    """Seconds in which PCIe stalled writes to memory; None: not counted."""
+    received: Value
+    """Packets received, all priorities together; None: not counted."""
+
+
+class HotCounters:
+    """The hot set of one network device."""
+
+    def __init__(self, kernel: Kernel, device: Device, port: int, netdev: str) -> None:
+        self._kernel = kernel
+        self._device = device
+        self._port = port
+        self._netdev = netdev
+        self._normaliser = Normaliser(INDEX)
+        self._series: tuple[Series, ...] = ()
+        self._places: dict[Key, dict[str, int]] = {}
+        self._stalled: tuple[int, ...] = ()
+        self._received: tuple[int, ...] = ()
+
+    def read(self) -> Hot:
+        """The hot set now.
+
+        Raises:
+            Absent: the driver has no private counters.
+            OSError: as the kernel says it.
+        """
+        names, values = self._kernel.ethtool_statistics(self._netdev)
+        reading = Reading(ETHTOOL, self._device.name, self._port, names, values, (), self._netdev)
+        samples = self._normaliser.normalise(DeviceReadings(self._device, (reading,)))
+        if samples.series is not self._series:
+            self._series = samples.series
+            self._places = _place(samples.series)
+            self._stalled = _positions(samples.series, STALLED)
+            self._received = _positions(samples.series, RECEIVED)
+        now = samples.values
+        return Hot(
+            {key: _counts(places, now) for key, places in self._places.items()},
+            _sum(self._stalled, now),
+            _sum(self._received, now),
+        )
+
+
+def _place(series: Sequence[Series]) -> dict[Key, dict[str, int]]:
+    places: dict[Key, dict[str, int]] = {}
+    for position, one in enumerate(series):
+        if one.row.name in MEANING:
+            quantity, direction = MEANING[one.row.name]
+            places.setdefault(Key(one.labels[-1], direction), {})[quantity] = position
+    # Packets alone are counted for every priority, with PFC or without.
+    return {key: found for key, found in sorted(places.items()) if found.keys() != {PACKETS}}
+
+
+def _positions(series: Sequence[Series], name: str) -> tuple[int, ...]:
+    return tuple(position for position, one in enumerate(series) if one.row.name == name)
+
+
+def _sum(positions: Sequence[int], values: Sequence[Value]) -> Value:
+    return sum(values[position] or 0 for position in positions) if positions else None
+
+
+def _counts(places: Mapping[str, int], values: Sequence[Value]) -> Counts:
+    def at(quantity: str) -> Value:
+        return values[places[quantity]] if quantity in places else None
+
+    measured = PAUSED in places
+    return Counts(
+        at(PAUSED),
+        at(XOFF if XOFF in places else FRAMES),
+        at(TRANSITIONS if measured else XON),
+        at(PACKETS),
+    )
+
+
+LINK_FILES = ("operstate", "carrier_down_count")
+RARE_FILES = ("speed",)
+
+SPEED_EVERY = 30.0
+"""Seconds between two questions for the speed, which the kernel asks the driver for under its configuration lock."""
+
+BYTES_PER_MEGABIT = 125_000
+
+
+class Link(NamedTuple):
+    """The link below a network device."""
+
+    up: bool
+    downs: int
+    speed: float | None
+    """Bytes per second; None: not known."""
+
+
+class LinkFiles:
+    """The state of one link, from sysfs. What cannot be read there counts as unchanged: a link that is up."""
+
+    def __init__(self, kernel: Kernel, netdev: str) -> None:
+        below = f"class/net/{netdev}"
+        self._often = kernel.open_files([f"{below}/{name}" for name in LINK_FILES])
+        self._rarely = kernel.open_files([f"{below}/{name}" for name in RARE_FILES])
+        self._speed: float | None = None
+        self._downs = -1
+        self._asked = -SPEED_EVERY
+
+    def read(self, now: float) -> Link:
+        """The link now; its speed as it was at most `SPEED_EVERY` seconds ago, or since it last came up."""
+        state, downs = (_text(content) for content in self._often.read())
+        count = int(downs) if downs.isdecimal() else 0
+        if count != self._downs or now - self._asked >= SPEED_EVERY:
+            self._downs, self._asked = count, now
+            (speed,) = (_text(content) for content in self._rarely.read())
+            self._speed = int(speed) * BYTES_PER_MEGABIT if speed.isdecimal() and int(speed) else None
+        return Link(state not in ("down", "lowerlayerdown", "notpresent"), count, self._speed)
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+        self._often.close()
+        self._rarely.close()
+
+
+def read_witness(kernel: Kernel, device: str, port: int) -> int | None:
+    """Bytes that the RDMA port counted in both directions, in units of its own; None where it does not count.
+
+    Read only while everything else stands still: the counters of `ethtool -S` may be frozen while this one moves.
+    """
+    below = f"class/infiniband/{device}/ports/{port}/counters"
+    try:
+        return sum(int(kernel.text(f"{below}/{name}")) for name in ("port_rcv_data", "port_xmit_data"))
+    except (OSError, ValueError):
+        return None
+
+
+def _text(content: bytes | OSError | None) -> str:
+    return content.decode("ascii", "replace").strip() if isinstance(content, bytes) else ""

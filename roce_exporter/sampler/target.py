@@ -1,0 +1,131 @@
+"""One network device under the fast loop: its counters, its detectors, and how it fared."""
+
+from __future__ import annotations
+
+import errno
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.detectors.longest import Longest
+from roce_exporter.detectors.watch import Key, Look, Watch
+from roce_exporter.kernel import Absent
+from roce_exporter.sampler.histogram import Histogram
+from roce_exporter.sampler.hot import HotCounters, LinkFiles, read_witness
+from roce_exporter.sampler.pace import Cost
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from roce_exporter.detectors.pfc_storm import Limits
+    from roce_exporter.detectors.watch import Change
+    from roce_exporter.kernel import Kernel
+    from roce_exporter.model import Device
+    from roce_exporter.sampler.hot import Hot, Link
+    from roce_exporter.sampler.pace import Pace
+
+RATIOS = (0.0, 0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.8, 0.95, 0.99, 1.0)
+DURATIONS = (0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25)
+
+
+class Seen(NamedTuple):
+    """What one read brought, before anybody judged it. `error` is an errno's name where it failed."""
+
+    begin: float
+    end: float
+    hot: Hot | None
+    link: Link | None
+    witness: int | None
+    error: str = ""
+
+
+class Target:
+    """One network device. `read` may block and is called without a lock; all else is quick."""
+
+    def __init__(self, kernel: Kernel, device: Device, port: int, netdev: str, limits: Limits) -> None:
+        self.device = device
+        self.port = port
+        self.netdev = netdev
+        self.watch = Watch(limits)
+        self.scope: frozenset[str] | None = None
+        self.due = 0.0
+        self.interval = 0.0
+        self.paused_at = -math.inf
+        self.stuck = False
+        self.absent = False
+        """Whether the driver has no private counters, so that there is nothing to look at."""
+        self.ticks = self.late = self.missed = self.errors = 0
+        self.cost = Cost()
+        self.reads = Histogram(DURATIONS)
+        self.ratios: dict[Key, Histogram] = {}
+        self.longest: dict[Key, Longest] = {}
+        self.last: Hot | None = None
+        self._kernel = kernel
+        self._hot = HotCounters(kernel, device, port, netdev)
+        self._link: LinkFiles | None = None
+
+    def read(self, clock: Callable[[], float]) -> Seen:
+        """Look at the counters. Never raises: what fails is said in the answer."""
+        begin = clock()
+        try:
+            hot = self._hot.read()
+            end = clock()
+            self._link = self._link or LinkFiles(self._kernel, self.netdev)
+            link = self._link.read(end)
+        except OSError as error:
+            self.absent = isinstance(error, Absent)
+            return Seen(begin, clock(), None, None, None, errno.errorcode.get(error.errno or 0, "EIO"))
+        witness = None
+        if self.watch.wants_witness:
+            witness = read_witness(self._kernel, self.device.name, self.port)
+        return Seen(begin, end, hot, link, witness)
+
+    def note_lateness(self, now: float) -> None:
+        """A look begins that was due earlier."""
+        self.ticks += 1
+        late = now - self.due
+        if self.interval and late > self.interval / 2:
+            self.late += 1
+            self.missed += int(late / self.interval)
+
+    def judge(self, seen: Seen) -> list[Change]:
+        """Hand what was read to the detectors; returns the storms that began or ended."""
+        seconds = seen.end - seen.begin
+        self.cost.note(seconds)
+        self.reads.observe(seconds)
+        if seen.hot is None or seen.link is None:
+            self.errors += not self.absent
+            return self.watch.miss(seen.end, seen.error)
+        self.absent = False
+        look = Look(
+            time=(seen.begin + seen.end) / 2,
+            counts=seen.hot.counts,
+            poll=self.interval,
+            seconds=seconds,
+            up=seen.link.up,
+            downs=seen.link.downs,
+            speed=seen.link.speed,
+            scope=self.scope,
+            witness=seen.witness,
+        )
+        changes = self.watch.see(look)
+        if self.watch.active:
+            self.paused_at = look.time
+        self._note(look.time)
+        return changes
+
+    def plan(self, now: float, pace: Pace, cost: float) -> None:
+        """Decide when to look again. `cost` is what a round of reads takes the device, all its network devices together."""
+        self.interval = pace.seconds(now, self.paused_at, cost)
+        # In step with what was planned, so that lateness does not add up; but nothing is made up for.
+        self.due = max(self.due + self.interval, now + self.interval / 2)
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+        if self._link is not None:
+            self._link.close()
+
+    def _note(self, now: float) -> None:
+        for key, share in self.watch.shares:
+            self.ratios.setdefault(key, Histogram(RATIOS)).observe(share)
+        for key, track in self.watch.tracks.items():
+            self.longest.setdefault(key, Longest()).note(now, track.streak)
