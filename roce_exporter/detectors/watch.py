@@ -154,7 +154,7 @@ class Watch:
 
     def _move(self, last: Look, look: Look) -> list[Change]:
         steps = {
-            key: _change(last.counts[key], counts)
+            key: difference(last.counts[key], counts)
             for key, counts in look.counts.items()
             if key in last.counts
         }
@@ -285,7 +285,8 @@ def _went_back(before: Mapping[Key, Counts], after: Mapping[Key, Counts]) -> boo
     )
 
 
-def _change(before: Counts, after: Counts) -> Counts:
+def difference(before: Counts, after: Counts) -> Counts:
+    """What was counted between two moments; None where either is not known."""
     return Counts(
         *(None if old is None or new is None else new - old for old, new in zip(before, after, strict=True))
     )

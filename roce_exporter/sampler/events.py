@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from roce_exporter.detectors.watch import difference
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 KEPT = 256
+
+STALLS = 0.3
+"""The share of a second from which on mlx5 counts it as one in which PCIe stalled."""
 
 
 class Place(NamedTuple):
@@ -92,11 +97,8 @@ class Events:
 def _note_changes(event: Event, place: Place, before: Hot, after: Hot) -> None:
     key = next((key for key in after.counts if key == (place.priority, place.direction)), None)
     if key is not None and key in before.counts:
-        paused, stops, _, packets = (
-            None if old is None or new is None else new - old
-            for old, new in zip(before.counts[key], after.counts[key], strict=True)
-        )
-        event.paused_seconds, event.pause_frames, event.packets = paused, stops, packets
+        change = difference(before.counts[key], after.counts[key])
+        event.paused_seconds, event.pause_frames, event.packets = change.paused, change.stops, change.packets
     if before.stalled is not None and after.stalled is not None:
         event.pcie_stalled_seconds = after.stalled - before.stalled
 
@@ -111,7 +113,7 @@ def guess(key: Key, before: Hot | None, now: Hot, held: Collection[str], ports: 
     if key.direction == "receive":
         everywhere = len(ports) > 1 and set(held) >= set(ports)
         return "all_ports_paused" if everywhere else "paused_by_fabric"
-    if before is not None and before.stalled != now.stalled:
+    if (now.stalling or 0) >= STALLS or (before is not None and before.stalled != now.stalled):
         return "slow_receiver"
     silent = before is not None and now.received is not None and before.received == now.received
     return "host_stopped" if silent else "receiver_overwhelmed"

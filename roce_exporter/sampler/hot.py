@@ -44,11 +44,12 @@ MEANING = {
 """What each row of the hot set means to a detector, and for which direction of pause."""
 
 STALLED = "roce_pcie_write_stalled_seconds_total"
+STALLING = "roce_pcie_write_stalled_ratio"
 """Not judged, but told with a storm: a host that is slow to take what the NIC received."""
 
 RECEIVED = "roce_priority_receive_packets_total"
 
-INDEX = check(row for row in CATALOG if row.name in MEANING or row.name == STALLED)
+INDEX = check(row for row in CATALOG if row.name in MEANING or row.name in (STALLED, STALLING))
 
 
 class Hot(NamedTuple):
@@ -57,6 +58,8 @@ class Hot(NamedTuple):
     counts: Mapping[Key, Counts]
     stalled: Value
     """Seconds in which PCIe stalled writes to memory; None: not counted."""
+    stalling: Value
+    """Share of the last second in which it did; None: not told."""
     received: Value
     """Packets received, all priorities together; None: not counted."""
 
@@ -73,6 +76,7 @@ class HotCounters:
         self._series: tuple[Series, ...] = ()
         self._places: dict[Key, dict[str, int]] = {}
         self._stalled: tuple[int, ...] = ()
+        self._stalling: tuple[int, ...] = ()
         self._received: tuple[int, ...] = ()
 
     def read(self) -> Hot:
@@ -89,11 +93,13 @@ class HotCounters:
             self._series = samples.series
             self._places = _place(samples.series)
             self._stalled = _positions(samples.series, STALLED)
+            self._stalling = _positions(samples.series, STALLING)
             self._received = _positions(samples.series, RECEIVED)
         now = samples.values
         return Hot(
             {key: _counts(places, now) for key, places in self._places.items()},
             _sum(self._stalled, now),
+            _sum(self._stalling, now),
             _sum(self._received, now),
         )
 

@@ -1,0 +1,36 @@
+"""The bench of the storm detector, small: the same hosts and dice, so it either holds or it does not."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+PATH = Path(__file__).parents[3] / "bench" / "storm_detection.py"
+
+
+def load():
+    spec = importlib.util.spec_from_file_location("storm_detection", PATH)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+bench = load()
+
+TRIALS = 12
+
+
+@pytest.mark.parametrize("case", bench.CASES, ids="-".join)
+def test_long_storms_are_found_and_none_is_made_up(case) -> None:
+    storms = [bench.play(case, seed, with_storm=True) for seed in range(TRIALS)]
+    controls = [bench.play(case, seed, with_storm=False) for seed in range(TRIALS)]
+    ours = bench.score(case, storms, controls, "roce_exporter")
+    assert ours.long >= 3
+    assert ours.found == ours.long
+    assert ours.false_alarms == 0
+    scrapes = bench.score(case, storms, controls, "15 s scrape")
+    assert scrapes.found < ours.found

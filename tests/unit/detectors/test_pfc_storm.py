@@ -1,0 +1,422 @@
+"""The storm detector against what broke the watchdogs of the field, one test per lesson.
+
+The lessons are the bugs of SONiC's pfcwd and what Guo et al. (SIGCOMM 2016) report; each test names its own.
+"""
+
+from __future__ import annotations
+
+import pytest
+from nic import PACKETS, RECEIVE, TRANSMIT, Nic
+
+from roce_exporter.detectors.pfc_storm import Counts, Method, State, method_of
+from roce_exporter.detectors.watch import Key
+
+EVERY_KIND = ["duration", "duration and transitions", "xoff_xon", "frames"]
+
+
+@pytest.mark.parametrize("kind", EVERY_KIND)
+def test_a_storm_is_seen_counted_once_and_seen_to_end(kind: str) -> None:
+    nic = Nic(kind)
+    nic.run(2.0)
+    nic.storm(2.0)
+    assert (nic.state, nic.told) == (State.STORM, ["begun"])
+    nic.run(2.0)
+    assert (nic.state, nic.told) == (State.OK, ["begun", "restored"])
+    assert (nic.track.storms, nic.track.restored) == (1, 1)
+    assert nic.track.storm_seconds == pytest.approx(2.0, abs=0.11)
+    (_, _, begun), (_, _, ended) = nic.changes
+    assert begun.begin == pytest.approx(1002.0, abs=0.11)
+    assert ended.end - ended.begin == pytest.approx(2.0, abs=0.11)
+
+
+@pytest.mark.parametrize("kind", EVERY_KIND)
+def test_a_storm_is_told_within_half_a_second(kind: str) -> None:
+    nic = Nic(kind)
+    nic.run(1.0)
+    nic.storm(2.0)
+    told, _, begun = nic.changes[0]
+    assert told - begun.begin <= 0.5 + 1e-9
+
+
+@pytest.mark.parametrize("kind", EVERY_KIND)
+def test_a_pause_that_is_shorter_than_a_storm_is_none(kind: str) -> None:
+    nic = Nic(kind)
+    for _ in range(50):
+        nic.run(0.3)
+        nic.storm(0.3)
+    assert nic.told == []
+    assert nic.track.near_misses >= 49
+
+
+def test_a_pause_of_less_than_half_of_it_is_not_even_a_near_miss() -> None:
+    nic = Nic()
+    for _ in range(10):
+        nic.run(0.5)
+        nic.storm(0.1)
+    nic.run(0.5)
+    assert (nic.told, nic.track.near_misses) == ([], 0)
+
+
+@pytest.mark.parametrize("kind", EVERY_KIND)
+def test_congestion_is_no_storm_however_long_it_lasts(kind: str) -> None:
+    nic = Nic(kind)
+    nic.run(60.0, 0.9, ends_per_second=200)
+    assert nic.told == []
+
+
+def test_a_priority_that_is_held_while_packets_pass_is_congested_and_not_stormed() -> None:
+    nic = Nic()
+    nic.run(5.0, 0.99, packets=PACKETS)
+    assert nic.told == []
+    assert nic.track.congested_seconds == pytest.approx(5.0)
+
+
+def test_looks_that_come_late_make_no_storm_and_hide_none() -> None:
+    """Watchdogs that took the planned interval for the real one counted a late look as 100 % paused."""
+    nic = Nic()
+    nic.run(1.0)
+    for _ in range(20):
+        nic.pass_time(0.5, 0.5, ends=5)  # five intervals late, half of the time paused
+        nic.look()
+    assert nic.told == []
+    nic.pass_time(0.5, 1.0)
+    nic.look()
+    assert nic.state is State.STORM  # all of the half second was paused: that was measured, however late
+
+
+def test_a_link_that_flaps_ends_the_storm_for_that_reason() -> None:
+    """A flap makes a NIC's pause counters jump; swss#1523 made storms of that."""
+    nic = Nic()
+    nic.run(1.0)
+    nic.storm(1.0)
+    nic.up, nic.downs, nic.speed = False, 1, None
+    nic.run(0.3)
+    nic.up, nic.speed = True, 12.5e9
+    nic.pass_time(0.1, 1.0)  # counted while nobody knows what the link was doing
+    nic.look()
+    assert nic.told == ["begun", "link_down"]
+    nic.run(0.3)
+    assert nic.state is State.OK
+    assert (nic.track.storms, nic.track.restored) == (1, 0)
+
+
+def test_a_flap_between_two_looks_is_seen_by_its_count() -> None:
+    nic = Nic()
+    nic.storm(1.0)
+    nic.downs += 1
+    nic.run(0.1, 1.0)
+    assert nic.told == ["begun", "link_down"]
+
+
+def test_counters_that_were_reset_make_no_storm_and_end_none() -> None:
+    nic = Nic()
+    nic.storm(1.0)
+    nic.counts = {RECEIVE: Counts(0.0, 0.0, 0.0, 0.0)}
+    nic.run(0.5, 1.0)
+    assert (nic.state, nic.told) == (State.STORM, ["begun"])
+    nic.run(2.0)
+    assert (nic.told, nic.track.storms, nic.track.restored) == (["begun", "restored"], 1, 1)
+
+
+def test_resets_alone_never_make_a_storm() -> None:
+    nic = Nic()
+    for _ in range(30):
+        nic.run(0.2, 1.0)
+        nic.counts = {RECEIVE: Counts(0.0, 0.0, 0.0, 0.0)}
+    assert nic.told == []
+
+
+def test_pfc_switched_off_in_a_storm_is_blindness_and_no_recovery() -> None:
+    """buildimage#29203: 170 storms and restorations in 20 minutes, because the counter stops when PFC is off."""
+    nic = Nic(keys=(RECEIVE, TRANSMIT))
+    nic.storm(1.0)
+    gone = nic.counts.pop(RECEIVE)
+    nic.run(3.0)
+    assert (nic.state, nic.track.reason) == (State.UNKNOWN, "counters_vanished")
+    assert nic.track.restored == 0
+    assert [what for _, key, what in nic.changes if key == RECEIVE][-1].reason == "counters_vanished"
+    nic.counts[RECEIVE] = gone
+    nic.run(1.0)
+    assert (nic.state, nic.track.reason) == (State.OK, "")
+
+
+def test_a_driver_that_lists_every_priority_is_believed_as_to_which_are_on() -> None:
+    nic = Nic("duration and transitions", keys=(RECEIVE, Key("4", "receive")), scope=frozenset({"3"}))
+    assert set(nic.watch.tracks) == {RECEIVE}
+    nic.run(1.0, 1.0)
+    nic.scope = frozenset({"4"})
+    nic.run(1.0, 1.0)
+    assert (nic.state, nic.track.reason) == (State.UNKNOWN, "pfc_disabled")
+    assert nic.watch.tracks[Key("4", "receive")].storms == 1
+
+
+def test_counters_that_freeze_in_a_storm_are_blindness_and_no_recovery() -> None:
+    nic = Nic()
+    nic.run(1.0)
+    nic.run(1.0, 1.0)
+    nic.frozen = True
+    nic.run(0.8)
+    assert nic.state is State.STORM  # not known to be over
+    nic.run(2.0)
+    assert (nic.state, nic.track.reason, nic.told) == (State.UNKNOWN, "stale", ["begun", "stale"])
+    assert nic.track.restored == 0
+    nic.frozen = False
+    nic.run(2.0)
+    assert nic.state is State.OK
+
+
+def test_counters_that_freeze_under_traffic_are_found_out_by_a_witness() -> None:
+    nic = Nic()
+    nic.run(1.0)
+    nic.frozen, nic.witness = True, 5
+    nic.run(2.0)
+    assert nic.watch.wants_witness
+    nic.witness = 6
+    nic.run(0.2)
+    assert (nic.state, nic.track.reason) == (State.UNKNOWN, "stale")
+
+
+def test_a_port_that_idles_is_well_and_stays_so() -> None:
+    nic = Nic()
+    nic.run(1.0)
+    nic.witness = 5
+    nic.run(30.0, packets=0.0)
+    assert nic.state is State.OK
+
+
+def test_all_priorities_may_storm_at_once_and_are_told_apart() -> None:
+    keys = tuple(Key(str(number), direction) for number in range(8) for direction in ("receive", "transmit"))
+    nic = Nic(keys=keys)
+    nic.run(1.0)
+    nic.storm(1.0)
+    nic.run(2.0)
+    assert len(nic.watch.tracks) == 16
+    assert all((track.storms, track.restored) == (1, 1) for track in nic.watch.tracks.values())
+
+
+@pytest.mark.parametrize("kind", EVERY_KIND)
+def test_a_choppy_storm_is_one(kind: str) -> None:
+    """mgmt#27589: a rule that wants no transition at all misses a storm that lets go for 50 ms every second."""
+    nic = Nic(kind)
+    nic.run(1.0)
+    for _ in range(10):
+        nic.run(0.9, 1.0)
+        nic.pass_time(0.1, 0.5, packets=PACKETS, ends=1)
+        nic.look()
+    assert (nic.state, nic.track.storms) == (State.RECOVERING, 1)
+    nic.run(2.0)
+    assert (nic.track.storms, nic.track.restored) == (1, 1)
+
+
+@pytest.mark.parametrize("kind", EVERY_KIND)
+def test_two_seconds_on_and_two_off_are_as_many_storms(kind: str) -> None:
+    nic = Nic(kind)
+    for _ in range(5):
+        nic.run(2.0)
+        nic.storm(2.0)
+    nic.run(2.0)
+    assert (nic.track.storms, nic.track.restored) == (5, 5)
+    assert nic.track.storm_seconds == pytest.approx(10.0, abs=0.6)
+
+
+@pytest.mark.parametrize("kind", EVERY_KIND)
+def test_a_sampler_that_did_not_run_makes_nothing_up(kind: str) -> None:
+    """Suspended for a minute in which half of the time was paused, a thousand pauses: no single one was a storm."""
+    nic = Nic(kind)
+    nic.run(1.0)
+    nic.pass_time(60.0, 0.5, ends=1000)
+    nic.look()
+    nic.run(0.3)
+    assert nic.told == []
+    assert nic.state is State.OK
+
+
+def test_a_minute_that_was_paused_throughout_is_a_storm_although_nobody_looked() -> None:
+    nic = Nic()
+    nic.run(1.0)
+    nic.pass_time(60.0, 1.0)
+    nic.look()
+    assert nic.state is State.STORM
+    assert nic.track.storm_seconds == pytest.approx(60.0)
+
+
+def test_a_storm_is_kept_over_a_short_gap_and_not_over_a_long_one() -> None:
+    for seconds, told in ((5.0, ["begun"]), (15.0, ["begun", "gap"])):
+        nic = Nic("xoff_xon")
+        nic.run(1.0, 1.0)
+        nic.pass_time(seconds, 0.5, packets=0)
+        nic.look()
+        assert nic.told == told
+
+
+def test_a_link_that_changes_its_speed_makes_no_storm() -> None:
+    nic = Nic("xoff_xon")
+    nic.run(1.0)
+    for speed in (3.125e9, 12.5e9, 3.125e9, 12.5e9, 3.125e9):
+        nic.speed = speed
+        nic.run(0.1, 1.0)
+    assert nic.told == []
+
+
+def test_frames_are_no_measure_where_the_speed_is_not_known() -> None:
+    nic = Nic("xoff_xon", speed=None)
+    nic.run(1.0)
+    assert nic.state is State.OK  # no frames: nothing to judge
+    nic.run(1.0, 1.0)
+    assert (nic.state, nic.track.reason) == (State.UNKNOWN, "speed_unknown")
+
+
+def test_a_vf_without_pause_counters_has_no_detector() -> None:
+    nic = Nic("none")
+    nic.run(5.0)
+    assert nic.watch.tracks == {}
+
+
+@pytest.mark.parametrize("kind", ["xoff_xon", "frames"])
+def test_frames_that_all_come_in_the_last_moment_are_no_storm(kind: str) -> None:
+    """swss#3036: as many frames as would hold the priority for the whole interval, all within its last millisecond."""
+    nic = Nic(kind)
+    nic.run(1.0, packets=0)
+    for _ in range(5):
+        nic.run(0.3, packets=0)
+        nic.pass_time(0.1, 1.0)
+        nic.look()
+    assert nic.told == []
+
+
+def test_as_few_frames_at_100_gbit_as_would_hold_10_gbit_are_no_storm() -> None:
+    """2,000 frames a second hold a 40 Gb/s priority throughout and a 400 Gb/s one for a sixth of the time."""
+    nic = Nic("xoff_xon", speed=50e9)
+    nic.run(10.0, 1.0)  # 3,000 frames a second: at 400 Gb/s no more than a quarter of the time
+    assert nic.told == []
+
+
+class OnceASecond(Nic):
+    """A driver that shows what it copied at the last full second, as bnxt does."""
+
+    period = 1.0
+
+    def look(self, took: float = 0.001) -> None:
+        number = (self.now + 1e-6) // self.period
+        self.frozen = number == getattr(self, "number", -1)
+        self.number = number
+        super().look(took)
+
+
+@pytest.mark.parametrize("kind", ["duration", "duration and transitions"])
+def test_a_driver_that_refreshes_once_a_second_is_judged_over_its_seconds(kind: str) -> None:
+    nic = OnceASecond(kind)
+    nic.run(10.0)
+    assert nic.watch.refresh.seconds == pytest.approx(1.0)
+    nic.storm(3.0)
+    nic.run(5.0)
+    assert nic.told == ["begun", "restored"]
+    assert nic.track.storm_seconds == pytest.approx(3.0, abs=1.2)
+
+
+@pytest.mark.parametrize("kind", EVERY_KIND)
+def test_congestion_behind_a_copy_of_a_second_is_no_storm(kind: str) -> None:
+    """Judged as if it were fresh, the tenth look would see ten times too much pause."""
+    nic = OnceASecond(kind)
+    nic.run(60.0, 0.3, ends_per_second=30)
+    assert (nic.told, nic.track.faults) == ([], 0)
+
+
+def test_a_copy_that_is_not_known_to_be_one_is_no_storm_either() -> None:
+    nic = OnceASecond("duration")
+    nic.run(1.5)
+    nic.run(2.0, 0.3)
+    assert (nic.told, nic.track.faults) == ([], 0)
+
+
+def test_a_counter_in_another_unit_is_found_out_and_not_believed_any_more() -> None:
+    """swss#1586: quanta taken for microseconds."""
+    nic = Nic()
+    nic.run(1.0)
+    nic.run(5.0, 12.0)
+    assert (nic.state, nic.track.reason) == (State.UNKNOWN, "implausible")
+    assert (nic.told, nic.track.faults) == ([], 3)
+    nic.run(5.0)
+    assert nic.state is State.UNKNOWN
+
+
+def test_one_impossible_span_is_a_hiccup() -> None:
+    nic = Nic()
+    nic.run(1.0)
+    nic.run(0.1, 3.0)
+    nic.run(1.0)
+    assert (nic.state, nic.track.faults) == (State.OK, 1)
+
+
+def test_a_read_that_took_a_good_part_of_the_span_is_not_judged() -> None:
+    nic = Nic()
+    nic.run(1.0)
+    for _ in range(10):
+        nic.pass_time(0.1, 1.0)
+        nic.look(took=0.05)
+    assert nic.told == []
+
+
+def test_a_long_pause_between_two_rare_looks_is_found_by_the_pauses_that_ended() -> None:
+    """A quiet device is looked at once a second: a storm of half a second lies between two looks."""
+    nic = Nic("duration and transitions", poll=1.0)
+    nic.run(3.0, packets=0)
+    nic.pass_time(1.0, 0.85, packets=0, ends=1)
+    nic.look()
+    assert (nic.state, nic.told) == (State.RECOVERING, ["begun"])
+    nic.poll = 0.1
+    nic.run(1.0)
+    assert (nic.told, nic.track.storms) == (["begun", "restored"], 1)
+    assert nic.track.storm_seconds == pytest.approx(0.85)
+
+
+def test_a_storm_found_that_way_that_goes_on_is_the_same_storm() -> None:
+    nic = Nic("duration and transitions", poll=1.0)
+    nic.run(3.0)
+    nic.pass_time(1.0, 0.9, ends=0)
+    nic.look()
+    nic.poll = 0.1
+    nic.storm(2.0)
+    nic.run(2.0)
+    assert (nic.track.storms, nic.track.restored) == (1, 1)
+    assert nic.track.storm_seconds == pytest.approx(2.9, abs=0.1)
+
+
+def test_many_short_pauses_between_two_rare_looks_are_no_storm() -> None:
+    nic = Nic("duration and transitions", poll=1.0)
+    nic.run(60.0, 0.9, ends_per_second=20)
+    assert nic.told == []
+
+
+def test_a_device_that_cannot_be_read_is_unknown_for_that_reason_until_it_can() -> None:
+    nic = Nic()
+    nic.storm(1.0)
+    (ended,) = nic.watch.miss(nic.now, "EIO")
+    assert ended.what.reason == "EIO"
+    assert (nic.state, nic.track.reason) == (State.UNKNOWN, "EIO")
+    nic.run(1.0)
+    assert (nic.state, nic.track.reason) == (State.OK, "")
+
+
+def test_the_longest_single_pause_is_followed() -> None:
+    nic = Nic()
+    nic.run(0.3, 1.0)
+    assert nic.track.streak == pytest.approx(0.3)
+    nic.run(0.1)
+    assert nic.track.streak == 0.0
+
+
+@pytest.mark.parametrize(
+    ("counts", "method"),
+    [
+        (Counts(0.0, 0, 0, 0), Method.DURATION),
+        (Counts(0.0), Method.DURATION),
+        (Counts(None, 0, 0), Method.XOFF_XON),
+        (Counts(None, 0, None, 0), Method.FRAMES),
+        (Counts(None, 0), None),
+        (Counts(None, None, 0, 0), None),
+        (Counts(), None),
+    ],
+)
+def test_the_best_that_a_driver_gives_is_what_it_is_judged_by(counts: Counts, method: Method | None) -> None:
+    assert method_of(counts) is method
