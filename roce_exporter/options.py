@@ -338,6 +338,6 @@ def _count(text: str) -> int:
 
 
 def _path(text: str) -> str:
-    if not text.startswith("/") or text in ("/", "/-/healthy", "/-/ready", "/debug/snapshot"):
+    if not text.startswith("/") or text in ("/", "/-/healthy", "/-/ready", "/debug/snapshot", "/debug/events"):
         raise argparse.ArgumentTypeError(f"{text!r} is no path of its own; use one like /metrics")
     return text

@@ -14,6 +14,8 @@ from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.kernel.recorded import load_recording
+from roce_exporter.kernel.simulated import simulate
+from roce_exporter.sampler import Pace, Sampler
 from roce_exporter.web import Request, Response
 from roce_exporter.web.endpoints import Endpoints, accepts_gzip, scrape_timeout
 
@@ -133,3 +135,30 @@ def test_the_deadline_is_the_scrapers_less_a_margin(header: str, seconds: float)
 )
 def test_gzip_only_for_who_asks(header: str, accepted: bool) -> None:
     assert accepts_gzip(header) is accepted
+
+
+async def test_the_storms_are_told_as_json_and_none_without_a_sampler(endpoints: Endpoints) -> None:
+    answer = await get(endpoints, "/debug/events")
+    assert (answer.status, json.loads(answer.body)) == (200, {"storms": []})
+    clock = [5000.0]
+    kernel = simulate("pfc-storm", clock=lambda: clock[0])
+    sampler = Sampler(kernel, lambda: clock[0], lambda: clock[0], Pace(mode="fixed"))
+    exporter = Exporter(Collector(kernel, Settings(), lambda: clock[0]), sampler)
+    watching = Endpoints(exporter, "/metrics")
+    await get(watching, "/metrics")
+    while clock[0] < 5060:
+        clock[0] = max(clock[0] + 0.01, sampler.tick())
+    answer = await get(watching, "/debug/events")
+    (storm, *_) = json.loads(answer.body)["storms"]
+    assert storm.keys() >= {
+        "device",
+        "netdev",
+        "priority",
+        "direction",
+        "start",
+        "end",
+        "duration",
+        "hint",
+        "reason",
+    }
+    assert b"roce_pfc_storms_total" in (await get(watching, "/metrics")).body

@@ -9,7 +9,7 @@ import pytest
 
 from roce_exporter.cli import main
 from roce_exporter.config_file import OptionError
-from roce_exporter.options import collect_settings, parse_options
+from roce_exporter.options import collect_settings, parse_options, sampler_pace, storm_limits
 
 RECORDING = Path(__file__).parents[1] / "recordings/moving"
 
@@ -126,3 +126,48 @@ def test_an_occupied_port_is_one_line_that_names_it(capsys: pytest.CaptureFixtur
     assert line == (
         f"roce-exporter: cannot listen on {address}: address already in use; choose another with --web.listen-address"
     )
+
+
+def test_the_fast_loop_is_set_by_flags() -> None:
+    options = parse_options(
+        ["serve", "--sampler.mode=fixed", "--sampler.interval=0.2", "--sampler.detection-time=1"]
+    )
+    pace, limits = sampler_pace(options), storm_limits(options)
+    assert (pace.mode, pace.interval, pace.idle) == ("fixed", 0.2, 1.0)
+    assert (limits.detect, limits.restore) == (1.0, 2.0)
+    assert storm_limits(parse_options(["serve", "--sampler.restoration-time=3"])).restore == 3.0
+
+
+def test_a_recording_stands_still_and_is_not_watched() -> None:
+    assert sampler_pace(parse_options(["serve", f"--host.recording={RECORDING}"])).mode == "off"
+    assert sampler_pace(parse_options(["serve", "--host.simulate=quiet"])).mode == "adaptive"
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--sampler.interval=0.01"], "--sampler.interval=0.01: not from 0.05 to 1 seconds"),
+        (["--sampler.detection-time=20"], "--sampler.detection-time=20: not from 0.2 to 10 seconds"),
+        (["--sampler.restoration-time=0.01"], "--sampler.restoration-time=0.01: not from 0.1 to 60 seconds"),
+        (["--sampler.interval=0.5"], "shorter than two looks; give at least 1"),
+        (["--sampler.mode=always"], "invalid choice"),
+        (["--host.simulate=meltdown"], "invalid choice"),
+        (["--host.simulate=quiet", "--path.sysfs=/tmp"], "name different hosts"),
+        (["--host.simulate=quiet", "--host.simulate-ports=mlx6"], "no vendor 'mlx6'"),
+        (["--host.simulate=quiet", "--host.simulate-ports=" + ",".join(["mlx5"] * 17)], "1 to 16"),
+    ],
+)
+def test_a_mistake_about_watching_is_one_line(
+    flags: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["serve", "--web.listen-address=127.0.0.1:0", *flags]) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.count("\n") == 1
+
+
+def test_a_simulated_host_is_printed_as_any_other(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["once", "--host.simulate=incast", "--host.simulate-ports=mlx5,bnxt"]) == 0
+    text = capsys.readouterr().out
+    assert 'roce_port_up{device="mlx5_0",port="1"} 1' in text
+    assert 'roce_port_up{device="bnxt_re0",port="1"} 1' in text
