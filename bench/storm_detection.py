@@ -200,7 +200,7 @@ class Race(NamedTuple):
 def _drive(race: Race, until: float) -> Told:
     """Let time pass and everybody look when it is their turn; returns what the sampler told."""
     clock, key, told = race.clock, race.key, Told()
-    last = {rule.name: (clock.now, race.hot.read().counts[key]) for rule in race.rules}
+    last = {rule.name: (clock.now, race.hot.read(clock).counts[key]) for rule in race.rules}
     due = {rule.name: clock.now + rule.poll * race.dice.random() for rule in race.rules}
     due["sampler"] = clock.now
     while (now := max(clock.now, min(due.values()))) < until:
@@ -212,7 +212,7 @@ def _drive(race: Race, until: float) -> Told:
         for rule in race.rules:
             if due[rule.name] <= clock.now:
                 before, counts = last[rule.name]
-                latest = race.hot.read().counts[key]
+                latest = race.hot.read(clock).counts[key]
                 rule.see(difference(counts, latest), clock.now - before, clock.now)
                 last[rule.name] = (clock.now, latest)
                 due[rule.name] += rule.poll

@@ -8,7 +8,8 @@ Time is always the time that really passed between two looks, never what it shou
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import NamedTuple
 
@@ -113,9 +114,39 @@ class Begun(NamedTuple):
 
 
 RESTORED = "restored"
+IMPLAUSIBLE = "implausible"
 
 KEEP = 10.0
 """Seconds without a usable look for which a storm is still the same storm."""
+
+
+class Recent:
+    """The last spans that are together no shorter than asked for.
+
+    A NIC may add to its count of time paused in lumps of many milliseconds, so that one look sees less than was paused
+    and the next one more than passed. Over some looks together that evens out.
+    """
+
+    __slots__ = ("_spans", "paused", "seconds")
+
+    def __init__(self) -> None:
+        self._spans: deque[tuple[float, float]] = deque()
+        self.seconds = self.paused = 0.0
+
+    def add(self, seconds: float, paused: float, least: float) -> None:
+        """One more span; those that `least` seconds do not need are forgotten."""
+        self._spans.append((seconds, paused))
+        self.seconds += seconds
+        self.paused += paused
+        while self.seconds - self._spans[0][0] >= least:
+            seconds, paused = self._spans.popleft()
+            self.seconds -= seconds
+            self.paused -= paused
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._spans.clear()
+        self.seconds = self.paused = 0.0
 
 
 @dataclass(slots=True)
@@ -127,9 +158,12 @@ class Track:
     reason: str = ""
     """Why the state is UNKNOWN; empty otherwise."""
     held: float = 0.0
-    """Seconds of hot spans in SUSPECT, of quiet ones in RECOVERING."""
+    """Seconds of spans without progress in SUSPECT, of quiet ones in RECOVERING."""
+    paused: float = 0.0
+    """Seconds of `held` that were paused."""
     spans: int = 0
     """How many spans make up `held`."""
+    recent: Recent = field(default_factory=Recent)
     began: float = 0.0
     """When the latest storm began, monotonic."""
     seen: float = 0.0
@@ -147,37 +181,41 @@ class Track:
 
     def step(self, span: Span, limits: Limits) -> Begun | Ended | None:
         """Judge one span. Spans of no length are passed over."""
-        if span.seconds <= 0 or self.reason == "implausible":
+        if span.seconds <= 0 or self.reason == IMPLAUSIBLE:
             return None
         share = paused_share(self.method, span)
         if share is None:
             return self.lose_sight("speed_unknown", span.end)
-        if self.method is Method.DURATION and share > limits.most:
+        self.recent.add(span.seconds, share * span.seconds, limits.slack * limits.detect)
+        if self.recent.paused > limits.most * max(self.recent.seconds, limits.slack * limits.detect):
             return self._doubt(span, limits)
         self.impossible, self.seen, self.reason = 0, span.end, ""
         self._account(span, min(share, 1.0), limits)
-        hot = is_hot(self.method, span, share, limits)
         if self.state in (State.STORM, State.RECOVERING):
             return self._step_storm(span, share, limits)
-        return self._step_calm(span, hot, limits)
+        return self._step_calm(span, share, limits)
 
-    def _step_calm(self, span: Span, hot: bool, limits: Limits) -> Begun | None:
-        if hot:
+    def _step_calm(self, span: Span, share: float, limits: Limits) -> Begun | None:
+        if stands_still(self.method, span, share, limits):
             self.state = State.SUSPECT
             self.held += span.seconds
+            self.paused += min(share, 1.0) * span.seconds
             self.spans += 1
-            # What is only estimated from frames must be seen twice: frames may all come in a span's last moment.
-            enough = self.method is Method.DURATION or self.spans > 1
-            if enough and self.held >= limits.slack * limits.detect:
-                return self._begin(span.end - self.held, self.held, State.STORM)
-            return None
-        if self.state is State.SUSPECT and self.held >= limits.detect / 2:
-            self.near_misses += 1
-        self._rest(State.OK)
+            if self.held >= limits.slack * limits.detect and self._is_certain(limits):
+                return self._begin(span.end - self.held, self.paused, State.STORM)
+        elif self.state is State.SUSPECT:
+            self.near_misses += self.paused >= limits.detect / 2
+            self._rest(State.OK)
         if longest_pause(span.change) >= limits.detect:
             paused = min(span.change.paused or 0.0, span.seconds)
             return self._begin(span.end - paused, paused, State.RECOVERING)
         return None
+
+    def _is_certain(self, limits: Limits) -> bool:
+        if self.method is Method.DURATION:
+            return self.recent.paused >= limits.hot * self.recent.seconds
+        # What is only estimated from frames must be seen twice: frames may all come in a span's last moment.
+        return self.spans > 1
 
     def _step_storm(self, span: Span, share: float, limits: Limits) -> Ended | None:
         if not is_quiet(self.method, span, share, limits):
@@ -198,6 +236,7 @@ class Track:
 
     def link_changed(self, now: float) -> Ended | None:
         """The link went down or came back: whatever was paused is not any more."""
+        self.recent.clear()
         self.streak = 0.0
         if self.state in (State.STORM, State.RECOVERING):
             return self._end(now, "link_down", State.OK)
@@ -211,6 +250,7 @@ class Track:
         A storm is kept for `KEEP` seconds, for a moment that was not seen is no evidence that it is over.
         """
         self.streak = 0.0
+        self.recent.clear()
         if self.state in (State.STORM, State.RECOVERING):
             if now - self.seen >= KEEP:
                 return self._end(now, reason, State.OK)
@@ -230,7 +270,8 @@ class Track:
 
     def regain_sight(self) -> None:
         """It can be judged again; what came before is not known."""
-        if self.state is State.UNKNOWN and self.reason != "implausible":
+        self.recent.clear()
+        if self.state is State.UNKNOWN and self.reason != IMPLAUSIBLE:
             self.reason = ""
             self._rest(State.OK)
 
@@ -238,8 +279,8 @@ class Track:
         self.faults += 1
         self.impossible += 1
         if self.impossible >= limits.implausible:
-            return self.lose_sight("implausible", span.end)
-        return self.skip(span.end, "implausible")
+            return self.lose_sight(IMPLAUSIBLE, span.end)
+        return self.skip(span.end, IMPLAUSIBLE)
 
     def _account(self, span: Span, share: float, limits: Limits) -> None:
         if self.state is State.UNKNOWN:
@@ -270,7 +311,7 @@ class Track:
         return Ended(self.began, max(end, self.began), reason)
 
     def _rest(self, state: State) -> None:
-        self.state, self.held, self.spans = state, 0.0, 0
+        self.state, self.held, self.paused, self.spans = state, 0.0, 0.0, 0
 
 
 def paused_share(method: Method, span: Span) -> float | None:
@@ -289,6 +330,13 @@ def paused_share(method: Method, span: Span) -> float | None:
 
 ESTIMATED_HOT = 0.9
 """The share that the estimate from frames must reach: it is an upper bound, so what lets go and what passes decides."""
+
+
+def stands_still(method: Method, span: Span, share: float, limits: Limits) -> bool:
+    """Whether the span may be part of a storm: much of it was paused, and nothing passed."""
+    if method is Method.DURATION:
+        return share >= limits.quiet and not span.change.packets
+    return is_hot(method, span, share, limits)
 
 
 def is_hot(method: Method, span: Span, share: float, limits: Limits) -> bool:

@@ -227,7 +227,7 @@ class Watch:
         passed = look.time - last.time
         most = max((step.paused or 0.0 for step in steps.values()), default=0.0)
         cached = self.refresh.is_cached(look.poll)
-        if not cached and most <= self.limits.most * passed:
+        if self._changed >= last.time or (not cached and most <= self.limits.most * passed):
             return last.time, self.limits
         interval = look.time - self._changed
         doubt = min(1.0, look.poll / interval)

@@ -15,7 +15,7 @@ from roce_exporter.model import DeviceReadings, Reading
 from roce_exporter.normalise import Normaliser
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from roce_exporter.kernel import Kernel
     from roce_exporter.model import Device
@@ -55,6 +55,9 @@ INDEX = check(row for row in CATALOG if row.name in MEANING or row.name in (STAL
 class Hot(NamedTuple):
     """What was read."""
 
+    begin: float
+    end: float
+    """Monotonic seconds: how long the kernel was asked, without what we made of the answer."""
     counts: Mapping[Key, Counts]
     stalled: Value
     """Seconds in which PCIe stalled writes to memory; None: not counted."""
@@ -79,14 +82,16 @@ class HotCounters:
         self._stalling: tuple[int, ...] = ()
         self._received: tuple[int, ...] = ()
 
-    def read(self) -> Hot:
-        """The hot set now.
+    def read(self, clock: Callable[[], float]) -> Hot:
+        """The hot set now; `clock` gives monotonic seconds.
 
         Raises:
             Absent: the driver has no private counters.
             OSError: as the kernel says it.
         """
+        begin = clock()
         names, values = self._kernel.ethtool_statistics(self._netdev)
+        end = clock()
         reading = Reading(ETHTOOL, self._device.name, self._port, names, values, (), self._netdev)
         samples = self._normaliser.normalise(DeviceReadings(self._device, (reading,)))
         if samples.series is not self._series:
@@ -97,6 +102,8 @@ class HotCounters:
             self._received = _positions(samples.series, RECEIVED)
         now = samples.values
         return Hot(
+            begin,
+            end,
             {key: _counts(places, now) for key, places in self._places.items()},
             _sum(self._stalled, now),
             _sum(self._stalling, now),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
+from statistics import median_low
 
 ADAPTIVE, FIXED, OFF = "adaptive", "fixed", "off"
 MODES = (ADAPTIVE, FIXED, OFF)
@@ -28,15 +30,21 @@ class Pace:
         return max(self.interval if fast else self.idle, self.rest * cost)
 
 
-WEIGHT = 0.2
+REMEMBERED = 9
+NEEDED = 3
 
 
-@dataclass(slots=True)
 class Cost:
-    """What a read takes: a running mean, so that one hiccup does not slow the loop down for long."""
+    """What a read takes the driver: the median of the last few, so that a hiccup does not slow the loop down.
 
-    seconds: float = 0.0
+    0 until there are a few: the first read of all warms caches up.
+    """
+
+    def __init__(self) -> None:
+        self._last: deque[float] = deque(maxlen=REMEMBERED)
+        self.seconds = 0.0
 
     def note(self, seconds: float) -> None:
         """A read took this long."""
-        self.seconds = seconds if not self.seconds else self.seconds + WEIGHT * (seconds - self.seconds)
+        self._last.append(seconds)
+        self.seconds = median_low(self._last) if len(self._last) >= NEEDED else 0.0

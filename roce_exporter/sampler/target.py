@@ -67,17 +67,16 @@ class Target:
         """Look at the counters. Never raises: what fails is said in the answer."""
         begin = clock()
         try:
-            hot = self._hot.read()
-            end = clock()
+            hot = self._hot.read(clock)
             self._link = self._link or LinkFiles(self._kernel, self.netdev)
-            link = self._link.read(end)
+            link = self._link.read(hot.end)
         except OSError as error:
             self.absent = isinstance(error, Absent)
             return Seen(begin, clock(), None, None, None, errno.errorcode.get(error.errno or 0, "EIO"))
         witness = None
         if self.watch.wants_witness:
             witness = read_witness(self._kernel, self.device.name, self.port)
-        return Seen(begin, end, hot, link, witness)
+        return Seen(hot.begin, hot.end, hot, link, witness)
 
     def note_lateness(self, now: float) -> None:
         """A look begins that was due earlier."""

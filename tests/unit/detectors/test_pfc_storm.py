@@ -343,9 +343,9 @@ def test_a_counter_in_another_unit_is_found_out_and_not_believed_any_more() -> N
 def test_one_impossible_span_is_a_hiccup() -> None:
     nic = Nic()
     nic.run(1.0)
-    nic.run(0.1, 3.0)
+    nic.run(0.1, 6.0)
     nic.run(1.0)
-    assert (nic.state, nic.track.faults) == (State.OK, 1)
+    assert (nic.state, nic.track.storms) == (State.OK, 0)
 
 
 def test_a_read_that_took_a_good_part_of_the_span_is_not_judged() -> None:
@@ -420,3 +420,49 @@ def test_the_longest_single_pause_is_followed() -> None:
 )
 def test_the_best_that_a_driver_gives_is_what_it_is_judged_by(counts: Counts, method: Method | None) -> None:
     assert method_of(counts) is method
+
+
+@pytest.mark.parametrize("kind", ["xoff_xon", "frames"])
+def test_one_second_that_frames_might_have_filled_is_no_storm_yet(kind: str) -> None:
+    nic = Nic(kind, poll=1.0)
+    nic.run(3.0, packets=0)
+    nic.run(1.0, 1.0)
+    nic.run(3.0, packets=0)
+    assert nic.told == []
+
+
+def test_a_storm_is_over_when_the_pause_is_let_go_although_nobody_sends() -> None:
+    nic = Nic()
+    nic.storm(1.0)
+    nic.run(2.0, 0.3, packets=0)
+    assert nic.told == ["begun", "restored"]
+
+
+@pytest.mark.parametrize("lump", [0.01, 0.03, 0.05])
+def test_a_nic_that_adds_its_pause_up_in_lumps_is_judged_over_some_looks_together(lump: float) -> None:
+    """Met on the real kernel with counters moved every 30 ms: one look sees 0.09 s paused of 0.1, the next one 0.12."""
+    nic = Nic()
+    nic.run(1.0)
+    truth = shown = 0.0
+    for _ in range(20):
+        nic.pass_time(0.1, 0.0, packets=0)
+        truth += 0.1
+        step = (truth - shown) // lump * lump
+        shown += step
+        nic.counts = {key: counts._replace(paused=counts.paused + step) for key, counts in nic.counts.items()}
+        nic.look()
+    assert (nic.told, nic.track.faults) == (["begun"], 0)
+    nic.run(2.0)
+    assert nic.told == ["begun", "restored"]
+
+
+def test_what_frozen_counters_catch_up_with_is_not_judged() -> None:
+    nic = Nic()
+    nic.run(1.0, 1.0)
+    nic.frozen = True
+    nic.run(5.0, 1.0)
+    nic.frozen = False
+    nic.run(0.1, 1.0)
+    assert (nic.state, nic.track.faults) == (State.OK, 0)
+    nic.run(1.0, 1.0)
+    assert nic.told == ["begun", "stale", "begun"]

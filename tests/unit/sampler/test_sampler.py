@@ -473,3 +473,19 @@ def test_the_limits_are_those_that_are_given() -> None:
         sampler.follow(devices(fresh))
         run(sampler, clock, 10.0)
         assert total(sampler, "roce_pfc_storms_total") == storms
+
+
+def test_a_first_read_that_takes_long_does_not_slow_the_loop_down() -> None:
+    """Met on an emulated machine: the first read warms caches up, and its 0.25 s made the next look wait for 12 s."""
+    clock = Clock()
+    kernel = simulate("quiet", clock=clock, vendors=["mlx5"])
+    quick, slow = kernel.ethtool_statistics, [0.25]
+
+    def first_slow(netdev: str) -> object:
+        clock.now += slow.pop() if slow else 0.0
+        return quick(netdev)
+
+    kernel.ethtool_statistics = first_slow
+    sampler = watching(kernel, clock)
+    run(sampler, clock, 3.0)
+    assert total(sampler, "roce_exporter_sampler_ticks_total") > 20
