@@ -6,8 +6,8 @@ copy shows nothing for nine looks and ten times too much in the tenth.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import deque
-from statistics import median
 
 REMEMBERED = 32
 NEEDED = 4
@@ -23,17 +23,21 @@ class Refresh:
     """What was learnt of one network device."""
 
     def __init__(self) -> None:
-        self._intervals: deque[float] = deque(maxlen=REMEMBERED)
-
-    @property
-    def seconds(self) -> float:
-        """The time between two renewals; 0 while it is not known."""
-        return median(self._intervals) if len(self._intervals) >= NEEDED else 0.0
+        self.seconds = 0.0
+        """The time between two renewals, the median of what was seen; 0 while it is not known."""
+        self._intervals: deque[float] = deque()
+        self._sorted: list[float] = []
 
     def note(self, interval: float, poll: float) -> None:
         """The counters changed under traffic, `interval` seconds after they last did, seen by looks `poll` seconds apart."""
-        if poll <= FINE:
-            self._intervals.append(interval)
+        if poll > FINE:
+            return
+        self._intervals.append(interval)
+        insort(self._sorted, interval)
+        if len(self._intervals) > REMEMBERED:
+            del self._sorted[bisect_left(self._sorted, self._intervals.popleft())]
+        if len(self._sorted) >= NEEDED:
+            self.seconds = self._sorted[len(self._sorted) // 2]
 
     def is_cached(self, poll: float) -> bool:
         """Whether looks `poll` seconds apart see the same copy more than once."""

@@ -55,6 +55,8 @@ class Look:
     """Priorities for which PFC is on; None: not told."""
     witness: int | None = None
     """Some other counter of the same port, read when `Watch.wants_witness`; None: not read."""
+    shape: object = None
+    """The same object as long as the driver gives the same counters; None: not known."""
 
 
 class Change(NamedTuple):
@@ -102,7 +104,13 @@ class Watch:
     def see(self, look: Look) -> list[Change]:
         """Take the next look; returns the storms that began or ended by it."""
         last, self.shares, self.active = self._last, (), False
-        changes = self._settle_scope(look)
+        same = (
+            last is not None
+            and look.shape is not None
+            and look.shape is last.shape
+            and look.scope == last.scope
+        )
+        changes = [] if same else self._settle_scope(look)
         if last is None:
             self._start(look)
             return changes
@@ -193,7 +201,9 @@ class Watch:
     def _stand_still(self, last: Look, look: Look) -> list[Change]:
         """Nothing at all has changed: idleness, a copy that was not renewed yet, or counters that are frozen."""
         still = look.time - self._changed
-        if still >= max(STALE, GAP * look.poll, GAP * self.refresh.seconds):
+        # A driver that counts pause frames and nothing else stands still whenever there is no pause.
+        mute = all(counts.packets is None for counts in look.counts.values())
+        if not mute and still >= max(STALE, GAP * look.poll, GAP * self.refresh.seconds):
             return self._suspect_frozen(look)
         if self.refresh.is_cached(look.poll):
             return []
@@ -202,7 +212,8 @@ class Watch:
         changes = []
         for key, track in self.tracks.items():
             # Silence does not end a storm: only what moves shows that the pause is over.
-            if track.state in (State.OK, State.SUSPECT) and (what := track.step(span, self.limits)):
+            ends = mute or track.state in (State.OK, State.SUSPECT)
+            if ends and not track.reason and (what := track.step(span, self.limits)):
                 changes.append(Change(key, what))
         return changes
 

@@ -59,6 +59,8 @@ class Hot(NamedTuple):
     end: float
     """Monotonic seconds: how long the kernel was asked, without what we made of the answer."""
     counts: Mapping[Key, Counts]
+    shape: object
+    """The same object as long as the driver gives the same counters."""
     stalled: Value
     """Seconds in which PCIe stalled writes to memory; None: not counted."""
     stalling: Value
@@ -105,6 +107,7 @@ class HotCounters:
             begin,
             end,
             {key: _counts(places, now) for key, places in self._places.items()},
+            self._series,
             _sum(self._stalled, now),
             _sum(self._stalling, now),
             _sum(self._received, now),

@@ -104,6 +104,7 @@ class Target:
             downs=seen.link.downs,
             speed=seen.link.speed,
             scope=self.scope,
+            shape=seen.hot.shape,
             witness=seen.witness,
         )
         changes = self.watch.see(look)

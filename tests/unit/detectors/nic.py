@@ -117,6 +117,8 @@ def as_told(kind: str, counts: Counts) -> Counts:
         return counts
     if kind == "xoff_xon":
         return counts._replace(paused=None)
+    if kind == "xoff_xon alone":
+        return counts._replace(paused=None, packets=None)
     if kind == "frames":
         return counts._replace(paused=None, resumes=None)
     return Counts()

@@ -466,3 +466,12 @@ def test_what_frozen_counters_catch_up_with_is_not_judged() -> None:
     assert (nic.state, nic.track.faults) == (State.OK, 0)
     nic.run(1.0, 1.0)
     assert nic.told == ["begun", "stale", "begun"]
+
+
+def test_a_driver_that_counts_nothing_but_pause_frames_shows_the_end_of_a_storm_by_their_absence() -> None:
+    """ice: no packets per priority, so after a storm everything stands still."""
+    nic = Nic("xoff_xon alone")
+    nic.run(1.0)
+    nic.storm(2.0)
+    nic.run(3.0)
+    assert (nic.told, nic.state) == (["begun", "restored"], State.OK)
