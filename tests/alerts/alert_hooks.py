@@ -1,0 +1,148 @@
+"""What tests need to talk to a real Alertmanager that has our configuration and calls web hooks of theirs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import threading
+import time
+import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ALERTS = Path(__file__).parents[2] / "alerts"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_until(ask: Callable[[], Any], seconds: float = 60.0) -> Any:
+    """What `ask` returns as soon as it is true."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            if found := ask():
+                return found
+        except OSError:
+            pass
+        time.sleep(0.05)
+    raise AssertionError(f"it did not come to pass: {ask()}")
+
+
+def need(*programs: str) -> str:
+    """Where the first of these programs is that is there; without any the test is skipped, and in CI it fails."""
+    if found := next(filter(None, map(shutil.which, programs)), None):
+        return found
+    message = f"{programs[0]} is not installed (apt-get install prometheus prometheus-alertmanager)"
+    if os.environ.get("CI") == "true":
+        pytest.fail(message)
+    pytest.skip(message)
+
+
+def answers(url: str) -> Callable[[], bytes]:
+    """Asks the URL when called."""
+
+    def ask() -> bytes:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return answer.read()
+
+    return ask
+
+
+class Hooks:
+    """What Alertmanager has sent, by receiver."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, dict[str, Any]]] = []
+        hooks = self
+
+        class Answer(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                hooks.sent.append((self.path.strip("/"), json.loads(body)))
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *words: object) -> None:
+                """Say nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        """Listen no more."""
+        self.server.shutdown()
+        self.server.server_close()
+
+    def of(self, receiver: str, cluster: str) -> list[dict[str, Any]]:
+        """The messages to a receiver about a cluster."""
+        return [
+            message
+            for name, message in list(self.sent)
+            if name == receiver and message["groupLabels"].get("cluster") == cluster
+        ]
+
+
+class Alertmanager:
+    """A running Alertmanager and what it says."""
+
+    def __init__(self, url: str, hooks: Hooks) -> None:
+        self.url = url
+        self.hooks = hooks
+
+    def ask(self, path: str, content: object = None) -> Any:
+        """What the API answers; with content it is a POST."""
+        data = None if content is None else json.dumps(content).encode()
+        request = urllib.request.Request(
+            f"{self.url}{path}", data=data, headers={"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            body = answer.read()
+        return json.loads(body) if body.strip() else None
+
+    def alerts(self, cluster: str) -> list[dict[str, Any]]:
+        """The alerts of a cluster with their states."""
+        return [alert for alert in self.ask("/api/v2/alerts") if alert["labels"].get("cluster") == cluster]
+
+    def names(self, cluster: str, state: str) -> set[str]:
+        """The names of a cluster's alerts in a state: active or suppressed."""
+        return {
+            alert["labels"]["alertname"]
+            for alert in self.alerts(cluster)
+            if alert["status"]["state"] == state
+        }
+
+
+def hooked(hooks: Hooks) -> dict[str, Any]:
+    """Our configuration with web hooks for receivers and without waiting."""
+    config = yaml.safe_load((ALERTS / "alertmanager.yml").read_text())
+    config["global"] = {}
+    config["templates"] = []
+    config["receivers"] = [
+        {"name": name, "webhook_configs": [{"url": f"{hooks.url}/{name}"}]}
+        for name in (receiver["name"] for receiver in config["receivers"])
+    ]
+    hurry(config["route"])
+    return config
+
+
+def hurry(route: dict[str, Any]) -> None:
+    """Let pages wait for a second, and tickets for some: in earnest they wait longer than pages too."""
+    for key in ("group_wait", "group_interval"):
+        if key in route:
+            route[key] = "5s" if route["receiver"] == "tickets" else "1s"
+    for below in route.get("routes", []):
+        hurry(below)

@@ -1,0 +1,237 @@
+"""What the rules, runbooks and thresholds promise of each other and of the catalogue."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+from alert_cases import CASES
+from alert_scenario import labels_of, metric
+
+from roce_exporter.catalog import CATALOG
+from roce_exporter.options import COMMANDS, make_parser
+
+ALERTS = Path(__file__).parents[2] / "alerts"
+RULES = [
+    rule
+    for group in yaml.safe_load((ALERTS / "roce.rules.yml").read_text())["groups"]
+    for rule in group["rules"]
+]
+ALERTING = {rule["alert"]: rule for rule in RULES if "alert" in rule}
+RECORDED = {rule["record"] for rule in RULES if "record" in rule}
+RUNBOOKS = {place.stem: place for place in (ALERTS / "runbooks").glob("*.md")}
+HEADINGS = ["Meaning", "Impact", "Diagnosis", "Mitigation"]
+
+ALLOWED_UNTIL_BUILT: dict[str, tuple[str, ...]] = {}
+"""Metrics that the alerts speak of and no row has yet, with their labels. Take one out when its row has come."""
+
+ROWS = {row.name: row for row in CATALOG}
+OWN = {"roce_exporter_build_info": ("version",)}
+"""Of the exporter itself, made by prometheus-client and so without a row."""
+LABELS = ALLOWED_UNTIL_BUILT | OWN | {row.name: row.labels for row in CATALOG}
+TARGET = {"cluster", "job", "instance"}
+
+
+def family(name: str) -> str:
+    """The metric that a name belongs to: of a histogram's series the histogram."""
+    return name if name in LABELS else re.sub(r"_(bucket|count|sum)$", "", name)
+
+
+def metrics_in(text: str) -> set[str]:
+    """The metrics that a text names; recorded names, which have colons, are others."""
+    return {family(name) for name in re.findall(r"(?<![:\w/])roce_[a-z0-9_]+(?![:\w])", text)} - {
+        "roce_exporter"
+    }
+
+
+def test_what_has_been_built_is_no_longer_allowed_to_be_missing() -> None:
+    """Take these out of ALLOWED_UNTIL_BUILT."""
+    assert not set(ALLOWED_UNTIL_BUILT) & set(ROWS)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.get("alert") or rule["record"])
+def test_every_metric_of_a_rule_exists(rule: dict[str, object]) -> None:
+    assert not metrics_in(str(rule)) - set(LABELS)
+
+
+@pytest.mark.parametrize("place", RUNBOOKS.values(), ids=lambda place: place.stem)
+def test_every_metric_of_a_runbook_exists(place: Path) -> None:
+    assert not metrics_in(place.read_text()) - set(LABELS)
+
+
+@pytest.mark.parametrize("text", [*map(str, RULES), *(place.read_text() for place in RUNBOOKS.values())])
+def test_every_recorded_name_exists(text: str) -> None:
+    assert not set(re.findall(r"\b[a-z_]+:roce_\w+:\w+", text.replace("\\n", " "))) - RECORDED
+
+
+def test_every_recorded_name_is_used() -> None:
+    texts = " ".join(str(rule) for rule in RULES if "alert" in rule) + " ".join(
+        rule["expr"] for rule in RULES
+    )
+    assert not {name for name in RECORDED if name not in texts}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
+def test_the_tests_give_series_the_labels_that_the_exporter_gives_them(case: object) -> None:
+    """A test with labels of its own would prove nothing. `netdev` of a source is empty, so missing, for some."""
+    for series in {**case.series, **case.background}:
+        if (name := metric(series)) == "up":
+            continue
+        given = set(labels_of(series))
+        wanted = set(LABELS[family(name)]) - (set() if name.endswith("_bucket") else {"le"})
+        assert given == wanted or (name.startswith("roce_exporter_") and given == wanted - {"netdev"}), series
+
+
+def test_every_alert_has_a_case() -> None:
+    assert {case.alert for case in CASES} == set(ALERTING)
+
+
+def test_every_alert_has_a_runbook_and_every_runbook_an_alert() -> None:
+    assert set(RUNBOOKS) == set(ALERTING)
+
+
+@pytest.mark.parametrize("place", RUNBOOKS.values(), ids=lambda place: place.stem)
+def test_a_runbook_has_the_four_parts(place: Path) -> None:
+    """Its name on top, each part with something in it, and a command or query to go on with."""
+    text = place.read_text()
+    assert text.startswith(f"# {place.stem}\n")
+    parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
+    assert parts[1::2] == HEADINGS
+    assert all(len(part.strip()) > 20 for part in parts[2::2])
+    assert "`" in parts[6], "Diagnosis names no command, metric or query"
+
+
+@pytest.mark.parametrize("rule", ALERTING.values(), ids=lambda rule: rule["alert"])
+def test_an_alert_has_what_alertmanager_and_people_need(rule: dict[str, dict[str, str]]) -> None:
+    """Severity, scope and three annotations; nothing that changes in its labels, for each value were a new alert."""
+    assert set(rule["labels"]) == {"severity", "scope"}
+    assert rule["labels"]["severity"] in {"page", "ticket", "info"}
+    assert rule["labels"]["scope"] in {"host", "fabric"}
+    assert set(rule["annotations"]) == {"summary", "description", "runbook_url"}
+    assert rule["annotations"]["runbook_url"].endswith(f"/{rule['alert']}.md")
+    assert "$value" not in str(rule["labels"])
+
+
+@pytest.mark.parametrize("rule", ALERTING.values(), ids=lambda rule: rule["alert"])
+def test_a_summary_names_what_is_sick(rule: dict[str, dict[str, str]]) -> None:
+    summary = rule["annotations"]["summary"]
+    assert ("$labels.cluster" if rule["labels"]["scope"] == "fabric" else "$labels.instance") in summary
+    assert len(summary) < 260
+
+
+@pytest.mark.parametrize("rule", ALERTING.values(), ids=lambda rule: rule["alert"])
+def test_a_number_that_people_read_is_formatted(rule: dict[str, dict[str, str]]) -> None:
+    """A rate or growth is no whole number; only counts of things are shown as they are."""
+    raw = re.findall(r"\{\{ \$value \}\}", str(rule["annotations"]))
+    assert not raw or not re.search(r"rate\(|increase\(|_ratio", rule["expr"])
+
+
+def test_a_ratio_of_cnps_never_wakes_anybody() -> None:
+    """NICs of different generations count them differently."""
+    about_cnps = [rule for rule in ALERTING.values() if "cnp" in rule["expr"]]
+    assert len(about_cnps) >= 3
+    assert not [rule["alert"] for rule in about_cnps if rule["labels"]["severity"] == "page"]
+
+
+def test_few_alerts_wake_somebody() -> None:
+    assert sorted(alert for alert, rule in ALERTING.items() if rule["labels"]["severity"] == "page") == [
+        "RoceLosslessPriorityDrops",
+        "RoceNicPauseWatchdogTripped",
+        "RocePacketLossCritical",
+        "RocePfcPauseBudgetBurnFast",
+        "RocePfcStormFabricWide",
+        "RocePfcStormTransmitted",
+        "RocePfcTransmitPauseSaturated",
+    ]
+
+
+def test_what_pages_does_not_flap() -> None:
+    """A page is kept for a while, or its window does that, unless it counts single events."""
+    events = {"RoceNicPauseWatchdogTripped", "RocePfcPauseBudgetBurnFast"}
+    kept = {alert for alert, rule in ALERTING.items() if "keep_firing_for" in rule}
+    assert {
+        alert for alert, rule in ALERTING.items() if rule["labels"]["severity"] == "page"
+    } - events <= kept
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.get("alert") or rule["record"])
+def test_rates_are_of_counters_and_only_of_those(rule: dict[str, str]) -> None:
+    """And no counter is compared as it stands, for then it would never resolve."""
+    expression = re.sub(r"#.*", "", rule["expr"])
+    rated = set(re.findall(r"(?:rate|increase)\(\s*(roce_\w+)", expression))
+    assert not {name for name in rated if not name.endswith(("_total", "_bucket", "_count"))}
+    bare = set(re.findall(r"(?<![:\w])roce_\w+_total", expression)) - rated
+    assert not {name for name in bare if f"unless\n{name}" not in re.sub(r"\n\s+", "\n", expression)}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.get("alert") or rule["record"])
+def test_labels_to_match_by_are_labels_of_ours(rule: dict[str, str]) -> None:
+    known = (
+        TARGET
+        | {label for labels in LABELS.values() for label in labels}
+        | {"le", "operation", "direction", "setting"}
+    )
+    groups = re.findall(r"\b(?:by|without|on|ignoring|group_left) \(([^)]*)\)", rule["expr"])
+    assert not {label.strip() for group in groups for label in group.split(",") if label.strip()} - known
+
+
+def test_every_link_between_runbooks_leads_somewhere() -> None:
+    links = {
+        link for place in RUNBOOKS.values() for link in re.findall(r"\]\((\w+)\.md\)", place.read_text())
+    }
+    assert links
+    assert not links - set(RUNBOOKS)
+
+
+@pytest.mark.parametrize("place", [*RUNBOOKS.values(), ALERTS / "README.md"], ids=lambda place: place.stem)
+def test_every_alert_that_a_text_names_exists(place: Path) -> None:
+    assert not set(re.findall(r"\bRo[cC]e[A-Z]\w+", place.read_text())) - set(ALERTING)
+
+
+def test_every_flag_of_the_exporter_that_a_text_names_exists() -> None:
+    texts = " ".join(
+        place.read_text() for place in [*RUNBOOKS.values(), ALERTS / "README.md", ALERTS / "roce.rules.yml"]
+    )
+    flags = set(re.findall(r"(?<![\w-])--[a-z]+\.[a-z.-]+[a-z]", texts))
+    helps = "".join(
+        action.choices[command].format_help()
+        for action in make_parser()._actions
+        if action.choices and "serve" in action.choices
+        for command in COMMANDS
+    )
+    assert flags
+    assert not {flag for flag in flags if flag not in helps}
+
+
+def test_the_readme_counts_right() -> None:
+    """How many alerts there are of each severity."""
+    counted = Counter(rule["labels"]["severity"] for rule in ALERTING.values())
+    told = dict(
+        re.findall(
+            r"^\| (page|ticket|info) \|.*\| (\d+) \|$", (ALERTS / "README.md").read_text(), re.MULTILINE
+        )
+    )
+    assert told == {severity: str(count) for severity, count in counted.items()}
+    assert len(ALERTING) == 61, "the README says sixty-one"
+
+
+def test_what_is_recorded_is_named_by_level_metric_and_operations() -> None:
+    """And a level of a cluster keeps no label of a host."""
+    for rule in RULES:
+        if name := rule.get("record"):
+            level, recorded, operations = name.split(":")
+            assert set(level.split("_")) <= {
+                "cluster",
+                "device",
+                "netdev",
+                "port",
+                "priority",
+                "direction",
+                "setting",
+            }
+            assert recorded.startswith("roce_")
+            assert re.fullmatch(r"(ratio_rate|increase)\d+[smhd]|count|range", operations)
+            assert level.startswith("cluster") == (" by (cluster" in rule["expr"]), name

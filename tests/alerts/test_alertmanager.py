@@ -1,0 +1,335 @@
+"""One storm is one page, the culprit is never muted, and what people read reads well: with the real Alertmanager."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from alert_cases import CASES
+from alert_hooks import ALERTS, wait_until
+from alert_promtool import ANNOTATIONS, expected
+
+if TYPE_CHECKING:
+    from alert_hooks import Alertmanager
+
+TEXTS = yaml.safe_load(ANNOTATIONS.read_text())
+CONFIG = yaml.safe_load((ALERTS / "alertmanager.yml").read_text())
+RULES = yaml.safe_load((ALERTS / "roce.rules.yml").read_text())
+NAMES = {rule["alert"] for group in RULES["groups"] for rule in group["rules"] if "alert" in rule}
+CULPRITS = {"RocePfcStormFabricWide", "RocePfcStormTransmitted", "RoceNicPauseWatchdogTripped"}
+
+with_amtool = pytest.mark.usefixtures("amtool")
+
+
+def alert(title: str, cluster: str, **labels: str) -> dict[str, Any]:
+    """An alert as Prometheus would send it, with the labels and texts of a case."""
+    case = next(case for case in CASES if case.title == title)
+    fired = expected(case, TEXTS[title])
+    return {
+        "labels": {"alertname": case.alert} | fired["exp_labels"] | {"cluster": cluster} | labels,
+        "annotations": fired["exp_annotations"],
+        "startsAt": datetime.now(UTC).isoformat(),
+    }
+
+
+def over(alert: dict[str, Any]) -> dict[str, Any]:
+    """The same alert, resolved."""
+    return {**alert, "endsAt": (datetime.now(UTC) - timedelta(seconds=1)).isoformat()}
+
+
+def settle(alertmanager: Alertmanager, cluster: str, active: set[str], muted: set[str]) -> None:
+    """Wait until exactly these are active and those muted."""
+    wait_until(
+        lambda: (
+            alertmanager.names(cluster, "active") == active
+            and alertmanager.names(cluster, "suppressed") == muted
+        ),
+        20,
+    )
+
+
+def names_of(message: dict[str, Any]) -> set[str]:
+    return {one["labels"]["alertname"] for one in message["alerts"]}
+
+
+HOST_STORM = (
+    "RocePfcStormTransmitted, slow_receiver",
+    "RocePfcTransmitPauseSaturated",
+    "RocePfcLongPause, transmitted",
+    "RocePfcPauseHigh, transmitted",
+    "RoceSlowReceiver",
+    "RoceNicPauseWatchdogWarning",
+    "RoceLosslessPriorityDrops",
+)
+
+
+def test_a_storm_on_one_host_is_one_page_that_names_it_and_ends(alertmanager: Alertmanager) -> None:
+    cluster = "one-host"
+    alerts = [alert(title, cluster) for title in HOST_STORM]
+    alertmanager.ask("/api/v2/alerts", alerts)
+    muted = {one["labels"]["alertname"] for one in alerts} - {"RocePfcStormTransmitted"}
+    settle(alertmanager, cluster, {"RocePfcStormTransmitted"}, muted)
+    pages = wait_until(lambda: alertmanager.hooks.of("pager", cluster), 20)
+    assert [names_of(page) for page in pages] == [{"RocePfcStormTransmitted"}]
+    said = pages[0]["alerts"][0]["annotations"]
+    for part in ("h1", "mlx5_0/1", "ens1f0np0", "priority 3", "slow_receiver"):
+        assert part in said["summary"] + said["description"]
+    alertmanager.ask("/api/v2/alerts", [over(one) for one in alerts])
+    ended = wait_until(
+        lambda: [page for page in alertmanager.hooks.of("pager", cluster) if page["status"] == "resolved"], 20
+    )
+    assert "RocePfcStormTransmitted" in names_of(ended[0])
+    firing = [page for page in alertmanager.hooks.of("pager", cluster) if page["status"] == "firing"]
+    assert len(firing) == 1
+    assert not alertmanager.hooks.of("tickets", cluster)
+
+
+def test_a_storm_across_hosts_is_one_page_with_the_culprit_beside_it(alertmanager: Alertmanager) -> None:
+    cluster = "many-hosts"
+    victims = [
+        alert(title, cluster, instance=host)
+        for host in ("h2", "h3", "h4")
+        for title in (
+            "RocePfcStormReceived, paused_by_fabric",
+            "RocePfcReceivePauseSaturated",
+            "RoceAckTimeouts",
+            "RocePacketLossCritical",
+        )
+    ]
+    fabric = alert("RocePfcStormFabricWide, with the hosts that send", cluster)
+    culprit = alert("RocePfcStormTransmitted, host_stopped", cluster)
+    watchdog = alert("RoceNicPauseWatchdogTripped", cluster)
+    alertmanager.ask("/api/v2/alerts", [*victims, fabric, culprit, watchdog])
+    muted = {one["labels"]["alertname"] for one in victims}
+    settle(alertmanager, cluster, CULPRITS, muted)
+    pages = wait_until(lambda: alertmanager.hooks.of("pager", cluster), 20)
+    assert [names_of(page) for page in pages] == [CULPRITS]
+    assert not alertmanager.hooks.of("tickets", cluster)
+
+
+def test_a_storm_mutes_nothing_in_another_cluster_or_on_another_host(alertmanager: Alertmanager) -> None:
+    storm, elsewhere = "muting", "not-muted"
+    alertmanager.ask(
+        "/api/v2/alerts",
+        [
+            alert("RocePfcStormFabricWide", storm),
+            alert("RocePfcStormReceived, paused_by_fabric", storm),
+            alert("RocePfcStormReceived, paused_by_fabric", elsewhere),
+            alert("RocePfcStormTransmitted, slow_receiver", elsewhere, instance="h9"),
+            alert("RoceSlowReceiver", elsewhere),
+        ],
+    )
+    settle(alertmanager, storm, {"RocePfcStormFabricWide"}, {"RocePfcStormReceived"})
+    settle(
+        alertmanager,
+        elsewhere,
+        {"RocePfcStormReceived", "RocePfcStormTransmitted", "RoceSlowReceiver"},
+        set(),
+    )
+
+
+def test_a_sent_storm_does_not_mute_received_pause_of_its_port(alertmanager: Alertmanager) -> None:
+    cluster = "directions"
+    alertmanager.ask(
+        "/api/v2/alerts",
+        [
+            alert("RocePfcStormTransmitted, slow_receiver", cluster),
+            alert("RocePfcPauseHigh", cluster),
+            alert("RocePfcLongPause, transmitted", cluster),
+        ],
+    )
+    settle(alertmanager, cluster, {"RocePfcStormTransmitted", "RocePfcPauseHigh"}, {"RocePfcLongPause"})
+
+
+def test_a_silence_keeps_one_host_quiet_and_no_other(alertmanager: Alertmanager) -> None:
+    cluster = "silenced"
+    matchers = [
+        {"name": name, "value": value, "isRegex": False, "isEqual": True}
+        for name, value in (("cluster", cluster), ("instance", "h1"))
+    ]
+    now = datetime.now(UTC)
+    alertmanager.ask(
+        "/api/v2/silences",
+        {
+            "matchers": matchers,
+            "startsAt": now.isoformat(),
+            "endsAt": (now + timedelta(hours=1)).isoformat(),
+            "createdBy": "a test",
+            "comment": "maintenance",
+        },
+    )
+    both = [alert("RocePacketLossCritical", cluster), alert("RocePacketLossCritical", cluster, instance="h2")]
+    alertmanager.ask("/api/v2/alerts", both)
+    wait_until(lambda: len(alertmanager.names(cluster, "suppressed")) == 1, 20)
+    pages = wait_until(lambda: alertmanager.hooks.of("pager", cluster), 20)
+    assert [[one["labels"]["instance"] for one in page["alerts"]] for page in pages] == [["h2"]]
+
+
+ROUTES = [
+    ("RocePfcStormFabricWide", "page", "pager"),
+    ("RocePacketLossCritical", "page", "pager"),
+    ("RocePfcStormReceived", "ticket", "tickets"),
+    ("RocePfcPauseElevated", "info", "nobody"),
+    ("SomebodyElses", "page", "nobody"),
+]
+
+
+@with_amtool
+@pytest.mark.parametrize(("name", "severity", "receiver"), ROUTES)
+def test_pages_go_to_the_pager_tickets_to_the_tickets_and_the_rest_nowhere(
+    name: str, severity: str, receiver: str
+) -> None:
+    place = f"--config.file={ALERTS / 'alertmanager.yml'}"
+    command = ["amtool", "config", "routes", "test", place, f"alertname={name}", f"severity={severity}"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == receiver
+
+
+@with_amtool
+def test_amtool_accepts_the_configuration() -> None:
+    done = subprocess.run(
+        ["amtool", "check-config", str(ALERTS / "alertmanager.yml")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def expressions(rules: list[dict[str, Any]], side: str) -> list[str]:
+    """What the rules' matchers say of alert names, as regular expressions."""
+    matchers = [matcher for rule in rules for matcher in rule[side]]
+    return [
+        re.fullmatch(r'alertname =~? "(.*)"', text)[1] for text in matchers if text.startswith("alertname")
+    ]
+
+
+def test_the_culprit_is_never_muted() -> None:
+    targets = expressions(CONFIG["inhibit_rules"], "target_matchers")
+    assert not {name for name in CULPRITS for target in targets if re.fullmatch(target, name)}
+
+
+def test_every_alert_that_the_configuration_names_exists() -> None:
+    storms = CONFIG["route"]["routes"][0]["routes"][1]
+    parts = [
+        part
+        for text in (
+            *expressions(CONFIG["inhibit_rules"], "source_matchers"),
+            *expressions(CONFIG["inhibit_rules"], "target_matchers"),
+            *expressions([storms], "matchers"),
+        )
+        for part in text.split("|")
+    ]
+    assert not {part for part in parts if not any(re.fullmatch(part, name) for name in NAMES)}
+
+
+def test_what_is_about_a_host_mutes_on_that_host_only() -> None:
+    """An alert about a host as source without `instance` in `equal` would mute a whole cluster."""
+    scopes = {
+        rule["alert"]: rule["labels"]["scope"]
+        for group in RULES["groups"]
+        for rule in group["rules"]
+        if "alert" in rule
+    }
+    for rule in CONFIG["inhibit_rules"]:
+        sources = expressions([rule], "source_matchers")
+        hosts = [
+            name
+            for name in NAMES
+            if any(re.fullmatch(source, name) for source in sources) and scopes[name] == "host"
+        ]
+        assert "cluster" in rule["equal"]
+        assert not hosts or "instance" in rule["equal"], hosts
+
+
+def minutes(duration: str) -> float:
+    return int(duration[:-1]) * {"s": 1 / 60, "m": 1, "h": 60, "d": 1440}[duration[-1]]
+
+
+def aftermath(rule: dict[str, Any]) -> float:
+    """Minutes for which an alert may go on when what it saw is over: its longest window, and how long it is kept."""
+    windows = re.findall(r"(?:\[|:(?:ratio_)?(?:rate|increase))(\d+[smhd])", rule["expr"])
+    return max(map(minutes, windows), default=0) + minutes(rule.get("keep_firing_for", "0s"))
+
+
+LASTS = {"RocePfcPauseBudgetBurnFast", "RocePfcPauseBudgetBurnSlow"}
+"""Averages of hours: that they go on after a storm is their purpose."""
+
+
+@pytest.mark.parametrize("source", ["RocePfcStormFabricWide", "RocePfcStormTransmitted"])
+def test_what_a_storm_mutes_is_over_before_the_storm_is(source: str) -> None:
+    """Else the storm's consequences would page when it has ended."""
+    rules = {rule["alert"]: rule for group in RULES["groups"] for rule in group["rules"] if "alert" in rule}
+    inhibitions = [rule for rule in CONFIG["inhibit_rules"] if f'"{source}"' in rule["source_matchers"][0]]
+    targets = expressions(inhibitions, "target_matchers")
+    muted = {name for name in NAMES - LASTS for target in targets if re.fullmatch(target, name)}
+    assert len(muted) > 5
+    kept = minutes(rules[source]["keep_firing_for"])
+    loud = {name for name in muted if rules[name]["labels"]["severity"] != "info"}
+    assert not {name: aftermath(rules[name]) for name in loud if aftermath(rules[name]) > kept}
+
+
+def render(template: str, *alerts: dict[str, Any], kind: str = "text") -> str:
+    """What amtool makes of a template."""
+    firing = any(one["status"] == "firing" for one in alerts)
+    data = {
+        "receiver": "test",
+        "status": "firing" if firing else "resolved",
+        "alerts": list(alerts),
+        "groupLabels": {"cluster": "east"},
+        "commonLabels": {"cluster": "east"},
+        "commonAnnotations": {},
+        "externalURL": "http://alertmanager.example.com",
+    }
+    command = [
+        "amtool",
+        "template",
+        "render",
+        f"--template.glob={ALERTS}/templates/*.tmpl",
+        f'--template.text={{{{ template "{template}" . }}}}',
+        f"--template.type={kind}",
+        "--template.data=/dev/stdin",
+    ]
+    done = subprocess.run(command, input=json.dumps(data), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def state(title: str, status: str = "firing") -> dict[str, Any]:
+    return {**alert(title, "east"), "status": status, "startsAt": "2026-01-02T03:04:05Z"}
+
+
+FABRIC = "RocePfcStormFabricWide, with the hosts that send"
+CULPRIT = "RocePfcStormTransmitted, host_stopped"
+
+
+@with_amtool
+def test_the_title_says_the_most_important_thing() -> None:
+    assert render("roce.title", state(CULPRIT), state(FABRIC)) == f"{TEXTS[FABRIC]['summary']} (one of 2)"
+    assert render("roce.title", state(CULPRIT)) == TEXTS[CULPRIT]["summary"]
+    assert (
+        render("roce.title", state(FABRIC, "resolved"), state(CULPRIT))
+        == f"{TEXTS[CULPRIT]['summary']} (one of 2)"
+    )
+    assert render("roce.title", state(CULPRIT, "resolved")) == f"Over: {TEXTS[CULPRIT]['summary']}"
+
+
+@with_amtool
+def test_the_body_says_what_goes_on_and_then_what_is_over() -> None:
+    culprit = TEXTS[CULPRIT]
+    assert render("roce.text", state(FABRIC, "resolved"), state(CULPRIT)) == (
+        f"{culprit['summary']}\n{culprit['description']}\n{culprit['runbook_url']}\n\nOver: {TEXTS[FABRIC]['summary']}"
+    )
+    assert render("roce.hosts", state(FABRIC), state(CULPRIT)) == "h1"
+
+
+@with_amtool
+def test_the_mail_is_html_with_the_runbook_as_a_link() -> None:
+    html = render("roce.html", state(CULPRIT), kind="html")
+    assert html.startswith("<!DOCTYPE html>")
+    assert f'<a href="{TEXTS[CULPRIT]["runbook_url"]}">What to do</a> · since 2026-01-02 03:04:05 UTC' in html
+    assert "<no value>" not in html

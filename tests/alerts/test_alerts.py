@@ -1,0 +1,172 @@
+"""Every alert: it fires with these words, is silent just below, ends, and is not fooled by what happens to counters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from alert_cases import CASES
+from alert_promtool import (
+    ANNOTATIONS,
+    Expectation,
+    at,
+    expected,
+    rule_of,
+    run,
+    silent,
+    when_fired,
+)
+from alert_promtool import (
+    test_of as one_test,
+)
+from alert_scenario import SICK, Case, Jump, Level, Turn, metric
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("promtool")
+
+TEXTS = yaml.safe_load(ANNOTATIONS.read_text())
+
+every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
+
+
+def alert_of(case: Case) -> Expectation:
+    return expected(case, TEXTS[case.title])
+
+
+def seconds(duration: str) -> int:
+    return int(duration[:-1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[duration[-1]]
+
+
+@every_case
+def test_it_fires_for_the_sick_host_alone_with_these_words_and_ends(case: Case, tmp_path: Path) -> None:
+    """One alert, to the letter. None before, none when half of `for` has passed, none when all is well again."""
+    wait = seconds(rule_of(case.alert).get("for", "0s"))
+    early = [at(case, case.lead + wait // 120)] if wait else []
+    end = case.lead + case.sick + case.tail - 1
+    fired = at(case, when_fired(case), alert_of(case))
+    assert not run(tmp_path, one_test(case, SICK, [at(case, case.lead - 1), *early, fired, at(case, end)]))
+
+
+BELOW = [
+    pytest.param(case, series, id=f"{case.title}: {metric(series)}")
+    for case in CASES
+    for series, shape in case.series.items()
+    if shape.below is not None
+]
+
+
+@pytest.mark.parametrize(("case", "series"), BELOW)
+def test_it_is_silent_just_below(case: Case, series: str, tmp_path: Path) -> None:
+    """One series just short of the threshold, or healthy where there is none, and everything else as when it fires."""
+    assert not run(tmp_path, one_test(case, Turn(states={series: "below"}), silent(case)))
+
+
+def test_every_case_has_something_just_below() -> None:
+    fabric = {"RocePfcStormFabricWide"}  # too few hosts instead, see below
+    assert {case.alert for case in CASES} - fabric == {param.values[0].alert for param in BELOW}
+
+
+@every_case
+def test_a_restart_of_all_exporters_is_no_alert(case: Case, tmp_path: Path) -> None:
+    """A minute without scrapes, then all counters from zero."""
+    healthy = replace(case, sick_hosts=())
+    assert not run(tmp_path, one_test(healthy, Turn(restart=case.lead + 5), silent(healthy)))
+
+
+LASTING = [
+    # RoceExporterAbsent means that there is nothing to restart, RocePortDown is looked for before it forgets
+    case
+    for case in CASES
+    if not case.look
+    and case.alert != "RoceExporterAbsent"
+    and not any(isinstance(shape, Jump) for shape in case.series.values())
+]
+
+
+@pytest.mark.parametrize("case", LASTING, ids=lambda case: case.title)
+def test_it_survives_a_restart_of_the_exporter(case: Case, tmp_path: Path) -> None:
+    """While the sickness lasts the alert is there again after `for`, with the same labels."""
+    turn = Turn(restart=case.lead + case.sick // 4)
+    assert not run(tmp_path, one_test(case, turn, [at(case, when_fired(case), alert_of(case))]))
+
+
+LACKING = [
+    pytest.param(case, name, id=f"{case.title}: {name}")
+    for case in CASES
+    for name in sorted({metric(series) for series in case.series} - case.spare)
+]
+
+
+@pytest.mark.parametrize(("case", "name"), LACKING)
+def test_a_counter_that_the_nic_lacks_is_no_alert(case: Case, name: str, tmp_path: Path) -> None:
+    assert not run(tmp_path, one_test(case, Turn(without=name), silent(case)))
+
+
+ALONE = [
+    # a single host in a cluster has no peers
+    case
+    for case in CASES
+    if not case.fabric and case.alert != "RoceLinkSpeedBelowPeers"
+]
+
+
+@pytest.mark.parametrize("case", ALONE, ids=lambda case: case.title)
+def test_two_sick_hosts_of_one_name_in_two_clusters_are_two_alerts(case: Case, tmp_path: Path) -> None:
+    east = alert_of(case)
+    texts = {
+        key: text.replace("cluster east", "cluster west") for key, text in east["exp_annotations"].items()
+    }
+    west = {"exp_labels": east["exp_labels"] | {"cluster": "west"}, "exp_annotations": texts}
+    both = at(case, when_fired(case), east, west)
+    assert not run(tmp_path, one_test(case, Turn(both_clusters=True), [both]))
+
+
+@every_case
+def test_no_label_cluster_is_needed(case: Case, tmp_path: Path) -> None:
+    """Then the text speaks of the fleet."""
+    alert = alert_of(case)
+    labels = {key: value for key, value in alert["exp_labels"].items() if key != "cluster"}
+    texts = {key: text.replace("cluster east", "the fleet") for key, text in alert["exp_annotations"].items()}
+    fired = at(case, when_fired(case), {"exp_labels": labels, "exp_annotations": texts})
+    assert not run(tmp_path, one_test(case, Turn(unnamed=True), [fired]))
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.alert == "RocePfcStormFabricWide"], ids=lambda case: case.title
+)
+def test_two_hosts_are_no_fabric_wide_storm(case: Case, tmp_path: Path) -> None:
+    few = replace(case, sick_hosts=("h1", "h2"))
+    assert not run(tmp_path, one_test(few, SICK, silent(few)))
+
+
+def test_texts_have_no_holes() -> None:
+    """No text shows a number that is none, or a template that was not filled in."""
+    for title, texts in TEXTS.items():
+        for text in texts.values():
+            assert not any(
+                hole in text for hole in ("NaN", "Inf", "{{", "<<", "<no value>", "%!", " 0 ", "  ")
+            ), title
+
+
+def test_the_written_texts_are_those_of_the_cases() -> None:
+    assert list(TEXTS) == [case.title for case in CASES]
+
+
+def test_a_quiet_fleet_is_silent_for_a_day(tmp_path: Path) -> None:
+    """Everything the cases know, all of it healthy, and all rules at once."""
+    series = {
+        name: shape for case in reversed(CASES) for name, shape in {**case.series, **case.background}.items()
+    }
+    series |= {
+        name: Level(0, healthy=0) for name in series if name.startswith("roce_pfc_storm_detector_state")
+    }
+    day = Case("any", series, sick_hosts=(), lead=24 * 60, sick=0, tail=0, step=60)
+    test = one_test(day, SICK, [])
+    test["promql_expr_test"] = [
+        {"expr": "ALERTS", "eval_time": f"{minute}m", "exp_samples": []} for minute in range(5, 24 * 60, 15)
+    ]
+    assert not run(tmp_path, test)

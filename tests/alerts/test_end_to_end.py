@@ -1,0 +1,162 @@
+"""Simulated hosts, the exporter, Prometheus with our rules, Alertmanager with our routes: a storm, from NIC to page."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from alert_hooks import ALERTS, answers, free_port, need, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from alert_hooks import Alertmanager
+
+COMMAND = str(Path(sys.executable).with_name("roce-exporter"))
+PAGES = {"RocePfcStormFabricWide", "RocePfcStormTransmitted"}
+
+pytestmark = pytest.mark.timeout(240)
+
+
+def hasty_rules(folder: Path) -> Path:
+    """Our rules with windows of seconds, made by our generator, so that a storm is over within the test."""
+    for name in ("generate.py", "thresholds.yml"):
+        shutil.copy(ALERTS / name, folder)
+    shutil.copytree(ALERTS / "rules", folder / "rules")
+    thresholds = yaml.safe_load((folder / "thresholds.yml").read_text())
+    thresholds["shared"] |= {"short": "10s", "medium": "15s", "long": "30s"}
+    thresholds["alerts"]["RocePfcStormReceived"]["keep_firing_for"] = "1s"
+    for alert in PAGES:
+        thresholds["alerts"][alert]["keep_firing_for"] = "10s"
+    (folder / "thresholds.yml").write_text(yaml.safe_dump(thresholds))
+    subprocess.run([sys.executable, str(folder / "generate.py")], check=True)
+    return folder / "roce.rules.yml"
+
+
+def target(address: str, cluster: str, instance: str) -> dict[str, Any]:
+    return {"targets": [address], "labels": {"cluster": cluster, "instance": instance}}
+
+
+def configuration(rules: Path, alertmanager: str, exporters: dict[str, str]) -> dict[str, Any]:
+    """One storming host in cluster one; a storming host and three held ones in many; a quiet one in calm.
+
+    One simulated victim is scraped as three hosts: what it feels, they feel at the same moment.
+    """
+    targets = [
+        target(exporters["pfc-storm"], "one", "storming"),
+        target(exporters["pfc-storm"], "many", "storming"),
+        *(target(exporters["victim"], "many", f"held{number}") for number in (1, 2, 3)),
+        target(exporters["quiet"], "calm", "quiet"),
+    ]
+    return {
+        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "rule_files": [str(rules)],
+        "alerting": {
+            "alertmanagers": [{"static_configs": [{"targets": [alertmanager.removeprefix("http://")]}]}]
+        },
+        "scrape_configs": [{"job_name": "roce", "static_configs": targets}],
+    }
+
+
+def start(running: ExitStack, log: Path, *command: str) -> None:
+    """A process that ends with the fixture."""
+    output = running.enter_context(log.open("wb"))
+    process = subprocess.Popen(command, stdout=output, stderr=output)
+    running.callback(process.wait, 20)
+    running.callback(process.terminate)
+
+
+@pytest.fixture(scope="module")
+def prometheus(alertmanager: Alertmanager, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a Prometheus that scrapes the simulated hosts."""
+    folder = tmp_path_factory.mktemp("end-to-end")
+    exporters = {scenario: f"127.0.0.1:{free_port()}" for scenario in ("pfc-storm", "victim", "quiet")}
+    address = f"127.0.0.1:{free_port()}"
+    rules = hasty_rules(folder)
+    config = configuration(rules, alertmanager.url, exporters)
+    (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
+    with ExitStack() as running:
+        for scenario, where in exporters.items():
+            arguments = ("serve", f"--host.simulate={scenario}", f"--web.listen-address={where}")
+            start(running, folder / f"{scenario}.log", COMMAND, *arguments)
+        start(
+            running,
+            folder / "prometheus.log",
+            need("prometheus"),
+            f"--config.file={folder}/prometheus.yml",
+            f"--storage.tsdb.path={folder}/data",
+            f"--web.listen-address={address}",
+        )
+        wait_until(answers(f"http://{address}/-/ready"), 30)
+        yield f"http://{address}"
+
+
+def firing(alertmanager: Alertmanager, cluster: str) -> list[dict[str, Any]]:
+    """All pages about a cluster that say that something goes on."""
+    return [page for page in alertmanager.hooks.of("pager", cluster) if page["status"] == "firing"]
+
+
+def alerts_of(pages: list[dict[str, Any]]) -> set[str]:
+    return {alert["labels"]["alertname"] for page in pages for alert in page["alerts"]}
+
+
+def test_no_rule_fails_on_what_the_exporter_really_serves(prometheus: str) -> None:
+    """Each rule has been evaluated without an error."""
+
+    def evaluated() -> list[dict[str, Any]]:
+        groups = json.loads(answers(f"{prometheus}/api/v1/rules")())["data"]["groups"]
+        rules = [rule for group in groups for rule in group["rules"]]
+        return rules if rules and all(rule["health"] != "unknown" for rule in rules) else []
+
+    rules = wait_until(evaluated, 60)
+    assert not [(rule["name"], rule.get("lastError")) for rule in rules if rule["health"] != "ok"]
+
+
+def test_a_storm_on_one_host_is_one_page_that_names_all_and_ends(
+    prometheus: str, alertmanager: Alertmanager
+) -> None:
+    pages = wait_until(lambda: firing(alertmanager, "one"), 120)
+    (alert,) = pages[0]["alerts"]
+    assert alert["labels"]["alertname"] == "RocePfcStormTransmitted"
+    text = alert["annotations"]["summary"] + alert["annotations"]["description"]
+    for part in ("storming mlx5_0/1", "priority 3", "Hint: receiver_overwhelmed"):
+        assert part in text
+    ended = wait_until(
+        lambda: [page for page in alertmanager.hooks.of("pager", "one") if page["status"] == "resolved"], 120
+    )
+    assert alerts_of(ended) == {"RocePfcStormTransmitted"}
+
+
+def test_a_storm_across_hosts_is_one_incident_with_the_culprit_beside_it(
+    prometheus: str, alertmanager: Alertmanager
+) -> None:
+    """And its victims' tickets are muted."""
+    wait_until(lambda: alerts_of(firing(alertmanager, "many")) == PAGES, 120)
+    pages = firing(alertmanager, "many")
+    assert len({page["groupKey"] for page in pages}) == 1
+    culprits = {
+        alert["labels"]["instance"]
+        for page in pages
+        for alert in page["alerts"]
+        if alert["labels"]["alertname"] == "RocePfcStormTransmitted"
+    }
+    assert culprits == {"storming"}
+    tickets = [page for page in alertmanager.hooks.of("tickets", "many") if page["status"] == "firing"]
+    assert "RocePfcStormReceived" not in alerts_of(tickets)
+
+
+def test_a_quiet_host_beside_them_stays_silent(prometheus: str, alertmanager: Alertmanager) -> None:
+    """After the storms of the others, so that there was time enough."""
+    assert firing(alertmanager, "one")
+    assert not alertmanager.hooks.of("pager", "calm")
+    assert not alertmanager.hooks.of("tickets", "calm")
+    assert not [
+        alert["labels"] for alert in alertmanager.alerts("calm") if alert["labels"]["severity"] != "info"
+    ]

@@ -1,0 +1,176 @@
+"""The generator: the rules are those of the thresholds, and a mistake in the thresholds is one clear line."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+ALERTS = Path(__file__).parents[2] / "alerts"
+
+
+def load() -> ModuleType:
+    """The generator, which is a script and in no package."""
+    specification = importlib.util.spec_from_file_location("alerts_generate", ALERTS / "generate.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+generate = load()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A copy that a test may change."""
+    shutil.copytree(ALERTS / "rules", tmp_path / "rules")
+    shutil.copy(ALERTS / "thresholds.yml", tmp_path)
+    return tmp_path
+
+
+def edit(folder: Path, section: str, name: str, **values: Any) -> None:
+    """Change values of the thresholds, None removes one."""
+    place = folder / "thresholds.yml"
+    content = yaml.safe_load(place.read_text())
+    changed = {**content[section].get(name, {}), **values}
+    content[section][name] = {key: value for key, value in changed.items() if value is not None}
+    place.write_text(yaml.safe_dump(content))
+
+
+def rules_of(folder: Path) -> dict[str, dict[str, Any]]:
+    groups = generate.make_rules(folder)["groups"]
+    return {rule.get("alert") or rule["record"]: rule for group in groups for rule in group["rules"]}
+
+
+@pytest.mark.parametrize("name", ["roce.rules.yml", "roce.prometheusrule.yml"])
+def test_the_generated_files_are_those_of_the_thresholds(name: str) -> None:
+    """Rewrite them with `python alerts/generate.py`."""
+    assert (ALERTS / name).read_text() == generate.generated()[name]
+
+
+@pytest.mark.usefixtures("promtool")
+def test_promtool_has_nothing_to_say() -> None:
+    command = ["promtool", "check", "rules", "--lint=all", "--lint-fatal", str(ALERTS / "roce.rules.yml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not done.stderr.strip()
+
+
+def test_the_operators_form_holds_the_same_rules() -> None:
+    """A PrometheusRule's spec is a rules file."""
+    rule = yaml.safe_load((ALERTS / "roce.prometheusrule.yml").read_text())
+    assert (rule["apiVersion"], rule["kind"]) == ("monitoring.coreos.com/v1", "PrometheusRule")
+    assert rule["spec"] == yaml.safe_load((ALERTS / "roce.rules.yml").read_text())
+
+
+def test_a_threshold_reaches_expression_and_text(folder: Path) -> None:
+    edit(folder, "alerts", "RocePfcLongPause", seconds=0.75)
+    edit(folder, "alerts", "RocePfcPauseHigh", **{"for": "20m"})
+    rules = rules_of(folder)
+    assert rules["RocePfcLongPause"]["expr"].endswith("> 0.75")
+    assert rules["RocePfcPauseHigh"]["for"] == "20m"
+
+
+def test_a_window_changes_the_name_of_what_is_recorded_and_its_users(folder: Path) -> None:
+    content = yaml.safe_load((folder / "thresholds.yml").read_text())
+    content["shared"]["short"] = "5m"
+    content["shared"]["medium"] = "10m"
+    (folder / "thresholds.yml").write_text(yaml.safe_dump(content))
+    rules = rules_of(folder)
+    assert "rate5m" in rules["RocePfcTransmitPauseSaturated"]["expr"]
+    assert "netdev_priority_direction:roce_pfc_pause:ratio_rate10m" in rules
+    assert "rate2m" not in json.dumps(rules)
+
+
+@pytest.mark.usefixtures("promtool")
+def test_slower_scrapes_still_make_valid_rules(folder: Path) -> None:
+    content = yaml.safe_load((folder / "thresholds.yml").read_text())
+    content["shared"] |= {"short": "5m", "medium": "10m", "long": "1h", "clusters_without_ecn": "east|west"}
+    (folder / "thresholds.yml").write_text(yaml.safe_dump(content))
+    made = folder / "made.yml"
+    made.write_text(generate.generated(folder)["roce.rules.yml"])
+    command = ["promtool", "check", "rules", "--lint=all", "--lint-fatal", str(made)]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def test_an_alert_can_be_left_out(folder: Path) -> None:
+    edit(folder, "alerts", "RocePcieSpeedDegraded", enabled=False)
+    rules = rules_of(folder)
+    assert "RocePcieSpeedDegraded" not in rules
+    assert "RocePcieWidthDegraded" in rules
+
+
+def test_a_severity_can_be_changed(folder: Path) -> None:
+    edit(folder, "alerts", "RoceTransportRetriesExceeded", severity="page")
+    assert rules_of(folder)["RoceTransportRetriesExceeded"]["labels"]["severity"] == "page"
+
+
+MISTAKES = [
+    ("RocePfcPauseHigh", {"severity": "critical"}, "severity must be one of page, ticket, info"),
+    ("RocePfcPauseHigh", {"severity": None}, "RocePfcPauseHigh: severity must be one of"),
+    ("RocePfcPauseHigh", {"for": "15 minutes"}, "for must be a duration such as 5m, not '15 minutes'"),
+    ("RocePfcPauseHigh", {"keep_firing_for": 10}, "keep_firing_for must be a duration"),
+    (
+        "RocePfcPauseHigh",
+        {"ratio": None},
+        "RocePfcPauseHigh: <<ratio>> is no threshold, shared value or phrase",
+    ),
+    ("RocePfcPauseHigh", {"ration": 0.1}, "thresholds.yml: RocePfcPauseHigh: ration has no effect"),
+    ("RocePfcPauseHih", {"severity": "page"}, "thresholds.yml: no such alert: RocePfcPauseHih"),
+]
+
+
+@pytest.mark.parametrize(("alert", "values", "message"), MISTAKES)
+def test_a_mistake_is_one_line_that_names_it(
+    folder: Path, alert: str, values: dict[str, Any], message: str
+) -> None:
+    edit(folder, "alerts", alert, **values)
+    with pytest.raises(generate.RuleError) as caught:
+        generate.generated(folder)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_alert_without_thresholds_is_a_mistake(folder: Path) -> None:
+    content = yaml.safe_load((folder / "thresholds.yml").read_text())
+    del content["alerts"]["RoceIcrcErrors"]
+    (folder / "thresholds.yml").write_text(yaml.safe_dump(content))
+    with pytest.raises(generate.RuleError, match=r"RoceIcrcErrors of rules/transport\.yml is missing"):
+        generate.generated(folder)
+
+
+@pytest.mark.parametrize("text", ["shared: [", "shared: {}\n", "[]\n"])
+def test_thresholds_that_are_no_thresholds_are_refused(folder: Path, text: str) -> None:
+    (folder / "thresholds.yml").write_text(text)
+    with pytest.raises(generate.RuleError, match=r"thresholds\.yml"):
+        generate.generated(folder)
+
+
+def test_small_numbers_are_written_out() -> None:
+    """PromQL takes 1e-05; people who compare it with the thresholds would not."""
+    assert generate.number(0.00001) == "0.00001"
+    assert generate.number(14.4) == "14.4"
+    assert generate.number(3) == "3"
+
+
+def test_the_command_writes_both_files_or_says_what_is_wrong(folder: Path) -> None:
+    """As an operator runs it, in a copy of the folder."""
+    shutil.copy(ALERTS / "generate.py", folder)
+    command = [sys.executable, str(folder / "generate.py")]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+    assert (folder / "roce.rules.yml").read_text() == (ALERTS / "roce.rules.yml").read_text()
+    edit(folder, "alerts", "RocePfcPauseHigh", severity="loud")
+    failed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert failed.returncode == 1
+    assert failed.stderr.count("\n") == 1
+    assert "severity must be one of" in failed.stderr
