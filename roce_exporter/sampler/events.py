@@ -52,11 +52,20 @@ class Event:
     reason: str = ""
     """How it ended: `restored`, or why it could not be followed any more."""
     pause_frames: float | None = None
-    """Frames that stop the priority, from when the storm was recognised to its end; None: not counted. The next likewise."""
+    """Frames that stop the priority, from when the storm was recognised to the last look at which it still held; None: not
+    counted. The next likewise."""
     paused_seconds: float | None = None
     packets: float | None = None
     """Packets of the priority in the direction that the pause blocks."""
     pcie_stalled_seconds: float | None = None
+
+
+class _Open(NamedTuple):
+    """A storm that goes on, what was counted when it was recognised, and when it was last seen to hold."""
+
+    event: Event
+    first: Hot
+    latest: Hot
 
 
 class Events:
@@ -66,28 +75,32 @@ class Events:
         self._wall = wall
         """Adds to a monotonic time to give Unix time."""
         self._kept: deque[Event] = deque(maxlen=KEPT)
-        self._open: dict[Place, tuple[Event, Hot]] = {}
+        self._open: dict[Place, _Open] = {}
 
     def begin(self, place: Place, what: Begun, method: str, hint: str, hot: Hot) -> None:
         """A storm was recognised. `hot` is what was counted then."""
         event = Event(*place, method, hint, what.begin + self._wall())
         self._kept.append(event)
-        self._open[place] = (event, hot)
+        self._open[place] = _Open(event, hot, hot)
         LOG.warning("PFC storm begins", extra={"fields": _fields(event)})
 
-    def end(self, place: Place, what: Ended, hot: Hot | None) -> None:
-        """A storm is over. `hot` is what was counted then; None where nothing could be read."""
-        event, before = self._open.pop(place, (None, None))
-        if event is None or before is None:
+    def follow(self, place: Place, hot: Hot) -> None:
+        """The storm there, if there is one, still holds."""
+        if place in self._open:
+            self._open[place] = self._open[place]._replace(latest=hot)
+
+    def end(self, place: Place, what: Ended) -> None:
+        """A storm is over."""
+        if place not in self._open:
             return
+        event, first, latest = self._open.pop(place)
         event.end, event.duration, event.reason = what.end + self._wall(), what.end - what.begin, what.reason
-        if hot is not None:
-            _note_changes(event, place, before, hot)
+        _note_changes(event, place, first, latest)
         LOG.warning("PFC storm ends", extra={"fields": _fields(event)})
 
     def hint(self, place: Place) -> str:
         """What the storm that is going on there looks like; empty where there is none."""
-        return self._open[place][0].hint if place in self._open else ""
+        return self._open[place].event.hint if place in self._open else ""
 
     def documents(self) -> list[dict[str, Any]]:
         """All that is kept, newest first, for JSON. Times are RFC 3339 in UTC, durations in seconds."""

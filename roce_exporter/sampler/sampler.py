@@ -20,7 +20,7 @@ from roce_exporter.sources.netdev import legs
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from roce_exporter.detectors.watch import Change
+    from roce_exporter.detectors.watch import Change, Key
     from roce_exporter.kernel import Kernel
     from roce_exporter.model import Device, DeviceReadings
     from roce_exporter.normalise import Samples
@@ -112,7 +112,7 @@ class Sampler:
                 target.netdev,
                 self._clock() - since,
             )
-            self._tell(target, target.watch.miss(self._clock(), "stuck"), None)
+            self._tell(target, target.watch.miss(self._clock(), "stuck"))
         self._hire()
 
     def samples(self) -> Samples:
@@ -166,8 +166,11 @@ class Sampler:
 
     def _take(self, target: Target, seen: Seen) -> None:
         before, target.last = target.last, seen.hot
-        for change in target.judge(seen):
-            self._tell(target, [change], seen.hot, before)
+        self._tell(target, target.judge(seen), before)
+        if seen.hot is not None:
+            for key, track in target.watch.tracks.items():
+                if track.state is State.STORM:
+                    self._events.follow(_place(target, key), seen.hot)
         self._plan(target)
 
     def _plan(self, target: Target) -> None:
@@ -178,13 +181,11 @@ class Sampler:
         if target.absent:
             target.due = self._clock() + ABSENT_EVERY
 
-    def _tell(
-        self, target: Target, changes: list[Change], hot: Hot | None, before: Hot | None = None
-    ) -> None:
+    def _tell(self, target: Target, changes: list[Change], before: Hot | None = None) -> None:
         for key, what in changes:
-            place = Place(target.device.name, target.port, target.netdev, *key)
+            place, hot = _place(target, key), target.last
             if not isinstance(what, Begun):
-                self._events.end(place, what, hot)
+                self._events.end(place, what)
             elif hot is not None:
                 hint = guess(key, before, hot, self._held(), {name[1] for name in self._targets})
                 self._events.begin(place, what, target.watch.tracks[key].method.value, hint, hot)
@@ -204,6 +205,10 @@ class Sampler:
         target.interval = self._pace.seconds(self._clock(), target.paused_at, 0.0)
         target.due = self._clock() + phase * self._pace.interval
         return target
+
+
+def _place(target: Target, key: Key) -> Place:
+    return Place(target.device.name, target.port, target.netdev, *key)
 
 
 def _scopes(found: DeviceReadings) -> dict[str, frozenset[str]]:
