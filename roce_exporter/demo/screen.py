@@ -1,0 +1,169 @@
+"""The view on a terminal: a scene becomes one screenful, whatever the terminal's size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rich.console import RenderableType
+
+    from roce_exporter.demo.scene import Alert, Pause, Priority, Scene, Storm
+
+BARS = " ▁▂▃▄▅▆▇█"
+UNMEASURED = "·"
+
+STYLES = {
+    "ok": "green",
+    "suspect": "yellow",
+    "storm": "bold white on red",
+    "recovering": "yellow",
+    "unknown": "dim",
+}
+SEVERITY_STYLES = {"page": "bold red", "ticket": "yellow", "info": "cyan"}
+
+HOT = 0.5
+WARM = 0.01
+"""From these shares of the time paused on it is drawn in red, in yellow."""
+
+OTHER_COLUMNS = 56
+"""Characters of a row besides the port and its two sparklines."""
+BRIEFEST, LONGEST = 3, 60
+"""Characters of a sparkline."""
+MANY = 1000.0
+
+
+def screen(scene: Scene, width: int, height: int) -> RenderableType:
+    """A screenful: addresses, priorities, and as much of alerts, storms and notes as there is room for."""
+    head = _head(scene)
+    table = _table(scene.priorities, width)
+    room = height - len(head) - len(scene.priorities) - 1
+    return Group(*head, table, *_news(scene, room))
+
+
+def sparkline(history: Iterable[float | None], width: int) -> Text:
+    """The last `width` shares, 0 to 1, as bars, the newest to the right; a dot where nothing was measured."""
+    shares = list(history)[-width:]
+    text = Text(" " * (width - len(shares)), no_wrap=True)
+    for share in shares:
+        text.append(UNMEASURED if share is None else _bar(share), "dim" if share is None else heat(share))
+    return text
+
+
+def _bar(share: float) -> str:
+    # The smallest pause that there was is to be seen.
+    return BARS[max(1, round(share * (len(BARS) - 1)))] if share > 0 else BARS[0]
+
+
+def heat(share: float) -> str:
+    """The style of a share of the time paused."""
+    return "red" if share >= HOT else "yellow" if share >= WARM else "green"
+
+
+def short_number(value: float | None) -> str:
+    """A rate in at most five characters: 0, 0.4, 17, 3.2k, 1.5M; a dash where it is not counted."""
+    if value is None:
+        return "-"
+    for unit in ("", "k", "M", "G"):
+        if value < MANY or unit == "G":
+            break
+        value /= MANY
+    return f"{value:.1f}{unit}" if 0 < value < 10 else f"{value:.0f}{unit}"  # noqa: PLR2004 - one digit
+
+
+def _head(scene: Scene) -> list[Text]:
+    title = Text.assemble(
+        ("roce-exporter demo", "bold"),
+        f"  {scene.scenario}: {scene.description}",
+        no_wrap=True,
+        overflow="ellipsis",
+    )
+    addresses = [_line(f"{address.name:<13}{address.url}") for address in scene.addresses]
+    return [title, *addresses, _line(f"{scene.seconds:.0f} s, Ctrl-C ends it", "dim"), Text()]
+
+
+def _line(text: str, style: str = "") -> Text:
+    return Text(text, style, no_wrap=True, overflow="ellipsis")
+
+
+def _table(priorities: Sequence[Priority], width: int) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    longest = max((len(_port(found)) for found in priorities), default=0)
+    room = min(LONGEST, max(BRIEFEST, (width - OTHER_COLUMNS - longest) // 2))
+    table.add_column("port, priority", no_wrap=True)
+    table.add_column("pause in", no_wrap=True)
+    table.add_column("pause out", no_wrap=True)
+    table.add_column("state", no_wrap=True, min_width=len("recovering"))
+    for name in ("storms", "ECN/s", "CNP out", "CNP in"):
+        table.add_column(name, justify="right", no_wrap=True, min_width=5)
+    for found in priorities:
+        table.add_row(*_row(found, room))
+    return table
+
+
+def _port(found: Priority) -> str:
+    return f"{found.netdev} {found.device}/{found.port} p{found.number}"
+
+
+def _row(found: Priority, room: int) -> list[RenderableType]:
+    pauses = [pause for pause in (found.receive, found.transmit) if pause]
+    storms = sum(pause.storms for pause in pauses)
+    return [
+        Text(_port(found), "red" if found.up is False else ""),
+        _pause(found.receive, room),
+        _pause(found.transmit, room),
+        _state(pauses),
+        Text(str(storms), "bold red" if storms else "dim"),
+        *(short_number(value) for value in (found.marked, found.notified, found.reacted)),
+    ]
+
+
+def _pause(pause: Pause | None, room: int) -> Text:
+    if pause is None:
+        return Text("-")
+    share = pause.ratio
+    told = "-" if share is None else f"{'≤' if pause.estimated else ''}{share:.0%}"
+    return sparkline(pause.history, room).append(f"{told:>6}", heat(share) if share is not None else "dim")
+
+
+GRAVITY = ("storm", "recovering", "suspect", "unknown", "ok")
+
+
+def _state(pauses: Iterable[Pause]) -> Text:
+    worst = min((pause.state for pause in pauses), key=GRAVITY.index, default="unknown")
+    return Text(worst, STYLES[worst])
+
+
+def _news(scene: Scene, room: int) -> list[Text]:
+    """Notes are whole, alerts have half of what is left or more, storms the rest."""
+    notes = [_line(f"! {note}", "yellow") for note in scene.notes]
+    alerts = [_alert(alert) for alert in scene.alerts or ()]
+    if scene.alerts is not None and not alerts:
+        alerts = [_line("none", "dim")]
+    storms = [_storm(storm) for storm in scene.storms] or [_line("none yet", "dim")]
+    left = max(0, room - len(notes) - (5 if alerts else 2))
+    for_alerts = min(len(alerts), max(left - len(storms), left // 2))
+    shown = [Text(), *notes] if notes else []
+    if alerts:
+        shown += [Text(), _line("alerts", "bold"), *alerts[:for_alerts]]
+    return [*shown, Text(), _line("storms", "bold"), *storms[: max(0, left - for_alerts)]]
+
+
+def _alert(alert: Alert) -> Text:
+    style = SEVERITY_STYLES.get(alert.severity, "") if alert.state == "firing" else "dim"
+    text = Text(no_wrap=True, overflow="ellipsis")
+    text.append(f"{alert.state:<8}{alert.severity:<7}", style)
+    return text.append(f"{alert.name}  ", "bold").append(alert.summary)
+
+
+def _storm(storm: Storm) -> Text:
+    lasted = "goes on" if storm.duration is None else f"{storm.duration:.1f} s"
+    style = STYLES["storm"] if storm.duration is None else ""
+    text = Text(no_wrap=True, overflow="ellipsis")
+    text.append(f"{storm.start[11:19]}  ").append(f"{lasted:<8}", style)
+    return text.append(f"  {storm.place}  {storm.hint}")

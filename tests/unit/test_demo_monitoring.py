@@ -1,0 +1,252 @@
+"""What Prometheus and Alertmanager are told, and how their answers and their ends are understood."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from roce_exporter.demo import monitoring
+from roce_exporter.demo.asking import fetch_alerts, parse_alerts
+from roce_exporter.demo.children import obituary, running
+from roce_exporter.demo.neighbours import neighbours
+
+
+class TestConfiguration:
+    def test_prometheus_scrapes_and_judges_every_second(self) -> None:
+        config = monitoring.prometheus_config("127.0.0.1:1", "roce.rules.yml", "127.0.0.1:2")
+        assert config["global"]["scrape_interval"] == config["global"]["evaluation_interval"] == "1s"
+        assert config["rule_files"] == ["roce.rules.yml"]
+        assert config["scrape_configs"][0]["static_configs"][0]["targets"] == ["127.0.0.1:1"]
+        assert config["alerting"]["alertmanagers"] == [{"static_configs": [{"targets": ["127.0.0.1:2"]}]}]
+
+    def test_what_is_not_there_is_not_configured(self) -> None:
+        assert not {"rule_files", "alerting"} & monitoring.prometheus_config("127.0.0.1:1", None, None).keys()
+
+    def test_the_demo_notifies_nobody(self) -> None:
+        """Our routing is kept, and every receiver keeps its name and nothing else; secrets and SMTP hosts go."""
+        routes = {
+            "global": {"smtp_smarthost": "mail.example.com:25"},
+            "templates": ["*.tmpl"],
+            "route": {"receiver": "tickets", "routes": [{"receiver": "pager"}]},
+            "inhibit_rules": [{"equal": ["instance"]}],
+            "receivers": [
+                {"name": "tickets", "email_configs": [{"to": "team@example.com"}]},
+                {"name": "pager", "webhook_configs": [{"url": "https://example.com/"}]},
+            ],
+        }
+        assert monitoring.alertmanager_config(yaml.safe_dump(routes)) == {
+            "route": routes["route"],
+            "inhibit_rules": routes["inhibit_rules"],
+            "receivers": [{"name": "tickets"}, {"name": "pager"}],
+        }
+
+    def test_without_routing_of_ours_there_is_one_receiver(self) -> None:
+        assert monitoring.alertmanager_config(None) == {
+            "route": {"receiver": "nobody"},
+            "receivers": [{"name": "nobody"}],
+        }
+
+    def test_both_listen_on_loopback_only_and_keep_their_data_in_the_folder(self) -> None:
+        folder, address = Path("/somewhere"), monitoring.free_address()
+        assert address.startswith("127.0.0.1:")
+        for command in (
+            monitoring.prometheus_command("prometheus", folder, address),
+            monitoring.alertmanager_command("alertmanager", folder, address),
+        ):
+            assert f"--web.listen-address={address}" in command
+            assert any("storage" in flag and str(folder) in flag for flag in command)
+        assert "--cluster.listen-address=" in monitoring.alertmanager_command("a", folder, address)
+
+    def test_the_first_folder_that_has_the_file_gives_it(self, tmp_path: Path) -> None:
+        first, second = tmp_path / "first", tmp_path / "second"
+        for folder in (first, second):
+            folder.mkdir()
+        (second / "roce.rules.yml").touch()
+        assert monitoring.find_file("roce.rules.yml", (first, second, tmp_path)) == second / "roce.rules.yml"
+        assert monitoring.find_file("nothing.yml", (first, second)) is None
+
+
+def alert(name: str, state: str, severity: str = "page") -> dict[str, object]:
+    return {
+        "labels": {"alertname": name, "severity": severity, "priority": "3"},
+        "annotations": {"summary": f"{name} of priority 3"},
+        "state": state,
+        "activeAt": "2026-01-02T03:04:05Z",
+        "value": "1e+00",
+    }
+
+
+class TestAlerts:
+    def test_what_fires_comes_first_and_the_gravest_before_the_rest(self) -> None:
+        answer = {
+            "data": {
+                "alerts": [
+                    alert("A", "pending"),
+                    alert("B", "firing", "info"),
+                    alert("C", "firing", "house"),
+                    alert("D", "firing"),
+                ]
+            }
+        }
+        assert [found.name for found in parse_alerts(answer)] == ["D", "B", "C", "A"]
+
+    def test_an_alert_needs_neither_severity_nor_summary(self) -> None:
+        (found,) = parse_alerts(
+            {"data": {"alerts": [{"labels": {"alertname": "A"}, "annotations": {}, "state": "firing"}]}}
+        )
+        assert (found.severity, found.summary) == ("", "")
+
+    async def test_it_is_asked_over_http(self) -> None:
+        async with answering(b"200 OK", b'{"data": {"alerts": []}}') as address:
+            assert await fetch_alerts(address) == ()
+
+    async def test_an_error_is_no_answer(self) -> None:
+        async with answering(b"503 Service Unavailable", b"starting") as address:
+            with pytest.raises(OSError, match="503"):
+                await fetch_alerts(address)
+
+    async def test_nobody_there_is_no_answer(self) -> None:
+        with pytest.raises(OSError, match=r"."):
+            await fetch_alerts(monitoring.free_address())
+
+
+@contextlib.asynccontextmanager
+async def answering(status: bytes, body: bytes):
+    """A server that gives one answer to everybody."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.0 " + status + b"\r\n\r\n" + body)
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        host, port = server.sockets[0].getsockname()
+        yield f"{host}:{port}"
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(60)"
+
+
+class TestChildren:
+    async def test_a_child_is_ended_by_sigterm(self, tmp_path: Path) -> None:
+        async with running("child", ["sleep", "60"], tmp_path / "log") as child:
+            assert child.alive
+            assert alive(child.process.pid)
+        assert child.process.returncode == -15
+        assert not alive(child.process.pid)
+
+    async def test_a_deaf_child_is_killed(self, tmp_path: Path) -> None:
+        log = tmp_path / "log"
+        async with running("child", [sys.executable, "-c", DEAF], log, patience=0.2) as child:
+            while not log.read_text():  # noqa: ASYNC110 - a file tells nobody that it was written
+                await asyncio.sleep(0)
+        assert child.process.returncode == -9
+
+    async def test_a_child_is_ended_though_the_block_fails(self, tmp_path: Path) -> None:
+        with pytest.raises(ZeroDivisionError):
+            async with running("child", ["sleep", "60"], tmp_path / "log") as child:
+                raise ZeroDivisionError
+        assert not alive(child.process.pid)
+
+    async def test_what_a_child_said_last_is_told_in_one_line(self, tmp_path: Path) -> None:
+        argv = ["sh", "-c", "echo first; echo the disk is full >&2; exit 3"]
+        async with running("prometheus", argv, tmp_path / "log") as child:
+            await child.process.wait()
+            assert not child.alive
+            assert obituary(child) == "prometheus ended with code 3; the rest goes on: the disk is full"
+
+    async def test_a_child_that_was_killed_has_no_last_words(self, tmp_path: Path) -> None:
+        async with running("prometheus", ["sh", "-c", "echo well; kill -9 $$"], tmp_path / "log") as child:
+            await child.process.wait()
+            assert obituary(child) == "prometheus was ended by SIGKILL; the rest goes on"
+
+
+def install(folder: Path, name: str, script: str) -> None:
+    (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+    (folder / name).chmod(0o755)
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A PATH on which there is nothing yet."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    return folder
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return folder
+
+
+class TestNeighbours:
+    async def test_without_prometheus_the_exporter_is_alone_and_says_so(self, programs, work) -> None:
+        async with neighbours("127.0.0.1:1", work) as found:
+            assert found.notes == ["prometheus is not on the PATH: no alerts here until it is installed"]
+            assert found.addresses == []
+            assert await found.alerts() is None
+
+    @pytest.mark.parametrize("name", ["alertmanager", "prometheus-alertmanager"])
+    async def test_both_are_begun_where_they_are_installed(self, programs, work, name: str) -> None:
+        for program in ("prometheus", name):
+            install(programs, program, "exec /bin/sleep 60")
+        async with neighbours("127.0.0.1:1", work) as found:
+            assert [address.name for address in found.addresses] == ["alertmanager", "prometheus"]
+            assert await found.alerts() == (), "it does not answer yet"
+            pids = [child.process.pid for child in found.alive]
+            config = yaml.safe_load((work / "prometheus.yml").read_text())
+            alertmanager = found.addresses[0].url.removeprefix("http://").rstrip("/")
+            assert config["alerting"]["alertmanagers"][0]["static_configs"][0]["targets"] == [alertmanager]
+            assert [alive(pid) for pid in pids] == [True, True]
+        assert [alive(pid) for pid in pids] == [False, False]
+
+    async def test_a_crash_is_told_once_and_the_rest_goes_on(self, programs, work) -> None:
+        install(programs, "alertmanager", "exec /bin/sleep 60")
+        install(programs, "prometheus", "echo no space left on device; exit 1")
+        async with neighbours("127.0.0.1:1", work) as found:
+            crashed = found.alive[-1]
+            await crashed.process.wait()
+            assert await found.alerts() is None
+            assert await found.alerts() is None
+            assert found.notes == ["prometheus ended with code 1; the rest goes on: no space left on device"]
+            assert [child.name for child in found.alive] == ["alertmanager"]
+
+    async def test_a_program_that_cannot_be_begun_is_told(self, programs, work) -> None:
+        (programs / "prometheus").write_bytes(b"\x7fELF no program")
+        (programs / "prometheus").chmod(0o755)
+        async with neighbours("127.0.0.1:1", work) as found:
+            assert (
+                found.notes[-1]
+                == f"{programs}/prometheus cannot be begun: Exec format error; the rest goes on"
+            )
+            assert await found.alerts() is None
+
+    async def test_rules_that_are_not_there_are_missed_aloud(
+        self, programs, work, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        install(programs, "prometheus", "exec /bin/sleep 60")
+        monkeypatch.setattr(monitoring, "alert_folders", lambda: (work,))
+        async with neighbours("127.0.0.1:1", work) as found:
+            assert found.notes == [
+                "alertmanager is not on the PATH: alerts are not grouped or muted",
+                "roce.rules.yml is not there: prometheus runs without our alerts",
+            ]
+        assert "rule_files" not in yaml.safe_load((work / "prometheus.yml").read_text())

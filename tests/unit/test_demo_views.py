@@ -1,0 +1,230 @@
+"""The demo's two views are functions of scenes: plain lines, and a screen."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from roce_exporter.demo.lines import changes, closing, opening
+from roce_exporter.demo.scene import Address, Alert, Pause, Priority, Scene, Storm
+from roce_exporter.demo.screen import screen, short_number, sparkline
+from roce_exporter.demo.views import view, wants_screen
+
+CALM = Pause((0.0, 0.2), "ok", 0)
+STORMY = Pause((0.1, 1.0), "storm", 2)
+PRIORITY = Priority("mlx5_0", "1", "eth0", "3", True, CALM, STORMY, 0.4, 3200.0, None)
+STORM = Storm(
+    "mlx5_0", "1", "eth0", "3", "transmit", "slow_receiver", "2026-01-02T03:04:05.678+00:00", None, ""
+)
+ALERT = Alert(
+    "RocePfcStormTransmitted", "page", "firing", "PFC storm sent by demo-host", (("priority", "3"),)
+)
+QUIET = Scene(
+    "pfc-storm",
+    "one port storms",
+    1.0,
+    (Address("exporter", "http://127.0.0.1:1/"), Address("prometheus", "http://127.0.0.1:2/alerts")),
+    (PRIORITY,),
+    alerts=(),
+)
+
+
+def later(**changed: object) -> Scene:
+    return replace(QUIET, seconds=12.34, **changed)
+
+
+def shown(scene: Scene, width: int = 100, height: int = 30) -> list[str]:
+    output = io.StringIO()
+    Console(file=output, width=width, height=height).print(screen(scene, width, height))
+    return output.getvalue().splitlines()
+
+
+class TestLines:
+    def test_the_addresses_come_first(self) -> None:
+        assert opening(QUIET) == [
+            "simulated host, scenario pfc-storm: one port storms",
+            "exporter     http://127.0.0.1:1/",
+            "prometheus   http://127.0.0.1:2/alerts",
+        ]
+
+    def test_nothing_happened_nothing_is_said(self) -> None:
+        assert changes(QUIET, later()) == []
+
+    def test_a_storm_is_told_when_it_begins_and_when_it_ends_and_not_in_between(self) -> None:
+        begun = later(storms=(STORM,))
+        ended = later(storms=(replace(STORM, duration=2.51, reason="restored"),))
+        place = "mlx5_0/1 (eth0) priority 3 transmit"
+        assert changes(QUIET, begun) == [f"[  12.3 s] storm begins: {place}, hint slow_receiver"]
+        assert changes(begun, begun) == []
+        assert changes(begun, ended) == [f"[  12.3 s] storm ends: {place} after 2.5 s, restored"]
+        assert changes(ended, ended) == []
+
+    def test_a_storm_that_came_and_went_between_two_moments_is_told_whole(self) -> None:
+        begins, ends = changes(QUIET, later(storms=(replace(STORM, duration=0.5, reason="restored"),)))
+        assert "storm begins" in begins
+        assert "storm ends" in ends
+
+    def test_storms_are_told_in_the_order_in_which_they_began(self) -> None:
+        newer = replace(STORM, netdev="eth1", start="2026-01-02T03:05:00.000+00:00")
+        first, second = changes(QUIET, later(storms=(newer, STORM)))
+        assert "eth0" in first
+        assert "eth1" in second
+
+    def test_an_alert_is_told_when_it_fires_and_when_it_resolves(self) -> None:
+        pending, firing = later(alerts=(replace(ALERT, state="pending"),)), later(alerts=(ALERT,))
+        assert changes(QUIET, pending) == []
+        assert changes(pending, firing) == [
+            "[  12.3 s] alert fires: RocePfcStormTransmitted (page) PFC storm sent by demo-host"
+        ]
+        assert changes(firing, firing) == []
+        assert changes(firing, later()) == ["[  12.3 s] alert resolves: RocePfcStormTransmitted (page)"]
+
+    def test_the_same_alert_of_another_priority_is_another_alert(self) -> None:
+        other = replace(ALERT, where=(("priority", "4"),))
+        assert len(changes(later(alerts=(ALERT,)), later(alerts=(ALERT, other)))) == 1
+
+    def test_what_a_summary_counts_may_change_without_a_new_line(self) -> None:
+        assert changes(later(alerts=(ALERT,)), later(alerts=(replace(ALERT, summary="now two"),))) == []
+
+    def test_a_prometheus_that_is_gone_resolves_nothing(self) -> None:
+        assert changes(later(alerts=(ALERT,)), later(alerts=None)) == []
+
+    def test_a_note_is_told_once(self) -> None:
+        noted = later(notes=("prometheus was ended by SIGKILL",))
+        assert changes(QUIET, noted) == ["[  12.3 s] prometheus was ended by SIGKILL"]
+        assert changes(noted, noted) == []
+
+    def test_the_last_line_counts_the_storms_of_both_directions(self) -> None:
+        assert closing(later()) == "ended after 12 s with 2 PFC storms seen"
+        once = replace(PRIORITY, transmit=replace(STORMY, storms=1))
+        assert closing(later(priorities=(once,))) == "ended after 12 s with 1 PFC storm seen"
+
+
+class TestView:
+    def test_without_a_terminal_there_are_plain_lines(self) -> None:
+        output = io.StringIO()
+        with view(output) as show:
+            show(QUIET)
+            show(later(storms=(STORM,)))
+        lines = output.getvalue().splitlines()
+        assert lines[:3] == opening(QUIET)
+        assert lines[3].startswith("[  12.3 s] storm begins")
+        assert lines[4:] == [closing(later())]
+        assert "\x1b" not in output.getvalue()
+
+    def test_what_is_missing_from_the_start_is_told(self) -> None:
+        output = io.StringIO()
+        with view(output) as show:
+            show(replace(QUIET, notes=("prometheus is not on the PATH",)))
+        assert "[   1.0 s] prometheus is not on the PATH\n" in output.getvalue()
+
+    def test_a_variable_that_forces_colours_makes_no_terminal(self, monkeypatch) -> None:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        output = io.StringIO()
+        assert Console(file=output).is_terminal
+        assert not wants_screen(Console(file=output), output)
+
+    def test_a_terminal_that_cannot_move_its_cursor_gets_lines(self) -> None:
+        class Teletype(io.TextIOWrapper):
+            def isatty(self) -> bool:
+                return True
+
+        output = Teletype(io.BytesIO(), encoding="utf-8")
+        assert wants_screen(Console(file=output, _environ={"TERM": "xterm"}), output)
+        assert not wants_screen(Console(file=output, _environ={"TERM": "dumb"}), output)
+        latin = Teletype(io.BytesIO(), encoding="iso-8859-1")
+        assert not wants_screen(Console(file=latin, _environ={"TERM": "xterm"}), latin)
+
+
+class TestScreen:
+    def test_it_tells_all_that_is_asked_of_it(self) -> None:
+        note = "alertmanager is not on the PATH"
+        text = "\n".join(shown(later(storms=(STORM,), alerts=(ALERT,), notes=(note,)), width=140))
+        for expected in (
+            "pfc-storm: one port storms",
+            "http://127.0.0.1:1/",
+            "http://127.0.0.1:2/alerts",
+            "eth0 mlx5_0/1 p3",
+            " 20%",
+            "100%",
+            "3.2k",
+            "firing",
+            "RocePfcStormTransmitted",
+            "PFC storm sent by demo-host",
+            "03:04:05  goes on",
+            "slow_receiver",
+            note,
+        ):
+            assert expected in text
+
+    def test_the_row_of_a_port_reads_from_pause_in_to_reaction(self) -> None:
+        (row,) = (line for line in shown(QUIET, width=80) if "mlx5_0" in line)
+        assert row.split() == [
+            *("eth0", "mlx5_0/1", "p3"),
+            *("▂", "20%", "▁█", "100%"),
+            *("storm", "2", "0.4", "3.2k", "-"),
+        ]
+
+    def test_the_worse_direction_gives_the_state(self) -> None:
+        def state(receive: str, transmit: str) -> str:
+            pauses = {"receive": replace(CALM, state=receive), "transmit": replace(CALM, state=transmit)}
+            lines = shown(replace(QUIET, priorities=(replace(PRIORITY, **pauses),)))
+            return next(line for line in lines if "mlx5_0" in line).split()[-5]
+
+        assert state("ok", "storm") == "storm"
+        assert state("recovering", "suspect") == "recovering"
+        assert state("unknown", "ok") == "unknown"
+        assert state("unknown", "suspect") == "suspect"
+
+    def test_a_nic_that_measures_no_time_shows_a_bound_or_nothing(self) -> None:
+        bound = replace(PRIORITY, receive=Pause((0.5,), "ok", 0, estimated=True))
+        assert any("≤50%" in line for line in shown(replace(QUIET, priorities=(bound,))))
+        unknown = replace(PRIORITY, receive=Pause((None,), "ok", 0), transmit=None)
+        (row,) = (line for line in shown(replace(QUIET, priorities=(unknown,))) if "mlx5_0" in line)
+        assert "%" not in row
+        assert "·" in row
+
+    def test_no_prometheus_no_heading_of_alerts(self) -> None:
+        assert "alerts" in shown(QUIET)
+        assert "alerts" not in shown(later(alerts=None))
+
+    @given(
+        width=st.integers(80, 250),
+        height=st.integers(20, 60),
+        alerts=st.integers(0, 40),
+        storms=st.integers(0, 256),
+        notes=st.integers(0, 2),
+    )
+    def test_it_fits_the_screen_and_shows_the_newest_of_each(
+        self, width: int, height: int, alerts: int, storms: int, notes: int
+    ) -> None:
+        scene = later(
+            alerts=(replace(ALERT, summary="x" * 300),) * alerts,
+            storms=(STORM,) * storms,
+            notes=("something is missing " * 20,) * notes,
+        )
+        lines = shown(scene, width, height)
+        assert len(lines) <= height
+        assert all(len(line) <= width for line in lines)
+        assert not alerts or any("RocePfcStorm" in line for line in lines)
+        assert not storms or any("goes on" in line for line in lines)
+
+    @given(st.lists(st.none() | st.floats(0, 1)), st.integers(1, 60))
+    def test_a_sparkline_is_as_wide_as_asked_and_hides_no_pause(self, history, width: int) -> None:
+        text = sparkline(history, width).plain
+        assert len(text) == width
+        for share, bar in zip(reversed(history), reversed(text), strict=False):
+            assert (bar == " ") == (share == 0)
+            assert (bar == "·") == (share is None)
+
+    def test_numbers_are_short(self) -> None:
+        told = [short_number(value) for value in (None, 0, 0.44, 17.2, 999.4, 3210, 45_600, 1.5e6, 2e12)]
+        assert told == ["-", "0", "0.4", "17", "999", "3.2k", "46k", "1.5M", "2000G"]
+
+    @given(st.floats(0, 1e11))
+    def test_a_rate_never_needs_more_than_five_characters(self, value: float) -> None:
+        assert len(short_number(value)) <= 5
