@@ -27,6 +27,7 @@ from roce_exporter.kernel.ethtool_text import (
 )
 from roce_exporter.kernel.transceiver_text import print_transceiver
 from roce_exporter.scrub import Scrubber
+from roce_exporter.sources.configuration_files import texts
 from roce_exporter.sources.hw_counters import SETTINGS
 from roce_exporter.sources.netdev import COUNTER_FILES, STATISTICS_FILES, legs
 from roce_exporter.sources.pcie import PARSERS
@@ -147,6 +148,7 @@ def _device(kernel: Kernel, listed: Listed, scrub: Scrubber) -> tuple[Part, dict
             part |= _netdev(kernel, netdev)
     for _, leg in legs(device):
         part |= _ethtool(kernel, leg)
+    part |= texts(kernel, device)
     return part, _rdma(kernel, device, scrub)
 
 

@@ -1,6 +1,6 @@
-"""`roce-exporter`: flags become objects, objects do one of serve, once, capture, explain.
+"""`roce-exporter`: flags become objects, objects do one of serve, once, capture, explain, audit.
 
-Exit codes: 0 done, 1 nothing found to explain, 2 something that was given cannot be used (one line says what).
+Exit codes: 0 done, 1 nothing found to explain or a setting found wrong, 2 something that was given cannot be used (one line says what).
 """
 
 from __future__ import annotations
@@ -15,6 +15,16 @@ import time
 from typing import TYPE_CHECKING
 
 from roce_exporter import __version__
+from roce_exporter.audit import (
+    JSON,
+    Auditor,
+    ProfileError,
+    as_json,
+    as_table,
+    audit,
+    is_clean,
+    load_profile,
+)
 from roce_exporter.capture import CaptureError, capture
 from roce_exporter.collect import Collector
 from roce_exporter.config_file import OptionError
@@ -26,7 +36,7 @@ from roce_exporter.kernel.recorded import load_recording
 from roce_exporter.kernel.simulated import ScenarioError, simulate
 from roce_exporter.kernel.tree import RecordingError
 from roce_exporter.log import set_up_logging
-from roce_exporter.notify import READY, STOPPING, notify
+from roce_exporter.notify import ALIVE, READY, STOPPING, notify, watchdog_interval
 from roce_exporter.options import (
     DEFAULT_PORT,
     collect_settings,
@@ -36,7 +46,7 @@ from roce_exporter.options import (
 )
 from roce_exporter.sampler import Sampler
 from roce_exporter.web import ListenError, Server, WebConfigError, WebConfigFile
-from roce_exporter.web.endpoints import Endpoints
+from roce_exporter.web.endpoints import PRIVATE, Endpoints
 
 if TYPE_CHECKING:
     import argparse
@@ -48,6 +58,9 @@ LOG = logging.getLogger(__name__)
 
 UNUSABLE = 2
 
+LOG_LEVELS = {"serve": "info", "demo": "error"}
+"""What is logged where nobody chose: the demo tells of storms itself, and on a terminal has the screen for its own."""
+
 SUPERVISION = 0.5
 """Seconds between two questions whether the fast loop is held up by a device."""
 
@@ -56,12 +69,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code. Faults of what was given are one line on standard error."""
     try:
         options = parse_options(sys.argv[1:] if argv is None else argv)
-        set_up_logging(
-            options.log_level or ("info" if options.command == "serve" else "warn"), options.log_format
-        )
+        set_up_logging(options.log_level or LOG_LEVELS.get(options.command, "warn"), options.log_format)
         kernel = open_kernel(options)
         return asyncio.run(COMMANDS[options.command](options, kernel))
-    except (OptionError, RecordingError, ScenarioError, WebConfigError, ListenError, CaptureError) as error:
+    except (
+        OptionError,
+        RecordingError,
+        ScenarioError,
+        WebConfigError,
+        ListenError,
+        CaptureError,
+        ProfileError,
+    ) as error:
         sys.stderr.write(f"roce-exporter: {error}\n")
         return UNUSABLE
     except BrokenPipeError:
@@ -102,16 +121,17 @@ async def serve(options: argparse.Namespace, kernel: Kernel) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     web_config = WebConfigFile(options.web_config_file) if options.web_config_file else None
+    auditor = Auditor(load_profile(options.audit_profile))
     collector = Collector(kernel, collect_settings(options), time.monotonic)
     sampler = Sampler(kernel, time.monotonic, time.time, sampler_pace(options), storm_limits(options))
-    exporter = Exporter(collector, sampler)
+    exporter = Exporter(collector, sampler, auditor)
     endpoints = Endpoints(exporter, options.web_telemetry_path)
-    server = Server(endpoints, web_config)
+    server = Server(endpoints, web_config, private=PRIVATE)
     for address in await server.start(options.web_listen_address or [f":{DEFAULT_PORT}"]):
         LOG.info("roce_exporter %s listens on %s", __version__, address)
     first = asyncio.ensure_future(_first_collection(exporter, endpoints, options.collect_timeout))
     sampler.start()
-    watching = asyncio.ensure_future(_supervise(sampler))
+    watching = asyncio.gather(_supervise(sampler), _tell_alive(watchdog_interval()))
     await stop.wait()
     notify(STOPPING)
     first.cancel()
@@ -132,6 +152,13 @@ async def _first_collection(exporter: Exporter, endpoints: Endpoints, seconds: f
     notify(READY)
 
 
+async def _tell_alive(interval: float | None) -> None:
+    """Signs of life from the event loop, which serves: systemd starts a daemon anew whose loop hangs."""
+    while interval:
+        notify(ALIVE)
+        await asyncio.sleep(interval)
+
+
 async def _supervise(sampler: Sampler) -> None:
     while True:
         await asyncio.sleep(SUPERVISION)
@@ -140,7 +167,8 @@ async def _supervise(sampler: Sampler) -> None:
 
 async def once(options: argparse.Namespace, kernel: Kernel) -> int:
     """Print one exposition in text format 0.0.4."""
-    exporter = Exporter(Collector(kernel, collect_settings(options), time.monotonic))
+    auditor = Auditor(load_profile(options.audit_profile))
+    exporter = Exporter(Collector(kernel, collect_settings(options), time.monotonic), auditor=auditor)
     observation = await exporter.observe(options.collect_timeout)
     sys.stdout.write(exporter.render(observation, Format.TEXT).decode())
     sys.stdout.flush()
@@ -173,4 +201,34 @@ async def capture_host(options: argparse.Namespace, kernel: Kernel) -> int:
     return 0
 
 
-COMMANDS = {"serve": serve, "once": once, "explain": explain_name, "capture": capture_host}
+async def audit_host(options: argparse.Namespace, kernel: Kernel) -> int:
+    """Print what the audit says; 1 when a setting is wrong."""
+    profile = load_profile(options.audit_profile)
+    collector = Collector(kernel, collect_settings(options), time.monotonic)
+    snapshot = await collector.collect(options.collect_timeout)
+    verdicts = audit(snapshot.devices, profile)
+    if options.format == JSON:
+        sys.stdout.write(as_json(verdicts, profile))
+    else:
+        sys.stdout.write(as_table(verdicts, profile, colour=sys.stdout.isatty()))
+    sys.stdout.flush()
+    return 0 if is_clean(verdicts) else 1
+
+
+async def demo(options: argparse.Namespace, kernel: Kernel) -> int:
+    """Show a simulated host until SIGTERM, SIGINT, SIGHUP or the end of the time that was given."""
+    from roce_exporter.demo import run_demo  # noqa: PLC0415 - no other command is to pay for rich
+
+    auditor = Auditor(load_profile(options.audit_profile))
+    settings = collect_settings(options)
+    return await run_demo(kernel, settings, options.host_simulate, options.demo_seconds, auditor)
+
+
+COMMANDS = {
+    "demo": demo,
+    "serve": serve,
+    "once": once,
+    "explain": explain_name,
+    "capture": capture_host,
+    "audit": audit_host,
+}

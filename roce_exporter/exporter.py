@@ -16,6 +16,7 @@ from roce_exporter.normalise import Normaliser
 from roce_exporter.self_metrics import SelfSamples
 
 if TYPE_CHECKING:
+    from roce_exporter.audit import Auditor
     from roce_exporter.collect import Collector
     from roce_exporter.model import Snapshot
     from roce_exporter.normalise import Samples
@@ -36,9 +37,12 @@ class Observation:
 class Exporter:
     """Observes the host of one collector and renders what it saw, and what the sampler saw in between."""
 
-    def __init__(self, collector: Collector, sampler: Sampler | None = None) -> None:
+    def __init__(
+        self, collector: Collector, sampler: Sampler | None = None, auditor: Auditor | None = None
+    ) -> None:
         self.normaliser = Normaliser()
         self.sampler = sampler
+        self._auditor = auditor
         self._collector = collector
         self._self_samples = SelfSamples()
         self._renderer = Renderer()
@@ -67,6 +71,8 @@ class Exporter:
         samples = tuple(self.normaliser.normalise(found) for found in snapshot.devices)
         unmapped = {name: len(plan.unmapped) for name, plan in sorted(self.normaliser.plans.items())}
         own = self._self_samples.samples(snapshot, unmapped)
+        if self._auditor is not None:
+            samples = (*samples, self._auditor.samples(snapshot.devices))
         if self.sampler is None:
             return (*samples, own)
         self.sampler.follow(snapshot.devices)

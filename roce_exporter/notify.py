@@ -1,4 +1,4 @@
-"""Readiness and stopping told to systemd (sd_notify(3)): one datagram to the socket that NOTIFY_SOCKET names."""
+"""Readiness, signs of life and stopping told to systemd (sd_notify(3)): a datagram each, to what NOTIFY_SOCKET names."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ import socket
 
 READY = "READY=1"
 STOPPING = "STOPPING=1"
+ALIVE = "WATCHDOG=1"
+
+
+def watchdog_interval() -> float | None:
+    """Seconds between two signs of life, half of what systemd waits (sd_watchdog_enabled(3)); None when it wants none."""
+    patience, process = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", "")
+    if not patience.isdecimal() or int(patience) == 0 or process not in ("", str(os.getpid())):
+        return None
+    return int(patience) / 2e6
 
 
 def notify(state: str) -> bool:
@@ -18,7 +27,8 @@ def notify(state: str) -> bool:
     name = "\0" + address[1:] if address[0] == "@" else address
     with (
         contextlib.suppress(OSError),
-        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock,
+        # Not blocking: a systemd that does not read must not hold up the event loop.
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK) as sock,
     ):
         sock.connect(name)
         sock.sendall(state.encode())

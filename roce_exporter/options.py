@@ -6,7 +6,7 @@ import argparse
 import re
 from typing import TYPE_CHECKING, NoReturn
 
-from roce_exporter import __version__, sources
+from roce_exporter import __version__, audit, sources
 from roce_exporter.collect import Settings
 from roce_exporter.config_file import OptionError, config_flags
 from roce_exporter.detectors.pfc_storm import Limits
@@ -21,10 +21,12 @@ DEFAULT_PORT = 10123
 """To be registered: the public list of exporter ports could not be consulted when it was chosen."""
 
 COMMANDS = {
+    "demo": "show a simulated host, with Prometheus and Alertmanager where they are installed",
     "serve": "serve metrics over HTTP (the default)",
     "once": "collect once and print the exposition",
     "capture": "record the host, scrubbed, into a folder or .tar.gz",
     "explain": "say what a raw counter or a metric is, where it comes from and what it is now",
+    "audit": "compare the host's settings with a profile; 0 when all is right, 1 when not, 2 when it could not be done",
 }
 
 
@@ -55,6 +57,8 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
         options = parser.parse_args(
             [argv[0], *config_flags(options.config_file, argv, make_parser()), *argv[1:]]
         )
+    if options.command == "demo":
+        options.host_simulate = options.host_simulate or "pfc-storm"
     _check_together(options)
     return options
 
@@ -121,11 +125,15 @@ def make_parser() -> Parser:
         command = commands.add_parser(
             name, parents=[host], help=meaning, description=meaning, allow_abbrev=False
         )
+        if name in ("serve", "once", "audit", "demo"):
+            _add_audit_flags(command, alone=name == "audit")
         if name == "serve":
             _add_web_flags(command)
             _add_sampler_flags(command)
         elif name == "capture":
             _add_capture_flags(command)
+        elif name == "demo":
+            _add_demo_flags(command)
         elif name == "explain":
             command.add_argument(
                 "name",
@@ -302,6 +310,31 @@ def _add_sampler_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_audit_flags(parser: argparse.ArgumentParser, *, alone: bool) -> None:
+    parser.add_argument(
+        "--audit.profile",
+        *(("--profile",) if alone else ()),
+        dest="audit_profile",
+        default="auto",
+        metavar="PROFILE",
+        help=f"what the settings shall be: {', '.join(audit.built_in())}, or a .toml file (auto)",
+    )
+    if alone:
+        parser.add_argument(
+            "--format", choices=audit.FORMATS, default=audit.TABLE, help="form of the findings (table)"
+        )
+
+
+def _add_demo_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--demo.seconds",
+        dest="demo_seconds",
+        type=_seconds,
+        metavar="SECONDS",
+        help="end by itself after so long; without it Ctrl-C ends it",
+    )
+
+
 def _add_capture_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", default="roce-host.tar.gz", metavar="FILE", help="a .tar.gz or a new folder"
@@ -338,6 +371,12 @@ def _count(text: str) -> int:
 
 
 def _path(text: str) -> str:
-    if not text.startswith("/") or text in ("/", "/-/healthy", "/-/ready", "/debug/snapshot", "/debug/events"):
+    if not text.startswith("/") or text in (
+        "/",
+        "/-/healthy",
+        "/-/ready",
+        "/debug/snapshot",
+        "/debug/events",
+    ):
         raise argparse.ArgumentTypeError(f"{text!r} is no path of its own; use one like /metrics")
     return text

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import (
     buffer,
+    configuration,
     congestion,
     dcb,
     ethernet,
@@ -43,6 +44,7 @@ CATALOG: tuple[Row, ...] = (
     *pfc.ROWS,
     *storm.ROWS,
     *dcb.ROWS,
+    *configuration.ROWS,
     *ethernet.ROWS,
     *link.ROWS,
     *transceiver.ROWS,
@@ -155,7 +157,7 @@ def pattern_of(raw: str) -> re.Pattern[str]:
     return re.compile(_PLACEHOLDER.sub(lambda match: f"(?P<{match[1]}>{_form(match[1])})", re.escape(raw)))
 
 
-TEXT = ("counter", "flag", "sensor")
+TEXT = ("counter", "flag", "sensor", "role", "parameter")
 """Placeholders for which any name may stand. All others, priority, lane, queue and the like, are numbers."""
 
 

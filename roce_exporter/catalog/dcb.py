@@ -89,10 +89,17 @@ ROWS = (
         labels=(*NETDEV_LABELS, "dscp"),
     ),
     netdev_gauge(
+        "roce_config_dscp_mappings",
+        "entries",
+        "DSCPs that are mapped to a priority. mlx5 goes by the DSCP if there are any, else by the VLAN tag.",
+        dcb("dscp_mappings"),
+    ),
+    netdev_gauge(
         "roce_config_trust_dscp",
         "bool",
-        "Whether packets get their priority by DSCP first (1) or by the VLAN tag (0). Only drivers on Linux 6.2 tell.",
+        "Whether packets get their priority by DSCP first (1) or by the VLAN tag (0). Only drivers on Linux 6.2 and MLNX_OFED tell.",
         dcb("trust_dscp"),
+        spelt(ANY, "configuration", "trust_dscp"),
     ),
     netdev_gauge(
         "roce_config_priority_buffer",

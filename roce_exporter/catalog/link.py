@@ -129,6 +129,12 @@ SETTINGS = (
         "Missing where the driver chooses itself; mlx5 then takes 0.1 s.",
         settings("pfc_prevention_timeout", per=1000),
     ),
+    netdev_gauge(
+        "roce_config_statistics_refresh_seconds",
+        "seconds",
+        "Every so often bnxt refreshes its counters. 0: never, so that pause durations stand still.",
+        settings("stats_block_microseconds", per=1_000_000),
+    ),
     Row(
         "roce_config_private_flag_enabled",
         GAUGE,

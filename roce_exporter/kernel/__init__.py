@@ -187,6 +187,8 @@ class Kernel(Protocol):
     def ethtool_settings(self, netdev: str) -> Mapping[str, int]:
         """Settings of the driver: `pfc_prevention_timeout` in milliseconds, and `flag_NAME` as 1 or 0.
 
+        Of bnxt `stats_block_microseconds` too: every so often its counters are refreshed, at 0 never.
+
         Raises:
             Absent: the driver has neither.
         """

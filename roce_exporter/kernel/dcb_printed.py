@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.kernel.dcb_recorded import ALGORITHMS, MODES, PCP, SELECTORS
+from roce_exporter.kernel.dcb_recorded import ALGORITHMS, MODES, PCP, PEER_PFC, SELECTORS
 
 if TYPE_CHECKING:
     from roce_exporter.kernel.dcb_netlink import App, Buffer, Dcb, Ets, Pfc
@@ -13,7 +13,7 @@ Document = dict[str, Any]
 
 
 def print_dcb(dcb: Dcb) -> dict[str, Document]:
-    """A document for each part that was told, by its kind. Rates and what a peer told have no document."""
+    """A document for each part that was told, by its kind. Rates, and what a peer told but its PFC, have none."""
     found: dict[str, Document] = {}
     if dcb.pfc:
         found["pfc"] = _pfc(dcb.pfc)
@@ -25,17 +25,20 @@ def print_dcb(dcb: Dcb) -> dict[str, Document]:
         found["buffer"] = _buffer(dcb.buffer)
     if dcb.dcbx is not None:
         found["dcbx"] = {name: True for name, bit in MODES.items() if dcb.dcbx & bit}
+    if dcb.peer_pfc:
+        found[PEER_PFC] = _pfc(dcb.peer_pfc)
     return found
 
 
 def _pfc(pfc: Pfc) -> Document:
+    counts = {"requests": list(pfc.requests), "indications": list(pfc.indications)}
     return {
         "pfc_cap": pfc.capacity,
         "macsec_bypass": pfc.mbc,
         "delay": pfc.delay,
         "prio_pfc": list(pfc.enabled),
-        "requests": list(pfc.requests),
-        "indications": list(pfc.indications),
+        # Without -s dcb prints none, and an empty list would be no answer.
+        **{name: frames for name, frames in counts.items() if frames},
     }
 
 

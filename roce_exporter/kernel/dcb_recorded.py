@@ -2,7 +2,8 @@
 
 `dcb -s -j pfc show dev DEV` (.pfc.json; without `-s` it prints no pause frames), and `dcb -j` for ets, app, buffer and
 dcbx. Not maxrate: older versions of dcb print kbit/s as they come from the kernel, those since the end of 2025 bytes per
-second, and nothing in the document says which. What a peer told dcb does not print, so no recording holds it.
+second, and nothing in the document says which. What a peer told dcb does not print: its PFC is our own document,
+.peer_pfc.json, in the form of .pfc.json.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ Document = dict[str, object]
 KINDS = ("pfc", "ets", "app", "buffer", "dcbx")
 """What a recording may hold of one network device: DEV.pfc.json, DEV.ets.json, ..."""
 
+PEER_PFC = "peer_pfc"
+"""And our own DEV.peer_pfc.json."""
+
 EIGHT = 8
 """Priorities, traffic classes and buffers."""
 
@@ -66,7 +70,7 @@ class _DocumentError(Exception):
 
 
 def read_dcb(documents: Mapping[str, object], netdev: str, recording: str) -> Dcb:
-    """What one network device told; `documents` holds by kind (one of `KINDS`) the JSON of its files.
+    """What one network device told; `documents` holds by kind (one of `KINDS`, or `PEER_PFC`) the JSON of its files.
 
     A kind without a document is None in the answer, as is all that no document tells.
 
@@ -91,6 +95,7 @@ def read_dcb(documents: Mapping[str, object], netdev: str, recording: str) -> Dc
         app=part("app", _read_app),
         buffer=part("buffer", _read_buffer),
         dcbx=part("dcbx", _read_dcbx),
+        peer_pfc=part(PEER_PFC, _read_pfc),
     )
 
 

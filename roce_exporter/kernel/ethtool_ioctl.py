@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SIOCETHTOOL = 0x8946
 GSTRINGS, GSTATS, GSSET_INFO = 0x1B, 0x1D, 0x37
-GPFLAGS, GTUNABLE = 0x27, 0x48
+GCOALESCE, GPFLAGS, GTUNABLE = 0x0E, 0x27, 0x48
 STATISTICS_SET, PRIVATE_FLAGS_SET = 1, 2
 """ETH_SS_STATS and ETH_SS_PRIV_FLAGS."""
 FLAGS = 32
@@ -49,6 +49,7 @@ _STRINGS = struct.Struct("=III")
 _STATS = struct.Struct("=II")
 _FLAGS = struct.Struct("=II")
 _TUNABLE = struct.Struct("=IIIIH")
+_COALESCE = struct.Struct("=23I")
 
 Names = tuple[str, ...]
 
@@ -107,6 +108,16 @@ class EthtoolIoctl:
         """
         question = _TUNABLE.pack(GTUNABLE, PFC_PREVENTION_TIMEOUT, UNSIGNED_16, 2, 0)
         return int(_TUNABLE.unpack_from(self._ask(netdev, question, 0))[4])
+
+    def statistics_refresh(self, netdev: str) -> int:
+        """Every how many microseconds the NIC gives its counters to the host; 0: never, or the driver has no such thing.
+
+        Raises:
+            Absent: the driver tells nothing of coalescing.
+            OSError: as in `statistics`.
+        """
+        question = _COALESCE.pack(GCOALESCE, *(0,) * 22)
+        return int(_COALESCE.unpack_from(self._ask(netdev, question, 0))[9])
 
     def close(self) -> None:
         """Close the socket. The next question opens another."""

@@ -65,9 +65,9 @@ def parse_link(text: str) -> dict[str, int]:
 
 
 def parse_settings(text: str) -> dict[str, int]:
-    """`ethtool --show-priv-flags` and `ethtool --get-tunable DEV pfc-prevention-tout`, one after the other.
+    """`ethtool --show-priv-flags`, `ethtool --get-tunable DEV pfc-prevention-tout` and `ethtool -c`, one after the other.
 
-    Gives `flag_NAME` as 1 or 0, and `pfc_prevention_timeout` in milliseconds.
+    Gives `flag_NAME` as 1 or 0, `pfc_prevention_timeout` in milliseconds and `stats_block_microseconds`.
     """
     found = {}
     for name, value in _fields(text):
@@ -75,6 +75,8 @@ def parse_settings(text: str) -> dict[str, int]:
             found[f"flag_{name}"] = int(value == "on")
         elif name == "pfc-prevention-tout" and (match := re.match(r"(\d+)", value)):
             found["pfc_prevention_timeout"] = int(match[1])
+        elif name == "stats-block-usecs" and value.isdecimal():
+            found["stats_block_microseconds"] = int(value)
     return found
 
 
@@ -125,6 +127,8 @@ def print_settings(found: Mapping[str, int]) -> str:
     lines = [f"{name}: {'on' if on else 'off'}\n" for name, on in flags.items()]
     if "pfc_prevention_timeout" in found:
         lines.append(f"pfc-prevention-tout: {found['pfc_prevention_timeout']}\n")
+    if "stats_block_microseconds" in found:
+        lines.append(f"stats-block-usecs: {found['stats_block_microseconds']}\n")
     return "".join(lines)
 
 

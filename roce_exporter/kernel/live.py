@@ -29,6 +29,8 @@ S = TypeVar("S", RdmaNetlink, EthtoolIoctl, EthtoolNetlink, DcbNetlink)
 
 SYSFS = "/sys"
 
+BNXT = "bnxt_en"
+
 AUTOMATIC = 0xFFFF
 """PFC_STORM_PREVENTION_AUTO of include/uapi/linux/ethtool.h."""
 
@@ -181,6 +183,10 @@ class LiveKernel:
             # 65535 is no time but "as the driver likes", which ethtool prints without a number.
             if (timeout := ioctl.pfc_prevention_timeout(netdev)) != AUTOMATIC:
                 found["pfc_prevention_timeout"] = timeout
+        with contextlib.suppress(Absent):
+            # By ioctl a driver that has no such setting says 0 too, and 0 means on bnxt that its counters stand still.
+            if self.ethtool_driver(netdev) == BNXT:
+                found["stats_block_microseconds"] = ioctl.statistics_refresh(netdev)
         with contextlib.suppress(Absent):
             found |= {f"flag_{name}": int(on) for name, on in ioctl.private_flags(netdev).items()}
         if not found:

@@ -12,9 +12,11 @@
     HOST/ethtool/DEV.pause        `ethtool -I -a DEV`
     HOST/ethtool/DEV.link         `ethtool DEV`
     HOST/ethtool/DEV.fec          `ethtool -I --show-fec DEV`
-    HOST/ethtool/DEV.settings     `ethtool --show-priv-flags DEV` and `--get-tunable DEV pfc-prevention-tout`
+    HOST/ethtool/DEV.settings     `ethtool --show-priv-flags DEV`, `--get-tunable DEV pfc-prevention-tout`, `-c DEV`
     HOST/ethtool/DEV.module       `ethtool -m DEV`
     HOST/dcb/DEV.pfc.json         `dcb -s -j pfc show dev DEV`; .ets, .app, .buffer and .dcbx likewise
+    HOST/dcb/DEV.peer_pfc.json    what the switch said of its PFC, in the form of .pfc.json: dcb itself does not print it
+    HOST/proc/sys/...             files under /proc/sys, as they are
 
 Every part is optional: a missing part is an interface that the host does not have. Several moments of one host
 stand in HOST/0/ ... HOST/n/ and are played in turn, one per collection, round and round.
@@ -30,7 +32,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.kernel import FILE_BYTES, TEXT_BYTES, Absent, RdmaDevice, RdmaPort
-from roce_exporter.kernel.dcb_recorded import KINDS, read_dcb
+from roce_exporter.kernel.dcb_recorded import KINDS, PEER_PFC, read_dcb
 from roce_exporter.kernel.ethtool_text import (
     parse_driver,
     parse_fec,
@@ -311,7 +313,7 @@ def _parse_dcb(tree: Tree, path: str) -> dict[str, Dcb]:
         netdev, _, kind = name.removesuffix(".json").rpartition(".")
         text = tree.files.get(f"dcb/{name}", b"")
         # dcb prints an empty line where the driver does not have what was asked for.
-        if name.endswith(".json") and netdev and kind in KINDS and text.strip():
+        if name.endswith(".json") and netdev and kind in (*KINDS, PEER_PFC) and text.strip():
             documents.setdefault(netdev, {})[kind] = _json(text, f"recording {path}: dcb/{name}", "dcb -j")
     return {netdev: read_dcb(found, netdev, path) for netdev, found in documents.items()}
 

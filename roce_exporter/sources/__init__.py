@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from roce_exporter.sources.configuration import Configuration
 from roce_exporter.sources.counters import Counters
 from roce_exporter.sources.dcb import DCB
 from roce_exporter.sources.delay_drop import DelayDrop
@@ -53,6 +54,7 @@ NAMES = (
     FEC,
     STANDARD,
     Transceiver.source,
+    Configuration.source,
 )
 """Every source, in the order in which a device's sources are read."""
 
@@ -98,5 +100,6 @@ def open_readers(kernel: Kernel, device: Device, disabled: Collection[str] = ())
         Sensors(kernel, device),
         DelayDrop(kernel, device),
         *netdev_readers(kernel, device),
+        Configuration(kernel, device),
     )
     return tuple(reader for reader in readers if reader.source not in disabled)

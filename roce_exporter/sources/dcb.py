@@ -12,7 +12,7 @@ from roce_exporter.kernel.dcb_netlink import SELECTOR_DSCP
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from roce_exporter.kernel.dcb_netlink import Dcb, Ets, Pfc
+    from roce_exporter.kernel.dcb_netlink import App, Dcb, Ets, Pfc
 
 DCB = "dcb"
 
@@ -30,9 +30,8 @@ def flatten(dcb: Dcb) -> dict[str, int]:
     if dcb.max_rate is not None:
         found |= _numbered("max_rate", dcb.max_rate)
     if dcb.app is not None:
-        found |= {
-            f"dscp_priority_{app.protocol}": app.priority for app in dcb.app if app.selector == SELECTOR_DSCP
-        }
+        mapped = _dscp_priority(dcb.app)
+        found |= {"dscp_mappings": len(mapped)} | mapped
     if dcb.trust is not None:
         found["trust_dscp"] = int(dcb.trust[:1] == (SELECTOR_DSCP,))
     if dcb.buffer:
@@ -41,9 +40,22 @@ def flatten(dcb: Dcb) -> dict[str, int]:
         found["buffer_total"] = dcb.buffer.total
     if dcb.dcbx is not None:
         found["dcbx_mode"] = dcb.dcbx
+    return found | _peer(dcb)
+
+
+def _peer(dcb: Dcb) -> dict[str, int]:
+    """What the other end of the link said by DCBX."""
+    found: dict[str, int] = {}
     if dcb.peer_pfc:
-        found |= _numbered("peer_pfc_enabled", map(int, dcb.peer_pfc.enabled))
-    return found
+        found |= _numbered("pfc_enabled", map(int, dcb.peer_pfc.enabled))
+    if dcb.peer_ets:
+        found |= {name: value for name, value in _ets(dcb.peer_ets).items() if "receive" not in name}
+    found |= _dscp_priority(dcb.peer_app or ())
+    return {f"peer_{name}": value for name, value in found.items()}
+
+
+def _dscp_priority(table: Iterable[App]) -> dict[str, int]:
+    return {f"dscp_priority_{app.protocol}": app.priority for app in table if app.selector == SELECTOR_DSCP}
 
 
 def _pfc(pfc: Pfc) -> dict[str, int]:

@@ -31,6 +31,9 @@ MARGIN = 0.5
 DEFAULT_TIMEOUT = 10.0
 """Prometheus' own default, for who does not say."""
 
+PRIVATE = frozenset({"/debug/snapshot", "/debug/events"})
+"""Paths that lay the host open: raw names, errors, what stood where when. Not for strangers of another host."""
+
 
 class Endpoints:
     """The application that the web server serves."""

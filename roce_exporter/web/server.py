@@ -16,14 +16,14 @@ import re
 import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from roce_exporter.web.config import WebConfig
 from roce_exporter.web.connection import Connection, Limits, Request, Response, State, Wire, plain
 from roce_exporter.web.passwords import Passwords
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from roce_exporter.web.config import RateLimit, WebConfigFile
 
@@ -53,9 +53,14 @@ class Server:
         application: Application,
         config: WebConfigFile | None,
         limits: Limits = Limits(),  # noqa: B008 - frozen
+        private: Collection[str] = (),
     ) -> None:
-        """`application` is called on the event loop, once per request that may pass."""
+        """`application` is called on the event loop, once per request that may pass.
+
+        The paths in `private` are for clients of this host, and for those who have shown who they are.
+        """
         self._application = application
+        self._private = private
         self._config = config
         self._limits = limits
         self._listeners: list[socket.socket] = []
@@ -175,6 +180,10 @@ class Server:
             config.users, request.headers.get("authorization")
         ):
             return plain(401, "user and password needed", ("WWW-Authenticate", "Basic"))
+        if request.path in self._private and not (config.users or _is_known(connection)):
+            return plain(
+                403, "only for this host, and for users and client certificates of the web config file"
+            )
         return None
 
     def _tokens(self, limit: RateLimit) -> TokenBucket:
@@ -217,11 +226,34 @@ class TokenBucket:
         return True
 
 
+def _is_known(connection: Connection) -> bool:
+    """Whether the client has shown a certificate, or sits on this host."""
+    if _certificate(connection):
+        return True
+    transport = connection.wire.transport
+    host, *_ = (transport.get_extra_info("peername") if transport else None) or ("",)
+    return is_loopback(host)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address is of this host's loopback, also where a socket of both families spells it `::ffff:127.0.0.1`."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
+
+
+def _certificate(connection: Connection) -> Mapping[str, Any]:
+    """The client's certificate, which TLS has verified; empty without one."""
+    transport = connection.wire.transport
+    return (transport.get_extra_info("peercert") if transport else None) or {}
+
+
 def _alternative_names(connection: Connection) -> frozenset[str]:
     """The subject alternative names of the client's certificate; empty without one."""
-    transport = connection.wire.transport
-    certificate = (transport.get_extra_info("peercert") if transport else None) or {}
-    return frozenset(_as_go_spells(kind, value) for kind, value in certificate.get("subjectAltName", ()))
+    names = _certificate(connection).get("subjectAltName", ())
+    return frozenset(_as_go_spells(kind, value) for kind, value in names)
 
 
 def _as_go_spells(kind: str, value: str) -> str:

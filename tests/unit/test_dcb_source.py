@@ -31,7 +31,9 @@ WHOLE = Dcb(
 
 def test_nothing_told_is_nothing() -> None:
     assert flatten(Dcb()) == {}
-    assert flatten(Dcb(app=())) == {}
+    assert flatten(Dcb(app=())) == {"dscp_mappings": 0}, (
+        "an empty table is told, and says that mlx5 trusts PCP"
+    )
 
 
 def test_every_part_is_told_by_its_priority_class_buffer_or_dscp() -> None:
@@ -42,12 +44,23 @@ def test_every_part_is_told_by_its_priority_class_buffer_or_dscp() -> None:
     assert found["ets_transmit_bandwidth_3"] == 60
     assert found["priority_traffic_class_6"] == 6
     assert {name: value for name, value in found.items() if name.startswith("dscp")} == {
+        "dscp_mappings": 2,
         "dscp_priority_26": 3,
         "dscp_priority_48": 6,
     }
     assert (found["trust_dscp"], found["dcbx_mode"], found["pfc_delay"]) == (1, 9, 7)
     assert (found["priority_buffer_3"], found["buffer_bytes_1"], found["buffer_total"]) == (1, 131072, 524160)
     assert found["peer_pfc_enabled_3"] == 1
+
+
+def test_what_the_switch_says_is_told_apart_from_what_is_set_here() -> None:
+    found = flatten(Dcb(peer_ets=replace(ETS, willing=True), peer_app=(App(5, 26, 4), App(1, 0x8906, 3))))
+    assert (found["peer_ets_willing"], found["peer_ets_transmit_bandwidth_3"]) == (1, 60)
+    assert (found["peer_ets_algorithm_6"], found["peer_priority_traffic_class_5"]) == (2, 5)
+    assert found["peer_dscp_priority_26"] == 4
+    assert all(name.startswith("peer_") for name in found)
+    for name in found:
+        assert INDEX.claimed("mlx5", "dcb", name), name
 
 
 def test_a_delay_of_nothing_is_not_told() -> None:
@@ -80,7 +93,5 @@ def test_pause_frames_of_dcb_serve_only_where_they_count_enabled_priorities() ->
 def test_what_a_capture_prints_is_read_back() -> None:
     read = flatten(read_dcb(print_dcb(WHOLE), "eth0", "test"))
     left = {name: value for name, value in flatten(WHOLE).items() if name not in read}
-    assert left.keys() == {"trust_dscp"} | {
-        f"{name}_{n}" for name in ("max_rate", "peer_pfc_enabled") for n in range(8)
-    }
+    assert left.keys() == {"trust_dscp"} | {f"max_rate_{n}" for n in range(8)}
     assert read.items() <= flatten(WHOLE).items()

@@ -1,0 +1,21 @@
+"""The configuration audit: settings are compared with a profile. Pure functions over what the sources read."""
+
+from roce_exporter.audit.auditor import ALL_CHECKS, Auditor, audit
+from roce_exporter.audit.profile import Profile, ProfileError, built_in, load_profile
+from roce_exporter.audit.report import FORMATS, JSON, TABLE, as_json, as_table, is_clean
+
+__all__ = [
+    "ALL_CHECKS",
+    "FORMATS",
+    "JSON",
+    "TABLE",
+    "Auditor",
+    "Profile",
+    "ProfileError",
+    "as_json",
+    "as_table",
+    "audit",
+    "built_in",
+    "is_clean",
+    "load_profile",
+]

@@ -1,0 +1,208 @@
+"""What a fabric wants to be set: a profile, from the package or from a site's own TOML file.
+
+A key that a profile leaves out is asked of nobody. A site's file may begin with `extends = "nvidia-lossless"` and
+change single keys. What cannot be is refused with the line where it stands.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, fields, replace
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from roce_exporter.audit.arithmetic import MOST_DSCP, MOST_PRIORITY, RDMA_MTUS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+EXTENDS = "extends"
+
+DEEPEST = 8
+"""So many profiles may extend one another."""
+
+
+class ProfileError(Exception):
+    """A profile that cannot be used; one line that names the file, the line and what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What is wanted. None, or an empty text: nothing is asked."""
+
+    name: str
+    description: str = ""
+    trust: str | None = None
+    """`dscp` or `pcp`."""
+    lossless_priorities: tuple[int, ...] | None = None
+    """The priorities that have PFC; empty: none may have it; None: the one that is set, whichever it is."""
+    roce_dscp: int | None = None
+    roce_priority: int | None = None
+    """The priority that RoCE packets shall get, lossless or not."""
+    ecn: bool | None = None
+    """Whether congestion is answered by ECN: packets are marked as able, notification and reaction point are on."""
+    cnp_dscp: int | None = None
+    cnp_priority: int | None = None
+    cnp_strict: bool | None = None
+    """Whether CNPs go before everything else."""
+    roce_version: int | None = None
+    rdma_mtu: int | None = None
+    """The least, in bytes."""
+    global_pause: bool | None = None
+    lossless_bandwidth: int | None = None
+    """The least share of the lossless traffic class, in percent."""
+    cable_metres: int | None = None
+    """The longest cable between a host and its switch."""
+    pfc_prevention: int | None = None
+    """The longest, in milliseconds, that a NIC may pause without end before its own watchdog stops it."""
+    dcbx: str | None = None
+    """`host`: the host's own tools set DCB; `firmware`: the NIC negotiates it with the switch."""
+    adaptive_retransmission: bool | None = None
+    full_pcie: bool | None = None
+    consistent: bool | None = None
+    """Whether the ports of a host that are of the same driver, model and function shall be set alike."""
+
+
+def built_in() -> tuple[str, ...]:
+    """The names of the profiles of the package."""
+    folder = resources.files(__package__) / "profiles"
+    names = sorted(place.name for place in folder.iterdir() if place.name.endswith(".toml"))
+    return tuple(name.removesuffix(".toml") for name in names)
+
+
+def load_profile(name: str) -> Profile:
+    """The profile of this name, or in this file when the name ends in `.toml` or holds a slash.
+
+    Raises:
+        ProfileError: there is none, or what stands in it is unknown or impossible; names file and line.
+    """
+    values = _values(name, DEEPEST)
+    known = {field.name for field in fields(Profile)}
+    return replace(Profile(values.pop("name", name)), **{key: values[key] for key in known & values.keys()})
+
+
+def _values(name: str, left: int) -> dict[str, Any]:
+    text = _text(name)
+    values = _parse(text, name)
+    parent = values.pop(EXTENDS, None)
+    if parent is not None:
+        if left == 0:
+            raise ProfileError(
+                f"profile {name}: over {DEEPEST} profiles extend one another; take out the circle"
+            )
+        values = _values(parent, left - 1) | {"name": name} | values
+    if clash := _contradiction(values):
+        keys, fault = clash
+        line = min(filter(None, (_line(text, key) for key in keys)), default=1)
+        raise ProfileError(f"profile {name} line {line}: {fault}")
+    return values
+
+
+def _text(name: str) -> str:
+    if "/" not in name and not name.endswith(".toml"):
+        if name not in built_in():
+            raise ProfileError(
+                f"profile {name}: there is no such profile; give one of {', '.join(built_in())}, or a .toml file"
+            )
+        return (resources.files(__package__) / "profiles" / f"{name}.toml").read_text("utf-8")
+    try:
+        with open(name, encoding="utf-8") as file:
+            return file.read()
+    except OSError as error:
+        raise ProfileError(f"profile {name}: {error.strerror}; check the path and its rights") from None
+    except UnicodeDecodeError:
+        raise ProfileError(f"profile {name}: not UTF-8 text") from None
+
+
+def _parse(text: str, name: str) -> dict[str, Any]:
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ProfileError(f"profile {name}: not TOML: {error}") from None
+    for key, value in values.items():
+        if fault := _fault(key, value):
+            raise ProfileError(f"profile {name} line {_line(text, key)}: {fault}")
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+
+
+def _line(text: str, key: str) -> int:
+    """The line of a key, 0 when it is not there. All stand on the top level: no key of a profile is a table."""
+    key = re.escape(key)
+    found = re.search(rf"""^[ \t]*(\[+[ \t]*)?["']?{key}["']?[ \t]*[=.\]]""", text, re.MULTILINE)
+    return text.count("\n", 0, found.start()) + 1 if found else 0
+
+
+def _fault(key: str, value: object) -> str:
+    if key not in _RULES:
+        return f"unknown key {key!r}; keys are {', '.join(sorted(_RULES))}"
+    meaning, is_right = _RULES[key]
+    return "" if is_right(value) else f"{key} is {value!r:.60}, not {meaning}"
+
+
+def _contradiction(values: dict[str, Any]) -> tuple[tuple[str, str], str] | None:
+    """Two keys that are right alone and not together, and why."""
+    lossless, priority, cnp = (
+        values.get(key) for key in ("lossless_priorities", "roce_priority", "cnp_priority")
+    )
+    if lossless and priority is not None and priority not in lossless:
+        keys = ("roce_priority", "lossless_priorities")
+        return keys, f"roce_priority {priority} is none of lossless_priorities {list(lossless)}"
+    if lossless and cnp in lossless:
+        keys = ("cnp_priority", "lossless_priorities")
+        return keys, f"cnp_priority {cnp} is lossless: CNPs would wait behind what they are to slow"
+    return None
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _one_of(*words: object) -> Callable[[object], bool]:
+    return lambda value: not isinstance(value, bool) and value in words
+
+
+def _within(least: int, most: int) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+_is_priority = _within(0, MOST_PRIORITY)
+
+
+def _are_priorities(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_priority, value)) and len(set(value)) == len(value)
+
+
+_DSCP = ("a whole number from 0 to 63", _within(0, MOST_DSCP))
+_PRIORITY = ("a whole number from 0 to 7", _is_priority)
+_FLAG = ("true or false", _is_flag)
+_TEXT = ("a text", _is_text)
+
+_RULES: dict[str, tuple[str, Callable[[object], bool]]] = {
+    EXTENDS: ("the name of a profile or a .toml file", _is_text),
+    "name": _TEXT,
+    "description": _TEXT,
+    "trust": ("dscp or pcp", _one_of("dscp", "pcp")),
+    "lossless_priorities": ("a list of different priorities from 0 to 7", _are_priorities),
+    "roce_dscp": _DSCP,
+    "roce_priority": _PRIORITY,
+    "ecn": _FLAG,
+    "cnp_dscp": _DSCP,
+    "cnp_priority": _PRIORITY,
+    "cnp_strict": _FLAG,
+    "roce_version": ("1 or 2", _one_of(1, 2)),
+    "rdma_mtu": (f"one of {', '.join(map(str, RDMA_MTUS))}", _one_of(*RDMA_MTUS)),
+    "global_pause": _FLAG,
+    "lossless_bandwidth": ("a whole number of percent from 0 to 100", _within(0, 100)),
+    "cable_metres": ("a whole number of metres from 1 to 1000", _within(1, 1000)),
+    "pfc_prevention": ("a whole number of milliseconds from 80 to 8000", _within(80, 8000)),
+    "dcbx": ("host or firmware", _one_of("host", "firmware")),
+    "adaptive_retransmission": _FLAG,
+    "full_pcie": _FLAG,
+    "consistent": _FLAG,
+}
+"""Per key what may stand there, in words and as a test."""

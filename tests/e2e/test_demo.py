@@ -1,0 +1,226 @@
+"""The real command `roce-exporter demo`: what it shows, and that nothing of it is left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from roce_exporter.demo import monitoring
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+COMMAND = str(Path(sys.executable).with_name("roce-exporter"))
+
+SOON = "--host.simulate-seed=57"
+"""With this seed the first storm begins after 20 s and lasts 3.3 s."""
+
+pytestmark = pytest.mark.timeout(90)
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """Where the demo finds a folder of its own for what is temporary, so that what it leaves there is seen."""
+    return os.environ | {"TMPDIR": str(tmp_path), "TERM": "xterm-256color"}
+
+
+@pytest.fixture
+def monitored() -> bool:
+    """Whether Prometheus is installed."""
+    if shutil.which("prometheus") is not None:
+        return True
+    if os.environ.get("CI") == "true":
+        pytest.fail("prometheus is not installed; CI needs it")
+    return False
+
+
+def descendants(pid: int) -> list[psutil.Process]:
+    return psutil.Process(pid).children(recursive=True)
+
+
+def assert_nothing_is_left(folder: Path, children: list[psutil.Process]) -> None:
+    assert [child for child in children if child.is_running()] == []
+    assert list(folder.iterdir()) == []
+
+
+@contextlib.contextmanager
+def running(environment: dict[str, str], *flags: str) -> Iterator[subprocess.Popen[str]]:
+    """The demo without a terminal."""
+    pipe = subprocess.PIPE
+    argv = [COMMAND, "demo", *flags]
+    with (
+        subprocess.Popen(argv, stdout=pipe, stderr=pipe, text=True, env=environment) as process,
+        ending(process),
+    ):
+        yield process
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """What is left of its output. Not `communicate`, which loses what the first `readline` took into its buffer."""
+    rest, errors = process.stdout.read(), process.stderr.read()
+    process.wait(30)
+    return rest, errors
+
+
+@contextlib.contextmanager
+def ending(process: subprocess.Popen[str]) -> Iterator[None]:
+    """However the test ends, the demo is asked to end, so that no test leaves a Prometheus behind."""
+    try:
+        yield
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait(20)
+
+
+def test_without_a_terminal_it_tells_storm_and_alert_in_lines(environment, tmp_path, monitored) -> None:
+    with running(environment, SOON, "--demo.seconds=30") as process:
+        lines = [process.stdout.readline() for _ in range(2)]
+        children = descendants(process.pid)
+        assert [child.name() for child in children].count("prometheus") == monitored
+        rest, errors = finish(process)
+    lines += rest.splitlines(keepends=True)
+    text = "".join(lines)
+    assert lines[0].startswith("simulated host, scenario pfc-storm: ")
+    assert re.match(r"exporter +http://127\.0\.0\.1:\d+/$", lines[1])
+    assert re.search(
+        r"^\[ *\d+\.\d s\] storm begins: mlx5_0/1 \(eth0\) priority 3 transmit", text, re.MULTILINE
+    )
+    assert re.search(
+        r"^\[ *\d+\.\d s\] storm ends: mlx5_0/1 \(eth0\) priority 3 transmit after", text, re.MULTILINE
+    )
+    if monitored:
+        assert re.search(r"^prometheus +http://127\.0\.0\.1:\d+/alerts$", text, re.MULTILINE)
+    if monitored and monitoring.find_file(monitoring.RULES, monitoring.alert_folders()):
+        assert (
+            "alert fires: RocePfcStormTransmitted (page) PFC storm sent by demo-host mlx5_0/1 (eth0)" in text
+        )
+    assert re.fullmatch(r"ended after \d+ s with 1 PFC storm seen\n", lines[-1])
+    assert "\x1b" not in text
+    assert errors == ""
+    assert process.returncode == 0
+    assert_nothing_is_left(tmp_path, children)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_and_leaves_nothing(environment, tmp_path, number: signal.Signals) -> None:
+    with running(environment, "--host.simulate=quiet") as process:
+        assert "scenario quiet" in process.stdout.readline()
+        children = descendants(process.pid)
+        process.send_signal(number)
+        _, errors = finish(process)
+    assert (process.returncode, errors) == (0, "")
+    assert_nothing_is_left(tmp_path, children)
+
+
+def test_the_crash_of_prometheus_is_one_line_and_the_rest_goes_on(environment, tmp_path, monitored) -> None:
+    if not monitored:
+        pytest.skip("prometheus is not installed (apt-get install prometheus)")
+    with running(environment, "--host.simulate=quiet") as process:
+        assert "scenario quiet" in process.stdout.readline()
+        children = descendants(process.pid)
+        (prometheus,) = (child for child in children if child.name() == "prometheus")
+        prometheus.kill()
+        told = next(line for line in process.stdout if "SIGKILL" in line)
+        assert re.fullmatch(r"\[ *\d+\.\d s\] prometheus was ended by SIGKILL; the rest goes on\n", told)
+        assert process.poll() is None
+        process.terminate()
+        _, errors = finish(process)
+    assert (process.returncode, errors) == (0, "")
+    assert_nothing_is_left(tmp_path, children)
+
+
+def test_whoever_reads_its_lines_may_go_away(environment, tmp_path) -> None:
+    """As in `roce-exporter demo | head -1`: it ends at the next line that it has to say."""
+    with running(environment, "--host.simulate=quiet", "--demo.seconds=2") as process:
+        process.stdout.readline()
+        children = descendants(process.pid)
+        process.stdout.close()
+        assert process.wait(30) == 0
+        assert process.stderr.read() == ""
+    assert_nothing_is_left(tmp_path, children)
+
+
+ON_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # from here on Ctrl-C there is SIGINT here
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+class Terminal:
+    """A pseudo-terminal of 100 x 30 with the demo on it."""
+
+    def __init__(self, environment: dict[str, str], *flags: str) -> None:
+        self.descriptor, other = pty.openpty()
+        fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", ON_TERMINAL, COMMAND, "demo", *flags],
+            stdin=other,
+            stdout=other,
+            stderr=other,
+            env=environment,
+            start_new_session=True,
+        )
+        os.close(other)
+        self.output = ""
+
+    def read_until(self, text: str) -> None:
+        """Read on until this has been shown."""
+        while text not in self.output:
+            told = os.read(self.descriptor, 65536).decode(errors="replace")
+            self.output += told
+
+    def end(self) -> int:
+        """Read to the end; returns the exit code."""
+        with contextlib.suppress(OSError):  # EIO: nobody has the other side open any more
+            while told := os.read(self.descriptor, 65536):
+                self.output += told.decode(errors="replace")
+        os.close(self.descriptor)
+        return self.process.wait(30)
+
+
+def test_on_a_terminal_there_is_a_screen_and_ctrl_c_ends_it(environment, tmp_path, monitored) -> None:
+    terminal = Terminal(environment, SOON)
+    with ending(terminal.process):
+        check_screen(terminal, tmp_path, monitored)
+
+
+def check_screen(terminal: Terminal, folder: Path, monitored: bool) -> None:
+    terminal.read_until("Ctrl-C ends it")
+    children = descendants(terminal.process.pid)
+    assert [child.name() for child in children].count("prometheus") == monitored
+    assert "\x1b[?1049h" in terminal.output, "a screen of its own"
+    for expected in ("roce-exporter demo", "http://127.0.0.1:", "pause in", "eth3 mlx5_3/1 p3", "none yet"):
+        terminal.read_until(expected)
+    terminal.read_until("goes on")
+    os.write(terminal.descriptor, b"\x03")
+    assert terminal.end() == 0
+    assert "\x1b[?1049l" in terminal.output, "the terminal is given back"
+    assert re.search(r"ended after \d+ s with 1 PFC storm seen", terminal.output)
+    assert "Traceback" not in terminal.output
+    assert_nothing_is_left(folder, children)
+
+
+def test_a_terminal_that_is_closed_ends_it(environment, tmp_path) -> None:
+    terminal = Terminal(environment, "--host.simulate=quiet")
+    with ending(terminal.process):
+        terminal.read_until("Ctrl-C ends it")
+        children = descendants(terminal.process.pid)
+        os.close(terminal.descriptor)
+        terminal.process.wait(30)
+    assert_nothing_is_left(tmp_path, children)

@@ -1,0 +1,89 @@
+"""DSCP, ToS, ECN, headroom and RDMA MTU: numbers worked out by hand, and what holds for all."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roce_exporter.audit.arithmetic import (
+    ECT_0,
+    NOT_ECT,
+    class_of,
+    dscp_of,
+    headroom,
+    is_ect,
+    least_mtu,
+    rdma_mtu,
+    tos_of,
+)
+
+GIGABIT = 125_000_000
+"""Bytes per second."""
+
+
+def test_dscp_26_with_ect_is_106_and_without_104() -> None:
+    assert tos_of(26) == 106 == 26 << 2 | 0b10
+    assert tos_of(26, NOT_ECT) == 104
+    assert tos_of(48) == 0xC2
+
+
+def test_switches_may_mark_106_and_not_104() -> None:
+    assert is_ect(106)
+    assert is_ect(105)
+    assert not is_ect(104)
+    assert not is_ect(107), "CE is a mark already"
+
+
+def test_the_class_is_the_upper_three_bits() -> None:
+    assert class_of(0x60) == 3
+    assert class_of(106) == 3
+    assert class_of(tos_of(48)) == 6
+    assert class_of(0) == 0
+
+
+@given(st.integers(0, 63), st.integers(0, 3))
+def test_a_tos_holds_its_dscp_its_ecn_and_its_class(dscp: int, ecn: int) -> None:
+    tos = tos_of(dscp, ecn)
+    assert 0 <= tos <= 255
+    assert dscp_of(tos) == dscp
+    assert tos & 3 == ecn
+    assert class_of(tos) == dscp // 8
+    assert is_ect(tos) == (ecn in (1, ECT_0))
+
+
+@pytest.mark.parametrize(
+    ("mtu", "gigabits", "metres", "expected"),
+    [
+        (4200, 100, 7, 43_024),
+        (4200, 100, 100, 63_124),
+        (9000, 400, 30, 170_480),
+        (4200, 200, 100, 114_824),
+        (1500, 40, 0, 16_120),
+        (1500, 10, 0, 16_120),  # the driver reckons with 40 Gb/s at least
+    ],
+)
+def test_headroom_is_what_mlx5_reckons(mtu: int, gigabits: int, metres: int, expected: int) -> None:
+    assert headroom(mtu, gigabits * GIGABIT, metres) == expected
+
+
+@given(st.integers(256, 10_000), st.integers(1, 800), st.integers(0, 1000))
+def test_more_of_anything_needs_no_less_headroom(mtu: int, gigabits: int, metres: int) -> None:
+    least = headroom(mtu, gigabits * GIGABIT, metres)
+    assert headroom(mtu + 100, gigabits * GIGABIT, metres) > least
+    assert headroom(mtu, (gigabits + 1) * GIGABIT, metres) >= least
+    assert headroom(mtu, gigabits * GIGABIT, metres + 1) > least
+
+
+@pytest.mark.parametrize(
+    ("mtu", "expected"),
+    [(9000, 4096), (4200, 4096), (4192, 4096), (4191, 2048), (1500, 1024), (352, 256), (351, 0)],
+)
+def test_the_rdma_mtu_is_the_largest_that_fits_beside_the_headers(mtu: int, expected: int) -> None:
+    assert rdma_mtu(mtu) == expected
+
+
+@pytest.mark.parametrize("wanted", [256, 512, 1024, 2048, 4096])
+def test_the_least_mtu_is_just_enough(wanted: int) -> None:
+    assert rdma_mtu(least_mtu(wanted)) == wanted
+    assert rdma_mtu(least_mtu(wanted) - 1) < wanted

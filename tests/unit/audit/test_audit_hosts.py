@@ -1,0 +1,141 @@
+"""Recorded hosts, each with one thing wrong: the audit finds exactly that and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from observed import observe
+
+from roce_exporter.audit import audit, load_profile
+from roce_exporter.kernel.recorded import load_recording
+
+if TYPE_CHECKING:
+    from roce_exporter.audit.verdict import Verdict
+
+RECORDINGS = Path(__file__).parents[2] / "recordings"
+
+LONG_CABLES = 'extends = "nvidia-lossless"\ncable_metres = 100\n'
+SHORT_CABLES = 'extends = "nvidia-lossless"\ncable_metres = 7\n'
+
+FINDINGS = [
+    ("trust-before", "nvidia-lossless", {"trust"}),
+    ("trust-after", "nvidia-lossless", set()),
+    ("trust-before", "auto", {"trust"}),
+    ("trust-after", "auto", set()),
+    ("tos-104", "nvidia-lossless", {"cm_tos", "traffic_class"}),
+    ("tos-104", "pfc-only", set()),
+    ("tos-104", "auto", {"cm_tos", "traffic_class"}),
+    ("pfc-two", "nvidia-lossless", {"pfc"}),
+    ("pfc-two", "auto", {"pfc"}),
+    ("peer-mask", "pfc-only", {"peer_pfc"}),
+    ("peer-mask", "nvidia-lossless", {"peer_pfc", "dcbx"}),
+    ("tclass-empty", "nvidia-lossless", {"traffic_class"}),
+    ("tclass-empty", "auto", set()),
+    ("roce-v1", "nvidia-lossless", {"roce_version"}),
+    ("roce-v1", "auto", {"roce_version"}),
+    ("no-v2-gid", "nvidia-lossless", {"gid"}),
+    ("mtu-1500", "nvidia-lossless", {"mtu"}),
+    ("mtu-1500", "auto", set()),
+    ("cable-100m", "nvidia-lossless", set()),
+    ("cable-100m", SHORT_CABLES, set()),
+    ("cable-100m", LONG_CABLES, {"cable_length", "headroom"}),
+    ("half-dcqcn", "nvidia-lossless", {"reaction_point"}),
+    ("half-dcqcn", "pfc-only", {"reaction_point"}),
+    ("half-dcqcn", "auto", {"reaction_point"}),
+    ("dcbx-firmware", "nvidia-lossless", {"dcbx"}),
+    ("global-pause", "nvidia-lossless", {"global_pause"}),
+    ("global-pause", "auto", {"global_pause"}),
+    ("watchdog-8s", "nvidia-lossless", {"pfc_prevention"}),
+    ("inbox", "nvidia-lossless", set()),
+    ("container", "nvidia-lossless", set()),
+    ("ionic", "amd-pollara", set()),
+    ("ionic", "auto", set()),
+    ("trust-after", "lossy", {"pfc"}),
+]
+"""Host, profile (its name, or the text of a site's own), and the checks that fail."""
+
+
+async def audited(host: str, profile: str, folder: Path) -> tuple[Verdict, ...]:
+    if "\n" in profile:
+        (folder / "site.toml").write_text(profile)
+        profile = str(folder / "site.toml")
+    _, (seen,) = await observe(load_recording(str(RECORDINGS / f"audit-{host}")))
+    return audit(seen.snapshot.devices, load_profile(profile))
+
+
+def failed(verdicts: tuple[Verdict, ...], device: str = "") -> set[str]:
+    return {
+        one.check.id
+        for one in verdicts
+        if one.answer.ok is False and (not device or one.facts.device == device)
+    }
+
+
+def unreadable(verdicts: tuple[Verdict, ...]) -> set[str]:
+    return {one.check.id for one in verdicts if one.answer.ok is None}
+
+
+@pytest.mark.parametrize(("host", "profile", "findings"), FINDINGS)
+async def test_a_host_gives_its_findings_and_no_other(
+    host: str, profile: str, findings: set[str], tmp_path: Path
+) -> None:
+    verdicts = await audited(host, profile, tmp_path)
+    assert failed(verdicts) == findings
+    assert any(one.answer.ok for one in verdicts), "nothing was looked at"
+
+
+@pytest.mark.parametrize("host", sorted({host for host, _, _ in FINDINGS} - {"inbox", "container", "ionic"}))
+async def test_all_else_can_be_read_on_these_hosts(host: str, tmp_path: Path) -> None:
+    """So that the table above cannot be right for want of facts. That retransmission never happened says nothing."""
+    assert unreadable(await audited(host, "nvidia-lossless", tmp_path)) <= {"adaptive_retransmission"}
+
+
+async def test_bnxt_has_its_own_priority_of_cnps_and_a_refresh_that_may_stand_still(tmp_path: Path) -> None:
+    verdicts = await audited("bnxt", "broadcom-thor2", tmp_path)
+    assert failed(verdicts, "bnxt_re0") == set()
+    assert failed(verdicts, "bnxt_re1") == {"statistics_refresh"}
+    assert unreadable(verdicts) == {"trust"}, "recordings hold no trust, which only DCB's own table tells"
+    verdicts = await audited("bnxt", "nvidia-lossless", tmp_path)
+    assert failed(verdicts, "bnxt_re0") == {"cnp_mapping", "cnp_strict", "cnp_priority"}
+
+
+async def test_ionic_has_no_dcb_so_that_is_unreadable_and_not_wrong(tmp_path: Path) -> None:
+    verdicts = await audited("ionic", "amd-pollara", tmp_path)
+    assert {"trust", "pfc", "dscp_priority", "cnp_mapping"} <= unreadable(verdicts)
+    assert {"cnp_dscp", "cnp_priority", "gid", "mtu", "pcie"} <= {
+        one.check.id for one in verdicts if one.answer.ok
+    }
+
+
+async def test_in_a_container_what_only_root_sees_is_unreadable(tmp_path: Path) -> None:
+    assert unreadable(await audited("container", "nvidia-lossless", tmp_path)) == {
+        "cm_tos",
+        "traffic_class",
+        "notification_point",
+        "reaction_point",
+        "cnp_dscp",
+        "cnp_priority",
+        "roce_version",
+        "adaptive_retransmission",
+    }
+
+
+async def test_debugfs_of_the_kernels_own_mlx5_tells_the_marks_of_cnps_but_not_who_answers(
+    tmp_path: Path,
+) -> None:
+    assert unreadable(await audited("inbox", "nvidia-lossless", tmp_path)) == {
+        "traffic_class",
+        "notification_point",
+        "reaction_point",
+        "adaptive_retransmission",
+    }
+
+
+async def test_a_port_that_is_set_otherwise_than_those_beside_it_is_found(tmp_path: Path) -> None:
+    verdicts = await audited("drift", "auto", tmp_path)
+    (wrong,) = (one for one in verdicts if one.answer.ok is False)
+    assert (wrong.check.id, wrong.facts.device) == ("consistency", "mlx5_2")
+    assert wrong.answer.found == "differs in mtu, pfc"
+    assert wrong.answer.expected == "as ens1np0 of mlx5_0"

@@ -1,0 +1,106 @@
+"""What the audit needed of the kernel's door: the refresh of bnxt, what a peer says, and captures that hold settings."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from typing import TYPE_CHECKING
+
+import pytest
+from test_audit_source import CM, MLX5, write
+
+from roce_exporter.kernel import Absent
+from roce_exporter.kernel.dcb_netlink import Dcb, Pfc
+from roce_exporter.kernel.dcb_printed import print_dcb
+from roce_exporter.kernel.dcb_recorded import read_dcb
+from roce_exporter.kernel.ethtool_ioctl import GCOALESCE, EthtoolIoctl
+from roce_exporter.kernel.ethtool_text import parse_settings, print_settings
+from roce_exporter.kernel.live import LiveKernel
+from roce_exporter.sources.configuration_files import texts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+REFRESH = "Coalesce parameters for eth0:\nAdaptive RX: off  TX: off\nstats-block-usecs:\t{}\nsample-interval:\tn/a\n"
+
+
+@pytest.mark.parametrize("value", [0, 1_000_000])
+def test_the_refresh_is_read_as_ethtool_prints_it(value: int) -> None:
+    assert parse_settings(REFRESH.format(value)) == {"stats_block_microseconds": value}
+    assert parse_settings(print_settings({"stats_block_microseconds": value})) == {
+        "stats_block_microseconds": value
+    }
+
+
+def test_a_driver_without_one_says_so_and_gets_no_number() -> None:
+    assert parse_settings(REFRESH.format("n/a")) == {}
+
+
+def test_the_refresh_stands_in_the_tenth_word_of_struct_ethtool_coalesce() -> None:
+    def ioctl(_: object, __: int, request: bytes) -> int:
+        _, place = struct.unpack("16sP16x", request)
+        words = (ctypes.c_uint32 * 23).from_address(place)
+        assert words[0] == GCOALESCE
+        words[1:] = list(range(1, 23))
+        return 0
+
+    assert EthtoolIoctl(ioctl).statistics_refresh("eth0") == 9
+
+
+PEER = Pfc(8, tuple(priority == 4 for priority in range(8)), False, 0, (), ())
+
+
+def test_what_a_peer_says_is_captured_and_read_back() -> None:
+    documents = print_dcb(Dcb(peer_pfc=PEER))
+    assert documents.keys() == {"peer_pfc"}
+    assert read_dcb(documents, "eth0", "test") == Dcb(peer_pfc=PEER)
+
+
+def test_a_capture_holds_the_files_that_were_read_and_none_of_the_addresses_in_rules(tmp_path: Path) -> None:
+    root = tmp_path / "sys"
+    write(
+        root,
+        {
+            "class/infiniband/mlx5_0/tc/1/traffic_class": "src_ip=192.0.2.1,tclass=96\nGlobal tclass=106",
+            f"{CM}/default_roce_tos": "106",
+            "../proc/sys/net/ipv4/tcp_ecn": "2",
+            "class/net/eth0/ecn/roce_np/unknown": "1",
+        },
+    )
+    assert texts(LiveKernel(str(root)), MLX5) == {
+        "sys/class/infiniband/mlx5_0/tc/1/traffic_class": "Global tclass=106\n",
+        f"sys/{CM}/default_roce_tos": "106\n",
+        "proc/sys/net/ipv4/tcp_ecn": "2\n",
+    }
+
+
+class Door(LiveKernel):
+    """A live kernel whose network device has this driver, and whose ethtool answers everything with nothing."""
+
+    def __init__(self, driver: str, refresh: int) -> None:
+        super().__init__()
+        self._driver = driver
+        self._refresh = refresh
+
+    def ethtool_driver(self, netdev: str) -> str:
+        return self._driver
+
+    def _mine(self, kind: object) -> object:
+        refresh = self._refresh
+
+        class Answers:
+            def pfc_prevention_timeout(self, netdev: str) -> int:
+                raise Absent(0, "none", netdev)
+
+            def private_flags(self, netdev: str) -> dict[str, bool]:
+                return {"some": True}
+
+            def statistics_refresh(self, netdev: str) -> int:
+                return refresh
+
+        return Answers()
+
+
+def test_only_bnxt_is_asked_for_its_refresh_for_others_say_0_and_mean_nothing() -> None:
+    assert Door("bnxt_en", 0).ethtool_settings("eth0") == {"stats_block_microseconds": 0, "flag_some": 1}
+    assert Door("mlx5_core", 0).ethtool_settings("eth0") == {"flag_some": 1}

@@ -1,0 +1,152 @@
+"""Profiles: those of the package are right, a site's own may extend one, and what cannot be is refused with its line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from roce_exporter.audit import ProfileError, built_in, load_profile
+from roce_exporter.audit import profile as profile_module
+from roce_exporter.audit.wanted import wanted_tos
+
+BUILT_IN = ("amd-pollara", "auto", "broadcom-thor2", "lossy", "nvidia-lossless", "pfc-only")
+
+
+def site(folder: Path, text: str) -> str:
+    place = folder / "site.toml"
+    place.write_text(text)
+    return str(place)
+
+
+def test_the_package_holds_these_profiles() -> None:
+    assert built_in() == BUILT_IN
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_each_of_them_can_be_used_and_says_what_it_is(name: str) -> None:
+    profile = load_profile(name)
+    assert profile.name == name
+    assert profile.description
+
+
+def test_the_table_of_keys_is_whole() -> None:
+    table = (
+        (Path(profile_module.__file__).parent / "profiles/README.md")
+        .read_text()
+        .split("| key |")[1]
+        .split("\n\n")[0]
+    )
+    keys = {key for row in table.splitlines() for key in re.findall(r"`(\w+)`", row.partition(" | ")[0])}
+    assert keys == profile_module._RULES.keys()
+
+
+def test_they_want_what_their_vendors_write() -> None:
+    nvidia, broadcom = load_profile("nvidia-lossless"), load_profile("broadcom-thor2")
+    assert (nvidia.roce_dscp, nvidia.lossless_priorities) == (26, (3,))
+    assert (nvidia.cnp_dscp, nvidia.cnp_priority) == (48, 6)
+    assert (broadcom.cnp_dscp, broadcom.cnp_priority) == (48, 7)
+    assert load_profile("lossy").lossless_priorities == ()
+    assert load_profile("auto").lossless_priorities is None
+
+
+def test_marks_are_asked_for_where_ecn_is_on() -> None:
+    assert wanted_tos(load_profile("nvidia-lossless")) == 106
+    assert wanted_tos(load_profile("pfc-only")) == 104
+    assert wanted_tos(load_profile("auto")) is None
+
+
+def test_a_site_changes_single_keys_of_a_profile(tmp_path: Path) -> None:
+    profile = load_profile(
+        site(tmp_path, 'extends = "nvidia-lossless"\ncable_metres = 100\nroce_dscp = 24\n')
+    )
+    assert (profile.cable_metres, profile.roce_dscp) == (100, 24)
+    assert profile.cnp_priority == 6
+    assert profile.name.endswith("site.toml")
+
+
+def test_a_site_may_begin_with_nothing(tmp_path: Path) -> None:
+    profile = load_profile(site(tmp_path, 'name = "ours"\nrdma_mtu = 2048\n'))
+    assert (profile.name, profile.rdma_mtu, profile.trust) == ("ours", 2048, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("# a\n\nroce_dscp = 64\n", 3, "roce_dscp is 64, not a whole number from 0 to 63"),
+        ("cnp_dscp = -1\n", 1, "cnp_dscp is -1, not a whole number from 0 to 63"),
+        ("ecn = true\nroce_priority = 8\n", 2, "roce_priority is 8, not a whole number from 0 to 7"),
+        (
+            "lossless_priorities = [3, 8]\n",
+            1,
+            "lossless_priorities is [3, 8], not a list of different priorities",
+        ),
+        (
+            "lossless_priorities = [3, 3]\n",
+            1,
+            "lossless_priorities is [3, 3], not a list of different priorities",
+        ),
+        ("lossless_priorities = 3\n", 1, "lossless_priorities is 3, not a list of different priorities"),
+        ("roce_dscp = true\n", 1, "roce_dscp is True, not a whole number"),
+        ("roce_dscp = 26.0\n", 1, "roce_dscp is 26.0, not a whole number"),
+        ('trust = "vlan"\n', 1, "trust is 'vlan', not dscp or pcp"),
+        ("rdma_mtu = 1500\n", 1, "rdma_mtu is 1500, not one of 4096, 2048, 1024, 512, 256"),
+        ("roce_version = true\n", 1, "roce_version is True, not 1 or 2"),
+        ("ecn = 1\n", 1, "ecn is 1, not true or false"),
+        (
+            "pfc_prevention = 79\n",
+            1,
+            "pfc_prevention is 79, not a whole number of milliseconds from 80 to 8000",
+        ),
+        ("\ndcscp = 26\n", 2, "unknown key 'dcscp'; keys are adaptive_retransmission, "),
+        ("ecn = true\n[pfc]\npriority = 3\n", 2, "unknown key 'pfc'"),
+        ("a.b = 1\n", 1, "unknown key 'a'"),
+        (
+            "ecn = true\nroce_priority = 4\nlossless_priorities = [3]\n",
+            2,
+            "roce_priority 4 is none of lossless_priorities [3]",
+        ),
+        ("cnp_priority = 3\nlossless_priorities = [3]\n", 1, "cnp_priority 3 is lossless"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_the_line(tmp_path: Path, text: str, line: int, said: str) -> None:
+    file = site(tmp_path, text)
+    with pytest.raises(ProfileError, match=re.escape(f"profile {file} line {line}: {said}")) as refusal:
+        load_profile(file)
+    assert "\n" not in str(refusal.value)
+
+
+def test_what_a_site_changes_must_agree_with_what_it_extends(tmp_path: Path) -> None:
+    file = site(tmp_path, 'extends = "nvidia-lossless"\n\nlossless_priorities = [6]\n')
+    with pytest.raises(ProfileError, match=re.escape(f"profile {file} line 3: ")):
+        load_profile(file)
+
+
+def test_broken_toml_is_refused_with_the_line(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError, match=r"not TOML: .*line 2"):
+        load_profile(site(tmp_path, "ecn = true\nroce_dscp = \n"))
+
+
+def test_a_profile_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
+    with pytest.raises(
+        ProfileError, match=r"profile nvidia: there is no such profile; give one of amd-pollara, "
+    ):
+        load_profile("nvidia")
+    with pytest.raises(ProfileError, match=r"none\.toml: No such file or directory; check the path"):
+        load_profile(str(tmp_path / "none.toml"))
+    with pytest.raises(ProfileError, match=r"there is no such profile"):
+        load_profile(site(tmp_path, 'extends = "nvidia"\n'))
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ProfileError, match=r"not UTF-8 text"):
+        load_profile(str(tmp_path / "bad.toml"))
+
+
+def test_profiles_that_extend_each_other_in_a_circle_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "site.toml"
+    file.write_text(f'extends = "{file}"\n')
+    with pytest.raises(ProfileError, match=r"extend one another; take out the circle"):
+        load_profile(str(file))

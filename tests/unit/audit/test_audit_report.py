@@ -1,0 +1,112 @@
+"""`roce-exporter audit`: a table for people, JSON for scripts, and an exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from roce_exporter.audit import Profile, as_table, load_profile
+from roce_exporter.audit.auditor import judge
+from roce_exporter.cli import main
+
+RECORDINGS = Path(__file__).parents[2] / "recordings"
+
+
+def run(host: str, *arguments: str) -> int:
+    return main(["audit", f"--host.recording={RECORDINGS / host}", *arguments])
+
+
+def test_the_exit_code_is_0_when_all_is_right_and_1_when_not(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("audit-trust-after", "--profile=nvidia-lossless") == 0
+    assert run("audit-trust-before", "--profile=nvidia-lossless") == 1
+    assert run("audit-container", "--audit.profile=nvidia-lossless") == 0, "unreadable is not wrong"
+
+
+def test_the_table_says_what_is_wrong_why_and_what_would_mend_it(capsys: pytest.CaptureFixture[str]) -> None:
+    run("audit-trust-before", "--profile=nvidia-lossless")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "mlx5_0 port 1, ens1np0"
+    (row,) = (line for line in lines if line.startswith("  WRONG"))
+    assert row.split() == ["WRONG", "trust", "dscp", "pcp"]
+    reason = lines.index(
+        "  trust: RoCE packets without a VLAN tag get priority 0, which is lossy, unless the port goes by their DSCP."
+    )
+    assert lines[reason + 1] == "    mend: mlnx_qos -i ens1np0 --trust dscp"
+    assert lines[-1] == "profile nvidia-lossless: 18 ok, 1 wrong, 1 unreadable"
+    assert "\x1b" not in "".join(lines), "no colour where nobody sees it"
+
+
+async def test_colour_is_for_terminals(capsys: pytest.CaptureFixture[str]) -> None:
+    from test_audit_checks import GOOD  # noqa: PLC0415 - only this test needs facts without a host
+
+    profile = load_profile("nvidia-lossless")
+    verdicts = judge([GOOD], profile)
+    plain, coloured = (as_table(verdicts, profile, colour=colour) for colour in (False, True))
+    assert "\x1b[32m" in coloured
+    for code in ("\x1b[31m", "\x1b[32m", "\x1b[2m", "\x1b[1m", "\x1b[0m"):
+        coloured = coloured.replace(code, "")
+    assert coloured == plain
+
+
+def test_json_holds_all_that_is_known_of_a_finding(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("audit-tos-104", "--profile=nvidia-lossless", "--format=json") == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["profile"] == "nvidia-lossless"
+    assert document["ok"] is False
+    assert document["summary"] == {"ok": 19, "wrong": 2, "unreadable": 1}
+    wrong = [one for one in document["checks"] if one["status"] == "wrong"]
+    assert [one["check"] for one in wrong] == ["cm_tos", "traffic_class"]
+    assert wrong[0] == {
+        "device": "mlx5_0",
+        "port": 1,
+        "netdev": "ens1np0",
+        "check": "cm_tos",
+        "status": "wrong",
+        "expected": "106 (DSCP 26, ECT(0))",
+        "found": "104 (DSCP 26, no ECT)",
+        "why": wrong[0]["why"],
+        "mend": {
+            "generic": "mkdir -p /sys/kernel/config/rdma_cm/mlx5_0 && "
+            "echo 106 > /sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_tos",
+            "mlx5": "cma_roce_tos -d mlx5_0 -p 1 -t 106",
+        },
+    }
+    assert all(one["found"] is None for one in document["checks"] if one["status"] == "unreadable")
+
+
+def test_a_host_without_roce_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("mlx5-multiplane") == 0
+    assert capsys.readouterr().out == "profile auto: no RoCE ports on this host\n"
+    assert as_table([], Profile("x"), colour=True) == "profile x: no RoCE ports on this host\n"
+
+
+@pytest.mark.parametrize("command", ["audit", "once", "serve"])
+def test_a_profile_that_is_not_there_is_one_clear_line(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recording = f"--host.recording={RECORDINGS / 'audit-bnxt'}"
+    assert main([command, recording, "--audit.profile=nvidia"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("roce-exporter: profile nvidia: there is no such profile; give one of ")
+    assert error.count("\n") == 1
+
+
+def test_a_site_profile_with_a_fault_names_the_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "site.toml").write_text('extends = "lossy"\nroce_dscp = 64\n')
+    assert run("audit-bnxt", f"--profile={tmp_path}/site.toml") == 2
+    assert "site.toml line 2: roce_dscp is 64" in capsys.readouterr().err
+
+
+def test_a_scrape_tells_what_the_audit_finds(capsys: pytest.CaptureFixture[str]) -> None:
+    recording = f"--host.recording={RECORDINGS / 'audit-roce-v1'}"
+    assert main(["once", recording, "--audit.profile=nvidia-lossless"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    labels = 'device="mlx5_0",port="1",netdev="ens1np0",check='
+    assert f'roce_config_check_ok{{{labels}"roce_version"}} 0' in lines
+    assert f'roce_config_check_ok{{{labels}"trust"}} 1' in lines
+    assert f'roce_config_check_unreadable{{{labels}"adaptive_retransmission"}} 1' in lines
+    assert not [line for line in lines if line.startswith("roce_config_check_ok") and "adaptive" in line]

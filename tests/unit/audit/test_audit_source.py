@@ -1,0 +1,320 @@
+"""Settings are read seldom and beside the scrape; what is not there is absent, what fails is lost alone."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from host_tree import failing_pread
+
+from roce_exporter.kernel import Absent
+from roce_exporter.kernel.live import LiveKernel
+from roce_exporter.model import Device, Netdev, Port
+from roce_exporter.sources.configuration import INTERVAL, Configuration, in_thread
+from roce_exporter.sources.configuration_files import (
+    parse_number,
+    parse_traffic_class,
+    parse_trust,
+    parse_version,
+)
+from roce_exporter.sources.configuration_names import MLX5_DEBUGFS, OFED, UNITS
+from roce_exporter.sources.values import EMPTY, GARBAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from roce_exporter.model import Reading
+
+PORT = Port(1, "Ethernet", (Netdev("eth0", "port"),))
+MLX5 = Device("mlx5_0", "mlx5_core", "mlx5", pci="0000:3b:00.0", ports=(PORT,))
+
+
+class Later:
+    """Work that is put off until it is called for, as a thread that has not been scheduled yet."""
+
+    def __init__(self) -> None:
+        self.work: list[Callable[[], None]] = []
+
+    def __call__(self, work: Callable[[], None]) -> None:
+        self.work.append(work)
+
+    def run(self) -> None:
+        while self.work:
+            self.work.pop(0)()
+
+
+@pytest.fixture
+def sys(tmp_path: Path) -> Path:
+    """A folder that stands for /sys, with a /proc beside it."""
+    (tmp_path / "sys").mkdir()
+    return tmp_path / "sys"
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        place = root / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(f"{text}\n" if text else "")
+
+
+def told(readings: tuple[Reading, ...]) -> dict[tuple[int, str, str], int | None]:
+    return {
+        (reading.port, reading.netdev, name): value
+        for reading in readings
+        for name, value in zip(reading.names, reading.values, strict=True)
+    }
+
+
+def lost(readings: tuple[Reading, ...]) -> dict[str, str]:
+    return {loss.name: loss.reason for reading in readings for loss in reading.losses}
+
+
+def read(root: Path, device: Device = MLX5, now: float = 0.0) -> tuple[Reading, ...]:
+    return Configuration(LiveKernel(str(root)), device).read(now)
+
+
+CM = "kernel/config/rdma_cm/mlx5_0/ports/1"
+
+
+def test_every_place_is_told_of_its_port_or_network_device(sys: Path) -> None:
+    write(
+        sys,
+        {
+            "class/infiniband/mlx5_0/tc/1/traffic_class": "Global tclass=106",
+            f"{CM}/default_roce_tos": "104",
+            f"{CM}/default_roce_mode": "IB/RoCE v1",
+            "class/net/eth0/ecn/roce_np/enable/3": "1",
+            "class/net/eth0/ecn/roce_np/cnp_dscp": "48",
+            "class/net/eth0/ecn/roce_rp/rpg_time_reset": "300",
+            "class/net/eth0/qos/trust": "dscp",
+            "../proc/sys/net/ipv4/tcp_ecn": "2",
+        },
+    )
+    assert told(read(sys)) == {
+        (1, "", "traffic_class_forced"): 1,
+        (1, "", "traffic_class"): 106,
+        (1, "", "cm_tos"): 104,
+        (1, "", "cm_roce_version"): 1,
+        (1, "eth0", "notification_enabled_3"): 1,
+        (1, "eth0", "np.cnp_dscp.one"): 48,
+        (1, "eth0", "rp.time_reset_seconds.us"): 300,
+        (1, "eth0", "trust_dscp"): 1,
+        (0, "", "tcp_ecn"): 2,
+        (0, "", "age"): 0,
+    }
+
+
+def test_an_empty_traffic_class_says_that_none_is_forced_and_a_missing_one_says_nothing(sys: Path) -> None:
+    write(sys, {"class/infiniband/mlx5_0/tc/1/traffic_class": ""})
+    assert told(read(sys)) == {(1, "", "traffic_class_forced"): 0, (0, "", "age"): 0}
+    (sys / "class/infiniband/mlx5_0/tc/1/traffic_class").unlink()
+    with pytest.raises(Absent):
+        read(sys)
+
+
+def test_rules_for_some_connections_are_no_global_traffic_class(sys: Path) -> None:
+    write(sys, {"class/infiniband/mlx5_0/tc/1/traffic_class": "src_ip=192.0.2.1,tclass=96"})
+    assert (1, "", "traffic_class") not in told(read(sys))
+    write(
+        sys, {"class/infiniband/mlx5_0/tc/1/traffic_class": "src_ip=192.0.2.1,tclass=96\nGlobal tclass=106"}
+    )
+    assert told(read(sys))[1, "", "traffic_class"] == 106
+
+
+def test_ofed_that_answers_with_nothing_is_broken_and_not_zero(sys: Path) -> None:
+    write(sys, {"class/net/eth0/ecn/roce_rp/enable/3": "", "class/net/eth0/ecn/roce_rp/enable/4": "0"})
+    readings = read(sys)
+    assert told(readings)[1, "eth0", "reaction_enabled_3"] is None
+    assert told(readings)[1, "eth0", "reaction_enabled_4"] == 0
+    assert lost(readings) == {"reaction_enabled_3": EMPTY}
+
+
+def test_a_file_that_fails_costs_its_own_value(sys: Path) -> None:
+    write(sys, {f"{CM}/default_roce_tos": "106", f"{CM}/default_roce_mode": "RoCE v2"})
+    kernel = LiveKernel(str(sys), failing_pread({"default_roce_tos": errno.EIO}))
+    readings = Configuration(kernel, MLX5).read(0.0)
+    assert told(readings)[1, "", "cm_roce_version"] == 2
+    assert lost(readings) == {"cm_tos": "EIO"}
+
+
+def test_debugfs_tells_what_ofed_does_not(sys: Path) -> None:
+    place = "kernel/debug/mlx5/0000:3b:00.0/cc_params"
+    write(sys, {f"{place}/np_cnp_dscp": "0x30", f"{place}/rp_time_reset": "300", f"{place}/unknown": "1"})
+    found = told(read(sys))
+    assert found[1, "eth0", "np.cnp_dscp.one"] == 48
+    assert found[1, "eth0", "rp.time_reset_seconds.us"] == 300
+    write(sys, {"class/net/eth0/ecn/roce_np/cnp_dscp": "46"})
+    found = told(read(sys))
+    assert found[1, "eth0", "np.cnp_dscp.one"] == 46, "each costs firmware commands: one of them is enough"
+    assert (1, "eth0", "rp.time_reset_seconds.us") not in found
+
+
+def test_the_parameters_of_mlx5_have_one_name_in_debugfs_and_ofed() -> None:
+    ofed = {name for names in OFED.values() for name in names.values()}
+    assert ofed <= set(MLX5_DEBUGFS.values())
+    assert {name.rpartition(".")[2] for name in MLX5_DEBUGFS.values()} <= set(UNITS)
+    assert OFED["roce_rp"]["rpg_ai_rate"] == MLX5_DEBUGFS["rp_ai_rate"]
+    assert OFED["roce_rp"]["rate_to_set_on_first_cnp"] == MLX5_DEBUGFS["rp_rate_to_set_on_first_cnp"]
+    assert OFED["roce_rp"]["clamp_tgt_rate_after_time_inc"] == MLX5_DEBUGFS["rp_clamp_tgt_rate_ati"]
+
+
+def test_bnxt_is_asked_in_debugfs_and_else_in_configfs_but_never_for_its_transmit_queue(sys: Path) -> None:
+    bnxt = Device("bnxt_re0", "bnxt_en", "bnxt_re", pci="0000:31:00.0", ports=(PORT,))
+    write(sys, {"kernel/config/bnxt_re/bnxt_re0/ports/1/cc/cnp_dscp": "0x30"})
+    write(sys, {"kernel/config/bnxt_re/bnxt_re0/ports/1/cc/advanced": "a table"})
+    assert told(read(sys, bnxt)) == {(1, "eth0", "np.cnp_dscp.one"): 48, (0, "", "age"): 0}
+    write(sys, {"kernel/debug/bnxt_re/0000:31:00.0/cc_config/enable_cc": "1"})
+    write(sys, {"kernel/debug/bnxt_re/0000:31:00.0/cc_config/tx_queue": "1"})
+    assert told(read(sys, bnxt)) == {(1, "eth0", "cc.enabled.one"): 1, (0, "", "age"): 0}
+
+
+def test_irdma_hns_and_ionic_are_asked_for_whatever_they_have(sys: Path) -> None:
+    write(sys, {"kernel/config/irdma/mlx5_0/roce_dcqcn_enable": "1"})
+    write(sys, {"class/infiniband/mlx5_0/ports/1/dcqcn_cc_param/ai": "14"})
+    write(sys, {"class/infiniband/mlx5_0/ports/1/dcqcn_cc_param/lifespan": "10"})
+    write(sys, {"class/infiniband/mlx5_0/dcqcn/profiles/1/roce_np/cnp_dscp": "46"})
+    write(sys, {"class/infiniband/mlx5_0/dcqcn/profiles/2/roce_np/cnp_dscp": "48"})
+    write(sys, {"class/infiniband/mlx5_0/dcqcn/match_default": "2"})
+    assert told(read(sys)) == {
+        (1, "eth0", "cc.roce_dcqcn_enable.one"): 1,
+        (1, "eth0", "cc.ai.one"): 14,
+        (1, "eth0", "np.cnp_dscp.one"): 48,
+        (0, "", "age"): 0,
+    }
+    (sys / "class/infiniband/mlx5_0/dcqcn/match_default").unlink()
+    assert told(read(sys))[1, "eth0", "np.cnp_dscp.one"] == 46
+
+
+class Forbidden(LiveKernel):
+    """What everybody but root is told of debugfs and configfs."""
+
+    def entries(self, path: str) -> tuple[str, ...]:
+        if path.startswith("kernel/"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return super().entries(path)
+
+    def text(self, path: str) -> str:
+        if path.startswith("kernel/"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return super().text(path)
+
+
+def test_without_the_right_to_read_them_settings_are_absent_and_not_broken(sys: Path) -> None:
+    with pytest.raises(Absent):
+        Configuration(Forbidden(str(sys)), MLX5).read(0.0)
+    write(sys, {"../proc/sys/net/ipv4/tcp_ecn": "1", f"{CM}/default_roce_tos": "106"})
+    readings = Configuration(Forbidden(str(sys)), MLX5).read(0.0)
+    assert told(readings) == {(0, "", "tcp_ecn"): 1, (0, "", "age"): 0}
+    assert lost(readings) == {}
+
+
+def test_between_two_looks_a_read_costs_nothing_and_tells_the_age(sys: Path) -> None:
+    tos = f"{CM}/default_roce_tos"
+    write(sys, {tos: "106"})
+    later = Later()
+    source = Configuration(LiveKernel(str(sys)), MLX5, later)
+    first = told(source.read(100.0))
+    write(sys, {tos: "104"})
+    second = told(source.read(100.0 + INTERVAL - 1))
+    assert not later.work
+    assert (first[1, "", "cm_tos"], second[1, "", "cm_tos"]) == (106, 106)
+    assert (first[0, "", "age"], second[0, "", "age"]) == (0, INTERVAL - 1)
+
+
+def test_a_look_that_hangs_holds_up_no_read_and_no_second_one_is_begun(sys: Path) -> None:
+    tos = f"{CM}/default_roce_tos"
+    write(sys, {tos: "106"})
+    later = Later()
+    source = Configuration(LiveKernel(str(sys)), MLX5, later)
+    source.read(0.0)
+    write(sys, {tos: "104"})
+    for now in (INTERVAL, 2 * INTERVAL, 10 * INTERVAL):
+        found = told(source.read(now))
+        assert (found[1, "", "cm_tos"], found[0, "", "age"]) == (106, now)
+        assert len(later.work) == 1
+    later.run()
+    found = told(source.read(10 * INTERVAL))
+    assert found[1, "", "cm_tos"] == 104
+    assert found[0, "", "age"] == 9 * INTERVAL, "as old as the look's beginning"
+    assert len(later.work) == 1, "and it is time for another"
+
+
+def test_names_stay_the_same_object_as_long_as_they_are_the_same(sys: Path) -> None:
+    write(sys, {f"{CM}/default_roce_tos": "106"})
+    source = Configuration(LiveKernel(str(sys)), MLX5, lambda work: work())
+    first, second = source.read(0.0), source.read(INTERVAL)
+    assert all(one.names is other.names for one, other in zip(first, second, strict=True))
+
+
+def test_settings_that_went_away_are_absent_after_the_next_look(sys: Path) -> None:
+    write(sys, {f"{CM}/default_roce_tos": "106"})
+    source = Configuration(LiveKernel(str(sys)), MLX5, lambda work: work())
+    source.read(0.0)
+    (sys / CM / "default_roce_tos").unlink()
+    with pytest.raises(Absent):
+        source.read(INTERVAL)
+
+
+class Sick(LiveKernel):
+    """A host that fails to list anything."""
+
+    sick = False
+
+    def entries(self, path: str) -> tuple[str, ...]:
+        if self.sick:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        return super().entries(path)
+
+
+def test_a_look_that_failed_is_heard_of_and_tried_again(sys: Path) -> None:
+    write(sys, {f"{CM}/default_roce_tos": "106"})
+    kernel = Sick(str(sys))
+    source = Configuration(kernel, MLX5, lambda work: work())
+    source.read(0.0)
+    kernel.sick = True
+    with pytest.raises(OSError, match="Input/output error"):
+        source.read(INTERVAL)
+    kernel.sick = False
+    assert told(source.read(2 * INTERVAL))[1, "", "cm_tos"] == 106
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0", 0),
+        ("48\n", 48),
+        ("0x30", 48),
+        ("1 (on)", GARBAGE),
+        ("0xg", GARBAGE),
+        ("-1", GARBAGE),
+        ("", EMPTY),
+    ],
+)
+def test_numbers_are_decimal_or_hexadecimal(text: str, expected: int | str) -> None:
+    assert parse_number(text) == expected
+
+
+def test_words_are_those_of_the_kernel() -> None:
+    assert parse_version("IB/RoCE v1") == 1
+    assert parse_version("RoCE v2") == 2
+    assert parse_version("RoCE v3") == GARBAGE
+    assert parse_trust("pcp") == 0
+    assert parse_trust("") == EMPTY
+    assert parse_traffic_class("Global tclass=x") == GARBAGE
+
+
+def test_beside_means_in_a_thread_that_does_not_keep_the_process() -> None:
+    done, threads = threading.Event(), list[threading.Thread]()
+
+    def work() -> None:
+        threads.append(threading.current_thread())
+        done.set()
+
+    in_thread(work)
+    assert done.wait(10)
+    assert threads[0].daemon
+    assert threads[0] is not threading.current_thread()
