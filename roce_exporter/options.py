@@ -147,6 +147,7 @@ def make_parser() -> Parser:
 def _host_flags() -> Parser:
     flags = Parser(add_help=False, allow_abbrev=False)
     _add_source_flags(flags)
+    _add_simulation_flags(flags)
     _add_collect_flags(flags)
     add = flags.add_argument
     add(
@@ -185,29 +186,6 @@ def _add_source_flags(parser: argparse.ArgumentParser) -> None:
         help="a recorded host, folder or .tar.gz",
     )
     add(
-        "--host.simulate",
-        dest="host_simulate",
-        default="",
-        choices=("", *SCENARIOS),
-        metavar="SCENARIO",
-        help=f"a simulated host that moves: {', '.join(SCENARIOS)}",
-    )
-    add(
-        "--host.simulate-ports",
-        dest="host_simulate_ports",
-        default="mlx5,mlx5,mlx5,mlx5",
-        metavar="VENDOR,...",
-        help=f"its ports, 1 to 16, each one of {', '.join(VENDORS)} (mlx5,mlx5,mlx5,mlx5)",
-    )
-    add(
-        "--host.simulate-seed",
-        dest="host_simulate_seed",
-        type=int,
-        default=1,
-        metavar="NUMBER",
-        help="another number, another course of events (1)",
-    )
-    add(
         "--device.include",
         dest="device_include",
         type=_pattern,
@@ -229,6 +207,33 @@ def _add_source_flags(parser: argparse.ArgumentParser) -> None:
         choices=sources.NAMES,
         metavar="SOURCE",
         help=f"leave a source out, may be repeated: {', '.join(sources.NAMES)}",
+    )
+
+
+def _add_simulation_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "--host.simulate",
+        dest="host_simulate",
+        default="",
+        choices=("", *SCENARIOS),
+        metavar="SCENARIO",
+        help=f"a simulated host that moves: {', '.join(SCENARIOS)}",
+    )
+    add(
+        "--host.simulate-ports",
+        dest="host_simulate_ports",
+        default="mlx5,mlx5,mlx5,mlx5",
+        metavar="VENDOR,...",
+        help=f"its ports, 1 to 16, each one of {', '.join(VENDORS)} (mlx5,mlx5,mlx5,mlx5)",
+    )
+    add(
+        "--host.simulate-seed",
+        dest="host_simulate_seed",
+        type=int,
+        default=1,
+        metavar="NUMBER",
+        help="another number, another course of events (1)",
     )
 
 

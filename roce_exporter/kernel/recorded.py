@@ -45,7 +45,7 @@ from roce_exporter.kernel.transceiver_text import parse_transceiver
 from roce_exporter.kernel.tree import RecordingError, Tree, load_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from roce_exporter.kernel.dcb_netlink import Dcb
 
@@ -69,11 +69,11 @@ class Moment:
     """By network device."""
 
 
-class RecordedFiles:
-    """Files of a recording: they follow the recording from moment to moment."""
+class HeldFiles:
+    """Files of a host that is held in memory: `content` gives the whole of one, as it is at that moment."""
 
-    def __init__(self, kernel: RecordedKernel, paths: Sequence[str], size: int) -> None:
-        self._kernel = kernel
+    def __init__(self, content: Callable[[str], bytes], paths: Sequence[str], size: int) -> None:
+        self._content = content
         self._size = size
         self._paths = tuple(paths)
 
@@ -83,7 +83,7 @@ class RecordedFiles:
 
     def _one(self, path: str) -> bytes | OSError:
         try:
-            return self._kernel.content(path)[: self._size]
+            return self._content(path)[: self._size]
         except OSError as error:
             return error
 
@@ -146,9 +146,9 @@ class RecordedKernel:
         self._moment.tree.resolve(f"sys/{path}")
         return 0
 
-    def open_files(self, paths: Sequence[str], size: int = FILE_BYTES) -> RecordedFiles:
-        """See `kernel.Kernel.open_files`."""
-        return RecordedFiles(self, paths, size)
+    def open_files(self, paths: Sequence[str], size: int = FILE_BYTES) -> HeldFiles:
+        """See `kernel.Kernel.open_files`. They follow the recording from moment to moment."""
+        return HeldFiles(self.content, paths, size)
 
     def rdma_devices(self) -> tuple[RdmaDevice, ...]:
         """See `kernel.Kernel.rdma_devices`. Taken from dev.json, or from the names in the other files."""

@@ -10,7 +10,7 @@ import errno
 from typing import TYPE_CHECKING
 
 from roce_exporter.kernel import FILE_BYTES, TEXT_BYTES, Absent
-from roce_exporter.kernel.recorded import RecordedKernel
+from roce_exporter.kernel.recorded import HeldFiles, RecordedKernel
 from roce_exporter.simulation.drivers import amounts
 from roce_exporter.simulation.faults import ETHTOOL, NETLINK, refuse, spoil
 from roce_exporter.simulation.files import moving_files
@@ -24,7 +24,7 @@ from roce_exporter.simulation.hosts import (
 from roce_exporter.simulation.still import dcb, record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from roce_exporter.kernel import RdmaDevice, RdmaPort
     from roce_exporter.kernel.dcb_netlink import Dcb
@@ -33,28 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["VENDORS", "ScenarioError", "ScriptedPort", "SimulatedKernel", "simulate", "simulate_script"]
 
 BITS_PER_BYTE = 8
-
-
-class SimulatedFiles:
-    """Some files of the simulated host."""
-
-    def __init__(self, kernel: SimulatedKernel, paths: Sequence[str], size: int) -> None:
-        self._kernel = kernel
-        self._paths = tuple(paths)
-        self._size = size
-
-    def read(self, skip: Collection[int] = ()) -> list[bytes | OSError | None]:
-        """See `kernel.Files.read`."""
-        return [None if position in skip else self._one(path) for position, path in enumerate(self._paths)]
-
-    def _one(self, path: str) -> bytes | OSError:
-        try:
-            return self._kernel.content(path)[: self._size]
-        except OSError as error:
-            return error
-
-    def close(self) -> None:
-        """Nothing is held."""
 
 
 class SimulatedKernel:
@@ -104,9 +82,9 @@ class SimulatedKernel:
         netdevs = {leg.netdev for leg in card.legs} if card else set()
         return sum(reset.netdev in netdevs for reset in self.world.resets)
 
-    def open_files(self, paths: Sequence[str], size: int = FILE_BYTES) -> SimulatedFiles:
+    def open_files(self, paths: Sequence[str], size: int = FILE_BYTES) -> HeldFiles:
         """See `kernel.Kernel.open_files`."""
-        return SimulatedFiles(self, paths, size)
+        return HeldFiles(self.content, paths, size)
 
     def rdma_devices(self) -> tuple[RdmaDevice, ...]:
         """See `kernel.Kernel.rdma_devices`."""
