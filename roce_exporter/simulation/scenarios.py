@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 EASE = Conditions(load=0.3, corrected_blocks=20.0)
-RUSH = Conditions(load=0.8, marked=0.02, notified=0.1, corrected_blocks=20.0)
+RUSH = Conditions(load=0.8, marked=0.002, notified=0.1, corrected_blocks=20.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,177 @@
+"""The rows of the configuration dashboard that are closed at first."""
+
+from __future__ import annotations
+
+from boards.colours import GOOD
+from boards.configuration_series import FIELDS, LINKS, spread
+from boards.limits import steps
+from boards.measures import meanings, now
+from boards.model import Query
+from boards.panels import by_name, graded, table
+from boards.scopes import HOST
+
+BUFFERS_PANELS = (
+    spread(
+        "Priority → buffer",
+        "roce_config_priority_buffer",
+        ", priority",
+        "The lossless priority has a buffer of its own.",
+        width=8,
+        empty="The drivers do not tell",
+    ),
+    spread(
+        "Buffer sizes",
+        "roce_config_buffer_bytes",
+        ", buffer",
+        "",
+        "none",
+        width=8,
+        empty="The drivers do not tell",
+    ),
+    spread(
+        "Priority → traffic class",
+        "roce_config_priority_traffic_class",
+        ", priority",
+        "",
+        width=8,
+        empty="DCB is not told",
+    ),
+    spread(
+        "Scheduling", "roce_config_ets_algorithm", ", traffic_class", "", width=8, empty="DCB is not told"
+    ),
+    spread(
+        "Bandwidth shares",
+        "roce_config_ets_transmit_bandwidth_ratio",
+        ", traffic_class",
+        "",
+        width=8,
+        empty="DCB is not told",
+    ),
+    spread(
+        "Who negotiates DCB",
+        "roce_config_dcbx_mode",
+        "",
+        "Firmware that negotiates may overrule what the host sets.",
+        width=8,
+        empty="DCB is not told",
+    ),
+)
+
+
+COUNTED = f'count_values by (cluster, role, parameter) ("value", {now("roce_dcqcn_parameter", HOST)})'
+DCQCN_PANELS = (
+    spread(
+        "Notification point",
+        "roce_config_notification_point_enabled",
+        ", priority",
+        "Must be on for the lossless priority.",
+        width=12,
+        empty="No driver here tells: only MLNX_OFED does",
+        proof="audited",
+    ),
+    spread(
+        "Reaction point",
+        "roce_config_reaction_point_enabled",
+        ", priority",
+        "Must be on for the lossless priority.",
+        width=12,
+        empty="No driver here tells: only MLNX_OFED does",
+        proof="audited",
+    ),
+    table(
+        "DCQCN parameters",
+        "How many ports have each value. A parameter with two values in a cluster slows some senders more than others.\n\n"
+        + meanings("roce_dcqcn_parameter"),
+        ("cluster", "role", "parameter", "value", "Value"),
+        Query(COUNTED, form="table", instant=True),
+        names={"Value": "ports"},
+        overrides=(by_name("parameter", ("custom.minWidth", 240)),),
+        width=12,
+        height=12,
+        empty="No parameter can be read: mlx5 needs debugfs or the OFED drivers",
+        proof="audited",
+    ),
+    table(
+        "Parameters that differ",
+        "Only those with more than one value in a cluster.",
+        ("cluster", "role", "parameter", "Value"),
+        Query(f"count by (cluster, role, parameter) ({COUNTED}) > 1", form="table", instant=True),
+        names={"Value": "different values"},
+        overrides=(by_name("parameter", ("custom.minWidth", 240)),),
+        width=12,
+        height=12,
+        empty="Every parameter has one value in each cluster, or none can be read",
+        proof="audited",
+    ),
+)
+
+
+GIDS, ports = now("roce_gid_info", HOST), now("roce_port_info", f'link_layer="Ethernet",{HOST}')
+
+
+ROUTABLE = now("roce_gid_info", f'type="RoCE v2",{HOST}')
+ADDRESSES_PANELS = (
+    table(
+        "GIDs by type",
+        f"Used slots of GID tables. Traffic that is routed needs `RoCE v2`.\n\n{meanings('roce_gid_info')}",
+        ("cluster", "type", "Value"),
+        Query(f"count by (cluster, type) ({GIDS})", form="table", instant=True),
+        names={"Value": "slots"},
+        width=8,
+        empty="No GID is seen",
+    ),
+    table(
+        "Ports without a RoCE v2 GID",
+        "50 at most. They cannot be reached across routers; is an address set on the network device?",
+        FIELDS[:5],
+        Query(
+            f"topk(50, {ports} unless on (cluster, job, instance, device, port) {ROUTABLE})",
+            form="table",
+            instant=True,
+        ),
+        overrides=LINKS,
+        width=16,
+        empty="Every port has one",
+        proof="sick",
+    ),
+    table(
+        "GID tables",
+        "100 slots at most: choose a host above.",
+        (*FIELDS, "index", "type", "address"),
+        Query(f"topk(100, {GIDS})", form="table", instant=True),
+        overrides=LINKS,
+        width=24,
+        height=10,
+        empty="No GID is seen",
+    ),
+)
+
+
+INFO = now("roce_device_info", HOST)
+VERSIONS_PANELS = (
+    table(
+        "Firmware",
+        "Devices by driver, board and firmware. Mixed firmware in a cluster means mixed behaviour.",
+        ("cluster", "driver", "board", "firmware", "Value"),
+        Query(f"count by (cluster, driver, board, firmware) ({INFO})", form="table", instant=True),
+        names={"Value": "devices"},
+        sort="Value",
+        width=12,
+        empty="No device is seen",
+    ),
+    table(
+        "PCIe links",
+        f"Devices by lanes in use.\n\n{meanings('roce_pcie_link_width_lanes')}",
+        ("cluster", "value", "Value"),
+        Query(
+            f'count_values by (cluster) ("value", {now("roce_pcie_link_width_lanes", HOST)})',
+            form="table",
+            instant=True,
+        ),
+        names={"Value": "devices"},
+        sort="Value",
+        overrides=(graded("devices", "none", steps(base=GOOD)),),
+        width=12,
+        empty="No PCIe device is seen",
+    ),
+)

@@ -1,0 +1,48 @@
+"""How the host dashboard shows counters: one line, or one bar, per port."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from boards.measures import growth, meanings, rate, rate_unit
+from boards.model import Panel, Query
+from boards.panels import BARS, by_port, lines
+from boards.scopes import PORT
+
+AT_PORT = "{{device}}/{{port}}"
+AT_NETDEV = "{{device}}/{{port}} {{netdev}}"
+AT_PRIORITY = "{{device}}/{{port}} {{netdev}} p{{priority}}"
+
+
+def bars(
+    title: str, reading: str, *series: tuple[str, str], scope: str = PORT, legend: str = AT_PORT, **place: Any
+) -> Panel:
+    """Rare events as bars: how many fell into each interval. `series`: a metric and what its legend adds."""
+    queries = [Query(f"round({growth(name, scope)})", f"{legend} {said}".strip()) for name, said in series]
+    return lines(
+        title, explained(reading, *(name for name, _ in series)), "none", *queries, custom=BARS, **place
+    )
+
+
+def rates(
+    title: str, reading: str, *series: tuple[str, str], scope: str = PORT, legend: str = AT_PORT, **place: Any
+) -> Panel:
+    """Rates of counters of one unit. `series`: a metric and what its legend adds."""
+    queries = [Query(rate(name, scope), f"{legend} {said}".strip()) for name, said in series]
+    return lines(
+        title,
+        explained(reading, *(name for name, _ in series)),
+        rate_unit(series[0][0]),
+        *queries,
+        **_one_per_port(series),
+        **place,
+    )
+
+
+def _one_per_port(series: tuple[tuple[str, str], ...]) -> dict[str, Any]:
+    return {"overrides": by_port()} if len(series) == 1 else {}
+
+
+def explained(reading: str, *names: str) -> str:
+    """How to read a panel, and what its metrics mean."""
+    return f"{reading}\n\n{meanings(*names)}"

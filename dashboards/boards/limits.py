@@ -1,0 +1,57 @@
+"""The alerts' limits and windows, from `alerts/thresholds.yml`, and the names of the alerts' recording rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from boards.colours import GOOD, SEVERITY
+
+PLACE = Path(__file__).parents[2] / "alerts" / "thresholds.yml"
+_READ: dict[str, dict[str, Any]] = yaml.safe_load(PLACE.read_text(encoding="utf-8"))
+ALERTS = _READ["alerts"]
+SHORT: str = _READ["shared"]["short"]
+MEDIUM: str = _READ["shared"]["medium"]
+LONG: str = _READ["shared"]["long"]
+
+PAUSE = f"netdev_priority_direction:roce_pfc_pause:ratio_rate{MEDIUM}"
+CLUSTER_PAUSE = f"cluster_direction:roce_pfc_pause:ratio_rate{MEDIUM}"
+STORMS = f"netdev_priority_direction:roce_pfc_storms:increase{MEDIUM}"
+STORM_HOSTS = "cluster_direction:roce_pfc_storm_hosts:count"
+HOSTS = "cluster:roce_hosts:count"
+MARKED = f"port:roce_ecn_marked:ratio_rate{MEDIUM}"
+LOSS = f"port_direction:roce_transport_loss:ratio_rate{MEDIUM}"
+STALLED = f"netdev:roce_pcie_stalled:ratio_rate{MEDIUM}"
+DRIFT = "cluster_device_setting:roce_config:range"
+
+
+def limit(alert: str, key: str = "ratio") -> float:
+    """An alert's limit.
+
+    Raises:
+        KeyError: there is no such alert, or it has no such limit.
+    """
+    return float(ALERTS[alert][key])
+
+
+def step(alert: str, key: str = "ratio", *, least: float = 0.0) -> tuple[float, str]:
+    """From where on, and in which colour: that of the alert's severity. A limit of 0 begins at `least`."""
+    return max(limit(alert, key), least), SEVERITY[ALERTS[alert]["severity"]]
+
+
+def burn(alert: str) -> tuple[float, str]:
+    """The share of paused time at which an alert on the budget fires, in the colour of its severity."""
+    found = ALERTS[alert]
+    return round(found["burn_rate"] * (1 - found["objective"]), 9), SEVERITY[found["severity"]]
+
+
+def steps(*found: tuple[float, str], base: str = GOOD) -> dict[str, Any]:
+    """Grafana's thresholds: `base` up to the first, then each colour from its value on."""
+    ordered = sorted(found)
+    listed: list[dict[str, Any]] = [{"color": base, "value": None}]
+    return {
+        "mode": "absolute",
+        "steps": [*listed, *({"color": colour, "value": value} for value, colour in ordered)],
+    }

@@ -1,0 +1,160 @@
+"""The rows of the port dashboard on drops, the wire, optics and the host."""
+
+from __future__ import annotations
+
+from boards.colours import LOST, RECOVERED
+from boards.limits import step, steps
+from boards.measures import meanings, now, rate
+from boards.model import Json, Panel, Query
+from boards.panels import BARS, coloured, lines
+from boards.port_series import DIRECTED, event, limit_line
+from boards.scopes import HOST, PORT, PRIORITY
+
+
+def _light(way: str, title: str, alarms: tuple[str, ...]) -> Panel:
+    """Optical power by lane, in the unit that cable people speak."""
+    metric = f"roce_transceiver_{way}_power_watts"
+    queries = [Query(f"10 * log10({now(metric, PORT)} * 1000 > 0)", LANES)]
+    queries += [
+        Query(
+            f"10 * log10({now(f'roce_transceiver_{way}_power_{alarm}_alarm_watts', PORT)} * 1000 > 0)",
+            f"{alarm} alarm {{{{netdev}}}}",
+        )
+        for alarm in alarms
+    ]
+    return lines(
+        title,
+        f"By lane, with the module's own alarm thresholds.\n\n{meanings(metric)}",
+        "dBm",
+        *queries,
+        minimum=None,
+        width=8,
+        overrides=[_alarm()],
+        empty=DARK,
+        proof="optics",
+    )
+
+
+def _alarm() -> Json:
+    return limit_line("byRegexp", "/alarm/")
+
+
+DROPS_PANELS = (
+    lines(
+        "Drops by priority",
+        "Receive buffers that were full. On a lossless priority there must be none.\n\n"
+        + meanings("roce_buffer_discards_total"),
+        "pps",
+        Query(rate("roce_buffer_discards_total", PRIORITY), DIRECTED),
+        width=8,
+        empty="The driver does not count by priority",
+    ),
+    lines(
+        "Receive buffers",
+        "How large each buffer is. The lossless priority's must hold what arrives after pause was sent: the headroom.\n\n"
+        + meanings("roce_config_buffer_bytes"),
+        "bytes",
+        Query(f"{now('roce_config_buffer_bytes', PORT)} > 0", "buffer {{buffer}} {{netdev}}"),
+        width=8,
+        empty="The driver does not tell",
+    ),
+    lines(
+        "Marks by the NIC itself",
+        "The host behind the NIC is congested, not the fabric.\n\n"
+        + meanings("roce_nic_ecn_marked_packets_total"),
+        "pps",
+        Query(rate("roce_nic_ecn_marked_packets_total", PRIORITY), DIRECTED),
+        width=8,
+        empty="The NIC does not mark, or does not count it",
+    ),
+)
+
+
+LANES = "{{netdev}} lane {{lane}}"
+DARK = "No module measures it: copper cables do not, and reading needs CAP_NET_ADMIN"
+WIRE_PANELS = (
+    lines(
+        "Errors on the wire",
+        "In each interval. CRC and symbol errors are losses; a rise on one port is its cable or module.\n\n"
+        + meanings(
+            "roce_phy_receive_crc_errors_total",
+            "roce_phy_symbol_errors_total",
+            "roce_transport_icrc_errors_total",
+        ),
+        "none",
+        event("roce_phy_receive_crc_errors_total", "CRC errors"),
+        event("roce_phy_symbol_errors_total", "symbol errors"),
+        event("roce_transport_icrc_errors_total", "ICRC errors"),
+        custom=BARS,
+        width=8,
+        empty="The driver does not count them",
+    ),
+    lines(
+        "Forward error correction",
+        "Corrected bits are ordinary on fast links; their rise says that the cable gets worse. Uncorrectable blocks are losses.\n\n"
+        + meanings("roce_phy_fec_corrected_blocks_total", "roce_phy_fec_uncorrectable_blocks_total"),
+        "cps",
+        Query(f"sum({rate('roce_phy_fec_corrected_blocks_total', PORT)})", "corrected"),
+        Query(f"sum({rate('roce_phy_fec_uncorrectable_blocks_total', PORT)})", "uncorrectable"),
+        overrides=[coloured("corrected", RECOVERED), coloured("uncorrectable", LOST)],
+        custom={"scaleDistribution": {"type": "symlog", "log": 10, "linearThreshold": 1}},
+        width=8,
+        empty="The driver does not count FEC",
+    ),
+    lines(
+        "Link losses",
+        "In each interval, as the kernel saw them.\n\n" + meanings("roce_netdev_carrier_down_total"),
+        "none",
+        event("roce_netdev_carrier_down_total", "link lost"),
+        custom=BARS,
+        overrides=[coloured("link lost", LOST)],
+        width=8,
+        empty="The kernel does not count them",
+    ),
+    _light("receive", "Light received", ("low", "high")),
+    _light("transmit", "Light sent", ("low", "high")),
+    lines(
+        "Laser current",
+        f"By lane: it rises as the laser ages.\n\n{meanings('roce_transceiver_bias_amperes')}",
+        "amp",
+        Query(now("roce_transceiver_bias_amperes", PORT), LANES),
+        Query(f"{now('roce_transceiver_bias_high_alarm_amperes', PORT)} > 0", "high alarm {{netdev}}"),
+        overrides=[_alarm()],
+        width=8,
+        empty=DARK,
+        proof="optics",
+    ),
+    lines(
+        "Module temperature",
+        f"With the module's own alarm threshold.\n\n{meanings('roce_transceiver_temperature_celsius')}",
+        "celsius",
+        Query(now("roce_transceiver_temperature_celsius", PORT), "module {{netdev}}"),
+        Query(f"{now('roce_transceiver_temperature_high_alarm_celsius', PORT)} > 0", "high alarm {{netdev}}"),
+        overrides=[_alarm()],
+        minimum=None,
+        width=8,
+        empty=DARK,
+        proof="optics",
+    ),
+    lines(
+        "PCIe stalls",
+        "Share of seconds in which the NIC waited for the host. With pause sent: a slow receiver. Dashed: the alerts' limit.\n\n"
+        + meanings("roce_pcie_write_stalled_seconds_total"),
+        "percentunit",
+        Query(f"max({rate('roce_pcie_write_stalled_seconds_total', PORT)})", "writes"),
+        Query(f"max({rate('roce_pcie_read_stalled_seconds_total', PORT)})", "reads"),
+        limits=steps(step("RocePcieBackpressure")),
+        width=8,
+        empty="The NIC does not tell PCIe stalls",
+    ),
+    lines(
+        "Chip temperature",
+        meanings("roce_temperature_celsius"),
+        "celsius",
+        Query(f'roce_temperature_celsius{{sensor="asic",{HOST},device=~"$device"}}', "{{sensor}}"),
+        minimum=None,
+        width=8,
+        empty="The driver does not tell it",
+        proof="optics",
+    ),
+)

@@ -1,0 +1,55 @@
+"""How the port dashboard shows counters: received and sent, events, and lines that are limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from boards.colours import LIMIT, RECEIVED, SENT
+from boards.measures import growth, meanings, rate
+from boards.model import Json, Panel, Query
+from boards.panels import lines, shades
+from boards.scopes import PORT
+
+DIRECTED = "p{{priority}} {{netdev}}"
+TWO_WAYS = ("receive", "transmit")
+COLOURS = {"receive": RECEIVED, "transmit": SENT}
+SAID = {"receive": "received", "transmit": "sent"}
+
+
+def both(
+    title: str,
+    reading: str,
+    unit: str,
+    names: tuple[str, str],
+    scope: str,
+    *,
+    factor: str = "",
+    by: str = "",
+    **place: Any,
+) -> Panel:
+    """Received and sent as two series that have their direction's colour."""
+    queries = [
+        Query(f"{factor}sum by ({by}) ({rate(name, scope)}) > 0", f"p{{{{{by}}}}} {said}")
+        if by
+        else Query(f"{factor}sum({rate(name, scope)})", said)
+        for name, said in zip(names, SAID.values(), strict=True)
+    ]
+    overrides = [shades(letter, colour) for letter, colour in zip("AB", (RECEIVED, SENT), strict=True)]
+    return lines(title, f"{reading}\n\n{meanings(*names)}", unit, *queries, overrides=overrides, **place)
+
+
+def event(name: str, said: str) -> Query:
+    """How many fell into each interval, all network devices of the port together."""
+    return Query(f"round(sum({growth(name, PORT)}))", said)
+
+
+def limit_line(matcher: str, what: str) -> Json:
+    """An override of a series that is a limit and no measurement."""
+    return {
+        "matcher": {"id": matcher, "options": what},
+        "properties": [
+            {"id": "color", "value": {"mode": "fixed", "fixedColor": LIMIT}},
+            {"id": "custom.lineStyle", "value": {"fill": "dash", "dash": [10, 10]}},
+            {"id": "custom.fillOpacity", "value": 0},
+        ],
+    }

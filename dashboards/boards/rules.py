@@ -1,0 +1,72 @@
+"""Recording rules that the dashboards need beside those of the alerts: sums over a cluster, and series that exist where something is wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from boards.limits import LOSS, MEDIUM, PAUSE, limit
+
+if TYPE_CHECKING:
+    from boards.model import Json
+
+MARKS = f"cluster_job:roce_ecn_marked_packets:rate{MEDIUM}"
+CNPS_SENT = f"cluster_job:roce_cnp_sent:rate{MEDIUM}"
+CNPS_HANDLED = f"cluster_job:roce_cnp_handled:rate{MEDIUM}"
+CNPS_IGNORED = f"cluster_job:roce_cnp_ignored:rate{MEDIUM}"
+DISCARDS = f"netdev_priority:roce_lossless_discards:rate{MEDIUM}"
+ELEVATED = f"netdev_priority_direction:roce_pfc_pause_elevated:ratio_rate{MEDIUM}"
+LOSSY = f"port_direction:roce_transport_loss_seen:ratio_rate{MEDIUM}"
+SOURCES_DOWN = "cluster_job_source:roce_exporter_source_down:count"
+UNJUDGED = "cluster_job_reason:roce_pfc_storm_unknown:count"
+CHECKS_FAILED = "cluster_job_check:roce_config_check_failed:count"
+UNREADABLE = "cluster_job_check:roce_config_check_unreadable:count"
+CHECKS = "cluster_job:roce_config_checks:count"
+
+OFTEN = {
+    MARKS: f"sum by (cluster, job) (rate(roce_ecn_marked_packets_total[{MEDIUM}]))",
+    CNPS_SENT: f"sum by (cluster, job) (rate(roce_cnp_sent_total[{MEDIUM}]))",
+    CNPS_HANDLED: f"sum by (cluster, job) (rate(roce_cnp_handled_total[{MEDIUM}]))",
+    CNPS_IGNORED: f"sum by (cluster, job) (rate(roce_cnp_ignored_total[{MEDIUM}]))",
+    DISCARDS: f"""\
+# no series where nothing is dropped
+(
+  (rate(roce_buffer_discards_total[{MEDIUM}]) > 0)
+    or
+  (rate(roce_host_buffer_discards_total[{MEDIUM}]) > 0)
+)
+  and
+roce_pfc_enabled == 1""",
+    # so that ranking the worst ports of a large fleet reads few series
+    ELEVATED: f"{PAUSE} > {limit('RocePfcPauseElevated'):g}",
+    LOSSY: f"{LOSS} > 0",
+    SOURCES_DOWN: "count by (cluster, job, source) (roce_exporter_source_up == 0)",
+    UNJUDGED: """\
+count by (cluster, job, reason) (
+  roce_pfc_storm_unknown == 1
+    and ignoring (direction, reason)
+  roce_pfc_enabled == 1
+)""",
+}
+"""Evaluated as often as the alerts' rules."""
+
+SELDOM = {
+    CHECKS_FAILED: "count by (cluster, job, check) (roce_config_check_ok == 0)",
+    UNREADABLE: "count by (cluster, job, check) (roce_config_check_unreadable == 1)",
+    CHECKS: "count by (cluster, job) (roce_config_check_ok)",
+}
+"""Of series that are many and hardly change."""
+
+
+def rules() -> Json:
+    """A file of rules for Prometheus 2.42 and newer."""
+    return {
+        "groups": [
+            {"name": "roce-dashboards", "rules": _recorded(OFTEN)},
+            # below the five minutes after which Prometheus forgets a sample
+            {"name": "roce-dashboards-configuration", "interval": "2m", "rules": _recorded(SELDOM)},
+        ]
+    }
+
+
+def _recorded(named: dict[str, str]) -> list[Json]:
+    return [{"record": name, "expr": expression} for name, expression in named.items()]

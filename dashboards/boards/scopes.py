@@ -1,0 +1,101 @@
+"""The variables of the dashboards, each narrowed by those before it, the matchers that use them, and links that keep them."""
+
+from __future__ import annotations
+
+from boards.model import Annotation, Json, Variable
+
+CLUSTER = 'cluster=~"$cluster"'
+FLEET = f'{CLUSTER},job=~"$job"'
+HOST = f'{FLEET},instance=~"$instance"'
+DEVICE = f'{HOST},device=~"$device"'
+PORT = f'{HOST},device=~"$device",port=~"$port"'
+PRIORITY = f'{PORT},priority=~"$priority"'
+
+_cluster = Variable(
+    "cluster", "Cluster", "The label `cluster`, where your Prometheus sets one. All includes series without it.",
+    "label_values(roce_exporter_devices, cluster)", all_value=".*",
+)  # fmt: skip
+_job = Variable(
+    "job", "Job", "The scrape job of roce_exporter.",
+    f"label_values(roce_exporter_devices{{{CLUSTER}}}, job)",
+)  # fmt: skip
+_instances = f"label_values(roce_exporter_devices{{{FLEET}}}, instance)"
+_hosts = Variable("instance", "Instance", "The hosts that are shown.", _instances)
+_host = Variable(
+    "instance", "Instance", "The host. One is meant; of several, lines of the same name are hard to tell apart.",
+    _instances, include_all=False,
+)  # fmt: skip
+
+
+def _device(*, one: bool) -> Variable:
+    query = f"label_values(roce_port_up{{{HOST}}}, device)"
+    return Variable("device", "Device", "The RDMA device.", query, multi=not one, include_all=not one)
+
+
+def _port(*, one: bool) -> Variable:
+    query = f"label_values(roce_port_up{{{DEVICE}}}, port)"
+    return Variable("port", "Port", "The port of the RDMA device.", query, multi=not one, include_all=not one)
+
+
+_priority = Variable(
+    "priority", "Priority", "The PFC priority.",
+    f'label_values({{__name__=~"roce_pfc_enabled|roce_pfc_receive_frames_total",{PORT}}}, priority)',
+)  # fmt: skip
+
+OF_FLEET = (_cluster, _job)
+OF_HOSTS = (_cluster, _job, _hosts)
+OF_HOST = (_cluster, _job, _host, _device(one=False), _port(one=False), _priority)
+OF_PORT = (_cluster, _job, _host, _device(one=True), _port(one=True), _priority)
+
+_FIELDS = "".join(f"&var-{name}=${{__data.fields.{name}}}" for name in ("cluster", "job", "instance"))
+_TIME = "&${__url_time_range}"
+_SOURCE = "var-datasource=${datasource}"
+
+
+def to_cluster() -> Json:
+    """A link from a row to the fleet dashboard of its cluster."""
+    url = f"/d/roce-fleet/roce-fleet?{_SOURCE}&var-cluster=${{__data.fields.cluster}}{_TIME}"
+    return {"title": "Show only this cluster", "url": url}
+
+
+def to_host() -> Json:
+    """A link from a row to its host."""
+    return {"title": "Open the host", "url": f"/d/roce-host/roce-host?{_SOURCE}{_FIELDS}{_TIME}"}
+
+
+def to_port() -> Json:
+    """A link from a row to its port."""
+    port = "".join(f"&var-{name}=${{__data.fields.{name}}}" for name in ("device", "port"))
+    return {"title": "Open the port", "url": f"/d/roce-port/roce-port?{_SOURCE}{_FIELDS}{port}{_TIME}"}
+
+
+def series_to_port() -> Json:
+    """The same link, from a line of a graph."""
+    names = ("cluster", "job", "instance", "device", "port")
+    labels = "".join(f"&var-{name}=${{__field.labels.{name}}}" for name in names)
+    return {"title": "Open the port", "url": f"/d/roce-port/roce-port?{_SOURCE}{labels}{_TIME}"}
+
+
+def alerts(scope: str, severity: str = "page|ticket") -> Annotation:
+    """Alerts that fire."""
+    return Annotation(
+        "Alerts",
+        f'ALERTS{{alertname=~"Roce.*",alertstate="firing",severity=~"{severity}",{scope}}}',
+        "{{alertname}}",
+        "{{severity}}: {{instance}} {{device}}/{{port}} {{netdev}} priority {{priority}} {{direction}}",
+        "red",
+        tags="severity,alertname",
+    )
+
+
+def storms(scope: str) -> Annotation:
+    """Beginnings of PFC storms, to the second and not to the scrape."""
+    return Annotation(
+        "PFC storms",
+        f"roce_pfc_storm_last_start_timestamp_seconds{{{scope}}} * 1000",
+        "PFC storm begins, {{direction}}",
+        "{{instance}} {{device}}/{{port}} {{netdev}} priority {{priority}}",
+        "semi-dark-orange",
+        tags="direction,priority",
+        value_is_time=True,
+    )

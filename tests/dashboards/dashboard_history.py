@@ -1,0 +1,167 @@
+"""Histories of a small fleet, one cluster per scenario: simulated hosts, exported by the real exporter on a clock of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from roce_exporter.audit import Auditor, load_profile
+from roce_exporter.collect import Collector, Settings
+from roce_exporter.exporter import Exporter, make_registry, render_registry
+from roce_exporter.exposition import Format
+from roce_exporter.kernel.recorded import load_recording
+from roce_exporter.kernel.simulated import simulate
+from roce_exporter.sampler import Sampler
+from roce_exporter.sampler.pace import OFF, Pace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+
+    from roce_exporter.kernel import Kernel
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+END = 1_767_232_800
+"""2026-01-01T02:00:00Z: where every history ends."""
+SECONDS = 20 * 60
+"""How long they are."""
+SCRAPE = 15.0
+JOB = "roce"
+LOOKS = 0.2
+"""Seconds between looks of the fast loop where there is pause: half of the shortest storm, which is the slowest allowed."""
+FOUR = ("mlx5",) * 4
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One host of the fleet: a scenario of the simulation, or a recording."""
+
+    cluster: str
+    instance: str
+    scenario: str = ""
+    vendors: tuple[str, ...] = FOUR
+    seed: int = 1
+    recording: str = ""
+    extra: tuple[str, ...] = ()
+    """Series that no simulated and no recorded host has."""
+    answers: float = 1.0
+    """For which part of the history the exporter answers."""
+
+
+TRUST = tuple(
+    f'roce_config_trust_dscp{{device="mlx5_0",port="1",netdev="ens1np0"}} {value}' for value in (1, 0)
+)
+OTHER_RATE = 'roce_dcqcn_parameter{device="mlx5_0",port="1",netdev="ens1np0",role="rp",parameter="hyper_increase_bytes_per_second"} 12500000'
+AUDITED = ("trust-before", "trust-after", "peer-mask", "no-v2-gid", "half-dcqcn", "drift", "tos-104", "inbox")
+
+HOSTS = (
+    Host("quiet", "node01:10099", "quiet"),
+    Host("quiet", "node02:10099", "quiet", seed=2),
+    Host("incast", "node11:10099", "incast"),
+    Host("incast", "node12:10099", "incast", seed=2),
+    Host("pfc-storm", "node21:10099", "pfc-storm"),
+    Host("pfc-storm", "node22:10099", "victim"),
+    Host("slow-receiver", "node31:10099", "slow-receiver", FOUR[:2]),
+    Host("misconfigured", "node41:10099", "misconfigured"),
+    Host("misconfigured", "node42:10099", "quiet", seed=3),
+    Host("flapping", "node51:10099", "flapping", FOUR[:2]),
+    Host("lossy", "node61:10099", "lossy", FOUR[:2]),
+    Host("broken", "node71:10099", "broken", ("mlx5",) * 6),
+    Host("vendors", "node81:10099", "incast", ("mlx5-lag", "bnxt", "ionic", "ice")),
+    Host("sick", "node94:10099", recording="sick"),
+    Host("optics", "node91:10099", recording="mlx5-pair"),
+    Host("unknown", "node95:10099", recording="unknown"),
+    Host("silent", "node96:10099", "quiet", FOUR[:1], answers=0.5),
+    Host("silent", "node97:10099", "quiet", FOUR[:1]),
+    Host("audited", "node98:10099", recording="audit-trust-after", extra=TRUST[:1]),
+    Host("audited", "node99:10099", recording="audit-pfc-two", extra=(*TRUST[1:], OTHER_RATE)),
+    *(Host("audited", f"{name}:10099", recording=f"audit-{name}") for name in AUDITED),
+)
+
+
+class Clock:
+    """Monotonic seconds that pass when told to."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def write_history(host: Host, seconds: float, wanted: Collection[str], place: Path) -> None:
+    """The last `seconds` before `END` of one host, as OpenMetrics with timestamps; of `wanted` names only."""
+    logging.disable(logging.CRITICAL)
+    with place.open("w", encoding="utf-8") as file:
+        asyncio.run(_write(host, seconds, frozenset(wanted), file.write))
+        file.write("# EOF\n")
+
+
+async def _write(host: Host, seconds: float, wanted: frozenset[str], write: Callable[[str], object]) -> None:
+    clock, registry = Clock(), make_registry()
+    start = END - seconds
+    kernel = _kernel(host, clock)
+    collector = Collector(kernel, Settings(), clock)
+    pace = Pace(OFF) if host.recording else Pace(interval=LOOKS)
+    sampler = Sampler(kernel, clock, lambda: start + clock(), pace)
+    exporter = Exporter(collector, sampler, Auditor(load_profile("auto")))
+    label = _Labels(host, wanted)
+    while clock.now <= seconds:
+        answers = clock.now <= seconds * host.answers
+        text = ""
+        if answers:
+            observation = await exporter.observe(5.0)
+            text = exporter.render(observation, Format.OPENMETRICS).decode()
+            text += render_registry(registry, Format.OPENMETRICS).decode() + "\n".join(host.extra)
+        for line in (*text.splitlines(), *_scraped(text, answers=answers)):
+            if series := label(line):
+                write(f"{series} {start + clock.now:.3f}\n")
+        _pass(clock, sampler, SCRAPE)
+    collector.close()
+
+
+def _kernel(host: Host, clock: Clock) -> Kernel:
+    if host.recording:
+        return load_recording(str(RECORDINGS / host.recording))
+    return simulate(host.scenario, clock=clock, vendors=host.vendors, seed=host.seed)
+
+
+def _pass(clock: Clock, sampler: Sampler, seconds: float) -> None:
+    """Let time pass; the fast loop looks whenever it is due."""
+    end = clock.now + seconds
+    while (due := sampler.tick()) < end:
+        clock.now = max(due, clock.now)
+    clock.now = end
+
+
+def _scraped(text: str, *, answers: bool) -> Iterator[str]:
+    """What Prometheus itself adds to a scrape."""
+    yield f"up {int(answers)}"
+    yield f"scrape_duration_seconds {0.012 if answers else 10}"
+    yield f"scrape_samples_scraped {sum(not line.startswith('#') for line in text.splitlines())}"
+
+
+class _Labels:
+    """Gives a line of an exposition the labels of its target, and leaves out what nobody asks for."""
+
+    def __init__(self, host: Host, wanted: frozenset[str]) -> None:
+        self._target = f'cluster="{host.cluster}",job="{JOB}",instance="{host.instance}"'
+        self._wanted = wanted
+        self._known: dict[str, str] = {}
+
+    def __call__(self, line: str) -> str:
+        series, _, value = line.rpartition(" ")
+        if line.startswith("#"):
+            return ""
+        if series not in self._known:
+            self._known[series] = self._labelled(series)
+        return f"{known} {value}" if (known := self._known[series]) else ""
+
+    def _labelled(self, series: str) -> str:
+        match = re.fullmatch(r"(\w+)(?:\{(.*)\})?", series)
+        if match is None or match[1] not in self._wanted:
+            return ""
+        return f"{match[1]}{{{match[2] + ',' if match[2] else ''}{self._target}}}"

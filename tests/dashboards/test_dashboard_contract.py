@@ -1,0 +1,336 @@
+"""What every dashboard promises, whatever it shows: names that exist, limits of the alerts, links that lead somewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from boards.colours import SEVERITY
+from boards.model import WIDTH
+from boards.scopes import OF_PORT
+from boards.written import BOARDS, files
+from dashboard_contents import (
+    DASHBOARDS,
+    FOLDER,
+    OF_PROCESS,
+    ROOT,
+    ROWS,
+    RULES,
+    SUFFIXES,
+    TARGET,
+    Json,
+    names,
+    panels,
+    queries,
+    read,
+    row_of,
+    selectors,
+)
+
+from roce_exporter.catalog import CATALOG
+from roce_exporter.catalog.row import HISTOGRAM
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+UNTIL_BUILT: set[str] = set()
+"""Metrics that are planned. A test fails as soon as one of them exists, so that it leaves this list."""
+ALL = pytest.mark.parametrize("place", DASHBOARDS, ids=lambda place: place.stem)
+
+
+def _recorded() -> dict[str, str]:
+    found = {}
+    for place in RULES:
+        for group in yaml.safe_load(place.read_text(encoding="utf-8"))["groups"]:
+            found |= {rule["record"]: rule["expr"] for rule in group["rules"] if "record" in rule}
+    return found
+
+
+RECORDED = _recorded()
+SERIES = {
+    f"{row.name}{suffix}" for row in CATALOG for suffix in (SUFFIXES[1:] if row.kind == HISTOGRAM else ("",))
+}
+
+
+def test_what_is_committed_is_what_the_generator_writes() -> None:
+    """Nobody edits the results; after a change of the catalogue or of the thresholds `python dashboards/generate.py` is due."""
+    stale = [name for name, text in files() if (FOLDER / name).read_text(encoding="utf-8") != text]
+    assert stale == []
+
+
+def test_every_dashboard_is_one_of_the_boards() -> None:
+    assert {place.stem for place in DASHBOARDS} == {board.uid for board in BOARDS}
+
+
+# ---- names
+
+
+@ALL
+def test_every_metric_exists(place: Path) -> None:
+    """In the catalogue, or made by a recording rule of this project."""
+    used = {name for query in queries(read(place)) for name in names(query)}
+    assert used - SERIES - set(RECORDED) - OF_PROCESS - UNTIL_BUILT == set()
+
+
+def test_every_metric_of_the_recording_rules_exists() -> None:
+    used = {name for expression in RECORDED.values() for name in names(expression)}
+    assert used - SERIES - set(RECORDED) - UNTIL_BUILT == set()
+
+
+def test_what_has_been_built_leaves_the_list() -> None:
+    assert UNTIL_BUILT & set(ROWS) == set()
+
+
+@ALL
+def test_every_label_of_a_selector_is_one_of_its_metric(place: Path) -> None:
+    for query in queries(read(place)):
+        for name, matchers in selectors(query):
+            if metric := row_of(name):
+                used = set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", matchers))
+                assert used - TARGET - set(metric.labels) == set(), query
+
+
+@ALL
+def test_every_label_of_groupings_legends_and_columns_exists(place: Path) -> None:
+    known = {label for row in CATALOG for label in row.labels} | TARGET
+    known |= {"alertname", "severity", "setting", "value", "version", "python", "what", "operation"}
+    for panel in panels(read(place)):
+        text = json.dumps(panel.get("targets", []))
+        used = set(re.findall(r"\{\{(\w+)\}\}", text))
+        for listed in re.findall(r"(?:by|on|ignoring|without|group_right|group_left) \(([^)]*)\)", text):
+            used |= {label for label in re.split(r"[ ,]+", listed) if label}
+        for change in panel.get("transformations", ()):
+            used |= {
+                name for name in change["options"].get("include", {}).get("names", ()) if "Value" not in name
+            }
+        assert used - known == set(), panel["title"]
+
+
+# ---- structure
+
+
+def test_uids_are_stable() -> None:
+    """Links and bookmarks are made of them."""
+    assert [board.uid for board in BOARDS] == [
+        "roce-fleet", "roce-host", "roce-port", "roce-configuration", "roce-exporter",
+    ]  # fmt: skip
+
+
+@ALL
+def test_document(place: Path) -> None:
+    found = read(place)
+    assert (found["uid"], found["id"], found["graphTooltip"]) == (place.stem, None, 1)
+    assert found["schemaVersion"] == 39
+    assert "roce" in found["tags"]
+    assert found["refresh"] == "1m"
+    assert found["description"]
+
+
+@ALL
+def test_panels_have_numbers_and_titles_of_their_own(place: Path) -> None:
+    found = read(place)
+    numbers = [
+        panel["id"]
+        for panel in (*found["panels"], *(one for row in found["panels"] for one in row.get("panels", ())))
+    ]
+    titles = [panel["title"] for panel in panels(found) if panel["type"] != "text"]
+    assert len(set(numbers)) == len(numbers)
+    assert len(set(titles)) == len(titles)
+
+
+@ALL
+def test_panels_do_not_overlap_and_leave_no_holes(place: Path) -> None:
+    """Also inside rows that are closed. Panels side by side are equally high."""
+    found = read(place)
+    groups = [found["panels"], *(row["panels"] for row in found["panels"] if row.get("panels"))]
+    for group in groups:
+        boxes = [panel["gridPos"] for panel in group]
+        assert all(box["x"] + box["w"] <= WIDTH for box in boxes)
+        assert not [pair for pair in combinations(boxes, 2) if _overlap(*pair)]
+        assert all(one["h"] == other["h"] for one, other in combinations(boxes, 2) if one["y"] == other["y"])
+
+
+def _overlap(one: Json, other: Json) -> bool:
+    return all(
+        one[at] < other[at] + other[size] and other[at] < one[at] + one[size]
+        for at, size in (("x", "w"), ("y", "h"))
+    )
+
+
+@ALL
+def test_colours_are_names_of_the_palette(place: Path) -> None:
+    """Names suit light and dark themes; numbers suit one."""
+    written = json.dumps([panel.get("fieldConfig") for panel in panels(read(place))])
+    assert re.findall(r'"#[0-9a-fA-F]{3,8}"|"rgba?\(', written) == []
+
+
+@ALL
+def test_every_panel_says_something_when_it_is_empty(place: Path) -> None:
+    """No data is either health or a NIC that does not tell, and the panel says which."""
+    for panel in panels(read(place)):
+        if panel["type"] != "text":
+            said = panel["fieldConfig"]["defaults"].get("noValue", "")
+            assert said, panel["title"]
+            assert said != "No data"
+
+
+# ---- limits
+
+
+THRESHOLDS = yaml.safe_load((ROOT / "alerts/thresholds.yml").read_text(encoding="utf-8"))["alerts"]
+LIMITED = (
+    ("roce-fleet", "Worst ports by pause sent", {"RocePfcPauseHigh": "ratio", "RocePfcTransmitPauseSaturated": "ratio"}),
+    ("roce-fleet", "Worst ports by loss", {"RocePacketLossHigh": "ratio", "RocePacketLossCritical": "ratio"}),
+    ("roce-host", "Time paused: received", {"RocePfcPauseHigh": "ratio", "RocePfcReceivePauseSaturated": "ratio"}),
+    ("roce-host", "Time paused: sent", {"RocePfcPauseHigh": "ratio", "RocePfcTransmitPauseSaturated": "ratio"}),
+    ("roce-host", "Longest single pause", {"RocePfcLongPause": "seconds"}),
+    ("roce-host", "PCIe stalls", {"RocePcieBackpressure": "ratio"}),
+    ("roce-host", "CNPs ignored by port", {"RoceCnpIgnored": "per_second"}),
+    ("roce-port", "Marked packets", {"RoceEcnMarkRatioHigh": "ratio"}),
+    ("roce-port", "Longest single pause", {"RocePfcLongPause": "seconds"}),
+    ("roce-exporter", "Looks late or missed", {"RoceSamplerOverrun": "ratio"}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("uid", "title", "alerts"), LIMITED, ids=lambda one: one if isinstance(one, str) else ""
+)
+def test_limits_are_those_of_the_alerts(uid: str, title: str, alerts: dict[str, str]) -> None:
+    """The value, and the colour of the severity."""
+    panel = next(one for one in panels(read(FOLDER / f"{uid}.json")) if one["title"] == title)
+    drawn = {
+        (step["value"], step["color"]) for step in panel["fieldConfig"]["defaults"]["thresholds"]["steps"][1:]
+    }
+    assert drawn == {
+        (float(THRESHOLDS[alert][key]), SEVERITY[THRESHOLDS[alert]["severity"]])
+        for alert, key in alerts.items()
+    }
+
+
+def test_the_budget_is_that_of_the_alerts() -> None:
+    panel = next(one for one in panels(read(FOLDER / "roce-fleet.json")) if one["title"] == "Paused time")
+    drawn = [step["value"] for step in panel["fieldConfig"]["defaults"]["thresholds"]["steps"][1:]]
+    burning = [THRESHOLDS[f"RocePfcPauseBudgetBurn{speed}"] for speed in ("Slow", "Fast")]
+    assert drawn == pytest.approx([one["burn_rate"] * (1 - one["objective"]) for one in burning])
+
+
+# ---- variables, links, annotations
+
+
+def test_variables_are_chained() -> None:
+    """Cluster, job, instance, device, port, priority: each lists only what the ones before it leave."""
+    before: list[str] = []
+    for variable in OF_PORT:
+        assert re.findall(r"\$(\w+)", variable.query) == before
+        before.append(variable.name)
+    assert before == ["cluster", "job", "instance", "device", "port", "priority"]
+
+
+@ALL
+def test_links_keep_variables_and_time(place: Path) -> None:
+    (link,) = read(place)["links"]
+    assert (link["type"], link["tags"], link["includeVars"], link["keepTime"]) == (
+        "dashboards",
+        ["roce"],
+        True,
+        True,
+    )
+
+
+@ALL
+def test_data_links_lead_to_dashboards_and_variables_that_exist(place: Path) -> None:
+    for url in _urls(read(place)):
+        match = re.match(r"/d/([a-z-]+)/", url)
+        assert match
+        target = read(FOLDER / f"{match[1]}.json")
+        known = {one["name"] for one in target["templating"]["list"]}
+        assert set(re.findall(r"var-(\w+)=", url)) <= known
+        assert "${__url_time_range}" in url
+
+
+def _urls(found: Any) -> Iterator[str]:
+    if isinstance(found, dict):
+        if isinstance(found.get("url"), str) and found["url"]:
+            yield found["url"]
+        for value in found.values():
+            yield from _urls(value)
+    elif isinstance(found, list):
+        for value in found:
+            yield from _urls(value)
+
+
+@ALL
+def test_fields_that_links_are_made_of_are_in_the_table(place: Path) -> None:
+    for panel in panels(read(place)):
+        if panel["type"] == "table":
+            (kept,) = [change for change in panel["transformations"] if change["id"] == "filterFieldsByName"]
+            for url in _urls(panel):
+                used = set(re.findall(r"__data\.fields\.(\w+)", url))
+                assert used <= set(kept["options"]["include"]["names"]), panel["title"]
+
+
+def test_alerts_are_annotated_everywhere_and_storms_where_ports_are() -> None:
+    told = {
+        place.stem: [one["name"] for one in read(place)["annotations"]["list"][1:]] for place in DASHBOARDS
+    }
+    assert all("Alerts" in found for found in told.values())
+    assert {uid for uid, found in told.items() if "PFC storms" in found} == {"roce-host", "roce-port"}
+
+
+# ---- scale
+
+
+def test_no_panel_of_the_fleet_loads_every_series() -> None:
+    """Each query is a sum, a count, or the worst few: what reaches the browser does not grow with the fleet."""
+    for query in queries(read(FOLDER / "roce-fleet.json")):
+        if "_exporter_devices" not in query and "ALERTS" not in query:
+            assert (
+                re.match(r"(topk|sum|count|max|label_replace\(sum)|.* and topk\(10", query)
+                or "cluster" in query.split("{")[0]
+            ), query
+
+
+def test_the_fleet_asks_rules_for_what_every_port_has() -> None:
+    """Of the exporter's own series it touches only `up`-like ones and those that exist where something is wrong."""
+    own = {name for query in queries(read(FOLDER / "roce-fleet.json")) for name in names(query)} & SERIES
+    assert own == {"roce_exporter_devices", "roce_pfc_storm_last_start_timestamp_seconds"}
+
+
+# ---- delivery
+
+
+def test_config_maps_hold_the_dashboards() -> None:
+    """For the sidecar of Grafana's chart. Below the 256 KiB that `kubectl apply` takes."""
+    found = list(yaml.safe_load_all((FOLDER / "kubernetes/configmaps.yml").read_text(encoding="utf-8")))
+    held = {}
+    for one in found:
+        assert (one["apiVersion"], one["kind"]) == ("v1", "ConfigMap")
+        assert one["metadata"]["labels"] == {"grafana_dashboard": "1"}
+        assert re.fullmatch(r"[a-z0-9-]+", one["metadata"]["name"])
+        ((name, text),) = one["data"].items()
+        assert len(text.encode()) < 256 * 1024
+        held[name] = json.loads(text)
+    assert held == {place.name: read(place) for place in DASHBOARDS}
+
+
+def test_the_operator_gets_the_same_rules() -> None:
+    made = yaml.safe_load((FOLDER / "kubernetes/prometheusrule.yml").read_text(encoding="utf-8"))
+    assert (made["apiVersion"], made["kind"]) == ("monitoring.coreos.com/v1", "PrometheusRule")
+    assert made["spec"] == yaml.safe_load((FOLDER / "roce-dashboards.rules.yml").read_text(encoding="utf-8"))
+
+
+def test_provisioning_files_fit_grafana() -> None:
+    source = yaml.safe_load((FOLDER / "provisioning/datasources/prometheus.yml").read_text(encoding="utf-8"))
+    provider = yaml.safe_load((FOLDER / "provisioning/dashboards/roce.yml").read_text(encoding="utf-8"))
+    assert (source["apiVersion"], provider["apiVersion"]) == (1, 1)
+    (one,) = source["datasources"]
+    assert {"name", "type", "uid", "access", "url"} <= one.keys()
+    assert one["jsonData"]["timeInterval"] == "15s"
+    (folder,) = provider["providers"]
+    assert (folder["type"], folder["folder"]) == ("file", "RoCE")
+    assert folder["options"]["path"]

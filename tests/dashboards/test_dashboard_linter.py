@@ -1,0 +1,120 @@
+"""The rules of grafana's dashboard-linter, by their names there, for the linter itself is not always to be had."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from dashboard_contents import (
+    DASHBOARDS,
+    OF_PROCESS,
+    ROWS,
+    names,
+    panels,
+    queries,
+    read,
+    row_of,
+    selector,
+    selectors,
+)
+
+from roce_exporter.catalog.row import COUNTER
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+UNITS = {
+    "none", "percentunit", "bytes", "bps", "Bps", "pps", "cps", "s", "celsius", "dBm", "amp", "dateTimeAsIso", "dateTimeFromNow",
+}  # fmt: skip
+"""Of those that the linter knows, the ones that are used here."""
+
+ALL = pytest.mark.parametrize("place", DASHBOARDS, ids=lambda place: place.stem)
+
+
+@ALL
+def test_template_datasource(place: Path) -> None:
+    found = [one for one in read(place)["templating"]["list"] if one["type"] == "datasource"]
+    assert [(one["name"], one["label"], one["query"]) for one in found] == [
+        ("datasource", "Data source", "prometheus")
+    ]
+
+
+@ALL
+def test_template_job_and_instance(place: Path) -> None:
+    """The fleet has no `instance`: 5,000 of them are no list to choose from, and what it shows is per cluster."""
+    variables = {one["name"]: one for one in read(place)["templating"]["list"]}
+    wanted = ("job",) if place.stem == "roce-fleet" else ("job", "instance")
+    for name in wanted:
+        one = variables[name]
+        assert (one["label"], one["datasource"]["uid"], one["multi"], one["allValue"], one["type"]) == (
+            name.capitalize(), "${datasource}", True, ".+", "query",
+        )  # fmt: skip
+
+
+@ALL
+def test_template_on_time_change_reload(place: Path) -> None:
+    assert {one["refresh"] for one in read(place)["templating"]["list"] if one["type"] == "query"} == {2}
+
+
+@ALL
+def test_panel_datasource(place: Path) -> None:
+    """No data source of ours is named anywhere, only the variable."""
+    for panel in panels(read(place)):
+        if panel["type"] != "text":
+            sources = [panel["datasource"], *(target["datasource"] for target in panel["targets"])]
+            assert sources == [{"type": "prometheus", "uid": "${datasource}"}] * len(sources)
+
+
+@ALL
+def test_panel_title_description_units_and_targets(place: Path) -> None:
+    for panel in panels(read(place)):
+        assert panel["title"]
+        assert len(panel["description"]) > 10
+        if panel["type"] != "text":
+            assert panel["fieldConfig"]["defaults"]["unit"] in UNITS, panel["title"]
+            assert all(target["expr"] for target in panel["targets"])
+            assert panel["targets"], panel["title"]
+
+
+@ALL
+def test_target_rate_interval(place: Path) -> None:
+    """Rates follow the resolution of the graph and the scrape interval."""
+    for query in queries(read(place)):
+        for window in re.findall(r"i?rate\([^()]*\[([^\]]*)\]", query):
+            assert window == "$__rate_interval", query
+
+
+@ALL
+def test_target_counter_agg(place: Path) -> None:
+    """The height of a counter says nothing."""
+    for query in queries(read(place)):
+        for counter in names(query) & {name for name, row in ROWS.items() if row.kind == COUNTER}:
+            shown = re.findall(rf"(\w+)\({counter}\{{", query)
+            # a variable only lists the labels of a counter
+            assert "__name__" in query or set(shown) <= {"rate", "increase"}, query
+            assert "__name__" in query or len(shown) == query.count(counter), query
+
+
+@ALL
+def test_target_job_and_instance(place: Path) -> None:
+    """Every selector of the exporter's own series is narrowed by the variables. Those of recording rules by what they keep."""
+    fleet = {"cluster", "job"} if place.stem == "roce-fleet" else {"cluster", "job", "instance"}
+    for query in queries(read(place)):
+        for name, matchers in selectors(query):
+            if row_of(name) or name in OF_PROCESS or name in {"up", "scrape_duration_seconds"}:
+                chained = set(re.findall(r'(\w+)=~"\$\1"', matchers))
+                missing = (fleet if "label_values" not in query else set()) - chained
+                assert not missing or _is_a_variable(place, query), (query, missing)
+
+
+def _is_a_variable(place: Path, query: str) -> bool:
+    """A variable is narrowed by those before it only, and `test_variables_are_chained` looks at them."""
+    found = read(place)["templating"]["list"]
+    return query in [selector(one) for one in found if one["type"] == "query"]
+
+
+@ALL
+def test_editable(place: Path) -> None:
+    """The linter would have it locked; grafana.com and people who import it want to edit. Provisioned ones are reset by Grafana."""
+    assert read(place)["editable"] is True

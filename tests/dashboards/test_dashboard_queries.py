@@ -1,0 +1,197 @@
+"""Every query of every panel, variable and annotation, asked of a real Prometheus that holds the scenarios' histories."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from boards.document import document
+from boards.written import BOARDS
+from dashboard_contents import DASHBOARDS, FOLDER, Json, panels, read, selector
+from dashboard_history import END, HOSTS, SECONDS
+from dashboard_queries import INTERVAL, escaped, interpolate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from boards.model import Panel
+    from dashboard_past import Prometheus
+
+pytestmark = pytest.mark.timeout(900)
+
+EVERYTHING = {"cluster": ".*"} | dict.fromkeys(("job", "instance", "device", "port", "priority"), ".+")
+CLUSTERS = sorted({host.cluster for host in HOSTS})
+QUERIES = [
+    pytest.param(panel, position, id=f"{board.uid}-{panel.title}-{'ABCDEFG'[position]}")
+    for board in BOARDS
+    for row in board.rows
+    for panel in row.panels
+    for position in range(len(panel.queries))
+]
+VARIABLES = [
+    pytest.param(one, id=f"{place.stem}-{one['name']}")
+    for place in DASHBOARDS
+    for one in read(place)["templating"]["list"]
+    if one["type"] == "query"
+]
+ANNOTATIONS = [
+    pytest.param(one["expr"], id=f"{place.stem}-{one['name']}")
+    for place in DASHBOARDS
+    for one in read(place)["annotations"]["list"]
+    if "expr" in one
+]
+
+
+def answer(past: Prometheus, panel: Panel, position: int, values: Mapping[str, str]) -> list[Any]:
+    """What Grafana would get for one query of a panel."""
+    query = panel.queries[position]
+    expression = interpolate(query.expr, values, SECONDS)
+    if query.instant:
+        return past.instant(expression, END)
+    return past.over(expression, END - SECONDS, END, INTERVAL)
+
+
+@pytest.mark.parametrize(("panel", "position"), QUERIES)
+def test_query_finds_something_in_the_scenario_it_is_for(
+    past: Prometheus, panel: Panel, position: int
+) -> None:
+    cluster = panel.queries[position].proof or panel.proof
+    assert answer(past, panel, position, EVERYTHING | {"cluster": cluster})
+
+
+@pytest.mark.parametrize(("panel", "position"), QUERIES)
+def test_query_is_no_error_with_all_clusters_and_hosts(past: Prometheus, panel: Panel, position: int) -> None:
+    """Joins that are right for one host may be ambiguous for two. Here every kind of NIC and of trouble is chosen at once."""
+    answer(past, panel, position, EVERYTHING)
+
+
+@pytest.mark.parametrize(("panel", "position"), QUERIES)
+def test_query_takes_a_host_by_its_name(past: Prometheus, panel: Panel, position: int) -> None:
+    """A value is escaped by Grafana where several may be chosen, as the points of an address are."""
+    chosen = {
+        "cluster": "incast",
+        "job": "roce",
+        "instance": escaped("node11:10099"),
+        "device": "mlx5_0",
+        "port": "1",
+        "priority": "3",
+    }
+    answer(past, panel, position, chosen)
+
+
+@pytest.mark.parametrize("variable", VARIABLES)
+def test_variable_lists_something_and_only_what_fits(past: Prometheus, variable: Json) -> None:
+    values = {
+        "cluster": "quiet",
+        "job": "roce",
+        "instance": escaped("node01:10099"),
+        "device": "mlx5_1",
+        "port": "1",
+    }
+    label = variable["query"]["query"].rpartition(", ")[2].rstrip(")")
+    found = past.ask(
+        f"label/{label}/values",
+        **{"match[]": interpolate(selector(variable), values, SECONDS), "start": END - SECONDS, "end": END},
+    )
+    expected = {
+        "cluster": CLUSTERS,
+        "job": ["roce"],
+        "instance": ["node01:10099", "node02:10099"],
+        "device": [f"mlx5_{number}" for number in range(4)],
+        "port": ["1"],
+        "priority": [str(number) for number in range(8)],
+    }
+    assert found == expected[variable["name"]]
+
+
+@pytest.mark.parametrize("expression", ANNOTATIONS)
+def test_annotation_marks_a_storm(past: Prometheus, expression: str) -> None:
+    values = EVERYTHING | {"cluster": "pfc-storm"}
+    assert past.over(interpolate(expression, values, SECONDS), END - SECONDS, END, INTERVAL)
+
+
+def test_annotations_of_storms_stand_where_storms_began(past: Prometheus) -> None:
+    """The value is the time in milliseconds, and lies within the history."""
+    (expression,) = {
+        one["expr"]
+        for one in read(FOLDER / "roce-host.json")["annotations"]["list"]
+        if one.get("useValueForTime")
+    }
+    asked = interpolate(expression, EVERYTHING | {"cluster": "pfc-storm"}, SECONDS)
+    times = {
+        value / 1000 for _, samples in past.over(asked, END - SECONDS, END, INTERVAL) for _, value in samples
+    }
+    assert len(times) > 1
+    assert all(END - SECONDS <= time <= END for time in times)
+
+
+def test_a_quiet_fleet_says_that_it_is_well(past: Prometheus) -> None:
+    """Nothing reads "No data": what is empty in the quiet cluster has a sentence of its own for that."""
+    silent = [
+        (board.uid, panel.title)
+        for board in BOARDS
+        for row in board.rows
+        for panel in row.panels
+        if not panel.empty
+        and not all(
+            answer(past, panel, place, EVERYTHING | {"cluster": "quiet"})
+            for place in range(len(panel.queries))
+        )
+    ]
+    assert silent == []
+
+
+FLEET = next(board for board in BOARDS if board.uid == "roce-fleet")
+
+
+def _number(past: Prometheus, title: str, cluster: str, position: int = 0) -> float:
+    panel = next(one for row in FLEET.rows for one in row.panels if one.title == title)
+    found = answer(past, panel, position, EVERYTHING | {"cluster": cluster})
+    assert len(found) == 1, "one number"
+    return float(found[0]["value"][1]) if panel.queries[position].instant else found[0][1][-1][1]
+
+
+def test_the_fleet_tells_sick_from_well(past: Prometheus) -> None:
+    """The numbers at the top, against what the scenarios are."""
+    assert _number(past, "Storms, last day", "quiet") == 0
+    assert _number(past, "Storms, last day", "pfc-storm") > 2
+    assert _number(past, "Pages now", "quiet") == 0
+    assert _number(past, "Lossless drops", "quiet") == 0
+    assert _number(past, "Silent hosts", "quiet") == 0
+    assert _number(past, "Silent hosts", "silent") == 1
+
+
+def test_without_recording_rules_the_fleet_does_not_say_zero(past: Prometheus) -> None:
+    """A cluster that no rule has seen is not well, it is unseen."""
+    for title in ("Pages now", "Hosts in a storm", "Storms, last day", "Paused time", "Lossless drops"):
+        panel = next(one for row in FLEET.rows for one in row.panels if one.title == title)
+        assert answer(past, panel, 0, EVERYTHING | {"cluster": "no-such-cluster"}) == []
+        assert "recording rules" in panel.empty
+
+
+def test_the_worst_ports_are_ten_at_the_most_whatever_the_range(past: Prometheus) -> None:
+    for title in ("Worst ports by pause sent", "Worst ports by pause received", "Worst ports by loss"):
+        panel = next(one for row in FLEET.rows for one in row.panels if one.title == title)
+        assert 0 < len(answer(past, panel, 0, EVERYTHING)) <= 10
+
+
+def test_recording_rules_pass_promtool(past: Prometheus) -> None:
+    """The fixture has seen to it that promtool is there."""
+    found = subprocess.run(
+        [shutil.which("promtool") or "promtool", "check", "rules", "--lint=all", "--lint-fatal", FOLDER / "roce-dashboards.rules.yml"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
+def test_every_panel_of_the_boards_stands_in_the_documents() -> None:
+    """So that asking the boards' queries is asking the documents'."""
+    for board in BOARDS:
+        written = [target["expr"] for panel in panels(document(board)) for target in panel.get("targets", ())]
+        assert written == [
+            query.expr for row in board.rows for panel in row.panels for query in panel.queries
+        ]
+        assert re.fullmatch(r"[a-z-]{1,40}", board.uid)
