@@ -1,0 +1,57 @@
+{{- define "roce-exporter.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "roce-exporter.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
+{{- else if contains (include "roce-exporter.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 63 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "roce-exporter.name" .) | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "roce-exporter.selector" -}}
+app.kubernetes.io/name: {{ include "roce-exporter.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "roce-exporter.labels" -}}
+{{ include "roce-exporter.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- end -}}
+
+{{- define "roce-exporter.image" -}}
+{{- $repository := required "image.repository is empty: build deploy/container/Containerfile, push it, and say where" .Values.image.repository -}}
+{{- if .Values.image.digest -}}
+{{ $repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ $repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+
+{{- /* The alerts look for a job that begins with roce, and a host is a node, whatever its pod is called today. */ -}}
+{{- define "roce-exporter.relabelings" -}}
+- targetLabel: job
+  replacement: roce
+- sourceLabels: [__meta_kubernetes_pod_node_name]
+  targetLabel: instance
+{{- with .Values.cluster }}
+- targetLabel: cluster
+  replacement: {{ . | quote }}
+{{- end }}
+{{- end -}}
+
+{{- define "roce-exporter.probe" -}}
+{{- if .Values.webConfigSecret -}}
+tcpSocket:
+  port: metrics
+{{- else -}}
+httpGet:
+  path: {{ .path }}
+  port: metrics
+{{- end }}
+{{- end -}}

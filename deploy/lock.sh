@@ -1,0 +1,33 @@
+#!/bin/sh
+# Write requirements*.lock and deploy/sbom.cdx.json anew from pyproject.toml. Needs: pip install pip-tools cyclonedx-bom
+# Give --upgrade to move to the newest versions; without it only what pyproject.toml asks for changes.
+# Run it with the oldest Python that we support: newer ones need nothing more.
+set -eu
+cd "$(dirname "$0")/.."
+python=${PYTHON:-python3}
+lock() {
+  output=$1
+  shift
+  CUSTOM_COMPILE_COMMAND=deploy/lock.sh "$python" -m piptools compile --quiet --generate-hashes --strip-extras \
+    --allow-unsafe --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options \
+    --output-file="$output" "$@"
+}
+lock requirements.lock pyproject.toml "$@"
+lock requirements-build.lock --only-build-deps --build-deps-for=wheel pyproject.toml "$@"
+lock requirements-test.lock --extra=test pyproject.toml "$@"
+# From an environment that holds what the lock names and nothing else: so licences and who needs whom are told too.
+shipped=$(mktemp -d)
+trap 'rm -rf "$shipped"' EXIT
+"$python" -m venv --without-pip "$shipped"
+"$python" -m pip --python="$shipped/bin/python" install --quiet --require-hashes --requirement=requirements.lock
+"$python" -m cyclonedx_py environment --pyproject=pyproject.toml --mc-type=application --output-reproducible \
+  --spec-version=1.5 --output-format=JSON --output-file=deploy/sbom.cdx.json "$shipped/bin/python"
+# pyproject.toml leaves the version to the package, where cyclonedx does not look.
+"$python" - <<'END'
+import json, pathlib, re
+place = pathlib.Path("deploy/sbom.cdx.json")
+bill = json.loads(place.read_text())
+version = re.search('__version__ = "(.*)"', pathlib.Path("roce_exporter/__init__.py").read_text())[1]
+bill["metadata"]["component"] |= {"version": version, "purl": f"pkg:pypi/roce-exporter@{version}"}
+place.write_text(json.dumps(bill, indent=2) + "\n")
+END

@@ -1,0 +1,59 @@
+#!/bin/sh
+# Run in a booted machine that has the package: what becomes of the unit there, as lines `KEY VALUE` in /report.
+exec >/report 2>/report.errors
+drop_ins=/etc/systemd/system/roce-exporter.service.d
+
+tell() {
+  pid=$(systemctl show -P MainPID roce-exporter)
+  echo "$1.active $(systemctl is-active roce-exporter)"
+  echo "$1.ready $(curl --silent http://localhost:10123/-/ready)"
+  for key in CapEff CapBnd CapAmb NoNewPrivs Seccomp; do
+    echo "$1.$key $(sed -n "s/^$key:\t//p" "/proc/$pid/status")"
+  done
+  echo "$1.user $(ps -o user:20= -p "$pid")"
+  echo "$1.etc $(nsenter --target="$pid" --mount ls /etc | wc -l)"
+  echo "$1.home $(nsenter --target="$pid" --mount ls -A /root /home/somebody 2>/dev/null | grep -c secret)"
+  nsenter --target="$pid" --mount touch /opt/written /etc/written /sys/written /var/written 2>/dev/null
+  echo "$1.written $(ls /opt /etc /var | grep -c written)"
+}
+
+restart() {
+  systemctl daemon-reload
+  systemctl restart roce-exporter
+}
+
+mkdir -p "$drop_ins" /home/somebody
+touch /root/secret /home/somebody/secret
+tell core
+for name in optics debugfs loopback; do
+  cp "/usr/share/doc/roce-exporter/drop-ins/$name.conf" "$drop_ins/"
+  restart
+  tell "$name"
+done
+rm "$drop_ins"/*
+
+# in a hurry; the unit says 30 s
+printf '[Service]\nWatchdogSec=1s\nRestartSec=100ms\n' >"$drop_ins/hurry.conf"
+restart
+sleep 3
+echo "alive.restarts $(systemctl show -P NRestarts roce-exporter)"
+systemctl kill --signal=STOP --kill-whom=main roce-exporter
+for _ in $(seq 100); do
+  [ "$(systemctl show -P NRestarts roce-exporter)" = 0 ] || break
+  sleep 0.1
+done
+for _ in $(seq 100); do
+  [ "$(systemctl is-active roce-exporter)" != active ] || break
+  sleep 0.1
+done
+echo "hung.restarts $(systemctl show -P NRestarts roce-exporter)"
+echo "hung.active $(systemctl is-active roce-exporter)"
+
+echo 'ROCE_EXPORTER_FLAGS="--no.such.flag"' >/etc/default/roce-exporter
+restart
+sleep 1
+echo "unusable.active $(systemctl is-active roce-exporter)"
+echo "unusable.status $(systemctl show -P ExecMainStatus roce-exporter)"
+echo "unusable.restarts $(systemctl show -P NRestarts roce-exporter)"
+echo "unusable.said $(journalctl --unit=roce-exporter --output=cat | grep -c 'unrecognized arguments: --no.such.flag')"
+echo "end reached"

@@ -1,0 +1,21 @@
+"""What several of these tests need, and takes long to make."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from deploy_tools import DEPLOY, need
+
+
+@pytest.fixture(scope="session")
+def package(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Where the Debian package is."""
+    need("dpkg-deb", "dpkg")
+    folder = tmp_path_factory.mktemp("deb")
+    environment = {**os.environ, "PYTHON": sys.executable}
+    command = [DEPLOY / "deb/build.sh", folder]
+    built = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    return built.stdout.strip()

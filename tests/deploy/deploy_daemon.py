@@ -1,0 +1,68 @@
+"""A running exporter that tells a fake systemd what it has to tell."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from deploy_tools import free_port
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+
+@dataclass
+class Daemon:
+    """A process, where it serves, and what it has told."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    supervisor: socket.socket
+    told: list[str] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        """Where it serves."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def hear(self) -> str:
+        """The next thing that it tells.
+
+        Raises:
+            TimeoutError: it tells nothing for half a minute.
+        """
+        self.told.append(self.supervisor.recv(4096).decode())
+        return self.told[-1]
+
+    def stop(self) -> int:
+        """The exit code after SIGTERM."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(20)
+
+
+@contextmanager
+def running(
+    command: Sequence[str], environment: Mapping[str, str] | None = None, flags: Sequence[str] = ()
+) -> Iterator[Daemon]:
+    """The daemon that a command starts; `serve`, its address and the flags are added."""
+    port = free_port()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
+        supervisor.bind(
+            ""
+        )  # an abstract name of the kernel's choice: readable from every user and mount namespace
+        supervisor.settimeout(30)
+        told = {"NOTIFY_SOCKET": "@" + supervisor.getsockname()[1:].decode(), **(environment or {})}
+        process = subprocess.Popen(
+            [*command, "serve", f"--web.listen-address=127.0.0.1:{port}", *flags], env={**os.environ, **told}
+        )
+        try:
+            yield Daemon(process, port, supervisor)
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()

@@ -1,0 +1,101 @@
+"""Builds the image without a container engine: buildah in chroot isolation, on bases that mmdebstrap makes from Debian's packages.
+
+What the Containerfile names by default, python:3.11-slim-bookworm and distroless python3-debian12, is Debian 12 with
+Python 3.11 too. Those images themselves are not fetched here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deploy_tools import DEPLOY, ROOT, cache_folder, lacking, need
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUNTIME = (
+    "python3-minimal,libpython3.11-stdlib,libc6,libssl3,zlib1g,libexpat1,libffi8,libbz2-1.0,liblzma5,"
+    "libuuid1,base-files,netbase,tzdata"
+)
+"""About what distroless python3 holds: no shell, no package manager."""
+
+BUILD = "python3-venv,ca-certificates"
+CERTIFICATES = "/etc/ssl/certs"
+
+
+@dataclass(frozen=True)
+class Image:
+    """A built image and where buildah keeps it."""
+
+    name: str
+    store: Path
+
+    def buildah(self, *arguments: str) -> str:
+        """What a buildah command prints.
+
+        Raises:
+            subprocess.CalledProcessError: it failed; what it said is shown by pytest.
+        """
+        return buildah(self.store, *arguments)
+
+
+def buildah(store: Path, *arguments: str) -> str:
+    """What a buildah command prints that uses this store."""
+    command = [
+        need("buildah", "buildah"),
+        f"--root={store}/root",
+        f"--runroot={store}/run",
+        "--storage-driver=vfs",
+        *arguments,
+    ]
+    environment = {**os.environ, "BUILDAH_ISOLATION": "chroot"}
+    return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def base_tar(name: str, variant: str, packages: str) -> Path:
+    """A root file system of Debian 12, made once and kept."""
+    place = cache_folder() / f"{name}.tar"
+    if not place.exists():
+        unfinished = place.with_suffix(".part.tar")
+        command = [need("mmdebstrap", "mmdebstrap"), f"--variant={variant}", f"--include={packages}"]
+        made = subprocess.run(
+            [*command, "bookworm", str(unfinished)], capture_output=True, text=True, check=False
+        )
+        if made.returncode:
+            lacking(f"mmdebstrap failed: {made.stderr.strip()[-300:]}")
+        unfinished.rename(place)
+    return place
+
+
+def build(store: Path) -> Image:
+    """The image of deploy/container/Containerfile."""
+    policy = store / "policy.json"
+    policy.write_text(json.dumps({"default": [{"type": "insecureAcceptAnything"}]}))
+    signatures = f"--signature-policy={policy}"
+    bases = {
+        "BUILD": base_tar("build", "apt", BUILD),
+        "RUNTIME": base_tar("runtime", "extract", RUNTIME),
+    }
+    for name, tar in bases.items():
+        container = buildah(store, "from", signatures, "scratch").strip()
+        buildah(store, "add", "--quiet", container, str(tar), "/")
+        buildah(store, "commit", "--quiet", "--rm", signatures, container, f"localhost/{name.lower()}")
+    buildah(
+        store,
+        "bud",
+        signatures,
+        "--isolation=chroot",
+        "--pull-never",
+        # a machine's own certificate authorities, should a proxy stand between it and the package index
+        f"--volume={CERTIFICATES}:{CERTIFICATES}:ro",
+        f"--ignorefile={DEPLOY}/container/Containerfile.dockerignore",
+        *(f"--build-arg={name}=localhost/{name.lower()}" for name in bases),
+        f"--file={DEPLOY}/container/Containerfile",
+        "--tag=localhost/roce-exporter",
+        str(ROOT),
+    )
+    return Image("localhost/roce-exporter", store)

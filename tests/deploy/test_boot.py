@@ -1,0 +1,102 @@
+"""The Debian package on a machine that really boots: systemd as PID 1, in a container of systemd-nspawn.
+
+Not shown: what the limits on memory and CPU do, and RDMA hardware, of which a container's own /sys has none.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from deploy_image import base_tar
+from deploy_tools import lacking, need, need_root
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HERE = Path(__file__).parent
+PACKAGES = "systemd,systemd-sysv,python3,init-system-helpers,curl,procps,util-linux"
+NO_CAPABILITY = f"{0:016x}"
+NET_ADMIN = 1 << 12
+DAC_READ_SEARCH = 1 << 2
+
+pytestmark = pytest.mark.timeout(300)  # the machine's file system is made once, and kept
+
+
+@pytest.fixture(scope="module")
+def report(package: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """What booted.sh told."""
+    need_root()
+    nspawn = need("systemd-nspawn", "systemd-container")
+    root = tmp_path_factory.mktemp("machine")
+    subprocess.run(
+        ["tar", "--extract", "-f", base_tar("machine", "minbase", PACKAGES), "-C", root], check=True
+    )
+    shutil.copy(package, root / "package.deb")
+    shutil.copy(HERE / "booted.sh", root)
+    shutil.copy(HERE / "booted.service", root / "etc/systemd/system")
+    for command in (["dpkg", "--install", "/package.deb"], ["systemctl", "enable", "booted.service"]):
+        subprocess.run(["chroot", root, *command], check=True, capture_output=True)
+    command = [nspawn, "--quiet", "--register=no", "--keep-unit", "--private-network", "-D", root, "--boot"]
+    try:
+        boot = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        said = boot.stdout + boot.stderr
+    except subprocess.TimeoutExpired as error:
+        said = f"{error.output!r}"
+    if not (root / "report").exists():
+        lacking(f"systemd-nspawn cannot boot here: {said[-500:]}")
+    yield dict(line.partition(" ")[::2] for line in (root / "report").read_text().splitlines())
+    shutil.rmtree(root)
+
+
+def test_it_is_up_under_its_own_user_with_nothing(report: dict[str, str]) -> None:
+    told = {key.removeprefix("core."): value for key, value in report.items() if key.startswith("core.")}
+    assert int(told.pop("etc")) > 10
+    assert told == {
+        "active": "active",
+        "ready": "roce_exporter is ready.",
+        "CapEff": NO_CAPABILITY,
+        "CapBnd": NO_CAPABILITY,
+        "CapAmb": NO_CAPABILITY,
+        "NoNewPrivs": "1",
+        "Seccomp": "2",
+        "user": "roce-exporter",
+        "home": "0",
+        "written": "0",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "capabilities"),
+    [
+        ("optics", NET_ADMIN),
+        ("debugfs", NET_ADMIN | DAC_READ_SEARCH),
+        ("loopback", NET_ADMIN | DAC_READ_SEARCH),
+    ],
+)
+def test_drop_ins_add_up_and_each_adds_what_it_says(
+    report: dict[str, str], name: str, capabilities: int
+) -> None:
+    assert report[f"{name}.ready"] == "roce_exporter is ready."
+    for kind in ("CapEff", "CapBnd", "CapAmb"):
+        assert int(report[f"{name}.{kind}"], 16) == capabilities
+    assert (report[f"{name}.user"], report[f"{name}.home"]) == ("roce-exporter", "0")
+
+
+def test_with_the_right_to_read_all_there_is_little_to_read(report: dict[str, str]) -> None:
+    assert int(report["debugfs.etc"]) <= 4 < int(report["optics.etc"])
+
+
+def test_an_exporter_that_hangs_is_started_anew_and_a_healthy_one_is_not(report: dict[str, str]) -> None:
+    assert report["alive.restarts"] == "0"
+    assert (report["hung.restarts"], report["hung.active"]) == ("1", "active")
+
+
+def test_a_flag_that_cannot_be_used_is_said_once(report: dict[str, str]) -> None:
+    """And not every five seconds."""
+    told = {key: report[f"unusable.{key}"] for key in ("active", "status", "restarts", "said")}
+    assert told == {"active": "failed", "status": "2", "restarts": "0", "said": "1"}
+    assert report["end"] == "reached"

@@ -1,0 +1,130 @@
+"""The image is built from the Containerfile and runs as an engine would run it, without an engine.
+
+What needs one, and is not tried: the published base images, cgroups, the engine's own seccomp and AppArmor profiles.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from deploy_daemon import running
+from deploy_image import Image, build
+from deploy_tools import DEPLOY, fetch, need_root, shipped_data, tool_environment
+
+import roce_exporter
+from roce_exporter.options import DEFAULT_PORT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CONTAINERFILE = DEPLOY / "container/Containerfile"
+CONTAINED = Path(__file__).with_name("contained.py")
+LARGEST = 120 * 1000 * 1000
+
+pytestmark = pytest.mark.timeout(600)  # the bases are made once, and kept
+
+
+@pytest.fixture(scope="session")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
+    need_root()
+    store = tmp_path_factory.mktemp("images")
+    yield build(store)
+    shutil.rmtree(store)  # a gigabyte, that pytest would keep for three runs
+
+
+@pytest.fixture(scope="session")
+def config(image: Image) -> dict[str, Any]:
+    told = json.loads(image.buildah("inspect", "--type=image", image.name))
+    return dict(told["OCIv1"]["config"])
+
+
+@pytest.fixture(scope="session")
+def root(image: Image) -> Iterator[str]:
+    """The file system of a container of the image."""
+    policy = f"--signature-policy={image.store}/policy.json"
+    container = image.buildah("from", "--pull-never", policy, image.name).strip()
+    yield image.buildah("mount", container).strip()
+    image.buildah("rm", container)
+
+
+def test_hadolint_finds_nothing() -> None:
+    hadolint = tool_environment("lint") / "hadolint"
+    verdict = subprocess.run([hadolint, CONTAINERFILE], capture_output=True, text=True, check=False)
+    assert (verdict.returncode, verdict.stdout) == (0, "")
+
+
+def test_the_image_is_small(root: str) -> None:
+    """Unpacked, as a node keeps it; what is fetched is about half of that."""
+    places = Path(root).rglob("*")
+    size = sum(place.lstat().st_size for place in places if place.is_file() and not place.is_symlink())
+    assert 20_000_000 < size < LARGEST
+
+
+def test_it_holds_no_shell_no_package_manager_and_no_tests(root: str) -> None:
+    assert not [
+        name
+        for name in ("sh", "bash", "dash", "apt", "pip", "pip3")
+        if (Path(root) / "usr/bin" / name).exists()
+    ]
+    packages = {place.name for place in (Path(root) / "opt/roce-exporter").iterdir()}
+    assert {"roce_exporter", "prometheus_client", "yaml", "h11", "bcrypt"} <= packages
+    assert not packages & {"tests", "bin", "hatchling", "pip"}
+
+
+def test_it_holds_what_a_wheel_holds_besides_code(root: str) -> None:
+    place = Path(root) / "opt/roce-exporter"
+    assert not [name for name in shipped_data() if not (place / name).is_file()]
+
+
+def test_nothing_in_it_belongs_to_or_may_be_written_by_the_user_that_runs_it(root: str) -> None:
+    for place in (Path(root) / "opt").rglob("*"):
+        status = place.lstat()
+        assert status.st_uid == 0
+        assert place.is_symlink() or not status.st_mode & 0o022, place
+
+
+def test_nothing_in_it_raises_privileges(root: str) -> None:
+    raising = [
+        place
+        for place in Path(root).rglob("*")
+        if place.is_file() and not place.is_symlink() and place.stat().st_mode & 0o6000
+    ]
+    assert not raising
+
+
+def test_it_says_who_runs_what_where(config: dict[str, Any]) -> None:
+    assert config["User"] == "65532:65532"
+    assert [port.removesuffix("/tcp") for port in config["ExposedPorts"]] == [str(DEFAULT_PORT)]
+    assert config["Labels"]["org.opencontainers.image.licenses"] == "Apache-2.0"
+
+
+def test_buildah_runs_it_as_the_user_it_names(image: Image) -> None:
+    policy = f"--signature-policy={image.store}/policy.json"
+    container = image.buildah("from", "--pull-never", policy, image.name).strip()
+    code = "import os; print(os.getuid(), os.getgid())"
+    told = image.buildah("run", "--isolation=chroot", container, "--", "/usr/bin/python3", "-c", code)
+    version = image.buildah(
+        "run", "--isolation=chroot", container, "--", "/usr/bin/python3", "-m", "roce_exporter", "--version"
+    )
+    image.buildah("rm", container)
+    assert told == "65532 65532\n"
+    assert version == f"roce-exporter {roce_exporter.__version__}\n"
+
+
+@pytest.mark.parametrize("host", [[], ["--host.simulate=incast"]], ids=["this host", "simulated"])
+def test_it_serves_without_a_place_to_write(root: str, config: dict[str, Any], host: list[str]) -> None:
+    """Read-only root and /sys, the host's network, no capability."""
+    with running([sys.executable, str(CONTAINED), root, json.dumps(config)], flags=host) as daemon:
+        assert daemon.hear() == "READY=1"
+        assert Path(f"/proc/{daemon.process.pid}/root").resolve() == Path(root)
+        metrics = fetch(f"{daemon.url}/metrics")
+        assert "roce_exporter_build_info{" in metrics
+        assert ("\nroce_ecn_marked_packets_total{" in metrics) == bool(host)
+        assert "healthy" in fetch(f"{daemon.url}/-/healthy")
+        assert daemon.stop() == 0

@@ -1,0 +1,88 @@
+"""The Debian package: what it holds is what the unit names, and it runs with Debian's own Python.
+
+Its installation, and its life under systemd, is test_boot.py.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from deploy_tools import DEPLOY, ROOT, lacking, shipped_data
+
+import roce_exporter
+
+SCRIPTS = ("build.sh", "postinst", "prerm", "postrm")
+DEBIANS_PYTHON = Path("/usr/bin/python3")
+
+
+@pytest.fixture(scope="module")
+def root(package: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("root")
+    subprocess.run(["dpkg-deb", "--raw-extract", package, folder], check=True)
+    return folder
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_the_scripts_are_shell(script: str) -> None:
+    subprocess.run(["sh", "-n", DEPLOY / "deb" / script], check=True)
+
+
+def test_the_unit_finds_its_command_and_its_user(root: Path) -> None:
+    unit = (root / "lib/systemd/system/roce-exporter.service").read_text()
+    (command,) = (
+        line.split("=", 1)[1].split()[0] for line in unit.splitlines() if line.startswith("ExecStart=")
+    )
+    assert os.access(root / command.lstrip("/"), os.X_OK)
+    assert "roce-exporter" in (root / "usr/lib/sysusers.d/roce-exporter.conf").read_text()
+    assert (root / "etc/default/roce-exporter").exists()
+    assert (root / "DEBIAN/conffiles").read_text() == "/etc/default/roce-exporter\n"
+
+
+def test_everything_in_it_is_roots(package: str) -> None:
+    listing = subprocess.run(
+        ["dpkg-deb", "--contents", package], stdout=subprocess.PIPE, text=True, check=True
+    )
+    owners = {line.split()[1] for line in listing.stdout.splitlines()}
+    assert owners == {"root/root"}
+    assert "__pycache__" not in listing.stdout
+
+
+def test_it_says_what_it_is(package: str) -> None:
+    told = subprocess.run(
+        ["dpkg-deb", "--field", package], stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
+    assert f"Version: {roce_exporter.__version__}\n" in told
+    assert "Depends: python3 (>= 3.11), systemd" in told
+
+
+def test_rules_and_dashboards_come_with_it(root: Path) -> None:
+    share = root / "usr/share/roce-exporter"
+    assert (share / "alerts/roce.rules.yml").read_bytes() == (ROOT / "alerts/roce.rules.yml").read_bytes()
+    wanted = {path.name for path in (ROOT / "dashboards").glob("*.json")}
+    assert {path.name for path in (share / "dashboards").glob("*.json")} == wanted
+
+
+def test_it_holds_what_a_wheel_holds_besides_code(root: Path) -> None:
+    place = root / "opt/roce-exporter/lib"
+    assert not [name for name in shipped_data() if not (place / name).is_file()]
+
+
+def test_it_runs_with_debians_python(root: Path) -> None:
+    if not DEBIANS_PYTHON.exists():
+        lacking("/usr/bin/python3 is not there (apt-get install python3)")
+    version = subprocess.run(
+        [DEBIANS_PYTHON, "-c", "import sys; print(sys.version_info >= (3, 11))"],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    if version.stdout != "True\n":
+        lacking("/usr/bin/python3 is older than 3.11")
+    command = root / "opt/roce-exporter/bin/roce-exporter"
+    answer = subprocess.run(
+        [command, "once", "--host.simulate=quiet"], stdout=subprocess.PIPE, text=True, check=True
+    )
+    assert "\nroce_ecn_marked_packets_total{" in answer.stdout

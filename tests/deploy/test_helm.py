@@ -1,0 +1,258 @@
+"""The chart, rendered by real Helm and checked against the schemas of Kubernetes 1.25 to 1.37 and of the Prometheus operator.
+
+No Kubernetes runs here: admission, scheduling and what a runtime shows of /sys are not tested.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from deploy_tools import DEPLOY, ROOT, need, tool_environment
+
+import roce_exporter
+from roce_exporter.options import parse_options
+
+CHART = DEPLOY / "helm/roce-exporter"
+VERSIONS = [f"1.{minor}" for minor in range(25, 38)]
+IMAGE = {"image": {"repository": "registry.example.com/roce-exporter"}}
+CI_CASES = {
+    path.stem: yaml.safe_load(path.read_text()) or {} for path in sorted((CHART / "ci").glob("*.yaml"))
+}
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "no image": ({}, "image.repository is empty"),
+    "misspelt key": ({**IMAGE, "prot": 1}, "'prot' not allowed"),
+    "misspelt key below": ({**IMAGE, "podMonitor": {"enable": True}}, "'enable' not allowed"),
+    "impossible port": ({**IMAGE, "port": 0}, "/port"),
+    "no digest": ({"image": {"repository": "x", "digest": "latest"}}, "/image/digest"),
+    "no flag": ({**IMAGE, "flags": ["collect.timeout=3"]}, "/flags/0"),
+    "both monitors": (
+        {**IMAGE, "serviceMonitor": {"enabled": True}, "podMonitor": {"enabled": True}},
+        "scraped twice",
+    ),
+}
+FAULTY = {**IMAGE, "tolerations": [{"operater": "Exists"}]}
+LARGEST_SECRET = 1024 * 1024
+
+Documents = list[dict[str, Any]]
+
+pytestmark = pytest.mark.timeout(300)  # Helm and the schemas are fetched once, and kept
+
+
+@pytest.fixture(scope="session")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What Helm makes of the chart, and what the schemas say."""
+    cases = CI_CASES | {name: values for name, (values, _) in REFUSED.items()} | {"faulty": FAULTY}
+    request = {
+        "chart": str(CHART),
+        "folder": str(tmp_path_factory.mktemp("chart")),
+        "versions": VERSIONS,
+        "cases": cases,
+    }
+    command = [tool_environment("kubernetes") / "python", Path(__file__).with_name("chart_check.py")]
+    answer = subprocess.run(command, input=json.dumps(request), stdout=subprocess.PIPE, text=True, check=True)
+    return dict(json.loads(answer.stdout))
+
+
+def of_kind(answers: dict[str, Any], case: str, kind: str) -> Documents:
+    return [document for document in answers["cases"][case]["documents"] if document["kind"] == kind]
+
+
+def pod_of(answers: dict[str, Any], case: str) -> dict[str, Any]:
+    (daemon_set,) = of_kind(answers, case, "DaemonSet")
+    return dict(daemon_set["spec"]["template"]["spec"])
+
+
+@pytest.mark.parametrize("case", CI_CASES)
+def test_every_case_is_right_for_every_kubernetes(answers: dict[str, Any], case: str) -> None:
+    answer = answers["cases"][case]
+    assert (answer["error"], answer["lint"], answer["problems"]) == (None, [], [])
+    assert answer["documents"]
+
+
+def test_a_wrong_field_is_found_in_every_version(answers: dict[str, Any]) -> None:
+    """Else the test before would prove nothing. Helm's schema lets tolerations through as they are."""
+    problems = answers["cases"]["faulty"]["problems"]
+    assert len(problems) == len(VERSIONS)
+    assert all("operater" in problem for problem in problems)
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_wrong_values_are_refused_with_the_reason(answers: dict[str, Any], case: str) -> None:
+    assert REFUSED[case][1] in (answers["cases"][case]["error"] or "")
+
+
+def test_the_cases_make_every_kind_and_none_that_gives_rights(answers: dict[str, Any]) -> None:
+    kinds = {document["kind"] for case in CI_CASES for document in answers["cases"][case]["documents"]}
+    assert kinds == {
+        "ConfigMap",
+        "DaemonSet",
+        "NetworkPolicy",
+        "PodMonitor",
+        "PrometheusRule",
+        "Service",
+        "ServiceAccount",
+        "ServiceMonitor",
+    }
+
+
+def test_by_default_it_runs_with_nothing_but_the_hosts_network(answers: dict[str, Any]) -> None:
+    pod = pod_of(answers, "default-values")
+    assert pod["hostNetwork"] is True
+    assert pod["automountServiceAccountToken"] is False
+    assert "volumes" not in pod
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    (container,) = pod["containers"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert pod["tolerations"] == [{"operator": "Exists"}]
+    assert pod["nodeSelector"] == {"kubernetes.io/os": "linux"}
+
+
+def test_the_user_is_the_images(answers: dict[str, Any]) -> None:
+    context = pod_of(answers, "default-values")["securityContext"]
+    user = f"USER {context['runAsUser']}:{context['runAsGroup']}\n"
+    assert user in (DEPLOY / "container/Containerfile").read_text()
+
+
+def test_privileges_are_one_capability_and_read_only_places(answers: dict[str, Any]) -> None:
+    pod = pod_of(answers, "privileges-values")
+    (container,) = pod["containers"]
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["NET_ADMIN"]}
+    assert all(mount["readOnly"] for mount in container["volumeMounts"])
+    assert {volume["hostPath"]["path"] for volume in pod["volumes"]} == {"/sys", "/sys/kernel/debug"}
+    mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    assert f"--path.sysfs={mounts['sysfs']}" in container["args"]
+    assert mounts["debugfs"] == f"{mounts['sysfs']}/kernel/debug"
+
+
+@pytest.mark.parametrize("case", CI_CASES)
+def test_the_exporter_understands_its_arguments_and_listens_where_it_is_asked(
+    answers: dict[str, Any], case: str
+) -> None:
+    (container,) = pod_of(answers, case)["containers"]
+    options = parse_options(container["args"])
+    (port,) = container["ports"]
+    assert options.web_listen_address == [f":{port['containerPort']}"]
+    path = container["livenessProbe"].get("httpGet", {}).get("path", "/-/healthy")
+    assert path == "/-/healthy"
+
+
+def test_the_chart_is_of_the_exporters_version() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["appVersion"] == chart["version"] == roce_exporter.__version__
+
+
+def test_nodes_are_chosen_by_the_label_that_is_given(answers: dict[str, Any]) -> None:
+    label = CI_CASES["everything-values"]["rdmaNodeLabel"]
+    assert pod_of(answers, "everything-values")["nodeSelector"][label] == "true"
+
+
+@pytest.mark.parametrize(
+    ("case", "kind", "endpoints"),
+    [
+        ("everything-values", "PodMonitor", "podMetricsEndpoints"),
+        ("tls-values", "ServiceMonitor", "endpoints"),
+    ],
+)
+def test_monitors_select_the_pods_and_name_the_job_as_the_alerts_want(
+    answers: dict[str, Any], case: str, kind: str, endpoints: str
+) -> None:
+    (monitor,) = of_kind(answers, case, kind)
+    (daemon_set,) = of_kind(answers, case, "DaemonSet")
+    selected = monitor["spec"]["selector"]["matchLabels"].items()
+    assert selected <= daemon_set["spec"]["template"]["metadata"]["labels"].items()
+    (endpoint,) = monitor["spec"][endpoints]
+    constant = {
+        rule["targetLabel"]: rule["replacement"] for rule in endpoint["relabelings"] if "replacement" in rule
+    }
+    assert constant == {"job": "roce"} | ({"cluster": "fabric-a"} if kind == "PodMonitor" else {})
+    assert endpoint["port"] == "metrics"
+
+
+def test_the_service_selects_the_pods_and_carries_what_the_monitor_selects(answers: dict[str, Any]) -> None:
+    (service,) = of_kind(answers, "tls-values", "Service")
+    (monitor,) = of_kind(answers, "tls-values", "ServiceMonitor")
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert service["spec"]["selector"] == monitor["spec"]["selector"]["matchLabels"]
+
+
+def test_nothing_in_the_chart_is_a_copy() -> None:
+    """Every rules file and every dashboard of the repository is linked, and each link leads there."""
+    originals = {*(ROOT / "alerts").glob("*.rules.yml"), *(ROOT / "dashboards").glob("*.rules.yml")}
+    originals |= set((ROOT / "dashboards").glob("*.json"))
+    linked = [*CHART.glob("files/rules/*"), *CHART.glob("files/dashboards/*")]
+    assert all(path.is_symlink() for path in linked)
+    assert {path.resolve() for path in linked} == originals
+
+
+def test_the_packaged_chart_holds_the_files_and_no_links(answers: dict[str, Any]) -> None:
+    with tarfile.open(answers["package"]) as package:
+        members = {member.name: member for member in package.getmembers()}
+        assert all(member.isfile() for member in members.values())
+        for path in [*CHART.glob("files/rules/*"), *CHART.glob("files/dashboards/*")]:
+            packed = package.extractfile(members[f"roce-exporter/{path.relative_to(CHART)}"])
+            assert packed is not None
+            assert packed.read() == path.read_bytes()
+    assert not [name for name in members if "/ci/" in name]
+
+
+def test_prometheus_accepts_the_rules_as_they_are_delivered(answers: dict[str, Any], tmp_path: Path) -> None:
+    promtool = need("promtool", "prometheus")
+    delivered = []
+    for rule in of_kind(answers, "everything-values", "PrometheusRule"):
+        path = tmp_path / f"{rule['metadata']['name']}.yml"
+        path.write_text(yaml.safe_dump(rule["spec"]))
+        subprocess.run([promtool, "check", "rules", str(path)], check=True, stdout=subprocess.PIPE)
+        delivered += rule["spec"]["groups"]
+    originals = [*CHART.glob("files/rules/*.yml")]
+    wanted = [group for path in originals for group in yaml.safe_load(path.read_text())["groups"]]
+    assert sorted(delivered, key=lambda group: group["name"]) == sorted(
+        wanted, key=lambda group: group["name"]
+    )
+
+
+def test_grafana_gets_the_dashboards_as_they_are(answers: dict[str, Any]) -> None:
+    maps = of_kind(answers, "everything-values", "ConfigMap")
+    delivered = {name: text for document in maps for name, text in document["data"].items()}
+    assert delivered == {path.name: path.read_text() for path in CHART.glob("files/dashboards/*.json")}
+    assert all(document["metadata"]["labels"]["grafana_dashboard"] == "1" for document in maps)
+    assert max(len(text.encode()) for text in delivered.values()) < LARGEST_SECRET
+
+
+def test_a_release_fits_into_the_secret_where_helm_keeps_it(answers: dict[str, Any]) -> None:
+    """Chart and manifest together, gzipped, twice in base64 (once Helm's, once the API's); etcd takes 1 MiB with a margin."""
+    files = {str(path): path.read_text() for path in CHART.rglob("*") if path.is_file()}
+    release = json.dumps([files, answers["cases"]["everything-values"]["documents"]]).encode()
+    assert len(base64.b64encode(base64.b64encode(gzip.compress(release)))) < LARGEST_SECRET * 3 // 4
+
+
+@pytest.mark.parametrize("case", CI_CASES)
+def test_the_helm_of_the_path_makes_the_same(answers: dict[str, Any], case: str) -> None:
+    """Helm 3 where it is installed; it comes neither from apt nor from pip, so its absence fails nowhere."""
+    helm = shutil.which("helm")
+    if not helm:
+        pytest.skip("helm is not installed; what is tested is Helm 4 as a library")
+    kubernetes = f"--kube-version={VERSIONS[-1]}"  # Helm 3 believes in 1.20 where it asks no cluster
+    values = f"--values={CHART}/ci/{case}.yaml"
+    command = [helm, "template", "demo", CHART, "--namespace=monitoring", kubernetes, values]
+    text = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    made = [document for document in yaml.safe_load_all(text) if document]
+    known = answers["cases"][case]["documents"]
+
+    def key(document: dict[str, Any]) -> tuple[str, str]:
+        return document["kind"], document["metadata"]["name"]
+
+    assert sorted(made, key=key) == sorted(known, key=key)

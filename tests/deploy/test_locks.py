@@ -1,0 +1,109 @@
+"""The locked dependencies and the bill of materials say the same as pyproject.toml. `deploy/lock.sh` writes them anew."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import tomllib
+import venv
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from deploy_tools import DEPLOY, ROOT, lacking
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import roce_exporter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+WANTED = {
+    "requirements.lock": PROJECT["project"]["dependencies"],
+    "requirements-build.lock": PROJECT["build-system"]["requires"],
+    "requirements-test.lock": [
+        *PROJECT["project"]["dependencies"],
+        *PROJECT["project"]["optional-dependencies"]["test"],
+    ],
+}
+ENTRY = re.compile(
+    r"^([a-z0-9][a-z0-9.-]*)==(\S+) \\\n((?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", re.MULTILINE
+)
+
+
+def locked(name: str) -> dict[str, str]:
+    """The versions that a lock file names, each with at least one hash."""
+    return {project: version for project, version, _ in ENTRY.findall((ROOT / name).read_text())}
+
+
+@pytest.mark.parametrize("name", WANTED)
+def test_every_dependency_is_locked_to_a_version_that_fits(name: str) -> None:
+    versions = locked(name)
+    for requirement in map(Requirement, WANTED[name]):
+        assert canonicalize_name(requirement.name) in versions, f"{requirement.name}: run deploy/lock.sh"
+        assert versions[canonicalize_name(requirement.name)] in requirement.specifier, requirement
+
+
+@pytest.mark.parametrize("name", WANTED)
+def test_every_line_is_a_version_with_hashes_and_no_index_is_named(name: str) -> None:
+    text = (ROOT / name).read_text()
+    assert not re.sub(r"^ *#.*\n", "", ENTRY.sub("", text), flags=re.MULTILINE).strip()
+
+
+def test_tests_run_with_what_is_shipped() -> None:
+    shipped = locked("requirements.lock")
+    assert shipped.items() <= locked("requirements-test.lock").items()
+
+
+@pytest.fixture(scope="module")
+def materials() -> dict[str, Any]:
+    return dict(json.loads((DEPLOY / "sbom.cdx.json").read_text()))
+
+
+def test_the_bill_of_materials_is_what_is_locked(materials: dict[str, Any]) -> None:
+    components = {canonicalize_name(one["name"]): one["version"] for one in materials["components"]}
+    assert components == locked("requirements.lock")
+    assert (materials["bomFormat"], materials["specVersion"]) == ("CycloneDX", "1.5")
+    root = materials["metadata"]["component"]
+    assert (root["name"], root["version"]) == (PROJECT["project"]["name"], roce_exporter.__version__)
+
+
+def test_every_component_has_a_licence_and_an_address_by_which_scanners_know_it(
+    materials: dict[str, Any],
+) -> None:
+    for component in materials["components"]:
+        assert component["purl"] == f"pkg:pypi/{canonicalize_name(component['name'])}@{component['version']}"
+        assert component["licenses"]
+
+
+def test_who_needs_whom_is_told(materials: dict[str, Any]) -> None:
+    root = materials["metadata"]["component"]["bom-ref"]
+    needs = {one["ref"]: one.get("dependsOn", []) for one in materials["dependencies"]}
+    direct = {canonicalize_name(reference.split("==")[0]) for reference in needs[root]}
+    assert direct == {canonicalize_name(Requirement(text).name) for text in WANTED["requirements.lock"]}
+
+
+@pytest.mark.timeout(300)
+def test_the_exporter_installs_and_runs_from_the_lock_alone(tmp_path: Path) -> None:
+    """As SECURITY.md says, but that the exporter itself is the one under test."""
+    venv.create(tmp_path / "venv", with_pip=True)
+    python = tmp_path / "venv/bin/python"
+    command = [python, "-m", "pip", "install", "--quiet", "--require-hashes", "--only-binary=:all:"]
+    installed = subprocess.run(
+        [*command, f"--requirement={ROOT}/requirements.lock"], capture_output=True, text=True, check=False
+    )
+    if "No matching distribution" in installed.stderr or "Connection" in installed.stderr:
+        lacking(f"the package index cannot be reached: {installed.stderr.strip()[-200:]}")
+    assert installed.returncode == 0, installed.stderr
+    code = (
+        "import sys; sys.path[:0] = [sys.argv.pop(1)];"
+        "from roce_exporter.cli import main; sys.exit(main(['once', '--host.simulate=quiet']))"
+    )
+    place = str(tmp_path / "exporter")
+    (tmp_path / "exporter").mkdir()
+    (tmp_path / "exporter/roce_exporter").symlink_to(roce_exporter.__path__[0])
+    answer = subprocess.run([python, "-I", "-c", code, place], capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+    assert "\nroce_ecn_marked_packets_total{" in answer.stdout

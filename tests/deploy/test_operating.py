@@ -1,0 +1,82 @@
+"""What docs/operating.md and SECURITY.md say can be checked, is."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from deploy_tools import COMMAND, DEPLOY, ROOT, need
+
+from roce_exporter.web import Limits
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TEXT = (ROOT / "docs/operating.md").read_text()
+DOCUMENTS = {"operating.md": TEXT, "SECURITY.md": (ROOT / "SECURITY.md").read_text()}
+PLACES = re.compile(r"\b(?:deploy|alerts|dashboards|tests)/[\w./-]*\w")
+SIZES = re.findall(r"^\| (mlx5|bnxt|ionic|ice) \| (\d+) \|", TEXT, re.MULTILINE)
+FLAG = re.compile(r"(?<![\w-])--[a-z]+\.[a-z.-]+[a-z]")
+CHART: dict[str, Any] = yaml.safe_load((DEPLOY / "helm/roce-exporter/values.yaml").read_text())
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_file_named_is_there(name: str) -> None:
+    named = set(PLACES.findall(DOCUMENTS[name]))
+    assert named
+    assert not {place for place in named if not (ROOT / place).exists()}
+
+
+@pytest.mark.parametrize(("driver", "documented"), SIZES)
+def test_series_per_port_are_as_documented_within_a_tenth(driver: str, documented: str) -> None:
+    """Write it anew from `python deploy/prometheus/measure.py` when it is not."""
+    ports = ",".join([driver] * 8)
+    flags = ["once", "--host.simulate=incast", f"--host.simulate-ports={ports}"]
+    text = subprocess.run([COMMAND, *flags], stdout=subprocess.PIPE, text=True, check=True).stdout
+    samples = sum(not line.startswith("#") for line in text.splitlines())
+    assert samples / 8 == pytest.approx(int(documented), rel=0.1)
+
+
+def test_the_bounds_that_the_threat_model_names_are_those_of_the_server() -> None:
+    bounds = Limits()
+    line = next(
+        line for line in DOCUMENTS["SECURITY.md"].splitlines() if line.startswith("| slow, half-sent")
+    )
+    assert (
+        f"{bounds.request_seconds:g} s, {bounds.head_bytes // 1024} KiB, {bounds.connections} connections"
+        in line
+    )
+
+
+def test_every_flag_that_the_threat_model_names_exists() -> None:
+    known = set(
+        FLAG.findall(
+            subprocess.run([COMMAND, "serve", "--help"], stdout=subprocess.PIPE, text=True, check=True).stdout
+        )
+    )
+    assert set(FLAG.findall(DOCUMENTS["SECURITY.md"])) <= known
+
+
+def test_the_exposure_named_is_the_units(tmp_path: Path) -> None:
+    unit = tmp_path / "roce-exporter.service"
+    unit.write_text((DEPLOY / "systemd" / unit.name).read_text())
+    command = [need("systemd-analyze", "systemd"), "security", "--offline=true", "--no-pager", unit]
+    told = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout
+    (exposure,) = re.findall(r"Overall exposure level for \S+: ([\d.]+)", told)
+    assert f"gives the unit {exposure} " in TEXT
+
+
+def test_every_driver_has_its_size() -> None:
+    assert len(SIZES) == 4
+
+
+def test_every_value_that_the_helm_command_sets_exists() -> None:
+    keys = re.findall(r"--set (\S+?)=", TEXT)
+    assert len(keys) >= 4
+    for key in keys:
+        value: Any = CHART
+        for part in key.split("."):
+            value = value[part]

@@ -1,0 +1,194 @@
+"""The unit: systemd's own tools find nothing, and the exporter lives within what the unit allows."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import shutil
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from http import HTTPStatus
+from pathlib import Path
+
+import bcrypt
+import pytest
+from deploy_daemon import running
+from deploy_tools import COMMAND, DEPLOY, fetch, need, need_root, wait_until
+
+from roce_exporter.options import parse_options
+
+UNIT = DEPLOY / "systemd/roce-exporter.service"
+DROP_INS = sorted(path.stem for path in (DEPLOY / "systemd/drop-ins").glob("*.conf"))
+COMBINATIONS = [
+    names for count in range(len(DROP_INS) + 1) for names in itertools.combinations(DROP_INS, count)
+]
+SANDBOX = [sys.executable, str(Path(__file__).with_name("sandbox.py")), str(UNIT), "nobody", sys.prefix]
+
+
+def installed(folder: Path, drop_ins: tuple[str, ...] = ()) -> str:
+    """The unit as it would be installed, with the command where it is on this machine."""
+    text = UNIT.read_text()
+    assert "/opt/roce-exporter/bin/roce-exporter" in text
+    unit = folder / UNIT.name
+    unit.write_text(text.replace("/opt/roce-exporter/bin/roce-exporter", str(COMMAND)))
+    place = folder / f"{UNIT.name}.d"
+    place.mkdir()
+    for name in drop_ins:
+        shutil.copy(DEPLOY / f"systemd/drop-ins/{name}.conf", place)
+    return str(unit)
+
+
+def analyze(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [need("systemd-analyze", "systemd"), *arguments], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("drop_ins", COMBINATIONS, ids="+".join)
+def test_systemd_finds_nothing_wrong(tmp_path: Path, drop_ins: tuple[str, ...]) -> None:
+    verdict = analyze("verify", installed(tmp_path, drop_ins))
+    assert (verdict.returncode, verdict.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("drop_ins", COMBINATIONS, ids="+".join)
+def test_exposure_is_at_most_two_with_any_drop_ins(tmp_path: Path, drop_ins: tuple[str, ...]) -> None:
+    unit = installed(tmp_path, drop_ins)
+    verdict = analyze("security", "--offline=true", "--threshold=20", unit)
+    assert verdict.returncode == 0, verdict.stdout
+
+
+def test_the_threshold_can_be_missed(tmp_path: Path) -> None:
+    """Else the two tests before would hold whatever the unit says."""
+    unit = Path(installed(tmp_path))
+    unit.write_text(
+        unit.read_text().replace("CapabilityBoundingSet=\n", "").replace("User=roce-exporter\n", "")
+    )
+    assert analyze("security", "--offline=true", "--threshold=20", str(unit)).returncode != 0
+
+
+@pytest.mark.parametrize(
+    ("drop_in", "capability"), [("optics", "CAP_NET_ADMIN"), ("debugfs", "CAP_DAC_READ_SEARCH")]
+)
+def test_a_drop_in_adds_the_one_capability_that_its_reason_names(drop_in: str, capability: str) -> None:
+    text = (DEPLOY / f"systemd/drop-ins/{drop_in}.conf").read_text()
+    settings = [line for line in text.splitlines() if "=" in line and not line.startswith("#")]
+    assert f"AmbientCapabilities={capability}" in settings
+    assert f"CapabilityBoundingSet={capability}" in settings
+    assert "PrivateUsers=no" in settings
+    assert any(line.startswith("#") and capability in line for line in text.splitlines())
+
+
+def test_the_user_of_the_unit_is_the_one_that_sysusers_makes(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    command = [need("systemd-sysusers", "systemd"), f"--root={tmp_path}", str(UNIT.with_suffix(".sysusers"))]
+    subprocess.run(command, check=True, capture_output=True)
+    name, _, _, _, _, home, shell = (tmp_path / "etc/passwd").read_text().splitlines()[-1].split(":")
+    assert (name, home) == ("roce-exporter", "/")
+    assert shell.endswith("nologin")
+    assert "User=roce-exporter\nGroup=roce-exporter\n" in UNIT.read_text()
+
+
+def test_every_example_of_the_default_file_is_understood() -> None:
+    lines = UNIT.with_suffix(".default").read_text().splitlines()
+    examples = [line.split('"')[1].split() for line in lines if "ROCE_EXPORTER_FLAGS=" in line]
+    assert len(examples) >= 4
+    for flags in examples:
+        if "--config.file" not in " ".join(flags):
+            assert parse_options(["serve", *flags]).command == "serve"
+
+
+def test_it_lives_within_what_the_unit_allows() -> None:
+    """Without capabilities, as another user, read-only, under the unit's own system call filter, on this real host."""
+    need_root()
+    need("systemd-analyze", "systemd")
+    with running([*SANDBOX, "-P", "-m", "roce_exporter"]) as daemon:
+        assert daemon.hear() == "READY=1"
+        status = dict(
+            line.split(":\t", 1)
+            for line in Path(f"/proc/{daemon.process.pid}/status").read_text().splitlines()
+            if ":\t" in line
+        )
+        assert {status[key] for key in ("CapEff", "CapPrm", "CapAmb")} == {"0" * 16}
+        assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+        assert "0" not in status["Uid"].split()
+        metrics = fetch(f"{daemon.url}/metrics")
+        assert "\nroce_exporter_devices " in metrics
+        assert "\nprocess_start_time_seconds 1." in metrics
+        assert daemon.stop() == 0
+        assert daemon.hear() == "STOPPING=1"
+
+
+def test_passwords_are_checked_within_what_the_unit_allows() -> None:
+    """Bcrypt and its thread live under the system call filter and without executable memory, too."""
+    need_root()
+    need("systemd-analyze", "systemd")
+    hashed = bcrypt.hashpw(b"right", bcrypt.gensalt(4)).decode()
+    with tempfile.NamedTemporaryFile("w", dir="/var/tmp", suffix=".yml") as config:
+        config.write(f"basic_auth_users: {{prometheus: {hashed}}}\n")
+        config.flush()
+        Path(config.name).chmod(0o644)
+        flags = [f"--web.config.file={config.name}"]
+        with running([*SANDBOX, "-P", "-m", "roce_exporter"], flags=flags) as daemon:
+            assert daemon.hear() == "READY=1"
+            assert status_of(daemon.url, "prometheus:right") == HTTPStatus.OK
+            assert status_of(daemon.url, "prometheus:wrong") == HTTPStatus.UNAUTHORIZED
+
+
+def status_of(url: str, credentials: str) -> int:
+    """How a request with these credentials is answered."""
+    header = {"Authorization": f"Basic {base64.b64encode(credentials.encode()).decode()}"}
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=header), timeout=10) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "open('/var/tmp/written', 'w')",
+        "open('/sys/kernel/uevent_helper', 'w')",
+        "import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)",
+        "import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW)",
+        "import os; os.setuid(0)",
+        "import os; os.chroot('/')",
+        "import ctypes; assert ctypes.CDLL(None).mount(b'none', b'/mnt', b'tmpfs', 0, None) == 0",
+        "import mmap; mmap.mmap(-1, 4096, prot=7)",
+    ],
+)
+def test_what_the_unit_does_not_allow_cannot_be_done(attempt: str) -> None:
+    """The walls of the test before are real."""
+    need_root()
+    need("systemd-analyze", "systemd")
+    result = subprocess.run([*SANDBOX, "-c", attempt], capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1].startswith(("OSError", "PermissionError", "AssertionError"))
+
+
+def test_systemd_hears_that_it_is_ready_alive_and_stopping() -> None:
+    """The unit has WatchdogSec, so without signs of life systemd would end the exporter every half minute."""
+    assert "\nWatchdogSec=" in UNIT.read_text()
+    with running([str(COMMAND)], {"WATCHDOG_USEC": "400000"}) as daemon:
+        heard = [daemon.hear() for _ in range(4)]
+        assert "READY=1" in heard
+        assert heard.count("WATCHDOG=1") >= 3
+        assert daemon.stop() == 0
+        while daemon.hear() != "STOPPING=1":
+            pass
+
+
+def test_a_flag_that_cannot_be_used_is_not_tried_again() -> None:
+    assert "\nRestartPreventExitStatus=2\n" in UNIT.read_text()
+    answer = subprocess.run([str(COMMAND), "serve", "--no.such.flag"], capture_output=True, check=False)
+    assert answer.returncode == 2
+
+
+def test_health_is_asked_where_the_documents_say() -> None:
+    with running([str(COMMAND)]) as daemon:
+        wait_until(lambda: "ready" in fetch(f"{daemon.url}/-/ready"), "ready")
+        assert "healthy" in fetch(f"{daemon.url}/-/healthy")
