@@ -65,6 +65,10 @@ SUPERVISION = 0.5
 """Seconds between two questions whether the fast loop is held up by a device."""
 
 
+class OutputError(Exception):
+    """Standard output does not take what was asked for: one line that says why."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code. Faults of what was given are one line on standard error."""
     try:
@@ -80,12 +84,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         ListenError,
         CaptureError,
         ProfileError,
+        OutputError,
     ) as error:
         sys.stderr.write(f"roce-exporter: {error}\n")
         return UNUSABLE
     except BrokenPipeError:
-        # Whoever read our output has gone, as `head` does. Nothing more can be said, not even at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read our output has gone, as `head` does.
+        _mute()
         return 0
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
@@ -131,11 +136,13 @@ async def serve(options: argparse.Namespace, kernel: Kernel) -> int:
         LOG.info("roce_exporter %s listens on %s", __version__, address)
     first = asyncio.ensure_future(_first_collection(exporter, endpoints, options.collect_timeout))
     sampler.start()
-    watching = asyncio.gather(_supervise(sampler), _tell_alive(watchdog_interval()))
+    watching = [
+        asyncio.ensure_future(work) for work in (_supervise(sampler), _tell_alive(watchdog_interval()))
+    ]
     await stop.wait()
     notify(STOPPING)
-    first.cancel()
-    watching.cancel()
+    for task in (first, *watching):
+        task.cancel()
     await server.close()
     sampler.close()
     collector.close()
@@ -170,8 +177,7 @@ async def once(options: argparse.Namespace, kernel: Kernel) -> int:
     auditor = Auditor(load_profile(options.audit_profile))
     exporter = Exporter(Collector(kernel, collect_settings(options), time.monotonic), auditor=auditor)
     observation = await exporter.observe(options.collect_timeout)
-    sys.stdout.write(exporter.render(observation, Format.TEXT).decode())
-    sys.stdout.flush()
+    _print(exporter.render(observation, Format.TEXT).decode())
     return 0
 
 
@@ -188,16 +194,14 @@ async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:
             f"roce-exporter: {options.name}: neither a metric, nor a raw name of a row, nor on this host\n"
         )
         return 1
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
-    sys.stdout.flush()
+    _print("".join(f"{line}\n" for line in lines))
     return 0
 
 
 async def capture_host(options: argparse.Namespace, kernel: Kernel) -> int:
     """Record the host, scrubbed."""
     written = await capture(kernel, options.output, options.moments, options.interval)
-    sys.stdout.write(f"{written}\n")
-    sys.stdout.flush()
+    _print(f"{written}\n")
     return 0
 
 
@@ -208,10 +212,9 @@ async def audit_host(options: argparse.Namespace, kernel: Kernel) -> int:
     snapshot = await collector.collect(options.collect_timeout)
     verdicts = audit(snapshot.devices, profile)
     if options.format == JSON:
-        sys.stdout.write(as_json(verdicts, profile))
+        _print(as_json(verdicts, profile))
     else:
-        sys.stdout.write(as_table(verdicts, profile, colour=sys.stdout.isatty()))
-    sys.stdout.flush()
+        _print(as_table(verdicts, profile, colour=sys.stdout is not None and sys.stdout.isatty()))
     return 0 if is_clean(verdicts) else 1
 
 
@@ -222,6 +225,31 @@ async def demo(options: argparse.Namespace, kernel: Kernel) -> int:
     auditor = Auditor(load_profile(options.audit_profile))
     settings = collect_settings(options)
     return await run_demo(kernel, settings, options.host_simulate, options.demo_seconds, auditor)
+
+
+def _print(text: str) -> None:
+    """Write to standard output.
+
+    Raises:
+        OutputError: it takes nothing: a full disk, or nobody has opened it.
+        BrokenPipeError: whoever read it has gone.
+    """
+    if sys.stdout is None:
+        raise OutputError("standard output is closed; give it a place to go to")
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _mute()
+        raise OutputError(f"standard output: {error.strerror}; send it elsewhere") from None
+
+
+def _mute() -> None:
+    """Nothing more can be said, not even at exit, when Python would write what it still holds."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 COMMANDS = {

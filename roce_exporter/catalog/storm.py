@@ -75,7 +75,8 @@ UNKNOWN = Row(
     "info",
     "Why the detector cannot judge the priority now; 1. `counters_vanished`: the driver lists it no more. `pfc_disabled`: "
     "PFC is off for it. `stale`: its counters stand still although it should not. `implausible`: more time paused than "
-    "passed. `speed_unknown`: the link's speed would be needed. `stuck`: the driver does not answer. Else the errno.",
+    "passed. `speed_unknown`: the link's speed would be needed. `stuck`: the driver does not answer. `fault`: a fault of "
+    "the exporter itself, which the log tells. Else the errno.",
     labels=(*TRACK_LABELS, "reason"),
 )
 INFO = Row(

@@ -11,6 +11,7 @@ import contextlib
 import logging
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from roce_exporter.collect.device_work import INVENTORY, DeviceWork
@@ -33,8 +34,8 @@ Outcomes = dict[str, dict[Key, Outcome]]
 HOST = ("", INVENTORY, "")
 """The read of the list of devices."""
 
-MOST_LANES = 8
-"""Beyond eight threads even reads that sleep in firmware gained nothing more."""
+MOST_LANES = 16
+"""As many devices as the largest hosts have: reads that sleep in firmware are then over when the slowest device's are."""
 
 SECONDS_PER_LANE = 0.010
 """Quick reads are done by one thread: more would only fight for the interpreter."""
@@ -95,19 +96,25 @@ class Collector:
     async def _collect(self) -> Snapshot:
         begun = self._clock()
         self._kernel.begin()
-        host = await self._work_off([(Task(HOST, self._list),)])
-        self._host.settle(host.get("", {}))
-        excluded = self._adopt(self._listed_now(host))
+        # What is known is read along with the list, so that an ordinary collection wakes the lanes once.
+        found = await self._work_off([(Task(HOST, self._list),), *map(self._tasks, self._works.values())])
+        self._host.settle(found.get("", {}))
+        known = self._works
+        excluded = self._adopt(self._listed_now(found))
         works = tuple(self._works.values())
-        found = await self._work_off([work.tasks(self._settings.refresh) for work in works])
+        if fresh := [work for work in works if known.get(work.listed.name) is not work]:
+            found |= await self._work_off([self._tasks(work) for work in fresh])
         for work in works:
             work.settle(found.get(work.listed.name, {}))
         return Snapshot(
             tuple(DeviceReadings(work.device, work.readings) for work in works if work.device is not None),
-            (*self._host.states, *(state for work in works for state in work.account.states)),
+            (*self._host.states, *chain.from_iterable([work.account.states for work in works])),
             self._clock() - begun,
             excluded,
         )
+
+    def _tasks(self, work: DeviceWork) -> tuple[Task, ...]:
+        return work.tasks(self._settings.refresh)
 
     def _list(self) -> Finished[Task, Outcome]:
         return Finished(Outcome(up=True, found=list_devices(self._kernel)))
@@ -145,17 +152,18 @@ class Collector:
     def _adopt(self, listed: tuple[Listed, ...]) -> int:
         """Begin work on new devices and end it on those that went; returns how many a filter leaves out."""
         wanted = {one.name: one for one in listed if self._is_wanted(one.name)}
-        for name, work in list(self._works.items()):
+        works = dict(self._works)
+        for name, work in self._works.items():
             if wanted.get(name) != work.listed:
                 LOG.info("device %s went away", name)
-                self._works.pop(name).retire()
+                works.pop(name).retire()
         for name, one in wanted.items():
-            if name not in self._works:
+            if name not in works:
                 LOG.info("device %s found", name)
-                self._works[name] = DeviceWork(
+                works[name] = DeviceWork(
                     self._kernel, one, self._settings.disabled, self._in_flight, self._clock
                 )
-        self._works = dict(sorted(self._works.items()))
+        self._works = dict(sorted(works.items()))
         return len(listed) - len(wanted)
 
     def _is_wanted(self, name: str) -> bool:

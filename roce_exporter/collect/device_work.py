@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from roce_exporter.collect.lanes import Finished
-from roce_exporter.collect.reads import Account, Outcome, Task
+from roce_exporter.collect.reads import Account, Outcome, Task, is_whole
 from roce_exporter.inventory import describe
 from roce_exporter.sources import open_readers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from roce_exporter.collect.lanes import InFlight, Key
     from roce_exporter.inventory import Listed
@@ -45,6 +45,10 @@ class DeviceWork:
         self._in_flight = in_flight
         self._clock = clock
         self._readers: tuple[Reader, ...] = ()
+        self._tasks: dict[Key, Task] = {}
+        """What reads each of them, in the same order."""
+        self._due: tuple[Task, ...] = ()
+        """Those of interfaces that the device has."""
         self._described = -float("inf")
         self._inventory = (listed.name, INVENTORY, "")
         self._absent: set[Key] = set()
@@ -52,13 +56,9 @@ class DeviceWork:
 
     def tasks(self, refresh: float) -> tuple[Task, ...]:
         """The reads of one collection. A known device is described last, every `refresh` seconds: it delays nobody."""
-        inventory = Task(self._inventory, self._describe)
-        if self.device is None:
-            return (inventory,)
-        if self._clock() - self._described < refresh:
-            present = (reader for reader in self._readers if self._key(reader) not in self._absent)
-            return tuple(self._read_task(reader) for reader in present)
-        return (*(self._read_task(reader) for reader in self._readers), inventory)
+        if self.device is not None and self._clock() - self._described < refresh:
+            return self._due
+        return (*self._tasks.values(), Task(self._inventory, self._describe))
 
     def settle(self, outcomes: Mapping[Key, Outcome]) -> None:
         """Take what a collection brought."""
@@ -66,13 +66,16 @@ class DeviceWork:
             self._described = self._clock()
             if inventory.found is not None:
                 self._adopt(*inventory.found)  # type: ignore[misc]  # `_describe` puts a device and its readers there
-        self._absent -= outcomes.keys()
-        self._absent |= {key for key, outcome in outcomes.items() if outcome.up is None}
+        absent = self._absent.difference(outcomes)
+        absent.update([key for key, outcome in outcomes.items() if outcome.up is None])
+        if inventory or absent != self._absent:
+            self._absent = absent
+            self._due = tuple(task for key, task in self._tasks.items() if key not in absent)
         self.account.settle(outcomes)
-        told = (outcomes[key] for reader in self._readers if (key := self._key(reader)) in outcomes)
-        self.readings = tuple(reading for outcome in told for reading in outcome.readings)
+        told = [outcomes[task.key] for task in self._due if task.key in outcomes]
+        self.readings = tuple([reading for outcome in told for reading in outcome.readings])
         broken = self.device is not None and self.device.netlink_errno != 0
-        if broken or any(_lost_device(outcome) for outcome in outcomes.values()):
+        if broken or _lost_device(outcomes.values()):
             self._described = -float("inf")
 
     def retire(self) -> None:
@@ -93,6 +96,7 @@ class DeviceWork:
             self.device = device
         if readers is not self._readers:
             old, self._readers = self._readers, readers
+            self._tasks = {self._key(reader): self._read_task(reader) for reader in readers}
             self._close(old)
             self.account.keep([self._inventory, *map(self._key, readers)])
 
@@ -112,10 +116,13 @@ class DeviceWork:
         return Finished(Outcome(up=True, readings=readings, quarantined=reader.quarantined))
 
 
-def _lost_device(outcome: Outcome) -> bool:
+def _lost_device(outcomes: Iterable[Outcome]) -> bool:
     """Whether a read said that the device went away, so that it had better be described anew."""
-    lost = any(loss.reason == GONE for reading in outcome.readings for loss in reading.losses)
-    return lost or outcome.error.startswith(GONE)
+    return any(
+        outcome.error.startswith(GONE)
+        or any(loss.reason == GONE for reading in outcome.readings for loss in reading.losses)
+        for outcome in [one for one in outcomes if not is_whole(one)]
+    )
 
 
 def _without_gids(device: Device) -> Device:

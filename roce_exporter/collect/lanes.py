@@ -7,6 +7,7 @@ stuck read takes nobody's thread away. Threads are daemons: the process ends alt
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from queue import SimpleQueue
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+LOG = logging.getLogger(__name__)
 
 Key = tuple[str, str, str]
 """Device, source and, of a source that asks network devices one by one, the network device."""
@@ -168,7 +171,11 @@ class Lane:
     def _run(self) -> None:
         while (work := self._inbox.get()) is not None:
             self.busy = True
-            work()
+            try:
+                work()
+            except Exception:
+                # Out of memory, say: this collection is short of a lane, the next one must not be.
+                LOG.exception("a lane failed")
             self.busy = False
             del work  # a finished batch must not live on until the next
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.collect.lanes import Finished
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What came of one read."""
 
     up: bool | None
@@ -53,7 +51,12 @@ def attempt(clock: Callable[[], float], task: Task) -> Finished[Task, Outcome]:
     except Exception as error:  # a fault of one source must not cost the others; it is logged and counted
         LOG.exception("fault in source %s of %s", task.key[1], task.key[2] or task.key[0] or "the host")
         outcome, more = Outcome(up=False, error=f"fault in the exporter: {error!r}"), ()
-    return Finished(replace(outcome, seconds=clock() - begun), more)
+    return Finished(
+        Outcome(
+            outcome.up, outcome.error, clock() - begun, outcome.readings, outcome.quarantined, outcome.found
+        ),
+        more,
+    )
 
 
 class Account:
@@ -88,6 +91,9 @@ class Account:
 
 def _state(key: Key, outcome: Outcome, before: SourceState | None) -> SourceState:
     device, source, netdev = key
+    if outcome.up and is_whole(outcome):
+        total = before.errors_total if before else 0
+        return SourceState(source, device, netdev, True, outcome.seconds, "", total, 0, outcome.quarantined)
     errors, error = judge(outcome)
     return SourceState(
         source,
@@ -100,6 +106,11 @@ def _state(key: Key, outcome: Outcome, before: SourceState | None) -> SourceStat
         sum(loss.reason != DERIVED for reading in outcome.readings for loss in reading.losses),
         outcome.quarantined,
     )
+
+
+def is_whole(outcome: Outcome) -> bool:
+    """Whether nothing was lost, as in almost every read."""
+    return not (outcome.error or any([reading.losses for reading in outcome.readings]))  # noqa: C419 - a generator takes thrice as long
 
 
 def judge(outcome: Outcome) -> tuple[int, str]:

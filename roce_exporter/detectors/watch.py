@@ -148,7 +148,7 @@ class Watch:
         if reason := _unusable(last, look):
             self._start(look)
             return self._for_all(lambda track: track.skip(now, reason))
-        if all(last.counts.get(key) == counts for key, counts in look.counts.items()):
+        if look.counts.items() <= last.counts.items():
             return self._stand_still(last, look)
         return self._move(last, look)
 
@@ -166,10 +166,10 @@ class Watch:
             for key, counts in look.counts.items()
             if key in last.counts
         }
-        self.active = any(step.paused or step.stops for step in steps.values())
+        self.active = any([step.paused or step.stops for step in steps.values()])  # noqa: C419 - for two items a generator takes longer than all of them
         begin, limits = self._begin_of_span(last, look, steps)
         interval, self._changed, self._last = look.time - self._changed, look.time, look
-        packets = sum(step.packets or 0 for step in steps.values())
+        packets = sum([step.packets or 0 for step in steps.values()])
         self._busy = self.active or packets >= BUSY * interval
         if self._busy:
             self.refresh.note(interval, look.poll)
@@ -236,7 +236,7 @@ class Watch:
         The changes of a copy happened since the copy before was made, which is known as exactly as we look.
         """
         passed = look.time - last.time
-        most = max((step.paused or 0.0 for step in steps.values()), default=0.0)
+        most = max([step.paused or 0.0 for step in steps.values()], default=0.0)
         cached = self.refresh.is_cached(look.poll)
         if self._changed >= last.time or (not cached and most <= self.limits.most * passed):
             return last.time, self.limits
@@ -253,9 +253,11 @@ class Watch:
 
     def _note_shares(self, steps: Mapping[Key, Counts], seconds: float) -> None:
         self.shares = tuple(
-            (key, min(1.0, step.paused / seconds))
-            for key, step in steps.items()
-            if step.paused is not None and key in self.tracks and not self.tracks[key].reason
+            [
+                (key, min(1.0, step.paused / seconds))
+                for key, step in steps.items()
+                if step.paused is not None and key in self.tracks and not self.tracks[key].reason
+            ]
         )
 
     def _for_all(self, judge: Callable[[Track], Ended | None]) -> list[Change]:
@@ -289,17 +291,18 @@ def _unusable(last: Look, look: Look) -> str:
 
 
 def _went_back(before: Mapping[Key, Counts], after: Mapping[Key, Counts]) -> bool:
-    return any(
-        old is not None and new is not None and new < old
-        for key in before.keys() & after.keys()
-        for old, new in zip(before[key], after[key], strict=True)
-    )
+    for key, counts in after.items():
+        if key in before:
+            for old, new in zip(before[key], counts, strict=True):
+                if old is not None and new is not None and new < old:
+                    return True
+    return False
 
 
 def difference(before: Counts, after: Counts) -> Counts:
     """What was counted between two moments; None where either is not known."""
     return Counts(
-        *(None if old is None or new is None else new - old for old, new in zip(before, after, strict=True))
+        *[None if old is None or new is None else new - old for old, new in zip(before, after, strict=True)]
     )
 
 

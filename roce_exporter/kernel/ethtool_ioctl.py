@@ -3,7 +3,8 @@
 include/uapi/linux/ethtool.h and net/ethtool/ioctl.c. Three questions in a row: how many there are, what they are
 called, what they are. The kernel copies as many as there are *now*, whatever room the caller announced (kernels before
 2026), so the buffers have slack, and a set that changed between two questions is asked for again. Names are asked for
-every time: mlx5 changes them without changing their number when PFC moves to another priority.
+again although their number is the same: mlx5 changes them when PFC moves to another priority. Not at every look of the
+fast loop, though: the kernel prints them one by one, under the RTNL lock, which took forty times as long as the values.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import fcntl
 import os
 import socket
 import struct
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.kernel import Absent
 
@@ -32,6 +34,10 @@ FLAGS = 32
 """Private flags are the bits of one word."""
 PFC_PREVENTION_TIMEOUT, UNSIGNED_16 = 3, 2
 """ETHTOOL_PFC_PREVENTION_TOUT and ETHTOOL_TUNABLE_U16."""
+
+NAMES_SECONDS = 1.0
+"""How old names may be for the fast loop, which looks ten times as often; a scrape comes later than that, and asks. What
+moves to another name meanwhile makes no storm: that takes several looks, and an impossible jump is dropped."""
 
 NAME_BYTES = 32
 VALUE_BYTES = 8
@@ -54,19 +60,38 @@ _COALESCE = struct.Struct("=23I")
 Names = tuple[str, ...]
 
 
+class _Known(NamedTuple):
+    """The names of one network device: when they were asked for, as the kernel gave them, and decoded."""
+
+    asked: float
+    raw: bytes
+    names: Names
+
+
 class EthtoolIoctl:
     """One socket. Not to be shared between threads: make one per thread, it is cheap."""
 
-    def __init__(self, ioctl: Ioctl = fcntl.ioctl) -> None:
+    def __init__(
+        self,
+        ioctl: Ioctl = fcntl.ioctl,
+        names_for: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Names that are `names_for` seconds old, by this clock, are asked for anew; by default at every read."""
         self._ioctl = ioctl
+        self._names_for = names_for
+        self._clock = clock
         self._socket: socket.socket | None = None
         self._room = bytearray()
-        self._known: dict[str, tuple[bytes, Names]] = {}
+        self._requests: dict[str, bytes] = {}
+        """Per network device the `struct ifreq` that names it and the room as it is now."""
+        self._known: dict[str, _Known] = {}
 
     def statistics(self, netdev: str) -> tuple[Names, Sequence[int]]:
         """Names and values, in the driver's order and units.
 
-        The names are the same object as long as they have not changed. A name may stand there twice.
+        The names are the same object as long as they have not changed, and may be as old as they were allowed to be.
+        A name may stand there twice.
 
         Raises:
             Absent: the driver has none.
@@ -138,20 +163,30 @@ class EthtoolIoctl:
 
     def _names(self, netdev: str, count: int) -> Names | None:
         """The names; None when there are not as many as were announced."""
-        raw = self._strings(netdev, STATISTICS_SET, count)
-        if raw is None:
+        known, now = self._known.get(netdev), self._clock()
+        if known and len(known.names) == count and now - known.asked < self._names_for:
+            return known.names
+        if self._ask_strings(netdev, STATISTICS_SET, count) != count:
             return None
-        known = self._known.get(netdev)
-        if known is None or known[0] != raw:
-            known = self._known[netdev] = (raw, _decode_names(raw))
-        return known[1]
+        # Compared where they are: a copy of 64 kB per look would take longer than all that is made of the values.
+        if not (known and len(known.names) == count and self._room.startswith(known.raw, _STRINGS.size)):
+            raw = self._copy(_STRINGS.size, NAME_BYTES * count)
+            # Alike network devices share their names: sixteen times 2,000 texts would be megabytes.
+            alike = next((one for one in self._known.values() if one.raw == raw), None)
+            known = alike or _Known(now, raw, _decode_names(raw))
+        self._known[netdev] = known._replace(asked=now)
+        return known.names
 
     def _strings(self, netdev: str, strings: int, count: int) -> bytes | None:
         """What is in a set of strings, 32 bytes each; None when there are not as many as were announced."""
-        answer = self._ask(netdev, _STRINGS.pack(GSTRINGS, strings, count), NAME_BYTES * (count + SLACK))
-        if _STRINGS.unpack_from(answer)[2] != count:
+        if self._ask_strings(netdev, strings, count) != count:
             return None
-        return bytes(answer[_STRINGS.size : _STRINGS.size + NAME_BYTES * count])
+        return self._copy(_STRINGS.size, NAME_BYTES * count)
+
+    def _ask_strings(self, netdev: str, strings: int, count: int) -> int:
+        """Have a set of strings written into the room; returns how many there are."""
+        answer = self._ask(netdev, _STRINGS.pack(GSTRINGS, strings, count), NAME_BYTES * (count + SLACK))
+        return int(_STRINGS.unpack_from(answer)[2])
 
     def _values(self, netdev: str, count: int) -> Sequence[int] | None:
         """The values; None when there are not as many as were announced (0: the kernel found that itself)."""
@@ -159,25 +194,36 @@ class EthtoolIoctl:
         if _STATS.unpack_from(answer)[1] != count:
             return None
         # No number of the thousands is made before it is asked for: most names have no row.
-        return memoryview(bytes(answer[_STATS.size : _STATS.size + VALUE_BYTES * count])).cast("Q")
+        return memoryview(self._copy(_STATS.size, VALUE_BYTES * count)).cast("Q")
 
-    def _ask(self, netdev: str, question: bytes, room: int) -> memoryview:
-        name = netdev.encode("utf-8", "surrogateescape")
-        if not name or len(name) > LONGEST_NAME or b"\0" in name:
-            raise OSError(errno.ENODEV, os.strerror(errno.ENODEV), netdev)
+    def _copy(self, start: int, size: int) -> bytes:
+        return bytes(memoryview(self._room)[start : start + size])
+
+    def _ask(self, netdev: str, question: bytes, room: int) -> bytearray:
         if len(self._room) < len(question) + room:
             self._room = bytearray(len(question) + room)
+            self._requests.clear()
         self._room[: len(question)] = question
         if self._socket is None:
             self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
-        place = ctypes.addressof(ctypes.c_char.from_buffer(self._room))
         try:
-            self._ioctl(self._socket.fileno(), SIOCETHTOOL, _REQUEST.pack(name, place))
+            self._ioctl(self._socket.fileno(), SIOCETHTOOL, self._request(netdev))
         except OSError as error:
             if error.errno == errno.EOPNOTSUPP:
                 raise Absent(errno.EOPNOTSUPP, "the driver does not tell", netdev) from None
             raise OSError(error.errno, os.strerror(error.errno or 0), netdev) from None
-        return memoryview(self._room)
+        return self._room
+
+    def _request(self, netdev: str) -> bytes:
+        request = self._requests.get(netdev)
+        if request is None:
+            name = netdev.encode("utf-8", "surrogateescape")
+            if not name or len(name) > LONGEST_NAME or b"\0" in name:
+                raise OSError(errno.ENODEV, os.strerror(errno.ENODEV), netdev)
+            # Stays true as long as the room is not made anew: its bytes are changed in place and never moved.
+            place = ctypes.addressof(ctypes.c_char.from_buffer(self._room))
+            request = self._requests[netdev] = _REQUEST.pack(name, place)
+        return request
 
 
 def _decode_names(raw: bytes) -> Names:

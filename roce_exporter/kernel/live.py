@@ -34,6 +34,9 @@ BNXT = "bnxt_en"
 AUTOMATIC = 0xFFFF
 """PFC_STORM_PREVENTION_AUTO of include/uapi/linux/ethtool.h."""
 
+RESERVE = 320
+"""Descriptors that files are never to take: 256 connections, sockets of threads, and what is opened for a moment."""
+
 _NO_SUCH = (errno.ENOENT, errno.ENOTDIR, errno.EINVAL, errno.ENXIO)
 """Answers of readlink, readdir and open that say that a thing is not there (EINVAL: not a link)."""
 
@@ -46,6 +49,8 @@ class LiveFiles:
         self._size = size
         self._pread = pread
         self._descriptors: list[int] = [-1] * len(self._paths)
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._most = limit - min(RESERVE, limit // 2)
 
     def read(self, skip: Collection[int] = ()) -> list[bytes | OSError | None]:
         """See `kernel.Files.read`."""
@@ -63,8 +68,14 @@ class LiveFiles:
 
     def _open(self, position: int) -> bytes:
         descriptor = os.open(self._paths[position], os.O_RDONLY | os.O_CLOEXEC)
-        self._descriptors[position] = descriptor
-        return self._pread(descriptor, self._size, 0)
+        if descriptor < self._most:
+            self._descriptors[position] = descriptor
+            return self._pread(descriptor, self._size, 0)
+        # Near the limit a file is opened for every read: dearer, but an exporter without a descriptor left serves nobody.
+        try:
+            return self._pread(descriptor, self._size, 0)
+        finally:
+            os.close(descriptor)
 
     def _again(self, position: int, error: OSError) -> bytes | OSError:
         # A descriptor of a device that went away says ENODEV for ever, even when the device is back.

@@ -5,6 +5,7 @@ Which raw name is what follows from the catalogue, by the same plan as a scrape'
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import CATALOG, check
@@ -79,7 +80,8 @@ class HotCounters:
         self._netdev = netdev
         self._normaliser = Normaliser(INDEX)
         self._series: tuple[Series, ...] = ()
-        self._places: dict[Key, dict[str, int]] = {}
+        self._picks: dict[Key, itemgetter[tuple[Value, ...]]] = {}
+        """What picks the `Counts` of each priority and direction from the values and a None behind them."""
         self._stalled: tuple[int, ...] = ()
         self._stalling: tuple[int, ...] = ()
         self._received: tuple[int, ...] = ()
@@ -98,15 +100,15 @@ class HotCounters:
         samples = self._normaliser.normalise(DeviceReadings(self._device, (reading,)))
         if samples.series is not self._series:
             self._series = samples.series
-            self._places = _place(samples.series)
+            self._picks = _picks(samples.series)
             self._stalled = _positions(samples.series, STALLED)
             self._stalling = _positions(samples.series, STALLING)
             self._received = _positions(samples.series, RECEIVED)
-        now = samples.values
+        now = (*samples.values, None)
         return Hot(
             begin,
             end,
-            {key: _counts(places, now) for key, places in self._places.items()},
+            {key: Counts._make(pick(now)) for key, pick in self._picks.items()},
             self._series,
             _sum(self._stalled, now),
             _sum(self._stalling, now),
@@ -114,14 +116,18 @@ class HotCounters:
         )
 
 
-def _place(series: Sequence[Series]) -> dict[Key, dict[str, int]]:
+def _picks(series: Sequence[Series]) -> dict[Key, itemgetter[tuple[Value, ...]]]:
     places: dict[Key, dict[str, int]] = {}
     for position, one in enumerate(series):
         if one.row.name in MEANING:
             quantity, direction = MEANING[one.row.name]
             places.setdefault(Key(one.labels[-1], direction), {})[quantity] = position
     # Packets alone are counted for every priority, with PFC or without.
-    return {key: found for key, found in sorted(places.items()) if found.keys() != {PACKETS}}
+    return {
+        key: itemgetter(*_counted(found, len(series)))
+        for key, found in sorted(places.items())
+        if found.keys() != {PACKETS}
+    }
 
 
 def _positions(series: Sequence[Series], name: str) -> tuple[int, ...]:
@@ -129,19 +135,16 @@ def _positions(series: Sequence[Series], name: str) -> tuple[int, ...]:
 
 
 def _sum(positions: Sequence[int], values: Sequence[Value]) -> Value:
-    return sum(values[position] or 0 for position in positions) if positions else None
+    return sum([values[position] or 0 for position in positions]) if positions else None
 
 
-def _counts(places: Mapping[str, int], values: Sequence[Value]) -> Counts:
-    def at(quantity: str) -> Value:
-        return values[places[quantity]] if quantity in places else None
-
-    measured = PAUSED in places
-    return Counts(
-        at(PAUSED),
-        at(XOFF if XOFF in places else FRAMES),
-        at(TRANSITIONS if measured else XON),
-        at(PACKETS),
+def _counted(places: Mapping[str, int], nowhere: int) -> tuple[int, int, int, int]:
+    """The positions of what `Counts` holds; `nowhere` for what is not counted."""
+    return (
+        places.get(PAUSED, nowhere),
+        places.get(XOFF if XOFF in places else FRAMES, nowhere),
+        places.get(TRANSITIONS if PAUSED in places else XON, nowhere),
+        places.get(PACKETS, nowhere),
     )
 
 
@@ -170,19 +173,25 @@ class LinkFiles:
         below = f"class/net/{netdev}"
         self._often = kernel.open_files([f"{below}/{name}" for name in LINK_FILES])
         self._rarely = kernel.open_files([f"{below}/{name}" for name in RARE_FILES])
+        self._texts: list[bytes | OSError | None] = []
+        self._state = ""
+        self._count = 0
         self._speed: float | None = None
         self._downs = -1
         self._asked = -SPEED_EVERY
 
     def read(self, now: float) -> Link:
         """The link now; its speed as it was at most `SPEED_EVERY` seconds ago, or since it last came up."""
-        state, downs = (_text(content) for content in self._often.read())
-        count = int(downs) if downs.isdecimal() else 0
+        texts = self._often.read()
+        if texts != self._texts:
+            self._texts, (self._state, downs) = texts, map(_text, texts)
+            self._count = int(downs) if downs.isdecimal() else 0
+        count = self._count
         if count != self._downs or now - self._asked >= SPEED_EVERY:
             self._downs, self._asked = count, now
             (speed,) = (_text(content) for content in self._rarely.read())
             self._speed = int(speed) * BYTES_PER_MEGABIT if speed.isdecimal() and int(speed) else None
-        return Link(state not in ("down", "lowerlayerdown", "notpresent"), count, self._speed)
+        return Link(self._state not in ("down", "lowerlayerdown", "notpresent"), count, self._speed)
 
     def close(self) -> None:
         """Give the descriptors back."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.detectors.pfc_storm import Begun, Limits, State
@@ -37,6 +38,8 @@ ABSENT_EVERY = 60.0
 
 PFC_ENABLED = "pfc_enabled_"
 """What the source `dcb` calls the switch of each priority."""
+
+DUE = attrgetter("due")
 
 SERIOUS = (State.SUSPECT, State.STORM, State.RECOVERING)
 
@@ -143,12 +146,24 @@ class Sampler:
                 self._wake.wait(wait)
                 self._wake.clear()
             else:
-                self._look(target, token)
+                try:
+                    self._look(target, token)
+                except Exception:
+                    # A fault of ours at one network device must not end the watch over all.
+                    LOG.exception("%s: the look failed", target.netdev)
+                    self._give_up(target)
+
+    def _give_up(self, target: Target) -> None:
+        with self._lock:
+            self._reading = None
+            target.errors += 1
+            self._tell(target, target.watch.miss(self._clock(), "fault"))
+            self._plan(target)
 
     def _next(self) -> Target | None:
         with self._lock:
-            free = (target for target in self._targets.values() if not target.stuck)
-            return min(free, key=lambda target: target.due, default=None)
+            free = [target for target in self._targets.values() if not target.stuck]
+            return min(free, key=DUE, default=None)
 
     def _look(self, target: Target, token: object) -> None:
         begin = self._clock()
@@ -174,10 +189,9 @@ class Sampler:
         self._plan(target)
 
     def _plan(self, target: Target) -> None:
-        cost = sum(
-            other.cost.seconds for other in self._targets.values() if other.device.name == target.device.name
-        )
-        target.plan(self._clock(), self._pace, cost)
+        name = target.device.name
+        cost = [other.cost.seconds for other in self._targets.values() if other.device.name == name]
+        target.plan(self._clock(), self._pace, sum(cost))
         if target.absent:
             target.due = self._clock() + ABSENT_EVERY
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from roce_exporter.model import Reading
 from roce_exporter.sources.quarantine import Quarantine
-from roce_exporter.sources.values import QUARANTINED, make_reading, parse_counter, reason_of
+from roce_exporter.sources.values import QUARANTINED, make_reading, parse_counter, parse_counters, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from roce_exporter.kernel import Kernel
-    from roce_exporter.model import Reading
 
 
 class CounterFiles:
@@ -29,7 +29,10 @@ class CounterFiles:
 
     def read(self, source: str, device: str, port: int, now: float, *, netdev: str = "") -> Reading:
         """What the files say at `now` (monotonic seconds). Never raises for a file that fails."""
-        found = [_value(content) for content in self._files.read(self._quarantine.held(now))]
+        texts = self._files.read(self._quarantine.held(now))
+        if not self._quarantine and (values := parse_counters(texts)) is not None:
+            return Reading(source, device, port, self.names, values, (), netdev)
+        found = [_value(content) for content in texts]
         reading = make_reading(source, device, port, self.names, found, netdev=netdev)
         if reading.losses or self._quarantine:
             self._judge(found, now)

@@ -83,6 +83,7 @@ class State(enum.IntEnum):
     """What a connection is doing, in the order in which connections are given up when there are too many."""
 
     IDLE = 0
+    """Between requests, and before the first: a handshake half made is worth no more than silence."""
     READING = 1
     WRITING = 2
     ANSWERING = 3
@@ -209,10 +210,10 @@ class Connection:
     def __init__(self, wire: Wire, limits: Limits, answer: Answer) -> None:
         """`answer` is asked for every request that is well-formed; it never raises."""
         self.wire = wire
-        self.state = State.READING
+        self.state = State.IDLE
         self.since = 0.0
         """When the state was entered, or the last slice was taken, by the clock of the event loop."""
-        self.enter(State.READING)
+        self.enter(State.IDLE)
         self._limits = limits
         self._answer = answer
         self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.head_bytes)

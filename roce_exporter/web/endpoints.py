@@ -103,8 +103,14 @@ class Endpoints:
             f'<li><a href="{html.escape(path)}">{html.escape(path)}</a> {meaning}</li>\n'
             for path, meaning in (
                 (self._telemetry_path, "metrics, for Prometheus"),
-                ("/debug/snapshot", "every source, its state, and which raw name became which series"),
-                ("/debug/events", "the last PFC storms: when, where, how long, and what they look like"),
+                (
+                    "/debug/snapshot",
+                    "every source, its state, and which raw name became which series; not for strangers",
+                ),
+                (
+                    "/debug/events",
+                    "the last PFC storms: when, where, how long, and what they look like; not for strangers",
+                ),
                 ("/-/healthy", "whether the process answers"),
                 ("/-/ready", "whether the first collection is done"),
             )

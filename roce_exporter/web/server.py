@@ -109,13 +109,13 @@ class Server:
         while True:
             try:
                 client, _ = await loop.sock_accept(listener)
-            except OSError as error:
-                if error.errno in EXHAUSTED:
-                    LOG.warning("cannot accept a connection: %s; closing an idle one", error.strerror)
-                    self._make_room()
-                    await asyncio.sleep(ACCEPT_PAUSE)
-            else:
                 self._admit(client)
+            except (OSError, MemoryError) as error:
+                # Whatever is short now may be there again in a moment. A server that no longer accepts is worse than none.
+                if isinstance(error, MemoryError) or error.errno in EXHAUSTED:
+                    self._make_room()
+                    LOG.warning("cannot accept a connection: %s; closing an idle one", error)
+                    await asyncio.sleep(ACCEPT_PAUSE)
 
     def _admit(self, client: socket.socket) -> None:
         if len(self._connections) >= self._limits.connections and not self._make_room():

@@ -145,3 +145,11 @@ def test_a_lane_that_is_stuck_is_given_up_and_others_are_kept() -> None:
     assert again.wait(20)
     gate.set()
     lanes.retire()
+
+
+def test_a_lane_outlives_work_that_fails() -> None:
+    lane, done = Lane("test"), threading.Event()
+    lane.submit(lambda: int("no work"))
+    lane.submit(done.set)
+    assert done.wait(30)
+    lane.retire()

@@ -489,3 +489,23 @@ def test_a_first_read_that_takes_long_does_not_slow_the_loop_down() -> None:
     sampler = watching(kernel, clock)
     run(sampler, clock, 3.0)
     assert total(sampler, "roce_exporter_sampler_ticks_total") > 20
+
+
+def test_a_fault_of_ours_at_one_device_does_not_end_the_watch_over_the_others() -> None:
+    kernel = simulate("quiet", clock=time.monotonic, vendors=["mlx5", "mlx5"])
+    sound = kernel.ethtool_statistics
+
+    def faulty(netdev: str) -> object:
+        if netdev == "eth0":
+            raise ValueError("ours")
+        return sound(netdev)
+
+    kernel.ethtool_statistics = faulty
+    sampler = Sampler(kernel, time.monotonic, time.time, Pace(mode="fixed", interval=0.05))
+    sampler.follow(devices(kernel))
+    sampler.start()
+    try:
+        wait_for(lambda: total(sampler, "roce_exporter_sampler_ticks_total", netdev="eth1") > 5)
+        wait_for(lambda: total(sampler, "roce_exporter_sampler_errors_total", netdev="eth0") > 2)
+    finally:
+        sampler.close()

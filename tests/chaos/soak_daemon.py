@@ -1,0 +1,83 @@
+"""The daemon on a simulated host of 16 ports that is never at rest; run as a program, with the daemon's own flags.
+
+Every second another device is pulled out, to be plugged in again a second later as a new incarnation, and every few
+seconds PFC is set anew on each port. SIGUSR1 makes it say on standard error how many tasks there are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from roce_exporter import cli
+from roce_exporter.kernel.simulated import ScriptedPort, simulate_script
+from roce_exporter.simulation.conditions import RECEIVE, Conditions, Pause, Span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roce_exporter.kernel.simulated import SimulatedKernel
+
+PORTS = 16
+CLASS = "class/infiniband"
+MASKS = ((3,), (3, 4), (4,), ())
+
+
+class RestlessKernel:
+    """A simulated host where in second N the device N modulo 16 is out."""
+
+    def __init__(self, kernel: SimulatedKernel) -> None:
+        self._kernel = kernel
+        self._start = time.monotonic()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._kernel, name)
+
+    def entries(self, path: str) -> tuple[str, ...]:
+        """Without the device that is out."""
+        found = self._kernel.entries(path)
+        return tuple(name for name in found if path != CLASS or name != self._out())
+
+    def rdma_devices(self) -> tuple[object, ...]:
+        """Without the device that is out."""
+        return tuple(one for one in self._kernel.rdma_devices() if one.name != self._out())
+
+    def identity(self, path: str) -> int:
+        """How often the device was plugged in."""
+        self._kernel.identity(path)
+        number = path.rpartition("_")[2]
+        return (self._second() - int(number)) // PORTS if number.isdecimal() else 0
+
+    def _second(self) -> int:
+        return int(time.monotonic() - self._start)
+
+    def _out(self) -> str:
+        return f"mlx5_{self._second() % PORTS}"
+
+
+def spans(port: int) -> Iterator[Span]:
+    """Congestion without end, under PFC that is switched on and off."""
+    pause = (Pause(3, RECEIVE, 0.4),)
+    for turn in itertools.count(port):
+        yield Span(3.0, Conditions(load=0.8, marked=0.01, pauses=pause, lossless=MASKS[turn % len(MASKS)]))
+
+
+def restless(_: object) -> RestlessKernel:
+    """The host, whatever the flags say."""
+    ports = [ScriptedPort("mlx5", spans(number)) for number in range(PORTS)]
+    return RestlessKernel(simulate_script(ports, clock=time.monotonic))
+
+
+def tell_tasks(*_: object) -> None:
+    sys.stderr.write(f"tasks={len(asyncio.all_tasks())}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGUSR1, tell_tasks)
+    cli.open_kernel = restless  # type: ignore[assignment]  # it answers as a Kernel does
+    sys.exit(cli.main())

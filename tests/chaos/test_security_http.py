@@ -1,0 +1,333 @@
+"""The running daemon among hostile clients: what they cost it is bounded, and Prometheus is served meanwhile.
+
+What one connection may do byte by byte is in test_web_hostile.py; here are the numbers, and who may see what.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import socket
+import ssl
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+import trustme
+from chaos_daemon import Daemon, Namespace, exporter, namespace, need, wait_until
+
+from roce_exporter.web import Limits, Request, Response, Server, WebConfigFile
+from roce_exporter.web.server import is_loopback
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.timeout(240)
+
+SIMULATED = ("--host.simulate=quiet", "--sampler.mode=off")
+CONNECTIONS = 256
+"""As many as the daemon keeps at once."""
+
+CROWD = 3000
+BODY = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
+MEMORY = 64 * 1024 * 1024
+"""Bytes that no crowd may cost: 256 connections of a quarter of a megabyte."""
+
+STRANGE = "192.0.2.1"
+"""An address of this host that is not its loopback (TEST-NET-1 of RFC 5737)."""
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    with exporter(tmp_path_factory.mktemp("daemon"), *SIMULATED) as running:
+        running.scrape()
+        yield running
+
+
+def connect(daemon: Daemon, text: bytes = b"") -> socket.socket:
+    """A client that sends this and then nothing."""
+    host, _, port = daemon.address.rpartition(":")
+    client = socket.create_connection((host, int(port)), timeout=60)
+    with contextlib.suppress(ConnectionError):
+        client.sendall(text)
+    return client
+
+
+CROWDS = {
+    "that say nothing": b"",
+    "that begin a request": b"GET /metrics HTTP/1.1\r\nHost: ",
+    "that never read the answer": BODY,
+    "that ask for much at once": BODY * 50,
+    "that send a body": b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 8000\r\n\r\n" + b"x" * 4000,
+    "that send a huge head": b"GET / HTTP/1.1\r\nX: " + b"x" * 20000,
+    "that speak something else": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500),
+}
+
+
+@pytest.mark.parametrize("name", CROWDS)
+def test_3000_clients_cost_a_bounded_amount_and_keep_no_scrape_out(daemon: Daemon, name: str) -> None:
+    threads, memory = daemon.seen.num_threads(), daemon.seen.memory_info().rss
+    clients: list[socket.socket] = []
+    for number in range(CROWD):
+        with contextlib.suppress(ConnectionError):
+            clients.append(connect(daemon, CROWDS[name]))
+        if len(clients) > CONNECTIONS * 2:  # the descriptors of this process are bounded too
+            clients.pop(0).close()
+        if number % 1000 == 999:
+            assert daemon.scrape(), f"after {number}"
+    assert daemon.seen.num_fds() <= CONNECTIONS + 32
+    assert daemon.seen.num_threads() <= threads + 1
+    assert daemon.seen.memory_info().rss - memory < MEMORY
+    for client in clients:
+        client.close()
+    wait_until(lambda: daemon.seen.num_fds() < 64)
+    assert daemon.scrape()
+
+
+def test_clients_that_reset_their_connections_leave_nothing_behind(daemon: Daemon) -> None:
+    """RST at any moment: before the request, within it, and while the answer is on its way."""
+    for number in range(600):
+        client = connect(daemon, BODY[: number % (len(BODY) + 1)])
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        client.close()
+    assert daemon.scrape()
+    wait_until(lambda: daemon.seen.num_fds() < 64)
+    assert "Traceback" not in daemon.log
+
+
+@pytest.mark.parametrize(
+    "method", ["POST", "PUT", "DELETE", "PATCH", "TRACE", "CONNECT", "OPTIONS", "get", "X" * 500]
+)
+def test_only_reading_methods_are_answered(daemon: Daemon, method: str) -> None:
+    with connect(daemon, f"{method} /metrics HTTP/1.1\r\nHost: x\r\n\r\n".encode()) as client:
+        assert client.recv(12) in (b"HTTP/1.1 405", b"HTTP/1.1 400")
+
+
+def curl(inside: Namespace, url: str, *flags: str) -> str:
+    """The status code, asked for from within a namespace, the path as it is written."""
+    command = [
+        *inside.enter,
+        need("curl", "curl"),
+        "-s",
+        "--path-as-is",
+        "-o",
+        "/dev/null",
+        "-w",
+        "%{http_code}",
+    ]
+    done = subprocess.run([*command, *flags, url], capture_output=True, text=True, check=False)
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def inside() -> Iterator[Namespace]:
+    """A network of its own, where this host has an address beside its loopback."""
+    with namespace("net") as made:
+        made.run(need("ip", "iproute2"), "link", "set", "lo", "up")
+        made.run("ip", "address", "add", f"{STRANGE}/32", "dev", "lo")
+        yield made
+
+
+TRICKS = (
+    "/debug/snapshot",
+    "/debug/events",
+    "//debug//snapshot",
+    "/./debug/snapshot",
+    "/metrics/../debug/snapshot",
+    "/../../debug/events",
+    "/%64ebug/snapshot",
+    "/debug%2Fsnapshot",
+    "/%2e%2e/debug/events",
+    "/debug/snapshot?x=1",
+    "/debug/snapshot#x",
+)
+
+
+@contextlib.contextmanager
+def listening(folder: Path, inside: Namespace, *flags: str, address: str) -> Iterator[Daemon]:
+    """The daemon in that network."""
+    log = folder / "exporter.log"
+    with exporter(
+        folder,
+        *SIMULATED,
+        *flags,
+        prefix=inside.enter,
+        address=address,
+        ready=lambda _: "ready: " in log.read_text(),
+    ) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def everywhere(tmp_path_factory: pytest.TempPathFactory, inside: Namespace) -> Iterator[Daemon]:
+    """As it starts by default: on every address, no users."""
+    with listening(tmp_path_factory.mktemp("everywhere"), inside, address=":10123") as running:
+        yield running
+
+
+@pytest.mark.parametrize("path", TRICKS)
+def test_debug_is_not_for_strangers_however_it_is_spelled(
+    everywhere: Daemon, inside: Namespace, path: str
+) -> None:
+    assert curl(inside, f"http://{STRANGE}:10123{path}") == "403"
+    assert curl(inside, f"http://{STRANGE}:10123{path}", "--head") == "403"
+    assert curl(inside, f"http://127.0.0.1:10123{path}") == "200"
+    assert not socket.has_dualstack_ipv6() or curl(inside, f"http://[::1]:10123{path}") == "200"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "X-Forwarded-For: 127.0.0.1",
+        "Forwarded: for=127.0.0.1",
+        "X-Real-IP: 127.0.0.1",
+        "Host: 127.0.0.1:10123",
+        "Authorization: Basic eDp5",
+    ],
+)
+def test_no_header_makes_a_stranger_local(everywhere: Daemon, inside: Namespace, header: str) -> None:
+    url = f"http://{STRANGE}:10123/debug/snapshot"
+    assert curl(inside, url, "--header", header) == "403"
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/", "/-/healthy", "/-/ready"])
+def test_strangers_may_see_what_prometheus_sees(everywhere: Daemon, inside: Namespace, path: str) -> None:
+    assert curl(inside, f"http://{STRANGE}:10123{path}") == "200"
+
+
+@pytest.mark.parametrize(
+    "path", ["/etc/passwd", "/../../../etc/passwd", "/metrics/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd"]
+)
+def test_no_path_leads_to_a_file(everywhere: Daemon, inside: Namespace, path: str) -> None:
+    assert curl(inside, f"http://127.0.0.1:10123{path}") == "404"
+
+
+def test_users_may_see_debug_from_elsewhere(tmp_path: Path, inside: Namespace) -> None:
+    """Whoever is let in by a password is no stranger."""
+    hashed = "$2b$04$MIY.HrUcJTtaYfdaFx.8r.NfOuEt4C15I4o8N1W.af8w66EbXUBjW"
+    (tmp_path / "web.yml").write_text(f"basic_auth_users:\n  reader: {hashed}\n")
+    flags = (f"--web.config.file={tmp_path}/web.yml",)
+    with listening(tmp_path, inside, *flags, address=f"{STRANGE}:10124"):
+        url = f"http://{STRANGE}:10124/debug/snapshot"
+        assert curl(inside, url) == "401"
+        assert curl(inside, url, "--user", "reader:sesame") == "200"
+
+
+@pytest.fixture
+def certified(tmp_path: Path) -> Path:
+    """A folder with an authority, and both a server's and a client's certificate."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    for name in ("server", "client"):
+        authority.issue_cert(STRANGE).private_key_and_cert_chain_pem.write_to_path(tmp_path / f"{name}.pem")
+    return tmp_path
+
+
+def tls_config(folder: Path, text: str) -> str:
+    (folder / "web.yml").write_text(
+        f"tls_server_config:\n  cert_file: server.pem\n  key_file: server.pem\n{text}"
+    )
+    return f"--web.config.file={folder}/web.yml"
+
+
+def test_client_certificates_may_see_debug_from_elsewhere_and_tls_alone_does_not_do(
+    certified: Path, inside: Namespace
+) -> None:
+    flag = tls_config(certified, "  client_ca_file: ca.pem\n  client_auth_type: VerifyClientCertIfGiven\n")
+    with listening(certified, inside, flag, address=f"{STRANGE}:10125"):
+        url, trust = f"https://{STRANGE}:10125/debug/snapshot", ("--cacert", str(certified / "ca.pem"))
+        assert curl(inside, url, *trust) == "403"
+        assert curl(inside, url, *trust, "--cert", str(certified / "client.pem")) == "200"
+
+
+def test_2000_tls_clients_cost_a_bounded_amount_and_keep_no_scrape_out(certified: Path) -> None:
+    """With the handshake made and no request sent, and with half a handshake."""
+    log = certified / "exporter.log"
+    flag = tls_config(certified, "")
+    with exporter(certified, *SIMULATED, flag, ready=lambda _: "ready: " in log.read_text()) as daemon:
+        context = ssl.create_default_context(cafile=certified / "ca.pem")
+        scrape = functools.partial(scraped_over_tls, daemon, context)
+        assert scrape()
+        memory, clients = daemon.seen.memory_info().rss, []
+        for number in range(2000):
+            client = connect(daemon, b"\x16\x03\x01" if number % 10 else b"")
+            clients.append(client if number % 10 else tls_client(client, context))
+            if len(clients) > CONNECTIONS * 2:
+                clients.pop(0).close()
+            if number % 500 == 499:
+                assert scrape(), f"after {number}"
+        assert daemon.seen.num_fds() <= CONNECTIONS + 32
+        assert daemon.seen.memory_info().rss - memory < 2 * MEMORY
+        for client in clients:
+            client.close()
+        wait_until(lambda: daemon.seen.num_fds() < 64)
+        assert daemon.stop() == 0
+
+
+def tls_client(client: socket.socket, context: ssl.SSLContext) -> socket.socket:
+    """The client after the handshake, which must succeed."""
+    try:
+        return context.wrap_socket(client, server_hostname=STRANGE)
+    except OSError:
+        client.close()
+        raise
+
+
+def scraped_over_tls(daemon: Daemon, context: ssl.SSLContext) -> bool:
+    with tls_client(connect(daemon), context) as client:
+        client.sendall(BODY)
+        return client.recv(12) == b"HTTP/1.1 200"
+
+
+async def hello(_: Request) -> Response:
+    return Response(200, b"hello", "text/plain; charset=utf-8")
+
+
+async def test_a_handshake_half_made_makes_room_before_a_client_that_was_served_since(
+    certified: Path,
+) -> None:
+    tls_config(certified, "")
+    server = Server(hello, WebConfigFile(certified / "web.yml"), Limits(connections=2))
+    (address,) = await server.start(["127.0.0.1:0"])
+    host, _, port = address.rpartition(":")
+    context = ssl.create_default_context(cafile=certified / "ca.pem")
+
+    async def served() -> asyncio.StreamReader:
+        reader, writer = await asyncio.open_connection(host, int(port), ssl=context, server_hostname=STRANGE)
+        writer.write(BODY)
+        writers.append(writer)
+        assert await reader.readuntil(b"hello")
+        return reader
+
+    half, half_writer = await asyncio.open_connection(host, int(port))
+    half_writer.write(b"\x16\x03\x01")
+    writers = [half_writer]
+    first = await served()
+    await served()
+    assert await half.read() == b"", "it had to go"
+    assert not first.at_eof()
+    for writer in writers:
+        writer.close()
+    await server.close()
+
+
+@pytest.mark.parametrize(
+    ("address", "local"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.9.10", True),
+        ("::1", True),
+        ("::ffff:127.0.0.1", True),
+        ("::ffff:192.0.2.1", False),
+        ("192.0.2.1", False),
+        ("0.0.0.0", False),  # noqa: S104 - nobody listens there
+        ("::", False),
+        ("fe80::1%eth0", False),
+        ("", False),
+        ("/run/socket", False),
+    ],
+)
+def test_only_loopback_is_this_host(address: str, local: bool) -> None:
+    assert is_loopback(address) is local

@@ -1,0 +1,90 @@
+"""The web config file and what it names, rewritten while clients are at it."""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+import threading
+from base64 import b64encode
+from typing import TYPE_CHECKING
+
+import pytest
+from chaos_credentials import PASSWORD, USER, Credentials, config_text, hashed, make_credentials, secured
+from chaos_daemon import wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.timeout(240)
+
+
+@pytest.fixture
+def credentials(tmp_path: Path) -> Credentials:
+    return make_credentials(tmp_path)
+
+
+class Poller(threading.Thread):
+    """A client that connects anew, asks and notes what it is answered, until it is told to stop."""
+
+    def __init__(self, address: str, authority: str) -> None:
+        super().__init__(daemon=True)
+        self.address = address
+        self.context = ssl.create_default_context(cafile=authority)
+        self.answers: list[str] = []
+        self.over = threading.Event()
+
+    def run(self) -> None:
+        while not self.over.is_set():
+            self.answers.append(ask(self.address, self.context, PASSWORD)[0])
+
+
+def ask(address: str, context: ssl.SSLContext, password: str) -> tuple[str, bytes]:
+    """The status, or the name of the failure, and the server's certificate."""
+    client = http.client.HTTPSConnection(address, context=context, timeout=60)
+    login = {"Authorization": "Basic " + b64encode(f"{USER}:{password}".encode()).decode()}
+    try:
+        client.request("GET", "/metrics", headers=login)
+        answer = client.getresponse()
+        answer.read()
+        return str(answer.status), client.sock.getpeercert(binary_form=True) or b""
+    except (OSError, http.client.HTTPException) as error:
+        return repr(error), b""
+    finally:
+        client.close()
+
+
+def rewrite(place: Path, text: str) -> None:
+    beside = place.with_suffix(".new")
+    beside.write_text(text)
+    beside.replace(place)
+
+
+def test_certificates_users_and_mistakes_are_taken_in_under_load_without_one_failed_scrape(
+    credentials: Credentials,
+) -> None:
+    """A certificate that a robot renews, a user who is added, a file in the middle of being written."""
+    credentials.issue("renewed", credentials.ca, "127.0.0.1")
+    users = hashed(PASSWORD, 4)
+    with secured(credentials, "reload", config_text("renewed", users=users)) as daemon:
+        place = credentials.folder / "reload.yml"
+        pollers = [Poller(daemon.address, credentials.path("ca.pem")) for _ in range(4)]
+        for poller in pollers:
+            poller.start()
+        context = ssl.create_default_context(cafile=credentials.path("ca.pem"))
+        _, first = ask(daemon.address, context, PASSWORD)
+        for turn in range(8):
+            rewrite(place, config_text("renewed", users=f"{users}\n  user{turn}: {hashed('x', 4)}"))
+            credentials.issue("renewed", credentials.ca, "127.0.0.1")
+            place.write_text("" if turn % 2 else "tls_server_config: [")  # not atomically, and not usable
+            assert ask(daemon.address, context, PASSWORD)[0] == "200", "what it said before stays in force"
+            rewrite(place, config_text("renewed", users=users))
+        wait_until(lambda: ask(daemon.address, context, PASSWORD)[1] not in (b"", first))
+        for poller in pollers:
+            poller.over.set()
+            poller.join(60)
+        assert {answer for poller in pollers for answer in poller.answers} == {"200"}
+        assert all(len(poller.answers) > 3 for poller in pollers)
+        rewrite(place, config_text("renewed", users=hashed("another", 4)))
+        assert ask(daemon.address, context, PASSWORD)[0] == "401", "an old password ends with the file"
+        assert ask(daemon.address, context, "another")[0] == "200"
+        assert daemon.stop() == 0

@@ -1,0 +1,356 @@
+"""What a host may do to the daemon: kill it, stop it, fill the disk, take /proc away, turn the clock, leave no memory."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.request import urlopen
+
+import psutil
+import pytest
+from chaos_daemon import (
+    COMMAND,
+    GENEROUS,
+    Daemon,
+    Samples,
+    exporter,
+    free_port,
+    get,
+    is_ready,
+    lacking,
+    namespace,
+    need,
+    status_of,
+    wait_until,
+)
+
+from roce_exporter.cli import _tell_alive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+pytestmark = pytest.mark.timeout(240)
+
+SIMULATED = ("--host.simulate=incast",)
+FULL = "/dev/full"
+MARGIN = 4 * 1024 * 1024
+"""Bytes of address space that are left to a daemon under pressure."""
+
+
+def of_host(samples: Samples) -> set[str]:
+    """The series of the host, which must all be there."""
+    return {f"{name}{labels}" for name, labels in samples if not name.startswith(("roce_exporter_", "p"))}
+
+
+def complete(daemon: Daemon) -> set[str]:
+    """The series of the simulated host, as soon as the fast loop has looked at each of its four ports."""
+
+    def ask() -> set[str]:
+        samples = daemon.scrape()
+        watched = {dict(labels)["device"] for name, labels in samples if name == "roce_pfc_storm_active"}
+        return of_host(samples) if len(watched) == 4 else set()
+
+    return wait_until(ask)
+
+
+def counters(samples: Samples) -> Samples:
+    return {name: value for name, value in samples.items() if name[0].endswith("_total")}
+
+
+def check_nothing_went_back(before: Samples, after: Samples) -> None:
+    back = {name for name, value in counters(before).items() if counters(after).get(name, value) < value}
+    assert not back
+
+
+@contextlib.contextmanager
+def supervisor(place: Path) -> Iterator[Callable[[], str]]:
+    """A socket as systemd's. What it gives waits for the next thing that it is told."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+        sock.bind(str(place))
+        sock.settimeout(GENEROUS)
+        yield lambda: sock.recv(4096).decode()
+
+
+def test_killed_and_started_again_it_serves_the_same_and_has_written_nothing(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """There is no state to lose: nothing is on disk, and the port can be had again at once."""
+    home = tmp_path / "home"
+    home.mkdir()
+    environment = {"HOME": str(home), "TMPDIR": str(home), "XDG_CACHE_HOME": str(home)}
+    served: list[set[str]] = []
+    address = ""
+    for _ in range(3):
+        begun = time.monotonic()
+        with exporter(tmp_path, *SIMULATED, environment=environment, address=address) as daemon:
+            record_property("ready_seconds", time.monotonic() - begun)
+            address = daemon.address
+            served.append(complete(daemon))
+            with socket.create_connection(tuple_of(address)) as client:  # is left in the middle of a request
+                client.sendall(b"GET /metrics HTTP/1.1\r\n")
+                daemon.process.send_signal(signal.SIGKILL)
+                assert daemon.process.wait(GENEROUS) == -signal.SIGKILL
+    assert served[0] == served[1] == served[2] != set()
+    assert not list(home.rglob("*"))
+
+
+def tuple_of(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host, int(port)
+
+
+def test_a_log_on_a_full_disk_costs_the_log_only(tmp_path: Path) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    with open(FULL, "wb") as full:  # noqa: SIM117 - the file must be open before the process begins
+        with subprocess.Popen(
+            [COMMAND, f"--web.listen-address={address}", *SIMULATED], stdout=full, stderr=full
+        ) as running:
+            try:
+                wait_until(lambda: is_ready(address))
+                for _ in range(20):
+                    assert get(address)
+                running.terminate()
+                assert running.wait(GENEROUS) == 0
+            finally:
+                running.kill()
+
+
+def test_without_any_standard_stream_it_serves(tmp_path: Path) -> None:
+    closed = ("sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh")
+    with exporter(tmp_path, *SIMULATED, prefix=closed) as daemon:
+        assert of_host(daemon.scrape())
+        assert daemon.stop() == 0
+    assert daemon.log == ""
+
+
+@pytest.mark.parametrize("command", ["once", "audit", "explain np_cnp_sent"])
+@pytest.mark.parametrize("closed", [False, True], ids=["full", "closed"])
+def test_output_that_cannot_be_written_is_said_in_one_line(command: str, closed: bool) -> None:
+    arguments = [COMMAND, *command.split(), "--host.simulate=quiet"]
+    if closed:
+        arguments = ["sh", "-c", 'exec "$@" >&-', "sh", *arguments]
+    with open(FULL, "wb") as full:
+        done = subprocess.run(arguments, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert re.fullmatch(r"roce-exporter: standard output.*; .*\n", done.stderr)
+
+
+def test_a_capture_on_a_full_disk_is_said_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    with namespace("mount") as inside:
+        inside.run("mount", "-t", "tmpfs", "-o", "size=8k", "none", str(tmp_path / "disk"))
+        target = f"--output={tmp_path}/disk/host.tar.gz"
+        command = [*inside.enter, COMMAND, "capture", "--host.simulate=quiet", target]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "No space left on device" in done.stderr
+    assert str(tmp_path) in done.stderr
+
+
+def test_without_proc_it_serves_the_host_without_an_account_of_the_process(tmp_path: Path) -> None:
+    with exporter(tmp_path, *SIMULATED, "--sampler.mode=off") as daemon:
+        whole = daemon.scrape()
+    with namespace("mount") as inside:
+        inside.run("mount", "-t", "tmpfs", "none", "/proc")
+        with exporter(tmp_path, *SIMULATED, "--sampler.mode=off", prefix=inside.enter) as daemon:
+            samples = daemon.scrape()
+            assert daemon.stop() == 0
+    assert of_host(samples) == of_host(whole)
+    assert "Traceback" not in daemon.log
+    lost = {name for name, _ in whole.keys() - samples.keys() if not name.startswith("roce_exporter_http")}
+    assert lost, "the process cannot know itself there"
+    assert all(name.startswith("process_") for name in lost)
+
+
+READ_ONLY = (
+    'while read -r _ place _; do mount -o remount,bind,ro "$place" 2>/dev/null; done </proc/mounts; true'
+)
+
+
+def test_with_everything_read_only_it_serves(tmp_path: Path) -> None:
+    with namespace("mount") as inside:
+        inside.run("sh", "-c", READ_ONLY)
+        refused = subprocess.run(
+            [*inside.enter, "touch", str(tmp_path / "file")], capture_output=True, text=True, check=False
+        )
+        assert "Read-only file system" in refused.stderr
+        with exporter(tmp_path, *SIMULATED, prefix=inside.enter) as daemon:
+            assert of_host(daemon.scrape())
+            assert "Traceback" not in daemon.log
+            assert daemon.stop() == 0
+
+
+def faketime_library() -> str:
+    """Where libfaketime is; without it the test is skipped, and in CI it fails."""
+    need("faketime", "faketime")
+    found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
+    return (
+        str(found[0]) if found else lacking("libfaketimeMT.so.1 is not installed (apt-get install faketime)")
+    )
+
+
+@pytest.mark.parametrize("jump", ["-3650d", "+3650d"])
+def test_a_wall_clock_that_jumps_moves_no_counter_and_no_duration(tmp_path: Path, jump: str) -> None:
+    """As when a host without a battery clock meets NTP. Storms are judged by the clock that never jumps."""
+    told = tmp_path / "clock"
+    told.write_text("+0d\n")
+    environment = {
+        "LD_PRELOAD": faketime_library(),
+        "FAKETIME_TIMESTAMP_FILE": str(told),
+        "FAKETIME_NO_CACHE": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    }
+    scenario = "--host.simulate=pfc-storm"
+    with exporter(tmp_path, scenario, "--log.level=debug", environment=environment) as daemon:
+        complete(daemon)
+        before = daemon.scrape()
+        assert abs(date_told(daemon) - time.time()) < 86400
+        told.write_text(f"{jump}\n")
+        wait_until(lambda: abs(date_told(daemon) - time.time()) > 86400 * 3000)
+        after = daemon.scrape()
+        check_nothing_went_back(before, after)
+        assert of_host(before) <= of_host(after)
+        for (name, labels), value in after.items():
+            if name.endswith("_seconds_total") and name.startswith("roce_pfc"):
+                assert value < 3600, (name, labels)
+            if "duration_seconds" in name:
+                assert 0 <= value < GENEROUS, (name, labels)
+        assert daemon.stop() == 0
+
+
+def date_told(daemon: Daemon) -> float:
+    """The daemon's own wall clock, which it tells with every answer (Unix seconds)."""
+    with urlopen(f"http://{daemon.address}/-/healthy", timeout=GENEROUS) as answer:
+        return parsedate_to_datetime(answer.headers["Date"]).timestamp()
+
+
+def test_a_suspended_process_answers_when_it_goes_on_and_invents_no_storm(tmp_path: Path) -> None:
+    """The span that nobody watched is not judged: neither a storm nor its seconds come of it."""
+    with exporter(tmp_path, "--host.simulate=quiet", "--sampler.mode=fixed") as daemon:
+        complete(daemon)
+        before = daemon.scrape()
+        daemon.process.send_signal(signal.SIGSTOP)
+        wait_until(lambda: daemon.seen.status() == psutil.STATUS_STOPPED)
+        with socket.create_connection(tuple_of(daemon.address)) as client:
+            client.settimeout(GENEROUS)
+            client.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            time.sleep(3)  # so long that every span it has begun is too long to judge
+            daemon.process.send_signal(signal.SIGCONT)
+            assert client.recv(12) == b"HTTP/1.1 200"
+        after = daemon.scrape()
+        check_nothing_went_back(before, after)
+        assert of_host(before) <= of_host(after)
+        storms = {name: value for name, value in after.items() if "storms_total" in name[0]}
+        assert storms
+        assert not any(storms.values())
+        assert daemon.stop() == 0
+
+
+def pressed(daemon: Daemon, margin: int) -> None:
+    """Leave the daemon so many bytes of address space more than it has now."""
+    daemon.seen.rlimit(psutil.RLIMIT_AS, (daemon.seen.memory_info().vms + margin, psutil.RLIM_INFINITY))
+
+
+def test_with_4_mb_of_address_space_left_it_lives_and_recovers(tmp_path: Path) -> None:
+    """Every answer is a whole exposition or an error; and all is well again when there is memory again."""
+    with exporter(tmp_path, *SIMULATED, "--log.level=warn") as daemon:
+        whole = complete(daemon)
+        pressed(daemon, MARGIN)
+        codes = [status_of(daemon.address, "/metrics") for _ in range(50)]
+        assert set(codes) <= {200, 500}
+        assert 200 in codes
+        assert daemon.process.poll() is None
+        daemon.seen.rlimit(psutil.RLIMIT_AS, (psutil.RLIM_INFINITY, psutil.RLIM_INFINITY))
+        assert whole <= of_host(daemon.scrape())
+        assert daemon.stop() == 0
+
+
+@pytest.mark.parametrize("margin", [0, 64 * 1024])
+def test_without_address_space_it_recovers_or_ends_and_is_never_half_dead(
+    tmp_path: Path, margin: int
+) -> None:
+    """What does not come is an error or a closed connection. A process that had to end is one that systemd starts anew."""
+    with exporter(tmp_path, *SIMULATED, "--log.level=warn") as daemon:
+        whole = complete(daemon)
+        pressed(daemon, margin)
+        answers = flood(daemon)
+        assert all(answer.startswith(b"HTTP/1.1 ") for answer in answers if answer)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            daemon.seen.rlimit(psutil.RLIMIT_AS, (psutil.RLIM_INFINITY, psutil.RLIM_INFINITY))
+        wait_until(lambda: daemon.process.poll() or whole <= of_host(daemon.scrape()))
+        assert daemon.process.poll() or daemon.stop() == 0
+
+
+def flood(daemon: Daemon) -> list[bytes]:
+    """The beginnings of what a hundred clients are answered, who each ask twenty times at once."""
+    clients = []
+    for _ in range(100):
+        with contextlib.suppress(OSError):
+            client = socket.create_connection(tuple_of(daemon.address))
+            clients.append(client)
+            client.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 20)
+    return [answered(client) for client in clients]
+
+
+def answered(client: socket.socket) -> bytes:
+    with client:
+        client.settimeout(GENEROUS)
+        try:
+            return client.recv(100)
+        except ConnectionError:
+            return b""
+
+
+def test_systemd_is_told_of_life(tmp_path: Path) -> None:
+    """WATCHDOG_USEC is what systemd waits: a sign comes in half that time, from before the first collection to the end."""
+    with supervisor(tmp_path / "notify") as heard:
+        environment = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "400000"}
+        with exporter(tmp_path, *SIMULATED, environment=environment) as daemon:
+            told = [heard() for _ in range(6)]
+            assert set(told) == {"WATCHDOG=1", "READY=1"}
+            assert told.count("READY=1") == 1
+            assert daemon.stop() == 0
+            while (last := heard()) == "WATCHDOG=1":
+                pass
+            assert last == "STOPPING=1"
+
+
+async def test_a_loop_that_hangs_gives_no_sign_of_life(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The signs come from the loop that serves, not from a thread that would live on beside it."""
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+        sock.bind(str(tmp_path / "notify"))
+        telling = asyncio.ensure_future(_tell_alive(0.01))
+        assert await asyncio.to_thread(sock.recv, 100) == b"WATCHDOG=1"
+        sock.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while sock.recv(100):
+                pass
+        threading.Event().wait(0.2)
+        with pytest.raises(BlockingIOError):
+            sock.recv(100)
+        telling.cancel()
+
+
+@pytest.mark.parametrize(
+    "environment", [{}, {"WATCHDOG_USEC": "0"}, {"WATCHDOG_USEC": "400000", "WATCHDOG_PID": "1"}]
+)
+def test_a_watchdog_that_is_not_ours_hears_nothing(tmp_path: Path, environment: dict[str, str]) -> None:
+    with supervisor(tmp_path / "notify") as heard:
+        environment = {"NOTIFY_SOCKET": str(tmp_path / "notify"), **environment}
+        with exporter(tmp_path, *SIMULATED, environment=environment) as daemon:
+            assert heard() == "READY=1"
+            assert daemon.stop() == 0
+            assert heard() == "STOPPING=1"

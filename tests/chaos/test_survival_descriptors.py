@@ -1,0 +1,36 @@
+"""A host that lets the daemon open fewer files than its devices have."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+from chaos_daemon import Samples, exporter, need
+from host_tree import HostTree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.timeout(240)
+
+
+def of_host(samples: Samples) -> Samples:
+    return {name: value for name, value in samples.items() if name[0].startswith("roce_port_")}
+
+
+def test_too_few_descriptors_cost_no_series_and_keep_nobody_out(tmp_path: Path) -> None:
+    """Near the limit files are opened for every read, so that connections find a descriptor left."""
+    HostTree(tmp_path / "sys")
+    flags = (f"--path.sysfs={tmp_path / 'sys'}",)
+    with exporter(tmp_path, *flags) as daemon:
+        whole = of_host(daemon.scrape())
+        assert daemon.seen.num_fds() > 64, "so many it would like to have"
+    with exporter(tmp_path, *flags, prefix=(need("prlimit", "util-linux"), "--nofile=64:64")) as daemon:
+        assert of_host(daemon.scrape()) == whole != {}
+        host, _, port = daemon.address.rpartition(":")
+        held = [socket.create_connection((host, int(port))) for _ in range(100)]
+        assert of_host(daemon.scrape()) == whole, "an idle connection makes room"
+        for client in held:
+            client.close()
+        assert daemon.stop() == 0
