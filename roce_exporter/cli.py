@@ -128,7 +128,8 @@ async def serve(options: argparse.Namespace, kernel: Kernel) -> int:
     web_config = WebConfigFile(options.web_config_file) if options.web_config_file else None
     auditor = Auditor(load_profile(options.audit_profile))
     collector = Collector(kernel, collect_settings(options), time.monotonic)
-    sampler = Sampler(kernel, time.monotonic, time.time, sampler_pace(options), storm_limits(options))
+    hurried = kernel.hurried() if isinstance(kernel, LiveKernel) else kernel
+    sampler = Sampler(hurried, time.monotonic, time.time, sampler_pace(options), storm_limits(options))
     exporter = Exporter(collector, sampler, auditor)
     endpoints = Endpoints(exporter, options.web_telemetry_path)
     server = Server(endpoints, web_config, private=PRIVATE)

@@ -12,6 +12,7 @@ from prometheus_client.exposition import generate_latest
 
 from roce_exporter import __version__
 from roce_exporter.exposition import Format, Renderer
+from roce_exporter.kernel.process import ProcessFamilies
 from roce_exporter.normalise import Normaliser
 from roce_exporter.self_metrics import SelfSamples
 
@@ -83,7 +84,7 @@ def make_registry() -> prometheus_client.CollectorRegistry:
     """The registry of what concerns the process: its build, CPU time, memory, descriptors, garbage collection."""
     prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
     registry = prometheus_client.CollectorRegistry()
-    prometheus_client.ProcessCollector(registry=registry)
+    registry.register(ProcessFamilies())
     build = prometheus_client.Gauge(
         "roce_exporter_build_info",
         "The version of the exporter and of the Python that runs it; always 1.",

@@ -139,7 +139,7 @@ def _ports(kernel: Kernel, name: str, netlink: RdmaDevice | None) -> tuple[Port,
         numbers = sorted(int(entry) for entry in kernel.entries(f"{CLASS}/{name}/ports") if entry.isdecimal())
     except Absent:
         numbers = sorted(netdevs)
-    return tuple(_port(kernel, name, number, netdevs.get(number, ""), len(numbers)) for number in numbers)
+    return tuple(_port(kernel, name, number, netdevs.get(number), len(numbers)) for number in numbers)
 
 
 def _netlink_ports(kernel: Kernel, netlink: RdmaDevice | None) -> dict[int, str]:
@@ -151,11 +151,34 @@ def _netlink_ports(kernel: Kernel, netlink: RdmaDevice | None) -> dict[int, str]
         return {}
 
 
-def _port(kernel: Kernel, name: str, number: int, netdev: str, ports: int) -> Port:
+def _port(kernel: Kernel, name: str, number: int, netdev: str | None, ports: int) -> Port:
+    # What netlink tells is believed, also that there is none: in a network namespace of its own GIDs go on naming the
+    # host's network devices, and what is called so there may be another.
     gids = _gids(kernel, f"{CLASS}/{name}/ports/{number}")
-    netdev = netdev or _netdev_of_gids(kernel, gids) or _netdev_of_function(kernel, name, number, ports)
+    if netdev is None:
+        netdev = _netdev_of_gids(kernel, gids) or _netdev_of_function(kernel, name, number, ports)
     link_layer = _optional(lambda: kernel.text(f"{CLASS}/{name}/ports/{number}/link_layer"))
+    netdev = _bond_of_lag(kernel, name, netdev)
     return Port(number, link_layer, _with_members(kernel, netdev) if netdev else (), gids)
+
+
+def _bond_of_lag(kernel: Kernel, name: str, netdev: str) -> str:
+    """The bond above a network device where the RDMA device stands for the whole bond; else the network device itself.
+
+    RDMA netlink names a leg of mlx5's RoCE LAG and not the bond (mlx5_lag_get_roce_netdev): the first one, or the
+    active one. Legs that have RDMA devices of their own were bonded without RDMA.
+    """
+    master = _optional(lambda: kernel.link(f"class/net/{netdev}/master")) if netdev else ""
+    legs = _bond_slaves(kernel, master) if master else ()
+    whole = legs and all(_rdma_of(kernel, leg) in ((), (name,)) for leg in legs)
+    return master if whole else netdev
+
+
+def _rdma_of(kernel: Kernel, netdev: str) -> tuple[str, ...]:
+    try:
+        return kernel.entries(f"class/net/{netdev}/device/infiniband")
+    except OSError:
+        return ()
 
 
 def _gids(kernel: Kernel, port: str) -> tuple[Gid, ...]:

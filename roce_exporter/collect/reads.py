@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from roce_exporter.collect.lanes import Finished
 from roce_exporter.kernel import Absent
 from roce_exporter.model import SourceState
-from roce_exporter.sources.values import DERIVED, HARMLESS, reason_of
+from roce_exporter.sources.values import DERIVED, HARMLESS, QUARANTINED, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -95,11 +95,14 @@ def _state(key: Key, outcome: Outcome, before: SourceState | None) -> SourceStat
         total = before.errors_total if before else 0
         return SourceState(source, device, netdev, True, outcome.seconds, "", total, 0, outcome.quarantined)
     errors, error = judge(outcome)
+    up = _is_up(outcome, error)
+    if up is False and not error:
+        error = before.error if before and before.error else QUARANTINED
     return SourceState(
         source,
         device,
         netdev,
-        None if outcome.up is None else not error or _has_values(outcome),
+        up,
         outcome.seconds,
         error,
         (before.errors_total if before else 0) + errors,
@@ -129,6 +132,14 @@ def judge(outcome: Outcome) -> tuple[int, str]:
     port = f"port {reading.port}" + (f" {loss.name}" if loss.name else "")
     more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
     return len(lost), f"{port}: {loss.reason}{more}"
+
+
+def _is_up(outcome: Outcome, error: str) -> bool | None:
+    """Whether the source answered. One whose files are all left alone because they kept failing did not."""
+    if outcome.up is None or _has_values(outcome):
+        return outcome.up
+    left_alone = any(loss.reason == QUARANTINED for reading in outcome.readings for loss in reading.losses)
+    return not error and not left_alone
 
 
 def _has_values(outcome: Outcome) -> bool:

@@ -36,8 +36,8 @@ PFC_PREVENTION_TIMEOUT, UNSIGNED_16 = 3, 2
 """ETHTOOL_PFC_PREVENTION_TOUT and ETHTOOL_TUNABLE_U16."""
 
 NAMES_SECONDS = 1.0
-"""How old names may be for the fast loop, which looks ten times as often; a scrape comes later than that, and asks. What
-moves to another name meanwhile makes no storm: that takes several looks, and an impossible jump is dropped."""
+"""How old names may be for the fast loop, which looks ten times as often; a scrape asks every time. What moves to another
+name meanwhile makes no storm: that takes several looks, and an impossible jump is dropped."""
 
 NAME_BYTES = 32
 VALUE_BYTES = 8

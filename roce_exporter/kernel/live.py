@@ -10,11 +10,13 @@ import errno
 import os
 import resource
 import threading
+from functools import partial
+from itertools import repeat
 from typing import TYPE_CHECKING, TypeVar
 
 from roce_exporter.kernel import FILE_BYTES, TEXT_BYTES, Absent, RdmaDevice, RdmaPort
 from roce_exporter.kernel.dcb_netlink import DcbNetlink
-from roce_exporter.kernel.ethtool_ioctl import EthtoolIoctl
+from roce_exporter.kernel.ethtool_ioctl import NAMES_SECONDS, EthtoolIoctl
 from roce_exporter.kernel.ethtool_netlink import EthtoolNetlink
 from roce_exporter.kernel.rdma_netlink import RdmaNetlink
 from roce_exporter.kernel.transceiver import read_transceiver
@@ -56,7 +58,15 @@ class LiveFiles:
         """See `kernel.Files.read`."""
         pread, size = self._pread, self._size
         found: list[bytes | OSError | None] = []
-        for position, descriptor in enumerate(self._descriptors):
+        if not skip:
+            try:
+                found.extend(map(pread, self._descriptors, repeat(size), repeat(0)))
+            except OSError as error:
+                # What was read before stays in the list. A file that is not open yet is opened below.
+                if self._descriptors[len(found)] >= 0:
+                    found.append(self._again(len(found), error))
+        for position in range(len(found), len(self._descriptors)):
+            descriptor = self._descriptors[position]
             if position in skip:
                 found.append(None)
                 continue
@@ -102,12 +112,22 @@ class LiveKernel:
     """This host. A sysfs root other than /sys is taken for the same host only where the GUIDs agree."""
 
     def __init__(
-        self, sysfs: str = SYSFS, pread: Callable[[int, int, int], bytes] = os.pread, netlink: bool = True
+        self,
+        sysfs: str = SYSFS,
+        pread: Callable[[int, int, int], bytes] = os.pread,
+        netlink: bool = True,
+        names_for: float = 0.0,
     ) -> None:
+        """`names_for`: so many seconds the names of private counters are believed; see `kernel.ethtool_ioctl`."""
         self._root = os.path.abspath(sysfs)
         self._pread = pread
         self._netlink = netlink
+        self._names_for = names_for
         self._local = threading.local()
+
+    def hurried(self) -> LiveKernel:
+        """The same host for the fast loop, which is not to ask for the names of counters at every look."""
+        return LiveKernel(self._root, self._pread, self._netlink, NAMES_SECONDS)
 
     def begin(self) -> None:
         """Nothing: a live host moves by itself."""
@@ -160,7 +180,7 @@ class LiveKernel:
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], Sequence[int]]:
         """See `kernel.Kernel.ethtool_statistics`."""
         self._check_own(netdev)
-        return self._mine(EthtoolIoctl).statistics(netdev)
+        return self._ethtool().statistics(netdev)
 
     def ethtool_driver(self, netdev: str) -> str:
         """See `kernel.Kernel.ethtool_driver`. Taken from sysfs, where it stands for everybody."""
@@ -189,7 +209,7 @@ class LiveKernel:
     def ethtool_settings(self, netdev: str) -> Mapping[str, int]:
         """See `kernel.Kernel.ethtool_settings`."""
         self._check_own(netdev)
-        ioctl, found = self._mine(EthtoolIoctl), dict[str, int]()
+        ioctl, found = self._ethtool(), dict[str, int]()
         with contextlib.suppress(Absent):
             # 65535 is no time but "as the driver likes", which ethtool prints without a number.
             if (timeout := ioctl.pfc_prevention_timeout(netdev)) != AUTOMATIC:
@@ -226,11 +246,14 @@ class LiveKernel:
             raise Absent(errno.EPROTONOSUPPORT, "RDMA netlink is switched off")
         return self._mine(RdmaNetlink)
 
-    def _mine(self, kind: type[S]) -> S:
+    def _ethtool(self) -> EthtoolIoctl:
+        return self._mine(EthtoolIoctl, partial(EthtoolIoctl, names_for=self._names_for))
+
+    def _mine(self, kind: type[S], make: Callable[[], S] | None = None) -> S:
         # One socket per worker thread: a read that is stuck in one must not hold up another.
         found: S | None = getattr(self._local, kind.__name__, None)
         if found is None:
-            found = kind()
+            found = make() if make else kind()
             setattr(self._local, kind.__name__, found)
         return found
 

@@ -89,8 +89,8 @@ class Sampler:
             for position, (name, (device, port)) in enumerate(wanted.items()):
                 if name not in self._targets:
                     self._targets[name] = self._new_target(device, port, name[1], position / len(wanted))
+                    self._wake.set()
                 self._targets[name].scope = scopes.get(name[1])
-        self._wake.set()
 
     def tick(self) -> float:
         """Look at every network device that is due, on the calling thread; returns when the next one is (monotonic)."""
