@@ -6,6 +6,7 @@ descriptors of counter files that listing alone took longer than reading the cou
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import time
@@ -25,31 +26,38 @@ STARTED = 19
 
 
 class ProcessFamilies:
-    """The collector of the `process_` metrics (proc(5)): opens its one file once."""
+    """The collector of the `process_` metrics (proc(5)): opens its one file once, and does without where /proc is away."""
 
     def __init__(self) -> None:
-        self._memory = os.open(MEMORY, os.O_RDONLY | os.O_CLOEXEC)
         self._page = os.sysconf("SC_PAGE_SIZE")
-        self._started = started()
+        self._memory = -1
+        self._started = 0.0
+        with contextlib.suppress(OSError):
+            self._memory = os.open(MEMORY, os.O_RDONLY | os.O_CLOEXEC)
+            self._started = started()
 
     def collect(self) -> Iterator[Metric]:
         """CPU time and start in seconds, memory in bytes, descriptors."""
-        size, resident = os.pread(self._memory, 64, 0).split()[:2]
         yield CounterMetricFamily(
             "process_cpu_seconds_total",
             "Total user and system CPU time spent in seconds.",
             time.process_time(),
         )
+        yield GaugeMetricFamily(
+            "process_max_fds",
+            "Maximum number of open file descriptors.",
+            resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        )
+        with contextlib.suppress(OSError):
+            yield from self._of_proc()
+
+    def _of_proc(self) -> Iterator[Metric]:
+        size, resident = os.pread(self._memory, 64, 0).split()[:2]
         for name, text, value in (
             ("virtual_memory_bytes", "Virtual memory size in bytes.", int(size) * self._page),
             ("resident_memory_bytes", "Resident memory size in bytes.", int(resident) * self._page),
             ("start_time_seconds", "Start time of the process since unix epoch in seconds.", self._started),
             ("open_fds", "Number of open file descriptors.", open_descriptors()),
-            (
-                "max_fds",
-                "Maximum number of open file descriptors.",
-                resource.getrlimit(resource.RLIMIT_NOFILE)[0],
-            ),
         ):
             yield GaugeMetricFamily(f"process_{name}", text, value)
 

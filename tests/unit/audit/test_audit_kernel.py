@@ -85,7 +85,7 @@ class Door(LiveKernel):
     def ethtool_driver(self, netdev: str) -> str:
         return self._driver
 
-    def _mine(self, kind: object) -> object:
+    def _mine(self, kind: object, make: object = None) -> object:
         refresh = self._refresh
 
         class Answers:
