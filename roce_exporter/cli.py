@@ -25,7 +25,6 @@ from roce_exporter.audit import (
     is_clean,
     load_profile,
 )
-from roce_exporter.capture import CaptureError, capture
 from roce_exporter.collect import Collector
 from roce_exporter.config_file import OptionError
 from roce_exporter.explain import explain, unmapped
@@ -33,7 +32,6 @@ from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.kernel.live import LiveKernel, raise_descriptor_limit
 from roce_exporter.kernel.recorded import load_recording
-from roce_exporter.kernel.simulated import ScenarioError, simulate
 from roce_exporter.kernel.tree import RecordingError
 from roce_exporter.log import set_up_logging
 from roce_exporter.notify import ALIVE, READY, STOPPING, notify, watchdog_interval
@@ -79,10 +77,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (
         OptionError,
         RecordingError,
-        ScenarioError,
         WebConfigError,
         ListenError,
-        CaptureError,
         ProfileError,
         OutputError,
     ) as error:
@@ -101,14 +97,10 @@ def open_kernel(options: argparse.Namespace) -> Kernel:
 
     Raises:
         RecordingError: the recording cannot be read.
-        ScenarioError: the simulated host cannot be made.
-        OptionError: there is no such sysfs.
+        OptionError: there is no such sysfs, or no such simulated host.
     """
     if options.host_simulate:
-        ports = [port.strip() for port in options.host_simulate_ports.split(",")]
-        return simulate(
-            options.host_simulate, clock=time.monotonic, vendors=ports, seed=options.host_simulate_seed
-        )
+        return _simulate(options)
     if options.host_recording:
         return load_recording(options.host_recording)
     if not os.path.isdir(options.path_sysfs):
@@ -117,6 +109,18 @@ def open_kernel(options: argparse.Namespace) -> Kernel:
         )
     raise_descriptor_limit()
     return LiveKernel(options.path_sysfs)
+
+
+def _simulate(options: argparse.Namespace) -> Kernel:
+    from roce_exporter.kernel.simulated import ScenarioError, simulate  # noqa: PLC0415 - it takes as long as all the rest
+
+    ports = [port.strip() for port in options.host_simulate_ports.split(",")]
+    try:
+        return simulate(
+            options.host_simulate, clock=time.monotonic, vendors=ports, seed=options.host_simulate_seed
+        )
+    except ScenarioError as error:
+        raise OptionError(str(error)) from None
 
 
 async def serve(options: argparse.Namespace, kernel: Kernel) -> int:
@@ -201,7 +205,12 @@ async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:
 
 async def capture_host(options: argparse.Namespace, kernel: Kernel) -> int:
     """Record the host, scrubbed."""
-    written = await capture(kernel, options.output, options.moments, options.interval)
+    from roce_exporter.capture import CaptureError, capture  # noqa: PLC0415 - no other command needs it
+
+    try:
+        written = await capture(kernel, options.output, options.moments, options.interval)
+    except CaptureError as error:
+        raise OutputError(str(error)) from None
     _print(f"{written}\n")
     return 0
 

@@ -12,13 +12,26 @@ from roce_exporter.config_file import OptionError, config_flags
 from roce_exporter.detectors.pfc_storm import Limits
 from roce_exporter.log import FORMATS, LEVELS
 from roce_exporter.sampler import MODES, OFF, Pace
-from roce_exporter.simulation import SCENARIOS, VENDORS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 DEFAULT_PORT = 10123
 """To be registered: the public list of exporter ports could not be consulted when it was chosen."""
+
+SCENARIOS = (
+    "quiet",
+    "incast",
+    "pfc-storm",
+    "slow-receiver",
+    "victim",
+    "misconfigured",
+    "flapping",
+    "lossy",
+    "broken",
+)
+VENDORS = ("mlx5", "mlx5-lag", "bnxt", "ionic", "ice")
+"""As `simulation` has them, which is imported only where it is used: it takes as long as all the rest."""
 
 COMMANDS = {
     "demo": "show a simulated host, with Prometheus and Alertmanager where they are installed",

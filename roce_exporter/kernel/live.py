@@ -11,7 +11,6 @@ import os
 import resource
 import threading
 from functools import partial
-from itertools import repeat
 from typing import TYPE_CHECKING, TypeVar
 
 from roce_exporter.kernel import FILE_BYTES, TEXT_BYTES, Absent, RdmaDevice, RdmaPort
@@ -58,15 +57,7 @@ class LiveFiles:
         """See `kernel.Files.read`."""
         pread, size = self._pread, self._size
         found: list[bytes | OSError | None] = []
-        if not skip:
-            try:
-                found.extend(map(pread, self._descriptors, repeat(size), repeat(0)))
-            except OSError as error:
-                # What was read before stays in the list. A file that is not open yet is opened below.
-                if self._descriptors[len(found)] >= 0:
-                    found.append(self._again(len(found), error))
-        for position in range(len(found), len(self._descriptors)):
-            descriptor = self._descriptors[position]
+        for position, descriptor in enumerate(self._descriptors):
             if position in skip:
                 found.append(None)
                 continue

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from roce_exporter import options
 from roce_exporter.catalog import CATALOG
 from roce_exporter.config_file import OptionError
 from roce_exporter.options import COMMANDS, make_parser, parse_options
 from roce_exporter.reference import reference
+from roce_exporter.simulation import SCENARIOS, VENDORS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -62,3 +64,8 @@ def test_every_command_shown_is_understood(document: Path) -> None:
 
 def test_the_readme_shows_commands() -> None:
     assert len(commands(ROOT / "README.md")) >= 4
+
+
+def test_the_flags_name_the_scenarios_and_vendors_that_there_are() -> None:
+    assert tuple(SCENARIOS) == options.SCENARIOS
+    assert options.VENDORS == VENDORS
