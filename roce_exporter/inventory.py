@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import dialect_of, recognise
 from roce_exporter.kernel import Absent
-from roce_exporter.model import Device, Gid, Netdev, Port
+from roce_exporter.model import Device, Gid, Loss, Netdev, Port
+from roce_exporter.sources.values import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +54,7 @@ def list_devices(kernel: Kernel) -> tuple[Listed, ...]:
 
 
 def describe(kernel: Kernel, listed: Listed) -> Device:
-    """Everything that identifies one device. What the host does not tell is empty; a file that fails is empty too.
+    """Everything that identifies one device. What the host does not tell is empty; so is what it refuses, with a loss.
 
     Raises:
         Absent: the device has gone.
@@ -66,18 +67,18 @@ def describe(kernel: Kernel, listed: Listed) -> Device:
         kernel.identity(below)
     pci = _optional(lambda: kernel.link(f"{below}/device"))
     physical_function = _optional(lambda: kernel.link(f"{below}/device/physfn"))
-    ports = _ports(kernel, name, netlink)
+    facts = _Facts(kernel)
+    ports = _ports(facts, name, netlink)
     driver = _driver(kernel, below, ports)
     return Device(
         name=name,
         driver=driver,
         dialect=dialect_of(driver) or recognise(_counter_names(kernel, name, ports, netlink)),
         protocol=_protocol(kernel, name, ports, netlink),
-        firmware=_optional(lambda: kernel.text(f"{below}/fw_ver")) or (netlink.firmware if netlink else ""),
-        board=_optional(lambda: kernel.text(f"{below}/board_id")),
-        model=_optional(lambda: kernel.text(f"{below}/hca_type")),
-        node_guid=_optional(lambda: kernel.text(f"{below}/node_guid"))
-        or (netlink.node_guid if netlink else ""),
+        firmware=facts.text(f"{below}/fw_ver") or (netlink.firmware if netlink else ""),
+        board=facts.text(f"{below}/board_id"),
+        model=facts.text(f"{below}/hca_type"),
+        node_guid=facts.text(f"{below}/node_guid") or (netlink.node_guid if netlink else ""),
         pci=pci if _PCI.fullmatch(pci) else "",
         function="vf" if physical_function else _physical(kernel, below),
         physical_function=physical_function,
@@ -85,7 +86,25 @@ def describe(kernel: Kernel, listed: Listed) -> Device:
         netlink_errno=netlink_errno,
         incarnation=listed.incarnation,
         ports=ports,
+        losses=tuple(facts.losses),
     )
+
+
+class _Facts:
+    """Files that say what a device is. One that fails costs its label and nothing else, and is among the losses."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.losses: list[Loss] = []
+
+    def text(self, path: str) -> str:
+        try:
+            return self.kernel.text(path)
+        except Absent:
+            return ""
+        except OSError as error:
+            self.losses.append(Loss(path.rpartition("/")[2], reason_of(error)))
+            return ""
 
 
 def _driver(kernel: Kernel, below: str, ports: tuple[Port, ...]) -> str:
@@ -126,20 +145,21 @@ def _netlink_devices(kernel: Kernel) -> tuple[tuple[RdmaDevice, ...], int]:
 
 
 def _optional(ask: Callable[[], str]) -> str:
-    # A missing or failing fw_ver costs its label and nothing else.
+    # For what tells of the host around the device, and for tables whose empty slots fail by intention.
     try:
         return ask()
     except OSError:
         return ""
 
 
-def _ports(kernel: Kernel, name: str, netlink: RdmaDevice | None) -> tuple[Port, ...]:
+def _ports(facts: _Facts, name: str, netlink: RdmaDevice | None) -> tuple[Port, ...]:
+    kernel = facts.kernel
     netdevs = _netlink_ports(kernel, netlink)
     try:
         numbers = sorted(int(entry) for entry in kernel.entries(f"{CLASS}/{name}/ports") if entry.isdecimal())
     except Absent:
         numbers = sorted(netdevs)
-    return tuple(_port(kernel, name, number, netdevs.get(number), len(numbers)) for number in numbers)
+    return tuple(_port(facts, name, number, netdevs.get(number), len(numbers)) for number in numbers)
 
 
 def _netlink_ports(kernel: Kernel, netlink: RdmaDevice | None) -> dict[int, str]:
@@ -151,13 +171,14 @@ def _netlink_ports(kernel: Kernel, netlink: RdmaDevice | None) -> dict[int, str]
         return {}
 
 
-def _port(kernel: Kernel, name: str, number: int, netdev: str | None, ports: int) -> Port:
+def _port(facts: _Facts, name: str, number: int, netdev: str | None, ports: int) -> Port:
+    kernel = facts.kernel
     # What netlink tells is believed, also that there is none: in a network namespace of its own GIDs go on naming the
     # host's network devices, and what is called so there may be another.
     gids = _gids(kernel, f"{CLASS}/{name}/ports/{number}")
     if netdev is None:
         netdev = _netdev_of_gids(kernel, gids) or _netdev_of_function(kernel, name, number, ports)
-    link_layer = _optional(lambda: kernel.text(f"{CLASS}/{name}/ports/{number}/link_layer"))
+    link_layer = facts.text(f"{CLASS}/{name}/ports/{number}/link_layer")
     netdev = _bond_of_lag(kernel, name, netdev)
     return Port(number, link_layer, _with_members(kernel, netdev) if netdev else (), gids)
 

@@ -26,6 +26,14 @@ class Gid:
     """An IPv4-mapped GID as dotted quad, any other as compressed IPv6."""
 
 
+class Loss(NamedTuple):
+    """One value that could not be had in one collection, and why."""
+
+    name: str
+    reason: str
+    """An errno name such as `EINVAL`, or one of `sources.values` (`not_available`, `garbage`, ...)."""
+
+
 class Netdev(NamedTuple):
     """One network device behind a port."""
 
@@ -72,14 +80,8 @@ class Device:
     incarnation: int = 0
     """Changes when a device of the same name was taken out and put in again."""
     ports: tuple[Port, ...] = ()
-
-
-class Loss(NamedTuple):
-    """One value that could not be had in one collection, and why."""
-
-    name: str
-    reason: str
-    """An errno name such as `EINVAL`, or one of `sources.values` (`not_available`, `garbage`, ...)."""
+    losses: tuple[Loss, ...] = ()
+    """What the host refuses to tell of the device; in the fields above it is empty."""
 
 
 @dataclass(frozen=True, slots=True)

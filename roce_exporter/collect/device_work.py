@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.collect.lanes import Finished
 from roce_exporter.collect.reads import Account, Outcome, Task, is_whole
 from roce_exporter.inventory import describe
+from roce_exporter.model import Reading
 from roce_exporter.sources import open_readers
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from roce_exporter.collect.lanes import InFlight, Key
     from roce_exporter.inventory import Listed
     from roce_exporter.kernel import Kernel
-    from roce_exporter.model import Device, Reading
+    from roce_exporter.model import Device
     from roce_exporter.sources import Reader
 
 INVENTORY = "inventory"
@@ -88,7 +89,7 @@ class DeviceWork:
         if self.device is None or _without_gids(device) != _without_gids(self.device):
             readers = open_readers(self._kernel, device, self._disabled)
         first = tuple(self._read_task(reader) for reader in readers) if self.device is None else ()
-        return Finished(Outcome(up=True, found=(device, readers)), first)
+        return Finished(Outcome(up=True, readings=_told(device), found=(device, readers)), first)
 
     def _adopt(self, device: Device, readers: tuple[Reader, ...]) -> None:
         # An equal description keeps the old object, by which plans and templates are found again.
@@ -123,6 +124,14 @@ def _lost_device(outcomes: Iterable[Outcome]) -> bool:
         or any(loss.reason == GONE for reading in outcome.readings for loss in reading.losses)
         for outcome in [one for one in outcomes if not is_whole(one)]
     )
+
+
+def _told(device: Device) -> tuple[Reading, ...]:
+    """That the inventory answered, and what it could not tell; nothing when it could tell all."""
+    if not device.losses:
+        return ()
+    names = ("name", *[loss.name for loss in device.losses])
+    return (Reading(INVENTORY, device.name, 0, names, (1, *[None] * len(device.losses)), device.losses),)
 
 
 def _without_gids(device: Device) -> Device:

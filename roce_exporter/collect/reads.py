@@ -129,9 +129,9 @@ def judge(outcome: Outcome) -> tuple[int, str]:
     if not lost:
         return 0, ""
     reading, loss = lost[0]
-    port = f"port {reading.port}" + (f" {loss.name}" if loss.name else "")
+    where = " ".join(filter(None, (f"port {reading.port}" if reading.port else "", loss.name)))
     more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-    return len(lost), f"{port}: {loss.reason}{more}"
+    return len(lost), f"{where}: {loss.reason}{more}"
 
 
 def _is_up(outcome: Outcome, error: str) -> bool | None:

@@ -58,7 +58,7 @@ FAULTS = {
     "EIO of a hardware counter": Fault(f"{PORT}/hw_counters/np_cnp_sent", "EIO", CNP, "hw_counters"),
     "garbage in a port counter": Fault(f"{PORT}/counters/port_rcv_data", "garbage", BYTES, "counters"),
     "EINVAL of the port's state": Fault(f"{PORT}/state", "EINVAL", STATE, "port"),
-    "EIO of the firmware version": Fault(f"class/infiniband/{BROKEN}/fw_ver", "EIO", INFO, ""),
+    "EIO of the firmware version": Fault(f"class/infiniband/{BROKEN}/fw_ver", "EIO", INFO, "inventory"),
     "a port counter that never answers": Fault(
         f"{PORT}/counters/port_rcv_data", "fifo", frozenset(), "counters", 0.0
     ),
@@ -72,7 +72,6 @@ FAULTS = {
 
 
 NO_FAILURE = {
-    "EIO of the firmware version": "an empty label `firmware`",
     "a device without port counters": "no `source_up` of counters",
 }
 """How the loss shows where no source fails."""
