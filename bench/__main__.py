@@ -1,0 +1,55 @@
+"""`python bench [TABLE...]`: measures and prints; without names, every table. Names: see TABLES.
+
+Whatever is compared is measured in the same run, in turn, so that the machine's other work hits all alike: believe the
+ratios, not the milliseconds. `docs/performance.md` says what each table means and what it last showed.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import calls
+import ethernet
+import ethtool_names
+import exposition
+import fast_loop
+import firmware
+import fleet
+import growth
+import lab
+import scrape
+import start
+import storm_detection
+
+TABLES = {
+    "scrape": scrape.main,
+    "firmware": firmware.main,
+    "calls": calls.main,
+    "exposition": exposition.main,
+    "ethernet": ethernet.main,
+    "names": ethtool_names.main,
+    "loop": fast_loop.main,
+    "start": start.main,
+    "growth": growth.main,
+    "lab": lab.main,
+    "fleet": fleet.main,
+    "storms": storm_detection.main,
+}
+"""In the order in which they are printed; the last two take the longest."""
+
+
+def main() -> int:
+    """Print the tables that were asked for; 2 where a name is none."""
+    wanted = sys.argv[1:] or list(TABLES)
+    if unknown := [name for name in wanted if name not in TABLES]:
+        print(f"bench: no table {', '.join(unknown)}; there are {', '.join(TABLES)}", file=sys.stderr)
+        return 2
+    sys.argv[1:] = []
+    for name in wanted:
+        print(f"\n## {name}\n", flush=True)
+        TABLES[name]()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

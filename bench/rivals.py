@@ -1,0 +1,106 @@
+"""The exporters to compare with, where they are found or how they are fetched, and the version each says it has.
+
+Debian's node_exporter comes by apt and is unpacked, not installed; the newest one by the Go module proxy. Both are kept
+in `~/.cache/roce-exporter-bench`. yuuki's rdma_exporter was asked for there too: the proxy does not serve it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "roce-exporter-bench"
+NEWEST = "github.com/prometheus/node_exporter@latest"
+HERE = Path(__file__).parent
+
+PORT = "{port}"
+TREE = "{tree}"
+"""Stand in a command for the port to listen on and the sysfs to read."""
+
+
+class Rival(NamedTuple):
+    """One exporter in one configuration."""
+
+    name: str
+    command: tuple[str, ...]
+    headers: dict[str, str] = {}  # noqa: RUF012 - read only
+
+
+def command_of(rival: Rival, tree: Path, port: int) -> list[str]:
+    """The command to run, for this tree and this port."""
+    return [part.replace(PORT, str(port)).replace(TREE, str(tree)) for part in rival.command]
+
+
+PROMETHEUS = {
+    "Accept": "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.5,*/*;q=0.2",
+    "Accept-Encoding": "gzip",
+}
+"""What Prometheus sends."""
+
+
+def roce_exporter(name: str, *flags: str, headers: dict[str, str] | None = None) -> Rival:
+    """This exporter, with these flags."""
+    command = (sys.executable, "-m", "roce_exporter", "serve", "--log.level=error")
+    where = (f"--path.sysfs={TREE}", f"--web.listen-address=127.0.0.1:{PORT}")
+    return Rival(f"roce_exporter, {name}", (*command, *where, *flags), headers or {})
+
+
+def node_exporters(*collectors: str) -> list[Rival]:
+    """Those node_exporters that can be had, with nothing but these collectors."""
+    flags = (
+        "--collector.disable-defaults",
+        "--log.level=error",
+        f"--path.sysfs={TREE}",
+        f"--web.listen-address=127.0.0.1:{PORT}",
+        *(f"--collector.{collector}" for collector in collectors),
+    )
+    found = [path for path in (_debian(), _newest()) if path is not None]
+    return [
+        Rival(f"node_exporter {_version(path)} {'+'.join(collectors)}", (str(path), *flags)) for path in found
+    ]
+
+
+def prescribed(way: str) -> Rival:
+    """The usual Python packages used in one of the ways of `obvious.py`."""
+    packages = ["prometheus_client", *(["aiofiles"] if way == "aiofiles" else [])]
+    name = ", ".join(f"{package} {version(package)}" for package in packages)
+    return Rival(f"{name}: {way}", (sys.executable, str(HERE / "obvious.py"), way, TREE, PORT))
+
+
+def _version(program: Path) -> str:
+    told = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)  # noqa: S603 - ours
+    match = re.search(r"version (\S+)", told.stdout + told.stderr)
+    if match and match[1]:
+        return match[1]
+    # A program that `go install` made does not know its own version, but the toolchain wrote it down.
+    told = subprocess.run(["go", "version", "-m", program], capture_output=True, text=True, check=True)  # noqa: S603, S607 - ours
+    match = re.search(r"^\s*mod\s+\S+\s+v?(\S+)", told.stdout, re.MULTILINE)
+    return match[1] if match else "of unknown version"
+
+
+def _debian() -> Path | None:
+    place = CACHE / "node_exporter_debian"
+    if not place.exists() and shutil.which("apt-get"):
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory() as folder:
+            script = "apt-get -qq download prometheus-node-exporter && dpkg-deb -x *.deb ."
+            subprocess.run(["sh", "-c", script], cwd=folder, check=False)  # noqa: S603, S607 - no input
+            unpacked = Path(folder) / "usr/bin/prometheus-node-exporter"
+            if unpacked.exists():
+                shutil.copy2(unpacked, place)
+    return place if place.exists() else None
+
+
+def _newest() -> Path | None:
+    place = CACHE / "node_exporter"
+    if not place.exists() and shutil.which("go"):
+        environment = os.environ | {"GOBIN": str(CACHE), "CGO_ENABLED": "0"}
+        subprocess.run(["go", "install", NEWEST], env=environment, check=False)  # noqa: S603, S607 - no input
+    return place if place.exists() else None

@@ -1,0 +1,37 @@
+"""The tests measure with the parts of the benchmarks."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
+
+WATCHERS: list[list[object]] = []
+
+
+def _note_opens(event: str, arguments: tuple[object, ...]) -> None:
+    if event == "open":
+        for watcher in WATCHERS:
+            watcher.append(arguments[0])
+
+
+@pytest.fixture(scope="session")
+def _audited() -> None:
+    # Once, for an audit hook cannot be taken out again.
+    sys.addaudithook(_note_opens)
+
+
+@pytest.fixture
+def opened(_audited: None) -> Iterator[list[object]]:
+    """What has been opened since the test began, by open() or os.open()."""
+    watcher: list[object] = []
+    WATCHERS.append(watcher)
+    yield watcher
+    WATCHERS.remove(watcher)
