@@ -26,24 +26,22 @@ from roce_exporter.audit import (
     load_profile,
 )
 from roce_exporter.collect import Collector
-from roce_exporter.config_file import OptionError
 from roce_exporter.explain import explain, unmapped
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.kernel.live import LiveKernel, raise_descriptor_limit
-from roce_exporter.kernel.recorded import load_recording
-from roce_exporter.kernel.tree import RecordingError
 from roce_exporter.log import set_up_logging
 from roce_exporter.notify import ALIVE, READY, STOPPING, notify, watchdog_interval
 from roce_exporter.options import (
     DEFAULT_PORT,
+    OptionError,
     collect_settings,
     parse_options,
     sampler_pace,
     storm_limits,
 )
 from roce_exporter.sampler import Sampler
-from roce_exporter.web import ListenError, Server, WebConfigError, WebConfigFile
+from roce_exporter.web import ListenError, Server, WebConfigError
 from roce_exporter.web.endpoints import PRIVATE, Endpoints
 
 if TYPE_CHECKING:
@@ -51,6 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from roce_exporter.kernel import Kernel
+    from roce_exporter.web.config_file import WebConfigFile
 
 LOG = logging.getLogger(__name__)
 
@@ -76,7 +75,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return asyncio.run(COMMANDS[options.command](options, kernel))
     except (
         OptionError,
-        RecordingError,
         WebConfigError,
         ListenError,
         ProfileError,
@@ -96,13 +94,12 @@ def open_kernel(options: argparse.Namespace) -> Kernel:
     """The host that the options name.
 
     Raises:
-        RecordingError: the recording cannot be read.
-        OptionError: there is no such sysfs, or no such simulated host.
+        OptionError: there is no such sysfs, no such simulated host, or a recording that cannot be read.
     """
     if options.host_simulate:
         return _simulate(options)
     if options.host_recording:
-        return load_recording(options.host_recording)
+        return _replay(options.host_recording)
     if not os.path.isdir(options.path_sysfs):
         raise OptionError(
             f"--path.sysfs={options.path_sysfs}: no such folder; name the place where sysfs is mounted"
@@ -123,13 +120,23 @@ def _simulate(options: argparse.Namespace) -> Kernel:
         raise OptionError(str(error)) from None
 
 
+def _replay(path: str) -> Kernel:
+    from roce_exporter.kernel.recorded import load_recording  # noqa: PLC0415 - brings archives and their compressions
+    from roce_exporter.kernel.tree import RecordingError  # noqa: PLC0415 - the same
+
+    try:
+        return load_recording(path)
+    except RecordingError as error:
+        raise OptionError(str(error)) from None
+
+
 async def serve(options: argparse.Namespace, kernel: Kernel) -> int:
     """Serve until SIGTERM or SIGINT."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    web_config = WebConfigFile(options.web_config_file) if options.web_config_file else None
+    web_config = _web_config(options.web_config_file) if options.web_config_file else None
     auditor = Auditor(load_profile(options.audit_profile))
     collector = Collector(kernel, collect_settings(options), time.monotonic)
     hurried = kernel.hurried() if isinstance(kernel, LiveKernel) else kernel
@@ -152,6 +159,12 @@ async def serve(options: argparse.Namespace, kernel: Kernel) -> int:
     sampler.close()
     collector.close()
     return 0
+
+
+def _web_config(path: str) -> WebConfigFile:
+    from roce_exporter.web.config_file import WebConfigFile  # noqa: PLC0415 - most have none, and YAML is slow to import
+
+    return WebConfigFile(path)
 
 
 async def _first_collection(exporter: Exporter, endpoints: Endpoints, seconds: float) -> None:

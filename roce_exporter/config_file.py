@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from roce_exporter.options import OptionError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-
-class OptionError(Exception):
-    """A flag or key that cannot be used; one line that names it and says what to do."""
 
 
 def config_flags(path: str, argv: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:

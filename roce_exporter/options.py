@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NoReturn
 
 from roce_exporter import __version__, audit, sources
 from roce_exporter.collect import Settings
-from roce_exporter.config_file import OptionError, config_flags
 from roce_exporter.detectors.pfc_storm import Limits
 from roce_exporter.log import FORMATS, LEVELS
 from roce_exporter.sampler import MODES, OFF, Pace
@@ -43,6 +42,10 @@ COMMANDS = {
 }
 
 
+class OptionError(Exception):
+    """A flag or key that cannot be used; one line that names it and says what to do."""
+
+
 class Parser(argparse.ArgumentParser):
     """A parser that says what is wrong in one line."""
 
@@ -67,6 +70,8 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
     parser = make_parser()
     options = parser.parse_args(argv)
     if options.config_file:
+        from roce_exporter.config_file import config_flags  # noqa: PLC0415 - most have none, and YAML is slow to import
+
         options = parser.parse_args(
             [argv[0], *config_flags(options.config_file, argv, make_parser()), *argv[1:]]
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass, fields, replace
-from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.audit.arithmetic import MOST_DSCP, MOST_PRIORITY, RDMA_MTUS
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 EXTENDS = "extends"
+
+BUILT_IN = Path(__file__).with_name("profiles")
 
 DEEPEST = 8
 """So many profiles may extend one another."""
@@ -66,9 +68,7 @@ class Profile:
 
 def built_in() -> tuple[str, ...]:
     """The names of the profiles of the package."""
-    folder = resources.files(__package__) / "profiles"
-    names = sorted(place.name for place in folder.iterdir() if place.name.endswith(".toml"))
-    return tuple(name.removesuffix(".toml") for name in names)
+    return tuple(sorted(place.stem for place in BUILT_IN.glob("*.toml")))
 
 
 def load_profile(name: str) -> Profile:
@@ -105,7 +105,7 @@ def _text(name: str) -> str:
             raise ProfileError(
                 f"profile {name}: there is no such profile; give one of {', '.join(built_in())}, or a .toml file"
             )
-        return (resources.files(__package__) / "profiles" / f"{name}.toml").read_text("utf-8")
+        return (BUILT_IN / f"{name}.toml").read_text("utf-8")
     try:
         with open(name, encoding="utf-8") as file:
             return file.read()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from statistics import median_low
 
 ADAPTIVE, FIXED, OFF = "adaptive", "fixed", "off"
 MODES = (ADAPTIVE, FIXED, OFF)
@@ -47,4 +46,4 @@ class Cost:
     def note(self, seconds: float) -> None:
         """A read took this long."""
         self._last.append(seconds)
-        self.seconds = median_low(self._last) if len(self._last) >= NEEDED else 0.0
+        self.seconds = sorted(self._last)[(len(self._last) - 1) // 2] if len(self._last) >= NEEDED else 0.0

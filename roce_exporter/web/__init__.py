@@ -1,6 +1,6 @@
 """HTTP: the server and its bounds, TLS and users, and what answers under which path (`endpoints`)."""
 
-from roce_exporter.web.config import WebConfigError, WebConfigFile
+from roce_exporter.web.config import WebConfigError
 from roce_exporter.web.connection import Limits, Request, Response
 from roce_exporter.web.server import Application, ListenError, Server
 
@@ -12,5 +12,4 @@ __all__ = [
     "Response",
     "Server",
     "WebConfigError",
-    "WebConfigFile",
 ]

@@ -25,7 +25,8 @@ from roce_exporter.web.passwords import Passwords
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from roce_exporter.web.config import RateLimit, WebConfigFile
+    from roce_exporter.web.config import RateLimit
+    from roce_exporter.web.config_file import WebConfigFile
 
 LOG = logging.getLogger(__name__)
 

@@ -17,7 +17,8 @@ import pytest
 import trustme
 from chaos_daemon import Daemon, Namespace, exporter, namespace, need, wait_until
 
-from roce_exporter.web import Limits, Request, Response, Server, WebConfigFile
+from roce_exporter.web import Limits, Request, Response, Server
+from roce_exporter.web.config_file import WebConfigFile
 from roce_exporter.web.server import is_loopback
 
 if TYPE_CHECKING:

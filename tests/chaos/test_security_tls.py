@@ -12,8 +12,16 @@ from base64 import b64encode
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from chaos_credentials import PASSWORD, USER, Credentials, config_text, hashed, make_credentials, secured
-from chaos_daemon import Daemon, free_port, need, process, wait_until
+from chaos_credentials import (
+    PASSWORD,
+    USER,
+    Credentials,
+    config_text,
+    hashed,
+    make_credentials,
+    secured,
+)
+from chaos_daemon import COMMAND, Daemon, free_port, namespace, need, process, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -262,18 +270,35 @@ def test_no_secret_is_in_the_log_on_the_command_line_or_under_debug(
 
 def test_a_key_that_others_must_not_read_is_never_written(credentials: Credentials) -> None:
     """A key that stands in the web config file itself stays in memory: no file of ours appears anywhere."""
-    certificate = (credentials.folder / "server.pem").read_text()
-    secret = (credentials.folder / "server.key").read_text()
-    inline = "".join(
-        f"  {name}: |\n" + "".join(f"    {line}\n" for line in text.splitlines())
-        for name, text in (("cert", certificate), ("key", secret))
-    )
-    with secured(credentials, "inline", "tls_server_config:\n" + inline) as daemon:
+    with secured(credentials, "inline", inline(credentials)) as daemon:
         assert curl(f"https://{daemon.address}/metrics", *shown(credentials, "")).code == "200"
         opened = [os.readlink(f"/proc/{daemon.process.pid}/fd/{name}") for name in descriptors(daemon)]
         assert not [place for place in opened if place.startswith("/memfd:")], (
             "not even there once it is read"
         )
+
+
+def test_without_proc_a_key_has_to_be_in_a_file(credentials: Credentials) -> None:
+    place = credentials.folder / "without-proc.yml"
+    place.write_text(inline(credentials))
+    with namespace("mount") as inside:
+        inside.run("mount", "-t", "tmpfs", "none", "/proc")
+        command = [*inside.enter, COMMAND, "--host.simulate=quiet", f"--web.config.file={place}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "tls_server_config.key: needs /proc" in done.stderr
+
+
+def inline(credentials: Credentials) -> str:
+    texts = {
+        name: (credentials.folder / f"server.{end}").read_text()
+        for name, end in (("cert", "pem"), ("key", "key"))
+    }
+    return "tls_server_config:\n" + "".join(
+        f"  {name}: |\n" + "".join(f"    {line}\n" for line in text.splitlines())
+        for name, text in texts.items()
+    )
 
 
 def descriptors(daemon: Daemon) -> list[str]:

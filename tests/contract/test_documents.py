@@ -10,8 +10,7 @@ import pytest
 
 from roce_exporter import options
 from roce_exporter.catalog import CATALOG
-from roce_exporter.config_file import OptionError
-from roce_exporter.options import COMMANDS, make_parser, parse_options
+from roce_exporter.options import COMMANDS, OptionError, make_parser, parse_options
 from roce_exporter.reference import reference
 from roce_exporter.simulation import SCENARIOS, VENDORS
 

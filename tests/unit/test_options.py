@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from roce_exporter.cli import main
-from roce_exporter.config_file import OptionError
-from roce_exporter.options import collect_settings, parse_options, sampler_pace, storm_limits
+from roce_exporter.options import OptionError, collect_settings, parse_options, sampler_pace, storm_limits
 
 RECORDING = Path(__file__).parents[1] / "recordings/moving"
 

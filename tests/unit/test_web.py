@@ -19,7 +19,7 @@ import pytest
 import trustme
 
 from roce_exporter.web import Limits, ListenError, Request, Response, Server
-from roce_exporter.web.config import WebConfigFile
+from roce_exporter.web.config_file import WebConfigFile
 from roce_exporter.web.connection import RequestError, normalised, parameters
 
 if TYPE_CHECKING:

@@ -1,0 +1,378 @@
+"""The web config file: TLS, users, extra headers and rate limit, in the format of Prometheus' exporter-toolkit.
+
+Follows https://prometheus.io/docs/prometheus/latest/configuration/https/ and stays on the strict side of it: what
+`promtool check web-config` accepts and this accepts means the same, and what Python's `ssl` cannot do is refused,
+never ignored. `http2: true` (the format's default) is accepted, but only HTTP/1.1 is served, whatever it says.
+
+The file is read again when it, or a file it names, changes. Whether TLS is spoken is decided once, at the start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import ssl
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
+
+import yaml
+
+from roce_exporter.web.config import RateLimit, WebConfig, WebConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+T = TypeVar("T")
+LOG = logging.getLogger(__name__)
+SECTIONS = ("tls_server_config", "http_server_config", "basic_auth_users", "rate_limit")
+PEM_KEYS = ("cert", "cert_file", "key", "key_file", "client_ca", "client_ca_file")
+POLICY_KEYS = ("client_auth_type", "client_allowed_sans", "min_version", "max_version")
+CIPHER_KEYS = ("cipher_suites", "prefer_server_cipher_suites", "curve_preferences")
+TLS_KEYS = PEM_KEYS + POLICY_KEYS + CIPHER_KEYS
+HEADERS: Mapping[str, tuple[str, ...]] = {
+    "Content-Security-Policy": (),
+    "Strict-Transport-Security": (),
+    "X-Content-Type-Options": ("nosniff",),
+    "X-Frame-Options": ("deny", "sameorigin"),
+    "X-XSS-Protection": (),
+}
+"""The headers that the format allows, each with the only values it allows (none: any value)."""
+
+CLIENT_AUTH = {
+    "NoClientCert": ssl.CERT_NONE,
+    "VerifyClientCertIfGiven": ssl.CERT_OPTIONAL,
+    "RequireAndVerifyClientCert": ssl.CERT_REQUIRED,
+}
+UNVERIFIED_CLIENT_AUTH = ("RequestClientCert", "RequireAnyClientCert", "RequireClientCert")
+VERSIONS = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
+CURVES = {"CurveP256": "prime256v1", "CurveP384": "secp384r1", "CurveP521": "secp521r1", "X25519": "X25519"}
+TLS13_NAMES = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
+TLS13_SUITES = {name: name for name in TLS13_NAMES}
+SUITES = {
+    f"TLS_ECDHE_{key}_WITH_{cipher}": f"ECDHE-{key}-{openssl}"
+    for key in ("ECDSA", "RSA")
+    for cipher, openssl in (
+        ("AES_128_CBC_SHA", "AES128-SHA"),
+        ("AES_256_CBC_SHA", "AES256-SHA"),
+        ("AES_128_GCM_SHA256", "AES128-GCM-SHA256"),
+        ("AES_256_GCM_SHA384", "AES256-GCM-SHA384"),
+        ("CHACHA20_POLY1305_SHA256", "CHACHA20-POLY1305"),
+    )
+}
+"""Go's names of the suites up to TLS 1.2 that Go counts as secure, and OpenSSL's."""
+
+BCRYPT = re.compile(r"\$2[aby]\$(0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}")
+DURATION = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|ns)")
+UNIT_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One key of the file with its value, still a YAML node."""
+
+    file: Path
+    key: str
+    line: int
+    node: yaml.Node
+
+    def refuse(self, problem: str) -> NoReturn:
+        """Raise what is wrong here and what to do about it."""
+        where = f"{self.file}:{self.line}: {self.key or 'the file'}"
+        raise WebConfigError(" ".join(f"{where}: {problem}".split()))  # a key may have line ends in it
+
+
+class Pem(NamedTuple):
+    """Certificates or a key: in a file, or written into the web config file itself."""
+
+    entry: Entry
+    path: Path | None
+    inline: str
+
+
+class WebConfigFile:
+    """A web config file that is followed while the program runs."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Read the file.
+
+        Raises:
+            WebConfigError: it cannot be used.
+        """
+        self._path = Path(path)
+        self._watched: tuple[Path, ...] = ()
+        self._seen: tuple[object, ...] = ()
+        self._config = WebConfig()
+        self._config = self._read()
+
+    def current(self) -> WebConfig:
+        """What the file says now, or said before it became unusable (which is logged once per change)."""
+        seen = tuple(map(_identity, self._watched))
+        if seen != self._seen:
+            self._seen = seen
+            try:
+                self._replace(self._read())
+            except WebConfigError as error:
+                LOG.error("%s; what it said before stays in force", error)  # noqa: TRY400 - the line says all
+        return self._config
+
+    def _replace(self, config: WebConfig) -> None:
+        if (config.tls is None) != (self._config.tls is None):
+            raise WebConfigError(f"{self._path}: tls_server_config: only a restart turns TLS on or off")
+        self._config = config
+        LOG.info("%s has changed and is in force", self._path)
+
+    def _read(self) -> WebConfig:
+        identity, text = _identity(self._path), _text_of(self._path)
+        # A file that is being rewritten in place is empty for a moment, and must not open the door meanwhile.
+        if not text.strip() and self._config != WebConfig():
+            raise WebConfigError(f"{self._path}: is empty; write it, or restart to serve everybody")
+        sections = _sections(self._path, text)
+        tls = _fields(sections.get("tls_server_config"), TLS_KEYS)
+        pems = _pems(tls)
+        # What the file names is followed even when it cannot be used yet, so that its arrival is noticed.
+        named = [pem.path for pem in pems.values() if pem.path]
+        self._watched = (self._path, *named)
+        self._seen = (identity, *map(_identity, named))
+        return WebConfig(
+            tls=_context(sections["tls_server_config"], tls, pems) if tls else None,
+            allowed_sans=frozenset(map(_text, _items(tls.get("client_allowed_sans")))),
+            headers=_headers(_fields(sections.get("http_server_config"), ("http2", "headers"))),
+            users=_users(_fields(sections.get("basic_auth_users"))),
+            rate_limit=_rate_limit(_fields(sections.get("rate_limit"), ("interval", "burst"))),
+        )
+
+
+def _identity(path: Path) -> tuple[int, ...] | None:
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        problem = getattr(error, "strerror", "it is not UTF-8 text")
+        raise WebConfigError(f"{path}: cannot be read: {problem}; check --web.config.file") from None
+
+
+def _sections(path: Path, text: str) -> dict[str, Entry]:
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{path}:{mark.line + 1}" if mark else str(path)
+        problem = getattr(error, "problem", None) or getattr(error, "reason", "it cannot be parsed")
+        raise WebConfigError(f"{where}: is not YAML: {problem}; correct it") from None
+    return _fields(Entry(path, "", 1, root) if root else None, SECTIONS)
+
+
+def _fields(entry: Entry | None, known: Collection[str] = ()) -> dict[str, Entry]:
+    """The keys of a mapping. Any key will do when `known` is empty."""
+    if entry is None or _is_null(entry.node):
+        return {}
+    if not isinstance(entry.node, yaml.MappingNode):
+        entry.refuse("is not a mapping; write one `key: value` per line")
+    fields: dict[str, Entry] = {}
+    for key, node in entry.node.value:
+        name = key.value if isinstance(key, yaml.ScalarNode) else "?"
+        line = key.start_mark.line + 1
+        value = Entry(entry.file, f"{entry.key}.{name}".removeprefix("."), line, node)
+        if known and name not in known:
+            value.refuse(f"is no key of the format; known here: {', '.join(known)}")
+        if name in fields:
+            value.refuse("is given twice; keep one")
+        fields[name] = value
+    return fields
+
+
+def _is_null(node: yaml.Node) -> bool:
+    return isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null"
+
+
+def _text(entry: Entry) -> str:
+    if not isinstance(entry.node, yaml.ScalarNode) or _is_null(entry.node):
+        entry.refuse("has no single value; give it one, or remove the key")
+    return str(entry.node.value)
+
+
+def _items(entry: Entry | None) -> list[Entry]:
+    if entry is None:
+        return []
+    if not isinstance(entry.node, yaml.SequenceNode):
+        entry.refuse("is not a list; write `- value` per line")
+    return [replace(entry, line=node.start_mark.line + 1, node=node) for node in entry.node.value]
+
+
+def _flag(entry: Entry) -> bool:
+    if entry.node.tag != "tag:yaml.org,2002:bool":
+        entry.refuse("is neither true nor false; write one of them")
+    return FLAGS[_text(entry).lower()]
+
+
+def _choice(entry: Entry, table: Mapping[str, T]) -> T:
+    value = _text(entry)
+    if value not in table:
+        entry.refuse(f"{value!r} cannot be had here; choose from {', '.join(table)}")
+    return table[value]
+
+
+def _users(fields: Mapping[str, Entry]) -> dict[bytes, bytes]:
+    for entry in fields.values():
+        if not BCRYPT.fullmatch(_text(entry)):
+            entry.refuse("is not a bcrypt hash; make one with `htpasswd -nBC 10 USER`")
+    return {name.encode(): _text(entry).encode() for name, entry in fields.items()}
+
+
+def _headers(fields: Mapping[str, Entry]) -> tuple[tuple[str, str], ...]:
+    if "http2" in fields:
+        _flag(fields["http2"])
+    headers = _fields(fields.get("headers"), tuple(HEADERS))
+    return tuple((name, _header_value(entry, HEADERS[name])) for name, entry in headers.items())
+
+
+def _header_value(entry: Entry, choices: tuple[str, ...]) -> str:
+    value = _choice(entry, dict(zip(choices, choices, strict=True))) if choices else _text(entry)
+    if not (value.isascii() and value.isprintable() and value == value.strip() != ""):
+        entry.refuse("cannot be sent in a header; use printable ASCII in one line, without blanks around it")
+    return value
+
+
+def _rate_limit(fields: Mapping[str, Entry]) -> RateLimit | None:
+    interval = _seconds(fields["interval"]) if "interval" in fields else 0.0
+    burst = _text(fields["burst"]) if "burst" in fields else "0"
+    if not re.fullmatch("[0-9]{1,9}", burst):
+        fields["burst"].refuse("is not a whole number; write how many requests may come at once")
+    if interval and not int(burst):
+        fields["interval"].refuse("needs a burst of at least 1, or every request would be refused; set burst")
+    return RateLimit(interval, int(burst)) if interval else None
+
+
+def _seconds(entry: Entry) -> float:
+    value = _text(entry)
+    if value != "0" and not re.fullmatch(f"(?:{DURATION.pattern})+", value):
+        entry.refuse("is not a duration; write it with its unit, such as 500ms, 1s or 1m30s")
+    return sum(float(number) * UNIT_SECONDS[unit] for number, unit in DURATION.findall(value))
+
+
+def _pems(fields: Mapping[str, Entry]) -> dict[str, Pem]:
+    """What `cert`, `key` and `client_ca` name, as far as they are given."""
+    pems: dict[str, Pem] = {}
+    for name in ("cert", "key", "client_ca"):
+        inline, file = fields.get(name), fields.get(f"{name}_file")
+        if inline and file:
+            inline.refuse(f"is given beside {name}_file; keep one of them")
+        if inline:
+            pems[name] = Pem(inline, None, _text(inline))
+        elif file:
+            pems[name] = Pem(file, file.file.parent / _text(file), "")
+    return pems
+
+
+def _context(section: Entry, fields: Mapping[str, Entry], pems: Mapping[str, Pem]) -> ssl.SSLContext:
+    if missing := [name for name in ("cert", "key") if name not in pems]:
+        section.refuse(f"missing {missing[0]}_file; name the PEM file, or remove the section")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    context.set_alpn_protocols(["http/1.1"])
+    _set_versions(context, fields)
+    _set_ciphers(context, fields)
+    _set_verification(context, fields, pems.get("client_ca"))
+    _load_certificate(context, pems["cert"], pems["key"])
+    return context
+
+
+def _set_versions(context: ssl.SSLContext, fields: Mapping[str, Entry]) -> None:
+    versions = {"min_version": ssl.TLSVersion.TLSv1_2, "max_version": ssl.TLSVersion.TLSv1_3}
+    for key in versions.keys() & fields.keys():
+        versions[key] = _choice(fields[key], VERSIONS)
+    if versions["min_version"] > versions["max_version"]:
+        fields["min_version"].refuse("is above max_version; raise max_version")
+    context.minimum_version = versions["min_version"]
+    context.maximum_version = versions["max_version"]
+
+
+def _set_ciphers(context: ssl.SSLContext, fields: Mapping[str, Entry]) -> None:
+    if suites := _suites(fields.get("cipher_suites"), context.minimum_version):
+        context.set_ciphers(":".join(suites))
+    if "prefer_server_cipher_suites" in fields and not _flag(fields["prefer_server_cipher_suites"]):
+        context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE
+    for position, item in enumerate(_items(fields.get("curve_preferences"))):
+        if position:
+            item.refuse("ssl can be held to one curve only; list one, or remove the key")
+        context.set_ecdh_curve(_choice(item, CURVES))
+
+
+def _suites(entry: Entry | None, minimum: ssl.TLSVersion) -> list[str]:
+    named = [_choice(item, SUITES | TLS13_SUITES) for item in _items(entry)]
+    suites = [name for name in named if name not in TLS13_SUITES]
+    if entry and len(TLS13_SUITES.keys() & named) not in (0, len(TLS13_SUITES)):
+        entry.refuse("ssl cannot choose among the suites of TLS 1.3; list all three of them or none")
+    if entry and not suites and minimum < ssl.TLSVersion.TLSv1_3:
+        entry.refuse("leaves no suite for TLS 1.2; add one, or set min_version to TLS13")
+    return suites
+
+
+def _set_verification(context: ssl.SSLContext, fields: Mapping[str, Entry], authority: Pem | None) -> None:
+    policy, sans = fields.get("client_auth_type"), fields.get("client_allowed_sans")
+    if policy and _text(policy) in UNVERIFIED_CLIENT_AUTH:
+        policy.refuse("ssl cannot ask for a certificate without verifying it; use RequireAndVerifyClientCert")
+    context.verify_mode = _choice(policy, CLIENT_AUTH) if policy else ssl.CERT_NONE
+    if authority and context.verify_mode is ssl.CERT_NONE:
+        authority.entry.refuse("has no effect by itself; set client_auth_type to RequireAndVerifyClientCert")
+    if authority:
+        _load_authority(context, authority)
+    elif policy and context.verify_mode is not ssl.CERT_NONE:
+        # Go would fall back to the host's public authorities: whoever owns any web site could come in.
+        policy.refuse("does not say whom to trust; name the authority with client_ca_file")
+    if sans and not (_items(sans) and context.verify_mode is ssl.CERT_REQUIRED):
+        sans.refuse("needs names, and client_auth_type: RequireAndVerifyClientCert; set both")
+
+
+def _pem_text(pem: Pem) -> str:
+    try:
+        return pem.path.read_text(encoding="ascii", errors="ignore") if pem.path else pem.inline
+    except (OSError, ValueError) as error:
+        problem = getattr(error, "strerror", "no valid path")
+        pem.entry.refuse(f"{pem.path} cannot be read: {problem}; correct the path or its permissions")
+
+
+def _load_authority(context: ssl.SSLContext, pem: Pem) -> None:
+    try:
+        context.load_verify_locations(cadata=_pem_text(pem))
+    except (ssl.SSLError, ValueError):
+        pem.entry.refuse("holds no certificate; give it in PEM form")
+
+
+def _load_certificate(context: ssl.SSLContext, certificate: Pem, key: Pem) -> None:
+    _load_authority(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certificate)  # only to learn whether it is one
+    _pem_text(key)
+    try:
+        with _as_file(certificate) as certificate_path, _as_file(key) as key_path:
+            # Without a password of ours OpenSSL would ask for one on the terminal.
+            context.load_cert_chain(certificate_path, key_path, password="")
+    except FileNotFoundError:
+        key.entry.refuse("needs /proc where it is not in a file; name cert_file and key_file")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", None) or "unreadable"
+        key.entry.refuse(f"does not fit the certificate ({reason}); give its unencrypted key in PEM form")
+
+
+@contextlib.contextmanager
+def _as_file(pem: Pem) -> Iterator[str]:
+    """A path by which OpenSSL can read it. What is written inline stays in memory: a key never reaches a disk."""
+    if pem.path:
+        yield str(pem.path)
+        return
+    descriptor = os.memfd_create("pem")
+    try:
+        os.write(descriptor, pem.inline.encode())
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
