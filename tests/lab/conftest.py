@@ -1,0 +1,7 @@
+"""The tests in `guest/` need a kernel that may be played with: `run.sh` boots one. Elsewhere they are not collected."""
+
+from __future__ import annotations
+
+import os
+
+collect_ignore = [] if os.environ.get("ROCE_LAB_GUEST") else ["guest"]

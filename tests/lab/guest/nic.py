@@ -1,0 +1,131 @@
+"""The network cards without hardware: how a test loads them and plays on them (rocelab/README.md)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+CONTROL = Path("/sys/kernel/debug/rocelab")
+MODULE = os.environ.get("ROCELAB_MODULE", "")
+"""Where run.sh put the module that it built for this kernel."""
+
+
+def run(*command: str) -> str:
+    """What a command prints; CalledProcessError when it fails."""
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def ask_json(*command: str) -> Any:
+    """What a command prints as JSON."""
+    return json.loads(run(*command))
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What one query of the driver tells, and how it goes wrong."""
+
+    path: Path
+
+    def set(self, values: Mapping[str, int]) -> None:
+        """All values in one moment: no reader sees half of them."""
+        self.write("values", "".join(f"{name} {value}\n" for name, value in values.items()))
+
+    def values(self) -> dict[str, int]:
+        """Every name, also those that the driver does not tell just now, with what was set."""
+        lines = (line.rsplit(" ", 1) for line in (self.path / "values").read_text().splitlines())
+        return {name: int(value) for name, value in lines}
+
+    def break_with(self, fault: str) -> None:
+        """`EIO`, `hang`, `NAME EIO`, or `none`."""
+        self.write("fault", fault)
+
+    @contextmanager
+    def broken(self, fault: str) -> Iterator[None]:
+        """Broken for as long as the block lasts. `fault` is an errno's name, or `hang`, or `NAME ERRNO`."""
+        self.break_with(fault)
+        try:
+            yield
+        finally:
+            self.break_with(" ".join((*fault.split(" ")[:-1], "none")))
+
+    def delay(self, microseconds: int) -> None:
+        """How long each query takes from now on."""
+        self.write("delay_us", str(microseconds))
+
+    def queries(self) -> int:
+        """How often the driver was asked since it was loaded."""
+        return int((self.path / "queries").read_text())
+
+    def write(self, file: str, text: str) -> None:
+        """Write a file of the table: `values`, `fault`, `delay_us`, `refresh_ms`; OSError as the module says it."""
+        # One write system call: buffered text files may cut.
+        descriptor = os.open(self.path / file, os.O_WRONLY)
+        try:
+            os.write(descriptor, text.encode())
+        finally:
+            os.close(descriptor)
+
+
+@dataclass(frozen=True, slots=True)
+class Nic:
+    """One device of rocelab."""
+
+    number: int
+    rdma: str
+    netdevs: tuple[str, ...]
+
+    def table(self, name: str) -> Table:
+        """A table of the device: `rdma`, `port`, `state`."""
+        return Table(CONTROL / str(self.number) / name)
+
+    def leg(self, name: str, number: int = 0) -> Table:
+        """A table of one network device: `access`, `ethtool`, `pause`, `fec`, `standard`, `link`, `dcb`."""
+        return Table(CONTROL / str(self.number) / f"leg{number}" / name)
+
+    def reset(self) -> None:
+        """Counters begin at 0 again."""
+        (CONTROL / str(self.number) / "reset").write_text("1")
+
+
+def order(what: str, text: str) -> None:
+    """`add` a personality, such as `mlx5` or `mlx5/2`; `remove` a number."""
+    descriptor = os.open(CONTROL / what, os.O_WRONLY)
+    try:
+        os.write(descriptor, text.encode())
+    finally:
+        os.close(descriptor)
+
+
+def load(devices: str) -> None:
+    """Load the module with these devices, and switch their interfaces on."""
+    run("insmod", MODULE, f"devices={devices}")
+    for nic in nics().values():
+        for netdev in nic.netdevs:
+            run("ip", "link", "set", netdev, "up")
+
+
+def unload() -> None:
+    """Take the module out."""
+    run("rmmod", "rocelab")
+
+
+def nics() -> dict[str, Nic]:
+    """Every device by the name of its RDMA device."""
+    found = {}
+    for place in sorted(Path("/sys/class/infiniband").iterdir()):
+        owner = (place / "device").resolve()
+        if not (owner.name.rpartition(".")[2].isdecimal() and owner.parent.name == "platform"):
+            continue
+        ports = {Path(f"/sys/class/net/{name.name}") for name in (owner / "net").iterdir()}
+        netdevs = sorted(ports, key=lambda port: int((port / "dev_port").read_text()))
+        number = int(owner.name.rpartition(".")[2])
+        found[place.name] = Nic(number, place.name, tuple(port.name for port in netdevs))
+    return found

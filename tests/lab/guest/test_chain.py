@@ -1,0 +1,152 @@
+"""From a card to the pager: a storm, the exporter, Prometheus with our rules, Alertmanager with our routes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from daemon import Exporter, get, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nic import Nic
+
+ALERTS = Path(__file__).parents[3] / "alerts"
+TOOLS = Path(os.environ.get("ROCELAB_TOOLS", "/nowhere"))
+
+pytestmark = pytest.mark.timeout(240)
+
+
+class Pager:
+    """Somebody who is paged: a webhook that keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.messages: list[dict[str, Any]] = []
+        pager = self
+
+        class Answer(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                size = int(self.headers["Content-Length"])
+                pager.messages.append(json.loads(self.rfile.read(size)))
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = HTTPServer(("127.0.0.1", 0), Answer)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_port}/"
+
+
+def hasten(route: dict[str, Any]) -> None:
+    """Our routes as they are, but without the waiting, which a test has no time for."""
+    if "group_wait" in route:
+        route["group_wait"] = "0s"
+    for below in route.get("routes", ()):
+        hasten(below)
+
+
+def alertmanager_config(pager: str) -> dict[str, Any]:
+    config = yaml.safe_load((ALERTS / "alertmanager.yml").read_text())
+    hasten(config["route"])
+    names = [receiver["name"] for receiver in config["receivers"]]
+    config["receivers"] = [
+        {"name": name} | ({"webhook_configs": [{"url": pager}]} if name == "pager" else {}) for name in names
+    ]
+    del config["global"], config["templates"]
+    return config
+
+
+@pytest.fixture
+def chain(cards: dict[str, Nic], tmp_path: Path) -> Iterator[Pager]:
+    """Everything but the storm."""
+    pager = Pager()
+    exporter = Exporter("--sampler.mode=fixed")
+    (tmp_path / "alertmanager.yml").write_text(yaml.safe_dump(alertmanager_config(pager.url)))
+    (tmp_path / "prometheus.yml").write_text(
+        yaml.safe_dump(
+            {
+                "global": {"scrape_interval": "2s", "evaluation_interval": "2s"},
+                "rule_files": [str(ALERTS / "roce.rules.yml")],
+                "alerting": {"alertmanagers": [{"static_configs": [{"targets": ["127.0.0.1:9093"]}]}]},
+                "scrape_configs": [
+                    {
+                        "job_name": "roce",
+                        "static_configs": [
+                            {"targets": [exporter.address], "labels": {"instance": "lab", "cluster": "guest"}}
+                        ],
+                    }
+                ],
+            }
+        )
+    )
+    commands = (
+        (
+            str(TOOLS / "alertmanager"),
+            f"--config.file={tmp_path}/alertmanager.yml",
+            f"--storage.path={tmp_path}/notices",
+            "--web.listen-address=127.0.0.1:9093",
+            "--cluster.listen-address=",
+        ),
+        (
+            str(TOOLS / "prometheus"),
+            f"--config.file={tmp_path}/prometheus.yml",
+            f"--storage.tsdb.path={tmp_path}/data",
+            "--web.listen-address=127.0.0.1:9090",
+        ),
+    )
+    processes = []
+    for command in commands:
+        log = (tmp_path / f"{Path(command[0]).name}.log").open("w")
+        processes.append(subprocess.Popen(command, stdout=log, stderr=log))
+    wait_until(is_scraped, 100)
+    yield pager
+    for process in processes:
+        process.kill()
+        process.wait()
+    pager.server.shutdown()
+    assert exporter.stop() == 0
+
+
+def is_scraped() -> bool:
+    try:
+        answer = get("http://127.0.0.1:9090/api/v1/query?query=roce_pfc_storm_active")
+    except OSError:
+        return False
+    return bool(json.loads(answer)["data"]["result"])
+
+
+def test_a_storm_that_a_card_sends_is_a_page(cards: dict[str, Nic], chain: Pager) -> None:
+    nic = cards["mlx5_0"]
+    paused, last, begun = 0.0, time.monotonic(), time.monotonic()
+    while not chain.messages:
+        assert time.monotonic() < begun + 150, "nobody was paged"
+        time.sleep(0.01)
+        now = time.monotonic()
+        paused, last = paused + now - last, now
+        nic.leg("ethtool").set(
+            {"tx_prio3_pause_duration": int(paused * 1e6), "tx_prio3_pause": int(paused * 3000)}
+        )
+    (alert, *_) = [
+        one for one in chain.messages[0]["alerts"] if one["labels"]["alertname"] == "RocePfcStormTransmitted"
+    ]
+    assert alert["status"] == "firing"
+    assert alert["labels"]["severity"] == "page"
+    assert (
+        alert["annotations"]["summary"]
+        == f"PFC storm sent by lab mlx5_0/1 ({nic.netdevs[0]}) priority 3. It stops its switch port."
+    )
+    assert "Drain lab" in alert["annotations"]["description"]

@@ -1,0 +1,184 @@
+"""What breaks in the kernel costs what it must and no more, and comes back by itself.
+
+The errors are the kernel's own: a driver gives them to the ioctl, the netlink or the sysfs code of Linux, which makes
+of them what it makes of a real card's.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from daemon import Exporter, about, value, wait_until
+from nic import run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nic import Nic
+
+DEVICE = "mlx5_0"
+SICK, WELL = "mlx5_0", "bnxt_re0"
+
+NAMES = {
+    "rdma": "roce_cnp_sent_total",
+    "port": "roce_port_receive_bytes_total",
+    "state": "roce_port_up",
+    "leg0/ethtool": "roce_pfc_receive_frames_total",
+    "leg0/dcb": "roce_pfc_enabled",
+}
+"""For each table a metric that lives on it."""
+
+FAULTS = [
+    ("rdma", "EIO"),
+    ("rdma", "EINVAL"),
+    ("rdma", "ENODEV"),
+    ("rdma", "ETIMEDOUT"),
+    ("port", "EIO"),
+    ("state", "EIO"),
+    ("leg0/access", "EIO"),
+    ("leg0/access", "ENODEV"),
+    ("leg0/ethtool", "EIO"),
+    ("leg0/dcb", "EIO"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _mended(cards: dict[str, Nic]) -> Iterator[None]:
+    """Whatever a test leaves behind is mended."""
+    yield
+    nic = cards[SICK]
+    for table in (*map(nic.table, ("rdma", "port", "state")), *map(nic.leg, ("access", "ethtool", "dcb"))):
+        table.break_with("none")
+
+
+def families(samples: dict[str, float]) -> set[str]:
+    return {series.partition("{")[0] for series in samples}
+
+
+def lives(samples: dict[str, float], table: str) -> bool:
+    """Whether the metric that lives on a table is told of the sick device."""
+    metric = NAMES["leg0/ethtool" if table == "leg0/access" else table]
+    return any(series.startswith(metric + "{") for series in about(samples, SICK))
+
+
+@pytest.mark.parametrize(("table", "fault"), FAULTS, ids="-".join)
+def test_an_error_costs_its_source_and_nothing_else(
+    cards: dict[str, Nic], exporter: Exporter, table: str, fault: str
+) -> None:
+    before = exporter.scrape()
+    assert lives(before, table)
+    with cards[SICK].table(table).broken(fault):
+        broken = exporter.scrape()
+        assert not lives(broken, table)
+        assert families(about(broken, WELL)) >= families(about(before, WELL))
+        others = [
+            one for one in NAMES if one not in (table, "leg0/ethtool" if table == "leg0/access" else table)
+        ]
+        assert [one for one in others if not lives(broken, one) and table != "leg0/access"] == []
+    wait_until(lambda: families(about(exporter.scrape(), SICK)) >= families(about(before, SICK)))
+
+
+def test_an_error_of_the_counters_is_told(cards: dict[str, Nic], exporter: Exporter) -> None:
+    """Broken is not absent: a table that fails is a source that is down, in words that name the errno."""
+    with cards[SICK].table("rdma").broken("EIO"):
+        samples = exporter.scrape()
+        assert value(samples, "roce_exporter_source_up", device=SICK, source="hw_counters") == 0
+        states = [
+            one for one in exporter.snapshot()["sources"] if one["device"] == SICK and one["state"] == "down"
+        ]
+        assert states
+        assert all(one["error"] for one in states)
+    assert value(exporter.scrape(), "roce_exporter_source_up", device=SICK, source="hw_counters") == 1
+
+
+def test_one_counter_that_fails_costs_itself(cards: dict[str, Nic]) -> None:
+    """In sysfs every counter is a file of its own, and in a directory of twenty-nine one EIO is one series."""
+    exporter = Exporter("--collect.timeout=3", "--sampler.mode=off", through=("unshare", "--mount", "--"))
+    # RDMA netlink asks the driver for its first counter, so it fails as a whole, and sysfs takes over.
+    broken = cards[SICK].table("rdma")
+    with broken.broken("rx_write_requests EIO"):
+        samples = exporter.scrape()
+        assert value(samples, "roce_write_requests_received_total", device=SICK) is None
+        assert value(samples, "roce_cnp_sent_total", device=SICK) is not None
+        assert value(samples, "roce_exporter_unreadable_values", device=SICK, source="hw_counters") == 1
+    assert exporter.stop() == 0
+
+
+@pytest.mark.parametrize("table", ["rdma", "port", "state", "leg0/ethtool", "leg0/dcb"])
+def test_a_query_that_hangs_costs_one_device(cards: dict[str, Nic], exporter: Exporter, table: str) -> None:
+    """The scrape answers all the same, the other device's RDMA counters are there, and all comes back after release.
+
+    A hang in ethtool or DCB is one under the RTNL, the lock of all network configuration: nobody on the host can then
+    ask any network device. RDMA counters need no RTNL and must not suffer.
+    """
+    before = exporter.scrape()
+    cards[WELL].table("rdma").set({"tx_cnp_pkts": 4711})
+    with cards[SICK].table(table).broken("hang"):
+        for _ in range(3):
+            hung = exporter.scrape(timeout=30)
+            assert value(hung, "roce_cnp_sent_total", device=WELL) == 4711
+            assert value(hung, "roce_exporter_source_up", device=WELL, source="hw_counters") == 1
+    wait_until(lambda: families(about(exporter.scrape(), SICK)) >= families(about(before, SICK)))
+
+
+def test_a_card_that_resets_is_told_as_gone_and_comes_back(cards: dict[str, Nic], exporter: Exporter) -> None:
+    """While firmware resets, mlx5 detaches its network device: every question gets ENODEV."""
+    before = exporter.scrape()
+    cards[SICK].leg("link").set({"detached": 1})
+    away = exporter.scrape()
+    assert not lives(away, "leg0/ethtool")
+    assert lives(away, "rdma")
+    cards[SICK].leg("link").set({"detached": 0})
+    wait_until(lambda: families(about(exporter.scrape(), SICK)) >= families(about(before, SICK)))
+
+
+def test_slow_firmware_costs_time_and_no_series(cards: dict[str, Nic], exporter: Exporter) -> None:
+    before = families(about(exporter.scrape(), SICK))
+    for table in ("rdma", "port", "leg0/ethtool", "leg0/dcb"):
+        cards[SICK].table(table).delay(20_000)
+    assert families(about(exporter.scrape(), SICK)) >= before
+    for table in ("rdma", "port", "leg0/ethtool", "leg0/dcb"):
+        cards[SICK].table(table).delay(0)
+
+
+def test_no_query_is_made_twice_in_a_scrape(cards: dict[str, Nic], exporter: Exporter) -> None:
+    """One RDMA netlink question tells all counters of a port; every other way would ask the firmware again."""
+    exporter.scrape()
+    before = cards[SICK].table("rdma").queries()
+    exporter.scrape()
+    assert cards[SICK].table("rdma").queries() - before == 1
+
+
+def test_without_debugfs_and_sys_class_net_written_by_nobody(
+    cards: dict[str, Nic], exporter: Exporter
+) -> None:
+    """Nothing that the exporter tells needs debugfs: a sandbox that hides it loses no series."""
+    hidden = Exporter(
+        "--sampler.mode=off",
+        through=(
+            "unshare", "--mount", "--",
+            "sh", "-c", 'umount /sys/kernel/debug && exec "$@"', "sh",
+            "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all",
+        ),
+    )  # fmt: skip
+    assert not Path(f"/proc/{hidden.process.pid}/root/sys/kernel/debug/rocelab").exists()
+    assert families(hidden.scrape()) >= {
+        name for name in families(about(exporter.scrape(), SICK)) if not name.startswith("roce_exporter")
+    }
+    assert hidden.stop() == 0
+
+
+def test_scrapes_at_the_same_time_are_all_answered(cards: dict[str, Nic], exporter: Exporter) -> None:
+    cards[SICK].table("rdma").delay(50_000)
+    answers: list[dict[str, float]] = []
+    threads = [threading.Thread(target=lambda: answers.append(exporter.scrape())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    cards[SICK].table("rdma").delay(0)
+    assert [lives(answer, "rdma") for answer in answers] == [True] * 8
+    assert run("rdma", "link")

@@ -1,0 +1,172 @@
+"""Storms that a script plays into the cards at steps of 10 ms are found, counted right, and nothing else is.
+
+The guest is slow and its clock runs by the host's: the script computes what it plays from the time that truly passed.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+from daemon import Exporter, value, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from nic import Nic, Table
+
+STEP = 0.01
+FRAMES_A_SECOND = 3000
+PACKETS_A_SECOND = 100_000
+
+
+def mlx5(paused: float, frames: int, packets: int) -> dict[str, int]:
+    return {
+        "rx_prio3_pause_duration": int(paused * 1e6),
+        "rx_prio3_pause": frames,
+        "tx_prio3_packets": packets,
+    }
+
+
+def bnxt(paused: float, frames: int, packets: int) -> dict[str, int]:
+    return {
+        "pfc_pri3_rx_duration_us": int(paused * 1e6),
+        "rx_pfc_ena_frames_pri3": frames,
+        "tx_packets_pri3": packets,
+    }
+
+
+def ionic(paused: float, frames: int, packets: int) -> dict[str, int]:
+    return {
+        "rx_pripause_3_1us_count": int(paused * 1e6),
+        "frames_rx_pripause": frames,
+        "frames_tx_pri_3": packets,
+    }
+
+
+def ice(paused: float, frames: int, packets: int) -> dict[str, int]:
+    return {"rx_priority_3_xoff.nic": frames, "tx_bytes.nic": packets * 1000}
+
+
+class Traffic:
+    """What a port counts: pause that is on or off, and packets that it lets through. Time is the machine's own."""
+
+    def __init__(self, table: Table, spell: Callable[[float, int, int], dict[str, int]]) -> None:
+        self._table = table
+        self._spell = spell
+        self._paused = self._frames = self._packets = 0.0
+        self._last = time.monotonic()
+
+    def play(self, seconds: float, *, pause: bool) -> float:
+        """Go on for so long; how long it was in truth."""
+        begin = self._last = time.monotonic()
+        while self._last < begin + seconds:
+            time.sleep(STEP)
+            now = time.monotonic()
+            passed, self._last = now - self._last, now
+            self._paused += passed * pause
+            self._frames += passed * pause * FRAMES_A_SECOND
+            self._packets += passed * (not pause) * PACKETS_A_SECOND
+            self._table.set(self._spell(self._paused, int(self._frames), int(self._packets)))
+        return self._last - begin
+
+
+@pytest.fixture(scope="module")
+def watching(cards: dict[str, Nic]) -> Iterator[Exporter]:
+    """An exporter whose sampler looks ten times a second."""
+    made = Exporter("--sampler.mode=fixed")
+    yield made
+    assert made.stop() == 0
+
+
+def storms(exporter: Exporter, netdev: str) -> list[dict[str, object]]:
+    return [event for event in exporter.events() if event["netdev"] == netdev]
+
+
+class Case(NamedTuple):
+    """One kind of card under a storm."""
+
+    device: str
+    spell: Callable[[float, int, int], dict[str, int]]
+    refresh: int
+    """Milliseconds between two renewals of its counters; 0: none are needed."""
+    slack: float
+    """Seconds by which the length may be wrong: a renewal at both ends, and looks that a busy host delays."""
+
+
+CASES = (
+    Case("mlx5_0", mlx5, 0, 1.0),
+    Case("bnxt_re0", bnxt, 1000, 3.0),
+    Case("ionic_0", ionic, 0, 1.0),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.device)
+def test_a_storm_is_found_and_is_as_long_as_it_was(
+    cards: dict[str, Nic], watching: Exporter, case: Case
+) -> None:
+    nic = cards[case.device]
+    nic.leg("ethtool").write("refresh_ms", str(case.refresh))
+    netdev = nic.netdevs[0]
+    traffic = Traffic(nic.leg("ethtool"), case.spell)
+    traffic.play(5 if case.refresh else 2, pause=False)
+    lasted = traffic.play(4, pause=True)
+    traffic.play(5, pause=False)
+    (storm,) = wait_until(lambda: [one for one in storms(watching, netdev) if one["end"]])
+    assert storm["direction"] == "receive"
+    assert storm["priority"] == "3"
+    assert storm["reason"] == "restored"
+    assert abs(storm["duration"] - lasted) < case.slack
+    samples = watching.scrape()
+    labels = {"netdev": netdev, "priority": "3", "direction": "receive"}
+    assert value(samples, "roce_pfc_storms_total", **labels) == 1
+    assert value(samples, "roce_pfc_storm_active", **labels) == 0
+    # Of a storm only what was seen is counted: looks that came too late are dropped, not made up.
+    assert lasted / 2 < value(samples, "roce_pfc_storm_seconds_total", **labels) <= storm["duration"] + 0.001
+
+
+def test_congestion_is_no_storm(cards: dict[str, Nic], watching: Exporter) -> None:
+    """Half of the time paused, packets flow between: that is PFC doing its work."""
+    nic = cards["mlx5_0"]
+    before = len(storms(watching, nic.netdevs[0]))
+    traffic = Traffic(nic.leg("ethtool"), mlx5)
+    for _ in range(40):
+        traffic.play(0.05, pause=True)
+        traffic.play(0.05, pause=False)
+    assert len(storms(watching, nic.netdevs[0])) == before
+    labels = {"netdev": nic.netdevs[0], "priority": "3", "direction": "receive"}
+    assert value(watching.scrape(), "roce_pfc_storm_active", **labels) == 0
+
+
+def test_xoff_without_time_is_judged_by_frames(cards: dict[str, Nic], watching: Exporter) -> None:
+    """The ice driver counts no time of pause: its storms are told by frames, and the exporter says by which method."""
+    nic = cards["irdma0"]
+    traffic = Traffic(nic.leg("ethtool"), ice)
+    traffic.play(2, pause=False)
+    traffic.play(4, pause=True)
+    traffic.play(3, pause=False)
+    samples = watching.scrape()
+    labels = {"netdev": nic.netdevs[0], "priority": "3", "direction": "receive"}
+    told = {
+        series: number
+        for series, number in samples.items()
+        if "roce_pfc_storm" in series and 'netdev="roce3"' in series
+    }
+    assert value(samples, "roce_pfc_storm_detector_state", **labels) is not None, told
+    methods = [
+        series
+        for series in told
+        if series.startswith("roce_pfc_storm_detector_info") and 'priority="3"' in series
+    ]
+    assert methods
+    assert 'method="pause_time"' not in methods[0]
+
+
+def test_a_hang_of_the_driver_is_told_by_the_sampler(cards: dict[str, Nic], watching: Exporter) -> None:
+    nic = cards["ionic_0"]
+    with nic.leg("ethtool").broken("hang"):
+        wait_until(
+            lambda: value(watching.scrape(), "roce_exporter_sampler_stuck", netdev=nic.netdevs[0]) == 1
+        )
+    wait_until(lambda: value(watching.scrape(), "roce_exporter_sampler_stuck", netdev=nic.netdevs[0]) == 0)

@@ -1,0 +1,109 @@
+"""Two Soft-RoCE devices over one wire, real RDMA traffic between them, and ways to spoil the wire."""
+
+from __future__ import annotations
+
+import subprocess
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from daemon import wait_until
+from nic import ask_json, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NETDEVS = ("veth0", "veth1")
+DEVICES = ("rxe0", "rxe1")
+ADDRESSES = ("10.77.0.1", "10.77.0.2")
+TABLES = ("100", "101")
+
+
+def bring_up() -> None:
+    """rxe0 on veth0 and rxe1 on veth1, in one network namespace.
+
+    rxe up to 6.12 receives only in the first namespace, so both ends are there, and rules force what one sends to the
+    other over the wire, where the kernel would hand it over at once.
+    """
+    run("modprobe", "rdma_rxe")
+    run("ip", "link", "add", NETDEVS[0], "type", "veth", "peer", "name", NETDEVS[1])
+    for end, netdev in enumerate(NETDEVS):
+        run("ip", "address", "add", f"{ADDRESSES[end]}/24", "dev", netdev)
+        run("ip", "link", "set", netdev, "mtu", "4200", "up")
+        for name, value in (("accept_local", 1), ("rp_filter", 0), ("arp_ignore", 1), ("arp_announce", 2)):
+            run("sysctl", "-qw", f"net.ipv4.conf.{netdev}.{name}={value}")
+        other = ADDRESSES[1 - end]
+        rule = ("pref", str(10 + end), "iif", "lo", "from", ADDRESSES[end], "to", other)
+        run("ip", "rule", "add", *rule, "lookup", TABLES[end])
+    route()
+    run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0")
+    run("ip", "rule", "add", "pref", "100", "lookup", "local")
+    run("ip", "rule", "del", "pref", "0")
+    for device, netdev in zip(DEVICES, NETDEVS, strict=True):
+        run("rdma", "link", "add", device, "type", "rxe", "netdev", netdev)
+
+
+def route() -> None:
+    """The routes over the wire; a link that goes down takes them with it."""
+    for end, netdev in enumerate(NETDEVS):
+        other = ADDRESSES[1 - end]
+        run("ip", "route", "replace", other, "dev", netdev, "src", ADDRESSES[end], "table", TABLES[end])
+
+
+def take_down() -> None:
+    """As it was before."""
+    run("ip", "rule", "add", "pref", "0", "lookup", "local")
+    for pref in ("100", "10", "11"):
+        run("ip", "rule", "del", "pref", pref)
+    for device in DEVICES:
+        run("rdma", "link", "del", device)
+    run("ip", "link", "del", NETDEVS[0])
+
+
+@contextmanager
+def spoilt(end: int, *how: str) -> Iterator[None]:
+    """What this end sends is spoilt by netem: `loss 5%`, `duplicate 5%`, `corrupt 2%`, ..."""
+    run("tc", "qdisc", "add", "dev", NETDEVS[end], "root", "netem", *how)
+    try:
+        yield
+    finally:
+        run("tc", "qdisc", "del", "dev", NETDEVS[end], "root")
+
+
+def is_listening(port: int = 18515) -> bool:
+    """Whether the server of perftest waits for its client."""
+    return f":{port:04X} " in "".join(open("/proc/net/tcp").readlines()[1:])
+
+
+def exchange(test: str, *flags: str, seconds: int = 100) -> int:
+    """Run a test of perftest from rxe0 to rxe1; the client's exit status (perftest says 0 after some failures too)."""
+    common = ("timeout", str(seconds), test, "-F", "-x", "1", *flags)
+    with subprocess.Popen(
+        (*common, "-d", "rxe1"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as server:
+        wait_until(is_listening)
+        client = subprocess.run((*common, "-d", "rxe0", ADDRESSES[1]), capture_output=True, check=False)
+        if client.returncode:
+            server.terminate()
+    return client.returncode
+
+
+@contextmanager
+def flowing(test: str, *flags: str) -> Iterator[None]:
+    """A test of perftest that runs meanwhile, and is ended with the block."""
+    common = (test, "-F", "-x", "1", *flags)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    server = subprocess.Popen((*common, "-d", "rxe1"), **quiet)
+    wait_until(is_listening)
+    client = subprocess.Popen((*common, "-d", "rxe0", ADDRESSES[1]), **quiet)
+    try:
+        yield
+    finally:
+        for process in (client, server):
+            process.kill()
+            process.wait()
+
+
+def printed(device: str) -> dict[str, int]:
+    """What `rdma statistic` prints of a device."""
+    (found,) = ask_json("rdma", "-j", "statistic", "show", "link", f"{device}/1")
+    return {name: value for name, value in found.items() if isinstance(value, int)}

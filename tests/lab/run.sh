@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# The lab: the built wheel on Debian's own kernels, in QEMU. See README.md.
+#
+#   run.sh                 the core on Linux 6.12: seven minutes on two cores, 3 more on a machine that has nothing
+#   run.sh --all           the same, then 6.1, thousands of rounds, netdevsim and siw, and the comparison: an hour
+#   run.sh --compare       only the tables of docs/comparison.md
+#   run.sh -- ARGUMENT...  only what these arguments of pytest choose, on Linux 6.12
+#
+# Without QEMU, and where it cannot be installed: fails with CI=true, elsewhere says so and is no failure.
+set -u
+here=$(dirname "$(realpath "$0")")
+checkout=$(realpath "$here/../..")
+
+if ! command -v qemu-system-x86_64 >/dev/null && { [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; }; then
+  echo "lab: no QEMU; as root: apt-get install qemu-system-x86. Without it the real kernel is not tested." >&2
+  [ "${CI:-}" != true ] || exit 1
+  exit 0
+fi
+
+. "$here/prepare.sh"
+. "$here/rivals.sh"
+cards="virtio-net-pci e1000e vmxnet3"
+core=(test_values.py test_faults.py test_storms.py test_hotplug.py test_module.py test_other_nics.py test_traffic.py
+  test_chain.py)
+
+# What the tests in the guest call; of the RDMA and network tools the guest has what the host has.
+prepare_host() {
+  install_tools rdma=iproute2 dcb=iproute2 tc=iproute2 ethtool=ethtool ib_write_bw=perftest setpriv=util-linux \
+    etc/libibverbs.d/rxe.driver=ibverbs-providers
+}
+
+# Builds the wheel and installs it beside pytest, outside the checkout. No version of it is kept from an earlier run.
+prepare_wheel() {
+  python=$cache/venv/bin/python
+  [ -x "$python" ] || python3 -m venv "$cache/venv" || return 1
+  rm -rf "$cache/wheel"
+  "$python" -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "$cache/wheel" "$checkout" &&
+    "$python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$cache"/wheel/*.whl &&
+    "$python" -m pip install --quiet --disable-pip-version-check "$cache"/wheel/*.whl 'pytest>=8' 'pytest-timeout>=2.3'
+}
+
+# in_guest SERIES SECONDS COMMAND...: runs a command in the folder of the tests, with what they need to know.
+in_guest() {
+  local series=$1 limit=$2
+  shift 2
+  build_module "$series" "$here/rocelab" "$cache/rocelab-$series.ko" || return 1
+  (
+    cd "$here/guest" || exit 1
+    ROCELAB_MODULE=$cache/rocelab-$series.ko ROCELAB_EXTRA=$cache/modules-$series ROCELAB_TOOLS=$cache/tools/bin \
+      PYTHONDONTWRITEBYTECODE=1 "$here/boot.sh" -k "$series" -m 1536 -t "$limit" -n "$cards" -- "$@"
+  )
+}
+
+test_in_guest() {
+  local series=$1 limit=$2
+  shift 2
+  in_guest "$series" "$limit" "$python" -m pytest "$@"
+}
+
+prepare_host && prepare_wheel && prepare_tools || exit 1
+case ${1:-} in
+  --compare)
+    in_guest 6.12 900 "$python" compare.py
+    ;;
+  --all)
+    export ROCELAB_ROUNDS=1000
+    prepare_kernel 6.12 && build_extra 6.12 || exit 1
+    test_in_guest 6.12 3000 "${core[@]}" test_more_drivers.py test_rivals.py &&
+      test_in_guest 6.1 3000 test_values.py test_faults.py test_storms.py test_hotplug.py test_module.py test_chain.py &&
+      in_guest 6.12 900 "$python" compare.py
+    ;;
+  --)
+    shift
+    test_in_guest 6.12 1200 "$@"
+    ;;
+  "")
+    test_in_guest 6.12 900 "${core[@]}"
+    ;;
+  *)
+    sed -n '4,9p' "$here/run.sh" >&2
+    exit 2
+    ;;
+esac
