@@ -69,5 +69,13 @@ def prometheus(
         f"--web.listen-address=127.0.0.1:{port}",
         *flags,
     ]
+    if storage == "agent":
+        command.append(agent_flag(program))
     with started(command, port, folder / f"{storage}.log") as server:
         yield server
+
+
+def agent_flag(program: str) -> str:
+    """How this Prometheus is told to be an agent: 3.x has a flag for it, 2.x a feature."""
+    told = subprocess.run([program, "--help"], capture_output=True, text=True, check=False)
+    return "--agent" if "--[no-]agent" in told.stdout + told.stderr else "--enable-feature=agent"

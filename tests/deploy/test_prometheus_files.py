@@ -124,7 +124,7 @@ def agent(folder: Path, number: int) -> AbstractContextManager[Server]:
     own = folder / str(number)
     own.mkdir()
     program = need("prometheus", "prometheus")
-    return prometheus(program, path, own, "--enable-feature=agent", storage="agent")
+    return prometheus(program, path, own, storage="agent")
 
 
 def count_of_targets(server: Server) -> int:

@@ -260,8 +260,7 @@ def test_an_agent_writes_and_the_storm_pages_from_the_store(tmp_path: Path) -> N
         ]
         exporters = [daemon.url.removeprefix("http://") for daemon in daemons]
         config = agent_config(tmp_path, exporters, store)
-        flags = ("--enable-feature=agent",)
-        stack.enter_context(prometheus(program, config, tmp_path, *flags, storage="agent"))
+        stack.enter_context(prometheus(program, config, tmp_path, storage="agent"))
         wait_until(
             lambda: len(store.values('up{job="roce",agent="roce-0"} == 1')) == 2,
             "both hosts are in the store",

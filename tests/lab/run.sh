@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The lab: the built wheel on Debian's own kernels, in QEMU. See README.md.
 #
-#   run.sh                 the core on Linux 6.12: seven minutes on two cores, 3 more on a machine that has nothing
-#   run.sh --all           the same, then 6.1, thousands of rounds, netdevsim and siw, and the comparison: an hour
+#   run.sh                 the core on Linux 6.12: eight minutes on two cores, 1 more on a machine that has nothing
+#   run.sh --all           the same, then 6.1, thousands of rounds, netdevsim and siw, and the comparison: 40 minutes
 #   run.sh --compare       only the tables of docs/comparison.md
 #   run.sh -- ARGUMENT...  only what these arguments of pytest choose, on Linux 6.12
 #
@@ -20,8 +20,8 @@ fi
 . "$here/prepare.sh"
 . "$here/rivals.sh"
 cards="virtio-net-pci e1000e vmxnet3"
-core=(test_values.py test_faults.py test_storms.py test_hotplug.py test_module.py test_other_nics.py test_traffic.py
-  test_chain.py)
+core=(test_values.py test_configuration.py test_faults.py test_storms.py test_hotplug.py test_module.py
+  test_other_nics.py test_traffic.py test_alerts.py test_chain.py)
 
 # What the tests in the guest call; of the RDMA and network tools the guest has what the host has.
 prepare_host() {
@@ -66,7 +66,8 @@ case ${1:-} in
     export ROCELAB_ROUNDS=1000
     prepare_kernel 6.12 && build_extra 6.12 || exit 1
     test_in_guest 6.12 3000 "${core[@]}" test_more_drivers.py test_rivals.py &&
-      test_in_guest 6.1 3000 test_values.py test_faults.py test_storms.py test_hotplug.py test_module.py test_chain.py &&
+      test_in_guest 6.1 3000 test_values.py test_configuration.py test_faults.py test_storms.py test_hotplug.py \
+        test_module.py test_chain.py &&
       in_guest 6.12 900 "$python" compare.py
     ;;
   --)

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from daemon import Exporter, get, wait_until
+from daemon import Exporter
+from monitoring import ALERTMANAGER, ALERTS, prometheus, server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from nic import Nic
-
-ALERTS = Path(__file__).parents[3] / "alerts"
-TOOLS = Path(os.environ.get("ROCELAB_TOOLS", "/nowhere"))
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -76,57 +72,12 @@ def chain(cards: dict[str, Nic], tmp_path: Path) -> Iterator[Pager]:
     pager = Pager()
     exporter = Exporter("--sampler.mode=fixed")
     (tmp_path / "alertmanager.yml").write_text(yaml.safe_dump(alertmanager_config(pager.url)))
-    (tmp_path / "prometheus.yml").write_text(
-        yaml.safe_dump(
-            {
-                "global": {"scrape_interval": "2s", "evaluation_interval": "2s"},
-                "rule_files": [str(ALERTS / "roce.rules.yml")],
-                "alerting": {"alertmanagers": [{"static_configs": [{"targets": ["127.0.0.1:9093"]}]}]},
-                "scrape_configs": [
-                    {
-                        "job_name": "roce",
-                        "static_configs": [
-                            {"targets": [exporter.address], "labels": {"instance": "lab", "cluster": "guest"}}
-                        ],
-                    }
-                ],
-            }
-        )
-    )
-    commands = (
-        (
-            str(TOOLS / "alertmanager"),
-            f"--config.file={tmp_path}/alertmanager.yml",
-            f"--storage.path={tmp_path}/notices",
-            "--web.listen-address=127.0.0.1:9093",
-            "--cluster.listen-address=",
-        ),
-        (
-            str(TOOLS / "prometheus"),
-            f"--config.file={tmp_path}/prometheus.yml",
-            f"--storage.tsdb.path={tmp_path}/data",
-            "--web.listen-address=127.0.0.1:9090",
-        ),
-    )
-    processes = []
-    for command in commands:
-        log = (tmp_path / f"{Path(command[0]).name}.log").open("w")
-        processes.append(subprocess.Popen(command, stdout=log, stderr=log))
-    wait_until(is_scraped, 100)
-    yield pager
-    for process in processes:
-        process.kill()
-        process.wait()
+    flags = (f"--config.file={tmp_path}/alertmanager.yml", f"--storage.path={tmp_path}/notices")
+    listen = (f"--web.listen-address={ALERTMANAGER}", "--cluster.listen-address=")
+    with server(tmp_path, "alertmanager", *flags, *listen), prometheus(tmp_path, exporter):
+        yield pager
     pager.server.shutdown()
     assert exporter.stop() == 0
-
-
-def is_scraped() -> bool:
-    try:
-        answer = get("http://127.0.0.1:9090/api/v1/query?query=roce_pfc_storm_active")
-    except OSError:
-        return False
-    return bool(json.loads(answer)["data"]["result"])
 
 
 def test_a_storm_that_a_card_sends_is_a_page(cards: dict[str, Nic], chain: Pager) -> None:

@@ -17,6 +17,9 @@ DEVICES = ("rxe0", "rxe1")
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
 TABLES = ("100", "101")
 
+UNDER_WAY = 2000
+"""Packets after which traffic is no handshake any more."""
+
 
 def bring_up() -> None:
     """rxe0 on veth0 and rxe1 on veth1, in one network namespace.
@@ -89,18 +92,28 @@ def exchange(test: str, *flags: str, seconds: int = 100) -> int:
 
 @contextmanager
 def flowing(test: str, *flags: str) -> Iterator[None]:
-    """A test of perftest that runs meanwhile, and is ended with the block."""
+    """A test of perftest that runs meanwhile, well under way, and is ended with the block."""
+    begun = printed("rxe0")["sent_pkts"]
     common = (test, "-F", "-x", "1", *flags)
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    server = subprocess.Popen((*common, "-d", "rxe1"), **quiet)
-    wait_until(is_listening)
-    client = subprocess.Popen((*common, "-d", "rxe0", ADDRESSES[1]), **quiet)
-    try:
-        yield
-    finally:
-        for process in (client, server):
-            process.kill()
-            process.wait()
+    # netem is there from the beginning: while it is put in place packets cannot be sent, by which rxe ends a connection.
+    with spoilt(0), spoilt(1):
+        server = subprocess.Popen((*common, "-d", "rxe1"), **quiet)
+        wait_until(is_listening)
+        client = subprocess.Popen((*common, "-d", "rxe0", ADDRESSES[1]), **quiet)
+        try:
+            # perftest's own handshake goes over the same wire, and must be over.
+            wait_until(lambda: printed("rxe0")["sent_pkts"] > begun + UNDER_WAY)
+            yield
+        finally:
+            for process in (client, server):
+                process.kill()
+                process.wait()
+
+
+def lose(end: int, share: str) -> None:
+    """From now on this share of what this end of flowing traffic sends is lost."""
+    run("tc", "qdisc", "change", "dev", NETDEVS[end], "root", "netem", "loss", share)
 
 
 def printed(device: str) -> dict[str, int]:
