@@ -34,12 +34,12 @@ from roce_exporter.log import set_up_logging
 from roce_exporter.notify import ALIVE, READY, STOPPING, notify, watchdog_interval
 from roce_exporter.options import (
     DEFAULT_PORT,
-    OptionError,
     collect_settings,
     parse_options,
     sampler_pace,
     storm_limits,
 )
+from roce_exporter.parser import OptionError
 from roce_exporter.sampler import Sampler
 from roce_exporter.web import ListenError, Server, WebConfigError
 from roce_exporter.web.endpoints import PRIVATE, Endpoints

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from roce_exporter.options import OptionError
+from roce_exporter.parser import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

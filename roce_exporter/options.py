@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from roce_exporter import __version__, audit, sources
 from roce_exporter.collect import Settings
 from roce_exporter.detectors.pfc_storm import Limits
 from roce_exporter.log import FORMATS, LEVELS
+from roce_exporter.parser import OptionError, Parser
 from roce_exporter.sampler import MODES, OFF, Pace
 
 if TYPE_CHECKING:
@@ -40,22 +41,6 @@ COMMANDS = {
     "explain": "say what a raw counter or a metric is, where it comes from and what it is now",
     "audit": "compare the host's settings with a profile; 0 when all is right, 1 when not, 2 when it could not be done",
 }
-
-
-class OptionError(Exception):
-    """A flag or key that cannot be used; one line that names it and says what to do."""
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser that says what is wrong in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Refuse.
-
-        Raises:
-            OptionError: always.
-        """
-        raise OptionError(f"{message}; see {self.prog} --help")
 
 
 def parse_options(argv: Sequence[str]) -> argparse.Namespace:

@@ -1,12 +1,14 @@
 """Measure what a fleet costs: `python deploy/prometheus/measure.py`. Needs prometheus and promtool; takes about two minutes.
 
-Simulated hosts of eight ports under an incast, scraped by a real Prometheus with our rules. docs/operating.md has the results.
+Simulated hosts under an incast, scraped by a real Prometheus with our rules. docs/operating.md has the results. With
+`--hosts=5000 --ports=1 --every=60 --seconds=480` only that fleet; docs/performance.md has those.
 """
 
 # ruff: noqa: T201, INP001 - a measurement prints its table and is no package
 # ruff: noqa: S603, S607, S310 - it runs Prometheus and asks it on loopback
 from __future__ import annotations
 
+import argparse
 import asyncio
 import gzip
 import itertools
@@ -21,7 +23,7 @@ import urllib.parse
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.audit import Auditor, load_profile
 from roce_exporter.collect import Collector, Settings
@@ -36,9 +38,15 @@ ROOT = Path(__file__).parents[2]
 RULES = (ROOT / "alerts/roce.rules.yml", ROOT / "dashboards/roce-dashboards.rules.yml")
 PORTS = 8
 SCRAPE = 15
-HOSTS = 40
-SECONDS = 90
-"""For which Prometheus scrapes, every five seconds."""
+
+
+class Fleet(NamedTuple):
+    """So many hosts, scraped every so many seconds for so many seconds."""
+
+    hosts: int = 40
+    ports: int = PORTS
+    every: int = 5
+    seconds: int = 90
 
 
 async def expositions(vendors: Sequence[str], moments: int, seed: int = 1) -> list[str]:
@@ -94,11 +102,12 @@ class Host(BaseHTTPRequestHandler):
     """Tells the moments of a host, one after the other."""
 
     moments: tuple[bytes, ...] = ()
-    started = time.monotonic()
+    started = 0.0
+    every = 0
 
     def do_GET(self) -> None:
         """One exposition."""
-        number = int((time.monotonic() - self.started) / 5) % len(self.moments)
+        number = int((time.monotonic() - self.started) / self.every) % len(self.moments)
         self.send_response(200)
         self.send_header("Content-Type", "text/plain; version=0.0.4")
         self.end_headers()
@@ -115,14 +124,14 @@ def value_of(url: str, expression: str) -> float:
     return float(result[0]["value"][1]) if result else float("nan")
 
 
-def configuration(port: int) -> str:
-    """A Prometheus with our rules and `HOSTS` hosts on one address."""
+def configuration(port: int, fleet: Fleet) -> str:
+    """A Prometheus with our rules and a fleet on one address."""
     targets = [
         {"targets": [f"127.0.0.1:{port}"], "labels": {"instance": f"gpu-{number}", "cluster": "measured"}}
-        for number in range(HOSTS)
+        for number in range(fleet.hosts)
     ]
     jobs = [
-        {"job_name": "roce", "scrape_interval": "5s", "static_configs": targets},
+        {"job_name": "roce", "static_configs": targets},
         {
             "job_name": "prometheus",
             "scrape_interval": "5s",
@@ -130,16 +139,19 @@ def configuration(port: int) -> str:
         },
     ]
     rules = [str(path) for path in RULES]
-    return json.dumps({"global": {"evaluation_interval": "5s"}, "rule_files": rules, "scrape_configs": jobs})
+    times = {"scrape_interval": f"{fleet.every}s", "evaluation_interval": f"{fleet.every}s"}
+    return json.dumps({"global": times, "rule_files": rules, "scrape_configs": jobs})
 
 
-def print_prometheus(folder: Path) -> None:
+def print_prometheus(folder: Path, fleet: Fleet) -> None:
     """Memory per series and seconds per evaluation of all rules."""
-    Host.moments = tuple(text.encode() for text in asyncio.run(expositions(("mlx5",) * PORTS, 40)))
+    told = asyncio.run(expositions(("mlx5",) * fleet.ports, 2 + fleet.seconds // fleet.every))
+    Host.moments = tuple(text.encode() for text in told)
+    Host.started, Host.every = time.monotonic(), fleet.every
     with ThreadingHTTPServer(("127.0.0.1", 0), Host) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         config = folder / "prometheus.json"
-        config.write_text(configuration(server.server_port))
+        config.write_text(configuration(server.server_port, fleet))
         command = [
             "prometheus",
             f"--config.file={config}",
@@ -148,31 +160,55 @@ def print_prometheus(folder: Path) -> None:
         ]
         process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         try:
-            time.sleep(SECONDS)
-            url = "http://127.0.0.1:19190"
-            series = value_of(url, "prometheus_tsdb_head_series")
-            memory = value_of(url, 'process_resident_memory_bytes{job="prometheus"}')
-            rules = value_of(url, "sum(prometheus_rule_group_last_duration_seconds)")
-            cpu = value_of(url, 'rate(process_cpu_seconds_total{job="prometheus"}[1m])')
+            time.sleep(fleet.seconds)
+            print_figures("http://127.0.0.1:19190", fleet)
         finally:
             process.terminate()
             process.wait()
         server.shutdown()
-    said = subprocess.run(["prometheus", "--version"], capture_output=True, text=True, check=True).stdout
-    version = said.split("version ")[1].split()[0]
-    print(f"Prometheus {version}, {HOSTS} hosts of {PORTS} ports, scraped every 5 s for {SECONDS} s, then:")
+
+
+def print_figures(url: str, fleet: Fleet) -> None:
+    """What Prometheus says of itself."""
+    series = value_of(url, "prometheus_tsdb_head_series")
+    memory = value_of(url, 'process_resident_memory_bytes{job="prometheus"}')
+    rules = value_of(url, "sum(prometheus_rule_group_last_duration_seconds)")
+    missed = value_of(url, "sum(prometheus_rule_group_iterations_missed_total)")
+    late = value_of(url, 'quantile(0.99, scrape_duration_seconds{job="roce"})')
+    samples_of_host = value_of(url, 'avg(scrape_samples_scraped{job="roce"})')
+    cpu = value_of(url, 'rate(process_cpu_seconds_total{job="prometheus"}[1m])')
+    said = subprocess.run(["prometheus", "--version"], capture_output=True, text=True, check=True)
+    version = (said.stdout + said.stderr).split("version ")[1].split()[0]
+    print(
+        f"Prometheus {version}, {fleet.hosts} hosts of {fleet.ports} ports, scraped every {fleet.every} s for "
+        f"{fleet.seconds} s, then:"
+    )
+    print(f"{samples_of_host:,.0f} samples per host and scrape; 99 of 100 scrapes within {late:.2f} s")
     print(f"{series:,.0f} series, {memory / 2**20:,.0f} MiB: {memory / series:,.0f} bytes per series")
-    print(f"{rules:.2f} s for one evaluation of all rules, one group after the other; {cpu:.2f} cores in all")
+    print(
+        f"{rules:.2f} s for one evaluation of all rules, one group after the other, {missed:.0f} missed; {cpu:.2f} cores in all"
+    )
+
+
+def asked_fleet() -> Fleet | None:
+    """The fleet of the command line; None: everything that docs/operating.md shows."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    for field in Fleet._fields:
+        parser.add_argument(f"--{field}", type=int, default=Fleet._field_defaults[field])
+    fleet = Fleet(**vars(parser.parse_args()))
+    return fleet if fleet != Fleet() else None
 
 
 def main() -> None:
-    """Measure everything."""
+    """Measure."""
+    fleet = asked_fleet()
     logging.disable(logging.WARNING)
     folder = Path(tempfile.mkdtemp())
     try:
-        print_series()
-        print_disk(folder)
-        print_prometheus(folder)
+        if fleet is None:
+            print_series()
+            print_disk(folder)
+        print_prometheus(folder, fleet or Fleet())
     finally:
         shutil.rmtree(folder)
 
