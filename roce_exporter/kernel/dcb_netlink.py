@@ -24,6 +24,7 @@ from roce_exporter.kernel.netlink import (
     decode_values,
     encode_attribute,
     open_kernel_socket,
+    remembered,
 )
 
 if TYPE_CHECKING:
@@ -168,6 +169,7 @@ class Dcb:
     """Who negotiates: a bit mask of DCBX_HOST, DCBX_LLD_MANAGED, DCBX_VER_CEE, DCBX_VER_IEEE, DCBX_STATIC."""
 
 
+@remembered
 def encode_question(command: int, netdev: str) -> bytes:
     """What asks one thing of one network device.
 
@@ -180,6 +182,7 @@ def encode_question(command: int, netdev: str) -> bytes:
     return _MESSAGE.pack(0, command, 0) + encode_attribute(IFNAME, name + b"\0")
 
 
+@remembered
 def decode_ieee(answer: bytes) -> Dcb:
     """The answer to DCB_CMD_IEEE_GET. Attributes and ends of structs that newer kernels add are passed over.
 

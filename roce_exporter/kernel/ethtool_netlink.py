@@ -23,6 +23,7 @@ from roce_exporter.kernel.netlink import (
     encode_attribute,
     encode_u32,
     open_kernel_socket,
+    remembered,
 )
 
 if TYPE_CHECKING:
@@ -115,27 +116,26 @@ class EthtoolNetlink:
         self._netlink = Netlink(NETLINK_GENERIC, open_socket)
         self._family = 0
 
-    def pause(self, netdev: str) -> dict[str, int]:
+    def pause(self, netdev: str) -> Mapping[str, int]:
         """Global pause: `autonegotiate`, `receive`, `transmit` as 1 or 0, and the frames where they are counted."""
-        answer = self._ask(PAUSE_GET, encode_header(netdev, 1, WITH_STATISTICS), netdev)
-        return _named(answer, PAUSE_SWITCHES) | _nested(answer, PAUSE_COUNTS)
+        return decode_pause(self._ask(PAUSE_GET, encode_header(netdev, 1, WITH_STATISTICS), netdev))
 
-    def link(self, netdev: str) -> dict[str, int]:
+    def link(self, netdev: str) -> Mapping[str, int]:
         """The link: `up`, `extended_state`, `down_events`, `speed` in bytes per second, `full_duplex`, `lanes`."""
-        found = _named(self._ask(LINKSTATE_GET, encode_header(netdev, 1), netdev), LINK_STATE)
+        state = self._ask(LINKSTATE_GET, encode_header(netdev, 1), netdev)
         try:
             modes = self._ask(LINKMODES_GET, encode_header(netdev, 1), netdev)
         except Absent:
-            return found
-        return found | decode_modes(modes)
+            modes = b""
+        return decode_link(state, modes)
 
-    def fec(self, netdev: str) -> dict[str, int]:
+    def fec(self, netdev: str) -> Mapping[str, int]:
         """Blocks corrected and not correctable, bits corrected; the first number of each array is the whole port's.
 
         Raises:
             Absent: the driver does not count.
         """
-        found = _nested(self._ask(FEC_GET, encode_header(netdev, 1, WITH_STATISTICS), netdev), FEC_COUNTS)
+        found = decode_fec(self._ask(FEC_GET, encode_header(netdev, 1, WITH_STATISTICS), netdev))
         if not found:
             raise Absent(errno.EOPNOTSUPP, "the driver does not count FEC blocks", netdev)
         return found
@@ -204,10 +204,29 @@ class EthtoolNetlink:
         return self._family
 
 
+@remembered
 def encode_header(netdev: str, kind: int, flags: int = 0) -> bytes:
     """The attribute that names the network device."""
     name = encode_attribute(DEVICE_NAME, netdev.encode("utf-8", "surrogateescape") + b"\0")
     return encode_attribute(kind | NESTED, name + (encode_u32(FLAGS, flags) if flags else b""))
+
+
+@remembered
+def decode_pause(answer: bytes) -> Mapping[str, int]:
+    """The switches of global pause as 1 or 0, and the frames where they are counted."""
+    return _named(answer, PAUSE_SWITCHES) | _nested(answer, PAUSE_COUNTS)
+
+
+@remembered
+def decode_link(state: bytes, modes: bytes) -> Mapping[str, int]:
+    """What two answers say of a link; the second may be empty."""
+    return _named(state, LINK_STATE) | decode_modes(modes)
+
+
+@remembered
+def decode_fec(answer: bytes) -> Mapping[str, int]:
+    """Blocks and bits; empty where the driver does not count."""
+    return _nested(answer, FEC_COUNTS)
 
 
 def decode_modes(answer: bytes) -> dict[str, int]:
@@ -240,9 +259,9 @@ def _counters(
     answer: bytes, parts: Iterable[tuple[int, int]], group: str, names: tuple[str, ...]
 ) -> dict[str, int]:
     return {
-        f"{group}-{names[kind]}": decode_number(value)
+        f"{group}-{names[kind]}": decode_number(answer[start:end])
         for begin, stop in parts
-        for kind, value in decode_values(answer, begin, stop).items()
+        for kind, start, end in decode_attributes(answer, begin, stop)
         if kind < len(names)
     }
 

@@ -7,10 +7,10 @@ are written down here because the headers of older distributions lack some of th
 from __future__ import annotations
 
 import errno
-from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from roce_exporter.kernel import Absent, RdmaDevice, RdmaPort
+from roce_exporter.kernel.layout import Layout, Spans, decode_told_numbers, learn_layout, read_by_layout
 from roce_exporter.kernel.netlink import (
     Malformed,
     Netlink,
@@ -22,6 +22,7 @@ from roce_exporter.kernel.netlink import (
     decode_values,
     encode_u32,
     open_kernel_socket,
+    remembered,
 )
 
 if TYPE_CHECKING:
@@ -51,8 +52,6 @@ DEV_PROTOCOL = 67
 _NO_SUCH_COMMAND = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOENT, errno.ENOSYS)
 """How kernels and drivers say that they do not know a command. EINVAL may mean other things as well."""
 
-_VALUE_BYTES = 8
-
 
 class Table(NamedTuple):
     """The attributes of a table of names and numbers: of the whole, of a row's name and of a row's number."""
@@ -65,17 +64,6 @@ class Table(NamedTuple):
 COUNTERS = Table(whole=80, name=82, number=83)
 COUNTERS_ON = Table(whole=80, name=82, number=95)
 OBJECTS = Table(whole=15, name=17, number=18)
-
-Spans = dict[str, tuple[int, int] | None]
-"""Per name, where in the answer its number starts and ends; None where the row has no number."""
-
-
-class Layout(NamedTuple):
-    """Where the values are in an answer whose other bytes are known: `fixed` and values take turns in `shape`."""
-
-    shape: Struct
-    fixed: tuple[bytes, ...]
-    names: tuple[str, ...]
 
 
 def encode_device(device: RdmaDevice) -> bytes:
@@ -148,36 +136,27 @@ def decode_numbers(answer: bytes, rows: Spans) -> dict[str, int]:
     return decode_told_numbers(answer, rows)
 
 
-def decode_told_numbers(answer: bytes, rows: Spans) -> dict[str, int]:
-    """Name to number, of the rows that have one.
+@remembered
+def decode_objects(answer: bytes, device: RdmaDevice) -> Mapping[str, int]:
+    """Kind of object to number in use.
 
     Raises:
-        Malformed: a number of an unknown width.
+        Malformed: the message breaks the format.
+        OSError: ENODEV, the answer is another device's.
     """
-    return {name: decode_number(answer[span[0] : span[1]]) for name, span in rows.items() if span}
+    return decode_numbers(answer, decode_table(answer, OBJECTS, device))
 
 
-def learn_layout(answer: bytes, rows: Spans) -> Layout | None:
-    """How to read the next answer like this one at a glance; None where a value is not 64 bits wide."""
-    formats, fixed, position = ["="], [], 0
-    for span in rows.values():
-        if span is None or span[1] - span[0] != _VALUE_BYTES:
-            return None
-        start, end = span
-        formats.append(f"{start - position}sQ")
-        fixed.append(answer[position:start])
-        position = end
-    formats.append(f"{len(answer) - position}s")
-    fixed.append(answer[position:])
-    return Layout(Struct("".join(formats)), tuple(fixed), tuple(rows))
+@remembered
+def decode_switches(answer: bytes, device: RdmaDevice) -> Mapping[str, bool]:
+    """Optional counter to whether it is on.
 
-
-def read_by_layout(answer: bytes, layout: Layout) -> dict[str, int] | None:
-    """Name to number; None where anything but the values differs from what the layout was learnt from."""
-    if len(answer) != layout.shape.size:
-        return None
-    parts = layout.shape.unpack(answer)
-    return dict(zip(layout.names, parts[1::2], strict=True)) if parts[::2] == layout.fixed else None
+    Raises:
+        Malformed: the message breaks the format.
+        OSError: ENODEV, the answer is another device's.
+    """
+    told = decode_told_numbers(answer, decode_table(answer, COUNTERS_ON, device))
+    return {name: number != 0 for name, number in told.items()}
 
 
 class RdmaNetlink:
@@ -243,26 +222,27 @@ class RdmaNetlink:
                 ) from None
             raise self._explain(error, device, f"no statistics of port {port}") from None
 
-    def optional_counters(self, device: RdmaDevice, port: int) -> dict[str, bool]:
+    def optional_counters(self, device: RdmaDevice, port: int) -> Mapping[str, bool]:
         """The optional counters of one port and whether each is on; empty where the driver has none.
 
         Raises:
             Absent: the driver has no port statistics, the port does not exist, or the kernel is older than 5.16.
         """
         try:
-            numbers = self._ask_status(device, port)
+            return self._ask_status(device, port)
         except Refused as error:
             raise self._explain(error, device, f"no status of the counters of port {port}") from None
-        return {name: number != 0 for name, number in numbers.items()}
 
-    def resources(self, device: RdmaDevice) -> dict[str, int]:
+    def resources(self, device: RdmaDevice) -> Mapping[str, int]:
         """Objects in use by kind: `pd`, `cq`, `qp`, `cm_id`, `mr`, and on newer kernels `ctx` and `srq`.
 
         Raises:
             Absent: the kernel does not know the command, which came with 4.16 or 4.17.
         """
         try:
-            return self._ask_numbers(RES_GET, encode_device(device), OBJECTS, device, decode_numbers)
+            return self._ask(
+                RES_GET, encode_device(device), lambda answers: decode_objects(_only(answers), device)
+            )
         except Refused as error:
             raise self._explain(error, device, "this kernel does not count RDMA objects") from None
 
@@ -282,20 +262,6 @@ class RdmaNetlink:
                 raise Absent(error.errno, "no RDMA netlink here (is ib_core loaded?)") from None
             raise
 
-    def _ask_numbers(
-        self,
-        kind: int,
-        payload: bytes,
-        table: Table,
-        device: RdmaDevice,
-        decode: Callable[[bytes, Spans], dict[str, int]],
-    ) -> dict[str, int]:
-        def decode_answer(answers: list[bytes]) -> dict[str, int]:
-            answer = _only(answers)
-            return decode(answer, decode_table(answer, table, device))
-
-        return self._ask(kind, payload, decode_answer)
-
     def _read(self, answers: list[bytes], device: RdmaDevice, port: int) -> dict[str, int]:
         answer = _only(answers)
         layout = self._layouts.get((device.name, port))
@@ -311,9 +277,11 @@ class RdmaNetlink:
             self._layouts[device.name, port] = layout
         return numbers
 
-    def _ask_status(self, device: RdmaDevice, port: int) -> dict[str, int]:
-        return self._ask_numbers(
-            STAT_GET_STATUS, encode_port(device, port), COUNTERS_ON, device, decode_told_numbers
+    def _ask_status(self, device: RdmaDevice, port: int) -> Mapping[str, bool]:
+        return self._ask(
+            STAT_GET_STATUS,
+            encode_port(device, port),
+            lambda answers: decode_switches(_only(answers), device),
         )
 
     def _has_statistics(self, device: RdmaDevice, port: int) -> bool:

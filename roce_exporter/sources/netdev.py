@@ -7,7 +7,7 @@ LAG the legs are asked, not the bond, which has no hardware.
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from roce_exporter.catalog.row import ETHTOOL
 from roce_exporter.kernel import Absent
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from roce_exporter.kernel import Kernel
     from roce_exporter.model import Device
 
+T = TypeVar("T")
 PAUSE = "pause"
 LINK = "link"
 FEC = "fec"
@@ -68,20 +69,31 @@ class EthtoolStatistics:
         """Nothing is held."""
 
 
-class Asked:
+class Asked(Generic[T]):
     """One question to the kernel per network device, answered by names and numbers."""
 
     quarantined = 0
 
     def __init__(
-        self, source: str, ask: Callable[[str], Mapping[str, int]], device: str, port: int, netdev: str
+        self,
+        source: str,
+        ask: Callable[[str], T],
+        device: str,
+        port: int,
+        netdev: str,
+        *,
+        numbers: Callable[[T], Mapping[str, int]],
     ) -> None:
+        """`numbers`: what an answer says, by names."""
         self.source = source
         self.netdev = netdev
         self._ask = ask
+        self._numbers = numbers
         self._device = device
         self._port = port
         self._names: tuple[str, ...] = ()
+        self._answer: T | None = None
+        self._readings: tuple[Reading, ...] = ()
 
     def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
         """One reading. What the kernel leaves out of its answer is not in it.
@@ -90,11 +102,17 @@ class Asked:
             Absent: the driver has no answer.
             OSError: as the kernel says it.
         """
-        found = self._ask(self.netdev)
-        if self._names != tuple(found):
-            self._names = tuple(found)
-        values = tuple(found.values())
-        return (make_reading(self.source, self._device, self._port, self._names, values, netdev=self.netdev),)
+        answer = self._ask(self.netdev)
+        # The same object says the same: see `kernel.netlink.remembered`.
+        if answer is not self._answer:
+            found = self._numbers(answer)
+            if self._names != tuple(found):
+                self._names = tuple(found)
+            self._answer, values = answer, tuple(found.values())
+            self._readings = (
+                make_reading(self.source, self._device, self._port, self._names, values, netdev=self.netdev),
+            )
+        return self._readings
 
     def close(self) -> None:
         """Nothing is held."""
@@ -151,16 +169,16 @@ class NetdevFiles:
 
 def netdev_readers(
     kernel: Kernel, device: Device
-) -> Iterator[EthtoolStatistics | Asked | NetdevFiles | Transceiver]:
+) -> Iterator[EthtoolStatistics | Asked[Any] | NetdevFiles | Transceiver]:
     """The readers of every network device of one RDMA device."""
     for port, netdev in legs(device):
         where = (device.name, port, netdev)
         yield NetdevFiles(kernel, *where)
         yield EthtoolStatistics(kernel, *where)
-        yield Asked(DCB, lambda netdev: flatten(kernel.dcb(netdev)), *where)
-        yield Asked(PAUSE, kernel.ethtool_pause, *where)
-        yield Asked(SETTINGS, kernel.ethtool_settings, *where)
-        yield Asked(LINK, kernel.ethtool_link, *where)
-        yield Asked(FEC, kernel.ethtool_fec, *where)
-        yield Asked(STANDARD, kernel.ethtool_standard, *where)
+        yield Asked(DCB, kernel.dcb, *where, numbers=flatten)
+        yield Asked(PAUSE, kernel.ethtool_pause, *where, numbers=dict)
+        yield Asked(SETTINGS, kernel.ethtool_settings, *where, numbers=dict)
+        yield Asked(LINK, kernel.ethtool_link, *where, numbers=dict)
+        yield Asked(FEC, kernel.ethtool_fec, *where, numbers=dict)
+        yield Asked(STANDARD, kernel.ethtool_standard, *where, numbers=dict)
         yield Transceiver(kernel, *where)

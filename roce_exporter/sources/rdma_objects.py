@@ -13,6 +13,8 @@ from roce_exporter.model import WHOLE_DEVICE, Loss, Reading
 from roce_exporter.sources.values import check_netlink, make_reading, reason_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from roce_exporter.kernel import Kernel
     from roce_exporter.model import Device
 
@@ -31,6 +33,8 @@ class Resources:
         self._kernel = kernel
         self._device = device
         self._names: tuple[str, ...] = ()
+        self._found: Mapping[str, int] | None = None
+        self._readings: tuple[Reading, ...] = ()
 
     def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
         """One reading for the whole device: object kind to number in use.
@@ -43,9 +47,13 @@ class Resources:
         if self._device.netlink is None:
             raise Absent(errno.ENODEV, "not in RDMA netlink", self._device.name)
         found = self._kernel.rdma_resources(self._device.netlink)
-        if self._names != tuple(found):
-            self._names = tuple(found)
-        return (make_reading(RESOURCES, self._device.name, WHOLE_DEVICE, self._names, tuple(found.values())),)
+        # The same object says the same: see `kernel.netlink.remembered`.
+        if found is not self._found:
+            if self._names != tuple(found):
+                self._names = tuple(found)
+            self._found, values = found, tuple(found.values())
+            self._readings = (make_reading(RESOURCES, self._device.name, WHOLE_DEVICE, self._names, values),)
+        return self._readings
 
     def close(self) -> None:
         """Nothing is held."""
@@ -61,7 +69,7 @@ class OptionalCounters:
     def __init__(self, kernel: Kernel, device: Device) -> None:
         self._kernel = kernel
         self._device = device
-        self._names: dict[int, tuple[str, ...]] = {}
+        self._told: dict[int, tuple[Mapping[str, bool], Reading]] = {}
 
     def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
         """One reading per port that has optional counters. A port that fails has a loss without a name.
@@ -85,14 +93,13 @@ class OptionalCounters:
             return None
         except OSError as error:
             return Reading(OPTIONAL_COUNTERS, self._device.name, port, (), (), (Loss("", reason_of(error)),))
-        if self._names.get(port) != tuple(found):
-            self._names[port] = tuple(found)
-        values = tuple(int(on) for on in found.values())
-        return (
-            make_reading(OPTIONAL_COUNTERS, self._device.name, port, self._names[port], values)
-            if found
-            else None
-        )
+        before, reading = self._told.get(port, (None, None))
+        if found is not before and found:
+            names = reading.names if reading and reading.names == tuple(found) else tuple(found)
+            values = tuple(int(on) for on in found.values())
+            reading = make_reading(OPTIONAL_COUNTERS, self._device.name, port, names, values)
+            self._told[port] = found, reading
+        return reading if found else None
 
     def close(self) -> None:
         """Nothing is held."""

@@ -68,6 +68,9 @@ def reason_of(error: OSError) -> str:
     return errno.errorcode.get(error.errno or 0, type(error).__name__)
 
 
+NUMBERS = {int}
+
+
 def make_reading(
     source: str,
     device: str,
@@ -78,7 +81,7 @@ def make_reading(
     netdev: str = "",
 ) -> Reading:
     """The reading of what was found under each name: a number, or the reason (a text) why there is none."""
-    if all(type(value) is int for value in found):
+    if {*map(type, found)} <= NUMBERS:
         return Reading(source, device, port, names, tuple(found), (), netdev)  # type: ignore[arg-type]  # just checked
     values = tuple(value if isinstance(value, int) else None for value in found)
     losses = tuple(

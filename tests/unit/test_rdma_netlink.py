@@ -27,6 +27,7 @@ from netlink_dumps import (
 )
 
 from roce_exporter.kernel import Absent, RdmaDevice, RdmaPort
+from roce_exporter.kernel.layout import decode_told_numbers, learn_layout, read_by_layout
 from roce_exporter.kernel.netlink import Malformed, Message, encode_attribute, encode_message, encode_u32
 from roce_exporter.kernel.rdma_netlink import (
     COUNTERS,
@@ -42,9 +43,6 @@ from roce_exporter.kernel.rdma_netlink import (
     decode_numbers,
     decode_port,
     decode_table,
-    decode_told_numbers,
-    learn_layout,
-    read_by_layout,
 )
 
 pytestmark = pytest.mark.skipif(sys.byteorder != "little", reason="the dumps are a little-endian machine's")
