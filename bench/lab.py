@@ -12,14 +12,22 @@ import subprocess
 from pathlib import Path
 
 from processes import compare
-from rivals import node_exporters
+from rivals import node_exporters, roce_exporter
 from scrape import ALL
 from tables import print_comparison
+
+from roce_exporter import sources
 
 ROUNDS = 5
 SCRAPES = 20
 SYSFS = Path("/sys")
 DEVICES = 8
+
+OF_RDMA = ("port", "rdma_netlink", "hw_counters", "counters")
+RDMA = roce_exporter(
+    "RDMA alone", *(f"--source.disable={name}" for name in sources.NAMES if name not in OF_RDMA)
+)
+"""What node_exporter's infiniband collector has, and no more."""
 
 
 def run(command: str) -> None:
@@ -49,7 +57,7 @@ def add_cards(module: str) -> None:
 def print_figures(what: str) -> None:
     """The table of what there is."""
     count = len(list(SYSFS.glob("class/infiniband/*")))
-    figures = compare([*node_exporters("infiniband"), ALL], SYSFS, ROUNDS, SCRAPES)
+    figures = compare([*node_exporters("infiniband"), RDMA, ALL], SYSFS, ROUNDS, SCRAPES)
     print_comparison(f"{count} {what}", figures)
 
 
