@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from roce_exporter.collect.lanes import Finished
-from roce_exporter.collect.reads import Account, Outcome, Task, is_whole
+from roce_exporter.collect.reads import Account, Outcome, Task
 from roce_exporter.inventory import describe
 from roce_exporter.model import Reading
 from roce_exporter.sources import open_readers
@@ -72,11 +72,11 @@ class DeviceWork:
         if inventory or absent != self._absent:
             self._absent = absent
             self._due = tuple(task for key, task in self._tasks.items() if key not in absent)
-        self.account.settle(outcomes)
+        failed = self.account.settle(outcomes)
         told = [outcomes[task.key] for task in self._due if task.key in outcomes]
         self.readings = tuple([reading for outcome in told for reading in outcome.readings])
         broken = self.device is not None and self.device.netlink_errno != 0
-        if broken or _lost_device(outcomes.values()):
+        if broken or _lost_device(failed):
             self._described = -float("inf")
 
     def retire(self) -> None:
@@ -122,7 +122,7 @@ def _lost_device(outcomes: Iterable[Outcome]) -> bool:
     return any(
         outcome.error.startswith(GONE)
         or any(loss.reason == GONE for reading in outcome.readings for loss in reading.losses)
-        for outcome in [one for one in outcomes if not is_whole(one)]
+        for outcome in outcomes
     )
 
 

@@ -71,17 +71,22 @@ class Account:
         """The state of every source that was ever read."""
         return tuple(self._states.values())
 
-    def settle(self, outcomes: Mapping[Key, Outcome]) -> None:
-        """Enter the outcomes of one collection."""
+    def settle(self, outcomes: Mapping[Key, Outcome]) -> list[Outcome]:
+        """Enter the outcomes of one collection; returns those that failed or lost something."""
+        broken = []
         for key, outcome in outcomes.items():
             before = self._states.get(key)
-            after = self._states[key] = _state(key, outcome, before)
+            whole = is_whole(outcome)
+            after = self._states[key] = (_whole if whole else _broken)(key, outcome, before)
+            if not whole:
+                broken.append(outcome)
             if after.error != (before.error if before else ""):
                 where = " of ".join(
                     part for part in (f"source {after.source}", after.netdev, after.device) if part
                 )
                 level = logging.WARNING if after.error else logging.INFO
                 LOG.log(level, "%s: %s", where, after.error or "answers again")
+        return broken
 
     def keep(self, keys: Collection[Key]) -> None:
         """Drop the state of sources that the device no longer has."""
@@ -89,11 +94,14 @@ class Account:
             del self._states[key]
 
 
-def _state(key: Key, outcome: Outcome, before: SourceState | None) -> SourceState:
+def _whole(key: Key, outcome: Outcome, before: SourceState | None) -> SourceState:
     device, source, netdev = key
-    if outcome.up and is_whole(outcome):
-        total = before.errors_total if before else 0
-        return SourceState(source, device, netdev, True, outcome.seconds, "", total, 0, outcome.quarantined)
+    total = before.errors_total if before else 0
+    return SourceState(source, device, netdev, outcome.up, outcome.seconds, "", total, 0, outcome.quarantined)
+
+
+def _broken(key: Key, outcome: Outcome, before: SourceState | None) -> SourceState:
+    device, source, netdev = key
     errors, error = judge(outcome)
     up = _is_up(outcome, error)
     if up is False and not error:
