@@ -19,6 +19,7 @@ from roce_exporter.sources.netdev import (
     PAUSE,
     SETTINGS,
     STANDARD,
+    TRANSCEIVER,
     EthtoolStatistics,
     NetdevFiles,
     netdev_readers,
@@ -27,7 +28,6 @@ from roce_exporter.sources.pcie import Pcie
 from roce_exporter.sources.port import PortState
 from roce_exporter.sources.rdma_objects import OptionalCounters, Resources
 from roce_exporter.sources.sensors import Sensors
-from roce_exporter.sources.transceiver import Transceiver
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -53,7 +53,7 @@ NAMES = (
     LINK,
     FEC,
     STANDARD,
-    Transceiver.source,
+    TRANSCEIVER,
     Configuration.source,
 )
 """Every source, in the order in which a device's sources are read."""

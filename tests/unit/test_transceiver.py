@@ -15,7 +15,8 @@ from roce_exporter.kernel.recorded import Moment, RecordedKernel
 from roce_exporter.kernel.transceiver import CMIS, QSFP, SFP, PageAddress, read_transceiver
 from roce_exporter.kernel.transceiver_text import parse_transceiver, print_transceiver
 from roce_exporter.kernel.tree import Tree
-from roce_exporter.sources.transceiver import Transceiver
+from roce_exporter.sources.netdev import TRANSCEIVER, Asked
+from roce_exporter.sources.rarely import Rarely
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -265,9 +266,13 @@ class Bus(RecordedKernel):
         return self.answer()
 
 
+def reader_of(bus: Bus) -> Rarely:
+    return Rarely(Asked(TRANSCEIVER, bus.transceiver, "mlx5_0", 1, "eth0", numbers=dict))
+
+
 def test_a_transceiver_is_asked_once_a_minute() -> None:
     bus = Bus(lambda: {"temperature": bus.asked})
-    reader = Transceiver(bus, "mlx5_0", 1, "eth0")
+    reader = reader_of(bus)
     first = reader.read(100.0)
     assert reader.read(159.9) == first
     assert reader.read(160.0)[0].values == (2,)
@@ -280,7 +285,7 @@ def test_a_transceiver_that_fails_is_broken_for_a_minute_and_not_asked_again() -
         raise OSError(errno.EIO, "bus")
 
     bus = Bus(fail)
-    reader = Transceiver(bus, "mlx5_0", 1, "eth0")
+    reader = reader_of(bus)
     for now in (0.0, 1.0, 59.0):
         with pytest.raises(OSError, match="bus"):
             reader.read(now)
