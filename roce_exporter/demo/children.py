@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import signal
 from asyncio.subprocess import DEVNULL, Process
 from dataclasses import dataclass
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
 
 PATIENCE = 5.0
 """Seconds from SIGTERM to SIGKILL."""
+
+PR_SET_PDEATHSIG = 1
+"""What prctl(2) does: a signal to this process when its parent dies."""
+
+LIBC = ctypes.CDLL(None)
 
 SHOWN = 200
 """Characters of a child's last words that are shown."""
@@ -57,8 +63,18 @@ async def _begin(argv: Sequence[str], log: Path) -> Process:
     with log.open("wb") as output:
         # A session of its own: the terminal's Ctrl-C is for the demo, which then ends its children in order.
         return await asyncio.create_subprocess_exec(
-            *argv, stdin=DEVNULL, stdout=output, stderr=output, start_new_session=True
+            *argv,
+            stdin=DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            preexec_fn=_end_with_the_parent,
         )
+
+
+def _end_with_the_parent() -> None:
+    # In the child: a demo that is killed can end nobody in order.
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 async def _end(process: Process, patience: float) -> None:

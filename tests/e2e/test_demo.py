@@ -144,6 +144,18 @@ def test_the_crash_of_prometheus_is_one_line_and_the_rest_goes_on(environment, t
     assert_nothing_is_left(tmp_path, children)
 
 
+def test_what_it_started_ends_when_it_is_killed(environment, monitored) -> None:
+    """What was temporary stays behind then."""
+    if not monitored:
+        pytest.skip("prometheus is not installed (apt-get install prometheus)")
+    with running(environment, "--host.simulate=quiet") as process:
+        assert "scenario quiet" in process.stdout.readline()
+        children = descendants(process.pid)
+        process.kill()
+        _, alive = psutil.wait_procs(children, timeout=30)
+    assert alive == []
+
+
 def test_whoever_reads_its_lines_may_go_away(environment, tmp_path) -> None:
     """As in `roce-exporter demo | head -1`: it ends at the next line that it has to say."""
     with running(environment, "--host.simulate=quiet", "--demo.seconds=2") as process:
