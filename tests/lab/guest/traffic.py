@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daemon import wait_until
@@ -72,9 +74,14 @@ def spoilt(end: int, *how: str) -> Iterator[None]:
         run("tc", "qdisc", "del", "dev", NETDEVS[end], "root")
 
 
+LISTENS = "0A"
+"""TCP_LISTEN in /proc/net/tcp. Connections of earlier tests wait there for a minute, on the same port."""
+
+
 def is_listening(port: int = 18515) -> bool:
     """Whether the server of perftest waits for its client."""
-    return f":{port:04X} " in "".join(open("/proc/net/tcp").readlines()[1:])
+    sockets = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return any(local.endswith(f":{port:04X}") and state == LISTENS for _, local, _, state, *_ in sockets)
 
 
 def exchange(test: str, *flags: str, seconds: int = 100) -> int:
@@ -84,9 +91,11 @@ def exchange(test: str, *flags: str, seconds: int = 100) -> int:
         (*common, "-d", "rxe1"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as server:
         wait_until(is_listening)
-        client = subprocess.run((*common, "-d", "rxe0", ADDRESSES[1]), capture_output=True, check=False)
+        command = (*common, "-d", "rxe0", ADDRESSES[1])
+        client = subprocess.run(command, capture_output=True, text=True, check=False)
         if client.returncode:
             server.terminate()
+            sys.stderr.write(client.stdout + client.stderr)
     return client.returncode
 
 
