@@ -6,6 +6,7 @@ configuration meanwhile; a driver's settings hardly ever change. Light and tempe
 
 from __future__ import annotations
 
+import errno
 import math
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,8 @@ class Rarely:
         """
         if now - self._read_at >= SECONDS_BETWEEN:
             self._read_at = now
+            # For as long as nothing better is known: a fault that is no OSError must not leave old values standing.
+            self._last = OSError(errno.EIO, "the last read was not finished", self.netdev)
             try:
                 self._last = self._reader.read(now)
             except OSError as error:

@@ -280,6 +280,17 @@ def test_a_transceiver_is_asked_once_a_minute() -> None:
     assert bus.asked == 2
 
 
+def test_a_fault_of_ours_leaves_no_old_values_standing() -> None:
+    bus = Bus(lambda: {"voltage": 1})
+    reader = reader_of(bus)
+    assert reader.read(0.0)[0].values == (1,)
+    bus.answer = lambda: {"voltage": 1 // 0}
+    with pytest.raises(ZeroDivisionError):
+        reader.read(60.0)
+    with pytest.raises(OSError, match="not finished"):
+        reader.read(61.0)
+
+
 def test_a_transceiver_that_fails_is_broken_for_a_minute_and_not_asked_again() -> None:
     def fail() -> dict[str, int]:
         raise OSError(errno.EIO, "bus")
