@@ -33,8 +33,9 @@ class ProcessFamilies:
         self._memory = -1
         self._started = 0.0
         with contextlib.suppress(OSError):
-            self._memory = os.open(MEMORY, os.O_RDONLY | os.O_CLOEXEC)
+            # In this order: without a start time, which would be told as 0, nothing of /proc is told.
             self._started = started()
+            self._memory = os.open(MEMORY, os.O_RDONLY | os.O_CLOEXEC)
 
     def collect(self) -> Iterator[Metric]:
         """CPU time and start in seconds, memory in bytes, descriptors."""
