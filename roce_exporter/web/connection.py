@@ -30,7 +30,7 @@ LOG = logging.getLogger(__name__)
 METHODS = ("GET", "HEAD")
 REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
 PLAIN_TEXT = "text/plain; charset=utf-8"
-AUTHORITY = re.compile(rb"https?://[^/?]*", re.IGNORECASE)
+AUTHORITY = re.compile(rb"\Ahttps?://[^/?]*", re.IGNORECASE)
 BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 LARGEST_QUERY = 100
 LINGER_BYTES = 256 * 1024
@@ -343,7 +343,7 @@ def understood(head: h11.Request, body_bytes: int) -> Request:
     method = head.method.decode("ascii")
     if method not in METHODS:
         raise RequestError(405, f"only {' and '.join(METHODS)} are served", ("Allow", ", ".join(METHODS)))
-    raw_path, _, raw_query = AUTHORITY.sub(b"", head.target, count=1).decode("ascii").partition("?")
+    raw_path, _, raw_query = AUTHORITY.sub(b"", head.target).decode("ascii").partition("?")
     return Request(method, normalised(raw_path), parameters(raw_query), headers)
 
 
