@@ -1,7 +1,8 @@
 """Write a host down as the standard tools print it, so that it replays to the same series anywhere.
 
-GUIDs, MAC and IP addresses and the node description are replaced by stand-ins, the same one for the same value in
-one capture, and in every capture of the same host. Only reads; nothing that was written down leaves the machine.
+GUIDs, MAC and IP addresses and the node description are replaced by stand-ins, the same one for the same value within
+one capture; another capture of the host may number them differently. Only reads; nothing that is written down leaves
+the machine.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ import io
 import json
 import logging
 import tarfile
+import time
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from roce_exporter.collect.lanes import Lane
+from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.inventory import CLASS, describe, list_devices
 from roce_exporter.kernel import Absent
 from roce_exporter.kernel.dcb_printed import print_dcb
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
     from roce_exporter.model import Device, Netdev, Port
 
 LOG = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 PATIENCE = 30.0
 """Seconds that one device may take; 1,024 GID slots of a software-emulated machine take one."""
@@ -80,18 +85,19 @@ async def capture(kernel: Kernel, output: str, moments: int, interval: float) ->
     if Path(output).exists():  # noqa: ASYNC240 - nothing else runs on this loop
         raise CaptureError(f"{output} is there already; choose another with --output")
     scrub = Scrubber()
+    in_flight: InFlight[str] = InFlight(time.monotonic)
     whole: Part = {}
     devices = 0
     for moment in range(moments):
         if moment:
             await asyncio.sleep(interval)
         kernel.begin()
-        listed = await _in_lane(lambda: list_devices(kernel), "the list of devices")
+        listed = await _read(in_flight, "the list of devices", partial(list_devices, kernel))
         devices = max(devices, len(listed or ()))
         prefix = f"{moment}/" if moments > 1 else ""
         rdma: dict[str, list[dict[str, Any]]] = {}
         for one in listed or ():
-            found = await _in_lane(lambda one=one: _device(kernel, one, scrub), one.name)  # type: ignore[misc]
+            found = await _read(in_flight, one.name, partial(_device, kernel, one, scrub))
             if found is None:
                 continue
             part, rows = found
@@ -105,32 +111,17 @@ async def capture(kernel: Kernel, output: str, moments: int, interval: float) ->
     return f"{output}: {devices} devices, {moments} moments, {len(whole)} files, addresses replaced"
 
 
-async def _in_lane(work: Callable[[], Any], what: str) -> Any:
-    """What `work` returns, done in a thread of its own; None, and one log line, when it fails or does not answer."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Any] = loop.create_future()
-
-    def attempt() -> None:
-        try:
-            result = work()
-        except OSError as error:
-            LOG.warning("%s is left out: %s", what, error)
-            result = None
-        loop.call_soon_threadsafe(_settle, future, result)
-
-    lane = Lane("roce-capture")
-    lane.submit(attempt)
-    lane.retire()
+async def _read(in_flight: InFlight[str], what: str, work: Callable[[], T]) -> T | None:
+    """What `work` returns; None, and one log line, when it fails or does not return."""
     try:
-        return await asyncio.wait_for(future, PATIENCE)
-    except TimeoutError:
-        LOG.warning("%s is left out: no answer in %.0f s", what, PATIENCE)
-        return None
-
-
-def _settle(future: asyncio.Future[Any], result: object) -> None:
-    if not future.done():
-        future.set_result(result)
+        return await call_in_worker(in_flight, what, work, PATIENCE)
+    except TimeoutError as error:
+        LOG.warning("%s is left out: %s", what, error.strerror)
+    except OSError as error:
+        LOG.warning("%s is left out: %s", what, error)
+    except Exception:
+        LOG.exception("%s is left out: fault in the exporter", what)
+    return None
 
 
 def _device(kernel: Kernel, listed: Listed, scrub: Scrubber) -> tuple[Part, dict[str, list[dict[str, Any]]]]:

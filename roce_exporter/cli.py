@@ -1,6 +1,7 @@
 """`roce-exporter`: flags become objects, objects do one of serve, once, capture, explain, audit.
 
-Exit codes: 0 done, 1 nothing found to explain or a setting found wrong, 2 something that was given cannot be used (one line says what).
+Exit codes: 0 done; 1 nothing found to explain, a setting found wrong, or a fault of the exporter (with its traceback);
+2 something that was given cannot be used (one line says what).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from roce_exporter.audit import (
     is_clean,
     load_profile,
 )
+from roce_exporter.background import background, supervise
 from roce_exporter.collect import Collector
 from roce_exporter.explain import explain, unmapped
 from roce_exporter.exporter import Exporter
@@ -58,8 +60,9 @@ UNUSABLE = 2
 LOG_LEVELS = {"serve": "info", "demo": "error"}
 """What is logged where nobody chose: the demo tells of storms itself, and on a terminal has the screen for its own."""
 
+
 SUPERVISION = 0.5
-"""Seconds between two questions whether the fast loop is held up by a device."""
+"""Seconds between two checks whether the fast loop waits for a device."""
 
 
 class OutputError(Exception):
@@ -146,18 +149,21 @@ async def serve(options: argparse.Namespace, kernel: Kernel) -> int:
     server = Server(endpoints, web_config, private=PRIVATE)
     for address in await server.start(options.web_listen_address or [f":{DEFAULT_PORT}"]):
         LOG.info("roce_exporter %s listens on %s", __version__, address)
-    first = asyncio.ensure_future(_first_collection(exporter, endpoints, options.collect_timeout))
-    sampler.start()
-    watching = [
-        asyncio.ensure_future(work) for work in (_supervise(sampler), _tell_alive(watchdog_interval()))
-    ]
-    await stop.wait()
-    notify(STOPPING)
-    for task in (first, *watching):
-        task.cancel()
-    await server.close()
-    sampler.close()
-    collector.close()
+    try:
+        sampler.start()
+        async with background(
+            _first_collection(exporter, endpoints),
+            server.accept(),
+            _supervise(sampler),
+            exporter.follow(),
+            _tell_alive(watchdog_interval()),
+        ):
+            await stop.wait()
+            notify(STOPPING)
+    finally:
+        await server.close()
+        sampler.close()
+        collector.close()
     return 0
 
 
@@ -167,34 +173,32 @@ def _web_config(path: str) -> WebConfigFile:
     return WebConfigFile(path)
 
 
-async def _first_collection(exporter: Exporter, endpoints: Endpoints, seconds: float) -> None:
-    observation = await exporter.observe(seconds)
+async def _first_collection(exporter: Exporter, endpoints: Endpoints) -> None:
+    observation = await exporter.observe()
     exporter.render(observation, Format.TEXT)
     endpoints.ready = True
     gc.collect()
-    gc.freeze()  # what the plans hold is for ever: no collection need look at it again
+    gc.freeze()  # what the plans hold is permanent: no later collection need look at it
     LOG.info("ready: %d RDMA devices", len(observation.snapshot.devices))
     notify(READY)
 
 
 async def _tell_alive(interval: float | None) -> None:
-    """Signs of life from the event loop, which serves: systemd starts a daemon anew whose loop hangs."""
+    """Signs of life from the event loop, which serves: systemd restarts a daemon whose loop hangs."""
     while interval:
         notify(ALIVE)
         await asyncio.sleep(interval)
 
 
 async def _supervise(sampler: Sampler) -> None:
-    while True:
-        await asyncio.sleep(SUPERVISION)
-        sampler.supervise()
+    await supervise(sampler, SUPERVISION)
 
 
 async def once(options: argparse.Namespace, kernel: Kernel) -> int:
     """Print one exposition in text format 0.0.4."""
     auditor = Auditor(load_profile(options.audit_profile))
     exporter = Exporter(Collector(kernel, collect_settings(options), time.monotonic), auditor=auditor)
-    observation = await exporter.observe(options.collect_timeout)
+    observation = await exporter.observe()
     _print(exporter.render(observation, Format.TEXT).decode())
     return 0
 
@@ -202,7 +206,7 @@ async def once(options: argparse.Namespace, kernel: Kernel) -> int:
 async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:
     """Print what is known of one name, or the names that nobody knows; 1 when there is nothing to say of a name."""
     exporter = Exporter(Collector(kernel, collect_settings(options), time.monotonic))
-    observation = await exporter.observe(options.collect_timeout)
+    observation = await exporter.observe()
     if options.name is None:
         lines = list(unmapped(exporter.normaliser)) or ["every raw name of this host has a row"]
     else:
@@ -232,7 +236,7 @@ async def audit_host(options: argparse.Namespace, kernel: Kernel) -> int:
     """Print what the audit says; 1 when a setting is wrong."""
     profile = load_profile(options.audit_profile)
     collector = Collector(kernel, collect_settings(options), time.monotonic)
-    snapshot = await collector.collect(options.collect_timeout)
+    snapshot = await collector.collect()
     verdicts = audit(snapshot.devices, profile)
     if options.format == JSON:
         _print(as_json(verdicts, profile))

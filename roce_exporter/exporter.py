@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import platform
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from roce_exporter.normalise import Samples
     from roce_exporter.sampler import Sampler
 
-END = b"# EOF\n"
-"""What closes an OpenMetrics exposition."""
+FOLLOW_SECONDS = 5.0
+"""How often devices that came or went are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +49,29 @@ class Exporter:
         self._self_samples = SelfSamples()
         self._renderer = Renderer()
         self._last: Observation | None = None
+        self._audited: tuple[Samples, ...] = ()
+        """Of the last complete collection."""
         self._rendered: dict[Format, bytes] = {}
 
-    async def observe(self, timeout: float) -> Observation:  # noqa: ASYNC109 - a bound on the reads, not on the caller
-        """Collect, in at most `timeout` seconds, and normalise. Simultaneous callers get the same observation."""
-        snapshot = await self._collector.collect(timeout)
+    async def observe(self, wait: float | None = None) -> Observation:
+        """Collect and normalise. Simultaneous callers get the same observation.
+
+        A caller that cannot wait for the end of the collection gets what is ready after `wait` seconds.
+        """
+        snapshot = await self._collector.collect(wait)
+        if snapshot.unfinished:
+            return Observation(snapshot, self._normalise_part(snapshot))
         if self._last is None or self._last.snapshot is not snapshot:
             self._last = Observation(snapshot, self._normalise(snapshot))
             self._rendered.clear()
         return self._last
+
+    async def follow(self) -> None:
+        """See to it for ever that devices that come and go are noticed, by the fast loop too, when nobody scrapes."""
+        while True:
+            await asyncio.sleep(FOLLOW_SECONDS)
+            if await self._collector.is_outdated():
+                await self.observe()
 
     def render(self, observation: Observation, form: Format) -> bytes:
         """The observation as text, without the closing `# EOF` of OpenMetrics; made once per observation."""
@@ -69,15 +84,18 @@ class Exporter:
     def _normalise(self, snapshot: Snapshot) -> tuple[Samples, ...]:
         present = {found.device.name for found in snapshot.devices}
         self.normaliser.forget(self.normaliser.plans.keys() - present)
+        if self._auditor is not None:
+            self._audited = (self._auditor.samples(snapshot.devices),)
+        if self.sampler is not None:
+            self.sampler.follow(snapshot.devices)
+        return self._normalise_part(snapshot)
+
+    def _normalise_part(self, snapshot: Snapshot) -> tuple[Samples, ...]:
+        """The samples of what there is. Concludes nothing from what is missing: no device is forgotten or audited."""
         samples = tuple(self.normaliser.normalise(found) for found in snapshot.devices)
         unmapped = {name: len(plan.unmapped) for name, plan in sorted(self.normaliser.plans.items())}
-        own = self._self_samples.samples(snapshot, unmapped)
-        if self._auditor is not None:
-            samples = (*samples, self._auditor.samples(snapshot.devices))
-        if self.sampler is None:
-            return (*samples, own)
-        self.sampler.follow(snapshot.devices)
-        return (*samples, self.sampler.samples(), own)
+        sampled = (self.sampler.samples(),) if self.sampler is not None else ()
+        return (*samples, *self._audited, *sampled, self._self_samples.samples(snapshot, unmapped))
 
 
 def make_registry() -> prometheus_client.CollectorRegistry:

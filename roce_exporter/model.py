@@ -1,4 +1,17 @@
-"""The data that flows from the kernel to the scrape: frozen, slotted, no I/O."""
+"""The data that flows from the kernel to the scrape: frozen, slotted, no I/O.
+
+**Identity.** Several caches on the scrape path decide by `is` whether something has changed, because comparing hundreds
+of names costs more than the work that is saved: `Reading.names`, `Samples.series`, `DeviceReadings.device`, the answers
+of `kernel.netlink.remembered`. The rule for all of them:
+
+1. Whoever makes such an object returns the same object as long as it is equal, and a new one as soon as it is not.
+2. So the object is immutable, all the way down: tuples, frozen dataclasses, `MappingProxyType`. To change one in place
+   would show old values under new names.
+3. A cache keeps a reference to the object that it compares with: an `id` alone may be given to another object.
+4. A fresh object that is equal costs time and nothing else: results never depend on a cache hit.
+
+`tests/unit/test_identity.py` has a test per cache that fails when its invalidation is removed.
+"""
 
 from __future__ import annotations
 
@@ -88,9 +101,8 @@ class Device:
 class Reading:
     """What one source said about one port, raw: `names[i]` had `values[i]`.
 
-    `names` is the same object from one collection to the next as long as the set of names has not
-    changed, so that a plan made for it can be found by identity. A value that could not be had is
-    None, never 0, and stands in `losses`.
+    `names` is the same object from one collection to the next as long as the set of names has not changed; see the
+    module. A value that could not be had is None, never 0, and is listed in `losses`.
     """
 
     source: str
@@ -139,3 +151,5 @@ class Snapshot:
     seconds: float = 0.0
     excluded: int = 0
     """Devices left alone because of a filter."""
+    unfinished: int = 0
+    """Reads that this caller could not wait for. Above 0 the snapshot is partial: nothing may be concluded from absence."""

@@ -20,3 +20,12 @@ class Parser(argparse.ArgumentParser):
             OptionError: always.
         """
         raise OptionError(f"{message}; see {self.prog} --help")
+
+
+def flags_of_commands(parser: argparse.ArgumentParser) -> dict[str, dict[str, argparse.Action]]:
+    """Per command, every flag and what it does."""
+    (commands,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))  # noqa: SLF001 - argparse shows its flags nowhere else
+    return {
+        name: {flag: action for action in command._actions for flag in action.option_strings}  # noqa: SLF001 - the same
+        for name, command in commands.choices.items()
+    }

@@ -13,6 +13,7 @@ from roce_exporter.catalog.exporter import (
     READ_ERRORS,
     SOURCE_DURATION,
     SOURCE_UP,
+    UNFINISHED,
     UNMAPPED,
     UNREADABLE,
 )
@@ -50,8 +51,8 @@ class SelfSamples:
         blind = sum(
             port.link_layer == "Ethernet" and not port.netdevs for device in devices for port in device.ports
         )
-        values: list[Value] = [len(devices), snapshot.excluded, blind, snapshot.seconds, *unmapped.values()]
-        return Samples(self._series, (*values, *_values(states)))
+        host = (len(devices), snapshot.excluded, blind, snapshot.seconds, snapshot.unfinished)
+        return Samples(self._series, (*host, *unmapped.values(), *_values(states)))
 
 
 def _series(states: tuple[State, ...], unmapped: tuple[str, ...]) -> tuple[Series, ...]:
@@ -60,6 +61,7 @@ def _series(states: tuple[State, ...], unmapped: tuple[str, ...]) -> tuple[Serie
         Series(DEVICES_EXCLUDED, ()),
         Series(PORTS_WITHOUT_NETDEV, ()),
         Series(COLLECTION_DURATION, ()),
+        Series(UNFINISHED, ()),
         *(Series(UNMAPPED, (device,)) for device in unmapped),
         *(Series(row, state) for row in PER_SOURCE for state in states),
     )

@@ -81,6 +81,14 @@ COLLECTION_DURATION = Row(
     "How long the collection that this scrape shows took.",
     labels=(),
 )
+UNFINISHED = Row(
+    "roce_exporter_unfinished_sources",
+    GAUGE,
+    "sources",
+    "Sources that had not been read when the scraper's timeout required an answer: their series are missing from this "
+    "scrape, which counts as no error. 0: the scrape is complete.",
+    labels=(),
+)
 
 ROWS = (
     SOURCE_UP,
@@ -93,4 +101,5 @@ ROWS = (
     DEVICES_EXCLUDED,
     PORTS_WITHOUT_NETDEV,
     COLLECTION_DURATION,
+    UNFINISHED,
 )

@@ -1,22 +1,32 @@
 """One collection: every source of every device at once, each on its own.
 
 A read that fails costs what it would have given; a read that hangs costs its source of its device, from then on
-without waiting, until it comes back. Nothing costs the scrape. Simultaneous scrapes share one collection.
+without waiting, until it comes back. Nothing costs the scrape.
+
+* **One pass for everybody.** Simultaneous callers share one pass over the host, which takes as long as it needs, at
+  most `Settings.timeout`. A caller with less time gets what is ready; the pass goes on, and only its end enters
+  anything: states, errors, log lines.
+* **Two chains per device.** The quick chain is read in every pass. The slow chain (`slow.py`) is read after it, when it
+  is due, and its outcomes are entered by the next pass. A slow source that has no value of late is read in the pass.
+* **Which thread may touch what.** Everything here and in `device_work.py` belongs to the event loop, but for the tasks
+  themselves, which run in worker threads: they touch one reader and look one slot up. `workers.py` says who closes
+  what, and what happens when a call comes back late.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from roce_exporter.collect.batch import Batch, Finished
 from roce_exporter.collect.device_work import INVENTORY, DeviceWork
-from roce_exporter.collect.lanes import Batch, Finished, InFlight, Key, Lanes
-from roce_exporter.collect.reads import Account, Outcome, Task, attempt
+from roce_exporter.collect.reads import NO_ANSWER, NOT_REACHED, Account, Outcome, ReadKey, Task, attempt
+from roce_exporter.collect.slow import SlowChain
+from roce_exporter.collect.workers import Crew, InFlight, call_in_worker, tell_loop
 from roce_exporter.inventory import Listed, list_devices
 from roce_exporter.model import DeviceReadings, Snapshot
 
@@ -28,16 +38,18 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-Outcomes = dict[str, dict[Key, Outcome]]
-"""Per device and key, what came of a read."""
+Outcomes = dict[ReadKey, Outcome]
 
-HOST = ("", INVENTORY, "")
+HOST = ReadKey("", 0, INVENTORY)
 """The read of the list of devices."""
 
-MOST_LANES = 16
+NOWHERE = Listed(HOST.device, HOST.incarnation)
+"""The host itself, where outcomes are sorted by device."""
+
+MOST_WORKERS = 16
 """As many devices as the largest hosts have: reads that sleep in firmware are then over when the slowest device's are."""
 
-SECONDS_PER_LANE = 0.010
+SECONDS_PER_WORKER = 0.010
 """Quick reads are done by one thread: more would only fight for the interpreter."""
 
 
@@ -51,11 +63,11 @@ class Settings:
     disabled: frozenset[str] = frozenset()
     """Sources that are not read."""
     timeout: float = 5.0
-    """The longest a collection waits, whatever the scraper would allow."""
+    """Seconds after which a collection ends without what has not been read by then."""
     patience: float = 0.25
     """How long a device's other sources wait behind one that does not answer."""
     refresh: float = 60.0
-    """How often a device is described anew although nothing hints at a change."""
+    """Seconds between two reads of the slow chain: descriptions of devices, settings, transceivers."""
 
 
 class Collector:
@@ -65,52 +77,101 @@ class Collector:
         self._kernel = kernel
         self._settings = settings
         self._clock = clock
-        self._in_flight = InFlight()
-        self._lanes = Lanes()
+        self._attempt = partial(attempt, clock)
+        self._in_flight: InFlight[ReadKey] = InFlight(clock)
+        self._crew = Crew("roce-read")
+        self._slow = SlowChain(self._attempt, self._in_flight, clock, settings.timeout)
         self._width = 1
         self._host = Account("")
         self._listed: tuple[Listed, ...] = ()
+        self._excluded = 0
         self._works: dict[str, DeviceWork] = {}
-        self._deadline = 0.0
+        self._begun = -float("inf")
+        self._found: Outcomes = {}
+        """What the pass under way has found in its batches that are over."""
+        self._batch: Batch[Task, ReadKey, Outcome] | None = None
         self._running: asyncio.Task[Snapshot] | None = None
 
-    async def collect(self, timeout: float) -> Snapshot:  # noqa: ASYNC109 - a bound on the reads, not on the caller
-        """One collection of the whole host, complete but for what `timeout` seconds did not suffice for.
+    async def collect(self, wait: float | None = None) -> Snapshot:
+        """One collection of the whole host.
 
-        Simultaneous callers share one collection, which ends in time for the one in the greatest hurry.
+        Simultaneous callers share one. After `wait` seconds a caller gets what is ready, with `Snapshot.unfinished`
+        above 0, and the collection goes on; None waits for its end, which `Settings.timeout` bounds.
         """
-        deadline = self._clock() + min(timeout, self._settings.timeout)
         if self._running is None or self._running.done():
-            self._deadline = deadline
             self._running = asyncio.ensure_future(self._collect())
-        else:
-            self._deadline = min(self._deadline, deadline)
-        return await asyncio.shield(self._running)
+        running = self._running
+        if wait is not None and wait >= self._settings.timeout:
+            wait = None
+        try:
+            await asyncio.wait((running,), timeout=wait)
+        finally:
+            if not running.done():
+                running.add_done_callback(_log_fault)
+        return running.result() if running.done() else self._so_far()
+
+    async def is_outdated(self) -> bool:
+        """Whether devices came or went since the last collection, or it is so old that the slow chain is due.
+
+        Lists the devices and reads nothing else.
+        """
+        if self._clock() - self._begun >= self._settings.refresh:
+            return True
+        try:
+            listed = await call_in_worker(
+                self._in_flight, HOST, partial(list_devices, self._kernel), self._settings.timeout
+            )
+        except (OSError, RuntimeError):
+            return False  # no answer or no thread: the next collection reports it
+        return listed != self._listed
 
     def close(self) -> None:
-        """End the worker threads, but for those that sit in the kernel."""
-        self._lanes.retire()
+        """End the worker threads, but for those that are stuck in the kernel."""
+        self._crew.retire()
+        self._slow.retire()
         for work in self._works.values():
             work.retire()
 
     async def _collect(self) -> Snapshot:
-        begun = self._clock()
+        self._begun = self._clock()
+        self._found = {}
         self._kernel.begin()
-        # What is known is read along with the list, so that an ordinary collection wakes the lanes once.
-        found = await self._work_off([(Task(HOST, self._list),), *map(self._tasks, self._works.values())])
-        self._host.settle(found.get("", {}))
+        self._settle(self._slow.take())
+        # What is known is read along with the list, so that an ordinary collection wakes the workers once.
+        await self._work_off([(Task(HOST, self._list),), *map(self._tasks, self._works.values())])
         known = self._works
-        excluded = self._adopt(self._listed_now(found))
+        self._adopt(self._listed_now())
         works = tuple(self._works.values())
         if fresh := [work for work in works if known.get(work.listed.name) is not work]:
-            found |= await self._work_off([self._tasks(work) for work in fresh])
-        for work in works:
-            work.settle(found.get(work.listed.name, {}))
+            await self._work_off([self._tasks(work) for work in fresh])
+        self._settle(self._found | self._unanswered())
+        self._slow.start([work.slow_tasks(self._settings.refresh) for work in works])
         return Snapshot(
             tuple(DeviceReadings(work.device, work.readings) for work in works if work.device is not None),
             (*self._host.states, *chain.from_iterable([work.account.states for work in works])),
-            self._clock() - begun,
-            excluded,
+            self._clock() - self._begun,
+            self._excluded,
+        )
+
+    def _settle(self, outcomes: Outcomes) -> None:
+        by_device = _by_device(outcomes)
+        if of_host := by_device.get(NOWHERE):
+            self._host.settle(of_host)
+        for work in self._works.values():
+            if of_device := by_device.get(work.listed):
+                work.settle(of_device)
+
+    def _so_far(self) -> Snapshot:
+        """What the pass under way has found until now."""
+        found = self._found | (self._batch.results() if self._batch else {})
+        by_device = _by_device(found)
+        parts = [work.so_far(by_device.get(work.listed, {})) for work in self._works.values()]
+        return Snapshot(
+            tuple(readings for readings, _ in parts if readings is not None),
+            (*self._host.states, *chain.from_iterable(states for _, states in parts)),
+            self._clock() - self._begun,
+            self._excluded,
+            max(1, self._batch.unfinished if self._batch else 0),
         )
 
     def _tasks(self, work: DeviceWork) -> tuple[Task, ...]:
@@ -119,38 +180,50 @@ class Collector:
     def _list(self) -> Finished[Task, Outcome]:
         return Finished(Outcome(up=True, found=list_devices(self._kernel)))
 
-    def _listed_now(self, host: Outcomes) -> tuple[Listed, ...]:
+    def _listed_now(self) -> tuple[Listed, ...]:
         """The list of devices, the last known where it could not be had this time."""
-        found = host.get("", {}).get(HOST, Outcome(up=False)).found
+        found = self._found.get(HOST, Outcome(up=False)).found
         if found is not None:
             self._listed = found  # type: ignore[assignment]  # `_list` puts it there
         return self._listed
 
-    async def _work_off(self, chains: list[tuple[Task, ...]]) -> Outcomes:
-        """Do these reads, one chain per device; returns their outcomes when all are done or the deadline has passed."""
+    async def _work_off(self, chains: list[tuple[Task, ...]]) -> None:
+        """Do these reads, one chain per device, and add to what was found; ends at the latest when the time is up."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
-        free = [[task for task in chain if task.key not in self._in_flight] for chain in chains]
-        batch = Batch(
-            free, partial(attempt, self._clock), self._in_flight, self._clock, partial(_tell, loop, done)
+        batch = self._batch = Batch(
+            chains, self._attempt, self._in_flight, partial(tell_loop, loop, partial(_resolve, done))
         )
-        if not batch.empty:
-            self._lanes.start(batch.run, min(self._width, len(chains)))
-            while not done.done() and (left := self._deadline - self._clock()) > 0:
-                await asyncio.wait((done,), timeout=min(left, self._settings.patience))
-                if not done.done() and (helpers := batch.overtake(self._settings.patience)):
-                    self._lanes.start(batch.run, helpers)
-        results, unreached = batch.close()
-        self._lanes.settle(bool(self._in_flight))
+        try:
+            if not batch.is_over:
+                self._crew.start(batch.run, min(self._width, len(chains)))
+                await self._wait(batch, done)
+        finally:
+            results, unreached = batch.close()
+            self._crew.settle(stuck=bool(self._in_flight))
         self._width = _width(sum(outcome.seconds for outcome in results.values()))
-        results |= {key: Outcome(up=False, error="not reached in time") for key in unreached}
-        now = self._clock()
-        for key, since in self._in_flight.since().items():
-            results[key] = Outcome(up=False, error="no answer", seconds=now - since)
-        return _by_device(results)
+        late = Outcome(up=False, error=NOT_REACHED, begun=self._clock())
+        self._found |= results | dict.fromkeys(unreached, late)
 
-    def _adopt(self, listed: tuple[Listed, ...]) -> int:
-        """Begin work on new devices and end it on those that went; returns how many a filter leaves out."""
+    async def _wait(self, batch: Batch[Task, ReadKey, Outcome], done: asyncio.Future[None]) -> None:
+        deadline, patience = self._begun + self._settings.timeout, self._settings.patience
+        while not done.done() and (left := deadline - self._clock()) > 0:
+            await asyncio.wait((done,), timeout=min(left, patience))
+            if not done.done() and (helpers := batch.overtake(self._clock() - patience)):
+                self._crew.start(batch.run, helpers)
+
+    def _unanswered(self) -> Outcomes:
+        """One outcome per read that should have come back: all those under way but what the slow chain may still do."""
+        self._in_flight.give_up(self._settings.timeout)
+        pending, now = self._slow.pending(), self._clock()
+        return {
+            key: Outcome(up=False, error=NO_ANSWER, seconds=now - since, begun=since)
+            for key, since in self._in_flight.since().items()
+            if key not in pending
+        }
+
+    def _adopt(self, listed: tuple[Listed, ...]) -> None:
+        """Begin work on new devices and end it on those that went."""
         wanted = {one.name: one for one in listed if self._is_wanted(one.name)}
         works = dict(self._works)
         for name, work in self._works.items():
@@ -164,7 +237,7 @@ class Collector:
                     self._kernel, one, self._settings.disabled, self._in_flight, self._clock
                 )
         self._works = dict(sorted(works.items()))
-        return len(listed) - len(wanted)
+        self._excluded = len(listed) - len(wanted)
 
     def _is_wanted(self, name: str) -> bool:
         include, exclude = self._settings.include, self._settings.exclude
@@ -174,23 +247,23 @@ class Collector:
 
 
 def _width(seconds: float) -> int:
-    """How many lanes reads that took this long together deserve: reads that wait for firmware gain from company."""
-    return max(1, min(MOST_LANES, int(seconds / SECONDS_PER_LANE)))
+    """How many workers reads that took this long together deserve: reads that wait for firmware gain from company."""
+    return max(1, min(MOST_WORKERS, int(seconds / SECONDS_PER_WORKER)))
 
 
-def _by_device(results: Mapping[Key, Outcome]) -> Outcomes:
-    found: Outcomes = {}
+def _by_device(results: Mapping[ReadKey, Outcome]) -> dict[Listed, Outcomes]:
+    found: dict[Listed, Outcomes] = {}
     for key, outcome in results.items():
-        found.setdefault(key[0], {})[key] = outcome
+        found.setdefault(Listed(key.device, key.incarnation), {})[key] = outcome
     return found
-
-
-def _tell(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
-    # Called from a worker thread, which may outlive the loop.
-    with contextlib.suppress(RuntimeError):
-        loop.call_soon_threadsafe(_resolve, future)
 
 
 def _resolve(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
+
+
+def _log_fault(ended: asyncio.Future[Snapshot]) -> None:
+    # For a collection whose callers have all gone; one that waits raises the fault itself.
+    if not ended.cancelled() and (error := ended.exception()):
+        LOG.error("a collection failed", exc_info=error)

@@ -1,23 +1,26 @@
-"""One device as it is followed from collection to collection: described when that is due, and read every time."""
+"""One device as it is followed from collection to collection: described, and read by its quick and its slow chain."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import errno
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from roce_exporter.collect.lanes import Finished
-from roce_exporter.collect.reads import Account, Outcome, Task
+from roce_exporter.collect.batch import Finished
+from roce_exporter.collect.reads import Account, Outcome, ReadKey, Task
 from roce_exporter.inventory import describe
-from roce_exporter.model import Reading
-from roce_exporter.sources import open_readers
+from roce_exporter.kernel import Absent
+from roce_exporter.model import WHOLE_DEVICE, DeviceReadings, Reading
+from roce_exporter.sources import AGED, SLOW, open_readers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from roce_exporter.collect.lanes import InFlight, Key
+    from roce_exporter.collect.workers import InFlight
     from roce_exporter.inventory import Listed
     from roce_exporter.kernel import Kernel
-    from roce_exporter.model import Device
+    from roce_exporter.model import Device, SourceState
     from roce_exporter.sources import Reader
 
 INVENTORY = "inventory"
@@ -25,100 +28,184 @@ INVENTORY = "inventory"
 
 GONE = "ENODEV"
 
+NEVER = -float("inf")
+
+UNREAD = Outcome(None, begun=NEVER)
+
+
+@dataclass(slots=True, eq=False)
+class Slot:
+    """One reader of a device, and the last outcome of its reads."""
+
+    key: ReadKey
+    reader: Reader
+    last: Outcome = UNREAD
+    absent: bool = False
+    """Whether the device does not have the interface: a quick source is not read then before the next description."""
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether the slow chain reads it."""
+        return self.key.source in SLOW
+
 
 class DeviceWork:
-    """Everything that is done for one device. `device` is None until it has been described."""
+    """Everything that is done for one device. Used by the event loop; only the tasks run in worker threads."""
 
     def __init__(
         self,
         kernel: Kernel,
         listed: Listed,
         disabled: Collection[str],
-        in_flight: InFlight,
+        in_flight: InFlight[ReadKey],
         clock: Callable[[], float],
     ) -> None:
         self.listed = listed
         self.device: Device | None = None
+        """None until it has been described."""
         self.readings: tuple[Reading, ...] = ()
         self.account = Account(listed.name)
         self._kernel = kernel
         self._disabled = disabled
         self._in_flight = in_flight
         self._clock = clock
-        self._readers: tuple[Reader, ...] = ()
-        self._tasks: dict[Key, Task] = {}
-        """What reads each of them, in the same order."""
-        self._due: tuple[Task, ...] = ()
-        """Those of interfaces that the device has."""
-        self._described = -float("inf")
-        self._inventory = (listed.name, INVENTORY, "")
-        self._absent: set[Key] = set()
-        """Interfaces that the device does not have: not asked again before the next description."""
+        self._slots: dict[ReadKey, Slot] = {}
+        """In reading order. Replaced and never changed, for worker threads look into it."""
+        self._described = NEVER
+        self._inventory = ReadKey(*listed, INVENTORY)
 
     def tasks(self, refresh: float) -> tuple[Task, ...]:
-        """The reads of one collection. A known device is described last, every `refresh` seconds: it delays nobody."""
-        if self.device is not None and self._clock() - self._described < refresh:
-            return self._due
-        return (*self._tasks.values(), Task(self._inventory, self._describe))
+        """The reads that a collection waits for: the quick sources, and slow ones without a value of late.
 
-    def settle(self, outcomes: Mapping[Key, Outcome]) -> None:
-        """Take what a collection brought."""
+        `refresh` is how often the slow ones are due, in seconds. A slow source is waited for when it has never been
+        read, or when nobody collected for so long that its value is twice as old.
+        """
+        waited = self._clock() - 2 * refresh
+        tasks = [
+            self._task(slot.key)
+            for slot in self._slots.values()
+            if (slot.last.begun <= waited if slot.is_slow else not slot.absent)
+        ]
+        if self.device is None or self._described <= waited:
+            tasks.append(Task(self._inventory, self._describe))
+        return tuple(tasks)
+
+    def slow_tasks(self, refresh: float) -> tuple[Task, ...]:
+        """The reads of the slow chain that are due, every `refresh` seconds."""
+        due = self._clock() - refresh
+        slots = self._slots.values()
+        tasks = [self._task(slot.key) for slot in slots if slot.is_slow and slot.last.begun <= due]
+        if self._described <= due:
+            tasks.append(Task(self._inventory, self._describe))
+        return tuple(tasks)
+
+    def settle(self, outcomes: Mapping[ReadKey, Outcome]) -> None:
+        """Enter the outcomes of a collection, and those of the slow chain that have come since the last one."""
         if inventory := outcomes.get(self._inventory):
-            self._described = self._clock()
+            self._described = inventory.begun
             if inventory.found is not None:
-                self._adopt(*inventory.found)  # type: ignore[misc]  # `_describe` puts a device and its readers there
-        absent = self._absent.difference(outcomes)
-        absent.update([key for key, outcome in outcomes.items() if outcome.up is None])
-        if inventory or absent != self._absent:
-            self._absent = absent
-            self._due = tuple(task for key, task in self._tasks.items() if key not in absent)
-        failed = self.account.settle(outcomes)
-        told = [outcomes[task.key] for task in self._due if task.key in outcomes]
-        self.readings = tuple([reading for outcome in told for reading in outcome.readings])
+                self._adopt(*inventory.found)  # type: ignore[misc]  # `_describe` puts a device and its slots there
+            for slot in self._slots.values():
+                slot.absent = False
+        for key, slot in self._slots.items():
+            if (outcome := outcomes.get(key)) is not None:
+                slot.last, slot.absent = outcome, outcome.up is None
+        self.readings = tuple(
+            [one for slot in self._slots.values() for one in self._readings(slot, slot.last)]
+        )
+        failed = self.account.settle(self._mine(outcomes))
         broken = self.device is not None and self.device.netlink_errno != 0
         if broken or _lost_device(failed):
-            self._described = -float("inf")
+            self._described = NEVER
+
+    def so_far(
+        self, outcomes: Mapping[ReadKey, Outcome]
+    ) -> tuple[DeviceReadings | None, Iterable[SourceState]]:
+        """Readings and states for a caller who cannot wait for the end of a collection. Enters nothing.
+
+        A source that has not been read yet gives its names without values, so that no plan changes, and no state.
+        """
+        if self.device is None:
+            return None, ()
+        readings: list[Reading] = []
+        for key, slot in self._slots.items():
+            if key in outcomes or slot.is_slow:
+                readings += self._readings(slot, outcomes.get(key, slot.last))
+            else:
+                readings += map(_without_values, slot.last.readings)
+        kept = {self._inventory, *(key for key, slot in self._slots.items() if slot.is_slow)}
+        states = (
+            *self.account.preview(self._mine(outcomes)),
+            *self.account.states_of(kept - outcomes.keys()),
+        )
+        return DeviceReadings(self.device, tuple(readings)), states
 
     def retire(self) -> None:
-        """The device has gone: close what is open for it, but for what a read in flight still uses."""
-        self._close(self._readers)
+        """The device has gone: close what is open for it, each reader once no read uses it."""
+        self._replace({})
 
     def _describe(self) -> Finished[Task, Outcome]:
         device = describe(self._kernel, self.listed)
-        readers = self._readers
-        if self.device is None or _without_gids(device) != _without_gids(self.device):
-            readers = open_readers(self._kernel, device, self._disabled)
-        first = tuple(self._read_task(reader) for reader in readers) if self.device is None else ()
-        return Finished(Outcome(up=True, readings=_told(device), found=(device, readers)), first)
+        if self.device is not None and _without_gids(device) == _without_gids(self.device):
+            return Finished(Outcome(up=True, readings=_inventory_losses(device), found=(device, None)))
+        slots = self._open(device)
+        found = Outcome(up=True, readings=_inventory_losses(device), found=(device, slots))
+        # A new device is read at once, before its slots are adopted.
+        first = [] if self.device else [Task(key, partial(self._read, slot)) for key, slot in slots.items()]
+        return Finished(found, tuple(first))
 
-    def _adopt(self, device: Device, readers: tuple[Reader, ...]) -> None:
+    def _open(self, device: Device) -> dict[ReadKey, Slot]:
+        readers = open_readers(self._kernel, device, self._disabled)
+        slots = [Slot(ReadKey(*self.listed, reader.source, reader.netdev), reader) for reader in readers]
+        return {slot.key: slot for slot in slots}
+
+    def _adopt(self, device: Device, slots: dict[ReadKey, Slot] | None) -> None:
         # An equal description keeps the old object, by which plans and templates are found again.
         if device != self.device:
             self.device = device
-        if readers is not self._readers:
-            old, self._readers = self._readers, readers
-            self._tasks = {self._key(reader): self._read_task(reader) for reader in readers}
-            self._close(old)
-            self.account.keep([self._inventory, *map(self._key, readers)])
+        if slots is not None:
+            self._replace(slots)
+            self.account.keep({self._inventory, *slots})
 
-    def _close(self, readers: tuple[Reader, ...]) -> None:
-        for reader in readers:
-            if self._key(reader) not in self._in_flight:
-                reader.close()
+    def _replace(self, slots: dict[ReadKey, Slot]) -> None:
+        old, self._slots = self._slots, slots
+        for key, slot in old.items():
+            self._in_flight.when_idle(key, slot.reader.close)
 
-    def _read_task(self, reader: Reader) -> Task:
-        return Task(self._key(reader), lambda: self._read(reader))
+    def _mine(self, outcomes: Mapping[ReadKey, Outcome]) -> dict[ReadKey, Outcome]:
+        """Without those of sources that the device had before it was described again."""
+        return {
+            key: outcome for key, outcome in outcomes.items() if key in self._slots or key == self._inventory
+        }
 
-    def _key(self, reader: Reader) -> Key:
-        return (self.listed.name, reader.source, reader.netdev)
+    def _task(self, key: ReadKey) -> Task:
+        return Task(key, partial(self._read_current, key))
 
-    def _read(self, reader: Reader) -> Finished[Task, Outcome]:
-        readings = reader.read(self._clock())
-        return Finished(Outcome(up=True, readings=readings, quarantined=reader.quarantined))
+    def _read_current(self, key: ReadKey) -> Finished[Task, Outcome]:
+        # Looked up only now that the call is in flight: what is replaced from here on is closed after it.
+        slot = self._slots.get(key)
+        if slot is None:
+            raise Absent(errno.ENODEV, "the device has gone", key.device)
+        return self._read(slot)
+
+    def _read(self, slot: Slot) -> Finished[Task, Outcome]:
+        readings = slot.reader.read(self._clock())
+        return Finished(Outcome(up=True, readings=readings, quarantined=slot.reader.quarantined))
+
+    def _readings(self, slot: Slot, outcome: Outcome) -> tuple[Reading, ...]:
+        names = AGED.get(slot.key.source)
+        if names is None or not outcome.readings:
+            return outcome.readings
+        age = (int(self._clock() - outcome.begun),)
+        return (*outcome.readings, Reading(slot.key.source, self.listed.name, WHOLE_DEVICE, names, age))
+
+
+def _without_values(reading: Reading) -> Reading:
+    return replace(reading, values=(None,) * len(reading.names), losses=())
 
 
 def _lost_device(outcomes: Iterable[Outcome]) -> bool:
-    """Whether a read said that the device went away, so that it had better be described anew."""
+    """Whether a read said that the device went away, so that it should be described again at once."""
     return any(
         outcome.error.startswith(GONE)
         or any(loss.reason == GONE for reading in outcome.readings for loss in reading.losses)
@@ -126,8 +213,8 @@ def _lost_device(outcomes: Iterable[Outcome]) -> bool:
     )
 
 
-def _told(device: Device) -> tuple[Reading, ...]:
-    """That the inventory answered, and what it could not tell; nothing when it could tell all."""
+def _inventory_losses(device: Device) -> tuple[Reading, ...]:
+    """What the inventory could not read; nothing when it could read everything."""
     if not device.losses:
         return ()
     names = ("name", *[loss.name for loss in device.losses])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.collect.lanes import Finished
+from roce_exporter.collect.batch import Finished
 from roce_exporter.kernel import Absent
 from roce_exporter.model import SourceState
 from roce_exporter.sources.values import DERIVED, HARMLESS, QUARANTINED, reason_of
@@ -13,10 +13,22 @@ from roce_exporter.sources.values import DERIVED, HARMLESS, QUARANTINED, reason_
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from roce_exporter.collect.lanes import Key
     from roce_exporter.model import Reading
 
 LOG = logging.getLogger(__name__)
+
+NO_ANSWER = "no answer"
+NOT_REACHED = "not reached in time"
+
+
+class ReadKey(NamedTuple):
+    """What a read is one of at most: one source of one device in one incarnation. `device` is "" for the host itself."""
+
+    device: str
+    incarnation: int
+    source: str
+    netdev: str = ""
+    """The network device, for a source that reads each network device by itself."""
 
 
 class Outcome(NamedTuple):
@@ -30,17 +42,19 @@ class Outcome(NamedTuple):
     quarantined: int = 0
     found: object = None
     """What the inventory found, for it makes no readings."""
+    begun: float = 0.0
+    """Monotonic seconds."""
 
 
 class Task(NamedTuple):
     """One read of one source. `run` may raise; what follows from it comes back as further tasks."""
 
-    key: Key
+    key: ReadKey
     run: Callable[[], Finished[Task, Outcome]]
 
 
 def attempt(clock: Callable[[], float], task: Task) -> Finished[Task, Outcome]:
-    """Do one read in a lane. Whatever goes wrong in it is its outcome, and nobody else's."""
+    """Do one read. Whatever goes wrong is its outcome: a fault of the exporter is reported as an error of the kernel is."""
     begun = clock()
     try:
         outcome, more = task.run()
@@ -49,14 +63,10 @@ def attempt(clock: Callable[[], float], task: Task) -> Finished[Task, Outcome]:
     except OSError as error:
         outcome, more = Outcome(up=False, error=f"{reason_of(error)}: {error}"), ()
     except Exception as error:  # a fault of one source must not cost the others; it is logged and counted
-        LOG.exception("fault in source %s of %s", task.key[1], task.key[2] or task.key[0] or "the host")
+        where = task.key.netdev or task.key.device or "the host"
+        LOG.exception("fault in source %s of %s", task.key.source, where)
         outcome, more = Outcome(up=False, error=f"fault in the exporter: {error!r}"), ()
-    return Finished(
-        Outcome(
-            outcome.up, outcome.error, clock() - begun, outcome.readings, outcome.quarantined, outcome.found
-        ),
-        more,
-    )
+    return Finished(outcome._replace(seconds=clock() - begun, begun=begun), more)
 
 
 class Account:
@@ -64,14 +74,18 @@ class Account:
 
     def __init__(self, device: str) -> None:
         self.device = device
-        self._states: dict[Key, SourceState] = {}
+        self._states: dict[ReadKey, SourceState] = {}
 
     @property
     def states(self) -> tuple[SourceState, ...]:
         """The state of every source that was ever read."""
         return tuple(self._states.values())
 
-    def settle(self, outcomes: Mapping[Key, Outcome]) -> list[Outcome]:
+    def states_of(self, keys: Collection[ReadKey]) -> tuple[SourceState, ...]:
+        """The states of these sources, of those that were ever read."""
+        return tuple(state for key, state in self._states.items() if key in keys)
+
+    def settle(self, outcomes: Mapping[ReadKey, Outcome]) -> list[Outcome]:
         """Enter the outcomes of one collection; returns those that failed or lost something."""
         broken = []
         for key, outcome in outcomes.items():
@@ -88,28 +102,35 @@ class Account:
                 LOG.log(level, "%s: %s", where, after.error or "answers again")
         return broken
 
-    def keep(self, keys: Collection[Key]) -> None:
+    def preview(self, outcomes: Mapping[ReadKey, Outcome]) -> tuple[SourceState, ...]:
+        """The states that these outcomes would lead to, without entering them."""
+        return tuple(
+            (_whole if is_whole(outcome) else _broken)(key, outcome, self._states.get(key))
+            for key, outcome in outcomes.items()
+        )
+
+    def keep(self, keys: Collection[ReadKey]) -> None:
         """Drop the state of sources that the device no longer has."""
         for key in self._states.keys() - set(keys):
             del self._states[key]
 
 
-def _whole(key: Key, outcome: Outcome, before: SourceState | None) -> SourceState:
-    device, source, netdev = key
+def _whole(key: ReadKey, outcome: Outcome, before: SourceState | None) -> SourceState:
     total = before.errors_total if before else 0
-    return SourceState(source, device, netdev, outcome.up, outcome.seconds, "", total, 0, outcome.quarantined)
+    return SourceState(
+        key.source, key.device, key.netdev, outcome.up, outcome.seconds, "", total, 0, outcome.quarantined
+    )
 
 
-def _broken(key: Key, outcome: Outcome, before: SourceState | None) -> SourceState:
-    device, source, netdev = key
+def _broken(key: ReadKey, outcome: Outcome, before: SourceState | None) -> SourceState:
     errors, error = judge(outcome)
     up = _is_up(outcome, error)
     if up is False and not error:
         error = before.error if before and before.error else QUARANTINED
     return SourceState(
-        source,
-        device,
-        netdev,
+        key.source,
+        key.device,
+        key.netdev,
         up,
         outcome.seconds,
         error,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
+from roce_exporter.background import background, supervise
 from roce_exporter.collect import Collector
 from roce_exporter.demo.monitoring import LOOPBACK
 from roce_exporter.exporter import Exporter
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from roce_exporter.collect import Settings
     from roce_exporter.kernel import Kernel
 
+
 SUPERVISION = 0.5
-"""Seconds between two questions whether the fast loop is held up by a device."""
+"""Seconds between two checks whether the fast loop waits for a device."""
 
 
 class Exporting(NamedTuple):
@@ -44,20 +45,13 @@ async def exporting(
     endpoints = Endpoints(exporter, "/metrics")
     server = Server(endpoints, None)
     (address,) = await server.start([f"{LOOPBACK}:0"])
-    watching = asyncio.create_task(_supervise(sampler))
-    sampler.start()
     try:
-        await exporter.observe(settings.timeout)
-        endpoints.ready = True
-        yield Exporting(address, exporter, sampler)
+        sampler.start()
+        async with background(server.accept(), supervise(sampler, SUPERVISION), exporter.follow()):
+            await exporter.observe()
+            endpoints.ready = True
+            yield Exporting(address, exporter, sampler)
     finally:
-        watching.cancel()
         await server.close()
         sampler.close()
         collector.close()
-
-
-async def _supervise(sampler: Sampler) -> None:
-    while True:
-        await asyncio.sleep(SUPERVISION)
-        sampler.supervise()

@@ -8,12 +8,12 @@ some of them.
 from __future__ import annotations
 
 import errno
-import os
 from dataclasses import dataclass
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from roce_exporter.kernel import Absent
+from roce_exporter.kernel.names import encode_netdev
 from roce_exporter.kernel.netlink import (
     Malformed,
     Netlink,
@@ -64,9 +64,6 @@ DCBX_LLD_MANAGED = 0x02
 DCBX_VER_CEE = 0x04
 DCBX_VER_IEEE = 0x08
 DCBX_STATIC = 0x10
-
-LONGEST_NAME = 15
-"""IFNAMSIZ without its closing NUL."""
 
 KILOBIT = 125
 """Bytes per second in one kbit/s."""
@@ -176,10 +173,7 @@ def encode_question(command: int, netdev: str) -> bytes:
     Raises:
         OSError: ENODEV, no network device can have this name.
     """
-    name = netdev.encode("utf-8", "surrogateescape")
-    if not name or len(name) > LONGEST_NAME or b"\0" in name:
-        raise OSError(errno.ENODEV, os.strerror(errno.ENODEV), netdev)
-    return _MESSAGE.pack(0, command, 0) + encode_attribute(IFNAME, name + b"\0")
+    return _MESSAGE.pack(0, command, 0) + encode_attribute(IFNAME, encode_netdev(netdev) + b"\0")
 
 
 @remembered

@@ -19,6 +19,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.kernel import Absent
+from roce_exporter.kernel.names import encode_netdev
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,8 +47,6 @@ SLACK = 1024
 MOST = 1 << 16
 """No driver has a tenth as many counters; more is a driver gone mad."""
 TRIES = 3
-LONGEST_NAME = 15
-"""IFNAMSIZ without its closing NUL."""
 
 _REQUEST = struct.Struct("16sP16x")
 _SET_INFO = struct.Struct("=IIQI")
@@ -217,9 +216,7 @@ class EthtoolIoctl:
     def _request(self, netdev: str) -> bytes:
         request = self._requests.get(netdev)
         if request is None:
-            name = netdev.encode("utf-8", "surrogateescape")
-            if not name or len(name) > LONGEST_NAME or b"\0" in name:
-                raise OSError(errno.ENODEV, os.strerror(errno.ENODEV), netdev)
+            name = encode_netdev(netdev)
             # Stays true as long as the room is not made anew: its bytes are changed in place and never moved.
             place = ctypes.addressof(ctypes.c_char.from_buffer(self._room))
             request = self._requests[netdev] = _REQUEST.pack(name, place)

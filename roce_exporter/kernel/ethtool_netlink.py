@@ -12,6 +12,7 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from roce_exporter.kernel import Absent
+from roce_exporter.kernel.names import encode_netdev
 from roce_exporter.kernel.netlink import (
     Malformed,
     Netlink,
@@ -207,7 +208,7 @@ class EthtoolNetlink:
 @remembered
 def encode_header(netdev: str, kind: int, flags: int = 0) -> bytes:
     """The attribute that names the network device."""
-    name = encode_attribute(DEVICE_NAME, netdev.encode("utf-8", "surrogateescape") + b"\0")
+    name = encode_attribute(DEVICE_NAME, encode_netdev(netdev) + b"\0")
     return encode_attribute(kind | NESTED, name + (encode_u32(FLAGS, flags) if flags else b""))
 
 

@@ -17,6 +17,7 @@ from roce_exporter.kernel import FILE_BYTES, TEXT_BYTES, Absent, RdmaDevice, Rdm
 from roce_exporter.kernel.dcb_netlink import DcbNetlink
 from roce_exporter.kernel.ethtool_ioctl import NAMES_SECONDS, EthtoolIoctl
 from roce_exporter.kernel.ethtool_netlink import EthtoolNetlink
+from roce_exporter.kernel.names import decode_name, encode_name
 from roce_exporter.kernel.rdma_netlink import RdmaNetlink
 from roce_exporter.kernel.transceiver import read_transceiver
 
@@ -45,7 +46,7 @@ _NO_SUCH = (errno.ENOENT, errno.ENOTDIR, errno.EINVAL, errno.ENXIO)
 class LiveFiles:
     """Descriptors kept open and read with pread, which makes the kernel compute the attribute anew each time."""
 
-    def __init__(self, paths: Sequence[str], pread: Callable[[int, int, int], bytes], size: int) -> None:
+    def __init__(self, paths: Sequence[bytes], pread: Callable[[int, int, int], bytes], size: int) -> None:
         self._paths = tuple(paths)
         self._size = size
         self._pread = pread
@@ -125,19 +126,19 @@ class LiveKernel:
 
     def entries(self, path: str) -> tuple[str, ...]:
         """See `kernel.Kernel.entries`."""
-        return _or_absent(lambda: tuple(sorted(os.listdir(self._at(path)))), path)
+        return _or_absent(lambda: tuple(sorted(map(decode_name, os.listdir(self._at(path))))), path)
 
     def text(self, path: str) -> str:
         """See `kernel.Kernel.text`."""
         descriptor = _or_absent(lambda: os.open(self._at(path), os.O_RDONLY | os.O_CLOEXEC), path)
         try:
-            return self._pread(descriptor, TEXT_BYTES, 0).decode("utf-8", "replace").strip()
+            return decode_name(self._pread(descriptor, TEXT_BYTES, 0)).strip()
         finally:
             os.close(descriptor)
 
     def link(self, path: str) -> str:
         """See `kernel.Kernel.link`."""
-        return os.path.basename(_or_absent(lambda: os.readlink(self._at(path)), path))
+        return decode_name(os.path.basename(_or_absent(lambda: os.readlink(self._at(path)), path)))
 
     def identity(self, path: str) -> int:
         """The inode number: kernfs gives a new one to a device that is registered again."""
@@ -229,8 +230,8 @@ class LiveKernel:
     def close(self) -> None:
         """Nothing: sockets go with the threads that opened them."""
 
-    def _at(self, path: str) -> str:
-        return f"{self._root}/{path}"
+    def _at(self, path: str) -> bytes:
+        return os.fsencode(self._root) + b"/" + encode_name(path)
 
     def _rdma(self) -> RdmaNetlink:
         if not self._netlink:
@@ -251,9 +252,9 @@ class LiveKernel:
     def _check_own(self, netdev: str) -> None:
         # Sockets speak of this network namespace. A folder that stands for another host must not be mixed with it.
         if self._root != SYSFS and not all(
-            _text(f"{self._root}/class/net/{netdev}/{name}")
-            == _text(f"{SYSFS}/class/net/{netdev}/{name}")
-            != ""
+            _content(self._at(f"class/net/{netdev}/{name}"))
+            == _content(encode_name(f"{SYSFS}/class/net/{netdev}/{name}"))
+            != b""
             for name in ("address", "ifindex")
         ):
             raise Absent(errno.ENODEV, "not a network device of this namespace", netdev)
@@ -280,12 +281,12 @@ def raise_descriptor_limit() -> int:
     return hard
 
 
-def _text(path: str) -> str:
+def _content(path: bytes) -> bytes:
     try:
         with open(path, "rb") as file:
-            return file.read(TEXT_BYTES).decode("utf-8", "replace").strip()
+            return file.read(TEXT_BYTES)
     except OSError:
-        return ""
+        return b""
 
 
 def _or_absent(ask: Callable[[], T], path: str) -> T:

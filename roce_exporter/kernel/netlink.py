@@ -13,7 +13,6 @@ import socket
 import sys
 from functools import lru_cache
 from struct import Struct
-from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
 if TYPE_CHECKING:
@@ -32,8 +31,8 @@ NOOP, ERROR, DONE, OVERRUN = 1, 2, 3, 4
 
 FIRST_OF_FAMILY = 0x10
 
-TIMEOUT_SECONDS = 2.0
-"""The kernel answers before `send` returns, so nothing but a lost answer lasts as long."""
+MOST_DATAGRAMS = 1 << 16
+"""An answer is never as long: more is talk that is not for us."""
 
 DUMP_TRIES = 3
 """How often a list is asked for when it changes while the kernel tells it."""
@@ -157,11 +156,6 @@ def decode_values(data: bytes, start: int = 0, end: int | None = None) -> dict[i
     return {kind: data[begin:stop] for kind, begin, stop in decode_attributes(data, start, end)}
 
 
-def decode_text(value: bytes) -> str:
-    """The text before the terminating NUL. A byte that is no UTF-8 is written as its escape, so two names stay two."""
-    return value.partition(b"\0")[0].decode("utf-8", "backslashreplace")
-
-
 def decode_number(value: bytes) -> int:
     """An unsigned number of 8, 16, 32 or 64 bits.
 
@@ -233,7 +227,9 @@ def open_kernel_socket(family: int) -> Wire:
     except OSError:
         wire.close()
         raise
-    wire.settimeout(TIMEOUT_SECONDS)
+    # The kernel has answered when `send` returns, and makes the rest of a list while it is received
+    # (netlink_unicast_kernel and netlink_dump in net/netlink/af_netlink.c): what is not there then was lost.
+    wire.setblocking(False)
     return wire
 
 
@@ -255,14 +251,13 @@ class Netlink:
     def ask(self, kind: int, payload: bytes, *, dump: bool = False) -> list[bytes]:
         """What the kernel answers: the payload of each message.
 
-        The kernel works while the request is being sent. No timeout ends that: where a driver waits for its
-        firmware, so does this call.
+        The kernel works while the request is being sent. Where a driver waits for its firmware, so does this call: see
+        `collect.workers` for who gives it up.
 
         Raises:
             Refused: the kernel answers with an error.
             Malformed: the answer breaks the message format.
-            TimeoutError: no answer.
-            OSError: the socket failed; EAGAIN: the list kept changing while it was read.
+            OSError: the socket failed; ENOBUFS: the answer was lost; EAGAIN: the list kept changing while it was read.
         """
         flags = REQUEST | DUMP if dump else REQUEST
         for _ in range(DUMP_TRIES):
@@ -302,18 +297,16 @@ class Netlink:
         return wire
 
     def _listen(self, wire: Wire, answer: Answer) -> None:
-        deadline = monotonic() + TIMEOUT_SECONDS
-        while not answer.take(self._receive(wire)):
-            # Messages that are not ours would each get a timeout of their own.
-            if monotonic() > deadline:
-                raise _timed_out()
+        for _ in range(MOST_DATAGRAMS):
+            if answer.take(self._receive(wire)):
+                return
+        raise _lost()
 
     def _receive(self, wire: Wire) -> bytes:
         try:
             size, _, flags, sender = wire.recvmsg_into([self._buffer])
-        except TimeoutError:
-            # The socket module's has no errno.
-            raise _timed_out() from None
+        except BlockingIOError:
+            raise _lost() from None
         if sender[0] != 0:
             return b""  # not from the kernel
         if flags & TRUNCATED:
@@ -321,5 +314,5 @@ class Netlink:
         return bytes(memoryview(self._buffer)[:size])
 
 
-def _timed_out() -> TimeoutError:
-    return TimeoutError(errno.ETIMEDOUT, f"no netlink answer within {TIMEOUT_SECONDS:g} s")
+def _lost() -> OSError:
+    return OSError(errno.ENOBUFS, "the kernel lost a netlink answer")

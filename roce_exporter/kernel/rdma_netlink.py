@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from roce_exporter.kernel import Absent, RdmaDevice, RdmaPort
 from roce_exporter.kernel.layout import Layout, Spans, decode_told_numbers, learn_layout, read_by_layout
+from roce_exporter.kernel.names import decode_name
 from roce_exporter.kernel.netlink import (
     Malformed,
     Netlink,
@@ -18,7 +19,6 @@ from roce_exporter.kernel.netlink import (
     Wire,
     decode_attributes,
     decode_number,
-    decode_text,
     decode_values,
     encode_u32,
     open_kernel_socket,
@@ -86,10 +86,10 @@ def decode_device(answer: bytes) -> RdmaDevice:
     guid = values.get(NODE_GUID)
     return RdmaDevice(
         index=decode_number(_required(values, DEV_INDEX)),
-        name=decode_text(_required(values, DEV_NAME)),
+        name=decode_name(_required(values, DEV_NAME)),
         node_guid="" if guid is None else _guid_text(decode_number(guid)),
-        protocol=decode_text(values.get(DEV_PROTOCOL, b"")),
-        firmware=decode_text(values.get(FW_VERSION, b"")),
+        protocol=decode_name(values.get(DEV_PROTOCOL, b"")),
+        firmware=decode_name(values.get(FW_VERSION, b"")),
     )
 
 
@@ -104,7 +104,7 @@ def decode_port(answer: bytes, device: RdmaDevice) -> RdmaPort:
     _check_device(values, device)
     return RdmaPort(
         number=decode_number(_required(values, PORT_INDEX)),
-        netdev=decode_text(values.get(NDEV_NAME, b"")),
+        netdev=decode_name(values.get(NDEV_NAME, b"")),
     )
 
 
@@ -310,7 +310,7 @@ def _decode_rows(answer: bytes, start: int, end: int, table: Table, rows: Spans)
         if table.name not in spans:
             raise Malformed(f"a row without attribute {table.name}")
         begin, stop = spans[table.name]
-        name = decode_text(answer[begin:stop])
+        name = decode_name(answer[begin:stop])
         if name in rows:
             raise Malformed(f"{name!r} is told twice")
         rows[name] = spans.get(table.number)
@@ -325,7 +325,7 @@ def _required(values: Mapping[int, bytes], kind: int) -> bytes:
 def _check_device(values: Mapping[int, bytes], device: RdmaDevice) -> None:
     # A device can be renamed, and older kernels give indexes out again: another may answer to this index now.
     index = decode_number(_required(values, DEV_INDEX))
-    if not _is_same(device, index, decode_text(_required(values, DEV_NAME))):
+    if not _is_same(device, index, decode_name(_required(values, DEV_NAME))):
         raise _gone(device)
 
 

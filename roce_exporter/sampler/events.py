@@ -13,7 +13,7 @@ from roce_exporter.detectors.watch import difference
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from roce_exporter.detectors.pfc_storm import Begun, Ended
+    from roce_exporter.detectors.pfc_storm import Ended
     from roce_exporter.detectors.watch import Key
     from roce_exporter.sampler.hot import Hot
 
@@ -77,9 +77,9 @@ class Events:
         self._kept: deque[Event] = deque(maxlen=KEPT)
         self._open: dict[Place, _Open] = {}
 
-    def begin(self, place: Place, what: Begun, method: str, hint: str, hot: Hot) -> None:
-        """A storm was recognised. `hot` is what was counted then."""
-        event = Event(*place, method, hint, what.begin + self._wall())
+    def begin(self, place: Place, start: float, method: str, hint: str, hot: Hot) -> None:
+        """A storm was recognised that began at `start` (Unix seconds). `hot` is what was counted then."""
+        event = Event(*place, method, hint, start)
         self._kept.append(event)
         self._open[place] = _Open(event, hot, hot)
         LOG.warning("PFC storm begins", extra={"fields": _fields(event)})

@@ -1,40 +1,53 @@
-"""The loop itself: one thread looks at every network device when it is due; a device that does not answer loses only itself.
+"""The fast loop: one thread polls every network device when it is due; one that does not answer loses only itself.
 
-The thread that a read holds up is given up, as the lanes of a collection are, and another one goes on with the rest.
+* **Which thread may touch what.** One worker thread at a time runs `tick`. `follow`, `samples`, `supervise`, `start` and
+  `close` belong to the event loop. Everything of a `Target` but its `read` happens under `_lock`, which nobody holds
+  while the kernel is asked.
+* **A read that hangs** is given up by `supervise`, together with its thread, and a new worker goes on with the other
+  network devices. The old thread marks its target as free when it comes back, drops what it read and ends.
+* **A network device that goes away** is closed at once, or by the thread that still reads it as soon as the read is back.
+  A storm under way there ends, with `device_gone` as its reason.
+* **A fault of the exporter** at one network device is counted and logged like an error of the kernel. A fault of the loop
+  itself, or no thread to be had, is raised by `supervise`: a daemon that cannot watch must not go on as if it did.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from roce_exporter.collect.workers import InFlight, Worker
 from roce_exporter.detectors.pfc_storm import Begun, Limits, State
 from roce_exporter.sampler.events import Events, Place, guess
 from roce_exporter.sampler.pace import OFF, Pace
 from roce_exporter.sampler.samples import SamplerSamples
-from roce_exporter.sampler.target import Target
+from roce_exporter.sampler.target import FAULT, Target
 from roce_exporter.sources.dcb import DCB
 from roce_exporter.sources.netdev import legs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from roce_exporter.collect.workers import Call
     from roce_exporter.detectors.watch import Change, Key
     from roce_exporter.kernel import Kernel
     from roce_exporter.model import Device, DeviceReadings
     from roce_exporter.normalise import Samples
     from roce_exporter.sampler.hot import Hot
-    from roce_exporter.sampler.target import Seen
+    from roce_exporter.sampler.target import Seen, TargetKey
 
 LOG = logging.getLogger(__name__)
 
 PATIENCE = 1.0
-"""Seconds after which a look that has not come back is given up."""
+"""Seconds after which a read that has not come back is given up."""
+
+DEVICE_GONE = "device_gone"
 
 ABSENT_EVERY = 60.0
-"""Seconds between two questions to a driver without private counters."""
+"""Seconds between two reads of a driver without private counters."""
 
 PFC_ENABLED = "pfc_enabled_"
 """What the source `dcb` calls the switch of each priority."""
@@ -48,7 +61,7 @@ Name = tuple[str, str]
 
 
 class Sampler:
-    """Follows the network devices of a host. `follow`, `samples` and `supervise` are for one thread, that of the event loop."""
+    """Follows the network devices of a host."""
 
     def __init__(
         self,
@@ -63,13 +76,15 @@ class Sampler:
         self._pace = pace
         self._limits = limits
         self._targets: dict[Name, Target] = {}
-        self._events = Events(lambda: wall() - clock())
-        self._samples = SamplerSamples(lambda: wall() - clock())
+        self._wall: Callable[[], float] = lambda: wall() - clock()
+        """What added to a monotonic time gives Unix time, now."""
+        self._events = Events(self._wall)
+        self._samples = SamplerSamples()
         self._lock = threading.Lock()
         self._wake = threading.Event()
-        self._worker: object = None
-        """Stands for the thread that works now; another one finds out by it that it was given up."""
-        self._reading: tuple[Target, float] | None = None
+        self._in_flight: InFlight[TargetKey] = InFlight(clock)
+        self._worker: Worker | None = None
+        """Who runs the loop now; None: nobody, or the loop is to end."""
 
     def follow(self, devices: Iterable[DeviceReadings]) -> None:
         """Watch the network devices of these RDMA devices and no others; takes PFC's scope from their DCB readings."""
@@ -85,38 +100,57 @@ class Sampler:
         with self._lock:
             for name, target in list(self._targets.items()):
                 if name not in wanted or wanted[name][0].incarnation != target.device.incarnation:
-                    self._targets.pop(name).close()
+                    self._drop(name, target)
             for position, (name, (device, port)) in enumerate(wanted.items()):
                 if name not in self._targets:
                     self._targets[name] = self._new_target(device, port, name[1], position / len(wanted))
                     self._wake.set()
                 self._targets[name].scope = scopes.get(name[1])
 
-    def tick(self) -> float:
-        """Look at every network device that is due, on the calling thread; returns when the next one is (monotonic)."""
-        while (target := self._next()) is not None and target.due <= self._clock():
-            self._look(target, self._worker)
-        return target.due if target is not None else self._clock() + self._pace.idle
+    def tick(self) -> float | None:
+        """Read every network device that is due, on the calling thread.
+
+        Returns:
+            When the next one is due (monotonic seconds); None if the calling thread was given up meanwhile.
+        """
+        while (claimed := self._claim()) is not None:
+            if not self._poll(*claimed):
+                return None
+        with self._lock:
+            return min([target.due for target in self._free()], default=self._clock() + self._pace.idle)
 
     def start(self) -> None:
-        """Begin to look, in a thread of its own."""
+        """Begin to poll, in a thread of its own.
+
+        Raises:
+            RuntimeError: there is no thread to be had.
+        """
         if self._pace.mode != OFF:
             self._hire()
 
     def supervise(self) -> None:
-        """Give up a look that has not come back, and go on without that network device. To be called now and then."""
+        """Give up a read that has not come back, and go on without that network device. To be called now and then.
+
+        Raises:
+            RuntimeError: the loop has failed, or there is no thread to be had to go on with.
+        """
+        if self._worker is not None and self._worker.error is not None:
+            raise RuntimeError("the fast loop has failed") from self._worker.error
         with self._lock:
-            if self._reading is None or self._clock() - self._reading[1] < PATIENCE:
-                return
-            target, since = self._reading
-            target.stuck, self._reading = True, None
-            LOG.warning(
-                "%s: no answer for %.1f s, so nobody watches it for storms",
-                target.netdev,
-                self._clock() - since,
-            )
-            self._tell(target, target.watch.miss(self._clock(), "stuck"))
-        self._hire()
+            now = self._clock()
+            overdue = self._in_flight.give_up(PATIENCE)
+            for call in overdue:
+                LOG.warning(
+                    "%s: no answer for %.1f s, so it is not watched for storms",
+                    call.key.netdev,
+                    now - call.since,
+                )
+                target = self._targets.get((call.key.device, call.key.netdev))
+                if target is not None and target.key == call.key:
+                    target.stuck = True
+                    self._tell(target, target.watch.miss(now, "stuck"))
+        if overdue:
+            self._hire()
 
     def samples(self) -> Samples:
         """What the detectors and the loop have counted, as samples."""
@@ -130,54 +164,67 @@ class Sampler:
             return self._events.documents()
 
     def close(self) -> None:
-        """End the loop, but for a thread that sits in the kernel."""
-        self._worker = None
+        """End the loop, but for a thread that is stuck in the kernel, and give the descriptors back."""
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.retire()
         self._wake.set()
+        with self._lock:
+            for name, target in list(self._targets.items()):
+                self._drop(name, target)
 
     def _hire(self) -> None:
-        token = self._worker = object()
-        threading.Thread(target=self._work, args=(token,), name="roce-sampler", daemon=True).start()
+        if self._worker is not None:
+            self._worker.retire()
+        worker = self._worker = Worker("roce-sampler")
+        worker.submit(partial(self._work, worker))
 
-    def _work(self, token: object) -> None:
-        while token is self._worker:
-            target = self._next()
-            wait = self._pace.idle if target is None else target.due - self._clock()
-            if target is None or wait > 0:
-                self._wake.wait(wait)
-                self._wake.clear()
-            else:
-                try:
-                    self._look(target, token)
-                except Exception:
-                    # A fault of ours at one network device must not end the watch over all.
-                    LOG.exception("%s: the look failed", target.netdev)
-                    self._give_up(target)
+    def _work(self, worker: Worker) -> None:
+        while worker is self._worker and (due := self.tick()) is not None:
+            self._wake.wait(max(0.0, due - self._clock()))
+            self._wake.clear()
 
-    def _give_up(self, target: Target) -> None:
+    def _drop(self, name: Name, target: Target) -> None:
+        del self._targets[name]
+        self._tell(target, target.watch.miss(self._clock(), DEVICE_GONE))
+        self._in_flight.when_idle(target.key, target.close)
+
+    def _free(self) -> list[Target]:
+        return [target for target in self._targets.values() if not target.stuck]
+
+    def _claim(self) -> tuple[Target, Call[TargetKey]] | None:
+        """The network device to be read next, if it is due. From here on it is not closed before the read is back."""
         with self._lock:
-            self._reading = None
-            target.errors += 1
-            self._tell(target, target.watch.miss(self._clock(), "fault"))
-            self._plan(target)
+            now = self._clock()
+            while (target := min(self._free(), key=DUE, default=None)) is not None and target.due <= now:
+                if call := self._in_flight.begin(target.key):
+                    target.note_lateness(now)
+                    return target, call
+                # It was dropped and is followed again, and a read from before is still under way.
+                target.due = now + self._pace.idle
+            return None
 
-    def _next(self) -> Target | None:
-        with self._lock:
-            free = [target for target in self._targets.values() if not target.stuck]
-            return min(free, key=DUE, default=None)
-
-    def _look(self, target: Target, token: object) -> None:
-        begin = self._clock()
-        with self._lock:
-            target.note_lateness(begin)
-            self._reading = (target, begin)
+    def _poll(self, target: Target, call: Call[TargetKey]) -> bool:
+        """Read one network device and judge what was read; returns whether this thread is to go on."""
         seen = target.read(self._clock)
         with self._lock:
-            if token is self._worker:
-                self._reading = None
-                self._take(target, seen)
-            else:
-                target.stuck = False
+            wanted = self._in_flight.end(call)
+            followed = self._targets.get((target.device.name, target.netdev))
+            if followed is not None and followed.key == target.key:
+                followed.stuck = False
+            if followed is not target:
+                return wanted
+            try:
+                if wanted:
+                    self._take(target, seen)
+            except Exception:
+                # A fault of ours at one network device must not end the watch over all.
+                LOG.exception("%s: what was read could not be judged", target.netdev)
+                target.errors += 1
+                self._tell(target, target.watch.miss(self._clock(), FAULT))
+            finally:
                 self._plan(target)
+        return wanted
 
     def _take(self, target: Target, seen: Seen) -> None:
         before, target.last = target.last, seen.hot
@@ -186,7 +233,6 @@ class Sampler:
             for key, track in target.watch.tracks.items():
                 if track.state is State.STORM:
                     self._events.follow(_place(target, key), seen.hot)
-        self._plan(target)
 
     def _plan(self, target: Target) -> None:
         name = target.device.name
@@ -200,9 +246,11 @@ class Sampler:
             place, hot = _place(target, key), target.last
             if not isinstance(what, Begun):
                 self._events.end(place, what)
-            elif hot is not None:
+                continue
+            start = target.starts[key] = what.begin + self._wall()
+            if hot is not None:
                 hint = guess(key, before, hot, self._held(), {name[1] for name in self._targets})
-                self._events.begin(place, what, target.watch.tracks[key].method.value, hint, hot)
+                self._events.begin(place, start, target.watch.tracks[key].method.value, hint, hot)
 
     def _held(self) -> set[str]:
         """The network devices that received pause holds up for so long that it is, or may become, a storm."""
@@ -215,7 +263,7 @@ class Sampler:
 
     def _new_target(self, device: Device, port: int, netdev: str, phase: float) -> Target:
         target = Target(self._kernel, device, port, netdev, self._limits)
-        # The first looks are spread over an interval, so that the devices are not all asked at once for ever.
+        # The first reads are spread over an interval, so that the devices are never all read at once.
         target.interval = self._pace.seconds(self._clock(), target.paused_at, 0.0)
         target.due = self._clock() + phase * self._pace.interval
         return target

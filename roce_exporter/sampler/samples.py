@@ -12,7 +12,7 @@ from roce_exporter.sampler.histogram import INFINITY, Histogram
 from roce_exporter.sampler.target import DURATIONS, RATIOS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from roce_exporter.catalog.row import Row
     from roce_exporter.detectors.pfc_storm import Track
@@ -53,9 +53,7 @@ _UNSEEN = Histogram(RATIOS)
 class SamplerSamples:
     """Makes the samples and keeps their series for as long as the set of series does not change."""
 
-    def __init__(self, wall: Callable[[], float]) -> None:
-        self._wall = wall
-        """Adds to a monotonic time to give Unix time."""
+    def __init__(self) -> None:
         self._key: tuple[object, ...] = ()
         self._series: tuple[Series, ...] = ()
 
@@ -82,10 +80,8 @@ class SamplerSamples:
         yield from _target_values(target)
         yield from target.reads.values()
         for key, track in target.watch.tracks.items():
-            begun = track.began + self._wall() if track.storms else None
-            yield from _track_values(
-                track, target.longest[key].value(now) if key in target.longest else 0.0, begun
-            )
+            longest = target.longest[key].value(now) if key in target.longest else 0.0
+            yield from _track_values(track, longest, target.starts.get(key))
             if track.method is Method.DURATION:
                 yield from target.ratios.get(key, _UNSEEN).values()
         yield from (1 for _ in facts[1])

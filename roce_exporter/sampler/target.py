@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,12 +24,25 @@ if TYPE_CHECKING:
     from roce_exporter.sampler.hot import Hot, Link
     from roce_exporter.sampler.pace import Pace
 
+LOG = logging.getLogger(__name__)
+
+FAULT = "fault"
+"""The error of a read that failed in the exporter itself."""
+
 RATIOS = (0.0, 0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.8, 0.95, 0.99, 1.0)
 DURATIONS = (0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25)
 
 
+class TargetKey(NamedTuple):
+    """One network device of one incarnation of an RDMA device."""
+
+    device: str
+    incarnation: int
+    netdev: str
+
+
 class Seen(NamedTuple):
-    """What one read brought, before anybody judged it. `error` is an errno's name where it failed."""
+    """The result of one read, before it is judged. `error` is an errno's name, or `FAULT`, where it failed."""
 
     begin: float
     end: float
@@ -39,7 +53,7 @@ class Seen(NamedTuple):
 
 
 class Target:
-    """One network device. `read` may block and is called without a lock; all else is quick."""
+    """One network device. `read` may block and is called without a lock; everything else is quick and needs the lock."""
 
     def __init__(self, kernel: Kernel, device: Device, port: int, netdev: str, limits: Limits) -> None:
         self.device = device
@@ -58,21 +72,34 @@ class Target:
         self.reads = Histogram(DURATIONS)
         self.ratios: dict[Key, Histogram] = {}
         self.longest: dict[Key, Longest] = {}
+        self.starts: dict[Key, float] = {}
+        """When the last storm began, in Unix seconds as the clock said then: a clock that is set later moves nothing."""
         self.last: Hot | None = None
         self._kernel = kernel
         self._hot = HotCounters(kernel, device, port, netdev)
         self._link: LinkFiles | None = None
 
+    @property
+    def key(self) -> TargetKey:
+        """What a read of this network device is one of at most."""
+        return TargetKey(self.device.name, self.device.incarnation, self.netdev)
+
     def read(self, clock: Callable[[], float]) -> Seen:
-        """Look at the counters. Never raises: what fails is said in the answer."""
+        """Read the counters. Never raises: a failure is part of the result."""
         begin = clock()
         try:
-            hot = self._hot.read(clock)
-            self._link = self._link or LinkFiles(self._kernel, self.netdev)
-            link = self._link.read(hot.end)
+            return self._read(clock)
         except OSError as error:
             self.absent = isinstance(error, Absent)
             return Seen(begin, clock(), None, None, None, errno.errorcode.get(error.errno or 0, "EIO"))
+        except Exception:
+            LOG.exception("%s: a read of the fast loop failed", self.netdev)
+            return Seen(begin, clock(), None, None, None, FAULT)
+
+    def _read(self, clock: Callable[[], float]) -> Seen:
+        hot = self._hot.read(clock)
+        self._link = self._link or LinkFiles(self._kernel, self.netdev)
+        link = self._link.read(hot.end)
         witness = None
         if self.watch.wants_witness:
             witness = read_witness(self._kernel, self.device.name, self.port)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from roce_exporter.sources.configuration import Configuration
+from roce_exporter.sources.configuration import AGE, CONFIGURATION, Configuration
 from roce_exporter.sources.counters import Counters
 from roce_exporter.sources.dcb import DCB
 from roce_exporter.sources.delay_drop import DelayDrop
@@ -57,6 +57,12 @@ NAMES = (
     Configuration.source,
 )
 """Every source, in the order in which a device's sources are read."""
+
+SLOW = frozenset({SETTINGS, TRANSCEIVER, CONFIGURATION})
+"""Sources whose values hardly ever change, or change slowly, and are expensive to read: see `collect.slow`."""
+
+AGED = {CONFIGURATION: AGE}
+"""Slow sources that show how old their values are, and the name of that value: whole seconds."""
 
 
 class Reader(Protocol):

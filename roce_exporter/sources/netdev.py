@@ -14,7 +14,6 @@ from roce_exporter.kernel import Absent
 from roce_exporter.model import Reading
 from roce_exporter.sources.dcb import DCB, flatten
 from roce_exporter.sources.files import CounterFiles
-from roce_exporter.sources.rarely import Rarely
 from roce_exporter.sources.values import make_reading
 
 if TYPE_CHECKING:
@@ -168,9 +167,7 @@ class NetdevFiles:
             files.close()
 
 
-def netdev_readers(
-    kernel: Kernel, device: Device
-) -> Iterator[EthtoolStatistics | Asked[Any] | NetdevFiles | Rarely]:
+def netdev_readers(kernel: Kernel, device: Device) -> Iterator[EthtoolStatistics | Asked[Any] | NetdevFiles]:
     """The readers of every network device of one RDMA device."""
     for port, netdev in legs(device):
         where = (device.name, port, netdev)
@@ -178,8 +175,8 @@ def netdev_readers(
         yield EthtoolStatistics(kernel, *where)
         yield Asked(DCB, kernel.dcb, *where, numbers=flatten)
         yield Asked(PAUSE, kernel.ethtool_pause, *where, numbers=dict)
-        yield Rarely(Asked(SETTINGS, kernel.ethtool_settings, *where, numbers=dict))
+        yield Asked(SETTINGS, kernel.ethtool_settings, *where, numbers=dict)
         yield Asked(LINK, kernel.ethtool_link, *where, numbers=dict)
         yield Asked(FEC, kernel.ethtool_fec, *where, numbers=dict)
         yield Asked(STANDARD, kernel.ethtool_standard, *where, numbers=dict)
-        yield Rarely(Asked(TRANSCEIVER, kernel.transceiver, *where, numbers=dict))
+        yield Asked(TRANSCEIVER, kernel.transceiver, *where, numbers=dict)

@@ -29,7 +29,10 @@ MARGIN = 0.5
 """Seconds of the scraper's timeout that are left for rendering and the network."""
 
 DEFAULT_TIMEOUT = 10.0
-"""Prometheus' own default, for who does not say."""
+"""Prometheus' own default, for clients that do not say."""
+
+LEAST_WAIT = 0.5
+"""Seconds that every client waits at least, whatever its timeout: an ordinary collection is over by then."""
 
 PRIVATE = frozenset({"/debug/snapshot", "/debug/events"})
 """Paths that lay the host open: raw names, errors, what stood where when. Not for strangers of another host."""
@@ -137,14 +140,14 @@ _PAGE = """<!DOCTYPE html>
 
 
 def scrape_timeout(header: str) -> float:
-    """Seconds a collection may take: the scraper's own timeout less a margin, at least a tenth of it."""
+    """Seconds for which a client waits for a collection: its own timeout less a margin, but at least `LEAST_WAIT`."""
     try:
-        told = float(header)
+        seconds = float(header)
     except ValueError:
-        told = DEFAULT_TIMEOUT
-    if not 0 < told < float("inf"):
-        told = DEFAULT_TIMEOUT
-    return max(told - MARGIN, told / 10)
+        seconds = DEFAULT_TIMEOUT
+    if not 0 < seconds < float("inf"):
+        seconds = DEFAULT_TIMEOUT
+    return max(seconds - MARGIN, LEAST_WAIT)
 
 
 def accepts_gzip(header: str) -> bool:

@@ -72,7 +72,7 @@ class Server:
         self._bucket: TokenBucket | None = None
 
     async def start(self, addresses: Sequence[str]) -> tuple[str, ...]:
-        """Begin to serve on these addresses (`HOST:PORT`, `:PORT`, `[IPv6]:PORT`).
+        """Begin to serve on these addresses (`HOST:PORT`, `:PORT`, `[IPv6]:PORT`); `accept` says when that ends.
 
         Returns:
             The addresses really bound, in the same order: port 0 has become a free one.
@@ -87,7 +87,17 @@ class Server:
             self._stop_listening()
             raise
         self._accepting = [asyncio.create_task(self._accept(listener)) for listener in self._listeners]
+        for task in self._accepting:
+            task.add_done_callback(_log_fault)
         return tuple(_bound_address(listener) for listener in self._listeners)
+
+    async def accept(self) -> None:
+        """Wait for as long as connections are accepted.
+
+        Raises:
+            Exception: a fault because of which they no longer are.
+        """
+        await asyncio.gather(*self._accepting)
 
     async def close(self) -> None:
         """Stop listening, give requests under way a moment to finish, and drop every connection."""
@@ -199,6 +209,11 @@ class Server:
             # Whatever it is, the client gets an answer and the log the trace.
             LOG.exception("%s %s failed", request.method, request.path)
             return plain(500, "internal error; the exporter's log has the details")
+
+
+def _log_fault(ended: asyncio.Task[None]) -> None:
+    if not ended.cancelled() and (error := ended.exception()):
+        LOG.critical("no longer accepting connections", exc_info=error)
 
 
 async def _end(tasks: Iterable[asyncio.Task[None]]) -> None:

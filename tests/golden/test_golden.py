@@ -17,7 +17,6 @@ from observed import observe, samples
 from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from roce_exporter.exporter import END
 from roce_exporter.exposition import Format
 from roce_exporter.kernel.recorded import load_recording
 
@@ -87,7 +86,7 @@ async def test_openmetrics_holds_the_samples_of_the_text(host: str) -> None:
     for shown in await show(host):
         literal = samples(shown.text)
         assert samples(shown.openmetrics) == literal
-        families = openmetrics.text_string_to_metric_families((shown.openmetrics + END).decode())
+        families = openmetrics.text_string_to_metric_families((shown.openmetrics + b"# EOF\n").decode())
         assert parsed(families) == numbers(literal)
 
 

@@ -7,6 +7,7 @@ machine's. Each dump holds whole datagrams with their headers.
 
 from __future__ import annotations
 
+import errno
 import struct
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
@@ -289,7 +290,7 @@ class FakeSocket:
         return len(data)
 
     def recvmsg_into(self, buffers: Sequence[bytearray], /) -> tuple[int, list[object], int, tuple[int, int]]:
-        reply = self._replies.popleft() if self._replies else TimeoutError("timed out")
+        reply = self._replies.popleft() if self._replies else BlockingIOError(errno.EAGAIN, "nothing there")
         if isinstance(reply, OSError):
             raise reply
         datagram = reply if isinstance(reply, Datagram) else Datagram(reply)

@@ -110,7 +110,8 @@ async def test_an_unknown_path_is_not_found_and_makes_no_new_series(endpoints: E
     [
         ("10", 9.5),
         ("1", 0.5),
-        ("0.5", 0.05),
+        ("0.5", 0.5),
+        ("0.0001", 0.5),
         ("", 9.5),
         ("soon", 9.5),
         ("-1", 9.5),

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import errno
 import struct
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from roce_exporter.kernel import Absent
-from roce_exporter.kernel.recorded import Moment, RecordedKernel
 from roce_exporter.kernel.transceiver import CMIS, QSFP, SFP, PageAddress, read_transceiver
 from roce_exporter.kernel.transceiver_text import parse_transceiver, print_transceiver
-from roce_exporter.kernel.tree import Tree
-from roce_exporter.sources.netdev import TRANSCEIVER, Asked
-from roce_exporter.sources.rarely import Rarely
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Part = tuple[int, int]
 """I2C address, and page; the lower half of a module's memory is page -1."""
@@ -252,54 +243,3 @@ def test_what_is_printed_reads_back_the_same() -> None:
 def test_flags_and_other_lines_of_ethtool_are_passed_over() -> None:
     text = "\tLaser bias current high alarm (Chan 1): Off\n\tMax power : 12.00W\n\tVendor PN : V 1\n"
     assert parse_transceiver(text) == {}
-
-
-class Bus(RecordedKernel):
-    """A host whose transceiver answers as the test says, and counts how often it was asked."""
-
-    def __init__(self, answer: Callable[[], dict[str, int]]) -> None:
-        super().__init__([Moment(Tree(), {})])
-        self.answer, self.asked = answer, 0
-
-    def transceiver(self, netdev: str) -> dict[str, int]:
-        self.asked += 1
-        return self.answer()
-
-
-def reader_of(bus: Bus) -> Rarely:
-    return Rarely(Asked(TRANSCEIVER, bus.transceiver, "mlx5_0", 1, "eth0", numbers=dict))
-
-
-def test_a_transceiver_is_asked_once_a_minute() -> None:
-    bus = Bus(lambda: {"temperature": bus.asked})
-    reader = reader_of(bus)
-    first = reader.read(100.0)
-    assert reader.read(159.9) == first
-    assert reader.read(160.0)[0].values == (2,)
-    assert reader.read(160.0)[0].names is first[0].names
-    assert bus.asked == 2
-
-
-def test_a_fault_of_ours_leaves_no_old_values_standing() -> None:
-    bus = Bus(lambda: {"voltage": 1})
-    reader = reader_of(bus)
-    assert reader.read(0.0)[0].values == (1,)
-    bus.answer = lambda: {"voltage": 1 // 0}
-    with pytest.raises(ZeroDivisionError):
-        reader.read(60.0)
-    with pytest.raises(OSError, match="not finished"):
-        reader.read(61.0)
-
-
-def test_a_transceiver_that_fails_is_broken_for_a_minute_and_not_asked_again() -> None:
-    def fail() -> dict[str, int]:
-        raise OSError(errno.EIO, "bus")
-
-    bus = Bus(fail)
-    reader = reader_of(bus)
-    for now in (0.0, 1.0, 59.0):
-        with pytest.raises(OSError, match="bus"):
-            reader.read(now)
-    assert bus.asked == 1
-    bus.answer = lambda: {"voltage": 1}
-    assert reader.read(60.0)[0].values == (1,)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +12,7 @@ from host_tree import failing_pread
 from roce_exporter.kernel import Absent
 from roce_exporter.kernel.live import LiveKernel
 from roce_exporter.model import Device, Netdev, Port
-from roce_exporter.sources.configuration import INTERVAL, Configuration, in_thread
+from roce_exporter.sources.configuration import Configuration
 from roce_exporter.sources.configuration_files import (
     parse_number,
     parse_traffic_class,
@@ -24,27 +23,12 @@ from roce_exporter.sources.configuration_names import MLX5_DEBUGFS, OFED, UNITS
 from roce_exporter.sources.values import EMPTY, GARBAGE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from roce_exporter.model import Reading
 
 PORT = Port(1, "Ethernet", (Netdev("eth0", "port"),))
 MLX5 = Device("mlx5_0", "mlx5_core", "mlx5", pci="0000:3b:00.0", ports=(PORT,))
-
-
-class Later:
-    """Work that is put off until it is called for, as a thread that has not been scheduled yet."""
-
-    def __init__(self) -> None:
-        self.work: list[Callable[[], None]] = []
-
-    def __call__(self, work: Callable[[], None]) -> None:
-        self.work.append(work)
-
-    def run(self) -> None:
-        while self.work:
-            self.work.pop(0)()
 
 
 @pytest.fixture
@@ -104,13 +88,12 @@ def test_every_place_is_told_of_its_port_or_network_device(sys: Path) -> None:
         (1, "eth0", "rp.time_reset_seconds.us"): 300,
         (1, "eth0", "trust_dscp"): 1,
         (0, "", "tcp_ecn"): 2,
-        (0, "", "age"): 0,
     }
 
 
 def test_an_empty_traffic_class_says_that_none_is_forced_and_a_missing_one_says_nothing(sys: Path) -> None:
     write(sys, {"class/infiniband/mlx5_0/tc/1/traffic_class": ""})
-    assert told(read(sys)) == {(1, "", "traffic_class_forced"): 0, (0, "", "age"): 0}
+    assert told(read(sys)) == {(1, "", "traffic_class_forced"): 0}
     (sys / "class/infiniband/mlx5_0/tc/1/traffic_class").unlink()
     with pytest.raises(Absent):
         read(sys)
@@ -166,10 +149,10 @@ def test_bnxt_is_asked_in_debugfs_and_else_in_configfs_but_never_for_its_transmi
     bnxt = Device("bnxt_re0", "bnxt_en", "bnxt_re", pci="0000:31:00.0", ports=(PORT,))
     write(sys, {"kernel/config/bnxt_re/bnxt_re0/ports/1/cc/cnp_dscp": "0x30"})
     write(sys, {"kernel/config/bnxt_re/bnxt_re0/ports/1/cc/advanced": "a table"})
-    assert told(read(sys, bnxt)) == {(1, "eth0", "np.cnp_dscp.one"): 48, (0, "", "age"): 0}
+    assert told(read(sys, bnxt)) == {(1, "eth0", "np.cnp_dscp.one"): 48}
     write(sys, {"kernel/debug/bnxt_re/0000:31:00.0/cc_config/enable_cc": "1"})
     write(sys, {"kernel/debug/bnxt_re/0000:31:00.0/cc_config/tx_queue": "1"})
-    assert told(read(sys, bnxt)) == {(1, "eth0", "cc.enabled.one"): 1, (0, "", "age"): 0}
+    assert told(read(sys, bnxt)) == {(1, "eth0", "cc.enabled.one"): 1}
 
 
 def test_irdma_hns_and_ionic_are_asked_for_whatever_they_have(sys: Path) -> None:
@@ -183,7 +166,6 @@ def test_irdma_hns_and_ionic_are_asked_for_whatever_they_have(sys: Path) -> None
         (1, "eth0", "cc.roce_dcqcn_enable.one"): 1,
         (1, "eth0", "cc.ai.one"): 14,
         (1, "eth0", "np.cnp_dscp.one"): 48,
-        (0, "", "age"): 0,
     }
     (sys / "class/infiniband/mlx5_0/dcqcn/match_default").unlink()
     assert told(read(sys))[1, "eth0", "np.cnp_dscp.one"] == 46
@@ -208,55 +190,24 @@ def test_without_the_right_to_read_them_settings_are_absent_and_not_broken(sys: 
         Configuration(Forbidden(str(sys)), MLX5).read(0.0)
     write(sys, {"../proc/sys/net/ipv4/tcp_ecn": "1", f"{CM}/default_roce_tos": "106"})
     readings = Configuration(Forbidden(str(sys)), MLX5).read(0.0)
-    assert told(readings) == {(0, "", "tcp_ecn"): 1, (0, "", "age"): 0}
+    assert told(readings) == {(0, "", "tcp_ecn"): 1}
     assert lost(readings) == {}
-
-
-def test_between_two_looks_a_read_costs_nothing_and_tells_the_age(sys: Path) -> None:
-    tos = f"{CM}/default_roce_tos"
-    write(sys, {tos: "106"})
-    later = Later()
-    source = Configuration(LiveKernel(str(sys)), MLX5, later)
-    first = told(source.read(100.0))
-    write(sys, {tos: "104"})
-    second = told(source.read(100.0 + INTERVAL - 1))
-    assert not later.work
-    assert (first[1, "", "cm_tos"], second[1, "", "cm_tos"]) == (106, 106)
-    assert (first[0, "", "age"], second[0, "", "age"]) == (0, INTERVAL - 1)
-
-
-def test_a_look_that_hangs_holds_up_no_read_and_no_second_one_is_begun(sys: Path) -> None:
-    tos = f"{CM}/default_roce_tos"
-    write(sys, {tos: "106"})
-    later = Later()
-    source = Configuration(LiveKernel(str(sys)), MLX5, later)
-    source.read(0.0)
-    write(sys, {tos: "104"})
-    for now in (INTERVAL, 2 * INTERVAL, 10 * INTERVAL):
-        found = told(source.read(now))
-        assert (found[1, "", "cm_tos"], found[0, "", "age"]) == (106, now)
-        assert len(later.work) == 1
-    later.run()
-    found = told(source.read(10 * INTERVAL))
-    assert found[1, "", "cm_tos"] == 104
-    assert found[0, "", "age"] == 9 * INTERVAL, "as old as the look's beginning"
-    assert len(later.work) == 1, "and it is time for another"
 
 
 def test_names_stay_the_same_object_as_long_as_they_are_the_same(sys: Path) -> None:
     write(sys, {f"{CM}/default_roce_tos": "106"})
-    source = Configuration(LiveKernel(str(sys)), MLX5, lambda work: work())
-    first, second = source.read(0.0), source.read(INTERVAL)
+    source = Configuration(LiveKernel(str(sys)), MLX5)
+    first, second = source.read(0.0), source.read(60.0)
     assert all(one.names is other.names for one, other in zip(first, second, strict=True))
 
 
-def test_settings_that_went_away_are_absent_after_the_next_look(sys: Path) -> None:
+def test_settings_that_went_away_are_absent_at_the_next_read(sys: Path) -> None:
     write(sys, {f"{CM}/default_roce_tos": "106"})
-    source = Configuration(LiveKernel(str(sys)), MLX5, lambda work: work())
+    source = Configuration(LiveKernel(str(sys)), MLX5)
     source.read(0.0)
     (sys / CM / "default_roce_tos").unlink()
     with pytest.raises(Absent):
-        source.read(INTERVAL)
+        source.read(60.0)
 
 
 class Sick(LiveKernel):
@@ -270,16 +221,16 @@ class Sick(LiveKernel):
         return super().entries(path)
 
 
-def test_a_look_that_failed_is_heard_of_and_tried_again(sys: Path) -> None:
+def test_a_read_that_fails_is_reported_and_tried_again(sys: Path) -> None:
     write(sys, {f"{CM}/default_roce_tos": "106"})
     kernel = Sick(str(sys))
-    source = Configuration(kernel, MLX5, lambda work: work())
+    source = Configuration(kernel, MLX5)
     source.read(0.0)
     kernel.sick = True
     with pytest.raises(OSError, match="Input/output error"):
-        source.read(INTERVAL)
+        source.read(60.0)
     kernel.sick = False
-    assert told(source.read(2 * INTERVAL))[1, "", "cm_tos"] == 106
+    assert told(source.read(120.0))[1, "", "cm_tos"] == 106
 
 
 @pytest.mark.parametrize(
@@ -305,16 +256,3 @@ def test_words_are_those_of_the_kernel() -> None:
     assert parse_trust("pcp") == 0
     assert parse_trust("") == EMPTY
     assert parse_traffic_class("Global tclass=x") == GARBAGE
-
-
-def test_beside_means_in_a_thread_that_does_not_keep_the_process() -> None:
-    done, threads = threading.Event(), list[threading.Thread]()
-
-    def work() -> None:
-        threads.append(threading.current_thread())
-        done.set()
-
-    in_thread(work)
-    assert done.wait(10)
-    assert threads[0].daemon
-    assert threads[0] is not threading.current_thread()

@@ -1,0 +1,149 @@
+"""Reads in chains, one chain per device, worked off by a few workers.
+
+The jobs of a chain are done in order. When one does not return, the jobs behind it are moved to a chain of their own
+for another worker (`overtake`). So few threads serve many quick devices, and a stuck read holds up nothing else.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable
+
+    from roce_exporter.collect.workers import Call, InFlight
+
+K = TypeVar("K", bound="Hashable")
+R = TypeVar("R")
+
+
+class Job(Protocol[K]):  # type: ignore[misc]  # K is invariant here: it is the key of the in-flight account, too
+    """One read. Of one key at most one read is in flight."""
+
+    @property
+    def key(self) -> K:
+        """What is read."""
+
+
+J = TypeVar("J", bound=Job)  # type: ignore[type-arg]  # Python has no type variable over another one
+
+
+class Finished(NamedTuple, Generic[J, R]):
+    """The result of a job, and the jobs that follow from it, to be done next in its chain."""
+
+    result: R
+    more: tuple[J, ...] = ()
+
+
+class Batch(Generic[J, K, R]):
+    """Some chains of jobs, done once."""
+
+    def __init__(
+        self,
+        chains: Iterable[Iterable[J]],
+        attempt: Callable[[J], Finished[J, R]],
+        in_flight: InFlight[K],
+        done: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`attempt` does a job and never raises. `done` is called, perhaps more than once, when no job is left.
+
+        A job whose key is in flight already is passed over and gives no result.
+        """
+        self._lock = threading.Lock()
+        self._chains = deque(chain for chain in map(deque, chains) if chain)
+        self._attempt = attempt
+        self._in_flight = in_flight
+        self._done = done
+        self._running: dict[K, tuple[Call[K], deque[J]]] = {}
+        self._results: dict[K, R] = {}
+        self._closed = False
+
+    def run(self) -> None:
+        """Work chains off until no job is left. Called by several workers at once."""
+        chain: deque[J] = deque()
+        while (claimed := self._claim(chain)) is not None:
+            job, call, chain = claimed
+            self._finish(job, call, self._attempt(job))
+
+    def overtake(self, before: float) -> int:
+        """Free the jobs that wait behind a call begun before this time (monotonic seconds).
+
+        Returns:
+            How many further workers have something to do now.
+        """
+        with self._lock:
+            freed = 0
+            for call, chain in self._running.values():
+                if call.since < before and (chain or self._chains):
+                    if chain:
+                        self._chains.appendleft(deque(chain))
+                        chain.clear()
+                    freed += 1
+            return min(freed, len(self._chains))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every job has been done, but for calls that were given up."""
+        with self._lock:
+            return self._is_over()
+
+    def pending(self) -> frozenset[K]:
+        """The keys of the calls under way that have not been given up."""
+        with self._lock:
+            return frozenset(key for key, (call, _) in self._running.items() if not call.given_up)
+
+    @property
+    def unfinished(self) -> int:
+        """Jobs that have not given a result yet."""
+        with self._lock:
+            return len(self._running) + sum(len(chain) for chain in self._all_chains())
+
+    def results(self) -> dict[K, R]:
+        """What there is so far, by key."""
+        with self._lock:
+            return dict(self._results)
+
+    def take(self) -> dict[K, R]:
+        """What has come since this was last called, by key."""
+        with self._lock:
+            taken, self._results = self._results, {}
+            return taken
+
+    def close(self) -> tuple[dict[K, R], tuple[K, ...]]:
+        """End the batch: results by key, and the keys of jobs never begun. What returns later is dropped."""
+        with self._lock:
+            self._closed = True
+            unreached = tuple(job.key for chain in self._all_chains() for job in chain)
+            for chain in self._all_chains():
+                chain.clear()
+            self._chains.clear()
+            return self._results, unreached
+
+    def _all_chains(self) -> tuple[deque[J], ...]:
+        return (*self._chains, *(chain for _, chain in self._running.values()))
+
+    def _is_over(self) -> bool:
+        return not any(self._all_chains()) and all(call.given_up for call, _ in self._running.values())
+
+    def _claim(self, chain: deque[J]) -> tuple[J, Call[K], deque[J]] | None:
+        with self._lock:
+            while chain or self._chains:
+                chain = chain or self._chains.popleft()
+                job = chain.popleft()
+                if call := self._in_flight.begin(job.key):
+                    self._running[job.key] = (call, chain)
+                    return job, call, chain
+            over = self._is_over() and not self._closed
+        if over:
+            self._done()
+        return None
+
+    def _finish(self, job: J, call: Call[K], finished: Finished[J, R]) -> None:
+        wanted = self._in_flight.end(call)
+        with self._lock:
+            _, chain = self._running.pop(job.key)
+            if wanted and not self._closed:
+                self._results[job.key] = finished.result
+                chain.extendleft(reversed(finished.more))

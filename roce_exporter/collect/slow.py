@@ -1,0 +1,66 @@
+"""The slow chain: sources that are due once a minute, read after a collection and waited for by nobody.
+
+A transceiver answers over a slow bus, tens of milliseconds for all of it, while the kernel holds the lock of all
+network configuration; a driver's settings cost a firmware command each and hardly ever change. So the chain runs in a
+worker of its own, next to the quick reads, and the next collection takes what has come. A read that is under way for
+longer than a collection may last is given up: its source is down, as a quick one would be, and its late result is
+dropped. Reads of other devices go on meanwhile.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roce_exporter.collect.batch import Batch
+from roce_exporter.collect.workers import Crew
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from roce_exporter.collect.batch import Finished
+    from roce_exporter.collect.reads import Outcome, ReadKey, Task
+    from roce_exporter.collect.workers import InFlight
+
+
+class SlowChain:
+    """One chain per device, one batch at a time. Used by the event loop."""
+
+    def __init__(
+        self,
+        attempt: Callable[[Task], Finished[Task, Outcome]],
+        in_flight: InFlight[ReadKey],
+        clock: Callable[[], float],
+        timeout: float,
+    ) -> None:
+        """`timeout`: seconds after which a read is given up."""
+        self._attempt = attempt
+        self._in_flight = in_flight
+        self._clock = clock
+        self._timeout = timeout
+        self._crew = Crew("roce-slow")
+        self._batch: Batch[Task, ReadKey, Outcome] | None = None
+
+    def take(self) -> dict[ReadKey, Outcome]:
+        """The outcomes that have come since this was last called."""
+        return self._batch.take() if self._batch else {}
+
+    def pending(self) -> frozenset[ReadKey]:
+        """What is being read now and has not been given up."""
+        return self._batch.pending() if self._batch else frozenset()
+
+    def start(self, chains: Iterable[tuple[Task, ...]]) -> None:
+        """Begin these reads, or go on with what waits behind a stuck one of those begun before."""
+        if self._batch is not None and not self._batch.is_over:
+            if helpers := self._batch.overtake(self._clock() - self._timeout):
+                self._crew.start(self._batch.run, helpers)
+            return
+        self._crew.settle(stuck=bool(self._in_flight))
+        self._batch = Batch(chains, self._attempt, self._in_flight)
+        if not self._batch.is_over:
+            self._crew.start(self._batch.run, 1)
+
+    def retire(self) -> None:
+        """Begin nothing more."""
+        if self._batch is not None:
+            self._batch.close()
+        self._crew.retire()

@@ -1,0 +1,56 @@
+r"""Names from the operating system as text, and back: the only place where they are decoded.
+
+The kernel takes any bytes but a few as the name of a network device (dev_valid_name in net/core/dev.c), also those that
+are no UTF-8. Such a byte becomes `\xNN`, so that every name is text that labels, logs and JSON can hold, two names stay
+two, and the bytes can be had back to ask the kernel by them. A name that holds such an escape itself has its backslash
+escaped, as `\x5c`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+
+LONGEST_NETDEV = 15
+"""IFNAMSIZ of include/uapi/linux/if.h without the terminating NUL."""
+
+_ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
+
+
+def decode_name(raw: bytes) -> str:
+    """The text of a name, up to its NUL if it has one."""
+    name = raw.partition(b"\0")[0]
+    try:
+        text = name.decode()
+    except UnicodeDecodeError:
+        pass
+    else:
+        if "\\x" not in text:
+            return text
+    escaped = re.sub(rb"\\(?=x[0-9a-f]{2})", rb"\\x5c", name)
+    return escaped.decode("utf-8", "backslashreplace")
+
+
+def encode_name(text: str) -> bytes:
+    """The bytes of a name, or of a path made of names, as `decode_name` got them."""
+    if "\\x" not in text:
+        return text.encode("utf-8", "surrogateescape")
+    pieces = _ESCAPE.split(text)
+    plain, escapes = pieces[::2], pieces[1::2]
+    found = plain[0].encode("utf-8", "surrogateescape")
+    for escape, piece in zip(escapes, plain[1:], strict=True):
+        found += bytes.fromhex(escape) + piece.encode("utf-8", "surrogateescape")
+    return found
+
+
+def encode_netdev(name: str) -> bytes:
+    """The bytes of a network device's name.
+
+    Raises:
+        OSError: ENODEV, no network device can have this name.
+    """
+    raw = encode_name(name)
+    if not raw or len(raw) > LONGEST_NETDEV or b"\0" in raw:
+        raise OSError(errno.ENODEV, os.strerror(errno.ENODEV), name)
+    return raw

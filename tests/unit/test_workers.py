@@ -1,0 +1,344 @@
+"""Calls that may never return: one per key, given up and heard of again; nothing of theirs stays behind."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import NamedTuple
+
+import pytest
+
+from roce_exporter.collect.batch import Batch, Finished
+from roce_exporter.collect.workers import Crew, InFlight, Worker, call_in_worker
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Job(NamedTuple):
+    key: str
+
+
+class Bench:
+    """A batch whose jobs finish when the test says so, and a clock that the test turns. Jobs are written `d.s`."""
+
+    def __init__(self, *chains: str, more: dict[str, str] | None = None) -> None:
+        self.clock = Clock()
+        self.more = more or {}
+        names = " ".join((*chains, *self.more.values())).split()
+        self.gates = {name: threading.Event() for name in names}
+        self.begun = {name: threading.Event() for name in names}
+        self.attempts: list[str] = []
+        self.done = threading.Event()
+        self.in_flight: InFlight[str] = InFlight(self.clock)
+        self.batch: Batch[Job, str, str] = Batch(
+            [jobs(chain) for chain in chains], self.attempt, self.in_flight, self.done.set
+        )
+
+    def attempt(self, job: Job) -> Finished[Job, str]:
+        self.attempts.append(job.key)
+        self.begun[job.key].set()
+        assert self.gates[job.key].wait(20)
+        return Finished(f"{job.key} done", tuple(jobs(self.more.get(job.key, ""))))
+
+    def open(self, *names: str) -> None:
+        for name in names or self.gates:
+            self.gates[name].set()
+
+
+def jobs(chain: str) -> list[Job]:
+    return [Job(name) for name in chain.split()]
+
+
+def wait_for(worker: Worker) -> None:
+    """Until the worker has done all it was given."""
+    idle = threading.Event()
+    worker.submit(idle.set)
+    assert idle.wait(20)
+
+
+@pytest.fixture
+def workers():
+    made = [Worker("first"), Worker("second")]
+    yield made
+    for worker in made:
+        worker.retire()
+
+
+def test_jobs_are_done_in_order_and_what_follows_comes_next(workers: list[Worker]) -> None:
+    bench = Bench("a.1 a.2", "b.1", more={"a.1": "a.3 a.4"})
+    bench.open()
+    assert not bench.batch.is_over
+    workers[0].submit(bench.batch.run)
+    assert bench.done.wait(20)
+    assert bench.attempts == ["a.1", "a.3", "a.4", "a.2", "b.1"]
+    assert bench.batch.is_over
+    results, unreached = bench.batch.close()
+    assert results == {name: f"{name} done" for name in bench.attempts}
+    assert not unreached
+    assert not bench.in_flight
+
+
+def test_two_workers_never_share_a_chain(workers: list[Worker]) -> None:
+    bench = Bench("a.1 a.2", "b.1 b.2")
+    for worker in workers:
+        worker.submit(bench.batch.run)
+    assert bench.begun["a.1"].wait(20)
+    assert bench.begun["b.1"].wait(20)
+    assert sorted(bench.attempts) == ["a.1", "b.1"]
+    bench.open()
+    assert bench.done.wait(20)
+    assert sorted(bench.attempts) == ["a.1", "a.2", "b.1", "b.2"]
+
+
+def test_what_waits_behind_a_stuck_job_is_freed_and_its_late_result_dropped(workers: list[Worker]) -> None:
+    bench = Bench("a.stuck a.next", "b.1")
+    bench.open("a.next", "b.1")
+    workers[0].submit(bench.batch.run)
+    assert bench.begun["a.stuck"].wait(20)
+    assert bench.batch.overtake(0.0) == 0, "it began at 0 and not before"
+    assert bench.batch.overtake(0.5) == 1
+    workers[1].submit(bench.batch.run)
+    assert bench.begun["b.1"].wait(20)
+    wait_for(workers[1])
+    assert bench.attempts == ["a.stuck", "a.next", "b.1"]
+    assert bench.batch.overtake(0.5) == 0, "nothing waits any more"
+    assert bench.batch.unfinished == 1
+    assert bench.batch.results().keys() == {"a.next", "b.1"}
+    results, unreached = bench.batch.close()
+    assert results == {"a.next": "a.next done", "b.1": "b.1 done"}
+    assert not unreached
+    assert bench.in_flight.since() == {"a.stuck": 0.0}
+    bench.open()
+    wait_for(workers[0])
+    assert "a.stuck" not in results
+    assert not bench.in_flight
+
+
+def test_a_closed_batch_begins_nothing_more(workers: list[Worker]) -> None:
+    bench = Bench("a.1 a.2", "b.1", more={"a.1": "a.3"})
+    workers[0].submit(bench.batch.run)
+    assert bench.begun["a.1"].wait(20)
+    assert bench.batch.unfinished == 3
+    _, unreached = bench.batch.close()
+    assert set(unreached) == {"a.2", "b.1"}
+    bench.open()
+    wait_for(workers[0])
+    assert bench.attempts == ["a.1"]
+
+
+def test_a_job_whose_key_is_in_flight_is_passed_over_even_if_another_job_asks_for_it(
+    workers: list[Worker],
+) -> None:
+    """A device that was described while one of its reads was still under way would be read twice at once otherwise."""
+    bench = Bench("a.1", more={"a.1": "a.2 a.3"})
+    before = bench.in_flight.begin("a.2")
+    assert before
+    bench.open()
+    workers[0].submit(bench.batch.run)
+    assert bench.done.wait(20)
+    assert bench.attempts == ["a.1", "a.3"]
+    assert bench.in_flight.end(before)
+    assert not bench.in_flight
+
+
+def test_what_is_taken_from_a_batch_is_taken_once(workers: list[Worker]) -> None:
+    bench = Bench("a.1 a.2")
+    bench.open("a.1")
+    workers[0].submit(bench.batch.run)
+    assert bench.begun["a.2"].wait(20)
+    assert bench.batch.take() == {"a.1": "a.1 done"}
+    bench.open()
+    assert bench.done.wait(20)
+    assert bench.batch.take() == {"a.2": "a.2 done"}
+    assert bench.batch.take() == {}
+
+
+def test_a_batch_is_over_when_only_a_given_up_call_is_left(workers: list[Worker]) -> None:
+    bench = Bench("a.1 a.2")
+    workers[0].submit(bench.batch.run)
+    assert bench.begun["a.1"].wait(20)
+    assert bench.batch.pending() == {"a.1"}
+    bench.clock.now = 2.0
+    assert [call.key for call in bench.in_flight.give_up(1.0)] == ["a.1"]
+    assert bench.batch.pending() == frozenset()
+    assert not bench.batch.is_over, "a.2 still waits"
+    assert bench.batch.overtake(1.0) == 1
+    bench.open("a.2")
+    workers[1].submit(bench.batch.run)
+    wait_for(workers[1])
+    assert bench.batch.is_over
+    bench.open()
+    wait_for(workers[0])
+    assert bench.batch.take() == {"a.2": "a.2 done"}, "what comes back late is dropped"
+
+
+def test_of_one_key_one_call_is_under_way() -> None:
+    calls: InFlight[str] = InFlight(Clock())
+    first = calls.begin("a")
+    assert first
+    assert calls.begin("a") is None
+    assert calls.begin("b")
+    assert calls.end(first)
+    assert "a" not in calls
+    assert calls.begin("a")
+
+
+def test_a_call_that_is_given_up_says_so_once_and_when_it_is_back() -> None:
+    clock = Clock()
+    calls: InFlight[str] = InFlight(clock)
+    slow = calls.begin("slow")
+    clock.now = 1.0
+    quick = calls.begin("quick")
+    assert slow
+    assert quick
+    assert calls.give_up(1.0) == (), "not longer than that"
+    clock.now = 1.5
+    assert calls.give_up(1.0) == (slow,)
+    assert calls.give_up(1.0) == (), "once"
+    assert calls.since() == {"slow": 0.0, "quick": 1.0}
+    assert (calls.end(slow), calls.end(quick)) == (False, True)
+
+
+def test_what_a_call_uses_is_closed_when_it_is_back_and_by_its_own_thread(workers: list[Worker]) -> None:
+    calls: InFlight[str] = InFlight(Clock())
+    gate, closed = threading.Event(), list[str]()
+
+    def call() -> None:
+        under_way = calls.begin("a")
+        assert under_way
+        begun.set()
+        assert gate.wait(20)
+        calls.end(under_way)
+
+    begun = threading.Event()
+    workers[0].submit(call)
+    assert begun.wait(20)
+    calls.when_idle("a", lambda: closed.append(threading.current_thread().name))
+    calls.when_idle("a", lambda: int("fails"))
+    calls.when_idle("b", lambda: closed.append("at once"))
+    assert closed == ["at once"]
+    gate.set()
+    wait_for(workers[0])
+    assert closed == ["at once", "first"]
+    calls.when_idle("a", lambda: closed.append("idle"))
+    assert closed[-1] == "idle"
+
+
+def test_a_worker_that_is_stuck_is_given_up_and_others_are_kept() -> None:
+    crew, gate, begun = Crew("test"), threading.Event(), threading.Event()
+
+    def stuck() -> None:
+        begun.set()
+        gate.wait(20)
+
+    crew.start(stuck, 1)
+    assert begun.wait(20)
+    done = threading.Event()
+    crew.start(done.set, 1)
+    assert done.wait(20)
+    wait_for(crew._workers[1])
+    crew.settle(stuck=True)
+    assert len(crew._workers) == 1
+    again = threading.Event()
+    crew.start(again.set, 1)
+    assert again.wait(20)
+    assert len(crew._workers) == 1
+    gate.set()
+    crew.retire()
+
+
+def test_without_a_fault_a_busy_worker_is_kept() -> None:
+    crew, gate, begun = Crew("test"), threading.Event(), threading.Event()
+
+    def slow() -> None:
+        begun.set()
+        gate.wait(20)
+
+    crew.start(slow, 1)
+    assert begun.wait(20)
+    crew.settle(stuck=False)
+    assert len(crew._workers) == 1
+    gate.set()
+    crew.retire()
+
+
+def test_a_retired_crew_leaves_no_thread() -> None:
+    before = set(threading.enumerate())
+    crew = Crew("test")
+    crew.start(lambda: None, 3)
+    made = set(threading.enumerate()) - before
+    assert len(made) == 3
+    assert all(thread.daemon for thread in made), "a stuck one must not keep the process"
+    crew.retire()
+    for thread in made:
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def test_without_threads_to_be_had_fewer_workers_do_it_and_without_any_it_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    crew, done = Crew("test"), threading.Event()
+    crew.start(lambda: None, 1)
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    crew.settle(stuck=False)
+    crew.start(done.set, 4)
+    assert done.wait(20)
+    crew.settle(stuck=False)
+    crew.retire()
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        crew.start(done.set, 1)
+
+
+def no_thread(_: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+def test_a_worker_outlives_work_that_fails_and_keeps_its_error() -> None:
+    worker = Worker("test")
+    worker.submit(lambda: int("no work"))
+    wait_for(worker)
+    assert isinstance(worker.error, ValueError)
+    wait_for(worker)
+    worker.retire()
+
+
+async def test_a_call_in_a_worker_gives_its_result_or_its_error_and_ends_its_thread() -> None:
+    calls: InFlight[str] = InFlight(Clock())
+    assert await call_in_worker(calls, "a", lambda: 42, 20.0) == 42
+    with pytest.raises(ValueError, match="no number"):
+        await call_in_worker(calls, "a", lambda: int("no number"), 20.0)
+    assert not calls
+    for thread in threading.enumerate():
+        if thread.name == "roce-call":
+            thread.join(20)
+            assert not thread.is_alive()
+
+
+async def test_a_call_that_does_not_come_back_is_not_made_a_second_time() -> None:
+    calls: InFlight[str] = InFlight(Clock())
+    gate = threading.Event()
+    with pytest.raises(TimeoutError, match=r"no answer in 0\.01 s"):
+        await call_in_worker(calls, "a", lambda: gate.wait(20), 0.01)
+    threads = threading.active_count()
+    with pytest.raises(TimeoutError, match="has not returned"):
+        await call_in_worker(calls, "a", lambda: gate.wait(20), 0.01)
+    assert threading.active_count() == threads
+    gate.set()
+    while calls:  # noqa: ASYNC110 - a worker thread has no event to wait for
+        await asyncio.sleep(0.001)
+    assert await call_in_worker(calls, "a", lambda: "again", 20.0) == "again"
+
+
+async def test_without_a_thread_to_be_had_nothing_is_left_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: InFlight[str] = InFlight(Clock())
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    with pytest.raises(RuntimeError):
+        await call_in_worker(calls, "a", lambda: 42, 20.0)
+    assert not calls
