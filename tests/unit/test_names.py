@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from host_tree import HostTree
@@ -14,6 +14,9 @@ from observed import exposition, samples
 
 from roce_exporter.kernel.live import LiveKernel
 from roce_exporter.kernel.names import decode_name, encode_name, encode_netdev
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ODD = b"eth\xff0"
 
@@ -63,11 +66,10 @@ def test_the_length_that_counts_is_that_of_the_bytes() -> None:
 async def test_a_network_device_of_an_odd_name_is_read_like_any_other(tmp_path: Path) -> None:
     """It stands in sysfs by its bytes, and in labels by its text."""
     tree = HostTree(tmp_path, devices=2)
-    place = os.fsencode(tree.infiniband / "mlx5_0/device/net") + b"/" + ODD
-    os.makedirs(place)
-    net = os.fsencode(tmp_path / "class/net") + b"/" + ODD
-    os.makedirs(net)
-    Path(os.fsdecode(net), "carrier_changes").write_text("2\n")
+    (tree.infiniband / "mlx5_0/device/net" / os.fsdecode(ODD)).mkdir(parents=True)
+    net = tmp_path / "class/net" / os.fsdecode(ODD)
+    net.mkdir(parents=True)
+    (net / "carrier_changes").write_text("2\n")
     kernel = LiveKernel(str(tmp_path), netlink=False)
     assert kernel.entries("class/net") == ("eth\\xff0",)
     assert kernel.text("class/net/eth\\xff0/carrier_changes") == "2"
