@@ -40,15 +40,19 @@ class HostTree:
 
     def __init__(self, root: Path, devices: int = 8) -> None:
         self.root = root
+        self.infiniband.mkdir(parents=True, exist_ok=True)
         for number in range(devices):
             self.add(f"mlx5_{number}")
 
-    def add(self, name: str) -> None:
-        """Plug a device in."""
+    def add(self, name: str, *, netdev: str = "", guid: int | None = None) -> None:
+        """Plug a device in; `netdev` names the network device of its function."""
+        number = len(os.listdir(self.infiniband)) if guid is None else guid
         self._write(f"{name}/fw_ver", "28.39.1002")
         self._write(f"{name}/board_id", "MT_0000000838")
         self._write(f"{name}/hca_type", "MT4129")
-        self._write(f"{name}/node_guid", f"9803:9b03:0000:{len(os.listdir(self.infiniband)):04x}")
+        self._write(f"{name}/node_guid", f"9803:9b03:0000:{number:04x}")
+        if netdev:
+            (self.infiniband / name / "device/net" / netdev).mkdir(parents=True)
         self._write(f"{name}/node_type", "1: CA")
         for file, text in (
             ("state", "4: ACTIVE"),

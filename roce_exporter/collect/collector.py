@@ -251,10 +251,14 @@ def _width(seconds: float) -> int:
     return max(1, min(MOST_WORKERS, int(seconds / SECONDS_PER_WORKER)))
 
 
-def _by_device(results: Mapping[ReadKey, Outcome]) -> dict[Listed, Outcomes]:
-    found: dict[Listed, Outcomes] = {}
+def _by_device(results: Mapping[ReadKey, Outcome]) -> dict[tuple[str, int], Outcomes]:
+    """Outcomes by what a `Listed` is equal to: device and incarnation."""
+    found: dict[tuple[str, int], Outcomes] = {}
     for key, outcome in results.items():
-        found.setdefault(Listed(key.device, key.incarnation), {})[key] = outcome
+        device = key[:2]
+        if device not in found:
+            found[device] = {}
+        found[device][key] = outcome
     return found
 
 

@@ -37,16 +37,11 @@ UNREAD = Outcome(None, begun=NEVER)
 class Slot:
     """One reader of a device, and the last outcome of its reads."""
 
-    key: ReadKey
     reader: Reader
+    task: Task
+    is_slow: bool
+    """Whether the slow chain reads it."""
     last: Outcome = UNREAD
-    absent: bool = False
-    """Whether the device does not have the interface: a quick source is not read then before the next description."""
-
-    @property
-    def is_slow(self) -> bool:
-        """Whether the slow chain reads it."""
-        return self.key.source in SLOW
 
 
 class DeviceWork:
@@ -71,6 +66,8 @@ class DeviceWork:
         self._clock = clock
         self._slots: dict[ReadKey, Slot] = {}
         """In reading order. Replaced and never changed, for worker threads look into it."""
+        self._quick: tuple[Task, ...] = ()
+        """The quick sources whose interface the device has; what it lacks is tried after the next description."""
         self._described = NEVER
         self._inventory = ReadKey(*listed, INVENTORY)
 
@@ -81,38 +78,32 @@ class DeviceWork:
         read, or when nobody collected for so long that its value is twice as old.
         """
         waited = self._clock() - 2 * refresh
-        tasks = [
-            self._task(slot.key)
-            for slot in self._slots.values()
-            if (slot.last.begun <= waited if slot.is_slow else not slot.absent)
-        ]
+        tasks = (*self._quick, *self._slow_before(waited))
         if self.device is None or self._described <= waited:
-            tasks.append(Task(self._inventory, self._describe))
-        return tuple(tasks)
+            return (*tasks, Task(self._inventory, self._describe))
+        return tasks
 
     def slow_tasks(self, refresh: float) -> tuple[Task, ...]:
         """The reads of the slow chain that are due, every `refresh` seconds."""
         due = self._clock() - refresh
-        slots = self._slots.values()
-        tasks = [self._task(slot.key) for slot in slots if slot.is_slow and slot.last.begun <= due]
-        if self._described <= due:
-            tasks.append(Task(self._inventory, self._describe))
-        return tuple(tasks)
+        tasks = self._slow_before(due)
+        return (*tasks, Task(self._inventory, self._describe)) if self._described <= due else tasks
 
     def settle(self, outcomes: Mapping[ReadKey, Outcome]) -> None:
         """Enter the outcomes of a collection, and those of the slow chain that have come since the last one."""
-        if inventory := outcomes.get(self._inventory):
+        inventory = outcomes.get(self._inventory)
+        if inventory is not None:
             self._described = inventory.begun
             if inventory.found is not None:
                 self._adopt(*inventory.found)  # type: ignore[misc]  # `_describe` puts a device and its slots there
-            for slot in self._slots.values():
-                slot.absent = False
-        for key, slot in self._slots.items():
-            if (outcome := outcomes.get(key)) is not None:
-                slot.last, slot.absent = outcome, outcome.up is None
-        self.readings = tuple(
-            [one for slot in self._slots.values() for one in self._readings(slot, slot.last)]
-        )
+        slots, came_or_went = self._slots, inventory is not None
+        for key, outcome in outcomes.items():
+            if (slot := slots.get(key)) is not None:
+                came_or_went = came_or_went or (outcome.up is None) != (slot.last.up is None)
+                slot.last = outcome
+        if came_or_went:
+            self._choose_quick(outcomes.keys() if inventory is not None else slots.keys())
+        self.readings = tuple([one for slot in slots.values() for one in self._readings(slot, slot.last)])
         failed = self.account.settle(self._mine(outcomes))
         broken = self.device is not None and self.device.netlink_errno != 0
         if broken or _lost_device(failed):
@@ -144,6 +135,20 @@ class DeviceWork:
         """The device has gone: close what is open for it, each reader once no read uses it."""
         self._replace({})
 
+    def _slow_before(self, time: float) -> tuple[Task, ...]:
+        """The slow sources that were last read at this time or earlier (monotonic seconds)."""
+        return tuple([slot.task for slot in self._slots.values() if slot.is_slow and slot.last.begun <= time])
+
+    def _choose_quick(self, tried: Collection[ReadKey]) -> None:
+        """Choose the quick sources to be read from now on: without those that were tried and whose interface is absent."""
+        self._quick = tuple(
+            [
+                slot.task
+                for key, slot in self._slots.items()
+                if not slot.is_slow and (slot.last.up is not None or key not in tried)
+            ]
+        )
+
     def _describe(self) -> Finished[Task, Outcome]:
         device = describe(self._kernel, self.listed)
         if self.device is not None and _without_gids(device) == _without_gids(self.device):
@@ -156,8 +161,11 @@ class DeviceWork:
 
     def _open(self, device: Device) -> dict[ReadKey, Slot]:
         readers = open_readers(self._kernel, device, self._disabled)
-        slots = [Slot(ReadKey(*self.listed, reader.source, reader.netdev), reader) for reader in readers]
-        return {slot.key: slot for slot in slots}
+        keys = [ReadKey(*self.listed, reader.source, reader.netdev) for reader in readers]
+        return {
+            key: Slot(reader, Task(key, partial(self._read_current, key)), key.source in SLOW)
+            for key, reader in zip(keys, readers, strict=True)
+        }
 
     def _adopt(self, device: Device, slots: dict[ReadKey, Slot] | None) -> None:
         # An equal description keeps the old object, by which plans and templates are found again.
@@ -172,14 +180,10 @@ class DeviceWork:
         for key, slot in old.items():
             self._in_flight.when_idle(key, slot.reader.close)
 
-    def _mine(self, outcomes: Mapping[ReadKey, Outcome]) -> dict[ReadKey, Outcome]:
+    def _mine(self, outcomes: Mapping[ReadKey, Outcome]) -> Mapping[ReadKey, Outcome]:
         """Without those of sources that the device had before it was described again."""
-        return {
-            key: outcome for key, outcome in outcomes.items() if key in self._slots or key == self._inventory
-        }
-
-    def _task(self, key: ReadKey) -> Task:
-        return Task(key, partial(self._read_current, key))
+        gone = outcomes.keys() - self._slots.keys() - {self._inventory}
+        return {key: outcome for key, outcome in outcomes.items() if key not in gone} if gone else outcomes
 
     def _read_current(self, key: ReadKey) -> Finished[Task, Outcome]:
         # Looked up only now that the call is in flight: what is replaced from here on is closed after it.
@@ -193,11 +197,10 @@ class DeviceWork:
         return Finished(Outcome(up=True, readings=readings, quarantined=slot.reader.quarantined))
 
     def _readings(self, slot: Slot, outcome: Outcome) -> tuple[Reading, ...]:
-        names = AGED.get(slot.key.source)
-        if names is None or not outcome.readings:
+        if not slot.is_slow or not outcome.readings or (names := AGED.get(slot.task.key.source)) is None:
             return outcome.readings
         age = (int(self._clock() - outcome.begun),)
-        return (*outcome.readings, Reading(slot.key.source, self.listed.name, WHOLE_DEVICE, names, age))
+        return (*outcome.readings, Reading(slot.task.key.source, self.listed.name, WHOLE_DEVICE, names, age))
 
 
 def _without_values(reading: Reading) -> Reading:

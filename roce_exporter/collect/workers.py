@@ -168,11 +168,15 @@ class Crew:
         self._used += len(free)
 
     def settle(self, *, stuck: bool) -> None:
-        """The batch is over. `stuck` says that a call is still under way: the workers that are busy are given up."""
-        for worker in [worker for worker in self._workers if stuck and worker.busy]:
-            worker.retire()
-            self._workers.remove(worker)
-        self._used = 0
+        """The batch is over: end the workers that it did not need.
+
+        `stuck` says that a call is still under way: then the busy workers are given up, too.
+        """
+        kept = [worker for worker in self._workers[: self._used] if not (stuck and worker.busy)]
+        for worker in self._workers:
+            if worker not in kept:
+                worker.retire()
+        self._workers, self._used = kept, 0
 
     def retire(self) -> None:
         """End all workers, each when it comes back."""

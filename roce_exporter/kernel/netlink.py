@@ -11,8 +11,9 @@ import errno
 import os
 import socket
 import sys
-from functools import lru_cache
+from functools import lru_cache, wraps
 from struct import Struct
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
 if TYPE_CHECKING:
@@ -95,8 +96,16 @@ class Wire(Protocol):
 
 
 def remembered(decode: Callable[P, T]) -> Callable[P, T]:
-    """A pure decoder that keeps what its last `REMEMBERED` answers mean. The same answer is the same object then."""
-    return cast("Callable[P, T]", lru_cache(maxsize=REMEMBERED)(decode))
+    """A pure decoder that keeps what its last `REMEMBERED` answers mean: the same answer is the same object.
+
+    All threads share that object, so it is immutable; see `model` for the rule. A dictionary is returned read-only.
+    """
+
+    def decode_frozen(*args: P.args, **kwargs: P.kwargs) -> T:
+        found = decode(*args, **kwargs)
+        return cast("T", MappingProxyType(found)) if isinstance(found, dict) else found
+
+    return cast("Callable[P, T]", lru_cache(maxsize=REMEMBERED)(wraps(decode)(decode_frozen)))
 
 
 def encode_attribute(kind: int, value: bytes) -> bytes:

@@ -353,6 +353,6 @@ async def test_what_a_device_does_not_have_is_asked_for_again_only_now_and_then(
     assert state(await host.scrape(), "source_up", "counters") is None
     now += 61.0
     await host.scrape()
-    while host.collector._slow.pending():  # noqa: ASYNC110 - a worker thread has no event to wait for
+    while not host.collector._slow._batch.is_over:  # noqa: ASYNC110 - a worker thread has no event to wait for
         await asyncio.sleep(0.01)
     assert state(await host.scrape(), "source_up", "counters") == 1

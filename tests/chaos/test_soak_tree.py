@@ -1,0 +1,207 @@
+"""Faults mixed at random on a real directory tree: after them, series, descriptors, threads and memory are as before.
+
+`ROCE_SOAK_COLLECTIONS` sets how many collections there are, `ROCE_SOAK_SEED` repeats a run whose seed was printed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import gc
+import os
+import random
+import shutil
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+from host_tree import HostTree
+
+from roce_exporter.collect import Collector, Settings
+from roce_exporter.exporter import Exporter
+from roce_exporter.kernel.live import LiveKernel
+from roce_exporter.sampler import Pace, Sampler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+COLLECTIONS = int(os.environ.get("ROCE_SOAK_COLLECTIONS", "10000"))
+SEED = int(os.environ.get("ROCE_SOAK_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 31)
+DEVICES = 3
+MEGABYTE = 1 << 20
+
+pytestmark = pytest.mark.timeout(600)
+
+
+class SickKernel(LiveKernel):
+    """The live kernel on a tree, whose reads hang, fail or raise as the test says."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(str(root), self._sick_pread, netlink=False)
+        self.hung: dict[str, threading.Event] = {}
+        self.broken: dict[str, Exception] = {}
+
+    def suffer(self, path: str) -> None:
+        for end, gate in list(self.hung.items()):
+            if path.endswith(end):
+                gate.wait()
+        for end, error in list(self.broken.items()):
+            if path.endswith(end):
+                raise error
+
+    def _sick_pread(self, descriptor: int, count: int, offset: int) -> bytes:
+        self.suffer(os.readlink(f"/proc/self/fd/{descriptor}").removesuffix(" (deleted)"))
+        return os.pread(descriptor, count, offset)
+
+    def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        self.suffer(f"{netdev}/statistics")
+        return NAMES, (1, 2, 3, 4)
+
+    def ethtool_settings(self, netdev: str) -> dict[str, int]:
+        self.suffer(f"{netdev}/settings")
+        return {"pfc_prevention_timeout": 100}
+
+
+NAMES = ("rx_prio3_pause", "rx_prio3_pause_duration", "rx_prio3_pause_transition", "tx_prio3_packets")
+
+
+class Host:
+    """A host of a few devices with a network device each, and everything that the daemon runs over it."""
+
+    def __init__(self, root: Path) -> None:
+        self.tree = HostTree(root, devices=0)
+        self.skew = 0.0
+        self.kernel = SickKernel(root)
+        clock: Callable[[], float] = lambda: time.monotonic() + self.skew  # noqa: E731 - it sees the skew change
+        self.collector = Collector(self.kernel, Settings(timeout=0.03, patience=0.005, refresh=0.2), clock)
+        self.sampler = Sampler(self.kernel, clock, time.time, Pace(mode="fixed", interval=0.05))
+        self.exporter = Exporter(self.collector, self.sampler)
+        for number in range(DEVICES):
+            self.plug(number)
+
+    def plug(self, number: int) -> None:
+        if self.is_plugged(number):
+            return
+        net = self.tree.root / f"class/net/eth{number}"
+        for name, text in (("operstate", "up"), ("carrier_down_count", "0"), ("speed", "400000")):
+            (net / name).parent.mkdir(parents=True, exist_ok=True)
+            (net / name).write_text(f"{text}\n")
+        self.tree.add(f"mlx5_{number}", netdev=f"eth{number}", guid=number)
+
+    def unplug(self, number: int) -> None:
+        if self.is_plugged(number):
+            self.tree.remove(f"mlx5_{number}")
+            shutil.rmtree(self.tree.root / f"class/net/eth{number}")
+
+    def is_plugged(self, number: int) -> bool:
+        return (self.tree.infiniband / f"mlx5_{number}").exists()
+
+    async def settle(self) -> None:
+        """Until nothing is under way any more, and everything has been read once more with time enough."""
+        hasty, self.collector._settings = self.collector._settings, Settings(timeout=20.0, refresh=600.0)
+        for _ in range(3):
+            self.skew += 7200.0  # past every quarantine
+            await self.exporter.observe()
+            while self.collector._in_flight or self.sampler._in_flight:
+                self.sampler.supervise()
+                await asyncio.sleep(0.002)
+        for _ in range(3):
+            await self.exporter.observe()
+        self.collector._settings = hasty
+
+    async def account(self) -> tuple[set[tuple[str, ...]], int, int]:
+        """Series, descriptors and threads."""
+        await self.settle()
+        observation = await self.exporter.observe()
+        series = {
+            (one.row.name, *one.labels)
+            for part in observation.samples
+            for one, value in zip(part.series, part.values, strict=True)
+            if value is not None and one.row.name not in PASSING
+        }
+        deadline = time.monotonic() + 20
+        while threading.active_count() > LEAST_THREADS and time.monotonic() < deadline:
+            await self.exporter.observe()  # every pass ends the workers that the last one did not need
+        gc.collect()
+        return series, psutil.Process().num_fds(), threading.active_count()
+
+
+PASSING = frozenset({"roce_pfc_storm_unknown"})
+"""What says for a while that there was a fault."""
+
+
+LEAST_THREADS = 3
+"""The test's own, the fast loop, and one that reads."""
+
+
+def places(number: int) -> tuple[str, ...]:
+    return (
+        f"mlx5_{number}/ports/1/hw_counters/np_cnp_sent",
+        f"mlx5_{number}/ports/1/counters/symbol_error",
+        f"mlx5_{number}/fw_ver",
+        f"eth{number}/statistics",
+        f"eth{number}/settings",
+        f"eth{number}/operstate",
+    )
+
+
+def disturb(host: Host, dice: random.Random) -> None:
+    """One more fault, or one less."""
+    number = dice.randrange(DEVICES)
+    place = dice.choice(places(number))
+    match dice.choice(
+        ("unplug", "plug", "hang", "release", "release", "break", "fault", "recover", "recover")
+    ):
+        case "unplug":
+            host.unplug(number)
+        case "plug":
+            host.plug(number)
+        case "hang":
+            host.kernel.hung.setdefault(place, threading.Event())
+        case "release" if host.kernel.hung:
+            host.kernel.hung.pop(dice.choice(sorted(host.kernel.hung))).set()
+        case "break":
+            host.kernel.broken[place] = OSError(errno.EIO, "Input/output error")
+        case "fault":
+            host.kernel.broken[place] = ValueError("a fault of the exporter")
+        case "recover" if host.kernel.broken:
+            host.kernel.broken.pop(dice.choice(sorted(host.kernel.broken)))
+
+
+def heal(host: Host) -> None:
+    for gate in host.kernel.hung.values():
+        gate.set()
+    host.kernel.hung.clear()
+    host.kernel.broken.clear()
+    for number in range(DEVICES):
+        host.plug(number)
+
+
+async def test_after_faults_without_number_everything_is_as_before(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    print(f"seed {SEED}")  # noqa: T201 - a failure must be repeatable
+    caplog.set_level("CRITICAL")
+    dice = random.Random(SEED)  # noqa: S311 - no secret
+    host = Host(tmp_path)
+    host.sampler.start()
+    whole, *resources = await host.account()
+    memory = psutil.Process().memory_info().rss
+    for step in range(COLLECTIONS):
+        if dice.random() < 0.2:
+            disturb(host, dice)
+        if step % 50 == 0:
+            host.sampler.supervise()
+            host.skew += dice.choice((0.0, 1.0, 40.0))
+        await host.exporter.observe(dice.choice((None, None, 0.001)))
+    heal(host)
+    after = await host.account()
+    assert after[0] ^ whole == set(), f"seed {SEED}"
+    assert [*after[1:]] == resources, f"seed {SEED}"
+    assert after[2] == LEAST_THREADS
+    assert psutil.Process().memory_info().rss - memory < 24 * MEGABYTE
+    host.sampler.close()
+    host.collector.close()
