@@ -303,3 +303,13 @@ def test_a_transceiver_that_fails_is_broken_for_a_minute_and_not_asked_again() -
     assert bus.asked == 1
     bus.answer = lambda: {"voltage": 1}
     assert reader.read(60.0)[0].values == (1,)
+
+
+def test_a_printed_number_beyond_every_module_is_passed_over() -> None:
+    assert parse_transceiver("Module temperature : " + "9" * 400 + " degrees C\n") == {}
+
+
+@pytest.mark.timeout(10)
+def test_a_line_of_blanks_is_read_in_one_pass() -> None:
+    """The time grew with the cube of the length: hours for this line."""
+    assert parse_transceiver("A" + " " * 20_000 + "\n") == {}
