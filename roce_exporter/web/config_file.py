@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from roce_exporter.web.config import RateLimit, WebConfig, WebConfigError
 from roce_exporter.yaml_document import (
+    MAX_BYTES,
     DocumentError,
     items_of,
     mapping_of,
@@ -278,11 +279,17 @@ def _set_verification(context: ssl.SSLContext, fields: Mapping[str, Entry], auth
 
 
 def _pem_text(pem: Pem) -> str:
+    if pem.path is None:
+        return pem.inline
     try:
-        return pem.path.read_text(encoding="ascii", errors="ignore") if pem.path else pem.inline
+        with pem.path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         problem = getattr(error, "strerror", "no valid path")
         pem.entry.refuse(f"{pem.path} cannot be read: {problem}; correct the path or its permissions")
+    if len(content) > MAX_BYTES:  # OpenSSL would read a device such as /dev/zero without end
+        pem.entry.refuse(f"{pem.path} is larger than {MAX_BYTES >> 20} MiB; name a PEM file")
+    return content.decode("ascii", "ignore")
 
 
 def _load_authority(context: ssl.SSLContext, pem: Pem) -> None:
