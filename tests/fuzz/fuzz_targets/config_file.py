@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import tempfile
 from pathlib import Path
 
@@ -30,6 +31,7 @@ WORDS = (
     b"|\n ",
 )
 FOLDER = tempfile.TemporaryDirectory(prefix="roce-fuzz-")
+atexit.register(FOLDER.cleanup)
 FILE = Path(FOLDER.name, "roce.yml")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import logging
 import math
@@ -32,6 +33,7 @@ WORDS = (
 )
 LIMITS = Limits(request_seconds=60, idle_seconds=60)
 LOOP = asyncio.new_event_loop()
+atexit.register(LOOP.close)
 SCRATCH = memoryview(bytearray(1 << 16))
 logging.getLogger("roce_exporter").setLevel(logging.CRITICAL)
 

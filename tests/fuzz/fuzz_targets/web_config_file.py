@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import tempfile
 from pathlib import Path
 
@@ -16,6 +17,7 @@ KEYS = (*SECTIONS, *TLS_KEYS, *HEADERS, "headers", "http2", "interval", "burst")
 VALUES = ("cert.pem", "key.pem", "ca.pem", "RequireAndVerifyClientCert", "TLS12", "TLS13", *CURVES, *SUITES)
 WORDS = (*(f"{key}: ".encode() for key in KEYS), *map(str.encode, VALUES))
 FOLDER = tempfile.TemporaryDirectory(prefix="roce-fuzz-")
+atexit.register(FOLDER.cleanup)
 FILE = Path(FOLDER.name, "web.yml")
 
 
