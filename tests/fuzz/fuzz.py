@@ -4,7 +4,8 @@ Needs `pip install '.[fuzz]'`. It starts from corpus/TARGET and writes what reac
 folder). A finding ends it with the traceback, and the input is in the file that it names: put it into corpus/TARGET when
 the decoder is corrected.
 
-With --replay it runs each file of the folder once, without atheris, for example under `coverage run --branch`.
+With --replay it runs each file of the folders once, without atheris, and prints which share of the decoder's lines and
+branches they reach.
 """
 
 from __future__ import annotations
@@ -29,18 +30,24 @@ def main() -> None:
     options.add_argument("--seconds", type=int, default=60, help="how long (60)")
     options.add_argument("--seed", type=int, default=1, help="of the mutations (1)")
     options.add_argument("--found", type=Path, help="folder for inputs that reach new code")
-    options.add_argument("--replay", type=Path, help="run the inputs of this folder and stop")
+    options.add_argument("--replay", type=Path, nargs="+", metavar="FOLDER", help="only measure these inputs")
     given = options.parse_args()
     if given.replay:
-        replay(given.target, given.replay)
+        measure(given.target, given.replay)
     else:
         fuzz(given.target, given.seconds, given.seed, given.found)
 
 
-def replay(name: str, folder: Path) -> None:
-    decode = fuzz_targets.load(name).decode
-    for file in sorted(folder.iterdir()):
-        decode(file.read_bytes())
+def measure(name: str, folders: list[Path]) -> None:
+    import coverage  # noqa: PLC0415 - fuzzing does without
+
+    measured = coverage.Coverage(branch=True, data_file=None, source=["roce_exporter"])
+    with measured.collect():
+        target = fuzz_targets.load(name)
+        for folder in folders:
+            for file in sorted(folder.iterdir()):
+                target.decode(file.read_bytes())
+    measured.report(include=[f"*/roce_exporter/{module}" for module in target.core], show_missing=True)
 
 
 def fuzz(name: str, seconds: int, seed: int, found: Path | None) -> None:

@@ -20,8 +20,24 @@ WORDS = (
 )
 
 
+BLOCK = 512
+MAGIC, CHECKSUM = slice(257, 262), slice(148, 156)
+
+
 def decode(data: bytes) -> None:
     try:
-        visit(play_recording(unpack_tree(data), "FILE"))
+        visit(play_recording(unpack_tree(checked(data)), "FILE"))
     except ALLOWED as error:
         assert len(str(error).splitlines()) == 1  # noqa: PT017 - the message is under test
+
+
+def checked(data: bytes) -> bytes:
+    """The input with the checksums of its tar headers put right: no mutation would, and none would be read on."""
+    found = bytearray(data)
+    for start in range(0, len(found) - BLOCK + 1, BLOCK):
+        header = found[start : start + BLOCK]
+        if header[MAGIC] == b"ustar":
+            header[CHECKSUM] = b" " * 8
+            header[CHECKSUM] = b"%06o\0 " % sum(header)
+            found[start : start + BLOCK] = header
+    return bytes(found)
