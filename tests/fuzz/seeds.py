@@ -32,6 +32,7 @@ from roce_exporter.kernel.ethtool_ioctl import GSSET_INFO, GSTATS, GSTRINGS  # n
 from roce_exporter.kernel.netlink import encode_attribute, encode_u32  # noqa: E402 - the same
 from roce_exporter.kernel.transceiver import read_transceiver  # noqa: E402 - the same
 from roce_exporter.kernel.transceiver_text import print_transceiver  # noqa: E402 - the same
+from roce_exporter.kernel.tree import MAX_BYTES  # noqa: E402 - the same
 
 Seeds = dict[str, bytes]
 COUNT = struct.pack("=Q", 1234)
@@ -150,7 +151,14 @@ def archive() -> Seeds:
         out.addfile(link)
     plain = place.getvalue()
     gnu = tarfile.TarInfo("sys/" + "n" * 200)
+    packed = bytearray(lzma.compress(plain))
+    packed[len(packed) // 2 : len(packed) // 2 + 16] = bytes(16)
+    chain = tarfile.TarInfo("././@LongLink")
+    chain.type, chain.size = tarfile.GNUTYPE_LONGNAME, 1
     return {
+        "corrupt": bytes(packed),
+        "chain": gzip.compress((chain.tobuf() + bytes(512)) * 2000, mtime=0),
+        "bomb": bz2.compress(bytes(MAX_BYTES + 1)),
         "plain": plain,
         "gnu": gnu.tobuf(format=tarfile.GNU_FORMAT) + bytes(1024),
         "gz": gzip.compress(plain, mtime=0),
@@ -186,9 +194,22 @@ def recording_files() -> Seeds:
     files["ethtool/eth0.module"] = print_transceiver(
         read_transceiver(test_transceiver.qsfp28().read)
     ).encode()
-    pieces = {path: bytes([recording.FILES.index(path)]) + text for path, text in files.items()}
-    single = {path.replace("/", "-"): join(piece) for path, piece in pieces.items()}
+    pieces = {path: file(path, text) for path, text in files.items()}
+    bad = {
+        "rdma/dev.json": b"[" * 2000,
+        "rdma/mode.json": b'[{"ifname":"mlx5_0","optional-counters":1}]',
+        "dcb/eth0.pfc.json": b'{"pfc_cap": -1}',
+        "ethtool/eth0.stats": b"a: " + b"9" * 5000,
+        "ethtool/eth0.link": b"Speed: " + b"9" * 5000 + b"Mb/s",
+        "ethtool/eth0.module": b"Module temperature : " + b"9" * 400 + b" degrees C\nA" + b" " * 2000,
+    }
+    single = {f"bad-{path.replace('/', '-')}": join(file(path, text)) for path, text in bad.items()}
+    single |= {path.replace("/", "-"): join(piece) for path, piece in pieces.items()}
     return single | {"rdma": join(*(pieces[f"rdma/{kind}.json"] for kind in ROWS))}
+
+
+def file(path: str, text: bytes) -> bytes:
+    return bytes([recording.FILES.index(path)]) + text
 
 
 HEAD = b"GET /metrics HTTP/1.1\r\nHost: a\r\n"
@@ -218,12 +239,25 @@ def config_file() -> Seeds:
         "block": b"# comment\n---\ndevice.include: |\n  a.*\nweb.telemetry-path: \"/m\\x41\"\nlog.format: 'json'\n...\n",
         "bad": b"colect.timeout: 3\n- a\n",
         "twice": b"log.level: debug\nlog.level: info\n",
+        "deep": b"[" * 2000,
+        "pattern": b"device.include: a{4294967296}\n",
+        "brackets": b"device.include: '" + b"(" * 2000 + b")" * 2000 + b"'\n",
+        "escape": b'device.include: "\\UFFFFFFFF"\n',
+        "version": b"%YAML " + b"1" * 4400 + b".1\n",
         "alias": b"log.level: &a debug\nlog.format: *a\n",
     }
 
 
 def web_config_file() -> Seeds:
-    return {name.replace(" ", "-"): text.encode() for name, text in test_web_config.ACCEPTED.items() if text}
+    accepted = {
+        name.replace(" ", "-"): text.encode() for name, text in test_web_config.ACCEPTED.items() if text
+    }
+    bad = {
+        "deep": b"[" * 2000,
+        "surrogate": b'basic_auth_users: {"\\ud800": ' + test_web_config.HASH.encode() + b"}\n",
+        "endless": b"tls_server_config: {cert_file: cert.pem, key_file: /dev/zero}\n",
+    }
+    return accepted | bad
 
 
 WRITERS = {
