@@ -62,9 +62,9 @@ class _Composer(yaml.SafeLoader):
 
     def compose_scalar_node(self, anchor: Any) -> yaml.ScalarNode:
         node = super().compose_scalar_node(anchor)
-        # An escape can name half of a UTF-16 pair, which no file name and no header can hold.
-        if any("\ud800" <= letter <= "\udfff" for letter in node.value):
-            raise _error("an escape from \\ud800 to \\udfff is not a character", node.start_mark)
+        # By escapes: half of a UTF-16 pair, or NUL. No file name and no header can hold them.
+        if any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in node.value):
+            raise _error("an escape for NUL or for half of a character", node.start_mark)
         return node
 
     def _refuse(self, problem: str) -> NoReturn:

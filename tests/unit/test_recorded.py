@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roce_exporter.kernel import Absent
+from roce_exporter.kernel import Absent, tree
 from roce_exporter.kernel.recorded import load_recording
-from roce_exporter.kernel.tree import MAX_BYTES, RecordingError, Tree
+from roce_exporter.kernel.tree import MAX_BYTES, RecordingError, Tree, load_tree
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -224,7 +224,7 @@ def test_a_header_that_unpacks_to_far_too_much_is_refused(tmp_path: Path, name: 
     header.type, header.size = tarfile.GNUTYPE_LONGNAME, MAX_BYTES
     compress = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}[name.rpartition(".")[2]]
     (tmp_path / name).write_bytes(compress(header.tobuf() + bytes(MAX_BYTES)))
-    with pytest.raises(RecordingError, match="over 64 MiB"):
+    with pytest.raises(RecordingError, match="a header of 67108864 bytes"):
         load_recording(str(tmp_path / name))
 
 
@@ -236,10 +236,23 @@ def test_a_path_that_no_host_has_is_refused(tmp_path: Path, path: str) -> None:
         load_recording(pack(tmp_path / "h.tar.gz", {"sys/a": f"-> {path}"}))
 
 
-def test_many_deep_folders_count_as_what_they_cost(tmp_path: Path) -> None:
-    deep = "a/" * 2000
-    with pytest.raises(RecordingError, match="over 64 MiB"):
-        load_recording(pack(tmp_path / "h.tar.gz", {f"{number}/{deep}": "x" for number in range(20)}))
+def test_names_count_as_what_they_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each folder on the way to a file is kept under its whole path."""
+    deep = "a/" * 500
+    monkeypatch.setattr(tree, "MAX_NAME_BYTES", 1 << 20)
+    load_tree(pack(tmp_path / "one.tar.gz", {f"{number}/{deep}": "x" for number in range(1)}))
+    with pytest.raises(RecordingError, match="names of over"):
+        load_tree(pack(tmp_path / "many.tar.gz", {f"{number}/{deep}": "x" for number in range(6)}))
+
+
+def test_an_archive_of_nothing_that_never_ends_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tree, "MAX_ARCHIVE_BYTES", 1 << 20)
+    files = {f"sys/{number}": "" for number in range(2100)}
+    with pytest.raises(RecordingError, match="GiB unpacked"):
+        load_tree(pack(tmp_path / "h.tar.gz", files))
+    assert load_tree(pack(tmp_path / "h.tar.gz", dict(list(files.items())[:1000]))).files
 
 
 @given(st.binary(max_size=600), st.booleans())
@@ -266,11 +279,11 @@ def test_paths_out_of_the_archive_are_left_alone(tmp_path: Path) -> None:
 
 @given(st.lists(st.sampled_from(["a", "b", "..", ".", "", "l"]), max_size=12))
 def test_no_path_leads_out_of_the_tree_or_round_for_ever(parts: list[str]) -> None:
-    tree = Tree(files={"a/b": b""}, links={"a/l": "..", "l": "/a/l/l"})
-    for path in (*tree.files, *tree.links):
-        tree.add(path)
+    held = Tree(files={"a/b": b""}, links={"a/l": "..", "l": "/a/l/l"})
+    for path in (*held.files, *held.links):
+        held.add(path)
     try:
-        found = tree.resolve("/".join(parts))
+        found = held.resolve("/".join(parts))
     except Absent:
         return
-    assert found in tree.files or found in tree.folders
+    assert found in held.files or found in held.folders

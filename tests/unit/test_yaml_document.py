@@ -46,8 +46,9 @@ def test_a_file_without_keys_has_none(text: str) -> None:
             "a.yml:2: is not YAML: aliases are not supported, write the value out; correct it",
         ),
         ("&x [*x]", "a.yml:1: is not YAML: aliases are not supported"),
-        ('a: "\\ud800"\n', r"a.yml:1: is not YAML: an escape from \ud800 to \udfff is not a character"),
-        ('"\\udfff": 1\n', r"a.yml:1: is not YAML: an escape from \ud800 to \udfff is not a character"),
+        ('a: "\\ud800"\n', "a.yml:1: is not YAML: an escape for NUL or for half of a character; correct it"),
+        ('a: "b\\0"\n', "a.yml:1: is not YAML: an escape for NUL or for half of a character; correct it"),
+        ('"\\udfff": 1\n', "a.yml:1: is not YAML: an escape for NUL or for half of a character; correct it"),
         ('a: "\\UFFFFFFFF"\n', "a.yml: is not YAML: it cannot be parsed; correct it"),
         ('a: "\\U00110000"\n', "a.yml: is not YAML: it cannot be parsed; correct it"),
         ("%YAML " + "1" * 5000 + ".1\n", "a.yml: is not YAML: it cannot be parsed; correct it"),
@@ -55,7 +56,7 @@ def test_a_file_without_keys_has_none(text: str) -> None:
         ("{a: " * 100_000, "a.yml:1: is not YAML: it is nested more than 16 levels deep; correct it"),
         ('"a\\nb": 1\n"a\\nb": 1\n', "a.yml:2: a b: is given twice; keep one"),
     ],
-    ids=range(13),
+    ids=range(14),
 )
 def test_a_bad_document_is_refused_in_one_line(text: str, message: str) -> None:
     with pytest.raises(DocumentError) as caught:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 from fuzz_targets.host import visit
 from roce_exporter.kernel.recorded import play_recording
 from roce_exporter.kernel.tree import RecordingError, unpack_tree
@@ -26,7 +28,7 @@ MAGIC, CHECKSUM = slice(257, 262), slice(148, 156)
 
 def decode(data: bytes) -> None:
     try:
-        visit(play_recording(unpack_tree(checked(data)), "FILE"))
+        visit(play_recording(unpack_tree(io.BytesIO(checked(data))), "FILE"))
     except ALLOWED as error:
         assert len(str(error).splitlines()) == 1  # noqa: PT017 - the message is under test
 
