@@ -32,7 +32,6 @@ from roce_exporter.kernel.ethtool_ioctl import GSSET_INFO, GSTATS, GSTRINGS  # n
 from roce_exporter.kernel.netlink import encode_attribute, encode_u32  # noqa: E402 - the same
 from roce_exporter.kernel.transceiver import read_transceiver  # noqa: E402 - the same
 from roce_exporter.kernel.transceiver_text import print_transceiver  # noqa: E402 - the same
-from roce_exporter.kernel.tree import MAX_BYTES  # noqa: E402 - the same
 
 Seeds = dict[str, bytes]
 COUNT = struct.pack("=Q", 1234)
@@ -153,12 +152,8 @@ def archive() -> Seeds:
     gnu = tarfile.TarInfo("sys/" + "n" * 200)
     packed = bytearray(lzma.compress(plain))
     packed[len(packed) // 2 : len(packed) // 2 + 16] = bytes(16)
-    chain = tarfile.TarInfo("././@LongLink")
-    chain.type, chain.size = tarfile.GNUTYPE_LONGNAME, 1
     return {
         "corrupt": bytes(packed),
-        "chain": gzip.compress((chain.tobuf() + bytes(512)) * 2000, mtime=0),
-        "bomb": bz2.compress(bytes(MAX_BYTES + 1)),
         "plain": plain,
         "gnu": gnu.tobuf(format=tarfile.GNU_FORMAT) + bytes(1024),
         "gz": gzip.compress(plain, mtime=0),
