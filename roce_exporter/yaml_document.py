@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
-MAX_BYTES = 1 << 20
-"""A web config file with a thousand users is a tenth of this."""
+MAX_BYTES = 256 << 10
+"""A web config file with a thousand users is a third of this, and PyYAML takes two seconds for all of it."""
 
 MAX_DEPTH = 16
 """The deepest key that either file knows is at depth 3."""
+TOO_DEEP = f"it is nested more than {MAX_DEPTH} levels deep"
 
 
 class DocumentError(Exception):
@@ -54,11 +55,17 @@ class _Composer(yaml.SafeLoader):
             # With aliases a node can be inside itself, and a short file can stand for a very long one.
             self._refuse("aliases are not supported, write the value out")
         if self._depth == MAX_DEPTH:
-            self._refuse(f"it is nested more than {MAX_DEPTH} levels deep")
+            self._refuse(TOO_DEEP)
         self._depth += 1
         node = super().compose_node(parent, index)
         self._depth -= 1
         return node
+
+    def fetch_flow_collection_start(self, TokenClass: Any) -> None:  # noqa: N803 - PyYAML's name
+        # The scanner is up to 1024 characters ahead, and goes through all open brackets for each character.
+        if self.flow_level == MAX_DEPTH:
+            raise _error(TOO_DEEP, self.get_mark())
+        super().fetch_flow_collection_start(TokenClass)
 
     def compose_scalar_node(self, anchor: Any) -> yaml.ScalarNode:
         node = super().compose_scalar_node(anchor)
@@ -86,7 +93,7 @@ def read_text(path: Path, flag: str) -> str:
             content = file.read(MAX_BYTES + 1)
         if len(content) <= MAX_BYTES:
             return content.decode("utf-8")
-        problem = f"it is larger than {MAX_BYTES >> 20} MiB"
+        problem = f"it is larger than {MAX_BYTES >> 10} KiB"
     except UnicodeDecodeError:
         problem = "it is not UTF-8 text"
     except OSError as error:

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from roce_exporter.web.config import RateLimit, WebConfig, WebConfigError
 from roce_exporter.yaml_document import (
-    MAX_BYTES,
     DocumentError,
     items_of,
     mapping_of,
@@ -71,6 +70,9 @@ SUITES = {
     )
 }
 """Go's names of the suites up to TLS 1.2 that Go counts as secure, and OpenSSL's."""
+
+PEM_BYTES = 1 << 20
+"""All public authorities of a host are a quarter of this."""
 
 BCRYPT = re.compile(r"\$2[aby]\$(0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}")
 DURATION = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|ns)")
@@ -283,12 +285,12 @@ def _pem_text(pem: Pem) -> str:
         return pem.inline
     try:
         with pem.path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
+            content = file.read(PEM_BYTES + 1)
     except (OSError, ValueError) as error:
         problem = getattr(error, "strerror", "no valid path")
         pem.entry.refuse(f"{pem.path} cannot be read: {problem}; correct the path or its permissions")
-    if len(content) > MAX_BYTES:  # OpenSSL would read a device such as /dev/zero without end
-        pem.entry.refuse(f"{pem.path} is larger than {MAX_BYTES >> 20} MiB; name a PEM file")
+    if len(content) > PEM_BYTES:  # OpenSSL would read a device such as /dev/zero without end
+        pem.entry.refuse(f"{pem.path} is larger than {PEM_BYTES >> 20} MiB; name a PEM file")
     return content.decode("ascii", "ignore")
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from roce_exporter.yaml_document import (
     MAX_BYTES,
     MAX_DEPTH,
     DocumentError,
+    _Composer,
     items_of,
     mapping_of,
     parse_document,
@@ -71,6 +73,14 @@ def test_the_depth_that_is_allowed_is_read() -> None:
         parse_document(FILE, "[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1))
 
 
+def test_open_brackets_are_counted_where_they_are_scanned() -> None:
+    """PyYAML looks 1024 characters ahead for the end of a key, and goes through all open brackets for each of them."""
+    composer = _Composer("[" * 1000)
+    with pytest.raises(yaml.YAMLError, match="nested more than 16 levels deep"):
+        composer.get_single_node()
+    assert composer.flow_level == MAX_DEPTH
+
+
 def test_depth_is_counted_from_the_file_not_over_it() -> None:
     assert parse_document(FILE, "a:\n" + "- [[1]]\n" * 100)
 
@@ -81,8 +91,8 @@ def test_a_file_that_is_too_large_or_not_there_names_the_flag(tmp_path: Path) ->
     assert len(read_text(file, "--flag")) == MAX_BYTES
     file.write_bytes(b"#" * (MAX_BYTES + 1))
     for path, problem in (
-        (file, "it is larger than 1 MiB"),
-        (Path("/dev/zero"), "it is larger than 1 MiB"),
+        (file, "it is larger than 256 KiB"),
+        (Path("/dev/zero"), "it is larger than 256 KiB"),
         (tmp_path, "Is a directory"),
         (Path("a\0b"), "it is not a valid path"),
     ):
