@@ -183,8 +183,8 @@ TEXTS = {
 
 def recording_files() -> Seeds:
     files = {f"rdma/{kind}.json": text for kind, text in ROWS.items()}
-    for printed in (PRINTED_SET, PRINTED_RICH):
-        files |= {f"dcb/eth0.{kind}.json": text.encode() for kind, text in printed.items()}
+    printed = PRINTED_SET | {"ets": PRINTED_RICH["ets"], "dcbx": PRINTED_RICH["dcbx"]}
+    files |= {f"dcb/eth0.{kind}.json": text.encode() for kind, text in printed.items()}
     files |= {f"ethtool/eth0.{kind}": text.encode() for kind, text in TEXTS.items()}
     files["ethtool/eth0.module"] = print_transceiver(
         read_transceiver(test_transceiver.qsfp28().read)
@@ -194,6 +194,7 @@ def recording_files() -> Seeds:
         "rdma/dev.json": b"[" * 2000,
         "rdma/mode.json": b'[{"ifname":"mlx5_0","optional-counters":1}]',
         "dcb/eth0.pfc.json": b'{"pfc_cap": -1}',
+        "dcb/eth0.app.json": b'{"pcp_prio": [["3de", 3], [9, 3, 1]]}',
         "ethtool/eth0.stats": b"a: " + b"9" * 5000,
         "ethtool/eth0.link": b"Speed: " + b"9" * 5000 + b"Mb/s",
         "ethtool/eth0.module": b"Module temperature : " + b"9" * 400 + b" degrees C\nA" + b" " * 2000,
