@@ -30,7 +30,7 @@ LOG = logging.getLogger(__name__)
 METHODS = ("GET", "HEAD")
 REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
 PLAIN_TEXT = "text/plain; charset=utf-8"
-AUTHORITY = re.compile(rb"https?://[^/?]*", re.IGNORECASE)
+AUTHORITY = re.compile(rb"\Ahttps?://[^/?]*", re.IGNORECASE)
 BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 LARGEST_QUERY = 100
 LINGER_BYTES = 256 * 1024
