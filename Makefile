@@ -1,7 +1,13 @@
-# What a developer runs. Each target works in the virtual environment that is active.
-.PHONY: mutants
+# Long runs that no submission waits for; `tests/run.sh` is the test command.
+PYTHON ?= python3
+TARGET ?= rdma_netlink
+SECONDS ?= 600
 
-# Mutation testing of the modules listed in pyproject.toml ([tool.mutmut]); see docs/testing.md.
+.PHONY: fuzz mutants
+# make fuzz TARGET=http_head SECONDS=60; the targets are in tests/fuzz/fuzz_targets
+fuzz:
+	$(PYTHON) tests/fuzz/fuzz.py $(TARGET) --seconds $(SECONDS)
+
+# make mutants MUTANTS='roce_exporter.normalise.*'; the modules are in pyproject.toml ([tool.mutmut]). Needs `.[test,mutants]`.
 mutants:
-	pip install -q -e ".[test,mutants]"
-	nice -n 15 python tests/mutants/run.py $(MUTANTS)
+	nice -n 15 $(PYTHON) tests/mutants/run.py $(MUTANTS)

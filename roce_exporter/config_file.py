@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-import yaml
-
-from roce_exporter.parser import OptionError
+from roce_exporter.parser import OptionError, flags_of_commands
+from roce_exporter.yaml_document import (
+    DocumentError,
+    mapping_of,
+    parse_document,
+    read_text,
+    text_of,
+    values_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import argparse
+    from collections.abc import Mapping, Sequence
+
+    from roce_exporter.yaml_document import Entry
 
 
 def config_flags(path: str, argv: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
@@ -20,57 +29,38 @@ def config_flags(path: str, argv: Sequence[str], parser: argparse.ArgumentParser
         OptionError: the file cannot be read, or a key or a value in it is unknown or impossible; says which line.
     """
     given = {argument.partition("=")[0] for argument in argv if argument.startswith("--")}
-    commands = _flags_of_commands(parser)
+    commands = {
+        name: flags.keys() - {"--help", "--config.file"} for name, flags in flags_of_commands(parser).items()
+    }
     flags: list[str] = []
-    for key, node in _config_keys(path):
-        where, flag = f"{path} line {node.start_mark.line + 1}", f"--{key}"
-        values = node.value if isinstance(node, yaml.SequenceNode) else [node]
-        if not all(isinstance(value, yaml.ScalarNode) for value in values):
-            raise OptionError(f"{where}: {key} is neither a value nor a list of values")
-        arguments = [f"{flag}={value.value}" for value in values]
-        # A key of another command is right in a file that all commands share; an unknown key is right in none.
-        owner = (
-            argv[0]
-            if flag in commands.get(argv[0], ())
-            else next((c for c in commands if flag in commands[c]), None)
-        )
-        if owner is None:
-            raise OptionError(
-                f"{where}: unknown key {key!r}; keys are the flags without their dashes, see --help"
-            )
-        try:
-            parser.parse_args([owner, *arguments])
-        except OptionError as error:
-            raise OptionError(f"{where}: {error}") from None
-        if owner == argv[0] and flag not in given:
-            flags += arguments
+    try:
+        for key, entry in mapping_of(_document(path)).items():
+            owner, arguments = _arguments(key, entry, argv[0], commands)
+            _try_out(entry, parser, [owner, *arguments])
+            if owner == argv[0] and f"--{key}" not in given:
+                flags += arguments
+    except DocumentError as error:
+        raise OptionError(str(error)) from None
     return flags
 
 
-def _flags_of_commands(parser: argparse.ArgumentParser) -> dict[str, set[str]]:
-    """Per command the flags that may stand in a configuration file."""
-    (commands,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))  # noqa: SLF001 - argparse shows its flags nowhere else
-    return {
-        name: {flag for action in command._actions for flag in action.option_strings}  # noqa: SLF001 - the same
-        - {"--help", "--config.file"}
-        for name, command in commands.choices.items()
-    }
+def _document(path: str) -> Entry | None:
+    return parse_document(Path(path), read_text(Path(path), "--config.file"))
 
 
-def _config_keys(path: str) -> list[tuple[str, yaml.Node]]:
+def _arguments(
+    key: str, entry: Entry, command: str, commands: Mapping[str, set[str]]
+) -> tuple[str, list[str]]:
+    """The command that a key is tried with, and the key as its flags."""
+    # A key of another command is right in a file that all commands share; an unknown key is right in none.
+    owners = [name for name in (command, *commands) if f"--{key}" in commands.get(name, ())]
+    if not owners:
+        entry.refuse("unknown key; keys are the flags without their dashes, see --help")
+    return owners[0], [f"--{key}={text_of(value)}" for value in values_of(entry)]
+
+
+def _try_out(entry: Entry, parser: argparse.ArgumentParser, argv: list[str]) -> None:
     try:
-        with open(path, encoding="utf-8") as file:
-            document = yaml.compose(file, Loader=yaml.SafeLoader)
-    except OSError as error:
-        raise OptionError(f"{path}: {error.strerror}; check the path given with --config.file") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise OptionError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
-    if document is None:
-        return []
-    if not isinstance(document, yaml.MappingNode):
-        raise OptionError(f"{path} line {document.start_mark.line + 1}: not a mapping of keys to values")
-    keys = [(str(key.value), value) for key, value in document.value]
-    for position, (key, value) in enumerate(keys):
-        if key in (earlier for earlier, _ in keys[:position]):
-            raise OptionError(f"{path} line {value.start_mark.line + 1}: {key} stands there twice")
-    return keys
+        parser.parse_args(argv)
+    except OptionError as error:
+        entry.refuse(str(error))

@@ -372,7 +372,7 @@ def _add_capture_flags(parser: argparse.ArgumentParser) -> None:
 def _pattern(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:  # too many repetitions, too many brackets
         raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from None
 
 

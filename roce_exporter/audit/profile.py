@@ -118,7 +118,8 @@ def _text(name: str) -> str:
 def _parse(text: str, name: str) -> dict[str, Any]:
     try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
+        # TOMLDecodeError is a ValueError, and so is a number of thousands of digits.
         raise ProfileError(f"profile {name}: not TOML: {error}") from None
     for key, value in values.items():
         if fault := _fault(key, value):

@@ -8,7 +8,8 @@ second, and nothing in the document says which. What a peer told dcb does not pr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+import reprlib
+from typing import TYPE_CHECKING, TypeGuard, TypeVar
 
 from roce_exporter.kernel.dcb_netlink import (
     DCBX_HOST,
@@ -38,6 +39,9 @@ KINDS = ("pfc", "ets", "app", "buffer", "dcbx")
 
 PEER_PFC = "peer_pfc"
 """And our own DEV.peer_pfc.json."""
+
+LARGEST = (1 << 64) - 1
+"""The kernel has no wider counter."""
 
 EIGHT = 8
 """Priorities, traffic classes and buffers."""
@@ -159,7 +163,7 @@ def _row(row: object, name: str, selector: int) -> App:
             return App(selector, _keyword(protocol, name, PCP), _number(priority, name))
         case [protocol, priority]:
             return App(selector, _number(protocol, name), _number(priority, name))
-    raise _DocumentError(f"{name} holds {row!r:.60}, not a pair")
+    raise _DocumentError(f"{name} holds {shown(row)}, not a pair")
 
 
 def _object(document: object) -> Document:
@@ -170,7 +174,7 @@ def _object(document: object) -> Document:
 
 def _list(value: object, name: str) -> list[object]:
     if not isinstance(value, list):
-        raise _DocumentError(f"{name} is {value!r:.60}, not a list")
+        raise _DocumentError(f"{name} is {shown(value)}, not a list")
     return value
 
 
@@ -185,19 +189,29 @@ def _numbers(document: Document, name: str) -> tuple[int, ...]:
     return tuple(_number(value, name) for value in _eight(document, name))
 
 
+def is_count(value: object) -> TypeGuard[int]:
+    """Whether a value of a JSON document is a number that a counter of the kernel can have."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST
+
+
+def shown(value: object) -> str:
+    """A value of a JSON document for an error message: its beginning, however long or deep it is."""
+    return reprlib.repr(value)
+
+
 def _number(value: object, name: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise _DocumentError(f"{name} holds {value!r:.60}, not a whole number")
+    if not is_count(value):
+        raise _DocumentError(f"{name} holds {shown(value)}, not a whole number")
     return value
 
 
 def _flag(value: object, name: str) -> bool:
     if not isinstance(value, bool):
-        raise _DocumentError(f"{name} holds {value!r:.60}, neither true nor false")
+        raise _DocumentError(f"{name} holds {shown(value)}, neither true nor false")
     return value
 
 
 def _keyword(value: object, name: str, known: Mapping[str, int]) -> int:
     if not isinstance(value, str) or value not in known:
-        raise _DocumentError(f"{name} holds {value!r:.60}, none of {', '.join(known)}")
+        raise _DocumentError(f"{name} holds {shown(value)}, none of {', '.join(known)}")
     return known[value]

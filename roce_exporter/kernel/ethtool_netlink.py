@@ -37,6 +37,9 @@ NESTED = 0x8000
 
 CONTROL_FAMILY, GET_FAMILY, FAMILY_ID, FAMILY_NAME = 16, 3, 1, 2
 
+FAMILY_BYTES = 2
+"""It becomes the type of a message, which has no more."""
+
 LINKMODES_GET, LINKSTATE_GET, PAUSE_GET, FEC_GET, MODULE_EEPROM_GET, STATS_GET = 4, 6, 21, 29, 31, 32
 
 MODULE_DATA = 7
@@ -197,11 +200,12 @@ class EthtoolNetlink:
         # Numbers are given out when a family registers; ethtool is built in, so it keeps its number.
         if not self._family:
             question = _GENERIC.pack(GET_FAMILY, 1, 0) + encode_attribute(FAMILY_NAME, b"ethtool\0")
-            (answer, *_) = self._netlink.ask(CONTROL_FAMILY, question)
-            values = decode_values(answer[_GENERIC.size :])
-            if FAMILY_ID not in values:
+            answers = self._netlink.ask(CONTROL_FAMILY, question)
+            values = decode_values(answers[0][_GENERIC.size :]) if answers else {}
+            number = values.get(FAMILY_ID, b"")
+            if len(number) != FAMILY_BYTES:
                 raise Malformed("no number of the ethtool family")
-            self._family = decode_number(values[FAMILY_ID])
+            self._family = decode_number(number)
         return self._family
 
 

@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-_STATISTIC = re.compile(r"\s*(?P<name>\S.*?): (?P<value>\d+)\s*")
+_STATISTIC = re.compile(r"\s*(?P<name>\S.*?): (?P<value>[0-9]{1,20})\s*")
+
+_COUNT = re.compile("[0-9]{1,20}")
+"""As many digits as 64 bits have. Python raises ValueError for a number of thousands of digits."""
 
 _PAUSE = {
     "autonegotiate": "autonegotiate",
@@ -51,15 +54,15 @@ def parse_link(text: str) -> dict[str, int]:
     """`ethtool DEV`: up (1 or 0), speed in bytes per second, lanes, duplex (1 full), link down events."""
     fields = dict(_fields(text))
     found = {}
-    if match := re.fullmatch(r"(\d+)Mb/s", fields.get("speed", "")):
+    if match := re.fullmatch(r"([0-9]{1,20})Mb/s", fields.get("speed", "")):
         found["speed"] = int(match[1]) * 1_000_000 // 8
-    if fields.get("lanes", "").isdecimal():
+    if _COUNT.fullmatch(fields.get("lanes", "")):
         found["lanes"] = int(fields["lanes"])
     if fields.get("duplex") in ("Full", "Half"):
         found["full_duplex"] = int(fields["duplex"] == "Full")
     if fields.get("link detected", "")[:3].rstrip() in ("yes", "no"):
         found["up"] = int(fields["link detected"].startswith("yes"))
-    if fields.get("link down events", "").isdecimal():
+    if _COUNT.fullmatch(fields.get("link down events", "")):
         found["down_events"] = int(fields["link down events"])
     return found
 
@@ -73,9 +76,9 @@ def parse_settings(text: str) -> dict[str, int]:
     for name, value in _fields(text):
         if value in ("on", "off"):
             found[f"flag_{name}"] = int(value == "on")
-        elif name == "pfc-prevention-tout" and (match := re.match(r"(\d+)", value)):
-            found["pfc_prevention_timeout"] = int(match[1])
-        elif name == "stats-block-usecs" and value.isdecimal():
+        elif name == "pfc-prevention-tout" and (match := _COUNT.match(value)):
+            found["pfc_prevention_timeout"] = int(match[0])
+        elif name == "stats-block-usecs" and _COUNT.fullmatch(value):
             found["stats_block_microseconds"] = int(value)
     return found
 
@@ -148,5 +151,5 @@ def _numbers(text: str) -> Iterator[tuple[str, int]]:
     for name, value in _fields(text):
         if value in ("on", "off"):
             yield name, int(value == "on")
-        elif value.isdecimal():
+        elif _COUNT.fullmatch(value):
             yield name, int(value)

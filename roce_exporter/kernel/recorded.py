@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.kernel import FILE_BYTES, TEXT_BYTES, Absent, RdmaDevice, RdmaPort
-from roce_exporter.kernel.dcb_recorded import KINDS, PEER_PFC, read_dcb
+from roce_exporter.kernel.dcb_recorded import KINDS, PEER_PFC, is_count, read_dcb, shown
 from roce_exporter.kernel.ethtool_text import (
     parse_driver,
     parse_fec,
@@ -54,6 +54,9 @@ Rows = tuple[dict[str, Any], ...]
 RDMA_FILES = ("dev", "link", "statistic", "mode", "mode_supported", "resource")
 
 _PARTS = frozenset({"sys", "rdma", "ethtool", "dcb", "debugfs", "proc"})
+
+MAX_MOMENTS = 1000
+"""As many as `roce-exporter capture` writes."""
 
 _ON = "optional-counters"
 _SUPPORTED = "supported optional-counters"
@@ -275,8 +278,19 @@ def load_recording(path: str) -> RecordedKernel:
     Raises:
         RecordingError: there is none at this path, or a part of it is malformed; one line that names the file.
     """
-    tree = _without_wrapper(load_tree(path))
+    return play_recording(load_tree(path), path)
+
+
+def play_recording(whole: Tree, path: str) -> RecordedKernel:
+    """The recorded host in this tree, which came from `path`.
+
+    Raises:
+        RecordingError: a part of it is malformed; one line that names the file.
+    """
+    tree = _without_wrapper(whole)
     numbered = sorted((name for name in tree.folders[""] if name.isdecimal()), key=int)
+    if len(numbered) > MAX_MOMENTS:
+        raise RecordingError(f"recording {path}: over {MAX_MOMENTS} moments; remove some of its folders")
     trees = [tree.below(name) for name in numbered] or [tree]
     moments = [Moment(one, _parse_rdma(one, path), _parse_dcb(one, path)) for one in trees]
     if not any(_PARTS & one.tree.folders[""] for one in moments):
@@ -321,7 +335,7 @@ def _parse_dcb(tree: Tree, path: str) -> dict[str, Dcb]:
 def _json(text: bytes, what: str, tool: str) -> object:
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RecordingError(f"{what}: not JSON ({error}); record it with `{tool}`") from None
 
 
@@ -334,6 +348,16 @@ def _rows(text: bytes, what: str, numbers: bool) -> Rows:
     for row in rows:
         for key, value in row.items():
             wanted = key in ("port", "ifindex") or (numbers and key != "ifname")
-            if wanted and (not isinstance(value, int) or isinstance(value, bool)):
-                raise RecordingError(f"{what}: {key} of {row['ifname']} is {value!r}, not a whole number")
+            if wanted and not is_count(value):
+                raise RecordingError(
+                    f"{what}: {key} of {row['ifname']} is {shown(value)}, not a whole number"
+                )
+            if key in (_ON, _SUPPORTED) and not _is_list_of_names(value):
+                raise RecordingError(
+                    f"{what}: {key} of {row['ifname']} is {shown(value)}, not a list of names"
+                )
     return tuple(rows)
+
+
+def _is_list_of_names(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)

@@ -29,9 +29,11 @@ QUANTITIES = {
 OF_MODULE = ("temperature", "voltage")
 
 _LINE = re.compile(
-    r"\s*(?P<what>[A-Z][A-Za-z ]*?)\s*(?:\((?:Channel|Chan) (?P<lane>\d+)\))?"
-    r"(?: (?P<level>high|low) alarm threshold)?\s*:\s*(?P<value>-?\d+(?:\.\d+)?) (?P<unit>degrees C|V|mW|mA)\b"
+    r"\s*+(?P<what>[A-Z][A-Za-z]*+(?: [A-Za-z]++)*?)(?:\s*+\((?:Channel|Chan) (?P<lane>[0-9]{1,3})\))?"
+    r"(?: (?P<level>high|low) alarm threshold)?\s*+:\s*+"
+    r"(?P<value>-?[0-9]{1,20}(?:\.[0-9]{1,20})?) (?P<unit>degrees C|V|mW|mA)\b"
 )
+"""Every repetition but the words' is possessive: with others a line of blanks takes the cube of its length."""
 
 
 def parse_transceiver(text: str) -> dict[str, int]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
+import contextlib
 import errno
+import gzip
+import lzma
 import os
 import posixpath
 import stat
@@ -10,22 +14,53 @@ import tarfile
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from roce_exporter.kernel import Absent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    Members = Iterator[tuple[str, bytes | str]]
+    Decompressed = gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile
 
 MAX_BYTES = 64 << 20
 """A recorded host of 16 ports is under 1 MiB; more than this is no recording, or a hostile one."""
 
+MAX_NAME_BYTES = 256 << 20
+"""All names together, with those of the folders: 500 moments of such a host."""
+
+MAX_ARCHIVE_BYTES = 1 << 30
+"""An unpacked archive: tar adds a kilobyte to each file, and a recording is of small files."""
+
+READ_BYTES = 1 << 20
+"""In one piece. A header of tar announces how long a name is, and the reader would reserve any length."""
+
 MAX_LINKS = 40
 """As many symbolic links as the kernel follows in one path."""
 
+PATH_BYTES = 4096
+"""PATH_MAX: the kernel follows no longer path, so a host has none."""
+
+MAGIC_BYTES = 6
+DECOMPRESSORS: tuple[tuple[bytes, Callable[[BinaryIO], Decompressed]], ...] = (
+    (b"\x1f\x8b", lambda archive: gzip.GzipFile(fileobj=archive)),
+    (b"BZh", bz2.BZ2File),
+    (b"\xfd7zXZ\0", lzma.LZMAFile),
+)
+"""What reads an archive that begins with these bytes."""
+
+BROKEN = (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, ValueError, OverflowError, RecursionError)
+"""What the standard library raises for an archive that is not whole. Its tar reader checks few numbers, and follows a row of
+headers that each describe the next by calling itself."""
+
 
 class RecordingError(Exception):
-    """A recording that cannot be read; the text names it and says what to do."""
+    """A recording that cannot be read; the text names it and says what to do, in one line whatever a file is called."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(" ".join(problem.splitlines()))
 
 
 @dataclass(slots=True)
@@ -36,12 +71,21 @@ class Tree:
     links: dict[str, str] = field(default_factory=dict)
     folders: dict[str, set[str]] = field(default_factory=lambda: {"": set()})
 
-    def add(self, path: str) -> None:
-        """Make this path's folders known."""
+    def add(self, path: str) -> int:
+        """Make this path's folders known; returns how many characters of names that took."""
+        taken = 0
         while path:
             parent, name = posixpath.split(path)
-            self.folders.setdefault(parent, set()).add(name)
+            names = self.folders.get(parent)
+            if names is None:
+                names = self.folders[parent] = set()
+                taken += len(parent)
+            if name in names:
+                break  # and so are the folders above
+            names.add(name)
+            taken += len(name)
             path = parent
+        return taken
 
     def resolve(self, path: str) -> str:
         """The path with every symbolic link followed.
@@ -88,23 +132,19 @@ class Tree:
 
 
 def load_tree(path: str) -> Tree:
-    """Read a folder or a .tar.gz into memory.
+    """Read a folder or a tar archive (plain, .gz, .bz2 or .xz) into memory.
 
     Raises:
-        RecordingError: there is no such thing, it is truncated, or it is too large.
+        RecordingError: there is no such thing, it is truncated or corrupt, or it is too large.
     """
     place = Path(path)
     try:
-        members = _folder_members(place) if place.is_dir() else _archive_members(place)
-        return _collect(members, path)
+        return _collect(_folder_members(place)) if place.is_dir() else _unpack_file(place)
+    except RecordingError as error:
+        raise RecordingError(f"recording {path}: {error}") from None
     except FileNotFoundError:
         raise RecordingError(
             f"recording {path}: no such file or folder; name a folder or a .tar.gz"
-        ) from None
-    except (tarfile.TarError, zlib.error, EOFError) as error:
-        raise RecordingError(
-            f"recording {path}: not a whole tar archive ({error}); copy it again or make it anew with "
-            "`roce-exporter capture`"
         ) from None
     except OSError as error:
         raise RecordingError(
@@ -112,23 +152,90 @@ def load_tree(path: str) -> Tree:
         ) from None
 
 
-def _collect(members: Iterator[tuple[str, bytes | str]], path: str) -> Tree:
-    tree, size = Tree(), 0
-    for name, content in members:
-        size += len(content)
-        if size > MAX_BYTES:
+def _unpack_file(place: Path) -> Tree:
+    with place.open("rb") as file:
+        return unpack_tree(file)
+
+
+def unpack_tree(archive: BinaryIO) -> Tree:
+    """The files and links of a tar archive, compressed or not.
+
+    Raises:
+        RecordingError: it is not a whole archive, or it is too large.
+    """
+    try:
+        with _decompressed(archive) as content:
+            limited = _Limited(content)
+            tree = _collect(_archive_members(limited))
+            limited.finish()
+            return tree
+    except (*BROKEN, OSError) as error:
+        raise RecordingError(
+            f"not a whole tar archive ({error or type(error).__name__}); copy it again or write a new one with "
+            "`roce-exporter capture`"
+        ) from None
+
+
+def _decompressed(archive: BinaryIO) -> AbstractContextManager[BinaryIO | Decompressed]:
+    magic = archive.read(MAGIC_BYTES)
+    archive.seek(0)
+    for start, decompress in DECOMPRESSORS:
+        if magic.startswith(start):
+            return decompress(archive)
+    return contextlib.nullcontext(archive)
+
+
+class _Limited:
+    """As much of a file as `tarfile` uses, with an end to what it may cost."""
+
+    def __init__(self, file: BinaryIO | Decompressed) -> None:
+        self._file = file
+        self.tell = file.tell
+
+    def read(self, size: int) -> bytes:
+        if size > READ_BYTES:
+            raise RecordingError(f"a header of {size} bytes; a recorded host has none over {READ_BYTES}")
+        return self._file.read(size)
+
+    def seek(self, position: int) -> int:
+        if position > MAX_ARCHIVE_BYTES:
             raise RecordingError(
-                f"recording {path}: over {MAX_BYTES >> 20} MiB; a recorded host is far smaller"
+                f"over {MAX_ARCHIVE_BYTES >> 30} GiB unpacked; a recorded host is far smaller"
+            )
+        return self._file.seek(position)
+
+    def finish(self) -> None:
+        """Read to the end: only there gzip compares its checksum, and tar may end before."""
+        while self._file.read(READ_BYTES):
+            self.seek(self.tell())  # which has a limit
+
+
+def _collect(members: Members) -> Tree:
+    tree, size, names = Tree(), 0, 0
+    for name, content in members:
+        target = content if isinstance(content, str) else ""
+        if max(len(name), len(target)) > PATH_BYTES:
+            raise RecordingError(f"a path of more than {PATH_BYTES} bytes; no host has one")
+        size += len(content)
+        names += len(name) + len(target) + tree.add(name)
+        if size > MAX_BYTES:
+            raise _too_large()
+        if names > MAX_NAME_BYTES:
+            raise RecordingError(
+                f"names of over {MAX_NAME_BYTES >> 20} MiB; a recorded host has far fewer files"
             )
         if isinstance(content, bytes):
             tree.files[name] = content
         else:
             tree.links[name] = content
-        tree.add(name)
     return tree
 
 
-def _folder_members(root: Path) -> Iterator[tuple[str, bytes | str]]:
+def _too_large() -> RecordingError:
+    return RecordingError(f"over {MAX_BYTES >> 20} MiB; a recorded host is far smaller")
+
+
+def _folder_members(root: Path) -> Members:
     for folder, folders, files in os.walk(root):
         for name in sorted((*folders, *files)):
             place = Path(folder, name)
@@ -141,16 +248,22 @@ def _folder_members(root: Path) -> Iterator[tuple[str, bytes | str]]:
                     yield inside, file.read(MAX_BYTES + 1)
 
 
-def _archive_members(place: Path) -> Iterator[tuple[str, bytes | str]]:
-    with tarfile.open(place, "r:*") as archive:
-        for member in archive:
+def _archive_members(content: _Limited) -> Members:
+    with tarfile.open(fileobj=content, mode="r:") as archive:  # type: ignore[call-overload]  # it uses no more of a file
+        while member := archive.next():
+            archive.members.clear()  # it would keep them all
             inside = posixpath.normpath(member.name).lstrip("/")
             if inside.startswith(".."):
                 continue
             if member.issym():
                 yield inside, member.linkname
             elif member.isreg():
-                if member.size > MAX_BYTES:
-                    raise RecordingError(f"recording {place}: {member.name} is over {MAX_BYTES >> 20} MiB")
-                file = archive.extractfile(member)
-                yield inside, file.read() if file else b""
+                yield inside, _member_content(archive, member)
+
+
+def _member_content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    # A sparse file may announce any size.
+    if member.size > MAX_BYTES:
+        raise _too_large()
+    file = archive.extractfile(member)
+    return b"".join(iter(lambda: file.read(READ_BYTES), b"")) if file else b""

@@ -14,16 +14,23 @@ import logging
 import os
 import re
 import ssl
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
-
-import yaml
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from roce_exporter.web.config import RateLimit, WebConfig, WebConfigError
+from roce_exporter.yaml_document import (
+    DocumentError,
+    items_of,
+    mapping_of,
+    parse_document,
+    read_text,
+    text_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
+
+    from roce_exporter.yaml_document import Entry
 
 T = TypeVar("T")
 LOG = logging.getLogger(__name__)
@@ -64,25 +71,13 @@ SUITES = {
 }
 """Go's names of the suites up to TLS 1.2 that Go counts as secure, and OpenSSL's."""
 
+PEM_BYTES = 1 << 20
+"""All public authorities of a host are a quarter of this."""
+
 BCRYPT = re.compile(r"\$2[aby]\$(0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}")
 DURATION = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|ns)")
 UNIT_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One key of the file with its value, still a YAML node."""
-
-    file: Path
-    key: str
-    line: int
-    node: yaml.Node
-
-    def refuse(self, problem: str) -> NoReturn:
-        """Raise what is wrong here and what to do about it."""
-        where = f"{self.file}:{self.line}: {self.key or 'the file'}"
-        raise WebConfigError(" ".join(f"{where}: {problem}".split()))  # a key may have line ends in it
 
 
 class Pem(NamedTuple):
@@ -126,12 +121,18 @@ class WebConfigFile:
         LOG.info("%s has changed and is in force", self._path)
 
     def _read(self) -> WebConfig:
-        identity, text = _identity(self._path), _text_of(self._path)
+        try:
+            return self._parsed()
+        except DocumentError as error:
+            raise WebConfigError(str(error)) from None
+
+    def _parsed(self) -> WebConfig:
+        identity, text = _identity(self._path), read_text(self._path, "--web.config.file")
         # A file that is being rewritten in place is empty for a moment, and must not open the door meanwhile.
         if not text.strip() and self._config != WebConfig():
             raise WebConfigError(f"{self._path}: is empty; write it, or restart to serve everybody")
-        sections = _sections(self._path, text)
-        tls = _fields(sections.get("tls_server_config"), TLS_KEYS)
+        sections = mapping_of(parse_document(self._path, text), SECTIONS)
+        tls = mapping_of(sections.get("tls_server_config"), TLS_KEYS)
         pems = _pems(tls)
         # What the file names is followed even when it cannot be used yet, so that its arrival is noticed.
         named = [pem.path for pem in pems.values() if pem.path]
@@ -139,10 +140,10 @@ class WebConfigFile:
         self._seen = (identity, *map(_identity, named))
         return WebConfig(
             tls=_context(sections["tls_server_config"], tls, pems) if tls else None,
-            allowed_sans=frozenset(map(_text, _items(tls.get("client_allowed_sans")))),
-            headers=_headers(_fields(sections.get("http_server_config"), ("http2", "headers"))),
-            users=_users(_fields(sections.get("basic_auth_users"))),
-            rate_limit=_rate_limit(_fields(sections.get("rate_limit"), ("interval", "burst"))),
+            allowed_sans=frozenset(map(text_of, items_of(tls.get("client_allowed_sans")))),
+            headers=_headers(mapping_of(sections.get("http_server_config"), ("http2", "headers"))),
+            users=_users(mapping_of(sections.get("basic_auth_users"))),
+            rate_limit=_rate_limit(mapping_of(sections.get("rate_limit"), ("interval", "burst"))),
         )
 
 
@@ -154,70 +155,14 @@ def _identity(path: Path) -> tuple[int, ...] | None:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _text_of(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        problem = getattr(error, "strerror", "it is not UTF-8 text")
-        raise WebConfigError(f"{path}: cannot be read: {problem}; check --web.config.file") from None
-
-
-def _sections(path: Path, text: str) -> dict[str, Entry]:
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{path}:{mark.line + 1}" if mark else str(path)
-        problem = getattr(error, "problem", None) or getattr(error, "reason", "it cannot be parsed")
-        raise WebConfigError(f"{where}: is not YAML: {problem}; correct it") from None
-    return _fields(Entry(path, "", 1, root) if root else None, SECTIONS)
-
-
-def _fields(entry: Entry | None, known: Collection[str] = ()) -> dict[str, Entry]:
-    """The keys of a mapping. Any key will do when `known` is empty."""
-    if entry is None or _is_null(entry.node):
-        return {}
-    if not isinstance(entry.node, yaml.MappingNode):
-        entry.refuse("is not a mapping; write one `key: value` per line")
-    fields: dict[str, Entry] = {}
-    for key, node in entry.node.value:
-        name = key.value if isinstance(key, yaml.ScalarNode) else "?"
-        line = key.start_mark.line + 1
-        value = Entry(entry.file, f"{entry.key}.{name}".removeprefix("."), line, node)
-        if known and name not in known:
-            value.refuse(f"is no key of the format; known here: {', '.join(known)}")
-        if name in fields:
-            value.refuse("is given twice; keep one")
-        fields[name] = value
-    return fields
-
-
-def _is_null(node: yaml.Node) -> bool:
-    return isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null"
-
-
-def _text(entry: Entry) -> str:
-    if not isinstance(entry.node, yaml.ScalarNode) or _is_null(entry.node):
-        entry.refuse("has no single value; give it one, or remove the key")
-    return str(entry.node.value)
-
-
-def _items(entry: Entry | None) -> list[Entry]:
-    if entry is None:
-        return []
-    if not isinstance(entry.node, yaml.SequenceNode):
-        entry.refuse("is not a list; write `- value` per line")
-    return [replace(entry, line=node.start_mark.line + 1, node=node) for node in entry.node.value]
-
-
 def _flag(entry: Entry) -> bool:
     if entry.node.tag != "tag:yaml.org,2002:bool":
         entry.refuse("is neither true nor false; write one of them")
-    return FLAGS[_text(entry).lower()]
+    return FLAGS[text_of(entry).lower()]
 
 
 def _choice(entry: Entry, table: Mapping[str, T]) -> T:
-    value = _text(entry)
+    value = text_of(entry)
     if value not in table:
         entry.refuse(f"{value!r} cannot be had here; choose from {', '.join(table)}")
     return table[value]
@@ -225,20 +170,20 @@ def _choice(entry: Entry, table: Mapping[str, T]) -> T:
 
 def _users(fields: Mapping[str, Entry]) -> dict[bytes, bytes]:
     for entry in fields.values():
-        if not BCRYPT.fullmatch(_text(entry)):
+        if not BCRYPT.fullmatch(text_of(entry)):
             entry.refuse("is not a bcrypt hash; make one with `htpasswd -nBC 10 USER`")
-    return {name.encode(): _text(entry).encode() for name, entry in fields.items()}
+    return {name.encode(): text_of(entry).encode() for name, entry in fields.items()}
 
 
 def _headers(fields: Mapping[str, Entry]) -> tuple[tuple[str, str], ...]:
     if "http2" in fields:
         _flag(fields["http2"])
-    headers = _fields(fields.get("headers"), tuple(HEADERS))
+    headers = mapping_of(fields.get("headers"), tuple(HEADERS))
     return tuple((name, _header_value(entry, HEADERS[name])) for name, entry in headers.items())
 
 
 def _header_value(entry: Entry, choices: tuple[str, ...]) -> str:
-    value = _choice(entry, dict(zip(choices, choices, strict=True))) if choices else _text(entry)
+    value = _choice(entry, dict(zip(choices, choices, strict=True))) if choices else text_of(entry)
     if not (value.isascii() and value.isprintable() and value == value.strip() != ""):
         entry.refuse("cannot be sent in a header; use printable ASCII in one line, without blanks around it")
     return value
@@ -246,7 +191,7 @@ def _header_value(entry: Entry, choices: tuple[str, ...]) -> str:
 
 def _rate_limit(fields: Mapping[str, Entry]) -> RateLimit | None:
     interval = _seconds(fields["interval"]) if "interval" in fields else 0.0
-    burst = _text(fields["burst"]) if "burst" in fields else "0"
+    burst = text_of(fields["burst"]) if "burst" in fields else "0"
     if not re.fullmatch("[0-9]{1,9}", burst):
         fields["burst"].refuse("is not a whole number; write how many requests may come at once")
     if interval and not int(burst):
@@ -255,7 +200,7 @@ def _rate_limit(fields: Mapping[str, Entry]) -> RateLimit | None:
 
 
 def _seconds(entry: Entry) -> float:
-    value = _text(entry)
+    value = text_of(entry)
     if value != "0" and not re.fullmatch(f"(?:{DURATION.pattern})+", value):
         entry.refuse("is not a duration; write it with its unit, such as 500ms, 1s or 1m30s")
     return sum(float(number) * UNIT_SECONDS[unit] for number, unit in DURATION.findall(value))
@@ -269,9 +214,9 @@ def _pems(fields: Mapping[str, Entry]) -> dict[str, Pem]:
         if inline and file:
             inline.refuse(f"is given beside {name}_file; keep one of them")
         if inline:
-            pems[name] = Pem(inline, None, _text(inline))
+            pems[name] = Pem(inline, None, text_of(inline))
         elif file:
-            pems[name] = Pem(file, file.file.parent / _text(file), "")
+            pems[name] = Pem(file, file.file.parent / text_of(file), "")
     return pems
 
 
@@ -303,14 +248,14 @@ def _set_ciphers(context: ssl.SSLContext, fields: Mapping[str, Entry]) -> None:
         context.set_ciphers(":".join(suites))
     if "prefer_server_cipher_suites" in fields and not _flag(fields["prefer_server_cipher_suites"]):
         context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE
-    for position, item in enumerate(_items(fields.get("curve_preferences"))):
+    for position, item in enumerate(items_of(fields.get("curve_preferences"))):
         if position:
             item.refuse("ssl can be held to one curve only; list one, or remove the key")
         context.set_ecdh_curve(_choice(item, CURVES))
 
 
 def _suites(entry: Entry | None, minimum: ssl.TLSVersion) -> list[str]:
-    named = [_choice(item, SUITES | TLS13_SUITES) for item in _items(entry)]
+    named = [_choice(item, SUITES | TLS13_SUITES) for item in items_of(entry)]
     suites = [name for name in named if name not in TLS13_SUITES]
     if entry and len(TLS13_SUITES.keys() & named) not in (0, len(TLS13_SUITES)):
         entry.refuse("ssl cannot choose among the suites of TLS 1.3; list all three of them or none")
@@ -321,7 +266,7 @@ def _suites(entry: Entry | None, minimum: ssl.TLSVersion) -> list[str]:
 
 def _set_verification(context: ssl.SSLContext, fields: Mapping[str, Entry], authority: Pem | None) -> None:
     policy, sans = fields.get("client_auth_type"), fields.get("client_allowed_sans")
-    if policy and _text(policy) in UNVERIFIED_CLIENT_AUTH:
+    if policy and text_of(policy) in UNVERIFIED_CLIENT_AUTH:
         policy.refuse("ssl cannot ask for a certificate without verifying it; use RequireAndVerifyClientCert")
     context.verify_mode = _choice(policy, CLIENT_AUTH) if policy else ssl.CERT_NONE
     if authority and context.verify_mode is ssl.CERT_NONE:
@@ -331,16 +276,22 @@ def _set_verification(context: ssl.SSLContext, fields: Mapping[str, Entry], auth
     elif policy and context.verify_mode is not ssl.CERT_NONE:
         # Go would fall back to the host's public authorities: whoever owns any web site could come in.
         policy.refuse("does not say whom to trust; name the authority with client_ca_file")
-    if sans and not (_items(sans) and context.verify_mode is ssl.CERT_REQUIRED):
+    if sans and not (items_of(sans) and context.verify_mode is ssl.CERT_REQUIRED):
         sans.refuse("needs names, and client_auth_type: RequireAndVerifyClientCert; set both")
 
 
 def _pem_text(pem: Pem) -> str:
+    if pem.path is None:
+        return pem.inline
     try:
-        return pem.path.read_text(encoding="ascii", errors="ignore") if pem.path else pem.inline
+        with pem.path.open("rb") as file:
+            content = file.read(PEM_BYTES + 1)
     except (OSError, ValueError) as error:
         problem = getattr(error, "strerror", "no valid path")
         pem.entry.refuse(f"{pem.path} cannot be read: {problem}; correct the path or its permissions")
+    if len(content) > PEM_BYTES:  # OpenSSL would read a device such as /dev/zero without end
+        pem.entry.refuse(f"{pem.path} is larger than {PEM_BYTES >> 20} MiB; name a PEM file")
+    return content.decode("ascii", "ignore")
 
 
 def _load_authority(context: ssl.SSLContext, pem: Pem) -> None:

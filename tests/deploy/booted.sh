@@ -49,6 +49,22 @@ done
 echo "hung.restarts $(systemctl show -P NRestarts roce-exporter)"
 echo "hung.active $(systemctl is-active roce-exporter)"
 
+# a fault after which it cannot go on: the system gives it no thread
+printf '[Service]\nTasksMax=1\nRestartSec=100ms\n' >"$drop_ins/hurry.conf"
+systemctl daemon-reload
+timeout 10 systemctl restart --no-block roce-exporter
+for _ in $(seq 100); do
+  [ "$(systemctl show -P NRestarts roce-exporter)" -lt 2 ] || break
+  sleep 0.1
+done
+echo "starved.status $(systemctl show -P ExecMainStatus roce-exporter)"
+echo "starved.restarted $([ "$(systemctl show -P NRestarts roce-exporter)" -ge 2 ] && echo yes)"
+echo "starved.said $(journalctl --unit=roce-exporter --output=cat | grep -c "RuntimeError: can't start new thread" | sed 's/[1-9][0-9]*/yes/')"
+rm "$drop_ins"/*
+restart
+echo "fed.active $(systemctl is-active roce-exporter)"
+echo "fed.ready $(curl --silent http://localhost:10123/-/ready)"
+
 echo 'ROCE_EXPORTER_FLAGS="--no.such.flag"' >/etc/default/roce-exporter
 restart
 sleep 1

@@ -95,6 +95,13 @@ def test_an_exporter_that_hangs_is_started_anew_and_a_healthy_one_is_not(report:
     assert (report["hung.restarts"], report["hung.active"]) == ("1", "active")
 
 
+def test_an_exporter_that_cannot_go_on_ends_and_is_restarted(report: dict[str, str]) -> None:
+    """Without a thread for the fast loop it must not serve as if it watched."""
+    assert (report["starved.restarted"], report["starved.said"]) == ("yes", "yes")
+    assert report["starved.status"] in ("1", "0"), "0 while the next one starts"
+    assert (report["fed.active"], report["fed.ready"]) == ("active", "roce_exporter is ready.")
+
+
 def test_a_flag_that_cannot_be_used_is_said_once(report: dict[str, str]) -> None:
     """And not every five seconds."""
     told = {key: report[f"unusable.{key}"] for key in ("active", "status", "restarts", "said")}

@@ -67,6 +67,24 @@ def ask(answers: dict[int, bytes | int]) -> EthtoolNetlink:
     return EthtoolNetlink(lambda _: FakeKernel(answers))
 
 
+@pytest.mark.parametrize(
+    "family", [None, b"", u8(1, FAMILY), encode_u32(1, 1 << 16), u64(1, FAMILY)], ids=range(5)
+)
+def test_an_answer_without_a_number_of_the_family_is_malformed(family: bytes | None) -> None:
+    """None: the kernel acknowledges the question and sends no answer."""
+
+    class Kernel(FakeKernel):
+        def send(self, data: bytes, /) -> int:
+            _, kind, _, sequence, _ = struct.unpack_from("=IHHII", data)
+            body = bytes(4) if family is None else struct.pack("=BBH", 1, 2, 0) + family
+            kind = 2 if family is None else kind
+            self.inbox.append(struct.pack("=IHHII", 16 + len(body), kind, 0, sequence, 1) + body)
+            return len(data)
+
+    with pytest.raises(Malformed, match="no number of the ethtool family"):
+        EthtoolNetlink(lambda _: Kernel({})).pause("eth0")
+
+
 def test_pause_with_and_without_its_counters() -> None:
     switches = u8(2, 0) + u8(3, 1) + u8(4, 1)
     assert ask({21: switches}).pause("eth0") == {"autonegotiate": 0, "receive": 1, "transmit": 1}

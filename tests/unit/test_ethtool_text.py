@@ -141,3 +141,12 @@ def test_private_flags_and_the_pfc_watchdogs_timeout() -> None:
     found = {"flag_rx_cqe_moder": 1, "flag_dropless_rq": 0, "pfc_prevention_timeout": 100}
     assert parse_settings(text) == found
     assert parse_settings(print_settings(found)) == found
+
+
+def test_a_number_of_thousands_of_digits_is_no_counter() -> None:
+    """Python refuses to convert one with ValueError."""
+    digits = "9" * 5000
+    assert parse_statistics(f"a: {digits}\nb: 1\n") == (("b",), (1,))
+    assert parse_pause(f"tx_pause_frames: {digits}\nRX: on\n") == {"receive": 1}
+    assert parse_link(f"Speed: {digits}Mb/s\nLanes: {digits}\nLink Down Events: {digits}\n") == {}
+    assert parse_settings(f"stats-block-usecs: {digits}\n") == {}

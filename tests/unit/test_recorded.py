@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import hashlib
 import io
 import json
+import lzma
 import tarfile
 from typing import TYPE_CHECKING
 
@@ -12,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roce_exporter.kernel import Absent
+from roce_exporter.kernel import Absent, tree
 from roce_exporter.kernel.recorded import load_recording
-from roce_exporter.kernel.tree import RecordingError, Tree
+from roce_exporter.kernel.tree import MAX_BYTES, RecordingError, Tree, load_tree
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,6 +134,24 @@ def test_rdma_json_alone_is_a_host(tmp_path: Path) -> None:
         ({"rdma/statistic.json": '[{"ifname":"a","x":"y"}]'}, "x of a is 'y', not a whole number"),
         ({"rdma/statistic.json": '[{"ifname":"a","x":1.5}]'}, "x of a is 1.5, not a whole number"),
         ({"rdma/link.json": '[{"ifname":"a","port":"one"}]'}, "port of a is 'one'"),
+        ({"rdma/statistic.json": '[{"ifname":"a","x":-1}]'}, "x of a is -1, not a whole number"),
+        (
+            {"rdma/statistic.json": '[{"ifname":"a","x":18446744073709551616}]'},
+            "x of a is 18446744073709551616",
+        ),
+        (
+            {"rdma/mode.json": '[{"ifname":"a","optional-counters":1}]'},
+            "optional-counters of a is 1, not a list",
+        ),
+        (
+            {"rdma/mode.json": '[{"ifname":"a","optional-counters":[1]}]'},
+            "optional-counters of a is .1., not a",
+        ),
+        ({"rdma/dev.json": "[" * 200_000}, "rdma/dev.json: not JSON .maximum recursion depth"),
+        ({"dcb/eth0.pfc.json": '{"a":' * 200_000}, "dcb/eth0.pfc.json: not JSON .maximum recursion depth"),
+        ({"dcb/eth0.pfc.json": '{"pfc_cap": 18446744073709551616}'}, "pfc_cap holds 18446744073709551616"),
+        ({"dcb/eth0\nx.pfc.json": "{"}, "dcb/eth0 x.pfc.json: not JSON"),
+        ({f"{number}/sys/a": "" for number in range(1001)}, "over 1000 moments"),
         ({"readme": "hello"}, "holds none of"),
         ({}, "holds none of"),
     ],
@@ -153,6 +174,85 @@ def test_a_truncated_archive_is_refused(tmp_path: Path, keep: int) -> None:
     place.write_bytes(whole[: min(keep, len(whole) - 9)])
     with pytest.raises(RecordingError, match="not a whole tar archive"):
         load_recording(str(place))
+
+
+def packed(files: dict[str, str], name: str) -> bytes:
+    """A tar archive, compressed as the end of its name says."""
+    place = io.BytesIO()
+    with tarfile.open(fileobj=place, mode="w") as archive:
+        for path, text in files.items():
+            member = tarfile.TarInfo(path)
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text.encode()))
+    compress = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress, "tar": bytes}
+    return compress[name.rpartition(".")[2]](place.getvalue())
+
+
+FORMS = ("h.tar.gz", "h.tar.bz2", "h.tar.xz", "h.tar")
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_usual_form_of_archive_is_read(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(packed({STATE: "4: ACTIVE\n"}, name))
+    assert load_recording(str(tmp_path / name)).text(STATE.removeprefix("sys/")) == "4: ACTIVE"
+
+
+@pytest.mark.parametrize("name", FORMS[:3])
+def test_an_archive_with_a_hole_in_it_is_refused(tmp_path: Path, name: str) -> None:
+    text = "".join(hashlib.sha256(str(number).encode()).hexdigest() for number in range(5000))
+    content = bytearray(packed({STATE: text}, name))
+    content[len(content) // 2 : len(content) // 2 + 64] = bytes(64)
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(RecordingError, match="not a whole tar archive") as caught:
+        load_recording(str(tmp_path / name))
+    assert str(tmp_path / name) in str(caught.value)
+
+
+def test_headers_that_announce_each_other_without_end_are_refused(tmp_path: Path) -> None:
+    """Python's tar reader calls itself for the member that a long name belongs to."""
+    header = tarfile.TarInfo("././@LongLink")
+    header.type, header.size = tarfile.GNUTYPE_LONGNAME, 1
+    (tmp_path / "h.tar").write_bytes((header.tobuf() + b"x".ljust(512, b"\0")) * 2000)
+    with pytest.raises(RecordingError, match="not a whole tar archive"):
+        load_recording(str(tmp_path / "h.tar"))
+
+
+@pytest.mark.parametrize("name", FORMS[:3])
+def test_a_header_that_unpacks_to_far_too_much_is_refused(tmp_path: Path, name: str) -> None:
+    """Not only the files: the tar reader holds a name of any length in memory."""
+    header = tarfile.TarInfo("././@LongLink")
+    header.type, header.size = tarfile.GNUTYPE_LONGNAME, MAX_BYTES
+    compress = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}[name.rpartition(".")[2]]
+    (tmp_path / name).write_bytes(compress(header.tobuf() + bytes(MAX_BYTES)))
+    with pytest.raises(RecordingError, match="a header of 67108864 bytes"):
+        load_recording(str(tmp_path / name))
+
+
+@pytest.mark.parametrize("path", ["a" * 5000, "a/" * 2500 + "a"])
+def test_a_path_that_no_host_has_is_refused(tmp_path: Path, path: str) -> None:
+    with pytest.raises(RecordingError, match="a path of more than 4096 bytes"):
+        load_recording(pack(tmp_path / "h.tar.gz", {path: "x"}))
+    with pytest.raises(RecordingError, match="a path of more than 4096 bytes"):
+        load_recording(pack(tmp_path / "h.tar.gz", {"sys/a": f"-> {path}"}))
+
+
+def test_names_count_as_what_they_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each folder on the way to a file is kept under its whole path."""
+    deep = "a/" * 500
+    monkeypatch.setattr(tree, "MAX_NAME_BYTES", 1 << 20)
+    load_tree(pack(tmp_path / "one.tar.gz", {f"{number}/{deep}": "x" for number in range(1)}))
+    with pytest.raises(RecordingError, match="names of over"):
+        load_tree(pack(tmp_path / "many.tar.gz", {f"{number}/{deep}": "x" for number in range(6)}))
+
+
+def test_an_archive_of_nothing_that_never_ends_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tree, "MAX_ARCHIVE_BYTES", 1 << 20)
+    files = {f"sys/{number}": "" for number in range(2100)}
+    with pytest.raises(RecordingError, match="GiB unpacked"):
+        load_tree(pack(tmp_path / "h.tar.gz", files))
+    assert load_tree(pack(tmp_path / "h.tar.gz", dict(list(files.items())[:1000]))).files
 
 
 @given(st.binary(max_size=600), st.booleans())
@@ -179,11 +279,11 @@ def test_paths_out_of_the_archive_are_left_alone(tmp_path: Path) -> None:
 
 @given(st.lists(st.sampled_from(["a", "b", "..", ".", "", "l"]), max_size=12))
 def test_no_path_leads_out_of_the_tree_or_round_for_ever(parts: list[str]) -> None:
-    tree = Tree(files={"a/b": b""}, links={"a/l": "..", "l": "/a/l/l"})
-    for path in (*tree.files, *tree.links):
-        tree.add(path)
+    held = Tree(files={"a/b": b""}, links={"a/l": "..", "l": "/a/l/l"})
+    for path in (*held.files, *held.links):
+        held.add(path)
     try:
-        found = tree.resolve("/".join(parts))
+        found = held.resolve("/".join(parts))
     except Absent:
         return
-    assert found in tree.files or found in tree.folders
+    assert found in held.files or found in held.folders

@@ -221,6 +221,7 @@ async def test_the_absolute_form_of_a_target_is_understood() -> None:
     async with serving() as port:
         assert (await ask(port, get("http://x:1/a?b=c"))).body == b"GET /a {'b': 'c'}\n"
         assert (await ask(port, get("http://x"))).body == b"GET / {}\n"
+        assert (await ask(port, get("/a?b=http://x:1/y"))).body == b"GET /a {'b': 'http://x:1/y'}\n"
 
 
 async def test_a_failing_application_gives_500_and_one_record(caplog: pytest.LogCaptureFixture) -> None:

@@ -140,9 +140,22 @@ REFUSED = {
         TLS.replace("cert.pem", "none.pem"),
         "none.pem cannot be read: No such file or directory; correct the path or its permissions",
     ),
+    "certificate without end": (
+        TLS.replace("cert.pem", "/dev/zero"),
+        "web.yml:2: tls_server_config.cert_file: /dev/zero is larger than 1 MiB; name a PEM file",
+    ),
+    "key without end": (
+        TLS.replace("key.pem", "/dev/zero"),
+        "/dev/zero is larger than 1 MiB; name a PEM file",
+    ),
+    "half a character": (
+        'basic_auth_users: {"\\ud800": a}\n',
+        "web.yml:1: is not YAML: an escape for NUL or for half of a character",
+    ),
+    "too deep": ("[" * 5000, "web.yml:1: is not YAML: it is nested more than 16 levels deep; correct it"),
     "certificate path impossible": (
         TLS.replace("cert.pem", '"a\\0b"'),
-        "cannot be read: no valid path; correct the path or its permissions",
+        "web.yml:2: is not YAML: an escape for NUL or for half of a character; correct it",
     ),
     "key unreadable": (
         TLS.replace("key.pem", "."),

@@ -128,6 +128,12 @@ def test_broken_toml_is_refused_with_the_line(tmp_path: Path) -> None:
         load_profile(site(tmp_path, "ecn = true\nroce_dscp = \n"))
 
 
+@pytest.mark.parametrize("value", ["[" * 5000, "9" * 5000])
+def test_toml_that_python_cannot_hold_is_refused(tmp_path: Path, value: str) -> None:
+    with pytest.raises(ProfileError, match="not TOML: "):
+        load_profile(site(tmp_path, f"roce_dscp = {value}\n"))
+
+
 def test_a_profile_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
     with pytest.raises(
         ProfileError, match=r"profile nvidia: there is no such profile; give one of amd-pollara, "

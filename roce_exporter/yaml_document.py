@@ -1,0 +1,176 @@
+"""A YAML file as entries that know their file and line: how the configuration file and the web config file are read.
+
+YAML 1.1 as PyYAML composes it (https://yaml.org/spec/1.1/), without the parts that let a small file cost much or mean
+two things: no aliases, no duplicate keys, a limited size and a limited depth. What a key means is its reader's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+
+MAX_BYTES = 256 << 10
+"""A web config file with a thousand users is a third of this, and PyYAML takes two seconds for all of it."""
+
+MAX_DEPTH = 16
+"""The deepest key that either file knows is at depth 3."""
+TOO_DEEP = f"it is nested more than {MAX_DEPTH} levels deep"
+
+
+class DocumentError(Exception):
+    """A file that cannot be used: one line that names the file, the line, the key and the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One key of the file with its value, still a YAML node. The whole file is the entry without a key."""
+
+    file: Path
+    key: str
+    line: int
+    node: yaml.Node
+
+    def refuse(self, problem: str) -> NoReturn:
+        """Raise `DocumentError`: what is wrong here and what to do about it."""
+        raise _refusal(f"{self.file}:{self.line}: {self.key or 'the file'}: {problem}")
+
+
+def _refusal(problem: str) -> DocumentError:
+    return DocumentError(" ".join(problem.split()))  # a key may have line ends in it
+
+
+class _Composer(yaml.SafeLoader):
+    """PyYAML composes recursively, so a file of brackets would exhaust the stack."""
+
+    _depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            # With aliases a node can be inside itself, and a short file can stand for a very long one.
+            self._refuse("aliases are not supported, write the value out")
+        if self._depth == MAX_DEPTH:
+            self._refuse(TOO_DEEP)
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+    def fetch_flow_collection_start(self, TokenClass: Any) -> None:  # noqa: N803 - PyYAML's name
+        # The scanner is up to 1024 characters ahead, and goes through all open brackets for each character.
+        if self.flow_level == MAX_DEPTH:
+            raise _error(TOO_DEEP, self.get_mark())
+        super().fetch_flow_collection_start(TokenClass)
+
+    def compose_scalar_node(self, anchor: Any) -> yaml.ScalarNode:
+        node = super().compose_scalar_node(anchor)
+        # By escapes: half of a UTF-16 pair, or NUL. No file name and no header can hold them.
+        if any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in node.value):
+            raise _error("an escape for NUL or for half of a character", node.start_mark)
+        return node
+
+    def _refuse(self, problem: str) -> NoReturn:
+        raise _error(problem, self.peek_event().start_mark)  # type: ignore[no-untyped-call]  # the stubs leave it out
+
+
+def _error(problem: str, mark: yaml.Mark) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
+
+
+def read_text(path: Path, flag: str) -> str:
+    """The text of a file that `flag` names.
+
+    Raises:
+        DocumentError: it cannot be read, is larger than `MAX_BYTES`, or is not UTF-8.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) <= MAX_BYTES:
+            return content.decode("utf-8")
+        problem = f"it is larger than {MAX_BYTES >> 10} KiB"
+    except UnicodeDecodeError:
+        problem = "it is not UTF-8 text"
+    except OSError as error:
+        problem = str(error.strerror)
+    except ValueError:
+        problem = "it is not a valid path"
+    raise _refusal(f"{path}: cannot be read: {problem}; check {flag}")
+
+
+def parse_document(path: Path, text: str) -> Entry | None:
+    """The whole document in `text`, which came from `path`; None where there is none.
+
+    Raises:
+        DocumentError: it is not YAML, has a second document or an alias, or is nested deeper than `MAX_DEPTH`.
+    """
+    try:
+        root = yaml.compose(text, Loader=_Composer)
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        # PyYAML leaves the error of `chr` and `int` as it is: an escape or a version that is too large a number.
+        mark = getattr(error, "problem_mark", None)
+        where = f"{path}:{mark.line + 1}" if mark else str(path)
+        problem = getattr(error, "problem", None) or getattr(error, "reason", "it cannot be parsed")
+        raise _refusal(f"{where}: is not YAML: {problem}; correct it") from None
+    return Entry(path, "", root.start_mark.line + 1, root) if root else None
+
+
+def mapping_of(entry: Entry | None, known: Collection[str] = ()) -> dict[str, Entry]:
+    """The keys of a mapping; no entry and an empty value have none. Any key is accepted when `known` is empty.
+
+    Raises:
+        DocumentError: it is not a mapping, or a key is unknown or given twice.
+    """
+    if entry is None or is_null(entry):
+        return {}
+    if not isinstance(entry.node, yaml.MappingNode):
+        entry.refuse("is not a mapping; write one `key: value` per line")
+    found: dict[str, Entry] = {}
+    for key, node in entry.node.value:
+        name = key.value if isinstance(key, yaml.ScalarNode) else "?"
+        value = Entry(entry.file, f"{entry.key}.{name}".removeprefix("."), key.start_mark.line + 1, node)
+        if known and name not in known:
+            value.refuse(f"is no key of the format; known here: {', '.join(known)}")
+        if name in found:
+            value.refuse("is given twice; keep one")
+        found[name] = value
+    return found
+
+
+def is_null(entry: Entry) -> bool:
+    """Whether the key has no value: nothing, `~` or `null`."""
+    return isinstance(entry.node, yaml.ScalarNode) and entry.node.tag == "tag:yaml.org,2002:null"
+
+
+def text_of(entry: Entry) -> str:
+    """The single value of a key, as it is written in the file.
+
+    Raises:
+        DocumentError: it has none, or it is a list or a mapping.
+    """
+    if not isinstance(entry.node, yaml.ScalarNode) or is_null(entry):
+        entry.refuse("has no single value; give it one, or remove the key")
+    return str(entry.node.value)
+
+
+def items_of(entry: Entry | None) -> list[Entry]:
+    """The items of a list, each an entry of its own line; no entry has none.
+
+    Raises:
+        DocumentError: it is not a list.
+    """
+    if entry is None:
+        return []
+    if not isinstance(entry.node, yaml.SequenceNode):
+        entry.refuse("is not a list; write `- value` per line")
+    return [replace(entry, line=node.start_mark.line + 1, node=node) for node in entry.node.value]
+
+
+def values_of(entry: Entry) -> list[Entry]:
+    """The items of a list, or the one value that is no list."""
+    return items_of(entry) if isinstance(entry.node, yaml.SequenceNode) else [entry]

@@ -1,0 +1,107 @@
+"""A background task that fails ends the daemon: with its traceback, a status that systemd restarts on, and no sign of life."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from chaos_daemon import GENEROUS, free_port, process
+from faulty_daemon import PLACES
+
+from roce_exporter.background import background
+
+if TYPE_CHECKING:
+    import subprocess
+
+pytestmark = pytest.mark.timeout(240)
+
+PROGRAM = str(Path(__file__).with_name("faulty_daemon.py"))
+
+
+@pytest.mark.parametrize("fault", sorted(PLACES))
+def test_a_fault_in_the_background_ends_the_process(tmp_path: Path, fault: str) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    command = [sys.executable, PROGRAM, "serve", "--host.simulate=quiet", f"--web.listen-address={address}"]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "notify"))
+        environment = {
+            "FAULT": fault,
+            "NOTIFY_SOCKET": str(tmp_path / "notify"),
+            "WATCHDOG_USEC": "400000",
+        }
+        with process(command, tmp_path / "log", environment) as running:
+            if fault == "accept":
+                knock(running, address)
+            assert running.wait(GENEROUS) == 1
+        systemd.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while systemd.recv(100):
+                pass
+        with pytest.raises(BlockingIOError):
+            systemd.recv(100)
+    log = (tmp_path / "log").read_text()
+    assert "Traceback" in log
+    assert (
+        log.rstrip().endswith("RuntimeError: a fault put in by the test") or "the fast loop has failed" in log
+    )
+    assert "never retrieved" not in log
+
+
+def knock(running: subprocess.Popen[bytes], address: str) -> None:
+    """Connect until the daemon has gone."""
+    host, _, port = address.rpartition(":")
+    while running.poll() is None:
+        with contextlib.suppress(OSError), socket.create_connection((host, int(port)), timeout=1) as client:
+            client.recv(1)
+
+
+async def test_what_fails_in_the_background_cancels_the_block_and_the_other_tasks() -> None:
+    ended: list[str] = []
+
+    async def lasting() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("lasting")
+
+    async def failing() -> None:
+        await asyncio.sleep(0)
+        raise LookupError("the fault")
+
+    async def block() -> None:
+        async with background(lasting(), failing()):
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append("block")
+
+    with pytest.raises(LookupError, match="the fault"):
+        await block()
+    assert sorted(ended) == ["block", "lasting"]
+
+
+async def test_at_the_end_of_the_block_the_tasks_are_cancelled() -> None:
+    began = asyncio.Event()
+
+    async def lasting() -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    async def short() -> None:
+        return
+
+    tasks = asyncio.all_tasks()
+    async with background(lasting(), short()):
+        await began.wait()
+    assert asyncio.all_tasks() == tasks
+
+
+async def test_a_fault_of_the_block_itself_is_raised_as_it_is() -> None:
+    with pytest.raises(KeyError):
+        async with background(asyncio.sleep(60)):
+            raise KeyError("the block's own")

@@ -1,0 +1,84 @@
+"""Run one decoder on inputs that coverage guides: `python tests/fuzz/fuzz.py TARGET --seconds 600`.
+
+Needs `pip install '.[fuzz]'`. It starts from corpus/TARGET and writes what reaches new code to --found (by default a temporary
+folder). A finding ends it with the traceback, and the input is in the file that it names: put it into corpus/TARGET when
+the decoder is corrected.
+
+With --replay it runs each file of the folders once, without atheris, and prints which share of the decoder's lines and
+branches they reach.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import fuzz_targets
+
+CORPUS = Path(__file__).parent / "corpus"
+LARGEST = {"archive": 20_480, "ethtool_ioctl": 8192, "recording": 8192}
+"""Bytes of an input, where 4096 are too few."""
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("target", choices=fuzz_targets.NAMES)
+    options.add_argument("--seconds", type=int, default=60, help="how long (60)")
+    options.add_argument("--seed", type=int, default=1, help="of the mutations (1)")
+    options.add_argument("--found", type=Path, help="folder for inputs that reach new code")
+    options.add_argument("--replay", type=Path, nargs="+", metavar="FOLDER", help="only measure these inputs")
+    given = options.parse_args()
+    if given.replay:
+        measure(given.target, given.replay)
+    else:
+        fuzz(given.target, given.seconds, given.seed, given.found)
+
+
+def measure(name: str, folders: list[Path]) -> None:
+    import coverage  # noqa: PLC0415 - fuzzing does without
+
+    measured = coverage.Coverage(branch=True, data_file=None, source=["roce_exporter"])
+    with measured.collect():
+        target = fuzz_targets.load(name)
+        for folder in folders:
+            for file in sorted(folder.iterdir()):
+                target.decode(file.read_bytes())
+    measured.report(include=[f"*/roce_exporter/{module}" for module in target.core], show_missing=True)
+
+
+def fuzz(name: str, seconds: int, seed: int, found: Path | None) -> None:
+    import atheris  # noqa: PLC0415 - a replay does without
+
+    with atheris.instrument_imports(include=["roce_exporter", "yaml", "h11", "tarfile"]):
+        target = fuzz_targets.load(name)
+    with contextlib.ExitStack() as stack:
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="roce-fuzz-")))
+        words = work / "words"
+        words.write_text("".join(f'"{escaped(word)}"\n' for word in target.words))
+        new = found or work / "found"
+        new.mkdir(parents=True, exist_ok=True)
+        arguments = [
+            f"-max_total_time={seconds}",
+            f"-seed={seed}",
+            f"-max_len={LARGEST.get(name, 4096)}",
+            "-timeout=10",
+            "-rss_limit_mb=2048",
+            "-print_final_stats=1",
+            f"-artifact_prefix={os.getcwd()}/{name}-",
+            *([f"-dict={words}"] if target.words else []),
+        ]
+        atheris.Setup([sys.argv[0], *arguments, str(new), str(CORPUS / name)], target.decode)
+        atheris.Fuzz()
+
+
+def escaped(word: bytes) -> str:
+    """As libFuzzer reads a dictionary."""
+    return "".join(f"\\x{byte:02x}" for byte in word)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""One module per decoder: `decode` takes any bytes and raises only where the decoder is wrong.
+
+Each module names in `ALLOWED` what its decoder may raise for bad input, in `CORE` the modules whose lines count as covered,
+and in `WORDS` texts that random bytes would seldom contain.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NAMES = (
+    "rdma_netlink",
+    "ethtool_netlink",
+    "dcb_netlink",
+    "ethtool_ioctl",
+    "transceiver",
+    "archive",
+    "recording",
+    "http_head",
+    "config_file",
+    "web_config_file",
+)
+
+
+class Target(NamedTuple):
+    """One decoder under test."""
+
+    decode: Callable[[bytes], None]
+    core: tuple[str, ...]
+    words: tuple[bytes, ...]
+
+
+def load(name: str) -> Target:
+    """The target of this name."""
+    module = import_module(f"fuzz_targets.{name}")
+    return Target(module.decode, module.CORE, getattr(module, "WORDS", ()))

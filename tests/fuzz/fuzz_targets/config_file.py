@@ -1,0 +1,46 @@
+"""The configuration file of all commands."""
+
+from __future__ import annotations
+
+import atexit
+import tempfile
+from pathlib import Path
+
+from roce_exporter.config_file import config_flags
+from roce_exporter.options import make_parser
+from roce_exporter.parser import OptionError
+
+ALLOWED = (OptionError,)
+CORE = ("config_file.py", "yaml_document.py")
+PARSER = make_parser()
+KEYS = sorted(
+    flag.removeprefix("--")
+    for action in PARSER._subparsers._group_actions[0].choices["serve"]._actions  # type: ignore[union-attr]
+    for flag in action.option_strings
+)
+WORDS = (
+    *(f"{key}: ".encode() for key in KEYS),
+    b"\n- ",
+    b": ",
+    b'"\\ud800"',
+    b'"\\UFFFFFFFF"',
+    b"&a ",
+    b"*a",
+    b"---\n",
+    b"!!map ",
+    b"|\n ",
+)
+FOLDER = tempfile.TemporaryDirectory(prefix="roce-fuzz-")
+atexit.register(FOLDER.cleanup)
+FILE = Path(FOLDER.name, "roce.yml")
+
+
+def decode(data: bytes) -> None:
+    FILE.write_bytes(data)
+    try:
+        flags = config_flags(str(FILE), ["serve"], PARSER)
+        PARSER.parse_args(["serve", *flags])
+    except ALLOWED as error:
+        message = str(error)
+        assert len(message.splitlines()) == 1
+        assert message.startswith(str(FILE))

@@ -1,0 +1,43 @@
+"""DCB netlink: everything that IEEE_GET gives, and the DCBX mode; and a recording of it reads the same."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import replace
+
+from fuzz_targets.wire import Wire
+from roce_exporter.kernel.dcb_netlink import Dcb, DcbNetlink
+from roce_exporter.kernel.dcb_printed import print_dcb
+from roce_exporter.kernel.dcb_recorded import read_dcb
+
+ALLOWED = (OSError,)
+CORE = ("kernel/dcb_netlink.py", "kernel/dcb_printed.py", "kernel/netlink.py")
+ALGORITHMS = {0, 1, 2, 255}
+
+
+def decode(data: bytes) -> None:
+    if not data:
+        return
+    wire = Wire(data[1:])
+    reader = DcbNetlink(lambda _: wire)
+    with contextlib.suppress(*ALLOWED):
+        if data[0] % 2:
+            mode = reader.dcbx_mode("eth0")
+            assert mode is None or mode >= 0
+        else:
+            recorded(reader.ieee("eth0"))
+
+
+def recorded(dcb: Dcb) -> None:
+    """A capture prints what was read and reads it back; what dcb does not print is lost and nothing else."""
+    documents = json.loads(json.dumps(print_dcb(dcb)))
+    again = read_dcb(documents, "eth0", "recording")
+    assert again.pfc == dcb.pfc
+    assert again.peer_pfc == dcb.peer_pfc
+    assert again.buffer == dcb.buffer
+    if dcb.ets and set(dcb.ets.algorithm) <= ALGORITHMS:
+        assert again.ets == dcb.ets
+    assert replace(again, app=None, ets=None, dcbx=None) == Dcb(
+        pfc=dcb.pfc, buffer=dcb.buffer, peer_pfc=dcb.peer_pfc
+    )

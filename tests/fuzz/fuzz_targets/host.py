@@ -1,0 +1,70 @@
+"""Everything that can be asked of a recorded host."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from roce_exporter.kernel.transceiver_text import parse_transceiver, print_transceiver
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from roce_exporter.kernel import RdmaDevice
+    from roce_exporter.kernel.recorded import RecordedKernel
+
+PATHS = ("class/infiniband", "class/infiniband/mlx5_0/ports/1/state", "class/net/eth0", "a", "..", "")
+LARGEST_DIGITS = 10**20
+
+
+def visit(kernel: RecordedKernel) -> None:
+    """Read two moments of a host. Each question may fail with OSError; numbers fit what prints them."""
+    for _ in range(2):
+        kernel.begin()
+        files(kernel)
+        ethernet(kernel)
+        with contextlib.suppress(OSError):
+            for device in kernel.rdma_devices()[:4]:
+                rdma(kernel, device)
+
+
+def files(kernel: RecordedKernel) -> None:
+    for path in PATHS:
+        for read in (kernel.entries, kernel.text, kernel.link, kernel.identity, kernel.content):
+            with contextlib.suppress(OSError):
+                read(path)
+    kernel.open_files(PATHS).read()
+
+
+def ethernet(kernel: RecordedKernel) -> None:
+    for read in (kernel.ethtool_pause, kernel.ethtool_link, kernel.ethtool_fec, kernel.ethtool_settings):
+        with contextlib.suppress(OSError):
+            numbers(read("eth0"))
+    with contextlib.suppress(OSError):
+        names, values = kernel.ethtool_statistics("eth0")
+        numbers(dict(zip(names, values, strict=True)))
+    with contextlib.suppress(OSError):
+        found = kernel.transceiver("eth0")
+        assert parse_transceiver(print_transceiver(found)).keys() <= found.keys()
+    with contextlib.suppress(OSError):
+        kernel.ethtool_driver("eth0")
+    with contextlib.suppress(OSError):
+        kernel.dcb("eth0")
+
+
+def rdma(kernel: RecordedKernel, device: RdmaDevice) -> None:
+    with contextlib.suppress(OSError):
+        numbers(kernel.rdma_resources(device))
+    with contextlib.suppress(OSError):
+        for port in kernel.rdma_ports(device)[:4]:
+            with contextlib.suppress(OSError):
+                numbers(kernel.rdma_statistics(device, port.number))
+            with contextlib.suppress(OSError):
+                kernel.rdma_optional_counters(device, port.number)
+
+
+def numbers(found: Mapping[str, int]) -> None:
+    for name, value in found.items():
+        assert isinstance(name, str)
+        # A hundred gigabit per second are stored in bytes per second: Mbit/s times 125,000.
+        assert 0 <= value < LARGEST_DIGITS * 125_000, (name, value)

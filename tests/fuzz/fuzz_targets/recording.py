@@ -1,0 +1,58 @@
+"""The files of a recording: JSON of rdma and dcb, text of ethtool. Each piece is a file; its first byte names it."""
+
+from __future__ import annotations
+
+from fuzz_targets.host import visit
+from fuzz_targets.pieces import split
+from roce_exporter.kernel.recorded import play_recording
+from roce_exporter.kernel.tree import RecordingError, Tree
+
+ALLOWED = (RecordingError,)
+CORE = (
+    "kernel/recorded.py",
+    "kernel/dcb_recorded.py",
+    "kernel/ethtool_text.py",
+    "kernel/transceiver_text.py",
+)
+FILES = (
+    *(f"rdma/{kind}.json" for kind in ("dev", "link", "statistic", "mode", "mode_supported", "resource")),
+    *(f"dcb/eth0.{kind}.json" for kind in ("pfc", "ets", "app", "buffer", "dcbx", "peer_pfc")),
+    *(f"ethtool/eth0.{kind}" for kind in ("stats", "driver", "pause", "link", "fec", "settings", "module")),
+    "sys/class/infiniband/mlx5_0/ports/1/state",
+    "1/rdma/dev.json",
+)
+WORDS = (
+    *(
+        f'"{word}": '.encode()
+        for word in ("ifname", "port", "ifindex", "netdev", "optional-counters", "pfc_cap")
+    ),
+    *(
+        f'"{word}": '.encode()
+        for word in ("prio_pfc", "requests", "indications", "tc_bw", "tc_tsa", "prio_tc")
+    ),
+    *(
+        f'"{word}": '.encode()
+        for word in ("dscp_prio", "pcp_prio", "default_prio", "buffer_size", "total_size")
+    ),
+    b'"mlx5_0"',
+    b"[false,false,false,true,false,false,false,false]",
+    b"[0,0,0,0,0,0,0,0]",
+    b"degrees C",
+    b"Module temperature",
+    b" high alarm threshold : ",
+    b"Speed: ",
+    b"Mb/s",
+)
+
+
+def decode(data: bytes) -> None:
+    tree = Tree()
+    for piece in split(data):
+        if piece:
+            path = FILES[piece[0] % len(FILES)]
+            tree.files[path] = piece[1:]
+            tree.add(path)
+    try:
+        visit(play_recording(tree, "FILE"))
+    except ALLOWED as error:
+        assert len(str(error).splitlines()) == 1  # noqa: PT017 - the message is under test

@@ -1,0 +1,60 @@
+"""Every decoder takes every input of its corpus, and a few seconds of new ones that coverage guides."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import fuzz_targets
+import pytest
+
+HERE = Path(__file__).parent
+CORPUS = HERE / "corpus"
+SECONDS = 3
+LARGEST = 20_480
+"""Bytes of one file of the corpus: it is read in every review."""
+
+
+@pytest.mark.parametrize("name", fuzz_targets.NAMES)
+def test_the_corpus_is_decoded(name: str) -> None:
+    inputs = sorted((CORPUS / name).iterdir())
+    assert inputs
+    decode = fuzz_targets.load(name).decode
+    for file in inputs:
+        content = file.read_bytes()
+        assert len(content) <= LARGEST, file
+        try:
+            decode(content)
+        except Exception as error:  # noqa: BLE001 - any at all is a finding
+            pytest.fail(f"{file.name}: {error!r}")
+
+
+@pytest.mark.parametrize("name", fuzz_targets.NAMES)
+def test_what_counts_as_covered_exists(name: str) -> None:
+    package = Path(str(importlib.util.find_spec("roce_exporter").submodule_search_locations[0]))
+    assert all((package / file).is_file() for file in fuzz_targets.load(name).core)
+
+
+def test_every_corpus_has_a_target() -> None:
+    assert sorted(folder.name for folder in CORPUS.iterdir()) == sorted(fuzz_targets.NAMES)
+
+
+def has_atheris() -> bool:
+    if importlib.util.find_spec("atheris"):
+        return True
+    assert os.environ.get("CI") != "true", "atheris is needed in CI: pip install '.[fuzz]'"
+    return False
+
+
+@pytest.mark.parametrize("name", fuzz_targets.NAMES)
+def test_a_few_seconds_of_new_inputs_find_nothing(name: str, tmp_path: Path) -> None:
+    """The seed is fixed. Time decides only how many inputs there are."""
+    if not has_atheris():
+        pytest.skip("atheris is not installed")
+    command = [sys.executable, str(HERE / "fuzz.py"), name, f"--seconds={SECONDS}"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False)
+    assert ran.returncode == 0, (ran.stdout + ran.stderr)[-4000:]
+    assert "stat::number_of_executed_units" in ran.stderr
