@@ -487,6 +487,7 @@ def test_a_caller_who_cannot_wait_gets_names_without_values_and_enters_nothing(h
     work = host.work()
     collect(work, host.clock)
     before = work.account.states, work.readings
+    work._slots[key("one")].last = Outcome(up=True, readings=(reading(7, LOST, source="one"),))
     outcomes = {key("two"): Outcome(up=False, error="EIO", readings=(reading(9, source="two"),))}
     found, states = work.so_far(outcomes)
     assert found is not None
@@ -496,7 +497,7 @@ def test_a_caller_who_cannot_wait_gets_names_without_values_and_enters_nothing(h
         ("two", ("packets",), (9,)),
         (SEDATE, ("packets",), (7,)),
     ]
-    assert all(not one.losses for one in found.readings)
+    assert [one.losses for one in found.readings] == [(), (), ()]
     assert [(state.source, state.up, state.errors_total) for state in states] == [
         ("two", False, 1),
         (INVENTORY, True, 0),
@@ -571,12 +572,17 @@ async def test_a_device_that_goes_is_closed_and_one_that_is_put_in_again_is_anot
 async def test_closing_closes_every_reader_and_ends_every_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     before = set(threading.enumerate())
     host = Host(monkeypatch, "mlx5_0", "mlx5_1")
+    host.sources["mlx5_0"].append(Source(SEDATE))
     work = host.collector()
     await work.collect()
+    host.clock.now += REFRESH
+    await work.collect()
     threads = set(threading.enumerate()) - before
-    assert threads
+    assert {thread.name for thread in threads} == {"roce-read", "roce-slow"}
     work.close()
-    assert [source.closed for made in host.sources.values() for source in made] == [1, 1]
+    while work._in_flight:  # noqa: ASYNC110 - a worker thread has no event to wait for
+        await asyncio.sleep(0.001)
+    assert [source.closed for made in host.sources.values() for source in made] == [1, 1, 1]
     for thread in threads:
         thread.join(5)
         assert not thread.is_alive()
@@ -670,7 +676,7 @@ async def test_a_caller_who_cannot_wait_gets_what_is_ready_and_the_collection_go
     hurried = await work.collect(0.01)
     assert values(hurried) == {"mlx5_0": [7], "mlx5_1": [None]}
     assert hurried.unfinished == 1
-    assert hurried.seconds == 1.5
+    assert (hurried.seconds, hurried.excluded) == (1.5, 0)
     assert up(hurried)["mlx5_0", QUICK] is True
     assert ("mlx5_1", QUICK) not in up(hurried)
     assert up(hurried)["", INVENTORY] is True
@@ -679,6 +685,42 @@ async def test_a_caller_who_cannot_wait_gets_what_is_ready_and_the_collection_go
     assert values(whole_one) == {"mlx5_0": [7], "mlx5_1": [99]}
     assert whole_one.unfinished == 0
     work.close()
+
+
+async def test_a_caller_who_cannot_wait_at_all_gets_an_unfinished_collection(host: Host) -> None:
+    work = host.collector(exclude=re.compile("mlx5_1"))
+    assert await work.collect(0.0) == Snapshot(unfinished=1)
+    host.listed = (*host.listed, Listed("mlx5_1", 1))
+    assert (await work.collect()).excluded == 1
+    first, second = host.sources["mlx5_0"][0], Source("second")
+    host.sources["mlx5_0"].append(second)
+    host.devices["mlx5_0"] = replace(host.devices["mlx5_0"], firmware="2")
+    host.clock.now += 2 * REFRESH
+    await work.collect()
+    stuck = Stuck(first)
+    running = asyncio.create_task(work.collect())
+    await until(stuck.begun)
+    hurried = await work.collect(0.001)
+    assert (hurried.unfinished, hurried.excluded) == (2, 1)
+    stuck.gate.set()
+    await running
+    work.close()
+
+
+async def test_a_closed_slow_chain_begins_nothing_more(host: Host) -> None:
+    one, other = host.sources["mlx5_0"] = [Source(SEDATE), Source(AGING)]
+    work = host.collector()
+    await work.collect()
+    host.clock.now += REFRESH
+    stuck = Stuck(one)
+    await work.collect()
+    await until(stuck.begun)
+    work.close()
+    assert (one.closed, other.closed) == (0, 1)
+    stuck.gate.set()
+    while work._in_flight or not one.closed:  # noqa: ASYNC110 - a worker thread has no event to wait for
+        await asyncio.sleep(0.001)
+    assert len(other.reads) == 1
 
 
 async def test_a_read_that_never_returns_costs_its_source_and_not_those_behind_it(host: Host) -> None:
@@ -775,6 +817,27 @@ async def test_a_host_is_outdated_when_it_is_old_or_its_list_changed(host: Host)
     host.clock.now += REFRESH
     assert await work.is_outdated()
     assert host.begun == 1
+    work.close()
+
+
+async def test_a_list_that_hangs_is_not_asked_for_twice_and_not_waited_for_long(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = host.collector(timeout=0.01)
+    await work.collect()
+    gate, asked = threading.Event(), []
+
+    def hang(_: object) -> tuple[Listed, ...]:
+        asked.append(1)
+        assert gate.wait(20)
+        return ()
+
+    monkeypatch.setattr(collector, "list_devices", hang)
+    assert not await work.is_outdated()
+    assert not await work.is_outdated()
+    assert asked == [1]
+    assert collector.HOST in work._in_flight
+    gate.set()
     work.close()
 
 
