@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
+STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"(?:\s*"(?:[^"\\]|\\.)*")*')
+"""Adjacent literals, which C joins: `"rx%d_" "packets"`."""
 TABLE = re.compile(r"(\w+)\s*\[[^\]=;]*\](?:\s*\[[^\]=;]*\])?\s*=\s*\{")
 FUNCTION = re.compile(
     r"^(?:static\s+)?[\w\s*]+?\b(\w*string\w*|\w*fill_str\w*)\s*\([^;{]*\)\s*\{", re.MULTILINE
@@ -102,8 +105,7 @@ def _expanded(tree: Path, files: tuple[str, ...]) -> str:
 
 def _tables(text: str) -> Iterator[tuple[str, list[str]]]:
     for found in TABLE.finditer(text):
-        body = re.sub(r'"\s+"', "", _braces(text, found.end() - 1))
-        if strings := [string for string in STRING.findall(body) if string]:
+        if strings := [string for string in _strings(_braces(text, found.end() - 1)) if string]:
             yield found[1], strings
 
 
@@ -111,8 +113,12 @@ def _formats(text: str) -> Iterator[str]:
     """The formats printed in functions that write lists of strings."""
     for function in FUNCTION.finditer(text):
         for call in PRINT.finditer(_braces(text, function.end() - 1)):
-            if string := STRING.search(re.sub(r'"\s+"', "", call[1])):
-                yield string[1]
+            yield from islice(_strings(call[1]), 1)
+
+
+def _strings(text: str) -> Iterator[str]:
+    for literals in STRINGS.finditer(text):
+        yield "".join(STRING.findall(literals[0]))
 
 
 def _braces(text: str, start: int) -> str:
