@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import INDEX, Index, pattern_of
 from roce_exporter.facts import device_facts
+from roce_exporter.missing import missing_facts
 from roce_exporter.model import WHOLE_DEVICE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from roce_exporter.catalog.row import Row, Spelling
+    from roce_exporter.missing import MissingFact
     from roce_exporter.model import Device, DeviceReadings, Reading
 
 Value = int | float | None
@@ -79,6 +81,8 @@ class Plan:
     sources: tuple[Source, ...]
     unmapped: tuple[tuple[str, int, str], ...]
     """Source, port and raw name of each name without a row."""
+    missing: tuple[MissingFact, ...] = ()
+    """Essential facts that no series has."""
     series: tuple[Series, ...] = ()
     constant: tuple[Value, ...] = ()
     picks: tuple[tuple[int, Picker], ...] = ()
@@ -128,6 +132,7 @@ class Normaliser:
             *(Series(row, labels) for row, labels in facts),
             *(source.series for source in sources),
         )
+        plan.missing = missing_facts(device, key, plan.series, plan.unmapped)
         _compile(plan)
         return plan
 
@@ -192,7 +197,7 @@ def _choose(
     places = _places(device, key)
     for row in index.rows:
         taken: set[Series] = set()
-        for candidate in _candidates(row, device, places):
+        for candidate in _candidates(index, row, device, places):
             series = candidate.series
             before = chosen.get(series, (candidate.spelling.source, candidate.raw))
             if series not in taken and before == (candidate.spelling.source, candidate.raw):
@@ -200,9 +205,11 @@ def _choose(
                 yield candidate
 
 
-def _candidates(row: Row, device: Device, places: dict[Spot, dict[str, Place]]) -> Iterator[Source]:
+def _candidates(
+    index: Index, row: Row, device: Device, places: dict[Spot, dict[str, Place]]
+) -> Iterator[Source]:
     for spelling in row.spellings:
-        if spelling.dialect not in ("*", device.dialect):
+        if not index.speaks(device.dialect, spelling):
             continue
         for (source, port, netdev), names in places.items():
             if source == spelling.source:

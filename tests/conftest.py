@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hypothesis import settings
+
 if TYPE_CHECKING:
     import pytest
+
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
+"""A busy machine takes its time: timings decide no test."""
 
 collect_ignore = ["recordings"]
 

@@ -335,8 +335,10 @@ def _parse_dcb(tree: Tree, path: str) -> dict[str, Dcb]:
 def _json(text: bytes, what: str, tool: str) -> object:
     try:
         return json.loads(text)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise RecordingError(f"{what}: not JSON ({error}); record it with `{tool}`") from None
+    except RecursionError:
+        raise RecordingError(f"{what}: not JSON (nested too deeply); record it with `{tool}`") from None
 
 
 def _rows(text: bytes, what: str, numbers: bool) -> Rows:

@@ -19,7 +19,7 @@ from roce_exporter.kernel.simulated import simulate
 from roce_exporter.model import Device, DeviceReadings, Netdev, Port, Reading, Snapshot, SourceState
 from roce_exporter.normalise import Normaliser, Samples, Series
 from roce_exporter.sampler.hot import HotCounters
-from roce_exporter.self_metrics import SelfSamples
+from roce_exporter.self_metrics import Gaps, SelfSamples
 from roce_exporter.sources.netdev import PAUSE, Asked
 from roce_exporter.sources.rdma_objects import Resources
 
@@ -189,11 +189,11 @@ def test_names_that_come_and_go_are_never_mistaken_for_others() -> None:
 def test_the_exporters_own_series_follow_its_sources() -> None:
     own = SelfSamples()
     up = SourceState("counters", "mlx5_0", "", True, 0.1)
-    first = own.samples(Snapshot(states=(up,)), {})
-    assert own.samples(Snapshot(states=(up,)), {}).series is first.series
-    absent = own.samples(Snapshot(states=(replace(up, up=None),)), {})
+    first = own.samples(Snapshot(states=(up,)), ())
+    assert own.samples(Snapshot(states=(up,)), ()).series is first.series
+    absent = own.samples(Snapshot(states=(replace(up, up=None),)), ())
     assert len(absent.series) == len(first.series) - 5
-    named = own.samples(Snapshot(states=(up,)), {"mlx5_0": 3})
+    named = own.samples(Snapshot(states=(up,)), (Gaps("mlx5_0", 3),))
     assert len(named.series) == len(first.series) + 1
 
 

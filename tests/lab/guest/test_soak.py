@@ -1,0 +1,165 @@
+"""Faults of the real kernel mixed at random: after them, series, descriptors, threads and memory are as before.
+
+In one process with the test, so that a fault of the exporter itself can be among them. `ROCELAB_SOAK` sets how many
+collections there are, `ROCELAB_SEED` repeats a run whose seed was printed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import random
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import nic
+import pytest
+
+from roce_exporter.collect import Collector, Settings
+from roce_exporter.exporter import Exporter
+from roce_exporter.kernel.live import LiveKernel
+from roce_exporter.sampler import Pace, Sampler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+COLLECTIONS = int(os.environ.get("ROCELAB_SOAK", "400"))
+SEED = int(os.environ.get("ROCELAB_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 31)
+KILOBYTE = 1024
+TABLES = ("rdma", "port", "state", "leg0/access", "leg0/ethtool", "leg0/dcb", "leg0/pause", "leg0/link")
+FAULTS = ("EIO", "EINVAL", "ETIMEDOUT", "hang")
+LEAST_THREADS = 3
+"""The test's own, the fast loop, and one that reads."""
+PATIENT = Settings(timeout=60.0, patience=60.0, refresh=1e9)
+HASTY = Settings(timeout=0.2, patience=0.05, refresh=1.0)
+
+pytestmark = pytest.mark.timeout(3600)
+
+
+class Faulty(LiveKernel):
+    """This kernel, with a fault of the exporter itself while `faulty` is set."""
+
+    faulty = False
+
+    def ethtool_statistics(self, netdev: str) -> Any:
+        """As the kernel answers."""
+        if self.faulty:
+            raise ValueError("a fault of the exporter")
+        return super().ethtool_statistics(netdev)
+
+
+class Host:
+    """What the daemon runs, over the cards of the lab."""
+
+    def __init__(self) -> None:
+        self.skew = 0.0
+        self.kernel = Faulty()
+        self.collector = Collector(self.kernel, HASTY, self._now)
+        self.sampler = Sampler(self.kernel, self._now, time.time, Pace(mode="fixed", interval=0.2))
+        self.exporter = Exporter(self.collector, self.sampler)
+
+    def _now(self) -> float:
+        return time.monotonic() + self.skew
+
+    async def account(self) -> tuple[set[tuple[str, ...]], int, int]:
+        """Series, descriptors and threads, when nothing is under way and everything was read with time enough."""
+        self.collector._settings = PATIENT
+        for _ in range(3):
+            self.skew += 7200.0  # past every quarantine
+            self.collector._settings = replace(PATIENT, refresh=600.0)
+            await self.exporter.observe()
+            while self.collector._in_flight or self.sampler._in_flight:
+                self.sampler.supervise()
+                await asyncio.sleep(0.01)
+        self.collector._settings = PATIENT
+        observation = await self.exporter.observe()
+        deadline = time.monotonic() + 60
+        while threading.active_count() > LEAST_THREADS and time.monotonic() < deadline:
+            observation = await self.exporter.observe()
+        self.collector._settings = HASTY
+        gc.collect()
+        series = {
+            (one.row.name, *one.labels)
+            for part in observation.samples
+            for one, value in zip(part.series, part.values, strict=True)
+            if value is not None and one.row.name != "roce_pfc_storm_unknown"
+        }
+        return series, len(os.listdir("/proc/self/fd")), threading.active_count()
+
+
+def memory() -> int:
+    """Kilobytes of resident memory."""
+    (line,) = (one for one in Path("/proc/self/status").read_text().splitlines() if one.startswith("VmRSS"))
+    return int(line.split()[1])
+
+
+@pytest.fixture
+def cards() -> Iterator[None]:
+    nic.load("mlx5,bnxt")
+    yield
+    nic.unload()
+
+
+def plug() -> None:
+    """Put the mlx5 card in, where it is not."""
+    if "mlx5_0" not in nic.nics():
+        nic.order("add", "mlx5")
+        nic.run("ip", "link", "set", nic.nics()["mlx5_0"].netdevs[0], "up")
+
+
+def heal() -> None:
+    for card in nic.nics().values():
+        for table in TABLES:
+            card.table(table).break_with("none")
+
+
+def disturb(host: Host, dice: random.Random) -> None:
+    """One more fault, or one less."""
+    card = dice.choice(list(nic.nics().values()))
+    match dice.choice(("unplug", "plug", "break", "fault", "heal", "heal")):
+        case "unplug" if card.rdma == "mlx5_0":
+            heal()  # a driver that hangs cannot be taken out
+            nic.order("remove", str(card.number))
+        case "plug":
+            plug()
+        case "break":
+            card.table(dice.choice(TABLES)).break_with(dice.choice(FAULTS))
+        case "fault":
+            host.kernel.faulty = not host.kernel.faulty
+        case _:
+            heal()
+            host.kernel.faulty = False
+
+
+async def soak(dice: random.Random) -> None:
+    host = Host()
+    host.sampler.start()
+    whole, *resources = await host.account()
+    before = memory()
+    for step in range(COLLECTIONS):
+        if dice.random() < 0.2:
+            disturb(host, dice)
+        if step % 20 == 0:
+            host.sampler.supervise()
+            host.skew += dice.choice((0.0, 1.0, 40.0))
+        await host.exporter.observe(dice.choice((None, None, 0.01)))
+    heal()
+    plug()
+    host.kernel.faulty = False
+    after = await host.account()
+    assert after[0] ^ whole == set(), f"seed {SEED}"
+    assert [*after[1:]] == resources, f"seed {SEED}"
+    assert memory() - before < 32 * KILOBYTE
+    host.sampler.close()
+    host.collector.close()
+
+
+@pytest.mark.usefixtures("cards")
+def test_after_faults_of_the_kernel_everything_is_as_before(caplog: pytest.LogCaptureFixture) -> None:
+    print(f"seed {SEED}")  # noqa: T201 - a failure must be repeatable
+    caplog.set_level("CRITICAL")
+    asyncio.run(soak(random.Random(SEED)))  # noqa: S311 - no secret
