@@ -8,6 +8,7 @@ of the tests.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from collections import Counter
@@ -98,7 +99,9 @@ def main(patterns: list[str]) -> int:
     """Run mutmut and report; 1 when a survivor has no reason to live."""
     mutators.mutation_operators.append((libcst.Expr, drop_call))
     mutmut.copy_also_copy_files = copy_tests
-    mutmut.cli(["run", "--max-children", "2", *patterns], standalone_mode=False)
+    mutmut.cli(
+        ["run", "--max-children", os.environ.get("MUTANTS_CHILDREN", "2"), *patterns], standalone_mode=False
+    )
     found = list(mutants())
     print(table(found))
     missing = unexplained(found)

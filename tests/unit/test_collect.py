@@ -339,6 +339,15 @@ def test_a_device_that_changed_gets_new_readers_and_the_old_ones_are_closed(host
     assert new.reads == [host.clock.now]
 
 
+def test_a_port_that_changed_makes_a_device_another(host: Host) -> None:
+    work = host.work()
+    collect(work, host.clock)
+    host.devices["mlx5_0"] = replace(host.devices["mlx5_0"], ports=(Port(1, "InfiniBand"),))
+    host.clock.now += REFRESH
+    work.settle(do(work, host.clock, work.slow_tasks(REFRESH)))
+    assert host.sources["mlx5_0"][0].closed == 1
+
+
 def test_addresses_that_come_and_go_cost_no_reader(host: Host) -> None:
     work = host.work()
     collect(work, host.clock)
@@ -369,7 +378,7 @@ def test_a_read_that_begins_after_the_device_went_is_absent(host: Host) -> None:
     collect(work, host.clock)
     (task,) = work.tasks(REFRESH)
     work.retire()
-    with pytest.raises(Absent, match="the device has gone") as caught:
+    with pytest.raises(Absent, match=r"\] the device has gone:") as caught:
         task.run()
     assert (caught.value.errno, caught.value.filename) == (errno.ENODEV, "mlx5_0")
 
@@ -595,6 +604,29 @@ async def test_without_a_list_the_devices_known_last_are_read(host: Host) -> Non
     found = await work.collect()
     assert values(found) == {"mlx5_0": [7]}
     assert up(found)["", INVENTORY] is False
+    work.close()
+
+
+async def test_while_the_list_hangs_the_devices_known_last_are_read(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = host.collector(timeout=0.5)
+    await work.collect()
+    begun, gate = threading.Event(), threading.Event()
+
+    def hang(_: object) -> tuple[Listed, ...]:
+        begun.set()
+        assert gate.wait(20)
+        return ()
+
+    monkeypatch.setattr(collector, "list_devices", hang)
+    running = asyncio.create_task(work.collect())
+    await until(begun)
+    host.clock.now += 1.0
+    found = await running
+    assert [one.device.name for one in found.devices] == ["mlx5_0"]
+    assert {state.error for state in found.states if not state.device} == {NO_ANSWER}
+    gate.set()
     work.close()
 
 

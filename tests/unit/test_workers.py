@@ -218,7 +218,9 @@ def test_a_call_that_is_given_up_says_so_once_and_when_it_is_back() -> None:
     assert (calls.end(slow), calls.end(quick)) == (False, True)
 
 
-def test_what_a_call_uses_is_closed_when_it_is_back_and_by_its_own_thread(workers: list[Worker]) -> None:
+def test_what_a_call_uses_is_closed_when_it_is_back_and_by_its_own_thread(
+    workers: list[Worker], caplog: pytest.LogCaptureFixture
+) -> None:
     calls: InFlight[str] = InFlight(Clock())
     gate, closed = threading.Event(), list[str]()
 
@@ -239,6 +241,9 @@ def test_what_a_call_uses_is_closed_when_it_is_back_and_by_its_own_thread(worker
     gate.set()
     wait_for(workers[0])
     assert closed == ["at once", "first"]
+    (record,) = caplog.records
+    assert record.message == "cleaning up after a read failed"
+    assert record.exc_info
     calls.when_idle("a", lambda: closed.append("idle"))
     assert closed[-1] == "idle"
 
