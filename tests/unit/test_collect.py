@@ -81,7 +81,7 @@ class Host:
         }
         self.sources: dict[str, list[Source]] = {name: [Source()] for name in names}
         self.failure: Exception | None = None
-        self.begun = 0
+        self.begun = self.described = 0
         self.disabled: Collection[str] = ()
         monkeypatch.setattr(collector, "list_devices", self._list)
         monkeypatch.setattr(device_work, "describe", self._describe)
@@ -98,6 +98,7 @@ class Host:
 
     def _describe(self, kernel: object, listed: Listed) -> Device:
         assert kernel is self
+        self.described += 1
         return replace(self.devices[listed.name], incarnation=listed.incarnation)
 
     def _open(self, kernel: object, device: Device, disabled: Collection[str]) -> tuple[Source, ...]:
@@ -722,6 +723,7 @@ async def test_a_caller_who_cannot_wait_gets_what_is_ready_and_the_collection_go
 async def test_a_caller_who_cannot_wait_at_all_gets_an_unfinished_collection(host: Host) -> None:
     work = host.collector(exclude=re.compile("mlx5_1"))
     assert await work.collect(0.0) == Snapshot(unfinished=1)
+    await work.collect()
     host.listed = (*host.listed, Listed("mlx5_1", 1))
     assert (await work.collect()).excluded == 1
     first, second = host.sources["mlx5_0"][0], Source("second")
@@ -753,6 +755,7 @@ async def test_a_closed_slow_chain_begins_nothing_more(host: Host) -> None:
     while work._in_flight or not one.closed:  # noqa: ASYNC110 - a worker thread has no event to wait for
         await asyncio.sleep(0.001)
     assert len(other.reads) == 1
+    assert host.described == 1
 
 
 async def test_a_read_that_never_returns_costs_its_source_and_not_those_behind_it(host: Host) -> None:
@@ -783,11 +786,10 @@ async def test_a_read_that_never_returns_costs_its_source_and_not_those_behind_i
 
 
 async def test_jobs_behind_a_stuck_one_are_not_reached_when_the_time_is_up(host: Host) -> None:
-    first, second = host.sources["mlx5_0"] = [Source("first"), Source("second")]
+    first, second, slow = host.sources["mlx5_0"] = [Source("first"), Source("second"), Source(SEDATE)]
     work = host.collector(timeout=2.0, patience=100.0)
     await work.collect()
-    stuck, before = Stuck(first), work._begun
-    waiting = work._wait
+    stuck, waiting = Stuck(first), work._wait
 
     async def hurried(batch: object, done: asyncio.Future[None]) -> None:
         await until(stuck.begun)
@@ -795,13 +797,28 @@ async def test_jobs_behind_a_stuck_one_are_not_reached_when_the_time_is_up(host:
         await waiting(batch, done)  # type: ignore[arg-type]
 
     work._wait = hurried  # type: ignore[method-assign]
+    host.clock.now += 2 * REFRESH
     found = await work.collect()
     states = {state.source: (state.up, state.error) for state in found.states if state.device}
     assert states["first"] == (False, NO_ANSWER)
-    assert states["second"] == (False, NOT_REACHED)
-    assert len(second.reads) == 1
-    assert work._begun == before
+    assert states["second"] == states[SEDATE] == (False, NOT_REACHED)
+    assert (len(second.reads), len(slow.reads)) == (1, 1)
     stuck.gate.set()
+    while work._in_flight:  # noqa: ASYNC110 - a worker thread has no event to wait for
+        await asyncio.sleep(0.001)
+    work._wait = waiting  # type: ignore[method-assign]
+    first.answer = (reading(5),)
+    await work.collect()
+    assert (len(second.reads), len(slow.reads)) == (2, 1), "what is slow is due again only after a while"
+    work.close()
+
+
+async def test_collections_one_after_the_other_need_no_further_thread(host: Host) -> None:
+    before = set(threading.enumerate())
+    work = host.collector()
+    for _ in range(5):
+        await work.collect()
+    assert [thread.name for thread in set(threading.enumerate()) - before] == ["roce-read"]
     work.close()
 
 

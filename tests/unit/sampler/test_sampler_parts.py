@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import logging
 import math
+import threading
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -778,6 +780,9 @@ def test_a_fault_in_judging_costs_one_error_and_the_watch_goes_on(
         "eth0: what was read could not be judged",
     )
     assert record.exc_info
+    clock.now += 0.2
+    sampler.tick()
+    assert target.errors == 2
     sampler.close()
 
 
@@ -808,3 +813,109 @@ def test_a_storm_begins_and_ends_with_the_wall_clock_of_its_time(kernel: Kernel,
     sampler.close()
     (event,) = sampler.events()
     assert event["end"] is None, "the detector saw no storm, so none ends"
+
+
+def storming(sampler: Sampler, kernel: Kernel, clock: Clock) -> Target:
+    """The only target, whose priority 3 is under a received storm since 2 seconds ago."""
+    sampler.tick()
+    (target,) = sampler._targets.values()
+    track = target.watch.tracks[RECEIVE]
+    track.state, track.began, track.seen = State.STORM, clock.now - 2.0, clock.now
+    sampler._tell(target, [Change(RECEIVE, Begun(clock.now - 2.0))])
+    return target
+
+
+def test_a_storm_of_a_device_that_goes_ends_with_it(kernel: Kernel, clock: Clock) -> None:
+    sampler = following(kernel, clock, "eth0")
+    storming(sampler, kernel, clock)
+    clock.now += 0.5
+    sampler.follow([])
+    (event,) = sampler.events()
+    assert event["reason"] == "device_gone"
+    assert event["duration"] == 2.5
+    sampler.close()
+
+
+def test_a_storm_of_a_device_that_no_longer_answers_ends_when_it_is_given_up(
+    kernel: Kernel, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sampler = following(kernel, clock, "eth0")
+    monkeypatch.setattr(sampler, "_hire", lambda: None)
+    storming(sampler, kernel, clock)
+    clock.now += 0.1
+    claimed = sampler._claim()
+    assert claimed
+    clock.now += 1.5
+    sampler.supervise()
+    (event,) = sampler.events()
+    assert event["reason"] == "stuck"
+    assert event["duration"] == pytest.approx(3.6)
+    sampler._poll(*claimed)
+    sampler.close()
+
+
+@pytest.mark.parametrize("incarnation", [0, 5])
+def test_a_hung_read_of_a_device_that_went_says_nothing_of_the_one_put_in_again(
+    kernel: Kernel, clock: Clock, monkeypatch: pytest.MonkeyPatch, incarnation: int
+) -> None:
+    sampler = following(kernel, clock, "eth0")
+    monkeypatch.setattr(sampler, "_hire", lambda: None)
+    claimed = sampler._claim()
+    assert claimed
+    sampler.follow([DeviceReadings(device("eth0", incarnation=incarnation), ())] if incarnation else [])
+    clock.now += 1.5
+    sampler.supervise()
+    assert [target.stuck for target in sampler._targets.values()] == ([False] if incarnation else [])
+    assert sampler._poll(*claimed) is False
+    sampler.close()
+
+
+def test_a_closed_loop_ends_its_thread_and_gives_its_descriptors_back(kernel: Kernel, clock: Clock) -> None:
+    sampler = following(kernel, clock, "eth0", pace=Pace(FIXED, interval=1000.0))
+    before = set(threading.enumerate())
+    sampler.start()
+    (thread,) = set(threading.enumerate()) - before
+    assert thread.name == "roce-sampler"
+    (target,) = sampler._targets.values()
+    while target.ticks == 0 or sampler._in_flight:
+        time.sleep(0.001)
+    link = target._link
+    assert link is not None
+    sampler.close()
+    thread.join(5)
+    assert not thread.is_alive()
+    assert link._often._descriptors == [-1, -1]  # type: ignore[attr-defined]
+
+
+def test_a_worker_that_is_replaced_ends(kernel: Kernel, clock: Clock) -> None:
+    sampler = following(kernel, clock, pace=Pace(FIXED, idle=1000.0))
+    before = set(threading.enumerate())
+    sampler.start()
+    (first,) = set(threading.enumerate()) - before
+    sampler.start()
+    sampler._wake.set()
+    first.join(5)
+    assert not first.is_alive()
+    sampler.close()
+
+
+def test_the_loop_waits_until_the_next_read_is_due_and_uses_a_wake_once(kernel: Kernel, clock: Clock) -> None:
+    sampler = following(kernel, clock)
+    waits: list[object] = []
+
+    class Wake:
+        def wait(self, seconds: float) -> None:
+            waits.append(seconds)
+
+        def clear(self) -> None:
+            waits.append("cleared")
+
+    dues = [clock.now + 5.0, clock.now - 5.0, None, AssertionError]
+    worker = sampler._worker = object()  # type: ignore[assignment]
+    sampler._wake = Wake()  # type: ignore[assignment]
+    sampler.tick = lambda: dues.pop(0)  # type: ignore[method-assign, assignment, return-value]
+    sampler._work(worker)  # type: ignore[arg-type]
+    assert waits == [5.0, "cleared", 0.0, "cleared"]
+    sampler._worker = None
+    sampler._work(worker)  # type: ignore[arg-type]
+    assert dues == [AssertionError], "a worker that was replaced reads nothing"
