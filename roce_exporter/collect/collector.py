@@ -1,17 +1,4 @@
-"""One collection: every source of every device at once, each on its own.
-
-A read that fails costs what it would have given; a read that hangs costs its source of its device, from then on
-without waiting, until it comes back. Nothing costs the scrape.
-
-* **One pass for everybody.** Simultaneous callers share one pass over the host, which takes as long as it needs, at
-  most `Settings.timeout`. A caller with less time gets what is ready; the pass goes on, and only its end enters
-  anything: states, errors, log lines.
-* **Two chains per device.** The quick chain is read in every pass. The slow chain (`slow.py`) is read after it, when it
-  is due, and its outcomes are entered by the next pass. A slow source that has no value of late is read in the pass.
-* **Which thread may touch what.** Everything here and in `device_work.py` belongs to the event loop, but for the tasks
-  themselves, which run in worker threads: they touch one reader and look one slot up. `workers.py` says who closes
-  what, and what happens when a call comes back late.
-"""
+"""The passes over the host: who shares them, what they wait for, and what their end enters. See the package's essay."""
 
 from __future__ import annotations
 
