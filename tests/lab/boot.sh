@@ -2,7 +2,7 @@
 # Boots one of Debian's own kernels in QEMU and runs a command in it as root. Needs neither KVM nor modules of the host.
 #
 #   boot.sh [options] -- COMMAND [ARGUMENT...]
-#     -k 6.12|6.1   kernel series (6.12)               -t SECONDS  limit for the whole run (600)
+#     -k SERIES     6.12, 6.1 or newest (6.12)         -t SECONDS  limit for the whole run (600)
 #     -m MIB        memory of the guest (1024)         -n "NIC..." network cards of QEMU to add (none)
 #     -s N          processors of the guest (1)        -p          only prepare: download, unpack, make the initramfs
 #

@@ -43,6 +43,11 @@ class Table:
         lines = (line.rsplit(" ", 1) for line in (self.path / "values").read_text().splitlines())
         return {name: int(value) for name, value in lines}
 
+    def spelling(self, *names: str) -> str:
+        """The first of these names that the driver has on this kernel; empty where it has none of them."""
+        had = self.values()
+        return next((name for name in names if name in had), "")
+
     def break_with(self, fault: str) -> None:
         """`EIO`, `hang`, `NAME EIO`, or `none`."""
         self.write("fault", fault)

@@ -16,7 +16,9 @@
 #include <linux/wait.h>
 #include <rdma/ib_verbs.h>
 
-#define ROCELAB_DEVICES		8
+#define ROCELAB_DEVICES		12
+#define ROCELAB_PERSONALITIES	16	/* at the most */
+#define ROCELAB_NAME		64
 #define ROCELAB_LEGS		2
 #define ROCELAB_PRIORITIES	8
 #define ROCELAB_QUEUES		16
@@ -39,7 +41,7 @@ struct rocelab_name {
 };
 
 struct rocelab_value {
-	char name[ETH_GSTRING_LEN];
+	char name[ROCELAB_NAME];
 	enum rocelab_scope scope;
 	u8 bits;
 	u8 index;		/* priority or queue */
@@ -74,7 +76,8 @@ struct rocelab_table {
 enum { STATE_STATE, STATE_PHYSICAL, STATE_SPEED, STATE_WIDTH };
 enum { PAUSE_AUTONEGOTIATE, PAUSE_RECEIVE, PAUSE_TRANSMIT,
 	PAUSE_RECEIVE_FRAMES, PAUSE_TRANSMIT_FRAMES };
-enum { FEC_CORRECTED, FEC_UNCORRECTABLE, FEC_BITS };
+#define FEC_BINS 4
+enum { FEC_CORRECTED, FEC_UNCORRECTABLE, FEC_BITS, FEC_BIN };
 enum { LINK_UP, LINK_SPEED, LINK_DOWN_EVENTS, LINK_DETACHED, LINK_QUEUES,
 	LINK_PFC_TIMEOUT };
 enum { STANDARD_SYMBOL, STANDARD_FCS, STANDARD_RECEIVED, STANDARD_SENT,
