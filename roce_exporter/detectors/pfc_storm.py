@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import NamedTuple
 
+from roce_exporter.detectors.episodes import Episodes
+
 PAUSE_QUANTA = 65535
 """The longest that one pause frame can ask for (IEEE 802.1Qbb), in quanta."""
 
@@ -170,6 +172,8 @@ class Track:
     """End of the last span that could be used."""
     streak: float = 0.0
     """Seconds paused without a pause that ended in between, so far as can be told."""
+    episodes: Episodes = field(default_factory=Episodes)
+    """How long each pause lasted, where the time paused is measured."""
     impossible: int = 0
     storms: int = 0
     restored: int = 0
@@ -237,7 +241,7 @@ class Track:
     def link_changed(self, now: float) -> Ended | None:
         """The link went down or came back: whatever was paused is not any more."""
         self.recent.clear()
-        self.streak = 0.0
+        self._break_off()
         if self.state in (State.STORM, State.RECOVERING):
             return self._end(now, "link_down", State.OK)
         self._rest(State.OK)
@@ -249,7 +253,7 @@ class Track:
 
         A storm is kept for `KEEP` seconds, for a moment that was not seen is no evidence that it is over.
         """
-        self.streak = 0.0
+        self._break_off()
         self.recent.clear()
         if self.state in (State.STORM, State.RECOVERING):
             if now - self.seen >= KEEP:
@@ -261,7 +265,7 @@ class Track:
 
     def lose_sight(self, reason: str, now: float) -> Ended | None:
         """Nothing can be said of this priority from now on, for this reason. A storm does not count as restored by that."""
-        self.streak = 0.0
+        self._break_off()
         self.reason = reason
         if self.state in (State.STORM, State.RECOVERING):
             return self._end(now, reason, State.UNKNOWN)
@@ -287,8 +291,10 @@ class Track:
             self._rest(State.OK)
         if self.method is not Method.DURATION:
             self.estimated_seconds += share * span.seconds
-        elif share >= limits.hot and span.change.packets:
-            self.congested_seconds += span.seconds
+        else:
+            self.episodes.see(span.change, share, limits)
+            if share >= limits.hot and span.change.packets:
+                self.congested_seconds += span.seconds
         self._follow_pause(span, share, limits)
 
     def _follow_pause(self, span: Span, share: float, limits: Limits) -> None:
@@ -298,6 +304,11 @@ class Track:
             self.streak += share * span.seconds
         else:
             self.streak = longest_pause(span.change)
+
+    def _break_off(self) -> None:
+        """What was paused so far cannot be joined to what comes."""
+        self.streak = 0.0
+        self.episodes.forget()
 
     def _begin(self, begin: float, seconds: float, state: State) -> Begun:
         self.storms += 1
