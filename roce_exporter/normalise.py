@@ -192,7 +192,7 @@ def _choose(
     places = _places(device, key)
     for row in index.rows:
         taken: set[Series] = set()
-        for candidate in _candidates(row, device, places):
+        for candidate in _candidates(index, row, device, places):
             series = candidate.series
             before = chosen.get(series, (candidate.spelling.source, candidate.raw))
             if series not in taken and before == (candidate.spelling.source, candidate.raw):
@@ -200,9 +200,11 @@ def _choose(
                 yield candidate
 
 
-def _candidates(row: Row, device: Device, places: dict[Spot, dict[str, Place]]) -> Iterator[Source]:
+def _candidates(
+    index: Index, row: Row, device: Device, places: dict[Spot, dict[str, Place]]
+) -> Iterator[Source]:
     for spelling in row.spellings:
-        if spelling.dialect not in ("*", device.dialect):
+        if not index.speaks(device.dialect, spelling):
             continue
         for (source, port, netdev), names in places.items():
             if source == spelling.source:

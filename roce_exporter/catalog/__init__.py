@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import (
     buffer,
+    collective,
     configuration,
     congestion,
     dcb,
@@ -27,8 +28,8 @@ from roce_exporter.catalog import (
     transceiver,
     transport,
 )
-from roce_exporter.catalog.left_out import left_out
-from roce_exporter.catalog.row import ANY, COUNTER, GAUGE, HISTOGRAM, HW_COUNTERS, Row
+from roce_exporter.catalog.left_out import reason_for
+from roce_exporter.catalog.row import ANY, COUNTER, GAUGE, HISTOGRAM, HW_COUNTERS, Row, Spelling
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -38,6 +39,7 @@ CATALOG: tuple[Row, ...] = (
     *port.ROWS,
     *congestion.ROWS,
     *transport.ROWS,
+    *collective.ROWS,
     *buffer.ROWS,
     *operations.ROWS,
     *optional.ROWS,
@@ -55,7 +57,9 @@ CATALOG: tuple[Row, ...] = (
 DRIVERS = {
     "mlx5_core": "mlx5",
     "mlx4_core": "mlx4",
+    "mlx4_en": "mlx4",
     "bnxt_en": "bnxt_re",
+    "bng_en": "bng_re",
     "ice": "irdma",
     "i40e": "irdma",
     "idpf": "irdma",
@@ -96,9 +100,11 @@ class Index:
 
     def claimed(self, dialect: str, source: str, raw: str) -> Row | None:
         """The row that a raw name belongs to, or None."""
-        for speaker in (dialect, ANY):
-            if row := self.claims.get((speaker, source, raw)):
-                return row
+        if row := self.claims.get((dialect, source, raw)):
+            return row
+        # A driver that leaves a common name out does not mean by it what the row means.
+        if (row := self.claims.get((ANY, source, raw))) and not reason_for(dialect, source, raw):
+            return row
         for speaker, where, pattern, row in self.patterns:
             if speaker in (dialect, ANY) and where == source and pattern.fullmatch(raw):
                 return row
@@ -106,7 +112,13 @@ class Index:
 
     def left_out(self, dialect: str, source: str, raw: str) -> str:
         """Why a raw name is deliberately no metric; empty when it is not."""
-        return left_out(dialect, source, raw)
+        return reason_for(dialect, source, raw)
+
+    def speaks(self, dialect: str, spelling: Spelling) -> bool:
+        """Whether a device of this dialect means the row's fact by this spelling."""
+        if spelling.dialect != ANY:
+            return spelling.dialect == dialect
+        return not any(reason_for(dialect, spelling.source, raw) for raw in spelling.raw)
 
     def recognise(self, names: Collection[str]) -> str:
         """The dialect that explains most of these names of hardware counters; empty when none or two do so best.

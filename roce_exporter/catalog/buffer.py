@@ -17,6 +17,7 @@ ROWS = (
         mlx5_q("out_of_buffer"),
         bnxt("rx_out_of_buffer"),
         bnxt("res_oob_drop_count"),
+        bnxt("out_of_buffer"),
         ionic("resp_rx_outof_buf"),
     ),
     Row(

@@ -14,6 +14,7 @@ from roce_exporter.catalog.row import (
     spelt,
 )
 from roce_exporter.catalog.spellings import (
+    eth_bng,
     eth_bnxt,
     eth_efa,
     eth_hns,
@@ -46,6 +47,7 @@ PRIORITIES = (
         eth_mlx5("rx_prio{priority}_bytes"),
         eth_mlx4("rx_prio_{priority}_bytes"),
         eth_bnxt("rx_bytes_pri{priority}"),
+        eth_bng("rx_bytes_pri{priority}"),
         eth_mana("hc_tc{priority}_rx_byte_phy"),
         labels=PRIORITY_LABELS,
     ),
@@ -56,6 +58,7 @@ PRIORITIES = (
         eth_mlx5("tx_prio{priority}_bytes"),
         eth_mlx4("tx_prio_{priority}_bytes"),
         eth_bnxt("tx_bytes_pri{priority}"),
+        eth_bng("tx_bytes_pri{priority}"),
         eth_mana("hc_tc{priority}_tx_byte_phy"),
         labels=PRIORITY_LABELS,
     ),
@@ -66,6 +69,7 @@ PRIORITIES = (
         eth_mlx5("rx_prio{priority}_packets"),
         eth_mlx4("rx_prio_{priority}_packets"),
         eth_bnxt("rx_packets_pri{priority}"),
+        eth_bng("rx_packets_pri{priority}"),
         eth_mana("hc_tc{priority}_rx_pkt_phy"),
         eth_ionic("frames_rx_pri_{priority}"),
         labels=PRIORITY_LABELS,
@@ -77,6 +81,7 @@ PRIORITIES = (
         eth_mlx5("tx_prio{priority}_packets"),
         eth_mlx4("tx_prio_{priority}_packets"),
         eth_bnxt("tx_packets_pri{priority}"),
+        eth_bng("tx_packets_pri{priority}"),
         eth_mana("hc_tc{priority}_tx_pkt_phy"),
         eth_ionic("frames_tx_pri_{priority}"),
         labels=PRIORITY_LABELS,
@@ -129,6 +134,7 @@ PRIORITIES = (
             unit,
             f"{unit.capitalize()} {verb} by class-of-service queue, RDMA and other.",
             eth_bnxt(f"{raw}_{unit}_cos{{queue}}"),
+            eth_bng(f"{raw}_{unit}_cos{{queue}}"),
             labels=QUEUE_LABELS,
         )
         for direction, verb, raw in (("receive", "received", "rx"), ("transmit", "sent", "tx"))
@@ -139,6 +145,7 @@ PRIORITIES = (
         "packets",
         "Packets dropped on receive, by class-of-service queue.",
         eth_bnxt("rx_discard_packets_cos{queue}"),
+        eth_bng("rx_discard_packets_cos{queue}"),
         labels=QUEUE_LABELS,
     ),
     netdev_counter(
@@ -146,6 +153,7 @@ PRIORITIES = (
         "bytes",
         "Bytes dropped on receive, by class-of-service queue.",
         eth_bnxt("rx_discard_bytes_cos{queue}"),
+        eth_bng("rx_discard_bytes_cos{queue}"),
         labels=QUEUE_LABELS,
     ),
     netdev_counter(
@@ -154,6 +162,7 @@ PRIORITIES = (
         "Times the port's receive buffer was over 85 % full.",
         eth_mlx5("rx_buffer_passed_thres_phy"),
         eth_bnxt("rx_buffer_passed_threshold"),
+        eth_bng("rx_buffer_passed_threshold"),
     ),
 )
 
@@ -175,6 +184,7 @@ PHY = (
         eth_intel("port-rx_bytes"),
         eth_intel("port.rx_bytes", bits=48),
         eth_ionic("octets_rx_ok"),
+        eth_mlx4("rx_bytes_phy"),
         eth_hns("mac_rx_total_oct_num"),
     ),
     netdev_counter(
@@ -187,6 +197,7 @@ PHY = (
         eth_intel("port-tx_bytes"),
         eth_intel("port.tx_bytes", bits=48),
         eth_ionic("octets_tx_ok"),
+        eth_mlx4("tx_bytes_phy"),
         eth_hns("mac_tx_total_oct_num"),
     ),
     netdev_counter(
@@ -196,6 +207,7 @@ PHY = (
         eth_mlx5("rx_packets_phy"),
         eth_bnxt("rx_total_frames"),
         eth_ionic("frames_rx_ok"),
+        eth_mlx4("rx_packets_phy"),
         eth_hns("mac_rx_total_pkt_num"),
     ),
     netdev_counter(
@@ -205,6 +217,7 @@ PHY = (
         eth_mlx5("tx_packets_phy"),
         eth_bnxt("tx_total_frames"),
         eth_ionic("frames_tx_ok"),
+        eth_mlx4("tx_packets_phy"),
         eth_hns("mac_tx_total_pkt_num"),
     ),
     netdev_counter(
@@ -217,6 +230,7 @@ PHY = (
         eth_intel("rx_dropped.nic"),
         eth_intel("port-rx-dropped_pkts"),
         eth_intel("port.rx_dropped", bits=32),
+        eth_intel("port.rx_discards", bits=32),
         eth_ionic("frames_rx_dropped"),
         eth_qedr("brb_discards"),
     ),
@@ -252,6 +266,13 @@ PHY = (
         eth_intel("port.tx_errors", bits=32),
     ),
     netdev_counter(
+        "roce_phy_transmit_mac_errors_total",
+        "packets",
+        "Packets that the MAC sent with an error: what the kernel shows as transmit errors of the network device. bnxt "
+        "counts errors found before the MAC in roce_phy_transmit_errors_total.",
+        eth_bnxt("tx_err"),
+    ),
+    netdev_counter(
         "roce_phy_receive_crc_errors_total",
         "packets",
         "Packets received with a wrong frame check sequence: a bad cable, transceiver or connector.",
@@ -275,6 +296,7 @@ PHY = (
         "packets",
         "Packets sent with a wrong frame check sequence.",
         eth_bnxt("tx_fcs_err_frames"),
+        eth_bng("txp_fcs_err_frames"),
     ),
     netdev_counter(
         "roce_phy_receive_oversized_total",
@@ -294,6 +316,7 @@ PHY = (
         "packets",
         "Packets received that exceed the MTU.",
         eth_bnxt("rx_mtu_err_frames"),
+        eth_bng("rxp_mtu_err_frames"),
     ),
     netdev_counter(
         "roce_phy_receive_too_long_total",
@@ -301,6 +324,7 @@ PHY = (
         "Packets received that are longer than any frame may be.",
         eth_ionic("frames_rx_too_long"),
         eth_mlx5("rx_out_of_range_len_phy"),
+        eth_mlx4("rx_out_range_length_error"),
     ),
     netdev_counter(
         "roce_phy_receive_undersized_total",
@@ -324,6 +348,8 @@ PHY = (
         eth_intel("port-rx-fragmented_pkts"),
         eth_intel("port.rx_fragments", bits=32),
         eth_ionic("frames_rx_fragments"),
+        eth_bnxt("rx_runt_frames"),
+        eth_bng("rxp_runt_frames"),
         eth_hns("mac_rx_fragment_pkt_num"),
         eth_qedr("rx_fragments"),
     ),
@@ -337,6 +363,7 @@ PHY = (
         eth_intel("port-rx-jabber_pkts"),
         eth_intel("port.rx_jabber", bits=32),
         eth_ionic("frames_rx_jabber"),
+        eth_mlx4("rx_jabbers"),
         eth_hns("mac_rx_jabber_pkt_num"),
         eth_qedr("rx_jabbers"),
     ),
@@ -349,6 +376,7 @@ PHY = (
         eth_intel("port-rx-length_errors"),
         eth_intel("port.rx_length_errors", bits=32),
         eth_ionic("frames_rx_bad_length"),
+        eth_mlx4("rx_in_range_length_error"),
     ),
     netdev_counter(
         "roce_phy_receive_alignment_errors_total",
@@ -368,6 +396,38 @@ PHY = (
         "packets",
         "Packets cut off on transmit.",
         eth_ionic("frames_tx_truncated"),
+    ),
+    netdev_counter(
+        "roce_phy_transmit_jabbers_total",
+        "packets",
+        "Over-long packets sent with a wrong frame check sequence.",
+        eth_bnxt("tx_jabber_frames"),
+        eth_bng("txp_jabber_frames"),
+        eth_hns("mac_tx_jabber_pkt_num"),
+    ),
+    netdev_counter(
+        "roce_phy_transmit_fragments_total",
+        "packets",
+        "Short packets sent with a wrong frame check sequence.",
+        eth_hns("mac_tx_fragment_pkt_num"),
+    ),
+    netdev_counter(
+        "roce_phy_transmit_oversized_total",
+        "packets",
+        "Packets sent that were longer than the port supports.",
+        eth_hns("mac_tx_oversize_pkt_num"),
+    ),
+    netdev_counter(
+        "roce_phy_transmit_undersized_total",
+        "packets",
+        "Packets sent that were shorter than 64 bytes.",
+        eth_hns("mac_tx_undersize_pkt_num"),
+    ),
+    netdev_counter(
+        "roce_phy_link_changes_total",
+        "events",
+        "Times the firmware saw the link come up or go down.",
+        eth_qedr("link_change_count"),
     ),
     netdev_counter(
         "roce_phy_carrier_errors_total",
@@ -411,6 +471,8 @@ PHY = (
         "All that the link has carried, an eighth of the bits: what errors are to be divided by for an error ratio.",
         eth_mlx5("rx_bits_phy", per=8),
         eth_bnxt("rx_bits", per=8),
+        eth_bng("rx_bits", per=8),
+        eth_ionic("rx_bits_phy", per=8),
     ),
     netdev_counter(
         "roce_phy_fec_corrected_blocks_total",
@@ -542,6 +604,7 @@ HOST = (
         "Packets of the kernel's own traffic (not RDMA) dropped because its receive queue had no buffer.",
         eth_mlx5("rx_out_of_buffer", bits=32),
         eth_ionic("hw_rx_over_errors"),
+        eth_mana("hc_rx_discards_no_wqe"),
         eth_qedr("no_buff_discards"),
         eth_efa("rx_drops"),
     ),
@@ -557,12 +620,14 @@ HOST = (
         "Packets that matched no steering rule and were dropped.",
         eth_mlx5("rx_steer_missed_packets"),
         eth_bnxt("rx_filter_miss"),
+        eth_bng("rx_filter_miss"),
     ),
     netdev_counter(
         "roce_netdev_oversized_drops_total",
         "packets",
         "Packets longer than the kernel's receive buffer.",
         eth_mlx5("rx_oversize_pkts_buffer", bits=32),
+        eth_qedr("packet_too_big_discard"),
     ),
     netdev_counter(
         "roce_netdev_hardware_receive_drops_total",
@@ -575,6 +640,7 @@ HOST = (
         "packets",
         "Packets of this function that the NIC dropped instead of sending.",
         eth_ionic("hw_tx_dropped"),
+        eth_qedr("tx_err_drop_pkts"),
     ),
     netdev_counter(
         "roce_netdev_receive_transfer_errors_total",

@@ -1,11 +1,63 @@
-"""Raw names that are deliberately no metric, each with the reason."""
+"""Raw names that are deliberately no metric, each with the reason.
+
+A reason has a category, and a category is what a test can check: names of one queue hold a number, what is never
+written has no row, the parts of a sum have rows of their own, and no statistic of the physical port is "the kernel's
+own way through the driver". See `tests/drift/test_reasons.py`.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
-from roce_exporter.catalog.row import ANY, ETHTOOL, HW_COUNTERS
+from roce_exporter.catalog.row import ANY, COUNTERS, ETHTOOL, HW_COUNTERS
+
+
+class Reason(NamedTuple):
+    """Why names are left out: the category that a machine checks, and the sentence that a person reads."""
+
+    category: str
+    text: str
+
+
+QUEUE = "queue"
+KERNEL = "kernel"
+SIZE = "size"
+CAST = "cast"
+SAME = "same"
+"""Another metric has the fact; the text names it where it is one metric."""
+SUM = "sum"
+NEVER = "never written"
+NARROW = "low bits"
+TCP = "tcp"
+CLOCK = "clock"
+IDLE = "energy"
+DUPLEX = "half duplex"
+FILTER = "filter"
+ADMINISTRATION = "administration"
+SETTING = "setting"
+UNDOCUMENTED = "undocumented"
+OTHER = "other traffic"
+
+CATEGORIES = (
+    QUEUE,
+    KERNEL,
+    SIZE,
+    CAST,
+    SAME,
+    SUM,
+    NEVER,
+    NARROW,
+    TCP,
+    CLOCK,
+    IDLE,
+    DUPLEX,
+    FILTER,
+    ADMINISTRATION,
+    SETTING,
+    UNDOCUMENTED,
+    OTHER,
+)
 
 
 class LeftOut(NamedTuple):
@@ -14,150 +66,290 @@ class LeftOut(NamedTuple):
     source: str
     dialect: str
     pattern: re.Pattern[str]
-    reason: str
+    reason: Reason
+    parts: tuple[str, ...] = ()
+    """Of a sum: the raw names that it adds up."""
 
 
-def _of(dialect: str, pattern: str, reason: str) -> LeftOut:
-    return LeftOut(HW_COUNTERS, dialect, re.compile(pattern), reason)
+def _rdma(dialect: str, pattern: str, category: str, text: str, *parts: str) -> LeftOut:
+    return LeftOut(HW_COUNTERS, dialect, re.compile(pattern), Reason(category, text), parts)
 
 
-def _ethtool(pattern: str, reason: str, dialect: str = ANY) -> LeftOut:
+def _pma(dialect: str, pattern: str, category: str, text: str) -> LeftOut:
+    return LeftOut(COUNTERS, dialect, re.compile(pattern), Reason(category, text))
+
+
+def _ethtool(dialect: str, pattern: str, reason: Reason) -> LeftOut:
     return LeftOut(ETHTOOL, dialect, re.compile(pattern), reason)
 
 
-QUEUE = "one queue of the kernel's own traffic, which RDMA does not use"
-KERNEL = "the kernel's own way through the driver, which RDMA does not use"
-SIZE = "packets by size"
-CAST = "packets by kind of address or tag; bytes and packets of the port are told"
+OF_QUEUE = Reason(QUEUE, "one queue of the kernel's own traffic, which RDMA does not use")
+OF_KERNEL = Reason(KERNEL, "the kernel's own way through the driver, which RDMA does not use")
+BY_SIZE = Reason(SIZE, "packets by size")
+BY_CAST = Reason(CAST, "packets by kind of address or tag; the port's bytes and packets have metrics")
+OF_PORT = Reason(SAME, "parts of the bytes, packets and errors of the port, which have metrics of their own")
+OF_CLOCK = Reason(CLOCK, "timestamps of the kernel's own traffic")
+OF_IDLE = Reason(IDLE, "idle times of energy-efficient Ethernet, no sign of health")
+NO_DUPLEX = Reason(DUPLEX, "collisions exist on half-duplex links only, and no RoCE port is one")
+OF_FILTERS = Reason(FILTER, "the switch and the filters inside the NIC")
+BY_DRIVER = Reason(ADMINISTRATION, "administration by the driver")
+NO_MEANING = Reason(UNDOCUMENTED, "without a documented unit or meaning")
+SUMMED = "a sum that the driver makes of counters that have metrics of their own"
+UNWRITTEN = "declared by the driver and never written: it is 0 on every host"
 
-LEFT_OUT = (
-    _of(ANY, "lifespan", "a setting: for how many milliseconds the kernel may serve a cached value"),
-    _of(
+RDMA = (
+    _rdma(
+        ANY, "lifespan", SETTING, "a setting: for how many milliseconds the kernel may serve a cached value"
+    ),
+    _rdma(
         "mlx5",
         "vport_.+",
+        SAME,
         "the same counter of the VF or SF behind a representor, read on that function itself",
     ),
-    _of("bnxt_re", "active_.+", "objects in use, which RDMA netlink tells as roce_resource_*"),
-    _of(
+    _rdma(
+        "bnxt_re",
+        "active_.+",
+        SAME,
+        "objects in use, which RDMA netlink counts: roce_resource_*",
+    ),
+    _rdma(
         "bnxt_re",
         "watermark_.+|.+_watermark",
+        SAME,
         "the most that was ever in use: max_over_time of roce_resource_*",
     ),
-    _of(
+    _rdma(
         "bnxt_re",
         "max_(qp|cq|mr|pd|srq|ah|mw)s?|hw_retransmission|fw_service_prof_type_sup",
+        SETTING,
         "a limit or an ability, which never changes",
     ),
-    _of("bnxt_re", "link_state", "the state of the link, which roce_port_state tells"),
-    _of("bnxt_re", "db_fifo_register|dbq_dbr_fifo_reg", "the raw content of a register"),
-    _of("bnxt_re", "resize_cq_cnt|te_bypassed", "activity that says nothing about health"),
-    _of(
+    _rdma("bnxt_re", "link_state", SAME, "the state of the link: roce_port_state"),
+    _rdma("bnxt_re", "db_fifo_register|dbq_dbr_fifo_reg", UNDOCUMENTED, "the raw content of a register"),
+    _rdma("bnxt_re", "resize_cq_cnt|te_bypassed", OTHER, "activity that says nothing about health"),
+    _rdma(
+        "bnxt_re",
+        "req_cqe_error",
+        SUM,
+        SUMMED,
+        "bad_resp_err",
+        "local_qp_op_err",
+        "local_protection_err",
+        "mem_mgmt_op_err",
+        "req_remote_invalid_request",
+        "req_remote_access_errors",
+        "remote_op_err",
+    ),
+    _rdma("bnxt_re", "resp_cqe_error", SUM, SUMMED, "res_cmp_err", "res_cq_load_err"),
+    _rdma("bnxt_re", "resp_remote_access_errors", SUM, SUMMED, "res_rx_no_perm", "res_tx_no_perm"),
+    _rdma(
+        "bnxt_re",
+        "(req|resp)_cqe_flush_error|roce_adp_retrans(_to)?|roce_slow_restart(_cnps|_trans)?|rp_cnp_ignored"
+        "|rx_icrc_encapsulated",
+        NEVER,
+        UNWRITTEN,
+    ),
+    _rdma(
         "irdma",
-        "RetransSegs|InOptErrors|InProtoErrors|InSegs|OutSegs",
+        "(tcp)?(RetransSegs|InOptErrors|InProtoErrors|InSegs|OutSegs)",
+        TCP,
         "TCP segments: iWARP, not RoCE",
     ),
-    _of(
+    _rdma(
         "hns",
         "rx_buffer|trp_rx_sof|cq_cqe|cq_poe|cq_notify",
+        UNDOCUMENTED,
         "internals without a documented unit or meaning",
     ),
-    _of("mana", "current_rate", "a rate in device units that are not documented"),
-    _of(
+    _rdma("mana", "current_rate", UNDOCUMENTED, "a rate in device units that are not documented"),
+    _rdma(
         "efa",
         "submitted_cmds|completed_cmds|keep_alive_rcvd|alloc_.+_err|create_.+_err|reg_mr_err|mmap_err",
+        ADMINISTRATION,
         "administration by the driver: an application sees the error itself",
     ),
-    # Of ethtool, only queues are left out whoever answers: the names of a NIC that nobody knows are to be seen.
-    _ethtool(
-        r"\[\d+\]: .+|\d+: .+|(rx|tx|ch|xsk|xdp)[-_]?\d+[._](?!(to_\d+_)?bytes_phy).+|(rx|tx)_queue_\d+_.+|queue_\d+_.+"
-        r"|(rx|tx)q\d+_.+|(rx|tx)_q-\d+_.+",
-        QUEUE,
+)
+
+# The PMA that Linux 7 gives to two drivers. Their own counters of the same facts are 64 bits wide.
+PMA = (
+    _pma(
+        "bnxt_re",
+        "port_rcv_errors|port_xmit_discards|port_(rcv|xmit)_constraint_errors",
+        NARROW,
+        "the low 8 or 16 bits of a counter that hw_counters shows whole, and not a count of partition errors",
     ),
-    _ethtool(r"(rx|tx)_\d+(_to_\d+)?_bytes_phy", SIZE, "mlx5"),
-    _ethtool(r"(rx|tx)_(multicast|broadcast)_phy", CAST, "mlx5"),
+    _pma(
+        "bnxt_re",
+        "symbol_error|link_error_recovery|link_downed|port_rcv_(remote_physical|switch_relay)_errors"
+        "|local_link_integrity_errors|excessive_buffer_overrun_errors|VL15_dropped|port_xmit_wait|multicast_.+",
+        NEVER,
+        UNWRITTEN,
+    ),
+    _pma(
+        "rxe",
+        "symbol_error|link_error_recovery|port_(rcv|xmit)_.*errors|port_xmit_(discards|wait)|local_link_integrity_errors"
+        "|excessive_buffer_overrun_errors|VL15_dropped|(uni|multi)cast_.+",
+        NEVER,
+        UNWRITTEN,
+    ),
+)
+
+# Of ethtool, only queues are left out whoever answers: an unknown NIC's names must be visible.
+QUEUES = (
     _ethtool(
-        r"(rx|tx)_vport_(unicast|multicast|broadcast)_(packets|bytes)",
-        "this function's traffic without RDMA, which the kernel's own statistics tell",
+        ANY,
+        r"\[\d+\]: .+|\d+(_\d+| \[XDP\])?: .+|(rx|tx|ch|xsk|xdp)[-_]?\d+[._](?!(to_\w+_)?bytes?_p).+"
+        r"|(rx|tx)_queue_\d+_.+|queue_\d+_.+|(rx|tx)q\d+_.+|(rx|tx)_q-\d+_.+",
+        OF_QUEUE,
+    ),
+)
+
+MLX = (
+    _ethtool("mlx5", r"(rx|tx)_\d+(_to_\d+)?_bytes_phy", BY_SIZE),
+    _ethtool("mlx5", r"(rx|tx)_(multicast|broadcast)_phy", BY_CAST),
+    _ethtool(
         "mlx5",
-    ),
-    _ethtool(r"vport_loopback_(packets|bytes)", "traffic inside the NIC, no sign of health", "mlx5"),
-    _ethtool(
-        r"(ipsec|macsec|psp|ptp|qos)_.+", "encryption, clocks and shaping of the kernel's own traffic", "mlx5"
+        r"(rx|tx)_vport_(unicast|multicast|broadcast)_(packets|bytes)",
+        Reason(OTHER, "this function's traffic without RDMA, which the kernel's own statistics count"),
     ),
     _ethtool(
+        "mlx5",
+        r"vport_(rx|tx)_(packets|bytes)",
+        Reason(OTHER, "all traffic of the VF or SF behind a representor, read on that function itself"),
+    ),
+    _ethtool(
+        "mlx5",
+        r"vport_loopback_(packets|bytes)",
+        Reason(OTHER, "traffic inside the NIC, no sign of health"),
+    ),
+    _ethtool(
+        "mlx5",
+        r"(ipsec|macsec|psp|ptp|qos)_.+",
+        Reason(OTHER, "encryption, clocks and shaping of the kernel's own traffic"),
+    ),
+    _ethtool("mlx5", r"rx_pet_.+_drop|clear_counters", NO_MEANING),
+    _ethtool(
+        "mlx5",
         r"(rx|tx)_(packets|bytes|recover|nop|cqes|timestamps|(queue|csum|tso|lro|gro|hds|xdp|xsk|tls|arfs|cqe|wqe|mpwqe|skb"
         r"|cache|page|pp|buff|congst|added_vlan|removed_vlan|xmit|oversize_pkts_sw)_.+)|ch_.+",
-        KERNEL,
-        "mlx5",
+        OF_KERNEL,
     ),
-    _ethtool(r"rx_(lt|gt)?_?\d+_.+|tx_(lt|gt)?_?\d+_.+", SIZE, "mlx4"),
-    _ethtool(r"(rx|tx)_(multicast|broadcast|novlan)_(packets|bytes)", CAST, "mlx4"),
+    _ethtool("mlx4", r"rx_(lt|gt)?_?\d+_.+|tx_(lt|gt)?_?\d+_.+", BY_SIZE),
+    _ethtool("mlx4", r"(rx|tx)_(multicast|broadcast|novlan)_(packets|bytes)", BY_CAST),
     _ethtool(
-        r"(pf_)?(rx|tx)_(packets|bytes|errors|dropped|timeout|\w+_errors)|multicast|collisions|(rx|tx)_(csum|chksum|alloc|xdp)_.+"
-        r"|tso_packets|xmit_more|queue_stopped|wake_queue",
-        KERNEL,
         "mlx4",
+        r"(pf_)?(rx|tx)_(packets|bytes|errors|dropped|timeout|\w+_errors)|multicast|(rx|tx)_(csum|chksum|alloc|xdp)_.+"
+        r"|tso_packets|xmit_more|queue_stopped|wake_queue",
+        OF_KERNEL,
     ),
-    _ethtool(r"(rx|tx)_\d+b(_\d+b)?_frames", SIZE, "bnxt_re"),
+    _ethtool("mlx4", "collisions", NO_DUPLEX),
+)
+
+RUNTS = Reason(SAME, "bytes of the short frames that roce_phy_receive_fragments_total counts")
+
+BROADCOM = (
+    _ethtool("bnxt_re", r"(rx|tx)_\d+b(_\d+b)?_frames", BY_SIZE),
+    _ethtool("bnxt_re", r"(rx|tx)_(ucast|mcast|bcast|ctrl|tagged|double_tagged|good_vlan)_frames", BY_CAST),
+    _ethtool("bnxt_re", r"(rx|tx)_good_frames", OF_PORT),
+    _ethtool("bnxt_re", r"(rx|tx)_eee_.+", OF_IDLE),
+    _ethtool("bnxt_re", r"rx_runt_bytes", RUNTS),
+    _ethtool("bnxt_re", r"tx_total_collisions", NO_DUPLEX),
     _ethtool(
-        r"(rx|tx)_((ucast|mcast|bcast|ctrl|tagged|double_tagged|good|good_vlan)_frames)", CAST, "bnxt_re"
+        "bnxt_re", r"(rx|tx)_total_(?!frames|collisions).+|total_missed_irqs|(tpa|ktls|lpbk)_.+", OF_KERNEL
     ),
+    _ethtool("bnxt_re", r"tx_xthol_frames|pcie_.+|hw_db_recov_oo_drop_count", NO_MEANING),
+    _ethtool("bng_re", r"[rt]xp_(tagged|double_tagged|good_vlan)_frames", BY_CAST),
+    _ethtool("bng_re", r"[rt]xp_eee_.+", OF_IDLE),
+    _ethtool("bng_re", r"rxp_runt_bytes", RUNTS),
+    _ethtool("bng_re", r"txp_xthol_frames", NO_MEANING),
+)
+
+INTEL = (
+    _ethtool("irdma", r"(port\.)?(rx|tx)_size_\w+(\.nic)?|port-(rx|tx)_size-.+", BY_SIZE),
     _ethtool(
-        r"(rx|tx)_(total_(?!frames).+|eee_.+|runt_.+|xthol_frames|jabber_frames|err)|total_missed_irqs|(tpa|ktls|lpbk)_.+",
-        KERNEL,
-        "bnxt_re",
-    ),
-    _ethtool(r"pcie_.+|hw_db_recov_oo_drop_count", "without a documented unit or meaning", "bnxt_re"),
-    _ethtool(r"(port\.)?(rx|tx)_size_\w+(\.nic)?|port-(rx|tx)_size-.+", SIZE, "irdma"),
-    _ethtool(
-        r"(port\.)?(rx|tx)_(unicast|multicast|broadcast)(\.nic)?|port-(rx|tx)-(unicast|multicast|broadcast)_pkts",
-        CAST,
         "irdma",
+        r"(port\.)?(rx|tx)_(unicast|multicast|broadcast)(\.nic)?|(port-)?(rx|tx)-(unicast|multicast|broadcast)_pkts",
+        BY_CAST,
     ),
     _ethtool(
-        r"(rx|tx)_(packets|bytes|errors|dropped|linearized?|busy|restart|unknown_protocol|alloc_fail|pg_alloc_fail|page_reuse"
-        r"|gro_dropped|(length|crc|over|missed|fifo|frame)_errors)|collisions"
-        r"|(port\.)?(tx_timeout|rx_csum_bad|rx_hwtstamp_cleared|(rx|tx)_lpi_(status|count))(\.nic)?"
+        "irdma",
+        r"(rx|tx)_(packets|bytes|errors|dropped|linearized?|busy|restart|stopped|force_wb|unknown_protocol|alloc_fail"
+        r"|pg_alloc_fail|page_reuse|cache_(alloc|busy|reuse|waive)|gro_dropped|(length|crc|over|missed|fifo|frame)_errors)"
         r"|(rx|tx)-(dropped|unknown-protocol|buf-alloc-fail|page-alloc-fail|linearized|busy)_.+"
-        r"|port-(rx-csum_errors|tx-timeout_events|(rx|tx)-lpi_(status|count))",
-        KERNEL,
+        r"|rx-(bad_descs|csum_errors|hsplit|hsplit_hbo|unknown_protocol)|tx-(dma_map_errs|skb_drops)",
+        OF_KERNEL,
+    ),
+    _ethtool(
         "irdma",
+        r"(port\.)?(rx_csum_bad|tx_timeout)(\.nic)?|rx_eipe_error\.nic|port-(rx-csum_errors|tx-timeout_events)",
+        Reason(OTHER, "checksums and timeouts that the driver counts for the kernel's own traffic"),
     ),
     _ethtool(
-        r"veb\..+|(port\.)?fdir_.+|port-rx-fdir-.+|port\.VF_admin_.+",
-        "the switch and the filters inside the NIC",
         "irdma",
+        r"(port\.)?[rt]x_hwtstamp_(cleared|skipped|timeouts|flushed|discarded)|late_cached_phc_updates",
+        OF_CLOCK,
     ),
-    _ethtool(r"frames_[rt]x_(less_than_)?\d+b(_\d+b)?", SIZE, "ionic"),
+    _ethtool("irdma", r"(port\.)?(rx|tx)_lpi_(status|count)|port-(rx|tx)-lpi_(status|count)", OF_IDLE),
+    _ethtool("irdma", r"collisions", NO_DUPLEX),
+    _ethtool("irdma", r"port\.(arq_overflows|VF_admin_.+)", BY_DRIVER),
+    _ethtool("irdma", r"veb\..+|(port\.)?fdir_.+|port-rx-fdir-.+", OF_FILTERS),
+)
+
+OTHERS = (
+    _ethtool("ionic", r"frames_[rt]x_(less_than_)?\d+b(_\d+b)?", BY_SIZE),
+    _ethtool("ionic", r"frames_[rt]x_(unicast|multicast|broadcast|vlan\w*)", BY_CAST),
+    _ethtool("ionic", r"frames_[rt]x_(all|other)|octets_(rx_all|tx_total)", OF_PORT),
+    _ethtool("ionic", r"(rx|tx)_(packets|bytes|tso|tso_bytes|csum\w*)|xdp_.+", OF_KERNEL),
     _ethtool(
-        r"frames_[rt]x_(unicast|multicast|broadcast|vlan\w*|all|other)|octets_(rx_all|tx_total)",
-        CAST,
-        "ionic",
+        "hns",
+        r"mac_(rx|tx)_.*\d+_(max_)?(good_|bad_)?oct_pkt_num|mac_(rx|tx)_\d+_max_(good|bad)_pkt_num",
+        BY_SIZE,
     ),
-    _ethtool(r"(rx|tx)_(packets|bytes|tso|tso_bytes|csum\w*)|xdp_.+", KERNEL, "ionic"),
-    _ethtool(r"mac_(rx|tx)_.*\d+_(max_)?(good_|bad_)?oct_pkt_num", SIZE, "hns"),
-    _ethtool(r"mac_(rx|tx)_(uni|multi|broad)_pkt_num|mac_(rx|tx)_good_(pkt|oct)_num", CAST, "hns"),
+    _ethtool("hns", r"mac_(rx|tx)_(uni|multi|broad)_pkt_num", BY_CAST),
     _ethtool(
-        r"mac_(rx|tx)_(send_app|from_app|err_all)_.*pkt_num", "told as errors and packets of the port", "hns"
+        "hns",
+        r"mac_(rx|tx)_good_(pkt|oct)_num|mac_(rx|tx)_bad_oct_num|mac_(rx|tx)_(send_app|from_app|err_all)_.*pkt_num",
+        OF_PORT,
     ),
-    _ethtool(r"(rx|tx)_\w+_byte_packets", SIZE, "qedr"),
-    _ethtool(r"(rx|tx)_(ucast|mcast|bcast)_(bytes|pkts)", CAST, "qedr"),
-    _ethtool(r"(non_)?coalesced_.+|ptp_.+|tx_(lpi_entry_count|total_collisions)", KERNEL, "qedr"),
-    _ethtool(r"hc_(rx|tx)_([umb]cast_(pkts|bytes)|bytes)", CAST, "mana"),
+    _ethtool("hns", r"mac_(rx|tx)_undermin_pkt_num", NO_MEANING),
+    _ethtool("qedr", r"(rx|tx)_\w+_byte_packets", BY_SIZE),
+    _ethtool("qedr", r"(rx|tx)_(ucast|mcast|bcast)_(bytes|pkts)", BY_CAST),
+    _ethtool("qedr", r"(non_)?coalesced_.+", OF_KERNEL),
+    _ethtool("qedr", r"ptp_.+", OF_CLOCK),
+    _ethtool("qedr", r"tx_lpi_entry_count", OF_IDLE),
+    _ethtool("qedr", r"tx_total_collisions", NO_DUPLEX),
+    _ethtool("qedr", r"gft_filter_drop|(mac|mftag)_filter_discards", OF_FILTERS),
     _ethtool(
-        r"hc_tx_err_.+|hc_rx_err_vport_disabled", "packets of the kernel that the hypervisor refused", "mana"
+        "qedr",
+        r"ttl0_discard",
+        Reason(OTHER, "IP packets whose time to live was 0: routing, not the port"),
     ),
-    _ethtool(r"(stop|wake)_queue|(rx|tx)_cqe?_.+|tx_linear_.+", KERNEL, "mana"),
+    _ethtool("mana", r"hc_(rx|tx)_([umb]cast_(pkts|bytes)|bytes)", BY_CAST),
     _ethtool(
-        r"(ena_)?admin_q_.+|interface_(up|down)|suspend|resume|io_(suspend|resume)|wd_expired|tx_timeout",
-        "administration by the driver",
+        "mana",
+        r"hc_tx_err_.+|hc_rx_err_vport_disabled",
+        Reason(OTHER, "packets of the kernel that the hypervisor refused"),
+    ),
+    _ethtool("mana", r"(stop|wake)_queue|(rx|tx)_cqe?_.+|tx_linear_.+|rx_coalesced_err", OF_KERNEL),
+    _ethtool(
         "efa",
+        r"(ena_)?admin_q_.+|interface_(up|down)|suspend|resume|io_(suspend|resume)|wd_expired|tx_timeout|reset_fail",
+        BY_DRIVER,
     ),
     _ethtool(
-        r"\w+_allowance_exceeded",
-        "what the cloud held back from this network device, which is not the RDMA device",
         "efa",
+        r"\w+_allowance_(exceeded|available)",
+        Reason(OTHER, "what the cloud allows this network device, which is not the RDMA device"),
     ),
+    _ethtool(
+        "efa",
+        r"ena_srd_.+",
+        Reason(OTHER, "ENA Express of this network device, which is not the RDMA device"),
+    ),
+)
+
+STANDARD = (
     LeftOut(
         "ethernet",
         ANY,
@@ -165,17 +357,28 @@ LEFT_OUT = (
             r"eth-mac-(Frames(Transmitted|Received)OK|Octets.+|Multicast.+|Broadcast.+|.*Collision.*|.*Defer.*)"
             r"|eth-mac-(InRange|OutOfRange|Carrier|Late).+"
         ),
-        "bytes, packets and sizes, which the port's own counters tell",
+        Reason(SAME, "bytes, packets and sizes, which the port's own counters have"),
     ),
     LeftOut(
-        "dcb", ANY, re.compile(r"pfc_(requests|indications)_\d+"), "pause frames, which `ethtool -S` tells"
+        "dcb",
+        ANY,
+        re.compile(r"pfc_(requests|indications)_\d+"),
+        Reason(SAME, "pause frames, which `ethtool -S` counts"),
     ),
 )
 
+LEFT_OUT = (*RDMA, *PMA, *QUEUES, *MLX, *BROADCOM, *INTEL, *OTHERS, *STANDARD)
 
-def left_out(dialect: str, source: str, raw: str) -> str:
-    """Why this raw name is deliberately no metric; empty when it is not."""
+
+def entry_of(dialect: str, source: str, raw: str) -> LeftOut | None:
+    """The entry that leaves this raw name out, or None."""
     for entry in LEFT_OUT:
         if entry.source == source and entry.dialect in (ANY, dialect) and entry.pattern.fullmatch(raw):
-            return entry.reason
-    return ""
+            return entry
+    return None
+
+
+def reason_for(dialect: str, source: str, raw: str) -> str:
+    """Why this raw name is deliberately no metric; empty when it is not."""
+    entry = entry_of(dialect, source, raw)
+    return entry.reason.text if entry else ""

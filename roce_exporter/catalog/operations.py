@@ -12,7 +12,9 @@ ROWS = (
         "RDMA writes received as responder. On mlx5 a 32-bit counter.",
         mlx5_q("rx_write_requests"),
         bnxt("rx_write_req"),
+        bnxt("rx_write_requests"),
         irdma("InRdmaWrites"),
+        irdma("iwInRdmaWrites"),
         mana("rx_write_requests"),
     ),
     counter(
@@ -21,7 +23,9 @@ ROWS = (
         "RDMA reads received as responder. On mlx5 a 32-bit counter.",
         mlx5_q("rx_read_requests"),
         bnxt("rx_read_req"),
+        bnxt("rx_read_requests"),
         irdma("InRdmaReads"),
+        irdma("iwInRdmaReads"),
         mana("rx_read_requests"),
     ),
     counter(
@@ -30,6 +34,7 @@ ROWS = (
         "Atomic operations received as responder. On mlx5 a 32-bit counter.",
         mlx5_q("rx_atomic_requests"),
         bnxt("rx_atomic_req"),
+        bnxt("rx_atomic_requests"),
         irdma("Rx atomics"),
     ),
     counter(
@@ -38,6 +43,7 @@ ROWS = (
         "Sends received.",
         bnxt("rx_send_req"),
         irdma("InRdmaSends"),
+        irdma("iwInRdmaSends"),
         mana("rx_send_requests"),
         efa("recv_wrs"),
         rxe("rdma_recvs"),
@@ -48,6 +54,7 @@ ROWS = (
         "RDMA writes sent as requester.",
         bnxt("tx_write_req"),
         irdma("OutRdmaWrites"),
+        irdma("iwOutRdmaWrites"),
         efa("rdma_write_wrs"),
     ),
     counter(
@@ -56,6 +63,7 @@ ROWS = (
         "RDMA reads sent as requester.",
         bnxt("tx_read_req"),
         irdma("OutRdmaReads"),
+        irdma("iwOutRdmaReads"),
         efa("rdma_read_wrs"),
     ),
     counter(
@@ -71,6 +79,7 @@ ROWS = (
         "Sends sent.",
         bnxt("tx_send_req"),
         irdma("OutRdmaSends"),
+        irdma("iwOutRdmaSends"),
         efa("send_wrs"),
         rxe("rdma_sends"),
     ),
@@ -109,8 +118,20 @@ ROWS = (
         "Bytes of RDMA writes received.",
         efa("rdma_write_recv_bytes"),
     ),
-    counter("roce_memory_window_binds_total", "operations", "Memory windows bound.", irdma("RdmaBnd")),
-    counter("roce_memory_invalidates_total", "operations", "Memory keys invalidated.", irdma("RdmaInv")),
+    counter(
+        "roce_memory_window_binds_total",
+        "operations",
+        "Memory windows bound.",
+        irdma("RdmaBnd"),
+        irdma("iwRdmaBnd"),
+    ),
+    counter(
+        "roce_memory_invalidates_total",
+        "operations",
+        "Memory keys invalidated.",
+        irdma("RdmaInv"),
+        irdma("iwRdmaInv"),
+    ),
     counter("roce_flush_requests_received_total", "requests", "RDMA flushes received.", irdma("Rx Flush")),
     counter("roce_flush_requests_sent_total", "requests", "RDMA flushes sent.", irdma("Tx Flush")),
     counter(

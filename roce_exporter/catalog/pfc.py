@@ -11,6 +11,7 @@ from functools import partial
 
 from roce_exporter.catalog.row import ANY, PRIORITY_LABELS, Spelling, netdev_counter, spelt
 from roce_exporter.catalog.spellings import (
+    eth_bng,
     eth_bnxt,
     eth_hns,
     eth_intel,
@@ -54,6 +55,7 @@ PFC = (
         eth_mlx5("rx_prio{priority}_pause"),
         eth_mlx4("rx_pause_prio_{priority}"),
         eth_bnxt("rx_pfc_ena_frames_pri{priority}"),
+        eth_bng("rxp_pfc_ena_frames_pri{priority}"),
         eth_hns("mac_rx_pfc_pri{priority}_pkt_num"),
         eth_mana("hc_tc{priority}_rx_pause_phy"),
         *(told_by_dcb(dialect, "pfc_indications_{priority}") for dialect in FRAMES_BY_DCB),
@@ -67,6 +69,7 @@ PFC = (
         eth_mlx5("tx_prio{priority}_pause"),
         eth_mlx4("tx_pause_prio_{priority}"),
         eth_bnxt("tx_pfc_ena_frames_pri{priority}"),
+        eth_bng("txp_pfc_ena_frames_pri{priority}"),
         eth_hns("mac_tx_pfc_pri{priority}_pkt_num"),
         eth_mana("hc_tc{priority}_tx_pause_phy"),
         *(told_by_dcb(dialect, "pfc_requests_{priority}") for dialect in FRAMES_BY_DCB),
@@ -115,6 +118,7 @@ PFC = (
         eth_mlx5("rx_prio{priority}_pause_duration", per=MICROSECONDS),
         eth_mlx4("rx_pause_duration_prio_{priority}", per=MICROSECONDS),
         eth_bnxt("pfc_pri{priority}_rx_duration_us", per=MICROSECONDS),
+        eth_bng("pfc_pri{priority}_rx_duration_us", per=MICROSECONDS),
         eth_ionic("rx_pripause_{priority}_1us_count", per=MICROSECONDS),
     ),
     by_priority(
@@ -124,6 +128,7 @@ PFC = (
         eth_mlx5("tx_prio{priority}_pause_duration", per=MICROSECONDS),
         eth_mlx4("tx_pause_duration_prio_{priority}", per=MICROSECONDS),
         eth_bnxt("pfc_pri{priority}_tx_duration_us", per=MICROSECONDS),
+        eth_bng("pfc_pri{priority}_tx_duration_us", per=MICROSECONDS),
         eth_ionic("tx_pripause_{priority}_1us_count", per=MICROSECONDS),
     ),
     by_priority(
@@ -145,6 +150,7 @@ PFC = (
         eth_mlx5("rx_prio{priority}_pause_transition"),
         eth_mlx4("rx_pause_transition_prio_{priority}"),
         eth_bnxt("pfc_pri{priority}_rx_transitions", per=2),
+        eth_bng("pfc_pri{priority}_rx_transitions", per=2),
         eth_intel("port.rx_priority_{priority}_xon_2_xoff", bits=32),
     ),
     by_priority(
@@ -153,6 +159,7 @@ PFC = (
         "Times this host stopped the priority and let it go again. bnxt counts both halves: halved here.",
         eth_mlx4("tx_pause_transition_prio_{priority}"),
         eth_bnxt("pfc_pri{priority}_tx_transitions", per=2),
+        eth_bng("pfc_pri{priority}_tx_transitions", per=2),
     ),
     netdev_counter(
         "roce_pfc_receive_all_frames_total",
@@ -190,24 +197,28 @@ WATCHDOG = (
         pause("transmit_storm_events"),
         eth_mlx5("tx_pause_storm_error_events"),
         eth_bnxt("continuous_roce_pause_events"),
+        eth_bng("continuous_roce_pause_events"),
     ),
     netdev_counter(
         "roce_pfc_watchdog_resumes_total",
         "events",
         "Times the NIC's own watchdog let PFC work again.",
         eth_bnxt("resume_roce_pause_events"),
+        eth_bng("resume_roce_pause_events"),
     ),
     netdev_counter(
         "roce_pause_watchdog_trips_total",
         "events",
         "Times the NIC found idle rings that still asserted pause.",
         eth_bnxt("continuous_pause_events"),
+        eth_bng("continuous_pause_events"),
     ),
     netdev_counter(
         "roce_pause_watchdog_resumes_total",
         "events",
         "Times such rings resumed.",
         eth_bnxt("resume_pause_events"),
+        eth_bng("resume_pause_events"),
     ),
 )
 

@@ -1,7 +1,8 @@
 """What goes through a port, and what the port itself loses: bytes, packets, errors, discards, link events.
 
 The PMA counters are those of the InfiniBand Architecture Specification, 16.1.3. They stop at their largest value
-instead of wrapping, and the narrow ones (4, 8 or 16 bits) do so soon.
+instead of wrapping, and the narrow ones (4, 8 or 16 bits) do so soon. They come last in a row: newer kernels give bnxt_re and
+rxe a PMA that has the low bits of the driver's own counters, or zeros.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ ROWS = (
         "roce_port_receive_bytes_total",
         "bytes",
         "RDMA bytes received.",
-        pma("port_rcv_data", times=4),
         bnxt("rx_bytes"),
         irdma("ip4InOctets", "ip6InOctets", bits=48),
         ionic("rx_rdma_ucast_bytes", "rx_rdma_mcast_bytes"),
@@ -24,12 +24,13 @@ ROWS = (
         efa("rx_bytes"),
         erdma("rx_bytes_cnt"),
         erdma("hw_rx_bytes_cnt"),
+        rxe("rcvd_bytes"),
+        pma("port_rcv_data", times=4),
     ),
     counter(
         "roce_port_transmit_bytes_total",
         "bytes",
         "RDMA bytes sent.",
-        pma("port_xmit_data", times=4),
         bnxt("tx_bytes"),
         irdma("ip4OutOctets", "ip6OutOctets", bits=48),
         ionic("tx_rdma_ucast_bytes", "tx_rdma_mcast_bytes"),
@@ -37,12 +38,13 @@ ROWS = (
         efa("tx_bytes"),
         erdma("tx_bytes_cnt"),
         erdma("hw_tx_bytes_cnt"),
+        rxe("sent_bytes"),
+        pma("port_xmit_data", times=4),
     ),
     counter(
         "roce_port_receive_packets_total",
         "packets",
         "RDMA packets received.",
-        pma("port_rcv_packets"),
         bnxt("rx_pkts"),
         irdma("ip4InPkts", "ip6InPkts", bits=48),
         ionic("rx_rdma_ucast_pkts", "rx_rdma_mcast_pkts"),
@@ -52,12 +54,12 @@ ROWS = (
         erdma("rx_packets_cnt"),
         erdma("hw_rx_packets_cnt"),
         rxe("rcvd_pkts"),
+        pma("port_rcv_packets"),
     ),
     counter(
         "roce_port_transmit_packets_total",
         "packets",
         "RDMA packets sent.",
-        pma("port_xmit_packets"),
         bnxt("tx_pkts"),
         irdma("ip4OutPkts", "ip6OutPkts", bits=48),
         ionic("tx_rdma_ucast_pkts", "tx_rdma_mcast_pkts"),
@@ -67,6 +69,7 @@ ROWS = (
         erdma("tx_packets_cnt"),
         erdma("hw_tx_packets_cnt"),
         rxe("sent_pkts"),
+        pma("port_xmit_packets"),
     ),
     counter(
         "roce_port_receive_unicast_packets_total",
@@ -84,15 +87,15 @@ ROWS = (
         "roce_port_receive_multicast_packets_total",
         "packets",
         "RDMA multicast packets received.",
-        pma("multicast_rcv_packets"),
         irdma("ip4InMcastPkts", "ip6InMcastPkts", bits=48),
+        pma("multicast_rcv_packets"),
     ),
     counter(
         "roce_port_transmit_multicast_packets_total",
         "packets",
         "RDMA multicast packets sent.",
-        pma("multicast_xmit_packets"),
         irdma("ip4OutMcastPkts", "ip6OutMcastPkts", bits=48),
+        pma("multicast_xmit_packets"),
     ),
     counter(
         "roce_port_receive_multicast_bytes_total",
@@ -204,10 +207,10 @@ ROWS = (
         "roce_port_receive_errors_total",
         "packets",
         "RDMA packets received in error. The narrow PMA counter stops at 65,535.",
-        pma("port_rcv_errors", bits=16),
         bnxt("rx_roce_errors"),
         bnxt("rx_roce_error_pkts"),
         hns("rx_err_pkt"),
+        pma("port_rcv_errors", bits=16),
     ),
     counter(
         "roce_port_transmit_errors_total",
@@ -221,20 +224,21 @@ ROWS = (
     counter(
         "roce_port_receive_discards_total",
         "packets",
-        "RDMA packets discarded on receive.",
+        "RDMA packets discarded on receive. ionic counts only those that are longer than the MTU.",
         bnxt("rx_roce_discards"),
         bnxt("rx_roce_discard_pkts"),
         irdma("ip4InDiscards", "ip6InDiscards", bits=32),
         efa("rx_drops"),
+        ionic("rx_rdma_mtu_discard_pkts"),
     ),
     counter(
         "roce_port_transmit_discards_total",
         "packets",
         "RDMA packets discarded instead of sent: the port was down or a packet waited too long. The PMA counter stops "
         "at 65,535.",
-        pma("port_xmit_discards", bits=16),
         bnxt("tx_roce_discards"),
         bnxt("tx_roce_discards_pkts"),
+        pma("port_xmit_discards", bits=16),
     ),
     counter(
         "roce_port_receive_truncated_packets_total",
@@ -270,8 +274,8 @@ ROWS = (
         "roce_port_link_downed_total",
         "events",
         "Times the link went down. The PMA counter stops at 255.",
-        pma("link_downed", bits=8),
         rxe("link_downed"),
+        pma("link_downed", bits=8),
     ),
     counter(
         "roce_port_link_error_recoveries_total",

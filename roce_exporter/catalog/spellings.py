@@ -25,6 +25,8 @@ eth_mlx5 = partial(spelt, "mlx5", ETHTOOL)
 eth_mlx4 = partial(spelt, "mlx4", ETHTOOL)
 eth_bnxt = partial(spelt, "bnxt_re", ETHTOOL)
 """bnxt_en."""
+eth_bng = partial(spelt, "bng_re", ETHTOOL)
+"""bng_en, the driver of Broadcom's next generation."""
 eth_intel = partial(spelt, "irdma", ETHTOOL)
 """ice (names end in `.nic`) and i40e (names begin with `port.`)."""
 eth_ionic = partial(spelt, "ionic", ETHTOOL)

@@ -41,6 +41,8 @@ class Place:
     """Per table what stands for `%s` in its strings."""
     formats: tuple[str, ...] = ()
     """The formats that join a string of a table with a queue's number; `tables` has the result."""
+    port: tuple[str, ...] = ()
+    """The tables that hold statistics of the physical port alone, as the NIC's MAC counts them."""
 
 
 def _tables(*names: str) -> dict[str, tuple[str, ...]]:
@@ -124,6 +126,21 @@ PLACES = (
         ),
         words={"pport_per_prio_pfc_stats_desc": ("prio{priority}", "global")},
         formats=("prio%d", "global"),
+        port=(
+            "pport_802_3_stats_desc",
+            "pport_2863_stats_desc",
+            "pport_2819_stats_desc",
+            "pport_phy_layer_cntrs_stats_desc",
+            "pport_phy_statistical_stats_desc",
+            "pport_phy_statistical_err_lanes_stats_desc",
+            "pport_phy_recovery_cntrs_stats_desc",
+            "pport_eth_ext_stats_desc",
+            "pport_per_tc_prio_stats_desc",
+            "pport_per_tc_congest_prio_stats_desc",
+            "pport_per_prio_traffic_stats_desc",
+            "pport_per_prio_pfc_stats_desc",
+            "pport_pfc_stall_stats_desc",
+        ),
     ),
     _mlx5("en_accel/ipsec_stats.c", "mlx5e_ipsec_hw_stats_desc", "mlx5e_ipsec_sw_stats_desc"),
     _mlx5("en_accel/ktls_stats.c", "mlx5e_ktls_sw_stats_desc"),
@@ -162,6 +179,15 @@ PLACES = (
             ),
         },
         formats=("[%d]: %s",),
+        port=(
+            "bnxt_port_stats_arr",
+            "bnxt_port_stats_ext_arr",
+            "bnxt_tx_port_stats_ext_arr",
+            "bnxt_rx_bytes_pri_arr",
+            "bnxt_rx_pkts_pri_arr",
+            "bnxt_tx_bytes_pri_arr",
+            "bnxt_tx_pkts_pri_arr",
+        ),
     ),
     Place(
         "bng_re",
@@ -181,6 +207,15 @@ PLACES = (
             ),
         },
         formats=("rxq%d_%s", "txq%d_%s"),
+        port=(
+            "bnge_port_stats_arr",
+            "bnge_port_stats_ext_arr",
+            "bnge_tx_port_stats_ext_arr",
+            "bnge_rx_bytes_pri_arr",
+            "bnge_rx_pkts_pri_arr",
+            "bnge_tx_bytes_pri_arr",
+            "bnge_tx_pkts_pri_arr",
+        ),
     ),
     Place(
         "irdma",
@@ -193,6 +228,7 @@ PLACES = (
         ETHTOOL,
         (f"{NET}/intel/ice/ice_ethtool.c",),
         _tables("ice_gstrings_vsi_stats", "ice_gstrings_pf_stats"),
+        port=("ice_gstrings_pf_stats",),
     ),
     Place(
         "irdma",
@@ -208,6 +244,7 @@ PLACES = (
             "i40e_gstrings_pfc_stats",
         ),
         words={"i40e_gstrings_queue_stats": ("rx", "tx")},
+        port=("i40e_gstrings_stats", "i40e_gstrings_pfc_stats"),
     ),
     Place(
         "irdma",
@@ -230,6 +267,7 @@ PLACES = (
             "ionic_rx_stats_desc": ("rx_{queue}_{name}",),
         },
         formats=("tx_%d_%s", "rx_%d_%s"),
+        port=("ionic_port_stats_desc",),
     ),
     Place("hns", HW_COUNTERS, (f"{RDMA}/hw/hns/hns_roce_main.c",), _tables("hns_roce_port_stats_descs")),
     Place(
@@ -245,6 +283,7 @@ PLACES = (
         ETHTOOL,
         (f"{NET}/hisilicon/hns3/hns3pf/hclge_main.h", f"{NET}/hisilicon/hns3/hns3pf/hclge_main.c"),
         _tables("g_mac_stats_string"),
+        port=("g_mac_stats_string",),
     ),
     Place(
         "qedr",
@@ -268,6 +307,7 @@ PLACES = (
         ETHTOOL,
         (f"{NET}/microsoft/mana/mana_ethtool.c",),
         _tables("mana_eth_stats", "mana_hc_stats", "mana_phy_stats"),
+        port=("mana_phy_stats",),
     ),
     Place(
         "efa",

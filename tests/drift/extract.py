@@ -1,7 +1,9 @@
 """The names of every RoCE driver's counters, from a kernel source tree.
 
     python tests/drift/extract.py TREE > tests/drift/names-7.3.tsv
+    python tests/drift/extract.py --port TREE > tests/drift/port-7.3.tsv
 
+The second has only those names that are statistics of the physical port, as far as a driver keeps these apart.
 TREE is an unpacked kernel (Debian: the package linux-source-7.3); only drivers/infiniband and drivers/net/ethernet are
 read. The driver's own macros make the names, so the C preprocessor (`cpp`) expands them, with every option of the
 kernel's configuration on. Columns: driver (dialect of the catalogue), source (hw_counters, counters or ethtool) and name.
@@ -15,7 +17,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,6 +43,16 @@ Name = tuple[str, str, str]
 
 class UnknownError(Exception):
     """Something in the tree that `drivers.py` does not describe."""
+
+
+def port_names(tree: Path) -> Iterator[Name]:
+    """The names of the tables that hold statistics of the physical port alone."""
+    for place in PLACES:
+        if (tree / place.files[-1]).exists():
+            for table, strings in _tables(_expanded(tree, place.files)):
+                if table in place.port:
+                    for name in chain.from_iterable(_spelt(string, place, table) for string in strings):
+                        yield place.driver, place.source, name
 
 
 def names(tree: Path) -> Iterator[Name]:
@@ -146,10 +158,11 @@ def _nothing_new(tree: Path) -> None:
             raise UnknownError(f"{driver}: it has hardware counters now")
 
 
-def main(tree: Path) -> int:
+def main(arguments: list[str]) -> int:
     """Print the names of one tree, sorted; 1 and one line on what it does not know."""
+    listed, tree = (port_names if arguments[0] == "--port" else names), Path(arguments[-1])
     try:
-        found = sorted(set(names(tree)))
+        found = sorted(set(listed(tree)))
     except UnknownError as unknown:
         sys.stderr.write(f"extract: unknown to drivers.py: {unknown}\n")
         return 1
@@ -158,4 +171,4 @@ def main(tree: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(sys.argv[1:]))

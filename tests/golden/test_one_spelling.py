@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roce_exporter.catalog import CATALOG, DIALECTS
+from roce_exporter.catalog import CATALOG, DIALECTS, INDEX
 from roce_exporter.catalog.row import ANY, COUNTER, COUNTERS, HW_COUNTERS, Row, Spelling
 from roce_exporter.model import Device, DeviceReadings, Port, Reading
 from roce_exporter.normalise import Normaliser, Series
@@ -25,7 +25,9 @@ def spoken(row: Row, dialect: str) -> list[Spelling]:
     return [
         spelling
         for spelling in row.spellings
-        if spelling.dialect in (dialect, ANY) and spelling.source in (HW_COUNTERS, COUNTERS)
+        if spelling.dialect in (dialect, ANY)
+        and spelling.source in (HW_COUNTERS, COUNTERS)
+        and not any(INDEX.left_out(dialect, spelling.source, raw) for raw in spelling.raw)
     ]
 
 

@@ -82,12 +82,26 @@ EXPECTED = {
     ("mlx4", "sq_num_tree"): "roce_transport_retries_exceeded_total",
     ("bnxt_re", "tx_cnp_pkts"): "roce_cnp_sent_total",
     ("bnxt_re", "cnp_tx_pkts"): "roce_cnp_sent_total",
+    ("bnxt_re", "np_cnp_pkts"): "roce_cnp_sent_total",
+    ("bnxt_re", "np_cnp_sent"): "roce_cnp_sent_total",
+    ("bnxt_re", "rp_cnp_handled"): "roce_cnp_handled_total",
+    ("bnxt_re", "np_ecn_marked_roce_packets"): "roce_ecn_marked_packets_total",
+    ("bnxt_re", "local_ack_timeout_err"): "roce_transport_ack_timeouts_total",
+    ("bnxt_re", "packet_seq_err"): "roce_transport_packet_sequence_errors_total",
+    ("bnxt_re", "out_of_sequence"): "roce_transport_out_of_sequence_total",
+    ("bnxt_re", "rnr_nak_retry_err"): "roce_transport_rnr_naks_received_total",
+    ("bnxt_re", "implied_nak_seq_err"): "roce_transport_implied_naks_total",
+    ("bnxt_re", "duplicate_request"): "roce_transport_duplicate_requests_total",
+    ("bnxt_re", "out_of_buffer"): "roce_out_of_buffer_total",
     ("bnxt_re", "max_retry_exceeded"): "roce_transport_retries_exceeded_total",
     ("irdma", "RxECNMrkd"): "roce_ecn_marked_packets_total",
     ("irdma", "Nak Sequence Error"): "roce_transport_packet_sequence_errors_total",
     ("irdma", "ip6InOctets"): "roce_port_receive_bytes_total",
     ("ionic", "resp_rx_outouf_seq"): "roce_transport_out_of_sequence_total",
     ("ionic", "rx_rdma_ecn_pkts"): "roce_ecn_marked_packets_total",
+    ("irdma", "iwInRdmaReads"): "roce_read_requests_received_total",
+    ("ionic", "tx_rdma_ack_timeout"): "roce_transport_ack_timeouts_total",
+    ("ionic", "tx_rdma_retx_pkts"): "roce_transport_retransmitted_packets_total",
     ("hns", "rx_cnp_pkt"): "roce_cnp_handled_total",
     ("mana", "sent_cnps"): "roce_cnp_sent_total",
     ("efa", "retrans_timeout_events"): "roce_transport_ack_timeouts_total",
@@ -109,8 +123,8 @@ def test_words_of_four_bytes_are_scaled_and_narrow_counters_known() -> None:
         s for row in CATALOG for s in row.spellings if s.raw == ("link_downed",) and s.source == COUNTERS
     ]
     assert downed.bits == 8
-    (queue,) = [s for row in CATALOG for s in row.spellings if s.raw == ("out_of_sequence",)]
-    assert queue.bits == 32
+    bits = {s.dialect: s.bits for row in CATALOG for s in row.spellings if s.raw == ("out_of_sequence",)}
+    assert bits == {"mlx5": 32, "bnxt_re": 64}
 
 
 OF_TABLE = {

@@ -1,0 +1,69 @@
+"""Every name in the source of every RoCE driver, of every kernel in this folder, has a row or a reason."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from series import CORE, SERIES, Named, names_of
+
+from roce_exporter.catalog import DIALECTS, INDEX
+
+ALL = {series: names_of(series) for series in SERIES}
+
+COMING = {
+    "pci_bw_inbound_high",
+    "pci_bw_inbound_low",
+    "pci_bw_outbound_high",
+    "pci_bw_outbound_low",
+    "pci_bw_stale_event",
+}
+"""Names whose rows are work in progress. Take a name out of here when its row is there."""
+
+DRIVERS = {"mlx5", "mlx4", "bnxt_re", "irdma", "ionic", "hns", "qedr", "mana", "efa", "rxe", CORE}
+"""In every series; erdma, idpf and bng_re came later. siw has no names of its own."""
+
+
+def is_known(named: Named) -> bool:
+    dialect = "mlx5" if named.driver == CORE else named.driver
+    return bool(
+        INDEX.claimed(dialect, named.source, named.example)
+        or INDEX.left_out(dialect, named.source, named.example)
+    )
+
+
+@pytest.mark.parametrize("series", SERIES)
+def test_every_name_of_every_driver_has_a_row_or_a_reason(series: str) -> None:
+    unknown = [named for named in ALL[series] if not is_known(named) and named.name not in COMING]
+    assert unknown == []
+
+
+def test_the_series_that_debian_packages_are_there() -> None:
+    assert {"6.1", "6.12"} < set(SERIES)
+    assert any(series.startswith("7.") for series in SERIES)
+
+
+@pytest.mark.parametrize("series", SERIES)
+def test_a_list_is_sorted_and_names_every_driver(series: str) -> None:
+    """A list that lost a driver would make the first test pass for nothing."""
+    assert ALL[series] == sorted(set(ALL[series]))
+    assert {named.driver for named in ALL[series]} >= DRIVERS
+    assert {named.driver for named in ALL[series]} <= {*DIALECTS, CORE}
+    assert len(ALL[series]) > 1500
+
+
+def test_no_driver_disappears_from_a_newer_kernel() -> None:
+    for older, newer in itertools.pairwise(SERIES):
+        before = {(named.driver, named.source) for named in ALL[older]}
+        after = {(named.driver, named.source) for named in ALL[newer]}
+        assert before <= after, (older, newer)
+
+
+def test_the_names_that_linux_changed_are_in_the_lists() -> None:
+    """The extraction reads tables, macros and formats alike."""
+    old, new = ({named.name for named in ALL[series]} for series in ("6.12", "7.3"))
+    assert {"tx_cnp_pkts", "to_retransmits", "iwInRdmaReads"} <= old - new
+    assert {"np_cnp_pkts", "InRdmaReads", "rcvd_bytes", "pci_bw_stale_event"} <= new - old
+    assert {"rx_prio{priority}_pause", "rx{queue}_packets", "[{queue}]: rx_ucast_packets"} <= old & new
+    assert {"rx_global_pause", "queue_{queue}_tx_cnt", "port.rx_priority_{priority}_xoff_rx"} <= old & new
+    assert {"rx_err_lane_3_phy", "vport_out_of_buffer", "pfc_pri7_rx_duration_us"} <= old & new
