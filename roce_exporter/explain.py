@@ -50,7 +50,8 @@ def _spelling(spelling: Spelling) -> str:
     who = "any driver" if spelling.dialect == ANY else spelling.dialect
     scale = f" x {spelling.times}" if spelling.times != 1 else ""
     scale += f" / {spelling.per}" if spelling.per != 1 else ""
-    return f"{who}: {' + '.join(spelling.raw)}{scale} in {spelling.source}, {spelling.bits} bits"
+    raw = (" - " if spelling.difference else " + ").join(spelling.raw)
+    return f"{who}: {raw}{scale} in {spelling.source}, {spelling.bits} bits"
 
 
 def _values_now(row: Row, observation: Observation) -> Iterator[str]:

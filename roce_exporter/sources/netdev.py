@@ -13,6 +13,7 @@ from roce_exporter.catalog.row import ETHTOOL
 from roce_exporter.kernel import Absent
 from roce_exporter.model import Reading
 from roce_exporter.sources.dcb import DCB, flatten
+from roce_exporter.sources.fec import fec_numbers
 from roce_exporter.sources.files import CounterFiles
 from roce_exporter.sources.rarely import Rarely
 from roce_exporter.sources.values import make_reading
@@ -180,6 +181,6 @@ def netdev_readers(
         yield Asked(PAUSE, kernel.ethtool_pause, *where, numbers=dict)
         yield Rarely(Asked(SETTINGS, kernel.ethtool_settings, *where, numbers=dict))
         yield Asked(LINK, kernel.ethtool_link, *where, numbers=dict)
-        yield Asked(FEC, kernel.ethtool_fec, *where, numbers=dict)
+        yield Asked(FEC, kernel.ethtool_fec, *where, numbers=fec_numbers)
         yield Asked(STANDARD, kernel.ethtool_standard, *where, numbers=dict)
         yield Rarely(Asked(TRANSCEIVER, kernel.transceiver, *where, numbers=dict))
