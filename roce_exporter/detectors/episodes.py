@@ -13,10 +13,16 @@ from typing import TYPE_CHECKING
 from roce_exporter.detectors.histogram import Histogram
 
 if TYPE_CHECKING:
-    from roce_exporter.detectors.pfc_storm import Counts, Limits
+    from roce_exporter.detectors.pfc_storm import Counts
 
 BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 1.0, 2.5, 5.0)
 """Seconds. Switch watchdogs act after 0.2 s, a storm is 0.4 s."""
+
+THROUGHOUT = 0.95
+"""Share of a span from which on one pause fills it."""
+
+MOSTLY = 0.5
+"""The same where no packet passed."""
 
 
 class Episodes:
@@ -33,7 +39,7 @@ class Episodes:
         self._lost = True
         """Whether a pause may be open whose beginning was not seen."""
 
-    def see(self, change: Counts, share: float, limits: Limits) -> None:
+    def see(self, change: Counts, share: float) -> None:
         """What was counted between two reads; `share` of the time was paused. Without a count of time paused nothing."""
         if not change.paused:
             # A pause that was open is over, whether or not its end is counted.
@@ -42,7 +48,7 @@ class Episodes:
         elif change.resumes is not None:
             self._count(change.paused, change.resumes)
         else:
-            self._guess(change, share, limits)
+            self._guess(change, share)
 
     def forget(self) -> None:
         """What came next was not seen: how long an open pause lasts cannot be known."""
@@ -59,9 +65,9 @@ class Episodes:
         if not ended or self._ended:
             self._open += mean
 
-    def _guess(self, change: Counts, share: float, limits: Limits) -> None:
+    def _guess(self, change: Counts, share: float) -> None:
         """A pause may begin in one span, fill others and end in one more: a third span that it only touches is another."""
-        goes_on = share >= limits.hot or (change.packets == 0 and share >= limits.quiet)
+        goes_on = share >= THROUGHOUT or (change.packets == 0 and share >= MOSTLY)
         if goes_on or not (self._open or self._lost):
             self._open += change.paused or 0.0
         else:

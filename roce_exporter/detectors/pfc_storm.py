@@ -248,12 +248,13 @@ class Track:
         self.reason = ""
         return None
 
-    def skip(self, now: float, reason: str) -> Ended | None:
+    def skip(self, now: float, reason: str, seen: Span | None = None) -> Ended | None:
         """A span could not be used: counters were reset, the link's speed changed, or the sampler was not running.
 
-        A storm is kept for `KEEP` seconds, for a moment that was not seen is no evidence that it is over.
+        A storm is kept for `KEEP` seconds, for a moment that was not seen is no evidence that it is over. `seen` is what
+        was counted in a span whose begin and end are not exact: how long pauses lasted follows from that all the same.
         """
-        self._break_off()
+        self._break_off(seen)
         self.recent.clear()
         if self.state in (State.STORM, State.RECOVERING):
             if now - self.seen >= KEEP:
@@ -292,7 +293,7 @@ class Track:
         if self.method is not Method.DURATION:
             self.estimated_seconds += share * span.seconds
         else:
-            self.episodes.see(span.change, share, limits)
+            self.episodes.see(span.change, share)
             if share >= limits.hot and span.change.packets:
                 self.congested_seconds += span.seconds
         self._follow_pause(span, share, limits)
@@ -305,10 +306,13 @@ class Track:
         else:
             self.streak = longest_pause(span.change)
 
-    def _break_off(self) -> None:
-        """What was paused so far cannot be joined to what comes."""
+    def _break_off(self, seen: Span | None = None) -> None:
+        """What was paused so far cannot be joined to what comes, but for lengths of pauses where the counts are known."""
         self.streak = 0.0
-        self.episodes.forget()
+        if seen is not None and self.method is Method.DURATION:
+            self.episodes.see(seen.change, min(1.0, paused_share(self.method, seen) or 0.0))
+        else:
+            self.episodes.forget()
 
     def _begin(self, begin: float, seconds: float, state: State) -> Begun:
         self.storms += 1

@@ -112,6 +112,18 @@ def test_a_pause_of_which_a_part_was_not_seen_is_not_counted(ends: str) -> None:
     assert lengths(watch) == histogram()
 
 
+@KINDS
+def test_slow_and_late_reads_lose_no_pause(ends: str) -> None:
+    """The machine is busy: every third read takes half of the interval, every seventh comes a second late."""
+    pauses = [(1.0, 5.03), (8.0, 8.3), (11.0, 11.02)]
+    watch, now = Watch(), 0.0
+    for step in range(200):
+        now += 1.1 if step % 7 == 6 else POLL
+        seconds = POLL / 2 if step % 3 == 2 else 0.001
+        watch.see(Look(now, {KEY: counted(pauses, now, ends)}, POLL, seconds, speed=1e9))
+    assert lengths(watch) == pytest.approx(histogram(4.03, 0.3, 0.02))
+
+
 def test_frames_alone_are_no_lengths() -> None:
     watch = Watch()
     for step in range(40):
