@@ -14,7 +14,7 @@ from roce_exporter import __version__
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.kernel.process import ProcessFamilies
 from roce_exporter.normalise import Normaliser
-from roce_exporter.self_metrics import SelfSamples
+from roce_exporter.self_metrics import SelfSamples, gaps_of
 
 if TYPE_CHECKING:
     from roce_exporter.audit import Auditor
@@ -70,8 +70,11 @@ class Exporter:
         present = {found.device.name for found in snapshot.devices}
         self.normaliser.forget(self.normaliser.plans.keys() - present)
         samples = tuple(self.normaliser.normalise(found) for found in snapshot.devices)
-        unmapped = {name: len(plan.unmapped) for name, plan in sorted(self.normaliser.plans.items())}
-        own = self._self_samples.samples(snapshot, unmapped)
+        gaps = [
+            gaps_of(self.normaliser.plans[found.device.name], one.values)
+            for found, one in zip(snapshot.devices, samples, strict=True)
+        ]
+        own = self._self_samples.samples(snapshot, sorted(gaps))
         if self._auditor is not None:
             samples = (*samples, self._auditor.samples(snapshot.devices))
         if self.sampler is None:
@@ -92,6 +95,13 @@ def make_registry() -> prometheus_client.CollectorRegistry:
         registry=registry,
     )
     build.labels(__version__, platform.python_version()).set(1)
+    kernel = prometheus_client.Gauge(
+        "roce_exporter_kernel_info",
+        "The release of the kernel that the exporter runs on, as `uname -r` prints it; always 1.",
+        ("release",),
+        registry=registry,
+    )
+    kernel.labels(platform.release()).set(1)
     return registry
 
 

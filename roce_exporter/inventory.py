@@ -156,7 +156,10 @@ def _ports(facts: _Facts, name: str, netlink: RdmaDevice | None) -> tuple[Port, 
     kernel = facts.kernel
     netdevs = _netlink_ports(kernel, netlink)
     try:
-        numbers = sorted(int(entry) for entry in kernel.entries(f"{CLASS}/{name}/ports") if entry.isdecimal())
+        # A set: of a recording's folders 1 and 01 the number is the same, and a port is not there twice.
+        numbers = sorted(
+            {int(entry) for entry in kernel.entries(f"{CLASS}/{name}/ports") if entry.isdecimal()}
+        )
     except Absent:
         numbers = sorted(netdevs)
     return tuple(_port(facts, name, number, netdevs.get(number), len(numbers)) for number in numbers)

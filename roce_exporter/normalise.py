@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from roce_exporter.catalog import INDEX, Index, pattern_of
 from roce_exporter.catalog.row import HISTOGRAM
 from roce_exporter.facts import device_facts
+from roce_exporter.missing import missing_facts
 from roce_exporter.model import WHOLE_DEVICE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from roce_exporter.catalog.row import Row, Spelling
+    from roce_exporter.missing import MissingFact
     from roce_exporter.model import Device, DeviceReadings, Reading
 
 Value = int | float | None
@@ -80,6 +82,8 @@ class Plan:
     sources: tuple[Source, ...]
     unmapped: tuple[tuple[str, int, str], ...]
     """Source, port and raw name of each name without a row."""
+    missing: tuple[MissingFact, ...] = ()
+    """Essential facts that no series has."""
     series: tuple[Series, ...] = ()
     constant: tuple[Value, ...] = ()
     picks: tuple[tuple[int, Picker], ...] = ()
@@ -129,6 +133,7 @@ class Normaliser:
             *(Series(row, labels) for row, labels in facts),
             *(source.series for source in sources),
         )
+        plan.missing = missing_facts(device, key, plan.series, plan.unmapped)
         _compile(plan)
         return plan
 

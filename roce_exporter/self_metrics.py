@@ -2,65 +2,93 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog.exporter import (
     COLLECTION_DURATION,
     DEVICES,
     DEVICES_EXCLUDED,
+    MISSING,
     PORTS_WITHOUT_NETDEV,
     QUARANTINED,
     READ_ERRORS,
     SOURCE_DURATION,
     SOURCE_UP,
     UNMAPPED,
+    UNMAPPED_NAME,
     UNREADABLE,
 )
+from roce_exporter.missing import missing_now
 from roce_exporter.normalise import Samples, Series
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from roce_exporter.model import Snapshot, SourceState
-    from roce_exporter.normalise import Value
+    from roce_exporter.normalise import Plan, Value
 
 
 PER_SOURCE = (SOURCE_UP, SOURCE_DURATION, READ_ERRORS, UNREADABLE, QUARANTINED)
 """The rows that `_values` fills, in this order."""
 
+NAMES_SHOWN = 20
+"""Unknown names of a device that have a series each; `explain` and /debug list all."""
+
 State = tuple[str, str, str]
 """Source, device and network device."""
+
+
+class Gaps(NamedTuple):
+    """What the catalogue does not know of one device, and what the device does not report."""
+
+    device: str
+    unmapped: int
+    """How many raw names have no row."""
+    names: tuple[tuple[str, str], ...] = ()
+    """Source and name of the first of them."""
+    missing: tuple[tuple[str, str], ...] = ()
+    """Port and fact."""
+
+
+def gaps_of(plan: Plan, values: Sequence[Value]) -> Gaps:
+    """The gaps of one device in one collection, of which `values` are those of the plan's series."""
+    names = sorted({(source, name) for source, _, name in plan.unmapped})[:NAMES_SHOWN]
+    return Gaps(plan.device.name, len(plan.unmapped), tuple(names), tuple(missing_now(plan.missing, values)))
 
 
 class SelfSamples:
     """Makes the samples and keeps their series from one collection to the next."""
 
     def __init__(self) -> None:
-        self._key: tuple[tuple[State, ...], tuple[str, ...]] = ((), ())
+        self._key: tuple[tuple[State, ...], tuple[Gaps, ...]] = ((), ())
         self._series: tuple[Series, ...] = ()
 
-    def samples(self, snapshot: Snapshot, unmapped: Mapping[str, int]) -> Samples:
-        """The samples of one collection. `unmapped` counts the raw names without a row, per device."""
+    def samples(self, snapshot: Snapshot, gaps: Sequence[Gaps]) -> Samples:
+        """The samples of one collection, with the gaps of each device."""
         # An interface that the device does not have is neither up nor down, and had no read that could fail.
         states = [state for state in snapshot.states if state.up is not None]
-        key = (tuple([(state.source, state.device, state.netdev) for state in states]), tuple(unmapped))
+        key = (tuple([(state.source, state.device, state.netdev) for state in states]), tuple(gaps))
         if key != self._key:
             self._key, self._series = key, _series(*key)
         devices = [found.device for found in snapshot.devices]
         blind = sum(
             port.link_layer == "Ethernet" and not port.netdevs for device in devices for port in device.ports
         )
-        values: list[Value] = [len(devices), snapshot.excluded, blind, snapshot.seconds, *unmapped.values()]
+        values: list[Value] = [len(devices), snapshot.excluded, blind, snapshot.seconds]
+        values += [one.unmapped for one in gaps]
+        values += [1] * sum(len(one.names) + len(one.missing) for one in gaps)
         return Samples(self._series, (*values, *_values(states)))
 
 
-def _series(states: tuple[State, ...], unmapped: tuple[str, ...]) -> tuple[Series, ...]:
+def _series(states: tuple[State, ...], gaps: tuple[Gaps, ...]) -> tuple[Series, ...]:
     return (
         Series(DEVICES, ()),
         Series(DEVICES_EXCLUDED, ()),
         Series(PORTS_WITHOUT_NETDEV, ()),
         Series(COLLECTION_DURATION, ()),
-        *(Series(UNMAPPED, (device,)) for device in unmapped),
+        *(Series(UNMAPPED, (one.device,)) for one in gaps),
+        *(Series(UNMAPPED_NAME, (one.device, *name)) for one in gaps for name in one.names),
+        *(Series(MISSING, (one.device, *fact)) for one in gaps for fact in one.missing),
         *(Series(row, state) for row in PER_SOURCE for state in states),
     )
 

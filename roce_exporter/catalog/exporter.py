@@ -52,6 +52,21 @@ UNMAPPED = Row(
     "Raw counter names of a device that no row of the catalogue knows; `roce-exporter explain` lists them.",
     labels=("device",),
 )
+UNMAPPED_NAME = Row(
+    "roce_exporter_unmapped_name_info",
+    GAUGE,
+    "info",
+    "A raw counter name that no row of the catalogue knows; always 1. At most 20 names per device.",
+    labels=("device", "source", "name"),
+)
+MISSING = Row(
+    "roce_exporter_missing_facts",
+    GAUGE,
+    "bool",
+    "1: a port of a known driver does not report this essential fact, although the interface answers: the driver renamed "
+    "or dropped the counter. No series where nothing is missing.",
+    labels=("device", "port", "fact"),
+)
 DEVICES = Row(
     "roce_exporter_devices",
     GAUGE,
@@ -89,6 +104,8 @@ ROWS = (
     UNREADABLE,
     QUARANTINED,
     UNMAPPED,
+    UNMAPPED_NAME,
+    MISSING,
     DEVICES,
     DEVICES_EXCLUDED,
     PORTS_WITHOUT_NETDEV,

@@ -323,6 +323,8 @@ def _json(text: bytes, what: str, tool: str) -> object:
         return json.loads(text)
     except ValueError as error:
         raise RecordingError(f"{what}: not JSON ({error}); record it with `{tool}`") from None
+    except RecursionError:
+        raise RecordingError(f"{what}: not JSON (nested too deeply); record it with `{tool}`") from None
 
 
 def _rows(text: bytes, what: str, numbers: bool) -> Rows:

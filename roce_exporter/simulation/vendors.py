@@ -148,6 +148,7 @@ ICE = Driver(
         # E810 tells no packets out of sequence, no NAKs and no timeouts.
         *still("cnpIgnored", "ip6InPkts", "ip6OutPkts", "ip6InOctets", "ip6OutOctets", "rxVlanErrors"),
         *still("ip4InDiscards", "ip6InDiscards", "ip4OutNoRoutes", "ip6OutNoRoutes"),
+        *still("InRdmaReads", "InRdmaWrites", "OutRdmaReads", "OutRdmaWrites"),
     ),
     ethtool=(
         *both_ways(

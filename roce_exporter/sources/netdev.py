@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from roce_exporter.catalog.row import ETHTOOL
 from roce_exporter.kernel import Absent
-from roce_exporter.model import Reading
 from roce_exporter.sources.dcb import DCB, flatten
 from roce_exporter.sources.fec import fec_numbers
 from roce_exporter.sources.files import CounterFiles
 from roce_exporter.sources.rarely import Rarely
-from roce_exporter.sources.values import make_reading
+from roce_exporter.sources.values import check_counters, make_reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from roce_exporter.kernel import Kernel
-    from roce_exporter.model import Device
+    from roce_exporter.model import Device, Reading
 
 T = TypeVar("T")
 PAUSE = "pause"
@@ -65,7 +64,8 @@ class EthtoolStatistics:
             OSError: as the kernel says it.
         """
         names, values = self._kernel.ethtool_statistics(self.netdev)
-        return (Reading(ETHTOOL, self._device, self._port, names, values, (), self.netdev),)
+        found = check_counters(values)
+        return (make_reading(ETHTOOL, self._device, self._port, names, found, netdev=self.netdev),)
 
     def close(self) -> None:
         """Nothing is held."""
@@ -110,7 +110,7 @@ class Asked(Generic[T]):
             found = self._numbers(answer)
             if self._names != tuple(found):
                 self._names = tuple(found)
-            self._answer, values = answer, tuple(found.values())
+            self._answer, values = answer, check_counters(tuple(found.values()))
             self._readings = (
                 make_reading(self.source, self._device, self._port, self._names, values, netdev=self.netdev),
             )

@@ -63,6 +63,11 @@ def check_counter(value: int) -> int | str:
     return NOT_AVAILABLE if value == ALL_ONES else OUT_OF_RANGE
 
 
+def check_counters(values: Sequence[int]) -> Sequence[int | str]:
+    """The values of counters that came as numbers, by the rule of `check_counter`; the same object when all are numbers."""
+    return values if max(values, default=0) < ALL_ONES else [check_counter(value) for value in values]
+
+
 def reason_of(error: OSError) -> str:
     """The errno's name (`EINVAL`), which is what an operator looks up."""
     return errno.errorcode.get(error.errno or 0, type(error).__name__)

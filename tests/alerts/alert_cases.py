@@ -25,6 +25,20 @@ QUIET_TRANSMIT = {
     f"roce_pfc_storm_active{{{TRANSMIT}}}": Level(sick=0),
     f"roce_pfc_storms_total{{{TRANSMIT}}}": Rate(sick=0),
 }
+IDENTITY = (
+    'driver="bnxt_en",protocol="roce",firmware="232.0.219.7",board="",model="",node_guid="0262:0bff:fe11:2233",pci="",'
+    'function="pf",physical_function=""'
+)
+DRIVER_AND_KERNEL = {
+    f"roce_device_info{{{DEVICE},{IDENTITY}}}": ON,
+    'roce_exporter_kernel_info{release="6.18.3"}': ON,
+}
+UNKNOWN_NAMES = {
+    f'roce_exporter_unmapped_name_info{{{DEVICE},source="hw_counters",name="{name}"}}': Level(
+        sick=1, healthy=None
+    )
+    for name in ("np_cnp_pkts", "rp_cnp_handled")
+}
 GBIT_100 = 12_500_000_000.0
 SPEED_100G = {f"roce_link_speed_bytes_per_second{{{NETDEV}}}": Level(sick=GBIT_100, healthy=GBIT_100)}
 
@@ -624,6 +638,32 @@ EXPORTER = (
         "RoceNetdevInvisible",
         {"roce_exporter_ports_without_netdev": Level(sick=2, below=0)},
         labels="",
+    ),
+    Case(
+        "RoceFactsMissing",
+        {
+            f'roce_exporter_missing_facts{{{PORT},fact="cnp_sent"}}': Level(sick=1, below=0, healthy=None),
+        },
+        background={
+            f'roce_exporter_missing_facts{{{PORT},fact="ack_timeouts"}}': Level(sick=0, healthy=None),
+            **DRIVER_AND_KERNEL,
+            **UNKNOWN_NAMES,
+        },
+    ),
+    Case(
+        "RoceFactsMissing",
+        {
+            f'roce_exporter_missing_facts{{{PORT},fact="cnp_sent"}}': Level(sick=1, healthy=None),
+            f'roce_exporter_missing_facts{{{PORT},fact="ecn_marked"}}': Level(sick=1, healthy=None),
+        },
+        name="without unknown names",
+        spare=frozenset({"roce_exporter_missing_facts"}),
+    ),
+    Case(
+        "RoceUnmappedNames",
+        {f"roce_exporter_unmapped_names{{{DEVICE}}}": Level(sick=2, below=0)},
+        labels=DEVICE,
+        background={**DRIVER_AND_KERNEL, **UNKNOWN_NAMES},
     ),
     Case(
         "RoceSamplerOverrun",

@@ -11,6 +11,7 @@ from alert_cases import CASES
 from alert_promtool import (
     ANNOTATIONS,
     Expectation,
+    annotations_got,
     at,
     expected,
     rule_of,
@@ -21,10 +22,12 @@ from alert_promtool import (
 from alert_promtool import (
     test_of as one_test,
 )
-from alert_scenario import SICK, Case, Jump, Level, Turn, metric
+from alert_scenario import PORT, SICK, Case, Jump, Level, Rate, Turn, metric
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from alert_scenario import Shape
 
 pytestmark = pytest.mark.usefixtures("promtool")
 
@@ -141,6 +144,46 @@ def test_no_label_cluster_is_needed(case: Case, tmp_path: Path) -> None:
 def test_two_hosts_are_no_fabric_wide_storm(case: Case, tmp_path: Path) -> None:
     few = replace(case, sick_hosts=("h1", "h2"))
     assert not run(tmp_path, one_test(few, SICK, silent(few)))
+
+
+CNPS = next(case for case in CASES if case.alert == "RoceCnpDeliveryDeficit")
+SENDER = 'device="bnxt_re0",port="1"'
+
+
+def mixed(**more: Rate) -> Case:
+    """mlx5 ports that send 500 CNPs per second to bnxt ports, with what the bnxt ports report."""
+    series: dict[str, Shape] = {
+        f"roce_cnp_sent_total{{{PORT}}}": Rate(sick=500),
+        f"roce_cnp_handled_total{{{PORT}}}": Rate(sick=10),
+        **{f"roce_{name}_total{{{SENDER}}}": shape for name, shape in more.items()},
+    }
+    return replace(CNPS, series=series)
+
+
+def test_a_mixed_cluster_whose_senders_report_their_cnps_has_no_deficit(tmp_path: Path) -> None:
+    """As bnxt_re of Linux 6.18 does since its new names have a row."""
+    case = mixed(port_transmit_packets=Rate(sick=50_000), cnp_handled=Rate(sick=480))
+    assert not run(tmp_path, one_test(case, SICK, silent(case)))
+
+
+def test_senders_that_do_not_count_cnps_are_no_deficit(tmp_path: Path) -> None:
+    """As when their driver renamed the counter: how many of the CNPs they saw is unknown."""
+    case = mixed(port_transmit_packets=Rate(sick=50_000))
+    assert not run(tmp_path, one_test(case, SICK, silent(case)))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"port_transmit_packets": Rate(sick=50_000), "cnp_handled": Rate(sick=10)},
+        {"port_transmit_packets": Rate(sick=999)},
+    ],
+    ids=["senders that count and see none", "a port that hardly sends"],
+)
+def test_a_deficit_in_a_mixed_cluster_is_still_found(more: dict[str, Rate], tmp_path: Path) -> None:
+    case = mixed(**more)
+    complaint = run(tmp_path, one_test(case, SICK, [at(case, when_fired(case))]))
+    assert "Senders of cluster east see only" in annotations_got(complaint)["summary"]
 
 
 def test_texts_have_no_holes() -> None:

@@ -17,7 +17,11 @@ from roce_exporter.simulation import SCENARIOS, VENDORS
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 RAW = {raw for row in CATALOG for spelling in row.spellings for raw in spelling.raw}
-METRICS = {row.name for row in CATALOG} | {"roce_exporter_build_info", "roce_exporter_http_requests_total"}
+METRICS = {row.name for row in CATALOG} | {
+    "roce_exporter_build_info",
+    "roce_exporter_kernel_info",
+    "roce_exporter_http_requests_total",
+}
 
 
 def test_the_reference_is_drawn_from_the_catalogue() -> None:

@@ -53,6 +53,7 @@ async def test_the_content_type_is_that_of_the_body(endpoints: Endpoints, accept
         "roce_ecn_marked_packets_total",
         "process_cpu_seconds_total",
         "roce_exporter_build_info",
+        "roce_exporter_kernel_info",
     } <= names
     assert not [name for name in names if name.endswith("_created")]
 

@@ -7,6 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from observed import observe, samples
 
 from roce_exporter.collect import Collector, Settings
@@ -73,6 +74,28 @@ async def test_a_priority_without_pfc_has_no_series() -> None:
 async def test_the_legs_of_a_lag_are_told_apart() -> None:
     (found,) = await shown([moment({"eth0": {"rx_prio3_pause": 1}, "eth1": {"rx_prio3_pause": 2}})])
     assert pfc(found) == {"eth0 3": "1", "eth1 3": "2"}
+
+
+@pytest.mark.parametrize(("value", "errors"), [(2**64 - 1, "0"), (2**64, "1"), (10**23 - 1, "1")])
+async def test_all_ones_and_more_are_no_value_of_ethtool_either(value: int, errors: str) -> None:
+    """The rule of `hw_counters`: all ones say that the driver has no such value, and more than 64 bits is garbage."""
+    (found,) = await shown([moment({"eth0": {"rx_prio3_pause": value, "rx_prio3_bytes": 2**64 - 2}})])
+    assert pfc(found) == {}
+    source = '{source="ethtool",device="mlx5_0",netdev="eth0"}'
+    assert found[f"roce_exporter_unreadable_values{source}"] == "1"
+    assert found[f"roce_exporter_read_errors_total{source}"] == errors
+    assert [value for name, value in found.items() if "priority_receive_bytes" in name] == [str(2**64 - 2)]
+
+
+async def test_all_ones_are_no_pause_frames_either() -> None:
+    one = moment({"eth0": {"rx_prio3_bytes": 1}})
+    one.tree.files["ethtool/eth0.pause"] = (
+        f"Statistics:\n  tx_pause_frames: {2**64 - 1}\n  rx_pause_frames: 7\n".encode()
+    )
+    (found,) = await shown([one])
+    port = '{device="mlx5_0",port="1",netdev="eth0"}'
+    assert found[f"roce_global_pause_receive_frames_total{port}"] == "7"
+    assert f"roce_global_pause_transmit_frames_total{port}" not in found
 
 
 class OneLegFails(RecordedKernel):

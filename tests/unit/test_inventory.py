@@ -212,3 +212,9 @@ def test_a_device_that_has_gone_is_absent(sysfs: Sysfs) -> None:
     with pytest.raises(Absent) as caught:
         describe(kernel, listed._replace(name="mlx5_1"))
     assert caught.value.errno == errno.ENOENT
+
+
+def test_a_port_is_not_there_twice(sysfs: Sysfs) -> None:
+    """No kernel makes a folder `01`; a recording may hold one."""
+    sysfs.write(port("mlx5_0") | {"class/infiniband/mlx5_0/ports/01/state": "4: ACTIVE"})
+    assert [one.number for one in sysfs.describe("mlx5_0").ports] == [1]

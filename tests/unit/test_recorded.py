@@ -126,6 +126,8 @@ def test_rdma_json_alone_is_a_host(tmp_path: Path) -> None:
     ("files", "message"),
     [
         ({"rdma/dev.json": "{"}, "rdma/dev.json: not JSON"),
+        ({"rdma/statistic.json": "[" * 100_000}, "rdma/statistic.json: not JSON .nested too deeply"),
+        ({"dcb/eth0.pfc.json": "[" * 100_000}, "dcb/eth0.pfc.json: not JSON .nested too deeply"),
         ({"rdma/dev.json": "{}"}, "rdma/dev.json: not a list"),
         ({"rdma/link.json": '[{"port":1}]'}, "rdma/link.json: not a list of objects with an ifname"),
         ({"rdma/statistic.json": '[{"ifname":"a","x":"y"}]'}, "x of a is 'y', not a whole number"),
