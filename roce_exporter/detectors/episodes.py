@@ -42,9 +42,10 @@ class Episodes:
     def see(self, change: Counts, share: float) -> None:
         """What was counted between two reads; `share` of the time was paused. Without a count of time paused nothing."""
         if not change.paused:
-            # A pause that was open is over, whether or not its end is counted.
-            self._end(0.0)
-            self._ended = 0.0
+            # Where the driver shows a copy that is not renewed at every read, counters that stand still prove nothing.
+            if change.resumes is None or change.resumes or change.packets != 0:
+                self._end(0.0)
+                self._ended = 0.0
         elif change.resumes is not None:
             self._count(change.paused, change.resumes)
         else:

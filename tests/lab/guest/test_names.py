@@ -31,12 +31,13 @@ DEVICES = {
 
 @pytest.fixture(scope="module")
 def zoo() -> Iterator[dict[str, Nic]]:
-    """One card of every personality, with PFC on for every priority, so that mlx5 lists all its names."""
+    """One card of every personality, with all on that mlx5 lists names for: PFC, global pause, features."""
     nic.load(",".join(DEVICES))
     for card in nic.nics().values():
         card.leg("ethtool").write("refresh_ms", "0")
         card.leg("dcb").set({"pfc_enabled": 255})
         card.leg("pause").set({"receive": 1})
+        card.leg("link").set({"features": 1})
     yield nic.nics()
     nic.unload()
 

@@ -17,6 +17,8 @@ static bool is_told(struct rocelab_leg *leg, const struct rocelab_value *value)
 		return leg->dcb.values[DCB_ENABLED].set & BIT(value->index);
 	case EACH_QUEUE:
 		return value->index < leg->link.values[LINK_QUEUES].set;
+	case FEATURE:
+		return leg->link.values[LINK_FEATURES].set;
 	case GLOBAL_PAUSE:
 		return leg->pause.values[PAUSE_RECEIVE].set ||
 		       leg->pause.values[PAUSE_TRANSMIT].set;

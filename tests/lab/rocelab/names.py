@@ -94,12 +94,18 @@ SCOPES = (
     ("mlx5", r"[rt]x_prio\{priority\}_pause.*", "EACH_PFC_PRIORITY"),
     ("mlx5", r"[rt]x_global_pause.*", "GLOBAL_PAUSE"),
     ("mlx5", r"(cc|rdma)_.+", "OPTIONAL"),
+    (
+        "mlx5",
+        r"(ptp|qos|macsec|ipsec)_.+|[rt]x(\{queue\})?_(xdp|xsk|tls|arfs|pp|hds|gro|lro|mpwqe)_.+",
+        "FEATURE",
+    ),
+    ("mlx5", r"(rx|tx|ch)\{queue\}_(?!packets|bytes).+", "FEATURE"),
     ("", r".*\{queue\}.*", "EACH_QUEUE"),
     ("", r".*\{\w+\}.*", "EACH_PRIORITY"),
 )
 """Driver (empty: any), pattern, scope as rocelab.h has it: the first that matches. Everything else is listed ONCE.
 
-Traffic classes are as many as priorities.
+Traffic classes are as many as priorities. A FEATURE is listed while `features` of the link is 1; of its queues the first.
 """
 
 NARROW = {

@@ -27,7 +27,7 @@ static const struct rocelab_name standard_names[] = {
 
 static const struct rocelab_name link_names[] = {
 	{ "up" }, { "speed" }, { "down_events" }, { "detached" }, { "queues" },
-	{ "pfc_prevention_timeout" },
+	{ "pfc_prevention_timeout" }, { "features" },
 };
 
 static netdev_tx_t leg_transmit(struct sk_buff *skb, struct net_device *netdev)

@@ -29,6 +29,7 @@ enum rocelab_scope {
 	EACH_PRIORITY,
 	EACH_PFC_PRIORITY,	/* only while PFC is on for it, as mlx5 does */
 	EACH_QUEUE,		/* only while there are that many queues */
+	FEATURE,		/* only while software features are on */
 	GLOBAL_PAUSE,		/* only while global pause is on */
 	OPTIONAL,		/* rdma statistic ... optional-counters */
 };
@@ -79,7 +80,7 @@ enum { PAUSE_AUTONEGOTIATE, PAUSE_RECEIVE, PAUSE_TRANSMIT,
 #define FEC_BINS 4
 enum { FEC_CORRECTED, FEC_UNCORRECTABLE, FEC_BITS, FEC_BIN };
 enum { LINK_UP, LINK_SPEED, LINK_DOWN_EVENTS, LINK_DETACHED, LINK_QUEUES,
-	LINK_PFC_TIMEOUT };
+	LINK_PFC_TIMEOUT, LINK_FEATURES };
 enum { STANDARD_SYMBOL, STANDARD_FCS, STANDARD_RECEIVED, STANDARD_SENT,
 	STANDARD_CONTROL_RECEIVED, STANDARD_CONTROL_SENT, STANDARD_JABBERS };
 enum { PORT_SYMBOL, PORT_RECOVERY, PORT_DOWNED, PORT_RECEIVE_ERRORS,

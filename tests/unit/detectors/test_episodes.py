@@ -124,6 +124,18 @@ def test_slow_and_late_reads_lose_no_pause(ends: str) -> None:
     assert lengths(watch) == pytest.approx(histogram(4.03, 0.3, 0.02))
 
 
+@pytest.mark.parametrize("poll", [0.1, 0.35])
+@pytest.mark.parametrize("ends", ["ends", "edges"])
+def test_counters_that_are_renewed_once_a_second_show_every_pause(ends: str, poll: float) -> None:
+    """As bnxt does; with reads that are too rare to learn it from, too."""
+    pauses = [(6.3, 10.35), (16.2, 16.9), (21.5, 22.7)]
+    watch = Watch()
+    for step in range(round(30 / poll)):
+        now = step * poll
+        watch.see(Look(now, {KEY: counted(pauses, now // 1, ends)}, poll, speed=1e9))
+    assert lengths(watch) == pytest.approx(histogram(4.05, 0.7, 1.2))
+
+
 def test_frames_alone_are_no_lengths() -> None:
     watch = Watch()
     for step in range(40):
