@@ -16,11 +16,18 @@ with_newer() (
   "$@"
 )
 
+debian_mirror() {
+  # shellcheck disable=SC2016  # apt's own variable
+  apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' 2>/dev/null | head -n 1
+}
+
 # Writes the configuration, and fetches the lists where there are none of today.
 prepare_newer() {
   local mirror suite
   [ -z "$(find "$newer_apt/.fetched" -mtime -1 2>/dev/null)" ] || return 0
-  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' 2>/dev/null | head -n 1)
+  mirror=$(debian_mirror)
+  # A machine that never fetched lists does not say.
+  [ -n "$mirror" ] || { apt-get -qq update >>"$cache/apt.log" 2>&1; mirror=$(debian_mirror); }
   [ -n "$mirror" ] || { echo "newer: apt has no source of Debian's main archive, or no lists: apt-get update" >&2; return 1; }
   mkdir -p "$newer_apt"/{lists,archives}/partial
   : >"$newer_apt/status"

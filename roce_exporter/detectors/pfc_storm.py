@@ -284,8 +284,11 @@ class Track:
         self.faults += 1
         self.impossible += 1
         if self.impossible >= limits.implausible:
+            # Lengths in a unit that is not seconds are worth nothing.
+            self.episodes = Episodes()
             return self.lose_sight(IMPLAUSIBLE, span.end)
-        return self.skip(span.end, IMPLAUSIBLE)
+        # Counts may come late and in lumps: how long a pause lasted follows from them all the same.
+        return self.skip(span.end, IMPLAUSIBLE, span)
 
     def _account(self, span: Span, share: float, limits: Limits) -> None:
         if self.state is State.UNKNOWN:

@@ -3,6 +3,7 @@
 #
 #   run.sh                 the core on the newest kernel that Debian packages and on Linux 6.12: eight minutes each on
 #                          two cores, 2 more on a machine that has nothing
+#   run.sh --core SERIES   the core on one of them: newest, 6.12
 #   run.sh --all           the same, then 6.1, thousands of rounds, netdevsim and siw, and the comparison: 50 minutes
 #   run.sh --compare       only the tables of docs/comparison.md
 #   run.sh -- ARGUMENT...  only what these arguments of pytest choose, on Linux 6.12, or on $ROCE_LAB_SERIES
@@ -58,6 +59,13 @@ test_in_guest() {
   in_guest "$series" "$limit" "$python" -m pytest "$@"
 }
 
+# The core on a kernel. Of the newest one netdevsim too, for no other has what it counts: FEC histograms.
+test_core() {
+  local files=("${core[@]}")
+  [ "$1" != newest ] || { files+=(test_more_drivers.py) && build_extra newest; } || return 1
+  test_in_guest "$1" 1200 "${files[@]}"
+}
+
 prepare_host && prepare_wheel && prepare_tools || exit 1
 case ${1:-} in
   --compare)
@@ -78,12 +86,14 @@ case ${1:-} in
     case " $* " in *test_more_drivers*) build_extra "$series" || exit 1 ;; esac
     test_in_guest "$series" 1200 "$@"
     ;;
+  --core)
+    test_core "${2:-6.12}"
+    ;;
   "")
-    # What the newest kernel has that no other has, FEC histograms, is on netdevsim only.
-    build_extra newest && test_in_guest newest 1200 "${core[@]}" test_more_drivers.py && test_in_guest 6.12 900 "${core[@]}"
+    test_core newest && test_core 6.12
     ;;
   *)
-    sed -n '4,10p' "$here/run.sh" >&2
+    sed -n '4,11p' "$here/run.sh" >&2
     exit 2
     ;;
 esac

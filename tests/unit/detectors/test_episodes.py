@@ -136,6 +136,30 @@ def test_counters_that_are_renewed_once_a_second_show_every_pause(ends: str, pol
     assert lengths(watch) == pytest.approx(histogram(4.05, 0.7, 1.2))
 
 
+@KINDS
+def test_counts_that_come_in_lumps_show_the_whole_pause(ends: str) -> None:
+    """Twice in the pause the NIC counts nothing for more than half a second, then all of it at once."""
+    pauses = [(2.0, 6.05)]
+    watch = Watch()
+    for step in range(100):
+        now = step * POLL
+        told = 2.95 if 2.95 < now < 3.55 else 4.25 if 4.25 < now < 4.95 else now
+        watch.see(Look(now, {KEY: counted(pauses, told, ends)}, POLL, speed=1e9))
+    assert watch.tracks[KEY].faults
+    assert lengths(watch) == pytest.approx(histogram(4.05))
+
+
+def test_lengths_in_another_unit_are_thrown_away() -> None:
+    """Milliseconds where microseconds should be: after three impossible spans nothing is left."""
+    watch = Watch()
+    for step in range(40):
+        now = step * POLL
+        paused, _, _, packets = counted([(1.0, 9.0)], now, "ends")
+        watch.see(Look(now, {KEY: Counts(paused * 1000, None, step, packets)}, POLL, speed=1e9))
+    assert watch.tracks[KEY].reason == "implausible"
+    assert lengths(watch) == histogram()
+
+
 def test_frames_alone_are_no_lengths() -> None:
     watch = Watch()
     for step in range(40):
