@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Alerts, dashboards, deployment files and end to end once more, with the newest Prometheus, Alertmanager and VictoriaMetrics
-# that Debian packages: unpacked, not installed. tests/run.sh has run them with the machine's own. Arguments go to pytest.
+# that Debian packages: unpacked, not installed. tests/run.sh has run them with the machine's own. Arguments go to pytest;
+# paths below tests/ replace the list of tests.
 #
 # The virtual environment is that of tests/run.sh ($ROCE_TEST_VENV). Where the packages cannot be had this fails with
 # CI=true, elsewhere it says so and is no failure.
@@ -42,6 +43,7 @@ prepare_servers || {
 }
 venv=${ROCE_TEST_VENV:-.venv-test}
 [ -x "$venv/bin/pytest" ] || { echo "newest: no $venv/bin/pytest; run tests/run.sh first" >&2; exit 2; }
-[ $# -gt 0 ] || set -- tests/newest tests/alerts tests/dashboards tests/e2e/test_prometheus.py tests/e2e/test_demo.py \
-  tests/deploy/test_prometheus_files.py tests/deploy/test_remote_write.py
+case " $*" in *" tests/"*) ;; *) set -- "$@" tests/newest tests/alerts tests/dashboards tests/e2e/test_prometheus.py tests/e2e/test_demo.py \
+  tests/deploy/test_prometheus_files.py tests/deploy/test_remote_write.py ;;
+esac
 PATH=$servers/usr/bin:$PATH ROCE_NEWEST=1 exec "$venv/bin/pytest" "$@"
