@@ -26,7 +26,7 @@ from roce_exporter.audit import (
     load_profile,
 )
 from roce_exporter.collect import Collector
-from roce_exporter.explain import explain, unmapped
+from roce_exporter.explain import explain, nearest, unmapped
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.kernel.live import LiveKernel, raise_descriptor_limit
@@ -208,8 +208,9 @@ async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:
     else:
         lines = list(explain(options.name, observation, exporter.normaliser))
     if not lines:
+        near = f"; the nearest names are {', '.join(found)}" if (found := nearest(options.name)) else ""
         sys.stderr.write(
-            f"roce-exporter: {options.name}: neither a metric, nor a raw name of a row, nor on this host\n"
+            f"roce-exporter: {options.name}: neither a metric, nor a raw name of a row, nor on this host{near}\n"
         )
         return 1
     _print("".join(f"{line}\n" for line in lines))

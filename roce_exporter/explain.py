@@ -1,10 +1,17 @@
-"""What a raw counter or a metric is, where it comes from, and what it is now, in words for the terminal."""
+"""What a raw counter or a metric is, where it comes from, and what it is now, in words for the terminal.
+
+Works away from the NIC too: names of any driver are matched against the whole catalogue, also those that hold a priority, a
+lane or a traffic class, and a name that nothing matches gets the nearest ones that exist.
+"""
 
 from __future__ import annotations
 
+import difflib
+import re
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog import INDEX
+from roce_exporter.catalog import INDEX, pattern_of
+from roce_exporter.catalog.left_out import LEFT_OUT
 from roce_exporter.catalog.row import ANY
 from roce_exporter.debug import series_text
 
@@ -15,20 +22,39 @@ if TYPE_CHECKING:
     from roce_exporter.exporter import Observation
     from roce_exporter.normalise import Normaliser
 
+NEAREST = 3
+"""Names that are suggested where nothing matches."""
+ALIKE = 0.6
+"""How much two names must have in common, from 0 to 1."""
+
 
 def explain(name: str, observation: Observation, normaliser: Normaliser) -> Iterator[str]:
     """Lines about a metric name or a raw name; none when nothing is known of it."""
     rows = [row for row in INDEX.rows if name in (row.name, row.name.removesuffix("_total"))]
-    rows = rows or [row for row in INDEX.rows if any(name in spelling.raw for spelling in row.spellings)]
+    rows = rows or [row for row in INDEX.rows if any(_means(spelling, name) for spelling in row.spellings)]
     for row in rows:
-        yield from _about_row(row)
+        yield from _about_row(row, name)
         yield from _values_now(row, observation)
     for dialect, source, reason in _reasons(name, normaliser):
-        yield f"{name} ({dialect or 'unknown driver'}, {source}): not exported: {reason}"
+        yield f"{name} ({dialect}, {source}): not exported: {reason}"
     for device, plan in sorted(normaliser.plans.items()):
         for source, port, raw in plan.unmapped:
             if raw == name:
                 yield f"{name}: {device} port {port} has it in {source}; no row of the catalogue knows it"
+
+
+def nearest(name: str) -> list[str]:
+    """The metrics and raw names of the catalogue that are most like this one, the most alike first.
+
+    A number in the name counts as a priority, a lane or a queue where the catalogue has one.
+    """
+    known: dict[str, str] = {row.name: row.name for row in INDEX.rows}
+    for row in INDEX.rows:
+        for spelling in row.spellings:
+            for raw in spelling.raw:
+                known.setdefault(_blank(re.sub(r"\{\w+\}", "0", raw)), raw)
+    found = difflib.get_close_matches(_blank(name), [*known], n=NEAREST, cutoff=ALIKE)
+    return list(dict.fromkeys(known[one] for one in found))
 
 
 def unmapped(normaliser: Normaliser) -> Iterator[str]:
@@ -39,11 +65,36 @@ def unmapped(normaliser: Normaliser) -> Iterator[str]:
             yield f"{device} ({dialect}) port {port} {source} {raw}"
 
 
-def _about_row(row: Row) -> Iterator[str]:
+def _blank(name: str) -> str:
+    """The name in lower case, with one 0 for every number."""
+    return re.sub(r"\d+", "0", name.lower())
+
+
+def _means(spelling: Spelling, name: str) -> bool:
+    return any(name == raw or _match(raw, name) for raw in spelling.raw)
+
+
+def _match(raw: str, name: str) -> re.Match[str] | None:
+    # A raw name that is a placeholder as a whole would match every name.
+    return None if re.fullmatch(r"\{\w+\}", raw) else pattern_of(raw).fullmatch(name)
+
+
+def _about_row(row: Row, name: str) -> Iterator[str]:
     yield f"{row.name} ({row.kind}, {row.unit}, {row.stability})"
     yield f"  {row.help}"
     for spelling in row.spellings:
         yield f"  {_spelling(spelling)}"
+    if labels := _labels(row, name):
+        yield f"  {name}: {labels}"
+
+
+def _labels(row: Row, name: str) -> str:
+    """The values of the placeholders in this name: `priority 3`."""
+    for spelling in row.spellings:
+        for raw in spelling.raw:
+            if (match := _match(raw, name)) and match.groupdict():
+                return ", ".join(f"{label} {value}" for label, value in match.groupdict().items())
+    return ""
 
 
 def _spelling(spelling: Spelling) -> str:
@@ -66,10 +117,21 @@ def _values_now(row: Row, observation: Observation) -> Iterator[str]:
 
 
 def _reasons(name: str, normaliser: Normaliser) -> Iterator[tuple[str, str, str]]:
-    seen = set()
-    for plan in normaliser.plans.values():
-        for source in sorted({source for source, _, _, names in plan.key if name in names}):
-            reason = INDEX.left_out(plan.device.dialect, source, name)
-            if reason and (plan.device.dialect, source) not in seen:
-                seen.add((plan.device.dialect, source))
-                yield plan.device.dialect, source, reason
+    """Driver, source and reason of what leaves the name out: for this host's drivers, or else for any driver."""
+    here = {
+        (plan.device.dialect, source)
+        for plan in normaliser.plans.values()
+        for source, _, _, names in plan.key
+        if name in names
+    }
+    for dialect, source in sorted(here):
+        if reason := INDEX.left_out(dialect, source, name):
+            yield dialect or "unknown driver", source, reason
+    if not here:
+        yield from _reasons_elsewhere(name)
+
+
+def _reasons_elsewhere(name: str) -> Iterator[tuple[str, str, str]]:
+    for entry in LEFT_OUT:
+        if entry.pattern.fullmatch(name) and not INDEX.claimed(entry.dialect, entry.source, name):
+            yield "any driver" if entry.dialect == ANY else entry.dialect, entry.source, entry.reason.text

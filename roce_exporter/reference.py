@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import CATALOG
+from roce_exporter.catalog.essential import ANY_FUNCTION, ESSENTIALS, PHYSICAL, RENAMED
 from roce_exporter.catalog.row import ANY
 
 if TYPE_CHECKING:
@@ -28,7 +29,28 @@ def reference(rows: Sequence[Row] = CATALOG) -> str:
         lines += [f"## {area}", ""]
         for row in of_area:
             lines += _about(row)
-    return "\n".join(lines)
+    return "\n".join([*lines, *_essentials()])
+
+
+REQUIRED = {
+    ANY_FUNCTION: "always",
+    PHYSICAL: "by physical functions",
+    RENAMED: "where the interface has names that no row knows",
+}
+
+
+def _essentials() -> Iterator[str]:
+    yield "## Essential facts"
+    yield ""
+    yield "What a port of each driver must report where the interface answers; see `roce_exporter_missing_facts`."
+    yield ""
+    yield "| driver | fact | interface | any of the metrics | required |"
+    yield "| --- | --- | --- | --- | --- |"
+    for one in ESSENTIALS:
+        metrics = ", ".join(f"`{metric}`" for metric in one.metrics)
+        required = REQUIRED[one.required] + (", while PFC is on" if one.where_pfc_is_on else "")
+        yield f"| {one.dialect} | {one.fact} | {one.source} | {metrics} | {required} |"
+    yield ""
 
 
 def _area(row: Row) -> str:

@@ -100,7 +100,10 @@ class Facts:
     """Of the link, in bytes per second."""
     slot: Slot | None = None
     adaptive: bool | None = None
-    """True: adaptive retransmission is on, for it happened. Never False: that it did not says nothing."""
+    """True: adaptive retransmission is on, for it happened. False: its counter is 0. None: the counter is missing.
+
+    No interface of the kernel shows the setting itself.
+    """
     gids: tuple[Gid, ...] = ()
 
 
@@ -212,8 +215,7 @@ def _configured_tos(dcqcn: Mapping[str, int]) -> int | None:
 
 
 def _adaptive(values: Values, port: int) -> bool | None:
-    counters = values.of(HW_COUNTERS, port)
-    return True if counters.get(ADAPTIVE) else None
+    return _flag(values.of(HW_COUNTERS, port), ADAPTIVE)
 
 
 def _flag(numbers: Mapping[str, int], name: str) -> bool | None:

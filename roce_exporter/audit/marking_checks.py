@@ -138,12 +138,18 @@ def cm_version(facts: Facts, profile: Profile) -> Answer | None:
 
 
 def adaptive_retransmission(facts: Facts, profile: Profile) -> Answer | None:
-    """Whether a host that is declared lossless retransmits by the rules for lossy fabrics."""
+    """Whether a host that is declared lossless retransmits by the rules for lossy fabrics.
+
+    No interface of the kernel shows the setting, so it is judged by its effect: what has never happened does no harm where it
+    should be off, and is no proof where it should be on.
+    """
     if profile.adaptive_retransmission is None or facts.dialect != "mlx5":
         return None
     expected = "on" if profile.adaptive_retransmission else "off"
-    if facts.adaptive is None:
+    if facts.adaptive is None or profile.adaptive_retransmission > facts.adaptive:
         return unreadable(expected)
+    if not facts.adaptive:
+        return judged(True, expected, "none happened")
     return judged(profile.adaptive_retransmission, expected, "on, for it happened")
 
 

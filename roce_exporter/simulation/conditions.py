@@ -141,6 +141,18 @@ class Setup:
     """Which priority packets of a DSCP get."""
     faults: frozenset[str] = frozenset()
     """What is broken about the port, of `faults.FAULTS`."""
+    tos: int = 106
+    """The ToS byte of RoCE packets: DSCP 26 with ECT(0)."""
+    roce_version: int = 2
+    """The RoCE version of RDMA-CM, 1 or 2."""
+    notifies: bool = True
+    """Whether the notification point is on: marks are answered with CNPs."""
+    reacts: bool = True
+    """Whether the reaction point is on: CNPs slow the port down."""
+    cnp_dscp: int = 48
+    cnp_priority: int = 6
+    watchdog: int = 100
+    """Milliseconds of transmitted pause after which the NIC stops it."""
 
 
 @lru_cache(maxsize=4096)

@@ -87,10 +87,10 @@ _LOSSY_CLASS = replace(EASE, load=0.6, lost=30.0, timeouts=0.5, discards=25.0)
 """RoCE on a priority without PFC: the buffer overflows."""
 
 _MISTAKES: tuple[tuple[Setup, Conditions], ...] = (
-    (Setup(lossless=(4,)), _LOSSY_CLASS),
-    (Setup(priority=2, dscp=((26, 2), (48, 6))), _LOSSY_CLASS),
-    (Setup(priority=0, trust_dscp=False, dscp=()), _LOSSY_CLASS),
-    (Setup(), replace(EASE, load=0.6, marked=0.05, notifies=False)),
+    (Setup(lossless=(4,), tos=104), _LOSSY_CLASS),
+    (Setup(priority=2, dscp=((26, 2), (48, 6)), watchdog=8000), _LOSSY_CLASS),
+    (Setup(priority=0, trust_dscp=False, dscp=(), roce_version=1, tos=0), _LOSSY_CLASS),
+    (Setup(notifies=False), replace(EASE, load=0.6, marked=0.05, notifies=False)),
 )
 
 
@@ -182,7 +182,8 @@ _ALL = (
     ),
     Scenario(
         "misconfigured",
-        "PFC on the wrong priority, another DSCP map, trust by VLAN tag, marks without CNPs: a port each",
+        "a port each: PFC on another priority and ToS without ECT; another DSCP map and no pause watchdog; trust by VLAN tag "
+        "and RoCE v1; marks without CNPs",
         _misconfigured,
         lambda position: _mistake(position)[0],
     ),

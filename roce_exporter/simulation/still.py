@@ -21,6 +21,7 @@ from roce_exporter.kernel.dcb_netlink import (
 from roce_exporter.kernel.recorded import Moment
 from roce_exporter.kernel.tree import Tree
 from roce_exporter.simulation.conditions import PRIORITIES
+from roce_exporter.simulation.settings import ethtool_settings, setting_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
 
 MTU = 4200
 GIDS = 4
-SETTINGS = "pfc-prevention-tout: 8000\n"
-"""Milliseconds of transmitted pause after which mlx5 stops it: its default."""
-
 CABLE_METRES = 7
 BUFFERS = (20_480, 163_840, 0, 0, 0, 0, 0, 0)
 
@@ -50,6 +48,7 @@ def record(cards: Sequence[Card], moving: Sequence[str]) -> Moment:
         _add_files(tree, card, number)
         _add_links(tree, card, number)
     tree.files.update((f"sys/{path}", b"") for path in moving)
+    tree.files["proc/sys/net/ipv4/tcp_ecn"] = b"2\n"
     for path in (*tree.files, *tree.links):
         tree.add(path)
     return Moment(tree, _rdma(cards))
@@ -114,6 +113,7 @@ def _add_files(tree: Tree, card: Card, number: int) -> None:
         **_gids(card, number),
         **_pcie(number),
         **_netdevs(card),
+        **setting_files(card, _slot(number)),
     }
     tree.files.update((path, f"{text}\n".encode()) for path, text in texts.items() if text)
 
@@ -149,8 +149,7 @@ def _netdevs(card: Card) -> dict[str, str]:
     for leg in card.legs:
         found[f"ethtool/{leg.netdev}.driver"] = f"driver: {card.driver.module}"
         found[f"ethtool/{leg.netdev}.pause"] = "Autonegotiate: off\nRX: off\nTX: off"
-        if card.driver.module == MLX5:
-            found[f"ethtool/{leg.netdev}.settings"] = SETTINGS
+        found[f"ethtool/{leg.netdev}.settings"] = ethtool_settings(leg)
     if card.bond:
         found[f"sys/class/net/{card.bond}/mtu"] = str(MTU)
         found[f"sys/class/net/{card.bond}/bonding/slaves"] = " ".join(leg.netdev for leg in card.legs)

@@ -60,6 +60,24 @@ def test_a_port_that_is_right_passes_every_check_that_can_be_made() -> None:
     assert len(found) == 22
 
 
+@pytest.mark.parametrize(
+    ("wanted", "happened", "ok"),
+    [
+        (False, False, True),
+        (False, True, False),
+        (False, None, None),
+        (True, True, True),
+        (True, False, None),
+    ],
+)
+def test_adaptive_retransmission_is_judged_by_its_effect(
+    wanted: bool, happened: bool | None, ok: bool | None
+) -> None:
+    """The setting itself is nowhere to be read: a counter of 0 is harmless where it should be off, and proves nothing else."""
+    profile = replace(NVIDIA, adaptive_retransmission=wanted)
+    assert answers(replace(GOOD, adaptive=happened), profile)["adaptive_retransmission"] is ok
+
+
 def test_where_nothing_is_told_nothing_is_wrong() -> None:
     blank = Facts("mlx5_0", 1, "eth0", "mlx5", pci="0000:3b:00.0")
     assert set(answers(blank, NVIDIA).values()) == {None}
