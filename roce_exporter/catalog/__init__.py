@@ -156,7 +156,8 @@ def check(rows: Iterable[Row]) -> Index:
             raise CatalogError(f"{row.name}: stands twice in the catalogue")
         names.add(row.name)
         for spelling in row.spellings:
-            for raw in spelling.raw:
+            # What a difference is taken of has rows of its own.
+            for raw in () if spelling.difference else spelling.raw:
                 if "{" in raw:
                     patterns.append((spelling.dialect, spelling.source, pattern_of(raw), row))
                 _claim(claims, (spelling.dialect, spelling.source, raw), row)
@@ -169,7 +170,7 @@ def pattern_of(raw: str) -> re.Pattern[str]:
     return re.compile(_PLACEHOLDER.sub(lambda match: f"(?P<{match[1]}>{_form(match[1])})", re.escape(raw)))
 
 
-TEXT = ("counter", "flag", "sensor", "role", "parameter")
+TEXT = ("counter", "flag", "sensor", "role", "parameter", "le")
 """Placeholders for which any name may stand. All others, priority, lane, queue and the like, are numbers."""
 
 
