@@ -7,7 +7,7 @@ descriptor or a thread.
 **Which thread may touch what.** The event loop owns everything here: `Collector`, `DeviceWork`, `Account`, `SlowChain`.
 A worker thread runs a `Task`, and a task touches one reader and nothing else, but for one look into `DeviceWork._slots`,
 a dictionary that is replaced and never changed. What both sides share has a lock of its own: `InFlight` (which calls are
-under way) and `Batch` (which jobs are left, what came of the others). Nobody holds a lock while the kernel works.
+under way) and `Batch` (which jobs are left, what came of the others). No lock is held while the kernel works.
 
 **Who closes what.** A reader opens descriptors on its first read, and only its reads use them. When a device goes away, or
 is described differently, `DeviceWork` drops its slots first and then asks `InFlight.when_idle` to close each reader: at

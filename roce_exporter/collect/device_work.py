@@ -75,7 +75,7 @@ class DeviceWork:
         """The reads that a collection waits for: the quick sources, and slow ones without a value of late.
 
         `refresh` is how often the slow ones are due, in seconds. A slow source is waited for when it has never been
-        read, or when nobody collected for so long that its value is twice as old.
+        read, or when the last collection was so long ago that its value is twice as old.
         """
         waited = self._clock() - 2 * refresh
         tasks = (*self._quick, *self._slow_before(waited))

@@ -35,7 +35,7 @@ class Call(Generic[K]):
     since: float
     """When it began, in monotonic seconds."""
     given_up: bool = False
-    """Whether nobody waits for the result any more."""
+    """Whether its result is not wanted any more."""
     when_back: list[Callable[[], None]] = field(default_factory=list)
     """What to do in its thread as soon as it has returned."""
 

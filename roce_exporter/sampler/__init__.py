@@ -1,8 +1,8 @@
 """The fast loop: a few counters of every network device, looked at between the scrapes.
 
 **Which thread may touch what.** One worker at a time runs `Sampler.tick`. `follow`, `samples`, `supervise`, `start` and `close`
-belong to the event loop. Everything about a `Target` but its `read` happens under the sampler's lock, and nobody holds that
-lock while the kernel works.
+belong to the event loop. Everything about a `Target` but its `read` happens under the sampler's lock, which is not
+held while the kernel works.
 
 **Who closes what.** A target opens the files of its link on its first read. A network device that goes away is closed at
 once, or by the thread that reads it as soon as that read is back; a read is claimed and a device dropped under one lock,

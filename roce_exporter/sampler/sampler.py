@@ -73,7 +73,7 @@ class Sampler:
         self._wake = threading.Event()
         self._in_flight: InFlight[TargetKey] = InFlight(clock)
         self._worker: Worker | None = None
-        """Who runs the loop now; None: nobody, or the loop is to end."""
+        """Runs the loop; None before the start and when the loop is to end."""
 
     def follow(self, devices: Iterable[DeviceReadings]) -> None:
         """Watch the network devices of these RDMA devices and no others; takes PFC's scope from their DCB readings."""
