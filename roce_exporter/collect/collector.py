@@ -76,6 +76,8 @@ class Collector:
         self._begun = -float("inf")
         self._found: Outcomes = {}
         """What the pass under way has found in its batches that are over."""
+        self._late: set[ReadKey] = set()
+        """What it began and does not wait for any more."""
         self._batch: Batch[Task, ReadKey, Outcome] | None = None
         self._running: asyncio.Task[Snapshot] | None = None
 
@@ -121,7 +123,7 @@ class Collector:
 
     async def _collect(self) -> Snapshot:
         self._begun = self._clock()
-        self._found = {}
+        self._found, self._late = {}, set()
         self._kernel.begin()
         self._settle(self._slow.take())
         # What is known is read along with the list, so that an ordinary collection wakes the workers once.
@@ -186,6 +188,7 @@ class Collector:
                 self._crew.start(batch.run, min(self._width, len(chains)))
                 await self._wait(batch, done)
         finally:
+            self._late |= batch.pending()
             results, unreached = batch.close()
             self._crew.settle(stuck=bool(self._in_flight))
         self._width = _width(sum(outcome.seconds for outcome in results.values()))
@@ -200,13 +203,13 @@ class Collector:
                 self._crew.start(batch.run, helpers)
 
     def _unanswered(self) -> Outcomes:
-        """One outcome per read that should have come back: all those under way but what the slow chain may still do."""
+        """One outcome per read that should have come back: those of this pass, and all that are older than it may last."""
         self._in_flight.give_up(self._settings.timeout)
-        pending, now = self._slow.pending(), self._clock()
+        now, timeout = self._clock(), self._settings.timeout
         return {
             key: Outcome(up=False, error=NO_ANSWER, seconds=now - since, begun=since)
             for key, since in self._in_flight.since().items()
-            if key not in pending
+            if key in self._late or now - since > timeout
         }
 
     def _adopt(self, listed: tuple[Listed, ...]) -> None:

@@ -41,10 +41,6 @@ class SlowChain:
         """The outcomes that have come since this was last called."""
         return self._batch.take() if self._batch else {}
 
-    def pending(self) -> frozenset[ReadKey]:
-        """What is being read now and has not been given up."""
-        return self._batch.pending() if self._batch else frozenset()
-
     def start(self, chains: Iterable[tuple[Task, ...]]) -> None:
         """Begin these reads, or go on with what waits behind a stuck one of those begun before."""
         if self._batch is not None and not self._batch.is_over:

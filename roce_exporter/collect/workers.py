@@ -13,7 +13,7 @@ import contextlib
 import errno
 import logging
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -36,7 +36,7 @@ class Call(Generic[K]):
     """When it began, in monotonic seconds."""
     given_up: bool = False
     """Whether its result is not wanted any more."""
-    when_back: list[Callable[[], None]] = field(default_factory=list)
+    when_back: tuple[Callable[[], None], ...] = ()
     """What to do in its thread as soon as it has returned."""
 
 
@@ -85,7 +85,7 @@ class InFlight(Generic[K]):
         """Do this once no call of the key is under way: now, or in the thread of that call as it returns."""
         with self._lock:
             if call := self._calls.get(key):
-                call.when_back.append(action)
+                call.when_back = (*call.when_back, action)
                 return
         _run(action)
 
