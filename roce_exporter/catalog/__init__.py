@@ -116,9 +116,7 @@ class Index:
 
     def speaks(self, dialect: str, spelling: Spelling) -> bool:
         """Whether a device of this dialect means the row's fact by this spelling."""
-        if spelling.dialect != ANY:
-            return spelling.dialect == dialect
-        return not any(reason_for(dialect, spelling.source, raw) for raw in spelling.raw)
+        return _speaks(dialect, spelling)
 
     def recognise(self, names: Collection[str]) -> str:
         """The dialect that explains most of these names of hardware counters; empty when none or two do so best.
@@ -168,6 +166,13 @@ def check(rows: Iterable[Row]) -> Index:
 def pattern_of(raw: str) -> re.Pattern[str]:
     """The expression for a raw name that holds placeholders: `rx_prio{priority}_pause`."""
     return re.compile(_PLACEHOLDER.sub(lambda match: f"(?P<{match[1]}>{_form(match[1])})", re.escape(raw)))
+
+
+@cache
+def _speaks(dialect: str, spelling: Spelling) -> bool:
+    if spelling.dialect != ANY:
+        return spelling.dialect == dialect
+    return not any(reason_for(dialect, spelling.source, raw) for raw in spelling.raw)
 
 
 TEXT = ("counter", "flag", "sensor", "role", "parameter", "le")
