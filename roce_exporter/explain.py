@@ -46,7 +46,7 @@ def explain(name: str, observation: Observation, normaliser: Normaliser) -> Iter
 def nearest(name: str) -> list[str]:
     """The metrics and raw names of the catalogue that are most like this one, the most alike first.
 
-    A number in the name stands for a priority, a lane or a queue where the catalogue has one.
+    A number in the name counts as a priority, a lane or a queue where the catalogue has one.
     """
     known: dict[str, str] = {row.name: row.name for row in INDEX.rows}
     for row in INDEX.rows:
@@ -89,7 +89,7 @@ def _about_row(row: Row, name: str) -> Iterator[str]:
 
 
 def _labels(row: Row, name: str) -> str:
-    """What the placeholders stand for in this name: `priority 3`."""
+    """The values of the placeholders in this name: `priority 3`."""
     for spelling in row.spellings:
         for raw in spelling.raw:
             if (match := _match(raw, name)) and match.groupdict():
@@ -101,7 +101,8 @@ def _spelling(spelling: Spelling) -> str:
     who = "any driver" if spelling.dialect == ANY else spelling.dialect
     scale = f" x {spelling.times}" if spelling.times != 1 else ""
     scale += f" / {spelling.per}" if spelling.per != 1 else ""
-    return f"{who}: {' + '.join(spelling.raw)}{scale} in {spelling.source}, {spelling.bits} bits"
+    raw = (" - " if spelling.difference else " + ").join(spelling.raw)
+    return f"{who}: {raw}{scale} in {spelling.source}, {spelling.bits} bits"
 
 
 def _values_now(row: Row, observation: Observation) -> Iterator[str]:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 PFC_ENABLED = "roce_pfc_enabled"
 IWARP = "iw"
+INFINIBAND = "InfiniBand"
+VIRTUAL = "vf"
 
 Unmapped = tuple[str, int, str]
 """Source, port and raw name."""
@@ -35,7 +37,7 @@ def missing_facts(
 ) -> tuple[MissingFact, ...]:
     """The facts that ports of this device should report and do not, by the table of essential facts.
 
-    `key` says which interfaces answered with which names, `series` what became of them. An iWARP device has no RoCE facts.
+    `key` says which interfaces answered with which names, `series` what became of them. iWARP devices and InfiniBand ports have no RoCE facts.
     """
     if device.protocol == IWARP:
         return ()
@@ -43,6 +45,7 @@ def missing_facts(
     return tuple(
         missing
         for port in device.ports
+        if port.link_layer != INFINIBAND
         for essential in wanted
         if _is_judged(essential, device, port.number, key, unmapped)
         for missing in _of_port(essential, str(port.number), series)
@@ -59,6 +62,8 @@ def missing_now(missing: Sequence[MissingFact], values: Sequence[Value]) -> Iter
 def _is_judged(
     essential: Essential, device: Device, port: int, key: Key, unmapped: Collection[Unmapped]
 ) -> bool:
+    if essential.required == PHYSICAL and device.function == VIRTUAL:
+        return False
     of_port = (port, WHOLE_DEVICE)
     if not any(source == essential.source and where in of_port and names for source, where, _, names in key):
         return False

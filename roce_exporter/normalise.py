@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import INDEX, Index, pattern_of
+from roce_exporter.catalog.row import HISTOGRAM
 from roce_exporter.facts import device_facts
 from roce_exporter.missing import missing_facts
 from roce_exporter.model import WHOLE_DEVICE
@@ -89,8 +90,8 @@ class Plan:
     """Position of a reading, and what picks the values with a row from it: what has none is not even looked at."""
     order: Picker = tuple
     """Puts what was picked, reading after reading, into the order of `sources`."""
-    scaled: tuple[tuple[int, tuple[Place, ...], int, int], ...] = ()
-    """Position among the ordered values, places to add up, `times`, `per`."""
+    scaled: tuple[tuple[int, tuple[Place, ...], Spelling], ...] = ()
+    """Position among the ordered values, places to add up, and how."""
 
 
 @dataclass(slots=True)
@@ -145,19 +146,22 @@ def _values(plan: Plan, readings: Sequence[Reading]) -> tuple[Value, ...]:
     if not plan.scaled:
         return values
     changed = list(values)
-    for position, places, times, per in plan.scaled:
+    for position, places, spelling in plan.scaled:
         parts = [readings[place.reading].values[place.position] for place in places]
-        changed[position] = _scale(parts, times, per)
+        changed[position] = _scale(parts, spelling)
     return tuple(changed)
 
 
-def _scale(parts: Sequence[Value], times: int, per: int) -> Value:
+def _scale(parts: Sequence[Value], spelling: Spelling) -> Value:
     total: int | float = 0
     for part in parts:
         if part is None:
             return None
         total += part
-    return total * times if per == 1 else total * times / per
+    if spelling.difference:
+        # Both wrap at the same width, so the difference is right across a wrap.
+        total = (2 * (parts[0] or 0) - total) % 2**spelling.bits
+    return total * spelling.times if spelling.per == 1 else total * spelling.times / spelling.per
 
 
 def _compile(plan: Plan) -> None:
@@ -174,7 +178,7 @@ def _compile(plan: Plan) -> None:
     }
     plan.order = _picker([came[position] for position in range(len(came))])
     plan.scaled = tuple(
-        (position, source.places, source.spelling.times, source.spelling.per)
+        (position, source.places, source.spelling)
         for position, source in enumerate(plan.sources)
         if len(source.places) > 1 or source.spelling.times != 1 or source.spelling.per != 1
     )
@@ -215,7 +219,8 @@ def _candidates(
             if source == spelling.source:
                 for extra, raw in _matches(spelling, names):
                     known = {"device": device.name, "port": port, "netdev": netdev, **extra}
-                    series = Series(row, tuple(known[label] for label in row.labels))
+                    labels = tuple(known[label] for label in row.labels)
+                    series = Series(row, labels, "_bucket" if row.kind == HISTOGRAM else "")
                     yield Source(series, spelling, raw, tuple(names[name] for name in raw))
 
 

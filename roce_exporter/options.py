@@ -10,7 +10,7 @@ from roce_exporter import __version__, audit, sources
 from roce_exporter.collect import Settings
 from roce_exporter.detectors.pfc_storm import Limits
 from roce_exporter.log import FORMATS, LEVELS
-from roce_exporter.parser import OptionError, Parser, flags_of_commands
+from roce_exporter.parser import OptionError, Parser, command_first
 from roce_exporter.sampler import MODES, OFF, Pace
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
         OptionError: a flag, a key or a value is unknown or impossible, or the file cannot be read.
     """
     parser = make_parser()
-    argv = _command_first(list(argv), parser)
+    argv = command_first(list(argv), parser)
     options = parser.parse_args(argv)
     if options.config_file:
         from roce_exporter.config_file import config_flags  # noqa: PLC0415 - most have none, and YAML is slow to import
@@ -62,22 +62,6 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
         options.host_simulate = options.host_simulate or "pfc-storm"
     _check_together(options)
     return options
-
-
-def _command_first(argv: list[str], parser: Parser) -> list[str]:
-    """The arguments with the command in front, which may be anywhere among the flags; `serve` where there is none."""
-    takes_value = {
-        flag
-        for command in flags_of_commands(parser).values()
-        for flag, action in command.items()
-        if action.nargs != 0
-    }
-    position = 0
-    while position < len(argv) and argv[position].startswith("-"):
-        position += 2 if argv[position] in takes_value else 1
-    if position < len(argv):
-        return [argv[position], *argv[:position], *argv[position + 1 :]]
-    return argv if {"-h", "--help", "--version"} & set(argv) else ["serve", *argv]
 
 
 def _check_together(options: argparse.Namespace) -> None:

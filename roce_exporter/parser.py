@@ -1,4 +1,4 @@
-"""How a command line is refused: with one line that says what is wrong."""
+"""What argparse lacks: a refusal in one line, and flags before the command."""
 
 from __future__ import annotations
 
@@ -29,3 +29,19 @@ def flags_of_commands(parser: argparse.ArgumentParser) -> dict[str, dict[str, ar
         name: {flag: action for action in command._actions for flag in action.option_strings}  # noqa: SLF001 - the same
         for name, command in commands.choices.items()
     }
+
+
+def command_first(argv: list[str], parser: argparse.ArgumentParser) -> list[str]:
+    """The arguments with the command in front, wherever it is among the flags; `serve` if they name no command."""
+    takes_value = {
+        flag
+        for command in flags_of_commands(parser).values()
+        for flag, action in command.items()
+        if action.nargs != 0
+    }
+    position = 0
+    while position < len(argv) and argv[position].startswith("-"):
+        position += 2 if argv[position] in takes_value else 1
+    if position < len(argv):
+        return [argv[position], *argv[:position], *argv[position + 1 :]]
+    return argv if {"-h", "--help", "--version"} & set(argv) else ["serve", *argv]

@@ -74,7 +74,7 @@ def _about(row: Row) -> Iterator[str]:
 
 def _spelling(spelling: Spelling) -> str:
     who = "any" if spelling.dialect == ANY else spelling.dialect
-    raw = " + ".join(f"`{name}`" for name in spelling.raw)
+    raw = (" - " if spelling.difference else " + ").join(f"`{name}`" for name in spelling.raw)
     scale = f" x {spelling.times}" if spelling.times != 1 else ""
     scale += f" / {spelling.per}" if spelling.per != 1 else ""
     return f"| {who} | {spelling.source} | {raw}{scale} | {spelling.bits} |"

@@ -116,9 +116,7 @@ class Index:
 
     def speaks(self, dialect: str, spelling: Spelling) -> bool:
         """Whether a device of this dialect means the row's fact by this spelling."""
-        if spelling.dialect != ANY:
-            return spelling.dialect == dialect
-        return not any(reason_for(dialect, spelling.source, raw) for raw in spelling.raw)
+        return _speaks(dialect, spelling)
 
     def recognise(self, names: Collection[str]) -> str:
         """The dialect that explains most of these names of hardware counters; empty when none or two do so best.
@@ -156,7 +154,8 @@ def check(rows: Iterable[Row]) -> Index:
             raise CatalogError(f"{row.name}: stands twice in the catalogue")
         names.add(row.name)
         for spelling in row.spellings:
-            for raw in spelling.raw:
+            # What a difference is taken of has rows of its own.
+            for raw in () if spelling.difference else spelling.raw:
                 if "{" in raw:
                     patterns.append((spelling.dialect, spelling.source, pattern_of(raw), row))
                 _claim(claims, (spelling.dialect, spelling.source, raw), row)
@@ -169,7 +168,14 @@ def pattern_of(raw: str) -> re.Pattern[str]:
     return re.compile(_PLACEHOLDER.sub(lambda match: f"(?P<{match[1]}>{_form(match[1])})", re.escape(raw)))
 
 
-TEXT = ("counter", "flag", "sensor", "role", "parameter")
+@cache
+def _speaks(dialect: str, spelling: Spelling) -> bool:
+    if spelling.dialect != ANY:
+        return spelling.dialect == dialect
+    return not any(reason_for(dialect, spelling.source, raw) for raw in spelling.raw)
+
+
+TEXT = ("counter", "flag", "sensor", "role", "parameter", "le")
 """Placeholders for which any name may stand. All others, priority, lane, queue and the like, are numbers."""
 
 

@@ -13,7 +13,8 @@ from roce_exporter.catalog.row import COUNTERS, ETHTOOL, HW_COUNTERS
 ANY_FUNCTION = "any"
 """Every function of the driver reports it."""
 PHYSICAL = "pf"
-"""A physical function reports it; a virtual function, or one whose kind is unknown, need not."""
+"""A physical function reports it and a virtual function need not; one whose kind is unknown, as in a virtual machine, is
+judged as for `RENAMED`."""
 RENAMED = "renamed"
 """Old firmware or an old kernel may lack it, so it is missing only where the interface has names that no row knows."""
 

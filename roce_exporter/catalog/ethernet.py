@@ -5,12 +5,14 @@ from __future__ import annotations
 from roce_exporter.catalog.row import (
     ANY,
     GAUGE,
+    HISTOGRAM,
     LANE_LABELS,
     NETDEV_LABELS,
     PRIORITY_LABELS,
     Row,
     Spelling,
     netdev_counter,
+    netdev_gauge,
     spelt,
 )
 from roce_exporter.catalog.spellings import (
@@ -31,6 +33,12 @@ QUEUE_LABELS = (*NETDEV_LABELS, "queue")
 SHARED = (
     " bnxt counts per class-of-service queue: priorities that share one show the same number, so do not add them up."
     " mana counts per traffic class."
+)
+
+
+PCIE_CONGESTION = (
+    "By the driver's thresholds: 90 % of the bandwidth for 0.2 s or longer, until it is below 75 %, unless the devlink "
+    "parameters pcie_cong_* say otherwise. mlx5 of Linux 6.18 and newer, on cards whose firmware reports it."
 )
 
 
@@ -465,6 +473,23 @@ PHY = (
         eth_bnxt("rx_corrected_bits"),
         fec("corrected_bits"),
     ),
+    Row(
+        "roce_phy_fec_codeword_errors",
+        HISTOGRAM,
+        "errors",
+        "Codewords received, by the number of wrong symbols that FEC found in each. The counts move to the right before a "
+        "codeword is lost. Buckets only: drivers count ranges, so the sum is not known. Linux 6.18 and newer.",
+        (fec("codewords_le_{le}"),),
+        (*NETDEV_LABELS, "le"),
+    ),
+    netdev_counter(
+        "roce_phy_fec_lane_codewords_total",
+        "codewords",
+        "Codewords received on a lane in which FEC found `low` to `high` wrong symbols. Only the ranges for which the "
+        "driver counts lanes. Linux 6.18 and newer.",
+        fec("lane_{lane}_codewords_{low}_to_{high}"),
+        labels=(*LANE_LABELS, "low", "high"),
+    ),
     netdev_counter(
         "roce_phy_line_bytes_total",
         "bytes",
@@ -544,6 +569,49 @@ PHY = (
 )
 
 HOST = (
+    netdev_gauge(
+        "roce_pcie_inbound_congested",
+        "bool",
+        "Whether traffic from the NIC into memory fills the PCIe link now (1) or not (0). " + PCIE_CONGESTION,
+        eth_mlx5("pci_bw_inbound_high", "pci_bw_inbound_low", bits=32, difference=True),
+    ),
+    netdev_counter(
+        "roce_pcie_inbound_congestions_total",
+        "events",
+        "Times traffic from the NIC into memory began to fill the PCIe link. " + PCIE_CONGESTION,
+        eth_mlx5("pci_bw_inbound_high", bits=32),
+    ),
+    netdev_counter(
+        "roce_pcie_inbound_congestion_ends_total",
+        "events",
+        "Times traffic from the NIC into memory no longer filled the PCIe link. " + PCIE_CONGESTION,
+        eth_mlx5("pci_bw_inbound_low", bits=32),
+    ),
+    netdev_gauge(
+        "roce_pcie_outbound_congested",
+        "bool",
+        "Whether traffic from memory to the NIC fills the PCIe link now (1) or not (0). " + PCIE_CONGESTION,
+        eth_mlx5("pci_bw_outbound_high", "pci_bw_outbound_low", bits=32, difference=True),
+    ),
+    netdev_counter(
+        "roce_pcie_outbound_congestions_total",
+        "events",
+        "Times traffic from memory to the NIC began to fill the PCIe link. " + PCIE_CONGESTION,
+        eth_mlx5("pci_bw_outbound_high", bits=32),
+    ),
+    netdev_counter(
+        "roce_pcie_outbound_congestion_ends_total",
+        "events",
+        "Times traffic from memory to the NIC no longer filled the PCIe link. " + PCIE_CONGESTION,
+        eth_mlx5("pci_bw_outbound_low", bits=32),
+    ),
+    netdev_counter(
+        "roce_pcie_congestion_stale_events_total",
+        "events",
+        "PCIe congestion events that came when the state had changed back already: congestions shorter than the time to "
+        "handle an event, which the other counters do not hold.",
+        eth_mlx5("pci_bw_stale_event", bits=32),
+    ),
     Row(
         "roce_pcie_read_stalled_ratio",
         GAUGE,

@@ -92,6 +92,7 @@ ROWS = (
     resource("cm_id", "Connection manager identifiers in use on the device."),
     resource("ctx", "User contexts open on the device."),
     resource("srq", "Shared receive queues in use on the device."),
+    resource("comp_cntr", "Completion counters in use on the device (Linux 7 and newer)."),
     Row(
         "roce_optional_enabled",
         GAUGE,

@@ -195,7 +195,7 @@ PMA = (
     ),
 )
 
-# Of ethtool, only queues are left out whoever answers: an unknown NIC's names must be visible.
+# Of ethtool, only queues are left out for every driver: an unknown NIC's names must be visible.
 QUEUES = (
     _ethtool(
         ANY,

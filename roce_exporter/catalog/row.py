@@ -14,7 +14,7 @@ from dataclasses import dataclass
 COUNTER = "counter"
 GAUGE = "gauge"
 HISTOGRAM = "histogram"
-"""Its last label is `le`, which only its buckets have."""
+"""Its last label is `le`, which only its buckets have. What a driver counts has buckets alone: their sum is not known."""
 
 PORT_LABELS = ("device", "port")
 
@@ -37,8 +37,9 @@ ETHTOOL = "ethtool"
 class Spelling:
     """How one driver spells a row's fact.
 
-    `raw` is the name, or several names whose sum it is (then all of them are needed). The value in base units
-    is raw x `times` / `per`. `bits` is the width of the hardware's counter: where it wraps.
+    `raw` is the name, or several names whose sum it is (then all of them are needed). With `difference` it is the first
+    less the second: what began less what ended. The value in base units is raw x `times` / `per`. `bits` is the width of
+    the hardware's counter: where it wraps.
     """
 
     dialect: str
@@ -47,6 +48,7 @@ class Spelling:
     bits: int = 64
     times: int = 1
     per: int = 1
+    difference: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,14 @@ def netdev_gauge(
     return Row(name, GAUGE, unit, meaning, spellings, labels)
 
 
-def spelt(dialect: str, source: str, *raw: str, bits: int = 64, times: int = 1, per: int = 1) -> Spelling:
-    """A spelling; several raw names mean their sum."""
-    return Spelling(dialect, source, raw, bits, times, per)
+def spelt(
+    dialect: str,
+    source: str,
+    *raw: str,
+    bits: int = 64,
+    times: int = 1,
+    per: int = 1,
+    difference: bool = False,
+) -> Spelling:
+    """A spelling; several raw names mean their sum, or their difference."""
+    return Spelling(dialect, source, raw, bits, times, per, difference)

@@ -117,6 +117,15 @@ RATIO = Row(
     "Share of the time paused, per look of the fast loop. Only where the NIC measures the time paused.",
     labels=(*TRACK_LABELS, "le"),
 )
+EPISODES = Row(
+    "roce_pfc_pause_episode_seconds",
+    HISTOGRAM,
+    "seconds",
+    "How long each pause lasted, counted when it ends, at any length. The sum is exact. Pauses that end between the same "
+    "two reads of the fast loop count with their mean length; where the NIC does not count the pauses that end (transmit "
+    "of mlx5, ionic), pauses in the same or adjacent reads count as one. Only where the NIC measures the time paused.",
+    labels=(*TRACK_LABELS, "le"),
+)
 
 TICKS = Row(
     "roce_exporter_sampler_ticks_total",
@@ -191,6 +200,7 @@ ROWS = (
     LAST_START,
     FAULTS,
     RATIO,
+    EPISODES,
 )
 
 SAMPLER = (

@@ -1,17 +1,4 @@
-"""One collection: every source of every device at once, each on its own.
-
-A read that fails costs what it would have given; a read that hangs costs its source of its device, from then on
-without waiting, until it comes back. Nothing costs the scrape.
-
-* **One pass for everybody.** Simultaneous callers share one pass over the host, which takes as long as it needs, at
-  most `Settings.timeout`. A caller with less time gets what is ready; the pass goes on, and only its end enters
-  anything: states, errors, log lines.
-* **Two chains per device.** The quick chain is read in every pass. The slow chain (`slow.py`) is read after it, when it
-  is due, and its outcomes are entered by the next pass. A slow source that has no value of late is read in the pass.
-* **Which thread may touch what.** Everything here and in `device_work.py` belongs to the event loop, but for the tasks
-  themselves, which run in worker threads: they touch one reader and look one slot up. `workers.py` says who closes
-  what, and what happens when a call comes back late.
-"""
+"""The passes over the host: who shares them, what they wait for, and what their end enters. See the package's essay."""
 
 from __future__ import annotations
 
@@ -89,6 +76,8 @@ class Collector:
         self._begun = -float("inf")
         self._found: Outcomes = {}
         """What the pass under way has found in its batches that are over."""
+        self._late: set[ReadKey] = set()
+        """What it began and does not wait for any more."""
         self._batch: Batch[Task, ReadKey, Outcome] | None = None
         self._running: asyncio.Task[Snapshot] | None = None
 
@@ -134,7 +123,7 @@ class Collector:
 
     async def _collect(self) -> Snapshot:
         self._begun = self._clock()
-        self._found = {}
+        self._found, self._late = {}, set()
         self._kernel.begin()
         self._settle(self._slow.take())
         # What is known is read along with the list, so that an ordinary collection wakes the workers once.
@@ -199,6 +188,7 @@ class Collector:
                 self._crew.start(batch.run, min(self._width, len(chains)))
                 await self._wait(batch, done)
         finally:
+            self._late |= batch.pending()
             results, unreached = batch.close()
             self._crew.settle(stuck=bool(self._in_flight))
         self._width = _width(sum(outcome.seconds for outcome in results.values()))
@@ -213,13 +203,13 @@ class Collector:
                 self._crew.start(batch.run, helpers)
 
     def _unanswered(self) -> Outcomes:
-        """One outcome per read that should have come back: all those under way but what the slow chain may still do."""
+        """One outcome per read that should have come back: those of this pass, and all that are older than it may last."""
         self._in_flight.give_up(self._settings.timeout)
-        pending, now = self._slow.pending(), self._clock()
+        now, timeout = self._clock(), self._settings.timeout
         return {
             key: Outcome(up=False, error=NO_ANSWER, seconds=now - since, begun=since)
             for key, since in self._in_flight.since().items()
-            if key not in pending
+            if key in self._late or now - since > timeout
         }
 
     def _adopt(self, listed: tuple[Listed, ...]) -> None:

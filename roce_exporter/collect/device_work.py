@@ -39,8 +39,6 @@ class Slot:
 
     reader: Reader
     task: Task
-    is_slow: bool
-    """Whether the slow chain reads it."""
     last: Outcome = UNREAD
 
 
@@ -66,6 +64,8 @@ class DeviceWork:
         self._clock = clock
         self._slots: dict[ReadKey, Slot] = {}
         """In reading order. Replaced and never changed, for worker threads look into it."""
+        self._slow: tuple[Slot, ...] = ()
+        """Those that the slow chain reads."""
         self._quick: tuple[Task, ...] = ()
         """The quick sources whose interface the device has; what it lacks is tried after the next description."""
         self._described = NEVER
@@ -75,7 +75,7 @@ class DeviceWork:
         """The reads that a collection waits for: the quick sources, and slow ones without a value of late.
 
         `refresh` is how often the slow ones are due, in seconds. A slow source is waited for when it has never been
-        read, or when nobody collected for so long that its value is twice as old.
+        read, or when the last collection was so long ago that its value is twice as old.
         """
         waited = self._clock() - 2 * refresh
         tasks = (*self._quick, *self._slow_before(waited))
@@ -99,11 +99,13 @@ class DeviceWork:
         slots, came_or_went = self._slots, inventory is not None
         for key, outcome in outcomes.items():
             if (slot := slots.get(key)) is not None:
-                came_or_went = came_or_went or (outcome.up is None) != (slot.last.up is None)
+                if outcome.up is not slot.last.up:
+                    came_or_went = True
                 slot.last = outcome
         if came_or_went:
             self._choose_quick(outcomes.keys() if inventory is not None else slots.keys())
-        self.readings = tuple([one for slot in slots.values() for one in self._readings(slot, slot.last)])
+        readings = [reading for slot in slots.values() for reading in slot.last.readings]
+        self.readings = (*readings, *self._ages())
         failed = self.account.settle(self._mine(outcomes))
         broken = self.device is not None and self.device.netlink_errno != 0
         if broken or _lost_device(failed):
@@ -120,11 +122,12 @@ class DeviceWork:
             return None, ()
         readings: list[Reading] = []
         for key, slot in self._slots.items():
-            if key in outcomes or slot.is_slow:
-                readings += self._readings(slot, outcomes.get(key, slot.last))
+            if key in outcomes or key.source in SLOW:
+                readings += outcomes.get(key, slot.last).readings
             else:
                 readings += map(_without_values, slot.last.readings)
-        kept = {self._inventory, *(key for key, slot in self._slots.items() if slot.is_slow)}
+        readings += self._ages()
+        kept = {self._inventory, *(slot.task.key for slot in self._slow)}
         states = (
             *self.account.preview(self._mine(outcomes)),
             *self.account.states_of(kept - outcomes.keys()),
@@ -137,7 +140,7 @@ class DeviceWork:
 
     def _slow_before(self, time: float) -> tuple[Task, ...]:
         """The slow sources that were last read at this time or earlier (monotonic seconds)."""
-        return tuple([slot.task for slot in self._slots.values() if slot.is_slow and slot.last.begun <= time])
+        return tuple([slot.task for slot in self._slow if slot.last.begun <= time])
 
     def _choose_quick(self, tried: Collection[ReadKey]) -> None:
         """Choose the quick sources to be read from now on: without those that were tried and whose interface is absent."""
@@ -145,7 +148,7 @@ class DeviceWork:
             [
                 slot.task
                 for key, slot in self._slots.items()
-                if not slot.is_slow and (slot.last.up is not None or key not in tried)
+                if key.source not in SLOW and (slot.last.up is not None or key not in tried)
             ]
         )
 
@@ -163,7 +166,7 @@ class DeviceWork:
         readers = open_readers(self._kernel, device, self._disabled)
         keys = [ReadKey(*self.listed, reader.source, reader.netdev) for reader in readers]
         return {
-            key: Slot(reader, Task(key, partial(self._read_current, key)), key.source in SLOW)
+            key: Slot(reader, Task(key, partial(self._read_current, key)))
             for key, reader in zip(keys, readers, strict=True)
         }
 
@@ -177,6 +180,7 @@ class DeviceWork:
 
     def _replace(self, slots: dict[ReadKey, Slot]) -> None:
         old, self._slots = self._slots, slots
+        self._slow = tuple(slot for key, slot in slots.items() if key.source in SLOW)
         for key, slot in old.items():
             self._in_flight.when_idle(key, slot.reader.close)
 
@@ -196,11 +200,14 @@ class DeviceWork:
         readings = slot.reader.read(self._clock())
         return Finished(Outcome(up=True, readings=readings, quarantined=slot.reader.quarantined))
 
-    def _readings(self, slot: Slot, outcome: Outcome) -> tuple[Reading, ...]:
-        if not slot.is_slow or not outcome.readings or (names := AGED.get(slot.task.key.source)) is None:
-            return outcome.readings
-        age = (int(self._clock() - outcome.begun),)
-        return (*outcome.readings, Reading(slot.task.key.source, self.listed.name, WHOLE_DEVICE, names, age))
+    def _ages(self) -> list[Reading]:
+        """How old the values are of the slow sources that show it."""
+        now = self._clock()
+        return [
+            Reading(source, self.listed.name, WHOLE_DEVICE, AGED[source], (int(now - slot.last.begun),))
+            for slot in self._slow
+            if (source := slot.task.key.source) in AGED and slot.last.readings
+        ]
 
 
 def _without_values(reading: Reading) -> Reading:

@@ -1,10 +1,7 @@
-"""The slow chain: sources that are due once a minute, read after a collection and waited for by nobody.
+"""The slow chain: sources that are due once a minute, read after a pass and waited for by no client.
 
 A transceiver answers over a slow bus, tens of milliseconds for all of it, while the kernel holds the lock of all
-network configuration; a driver's settings cost a firmware command each and hardly ever change. So the chain runs in a
-worker of its own, next to the quick reads, and the next collection takes what has come. A read that is under way for
-longer than a collection may last is given up: its source is down, as a quick one would be, and its late result is
-dropped. Reads of other devices go on meanwhile.
+network configuration; a driver's settings cost a firmware command each and hardly ever change.
 """
 
 from __future__ import annotations
@@ -43,10 +40,6 @@ class SlowChain:
     def take(self) -> dict[ReadKey, Outcome]:
         """The outcomes that have come since this was last called."""
         return self._batch.take() if self._batch else {}
-
-    def pending(self) -> frozenset[ReadKey]:
-        """What is being read now and has not been given up."""
-        return self._batch.pending() if self._batch else frozenset()
 
     def start(self, chains: Iterable[tuple[Task, ...]]) -> None:
         """Begin these reads, or go on with what waits behind a stuck one of those begun before."""

@@ -1,18 +1,9 @@
 """Calls that may never return: the threads that make them, and the account of those under way.
 
-A read from a driver can hang in the kernel, where no signal and no timeout reaches it. So every such call is made in a
-thread that its caller can give up. This module is the only place that starts threads for it; a collection, the
-slow chain, the fast loop and `capture` all use it.
-
-* **Who may touch what.** A `Worker` runs one function at a time. `InFlight` is shared by all threads and has a lock of
-  its own; nobody may hold that lock while calling into the kernel. Whoever holds another lock takes it before this one.
-* **At most one call per key.** `InFlight.begin` refuses a key whose call has not returned, whoever began it. A key names
-  the incarnation of its device, so a device that was unplugged and replugged is another key.
-* **Late returns.** A caller that gives a call up (`give_up`) never sees its result: `end` returns False in the thread
-  that comes back, and that thread drops what it read and retires.
-* **Who closes what.** What a call uses belongs to the call until it returns. `when_idle` runs an action (closing
-  descriptors, say) at once if no call of the key is under way, and otherwise in the thread of that call as it returns.
-* **Threads are daemons.** The process can end although one of them is stuck in the kernel.
+The only place that starts threads for such calls: a pass, the slow chain, the fast loop and `capture` all use it. A
+`Worker` runs one function at a time. `InFlight` refuses a second call of a key, tells the thread of a late call that its
+result is not wanted any more, and runs what waited for the call (closing descriptors, say) in that thread. Whoever holds
+another lock takes it before that of `InFlight`. Threads are daemons: the process ends although one is stuck.
 """
 
 from __future__ import annotations
@@ -22,7 +13,7 @@ import contextlib
 import errno
 import logging
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -44,8 +35,8 @@ class Call(Generic[K]):
     since: float
     """When it began, in monotonic seconds."""
     given_up: bool = False
-    """Whether nobody waits for the result any more."""
-    when_back: list[Callable[[], None]] = field(default_factory=list)
+    """Whether its result is not wanted any more."""
+    when_back: tuple[Callable[[], None], ...] = ()
     """What to do in its thread as soon as it has returned."""
 
 
@@ -94,7 +85,7 @@ class InFlight(Generic[K]):
         """Do this once no call of the key is under way: now, or in the thread of that call as it returns."""
         with self._lock:
             if call := self._calls.get(key):
-                call.when_back.append(action)
+                call.when_back = (*call.when_back, action)
                 return
         _run(action)
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import NamedTuple
 
+from roce_exporter.detectors.episodes import Episodes
+
 PAUSE_QUANTA = 65535
 """The longest that one pause frame can ask for (IEEE 802.1Qbb), in quanta."""
 
@@ -170,6 +172,8 @@ class Track:
     """End of the last span that could be used."""
     streak: float = 0.0
     """Seconds paused without a pause that ended in between, so far as can be told."""
+    episodes: Episodes = field(default_factory=Episodes)
+    """How long each pause lasted, where the time paused is measured."""
     impossible: int = 0
     storms: int = 0
     restored: int = 0
@@ -237,19 +241,20 @@ class Track:
     def link_changed(self, now: float) -> Ended | None:
         """The link went down or came back: whatever was paused is not any more."""
         self.recent.clear()
-        self.streak = 0.0
+        self._break_off()
         if self.state in (State.STORM, State.RECOVERING):
             return self._end(now, "link_down", State.OK)
         self._rest(State.OK)
         self.reason = ""
         return None
 
-    def skip(self, now: float, reason: str) -> Ended | None:
+    def skip(self, now: float, reason: str, seen: Span | None = None) -> Ended | None:
         """A span could not be used: counters were reset, the link's speed changed, or the sampler was not running.
 
-        A storm is kept for `KEEP` seconds, for a moment that was not seen is no evidence that it is over.
+        A storm is kept for `KEEP` seconds, for a moment that was not seen is no evidence that it is over. `seen` is what
+        was counted in a span whose begin and end are not exact: how long pauses lasted follows from that all the same.
         """
-        self.streak = 0.0
+        self._break_off(seen)
         self.recent.clear()
         if self.state in (State.STORM, State.RECOVERING):
             if now - self.seen >= KEEP:
@@ -261,7 +266,7 @@ class Track:
 
     def lose_sight(self, reason: str, now: float) -> Ended | None:
         """Nothing can be said of this priority from now on, for this reason. A storm does not count as restored by that."""
-        self.streak = 0.0
+        self._break_off()
         self.reason = reason
         if self.state in (State.STORM, State.RECOVERING):
             return self._end(now, reason, State.UNKNOWN)
@@ -279,16 +284,21 @@ class Track:
         self.faults += 1
         self.impossible += 1
         if self.impossible >= limits.implausible:
+            # Lengths in a unit that is not seconds are worth nothing.
+            self.episodes = Episodes()
             return self.lose_sight(IMPLAUSIBLE, span.end)
-        return self.skip(span.end, IMPLAUSIBLE)
+        # Counts may come late and in lumps: how long a pause lasted follows from them all the same.
+        return self.skip(span.end, IMPLAUSIBLE, span)
 
     def _account(self, span: Span, share: float, limits: Limits) -> None:
         if self.state is State.UNKNOWN:
             self._rest(State.OK)
         if self.method is not Method.DURATION:
             self.estimated_seconds += share * span.seconds
-        elif share >= limits.hot and span.change.packets:
-            self.congested_seconds += span.seconds
+        else:
+            self.episodes.see(span.change, share)
+            if share >= limits.hot and span.change.packets:
+                self.congested_seconds += span.seconds
         self._follow_pause(span, share, limits)
 
     def _follow_pause(self, span: Span, share: float, limits: Limits) -> None:
@@ -298,6 +308,14 @@ class Track:
             self.streak += share * span.seconds
         else:
             self.streak = longest_pause(span.change)
+
+    def _break_off(self, seen: Span | None = None) -> None:
+        """What was paused so far cannot be joined to what comes, but for lengths of pauses where the counts are known."""
+        self.streak = 0.0
+        if seen is not None and self.method is Method.DURATION:
+            self.episodes.see(seen.change, min(1.0, paused_share(self.method, seen) or 0.0))
+        else:
+            self.episodes.forget()
 
     def _begin(self, begin: float, seconds: float, state: State) -> Begun:
         self.storms += 1

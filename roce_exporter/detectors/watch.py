@@ -79,6 +79,7 @@ SLOW = 0.25
 """A read that takes a larger share than this of the span does not say which moment it is of."""
 
 STALE_REASON = "stale"
+SLOW_READ = "slow_read"
 
 
 @dataclass(slots=True)
@@ -119,7 +120,7 @@ class Watch:
     def miss(self, now: float, reason: str) -> list[Change]:
         """The counters could not be read, for this reason: nothing is known until they can be read again."""
         self._last, self.shares, self.active, self.wants_witness = None, (), False, False
-        return self._for_all(lambda track: track.lose_sight(reason, now))
+        return self._for_all(lambda _, track: track.lose_sight(reason, now))
 
     def _settle_scope(self, look: Look) -> list[Change]:
         """Make tracks for new priorities, and let those go blind that cannot be judged now."""
@@ -144,10 +145,11 @@ class Watch:
         now = look.time
         if not look.up or not last.up or look.downs != last.downs:
             self._start(look)
-            return self._for_all(lambda track: track.link_changed(now))
+            return self._for_all(lambda _, track: track.link_changed(now))
         if reason := _unusable(last, look):
             self._start(look)
-            return self._for_all(lambda track: track.skip(now, reason))
+            spans = _counted(last, look) if reason == SLOW_READ else {}
+            return self._for_all(lambda key, track: track.skip(now, reason, spans.get(key)))
         if look.counts.items() <= last.counts.items():
             return self._stand_still(last, look)
         return self._move(last, look)
@@ -195,7 +197,7 @@ class Watch:
         if gap:
             hot = track.method is Method.DURATION and is_hot(track.method, span, _share(span), limits)
             if not hot and longest_pause(span.change) < limits.detect:
-                return track.skip(span.end, "gap")
+                return track.skip(span.end, "gap", span)
         return track.step(span, limits)
 
     def _stand_still(self, last: Look, look: Look) -> list[Change]:
@@ -224,7 +226,7 @@ class Watch:
         if self._witness is None:
             self._witness = look.witness
 
-        def judge(track: Track) -> Ended | None:
+        def judge(_: Key, track: Track) -> Ended | None:
             blind = moved or track.state in (State.STORM, State.RECOVERING)
             return track.lose_sight(STALE_REASON, look.time) if blind else None
 
@@ -260,9 +262,9 @@ class Watch:
             ]
         )
 
-    def _for_all(self, judge: Callable[[Track], Ended | None]) -> list[Change]:
+    def _for_all(self, judge: Callable[[Key, Track], Ended | None]) -> list[Change]:
         found = (
-            (key, judge(track)) for key, track in self.tracks.items() if track.reason not in OUT_OF_SCOPE
+            (key, judge(key, track)) for key, track in self.tracks.items() if track.reason not in OUT_OF_SCOPE
         )
         return [Change(key, ended) for key, ended in found if ended]
 
@@ -287,7 +289,16 @@ def _unusable(last: Look, look: Look) -> str:
         return "counters_reset"
     if look.speed != last.speed:
         return "speed_changed"
-    return "slow_read" if look.seconds > SLOW * (look.time - last.time) else ""
+    return SLOW_READ if look.seconds > SLOW * (look.time - last.time) else ""
+
+
+def _counted(last: Look, look: Look) -> dict[Key, Span]:
+    """What was counted between two looks, although one of them took so long that it is not known when."""
+    return {
+        key: Span(last.time, look.time, difference(last.counts[key], counts), look.speed)
+        for key, counts in look.counts.items()
+        if key in last.counts and look.time > last.time
+    }
 
 
 def _went_back(before: Mapping[Key, Counts], after: Mapping[Key, Counts]) -> bool:

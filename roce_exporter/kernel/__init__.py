@@ -173,6 +173,8 @@ class Kernel(Protocol):
     def ethtool_fec(self, netdev: str) -> Mapping[str, int]:
         """Forward error correction: `corrected_blocks`, `uncorrectable_blocks`, `corrected_bits`.
 
+        On Linux 6.18 and newer also codewords per number of wrong symbols, by the names of `kernel.fec_bins`.
+
         Raises:
             Absent: the driver does not count.
         """

@@ -196,7 +196,7 @@ def is_count(value: object) -> TypeGuard[int]:
 
 def shown(value: object) -> str:
     """A value of a JSON document for an error message: its beginning, however long or deep it is."""
-    return reprlib.repr(value)
+    return f"{reprlib.repr(value):.60}"
 
 
 def _number(value: object, name: str) -> int:

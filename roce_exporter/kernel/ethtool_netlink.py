@@ -12,6 +12,7 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from roce_exporter.kernel import Absent
+from roce_exporter.kernel.fec_bins import Bin, name_of
 from roce_exporter.kernel.names import encode_netdev
 from roce_exporter.kernel.netlink import (
     Malformed,
@@ -28,7 +29,7 @@ from roce_exporter.kernel.netlink import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from roce_exporter.kernel.transceiver import PageAddress
 
@@ -51,6 +52,8 @@ PAUSE_COUNTS = {2: "transmit_frames", 3: "receive_frames", 4: "transmit_storm_ev
 FEC_COUNTS = {2: "corrected_blocks", 3: "uncorrectable_blocks", 4: "corrected_bits"}
 STATISTICS = 5
 """Where pause and FEC answers hold their counters."""
+FEC_BIN, BIN_LOW, BIN_HIGH, BIN_VALUE, BIN_LANES = 5, 2, 3, 4, 5
+"""ETHTOOL_A_FEC_STAT_HIST (Linux 6.18), one for each bin, and what is in it."""
 
 LINK_STATE = {2: "up", 5: "extended_state", 7: "down_events"}
 SPEED, DUPLEX, LANES = 5, 6, 9
@@ -134,7 +137,7 @@ class EthtoolNetlink:
         return decode_link(state, modes)
 
     def fec(self, netdev: str) -> Mapping[str, int]:
-        """Blocks corrected and not correctable, bits corrected; the first number of each array is the whole port's.
+        """Blocks corrected and not correctable, bits corrected, codewords per number of wrong symbols (`kernel.fec_bins`).
 
         Raises:
             Absent: the driver does not count.
@@ -230,8 +233,8 @@ def decode_link(state: bytes, modes: bytes) -> Mapping[str, int]:
 
 @remembered
 def decode_fec(answer: bytes) -> Mapping[str, int]:
-    """Blocks and bits; empty where the driver does not count."""
-    return _nested(answer, FEC_COUNTS)
+    """Blocks, bits and the bins of the histogram; empty where the driver does not count."""
+    return _nested(answer, FEC_COUNTS) | dict(_bins(answer))
 
 
 def decode_modes(answer: bytes) -> dict[str, int]:
@@ -269,6 +272,21 @@ def _counters(
         for kind, start, end in decode_attributes(answer, begin, stop)
         if kind < len(names)
     }
+
+
+def _bins(answer: bytes) -> Iterator[tuple[str, int]]:
+    inside = decode_values(answer).get(STATISTICS, b"")
+    for kind, start, end in decode_attributes(inside):
+        if kind != FEC_BIN:
+            continue
+        values = decode_values(inside, start, end)
+        if not {BIN_LOW, BIN_HIGH, BIN_VALUE} <= values.keys():
+            raise Malformed("a bin of the FEC histogram without bounds or value")
+        low, high = decode_number(values[BIN_LOW]), decode_number(values[BIN_HIGH])
+        yield name_of(Bin(low, high)), decode_number(values[BIN_VALUE])
+        lanes = values.get(BIN_LANES, b"")
+        for lane, begin in enumerate(range(0, len(lanes), 8)):
+            yield name_of(Bin(low, high, lane)), decode_number(lanes[begin : begin + 8])
 
 
 def _named(answer: bytes, names: Mapping[int, str]) -> dict[str, int]:

@@ -10,8 +10,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from roce_exporter.kernel.fec_bins import bin_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from roce_exporter.kernel.fec_bins import Bin
 
 _STATISTIC = re.compile(r"\s*(?P<name>\S.*?): (?P<value>[0-9]{1,20})\s*")
 
@@ -32,6 +36,11 @@ _FEC = {
     "uncorrectable_blocks": "uncorrectable_blocks",
     "corrected_bits": "corrected_bits",
 }
+
+_FEC_BIN = re.compile(
+    r"^ *(?P<name>fec_symbols_err_[0-9a-z_]+): (?P<value>[0-9]+)(?: \[ per_lane: (?P<lanes>[0-9, ]+) \])?$",
+    re.MULTILINE,
+)
 
 
 def parse_statistics(text: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
@@ -84,8 +93,13 @@ def parse_settings(text: str) -> dict[str, int]:
 
 
 def parse_fec(text: str) -> dict[str, int]:
-    """`ethtool -I --show-fec`: blocks corrected and not correctable, bits corrected, where they are counted."""
-    return {_FEC[name]: number for name, number in _numbers(text) if name in _FEC}
+    """`ethtool -I --show-fec`: blocks corrected and not correctable, bits corrected, bins, where they are counted."""
+    found = {_FEC[name]: number for name, number in _numbers(text) if name in _FEC}
+    for row in _FEC_BIN.finditer(text):
+        lanes = re.findall(r"\d+", row["lanes"] or "")
+        found[row["name"]] = int(row["value"])
+        found |= {f"{row['name']}_lane_{lane}": int(value) for lane, value in enumerate(lanes)}
+    return found
 
 
 def print_statistics(names: Sequence[str], values: Sequence[int]) -> str:
@@ -137,7 +151,17 @@ def print_settings(found: Mapping[str, int]) -> str:
 
 def print_fec(found: Mapping[str, int]) -> str:
     """As `ethtool -I --show-fec` prints them."""
-    return "Statistics:\n" + "".join(f"  {name}: {value}\n" for name, value in found.items())
+    of_lanes: dict[Bin, list[int]] = {}
+    for name, value in found.items():
+        if (one := bin_of(name)) and one.lane is not None:
+            of_lanes.setdefault(one._replace(lane=None), []).append(value)
+    lines = []
+    for name, value in found.items():
+        one = bin_of(name)
+        if one is None or one.lane is None:
+            lanes = f" [ per_lane: {', '.join(map(str, of_lanes[one]))} ]" if one in of_lanes else ""
+            lines.append(f"  {name}: {value}{lanes}\n")
+    return "Statistics:\n" + "".join(lines)
 
 
 def _fields(text: str) -> Iterator[tuple[str, str]]:

@@ -12,8 +12,9 @@ from roce_exporter.catalog import CATALOG, check
 from roce_exporter.catalog.row import ETHTOOL
 from roce_exporter.detectors.pfc_storm import Counts
 from roce_exporter.detectors.watch import Key
-from roce_exporter.model import DeviceReadings, Reading
+from roce_exporter.model import DeviceReadings
 from roce_exporter.normalise import Normaliser
+from roce_exporter.sources.values import check_counters, make_reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -96,7 +97,8 @@ class HotCounters:
         begin = clock()
         names, values = self._kernel.ethtool_statistics(self._netdev)
         end = clock()
-        reading = Reading(ETHTOOL, self._device.name, self._port, names, values, (), self._netdev)
+        checked = check_counters(values)
+        reading = make_reading(ETHTOOL, self._device.name, self._port, names, checked, netdev=self._netdev)
         samples = self._normaliser.normalise(DeviceReadings(self._device, (reading,)))
         if samples.series is not self._series:
             self._series = samples.series

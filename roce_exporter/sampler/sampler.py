@@ -1,15 +1,4 @@
-"""The fast loop: one thread polls every network device when it is due; one that does not answer loses only itself.
-
-* **Which thread may touch what.** One worker thread at a time runs `tick`. `follow`, `samples`, `supervise`, `start` and
-  `close` belong to the event loop. Everything of a `Target` but its `read` happens under `_lock`, which nobody holds
-  while the kernel is asked.
-* **A read that hangs** is given up by `supervise`, together with its thread, and a new worker goes on with the other
-  network devices. The old thread marks its target as free when it comes back, drops what it read and ends.
-* **A network device that goes away** is closed at once, or by the thread that still reads it as soon as the read is back.
-  A storm under way there ends, with `device_gone` as its reason.
-* **A fault of the exporter** at one network device is counted and logged like an error of the kernel. A fault of the loop
-  itself, or no thread to be had, is raised by `supervise`: a daemon that cannot watch must not go on as if it did.
-"""
+"""The fast loop: one thread polls every network device when it is due. See the package's essay."""
 
 from __future__ import annotations
 
@@ -84,7 +73,7 @@ class Sampler:
         self._wake = threading.Event()
         self._in_flight: InFlight[TargetKey] = InFlight(clock)
         self._worker: Worker | None = None
-        """Who runs the loop now; None: nobody, or the loop is to end."""
+        """Runs the loop; None before the start and when the loop is to end."""
 
     def follow(self, devices: Iterable[DeviceReadings]) -> None:
         """Watch the network devices of these RDMA devices and no others; takes PFC's scope from their DCB readings."""

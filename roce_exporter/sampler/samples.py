@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import storm
+from roce_exporter.detectors.episodes import BOUNDS
+from roce_exporter.detectors.histogram import INFINITY, Histogram
 from roce_exporter.detectors.pfc_storm import Method, State
 from roce_exporter.normalise import Samples, Series
 from roce_exporter.sampler.events import Place
-from roce_exporter.sampler.histogram import INFINITY, Histogram
 from roce_exporter.sampler.target import DURATIONS, RATIOS
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ class SamplerSamples:
             yield from _track_values(track, longest, target.starts.get(key))
             if track.method is Method.DURATION:
                 yield from target.ratios.get(key, _UNSEEN).values()
+                yield from track.episodes.lengths.values()
         yield from (1 for _ in facts[1])
 
 
@@ -114,6 +116,7 @@ def _series(target: Target, facts: Facts) -> Iterator[Series]:
         yield from (Series(row, labels) for row in PER_TRACK)
         if track.method is Method.DURATION:
             yield from _histogram(storm.RATIO, labels, RATIOS)
+            yield from _histogram(storm.EPISODES, labels, BOUNDS)
     yield from (Series(row, labels) for row, labels in facts[1])
 
 

@@ -7,10 +7,10 @@ import logging
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from roce_exporter.detectors.histogram import Histogram
 from roce_exporter.detectors.longest import Longest
 from roce_exporter.detectors.watch import Key, Look, Watch
 from roce_exporter.kernel import Absent
-from roce_exporter.sampler.histogram import Histogram
 from roce_exporter.sampler.hot import HotCounters, LinkFiles, read_witness
 from roce_exporter.sampler.pace import Cost
 

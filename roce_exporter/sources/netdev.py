@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from roce_exporter.catalog.row import ETHTOOL
 from roce_exporter.kernel import Absent
 from roce_exporter.sources.dcb import DCB, flatten
+from roce_exporter.sources.fec import fec_numbers
 from roce_exporter.sources.files import CounterFiles
 from roce_exporter.sources.values import check_counters, make_reading
 
@@ -177,6 +178,6 @@ def netdev_readers(kernel: Kernel, device: Device) -> Iterator[EthtoolStatistics
         yield Asked(PAUSE, kernel.ethtool_pause, *where, numbers=dict)
         yield Asked(SETTINGS, kernel.ethtool_settings, *where, numbers=dict)
         yield Asked(LINK, kernel.ethtool_link, *where, numbers=dict)
-        yield Asked(FEC, kernel.ethtool_fec, *where, numbers=dict)
+        yield Asked(FEC, kernel.ethtool_fec, *where, numbers=fec_numbers)
         yield Asked(STANDARD, kernel.ethtool_standard, *where, numbers=dict)
         yield Asked(TRANSCEIVER, kernel.transceiver, *where, numbers=dict)

@@ -75,7 +75,7 @@ PEM_BYTES = 1 << 20
 """All public authorities of a host are a quarter of this."""
 
 BCRYPT = re.compile(r"\$2[aby]\$(0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}")
-DURATION = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|ns)")
+DURATION = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,19})?)(h|ms|m|s|us|µs|ns)")
 UNIT_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 

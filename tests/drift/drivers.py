@@ -38,7 +38,7 @@ class Place:
     tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Per table of strings the names that a string of it becomes: `rx{queue}_{name}`."""
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Per table what stands for `%s` in its strings."""
+    """Per table the words that replace `%s` in its strings."""
     formats: tuple[str, ...] = ()
     """The formats that join a string of a table with a queue's number; `tables` has the result."""
     port: tuple[str, ...] = ()

@@ -248,7 +248,13 @@ def web_config_file() -> Seeds:
     accepted = {
         name.replace(" ", "-"): text.encode() for name, text in test_web_config.ACCEPTED.items() if text
     }
+    accepted["limit"] = b"rate_limit: {interval: 1m30.5s, burst: 20}\n"
+    accepted["inline"] = b"tls_server_config:\n  cert: |\n    a\n  key: |\n    b\n  client_ca: |\n    c\n"
+    accepted["clients"] = (
+        test_web_config.TLS + test_web_config.CLIENTS
+    ).encode() + b"  client_allowed_sans: [a, b]\n"
     bad = {
+        "interval": b"rate_limit: {interval: " + b"9" * 400 + b"h, burst: 1}\n",
         "deep": b"[" * 2000,
         "surrogate": b'basic_auth_users: {"\\ud800": ' + test_web_config.HASH.encode() + b"}\n",
         "endless": b"tls_server_config: {cert_file: cert.pem, key_file: /dev/zero}\n",

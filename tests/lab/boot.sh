@@ -2,7 +2,7 @@
 # Boots one of Debian's own kernels in QEMU and runs a command in it as root. Needs neither KVM nor modules of the host.
 #
 #   boot.sh [options] -- COMMAND [ARGUMENT...]
-#     -k 6.12|6.1   kernel series (6.12)               -t SECONDS  limit for the whole run (600)
+#     -k SERIES     6.12, 6.1 or newest (6.12)         -t SECONDS  limit for the whole run (600)
 #     -m MIB        memory of the guest (1024)         -n "NIC..." network cards of QEMU to add (none)
 #     -s N          processors of the guest (1)        -p          only prepare: download, unpack, make the initramfs
 #
@@ -57,7 +57,7 @@ arguments=(
   -machine q35 -accel tcg,tb-size=256 -cpu max -m "$memory" -smp "$processors" -nodefaults -no-reboot
   -display none -monitor none -parallel none -serial "file:$run/console"
   -kernel "$kernel/boot/vmlinuz-$release" -initrd "$kernel/initrd.img"
-  -append "console=ttyS0 loglevel=5 panic=-1 rdinit=/init nokaslr mitigations=off tsc=reliable random.trust_cpu=on"
+  -append "console=ttyS0 loglevel=5 panic=-1 rdinit=/init nokaslr mitigations=off tsc=reliable random.trust_cpu=on no_timer_check"
   -fsdev "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap"
   -device virtio-9p-pci,fsdev=root,mount_tag=hostroot
   -fsdev "local,id=share,path=$share,security_model=none"

@@ -3,8 +3,9 @@
 # Nothing is installed but the tools: packages of kernels and headers are unpacked into the cache, so no maintainer script
 # runs and the host's boot loader is left alone.
 
-cache=${ROCE_LAB_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/roce-lab}
-mkdir -p "$cache" || exit 125
+# A series is 6.1, 6.12 (both of the machine's own suite) or `newest`: the highest version of any suite in ../newer.sh.
+
+. "$here/../newer.sh"
 
 # Parts of the kernel package that no test needs: a third of the time to unpack it and two thirds of its size.
 unneeded=(sound drivers/gpu drivers/media drivers/net/wireless drivers/staging drivers/iio drivers/hid drivers/scsi
@@ -24,6 +25,13 @@ install_tools() {
   }
 }
 
+# with_suite SERIES COMMAND...: runs a command for which apt knows the suite that has this kernel.
+with_suite() {
+  local series=$1
+  shift
+  if [ "$series" = newest ]; then with_newer "$@"; else "$@"; fi
+}
+
 # dependency PACKAGE PATTERN: the packages that PACKAGE depends on, of names that match.
 dependency() { apt-cache depends "$1" 2>/dev/null | awk -v pattern="$2" '/Depends:/ && $2 ~ pattern {print $2}'; }
 
@@ -33,7 +41,7 @@ prepare_kernel() {
   exec 9>"$cache/.lock"
   flock 9
   install_tools qemu-system-x86_64=qemu-system-x86 busybox=busybox-static cpio=cpio depmod=kmod xz=xz-utils &&
-    { [ -e "$kernel/.done" ] || unpack_kernel "$1"; } &&
+    { [ -e "$kernel/.done" ] && is_newest "$1" || unpack_kernel "$1"; } &&
     release=$(cat "$kernel/.done") &&
     { [ "$kernel/initrd.img" -nt "$here/initramfs/init.sh" ] || make_initramfs; }
   local status=$?
@@ -41,21 +49,50 @@ prepare_kernel() {
   return $status
 }
 
+# Whether what is unpacked of a series is what its suites have now. Without a network it is good enough.
+is_newest() {
+  local version
+  [ "$1" = newest ] || return 0
+  version=$(newest_version linux-image-amd64) || return 0
+  [ "$version" = "$(cat "$kernel/.version" 2>/dev/null)" ]
+}
+
+meta_package() {
+  case $1 in
+    newest | 6.1) echo linux-image-amd64 ;;
+    *) echo "linux-image-$1-amd64" ;;
+  esac
+}
+
 unpack_kernel() {
-  local meta=linux-image-$1-amd64 package part excluded=()
-  [ "$1" != 6.1 ] || meta=linux-image-amd64
-  package=$(dependency "$meta" '^linux-image-')
-  [ -n "$package" ] || { apt_get update; package=$(dependency "$meta" '^linux-image-'); }
+  local meta package part excluded=()
+  meta=$(meta_package "$1")
+  package=$(with_suite "$1" dependency "$meta" '^linux-image-')
+  [ -n "$package" ] || [ "$1" = newest ] || { apt_get update; package=$(dependency "$meta" '^linux-image-'); }
   [ -n "$package" ] || { echo "lab: apt knows no $meta; the lab needs Debian 12 or newer" >&2; return 1; }
   for part in "${unneeded[@]}"; do excluded+=("--exclude=*/kernel/$part"); done
   rm -rf "$kernel"
   mkdir -p "$kernel/deb"
-  (cd "$kernel/deb" && apt_get download "$package") || { echo "lab: cannot download $package" >&2; return 1; }
-  dpkg-deb --fsys-tarfile "$kernel"/deb/*.deb | tar -x -C "$kernel" "${excluded[@]}" ./boot ./lib/modules || return 1
+  # shellcheck disable=SC2046  # a list of names: from Linux 7 on the image is in packages of its own
+  (cd "$kernel/deb" && with_suite "$1" apt_get download "$package" \
+    $(with_suite "$1" dependency "$package" '^linux-(binary|modules|base)-[0-9]')) ||
+    { echo "lab: cannot download $package" >&2; return 1; }
+  for part in "$kernel"/deb/*.deb; do
+    dpkg-deb --fsys-tarfile "$part" | tar -x -C "$kernel" "${excluded[@]}" --exclude=./usr/share || return 1
+  done
   rm -rf "$kernel/deb"
-  local unpacked
+  settle_kernel && depmod -b "$kernel" "$unpacked" || return 1
+  [ "$1" != newest ] || newest_version linux-image-amd64 >"$kernel/.version"
+  echo "$unpacked" >"$kernel/.done"
+}
+
+# Puts what newer packages have below /usr where older ones have it; sets $unpacked to the kernel's release.
+settle_kernel() {
+  [ ! -d "$kernel/usr/lib/modules" ] || { mkdir -p "$kernel/lib" && mv "$kernel/usr/lib/modules" "$kernel/lib/modules"; } ||
+    return 1
   unpacked=$(ls "$kernel/lib/modules")
-  depmod -b "$kernel" "$unpacked" && echo "$unpacked" >"$kernel/.done"
+  [ -e "$kernel/boot/vmlinuz-$unpacked" ] ||
+    { mkdir -p "$kernel/boot" && mv "$kernel/lib/modules/$unpacked/vmlinuz" "$kernel/boot/vmlinuz-$unpacked"; }
 }
 
 make_initramfs() {
@@ -82,13 +119,15 @@ make_initramfs() {
 
 # build_module SERIES SOURCE MODULE: builds the folder SOURCE as an out-of-tree module; warnings are errors.
 build_module() {
-  prepare_kernel "$1" && install_tools make=make gcc-12=gcc-12 || return 1
-  local headers=$cache/headers-$1 built
-  [ -e "$headers/.done" ] || unpack_headers "$headers" || return 1
+  prepare_kernel "$1" && install_tools make=make gcc-12=gcc-12 patchelf=patchelf || return 1
+  local headers=$cache/headers-$release built
+  [ -e "$headers/.done" ] || unpack_headers "$1" "$headers" || return 1
   built=$(mktemp -d "$cache/build.XXXXXX")
   cp -r "$2/." "$built"
-  # BTF would want pahole, which nothing here reads.
-  make -s -C "$headers/usr/src/linux-headers-$release" M="$built" CONFIG_DEBUG_INFO_BTF_MODULES= KCFLAGS=-Werror modules &&
+  # BTF would want pahole, which nothing here reads. gcc 12 has another flag for the alignment that gcc 14 was given.
+  { [ ! -e "$built/names.py" ] || python3 "$2/names.py" "$release" >"$built/names.h"; } &&
+    make -s -C "$headers/usr/src/linux-headers-$release" M="$built" CC=gcc-12 CONFIG_DEBUG_INFO_BTF_MODULES= \
+      CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT= KCFLAGS=-Werror modules &&
     strip -g "$built"/*.ko && cp "$built"/*.ko "$3"
   local status=$?
   rm -rf "$built"
@@ -97,28 +136,43 @@ build_module() {
 
 unpack_headers() {
   local package=linux-headers-$release archive
-  rm -rf "$1"
-  mkdir -p "$1/deb"
+  rm -rf "$2"
+  mkdir -p "$2/deb"
   # shellcheck disable=SC2046  # a list of names
-  (cd "$1/deb" && apt_get download "$package" $(dependency "$package" '^linux-(headers|kbuild)')) ||
+  (cd "$2/deb" && with_suite "$1" apt_get download "$package" \
+    $(with_suite "$1" dependency "$package" '^linux-(headers|kbuild)')) ||
     { echo "lab: cannot download $package" >&2; return 1; }
-  for archive in "$1"/deb/*.deb; do dpkg-deb -x "$archive" "$1" || return 1; done
-  rm -rf "$1/deb"
-  sed -i "s#^include /usr/src/#include $1/usr/src/#" "$1/usr/src/$package/Makefile" && touch "$1/.done"
+  for archive in "$2"/deb/*.deb; do dpkg-deb -x "$archive" "$2" || return 1; done
+  rm -rf "$2/deb"
+  sed -i -e "s#^include /usr/src/#include $2/usr/src/#" -e "s#^KBUILD_OUTPUT=/usr/src/#KBUILD_OUTPUT=$2/usr/src/#" \
+    "$2/usr/src/$package/Makefile"
+  [ "$1" != newest ] || lend_libraries "$2" || return 1
+  touch "$2/.done"
+}
+
+# The build tools of a newer suite need its C library: it is unpacked next to them, and only they use it.
+lend_libraries() {
+  local libraries=$1/usr/lib/x86_64-linux-gnu program
+  unpack_newest "$1" libc6 libelf1t64 libssl3t64 zlib1g libzstd1 || return 1
+  find "$1"/usr/lib/linux-kbuild-* -type f -perm -100 | while read -r program; do
+    [ "$(head -c 4 "$program" | tail -c 3)" != ELF ] ||
+      patchelf --set-interpreter "$libraries/ld-linux-x86-64.so.2" --set-rpath "$libraries" "$program" || exit 1
+  done
 }
 
 # build_extra SERIES: builds drivers of the kernel's own source that Debian does not ship, netdevsim and siw.
 build_extra() {
-  local target=$cache/modules-$1 source=$cache/source-$1 release_of_source=${1%%-*}
-  [ ! -e "$target/.done" ] || return 0
+  prepare_kernel "$1" || return 1
+  local target=$cache/modules-$1 source=$cache/source-$1 package
+  [ "$(cat "$target/.done" 2>/dev/null)" != "$release" ] || return 0
   install_tools make=make gcc-12=gcc-12 xz=xz-utils || return 1
+  package=linux-source-$(echo "$release" | grep -oE '^[0-9]+\.[0-9]+')
   rm -rf "$target" "$source"
   mkdir -p "$target" "$source/deb"
-  (cd "$source/deb" && apt_get download "linux-source-$release_of_source") ||
-    { echo "lab: cannot download linux-source-$release_of_source" >&2; return 1; }
+  (cd "$source/deb" && with_suite "$1" apt_get download "$package") || { echo "lab: cannot download $package" >&2; return 1; }
   dpkg-deb --fsys-tarfile "$source"/deb/*.deb | tar -x -O --wildcards './usr/src/linux-source-*.tar.xz' |
     tar -x -J -C "$source" --strip-components=1 --wildcards '*/drivers/net/netdevsim' '*/drivers/infiniband/sw/siw' || return 1
   CONFIG_NETDEVSIM=m build_module "$1" "$source/drivers/net/netdevsim" "$target/netdevsim.ko" &&
     CONFIG_RDMA_SIW=m build_module "$1" "$source/drivers/infiniband/sw/siw" "$target/siw.ko" &&
-    rm -rf "$source" && touch "$target/.done"
+    rm -rf "$source" && echo "$release" >"$target/.done"
 }

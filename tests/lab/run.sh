@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # The lab: the built wheel on Debian's own kernels, in QEMU. See README.md.
 #
-#   run.sh                 the core on Linux 6.12: eight minutes on two cores, 1 more on a machine that has nothing
-#   run.sh --all           the same, then 6.1, thousands of rounds, netdevsim and siw, and the comparison: 40 minutes
+#   run.sh                 the core on the newest kernel that Debian packages and on Linux 6.12: eight minutes each on
+#                          two cores, 2 more on a machine that has nothing
+#   run.sh --core SERIES   the core on one of them: newest, 6.12
+#   run.sh --all           the same, then 6.1, thousands of rounds, netdevsim and siw, and the comparison: 50 minutes
 #   run.sh --compare       only the tables of docs/comparison.md
-#   run.sh -- ARGUMENT...  only what these arguments of pytest choose, on Linux 6.12
+#   run.sh -- ARGUMENT...  only what these arguments of pytest choose, on Linux 6.12, or on $ROCE_LAB_SERIES
 #
 # Without QEMU, and where it cannot be installed: fails with CI=true, elsewhere says so and is no failure.
 set -u
@@ -20,8 +22,8 @@ fi
 . "$here/prepare.sh"
 . "$here/rivals.sh"
 cards="virtio-net-pci e1000e vmxnet3"
-core=(test_values.py test_configuration.py test_faults.py test_storms.py test_hotplug.py test_module.py
-  test_other_nics.py test_traffic.py test_alerts.py test_chain.py)
+core=(test_names.py test_values.py test_configuration.py test_faults.py test_storms.py test_hotplug.py test_module.py
+  test_other_nics.py test_traffic.py test_alerts.py test_chain.py test_soak.py)
 
 # What the tests in the guest call; of the RDMA and network tools the guest has what the host has.
 prepare_host() {
@@ -57,6 +59,13 @@ test_in_guest() {
   in_guest "$series" "$limit" "$python" -m pytest "$@"
 }
 
+# The core on a kernel. Of the newest one netdevsim too, for no other has what it counts: FEC histograms.
+test_core() {
+  local files=("${core[@]}")
+  [ "$1" != newest ] || { files+=(test_more_drivers.py) && build_extra newest; } || return 1
+  test_in_guest "$1" 1200 "${files[@]}"
+}
+
 prepare_host && prepare_wheel && prepare_tools || exit 1
 case ${1:-} in
   --compare)
@@ -64,21 +73,27 @@ case ${1:-} in
     ;;
   --all)
     export ROCELAB_ROUNDS=1000
-    prepare_kernel 6.12 && build_extra 6.12 || exit 1
-    test_in_guest 6.12 3000 "${core[@]}" test_more_drivers.py test_rivals.py &&
-      test_in_guest 6.1 3000 test_values.py test_configuration.py test_faults.py test_storms.py test_hotplug.py \
-        test_module.py test_chain.py &&
+    for series in newest 6.12; do
+      build_extra "$series" && test_in_guest "$series" 3000 "${core[@]}" test_more_drivers.py test_rivals.py || exit 1
+    done
+    test_in_guest 6.1 3000 test_names.py test_values.py test_configuration.py test_faults.py test_storms.py test_hotplug.py \
+      test_module.py test_chain.py &&
       in_guest 6.12 900 "$python" compare.py
     ;;
   --)
     shift
-    test_in_guest 6.12 1200 "$@"
+    series=${ROCE_LAB_SERIES:-6.12}
+    case " $* " in *test_more_drivers*) build_extra "$series" || exit 1 ;; esac
+    test_in_guest "$series" 1200 "$@"
+    ;;
+  --core)
+    test_core "${2:-6.12}"
     ;;
   "")
-    test_in_guest 6.12 900 "${core[@]}"
+    test_core newest && test_core 6.12
     ;;
   *)
-    sed -n '4,9p' "$here/run.sh" >&2
+    sed -n '4,11p' "$here/run.sh" >&2
     exit 2
     ;;
 esac

@@ -124,7 +124,7 @@ NEW = [
     "tx_pause_storm_events",
     "rx_buffer_headroom_exceeded",
     "rx_roce_ecn_events",
-    "pci_bw_inbound_high",
+    "pci_bw_inbound_limit",
     "rx_prio_pause",
     "rx_priox_pause",
     "rx_prio3_pause_phy",

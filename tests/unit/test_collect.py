@@ -437,7 +437,7 @@ def test_the_values_of_an_aging_source_come_with_their_age(host: Host) -> None:
     collect(work, host.clock)
     host.clock.now += 12.9
     collect(work, host.clock)
-    own, age, other = work.readings
+    own, other, age = work.readings
     assert (own.source, other.source) == (AGING, SEDATE)
     assert age == Reading(AGING, "mlx5_0", WHOLE_DEVICE, AGED[AGING], (12,))
     host.sources["mlx5_0"][0].answer = OSError(errno.EIO, "firmware")

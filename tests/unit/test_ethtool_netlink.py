@@ -131,6 +131,44 @@ def test_an_array_of_no_numbers_is_a_counter_that_the_driver_does_not_fill() -> 
     }
 
 
+def bin_of_histogram(low: int, high: int, value: bytes, *lanes: int) -> bytes:
+    """A nest as Linux 6.18 writes it; values are 32 or 64 bits wide, lanes follow a padding."""
+    inside = encode_u32(2, low) + encode_u32(3, high) + encode_attribute(4, value)
+    if lanes:
+        inside += encode_attribute(1, b"") + u64(5, *lanes)
+    return encode_attribute(5 | 0x8000, inside)
+
+
+def test_the_fec_histogram_is_read_bin_by_bin_and_lane_by_lane() -> None:
+    # As netdevsim of Linux 7.3 answers.
+    histogram = (
+        bin_of_histogram(0, 0, struct.pack("=I", 445), 125, 120, 100, 100)
+        + bin_of_histogram(1, 3, struct.pack("=I", 12))
+        + bin_of_histogram(4, 7, struct.pack("=Q", 2**33), 2, 0, 0, 0)
+    )
+    assert ask({29: encode_attribute(5, u64(2, 123) + u64(3, 4) + u64(4) + histogram)}).fec("eth0") == {
+        "corrected_blocks": 123,
+        "uncorrectable_blocks": 4,
+        "fec_symbols_err_0": 445,
+        "fec_symbols_err_0_lane_0": 125,
+        "fec_symbols_err_0_lane_1": 120,
+        "fec_symbols_err_0_lane_2": 100,
+        "fec_symbols_err_0_lane_3": 100,
+        "fec_symbols_err_1_to_3": 12,
+        "fec_symbols_err_4_to_7": 2**33,
+        "fec_symbols_err_4_to_7_lane_0": 2,
+        "fec_symbols_err_4_to_7_lane_1": 0,
+        "fec_symbols_err_4_to_7_lane_2": 0,
+        "fec_symbols_err_4_to_7_lane_3": 0,
+    }
+
+
+@pytest.mark.parametrize("inside", [b"", encode_u32(2, 1), encode_u32(2, 1) + encode_u32(3, 3)])
+def test_a_bin_without_bounds_or_value_breaks_the_format(inside: bytes) -> None:
+    with pytest.raises(Malformed):
+        ask({29: encode_attribute(5, encode_attribute(5, inside))}).fec("eth0")
+
+
 def test_standard_counters_have_their_own_names() -> None:
     group = (
         encode_u32(2, 1)

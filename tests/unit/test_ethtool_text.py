@@ -83,6 +83,22 @@ def test_fec_and_driver() -> None:
     )
 
 
+def test_the_fec_histogram_is_read_as_ethtool_7_prints_it() -> None:
+    text = (
+        "Statistics:\n  corrected_blocks: 123\n  fec_symbols_err_0: 445 [ per_lane: 125, 320 ]\n"
+        "  fec_symbols_err_1_to_3: 12\n"
+    )
+    found = {
+        "corrected_blocks": 123,
+        "fec_symbols_err_0": 445,
+        "fec_symbols_err_0_lane_0": 125,
+        "fec_symbols_err_0_lane_1": 320,
+        "fec_symbols_err_1_to_3": 12,
+    }
+    assert parse_fec(text) == found
+    assert print_fec(found) == text
+
+
 COUNTS = st.integers(0, 2**64 - 1)
 
 

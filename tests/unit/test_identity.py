@@ -161,6 +161,14 @@ def test_the_hot_set_follows_the_names() -> None:
     assert {key.priority for key in second.counts} == {"4"}
 
 
+def test_the_fast_loop_takes_all_ones_for_no_value_as_a_scrape_does() -> None:
+    kernel = simulate("quiet", clock=lambda: 0.0, vendors=["mlx5"])
+    names = ("rx_prio3_pause", "rx_prio3_pause_duration")
+    kernel.ethtool_statistics = lambda netdev: (names, (7, (1 << 64) - 1))  # type: ignore[method-assign]
+    (counts,) = HotCounters(kernel, DEVICE, 1, "eth0").read(lambda: 0.0).counts.values()
+    assert (counts.stops, counts.paused) == (7, None)
+
+
 # The audit and the exporter's own
 
 

@@ -93,6 +93,10 @@ def test_a_virtual_function_need_not_count_congestion() -> None:
     assert missing(MLX5, reading(HW_COUNTERS, MLX5_RDMA)) == {"cnp_sent", "cnp_handled", "ecn_marked"}
     for function in ("vf", ""):
         assert missing(replace(MLX5, function=function), reading(HW_COUNTERS, MLX5_RDMA)) == set()
+    renamed = reading(HW_COUNTERS, MLX5_RDMA | {"cnp_out_v2": 1})
+    assert missing(replace(MLX5, function="vf"), renamed) == set()
+    # of a function whose kind is unknown the names decide
+    assert missing(replace(MLX5, function=""), renamed) == {"cnp_sent", "cnp_handled", "ecn_marked"}
 
 
 @pytest.mark.parametrize(("on", "facts"), [(1, {"pfc_frames", "pfc_pause_time"}), (0, set())])
@@ -124,8 +128,11 @@ def test_facts_of_the_whole_device_count_for_its_port() -> None:
     assert missing(device, reading(HW_COUNTERS, of_port)) == {"cnp_sent", "cnp_handled", "ecn_marked"}
 
 
-def test_iwarp_and_unknown_drivers_have_no_essential_facts() -> None:
+def test_what_is_no_roce_has_no_essential_facts() -> None:
+    """Nor has a driver that is unknown."""
     fresh = reading(HW_COUNTERS, {"fresh": 1})
+    assert missing(BNXT, fresh)
+    assert missing(replace(BNXT, ports=(Port(1, "InfiniBand"),)), fresh) == set()
     assert missing(replace(BNXT, protocol="iw"), fresh) == set()
     assert missing(replace(BNXT, dialect=""), fresh) == set()
 

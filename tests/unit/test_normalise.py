@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from roce_exporter.catalog import CATALOG, check
-from roce_exporter.catalog.row import HW_COUNTERS, Row, counter, spelt
+from roce_exporter.catalog.row import GAUGE, HW_COUNTERS, Row, counter, spelt
 from roce_exporter.model import WHOLE_DEVICE, Device, DeviceReadings, Port, Reading
 from roce_exporter.normalise import Normaliser, Value
 
@@ -22,6 +22,13 @@ ROWS = (
     counter("roce_words_total", "bytes", "Words.", spelt("mlx5", HW_COUNTERS, "words", times=4)),
     counter("roce_pause_seconds_total", "seconds", "Pause.", spelt("mlx5", HW_COUNTERS, "us", per=1_000_000)),
     counter("roce_sum_total", "packets", "Sum.", spelt("mlx5", HW_COUNTERS, "part a", "part b")),
+    Row(
+        "roce_state",
+        GAUGE,
+        "bool",
+        "Difference.",
+        (spelt("mlx5", HW_COUNTERS, "begun", "over", bits=32, difference=True),),
+    ),
     Row(
         "roce_by_priority_total",
         "counter",
@@ -106,6 +113,17 @@ def test_what_identifies_a_device_is_a_series_of_value_1(normaliser: Normaliser)
     series, values = normaliser.normalise(DeviceReadings(DEVICE, ()))
     assert "roce_device_info" in {one.row.name for one in series}
     assert set(values) == {1}
+
+
+def test_a_difference_is_what_began_less_what_is_over(normaliser: Normaliser) -> None:
+    assert normalise(normaliser, {"over": 4, "begun": 5}) == {"roce_state 1": 1}
+    assert normalise(normaliser, {"over": 5, "begun": 5}) == {"roce_state 1": 0}
+    assert normalise(normaliser, {"over": None, "begun": 5}) == {"roce_state 1": None}
+    assert normalise(normaliser, {"begun": 5}) == {}
+
+
+def test_a_difference_is_right_across_a_wrap(normaliser: Normaliser) -> None:
+    assert normalise(normaliser, {"over": 2**32 - 1, "begun": 0}) == {"roce_state 1": 1}
 
 
 def test_a_sum_needs_all_its_parts(normaliser: Normaliser) -> None:

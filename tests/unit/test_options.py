@@ -24,6 +24,34 @@ def test_serve_is_the_command_that_need_not_be_named() -> None:
     assert parse_options(["once"]).command == "once"
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["once", "--log.level=debug", "--collect.timeout=3"],
+        ["--log.level=debug", "once", "--collect.timeout=3"],
+        ["--log.level", "debug", "--collect.timeout", "3", "once"],
+        ["--collect.timeout=3", "--log.level", "debug", "once"],
+    ],
+)
+def test_flags_may_come_before_the_command(argv: list[str]) -> None:
+    options = parse_options(argv)
+    assert (options.command, options.log_level, options.collect_timeout) == ("once", "debug", 3.0)
+
+
+def test_without_a_command_it_serves_whatever_the_flags_are() -> None:
+    assert parse_options(["--log.level", "debug"]).command == "serve"
+    assert parse_options(["--sampler.mode", "off"]).sampler_mode == "off"
+
+
+def test_what_a_flag_takes_is_no_command() -> None:
+    assert parse_options(["--host.recording", "once", "explain", "once"]).name == "once"
+
+
+def test_an_unknown_command_is_named_also_behind_flags() -> None:
+    with pytest.raises(OptionError, match="invalid choice: 'twice'"):
+        parse_options(["--log.level=debug", "twice"])
+
+
 def test_the_file_holds_the_same_keys(tmp_path: Path) -> None:
     text = (
         "web.listen-address: ['127.0.0.1:1', '[::1]:2']\nweb.telemetry-path: /m\ndevice.exclude: mlx5_[0-3]\n"

@@ -266,6 +266,10 @@ REFUSED = {
         "rate_limit: {interval: 5, burst: 1}\n",
         "rate_limit.interval: is not a duration; write it with its unit, such as 500ms, 1s or 1m30s",
     ),
+    "interval without end": (
+        "rate_limit: {interval: " + "9" * 400 + "h, burst: 1}\n",
+        "rate_limit.interval: is not a duration",
+    ),
     "interval without burst": (
         "rate_limit: {interval: 5s}\n",
         "rate_limit.interval: needs a burst of at least 1, or every request would be refused; set burst",

@@ -23,6 +23,12 @@ def run(*command: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
+def kernel() -> tuple[int, int]:
+    """The series of the kernel that runs: (6, 12)."""
+    major, minor, *_ = os.uname().release.split(".")
+    return int(major), int(minor)
+
+
 def ask_json(*command: str) -> Any:
     """What a command prints as JSON."""
     return json.loads(run(*command))
@@ -39,9 +45,16 @@ class Table:
         self.write("values", "".join(f"{name} {value}\n" for name, value in values.items()))
 
     def values(self) -> dict[str, int]:
-        """Every name, also those that the driver does not tell just now, with what was set."""
+        """Every name, also those that the driver does not tell just now, with what was set; none where it has none."""
+        if not (self.path / "values").exists():
+            return {}
         lines = (line.rsplit(" ", 1) for line in (self.path / "values").read_text().splitlines())
         return {name: int(value) for name, value in lines}
+
+    def spelling(self, *names: str) -> str:
+        """The first of these names that the driver has on this kernel; empty where it has none of them."""
+        had = self.values()
+        return next((name for name in names if name in had), "")
 
     def break_with(self, fault: str) -> None:
         """`EIO`, `hang`, `NAME EIO`, or `none`."""

@@ -115,11 +115,11 @@ def test_a_query_that_hangs_costs_one_device(cards: dict[str, Nic], exporter: Ex
     ask any network device. RDMA counters need no RTNL and must not suffer.
     """
     before = exporter.scrape()
-    cards[WELL].table("rdma").set({"tx_cnp_pkts": 4711})
+    cards[WELL].table("rdma").set({"max_retry_exceeded": 4711})
     with cards[SICK].table(table).broken("hang"):
         for _ in range(3):
             hung = exporter.scrape(timeout=30)
-            assert value(hung, "roce_cnp_sent_total", device=WELL) == 4711
+            assert value(hung, "roce_transport_retries_exceeded_total", device=WELL) == 4711
             assert value(hung, "roce_exporter_source_up", device=WELL, source="hw_counters") == 1
     wait_until(lambda: families(about(exporter.scrape(), SICK)) >= families(about(before, SICK)))
 

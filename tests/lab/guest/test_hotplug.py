@@ -20,7 +20,7 @@ TIMES = 6
 def pair() -> Iterator[None]:
     """Two devices; whatever module and devices a test leaves are taken out."""
     nic.load("mlx5,bnxt")
-    nic.nics()["bnxt_re0"].table("rdma").set({"tx_cnp_pkts": 77})
+    nic.nics()["bnxt_re0"].table("rdma").set({"max_retry_exceeded": 77})
     yield
     nic.unload()
 
@@ -46,7 +46,7 @@ def test_a_device_that_comes_and_goes_once_a_second_is_followed(served: Exporter
         assert not about(samples, "mlx5_0").keys() - {
             series for series in samples if series.startswith(("roce_exporter_", "roce_pfc_"))
         }
-        assert value(samples, "roce_cnp_sent_total", device="bnxt_re0") == 77
+        assert value(samples, "roce_transport_retries_exceeded_total", device="bnxt_re0") == 77
         nic.order("add", "mlx5")
         card = nic.nics()["mlx5_0"]
         nic.run("ip", "link", "set", card.netdevs[0], "up")
@@ -62,7 +62,9 @@ def test_scrapes_during_changes_are_all_answered(served: Exporter) -> None:
     def scrape() -> None:
         while not stop.is_set():
             try:
-                assert value(served.scrape(), "roce_cnp_sent_total", device="bnxt_re0") == 77
+                assert (
+                    value(served.scrape(), "roce_transport_retries_exceeded_total", device="bnxt_re0") == 77
+                )
             except BaseException as error:  # noqa: BLE001 - carried to the test
                 failed.append(error)
                 return
@@ -121,7 +123,7 @@ OWN_NETWORK = ("unshare", "--net", "--mount", "sh", "-c", 'mount -t sysfs sys /s
 def test_in_a_namespace_of_its_own_rdma_netlink_is_left(pair: None) -> None:
     """Hardware counters by netlink are left, and a metric says that network devices are hidden."""
     samples = once(*OWN_NETWORK)
-    assert value(samples, "roce_cnp_sent_total", device="bnxt_re0") == 77
+    assert value(samples, "roce_transport_retries_exceeded_total", device="bnxt_re0") == 77
     assert value(samples, "roce_exporter_ports_without_netdev") == 2
     assert not [series for series in samples if series.startswith("roce_pfc_")]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from daemon import Exporter, about, value
-from nic import run
+from nic import kernel, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,6 +46,32 @@ def test_pause_and_fec_of_netdevsim(told: tuple[dict[str, float], str]) -> None:
     assert value(samples, "roce_global_pause_receive_frames_total", netdev=netdev) == 1
     assert value(samples, "roce_phy_fec_corrected_blocks_total", netdev=netdev) == 123
     assert value(samples, "roce_phy_fec_uncorrectable_blocks_total", netdev=netdev) == 4
+
+
+@pytest.mark.skipif(kernel() < (6, 18), reason="FEC histograms came with Linux 6.18")
+def test_the_fec_histogram_of_netdevsim(told: tuple[dict[str, float], str]) -> None:
+    """Three bins; it counts four lanes in the first and the last of them. Before Linux 6.18 there are none."""
+    samples, netdev = told
+    buckets = [
+        value(samples, "roce_phy_fec_codeword_errors_bucket", netdev=netdev, le=bound)
+        for bound in ("0", "3", "7", "+Inf")
+    ]
+    assert buckets == [445, 457, 459, 459]
+    lanes = {
+        (low, high): [
+            value(
+                samples,
+                "roce_phy_fec_lane_codewords_total",
+                netdev=netdev,
+                lane=str(lane),
+                low=low,
+                high=high,
+            )
+            for lane in range(4)
+        ]
+        for low, high in (("0", "0"), ("1", "3"), ("4", "7"))
+    }
+    assert lanes == {("0", "0"): [125, 120, 100, 100], ("1", "3"): [None] * 4, ("4", "7"): [2, 0, 0, 0]}
 
 
 def test_siw_is_iwarp_and_counts_nothing(told: tuple[dict[str, float], str]) -> None:

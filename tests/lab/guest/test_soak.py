@@ -111,10 +111,15 @@ def plug() -> None:
         nic.run("ip", "link", "set", nic.nics()["mlx5_0"].netdevs[0], "up")
 
 
+def tables(card: nic.Nic) -> list[nic.Table]:
+    """Those that the driver has in this kernel."""
+    return [table for table in map(card.table, TABLES) if table.path.exists()]
+
+
 def heal() -> None:
     for card in nic.nics().values():
-        for table in TABLES:
-            card.table(table).break_with("none")
+        for table in tables(card):
+            table.break_with("none")
 
 
 def disturb(host: Host, dice: random.Random) -> None:
@@ -127,7 +132,7 @@ def disturb(host: Host, dice: random.Random) -> None:
         case "plug":
             plug()
         case "break":
-            card.table(dice.choice(TABLES)).break_with(dice.choice(FAULTS))
+            dice.choice(tables(card)).break_with(dice.choice(FAULTS))
         case "fault":
             host.kernel.faulty = not host.kernel.faulty
         case _:

@@ -6,13 +6,14 @@ The guest is slow and its clock runs by the host's: the script computes what it 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from daemon import Exporter, value, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from nic import Nic, Table
 
@@ -21,45 +22,65 @@ FRAMES_A_SECOND = 3000
 PACKETS_A_SECOND = 100_000
 
 
-def mlx5(paused: float, frames: int, packets: int) -> dict[str, int]:
+class Played(NamedTuple):
+    """What a port has counted so far."""
+
+    paused: float
+    """Seconds."""
+    frames: int
+    packets: int
+    begun: int
+    """Pauses."""
+    ended: int
+
+
+def mlx5(now: Played) -> dict[str, int]:
     return {
-        "rx_prio3_pause_duration": int(paused * 1e6),
-        "rx_prio3_pause": frames,
-        "tx_prio3_packets": packets,
+        "rx_prio3_pause_duration": round(now.paused * 1e6),
+        "rx_prio3_pause_transition": now.ended,
+        "rx_prio3_pause": now.frames,
+        "tx_prio3_packets": now.packets,
     }
 
 
-def bnxt(paused: float, frames: int, packets: int) -> dict[str, int]:
+def bnxt(now: Played) -> dict[str, int]:
     return {
-        "pfc_pri3_rx_duration_us": int(paused * 1e6),
-        "rx_pfc_ena_frames_pri3": frames,
-        "tx_packets_pri3": packets,
+        "pfc_pri3_rx_duration_us": round(now.paused * 1e6),
+        "pfc_pri3_rx_transitions": now.begun + now.ended,
+        "rx_pfc_ena_frames_pri3": now.frames,
+        "tx_packets_pri3": now.packets,
     }
 
 
-def ionic(paused: float, frames: int, packets: int) -> dict[str, int]:
+def ionic(now: Played) -> dict[str, int]:
     return {
-        "rx_pripause_3_1us_count": int(paused * 1e6),
-        "frames_rx_pripause": frames,
-        "frames_tx_pri_3": packets,
+        "rx_pripause_3_1us_count": round(now.paused * 1e6),
+        "frames_rx_pripause": now.frames,
+        "frames_tx_pri_3": now.packets,
     }
 
 
-def ice(paused: float, frames: int, packets: int) -> dict[str, int]:
-    return {"rx_priority_3_xoff.nic": frames, "tx_bytes.nic": packets * 1000}
+def ice(now: Played) -> dict[str, int]:
+    return {"rx_priority_3_xoff.nic": now.frames, "tx_bytes.nic": now.packets * 1000}
+
+
+Spell = Callable[[Played], dict[str, int]]
 
 
 class Traffic:
     """What a port counts: pause that is on or off, and packets that it lets through. Time is the machine's own."""
 
-    def __init__(self, table: Table, spell: Callable[[float, int, int], dict[str, int]]) -> None:
+    def __init__(self, table: Table, spell: Spell) -> None:
         self._table = table
         self._spell = spell
         self._paused = self._frames = self._packets = 0.0
+        self._begun = self._ended = 0
         self._last = time.monotonic()
 
     def play(self, seconds: float, *, pause: bool) -> float:
         """Go on for so long; how long it was in truth."""
+        self._ended = self._begun
+        self._begun += pause
         begin = self._last = time.monotonic()
         while self._last < begin + seconds:
             time.sleep(STEP)
@@ -68,7 +89,8 @@ class Traffic:
             self._paused += passed * pause
             self._frames += passed * pause * FRAMES_A_SECOND
             self._packets += passed * (not pause) * PACKETS_A_SECOND
-            self._table.set(self._spell(self._paused, int(self._frames), int(self._packets)))
+            played = (self._paused, int(self._frames), int(self._packets), self._begun, self._ended)
+            self._table.set(self._spell(Played(*played)))
         return self._last - begin
 
 
@@ -88,7 +110,7 @@ class Case(NamedTuple):
     """One kind of card under a storm."""
 
     device: str
-    spell: Callable[[float, int, int], dict[str, int]]
+    spell: Spell
     refresh: int
     """Milliseconds between two renewals of its counters; 0: none are needed."""
     slack: float
@@ -122,8 +144,41 @@ def test_a_storm_is_found_and_is_as_long_as_it_was(
     labels = {"netdev": netdev, "priority": "3", "direction": "receive"}
     assert value(samples, "roce_pfc_storms_total", **labels) == 1
     assert value(samples, "roce_pfc_storm_active", **labels) == 0
+    assert value(samples, "roce_pfc_pause_episode_seconds_count", **labels) == 1
+    assert value(samples, "roce_pfc_pause_episode_seconds_sum", **labels) == pytest.approx(lasted, abs=1e-5)
     # Of a storm only what was seen is counted: looks that came too late are dropped, not made up.
     assert lasted / 2 < value(samples, "roce_pfc_storm_seconds_total", **labels) <= storm["duration"] + 0.001
+
+
+LENGTHS = (0.03, 0.15, 0.3, 0.7, 1.7)
+
+
+@pytest.mark.parametrize("case", [CASES[0], CASES[2]], ids=lambda case: case.device)
+def test_every_pause_is_counted_with_its_length(
+    cards: dict[str, Nic], watching: Exporter, case: Case
+) -> None:
+    """Also where the NIC counts no ends of pauses, as long as the pauses are apart."""
+    nic = cards[case.device]
+    nic.leg("ethtool").write("refresh_ms", "0")
+    name = "roce_pfc_pause_episode_seconds"
+    labels = {"netdev": nic.netdevs[0], "priority": "3", "direction": "receive"}
+    nic.reset()
+    traffic = Traffic(nic.leg("ethtool"), case.spell)
+    traffic.play(2, pause=False)
+    before = watching.scrape()
+    played = []
+    for length in LENGTHS:
+        played.append(traffic.play(length, pause=True))
+        traffic.play(1.2, pause=False)
+    after = watching.scrape()
+
+    def more(suffix: str, **le: str) -> float:
+        return value(after, name + suffix, **labels, **le) - value(before, name + suffix, **labels, **le)
+
+    assert more("_count") == len(LENGTHS)
+    assert more("_sum") == pytest.approx(sum(played), abs=1e-4)
+    for bound in ("0.01", "0.05", "0.1", "0.2", "0.4", "1.0", "2.5", "+Inf"):
+        assert more("_bucket", le=bound) == sum(length <= float(bound) for length in played), (bound, played)
 
 
 def test_congestion_is_no_storm(cards: dict[str, Nic], watching: Exporter) -> None:

@@ -10,7 +10,7 @@
 #include <linux/uaccess.h>
 #include "rocelab.h"
 
-#define LONGEST_WRITE	SZ_64K
+#define LONGEST_WRITE	SZ_512K
 
 static const struct {
 	const char *name;

@@ -127,7 +127,7 @@ static void rocelab_remove(struct platform_device *pdev)
 }
 #endif
 
-static struct platform_driver drivers[ROCELAB_DEVICES];
+static struct platform_driver drivers[ROCELAB_PERSONALITIES];
 
 /* A text such as "mlx5" or "mlx5/2". */
 static int add(char *text)

@@ -17,6 +17,8 @@ static bool is_told(struct rocelab_leg *leg, const struct rocelab_value *value)
 		return leg->dcb.values[DCB_ENABLED].set & BIT(value->index);
 	case EACH_QUEUE:
 		return value->index < leg->link.values[LINK_QUEUES].set;
+	case FEATURE:
+		return leg->link.values[LINK_FEATURES].set;
 	case GLOBAL_PAUSE:
 		return leg->pause.values[PAUSE_RECEIVE].set ||
 		       leg->pause.values[PAUSE_TRANSMIT].set;
@@ -51,7 +53,7 @@ static void leg_strings(struct net_device *netdev, u32 set, u8 *to)
 	for (i = 0; i < leg->ethtool.count; i++) {
 		if (!is_told(leg, &leg->ethtool.values[i]))
 			continue;
-		memcpy(to, leg->ethtool.values[i].name, ETH_GSTRING_LEN);
+		strscpy(to, leg->ethtool.values[i].name, ETH_GSTRING_LEN);
 		to += ETH_GSTRING_LEN;
 	}
 }
@@ -104,11 +106,39 @@ static int leg_fec(struct net_device *netdev, struct ethtool_fecparam *fec)
 	return rocelab_query(&rocelab_leg_of(netdev)->fec);
 }
 
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
+static const struct ethtool_fec_hist_range fec_ranges[] = {
+	{ 0, 0 }, { 1, 3 }, { 4, 7 }, { 8, 15 }, { 0, 0 },
+};
+
+/* Two lanes: each bin is a value of the first one and a value of the second. */
+static void leg_fec_histogram(struct rocelab_table *table,
+			      struct ethtool_fec_hist *histogram)
+{
+	struct ethtool_fec_hist_value *value = histogram->values;
+	unsigned int i;
+
+	histogram->ranges = fec_ranges;
+	for (i = 0; i < FEC_BINS; i++, value++) {
+		value->per_lane[0] = rocelab_get(table, FEC_BIN + i);
+		value->per_lane[1] = rocelab_get(table,
+						 FEC_BIN + FEC_BINS + i);
+	}
+}
+
+static void leg_fec_statistics(struct net_device *netdev,
+			       struct ethtool_fec_stats *statistics,
+			       struct ethtool_fec_hist *histogram)
+#else
 static void leg_fec_statistics(struct net_device *netdev,
 			       struct ethtool_fec_stats *statistics)
+#endif
 {
 	struct rocelab_table *table = &rocelab_leg_of(netdev)->fec;
 
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
+	leg_fec_histogram(table, histogram);
+#endif
 	statistics->corrected_blocks.total = rocelab_get(table, FEC_CORRECTED);
 	statistics->uncorrectable_blocks.total =
 		rocelab_get(table, FEC_UNCORRECTABLE);

@@ -14,6 +14,8 @@ static const struct rocelab_name pause_names[] = {
 
 static const struct rocelab_name fec_names[] = {
 	{ "corrected_blocks" }, { "uncorrectable_blocks" }, { "corrected_bits" },
+	{ "lane0_0" }, { "lane0_1_3" }, { "lane0_4_7" }, { "lane0_8_15" },
+	{ "lane1_0" }, { "lane1_1_3" }, { "lane1_4_7" }, { "lane1_8_15" },
 };
 
 static const struct rocelab_name standard_names[] = {
@@ -25,7 +27,7 @@ static const struct rocelab_name standard_names[] = {
 
 static const struct rocelab_name link_names[] = {
 	{ "up" }, { "speed" }, { "down_events" }, { "detached" }, { "queues" },
-	{ "pfc_prevention_timeout" },
+	{ "pfc_prevention_timeout" }, { "features" },
 };
 
 static netdev_tx_t leg_transmit(struct sk_buff *skb, struct net_device *netdev)

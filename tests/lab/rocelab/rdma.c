@@ -254,10 +254,13 @@ static const struct ib_device_ops rdma_ops = {
 	.del_gid = keep_gid,
 	.query_pkey = query_pkey,
 	.get_dev_fw_str = firmware_text,
+	.device_group = &group,
+};
+
+static const struct ib_device_ops statistics_ops = {
 	.alloc_hw_port_stats = make_statistics,
 	.get_hw_stats = read_statistics,
 	.modify_hw_stat = switch_statistics,
-	.device_group = &group,
 };
 
 static const struct ib_device_ops port_counter_ops = {
@@ -308,6 +311,8 @@ static int register_rdma(struct rocelab_device *device)
 	ib->node_guid = cpu_to_be64(0x02000000000000f0ULL + device->number);
 	strscpy(ib->node_desc, "rocelab", sizeof(ib->node_desc));
 	ib_set_device_ops(ib, &rdma_ops);
+	if (device->personality->rdma_count)
+		ib_set_device_ops(ib, &statistics_ops);
 	if (device->personality->port_counters)
 		ib_set_device_ops(ib, &port_counter_ops);
 	error = ib_device_set_netdev(ib, device->legs[0]->netdev, 1);

@@ -16,7 +16,9 @@
 #include <linux/wait.h>
 #include <rdma/ib_verbs.h>
 
-#define ROCELAB_DEVICES		8
+#define ROCELAB_DEVICES		12
+#define ROCELAB_PERSONALITIES	16	/* at the most */
+#define ROCELAB_NAME		64
 #define ROCELAB_LEGS		2
 #define ROCELAB_PRIORITIES	8
 #define ROCELAB_QUEUES		16
@@ -27,6 +29,7 @@ enum rocelab_scope {
 	EACH_PRIORITY,
 	EACH_PFC_PRIORITY,	/* only while PFC is on for it, as mlx5 does */
 	EACH_QUEUE,		/* only while there are that many queues */
+	FEATURE,		/* only while software features are on */
 	GLOBAL_PAUSE,		/* only while global pause is on */
 	OPTIONAL,		/* rdma statistic ... optional-counters */
 };
@@ -39,7 +42,7 @@ struct rocelab_name {
 };
 
 struct rocelab_value {
-	char name[ETH_GSTRING_LEN];
+	char name[ROCELAB_NAME];
 	enum rocelab_scope scope;
 	u8 bits;
 	u8 index;		/* priority or queue */
@@ -74,9 +77,10 @@ struct rocelab_table {
 enum { STATE_STATE, STATE_PHYSICAL, STATE_SPEED, STATE_WIDTH };
 enum { PAUSE_AUTONEGOTIATE, PAUSE_RECEIVE, PAUSE_TRANSMIT,
 	PAUSE_RECEIVE_FRAMES, PAUSE_TRANSMIT_FRAMES };
-enum { FEC_CORRECTED, FEC_UNCORRECTABLE, FEC_BITS };
+#define FEC_BINS 4
+enum { FEC_CORRECTED, FEC_UNCORRECTABLE, FEC_BITS, FEC_BIN };
 enum { LINK_UP, LINK_SPEED, LINK_DOWN_EVENTS, LINK_DETACHED, LINK_QUEUES,
-	LINK_PFC_TIMEOUT };
+	LINK_PFC_TIMEOUT, LINK_FEATURES };
 enum { STANDARD_SYMBOL, STANDARD_FCS, STANDARD_RECEIVED, STANDARD_SENT,
 	STANDARD_CONTROL_RECEIVED, STANDARD_CONTROL_SENT, STANDARD_JABBERS };
 enum { PORT_SYMBOL, PORT_RECOVERY, PORT_DOWNED, PORT_RECEIVE_ERRORS,

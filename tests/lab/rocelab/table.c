@@ -24,10 +24,8 @@ static unsigned int copies_of(const struct rocelab_name *name)
 static void fill(struct rocelab_value *value, const struct rocelab_name *name,
 		 unsigned int index)
 {
-	if (copies_of(name) > 1)
-		snprintf(value->name, sizeof(value->name), name->text, index);
-	else
-		strscpy(value->name, name->text, sizeof(value->name));
+	/* Some have "%u" in them, and none has another percent sign. */
+	snprintf(value->name, sizeof(value->name), name->text, index);
 	value->scope = name->scope;
 	value->bits = name->bits ? name->bits : 64;
 	value->index = index;

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from roce_exporter.catalog import storm
+from roce_exporter.detectors.histogram import Histogram
 from roce_exporter.detectors.longest import Longest
 from roce_exporter.detectors.pfc_storm import Begun, Counts, Ended, Limits, Method, State, Track
 from roce_exporter.detectors.watch import Change, Key
@@ -20,7 +21,6 @@ from roce_exporter.kernel.live import LiveKernel
 from roce_exporter.model import Device, DeviceReadings, Netdev, Port, Reading
 from roce_exporter.sampler import OFF, Pace, Sampler
 from roce_exporter.sampler.events import KEPT, STALLS, Events, Place, guess
-from roce_exporter.sampler.histogram import Histogram
 from roce_exporter.sampler.hot import SPEED_EVERY, Hot, HotCounters, Link, LinkFiles, read_witness
 from roce_exporter.sampler.pace import FIXED, Cost
 from roce_exporter.sampler.samples import PER_TARGET, PER_TRACK, SamplerSamples

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Alerts, dashboards, deployment files and end to end once more, with the newest Prometheus, Alertmanager and VictoriaMetrics
+# that Debian packages: unpacked, not installed. tests/run.sh has run them with the machine's own. Arguments go to pytest;
+# paths below tests/ replace the list of tests.
+#
+# The virtual environment is that of tests/run.sh ($ROCE_TEST_VENV). Where the packages cannot be had this fails with
+# CI=true, elsewhere it says so and is no failure.
+set -eu
+here=$(dirname "$(realpath "$0")")
+cd "$here/.."
+. "$here/newer.sh"
+servers=$cache/servers
+packages="prometheus promtool prometheus-alertmanager victoria-metrics"
+programs="prometheus promtool prometheus-alertmanager amtool victoria-metrics vmalert"
+
+versions_of_packages() {
+  local package
+  for package in $packages; do printf '%s ' "$package" && newest_version "$package" || return 1; done
+}
+
+# Unpacks the packages unless these versions are there already.
+prepare_servers() {
+  local found program
+  found=$(versions_of_packages) || return 1
+  if [ "$found" != "$(cat "$servers/.done" 2>/dev/null)" ]; then
+    rm -rf "$servers"
+    # shellcheck disable=SC2086  # a list of names
+    unpack_newest "$servers" $packages || return 1
+    echo "$found" >"$servers/.done"
+  fi
+  for program in $programs; do
+    "$servers/usr/bin/$program" --version >/dev/null 2>&1 || { echo "newest: $program does not run here" >&2; return 1; }
+  done
+  "$servers/usr/bin/prometheus" --version 2>&1 | grep -qE '^prometheus, version ([3-9]|[1-9][0-9])\.' ||
+    { echo "newest: Debian's newest Prometheus is older than 3" >&2; return 1; }
+  cat "$servers/.done"
+}
+
+prepare_servers || {
+  echo "newest: nothing was tested with Prometheus 3" >&2
+  [ "${CI:-}" != true ] || exit 1
+  exit 0
+}
+venv=${ROCE_TEST_VENV:-.venv-test}
+[ -x "$venv/bin/pytest" ] || { echo "newest: no $venv/bin/pytest; run tests/run.sh first" >&2; exit 2; }
+case " $*" in *" tests/"*) ;; *) set -- "$@" tests/newest tests/alerts tests/dashboards tests/e2e/test_prometheus.py tests/e2e/test_demo.py \
+  tests/deploy/test_prometheus_files.py tests/deploy/test_remote_write.py ;;
+esac
+PATH=$servers/usr/bin:$PATH ROCE_NEWEST=1 exec "$venv/bin/pytest" "$@"

@@ -1,0 +1,150 @@
+"""Our classic histograms are native histograms with custom buckets where Prometheus 3 is told to convert them."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.parse
+import urllib.request
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+COMMAND = str(Path(sys.executable).with_name("roce-exporter"))
+RECORDING = Path(__file__).parents[1] / "recordings/mlx5-7.3"
+LISTENS = re.compile(r"listens on (127\.0\.0\.1:\d+)")
+
+pytestmark = pytest.mark.timeout(240)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def exporter(running: ExitStack, *flags: str) -> str:
+    """The address of an exporter that ends with the fixture."""
+    command = [COMMAND, "--web.listen-address=127.0.0.1:0", *flags]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    running.callback(process.communicate)
+    running.callback(process.kill)
+    for line in process.stderr:
+        if found := LISTENS.search(line):
+            return found[1]
+    raise AssertionError("the exporter ended before it listened")
+
+
+class Prometheus:
+    """A Prometheus 3 that scrapes the same exporters twice: as job `classic`, and as job `native`."""
+
+    def __init__(self, running: ExitStack, folder: Path, targets: list[str]) -> None:
+        jobs = [
+            {
+                "job_name": job,
+                "convert_classic_histograms_to_nhcb": job == "native",
+                "static_configs": [{"targets": targets}],
+            }
+            for job in ("classic", "native")
+        ]
+        config = {"global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": jobs}
+        (folder / "prometheus.yml").write_text(json.dumps(config))
+        self.url = f"http://127.0.0.1:{free_port()}"
+        log = running.enter_context((folder / "log").open("wb"))
+        command = [
+            "prometheus",
+            "--enable-feature=native-histograms",
+            f"--config.file={folder}/prometheus.yml",
+            f"--storage.tsdb.path={folder}/data",
+            f"--web.listen-address={self.url.removeprefix('http://')}",
+        ]
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+        running.callback(process.wait)
+        running.callback(process.kill)
+
+    def query(self, expression: str) -> list[dict[str, Any]]:
+        url = f"{self.url}/api/v1/query?query={urllib.parse.quote(expression)}"
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return json.loads(answer.read())["data"]["result"]
+
+    def wait_for(self, expression: str, seconds: float = 120.0) -> list[dict[str, Any]]:
+        """The series of an expression as soon as it has some."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            try:
+                if found := self.query(expression):
+                    return found
+            except OSError:
+                pass
+            time.sleep(0.2)
+        raise AssertionError(f"no series of {expression}")
+
+
+@pytest.fixture(scope="module")
+def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    with ExitStack() as running:
+        targets = [
+            exporter(running, "--host.simulate=pfc-storm", "--sampler.mode=fixed"),
+            exporter(running, f"--host.recording={RECORDING}"),
+        ]
+        yield Prometheus(running, tmp_path_factory.mktemp("native"), targets)
+
+
+EPISODES = "roce_pfc_pause_episode_seconds"
+WHERE = "on (instance, netdev, priority, direction)"
+
+
+def test_pause_episodes_are_native_histograms_that_agree_with_the_classic_ones(
+    prometheus: Prometheus,
+) -> None:
+    """Count, sum and the share below a bound: the same in both forms, of one moment without a pause between the scrapes."""
+    count = f'histogram_count({EPISODES}{{job="native"}}) == {WHERE} {EPISODES}_count{{job="classic"}}'
+    total = f'histogram_sum({EPISODES}{{job="native"}}) == {WHERE} {EPISODES}_sum{{job="classic"}}'
+    fast = (
+        f'round(histogram_fraction(0, 0.4, {EPISODES}{{job="native"}}) * histogram_count({EPISODES}{{job="native"}})) '
+        f'== {WHERE} {EPISODES}_bucket{{job="classic", le="0.4"}}'
+    )
+    assert prometheus.wait_for(f"({count} > 0) and {WHERE} ({total}) and {WHERE} ({fast})")
+
+
+def test_native_buckets_are_ours_and_classic_series_are_not_stored(prometheus: Prometheus) -> None:
+    (found, *_) = prometheus.wait_for(f'{EPISODES}{{job="native"}} and histogram_count({EPISODES}) > 0')
+    uppers = {float(upper) for _, _, upper, _ in found["histogram"][1]["buckets"]}
+    assert uppers <= {
+        0.0001,
+        0.00025,
+        0.0005,
+        0.001,
+        0.0025,
+        0.005,
+        0.01,
+        0.025,
+        0.05,
+        0.1,
+        0.2,
+        0.4,
+        1,
+        2.5,
+        5,
+    } | {float("inf")}
+    assert prometheus.query(f'{EPISODES}_bucket{{job="native"}}') == []
+
+
+def test_a_quantile_is_the_same_in_both_forms(prometheus: Prometheus) -> None:
+    native = f'histogram_quantile(0.5, {EPISODES}{{job="native"}})'
+    classic = f'histogram_quantile(0.5, {EPISODES}_bucket{{job="classic"}})'
+    assert prometheus.wait_for(f"abs({native} - {WHERE} {classic}) < 0.001")
+
+
+def test_an_fec_histogram_of_buckets_alone_is_one_too(prometheus: Prometheus) -> None:
+    (count,) = prometheus.wait_for('histogram_count(roce_phy_fec_codeword_errors{job="native"})')
+    assert float(count["value"][1]) == 9982172523
