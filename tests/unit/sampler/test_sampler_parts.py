@@ -919,3 +919,26 @@ def test_the_loop_waits_until_the_next_read_is_due_and_uses_a_wake_once(kernel: 
     sampler._worker = None
     sampler._work(worker)  # type: ignore[arg-type]
     assert dues == [AssertionError], "a worker that was replaced reads nothing"
+
+
+def test_a_storm_of_a_device_that_cannot_be_read_ends_with_its_errno(kernel: Kernel, clock: Clock) -> None:
+    sampler = following(kernel, clock, "eth0")
+    storming(sampler, kernel, clock)
+    kernel.failure = OSError(errno.EIO, "firmware")
+    clock.now += 0.2
+    sampler.tick()
+    (event,) = sampler.events()
+    assert (event["reason"], event["duration"]) == ("EIO", pytest.approx(2.2))
+    sampler.close()
+
+
+def test_a_storm_sent_by_a_host_that_receives_nothing_looks_like_a_stopped_host(
+    kernel: Kernel, clock: Clock
+) -> None:
+    sampler = following(kernel, clock, "eth0")
+    sampler.tick()
+    (target,) = sampler._targets.values()
+    sampler._tell(target, [Change(TRANSMIT, Begun(99.0))], target.last)
+    (event,) = sampler.events()
+    assert event["hint"] == "host_stopped"
+    sampler.close()
