@@ -370,6 +370,17 @@ async def test_a_refusal_gives_its_reason(text: bytes, status: int, reason: str)
     assert await refusal(text, head_bytes=LIMIT, body_bytes=50) == (status, f"{reason}\n")
 
 
+async def test_a_small_body_is_read_piece_by_piece_and_thrown_away() -> None:
+    served = Served(idle_seconds=SOON, linger_seconds=SOON, body_bytes=4)
+    serving = asyncio.create_task(served.connection.serve())
+    served.pipe.receive(GET[:-2] + b"Content-Length: 4\r\n\r\nab")
+    await settle()
+    assert not served.requests
+    served.pipe.receive(b"cd" + GET)
+    await serving
+    assert [request.path for request in served.requests] == ["/metrics", "/metrics"]
+
+
 async def test_a_refused_method_is_answered_with_those_allowed() -> None:
     served = Served(linger_seconds=SOON)
     served.pipe.receive(GET.replace(b"GET", b"PUT"))
