@@ -1,8 +1,7 @@
 """Mutation testing: run mutmut, print a table, and fail for a survivor that docs/testing.md does not explain.
 
 Usage: python tests/mutants/run.py [PATTERN ...], where a pattern selects mutants (`roce_exporter.normalise.*`).
-Results are kept in `mutants/` and only functions that changed are tested again; delete the folder after a change
-of the tests.
+Results are kept in `mutants/`. Without a pattern everything is tested; with patterns the other results are kept.
 """
 
 from __future__ import annotations
@@ -101,6 +100,11 @@ def main(patterns: list[str]) -> int:
     os.environ.setdefault("PYTEST_TIMEOUT", "6")
     mutators.mutation_operators.append((libcst.Expr, drop_call))
     mutmut.copy_also_copy_files = copy_tests
+    if patterns:
+        # mutmut would not notice that a test reaches a function now which it did not reach before.
+        Path("mutants/mutmut-stats.json").unlink(missing_ok=True)
+    else:
+        shutil.rmtree("mutants", ignore_errors=True)
     mutmut.cli(
         ["run", "--max-children", os.environ.get("MUTANTS_CHILDREN", "2"), *patterns], standalone_mode=False
     )

@@ -495,6 +495,23 @@ def test_the_parameters_of_a_query(raw: str, found: dict[str, str]) -> None:
     assert parameters(raw) == found
 
 
+@pytest.mark.parametrize(
+    ("raw", "path"),
+    [
+        ("", "/"),
+        ("/..", "/"),
+        ("//a//b", "/a/b"),
+        ("/a/./b/../c", "/a/c"),
+        ("/a/", "/a/"),
+        ("/a/.", "/a/"),
+        ("/a/b/..", "/a/"),
+        ("/%61/%2e%2E/b", "/b"),
+    ],
+)
+def test_a_path_is_free_of_dots_and_keeps_its_last_slash(raw: str, path: str) -> None:
+    assert normalised(raw) == path
+
+
 @pytest.mark.parametrize("raw", ["metrics", "*", "/%0a", "/%FF", "/%4", "/%g1"])
 def test_a_path_that_is_not_valid_is_a_bad_request(raw: str) -> None:
     with pytest.raises(RequestError) as caught:
