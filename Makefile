@@ -3,7 +3,11 @@ PYTHON ?= python3
 TARGET ?= rdma_netlink
 SECONDS ?= 600
 
-.PHONY: fuzz
+.PHONY: fuzz mutants
 # make fuzz TARGET=http_head SECONDS=60; the targets are in tests/fuzz/fuzz_targets
 fuzz:
 	$(PYTHON) tests/fuzz/fuzz.py $(TARGET) --seconds $(SECONDS)
+
+# make mutants MUTANTS='roce_exporter.normalise.*'; the modules are in pyproject.toml ([tool.mutmut]). Needs `.[test,mutants]`.
+mutants:
+	nice -n 15 $(PYTHON) tests/mutants/run.py $(MUTANTS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from operator import itemgetter
+from operator import is_, itemgetter
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import CATALOG
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
     from roce_exporter.catalog.row import Row
     from roce_exporter.normalise import Samples, Series, Value
+
+
+MOST_TEMPLATES = 8
+"""Kept at once: 3 formats, whole and without what is missing now, and some room."""
 
 
 class Format(Enum):
@@ -73,7 +77,7 @@ class Renderer:
 
     def _lay_out(self, parts: tuple[tuple[Series, ...], ...]) -> _Layout:
         known = self._layout.parts
-        if len(parts) == len(known) and all(a is b for a, b in zip(parts, known, strict=True)):
+        if len(parts) == len(known) and all(map(is_, parts, known)):
             return self._layout
         flat = [series for part in parts for series in part]
         for series in flat:
@@ -88,7 +92,7 @@ class Renderer:
     def _template(self, layout: _Layout, form: Format, missing: tuple[int, ...]) -> bytes:
         absent = frozenset(missing)
         present = [series for position, series in enumerate(layout.series) if position not in absent]
-        if len(layout.templates) >= 8:  # noqa: PLR2004 - 3 formats, whole and with what is missing now, and some room
+        if len(layout.templates) >= MOST_TEMPLATES:
             layout.templates.clear()
         template = layout.templates[form, missing] = _make_template(present, form)
         return template
@@ -176,4 +180,4 @@ def _quality(text: str) -> float:
         quality = float(text)
     except ValueError:
         return 0.0
-    return quality if 0.0 <= quality <= 1.0 else 0.0
+    return quality if quality <= 1.0 else 0.0

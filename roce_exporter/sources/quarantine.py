@@ -31,7 +31,7 @@ class Quarantine:
 
     def held(self, now: float) -> Collection[int]:
         """The positions that are not to be touched at `now`."""
-        return [position for position, until in self._until.items() if now < until] if self._until else ()
+        return [position for position, until in self._until.items() if now < until]
 
     def failed(self, position: int, reason: str, now: float) -> None:
         """One more failure of this file at `now`; the driver's own `not available` is none."""
@@ -44,5 +44,5 @@ class Quarantine:
 
     def recovered(self, position: int) -> None:
         """This file answered."""
-        if self._failures.pop(position, 0):
-            self._until.pop(position, None)
+        self._failures.pop(position, None)
+        self._until.pop(position, None)

@@ -343,7 +343,7 @@ def understood(head: h11.Request, body_bytes: int) -> Request:
     method = head.method.decode("ascii")
     if method not in METHODS:
         raise RequestError(405, f"only {' and '.join(METHODS)} are served", ("Allow", ", ".join(METHODS)))
-    raw_path, _, raw_query = AUTHORITY.sub(b"", head.target, count=1).decode("ascii").partition("?")
+    raw_path, _, raw_query = AUTHORITY.sub(b"", head.target).decode("ascii").partition("?")
     return Request(method, normalised(raw_path), parameters(raw_query), headers)
 
 

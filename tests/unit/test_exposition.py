@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import COUNTER, Row, counter
 from roce_exporter.embed import families
-from roce_exporter.exposition import Format, NoRowError, Renderer, negotiate
+from roce_exporter.exposition import MOST_TEMPLATES, Format, NoRowError, Renderer, negotiate
 from roce_exporter.normalise import Samples, Series
 
 ROWS = (
@@ -121,6 +121,49 @@ def test_openmetrics_names_the_family_without_total_and_its_unit() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("form", "parse", "end"),
+    [(Format.TEXT, parse_text, ""), (Format.OPENMETRICS, parse_openmetrics, "# EOF\n")],
+)
+def test_the_help_text_survives_its_escapes(form: Format, parse, end: str) -> None:
+    text = Renderer(ROWS).render((samples({("x", "1"): 1}),), form).decode()
+    (family,) = parse(text + end)
+    assert family.documentation == ROWS[0].help
+
+
+def test_labels_that_do_not_fit_the_row_are_refused() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        Renderer(ROWS).render((samples({("x",): 1}),), Format.TEXT)
+
+
+def test_a_template_is_made_once_while_the_series_are_the_same_objects() -> None:
+    renderer = Renderer(ROWS)
+    parts = (samples({("x", "1"): 1}), samples({("x", "1"): 2}, ROWS[1]))
+    renderer.render(parts, Format.TEXT)
+    layout = renderer._layout
+    (template,) = layout.templates.values()
+    renderer.render(tuple(part._replace(values=(7,)) for part in parts), Format.TEXT)
+    assert renderer._layout is layout
+    assert [kept is template for kept in layout.templates.values()] == [True]
+
+
+def test_other_series_in_the_same_number_of_parts_get_their_own_template() -> None:
+    renderer = Renderer(ROWS)
+    renderer.render((samples({("x", "1"): 1}),), Format.TEXT)
+    assert b'{device="y",port="2"} 5' in renderer.render((samples({("y", "2"): 5}),), Format.TEXT)
+
+
+def test_the_templates_kept_are_bounded_whatever_comes_and_goes() -> None:
+    renderer = Renderer(ROWS)
+    series = tuple(Series(ROWS[0], (str(device), "1")) for device in range(3 * MOST_TEMPLATES))
+    for absent in range(len(series)):
+        values = tuple(None if position == absent else position for position in range(len(series)))
+        text = renderer.render((Samples(series, values),), Format.TEXT).decode()
+        assert f'device="{absent}"' not in text
+        assert len(renderer._layout.templates) <= MOST_TEMPLATES
+    assert f'device="{len(series) - 2}",port="1"}} {len(series) - 2}\n' in text
+
+
 def test_a_name_without_a_row_is_refused() -> None:
     stranger = replace(ROWS[0], name="roce_invented_total")
     with pytest.raises(NoRowError, match="roce_invented_total is no row"):
@@ -148,6 +191,12 @@ PROMETHEUS_3 = (
         ("application/openmetrics-text; version=1.0.0", Format.OPENMETRICS),
         ('application/OpenMetrics-Text; version="1.0.0"', Format.OPENMETRICS),
         ("application/openmetrics-text;version=1.0.0;q=abc", Format.TEXT),
+        ("application/openmetrics-text", Format.OPENMETRICS),
+        ("text/plain;q=0.9,application/openmetrics-text;q=0.5", Format.TEXT),
+        ("application/openmetrics-text;version=X1.0.0X", Format.TEXT),
+        ("application/openmetrics-text;q=1.5", Format.TEXT),
+        ("application/openmetrics-text;q=-1", Format.TEXT),
+        ("application/openmetrics-text;q=0.5=", Format.TEXT),
     ],
 )
 def test_negotiation_follows_the_weights(accept: str, form: Format) -> None:

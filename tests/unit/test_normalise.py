@@ -37,6 +37,24 @@ ROWS = (
         (spelt("mlx5", HW_COUNTERS, "rx_prio{priority}_pause"),),
         ("device", "port", "priority"),
     ),
+    counter("roce_pairs_total", "packets", "Pairs.", spelt("mlx5", HW_COUNTERS, "pairs", times=2)),
+    counter("roce_halves_total", "packets", "Halves.", spelt("mlx5", HW_COUNTERS, "halves", per=2)),
+    counter("roce_ticks_total", "seconds", "Ticks.", spelt("mlx5", HW_COUNTERS, "ticks", times=8, per=1000)),
+    counter(
+        "roce_common_total",
+        "packets",
+        "Of every driver.",
+        spelt("bnxt_re", HW_COUNTERS, "theirs"),
+        spelt("*", HW_COUNTERS, "common"),
+    ),
+    Row(
+        "roce_by_netdev_total",
+        "counter",
+        "packets",
+        "By network device.",
+        (spelt("mlx5", HW_COUNTERS, "wire"),),
+        ("device", "port", "netdev"),
+    ),
 )
 DEVICE = Device("mlx5_0", "mlx5_core", "mlx5", ports=(Port(1, "Ethernet"),))
 
@@ -74,6 +92,40 @@ def test_a_difference_is_right_across_a_wrap(normaliser: Normaliser) -> None:
     assert normalise(normaliser, {"over": 2**32 - 1, "begun": 0}) == {"roce_state 1": 1}
 
 
+@pytest.mark.parametrize(
+    ("raw", "value", "expected"),
+    [
+        ("pairs", 21, {"roce_pairs_total 1": 42}),
+        ("halves", 21, {"roce_halves_total 1": 10.5}),
+        ("ticks", 250, {"roce_ticks_total 1": 2}),
+    ],
+)
+def test_the_factor_and_the_divisor_of_a_row_apply(
+    normaliser: Normaliser, raw: str, value: int, expected: dict[str, Value]
+) -> None:
+    assert normalise(normaliser, {raw: value}) == expected
+
+
+def test_a_scaled_integer_stays_exact_beyond_what_a_float_holds(normaliser: Normaliser) -> None:
+    assert normalise(normaliser, {"words": 2**62 + 1}) == {"roce_words_total 1": 4 * (2**62 + 1)}
+
+
+def test_a_spelling_of_every_driver_counts_after_those_of_other_drivers(normaliser: Normaliser) -> None:
+    assert normalise(normaliser, {"theirs": 1, "common": 2}) == {"roce_common_total 1": 2}
+
+
+def test_a_row_may_have_the_network_device_as_a_label(normaliser: Normaliser) -> None:
+    readings = (Reading(HW_COUNTERS, "mlx5_0", 1, ("wire",), (7,), netdev="eth0"),)
+    series, values = normaliser.normalise(DeviceReadings(DEVICE, readings))
+    assert (series[-1].labels, values[-1]) == (("mlx5_0", "1", "eth0"), 7)
+
+
+def test_what_identifies_a_device_is_a_series_of_value_1(normaliser: Normaliser) -> None:
+    series, values = normaliser.normalise(DeviceReadings(DEVICE, ()))
+    assert "roce_device_info" in {one.row.name for one in series}
+    assert set(values) == {1}
+
+
 def test_a_sum_needs_all_its_parts(normaliser: Normaliser) -> None:
     assert normalise(normaliser, {"part b": 2, "part a": 40}) == {"roce_sum_total 1": 42}
     assert normalise(normaliser, {"part b": 2, "part a": None}) == {"roce_sum_total 1": None}
@@ -105,8 +157,13 @@ def test_a_device_put_in_again_may_choose_anew(normaliser: Normaliser) -> None:
     assert normalise(normaliser, {"old": 1, "new": 5}, replace(DEVICE, incarnation=2)) == {
         "roce_first_total 1": 5
     }
-    normaliser.forget(["mlx5_0"])
-    assert normalise(normaliser, {"old": 1}) == {"roce_first_total 1": 1}
+
+
+def test_a_forgotten_device_leaves_nothing_behind(normaliser: Normaliser) -> None:
+    normalise(normaliser, {"old": 1_000_000})
+    normaliser.forget(["never seen", "mlx5_0"])
+    assert not normaliser.plans
+    assert normalise(normaliser, {"old": 1, "new": 5}) == {"roce_first_total 1": 5}
 
 
 def test_placeholders_become_labels_and_follow_the_set_of_names(normaliser: Normaliser) -> None:
@@ -134,7 +191,7 @@ def test_what_the_port_says_goes_before_what_the_device_says(normaliser: Normali
 
 
 def test_names_without_a_row_are_kept_in_mind(normaliser: Normaliser) -> None:
-    normalise(normaliser, {"new": 1, "old": 1, "rx_prio3_pause": 1, "mystery": 1, "part a": 1})
+    normalise(normaliser, {"new": 1, "old": 1, "rx_prio3_pause": 1, "mystery": 1, "part a": 1, "vport_in": 1})
     assert normaliser.plans["mlx5_0"].unmapped == ((HW_COUNTERS, 1, "mystery"),)
 
 

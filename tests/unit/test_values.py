@@ -96,6 +96,7 @@ def test_quarantine_begins_with_the_third_failure_and_grows_to_an_hour() -> None
     for _ in range(2):
         quarantine.failed(7, "EIO", now)
         assert 7 not in quarantine.held(now)
+        assert quarantine
     waits = []
     for _ in range(12):
         quarantine.failed(7, "EIO", now)

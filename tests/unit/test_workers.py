@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import threading
 from typing import NamedTuple
 
@@ -120,6 +121,18 @@ def test_what_waits_behind_a_stuck_job_is_freed_and_its_late_result_dropped(work
     assert not bench.in_flight
 
 
+def test_every_stuck_job_with_others_behind_it_calls_for_a_further_worker(workers: list[Worker]) -> None:
+    bench = Bench("a.1 a.2", "b.1 b.2", "c.1")
+    for worker in workers:
+        worker.submit(bench.batch.run)
+    assert bench.begun["a.1"].wait(20)
+    assert bench.begun["b.1"].wait(20)
+    assert bench.batch.overtake(0.5) == 2
+    bench.open()
+    assert bench.done.wait(20)
+    assert sorted(bench.attempts) == ["a.1", "a.2", "b.1", "b.2", "c.1"]
+
+
 def test_a_closed_batch_begins_nothing_more(workers: list[Worker]) -> None:
     bench = Bench("a.1 a.2", "b.1", more={"a.1": "a.3"})
     workers[0].submit(bench.batch.run)
@@ -205,7 +218,9 @@ def test_a_call_that_is_given_up_says_so_once_and_when_it_is_back() -> None:
     assert (calls.end(slow), calls.end(quick)) == (False, True)
 
 
-def test_what_a_call_uses_is_closed_when_it_is_back_and_by_its_own_thread(workers: list[Worker]) -> None:
+def test_what_a_call_uses_is_closed_when_it_is_back_and_by_its_own_thread(
+    workers: list[Worker], caplog: pytest.LogCaptureFixture
+) -> None:
     calls: InFlight[str] = InFlight(Clock())
     gate, closed = threading.Event(), list[str]()
 
@@ -226,6 +241,9 @@ def test_what_a_call_uses_is_closed_when_it_is_back_and_by_its_own_thread(worker
     gate.set()
     wait_for(workers[0])
     assert closed == ["at once", "first"]
+    (record,) = caplog.records
+    assert record.message == "cleaning up after a read failed"
+    assert record.exc_info
     calls.when_idle("a", lambda: closed.append("idle"))
     assert closed[-1] == "idle"
 
@@ -313,6 +331,8 @@ async def test_a_call_in_a_worker_gives_its_result_or_its_error_and_ends_its_thr
     before = set(threading.enumerate())
     calls: InFlight[str] = InFlight(Clock())
     assert await call_in_worker(calls, "a", lambda: 42, 20.0) == 42
+    names = await call_in_worker(calls, "a", lambda: (threading.current_thread().name, "a" in calls), 20.0)
+    assert names == ("roce-call", True)
     with pytest.raises(ValueError, match="no number"):
         await call_in_worker(calls, "a", lambda: int("no number"), 20.0)
     assert not calls
@@ -324,11 +344,12 @@ async def test_a_call_in_a_worker_gives_its_result_or_its_error_and_ends_its_thr
 async def test_a_call_that_does_not_come_back_is_not_made_a_second_time() -> None:
     calls: InFlight[str] = InFlight(Clock())
     gate = threading.Event()
-    with pytest.raises(TimeoutError, match=r"no answer in 0\.01 s"):
+    with pytest.raises(TimeoutError, match=r"\] no answer in 0\.01 s$") as late:
         await call_in_worker(calls, "a", lambda: gate.wait(20), 0.01)
     threads = threading.active_count()
-    with pytest.raises(TimeoutError, match="has not returned"):
+    with pytest.raises(TimeoutError, match=r"\] an earlier call has not returned$") as early:
         await call_in_worker(calls, "a", lambda: gate.wait(20), 0.01)
+    assert (late.value.errno, early.value.errno) == (errno.ETIMEDOUT, errno.ETIMEDOUT)
     assert threading.active_count() == threads
     gate.set()
     while calls:  # noqa: ASYNC110 - a worker thread has no event to wait for

@@ -1,0 +1,902 @@
+"""Collections over sources whose answers the test chooses, on a clock that it moves."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import re
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from roce_exporter.collect import Collector, Settings, collector, device_work
+from roce_exporter.collect.batch import Finished
+from roce_exporter.collect.device_work import INVENTORY, DeviceWork
+from roce_exporter.collect.reads import NO_ANSWER, NOT_REACHED, Account, Outcome, ReadKey, Task, attempt
+from roce_exporter.collect.workers import InFlight
+from roce_exporter.inventory import Listed
+from roce_exporter.kernel import Absent
+from roce_exporter.model import WHOLE_DEVICE, Device, Loss, Port, Reading, Snapshot, SourceState
+from roce_exporter.sources import AGED, SLOW
+from roce_exporter.sources.values import DERIVED, NOT_AVAILABLE, QUARANTINED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+QUICK = "counters"
+AGING = next(iter(AGED))
+SEDATE = next(iter(sorted(SLOW - AGED.keys())))
+REFRESH = Settings().refresh
+
+
+class Clock:
+    """Monotonic seconds, moved by hand."""
+
+    def __init__(self, now: float = 1000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def reading(value: int | None = 7, *losses: Loss, source: str = QUICK, port: int = 1) -> Reading:
+    return Reading(source, "mlx5_0", port, ("packets",), (value,), losses)
+
+
+class Source:
+    """One source of one device: its answer, when it was read, and how often it was closed."""
+
+    quarantined = 0
+
+    def __init__(self, source: str = QUICK, netdev: str = "") -> None:
+        self.source = source
+        self.netdev = netdev
+        self.answer: tuple[Reading, ...] | Exception | Callable[[], tuple[Reading, ...]] = (
+            reading(source=source),
+        )
+        self.reads: list[float] = []
+        self.closed = 0
+
+    def read(self, now: float) -> tuple[Reading, ...]:
+        self.reads.append(now)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer() if callable(self.answer) else self.answer
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Host:
+    """Stands for the kernel: which devices are listed, how each is described, and what sources each has."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+        self.clock = Clock()
+        self.listed: tuple[Listed, ...] = tuple(Listed(name, 1) for name in names)
+        self.devices = {
+            name: Device(name, "mlx5_core", "mlx5", ports=(Port(1, "Ethernet"),)) for name in names
+        }
+        self.sources: dict[str, list[Source]] = {name: [Source()] for name in names}
+        self.failure: Exception | None = None
+        self.begun = 0
+        self.disabled: Collection[str] = ()
+        monkeypatch.setattr(collector, "list_devices", self._list)
+        monkeypatch.setattr(device_work, "describe", self._describe)
+        monkeypatch.setattr(device_work, "open_readers", self._open)
+
+    def begin(self) -> None:
+        self.begun += 1
+
+    def _list(self, kernel: object) -> tuple[Listed, ...]:
+        assert kernel is self
+        if self.failure:
+            raise self.failure
+        return self.listed
+
+    def _describe(self, kernel: object, listed: Listed) -> Device:
+        assert kernel is self
+        return replace(self.devices[listed.name], incarnation=listed.incarnation)
+
+    def _open(self, kernel: object, device: Device, disabled: Collection[str]) -> tuple[Source, ...]:
+        assert kernel is self
+        self.disabled = disabled
+        return tuple(self.sources[device.name])
+
+    def collector(self, **settings: object) -> Collector:
+        return Collector(self, Settings(**settings), self.clock)  # type: ignore[arg-type]
+
+    def work(self) -> DeviceWork:
+        """The work of the only device."""
+        return DeviceWork(self, self.listed[0], (), InFlight(self.clock), self.clock)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> Host:
+    return Host(monkeypatch, "mlx5_0")
+
+
+def do(work: DeviceWork, clock: Clock, tasks: tuple[Task, ...]) -> dict[ReadKey, Outcome]:
+    """The outcomes of tasks and of what follows from them."""
+    outcomes = {}
+    waiting = list(tasks)
+    while waiting:
+        task = waiting.pop(0)
+        outcomes[task.key], more = attempt(clock, task)
+        waiting += more
+    return outcomes
+
+
+def collect(work: DeviceWork, clock: Clock) -> None:
+    work.settle(do(work, clock, work.tasks(REFRESH)))
+
+
+def sources(tasks: tuple[Task, ...]) -> list[str]:
+    return [task.key.source for task in tasks]
+
+
+def value(work: DeviceWork) -> object:
+    (one,) = work.readings
+    return one.values[0]
+
+
+# One read.
+
+
+def key(source: str = QUICK, device: str = "mlx5_0", netdev: str = "") -> ReadKey:
+    return ReadKey(device, 1, source, netdev)
+
+
+def failing(error: Exception) -> Callable[[], Finished[Task, Outcome]]:
+    def run() -> Finished[Task, Outcome]:
+        raise error
+
+    return run
+
+
+def test_a_read_is_timed_and_hands_on_what_follows() -> None:
+    clock, after = Clock(5.0), Task(key("after"), failing(AssertionError()))
+
+    def run() -> Finished[Task, Outcome]:
+        clock.now = 7.5
+        return Finished(Outcome(up=True, quarantined=3), (after,))
+
+    assert attempt(clock, Task(key(), run)) == (
+        Outcome(up=True, quarantined=3, seconds=2.5, begun=5.0),
+        (after,),
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "up", "text"),
+    [
+        (Absent(errno.ENOENT, "no folder"), None, ""),
+        (OSError(errno.EIO, "firmware", "file"), False, "EIO: [Errno 5] firmware: 'file'"),
+    ],
+)
+def test_an_error_of_the_kernel_is_an_outcome(error: OSError, up: bool | None, text: str) -> None:
+    found = attempt(Clock(5.0), Task(key(), failing(error)))
+    assert found == (Outcome(up=up, error=text, begun=5.0), ())
+
+
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [
+        (key(netdev="eth0"), "eth0"),
+        (key(), "mlx5_0"),
+        (key(device=""), "the host"),
+    ],
+)
+def test_a_fault_of_the_exporter_is_an_outcome_and_a_record(
+    caplog: pytest.LogCaptureFixture, where: ReadKey, name: str
+) -> None:
+    found = attempt(Clock(5.0), Task(where, failing(ValueError("bug"))))
+    assert found == (Outcome(up=False, error="fault in the exporter: ValueError('bug')", begun=5.0), ())
+    (record,) = caplog.records
+    assert (record.levelno, record.message) == (logging.ERROR, f"fault in source {QUICK} of {name}")
+    assert record.exc_info
+
+
+# The account of a device.
+
+
+def whole(**changed: object) -> SourceState:
+    return replace(SourceState(QUICK, "mlx5_0", "", True, 0.5), **changed)
+
+
+LOST = Loss("packets", "EIO")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected"),
+    [
+        (Outcome(up=True, readings=(reading(),), quarantined=2), whole(quarantined=2)),
+        (Outcome(up=None), whole(up=None)),
+        (Outcome(up=False, error="EIO: bad"), whole(up=False, error="EIO: bad", errors_total=1)),
+        (
+            Outcome(up=True, readings=(reading(None, LOST),), quarantined=2),
+            whole(up=False, error="port 1 packets: EIO", errors_total=1, unreadable=1, quarantined=2),
+        ),
+        (
+            Outcome(up=True, readings=(reading(7, LOST, Loss("more", "EIO")), reading(8, port=2))),
+            whole(error="port 1 packets: EIO and 1 more", errors_total=2, unreadable=2),
+        ),
+        (
+            Outcome(up=True, readings=(reading(7, Loss("", "EIO"), port=WHOLE_DEVICE),)),
+            whole(up=False, error=": EIO", errors_total=1, unreadable=1),
+        ),
+        (
+            Outcome(up=True, readings=(reading(None, Loss("packets", QUARANTINED)),)),
+            whole(up=False, error=QUARANTINED, unreadable=1),
+        ),
+        (
+            Outcome(up=True, readings=(reading(7, Loss("packets", QUARANTINED)),)),
+            whole(unreadable=1),
+        ),
+        (Outcome(up=True, readings=(reading(None, Loss("packets", NOT_AVAILABLE)),)), whole(unreadable=1)),
+        (Outcome(up=True, readings=(reading(None, Loss("packets", DERIVED)),)), whole()),
+    ],
+)
+def test_the_state_of_a_source_follows_from_its_last_read(outcome: Outcome, expected: SourceState) -> None:
+    account, outcomes = Account("mlx5_0"), {key(): outcome._replace(seconds=0.5)}
+    assert account.device == "mlx5_0"
+    assert account.preview(outcomes) == (expected,)
+    assert account.states == ()
+    broken = account.settle(outcomes)
+    assert account.states == (expected,)
+    lost = outcome.error or any(one.losses for one in outcome.readings)
+    assert broken == (list(outcomes.values()) if lost else [])
+
+
+def test_errors_add_up_over_good_and_bad_reads() -> None:
+    account = Account("mlx5_0")
+    bad = {key(): Outcome(up=False, error="EIO")}
+    totals = []
+    for outcomes in (bad, {key(): Outcome(up=True)}, bad, {key(): Outcome(up=True)}):
+        (announced,) = account.preview(outcomes)
+        account.settle(outcomes)
+        assert account.states == (announced,)
+        totals.append(account.states[0].errors_total)
+    assert totals == [1, 1, 2, 2]
+
+
+def test_a_source_left_alone_keeps_the_error_for_which_it_is() -> None:
+    account = Account("mlx5_0")
+    account.settle({key(): Outcome(up=False, error="EIO")})
+    account.settle({key(): Outcome(up=True, readings=(reading(None, Loss("packets", QUARANTINED)),))})
+    assert account.states[0].error == "EIO"
+    assert account.states[0].errors_total == 1
+
+
+def test_states_are_chosen_and_dropped_by_source() -> None:
+    account = Account("mlx5_0")
+    account.settle({key(name): Outcome(up=True) for name in ("a", "b", "c")})
+    assert [state.source for state in account.states_of({key("c"), key("a"), key("x")})] == ["a", "c"]
+    account.keep({key("b"), key("x")})
+    assert [state.source for state in account.states] == ["b"]
+
+
+def test_what_begins_and_ceases_to_fail_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    account, where = Account("mlx5_0"), key(netdev="eth0")
+    for error in ("", "EIO", "EIO", "", ""):
+        account.settle({where: Outcome(up=not error, error=error)})
+    account.settle({ReadKey("", 0, "inventory"): Outcome(up=False, error="EACCES")})
+    assert [(record.levelno, record.message) for record in caplog.records] == [
+        (logging.WARNING, "source counters of eth0 of mlx5_0: EIO"),
+        (logging.INFO, "source counters of eth0 of mlx5_0: answers again"),
+        (logging.WARNING, "source inventory: EACCES"),
+    ]
+
+
+# One device from collection to collection.
+
+
+def test_a_new_device_is_described_and_read_at_once(host: Host) -> None:
+    work = host.work()
+    assert sources(work.tasks(REFRESH)) == [INVENTORY]
+    assert work.so_far({}) == (None, ())
+    outcomes = do(work, host.clock, work.tasks(REFRESH))
+    assert [one.source for one in outcomes] == [INVENTORY, QUICK]
+    assert work.device is None, "nothing is entered before the end of the collection"
+    work.settle(outcomes)
+    assert work.device == replace(host.devices["mlx5_0"], incarnation=1)
+    assert value(work) == 7
+    assert host.sources["mlx5_0"][0].reads == [host.clock.now]
+    assert [state.source for state in work.account.states] == [INVENTORY, QUICK]
+
+
+def test_a_device_that_did_not_change_keeps_its_readers_and_its_description(host: Host) -> None:
+    work = host.work()
+    collect(work, host.clock)
+    device = work.device
+    host.clock.now += REFRESH
+    assert sources(work.tasks(REFRESH)) == [QUICK], "the slow chain describes it"
+    assert sources(work.slow_tasks(REFRESH)) == [INVENTORY]
+    work.settle(do(work, host.clock, work.slow_tasks(REFRESH)))
+    assert work.device is device
+    assert host.sources["mlx5_0"][0].closed == 0
+    assert len(host.sources["mlx5_0"][0].reads) == 1
+
+
+def test_a_device_that_changed_gets_new_readers_and_the_old_ones_are_closed(host: Host) -> None:
+    work = host.work()
+    collect(work, host.clock)
+    (old,), new = host.sources["mlx5_0"], Source("new")
+    host.devices["mlx5_0"] = replace(host.devices["mlx5_0"], firmware="2")
+    host.sources["mlx5_0"] = [new]
+    host.clock.now += REFRESH
+    outcomes = do(work, host.clock, work.slow_tasks(REFRESH))
+    assert new.reads == [], "it is read by the next collection"
+    assert old.closed == 0
+    work.settle(outcomes)
+    assert (old.closed, new.closed) == (1, 0)
+    assert [state.source for state in work.account.states] == [INVENTORY]
+    assert sources(work.tasks(REFRESH)) == ["new"]
+    collect(work, host.clock)
+    assert new.reads == [host.clock.now]
+
+
+def test_a_port_that_changed_makes_a_device_another(host: Host) -> None:
+    work = host.work()
+    collect(work, host.clock)
+    host.devices["mlx5_0"] = replace(host.devices["mlx5_0"], ports=(Port(1, "InfiniBand"),))
+    host.clock.now += REFRESH
+    work.settle(do(work, host.clock, work.slow_tasks(REFRESH)))
+    assert host.sources["mlx5_0"][0].closed == 1
+
+
+def test_addresses_that_come_and_go_cost_no_reader(host: Host) -> None:
+    work = host.work()
+    collect(work, host.clock)
+    (port,) = host.devices["mlx5_0"].ports
+    host.devices["mlx5_0"] = changed = replace(host.devices["mlx5_0"], ports=(replace(port, gids=("gid",)),))  # type: ignore[arg-type]
+    host.clock.now += REFRESH
+    work.settle(do(work, host.clock, work.slow_tasks(REFRESH)))
+    assert work.device == replace(changed, incarnation=1)
+    assert host.sources["mlx5_0"][0].closed == 0
+
+
+def test_what_is_under_way_is_closed_when_it_is_back_and_the_rest_at_once(host: Host) -> None:
+    first, second = host.sources["mlx5_0"] = [Source("first"), Source("second")]
+    work = host.work()
+    collect(work, host.clock)
+    call = work._in_flight.begin(key("first"))
+    assert call
+    work.retire()
+    assert (first.closed, second.closed) == (0, 1)
+    work._in_flight.end(call)
+    assert (first.closed, second.closed) == (1, 1)
+    work.retire()
+    assert (first.closed, second.closed) == (1, 1)
+
+
+def test_a_read_that_begins_after_the_device_went_is_absent(host: Host) -> None:
+    work = host.work()
+    collect(work, host.clock)
+    (task,) = work.tasks(REFRESH)
+    work.retire()
+    with pytest.raises(Absent, match=r"\] the device has gone:") as caught:
+        task.run()
+    assert (caught.value.errno, caught.value.filename) == (errno.ENODEV, "mlx5_0")
+
+
+def test_an_interface_that_is_absent_is_tried_again_after_the_next_description(host: Host) -> None:
+    (source,) = host.sources["mlx5_0"]
+    source.answer = Absent(errno.ENOENT, "none")
+    work = host.work()
+    collect(work, host.clock)
+    for _ in range(2):
+        assert work.tasks(REFRESH) == ()
+        collect(work, host.clock)
+    assert work.account.states_of({key()})[0].up is None
+    source.answer = (reading(8),)
+    host.clock.now += REFRESH
+    work.settle(do(work, host.clock, work.slow_tasks(REFRESH)))
+    assert sources(work.tasks(REFRESH)) == [QUICK]
+    collect(work, host.clock)
+    assert value(work) == 8
+
+
+def test_a_quick_source_that_goes_and_comes_changes_nothing_for_the_others(host: Host) -> None:
+    one, two = host.sources["mlx5_0"] = [Source("one"), Source("two")]
+    work = host.work()
+    collect(work, host.clock)
+    one.answer = Absent(errno.ENOENT, "none")
+    collect(work, host.clock)
+    assert sources(work.tasks(REFRESH)) == ["two"]
+    assert len(work.readings) == 1
+    two.answer = OSError(errno.EIO, "firmware")
+    collect(work, host.clock)
+    assert sources(work.tasks(REFRESH)) == ["two"]
+    assert work.readings == ()
+
+
+def test_slow_sources_are_due_once_per_refresh_and_waited_for_after_twice_that(host: Host) -> None:
+    host.sources["mlx5_0"] = [Source(), Source(SEDATE)]
+    work = host.work()
+    collect(work, host.clock)
+    begun = host.clock.now
+    for passed, waited, due in (
+        (REFRESH - 1, [QUICK], []),
+        (REFRESH, [QUICK], [SEDATE, INVENTORY]),
+        (2 * REFRESH - 1, [QUICK], [SEDATE, INVENTORY]),
+        (2 * REFRESH, [QUICK, SEDATE, INVENTORY], [SEDATE, INVENTORY]),
+    ):
+        host.clock.now = begun + passed
+        assert sources(work.tasks(REFRESH)) == waited
+        assert sources(work.slow_tasks(REFRESH)) == due
+
+
+def test_the_values_of_an_aging_source_come_with_their_age(host: Host) -> None:
+    host.sources["mlx5_0"] = [Source(AGING), Source(SEDATE)]
+    work = host.work()
+    collect(work, host.clock)
+    host.clock.now += 12.9
+    collect(work, host.clock)
+    own, other, age = work.readings
+    assert (own.source, other.source) == (AGING, SEDATE)
+    assert age == Reading(AGING, "mlx5_0", WHOLE_DEVICE, AGED[AGING], (12,))
+    host.sources["mlx5_0"][0].answer = OSError(errno.EIO, "firmware")
+    host.clock.now += 2 * REFRESH
+    collect(work, host.clock)
+    assert [one.source for one in work.readings] == [SEDATE]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        OSError(errno.ENODEV, "gone"),
+        (reading(7, Loss("packets", "ENODEV")),),
+    ],
+)
+def test_a_device_that_says_it_is_gone_is_described_again_at_once(host: Host, answer: object) -> None:
+    host.sources["mlx5_0"][0].answer = answer  # type: ignore[assignment]
+    work = host.work()
+    collect(work, host.clock)
+    assert sources(work.tasks(REFRESH)) == [QUICK, INVENTORY]
+    host.sources["mlx5_0"][0].answer = (reading(7, Loss("packets", "EIO")),)
+    collect(work, host.clock)
+    assert sources(work.tasks(REFRESH)) == [QUICK]
+
+
+def test_a_device_that_netlink_could_not_describe_is_described_again_at_once(host: Host) -> None:
+    host.devices["mlx5_0"] = replace(host.devices["mlx5_0"], netlink_errno=errno.ENOBUFS)
+    work = host.work()
+    collect(work, host.clock)
+    assert sources(work.tasks(REFRESH)) == [QUICK, INVENTORY]
+
+
+def test_what_a_description_lacks_is_a_loss_of_the_inventory(host: Host) -> None:
+    lost = (Loss("fw_ver", "EIO"), Loss("board_id", "EACCES"))
+    host.devices["mlx5_0"] = replace(host.devices["mlx5_0"], losses=lost)
+    work = host.work()
+    for _ in range(2):
+        outcome = do(work, host.clock, (Task(key(INVENTORY), work._describe),))[key(INVENTORY)]
+        assert outcome.up is True
+        (one,) = outcome.readings
+        assert one == Reading(
+            INVENTORY, "mlx5_0", WHOLE_DEVICE, ("name", "fw_ver", "board_id"), (1, None, None), lost
+        )
+        collect(work, host.clock)
+
+
+def test_outcomes_of_sources_that_the_device_no_longer_has_are_dropped(host: Host) -> None:
+    work = host.work()
+    collect(work, host.clock)
+    work.settle({key("former"): Outcome(up=False, error="EIO"), key(): Outcome(up=True)})
+    assert [state.source for state in work.account.states] == [INVENTORY, QUICK]
+    assert [state.source for state in work.so_far({key("former"): Outcome(up=True)})[1]] == [INVENTORY]
+
+
+def test_a_caller_who_cannot_wait_gets_names_without_values_and_enters_nothing(host: Host) -> None:
+    host.sources["mlx5_0"] = [Source("one"), Source("two"), Source(SEDATE)]
+    work = host.work()
+    collect(work, host.clock)
+    before = work.account.states, work.readings
+    work._slots[key("one")].last = Outcome(up=True, readings=(reading(7, LOST, source="one"),))
+    outcomes = {key("two"): Outcome(up=False, error="EIO", readings=(reading(9, source="two"),))}
+    found, states = work.so_far(outcomes)
+    assert found is not None
+    assert found.device is work.device
+    assert [(one.source, one.names, one.values) for one in found.readings] == [
+        ("one", ("packets",), (None,)),
+        ("two", ("packets",), (9,)),
+        (SEDATE, ("packets",), (7,)),
+    ]
+    assert [one.losses for one in found.readings] == [(), (), ()]
+    assert [(state.source, state.up, state.errors_total) for state in states] == [
+        ("two", False, 1),
+        (INVENTORY, True, 0),
+        (SEDATE, True, 0),
+    ]
+    assert (work.account.states, work.readings) == before
+
+
+# The whole host.
+
+
+def up(found: Snapshot) -> dict[tuple[str, str], bool | None]:
+    return {(state.device, state.source): state.up for state in found.states}
+
+
+def values(found: Snapshot) -> dict[str, list[object]]:
+    return {one.device.name: [each.values[0] for each in one.readings] for one in found.devices}
+
+
+async def test_a_collection_holds_every_device_and_how_each_source_fared(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    host = Host(monkeypatch, "mlx5_1", "mlx5_0", "bnxt_0", "mlx5_x")
+    host.sources["mlx5_1"][0].answer = OSError(errno.EIO, "firmware")
+    work = host.collector(
+        include=re.compile("mlx5_.*"), exclude=re.compile("mlx5_x"), disabled=frozenset({"pcie"})
+    )
+    found = await work.collect()
+    assert values(found) == {"mlx5_0": [7], "mlx5_1": []}
+    assert list(values(found)) == ["mlx5_0", "mlx5_1"], "by name"
+    assert up(found) == {
+        ("", INVENTORY): True,
+        ("mlx5_0", INVENTORY): True,
+        ("mlx5_0", QUICK): True,
+        ("mlx5_1", INVENTORY): True,
+        ("mlx5_1", QUICK): False,
+    }
+    assert (found.excluded, found.unfinished, found.seconds) == (2, 0, 0.0)
+    assert host.begun == 1
+    assert host.disabled == {"pcie"}
+    assert [record.message for record in caplog.records if record.levelno == logging.INFO] == [
+        "device mlx5_1 found",
+        "device mlx5_0 found",
+    ]
+    work.close()
+
+
+async def test_a_device_that_goes_is_closed_and_one_that_is_put_in_again_is_another(
+    host: Host, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    work = host.collector()
+    await work.collect()
+    (first,) = host.sources["mlx5_0"]
+    host.listed, host.sources["mlx5_0"] = (Listed("mlx5_0", 2),), [Source()]
+    found = await work.collect()
+    assert values(found) == {"mlx5_0": [7]}
+    assert first.closed == 1
+    host.listed = ()
+    assert (await work.collect()).devices == ()
+    assert host.sources["mlx5_0"][0].closed == 1
+    assert [record.message for record in caplog.records] == [
+        "device mlx5_0 found",
+        "device mlx5_0 went away",
+        "device mlx5_0 found",
+        "device mlx5_0 went away",
+    ]
+    work.close()
+
+
+async def test_closing_closes_every_reader_and_ends_every_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = set(threading.enumerate())
+    host = Host(monkeypatch, "mlx5_0", "mlx5_1")
+    host.sources["mlx5_0"].append(Source(SEDATE))
+    work = host.collector()
+    await work.collect()
+    host.clock.now += REFRESH
+    await work.collect()
+    threads = set(threading.enumerate()) - before
+    assert {thread.name for thread in threads} == {"roce-read", "roce-slow"}
+    work.close()
+    while work._in_flight:  # noqa: ASYNC110 - a worker thread has no event to wait for
+        await asyncio.sleep(0.001)
+    assert [source.closed for made in host.sources.values() for source in made] == [1, 1, 1]
+    for thread in threads:
+        thread.join(5)
+        assert not thread.is_alive()
+
+
+async def test_without_a_list_the_devices_known_last_are_read(host: Host) -> None:
+    work = host.collector()
+    await work.collect()
+    host.failure = OSError(errno.EIO, "sysfs")
+    found = await work.collect()
+    assert values(found) == {"mlx5_0": [7]}
+    assert up(found)["", INVENTORY] is False
+    work.close()
+
+
+async def test_while_the_list_hangs_the_devices_known_last_are_read(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = host.collector(timeout=0.5)
+    await work.collect()
+    begun, gate = threading.Event(), threading.Event()
+
+    def hang(_: object) -> tuple[Listed, ...]:
+        begun.set()
+        assert gate.wait(20)
+        return ()
+
+    monkeypatch.setattr(collector, "list_devices", hang)
+    running = asyncio.create_task(work.collect())
+    await until(begun)
+    host.clock.now += 1.0
+    found = await running
+    assert [one.device.name for one in found.devices] == ["mlx5_0"]
+    assert {state.error for state in found.states if not state.device} == {NO_ANSWER}
+    gate.set()
+    work.close()
+
+
+async def test_reads_that_took_long_are_shared_by_more_workers_in_the_next_collection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    host = Host(monkeypatch, "mlx5_0", "mlx5_1", "mlx5_2")
+    work = host.collector()
+    (one,), (two,), (three,) = host.sources.values()
+
+    def slow() -> tuple[Reading, ...]:
+        host.clock.now += 0.02
+        return (reading(),)
+
+    for source in (one, two, three):
+        source.answer = slow
+    await work.collect()
+    together = threading.Barrier(3, timeout=5)
+
+    def meet() -> tuple[Reading, ...]:
+        together.wait()
+        return (reading(8),)
+
+    for source in (one, two, three):
+        source.answer = meet
+    assert values(await work.collect()) == {"mlx5_0": [8], "mlx5_1": [8], "mlx5_2": [8]}
+    work.close()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "workers"), [(0.0, 1), (0.0199, 1), (0.0201, 2), (0.1501, 15), (0.17, 16), (5.0, 16)]
+)
+def test_workers_are_as_many_as_the_reads_last_hundredths_of_a_second(seconds: float, workers: int) -> None:
+    assert collector._width(seconds) == workers
+
+
+async def test_quick_reads_are_done_by_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    host, threads = Host(monkeypatch, "mlx5_0", "mlx5_1", "mlx5_2"), set[str]()
+    work = host.collector()
+
+    def note() -> tuple[Reading, ...]:
+        threads.add(str(threading.get_ident()))
+        return (reading(),)
+
+    for (source,) in host.sources.values():
+        source.answer = note
+    await work.collect()
+    assert len(threads) == 1
+    work.close()
+
+
+class Stuck:
+    """A source that does not answer before the test lets it."""
+
+    def __init__(self, source: Source) -> None:
+        self.begun, self.gate = threading.Event(), threading.Event()
+        source.answer = self
+
+    def __call__(self) -> tuple[Reading, ...]:
+        self.begun.set()
+        assert self.gate.wait(20)
+        return (reading(99),)
+
+
+async def until(event: threading.Event) -> None:
+    await asyncio.to_thread(event.wait, 20)
+
+
+async def test_a_caller_who_cannot_wait_gets_what_is_ready_and_the_collection_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    host = Host(monkeypatch, "mlx5_0", "mlx5_1")
+    work = host.collector()
+    await work.collect()
+    stuck = Stuck(host.sources["mlx5_1"][0])
+    running = asyncio.create_task(work.collect())
+    await until(stuck.begun)
+    host.clock.now += 1.5
+    hurried = await work.collect(0.01)
+    assert values(hurried) == {"mlx5_0": [7], "mlx5_1": [None]}
+    assert hurried.unfinished == 1
+    assert (hurried.seconds, hurried.excluded) == (1.5, 0)
+    assert up(hurried)["mlx5_0", QUICK] is True
+    assert ("mlx5_1", QUICK) not in up(hurried)
+    assert up(hurried)["", INVENTORY] is True
+    stuck.gate.set()
+    whole_one = await running
+    assert values(whole_one) == {"mlx5_0": [7], "mlx5_1": [99]}
+    assert whole_one.unfinished == 0
+    work.close()
+
+
+async def test_a_caller_who_cannot_wait_at_all_gets_an_unfinished_collection(host: Host) -> None:
+    work = host.collector(exclude=re.compile("mlx5_1"))
+    assert await work.collect(0.0) == Snapshot(unfinished=1)
+    assert (await work.collect()).excluded == 0
+    host.listed = (*host.listed, Listed("mlx5_1", 1))
+    assert (await work.collect()).excluded == 1
+    first, second = host.sources["mlx5_0"][0], Source("second")
+    host.sources["mlx5_0"].append(second)
+    host.devices["mlx5_0"] = replace(host.devices["mlx5_0"], firmware="2")
+    host.clock.now += 2 * REFRESH
+    await work.collect()
+    stuck = Stuck(first)
+    running = asyncio.create_task(work.collect())
+    await until(stuck.begun)
+    hurried = await work.collect(0.001)
+    assert (hurried.unfinished, hurried.excluded) == (2, 1)
+    stuck.gate.set()
+    await running
+    work.close()
+
+
+async def test_a_closed_slow_chain_begins_nothing_more(host: Host) -> None:
+    one, other = host.sources["mlx5_0"] = [Source(SEDATE), Source(AGING)]
+    work = host.collector()
+    await work.collect()
+    host.clock.now += REFRESH
+    stuck = Stuck(one)
+    await work.collect()
+    await until(stuck.begun)
+    work.close()
+    assert (one.closed, other.closed) == (0, 1)
+    stuck.gate.set()
+    while work._in_flight or not one.closed:  # noqa: ASYNC110 - a worker thread has no event to wait for
+        await asyncio.sleep(0.001)
+    assert len(other.reads) == 1
+
+
+async def test_a_read_that_never_returns_costs_its_source_and_not_those_behind_it(host: Host) -> None:
+    first, second = host.sources["mlx5_0"] = [Source("first"), Source("second")]
+    work = host.collector(timeout=2.0, patience=0.001)
+    await work.collect()
+    stuck = Stuck(first)
+    running = asyncio.create_task(work.collect(2.0))
+    await until(stuck.begun)
+    host.clock.now += 0.002
+    while len(second.reads) < 2:  # noqa: ASYNC110 - a worker thread has no event to wait for
+        await asyncio.sleep(0.001)
+    assert not running.done()
+    host.clock.now += 2.0
+    found = await running
+    states = {state.source: state for state in found.states if state.device}
+    assert (states["first"].up, states["first"].error, states["first"].errors_total) == (False, NO_ANSWER, 1)
+    assert states["first"].seconds == pytest.approx(2.002)
+    assert states["second"].up is True
+    again = await work.collect()
+    assert {state.source: state.errors_total for state in again.states if state.device}["first"] == 2
+    stuck.gate.set()
+    while work._in_flight:  # noqa: ASYNC110 - the same
+        await asyncio.sleep(0.001)
+    first.answer = (reading(5),)
+    assert values(await work.collect()) == {"mlx5_0": [5, 7]}
+    work.close()
+
+
+async def test_jobs_behind_a_stuck_one_are_not_reached_when_the_time_is_up(host: Host) -> None:
+    first, second = host.sources["mlx5_0"] = [Source("first"), Source("second")]
+    work = host.collector(timeout=2.0, patience=100.0)
+    await work.collect()
+    stuck, before = Stuck(first), work._begun
+    waiting = work._wait
+
+    async def hurried(batch: object, done: asyncio.Future[None]) -> None:
+        await until(stuck.begun)
+        host.clock.now += 3.0
+        await waiting(batch, done)  # type: ignore[arg-type]
+
+    work._wait = hurried  # type: ignore[method-assign]
+    found = await work.collect()
+    states = {state.source: (state.up, state.error) for state in found.states if state.device}
+    assert states["first"] == (False, NO_ANSWER)
+    assert states["second"] == (False, NOT_REACHED)
+    assert len(second.reads) == 1
+    assert work._begun == before
+    stuck.gate.set()
+    work.close()
+
+
+async def test_the_slow_chain_is_read_after_a_collection_and_entered_by_the_next(host: Host) -> None:
+    quick, slow = host.sources["mlx5_0"] = [Source(), Source(SEDATE)]
+    work = host.collector()
+    await work.collect()
+    host.clock.now += REFRESH
+    slow.answer = (reading(8, source=SEDATE),)
+    assert values(await work.collect()) == {"mlx5_0": [7, 7]}
+    while len(slow.reads) < 2 or work._in_flight:  # noqa: ASYNC110 - a worker thread has no event to wait for
+        await asyncio.sleep(0.001)
+    assert slow.reads == [1000.0, 1000.0 + REFRESH]
+    assert values(await work.collect()) == {"mlx5_0": [7, 8]}
+    assert len(slow.reads) == 2
+    assert len(quick.reads) == 3
+    work.close()
+
+
+async def test_a_slow_read_under_way_is_no_failure_before_its_time_is_up(host: Host) -> None:
+    _, slow = host.sources["mlx5_0"] = [Source(), Source(SEDATE)]
+    work = host.collector(timeout=5.0)
+    await work.collect()
+    host.clock.now += REFRESH
+    stuck = Stuck(slow)
+    await work.collect()
+    await until(stuck.begun)
+    host.clock.now += 4.0
+    assert up(await work.collect())["mlx5_0", SEDATE] is True
+    host.clock.now += 2.0
+    assert up(await work.collect())["mlx5_0", SEDATE] is False
+    stuck.gate.set()
+    work.close()
+
+
+async def test_a_host_is_outdated_when_it_is_old_or_its_list_changed(host: Host) -> None:
+    work = host.collector()
+    assert await work.is_outdated()
+    await work.collect()
+    assert not await work.is_outdated()
+    host.listed = ()
+    assert await work.is_outdated()
+    host.failure = OSError(errno.EIO, "sysfs")
+    assert not await work.is_outdated(), "the next collection reports it"
+    host.clock.now += REFRESH
+    assert await work.is_outdated()
+    assert host.begun == 1
+    work.close()
+
+
+async def test_a_list_that_hangs_is_not_asked_for_twice_and_not_waited_for_long(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = host.collector(timeout=0.01)
+    await work.collect()
+    gate, asked = threading.Event(), []
+
+    def hang(_: object) -> tuple[Listed, ...]:
+        asked.append(1)
+        assert gate.wait(20)
+        return ()
+
+    monkeypatch.setattr(collector, "list_devices", hang)
+    assert not await work.is_outdated()
+    assert not await work.is_outdated()
+    assert asked == [1]
+    assert collector.HOST in work._in_flight
+    gate.set()
+    work.close()
+
+
+async def test_a_fault_of_a_collection_is_raised_to_those_who_wait(host: Host) -> None:
+    work = host.collector()
+    host.begin = lambda: int("bug")  # type: ignore[assignment, return-value]
+    with pytest.raises(ValueError, match="bug"):
+        await work.collect()
+    work.close()
+
+
+async def test_a_fault_of_a_collection_without_callers_is_logged(
+    host: Host, caplog: pytest.LogCaptureFixture
+) -> None:
+    work = host.collector()
+    await work.collect()
+    stuck = Stuck(host.sources["mlx5_0"][0])
+    assert (await work.collect(0.001)).unfinished >= 1
+    await until(stuck.begun)
+    work._settle = lambda _: int("bug")  # type: ignore[method-assign, assignment, return-value]
+    assert work._running
+    ended = work._running
+    stuck.gate.set()
+    await asyncio.wait((ended,))
+    await asyncio.sleep(0)
+    (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert record.message == "a collection failed"
+    assert record.exc_info
+    work.close()

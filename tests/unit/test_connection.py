@@ -1,0 +1,513 @@
+"""One connection over a transport that the test holds: when it reads, when it waits, and what it sends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import h11
+import pytest
+
+from roce_exporter.web.connection import (
+    LINGER_BYTES,
+    Connection,
+    Limits,
+    Request,
+    RequestError,
+    Response,
+    State,
+    Wire,
+    normalised,
+    parameters,
+    understood,
+)
+
+GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
+TEXT = "text/plain; charset=utf-8"
+LIMIT = 100
+ENDLESS = 3600.0
+SOON = 0.01
+
+
+class Pipe(asyncio.Transport):
+    """What the server does to its side of a socket; `full`: the kernel takes nothing of what is written."""
+
+    def __init__(self, wire: Wire, *, full: bool = False, closes: bool = True) -> None:
+        super().__init__()
+        self.wire = wire
+        self.full = full
+        self.closes = closes
+        self.sent: list[bytes] = []
+        self.reading = True
+        self.calls: list[str] = []
+        self.buffer_limits: tuple[int | None, int | None] = (None, None)
+        wire.connection_made(self)
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self.buffer_limits = (high, low)
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.sent.append(bytes(data))
+        if self.full:
+            self.wire.pause_writing()
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        self.calls.append("end")
+
+    def close(self) -> None:
+        self.calls.append("close")
+        if self.closes:
+            self.wire.connection_lost(None)
+
+    def abort(self) -> None:
+        self.calls.append("abort")
+
+    def receive(self, data: bytes) -> None:
+        """The client sends this."""
+        self.wire.get_buffer(-1)[: len(data)] = data
+        self.wire.buffer_updated(len(data))
+
+
+def connected(limit: int = LIMIT, *, full: bool = False, closes: bool = True) -> tuple[Wire, Pipe]:
+    wire = Wire(memoryview(bytearray(2 * LINGER_BYTES)), limit)
+    return wire, Pipe(wire, full=full, closes=closes)
+
+
+async def settle() -> None:
+    """Let every task run until it waits."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_reading_pauses_at_the_limit_and_goes_on_below_it() -> None:
+    wire, pipe = connected()
+    pipe.receive(b"a" * (LIMIT - 1))
+    assert pipe.reading
+    pipe.receive(b"b")
+    assert not pipe.reading
+    assert wire.take(1) == b"a"
+    assert pipe.reading
+    assert wire.take(1000) == b"a" * (LIMIT - 2) + b"b"
+
+
+async def test_reading_stays_paused_while_the_limit_is_reached() -> None:
+    wire, pipe = connected()
+    pipe.receive(b"x" * (LIMIT + 1))
+    wire.take(1)
+    assert not pipe.reading
+
+
+async def test_a_wire_without_a_transport_takes_and_aborts_without_an_error() -> None:
+    wire = Wire(memoryview(bytearray(LIMIT)), 1)
+    wire.buffer_updated(2)
+    assert wire.take(2) == b"\0\0"
+    wire.abort()
+    await wire.close(SOON, SOON)
+    with pytest.raises(ConnectionResetError):
+        await wire.write(b"x", SOON)
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        (lambda pipe: pipe.receive(b"x"), True),
+        (lambda pipe: pipe.wire.eof_received(), False),
+        (lambda pipe: pipe.wire.connection_lost(None), False),
+    ],
+    ids=["bytes", "end", "loss"],
+)
+async def test_waiting_for_input_ends_with_whatever_happens(event, expected: bool) -> None:
+    wire, pipe = connected()
+    waiting = asyncio.create_task(wire.has_input())
+    await settle()
+    assert not waiting.done()
+    event(pipe)
+    await settle()
+    assert waiting.done()
+    assert waiting.result() is expected
+    assert await wire.has_input() is expected
+
+
+async def test_an_end_keeps_the_connection_open_and_what_came_before_it() -> None:
+    wire, pipe = connected()
+    pipe.receive(b"x")
+    assert wire.eof_received() is True
+    assert await wire.has_input() is True
+    wire.take(1)
+    assert await wire.has_input() is False
+
+
+async def test_input_that_was_taken_is_waited_for_again() -> None:
+    wire, pipe = connected()
+    pipe.receive(b"x")
+    wire.take(1)
+    waiting = asyncio.create_task(wire.has_input())
+    await settle()
+    assert not waiting.done()
+    pipe.receive(b"y")
+    assert await waiting is True
+
+
+async def test_a_write_ends_when_the_kernel_has_taken_everything() -> None:
+    wire, pipe = connected(full=True)
+    assert pipe.buffer_limits == (1, 0)
+    writing = asyncio.create_task(wire.write(b"x", ENDLESS))
+    await settle()
+    assert not writing.done()
+    wire.resume_writing()
+    await writing
+    assert pipe.sent == [b"x"]
+
+
+async def test_a_write_that_nobody_takes_ends_with_its_patience() -> None:
+    wire, _ = connected(full=True)
+    with pytest.raises(TimeoutError):
+        await wire.write(b"x", SOON)
+
+
+async def test_a_write_ends_when_the_connection_is_lost_and_none_begins_after_it() -> None:
+    wire, pipe = connected(full=True)
+    writing = asyncio.create_task(wire.write(b"x", ENDLESS))
+    await settle()
+    wire.connection_lost(None)
+    await writing
+    with pytest.raises(ConnectionResetError):
+        await wire.write(b"y", ENDLESS)
+    assert pipe.sent == [b"x"]
+
+
+async def test_closing_ends_our_side_waits_for_the_clients_and_then_closes() -> None:
+    wire, pipe = connected()
+    closing = asyncio.create_task(wire.close(ENDLESS, ENDLESS))
+    await settle()
+    assert pipe.calls == ["end"]
+    pipe.receive(b"more")
+    await settle()
+    assert pipe.calls == ["end"]
+    wire.eof_received()
+    await closing
+    assert pipe.calls == ["end", "close"]
+
+
+@pytest.mark.parametrize(("size", "closed"), [(LINGER_BYTES - 1, False), (LINGER_BYTES, True)])
+async def test_a_closing_connection_reads_so_much_and_no_more(size: int, closed: bool) -> None:
+    wire, pipe = connected(2 * LINGER_BYTES)
+    closing = asyncio.create_task(wire.close(ENDLESS, ENDLESS))
+    pipe.receive(b"x" * (size - 1))
+    await settle()
+    pipe.receive(b"x")
+    await settle()
+    assert closing.done() is closed
+    closing.cancel()
+
+
+async def test_a_client_that_stays_is_closed_after_the_linger() -> None:
+    wire, pipe = connected()
+    await wire.close(ENDLESS, SOON)
+    assert pipe.calls == ["end", "close"]
+
+
+async def test_a_close_that_never_ends_is_given_up() -> None:
+    wire, pipe = connected(closes=False)
+    wire.eof_received()
+    with pytest.raises(TimeoutError):
+        await wire.close(SOON, ENDLESS)
+    wire.abort()
+    assert pipe.calls == ["end", "close", "abort"]
+
+
+async def test_the_loss_of_a_connection_ends_its_closing() -> None:
+    wire, pipe = connected(closes=False)
+    wire.eof_received()
+    closing = asyncio.create_task(wire.close(ENDLESS, ENDLESS))
+    await settle()
+    assert not closing.done()
+    wire.connection_lost(None)
+    await closing
+    assert wire.lost.is_set()
+    assert pipe.calls == ["end", "close"]
+
+
+class Served:
+    """A connection under way, and the requests that reached the application."""
+
+    def __init__(self, response: Response | None = None, *, full: bool = False, **limits: float) -> None:
+        self.limits = Limits(**limits)  # type: ignore[arg-type]
+        self.wire, self.pipe = connected(self.limits.head_bytes, full=full)
+        self.requests: list[Request] = []
+        self.states: list[State] = []
+        self._response = response or Response(200, b"hello\n", TEXT)
+        self.connection = Connection(self.wire, self.limits, self._answer)
+
+    async def _answer(self, connection: Connection, request: Request) -> Response:
+        assert connection is self.connection
+        self.requests.append(request)
+        self.states.append(connection.state)
+        return self._response
+
+    def answers(self) -> list[tuple[h11.Response, bytes]]:
+        """What the client has received, as an HTTP client reads it."""
+        client = h11.Connection(h11.CLIENT)
+        found = []
+        client.send(h11.Request(method="GET", target="/", headers=[("Host", "x")]))
+        client.send(h11.EndOfMessage())
+        client.receive_data(b"".join(self.pipe.sent))
+        while isinstance(head := client.next_event(), h11.Response):
+            body = b""
+            while isinstance(part := client.next_event(), h11.Data):
+                body += part.data
+            found.append((head, body))
+            if client.our_state is not h11.DONE or client.their_state is not h11.DONE:
+                break
+            client.start_next_cycle()
+            client.send(h11.Request(method="GET", target="/", headers=[("Host", "x")]))
+            client.send(h11.EndOfMessage())
+        return found
+
+
+async def refusal(text: bytes, **limits: float) -> tuple[int, str]:
+    """Status and text of the only answer to this."""
+    served = Served(linger_seconds=SOON, **limits)
+    served.pipe.receive(text)
+    await served.connection.serve()
+    assert not served.requests
+    ((head, body),) = served.answers()
+    assert dict(head.headers)[b"connection"] == b"close"
+    assert dict(head.headers)[b"content-type"] == TEXT.encode()
+    return head.status_code, body.decode()
+
+
+async def test_a_silent_client_has_as_long_as_for_a_request() -> None:
+    served = Served(request_seconds=SOON, idle_seconds=ENDLESS, linger_seconds=SOON)
+    await served.connection.serve()
+    assert served.pipe.sent == []
+    assert served.pipe.calls == ["end", "close"]
+
+
+async def test_between_requests_a_client_may_stay_idle_for_longer() -> None:
+    served = Served(request_seconds=ENDLESS, idle_seconds=SOON, linger_seconds=SOON)
+    serving = asyncio.create_task(served.connection.serve())
+    await settle()
+    assert served.connection.state is State.IDLE
+    assert not serving.done()
+    served.pipe.receive(GET)
+    await serving
+    assert len(served.requests) == 1
+    assert served.pipe.calls == ["end", "close"]
+
+
+async def test_a_request_reaches_the_application_and_its_answer_the_client() -> None:
+    served = Served(idle_seconds=SOON, linger_seconds=SOON)
+    served.pipe.receive(GET)
+    await served.connection.serve()
+    (request,) = served.requests
+    assert request == Request("GET", "/metrics", {}, {"host": "x"})
+    assert served.states == [State.READING]
+    ((head, body),) = served.answers()
+    assert (head.status_code, head.reason, body) == (200, b"OK", b"hello\n")
+    headers = dict(head.headers)
+    assert headers[b"content-type"] == TEXT.encode()
+    assert headers[b"date"].endswith(b" GMT")
+    assert served.connection.state is State.IDLE
+
+
+async def test_an_unknown_status_has_no_reason() -> None:
+    served = Served(Response(299, b"", TEXT), idle_seconds=SOON, linger_seconds=SOON)
+    served.pipe.receive(GET)
+    await served.connection.serve()
+    ((head, body),) = served.answers()
+    assert (head.status_code, head.reason, body) == (299, b"", b"")
+
+
+async def test_a_request_half_sent_is_read_until_its_time_is_up() -> None:
+    served = Served(request_seconds=ENDLESS)
+    serving = asyncio.create_task(served.connection.serve())
+    served.pipe.receive(GET[:9])
+    await settle()
+    assert served.connection.state is State.READING
+    assert served.connection.since == pytest.approx(asyncio.get_running_loop().time(), abs=60)
+    serving.cancel()
+    status, text = await refusal(GET[:9], request_seconds=0.25)
+    assert (status, text) == (408, "the request did not arrive within 0.25 s\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "reason"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", 400, "the request is not valid HTTP/1.1"),
+        (b"GET / HTTP/1.1\r\nHost: " + b"x" * LIMIT, 431, "the request's head is larger than 100 bytes"),
+        (b"PUT / HTTP/1.1\r\nHost: x\r\n\r\n", 405, "only GET and HEAD are served"),
+        (b"GET / HTTP/2.0\r\nHost: x\r\n\r\n", 505, "only HTTP/1.1 is served"),
+        (
+            b"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n",
+            411,
+            "encoded request bodies are not accepted",
+        ),
+        (
+            b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 51\r\n\r\n",
+            413,
+            "a request body may have 50 bytes at most",
+        ),
+        (
+            b"GET / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n\r\n",
+            417,
+            "expectations are not met; send the request without Expect",
+        ),
+        (b"GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n", 400, "the path is not valid"),
+        (b"GET /?%ff HTTP/1.1\r\nHost: x\r\n\r\n", 400, "the query is not valid"),
+    ],
+)
+async def test_a_refusal_gives_its_reason(text: bytes, status: int, reason: str) -> None:
+    assert await refusal(text, head_bytes=LIMIT, body_bytes=50) == (status, f"{reason}\n")
+
+
+async def test_a_refused_method_is_answered_with_those_allowed() -> None:
+    served = Served(linger_seconds=SOON)
+    served.pipe.receive(GET.replace(b"GET", b"PUT"))
+    await served.connection.serve()
+    ((head, _),) = served.answers()
+    assert dict(head.headers)[b"allow"] == b"GET, HEAD"
+
+
+def test_a_length_beside_an_encoding_is_a_bad_request() -> None:
+    """It is how requests are smuggled past a proxy; h11 keeps the encoding only, so this is our own rule."""
+    head = h11.Request(
+        method="GET",
+        target="/",
+        headers=[("Host", "x"), ("Content-Length", "3"), ("Transfer-Encoding", "chunked")],
+    )
+    headers = [*head.headers, (b"content-length", b"3")]
+    forged = h11.Request(method="GET", target="/", headers=[("Host", "x")])
+    object.__setattr__(forged, "headers", headers)
+    with pytest.raises(RequestError) as caught:
+        understood(forged, 50)
+    assert caught.value.response.status == 400
+    assert str(caught.value) == "encoded request bodies are not accepted"
+
+
+async def test_a_client_that_leaves_between_two_requests_gets_nothing_more() -> None:
+    served = Served(linger_seconds=SOON)
+    served.pipe.receive(GET)
+    served.wire.eof_received()
+    await served.connection.serve()
+    assert len(served.answers()) == 1
+    assert served.pipe.calls == ["end", "close"]
+
+
+async def test_a_client_that_leaves_within_a_request_has_sent_a_bad_one() -> None:
+    served = Served()
+    served.pipe.receive(GET[:9])
+    served.wire.eof_received()
+    await served.connection.serve()
+    ((head, _),) = served.answers()
+    assert head.status_code == 400
+
+
+async def test_a_body_goes_out_in_slices_each_waited_for() -> None:
+    body = bytes(range(256)) * 2
+    served = Served(Response(200, body, TEXT), full=True, slice_bytes=200, linger_seconds=SOON)
+    serving = asyncio.create_task(served.connection.serve())
+    served.pipe.receive(GET)
+    for slices in range(1, 4):
+        await settle()
+        assert len(served.pipe.sent) == slices
+        assert served.connection.state is State.WRITING
+        served.connection.since = 0.0
+        served.wire.resume_writing()
+        await settle()
+        assert served.connection.since > 0.0, "the client took a slice"
+    head, _, first = served.pipe.sent[0].partition(b"\r\n\r\n")
+    assert b"content-length: 512" in head.lower()
+    assert [first, *served.pipe.sent[1:]] == [body[:200], body[200:400], body[400:]]
+    serving.cancel()
+
+
+async def test_a_client_that_takes_nothing_is_given_up_after_its_time() -> None:
+    served = Served(full=True, stalled_seconds=SOON)
+    served.pipe.receive(GET)
+    with pytest.raises(TimeoutError):
+        await served.connection.serve()
+
+
+async def test_head_is_answered_without_a_body_and_the_next_get_with_one() -> None:
+    served = Served(idle_seconds=SOON, linger_seconds=SOON)
+    served.pipe.receive(GET.replace(b"GET", b"HEAD") + GET)
+    await served.connection.serve()
+    first, second = (text for text in b"".join(served.pipe.sent).split(b"HTTP/1.1 200 OK")[1:])
+    assert b"content-length: 6" in first.lower()
+    assert first.endswith(b"\r\n\r\n")
+    assert second.endswith(b"\r\n\r\nhello\n")
+
+
+async def test_a_response_that_is_not_http_is_an_internal_error(caplog: pytest.LogCaptureFixture) -> None:
+    served = Served(Response(200, b"secret", TEXT, (("X", "a\r\nb: c"),)), linger_seconds=SOON)
+    served.pipe.receive(GET + GET)
+    await served.connection.serve()
+    ((head, body),) = served.answers()
+    assert (head.status_code, body) == (500, b"internal error\n")
+    assert dict(head.headers)[b"connection"] == b"close"
+    (record,) = caplog.records
+    assert (record.levelno, record.message) == (
+        logging.ERROR,
+        "a response that cannot be sent as HTTP",
+    )
+    assert record.exc_info is not None
+
+
+async def test_a_complete_head_just_within_the_limit_is_served() -> None:
+    for size, served_requests in ((len(GET), 1), (len(GET) - 1, 0)):
+        served = Served(head_bytes=size, idle_seconds=SOON, linger_seconds=SOON)
+        served.pipe.receive(GET)
+        await served.connection.serve()
+        assert len(served.requests) == served_requests
+
+
+@pytest.mark.parametrize(
+    ("raw", "found"),
+    [
+        ("", {}),
+        ("a=1&b=&c", {"a": "1", "b": "", "c": ""}),
+        ("&".join(f"p{number}=" for number in range(100)), {f"p{number}": "" for number in range(100)}),
+        ("a=1&a=2", {"a": "1"}),
+    ],
+)
+def test_the_parameters_of_a_query(raw: str, found: dict[str, str]) -> None:
+    assert parameters(raw) == found
+
+
+@pytest.mark.parametrize("raw", ["metrics", "*", "/%0a", "/%FF", "/%4", "/%g1"])
+def test_a_path_that_is_not_valid_is_a_bad_request(raw: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        normalised(raw)
+    assert caught.value.response == Response(
+        400, b"the path is not valid\n", TEXT, (("Connection", "close"),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "path"),
+    [
+        ("http://host:1/a", "/a"),
+        ("HTTPS://host", "/"),
+        ("/a/http://host/b", "/a/http:/host/b"),
+        ("http://a?x=1", "/"),
+    ],
+)
+def test_an_absolute_target_loses_its_authority(target: str, path: str) -> None:
+    request = understood(h11.Request(method="GET", target=target, headers=[("Host", "x")]), 0)
+    assert request.path == path
+
+
+def test_lines_of_one_header_are_joined_and_their_bytes_kept() -> None:
+    headers = [("Host", "x"), ("A", b"\xe9"), ("B", "1"), ("a", "2")]
+    request = understood(h11.Request(method="HEAD", target="/", headers=headers), 0)
+    assert request.headers == {"host": "x", "a": "\xe9, 2", "b": "1"}
