@@ -5,7 +5,7 @@ from __future__ import annotations
 from boards.codes import ON_OFF, ROCE_VERSION, TRUST
 from boards.colours import SEVERITY
 from boards.configuration_details import ADDRESSES_PANELS, BUFFERS_PANELS, DCQCN_PANELS, VERSIONS_PANELS
-from boards.configuration_series import FIELDS, LINKS, PLACES, SETTINGS, check_texts, spread
+from boards.configuration_series import FIELDS, LINKS, PLACES, SETTINGS, check_texts, spread, value_texts
 from boards.limits import ALERTS, DRIFT, RUNBOOKS, steps
 from boards.measures import meanings, now
 from boards.model import Board, Query, Row
@@ -22,9 +22,17 @@ FAILED = f"sum by (check) ({CHECKS_FAILED}{{{FLEET}}})"
 EXPLAINED = (
     f'label_replace(label_replace({FAILED}, "why", "$1", "check", "(.*)"), "fix", "$1", "check", "(.*)")'
 )
-WRAPPED = ("custom.cellOptions", {"type": "auto", "wrapText": True})
+WRAPPED = (
+    ("custom.cellOptions", {"type": "auto", "wrapText": True}),
+    ("custom.wrapText", True),
+    ("custom.inspect", True),
+)
+"""Text in lines, which Grafana 12 moved out of the options of cells, and an eye that opens all of it."""
 PLACED = f"({', '.join(('cluster', 'setting', *PLACES))})"
-VALUES = f'count_values by {PLACED} ("value", label_replace({{__name__=~"{"|".join(SETTINGS)}",{HOST}}}, "setting", "$1", "__name__", "(.*)"))'
+SET = f'label_replace({{__name__=~"{"|".join(SETTINGS)}",{HOST}}}, "setting", "$1", "__name__", "(.*)")'
+COUNTED = f'count_values by {PLACED} ("value", {SET})'
+# the setting goes into the value's text, for 1 means something else for each of them
+VALUES = f'label_join({COUNTED}, "value", "=", "setting", "value")'
 JUDGED_PANELS = (
     number(
         "Checks that fail",
@@ -70,12 +78,13 @@ JUDGED_PANELS = (
         ("check", "Value", "why", "fix"),
         Query(f"topk(50, {EXPLAINED})", form="table", instant=True),
         names={"Value": "ports"},
-        wide="why",
+        wide="fix",
+        tall=True,
         sort="Value",
         overrides=(
             by_name("check", ("mappings", [TEXTS["check"]]), ("links", [AUDIT])),
-            by_name("why", ("mappings", [TEXTS["why"]]), WRAPPED),
-            by_name("fix", ("mappings", [TEXTS["fix"]]), ("custom.width", 400), WRAPPED),
+            by_name("why", ("mappings", [TEXTS["why"]]), ("custom.width", 420), *WRAPPED),
+            by_name("fix", ("mappings", [TEXTS["fix"]]), *WRAPPED),
         ),
         width=24,
         height=8,
@@ -88,9 +97,9 @@ JUDGED_PANELS = (
         (*FIELDS, "check"),
         Query(f"topk(100, {now('roce_config_check_ok', HOST)} == 0)", form="table", instant=True),
         overrides=(*LINKS, by_name("check", ("mappings", [TEXTS["check"]]), ("links", [AUDIT]))),
-        concealed=("cluster", "job", "port"),
+        concealed=("cluster", "job", "port", "netdev"),
         wide="instance",
-        width=12,
+        width=10,
         height=8,
         empty="No check fails, or none has run",
         proof="audited",
@@ -101,15 +110,18 @@ JUDGED_PANELS = (
         "differ; hosts of one kind should not. Narrow *Instance* to find the ports.",
         ("cluster", "setting", *PLACES, "value", "Value"),
         Query(
-            f"bottomk(50, {VALUES} and on {PLACED} count by {PLACED} ({VALUES}) > 1)", form="table", instant=True
+            f"bottomk(50, {VALUES} and on {PLACED} count by {PLACED} ({COUNTED}) > 1)", form="table", instant=True
         ),
         names={"Value": "ports"},
         concealed=("dscp", "buffer", "traffic_class"),
         wide="setting",
         sort="Value",
         rarest=True,
-        overrides=(by_name("setting", ("mappings", [named({name: (said, "") for name, said in SETTINGS.items()})])),),
-        width=12,
+        overrides=(
+            by_name("setting", ("mappings", [named({name: (said, "") for name, said in SETTINGS.items()})])),
+            by_name("value", ("mappings", value_texts())),
+        ),
+        width=14,
         height=8,
         empty="Every setting has one value in each cluster",
         proof="misconfigured",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from boards.measures import meanings, now
+from boards.codes import DCBX, ON_OFF, ROCE_VERSION, SCHEDULING, TRUST
+from boards.measures import meanings, now, row
 from boards.model import Json, Panel, Query
 from boards.panels import by_name, named
 from boards.scopes import HOST, to_host, to_port
@@ -68,6 +69,30 @@ def spread(
 
 def _texts(codes: Mapping[int, str] | None) -> list[Json]:
     return [named({value: (text, "") for value, text in codes.items()})] if codes else []
+
+
+CODES: dict[str, Mapping[int, str]] = {
+    "roce_config_trust_dscp": TRUST,
+    "roce_config_dcbx_mode": DCBX,
+    "roce_config_cm_roce_version": ROCE_VERSION,
+    **{name: SCHEDULING for name in SETTINGS if name.endswith("_algorithm")},
+    **{name: ON_OFF for name in SETTINGS if row(name).unit == "bool" and name != "roce_config_trust_dscp"},
+}
+UNITS = {"_seconds": " s", "_bytes": " B", "_bytes_per_second": " B/s"}
+"""Of settings whose values are not codes, by the end of the metric's name."""
+
+
+def value_texts() -> list[Json]:
+    """Texts of values that are written `setting=value`: names of codes, and units."""
+    codes = {f"{name}={code}": (text, "") for name, texts in CODES.items() for code, text in texts.items()}
+    return [named(codes), *(_pattern(end, unit) for end, unit in UNITS.items()), _pattern("", "")]
+
+
+def _pattern(end: str, unit: str) -> Json:
+    return {
+        "type": "regex",
+        "options": {"pattern": f"^.*{end}=(.*)$", "result": {"text": f"$1{unit}", "index": 0}},
+    }
 
 
 def check_texts() -> dict[str, Json]:

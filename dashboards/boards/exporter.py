@@ -27,6 +27,7 @@ HEALTH_PANELS = (
         "none",
         Query(f"count(up{{{HOST}}} == 0) or 0 * count(up{{{HOST}}})"),
         limits=DOWN,
+        width=6,
         empty="No target",
     ),
     number(
@@ -37,6 +38,7 @@ HEALTH_PANELS = (
             f"count({now('roce_exporter_source_up', HOST)} == 0) or 0 * count({now('roce_exporter_source_up', HOST)})"
         ),
         limits=steps((1, SEVERITY[ALERTS["RoceSourceBroken"]["severity"]])),
+        width=6,
         empty="No answer",
     ),
     number(
@@ -45,6 +47,7 @@ HEALTH_PANELS = (
         "none",
         Query(f"sum({now('roce_exporter_unreadable_values', HOST)})"),
         limits=steps((1, SEVERITY["ticket"])),
+        width=6,
         empty="No answer",
     ),
     number(
@@ -53,22 +56,8 @@ HEALTH_PANELS = (
         "none",
         Query(f"sum({now('roce_exporter_sampler_stuck', HOST)})"),
         limits=steps((1, SEVERITY[ALERTS["RoceSamplerStuck"]["severity"]])),
+        width=6,
         empty="Loop is off",
-    ),
-    number(
-        "Slowest scrape",
-        "As Prometheus measured it. Hosts go missing where it reaches the scrape timeout.",
-        "s",
-        Query(f"max(scrape_duration_seconds{{{HOST}}})"),
-        empty="No target",
-    ),
-    number(
-        "Versions",
-        "Different versions of the exporter that run.",
-        "none",
-        Query(f"count(count by (version) (roce_exporter_build_info{{{HOST}}}))"),
-        limits=steps((2, SEVERITY["info"])),
-        empty="No answer",
     ),
     states(
         "Hosts over time",
@@ -79,6 +68,7 @@ HEALTH_PANELS = (
             "{{instance}}",
             proof="silent",
         ),
+        ever=f"topk(1, 1 - min_over_time(up{{{HOST}}}[$__range] @ end())) > 0",
         nothing=("every host", "answered throughout", GOOD),
         width=12,
         height=8,

@@ -71,7 +71,7 @@ NUMBERS_PANELS = (
         empty=NO_RULES,
     ),
     number(
-        "Storming hosts",
+        "Storm hosts",
         "Hosts with a storm within the last minutes. **cause**: its NIC pauses the switch. "
         "**victim**: its switch pauses it. Many victims and no cause: suspect a switch.",
         "none",
@@ -89,10 +89,10 @@ NUMBERS_PANELS = (
         empty=NO_RULES,
     ),
     number(
-        "Lossless drops",
+        "PFC drops/s",
         "Packets per second dropped by receive buffers of priorities with PFC. Zero in health; otherwise headroom, cable "
         "length or PFC itself is set wrongly.",
-        "pps",
+        "none",
         Query(_or_none(f"sum({DISCARDS}{{{FLEET}}})")),
         limits=steps(step("RoceLosslessPriorityDrops", "packets", least=0.001)),
         empty=NO_RULES,
@@ -126,7 +126,7 @@ PARTS: dict[str, tuple[str, str]] = {
     "storming": (f'max by (cluster) ({STORM_HOSTS}{{direction="transmit",{CLUSTER}}})', "pfc-storm"),
     "pause sent": (f'max by (cluster) ({CLUSTER_PAUSE}{{direction="transmit",{CLUSTER}}})', "quiet"),
     "pause received": (f'max by (cluster) ({CLUSTER_PAUSE}{{direction="receive",{CLUSTER}}})', "quiet"),
-    "lossless drops": (f"sum by (cluster) ({DISCARDS}{{{FLEET}}})", "pfc-storm"),
+    "drops per second": (f"sum by (cluster) ({DISCARDS}{{{FLEET}}})", "pfc-storm"),
     "checks failed": (f"sum by (cluster) ({CHECKS_FAILED}{{{FLEET}}})", "audited"),
 }
 LETTERED = tuple(zip("ABCDEFG", PARTS, strict=True))
@@ -144,7 +144,7 @@ CLUSTERS = table(
         graded("storming", "none", IS_BAD),
         graded("pause sent", "percentunit", BURNING),
         graded("pause received", "percentunit", BURNING),
-        graded("lossless drops", "pps", steps((0.001, "red"))),
+        graded("drops per second", "none", steps((0.001, "red"))),
         graded("checks failed", "none", AT_LEAST_ONE["ticket"]),
     ),
     joined=True,
@@ -160,6 +160,7 @@ FIRST_PANELS = (
         "Since when a cluster has been unwell: the most urgent alert that fires. Gaps: Prometheus did not evaluate the rules.",
         ALERT,
         Query(f"{WORST} or {HEALTHY}", "{{cluster}}"),
+        ever=f"max_over_time({HOSTS}{{{CLUSTER}}}[$__range] @ end())",
         nothing=("rules", LOAD_RULES, UNKNOWN),
         width=10,
         height=8,

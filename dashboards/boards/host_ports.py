@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from boards.codes import ALERT, DETECTOR, LINK, VERDICT
-from boards.colours import GOOD, UNKNOWN
+from boards.colours import GOOD, SEVERITY, UNKNOWN
 from boards.host_series import AT_PRIORITY, explained
 from boards.limits import limit, step, steps
-from boards.measures import lossless, now, rate, relevant
+from boards.measures import growth, lossless, now, relevant
 from boards.model import Panel, Query
 from boards.panels import by_name, by_port, lines, named, states
 from boards.scopes import HOST, PORT, PRIORITY, to_port
@@ -18,37 +18,51 @@ AT = "by (cluster, job, instance, device, port)"
 ANY = f"max {AT} ({now('roce_port_up', PORT)})"
 
 
+STORMED = "roce_pfc_storms_total"
+
+
 def _port(expression: str, how: str = "sum") -> str:
     return f"{how} {AT} ({expression})"
 
 
+def _risen(name: str, scope: str) -> str:
+    return growth(name, scope, "$__range")
+
+
 def _paused(name: str) -> str:
-    return _port(lossless(rate(name, PRIORITY), PRIORITY), "max")
+    """The share of the range shown in which the worst lossless priority of each port was paused."""
+    return f"{_port(lossless(_risen(name, PRIORITY), PRIORITY), 'max')} / $__range_s"
 
 
-def _above(name: str) -> str:
-    """1 where a port is paused for so much of its time that the alerts say so, else 0; also where nothing is measured."""
-    return f"(({_paused(name)} > bool {limit('RocePfcPauseHigh'):g}) or 0 * {ANY})"
+def _storms(direction: str) -> str:
+    matchers = f'direction="{direction}",{PRIORITY}'
+    return f"round({_port(_risen(STORMED, matchers))})"
+
+
+def _guilty(direction: str, name: str) -> str:
+    """1 where a port had a storm, or was paused for so much of the range that the alerts report it; else 0, also where nothing is measured."""
+    stormed = f"({_storms(direction)} > bool 0 or 0 * {ANY})"
+    paused = f"({_paused(name)} > bool {limit('RocePfcPauseHigh'):g} or 0 * {ANY})"
+    return f"({stormed} + {paused} > bool 0)"
 
 
 PARTS = {
-    "link": (ANY, "quiet"),
-    "verdict": (f"{_above(PAUSE_RECEIVED)} + 2 * {_above(PAUSE_SENT)}", "quiet"),
-    "pause received": (_paused(PAUSE_RECEIVED), "quiet"),
-    "pause sent": (_paused(PAUSE_SENT), "quiet"),
-    "received": (_port(f"8 * {rate('roce_port_receive_bytes_total', PORT)}"), "quiet"),
-    "sent": (_port(f"8 * {rate('roce_port_transmit_bytes_total', PORT)}"), "quiet"),
-    "marked": (_port(rate("roce_ecn_marked_packets_total", PORT)), "quiet"),
-    "lost": (_port(rate("roce_transport_out_of_sequence_total", PORT)), "quiet"),
+    "link": ANY,
+    "verdict": f"{_guilty('receive', PAUSE_RECEIVED)} + 2 * {_guilty('transmit', PAUSE_SENT)}",
+    "storms sent": _storms("transmit"),
+    "storms received": _storms("receive"),
+    "pause sent": _paused(PAUSE_SENT),
+    "pause received": _paused(PAUSE_RECEIVED),
+    "lost packets": f"round({_port(_risen('roce_transport_out_of_sequence_total', PORT))})",
 }
-LETTERED = tuple(zip("ABCDEFGH", PARTS, strict=True))
+LETTERED = tuple(zip("ABCDEFG", PARTS, strict=True))
 PORTS = table(
     "Ports",
-    f"One line per port, as it is now. **Cause**: it pauses its switch for more than {limit('RocePfcPauseHigh'):.0%} of the time, the host takes in too "
-    "little; look at PCIe below. **Victim**: its switch pauses it; with CNPs handled it is part of the congestion, without them a victim of others. "
-    "The pause columns are the worst lossless priority. A device opens its port.",
+    f"One line per port, over the range shown. **Cause**: it sent storms, or paused its switch for more than {limit('RocePfcPauseHigh'):.0%} of the time: the host "
+    "takes in too little; look at PCIe below. **Victim**: its switch paused it; with CNPs handled it is part of the congestion, without them a victim of "
+    "others. The pause columns are the worst lossless priority. A device opens its port.",
     ("cluster", "job", "instance", "device", "port", *(f"Value #{letter}" for letter, _ in LETTERED)),
-    *(Query(expression, form="table", instant=True, proof=proof) for expression, proof in PARTS.values()),
+    *(Query(expression, form="table", instant=True) for expression in PARTS.values()),
     # a merge of empty frames is an empty frame, which would show nothing at all
     Query(
         f'label_replace(vector(-1), "device", "no port", "", "") unless on () {now("roce_port_up", PORT)}',
@@ -61,12 +75,12 @@ PORTS = table(
         by_name("device", ("links", [to_port()])),
         as_text("link", named(LINK)),
         as_text("verdict", named(VERDICT)),
-        graded("pause received", "percentunit", steps(step("RocePfcPauseHigh"), step("RocePfcReceivePauseSaturated"))),
+        by_name("verdict", ("custom.align", "left")),
+        graded("storms sent", "none", steps((1, "red"))),
+        graded("storms received", "none", steps((1, SEVERITY["ticket"]))),
         graded("pause sent", "percentunit", steps(step("RocePfcPauseHigh"), step("RocePfcTransmitPauseSaturated"))),
-        by_name("received", ("unit", "bps")),
-        by_name("sent", ("unit", "bps")),
-        by_name("marked", ("unit", "pps")),
-        graded("lost", "pps", steps((0.001, "red"))),
+        graded("pause received", "percentunit", steps(step("RocePfcPauseHigh"), step("RocePfcReceivePauseSaturated"))),
+        graded("lost packets", "none", steps((1, "red"))),
     ),
     joined=True,
     sort="Value #B",
@@ -87,16 +101,30 @@ def alerts_over_time(scope: str, place: str, **where: int) -> Panel:
         "Alerts that fire, over time. Each has a runbook of its name.",
         ALERT,
         Query(found, "{{alertname}}", proof="pfc-storm"),
-        nothing=("no alert", "none fires", GOOD),
+        ever=f'max_over_time(ALERTS{{alertname=~"Roce.*",alertstate="firing",{scope}}}[$__range] @ end())',
+        nothing=("no alert", "none fired", GOOD),
         **where,
     )
 
 
-def judged(direction: str) -> str:
+def _state(direction: str) -> str:
+    return now("roce_pfc_storm_detector_state", f'direction="{direction}",{PRIORITY}')
+
+
+def _worst_state(direction: str) -> str:
+    """The worst state of each priority in the range shown."""
+    return f"max_over_time({_state(direction)}[$__range] @ end())"
+
+
+def _judged(direction: str) -> str:
     """The detector's states of lossless priorities, and of others that were ever suspect; not those where PFC is off."""
-    state = now("roce_pfc_storm_detector_state", f'direction="{direction}",{PRIORITY}')
-    others = f"{state} and max_over_time({state}[$__range] @ end()) > 0 < 4"
-    return f"({lossless(state, PRIORITY)}) or ({others})"
+    state = _state(direction)
+    return f"({lossless(state, PRIORITY)}) or ({state} and {_worst_state(direction)} > 0 < 4)"
+
+
+def _ever_judged(direction: str) -> str:
+    worst = _worst_state(direction)
+    return f"({lossless(worst, PRIORITY)}) or ({worst} > 0 < 4)"
 
 
 def detector(legend: str, **where: int) -> Panel:
@@ -108,8 +136,9 @@ def detector(legend: str, **where: int) -> Panel:
             "roce_pfc_storm_detector_state",
         ),
         DETECTOR,
-        Query(judged("receive"), f"{legend} received"),
-        Query(judged("transmit"), f"{legend} sent"),
+        Query(_judged("receive"), f"{legend} received"),
+        Query(_judged("transmit"), f"{legend} sent"),
+        ever=" or ".join(_ever_judged(direction) for direction in ("receive", "transmit")),
         nothing=("no lossless priority", "nothing to judge by", UNKNOWN),
         **where,
     )

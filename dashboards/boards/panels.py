@@ -105,10 +105,12 @@ def by_priority() -> list[Json]:
 
 
 def mirrored(
-    title: str, reading: str, unit: str, above: Query, below: Query, *, overrides: Sequence[Json] = (), **place: Any,
+    title: str, reading: str, unit: str, above: Query, below: Query, *, overrides: Sequence[Json] = (),
+    named_alike: bool = True, **place: Any,
 ) -> Panel:  # fmt: skip
-    """Received above the axis, sent below it; both have the same colour, and the legend names it once."""
-    turned = by_query("B", ("custom.transform", "negative-Y"), ("custom.hideFrom", _hidden_in_legend()))
+    """Received above the axis, sent below it. Series that are `named_alike` have one colour, and the legend names them once."""
+    hidden = [("custom.hideFrom", _hidden_in_legend())] if named_alike else []
+    turned = by_query("B", ("custom.transform", "negative-Y"), *hidden)
     return lines(title, reading, unit, above, below, overrides=[*overrides, turned], minimum=None, **place)
 
 
@@ -151,20 +153,21 @@ def states(
     reading: str,
     mappings: Mapping[float, tuple[str, str]],
     *queries: Query,
+    ever: str,
     nothing: tuple[str, str, str],
     **place: Any,
 ) -> Panel:
     """A state over time, one bar per series. `mappings`: the text and the colour of each value.
 
-    Without any series a bar says so: its name, its text and its colour are `nothing`, for the panel ignores `noValue`.
+    `ever` finds something where the range shown has any state. Where it finds nothing a bar says so: its name, its text and
+    its colour are `nothing`, for the panel ignores `noValue`.
     """
     name, *shown = nothing
-    found = " or ".join(f"({query.expr})" for query in queries)
-    absent = Query(f"vector(-1) unless on () ({found})", name, instead=True)
+    absent = Query(f"vector(-1) unless on () ({ever})", name, instead=True)
     defaults: Json = {
         # with thresholds as its mode, Grafana would name the steps instead of using the mappings
         "color": {"mode": "fixed", "fixedColor": NOTHING},
-        "custom": {"fillOpacity": 75, "lineWidth": 0, "insertNulls": False, "spanNulls": False},
+        "custom": {"fillOpacity": 75, "lineWidth": 0},
         "mappings": [named({-1: (shown[0], shown[1])} | dict(mappings))],
         "thresholds": steps(base=NOTHING),
     }

@@ -8,7 +8,7 @@ from boards.host_ports import NO_TIME, alerts_over_time, detector
 from boards.limits import step, steps
 from boards.measures import growth, lossless, meanings, moved, now, part_above, rate, relevant
 from boards.model import Board, Query, Row
-from boards.panels import BARS, by_priority, by_query, coloured, fixed, lines, mirrored, number
+from boards.panels import BARS, by_name, by_priority, by_query, coloured, fixed, lines, mirrored, number
 from boards.port_faults import DROPS_PANELS, WIRE_PANELS
 from boards.port_series import DIRECTED, SAID, TWO_WAYS, both, event, limit_line
 from boards.scopes import HOST, OF_PORT, PORT, PRIORITY, alerts, storms
@@ -17,39 +17,30 @@ from boards.tables import table
 THIS = f'{HOST},device=~"$device"'
 TWO_COLOURS = [
     by_query("A", ("color", fixed(RECEIVED))),
-    by_query(
-        "B", ("color", fixed(SENT)), ("custom.hideFrom", {"legend": False, "tooltip": False, "viz": False})
-    ),
+    by_query("B", ("color", fixed(SENT))),
 ]
 NOW_PANELS = (
     number(
-        "Speed",
-        "Of the link as it is now.\n\n" + meanings("roce_link_speed_bytes_per_second"),
-        "bps",
-        Query(f"sum(8 * {now('roce_link_speed_bytes_per_second', PORT)})"),
+        "Link",
+        "As it is now. Below an MTU of 4200 RDMA cannot use its largest MTU of 4096.\n\n"
+        + meanings("roce_link_speed_bytes_per_second", "roce_port_mtu_bytes"),
+        "none",
+        Query(f"sum(8 * {now('roce_link_speed_bytes_per_second', PORT)})", "speed"),
+        Query(f"max({now('roce_port_mtu_bytes', PORT)})", "MTU"),
+        overrides=[by_name("speed", ("unit", "bps"))],
+        width=6,
         empty="Link is down",
     ),
     number(
-        "MTU",
-        meanings("roce_port_mtu_bytes") + "\n\nBelow 4200 RDMA cannot use its largest MTU of 4096.",
-        "none",
-        Query(f"max({now('roce_port_mtu_bytes', PORT)})"),
-        empty="Unknown",
-    ),
-    number(
-        "Pause received",
-        "Share of the time in which the switch holds the chosen priorities; the worst of them.",
+        "Pause now",
+        "Share of the time in the worst of the chosen priorities. **received**: the switch pauses this port. **sent**: it pauses its switch.",
         "percentunit",
-        Query(f"max({rate('roce_pfc_receive_pause_seconds_total', PRIORITY)})"),
-        limits=steps(step("RocePfcPauseHigh"), step("RocePfcReceivePauseSaturated")),
-        empty="Not measured",
-    ),
-    number(
-        "Pause sent",
-        "Share of the time in which this host holds its switch; the worst of the chosen priorities.",
-        "percentunit",
-        Query(f"max({rate('roce_pfc_transmit_pause_seconds_total', PRIORITY)})"),
-        limits=steps(step("RocePfcPauseHigh"), step("RocePfcTransmitPauseSaturated")),
+        *(Query(f"max({rate(f'roce_pfc_{way}_pause_seconds_total', PRIORITY)})", SAID[way]) for way in TWO_WAYS),
+        overrides=[
+            by_name(SAID[way], ("thresholds", steps(step("RocePfcPauseHigh"), step(f"RocePfc{way.title()}PauseSaturated"))))
+            for way in TWO_WAYS
+        ],
+        width=6,
         empty="Not measured",
     ),
     number(
@@ -60,6 +51,7 @@ NOW_PANELS = (
             f"sum({rate('roce_ecn_marked_packets_total', PORT)}) / sum({rate('roce_port_receive_packets_total', PORT)})"
         ),
         limits=steps(step("RoceEcnMarkRatioHigh")),
+        width=6,
         empty="No traffic",
     ),
     number(
@@ -67,6 +59,7 @@ NOW_PANELS = (
         "When it began.\n\n" + meanings("roce_pfc_storm_last_start_timestamp_seconds"),
         "dateTimeFromNow",
         Query(f"max(roce_pfc_storm_last_start_timestamp_seconds{{{PRIORITY}}}) * 1000"),
+        width=6,
         empty="No storm",
         proof="pfc-storm",
     ),
@@ -79,8 +72,9 @@ NOW_PANELS = (
         "percentunit",
         *(Query(f"max({rate(f'roce_pfc_{way}_pause_seconds_total', PRIORITY)})", SAID[way]) for way in TWO_WAYS),
         overrides=TWO_COLOURS,
+        named_alike=False,
         width=24,
-        height=5,
+        height=6,
         empty=NO_TIME,
     ),
     chain("ECN → CNP → reaction", width=24, height=6),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 WIDTHS = {
-    "alertname": 230, "board": 140, "check": 190, "cluster": 110, "device": 90, "direction": 130, "driver": 90, "dscp": 60,
+    "alertname": 230, "board": 140, "check": 215, "cluster": 110, "device": 90, "direction": 130, "driver": 90, "dscp": 60,
     "firmware": 120, "hint": 190, "instance": 150, "netdev": 100, "parameter": 250, "port": 50, "priority": 76, "reason": 150,
     "role": 60, "severity": 80, "slots": 70, "source": 150, "traffic_class": 110, "type": 110, "value": 120, "version": 90,
 }  # fmt: skip
@@ -36,12 +36,13 @@ def table(
     sort: str = "",
     rarest: bool = False,
     joined: bool = False,
+    tall: bool = False,
     numeric: Sequence[str] = (),
     **place: Any,
 ) -> Panel:
     """Rows of labels and values. Only the `columns` stay, in this order; `names` renames values, never labels.
 
-    `wide` is the column that takes the rest of the width, else the first. `concealed` columns are there for links only.
+    `wide` is the column that takes the rest of the width, else the first. `concealed` columns are there for links only. Rows that are `tall` have two lines.
     `numeric` columns are labels that hold numbers: units and limits need a number. Sorted by the largest of `sort`, or by
     the smallest when what is `rarest` matters. Labels keep their names, for links between dashboards are made of them.
     """
@@ -49,13 +50,12 @@ def table(
     shown = [name for name in columns if name not in concealed]
     defaults: Json = {
         "color": {"mode": "thresholds"},
-        "custom": {"align": "auto", "cellOptions": {"type": "auto"}, "inspect": False},
+        "custom": {"align": "auto", "cellOptions": {"type": "auto"}, "inspect": False, "minWidth": 60},
         "thresholds": steps(base=NOTHING),
     }
     options = {
         "showHeader": True,
-        "cellHeight": "sm",
-        "footer": {"show": False, "reducer": ["sum"], "countRows": False, "fields": ""},
+        "cellHeight": "lg" if tall else "sm",
         "sortBy": [{"displayName": renamed.get(sort, sort), "desc": not rarest}] if sort else [],
     }
     widths = [

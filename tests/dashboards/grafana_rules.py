@@ -24,6 +24,10 @@ BAR = 26
 """Pixels that one bar of a bar gauge takes at least, with the space to the next."""
 CELL = 14
 """Padding of a table's cell, both sides."""
+ICON = 52
+"""What the description's icon and the menu take from a title."""
+LEAST = 150
+"""Pixels that a column without a width takes at least, unless `custom.minWidth` of the whole panel is less."""
 ALARMING = {"red", "orange", "yellow", "green"}
 SI_RATES = {"pps", "cps"}
 
@@ -105,7 +109,8 @@ def columns_fit(board: Json) -> Iterator[str]:
             yield f"{panel['title']}: custom.minWidth on a column"
         columns = list(_column_widths(panel))
         flexible = [name for name, width in columns if width is None]
-        needed = sum(width or len(name) * CHARACTER + CELL for name, width in columns)
+        least = _defaults(panel)["custom"].get("minWidth", LEAST)
+        needed = sum(width or max(least, len(name) * CHARACTER + CELL) for name, width in columns)
         if len(flexible) != 1:
             yield f"{panel['title']}: {flexible} share what the others leave"
         if needed > width_of(panel):
@@ -296,7 +301,7 @@ def sparklines_do_not_cross_numbers(board: Json) -> Iterator[str]:
 
 def titles_fit(board: Json) -> Iterator[str]:
     for panel in panels(board):
-        icon = 28 if panel["description"] else 0
+        icon = ICON if panel["description"] else 0
         if len(panel["title"]) * CHARACTER + icon > width_of(panel):
             yield f"{panel['title']} in {width_of(panel):.0f} px"
 

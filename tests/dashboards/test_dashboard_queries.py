@@ -188,14 +188,14 @@ def test_the_fleet_tells_sick_from_well(past: Prometheus) -> None:
     assert _number(past, "Storms, 24 h", "quiet") == 0
     assert _number(past, "Storms, 24 h", "pfc-storm") > 2
     assert _number(past, "Pages", "quiet") == 0
-    assert _number(past, "Lossless drops", "quiet") == 0
+    assert _number(past, "PFC drops/s", "quiet") == 0
     assert _number(past, "Silent hosts", "quiet") == 0
     assert _number(past, "Silent hosts", "silent") == 1
 
 
 def test_without_recording_rules_the_fleet_does_not_say_zero(past: Prometheus) -> None:
     """A cluster that no rule has seen is not well, it is unseen."""
-    for title in ("Pages", "Tickets", "Storming hosts", "Storms, 24 h", "Lossless drops"):
+    for title in ("Pages", "Tickets", "Storm hosts", "Storms, 24 h", "PFC drops/s"):
         panel = next(one for row in FLEET.rows for one in row.panels if one.title == title)
         assert answer(past, panel, 0, EVERYTHING | {"cluster": "no-such-cluster"}) == []
         assert panel.empty == "No rules"
