@@ -5,11 +5,13 @@ Every state has its text next to the colour, and received and sent are also abov
 
 from __future__ import annotations
 
-GOOD = "green"
+GOOD = "light-green"
+BAD = "semi-dark-red"
+"""Lighter and darker than Grafana's plain green and red, which are one colour to people without green receptors."""
 NOTHING = "text"
 """A number that is neither good nor bad, and a panel without data."""
 
-SEVERITY = {"info": "purple", "ticket": "orange", "page": "red"}
+SEVERITY = {"info": "purple", "ticket": "orange", "page": BAD}
 """How urgent a limit of the alerts is."""
 UNKNOWN = "text"
 """What cannot be judged or read is neither good nor bad."""
@@ -20,10 +22,10 @@ SENT = "yellow"
 MARKED = RECEIVED
 CNP_SENT = SENT
 CNP_HANDLED = GOOD
-CNP_IGNORED = "red"
-LOST = "red"
+CNP_IGNORED = BAD
+LOST = BAD
 RECOVERED = "light-orange"
-LIMIT = "semi-dark-red"
+LIMIT = BAD
 
 IDENTITY = (
     "semi-dark-blue",

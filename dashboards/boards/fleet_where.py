@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from boards.codes import ALERT
-from boards.colours import SEVERITY, UNKNOWN
+from boards.colours import BAD, SEVERITY, UNKNOWN
 from boards.limits import CLUSTER_PAUSE, HOSTS, STORM_HOSTS, STORMS, burn, limit, step, steps
 from boards.measures import meanings
 from boards.model import Json, Panel, Query
 from boards.panels import all_series, by_name, lines, number, states
-from boards.rules import CHECKS_FAILED, DISCARDS, ELEVATED
+from boards.rules import CHECKS, CHECKS_FAILED, DISCARDS, ELEVATED
 from boards.scopes import CLUSTER, FLEET, firing, series_to_port, to_cluster, to_host, to_port, to_runbook
 from boards.tables import graded, severities, table
 
 NO_RULES = "No rules"
 LOAD_RULES = "No recording rules: load alerts/roce.rules.yml and dashboards/roce-dashboards.rules.yml"
 RANKS = {"page": "3", "ticket": "2", "info": "1"}
-IS_BAD = steps((1, "red"))
+IS_BAD = steps((1, BAD))
 AT_LEAST_ONE = {"page": steps((1, SEVERITY["page"])), "ticket": steps((1, SEVERITY["ticket"]))}
 PORT_COLUMNS = ("cluster", "job", "instance", "device", "port", "priority")
 PORT_LEGEND = "{{instance}} {{device}}/{{port}} {{netdev}} p{{priority}}"
@@ -28,6 +28,11 @@ def _firing(severity: str) -> str:
 def _or_none(expression: str) -> str:
     """0 where the expression finds nothing, and nothing where the rules are missing: blind is not healthy."""
     return f"{expression} or 0 * sum({HOSTS}{{{CLUSTER}}})"
+
+
+def _of_clusters(expression: str) -> str:
+    """The same for each cluster: a column without any value would be missing."""
+    return f"{expression} or 0 * max by (cluster) ({HOSTS}{{{CLUSTER}}})"
 
 
 def linked(*overrides: Json, to: Json) -> tuple[Json, ...]:
@@ -122,17 +127,23 @@ PARTS: dict[str, tuple[str, str]] = {
         f'max by (cluster) ({HOSTS}{{{CLUSTER}}}) or label_replace({NO_CLUSTER}, "cluster", "{LOAD_RULES}", "", "")',
         "quiet",
     ),
-    "silent": (f"count by (cluster) (up{{{FLEET}}} == 0)", "silent"),
-    "storming": (f'max by (cluster) ({STORM_HOSTS}{{direction="transmit",{CLUSTER}}})', "pfc-storm"),
+    "silent": (_of_clusters(f"count by (cluster) (up{{{FLEET}}} == 0)"), "silent"),
+    "storming": (
+        _of_clusters(f'max by (cluster) ({STORM_HOSTS}{{direction="transmit",{CLUSTER}}})'),
+        "pfc-storm",
+    ),
     "pause sent": (f'max by (cluster) ({CLUSTER_PAUSE}{{direction="transmit",{CLUSTER}}})', "quiet"),
     "pause received": (f'max by (cluster) ({CLUSTER_PAUSE}{{direction="receive",{CLUSTER}}})', "quiet"),
-    "drops per second": (f"sum by (cluster) ({DISCARDS}{{{FLEET}}})", "pfc-storm"),
-    "checks failed": (f"sum by (cluster) ({CHECKS_FAILED}{{{FLEET}}})", "audited"),
+    "drops per second": (_of_clusters(f"sum by (cluster) ({DISCARDS}{{{FLEET}}})"), "pfc-storm"),
+    "checks failed": (
+        f"sum by (cluster) ({CHECKS_FAILED}{{{FLEET}}}) or 0 * sum by (cluster) ({CHECKS}{{{FLEET}}})",
+        "audited",
+    ),
 }
 LETTERED = tuple(zip("ABCDEFG", PARTS, strict=True))
 CLUSTERS = table(
     "Clusters",
-    "One line per cluster, as it is now; a dash means none. Choose a cluster to see it alone. The pause columns are averages "
+    "One line per cluster, as it is now; a dash means that nothing measures it. Choose a cluster to see it alone. The pause columns are averages "
     f"over its lossless priorities; colours begin where the budget of {1 - limit('RocePfcPauseBudgetBurnFast', 'objective'):.1%} "
     "burns fast enough to alert.",
     ("cluster", *(f"Value #{letter}" for letter, _ in LETTERED)),
@@ -144,7 +155,7 @@ CLUSTERS = table(
         graded("storming", "none", IS_BAD),
         graded("pause sent", "percentunit", BURNING),
         graded("pause received", "percentunit", BURNING),
-        graded("drops per second", "none", steps((0.001, "red"))),
+        graded("drops per second", "none", steps((0.001, BAD))),
         graded("checks failed", "none", AT_LEAST_ONE["ticket"]),
     ),
     joined=True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from boards.codes import ALERT, DETECTOR, LINK, VERDICT
-from boards.colours import GOOD, SEVERITY, UNKNOWN
+from boards.colours import BAD, GOOD, SEVERITY, UNKNOWN
 from boards.host_series import AT_PRIORITY, explained
 from boards.limits import limit, step, steps
 from boards.measures import growth, lossless, now, relevant
@@ -76,11 +76,11 @@ PORTS = table(
         as_text("link", named(LINK)),
         as_text("verdict", named(VERDICT)),
         by_name("verdict", ("custom.align", "left")),
-        graded("storms sent", "none", steps((1, "red"))),
+        graded("storms sent", "none", steps((1, BAD))),
         graded("storms received", "none", steps((1, SEVERITY["ticket"]))),
         graded("pause sent", "percentunit", steps(step("RocePfcPauseHigh"), step("RocePfcTransmitPauseSaturated"))),
         graded("pause received", "percentunit", steps(step("RocePfcPauseHigh"), step("RocePfcReceivePauseSaturated"))),
-        graded("lost packets", "none", steps((1, "red"))),
+        graded("lost packets", "none", steps((1, BAD))),
     ),
     joined=True,
     sort="Value #B",

@@ -139,8 +139,10 @@ def number(
         "justifyMode": "auto",
         "orientation": "auto",
         "textMode": "auto",
-        "wideLayout": True,
+        "wideLayout": False,
     }
+    # names of several values would shrink with the longest value
+    options |= {"text": {"titleSize": 13, "valueSize": 26}} if len(queries) > 1 else {}
     place = {"width": 4, "height": 3} | place
     return Panel(
         "stat", title, reading, queries, unit, defaults=defaults,

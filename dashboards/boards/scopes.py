@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from boards.colours import BAD, SEVERITY
 from boards.limits import RUNBOOKS
 from boards.model import Annotation, Json, Variable
 
@@ -100,7 +101,7 @@ def alerts(scope: str) -> Annotation:
         f"{firing(scope)} * 1000",
         "{{alertname}}",
         "{{severity}}: {{instance}} {{device}}/{{port}} {{netdev}} priority {{priority}} {{direction}}",
-        "red",
+        BAD,
         tags="severity,alertname",
     )
 
@@ -112,7 +113,7 @@ def alerts_of_many(scope: str, severity: str = "page|ticket", *, enabled: bool =
         f"min by (cluster, alertname, severity) ({firing(scope, severity)}) * 1000",
         "{{alertname}}",
         "{{severity}}: the first in {{cluster}}",
-        "red",
+        BAD,
         tags="severity,alertname",
         enabled=enabled,
     )
@@ -125,6 +126,6 @@ def storms(scope: str) -> Annotation:
         f"roce_pfc_storm_last_start_timestamp_seconds{{{scope}}} * 1000",
         "PFC storm begins, {{direction}}",
         "{{instance}} {{device}}/{{port}} {{netdev}} priority {{priority}}",
-        "semi-dark-orange",
+        SEVERITY["ticket"],
         tags="direction,priority",
     )

@@ -28,7 +28,8 @@ ICON = 52
 """What the description's icon and the menu take from a title."""
 LEAST = 150
 """Pixels that a column without a width takes at least, unless `custom.minWidth` of the whole panel is less."""
-ALARMING = {"red", "orange", "yellow", "green"}
+JUDGING = ("red", "orange", "yellow", "green")
+"""Hues that say good or bad; shades of them begin with `light-`, `dark-` and so on."""
 SI_RATES = {"pps", "cps"}
 
 
@@ -165,7 +166,7 @@ def panels_that_ignore_no_value_always_get_something(board: Json) -> Iterator[st
 def nothing_is_not_green(board: Json) -> Iterator[str]:
     for panel in _kind(board, "stat", "bargauge", "table"):
         limits = [_defaults(panel)["thresholds"], *(value for _, value in _properties(panel, "thresholds"))]
-        if any(one["steps"][0]["color"] in ALARMING for one in limits):  # type: ignore[index]  # Grafana's JSON
+        if any(one["steps"][0]["color"].endswith(JUDGING) for one in limits):  # type: ignore[index]  # Grafana's JSON
             yield panel["title"]
 
 

@@ -327,6 +327,18 @@ def test_no_panel_of_the_fleet_loads_every_series() -> None:
             ), query
 
 
+@ALL
+def test_variables_list_the_ports_of_one_host_only(place: Path) -> None:
+    """5,000 hosts with 8 ports and 8 priorities would be 320,000 series for one list."""
+    listed = {one["name"]: one for one in read(place)["templating"]["list"] if one["type"] == "query"}
+    for name, one in listed.items():
+        if name not in {"cluster", "job", "instance"}:
+            assert 'instance=~"$instance"' in one["query"]["query"]
+            assert not listed["instance"]["includeAll"]
+        else:
+            assert one["query"]["query"].startswith("label_values(roce_exporter_devices")
+
+
 def test_the_fleet_asks_rules_for_what_every_port_has() -> None:
     """Of the exporter's own series it touches only `up`-like ones and those that exist where something is wrong."""
     own = {name for query in queries(read(FOLDER / "roce-fleet.json")) for name in names(query)} & SERIES

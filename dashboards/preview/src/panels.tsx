@@ -38,7 +38,7 @@ function Stat(props: PanelProps<any>) {
     <VizRepeater getValues={useValues(props)} source={props.data} width={width} height={height} renderCounter={props.renderCounter} itemSpacing={3} autoGrid orientation={options.orientation}
       renderValue={({ value, width, height, count }: any) => (
         <BigValue value={value.display} count={count} sparkline={value.sparkline} colorMode={options.colorMode} graphMode={options.graphMode} justifyMode={options.justifyMode}
-          textMode={count === 1 && options.textMode === 'auto' ? ('value' as any) : options.textMode} width={width} height={height} theme={theme} wideLayout={options.wideLayout} />
+          textMode={count === 1 && options.textMode === 'auto' ? ('value' as any) : options.textMode} text={options.text} width={width} height={height} theme={theme} wideLayout={options.wideLayout} />
       )} />
   );
 }
