@@ -1,4 +1,6 @@
-# Pictures of the dashboards, drawn with Grafana's libraries: needs node, chromium, prometheus and promtool. See dashboards/preview/README.md.
+# Pictures of the dashboards, drawn with Grafana's libraries: needs node, chromium, prometheus and promtool, and a Python that has
+# roce_exporter with its tests' packages. See dashboards/preview/README.md.
+PYTHON ?= python3
 .PHONY: pictures
 pictures:
-	python3 dashboards/preview/pictures.py
+	$(PYTHON) dashboards/preview/pictures.py

@@ -173,7 +173,7 @@ FIRST_PANELS = (
         Query(f"{WORST} or {HEALTHY}", "{{cluster}}"),
         ever=f"max_over_time({HOSTS}{{{CLUSTER}}}[$__range] @ end())",
         nothing=("rules", LOAD_RULES, UNKNOWN),
-        width=10,
+        width=8,
         height=8,
     ),
     table(
@@ -188,11 +188,12 @@ FIRST_PANELS = (
         rarest=True,
         overrides=linked(
             severities(),
-            by_name("since", ("unit", "dateTimeFromNow"), ("custom.width", 116)),
+            by_name("since", ("unit", "dateTimeFromNow"), ("custom.width", 112)),
+            by_name("instance", ("custom.width", 128)),
             by_name("alertname", ("links", [to_runbook()])),
             to=to_host(),
         ),
-        width=14,
+        width=16,
         height=8,
         empty="No page and no ticket fires",
         proof="pfc-storm",
@@ -201,8 +202,6 @@ FIRST_PANELS = (
     _worst("transmit", "Worst ports by pause sent", "These hosts pause their switch: the cause is among them."),
     _worst("receive", "Worst ports by pause received", "Their switch pauses these hosts: victims, or part of an incast."),
 )  # fmt: skip
-HIDDEN = ("cluster", "job", "port")
-"""Columns that links to a port need, where half of the screen has no room for them."""
 STORMS_PANELS = (
     table(
         "Storms of the last day",
@@ -210,12 +209,11 @@ STORMS_PANELS = (
         (*PORT_COLUMNS, "direction", "Value"),
         Query(f"topk(20, sum_over_time({STORMS}{{{FLEET}}}[1d:5m])) > 0", form="table", instant=True),
         names={"Value": "storms"},
-        concealed=HIDDEN,
         wide="instance",
         sort="Value",
         overrides=linked(graded("storms", "none", IS_BAD), to=to_port()),
-        width=12,
-        height=8,
+        width=24,
+        height=7,
         empty="No storm within the last day",
         proof="pfc-storm",
     ),
@@ -230,12 +228,11 @@ STORMS_PANELS = (
             instant=True,
         ),
         names={"Value": "began"},
-        concealed=HIDDEN,
         wide="instance",
         sort="Value",
         overrides=linked(by_name("began", ("unit", "dateTimeFromNow"), ("custom.width", 112)), to=to_port()),
-        width=12,
-        height=8,
+        width=24,
+        height=7,
         empty="No storm since the exporters started",
         proof="pfc-storm",
     ),

@@ -6,7 +6,7 @@ from boards.codes import ALERT, DETECTOR, LINK, VERDICT
 from boards.colours import BAD, GOOD, SEVERITY, UNKNOWN
 from boards.host_series import AT_PRIORITY, explained
 from boards.limits import limit, step, steps
-from boards.measures import growth, lossless, now, relevant
+from boards.measures import growth, lossless, now, rate, relevant
 from boards.model import Panel, Query
 from boards.panels import by_name, by_port, lines, named, states
 from boards.scopes import HOST, PORT, PRIORITY, to_port
@@ -31,7 +31,7 @@ def _risen(name: str, scope: str) -> str:
 
 def _paused(name: str) -> str:
     """The share of the range shown in which the worst lossless priority of each port was paused."""
-    return f"{_port(lossless(_risen(name, PRIORITY), PRIORITY), 'max')} / $__range_s"
+    return _port(lossless(rate(name, PRIORITY, "$__range"), PRIORITY), "max")
 
 
 def _storms(direction: str) -> str:
@@ -81,6 +81,7 @@ PORTS = table(
         graded("pause sent", "percentunit", steps(step("RocePfcPauseHigh"), step("RocePfcTransmitPauseSaturated"))),
         graded("pause received", "percentunit", steps(step("RocePfcPauseHigh"), step("RocePfcReceivePauseSaturated"))),
         graded("lost packets", "none", steps((1, BAD))),
+        by_name("lost packets", ("custom.width", 104)),
     ),
     joined=True,
     sort="Value #B",

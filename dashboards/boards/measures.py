@@ -46,13 +46,13 @@ def now(name: str, scope: str) -> str:
     return f"{name}{{{scope}}}"
 
 
-def rate(name: str, scope: str) -> str:
+def rate(name: str, scope: str, window: str = WINDOW) -> str:
     """How fast a counter rises.
 
     Raises:
         ValueError: it is no counter.
     """
-    return f"rate({_counter(name)}{{{scope}}}[{WINDOW}])"
+    return f"rate({_counter(name)}{{{scope}}}[{window}])"
 
 
 def growth(name: str, scope: str, window: str = WINDOW) -> str:

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 WIDTHS = {
-    "alertname": 230, "board": 140, "check": 215, "cluster": 110, "device": 90, "direction": 130, "driver": 90, "dscp": 60,
+    "alertname": 230, "board": 140, "check": 215, "cluster": 110, "device": 90, "direction": 100, "driver": 90, "dscp": 60,
     "firmware": 120, "hint": 190, "instance": 150, "netdev": 100, "parameter": 250, "port": 50, "priority": 76, "reason": 150,
-    "role": 60, "severity": 80, "slots": 70, "source": 150, "traffic_class": 110, "type": 110, "value": 120, "version": 90,
+    "role": 60, "severity": 80, "slots": 70, "source": 130, "traffic_class": 110, "type": 110, "value": 120, "version": 90,
 }  # fmt: skip
 """Pixels of columns, as their usual contents need; of others, what their headings need."""
 CHARACTER, CELL = 7.5, 30

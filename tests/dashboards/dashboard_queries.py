@@ -18,7 +18,6 @@ def interpolate(expression: str, values: Mapping[str, str], span: int) -> str:
         "__interval": f"{INTERVAL}s",
         "__rate_interval": f"{4 * INTERVAL}s",
         "__range": f"{span}s",
-        "__range_s": str(span),
         **values,
     }
     return VARIABLE.sub(lambda match: known[match[1] or match[2]], expression)

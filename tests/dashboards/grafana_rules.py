@@ -30,6 +30,8 @@ LEAST = 150
 """Pixels that a column without a width takes at least, unless `custom.minWidth` of the whole panel is less."""
 JUDGING = ("red", "orange", "yellow", "green")
 """Hues that say good or bad; shades of them begin with `light-`, `dark-` and so on."""
+CONTENTS = {"alertname": 30, "check": 26, "hint": 20, "instance": 13, "verdict": 27}
+"""Letters of what columns usually hold, where that is longer than their heading."""
 SI_RATES = {"pps", "cps"}
 
 
@@ -111,7 +113,9 @@ def columns_fit(board: Json) -> Iterator[str]:
         columns = list(_column_widths(panel))
         flexible = [name for name, width in columns if width is None]
         least = _defaults(panel)["custom"].get("minWidth", LEAST)
-        needed = sum(width or max(least, len(name) * CHARACTER + CELL) for name, width in columns)
+        needed = sum(
+            width or max(least, CONTENTS.get(name, len(name)) * CHARACTER + CELL) for name, width in columns
+        )
         if len(flexible) != 1:
             yield f"{panel['title']}: {flexible} share what the others leave"
         if needed > width_of(panel):

@@ -61,7 +61,7 @@ function Bars(props: PanelProps<any>) {
 function Table({ data, options, fieldConfig, timeRange, width, height }: PanelProps<any>) {
   cacheFieldDisplayNames(data.series);
   const more: any = { enableVirtualization: false, getActions: () => [] };
-  return <TableNG data={data.series[0]} width={width} height={height} noHeader={!options.showHeader} initialSortBy={options.sortBy} timeRange={timeRange} structureRev={data.structureRev} fieldConfig={fieldConfig} {...more} />;
+  return <TableNG data={data.series[0]} width={width} height={height} noHeader={!options.showHeader} cellHeight={options.cellHeight} initialSortBy={options.sortBy} timeRange={timeRange} structureRev={data.structureRev} fieldConfig={fieldConfig} {...more} />;
 }
 
 function Text({ options, replaceVariables }: PanelProps<any>) {

@@ -20,7 +20,7 @@ export function written(value: any, variable: any) {
 export function intervals(range: any, step: number): ScopedVars {
   const span = Math.round((range.to.valueOf() - range.from.valueOf()) / 1000);
   const text = (seconds: number) => ({ text: `${seconds}s`, value: `${seconds}s` });
-  return { __interval: text(step), __rate_interval: text(Math.max(step + SCRAPE, 4 * SCRAPE)), __range: text(span), __range_s: { text: `${span}`, value: `${span}` } };
+  return { __interval: text(step), __rate_interval: text(Math.max(step + SCRAPE, 4 * SCRAPE)), __range: text(span) };
 }
 
 export class Prometheus extends DataSourceApi<any> {

@@ -68,7 +68,7 @@ export function StateTimeline({ data, options, timeRange, width, height }: Panel
             return (
               <g key={place}>
                 <rect data-state={bar.text} x={x(bar.from)} width={wide} y={(tall * (1 - options.rowHeight)) / 2} height={tall * options.rowHeight} fill={bar.color} fillOpacity={opacity} />
-                {wide > bar.text.length * 7 + 8 && tall > 11 && <text x={x(bar.from) + 4} y={tall / 2} dominantBaseline="central" fill={theme.colors.getContrastText(bar.color ?? '#888', 0.1)} style={font}>{bar.text}</text>}
+                {wide > bar.text.length * 7 + 8 && tall > 11 && <text x={x(bar.from) + 4} y={tall / 2} dominantBaseline="central" fill={theme.colors.getContrastText(bar.color ?? '#888')} style={font}>{bar.text}</text>}
               </g>
             );
           })}
