@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from dashboard_contents import DASHBOARDS, read
-from grafana_rules import RULES, Rule
+from grafana_faults import RULES, Rule
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -35,7 +35,7 @@ def faults(value: object, schema: object, where: str, known: frozenset[str] = fr
     if schema == "any" or value is None:
         return
     if isinstance(schema, str):
-        if not isinstance(value, TYPES[schema]):  # type: ignore[arg-type]  # one type or a tuple of them
+        if not isinstance(value, TYPES[schema]):
             yield f"{where}: {value!r} is not a {schema}"
     elif isinstance(schema, list):
         if value not in schema:
