@@ -181,7 +181,7 @@ late, missed, ticks = (
     f"roce_exporter_sampler_{what}_total" for what in ("late_ticks", "missed_ticks", "ticks")
 )
 
-overrun = f"(sum by (cluster, job, instance) ({rate(late, HOST)}) + sum by (cluster, job, instance) ({rate(missed, HOST)})) / sum by (cluster, job, instance) ({rate(ticks, HOST)})"
+overrun = f"(sum by (cluster, job, instance) ({rate(late, HOST)}) + sum by (cluster, job, instance) ({rate(missed, HOST)})) / (sum by (cluster, job, instance) ({rate(ticks, HOST)}) > 0)"
 
 LOOP_PANELS = (
     lines(

@@ -59,7 +59,7 @@ CONGESTION_PANELS = (
         "for example because switches do not carry them in a priority of their own.",
         "percentunit",
         Query(
-            f"sum by (cluster) ({CNPS_HANDLED}{{{FLEET}}}) / sum by (cluster) ({CNPS_SENT}{{{FLEET}}})",
+            f"sum by (cluster) ({CNPS_HANDLED}{{{FLEET}}}) / (sum by (cluster) ({CNPS_SENT}{{{FLEET}}}) > 0)",
             "{{cluster}}",
         ),
         empty="No CNP is sent",

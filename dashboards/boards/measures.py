@@ -101,7 +101,7 @@ def part_above(name: str, bound: float, scope: str) -> str:
         f"sum(rate({name}{part}}}[{WINDOW}]))"
         for part in (f'_bucket{{le="{bound}",{scope}', f"_count{{{scope}")
     )
-    return f"1 - {below} / {every}"
+    return f"1 - {below} / ({every} > 0)"
 
 
 def quantile(share: float, name: str, scope: str) -> str:

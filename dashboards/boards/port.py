@@ -48,7 +48,7 @@ NOW_PANELS = (
         "Share of received packets that carry the ECN mark.",
         "percentunit",
         Query(
-            f"sum({rate('roce_ecn_marked_packets_total', PORT)}) / sum({rate('roce_port_receive_packets_total', PORT)})"
+            f"sum({rate('roce_ecn_marked_packets_total', PORT)}) / (sum({rate('roce_port_receive_packets_total', PORT)}) > 0)"
         ),
         limits=steps(step("RoceEcnMarkRatioHigh")),
         width=6,
@@ -122,7 +122,7 @@ TRAFFIC_PANELS = (
         "bytes",
         *(
             Query(
-                f"sum({rate(f'roce_port_{way}_bytes_total', PORT)}) / sum({rate(f'roce_port_{way}_packets_total', PORT)})",
+                f"sum({rate(f'roce_port_{way}_bytes_total', PORT)}) / (sum({rate(f'roce_port_{way}_packets_total', PORT)}) > 0)",
                 SAID[way],
             )
             for way in TWO_WAYS

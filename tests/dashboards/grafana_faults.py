@@ -135,6 +135,11 @@ RULES = (
         _board(_panel("timeseries", expr="sum by (priority) (rate(a_total[1m])) > 0")),
     ),
     Rule(
+        "one NaN, which a division by zero makes, leaves a graph without a scale and without lines",
+        check.divisors_are_not_zero,
+        _board(_panel("timeseries", expr="sum(rate(a_total[1m])) / sum(rate(b_total[1m]))")),
+    ),
+    Rule(
         "a symlog axis has a tick at -1 and one grid line per digit",
         check.axes_are_not_symlog,
         _board(_panel("timeseries", defaults={"custom": {"scaleDistribution": {"type": "symlog"}}})),

@@ -197,6 +197,13 @@ def _cuts(expression: str) -> bool:
     return any(re.search(r"[<>]=? *[\d.]+\s*$", part) and "and" not in part for part in parts)
 
 
+def divisors_are_not_zero(board: Json) -> Iterator[str]:
+    for panel in _kind(board, "timeseries"):
+        for expression in _expressions(panel):
+            if re.search(r"/ (sum|max)\b", expression):
+                yield f"{panel['title']}: {expression[:60]}"
+
+
 def axes_are_not_symlog(board: Json) -> Iterator[str]:
     for panel in _kind(board, "timeseries"):
         if _defaults(panel)["custom"]["scaleDistribution"]["type"] == "symlog":
