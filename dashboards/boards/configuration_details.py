@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from boards.codes import DCBX, ON_OFF, SCHEDULING
-from boards.configuration_series import FIELDS, LINKS, spread
+from boards.configuration_series import FIELDS, LINKS, spread, with_units
 from boards.measures import meanings, now
 from boards.model import Query
 from boards.panels import by_name
@@ -66,7 +66,14 @@ BUFFERS_PANELS = (
 )
 
 
-COUNTED = f'count_values by (cluster, role, parameter) ("value", {now("roce_dcqcn_parameter", HOST)})'
+# a plain number hides microseconds behind zeros, so seconds are counted in microseconds and say so
+OTHERS = now("roce_dcqcn_parameter", f'parameter!~".+_seconds",{HOST}')
+SECONDS = now("roce_dcqcn_parameter", f'parameter=~".+_seconds",{HOST}')
+PARAMETERS = f"{OTHERS} or round({SECONDS} * 1000000, 0.001)"
+COUNTED = f'count_values by (cluster, role, parameter) ("value", {PARAMETERS})'
+UNITS = {"_seconds": " µs", "_bytes_per_second": " B/s", "_bytes": " B"}
+
+
 DCQCN_PANELS = (
     spread(
         "Notification point",
@@ -93,9 +100,9 @@ DCQCN_PANELS = (
         "How many ports have each value. A parameter with two values in a cluster slows some senders more than others.\n\n"
         + meanings("roce_dcqcn_parameter"),
         ("cluster", "role", "parameter", "value", "Value"),
-        Query(COUNTED, form="table", instant=True),
+        Query(f'label_join({COUNTED}, "value", "=", "parameter", "value")', form="table", instant=True),
         names={"Value": "ports"},
-        numeric=("value",),
+        overrides=(by_name("value", ("mappings", with_units(UNITS))),),
         width=14,
         height=12,
         empty="No parameter can be read: mlx5 needs debugfs or the OFED drivers",

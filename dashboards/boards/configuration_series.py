@@ -85,7 +85,12 @@ UNITS = {"_seconds": " s", "_bytes": " B", "_bytes_per_second": " B/s"}
 def value_texts() -> list[Json]:
     """Texts of values that are written `setting=value`: names of codes, and units."""
     codes = {f"{name}={code}": (text, "") for name, texts in CODES.items() for code, text in texts.items()}
-    return [named(codes), *(_pattern(end, unit) for end, unit in UNITS.items()), _pattern("", "")]
+    return [named(codes), *with_units(UNITS)]
+
+
+def with_units(units: Mapping[str, str]) -> list[Json]:
+    """Texts of values that are written `name=value`: the unit by the end of the name, or none."""
+    return [*(_pattern(end, unit) for end, unit in units.items()), _pattern("", "")]
 
 
 def _pattern(end: str, unit: str) -> Json:

@@ -156,6 +156,17 @@ RULES = (
         _board(_panel("table", expr=COUNTED, overrides=[("value", "unit", "s")])),
     ),
     Rule(
+        "a number without a unit is written with as many zeros as it takes: 4 microseconds are 0.00000400",
+        check.values_of_mixed_units_have_their_own,
+        _board(
+            _panel(
+                "table",
+                expr='count_values by (parameter) ("value", roce_dcqcn_parameter{})',
+                steps=[("organize", {"indexByName": {"parameter": 0, "value": 1}, "renameByName": {}})],
+            )
+        ),
+    ),
+    Rule(
         "a hash is a number to Grafana and nothing to a reader",
         check.fingerprints_are_not_shown,
         _board(_panel("table", expr='count_values ("value", roce_config_fingerprint{})')),

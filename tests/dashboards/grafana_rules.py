@@ -267,6 +267,19 @@ def units_are_on_numbers(board: Json) -> Iterator[str]:
                 yield f"{panel['title']}: column {name} is text"
 
 
+MIXED = "roce_dcqcn_parameter"
+"""A metric whose values have the unit that a label names."""
+
+
+def values_of_mixed_units_have_their_own(board: Json) -> Iterator[str]:
+    for panel in _kind(board, "table"):
+        (order,) = [one["options"] for one in panel["transformations"] if one["id"] == "organize"]
+        if "value" in order["indexByName"] and MIXED in _expressions(panel)[0]:
+            mappings = dict(_properties(panel, "mappings")).get("value", [])
+            if not any(one["type"] == "regex" for one in mappings):
+                yield panel["title"]
+
+
 def fingerprints_are_not_shown(board: Json) -> Iterator[str]:
     for panel in _kind(board, "table"):
         if any("count_values" in one and "fingerprint" in one for one in _expressions(panel)):
