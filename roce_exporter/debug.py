@@ -17,6 +17,7 @@ def snapshot_document(observation: Observation, normaliser: Normaliser) -> dict[
     snapshot = observation.snapshot
     return {
         "seconds": snapshot.seconds,
+        "unfinished": snapshot.unfinished,
         "sources": [
             {
                 "source": state.source,

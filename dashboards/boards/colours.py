@@ -1,27 +1,33 @@
-"""What colours mean, the same on every dashboard. All are names of Grafana's palette, which suit light and dark."""
+"""What colours mean, the same on every dashboard. All are names of Grafana's palette, which suit light and dark.
+
+Every state has its text next to the colour, and received and sent are also above and below the axis: no fact is in a colour alone.
+"""
 
 from __future__ import annotations
 
-GOOD = "green"
+GOOD = "light-green"
+BAD = "semi-dark-red"
+"""Lighter and darker than Grafana's plain green and red, which are one colour to people without green receptors."""
 NOTHING = "text"
-"""A number that is neither good nor bad."""
+"""A number that is neither good nor bad, and a panel without data."""
 
-SEVERITY = {"info": "blue", "ticket": "orange", "page": "red"}
+SEVERITY = {"info": "purple", "ticket": "orange", "page": BAD}
 """How urgent a limit of the alerts is."""
-UNKNOWN = "semi-dark-purple"
+UNKNOWN = "text"
 """What cannot be judged or read is neither good nor bad."""
 
 RECEIVED = "blue"
-SENT = "orange"
-MARKED = "purple"
-CNP_SENT = "yellow"
-CNP_HANDLED = "green"
-CNP_IGNORED = "red"
-LOST = "red"
+SENT = "yellow"
+"""Blue and yellow are the pair that people with each kind of colour blindness tell apart."""
+MARKED = RECEIVED
+CNP_SENT = SENT
+CNP_HANDLED = GOOD
+CNP_IGNORED = BAD
+LOST = BAD
 RECOVERED = "light-orange"
-LIMIT = "semi-dark-red"
+LIMIT = BAD
 
-PORTS = (
+IDENTITY = (
     "semi-dark-blue",
     "semi-dark-yellow",
     "semi-dark-purple",
@@ -31,4 +37,4 @@ PORTS = (
     "light-purple",
     "dark-orange",
 )
-"""A host's devices by the number at the end of their names. No red and no green, for a port is neither bad nor good."""
+"""A host's devices, and priorities, by their number: no red and no green, for neither is bad or good."""

@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
-from boards.colours import SEVERITY, UNKNOWN
+from boards.codes import ON_OFF, ROCE_VERSION, TRUST
+from boards.colours import SEVERITY
 from boards.configuration_details import ADDRESSES_PANELS, BUFFERS_PANELS, DCQCN_PANELS, VERSIONS_PANELS
-from boards.configuration_series import FIELDS, LINKS, spread
-from boards.limits import ALERTS, DRIFT, steps
+from boards.configuration_series import FIELDS, LINKS, PLACES, SETTINGS, check_texts, spread, value_texts
+from boards.limits import ALERTS, DRIFT, RUNBOOKS, steps
 from boards.measures import meanings, now
 from boards.model import Board, Query, Row
-from boards.panels import lines, number, ranking, table
+from boards.panels import by_name, lines, named, number
 from boards.rules import CHECKS, CHECKS_FAILED, UNREADABLE
-from boards.scopes import CLUSTER, FLEET, HOST, OF_HOSTS, alerts
+from boards.scopes import CLUSTER, FLEET, HOST, OF_HOSTS, alerts_of_many
+from boards.tables import table
 
 TICKET = SEVERITY[ALERTS["RoceConfigCheckFailed"]["severity"]]
-NOT_CHECKED = "No configuration check has run"
+NOT_CHECKED = "No check ran"
+AUDIT = {"title": "What to do", "url": f"{RUNBOOKS}/RoceConfigCheckFailed.md", "targetBlank": True}
+TEXTS = check_texts()
+FAILED = f"sum by (check) ({CHECKS_FAILED}{{{FLEET}}})"
+EXPLAINED = (
+    f'label_replace(label_replace({FAILED}, "why", "$1", "check", "(.*)"), "fix", "$1", "check", "(.*)")'
+)
+WRAPPED = (
+    ("custom.cellOptions", {"type": "auto", "wrapText": True}),
+    ("custom.wrapText", True),
+    ("custom.inspect", True),
+)
+"""Text in lines, which Grafana 12 moved out of the options of cells, and an eye that opens all of it."""
+PLACED = f"({', '.join(('cluster', 'setting', *PLACES))})"
+SET = f'label_replace({{__name__=~"{"|".join(SETTINGS)}",{HOST}}}, "setting", "$1", "__name__", "(.*)")'
+COUNTED = f'count_values by {PLACED} ("value", {SET})'
+# the setting goes into the value's text, for 1 means something else for each of them
+VALUES = f'label_join({COUNTED}, "value", "=", "setting", "value")'
 JUDGED_PANELS = (
     number(
         "Checks that fail",
-        "Checks of ports that fail, fleet-wide. Each is a ticket, for what is set wrongly breaks later.",
+        "Checks of ports that fail. Each is a ticket, because a wrong setting breaks the fabric later.",
         "none",
         Query(f"sum({CHECKS_FAILED}{{{FLEET}}}) or 0 * sum({CHECKS}{{{FLEET}}})"),
         limits=steps((1, TICKET)),
-        width=4,
-        height=4,
-        empty=NOT_CHECKED,
-        proof="audited",
-    ),
-    number(
-        "Checks that ran",
-        "All checks that could be made.",
-        "none",
-        Query(f"sum({CHECKS}{{{FLEET}}})"),
-        width=4,
-        height=4,
+        width=6,
         empty=NOT_CHECKED,
         proof="audited",
     ),
@@ -42,84 +50,93 @@ JUDGED_PANELS = (
         "none",
         Query(f"count({DRIFT}{{{CLUSTER}}} > 0) or 0 * count({DRIFT}{{{CLUSTER}}})"),
         limits=steps((1, SEVERITY[ALERTS["RoceConfigDrift"]["severity"]])),
-        width=4,
-        height=4,
-        empty="No recording rules: load alerts/roce.rules.yml",
+        width=6,
+        empty="No rules",
     ),
     number(
         "Checks that could not run",
-        "Checks whose setting this host, driver or privilege does not tell: not good and not bad. `roce-exporter audit` names what is missing.",
+        "Checks whose setting this host, driver or privilege does not expose: not good and not bad. `roce-exporter audit` names what is missing.",
         "none",
         Query(f"sum({UNREADABLE}{{{FLEET}}}) or 0 * sum({CHECKS}{{{FLEET}}})"),
-        limits=steps((1, UNKNOWN)),
-        width=4,
-        height=4,
+        width=6,
         empty=NOT_CHECKED,
         proof="audited",
     ),
-    lines(
-        "Failed checks over time",
-        "Since when. A step down after a reboot that comes back: the setting is not persistent.",
+    number(
+        "Checks that ran",
+        "All checks that could be made.",
         "none",
-        Query(f"sum by (cluster) ({CHECKS_FAILED}{{{FLEET}}})", "{{cluster}}"),
-        width=8,
-        height=4,
-        empty="No check fails, or none has run",
+        Query(f"sum({CHECKS}{{{FLEET}}})"),
+        width=6,
+        empty=NOT_CHECKED,
         proof="audited",
     ),
-    ranking(
-        "Failures by check",
-        "Ports that fail each check.",
-        "none",
-        Query(f"topk(20, sum by (check) ({CHECKS_FAILED}{{{FLEET}}}))", "{{check}}", instant=True),
-        steps((1, TICKET)),
-        width=8,
+    table(
+        "What is wrong, and how to fix it",
+        "The checks that fail, with the audit's own words. `roce-exporter audit` on the host prints the same command with the values of the "
+        "port, and the vendor's command where there is one. The check's name opens the runbook.",
+        ("check", "Value", "why", "fix"),
+        Query(f"topk(50, {EXPLAINED})", form="table", instant=True),
+        names={"Value": "ports"},
+        wide="fix",
+        tall=True,
+        sort="Value",
+        overrides=(
+            by_name("check", ("mappings", [TEXTS["check"]]), ("links", [AUDIT])),
+            by_name("why", ("mappings", [TEXTS["why"]]), ("custom.width", 420), *WRAPPED),
+            by_name("fix", ("mappings", [TEXTS["fix"]]), *WRAPPED),
+        ),
+        width=24,
         height=8,
         empty="No check fails, or none has run",
         proof="audited",
     ),
     table(
         "Ports that fail a check",
-        "100 at most. On the host, `roce-exporter audit` says what is set, what is expected, why, and the command that mends it.\n\n"
-        + meanings("roce_config_check_ok"),
+        "100 at most.\n\n" + meanings("roce_config_check_ok"),
         (*FIELDS, "check"),
         Query(f"topk(100, {now('roce_config_check_ok', HOST)} == 0)", form="table", instant=True),
-        overrides=LINKS,
-        width=16,
+        overrides=(*LINKS, by_name("check", ("mappings", [TEXTS["check"]]), ("links", [AUDIT]))),
+        concealed=("cluster", "job", "port", "netdev"),
+        wide="instance",
+        width=11,
         height=8,
         empty="No check fails, or none has run",
         proof="audited",
     ),
     table(
-        "Settings that differ inside a cluster",
-        "Devices of one name should be set alike. 1 or more: at least two hosts differ; the rows below say in what.",
-        ("cluster", "device", "setting", "Value"),
-        Query(f"topk(50, {DRIFT}{{{CLUSTER}}} > 0)", form="table", instant=True),
-        names={"Value": "distance"},
-        width=12,
-        height=8,
-        empty="Devices of one name are set alike",
-        proof="misconfigured",
-    ),
-    table(
-        "Kinds of configuration",
-        "Ports by the fingerprint of their settings. Ports that are set alike have one fingerprint: few lines are good, a line with few ports is the odd one out.\n\n"
-        + meanings("roce_config_fingerprint"),
-        ("cluster", "value", "Value"),
+        "What differs inside a cluster",
+        "Settings with more than one value in a cluster, the rarest values first, 50 at most: how many ports have each. Different kinds of NICs may "
+        "differ; hosts of one kind should not. Narrow *Instance* to find the ports.",
+        ("cluster", "setting", *PLACES, "value", "Value"),
         Query(
-            f'count_values by (cluster) ("value", {now("roce_config_fingerprint", HOST)})',
-            form="table",
-            instant=True,
+            f"bottomk(50, {VALUES} and on {PLACED} count by {PLACED} ({COUNTED}) > 1)", form="table", instant=True
         ),
         names={"Value": "ports"},
+        concealed=("dscp", "buffer", "traffic_class"),
+        wide="setting",
         sort="Value",
         rarest=True,
-        width=12,
+        overrides=(
+            by_name("setting", ("mappings", [named({name: (said, "") for name, said in SETTINGS.items()})])),
+            by_name("value", ("mappings", value_texts())),
+        ),
+        width=13,
         height=8,
-        empty="No fingerprint is told",
+        empty="Every setting has one value in each cluster",
+        proof="misconfigured",
+    ),
+    lines(
+        "Failed checks over time",
+        "Since when. A step down that comes back after a reboot: the setting is not persistent.",
+        "none",
+        Query(f"sum by (cluster) ({CHECKS_FAILED}{{{FLEET}}})", "{{cluster}}"),
+        width=24,
+        height=6,
+        empty="No check fails, or none has run",
         proof="audited",
     ),
-)
+)  # fmt: skip
 PEER = f"{now('roce_pfc_enabled', HOST)} != on (cluster, job, instance, device, port, netdev, priority) group_right () {now('roce_config_pfc_peer_enabled', HOST)}"
 LOSSLESS_PANELS = (
     table(
@@ -131,17 +148,22 @@ LOSSLESS_PANELS = (
         ),
         names={"Value": "ports"},
         width=8,
-        empty="PFC is off everywhere, or DCB is not told",
+        empty="PFC is off everywhere, or DCB is not readable",
     ),
     table(
         "PFC against the switch",
-        f"Ports whose switch says otherwise by DCBX, 50 at most.\n\n{meanings('roce_config_pfc_peer_enabled')}",
+        f"Ports whose switch advertises the opposite by DCBX, 50 at most.\n\n{meanings('roce_config_pfc_peer_enabled')}",
         (*FIELDS, "priority", "Value"),
         Query(f"topk(50, {PEER})", form="table", instant=True),
         names={"Value": "switch"},
-        overrides=LINKS,
+        overrides=(
+            *LINKS,
+            by_name("switch", ("mappings", [named({value: (text, "") for value, text in ON_OFF.items()})])),
+        ),
+        concealed=("cluster", "job"),
+        wide="instance",
         width=16,
-        empty="No switch contradicts, or none is heard: DCBX of most firmware is silent",
+        empty="No switch contradicts, or no DCBX was received: most firmware does not pass it on",
         proof="audited",
     ),
     spread(
@@ -149,16 +171,17 @@ LOSSLESS_PANELS = (
         "roce_config_dscp_priority",
         ", dscp",
         "RoCE is DSCP 26 and CNPs 48 almost everywhere.",
-        width=8,
-        empty="DSCP is not mapped, or DCB is not told",
+        width=12,
+        empty="DSCP is not mapped, or DCB is not readable",
     ),
     spread(
         "Trust",
         "roce_config_trust_dscp",
         "",
-        "1: DSCP, 0: VLAN tag. Routed RoCE needs DSCP.",
-        width=8,
-        empty="No driver here tells (Linux 6.2 and newer)",
+        "Routed RoCE needs DSCP.",
+        codes=TRUST,
+        width=12,
+        empty="No driver here exposes it (Linux 6.2 and newer)",
         proof="audited",
     ),
     spread(
@@ -170,20 +193,22 @@ LOSSLESS_PANELS = (
         empty="No port is seen",
     ),
     spread(
-        "Pause beside PFC",
+        "Global pause with PFC",
         "roce_config_global_pause_transmit_enabled",
         "",
-        "Must be 0 beside PFC.",
+        "Must be off where PFC is on.",
+        codes=ON_OFF,
         width=8,
-        empty="The drivers do not tell",
+        empty="The drivers do not expose it",
     ),
     spread(
         "Pause watchdog",
         "roce_config_pfc_prevention_timeout_seconds",
         "",
         "",
+        "s",
         width=8,
-        empty="The drivers do not tell",
+        empty="The drivers do not expose it",
     ),
     spread(
         "ToS on all packets",
@@ -191,14 +216,14 @@ LOSSLESS_PANELS = (
         "",
         "106 is DSCP 26 with ECT(0); 104 is without, so that switches cannot mark.",
         width=8,
-        empty="None is forced: each program chooses its own",
+        empty="Not forced: each program chooses its own",
         proof="audited",
     ),
     spread(
         "ToS of RDMA-CM",
         "roce_config_cm_tos",
         "",
-        "What connections get whose program chooses none.",
+        "For connections whose program chooses none.",
         width=8,
         empty="configfs is not mounted, or not readable",
         proof="audited",
@@ -207,7 +232,8 @@ LOSSLESS_PANELS = (
         "RoCE version of RDMA-CM",
         "roce_config_cm_roce_version",
         "",
-        "2 can be routed.",
+        "Version 2 can be routed.",
+        codes=ROCE_VERSION,
         width=8,
         empty="configfs is not mounted, or not readable",
         proof="audited",
@@ -216,48 +242,48 @@ LOSSLESS_PANELS = (
         "Allowance for cables",
         "roce_config_pfc_delay",
         "",
-        "Headroom is made for this length: too short loses packets.",
+        "Headroom is computed from this length: too short loses packets.",
         width=8,
-        empty="The drivers do not tell",
+        empty="The drivers do not expose it",
     ),
 )
 BOARD = Board(
     "roce-configuration",
     "RoCE / Configuration",
-    "What is set against what should be; what differs inside a cluster.",
+    "What is wrong, what differs inside a cluster, and how to fix it.",
     OF_HOSTS,
     (
-        Row("Judged", "", JUDGED_PANELS),
+        Row("Now", "what is wrong, what differs, and how to fix it", JUDGED_PANELS),
         Row(
             "Lossless priority",
-            "**Every hop must agree**: the application's DSCP → priority → PFC → buffer with headroom. Each table has one line per value: "
-            "more lines than kinds of NICs means drift.",
+            "every hop must agree on DSCP → priority → PFC → buffer",
             LOSSLESS_PANELS,
+            collapsed=True,
         ),
         Row(
             "Buffers and scheduling",
-            "**The lossless priority needs its own buffer and its share of the bandwidth**; strict priority is for CNPs.",
+            "the lossless priority needs its own buffer and its share of the bandwidth",
             BUFFERS_PANELS,
             collapsed=True,
         ),
         Row(
             "DCQCN",
-            "**Both ends must be on**: the notification point answers marks, the reaction point slows down.",
+            "both ends must be on: the notification point answers marks, the reaction point slows down",
             DCQCN_PANELS,
             collapsed=True,
         ),
         Row(
             "GIDs",
-            "**RoCE v2 needs an IP address** on the network device of the port.",
+            "RoCE v2 needs an IP address on the network device of the port",
             ADDRESSES_PANELS,
             collapsed=True,
         ),
         Row(
             "Firmware and slots",
-            "**Alike hardware, alike firmware, alike slots.**",
+            "alike hardware, alike firmware, alike slots",
             VERSIONS_PANELS,
             collapsed=True,
         ),
     ),
-    (alerts(FLEET),),
+    (alerts_of_many(FLEET),),
 )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from boards.colours import GOOD
-from boards.configuration_series import FIELDS, LINKS, spread
-from boards.limits import steps
+from boards.codes import DCBX, ON_OFF, SCHEDULING
+from boards.configuration_series import FIELDS, LINKS, spread, with_units
 from boards.measures import meanings, now
 from boards.model import Query
-from boards.panels import by_name, graded, table
-from boards.scopes import HOST
+from boards.panels import by_name
+from boards.scopes import HOST, to_host
+from boards.tables import table
 
 BUFFERS_PANELS = (
     spread(
@@ -16,57 +16,73 @@ BUFFERS_PANELS = (
         "roce_config_priority_buffer",
         ", priority",
         "The lossless priority has a buffer of its own.",
-        width=8,
-        empty="The drivers do not tell",
+        width=12,
+        empty="The drivers do not expose it",
     ),
     spread(
         "Buffer sizes",
         "roce_config_buffer_bytes",
         ", buffer",
         "",
-        "none",
-        width=8,
-        empty="The drivers do not tell",
+        "bytes",
+        width=12,
+        empty="The drivers do not expose it",
     ),
     spread(
         "Priority → traffic class",
         "roce_config_priority_traffic_class",
         ", priority",
         "",
-        width=8,
-        empty="DCB is not told",
+        width=12,
+        empty="DCB is not readable",
     ),
     spread(
-        "Scheduling", "roce_config_ets_algorithm", ", traffic_class", "", width=8, empty="DCB is not told"
+        "Scheduling",
+        "roce_config_ets_algorithm",
+        ", traffic_class",
+        "",
+        codes=SCHEDULING,
+        width=12,
+        empty="DCB is not readable",
     ),
     spread(
         "Bandwidth shares",
         "roce_config_ets_transmit_bandwidth_ratio",
         ", traffic_class",
         "",
-        width=8,
-        empty="DCB is not told",
+        "percentunit",
+        width=12,
+        empty="DCB is not readable",
     ),
     spread(
         "Who negotiates DCB",
         "roce_config_dcbx_mode",
         "",
         "Firmware that negotiates may overrule what the host sets.",
-        width=8,
-        empty="DCB is not told",
+        codes=DCBX,
+        width=12,
+        empty="DCB is not readable",
     ),
 )
 
 
-COUNTED = f'count_values by (cluster, role, parameter) ("value", {now("roce_dcqcn_parameter", HOST)})'
+# a plain number hides microseconds behind zeros, so seconds are counted in microseconds and say so
+OTHERS = now("roce_dcqcn_parameter", f'parameter!~".+_seconds",{HOST}')
+SECONDS = now("roce_dcqcn_parameter", f'parameter=~".+_seconds",{HOST}')
+PARAMETERS = f"{OTHERS} or round({SECONDS} * 1000000, 0.001)"
+COUNTED = f'count_values by (cluster, role, parameter) ("value", {PARAMETERS})'
+UNITS = {"_seconds": " µs", "_bytes_per_second": " B/s", "_bytes": " B"}
+
+
 DCQCN_PANELS = (
     spread(
         "Notification point",
         "roce_config_notification_point_enabled",
         ", priority",
         "Must be on for the lossless priority.",
+        codes=ON_OFF,
         width=12,
-        empty="No driver here tells: only MLNX_OFED does",
+        empty="No driver here exposes it: only MLNX_OFED does",
         proof="audited",
     ),
     spread(
@@ -74,8 +90,9 @@ DCQCN_PANELS = (
         "roce_config_reaction_point_enabled",
         ", priority",
         "Must be on for the lossless priority.",
+        codes=ON_OFF,
         width=12,
-        empty="No driver here tells: only MLNX_OFED does",
+        empty="No driver here exposes it: only MLNX_OFED does",
         proof="audited",
     ),
     table(
@@ -83,10 +100,10 @@ DCQCN_PANELS = (
         "How many ports have each value. A parameter with two values in a cluster slows some senders more than others.\n\n"
         + meanings("roce_dcqcn_parameter"),
         ("cluster", "role", "parameter", "value", "Value"),
-        Query(COUNTED, form="table", instant=True),
+        Query(f'label_join({COUNTED}, "value", "=", "parameter", "value")', form="table", instant=True),
         names={"Value": "ports"},
-        overrides=(by_name("parameter", ("custom.minWidth", 240)),),
-        width=12,
+        overrides=(by_name("value", ("mappings", with_units(UNITS))),),
+        width=14,
         height=12,
         empty="No parameter can be read: mlx5 needs debugfs or the OFED drivers",
         proof="audited",
@@ -96,9 +113,9 @@ DCQCN_PANELS = (
         "Only those with more than one value in a cluster.",
         ("cluster", "role", "parameter", "Value"),
         Query(f"count by (cluster, role, parameter) ({COUNTED}) > 1", form="table", instant=True),
-        names={"Value": "different values"},
-        overrides=(by_name("parameter", ("custom.minWidth", 240)),),
-        width=12,
+        names={"Value": "values"},
+        concealed=("role",),
+        width=10,
         height=12,
         empty="Every parameter has one value in each cluster, or none can be read",
         proof="audited",
@@ -130,6 +147,7 @@ ADDRESSES_PANELS = (
             instant=True,
         ),
         overrides=LINKS,
+        wide="instance",
         width=16,
         empty="Every port has one",
         proof="sick",
@@ -140,6 +158,7 @@ ADDRESSES_PANELS = (
         (*FIELDS, "index", "type", "address"),
         Query(f"topk(100, {GIDS})", form="table", instant=True),
         overrides=LINKS,
+        wide="address",
         width=24,
         height=10,
         empty="No GID is seen",
@@ -156,7 +175,7 @@ VERSIONS_PANELS = (
         Query(f"count by (cluster, driver, board, firmware) ({INFO})", form="table", instant=True),
         names={"Value": "devices"},
         sort="Value",
-        width=12,
+        width=24,
         empty="No device is seen",
     ),
     table(
@@ -170,8 +189,25 @@ VERSIONS_PANELS = (
         ),
         names={"Value": "devices"},
         sort="Value",
-        overrides=(graded("devices", "none", steps(base=GOOD)),),
-        width=12,
+        numeric=("value",),
+        overrides=(by_name("value", ("unit", "suffix: lanes")),),
+        width=10,
         empty="No PCIe device is seen",
+    ),
+    table(
+        "PCIe links below their width",
+        "Devices that use fewer lanes than device and slot can, 50 at most. They take in less than their port brings.",
+        (*FIELDS[:4], "Value"),
+        Query(
+            f"topk(50, {now('roce_pcie_link_width_lanes', HOST)} < {now('roce_pcie_link_width_max_lanes', HOST)})",
+            form="table",
+            instant=True,
+        ),
+        names={"Value": "lanes in use"},
+        overrides=(by_name("instance", ("links", [to_host()])),),
+        wide="instance",
+        width=14,
+        empty="Every device uses all lanes that it can",
+        proof=".*",
     ),
 )

@@ -1,25 +1,56 @@
-"""How the configuration dashboard shows settings: how many ports have each value."""
+"""How the configuration dashboard shows settings: how many ports have each value, with names and units instead of codes."""
 
 from __future__ import annotations
 
-from boards.measures import meanings, now
-from boards.model import Panel, Query
-from boards.panels import by_name, hidden, table
+from typing import TYPE_CHECKING
+
+from boards.codes import DCBX, ON_OFF, ROCE_VERSION, SCHEDULING, TRUST
+from boards.measures import meanings, now, row
+from boards.model import Json, Panel, Query
+from boards.panels import by_name, named
 from boards.scopes import HOST, to_host, to_port
+from boards.tables import table
+from roce_exporter.audit import ALL_CHECKS
+from roce_exporter.catalog import CATALOG
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 FIELDS = ("cluster", "job", "instance", "device", "port", "netdev")
-LINKS = (
-    by_name("instance", ("links", [to_host()])),
-    by_name("device", ("links", [to_port()])),
-    hidden("job"),
-)
+LINKS = (by_name("instance", ("links", [to_host()])), by_name("device", ("links", [to_port()])))
+PLACES = ("priority", "traffic_class", "dscp", "buffer")
+"""Labels within a port: what differs between them is meant to."""
+_OWN = {
+    "roce_config_fingerprint",
+    "roce_config_age_seconds",
+    "roce_config_check_ok",
+    "roce_config_check_unreadable",
+}
+SETTINGS = {
+    row.name: row.name.removeprefix("roce_config_").removeprefix("roce_").replace("_", " ")
+    for row in CATALOG
+    if (row.name.startswith("roce_config_") or row.name in {"roce_pfc_enabled", "roce_port_mtu_bytes"})
+    and row.name not in _OWN
+    and not row.name.endswith(("age_seconds", "private_flag_enabled"))
+}  # fmt: skip
+"""Every setting by its metric, in words."""
 
 
-def spread(title: str, metric: str, by: str, reading: str, unit: str = "none", **place: object) -> Panel:
-    """How many ports have each value of a setting: in health one bar, or one per kind of NIC."""
+def spread(
+    title: str,
+    metric: str,
+    by: str,
+    reading: str,
+    unit: str = "none",
+    *,
+    codes: Mapping[int, str] | None = None,
+    **place: object,
+) -> Panel:
+    """How many ports have each value of a setting: in health one line, or one per kind of NIC."""
     # count_values writes the value into a label, so the answer is as small as the number of different settings
     counted = f'count_values by (cluster{by}) ("value", {now(metric, HOST)})'
     columns = ("cluster", *(name for name in by.strip(", ").split(", ") if name), "value", "Value")
+    wide_text = max((len(text) for text in (codes or {}).values()), default=0) * 7 + 20
     return table(
         title,
         f"How many ports have each value; the odd ones out are the rare lines. {reading}\n\n{meanings(metric)}",
@@ -28,6 +59,62 @@ def spread(title: str, metric: str, by: str, reading: str, unit: str = "none", *
         names={"Value": "ports"},
         sort="Value",
         rarest=True,
-        overrides=(by_name("value", ("unit", unit)),),
-        **place,  # type: ignore[arg-type]
-    )
+        numeric=("value",),
+        overrides=(
+            by_name("value", ("unit", unit), ("mappings", _texts(codes)), ("custom.width", min(max(120, wide_text), 180))),
+        ),
+        **place,  # type: ignore[arg-type]  # what a panel takes, passed on
+    )  # fmt: skip
+
+
+def _texts(codes: Mapping[int, str] | None) -> list[Json]:
+    return [named({value: (text, "") for value, text in codes.items()})] if codes else []
+
+
+CODES: dict[str, Mapping[int, str]] = {
+    "roce_config_trust_dscp": TRUST,
+    "roce_config_dcbx_mode": DCBX,
+    "roce_config_cm_roce_version": ROCE_VERSION,
+    **{name: SCHEDULING for name in SETTINGS if name.endswith("_algorithm")},
+    **{name: ON_OFF for name in SETTINGS if row(name).unit == "bool" and name != "roce_config_trust_dscp"},
+}
+UNITS = {"_seconds": " s", "_bytes": " B", "_bytes_per_second": " B/s"}
+"""Of settings whose values are not codes, by the end of the metric's name."""
+
+
+def value_texts() -> list[Json]:
+    """Texts of values that are written `setting=value`: names of codes, and units."""
+    codes = {f"{name}={code}": (text, "") for name, texts in CODES.items() for code, text in texts.items()}
+    return [named(codes), *with_units(UNITS)]
+
+
+def with_units(units: Mapping[str, str]) -> list[Json]:
+    """Texts of values that are written `name=value`: the unit by the end of the name, or none."""
+    return [*(_pattern(end, unit) for end, unit in units.items()), _pattern("", "")]
+
+
+def _pattern(end: str, unit: str) -> Json:
+    return {
+        "type": "regex",
+        "options": {"pattern": f"^.*{end}=(.*)$", "result": {"text": f"$1{unit}", "index": 0}},
+    }
+
+
+def check_texts() -> dict[str, Json]:
+    """The audit's own words by check: its title, why it matters, and the command that sets it right on any NIC."""
+    return {
+        "check": named({check.id: (check.title, "") for check in ALL_CHECKS}),
+        "why": named({check.id: (check.why, "") for check in ALL_CHECKS}),
+        "fix": named({check.id: (_command(check.mend.generic), "") for check in ALL_CHECKS}),
+    }
+
+
+class _Blanks(dict[str, str]):
+    """Leaves the place of a value visible: the audit on the host fills it in."""
+
+    def __missing__(self, name: str) -> str:
+        return name.upper()
+
+
+def _command(text: str) -> str:
+    return text.format_map(_Blanks())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from boards.colours import CNP_HANDLED, CNP_IGNORED, CNP_SENT, MARKED
 from boards.measures import meanings, rate
 from boards.model import Query
-from boards.panels import LOGARITHMIC, coloured, lines
+from boards.panels import coloured, lines
 from boards.scopes import PORT
 
 if TYPE_CHECKING:
@@ -26,12 +26,11 @@ def chain(title: str, **place: Any) -> Panel:
     return lines(
         title,
         "As receiver: marked packets arrive, CNPs are sent. As sender: CNPs arrive and are handled, and flows slow down. "
-        "Marks and no CNP: notification is off. CNPs ignored: the reaction is off. The axis is logarithmic.\n\n"
+        "Marks and no CNP: notification is off. CNPs ignored: the reaction is off.\n\n"
         + meanings(*(name for name, _, _ in CHAIN)),
         "pps",
         *(Query(f"sum({rate(name, PORT)})", said) for name, said, _ in CHAIN),
         overrides=[coloured(said, colour) for _, said, colour in CHAIN],
-        custom=LOGARITHMIC,
         empty="The NIC counts no marks and no CNPs",
         **place,
     )

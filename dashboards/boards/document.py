@@ -14,11 +14,12 @@ SCHEMA = 39
 """Grafana 10.4's; newer ones migrate it when they load it."""
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-AID_HEIGHT = 3
+IGNORE_NO_VALUE = {"state-timeline", "heatmap"}
+"""Panels that show a message of Grafana's own where there is no data, so that their queries always return something."""
 
 
-def document(board: Board) -> Json:
-    """The dashboard. The same board gives the same document."""
+def document(board: Board, boards: tuple[Board, ...]) -> Json:
+    """The dashboard, with links to the others of `boards`. The same board gives the same document."""
     return {
         "__requires": [{"type": "grafana", "id": "grafana", "name": "Grafana", "version": "10.0.0"}],
         "uid": board.uid,
@@ -37,26 +38,36 @@ def document(board: Board) -> Json:
         "weekStart": "",
         "fiscalYearStartMonth": 0,
         "liveNow": False,
-        "links": [_links()],
+        "links": [_link(board, other) for other in boards if other.uid != board.uid],
         "annotations": {"list": [_built_in(), *map(_annotation, board.annotations)]},
         "templating": {"list": [_datasource(), *map(_variable, board.variables)]},
         "panels": list(_rows(board.rows)),
     }
 
 
-def _links() -> Json:
+def _link(board: Board, other: Board) -> Json:
+    """A link that keeps the time, the data source, and the variables that both have."""
+    kept = "&".join(f"${{{name}:queryparam}}" for name in ("datasource", *_shared(board, other)))
     return {
-        "type": "dashboards",
-        "title": "RoCE",
-        "tags": ["roce"],
+        "type": "link",
+        "title": other.title.rpartition(" ")[2],
+        "tags": [],
         "asDropdown": False,
-        "includeVars": True,
+        "includeVars": False,
         "keepTime": True,
         "targetBlank": False,
-        "icon": "external link",
-        "tooltip": "",
-        "url": "",
+        "icon": "dashboard",
+        "tooltip": other.description,
+        "url": f"/d/{other.uid}/{other.uid}?{kept}",
     }
+
+
+def _shared(board: Board, other: Board) -> Iterator[str]:
+    """Variables whose choice means the same there: All is passed only to a variable that has it, else it loads every host."""
+    there = {one.name: one for one in other.variables}
+    for one in board.variables:
+        if one.name in there and (there[one.name].include_all or not one.include_all):
+            yield one.name
 
 
 def _built_in() -> Json:
@@ -75,7 +86,7 @@ def _annotation(one: Annotation) -> Json:
     return {
         "name": one.name,
         "datasource": SOURCE,
-        "enable": True,
+        "enable": one.enabled,
         "hide": False,
         "iconColor": one.colour,
         "expr": one.expr,
@@ -83,7 +94,7 @@ def _annotation(one: Annotation) -> Json:
         "textFormat": one.text,
         "tagKeys": one.tags,
         "step": "60s",
-        "useValueForTime": one.value_is_time,
+        "useValueForTime": True,
     }
 
 
@@ -94,7 +105,7 @@ def _datasource() -> Json:
         "type": "datasource",
         "query": "prometheus",
         "regex": "",
-        "current": {},
+        "current": {"text": "default", "value": "default"},
         "hide": 0,
         "includeAll": False,
         "multi": False,
@@ -119,7 +130,7 @@ def _variable(one: Variable) -> Json:
         "sort": 7,
         "multi": one.multi,
         "includeAll": one.include_all,
-        "allValue": one.all_value if one.include_all or one.multi else None,
+        "allValue": one.all_value if one.include_all else None,
         "current": every if one.include_all else {},
         "hide": 0,
         "options": [],
@@ -145,7 +156,7 @@ def _heading(row: Row, number: int, top: int) -> Json:
     return {
         "id": number,
         "type": "row",
-        "title": row.title,
+        "title": f"{row.title}: {row.question}" if row.question else row.title,
         "collapsed": row.collapsed,
         "gridPos": {"h": 1, "w": WIDTH, "x": 0, "y": top},
         "panels": [],
@@ -155,21 +166,13 @@ def _heading(row: Row, number: int, top: int) -> Json:
 def _placed(row: Row, numbers: Iterator[int], top: int) -> tuple[list[Json], int]:
     """The row's panels from left to right, a new line where the next does not fit, and where the row ends."""
     placed, left, height = [], 0, 0
-    for panel in (*_aid(row), *row.panels):
+    for panel in row.panels:
         if left + panel.width > WIDTH:
             top, left, height = top + height, 0, 0
         position = {"h": panel.height, "w": panel.width, "x": left, "y": top}
         placed.append(_panel(panel, next(numbers), position))
         left, height = left + panel.width, max(height, panel.height)
     return placed, top + height
-
-
-def _aid(row: Row) -> Iterator[Panel]:
-    if row.aid:
-        options = {"mode": "markdown", "content": row.aid, "code": {"language": "plaintext"}}
-        yield Panel(
-            "text", "How to read", "What this row is for.", width=WIDTH, height=AID_HEIGHT, options=options
-        )
 
 
 def _panel(panel: Panel, number: int, position: Json) -> Json:
@@ -181,8 +184,6 @@ def _panel(panel: Panel, number: int, position: Json) -> Json:
         "gridPos": position,
         "options": panel.options,
     }
-    if panel.kind == "text":
-        return document
     return document | {
         "datasource": SOURCE,
         "targets": [_target(query, LETTERS[place]) for place, query in enumerate(panel.queries)],
@@ -192,7 +193,7 @@ def _panel(panel: Panel, number: int, position: Json) -> Json:
 
 
 def _defaults(panel: Panel) -> Json:
-    said = {"noValue": panel.empty} if panel.empty else {}
+    said = {"noValue": panel.empty} if panel.empty and panel.kind not in IGNORE_NO_VALUE else {}
     return {"unit": panel.unit, "mappings": [], "links": []} | panel.defaults | said
 
 

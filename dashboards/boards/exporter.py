@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from boards.colours import GOOD, SEVERITY, UNKNOWN
+from boards.colours import GOOD, SEVERITY
 from boards.limits import ALERTS, step, steps
-from boards.measures import buckets, growth, meanings, now, rate
+from boards.measures import growth, meanings, moved, now, quantile, rate, seen
 from boards.model import Board, Query, Row
-from boards.panels import BARS, by_name, heat, hidden, lines, number, states, table
-from boards.scopes import HOST, OF_HOSTS, alerts, to_host
+from boards.panels import BARS, by_name, lines, number, states
+from boards.scopes import HOST, OF_HOSTS, alerts_of_many, to_host
+from boards.tables import table
 
 DOWN = steps((1, SEVERITY[ALERTS["RoceExporterDown"]["severity"]]))
 FIELDS = ("cluster", "job", "instance")
-LINKS = (by_name("instance", ("links", [to_host()])), hidden("job"))
+LINKS = (by_name("instance", ("links", [to_host()])),)
 
 
 def _worst(expression: str) -> str:
@@ -21,30 +22,13 @@ def _worst(expression: str) -> str:
 
 HEALTH_PANELS = (
     number(
-        "Exporters",
-        "Targets that Prometheus scrapes.",
-        "none",
-        Query(f"count(up{{{HOST}}} == 1)", "up"),
-        width=3,
-        empty="No target",
-        graph=False,
-    ),
-    number(
-        "Down",
-        "Targets that do not answer.",
+        "Exporters down",
+        "Targets that do not answer. What is missing here is missing on every board.",
         "none",
         Query(f"count(up{{{HOST}}} == 0) or 0 * count(up{{{HOST}}})"),
         limits=DOWN,
-        width=3,
+        width=6,
         empty="No target",
-    ),
-    number(
-        "Devices",
-        meanings("roce_exporter_devices"),
-        "none",
-        Query(f"sum({now('roce_exporter_devices', HOST)})"),
-        width=3,
-        empty="No exporter answers",
     ),
     number(
         "Sources broken",
@@ -54,71 +38,81 @@ HEALTH_PANELS = (
             f"count({now('roce_exporter_source_up', HOST)} == 0) or 0 * count({now('roce_exporter_source_up', HOST)})"
         ),
         limits=steps((1, SEVERITY[ALERTS["RoceSourceBroken"]["severity"]])),
-        width=3,
-        empty="No exporter answers",
+        width=6,
+        empty="No answer",
     ),
     number(
         "Values missing",
         meanings("roce_exporter_unreadable_values"),
         "none",
         Query(f"sum({now('roce_exporter_unreadable_values', HOST)})"),
-        limits=steps((1, UNKNOWN)),
-        width=3,
-        empty="No exporter answers",
+        limits=steps((1, SEVERITY["ticket"])),
+        width=6,
+        empty="No answer",
     ),
     number(
-        "Slowest scrape",
-        "As Prometheus measured it; far below the scrape timeout, or hosts go missing.",
-        "s",
-        Query(f"max(scrape_duration_seconds{{{HOST}}})"),
-        width=3,
-        empty="No target",
-    ),
-    number(
-        "Series per host",
-        "The average, as Prometheus counted samples: what storage costs.",
+        "Polls that hang",
+        meanings("roce_exporter_sampler_stuck"),
         "none",
-        Query(f"avg(scrape_samples_scraped{{{HOST}}})"),
-        width=3,
-        empty="No target",
-    ),
-    number(
-        "Versions",
-        "Different versions of the exporter that run.",
-        "none",
-        Query(f"count(count by (version) (roce_exporter_build_info{{{HOST}}}))"),
-        limits=steps((2, SEVERITY["info"])),
-        width=3,
-        graph=False,
-        empty="No exporter answers",
+        Query(f"sum({now('roce_exporter_sampler_stuck', HOST)})"),
+        limits=steps((1, SEVERITY[ALERTS["RoceSamplerStuck"]["severity"]])),
+        width=6,
+        empty="Loop is off",
     ),
     states(
         "Hosts over time",
-        "Hosts that did not answer at some time in the range shown, 30 at most.",
-        {0: ("no answer", "red"), 1: ("answers", GOOD)},
+        "Hosts that did not answer at some time in the range shown, 15 at most.",
+        {0: ("no answer", SEVERITY["ticket"]), 1: ("answers", GOOD)},
         Query(
-            f"up{{{HOST}}} and topk(30, 1 - min_over_time(up{{{HOST}}}[$__range] @ end())) > 0",
+            f"up{{{HOST}}} and topk(15, 1 - min_over_time(up{{{HOST}}}[$__range] @ end())) > 0",
             "{{instance}}",
+            proof="silent",
         ),
+        ever=f"topk(1, 1 - min_over_time(up{{{HOST}}}[$__range] @ end())) > 0",
+        nothing=("every host", "answered throughout", GOOD),
         width=12,
-        height=7,
-        empty="All hosts answered throughout",
-        proof="silent",
+        height=8,
     ),
     table(
-        "Exporters by version",
-        "Exporters by version and Python.",
-        ("cluster", "version", "python", "Value"),
+        "Sources that cannot be read",
+        "50 at most. Their series are missing; the exporter's log names the error.",
+        (*FIELDS, "device", "netdev", "source"),
+        Query(f"topk(50, {now('roce_exporter_source_up', HOST)} == 0)", form="table", instant=True),
+        overrides=LINKS,
+        concealed=("cluster", "job"),
+        wide="instance",
+        height=8,
+        empty="Every source answers",
+        proof="broken",
+    ),
+    table(
+        "What the storm detector cannot judge",
+        f"Lossless priorities that it could not judge at some time in the range shown, 50 at most.\n\n{meanings('roce_pfc_storm_unknown')}",
+        (*FIELDS, "device", "priority", "direction", "reason"),
         Query(
-            f"count by (cluster, version, python) (roce_exporter_build_info{{{HOST}}})",
+            f"topk(50, max_over_time({now('roce_pfc_storm_unknown', HOST)}[$__range]) == 1 and ignoring (direction, reason) {now('roce_pfc_enabled', HOST)} == 1)",
             form="table",
             instant=True,
         ),
-        names={"Value": "hosts"},
-        sort="Value",
-        width=12,
-        height=7,
-        empty="No exporter answers",
+        overrides=LINKS,
+        concealed=("cluster", "job"),
+        wide="instance",
+        width=14,
+        empty="Every lossless priority is judged",
+        proof="broken",
+    ),
+    table(
+        "Values that cannot be read",
+        f"The 50 worst devices.\n\n{meanings('roce_exporter_unreadable_values')}",
+        (*FIELDS, "device", "source", "Value"),
+        Query(f"topk(50, {now('roce_exporter_unreadable_values', HOST)} > 0)", form="table", instant=True),
+        names={"Value": "values"},
+        overrides=LINKS,
+        concealed=("cluster", "job"),
+        wide="instance",
+        width=10,
+        empty="Every value can be read",
+        proof="broken",
     ),
 )
 
@@ -144,11 +138,17 @@ COST_PANELS = (
         Query(f"max by (source) ({now('roce_exporter_source_duration_seconds', HOST)})", "{{source}}"),
         empty="No exporter answers",
     ),
-    heat(
-        "Looks of the fast loop",
-        f"How long a look at a network device took, all hosts.\n\n{meanings('roce_exporter_sampler_read_duration_seconds')}",
+    lines(
+        "Polls of the fast loop",
+        f"How long a poll of a network device took, all hosts.\n\n{meanings('roce_exporter_sampler_read_duration_seconds')}",
         "s",
-        Query(buckets("roce_exporter_sampler_read_duration_seconds", HOST), "{{le}}", form="heatmap"),
+        *(
+            Query(
+                quantile(share, "roce_exporter_sampler_read_duration_seconds", HOST),
+                f"{share:.0%} are faster",
+            )
+            for share in (0.5, 0.99)
+        ),
         empty="The fast loop is off",
     ),
     lines(
@@ -185,94 +185,66 @@ overrun = f"(sum by (cluster, job, instance) ({rate(late, HOST)}) + sum by (clus
 
 LOOP_PANELS = (
     lines(
-        "Looks late or missed",
-        f"Share of the looks; the ten worst hosts. Storms are found later. Dashed: the alert's limit.\n\n{meanings(late, missed)}",
+        "Polls late or missed",
+        f"Share of the polls; the ten worst hosts. Storms are found later. Dashed: the alert's limit.\n\n{meanings(late, missed)}",
         "percentunit",
         Query(_worst(overrun), "{{instance}}"),
         limits=steps(step("RoceSamplerOverrun")),
-        width=7,
+        width=8,
         empty="The fast loop is off",
     ),
     lines(
-        "Looks per second",
+        "Polls per second",
         f"By host, the ten busiest. Ten per second and port while there is pause, else one.\n\n{meanings(ticks)}",
         "cps",
         Query(_worst(f"sum by (cluster, job, instance) ({rate(ticks, HOST)})"), "{{instance}}"),
-        width=7,
-        empty="The fast loop is off",
-    ),
-    number(
-        "Looks that hang",
-        meanings("roce_exporter_sampler_stuck"),
-        "none",
-        Query(f"sum({now('roce_exporter_sampler_stuck', HOST)})"),
-        limits=steps((1, SEVERITY[ALERTS["RoceSamplerStuck"]["severity"]])),
-        width=4,
-        height=8,
+        width=8,
         empty="The fast loop is off",
     ),
     lines(
-        "Looks that failed",
+        "Polls that failed",
         f"In each interval.\n\n{meanings('roce_exporter_sampler_errors_total')}",
         "none",
         Query(
-            f"sum by (instance) (round({growth('roce_exporter_sampler_errors_total', HOST)})) > 0",
-            "{{instance}} failed",
+            f"sum by (instance) (round({growth('roce_exporter_sampler_errors_total', HOST)})) and sum by (instance) ({seen('roce_exporter_sampler_errors_total', HOST)})",
+            "{{instance}}",
         ),
         custom=BARS,
-        width=6,
-        empty="No look failed",
+        width=8,
+        empty="No poll failed",
         proof="broken",
     ),
 )
 
 BLIND_PANELS = (
-    table(
-        "Sources that cannot be read",
-        "50 at most. Their series are missing; the exporter's log names the error.",
-        (*FIELDS, "device", "netdev", "source"),
-        Query(f"topk(50, {now('roce_exporter_source_up', HOST)} == 0)", form="table", instant=True),
-        overrides=LINKS,
-        empty="Every source answers",
-        proof="broken",
-    ),
-    table(
-        "Values that cannot be read",
-        f"The 50 worst devices.\n\n{meanings('roce_exporter_unreadable_values')}",
-        (*FIELDS, "device", "netdev", "source", "Value"),
-        Query(f"topk(50, {now('roce_exporter_unreadable_values', HOST)} > 0)", form="table", instant=True),
-        names={"Value": "values"},
-        overrides=LINKS,
-        empty="Every value can be read",
-        proof="broken",
-    ),
     lines(
         "Read errors",
         f"Values per second that should have been there, by kind of source.\n\n{meanings('roce_exporter_read_errors_total')}",
         "cps",
-        Query(f"sum by (source) ({rate('roce_exporter_read_errors_total', HOST)}) > 0", "{{source}}"),
+        Query(f"sum by (source) ({moved('roce_exporter_read_errors_total', HOST)})", "{{source}}"),
+        width=12,
         empty="No read fails",
         proof="broken",
     ),
     table(
-        "What the storm detector cannot judge",
-        f"Lossless priorities that it could not judge at some time in the range shown, 50 at most.\n\n{meanings('roce_pfc_storm_unknown')}",
-        (*FIELDS, "device", "netdev", "priority", "direction", "reason"),
+        "Exporters by version",
+        "Hosts by version of the exporter and of Python.",
+        ("cluster", "version", "python", "Value"),
         Query(
-            f"topk(50, max_over_time({now('roce_pfc_storm_unknown', HOST)}[$__range]) == 1 and ignoring (direction, reason) {now('roce_pfc_enabled', HOST)} == 1)",
+            f"count by (cluster, version, python) (roce_exporter_build_info{{{HOST}}})",
             form="table",
             instant=True,
         ),
-        overrides=LINKS,
-        empty="Every lossless priority is judged",
-        proof="broken",
+        names={"Value": "hosts"},
+        sort="Value",
+        empty="No exporter answers",
     ),
     lines(
         "Files left alone",
         f"The ten worst hosts.\n\n{meanings('roce_exporter_quarantined_files')}",
         "none",
         Query(
-            f"topk(10, sum by (instance) ({now('roce_exporter_quarantined_files', HOST)})) > 0",
+            _worst(f"sum by (instance) ({now('roce_exporter_quarantined_files', HOST)} > 0)"),
             "{{instance}}",
         ),
         width=8,
@@ -280,24 +252,24 @@ BLIND_PANELS = (
         proof="broken",
     ),
     lines(
-        "Raw names nobody knows",
+        "Raw names without a metric",
         f"Counters of newer drivers that no metric shows yet.\n\n{meanings('roce_exporter_unmapped_names')}",
         "none",
-        Query(
-            f"topk(10, sum by (instance) ({now('roce_exporter_unmapped_names', HOST)})) > 0", "{{instance}}"
-        ),
+        Query(_worst(f"sum by (instance) ({now('roce_exporter_unmapped_names', HOST)} > 0)"), "{{instance}}"),
         width=8,
         empty="Every raw name has a metric",
         proof="unknown",
     ),
     table(
-        "Ports whose network device is hidden",
+        "Hidden network devices",
         meanings("roce_exporter_ports_without_netdev"),
         (*FIELDS, "Value"),
         Query(f"topk(50, {now('roce_exporter_ports_without_netdev', HOST)} > 0)", form="table", instant=True),
         names={"Value": "ports"},
         overrides=LINKS,
         width=8,
+        concealed=("cluster", "job"),
+        wide="instance",
         empty="Every port's network device is seen",
         proof="sick",
     ),
@@ -306,25 +278,13 @@ BLIND_PANELS = (
 BOARD = Board(
     "roce-exporter",
     "RoCE / Exporter",
-    "The exporter's own health, what it costs, and what it does not see.",
+    "Can I trust what I see: the exporter's own health, its blind spots, and what it costs.",
     OF_HOSTS,
     (
-        Row("Health", "", HEALTH_PANELS),
-        Row(
-            "Cost",
-            "**A scrape costs a few milliseconds of CPU**; what takes long is firmware that answers slowly. A host far above the others has a sick device.",
-            COST_PANELS,
-        ),
-        Row(
-            "Fast loop",
-            "**The loop that finds storms between two scrapes.** Late looks find storms late; a look that hangs finds none.",
-            LOOP_PANELS,
-        ),
-        Row(
-            "Blind spots",
-            "**What is missing here is missing everywhere**: no other panel and no alert can show it.",
-            BLIND_PANELS,
-        ),
+        Row("Now", "can I trust what I see? What is missing here is missing on every board", HEALTH_PANELS),
+        Row("Blind spots", "no other panel and no alert can show what is listed here", BLIND_PANELS),
+        Row("Fast loop", "it finds storms between two scrapes; late polls find them late", LOOP_PANELS),
+        Row("Cost", "a host far above the others has a device that answers slowly", COST_PANELS),
     ),
-    (alerts(HOST),),
+    (alerts_of_many(HOST),),
 )

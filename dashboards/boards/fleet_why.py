@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from boards.colours import CNP_HANDLED, CNP_IGNORED, CNP_SENT, GOOD, LOST, MARKED, NOTHING, SEVERITY, UNKNOWN
-from boards.fleet_where import NO_RULES, all_series, linked
+from boards.colours import CNP_HANDLED, CNP_IGNORED, CNP_SENT, MARKED, NOTHING, SEVERITY
+from boards.fleet_where import LOAD_RULES, linked
 from boards.limits import (
     ALERTS,
     CLUSTER_PAUSE,
@@ -14,13 +14,7 @@ from boards.limits import (
     steps,
 )
 from boards.model import Query
-from boards.panels import (
-    LOGARITHMIC,
-    coloured,
-    lines,
-    ranking,
-    table,
-)
+from boards.panels import all_series, coloured, lines, ranking
 from boards.rules import (
     CHECKS_FAILED,
     CNPS_HANDLED,
@@ -33,6 +27,7 @@ from boards.rules import (
     UNJUDGED,
 )
 from boards.scopes import CLUSTER, FLEET, series_to_port, to_host
+from boards.tables import table
 
 
 def _summed(rule: str) -> str:
@@ -56,13 +51,12 @@ CONGESTION_PANELS = (
             coloured("CNPs handled", CNP_HANDLED),
             coloured("CNPs ignored", CNP_IGNORED),
         ),
-        custom=LOGARITHMIC,
-        empty=NO_RULES,
+        empty=LOAD_RULES,
     ),
     lines(
-        "CNPs handled per CNP sent, by cluster",
-        f"1: what receivers send, senders act on. Below {limit('RoceCnpDeliveryDeficit'):g} for long: CNPs are lost or not heeded, "
-        "for one because switches do not carry them in a priority of their own.",
+        "CNPs handled per CNP sent",
+        f"1: what receivers send, senders act on. Below {limit('RoceCnpDeliveryDeficit'):g} for long: CNPs are lost or ignored, "
+        "for example because switches do not carry them in a priority of their own.",
         "percentunit",
         Query(
             f"sum by (cluster) ({CNPS_HANDLED}{{{FLEET}}}) / (sum by (cluster) ({CNPS_SENT}{{{FLEET}}}) > 0)",
@@ -71,20 +65,20 @@ CONGESTION_PANELS = (
         empty="No CNP is sent",
     ),
     lines(
-        "Paused time of lossless priorities, by cluster",
-        "Average share of the time paused, received by hosts. Pause while the panel beside shows no marks: ECN is not set on the switches, "
+        "Time paused, by cluster",
+        "Average share of the time paused, received by hosts. Pause while *Marked packets* is zero: ECN is not set on the switches, "
         "PFC does the work of congestion control. Dashed: where the budget burns fast enough to alert.",
         "percentunit",
         Query(f'{CLUSTER_PAUSE}{{direction="receive",{CLUSTER}}}', "{{cluster}}"),
         limits=steps(burn("RocePfcPauseBudgetBurnSlow"), burn("RocePfcPauseBudgetBurnFast")),
-        empty=NO_RULES,
+        empty=LOAD_RULES,
     ),
     lines(
         "Marked packets, by cluster",
-        "Packets per second that arrive with the ECN mark: where queues stand in switches.",
+        "Packets per second that arrive with the ECN mark: where queues build up in switches.",
         "pps",
         Query(f"sum by (cluster) ({MARKS}{{{FLEET}}})", "{{cluster}}"),
-        empty=NO_RULES,
+        empty=LOAD_RULES,
     ),
 )
 
@@ -123,7 +117,7 @@ CONFIGURATION_PANELS = (
         "Ports that fail each check. `roce-exporter audit` on the host says what is set, what is expected and why; "
         "the dashboard *RoCE / Configuration* shows the values.",
         "none",
-        Query(f"topk(15, sum by (check) ({CHECKS_FAILED}{{{FLEET}}}))", "{{check}}", instant=True),
+        Query(f"topk(8, sum by (check) ({CHECKS_FAILED}{{{FLEET}}}))", "{{check}}", instant=True),
         steps((1, SEVERITY[ALERTS["RoceConfigCheckFailed"]["severity"]])),
         empty="No check fails, or none has run",
         proof="audited",
@@ -143,23 +137,14 @@ CONFIGURATION_PANELS = (
 
 
 BLIND_PANELS = (
-    lines(
-        "Hosts that report and that do not",
-        "Exporters by whether Prometheus can scrape them.",
-        "none",
-        Query(f"count(up{{{FLEET}}} == 1)", "report"),
-        Query(f"count(up{{{FLEET}}} == 0) or 0 * count(up{{{FLEET}}})", "do not"),
-        overrides=(coloured("report", GOOD), coloured("do not", LOST)),
-        width=8,
-        empty="No target",
-    ),
     table(
         "Hosts that do not report",
         "50 at most. Is the host up? Then `systemctl status roce-exporter` there.",
         ("cluster", "job", "instance"),
         Query(f"topk(50, up{{{FLEET}}} == 0)", form="table", instant=True),
         overrides=linked(to=to_host()),
-        width=8,
+        wide="instance",
+        width=12,
         empty="All hosts report",
         proof="silent",
     ),
@@ -168,13 +153,13 @@ BLIND_PANELS = (
         "Sources of devices that cannot be read, and lossless priorities that the storm detector cannot judge, by reason.",
         "none",
         Query(
-            f'label_replace(sum by (source) ({SOURCES_DOWN}{{{FLEET}}}), "what", "source $1", "source", "(.*)") or '
-            f'label_replace(sum by (reason) ({UNJUDGED}{{{FLEET}}}), "what", "storms: $1", "reason", "(.*)")',
+            f'topk(8, label_replace(sum by (source) ({SOURCES_DOWN}{{{FLEET}}}), "what", "source $1", "source", "(.*)") or '
+            f'label_replace(sum by (reason) ({UNJUDGED}{{{FLEET}}}), "what", "storms: $1", "reason", "(.*)"))',
             "{{what}}",
             instant=True,
         ),
-        steps((1, UNKNOWN), base=NOTHING),
-        width=8,
+        steps(base=NOTHING),
+        width=12,
         empty="Everything is read and judged",
         proof="broken",
     ),

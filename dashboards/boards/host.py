@@ -2,109 +2,23 @@
 
 from __future__ import annotations
 
-from boards.colours import GOOD, SEVERITY, UNKNOWN
 from boards.congestion import chain
 from boards.host_faults import ERRORS_PANELS, MACHINE_PANELS
+from boards.host_ports import FIRST_PANELS
 from boards.host_series import AT_NETDEV, AT_PORT, AT_PRIORITY, explained, rates
 from boards.limits import step, steps
-from boards.measures import lossless, now, rate
+from boards.measures import lossless, moved, now, rate, relevant
 from boards.model import Board, Json, Query, Row
-from boards.panels import by_port, lines, mirrored, number, states
+from boards.panels import by_port, lines, mirrored
 from boards.scopes import HOST, OF_HOST, PORT, PRIORITY, alerts, storms
 
-LINE_RATE = f"max(roce_link_speed_bytes_per_second{{{PORT}}}) * 8"
-DETECTOR: dict[float, tuple[str, str]] = {
-    0: ("clear", GOOD),
-    1: ("suspect", SEVERITY["info"]),
-    2: ("storm", SEVERITY["page"]),
-    3: ("recovering", SEVERITY["ticket"]),
-    4: ("cannot judge", UNKNOWN),
-}
-
-
-def _judged(direction: str) -> str:
-    """What cannot be judged (4) because PFC is off is no news."""
-    state = now("roce_pfc_storm_detector_state", f'direction="{direction}",{PRIORITY}')
-    return lossless(state, PRIORITY, "> 0 < 4")
-
-
-STATE_PANELS = (
-    number(
-        "Ports up",
-        explained("Ports that are ACTIVE.", "roce_port_up"),
-        "none",
-        Query(f"sum({now('roce_port_up', HOST)})", "up"),
-        Query(f"count({now('roce_port_up', HOST)})", "of"),
-        graph=False,
-        width=4,
-        height=9,
-        empty="No port is seen",
-    ),
-    number(
-        "Storms now",
-        explained(
-            "Priorities in a PFC storm. **sent**: this host is the culprit. **received**: a victim.",
-            "roce_pfc_storm_active",
-        ),
-        "none",
-        Query(f'sum(roce_pfc_storm_active{{direction="transmit",{PRIORITY}}})', "sent"),
-        Query(f'sum(roce_pfc_storm_active{{direction="receive",{PRIORITY}}})', "received"),
-        limits=steps((1, "red")),
-        width=4,
-        height=9,
-        empty="The NIC counts nothing to judge by",
-    ),
-    states(
-        "Storm detector, by priority",
-        explained(
-            "What the exporter's detector made of each lossless priority. Received: held by the switch. Sent: holds the switch up.",
-            "roce_pfc_storm_detector_state",
-        ),
-        DETECTOR,
-        Query(_judged("receive"), f"{AT_PRIORITY} received"),
-        Query(_judged("transmit"), f"{AT_PRIORITY} sent"),
-        width=16,
-        height=9,
-        empty="The NIC counts nothing to judge by",
-    ),
-    states(
-        "Ports",
-        explained("Whether each port is ACTIVE.", "roce_port_up"),
-        {0: ("down", "red"), 1: ("up", GOOD)},
-        Query(now("roce_port_up", PORT), AT_PORT),
-        width=12,
-        height=5,
-        empty="No port is seen",
-    ),
-    states(
-        "Alerts on this host",
-        "Alerts that fire, over time. Each has a runbook of its name.",
-        {
-            0: ("none", GOOD),
-            1: ("info", SEVERITY["info"]),
-            2: ("ticket", SEVERITY["ticket"]),
-            3: ("page", SEVERITY["page"]),
-        },
-        Query(
-            " or ".join(
-                f'{rank} * max by (alertname) (ALERTS{{alertname=~"Roce.*",alertstate="firing",severity="{severity}",{HOST}}})'
-                for severity, rank in (("page", 3), ("ticket", 2), ("info", 1))
-            ),
-            "{{alertname}}",
-        ),
-        width=12,
-        height=5,
-        empty="No alert fires on this host",
-        proof="pfc-storm",
-    ),
-)
 LINK_RECEIVED, LINK_SENT = "roce_phy_receive_bytes_total", "roce_phy_transmit_bytes_total"
 SPEED = f"/ on (device, port, netdev) group_left () max by (device, port, netdev) ({now('roce_link_speed_bytes_per_second', PORT)})"
 TRAFFIC_PANELS = (
     mirrored(
         "Throughput of each link",
         explained(
-            "All that the wire carries, RDMA and other: above the axis received, below it sent. The panel beside compares it with the line rate.",
+            "All that the wire carries, RDMA and other: above the axis received, below it sent.",
             LINK_RECEIVED,
             LINK_SENT,
         ),
@@ -112,6 +26,7 @@ TRAFFIC_PANELS = (
         Query(f"8 * {rate(LINK_RECEIVED, PORT)}", AT_NETDEV),
         Query(f"8 * {rate(LINK_SENT, PORT)}", AT_NETDEV),
         height=9,
+        overrides=by_port(),
         empty="The driver counts no bytes of the link",
     ),
     mirrored(
@@ -126,7 +41,8 @@ TRAFFIC_PANELS = (
         Query(f"{rate(LINK_RECEIVED, PORT)} {SPEED}", AT_NETDEV),
         Query(f"{rate(LINK_SENT, PORT)} {SPEED}", AT_NETDEV),
         height=9,
-        empty="The driver tells no bytes or no speed of the link",
+        overrides=by_port(),
+        empty="The driver counts no bytes, or the speed of the link is unknown",
     ),
     mirrored(
         "RDMA throughput of each port",
@@ -138,24 +54,22 @@ TRAFFIC_PANELS = (
         "bps",
         Query(f"8 * {rate('roce_port_receive_bytes_total', PORT)}", AT_PORT),
         Query(f"8 * {rate('roce_port_transmit_bytes_total', PORT)}", AT_PORT),
+        overrides=by_port(),
         empty="The NIC counts no RDMA bytes",
     ),
     mirrored(
-        "Bytes by priority",
+        "Traffic by priority",
         explained(
             "Where traffic really goes: above received, below sent. RDMA outside of the lossless priority may be dropped.",
             "roce_priority_receive_bytes_total",
             "roce_priority_transmit_bytes_total",
         ),
         "bps",
-        Query(f"8 * {rate('roce_priority_receive_bytes_total', PRIORITY)} > 0", AT_PRIORITY),
-        Query(f"8 * {rate('roce_priority_transmit_bytes_total', PRIORITY)} > 0", AT_PRIORITY),
-        one_per_port=False,
+        Query(f"8 * {moved('roce_priority_receive_bytes_total', PRIORITY)}", AT_PRIORITY),
+        Query(f"8 * {moved('roce_priority_transmit_bytes_total', PRIORITY)}", AT_PRIORITY),
         empty="The driver does not count by priority",
     ),
 )
-PAUSE_RECEIVED, PAUSE_SENT = "roce_pfc_receive_pause_seconds_total", "roce_pfc_transmit_pause_seconds_total"
-TOLD = "The driver does not tell the time paused"
 DOTTED_IF_SENT: Json = {
     "matcher": {"id": "byRegexp", "options": "/transmit$/"},
     "properties": [
@@ -164,40 +78,17 @@ DOTTED_IF_SENT: Json = {
     ],
 }
 PAUSE_PANELS = (
-    lines(
-        "Time paused: received",
-        explained(
-            "Share of the time in which the switch kept this host from sending: a congested fabric, or a victim. Dashed: the alerts' limits.",
-            PAUSE_RECEIVED,
-        ),
-        "percentunit",
-        Query(lossless(rate(PAUSE_RECEIVED, PRIORITY), PRIORITY), AT_PRIORITY),
-        limits=steps(step("RocePfcPauseHigh"), step("RocePfcReceivePauseSaturated")),
-        overrides=by_port(),
-        empty=TOLD,
-    ),
-    lines(
-        "Time paused: sent",
-        explained(
-            "Share of the time in which this host kept its switch from sending: the host is too slow, it is the culprit. Dashed: the alerts' limits.",
-            PAUSE_SENT,
-        ),
-        "percentunit",
-        Query(lossless(rate(PAUSE_SENT, PRIORITY), PRIORITY), AT_PRIORITY),
-        limits=steps(step("RocePfcPauseHigh"), step("RocePfcTransmitPauseSaturated")),
-        overrides=by_port(),
-        empty=TOLD,
-    ),
     mirrored(
         "Pause frames",
         explained(
-            "Above the axis received, below it sent. One frame may mean a long pause or none: time paused says more, where the NIC tells it.",
+            "Above the axis received, below it sent. One frame may mean a long pause or none: time paused says more, where the NIC measures it.",
             "roce_pfc_receive_frames_total",
             "roce_pfc_transmit_frames_total",
         ),
         "pps",
-        Query(lossless(rate("roce_pfc_receive_frames_total", PRIORITY), PRIORITY), AT_PRIORITY),
-        Query(lossless(rate("roce_pfc_transmit_frames_total", PRIORITY), PRIORITY), AT_PRIORITY),
+        Query(relevant("roce_pfc_receive_frames_total", PRIORITY), AT_PRIORITY),
+        Query(relevant("roce_pfc_transmit_frames_total", PRIORITY), AT_PRIORITY),
+        overrides=by_port(),
         empty="The driver counts no pause frames by priority",
     ),
     lines(
@@ -226,7 +117,7 @@ CONGESTION_PANELS = (
     ),
     rates(
         "CNPs handled by port",
-        "How often senders on this port were told to slow down.",
+        "How often senders on this port slowed down.",
         ("roce_cnp_handled_total", ""),
         empty="The NIC counts no CNPs",
     ),
@@ -241,34 +132,25 @@ CONGESTION_PANELS = (
 BOARD = Board(
     "roce-host",
     "RoCE / Host",
-    "All RDMA ports of one host side by side.",
+    "All RDMA ports of one host: which port, which direction, cause or victim.",
     OF_HOST,
     (
-        Row("State", "", STATE_PANELS),
-        Row(
-            "Traffic",
-            "**Is the load what you expect, and the same on all ports?** One port that carries less than its neighbours is the slow one of a collective.",
-            TRAFFIC_PANELS,
-        ),
-        Row(
-            "Priority flow control",
-            "**Sent** pause: this host cannot take what it is sent; look at PCIe below. **Received** pause: the switch stops it; if CNPs are handled too, it is part "
-            "of the congestion, if none are, it is a victim of others.",
-            PAUSE_PANELS,
-        ),
+        Row("Now", "which port, which direction, is it cause or victim", FIRST_PANELS),
+        Row("Traffic", "the port that carries less than its neighbours slows a collective", TRAFFIC_PANELS),
+        Row("Priority flow control", "few long pauses, or many short ones", PAUSE_PANELS),
         Row(
             "Congestion control",
-            "**Marks → CNPs sent** (this host receives) and **CNPs handled** (this host sends). Pause received and marks at zero: ECN is not set on the switches.",
+            "marks and CNPs sent: it receives. CNPs handled: it sends. Pause without marks: no ECN",
             CONGESTION_PANELS,
         ),
         Row(
             "Errors and drops",
-            "**All of these are zero in health.** Drops here: receive buffers. Loss without drops: a switch or a cable.",
+            "all are zero in health. Loss without drops here: a switch or a cable",
             ERRORS_PANELS,
         ),
         Row(
             "Host, cable and optics",
-            "**A slow host looks like a slow fabric**: PCIe stalls with pause sent. Dying optics look like loss.",
+            "a slow host looks like a slow fabric, and dying optics like loss",
             MACHINE_PANELS,
         ),
     ),

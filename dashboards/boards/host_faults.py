@@ -1,15 +1,14 @@
-"""The rows of the host dashboard on errors and DROPS, and on the machine, its cables and optics."""
+"""The rows of the host dashboard on errors and drops, and on the machine, its cables and optics."""
 
 from __future__ import annotations
 
-from boards.host_series import AT_NETDEV, AT_PRIORITY, bars, explained, rates
+from boards.host_series import AT_NETDEV, AT_PRIORITY, QUIET, SOMEWHERE, bars, explained, rates
 from boards.limits import step, steps
-from boards.measures import now, rate
+from boards.measures import moved, now, rate, still
 from boards.model import Query
 from boards.panels import by_port, lines
 from boards.scopes import HOST, PORT, PRIORITY
 
-DROPS = rate("roce_buffer_discards_total", PRIORITY)
 ERRORS_PANELS = (
     rates(
         "Lost packets, as connections notice",
@@ -38,11 +37,12 @@ ERRORS_PANELS = (
     lines(
         "Drops by priority",
         explained(
-            "Packets that the receive buffer had no room for: of lossless priorities, where there must be none, and of others that drop.",
+            "Packets that the receive buffer had no room for. Lossless priorities drop nothing in health.",
             "roce_buffer_discards_total",
         ),
         "pps",
-        Query(f"({DROPS} and roce_pfc_enabled == 1) or {DROPS} > 0", AT_PRIORITY),
+        Query(moved("roce_buffer_discards_total", PRIORITY), AT_PRIORITY, proof=SOMEWHERE),
+        Query(still("roce_buffer_discards_total", PRIORITY), QUIET, instead=True),
         overrides=by_port(),
         width=8,
         empty="No drop, or the driver does not count by priority",
@@ -81,7 +81,7 @@ MACHINE_PANELS = (
         Query(rate("roce_pcie_read_stalled_seconds_total", PORT), f"{AT_NETDEV} reads"),
         limits=steps(step("RocePcieBackpressure")),
         width=8,
-        empty="The NIC does not tell PCIe stalls",
+        empty="The NIC does not count PCIe stalls",
     ),
     lines(
         "PCIe lanes in use",
@@ -133,7 +133,7 @@ MACHINE_PANELS = (
         Query(f"roce_temperature_celsius{{{HOST}}}", "{{device}} {{sensor}}"),
         minimum=None,
         width=8,
-        empty="Nothing here tells its temperature",
+        empty="No sensor can be read",
         proof="optics",
     ),
     bars(

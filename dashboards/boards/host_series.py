@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from boards.measures import growth, meanings, rate, rate_unit
+from boards.measures import growth, meanings, moved, rate_unit, seen, still
 from boards.model import Panel, Query
 from boards.panels import BARS, by_port, lines
 from boards.scopes import PORT
@@ -14,29 +14,45 @@ AT_NETDEV = "{{device}}/{{port}} {{netdev}}"
 AT_PRIORITY = "{{device}}/{{port}} {{netdev}} p{{priority}}"
 
 
+QUIET = "none on any port"
+SOMEWHERE = ".*"
+"""The scenario that proves a query of what happens to few ports: any."""
+
+
 def bars(
     title: str, reading: str, *series: tuple[str, str], scope: str = PORT, legend: str = AT_PORT, **place: Any
 ) -> Panel:
     """Rare events as bars: how many fell into each interval. `series`: a metric and what its legend adds."""
-    queries = [Query(f"round({growth(name, scope)})", f"{legend} {said}".strip()) for name, said in series]
+    queries = [
+        Query(
+            f"round({growth(name, scope)}) and {seen(name, scope)}",
+            f"{legend} {said}".strip(),
+            proof=SOMEWHERE,
+        )
+        for name, said in series
+    ]
     return lines(
-        title, explained(reading, *(name for name, _ in series)), "none", *queries, custom=BARS, **place
-    )
+        title, explained(reading, *(name for name, _ in series)), "none",
+        *queries, *_quiet(series, scope), custom=BARS, **place,
+    )  # fmt: skip
 
 
 def rates(
     title: str, reading: str, *series: tuple[str, str], scope: str = PORT, legend: str = AT_PORT, **place: Any
 ) -> Panel:
-    """Rates of counters of one unit. `series`: a metric and what its legend adds."""
-    queries = [Query(rate(name, scope), f"{legend} {said}".strip()) for name, said in series]
+    """Rates of counters of one unit, of the ports where they rose. `series`: a metric and what its legend adds."""
+    queries = [
+        Query(moved(name, scope), f"{legend} {said}".strip(), proof=SOMEWHERE) for name, said in series
+    ]
     return lines(
-        title,
-        explained(reading, *(name for name, _ in series)),
-        rate_unit(series[0][0]),
-        *queries,
-        **_one_per_port(series),
-        **place,
-    )
+        title, explained(reading, *(name for name, _ in series)), rate_unit(series[0][0]),
+        *queries, *_quiet(series, scope), **_one_per_port(series), **place,
+    )  # fmt: skip
+
+
+def _quiet(series: tuple[tuple[str, str], ...], scope: str) -> list[Query]:
+    """A line at 0 for each counter that exists and did not rise."""
+    return [Query(still(name, scope), f"{said} {QUIET}".strip(), instead=True) for name, said in series]
 
 
 def _one_per_port(series: tuple[tuple[str, str], ...]) -> dict[str, Any]:

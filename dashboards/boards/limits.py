@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from boards.colours import GOOD, SEVERITY
+from boards.colours import GOOD, NOTHING, SEVERITY
 
 PLACE = Path(__file__).parents[2] / "alerts" / "thresholds.yml"
 _READ: dict[str, dict[str, Any]] = yaml.safe_load(PLACE.read_text(encoding="utf-8"))
@@ -15,6 +15,7 @@ ALERTS = _READ["alerts"]
 SHORT: str = _READ["shared"]["short"]
 MEDIUM: str = _READ["shared"]["medium"]
 LONG: str = _READ["shared"]["long"]
+RUNBOOKS: str = _READ["shared"]["runbook_base_url"]
 
 PAUSE = f"netdev_priority_direction:roce_pfc_pause:ratio_rate{MEDIUM}"
 CLUSTER_PAUSE = f"cluster_direction:roce_pfc_pause:ratio_rate{MEDIUM}"
@@ -48,9 +49,13 @@ def burn(alert: str) -> tuple[float, str]:
 
 
 def steps(*found: tuple[float, str], base: str = GOOD) -> dict[str, Any]:
-    """Grafana's thresholds: `base` up to the first, then each colour from its value on."""
+    """Grafana's thresholds: `base` from 0 up to the first, then each colour from its value on.
+
+    The first step, which is also the colour of no value, is neutral: nothing is neither good nor bad.
+    """
     ordered = sorted(found)
-    listed: list[dict[str, Any]] = [{"color": base, "value": None}]
+    listed: list[dict[str, Any]] = [{"color": NOTHING, "value": None}]
+    listed += [{"color": base, "value": 0}] if base != NOTHING else []
     return {
         "mode": "absolute",
         "steps": [*listed, *({"color": colour, "value": value} for value, colour in ordered)],

@@ -46,13 +46,13 @@ def now(name: str, scope: str) -> str:
     return f"{name}{{{scope}}}"
 
 
-def rate(name: str, scope: str) -> str:
+def rate(name: str, scope: str, window: str = WINDOW) -> str:
     """How fast a counter rises.
 
     Raises:
         ValueError: it is no counter.
     """
-    return f"rate({_counter(name)}{{{scope}}}[{WINDOW}])"
+    return f"rate({_counter(name)}{{{scope}}}[{window}])"
 
 
 def growth(name: str, scope: str, window: str = WINDOW) -> str:
@@ -64,20 +64,51 @@ def growth(name: str, scope: str, window: str = WINDOW) -> str:
     return f"increase({_counter(name)}{{{scope}}}[{window}])"
 
 
-def lossless(expression: str, scope: str, something: str = "> 0") -> str:
-    """What concerns lossless priorities, and others only where there is something: many drivers tell all eight.
+def seen(name: str, scope: str) -> str:
+    """Series of a counter that rose within the range shown: the others would fill the legend with zeros.
 
-    Where DCB is not told, every priority may be lossless.
+    A comparison of the rate itself would cut the line wherever it is zero.
     """
+    return f"increase({_counter(name)}{{{scope}}}[$__range] @ end()) > 0"
+
+
+def moved(name: str, scope: str) -> str:
+    """The rate of the series that rose within the range shown."""
+    return f"{rate(name, scope)} and {seen(name, scope)}"
+
+
+def still(name: str, scope: str) -> str:
+    """0 where the counter exists and no series of it rose: nothing happened, which is not the same as nothing counted."""
+    return f"sum({rate(name, scope)}) unless on () ({seen(name, scope)})"
+
+
+def lossless(expression: str, scope: str) -> str:
+    """What concerns lossless priorities: many drivers count all eight. Where DCB is not readable, every one may be lossless."""
     off = f"{now('roce_pfc_enabled', scope)} == 0"
-    return f"({expression} unless on (cluster, job, instance, device, port, netdev, priority) {off}) or {expression} {something}"
+    return f"{expression} unless on (cluster, job, instance, device, port, netdev, priority) {off}"
 
 
-def buckets(name: str, scope: str) -> str:
-    """How many observations fell into each bucket of a histogram, for a heatmap."""
+def relevant(name: str, scope: str) -> str:
+    """The rate of a counter for lossless priorities, and for others that rose within the range shown."""
+    return f"({lossless(rate(name, scope), scope)}) or ({moved(name, scope)})"
+
+
+def part_above(name: str, bound: float, scope: str) -> str:
+    """The share of a histogram's observations above one of its bounds."""
     if row(name).kind != HISTOGRAM:
-        raise ValueError(f"{name} is no histogram")
-    return f"sum by (le) (increase({name}_bucket{{{scope}}}[{WINDOW}]))"
+        raise ValueError(f"{name} is not a histogram")
+    below, every = (
+        f"sum(rate({name}{part}}}[{WINDOW}]))"
+        for part in (f'_bucket{{le="{bound}",{scope}', f"_count{{{scope}")
+    )
+    return f"1 - {below} / ({every} > 0)"
+
+
+def quantile(share: float, name: str, scope: str) -> str:
+    """A quantile of a histogram's observations."""
+    if row(name).kind != HISTOGRAM:
+        raise ValueError(f"{name} is not a histogram")
+    return f"histogram_quantile({share}, sum by (le) (rate({name}_bucket{{{scope}}}[{WINDOW}])))"
 
 
 def rate_unit(name: str) -> str:

@@ -22,6 +22,8 @@ class Query:
     instant: bool = False
     proof: str = ""
     """The scenario in which it must find something, where that is another one than the panel's."""
+    instead: bool = False
+    """Whether it finds something only where the panel's other queries do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class Panel:
     width: int = 12
     height: int = 8
     empty: str = ""
-    """What it says instead of "No data" when nothing is wrong, or when the NIC does not tell."""
+    """What it shows instead of "No data" when nothing is wrong, or when the NIC does not count it."""
     proof: str = "quiet"
     defaults: Json = field(default_factory=dict)
     """`fieldConfig.defaults` besides the unit."""
@@ -48,10 +50,11 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A heading, how to read what is below it, and the panels."""
+    """A heading with the question that the panels below it answer."""
 
     title: str
-    aid: str
+    question: str
+    """What the row answers; part of its heading."""
     panels: tuple[Panel, ...]
     collapsed: bool = False
 
@@ -65,13 +68,17 @@ class Variable:
     description: str
     query: str
     multi: bool = True
-    all_value: str = ".+"
     include_all: bool = True
+    all_value: str = ".+"
+    """For `$__all`; used only where All can be chosen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """Marks on the time axis, one per series of the expression."""
+    """Marks on the time axis, one per series of the expression. The value of the series, in milliseconds, is the time.
+
+    Grafana makes one shaded region of samples in a row where their own times count, so only onsets are marked.
+    """
 
     name: str
     expr: str
@@ -79,8 +86,8 @@ class Annotation:
     text: str
     colour: str
     tags: str = ""
-    value_is_time: bool = False
-    """The value of the series, in milliseconds, says when."""
+    enabled: bool = True
+    """Whether it is on when the dashboard opens; each can be switched above the panels."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,47 +4,44 @@ from __future__ import annotations
 
 from boards.colours import CNP_HANDLED, LOST, RECEIVED, RECOVERED, SENT
 from boards.congestion import chain
-from boards.host import DETECTOR
+from boards.host_ports import NO_TIME, alerts_over_time, detector
 from boards.limits import step, steps
-from boards.measures import buckets, growth, lossless, meanings, now, rate
+from boards.measures import growth, lossless, meanings, moved, now, part_above, rate, relevant
 from boards.model import Board, Query, Row
-from boards.panels import BARS, coloured, heat, lines, number, shades, states, table
+from boards.panels import BARS, by_name, by_priority, by_query, coloured, fixed, lines, mirrored, number
 from boards.port_faults import DROPS_PANELS, WIRE_PANELS
-from boards.port_series import COLOURS, DIRECTED, SAID, TWO_WAYS, both, event, limit_line
+from boards.port_series import DIRECTED, SAID, TWO_WAYS, both, event, limit_line
 from boards.scopes import HOST, OF_PORT, PORT, PRIORITY, alerts, storms
+from boards.tables import table
 
+THIS = f'{HOST},device=~"$device"'
+TWO_COLOURS = [
+    by_query("A", ("color", fixed(RECEIVED))),
+    by_query("B", ("color", fixed(SENT))),
+]
 NOW_PANELS = (
     number(
-        "Speed",
-        "Of the link as it is now.\n\n" + meanings("roce_link_speed_bytes_per_second"),
-        "bps",
-        Query(f"sum(8 * {now('roce_link_speed_bytes_per_second', PORT)})"),
-        graph=False,
-        empty="The link is down",
-    ),
-    number(
-        "MTU",
-        meanings("roce_port_mtu_bytes") + "\n\nBelow 4200 RDMA cannot use its largest MTU of 4096.",
+        "Link",
+        "As it is now. Below an MTU of 4200 RDMA cannot use its largest MTU of 4096.\n\n"
+        + meanings("roce_link_speed_bytes_per_second", "roce_port_mtu_bytes"),
         "none",
-        Query(f"max({now('roce_port_mtu_bytes', PORT)})"),
-        graph=False,
-        empty="The driver does not tell",
+        Query(f"sum(8 * {now('roce_link_speed_bytes_per_second', PORT)})", "speed"),
+        Query(f"max({now('roce_port_mtu_bytes', PORT)})", "MTU"),
+        overrides=[by_name("speed", ("unit", "bps"))],
+        width=6,
+        empty="Link is down",
     ),
     number(
-        "Paused, received",
-        "Share of the time in which the switch holds the chosen priorities; the worst of them.",
+        "Pause now",
+        "Share of the time in the worst of the chosen priorities. **received**: the switch pauses this port. **sent**: it pauses its switch.",
         "percentunit",
-        Query(f"max({rate('roce_pfc_receive_pause_seconds_total', PRIORITY)})"),
-        limits=steps(step("RocePfcPauseHigh"), step("RocePfcReceivePauseSaturated")),
-        empty="Not told",
-    ),
-    number(
-        "Paused, sent",
-        "Share of the time in which this host holds its switch; the worst of the chosen priorities.",
-        "percentunit",
-        Query(f"max({rate('roce_pfc_transmit_pause_seconds_total', PRIORITY)})"),
-        limits=steps(step("RocePfcPauseHigh"), step("RocePfcTransmitPauseSaturated")),
-        empty="Not told",
+        *(Query(f"max({rate(f'roce_pfc_{way}_pause_seconds_total', PRIORITY)})", SAID[way]) for way in TWO_WAYS),
+        overrides=[
+            by_name(SAID[way], ("thresholds", steps(step("RocePfcPauseHigh"), step(f"RocePfc{way.title()}PauseSaturated"))))
+            for way in TWO_WAYS
+        ],
+        width=6,
+        empty="Not measured",
     ),
     number(
         "Marked packets",
@@ -54,44 +51,34 @@ NOW_PANELS = (
             f"sum({rate('roce_ecn_marked_packets_total', PORT)}) / (sum({rate('roce_port_receive_packets_total', PORT)}) > 0)"
         ),
         limits=steps(step("RoceEcnMarkRatioHigh")),
-        empty="Nothing is received",
+        width=6,
+        empty="No traffic",
     ),
     number(
         "Latest storm",
         "When it began.\n\n" + meanings("roce_pfc_storm_last_start_timestamp_seconds"),
         "dateTimeFromNow",
         Query(f"max(roce_pfc_storm_last_start_timestamp_seconds{{{PRIORITY}}}) * 1000"),
-        graph=False,
-        empty="None since the exporter started",
+        width=6,
+        empty="No storm",
         proof="pfc-storm",
     ),
-    states(
-        "Storm detector",
-        "What the exporter's detector made of each priority.\n\n" + meanings("roce_pfc_storm_detector_state"),
-        DETECTOR,
-        Query(
-            lossless(now("roce_pfc_storm_detector_state", PRIORITY), PRIORITY, "> 0 < 4"),
-            f"{DIRECTED} {{{{direction}}}}",
-        ),
-        width=16,
+    alerts_over_time(THIS, "device", width=24, height=5),
+    detector(DIRECTED, width=24, height=5),
+    mirrored(
+        "Time paused, worst priority",
+        "Above the axis received: its switch pauses it. Below it sent: it pauses its switch. The rows below show each priority.\n\n"
+        + meanings(*(f"roce_pfc_{way}_pause_seconds_total" for way in TWO_WAYS)),
+        "percentunit",
+        *(Query(f"max({rate(f'roce_pfc_{way}_pause_seconds_total', PRIORITY)})", SAID[way]) for way in TWO_WAYS),
+        overrides=TWO_COLOURS,
+        named_alike=False,
+        width=24,
         height=6,
-        empty="The NIC counts nothing to judge by",
+        empty=NO_TIME,
     ),
-    table(
-        "What the storm looks like",
-        "The detector's guess at the cause of a storm that goes on.\n\n" + meanings("roce_pfc_storm_hint"),
-        ("netdev", "priority", "direction", "hint"),
-        Query(
-            f"max by (netdev, priority, direction, hint) (last_over_time({now('roce_pfc_storm_hint', PRIORITY)}[$__range]))",
-            form="table",
-            instant=True,
-        ),
-        width=8,
-        height=6,
-        empty="No storm in the range shown",
-        proof="pfc-storm",
-    ),
-)
+    chain("ECN → CNP → reaction", width=24, height=6),
+)  # fmt: skip
 RDMA = ("roce_port_receive_bytes_total", "roce_port_transmit_bytes_total")
 line = Query(f"8 * max({now('roce_link_speed_bytes_per_second', PORT)})", "line rate")
 LIMITED = [coloured("received", RECEIVED), coloured("sent", SENT), limit_line("byName", "line rate")]
@@ -100,7 +87,7 @@ TRAFFIC_PANELS = (
     lines(
         "Link against line rate",
         "All that the wire carries. Near the line rate in both directions the host does what it can; "
-        f"far below it with pause received, others hold it.\n\n{meanings(*link)}",
+        f"far below it with pause received, its switch holds it back.\n\n{meanings(*link)}",
         "bps",
         Query(f"8 * sum({rate(link[0], PORT)})", "received"),
         Query(f"8 * sum({rate(link[1], PORT)})", "sent"),
@@ -117,14 +104,16 @@ TRAFFIC_PANELS = (
         factor="8 * ",
         empty="The NIC counts no RDMA bytes",
     ),
-    both(
-        "Bytes by priority",
-        "Where traffic really goes. RDMA belongs into the lossless priority.",
+    mirrored(
+        "Traffic by priority",
+        "Where traffic really goes: above the axis received, below it sent. RDMA belongs into the lossless priority.\n\n"
+        + meanings("roce_priority_receive_bytes_total", "roce_priority_transmit_bytes_total"),
         "bps",
-        ("roce_priority_receive_bytes_total", "roce_priority_transmit_bytes_total"),
-        PRIORITY,
-        factor="8 * ",
-        by="priority",
+        *(
+            Query(f"8 * {moved(f'roce_priority_{way}_bytes_total', PRIORITY)}", "p{{priority}}")
+            for way in TWO_WAYS
+        ),
+        overrides=by_priority(),
         empty="No traffic, or the driver does not count by priority",
     ),
     lines(
@@ -142,56 +131,64 @@ TRAFFIC_PANELS = (
         empty="No RDMA packets",
     ),
 )
-HEATS = (
-    heat(
-        f"Pause per look, {SAID[way]}",
-        "How paused the priorities were at each look of the exporter's fast loop, ten times a second or once. A dark "
-        f"line at the bottom: mostly free. Marks at the top: single long pauses, which averages hide.\n\n{meanings('roce_pfc_pause_ratio')}",
-        "percentunit",
-        Query(buckets("roce_pfc_pause_ratio", f'direction="{way}",{PRIORITY}'), "{{le}}", form="heatmap"),
-        empty="The NIC does not measure the time paused",
-    )
-    for way in TWO_WAYS
-)
+ABOVE = {0.01: ("1 %", "semi-dark-blue"), 0.5: ("half", "semi-dark-orange"), 0.95: ("95 %", LOST)}
+"""Bounds of the histogram that say how long single pauses are, with what the legend calls them."""
 PAUSE_PANELS = (
     *(
         lines(
             f"Time paused: {SAID[way]}",
             f"Share of the time, by priority. Dashed: the alerts' limits.\n\n{meanings(f'roce_pfc_{way}_pause_seconds_total')}",
             "percentunit",
-            Query(lossless(rate(f"roce_pfc_{way}_pause_seconds_total", PRIORITY), PRIORITY), DIRECTED),
+            Query(relevant(f"roce_pfc_{way}_pause_seconds_total", PRIORITY), DIRECTED),
             limits=steps(step("RocePfcPauseHigh"), step(f"RocePfc{way.title()}PauseSaturated")),
-            overrides=[shades("A", COLOURS[way])],
-            empty="The driver does not tell the time paused",
+            overrides=by_priority(),
+            empty=NO_TIME,
         )
         for way in TWO_WAYS
     ),
-    *HEATS,
-    lines(
+    *(
+        lines(
+            f"Polls with pause: {SAID[way]}",
+            "Share of the polls of the exporter's fast loop, ten a second or one, in which a priority was paused for more than 1 %, half and "
+            f"95 % of the time since the poll before. Polls above 95 % are single long pauses, which averages hide.\n\n{meanings('roce_pfc_pause_ratio')}",
+            "percentunit",
+            *(
+                Query(
+                    part_above("roce_pfc_pause_ratio", bound, f'direction="{way}",{PRIORITY}'),
+                    f"more than {said} of a poll",
+                )
+                for bound, (said, _) in ABOVE.items()
+            ),
+            overrides=[coloured(f"more than {said} of a poll", colour) for said, colour in ABOVE.values()],
+            empty="The NIC does not measure the time paused",
+        )
+        for way in TWO_WAYS
+    ),
+    mirrored(
         "Longest single pause",
-        f"Dashed: the alerts' limit.\n\n{meanings('roce_pfc_longest_pause_seconds')}",
+        f"Above the axis received, below it sent. Dashed: the alert's limit.\n\n{meanings('roce_pfc_longest_pause_seconds')}",
         "s",
         *(
             Query(
-                now("roce_pfc_longest_pause_seconds", f'direction="{way}",{PRIORITY}'),
-                f"{DIRECTED} {SAID[way]}",
+                lossless(now("roce_pfc_longest_pause_seconds", f'direction="{way}",{PRIORITY}'), PRIORITY),
+                DIRECTED,
             )
             for way in TWO_WAYS
         ),
         limits=steps(step("RocePfcLongPause", "seconds")),
-        overrides=[shades("A", RECEIVED), shades("B", SENT)],
+        overrides=by_priority(),
         width=8,
         empty="The NIC counts nothing to judge by",
     ),
-    both(
+    mirrored(
         "Pause frames",
-        "Frames that stop and frames that let go, together.",
+        "Above the axis received, below it sent. Frames that stop and frames that let go, together.\n\n"
+        + meanings("roce_pfc_receive_frames_total", "roce_pfc_transmit_frames_total"),
         "pps",
-        ("roce_pfc_receive_frames_total", "roce_pfc_transmit_frames_total"),
-        PRIORITY,
-        by="priority",
+        *(Query(relevant(f"roce_pfc_{way}_frames_total", PRIORITY), DIRECTED) for way in TWO_WAYS),
+        overrides=by_priority(),
         width=8,
-        empty="No pause frame, or the driver does not count them by priority",
+        empty="The driver does not count pause frames by priority",
         proof="pfc-storm",
     ),
     lines(
@@ -210,9 +207,20 @@ PAUSE_PANELS = (
         width=8,
         empty="The NIC counts nothing to judge by",
     ),
-)
-CONGESTION_PANELS = (
-    chain("ECN → CNP → reaction"),
+    table(
+        "What the storm looks like",
+        "The detector's guess at the cause of a storm that goes on.\n\n" + meanings("roce_pfc_storm_hint"),
+        ("netdev", "priority", "direction", "hint"),
+        Query(
+            f"max by (netdev, priority, direction, hint) (last_over_time({now('roce_pfc_storm_hint', PRIORITY)}[$__range]))",
+            form="table",
+            instant=True,
+        ),
+        wide="hint",
+        width=12,
+        empty="No storm in the range shown",
+        proof="pfc-storm",
+    ),
     lines(
         "CNPs handled against pause received",
         "The reaction point at work: when CNPs rise, pause should fall. Pause that rises alone is not answered by congestion control.",
@@ -230,6 +238,7 @@ CONGESTION_PANELS = (
                 ],
             },
         ],
+        width=12,
         empty="The NIC counts neither",
     ),
 )
@@ -265,7 +274,7 @@ TRANSPORT_PANELS = (
         empty="The NIC does not count them",
     ),
     lines(
-        "Receivers that were not ready",
+        "Receivers not ready",
         "The fault of an application, not of the fabric.\n\n"
         + meanings("roce_transport_rnr_naks_received_total", "roce_out_of_buffer_total"),
         "pps",
@@ -290,41 +299,25 @@ TRANSPORT_PANELS = (
 BOARD = Board(
     "roce-port",
     "RoCE / Port",
-    "One port in depth; storms and alerts are marked on the time axis.",
+    "One port in depth: what happened, and in what order.",
     OF_PORT,
     (
-        Row("Now", "", NOW_PANELS),
-        Row(
-            "Traffic",
-            "**Sent far below the line rate**: with pause received, the fabric holds it; with CNPs handled, congestion control does; with neither, the application.",
-            TRAFFIC_PANELS,
-        ),
+        Row("Now", "what happened, and in what order", NOW_PANELS),
+        Row("Traffic", "sent far below the line rate: pause, CNPs, or else the application", TRAFFIC_PANELS),
         Row(
             "Priority flow control",
-            "**Pause sent**: with PCIe stalls the host is too slow, without them suspect the NIC. **Pause received and ECN at zero**: switches do not mark, so PFC does the work. "
-            "**Pause received and no CNP handled**: this port is a victim of others' congestion.",
+            "sent, with PCIe stalls: a slow host. Received, without CNPs: a victim",
             PAUSE_PANELS,
         ),
         Row(
-            "Congestion control",
-            "**Marked packets and no CNPs sent**: the notification point is off. **CNPs ignored**: the reaction point is off for this priority.",
-            CONGESTION_PANELS,
+            "Transport", "loss with drops below: own buffers. Without: a switch or the peer", TRANSPORT_PANELS
         ),
-        Row(
-            "Transport",
-            "**Out of sequence with drops below**: this host's buffers. **Without**: a switch or the peer. **Timeouts alone**: the peer or the path is gone.",
-            TRANSPORT_PANELS,
-        ),
-        Row(
-            "Drops and buffers",
-            "**A drop in a lossless priority** means that pause came too late (headroom, cable length), or that the switch does not obey it.",
-            DROPS_PANELS,
-        ),
+        Row("Drops and buffers", "a lossless priority that drops got its pause too late", DROPS_PANELS),
         Row(
             "Wire, optics and host",
-            "**Errors on one port only**: its cable or module. **Light falls on one lane**: the module; on all: the fibre.",
+            "light falls on one lane: the module; on all lanes: the fibre",
             WIRE_PANELS,
         ),
     ),
-    (alerts(f'{HOST},device=~"$device"'), storms(PRIORITY)),
+    (alerts(THIS), storms(PRIORITY)),
 )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from boards.colours import LOST, RECOVERED
+from boards.host_series import SOMEWHERE
 from boards.limits import step, steps
-from boards.measures import meanings, now, rate
+from boards.measures import meanings, moved, now, rate, still
 from boards.model import Json, Panel, Query
-from boards.panels import BARS, coloured, lines
+from boards.panels import BARS, by_priority, coloured, lines
 from boards.port_series import DIRECTED, event, limit_line
 from boards.scopes import HOST, PORT, PRIORITY
 
@@ -39,33 +40,31 @@ def _alarm() -> Json:
     return limit_line("byRegexp", "/alarm/")
 
 
+def _by_priority(title: str, reading: str, name: str, empty: str) -> Panel:
+    """The rate of a counter by priority, where it rose; else one line that says that it did not."""
+    return lines(
+        title,
+        f"{reading}\n\n{meanings(name)}",
+        "pps",
+        Query(moved(name, PRIORITY), DIRECTED, proof=SOMEWHERE),
+        Query(still(name, PRIORITY), "none in any priority", instead=True),
+        overrides=by_priority(),
+        empty=empty,
+    )
+
+
 DROPS_PANELS = (
-    lines(
+    _by_priority(
         "Drops by priority",
-        "Receive buffers that were full. On a lossless priority there must be none.\n\n"
-        + meanings("roce_buffer_discards_total"),
-        "pps",
-        Query(rate("roce_buffer_discards_total", PRIORITY), DIRECTED),
-        width=8,
-        empty="The driver does not count by priority",
+        "Receive buffers that were full. A lossless priority drops nothing in health.",
+        "roce_buffer_discards_total",
+        "The driver does not count by priority",
     ),
-    lines(
-        "Receive buffers",
-        "How large each buffer is. The lossless priority's must hold what arrives after pause was sent: the headroom.\n\n"
-        + meanings("roce_config_buffer_bytes"),
-        "bytes",
-        Query(f"{now('roce_config_buffer_bytes', PORT)} > 0", "buffer {{buffer}} {{netdev}}"),
-        width=8,
-        empty="The driver does not tell",
-    ),
-    lines(
+    _by_priority(
         "Marks by the NIC itself",
-        "The host behind the NIC is congested, not the fabric.\n\n"
-        + meanings("roce_nic_ecn_marked_packets_total"),
-        "pps",
-        Query(rate("roce_nic_ecn_marked_packets_total", PRIORITY), DIRECTED),
-        width=8,
-        empty="The NIC does not mark, or does not count it",
+        "The host behind the NIC is congested, not the fabric.",
+        "roce_nic_ecn_marked_packets_total",
+        "The NIC does not mark, or does not count it",
     ),
 )
 
@@ -91,13 +90,12 @@ WIRE_PANELS = (
     ),
     lines(
         "Forward error correction",
-        "Corrected bits are ordinary on fast links; their rise says that the cable gets worse. Uncorrectable blocks are losses.\n\n"
+        "Corrected bits are ordinary on fast links; a rise means that the cable gets worse. Uncorrectable blocks are losses.\n\n"
         + meanings("roce_phy_fec_corrected_blocks_total", "roce_phy_fec_uncorrectable_blocks_total"),
         "cps",
         Query(f"sum({rate('roce_phy_fec_corrected_blocks_total', PORT)})", "corrected"),
         Query(f"sum({rate('roce_phy_fec_uncorrectable_blocks_total', PORT)})", "uncorrectable"),
         overrides=[coloured("corrected", RECOVERED), coloured("uncorrectable", LOST)],
-        custom={"scaleDistribution": {"type": "symlog", "log": 10, "linearThreshold": 1}},
         width=8,
         empty="The driver does not count FEC",
     ),
@@ -118,7 +116,10 @@ WIRE_PANELS = (
         f"By lane: it rises as the laser ages.\n\n{meanings('roce_transceiver_bias_amperes')}",
         "amp",
         Query(now("roce_transceiver_bias_amperes", PORT), LANES),
-        Query(f"{now('roce_transceiver_bias_high_alarm_amperes', PORT)} > 0", "high alarm {{netdev}}"),
+        Query(
+            f"max by (netdev) ({now('roce_transceiver_bias_high_alarm_amperes', PORT)} > 0)",
+            "high alarm {{netdev}}",
+        ),
         overrides=[_alarm()],
         width=8,
         empty=DARK,
@@ -129,7 +130,10 @@ WIRE_PANELS = (
         f"With the module's own alarm threshold.\n\n{meanings('roce_transceiver_temperature_celsius')}",
         "celsius",
         Query(now("roce_transceiver_temperature_celsius", PORT), "module {{netdev}}"),
-        Query(f"{now('roce_transceiver_temperature_high_alarm_celsius', PORT)} > 0", "high alarm {{netdev}}"),
+        Query(
+            f"max by (netdev) ({now('roce_transceiver_temperature_high_alarm_celsius', PORT)} > 0)",
+            "high alarm {{netdev}}",
+        ),
         overrides=[_alarm()],
         minimum=None,
         width=8,
@@ -145,7 +149,7 @@ WIRE_PANELS = (
         Query(f"max({rate('roce_pcie_read_stalled_seconds_total', PORT)})", "reads"),
         limits=steps(step("RocePcieBackpressure")),
         width=8,
-        empty="The NIC does not tell PCIe stalls",
+        empty="The NIC does not count PCIe stalls",
     ),
     lines(
         "Chip temperature",
@@ -154,7 +158,7 @@ WIRE_PANELS = (
         Query(f'roce_temperature_celsius{{sensor="asic",{HOST},device=~"$device"}}', "{{sensor}}"),
         minimum=None,
         width=8,
-        empty="The driver does not tell it",
+        empty="The driver does not expose it",
         proof="optics",
     ),
 )

@@ -7,34 +7,23 @@ from typing import Any
 from boards.colours import LIMIT, RECEIVED, SENT
 from boards.measures import growth, meanings, rate
 from boards.model import Json, Panel, Query
-from boards.panels import lines, shades
+from boards.panels import coloured, lines
 from boards.scopes import PORT
 
 DIRECTED = "p{{priority}} {{netdev}}"
 TWO_WAYS = ("receive", "transmit")
-COLOURS = {"receive": RECEIVED, "transmit": SENT}
 SAID = {"receive": "received", "transmit": "sent"}
 
 
 def both(
-    title: str,
-    reading: str,
-    unit: str,
-    names: tuple[str, str],
-    scope: str,
-    *,
-    factor: str = "",
-    by: str = "",
-    **place: Any,
-) -> Panel:
+    title: str, reading: str, unit: str, names: tuple[str, str], scope: str, *, factor: str = "", **place: Any,
+) -> Panel:  # fmt: skip
     """Received and sent as two series that have their direction's colour."""
     queries = [
-        Query(f"{factor}sum by ({by}) ({rate(name, scope)}) > 0", f"p{{{{{by}}}}} {said}")
-        if by
-        else Query(f"{factor}sum({rate(name, scope)})", said)
+        Query(f"{factor}sum({rate(name, scope)})", said)
         for name, said in zip(names, SAID.values(), strict=True)
     ]
-    overrides = [shades(letter, colour) for letter, colour in zip("AB", (RECEIVED, SENT), strict=True)]
+    overrides = [coloured("received", RECEIVED), coloured("sent", SENT)]
     return lines(title, f"{reading}\n\n{meanings(*names)}", unit, *queries, overrides=overrides, **place)
 
 

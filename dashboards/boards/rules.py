@@ -1,4 +1,4 @@
-"""Recording rules that the dashboards need beside those of the alerts: sums over a cluster, and series that exist where something is wrong."""
+"""Recording rules that the dashboards need in addition to those of the alerts: sums over a cluster, and series that exist where something is wrong."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from boards.colours import BAD, SEVERITY
+from boards.limits import RUNBOOKS
 from boards.model import Annotation, Json, Variable
 
 CLUSTER = 'cluster=~"$cluster"'
@@ -22,9 +24,8 @@ _job = Variable(
 _instances = f"label_values(roce_exporter_devices{{{FLEET}}}, instance)"
 _hosts = Variable("instance", "Instance", "The hosts that are shown.", _instances)
 _host = Variable(
-    "instance", "Instance", "The host. One is meant; of several, lines of the same name are hard to tell apart.",
-    _instances, include_all=False,
-)  # fmt: skip
+    "instance", "Instance", "The host that is shown.", _instances, multi=False, include_all=False
+)
 
 
 def _device(*, one: bool) -> Variable:
@@ -76,26 +77,55 @@ def series_to_port() -> Json:
     return {"title": "Open the port", "url": f"/d/roce-port/roce-port?{_SOURCE}{labels}{_TIME}"}
 
 
-def alerts(scope: str, severity: str = "page|ticket") -> Annotation:
-    """Alerts that fire."""
+def to_runbook() -> Json:
+    """A link from an alert's name to its runbook, below the address that the rules' annotations have too."""
+    return {
+        "title": "Open the runbook",
+        "url": f"{RUNBOOKS}/${{__data.fields.alertname}}.md",
+        "targetBlank": True,
+    }
+
+
+def firing(scope: str, severity: str = "page|ticket") -> str:
+    """Since when each firing alert has been active, as Unix time. `ALERTS` alone has no onset."""
+    matchers = f'alertname=~"Roce.*",severity=~"{severity}",{scope}'
+    return (
+        f'(ALERTS_FOR_STATE{{{matchers}}} and ignoring (alertstate) ALERTS{{alertstate="firing",{matchers}}})'
+    )
+
+
+def alerts(scope: str) -> Annotation:
+    """Onsets of the alerts of few hosts. When they end is in the timelines."""
     return Annotation(
         "Alerts",
-        f'ALERTS{{alertname=~"Roce.*",alertstate="firing",severity=~"{severity}",{scope}}}',
+        f"{firing(scope)} * 1000",
         "{{alertname}}",
         "{{severity}}: {{instance}} {{device}}/{{port}} {{netdev}} priority {{priority}} {{direction}}",
-        "red",
+        BAD,
         tags="severity,alertname",
     )
 
 
-def storms(scope: str) -> Annotation:
-    """Beginnings of PFC storms, to the second and not to the scrape."""
+def alerts_of_many(scope: str, severity: str = "page|ticket", *, enabled: bool = False) -> Annotation:
+    """Onsets of alerts, the first of each name in a cluster: as few with 5,000 hosts as with five."""
     return Annotation(
-        "PFC storms",
+        "Alerts",
+        f"min by (cluster, alertname, severity) ({firing(scope, severity)}) * 1000",
+        "{{alertname}}",
+        "{{severity}}: the first in {{cluster}}",
+        BAD,
+        tags="severity,alertname",
+        enabled=enabled,
+    )
+
+
+def storms(scope: str) -> Annotation:
+    """Onsets of PFC storms, to the second and not to the scrape."""
+    return Annotation(
+        "Storms",
         f"roce_pfc_storm_last_start_timestamp_seconds{{{scope}}} * 1000",
         "PFC storm begins, {{direction}}",
         "{{instance}} {{device}}/{{port}} {{netdev}} priority {{priority}}",
-        "semi-dark-orange",
+        SEVERITY["ticket"],
         tags="direction,priority",
-        value_is_time=True,
     )

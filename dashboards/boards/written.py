@@ -25,7 +25,7 @@ WIDTH = 1_000_000
 def files() -> Iterator[tuple[str, str]]:
     """Every file: its path below `dashboards/`, and its text."""
     for board in BOARDS:
-        yield f"{board.uid}.json", json.dumps(document(board), indent=2, ensure_ascii=False) + "\n"
+        yield f"{board.uid}.json", json.dumps(document(board, BOARDS), indent=2, ensure_ascii=False) + "\n"
     yield "roce-dashboards.rules.yml", HEADER + _yaml(rules())
     yield "kubernetes/prometheusrule.yml", HEADER + _yaml(_prometheus_rule())
     yield "kubernetes/configmaps.yml", HEADER + "".join(map(_config_map, BOARDS))
@@ -44,7 +44,7 @@ def _prometheus_rule() -> Json:
 
 def _config_map(board: Board) -> str:
     """One ConfigMap per dashboard, for `kubectl apply` takes 256 KiB of each at the most."""
-    text = json.dumps(document(board), ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(document(board, BOARDS), ensure_ascii=False, separators=(",", ":"))
     return "---\n" + _yaml(
         {
             "apiVersion": "v1",

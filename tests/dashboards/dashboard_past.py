@@ -162,22 +162,28 @@ def _made(prometheus: Prometheus, rule: Rule, start: float, end: float, step: fl
     for labels, samples in prometheus.over(rule.expr, start, end, step):
         own = {name: value for name, value in labels.items() if name != "__name__"} | rule.labels
         if rule.alert:
-            own |= {"alertname": rule.alert, "alertstate": "firing"}
-            made = [(at, 1.0) for at in _firing([at for at, _ in samples], rule, end, step)]
+            own |= {"alertname": rule.alert}
+            fired = list(_firing([at for at, _ in samples], rule, end, step))
+            yield from _written("ALERTS", own | {"alertstate": "firing"}, [(at, 1.0) for at, _ in fired])
+            yield from _written("ALERTS_FOR_STATE", own, fired)
         else:
-            made = samples
-        written = ",".join(f'{name}="{value}"' for name, value in own.items())
-        yield from (f"{rule.name}{{{written}}} {value} {at:.3f}" for at, value in made)
+            yield from _written(rule.name, own, samples)
 
 
-def _firing(held: list[float], rule: Rule, end: float, step: float) -> Iterator[float]:
-    """When an alert fires whose condition held at these times."""
-    times, since, fired, firing = set(held), math.inf, -math.inf, False
+def _written(name: str, labels: dict[str, str], samples: Iterable[tuple[float, float]]) -> Iterator[str]:
+    written = ",".join(f'{label}="{value}"' for label, value in labels.items())
+    yield from (f"{name}{{{written}}} {value} {at:.3f}" for at, value in samples)
+
+
+def _firing(held: list[float], rule: Rule, end: float, step: float) -> Iterator[tuple[float, float]]:
+    """When an alert fires whose condition held at these times, and since when it has been active: `ALERTS_FOR_STATE`."""
+    times, since, fired, firing, active = set(held), math.inf, -math.inf, False, math.inf
     for number in range(round((end - held[0]) / step) + 1):
         at = held[0] + number * step
         since = min(since, at) if at in times else math.inf
         if at in times and (firing or at - since >= rule.wait):
             fired = at
         firing = at - fired <= (0 if at in times else rule.keep)
+        active = min(active, since) if firing else math.inf
         if firing:
-            yield at
+            yield at, active

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 UNITS = {
-    "none", "percentunit", "bytes", "bps", "Bps", "pps", "cps", "s", "celsius", "dBm", "amp", "dateTimeAsIso", "dateTimeFromNow",
+    "none", "percentunit", "bytes", "bps", "Bps", "pps", "cps", "s", "celsius", "dBm", "amp", "dateTimeFromNow",
 }  # fmt: skip
 """Of those that the linter knows, the ones that are used here."""
 
@@ -44,12 +44,20 @@ def test_template_datasource(place: Path) -> None:
 def test_template_job_and_instance(place: Path) -> None:
     """The fleet has no `instance`: 5,000 of them are no list to choose from, and what it shows is per cluster."""
     variables = {one["name"]: one for one in read(place)["templating"]["list"]}
-    wanted = ("job",) if place.stem == "roce-fleet" else ("job", "instance")
+    wanted = ("job",) if place.stem in {"roce-fleet", "roce-host", "roce-port"} else ("job", "instance")
     for name in wanted:
         one = variables[name]
         assert (one["label"], one["datasource"]["uid"], one["multi"], one["allValue"], one["type"]) == (
             name.capitalize(), "${datasource}", True, ".+", "query",
         )  # fmt: skip
+
+
+@ALL
+def test_one_host_is_one_host(place: Path) -> None:
+    """The linter would have several values. Lines of two hosts have the same names, and `allValue` would load all hosts."""
+    if place.stem in {"roce-host", "roce-port"}:
+        (one,) = [one for one in read(place)["templating"]["list"] if one["name"] == "instance"]
+        assert (one["multi"], one["includeAll"], one["allValue"]) == (False, False, None)
 
 
 @ALL
@@ -79,10 +87,10 @@ def test_panel_title_description_units_and_targets(place: Path) -> None:
 
 @ALL
 def test_target_rate_interval(place: Path) -> None:
-    """Rates follow the resolution of the graph and the scrape interval."""
+    """Rates follow the resolution of the graph and the scrape interval; the table of a host's ports sums up the range shown."""
     for query in queries(read(place)):
         for window in re.findall(r"i?rate\([^()]*\[([^\]]*)\]", query):
-            assert window == "$__rate_interval", query
+            assert window == "$__rate_interval" or (window == "$__range" and place.stem == "roce-host"), query
 
 
 @ALL

@@ -209,6 +209,10 @@ async def test_every_observation_is_rendered_from_its_own_values() -> None:
     kernel: SimulatedKernel = simulate("quiet", clock=lambda: 0.0, vendors=["mlx5"])
     exporter, (first, second) = await observe(kernel, 2)
     assert first is not second
+    third = await exporter.observe()
+    newest = exporter.render(third, Format.TEXT)
+    second = await exporter.observe()
+    assert exporter.render(second, Format.TEXT) is not newest, "a new observation is rendered anew"
     newest = exporter.render(second, Format.TEXT)
     assert exporter.render(second, Format.TEXT) is newest, "made once per observation and format"
     assert exporter.render(first, Format.TEXT) is not newest

@@ -81,6 +81,17 @@ def test_values_are_scaled_to_base_units(normaliser: Normaliser) -> None:
     assert normalise(normaliser, {"us": 1_500_001}) == {"roce_pause_seconds_total 1": 1.500001}
 
 
+def test_a_difference_is_what_began_less_what_is_over(normaliser: Normaliser) -> None:
+    assert normalise(normaliser, {"over": 4, "begun": 5}) == {"roce_state 1": 1}
+    assert normalise(normaliser, {"over": 5, "begun": 5}) == {"roce_state 1": 0}
+    assert normalise(normaliser, {"over": None, "begun": 5}) == {"roce_state 1": None}
+    assert normalise(normaliser, {"begun": 5}) == {}
+
+
+def test_a_difference_is_right_across_a_wrap(normaliser: Normaliser) -> None:
+    assert normalise(normaliser, {"over": 2**32 - 1, "begun": 0}) == {"roce_state 1": 1}
+
+
 @pytest.mark.parametrize(
     ("raw", "value", "expected"),
     [
@@ -113,17 +124,6 @@ def test_what_identifies_a_device_is_a_series_of_value_1(normaliser: Normaliser)
     series, values = normaliser.normalise(DeviceReadings(DEVICE, ()))
     assert "roce_device_info" in {one.row.name for one in series}
     assert set(values) == {1}
-
-
-def test_a_difference_is_what_began_less_what_is_over(normaliser: Normaliser) -> None:
-    assert normalise(normaliser, {"over": 4, "begun": 5}) == {"roce_state 1": 1}
-    assert normalise(normaliser, {"over": 5, "begun": 5}) == {"roce_state 1": 0}
-    assert normalise(normaliser, {"over": None, "begun": 5}) == {"roce_state 1": None}
-    assert normalise(normaliser, {"begun": 5}) == {}
-
-
-def test_a_difference_is_right_across_a_wrap(normaliser: Normaliser) -> None:
-    assert normalise(normaliser, {"over": 2**32 - 1, "begun": 0}) == {"roce_state 1": 1}
 
 
 def test_a_sum_needs_all_its_parts(normaliser: Normaliser) -> None:

@@ -286,6 +286,22 @@ def test_without_a_fault_a_busy_worker_is_kept() -> None:
     crew.retire()
 
 
+def test_workers_that_a_batch_did_not_need_end_with_it() -> None:
+    before = set(threading.enumerate())
+    crew = Crew("test")
+    crew.start(lambda: None, 3)
+    crew.settle(stuck=False)
+    made = set(threading.enumerate()) - before
+    assert len(made) == 3, "all were needed"
+    crew.start(lambda: None, 1)
+    crew.settle(stuck=False)
+    assert len(crew._workers) == 1
+    crew.retire()
+    for thread in made:
+        thread.join(20)
+        assert not thread.is_alive()
+
+
 def test_a_retired_crew_leaves_no_thread() -> None:
     before = set(threading.enumerate())
     crew = Crew("test")

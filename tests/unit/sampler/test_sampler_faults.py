@@ -154,6 +154,21 @@ def test_a_device_followed_again_while_its_old_read_is_stuck_is_read_when_that_i
     assert total(live, "roce_exporter_sampler_stuck") == 0
 
 
+def test_a_device_whose_old_read_is_under_way_is_tried_later_and_not_again_and_again() -> None:
+    clock = Clock()
+    kernel = simulate("quiet", clock=clock, vendors=["mlx5"])
+    sampler = watching(kernel, clock)
+    (target,) = sampler._targets.values()
+    before = sampler._in_flight.begin(target.key)
+    assert before
+    due = sampler.tick()
+    assert due is not None
+    assert due > clock.now
+    sampler._in_flight.end(before)
+    run(sampler, clock, 5.0)
+    assert total(sampler, "roce_exporter_sampler_ticks_total") > 3
+
+
 def test_a_storm_under_way_ends_when_its_device_goes_away() -> None:
     clock = Clock()
     kernel = simulate("pfc-storm", clock=clock, vendors=["mlx5"])

@@ -1,0 +1,133 @@
+"""Tables: columns of fixed widths that fit their panel, and one that takes what they leave."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from boards.colours import NOTHING, RECEIVED, SENT, SEVERITY
+from boards.limits import steps
+from boards.model import Json, Panel, Query
+from boards.panels import by_name, named, override
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+WIDTHS = {
+    "alertname": 230, "board": 140, "check": 215, "cluster": 110, "device": 90, "direction": 100, "driver": 90, "dscp": 60,
+    "firmware": 120, "hint": 190, "instance": 150, "netdev": 100, "parameter": 250, "port": 50, "priority": 76, "reason": 150,
+    "role": 60, "severity": 80, "slots": 70, "source": 130, "traffic_class": 110, "type": 110, "value": 120, "version": 90,
+}  # fmt: skip
+"""Pixels of columns, as their usual contents need; of others, what their headings need."""
+CHARACTER, CELL = 7.5, 30
+"""Pixels of a heading's letter, and of the padding and the arrow of sorting."""
+DIRECTIONS = {"receive": ("received", RECEIVED), "transmit": ("sent", SENT)}
+
+
+def table(
+    title: str,
+    reading: str,
+    columns: Sequence[str],
+    *queries: Query,
+    unit: str = "none",
+    names: Mapping[str, str] | None = None,
+    overrides: Sequence[Json] = (),
+    concealed: Sequence[str] = ("job",),
+    wide: str = "",
+    sort: str = "",
+    rarest: bool = False,
+    joined: bool = False,
+    tall: bool = False,
+    numeric: Sequence[str] = (),
+    **place: Any,
+) -> Panel:
+    """Rows of labels and values. Only the `columns` stay, in this order; `names` renames values, never labels.
+
+    `wide` is the column that takes the rest of the width, else the first. `concealed` columns are there for links only. Rows that are `tall` have two lines.
+    `numeric` columns are labels that hold numbers: units and limits need a number. Sorted by the largest of `sort`, or by
+    the smallest when what is `rarest` matters. Labels keep their names, for links between dashboards are made of them.
+    """
+    renamed = dict(names or {})
+    shown = [name for name in columns if name not in concealed]
+    defaults: Json = {
+        "color": {"mode": "thresholds"},
+        "custom": {"align": "auto", "cellOptions": {"type": "auto"}, "inspect": False, "minWidth": 60},
+        "thresholds": steps(base=NOTHING),
+    }
+    options = {
+        "showHeader": True,
+        "cellHeight": "lg" if tall else "sm",
+        "sortBy": [{"displayName": renamed.get(sort, sort), "desc": not rarest}] if sort else [],
+    }
+    widths = [
+        by_name(name, ("custom.width", width))
+        for name, width in _widths([renamed.get(name, name) for name in shown], wide)
+    ]
+    everywhere = [
+        *_gaps(),
+        *widths,
+        *(hidden(name) for name in concealed if name in columns),
+        *_directions(shown),
+    ]
+    return Panel(
+        "table", title, reading, queries, unit, defaults=defaults, overrides=(*everywhere, *overrides),
+        options=options, transformations=_steps(columns, renamed, joined=joined, numeric=numeric), **place,
+    )  # fmt: skip
+
+
+def _steps(
+    columns: Sequence[str], renamed: Json, *, joined: bool, numeric: Sequence[str]
+) -> tuple[Json, ...]:
+    order = {
+        "excludeByName": {},
+        "indexByName": {name: position for position, name in enumerate(columns)},
+        "renameByName": renamed,
+    }
+    merge: list[Json] = [{"id": "merge", "options": {}}] if joined else []
+    numbers = [{"targetField": name, "destinationType": "number"} for name in numeric]
+    convert = (
+        [{"id": "convertFieldType", "options": {"fields": {}, "conversions": numbers}}] if numbers else []
+    )
+    keep = {"id": "filterFieldsByName", "options": {"include": {"names": list(columns)}}}
+    return (*merge, *convert, keep, {"id": "organize", "options": order})
+
+
+def _widths(shown: Sequence[str], wide: str) -> list[tuple[str, int]]:
+    flexible = wide or shown[0]
+    return [
+        (name, max(WIDTHS.get(name, 0), round(len(name) * CHARACTER + CELL)))
+        for name in shown
+        if name != flexible
+    ]
+
+
+def _gaps() -> list[Json]:
+    """An empty cell would say what the empty panel says; of some, links are made."""
+    dash = override("byRegexp", "/.*/", [("noValue", "-")])
+    return [dash, override("byRegexp", "/^(cluster|job|instance)$/", [("noValue", "")])]
+
+
+def _directions(shown: Sequence[str]) -> list[Json]:
+    return [as_text("direction", named(DIRECTIONS))] if "direction" in shown else []
+
+
+def severities() -> Json:
+    """The column of an alert's severity."""
+    return as_text("severity", named({name: (name, colour) for name, colour in SEVERITY.items()}))
+
+
+def as_text(name: str, mapping: Json) -> Json:
+    """A column whose values have texts and colours."""
+    return by_name(name, ("mappings", [mapping]), ("custom.cellOptions", {"type": "color-text"}))
+
+
+def hidden(name: str) -> Json:
+    """A column that links need and readers do not."""
+    # Grafana 12 renamed it
+    return by_name(name, ("custom.hidden", True), ("custom.hideFrom", {"viz": True}))
+
+
+def graded(name: str, unit: str, limits: Json) -> Json:
+    """A column of numbers whose text takes the colour of the limit that it reaches."""
+    return by_name(
+        name, ("unit", unit), ("thresholds", limits), ("custom.cellOptions", {"type": "color-text"})
+    )

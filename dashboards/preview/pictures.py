@@ -1,0 +1,126 @@
+"""Take pictures of the dashboards: `make pictures`, or `python dashboards/preview/pictures.py [FOLDER OF JSON]`.
+
+Every board, healthy and in an incident, dark and light, at 1920 and 1366 pixels, into `build/pictures`; those of the README
+into `dashboards/pictures`. What npm installs and the recorded past stay in a cache outside of the repository.
+"""
+
+# ruff: noqa: INP001, S603, S607, T201 - a script that runs node and python, and prints what it found
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+CACHE = Path(os.environ.get("ROCE_PICTURES_CACHE", Path.home() / ".cache" / "roce-exporter-pictures"))
+SECONDS = int(os.environ.get("ROCE_PICTURES_SECONDS", "2700"))
+SOURCES = ("package.json", "build.mjs", "take.mjs", "index.html", "src")
+SCREENS = {1920: 1080, 1366: 768}
+MENU = 300
+"""Pixels of Grafana's docked menu, which narrow screens suffer from most."""
+STORM = {"cluster": "pfc-storm", "job": "roce", "instance": "node21:10099"}
+QUIET = {"cluster": "quiet", "job": "roce", "instance": "node01:10099"}
+PORT = {"device": "mlx5_0", "port": "1"}
+CHOSEN: dict[str, dict[str, dict[str, str]]] = {
+    "roce-fleet": {"healthy": {"cluster": "quiet"}, "incident": {}},
+    "roce-host": {"healthy": QUIET, "incident": STORM},
+    "roce-port": {"healthy": QUIET | PORT, "incident": STORM | PORT},
+    "roce-configuration": {"healthy": {"cluster": "quiet"}, "incident": {}},
+    "roce-exporter": {"healthy": {"cluster": "quiet"}, "incident": {}},
+}
+"""What is chosen on each board; without a choice All."""
+
+
+def build() -> Path:
+    """The bundle, in the cache; npm runs only when the list of packages changed."""
+    tool = CACHE / "tool"
+    tool.mkdir(parents=True, exist_ok=True)
+    packages = (HERE / "package.json").read_text(encoding="utf-8")
+    installed = tool / "installed.json"
+    for name in SOURCES:
+        copy = shutil.copytree if (HERE / name).is_dir() else shutil.copy
+        shutil.rmtree(tool / name, ignore_errors=True)
+        copy(HERE / name, tool / name)
+    if not installed.exists() or installed.read_text(encoding="utf-8") != packages:
+        options = ("--no-audit", "--no-fund", "--ignore-scripts", "--legacy-peer-deps")
+        subprocess.run(["npm", "install", *options], cwd=tool, check=True)
+        installed.write_text(packages, encoding="utf-8")
+    images = tool / "node_modules/@grafana/ui/dist/public/img"
+    for place in ("img", "build/img"):
+        shutil.copytree(images, tool / "www/public" / place, dirs_exist_ok=True)
+    shutil.copy(tool / "index.html", tool / "www/index.html")
+    subprocess.run(["node", "build.mjs"], cwd=tool, check=True)
+    return tool
+
+
+def past(boards: Path) -> subprocess.Popen[str]:
+    """The past of the tests, served by a Prometheus; its first line is the address, the begin and the end."""
+    files = sorted(boards.glob("roce-*.json"))
+    names = hashlib.sha256(b"".join(place.read_bytes() for place in files)).hexdigest()[:12]
+    folder = Path(os.environ.get("ROCE_PICTURES_PAST", CACHE / f"past-{SECONDS}-{names}"))
+    command = [sys.executable, "tests/dashboards/past.py", folder, str(SECONDS), *files]
+    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'tests'}:{ROOT}"}
+    return subprocess.Popen(
+        command, cwd=ROOT, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+
+
+def wanted(boards: Path, out: Path, begin: str, end: str) -> list[dict[str, Any]]:
+    """Every picture: the first screen of each board."""
+    shared = {"from": _instant(begin), "to": _instant(end)}
+    return [
+        shared
+        | {"dashboard": str((boards / f"{board}.json").resolve()), "variables": variables, "theme": theme}
+        | {"width": width, "height": height, "menu": MENU if width < min(SCREENS) + 1 else 0}
+        | {"file": str((out / f"{board.removeprefix('roce-')}-{state}-{theme}-{width}.png").resolve())}
+        for board, states in CHOSEN.items()
+        for state, variables in states.items()
+        for theme in ("dark", "light")
+        for width, height in SCREENS.items()
+    ]
+
+
+def _instant(seconds: str) -> str:
+    return datetime.fromtimestamp(float(seconds), UTC).isoformat()
+
+
+README = {
+    "fleet": "fleet-incident-dark-1920",
+    "host": "host-incident-light-1920",
+    "port": "port-incident-dark-1920",
+    "configuration": "configuration-incident-light-1920",
+    "exporter": "exporter-incident-dark-1920",
+}
+"""Pictures of the README, and which one each is."""
+
+
+def main() -> None:
+    """Take them all, and fail where a query failed."""
+    boards = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE.parent
+    out = ROOT / "build" / ("pictures" if boards == HERE.parent else f"pictures-{boards.name}")
+    out.mkdir(parents=True, exist_ok=True)
+    tool = build()
+    with past(boards) as server:
+        assert server.stdout is not None  # noqa: S101 - both are pipes
+        url, begin, end = server.stdout.readline().split()
+        pictures = out / "pictures.json"
+        pictures.write_text(json.dumps(wanted(boards, out, begin, end)), encoding="utf-8")
+        try:
+            subprocess.run(["node", "take.mjs", url, pictures.resolve()], cwd=tool, check=True)
+        finally:
+            server.communicate()
+    if boards == HERE.parent:
+        for name, source in README.items():
+            shutil.copy(out / f"{source}.png", HERE.parent / "pictures" / f"{name}.png")
+    print(f"pictures are in {out}")
+
+
+if __name__ == "__main__":
+    main()
