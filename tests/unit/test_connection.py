@@ -286,6 +286,10 @@ async def refusal(text: bytes, **limits: float) -> tuple[int, str]:
     return head.status_code, body.decode()
 
 
+async def test_a_connection_is_idle_before_its_first_byte() -> None:
+    assert Served().connection.state is State.IDLE
+
+
 async def test_a_silent_client_has_as_long_as_for_a_request() -> None:
     served = Served(request_seconds=SOON, idle_seconds=ENDLESS, linger_seconds=SOON)
     await served.connection.serve()
