@@ -859,6 +859,28 @@ async def test_a_slow_read_under_way_is_no_failure_before_its_time_is_up(host: H
     work.close()
 
 
+async def test_what_waits_behind_a_stuck_slow_read_is_read_when_that_is_given_up(host: Host) -> None:
+    one, other = host.sources["mlx5_0"] = [Source(SEDATE), Source(AGING)]
+    work = host.collector(timeout=5.0)
+    await work.collect()
+    host.clock.now += REFRESH
+    stuck = Stuck(one)
+    await work.collect()
+    await until(stuck.begun)
+    host.clock.now += 4.0
+    await work.collect()
+    assert len(other.reads) == 1
+    host.clock.now += 2.0
+    for times in (2, 3):
+        await work.collect()
+        while len(other.reads) < times or len(work._in_flight.since()) > 1:  # noqa: ASYNC110 - a thread has no event
+            await asyncio.sleep(0.001)
+        host.clock.now += REFRESH
+    assert other.reads == [1000.0, 1066.0, 1126.0]
+    stuck.gate.set()
+    work.close()
+
+
 async def test_a_host_is_outdated_when_it_is_old_or_its_list_changed(host: Host) -> None:
     work = host.collector()
     assert await work.is_outdated()

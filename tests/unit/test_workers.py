@@ -143,6 +143,7 @@ def test_a_closed_batch_begins_nothing_more(workers: list[Worker]) -> None:
     bench.open()
     wait_for(workers[0])
     assert bench.attempts == ["a.1"]
+    assert workers[0].error is None
 
 
 def test_a_job_whose_key_is_in_flight_is_passed_over_even_if_another_job_asks_for_it(
@@ -316,7 +317,7 @@ def test_a_retired_crew_leaves_no_thread() -> None:
 
 
 def test_without_threads_to_be_had_fewer_workers_do_it_and_without_any_it_is_an_error(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     crew, done = Crew("test"), threading.Event()
     crew.start(lambda: None, 1)
@@ -326,6 +327,7 @@ def test_without_threads_to_be_had_fewer_workers_do_it_and_without_any_it_is_an_
     assert done.wait(20)
     crew.settle(stuck=False)
     crew.retire()
+    assert [record.message for record in caplog.records] == ["no thread to be had: going on with 1"]
     with pytest.raises(RuntimeError, match="can't start new thread"):
         crew.start(done.set, 1)
 
