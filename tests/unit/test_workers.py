@@ -336,11 +336,14 @@ def no_thread(_: threading.Thread) -> None:
     raise RuntimeError("can't start new thread")
 
 
-def test_a_worker_outlives_work_that_fails_and_keeps_its_error() -> None:
+def test_a_worker_outlives_work_that_fails_and_keeps_its_error(caplog: pytest.LogCaptureFixture) -> None:
     worker = Worker("test")
     worker.submit(lambda: int("no work"))
     wait_for(worker)
     assert isinstance(worker.error, ValueError)
+    assert [(record.message, bool(record.exc_info)) for record in caplog.records] == [
+        ("a worker thread failed", True)
+    ]
     wait_for(worker)
     worker.retire()
 

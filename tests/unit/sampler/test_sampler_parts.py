@@ -246,6 +246,13 @@ def test_the_hot_set_holds_each_priority_in_both_directions(tmp_path: Path) -> N
     assert third.counts[Key("4", "receive")] == Counts(stops=1)
 
 
+def test_the_hot_set_holds_how_long_pcie_stalled(tmp_path: Path) -> None:
+    clock = Clock()
+    kernel = Kernel(tmp_path, clock, **MLX5, outbound_pci_stalled_wr=30, outbound_pci_stalled_wr_events=7)
+    found = HotCounters(kernel, DEVICE, 1, "eth0").read(clock)
+    assert (found.stalling, found.stalled) == (0.3, 7)
+
+
 def test_the_hot_set_of_a_device_that_is_absent_is_absent(tmp_path: Path) -> None:
     kernel = Kernel(tmp_path, Clock())
     kernel.failure = Absent(errno.EOPNOTSUPP, "none")
