@@ -17,7 +17,7 @@ UNKNOWN = "text"
 """What cannot be judged or read is neither good nor bad."""
 
 RECEIVED = "blue"
-SENT = "yellow"
+SENT = "dark-yellow"
 """Blue and yellow are the pair that people with each kind of colour blindness tell apart."""
 MARKED = RECEIVED
 CNP_SENT = SENT

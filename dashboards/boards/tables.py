@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from boards.colours import NOTHING, RECEIVED, SENT, SEVERITY
+from boards.colours import NOTHING, SEVERITY
 from boards.limits import steps
 from boards.model import Json, Panel, Query
 from boards.panels import by_name, named, override
@@ -20,7 +20,7 @@ WIDTHS = {
 """Pixels of columns, as their usual contents need; of others, what their headings need."""
 CHARACTER, CELL = 7.5, 30
 """Pixels of a heading's letter, and of the padding and the arrow of sorting."""
-DIRECTIONS = {"receive": ("received", RECEIVED), "transmit": ("sent", SENT)}
+DIRECTIONS = {"receive": ("received", ""), "transmit": ("sent", "")}
 
 
 def table(
@@ -107,7 +107,7 @@ def _gaps() -> list[Json]:
 
 
 def _directions(shown: Sequence[str]) -> list[Json]:
-    return [as_text("direction", named(DIRECTIONS))] if "direction" in shown else []
+    return [by_name("direction", ("mappings", [named(DIRECTIONS)]))] if "direction" in shown else []
 
 
 def severities() -> Json:

@@ -125,7 +125,8 @@ class Batch(Generic[J, K, R]):
         return (*self._chains, *(chain for _, chain in self._running.values()))
 
     def _is_over(self) -> bool:
-        return not any(self._all_chains()) and all(call.given_up for call, _ in self._running.values())
+        # The first call that is neither settles it: with many workers this is asked many times.
+        return not self._chains and all(call.given_up and not chain for call, chain in self._running.values())
 
     def _claim(self, chain: deque[J]) -> tuple[J, Call[K], deque[J]] | None:
         with self._lock:

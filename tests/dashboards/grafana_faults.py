@@ -28,7 +28,7 @@ class Rule:
 
 def _panel(kind: str, title: str = "One", **changes: object) -> Json:
     """A panel as the boards had it before, for the faults below."""
-    defaults: Json = {"color": {"mode": "thresholds"}, "unit": "none", "mappings": [], "noValue": "Not told",
+    defaults: Json = {"color": {"mode": "thresholds"}, "unit": "none", "mappings": [], "noValue": "Not measured",
                       "thresholds": {"mode": "absolute", "steps": [{"color": "green", "value": None}]},
                       "custom": {"drawStyle": "line", "scaleDistribution": {"type": "linear"}}}  # fmt: skip
     defaults |= changes.pop("defaults", {})

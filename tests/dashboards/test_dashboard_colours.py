@@ -20,7 +20,7 @@ PALETTE = {
     "orange": ("#FF9830", "#FF780A"),
     "purple": ("#B877D9", "#A352CC"),
     "blue": ("#5794F2", "#3274D9"),
-    "yellow": ("#FADE2A", "#F2CC0C"),
+    "dark-yellow": ("#E0B400", "#CC9D00"),
 }
 """Grafana's colours by name, in the dark and in the light theme."""
 SIGHT = {
