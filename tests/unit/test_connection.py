@@ -280,6 +280,7 @@ async def refusal(text: bytes, **limits: float) -> tuple[int, str]:
     served.pipe.receive(text)
     await served.connection.serve()
     assert not served.requests
+    assert served.connection.state is State.IDLE, "a connection that only lingers is missed least"
     ((head, body),) = served.answers()
     assert dict(head.headers)[b"connection"] == b"close"
     assert dict(head.headers)[b"content-type"] == TEXT.encode()

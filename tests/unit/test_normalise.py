@@ -120,6 +120,17 @@ def test_a_row_may_have_the_network_device_as_a_label(normaliser: Normaliser) ->
     assert (series[-1].labels, values[-1]) == (("mlx5_0", "1", "eth0"), 7)
 
 
+def test_a_counter_per_size_is_a_bucket_of_a_histogram() -> None:
+    row = next(row for row in CATALOG if row.kind == "histogram" and row.spellings)
+    spelling = row.spellings[0]
+    labels = {label: "1" for label in row.labels}
+    raw = spelling.raw[0].format(**labels)
+    reading = Reading(spelling.source, "mlx5_0", 1, (raw,), (7,), netdev="eth0")
+    device = replace(DEVICE, dialect=spelling.dialect)
+    series, _ = Normaliser().normalise(DeviceReadings(device, (reading,)))
+    assert {one.suffix for one in series if one.row is row} == {"_bucket"}
+
+
 def test_what_identifies_a_device_is_a_series_of_value_1(normaliser: Normaliser) -> None:
     series, values = normaliser.normalise(DeviceReadings(DEVICE, ()))
     assert "roce_device_info" in {one.row.name for one in series}
