@@ -123,7 +123,7 @@ def test_a_row_may_have_the_network_device_as_a_label(normaliser: Normaliser) ->
 def test_a_counter_per_size_is_a_bucket_of_a_histogram() -> None:
     row = next(row for row in CATALOG if row.kind == "histogram" and row.spellings)
     spelling = row.spellings[0]
-    labels = {label: "1" for label in row.labels}
+    labels = dict.fromkeys(row.labels, "1")
     raw = spelling.raw[0].format(**labels)
     reading = Reading(spelling.source, "mlx5_0", 1, (raw,), (7,), netdev="eth0")
     device = replace(DEVICE, dialect=spelling.dialect)
