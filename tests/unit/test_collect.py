@@ -415,6 +415,14 @@ def test_a_quick_source_that_goes_and_comes_changes_nothing_for_the_others(host:
     assert work.readings == ()
 
 
+def test_an_interface_that_goes_is_not_read_again_before_the_next_description(host: Host) -> None:
+    work = host.work()
+    collect(work, host.clock)
+    host.sources["mlx5_0"][0].answer = Absent(errno.ENOENT, "none")
+    collect(work, host.clock)
+    assert work.tasks(REFRESH) == ()
+
+
 def test_slow_sources_are_due_once_per_refresh_and_waited_for_after_twice_that(host: Host) -> None:
     host.sources["mlx5_0"] = [Source(), Source(SEDATE)]
     work = host.work()

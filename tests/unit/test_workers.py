@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from roce_exporter.collect.batch import Batch, Finished
-from roce_exporter.collect.workers import Crew, InFlight, Worker, call_in_worker
+from roce_exporter.collect.workers import Crew, InFlight, Worker, call_in_worker, tell_loop
 
 
 class Clock:
@@ -334,6 +334,19 @@ def test_without_threads_to_be_had_fewer_workers_do_it_and_without_any_it_is_an_
 
 def no_thread(_: threading.Thread) -> None:
     raise RuntimeError("can't start new thread")
+
+
+def test_a_worker_without_work_is_not_busy() -> None:
+    worker = Worker("test")
+    assert worker.busy is False
+    worker.retire()
+
+
+def test_a_loop_that_has_ended_is_told_nothing() -> None:
+    loop, called = asyncio.new_event_loop(), list[str]()
+    loop.close()
+    tell_loop(loop, lambda: called.append("late"))
+    assert not called
 
 
 def test_a_worker_outlives_work_that_fails_and_keeps_its_error(caplog: pytest.LogCaptureFixture) -> None:
