@@ -487,6 +487,21 @@ async def test_a_complete_head_just_within_the_limit_is_served() -> None:
         assert len(served.requests) == served_requests
 
 
+async def test_the_last_byte_of_a_head_may_be_the_last_that_is_allowed() -> None:
+    served = Served(head_bytes=len(GET), idle_seconds=SOON, linger_seconds=SOON)
+    serving = asyncio.create_task(served.connection.serve())
+    served.pipe.receive(GET[:-1])
+    await settle()
+    served.pipe.receive(GET[-1:])
+    await serving
+    assert len(served.requests) == 1
+
+
+def test_more_than_a_hundred_parameters_are_refused() -> None:
+    with pytest.raises(RequestError, match="the query is not valid"):
+        parameters("&".join(f"p{number}=" for number in range(101)))
+
+
 @pytest.mark.parametrize(
     ("raw", "found"),
     [
