@@ -310,6 +310,24 @@ async def test_between_requests_a_client_may_stay_idle_for_longer() -> None:
     assert served.pipe.calls == ["end", "close"]
 
 
+async def test_an_answered_connection_is_idle_again() -> None:
+    served = Served()
+    serving = asyncio.create_task(served.connection.serve())
+    served.pipe.receive(GET)
+    while not served.pipe.sent:
+        await asyncio.sleep(0)
+    await settle()
+    assert served.connection.state is State.IDLE
+    serving.cancel()
+
+
+async def test_a_connection_that_cannot_be_closed_is_given_up() -> None:
+    served = Served(request_seconds=SOON, linger_seconds=SOON, stalled_seconds=SOON)
+    served.pipe.closes = False
+    with pytest.raises(TimeoutError):
+        await served.connection.serve()
+
+
 async def test_a_request_reaches_the_application_and_its_answer_the_client() -> None:
     served = Served(idle_seconds=SOON, linger_seconds=SOON)
     served.pipe.receive(GET)
