@@ -415,6 +415,13 @@ def test_a_quick_source_that_goes_and_comes_changes_nothing_for_the_others(host:
     assert work.readings == ()
 
 
+def test_files_left_alone_are_counted(host: Host) -> None:
+    host.sources["mlx5_0"][0].quarantined = 3
+    work = host.work()
+    collect(work, host.clock)
+    assert work.account.states_of({key()})[0].quarantined == 3
+
+
 def test_an_interface_that_goes_is_not_read_again_before_the_next_description(host: Host) -> None:
     work = host.work()
     collect(work, host.clock)
@@ -843,6 +850,12 @@ async def test_the_slow_chain_is_read_after_a_collection_and_entered_by_the_next
     assert values(await work.collect()) == {"mlx5_0": [7, 8]}
     assert len(slow.reads) == 2
     assert len(quick.reads) == 3
+    for times in (3, 4):
+        host.clock.now += REFRESH
+        await work.collect()
+        while len(slow.reads) < times or work._in_flight:  # noqa: ASYNC110 - the same
+            await asyncio.sleep(0.001)
+    assert len(work._slow._crew._workers) == 1, "one worker for all rounds"
     work.close()
 
 
