@@ -69,8 +69,10 @@ class Episodes:
         ended, self._ended = divmod(self._ended, 1)
         # Half an end left over is the beginning of one more pause, which has its share of the time.
         mean = paused / (ended + (self._ended > 0)) if ended else paused
-        for _ in range(int(ended)):
+        if ended:
             self._end(mean)
+            # At once, for a counter that went mad may say billions.
+            self.lengths.observe(mean, int(ended) - 1)
         if not ended or self._ended:
             self._open += mean
 

@@ -180,6 +180,13 @@ def test_lengths_in_another_unit_are_thrown_away() -> None:
     assert lengths(watch) == histogram()
 
 
+def test_billions_of_ends_in_one_span_take_no_longer_than_one() -> None:
+    watch = Watch()
+    for now, paused, ends in ((0.0, 0.0, 0), (0.1, 0.0, 0), (0.2, 0.05, 10**12)):
+        watch.see(Look(now, {KEY: Counts(paused, None, ends, now * RATE)}, POLL, speed=1e9))
+    assert lengths(watch)[-1] == 10**12
+
+
 def test_frames_alone_are_no_lengths() -> None:
     watch = Watch()
     for step in range(40):
