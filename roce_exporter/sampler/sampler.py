@@ -94,7 +94,8 @@ class Sampler:
                 if name not in self._targets:
                     self._targets[name] = self._new_target(device, port, name[1], position / len(wanted))
                     self._wake.set()
-                self._targets[name].scope = scopes.get(name[1])
+                # While DCB cannot be read, PFC is taken to be on where it was: else every priority would be watched.
+                self._targets[name].scope = scopes.get(name[1], self._targets[name].scope)
 
     def tick(self) -> float | None:
         """Read every network device that is due, on the calling thread.
