@@ -160,8 +160,9 @@ class Sampler:
             worker.retire()
         self._wake.set()
         with self._lock:
-            for name, target in list(self._targets.items()):
-                self._drop(name, target)
+            for target in self._targets.values():
+                self._in_flight.when_idle(target.key, target.close)
+            self._targets.clear()
 
     def _hire(self) -> None:
         if self._worker is not None:
