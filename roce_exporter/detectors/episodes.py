@@ -24,11 +24,15 @@ THROUGHOUT = 0.95
 MOSTLY = 0.5
 """The same where no packet passed."""
 
+SILENT = 0.5
+"""Seconds without pause and without a packet after which a pause is over, where its end is not counted. Before, the driver
+may only be late: counters that stand still prove nothing. Where ends are counted, silence alone ends no pause."""
+
 
 class Episodes:
     """The pauses of one priority in one direction. `see` is called with one span after the other, without gaps."""
 
-    __slots__ = ("_ended", "_lost", "_open", "lengths")
+    __slots__ = ("_ended", "_lost", "_open", "_still", "lengths")
 
     def __init__(self) -> None:
         self.lengths = Histogram(BOUNDS)
@@ -38,15 +42,19 @@ class Episodes:
         """Part of an end: bnxt counts both edges of a pause, and each is half of one."""
         self._lost = True
         """Whether a pause may be open whose beginning was not seen."""
+        self._still = 0.0
+        """Seconds without pause and without a packet."""
 
-    def see(self, change: Counts, share: float) -> None:
-        """What was counted between two reads; `share` of the time was paused. Without a count of time paused nothing."""
+    def see(self, change: Counts, share: float, seconds: float) -> None:
+        """What was counted in `seconds` between two reads, in a `share` of which the priority was paused."""
         if not change.paused:
-            # Where the driver shows a copy that is not renewed at every read, counters that stand still prove nothing.
-            if change.resumes is None or change.resumes or change.packets != 0:
+            self._still += seconds
+            if change.resumes or change.packets != 0 or (change.resumes is None and self._still >= SILENT):
                 self._end(0.0)
                 self._ended = 0.0
-        elif change.resumes is not None:
+            return
+        self._still = 0.0
+        if change.resumes is not None:
             self._count(change.paused, change.resumes)
         else:
             self._guess(change, share)
@@ -61,8 +69,10 @@ class Episodes:
         ended, self._ended = divmod(self._ended, 1)
         # Half an end left over is the beginning of one more pause, which has its share of the time.
         mean = paused / (ended + (self._ended > 0)) if ended else paused
-        for _ in range(int(ended)):
+        if ended:
             self._end(mean)
+            # At once, for a counter that went mad may say billions.
+            self.lengths.observe(mean, int(ended) - 1)
         if not ended or self._ended:
             self._open += mean
 

@@ -19,10 +19,10 @@ class Histogram:
         self._counts = [0] * (len(self._bounds) + 1)
         self._sum = 0.0
 
-    def observe(self, value: float) -> None:
-        """Count one."""
-        self._counts[bisect_left(self._bounds, value)] += 1
-        self._sum += value
+    def observe(self, value: float, times: int = 1) -> None:
+        """Count one, or several of the same size."""
+        self._counts[bisect_left(self._bounds, value)] += times
+        self._sum += value * times
 
     def values(self) -> tuple[float, ...]:
         """One number per bound and one for `+Inf`, each with all below it, then the sum and the number of all."""

@@ -296,7 +296,7 @@ class Track:
         if self.method is not Method.DURATION:
             self.estimated_seconds += share * span.seconds
         else:
-            self.episodes.see(span.change, share)
+            self.episodes.see(span.change, share, span.seconds)
             if share >= limits.hot and span.change.packets:
                 self.congested_seconds += span.seconds
         self._follow_pause(span, share, limits)
@@ -313,7 +313,8 @@ class Track:
         """What was paused so far cannot be joined to what comes, but for lengths of pauses where the counts are known."""
         self.streak = 0.0
         if seen is not None and self.method is Method.DURATION:
-            self.episodes.see(seen.change, min(1.0, paused_share(self.method, seen) or 0.0))
+            share = min(1.0, paused_share(self.method, seen) or 0.0)
+            self.episodes.see(seen.change, share, seen.seconds)
         else:
             self.episodes.forget()
 

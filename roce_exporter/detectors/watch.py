@@ -78,6 +78,8 @@ BUSY = 1000.0
 SLOW = 0.25
 """A read that takes a larger share than this of the span does not say which moment it is of."""
 
+NOTHING = Counts()
+
 STALE_REASON = "stale"
 SLOW_READ = "slow_read"
 
@@ -210,9 +212,10 @@ class Watch:
         if self.refresh.is_cached(look.poll):
             return []
         self._last = look
-        span = Span(last.time, look.time, Counts(0.0, 0, 0, 0), look.speed)
         changes = []
         for key, track in self.tracks.items():
+            counts = look.counts.get(key, NOTHING)
+            span = Span(last.time, look.time, difference(counts, counts), look.speed)
             # Silence does not end a storm: only what moves shows that the pause is over.
             ends = mute or track.state in (State.OK, State.SUSPECT)
             if ends and not track.reason and (what := track.step(span, self.limits)):

@@ -94,7 +94,8 @@ class Sampler:
                 if name not in self._targets:
                     self._targets[name] = self._new_target(device, port, name[1], position / len(wanted))
                     self._wake.set()
-                self._targets[name].scope = scopes.get(name[1])
+                # While DCB cannot be read, PFC is taken to be on where it was: else every priority would be watched.
+                self._targets[name].scope = scopes.get(name[1], self._targets[name].scope)
 
     def tick(self) -> float | None:
         """Read every network device that is due, on the calling thread.
@@ -159,8 +160,9 @@ class Sampler:
             worker.retire()
         self._wake.set()
         with self._lock:
-            for name, target in list(self._targets.items()):
-                self._drop(name, target)
+            for target in self._targets.values():
+                self._in_flight.when_idle(target.key, target.close)
+            self._targets.clear()
 
     def _hire(self) -> None:
         if self._worker is not None:

@@ -1,7 +1,7 @@
 """Past one Prometheus: agents write to a store that all share, which answers the rules and the dashboards alike.
 
-The store is Debian's victoria-metrics (1.79). Its vmalert is older than `keep_firing_for` (1.91): the rules are given to it
-without.
+The store is the machine's VictoriaMetrics: 1.79 of Debian 12, or with tests/newest.sh the newest one that Debian packages.
+The vmalert of 1.79 is older than `keep_firing_for` (1.91): the rules are given to it without.
 """
 
 from __future__ import annotations
@@ -170,16 +170,27 @@ def fits_into_the_history(expression: str) -> bool:
     return all(int(number) * units[unit] <= SECONDS for number, unit in windows)
 
 
+def tolerance() -> float:
+    """How far apart the same rate may be: MetricsQL does not extrapolate to the borders of a window.
+
+    Windows of Prometheus 3 leave out their left border, so that one of four scrapes is missing from the shortest of ours.
+    """
+    printed = subprocess.run(["prometheus", "--version"], check=True, capture_output=True, text=True)
+    major = re.search(r"version (\d+)\.", printed.stdout + printed.stderr)
+    return 0.1 if int(major[1]) < 3 else 0.25
+
+
 @pytest.mark.parametrize("kind", ["rules", "dashboards"])
 def test_the_store_answers_as_prometheus_does(both: tuple[Server, Server], kind: str) -> None:
-    """The same series, and values within a tenth: MetricsQL does not extrapolate rates to the borders of a window."""
+    """The same series, and nearly the same values."""
+    apart = tolerance()
     expressions = [rule["expr"] for rule in rules()] if kind == "rules" else dashboard_queries()
     told = 0
     for expression in dict.fromkeys(expressions):
         ours, theirs = (without_names(server.values(expression, END)) for server in both)
         assert ours.keys() == theirs.keys(), expression
         if fits_into_the_history(expression):
-            assert theirs == pytest.approx(ours, rel=0.1, abs=1e-9, nan_ok=True), expression
+            assert theirs == pytest.approx(ours, rel=apart, abs=1e-9, nan_ok=True), expression
             told += bool(ours)
     assert told >= {"rules": 20, "dashboards": 100}[kind]
 

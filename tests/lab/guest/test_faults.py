@@ -99,9 +99,10 @@ def test_one_counter_that_fails_costs_itself(cards: dict[str, Nic]) -> None:
     exporter = Exporter("--collect.timeout=3", "--sampler.mode=off", through=("unshare", "--mount", "--"))
     # RDMA netlink asks the driver for its first counter, so it fails as a whole, and sysfs takes over.
     broken = cards[SICK].table("rdma")
-    with broken.broken("rx_write_requests EIO"):
+    assert next(iter(broken.values())) == "duplicate_request"
+    with broken.broken("duplicate_request EIO"):
         samples = exporter.scrape()
-        assert value(samples, "roce_write_requests_received_total", device=SICK) is None
+        assert value(samples, "roce_transport_duplicate_requests_total", device=SICK) is None
         assert value(samples, "roce_cnp_sent_total", device=SICK) is not None
         assert value(samples, "roce_exporter_unreadable_values", device=SICK, source="hw_counters") == 1
     assert exporter.stop() == 0

@@ -139,11 +139,15 @@ def read_names(series: str) -> dict[tuple[str, str], list[str]]:
     return found
 
 
+def scope_of(driver: str, name: str) -> str:
+    """When a driver lists a name, as rocelab.h has it."""
+    rules = (scope for of, pattern, scope in SCOPES if of in ("", driver) and re.fullmatch(pattern, name))
+    return next(rules, "ONCE")
+
+
 def entry(driver: str, source: str, name: str) -> str:
     """A line of a table in C. Of a name with two numbers the second one is always 0."""
-    scope = next(
-        (scope for of, pattern, scope in SCOPES if of in ("", driver) and re.fullmatch(pattern, name)), "ONCE"
-    )
+    scope = scope_of(driver, name)
     bits = 32 if re.fullmatch(NARROW.get((driver, source), "-"), name) else 64
     text = re.sub(r"\{\w+\}", "0", re.sub(r"\{\w+\}", "%u", name, count=1))
     return f'\t{{ "{text}", {scope}, {bits} }},'
@@ -157,6 +161,8 @@ def listed(names: dict[tuple[str, str], list[str]], one: Personality) -> dict[st
         if re.fullmatch(one.only or ".+", name) and not (one.without and re.fullmatch(one.without, name))
     ]
     rdma = names.get((one.driver, "hw_counters")) or FIRMWARE.get(one.name, [])
+    # Optional counters come last, as in the drivers: RDMA netlink queries by the first one.
+    rdma = sorted(rdma, key=lambda name: scope_of(one.driver, name) == "OPTIONAL")
     return {"ethtool": private, "hw_counters": rdma}
 
 

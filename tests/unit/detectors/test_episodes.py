@@ -138,15 +138,35 @@ def test_counters_that_are_renewed_once_a_second_show_every_pause(ends: str, pol
 
 @KINDS
 def test_counts_that_come_in_lumps_show_the_whole_pause(ends: str) -> None:
-    """Twice in the pause the NIC counts nothing for more than half a second, then all of it at once."""
+    """The NIC counts nothing for a moment, at the beginning of the pause and in it, then all of it at once."""
     pauses = [(2.0, 6.05)]
     watch = Watch()
     for step in range(100):
         now = step * POLL
-        told = 2.95 if 2.95 < now < 3.55 else 4.25 if 4.25 < now < 4.95 else now
+        told = 2.18 if 2.18 < now < 2.55 else 4.25 if 4.25 < now < 4.95 else now
         watch.see(Look(now, {KEY: counted(pauses, told, ends)}, POLL, speed=1e9))
+    assert lengths(watch) == pytest.approx(histogram(4.05))
+
+
+@KINDS
+def test_an_impossible_span_is_part_of_the_pause(ends: str) -> None:
+    """What one read brings is half a second younger than its time says."""
+    pauses = [(2.0, 6.05)]
+    watch = Watch()
+    for step in range(100):
+        now = step * POLL
+        shown = 4.0 if 35 <= step <= 40 else now
+        watch.see(Look(now, {KEY: counted(pauses, shown, ends)}, POLL, speed=1e9))
     assert watch.tracks[KEY].faults
     assert lengths(watch) == pytest.approx(histogram(4.05))
+
+
+def test_on_an_idle_priority_without_a_count_of_ends_two_pauses_are_two() -> None:
+    watch = Watch()
+    for step in range(100):
+        paused, _, _, _ = counted([(2.0, 2.25), (5.0, 5.33)], step * POLL, "none")
+        watch.see(Look(step * POLL, {KEY: Counts(paused, None, None, 0)}, POLL, speed=1e9))
+    assert lengths(watch) == pytest.approx(histogram(0.25, 0.33))
 
 
 def test_lengths_in_another_unit_are_thrown_away() -> None:
@@ -158,6 +178,13 @@ def test_lengths_in_another_unit_are_thrown_away() -> None:
         watch.see(Look(now, {KEY: Counts(paused * 1000, None, step, packets)}, POLL, speed=1e9))
     assert watch.tracks[KEY].reason == "implausible"
     assert lengths(watch) == histogram()
+
+
+def test_billions_of_ends_in_one_span_take_no_longer_than_one() -> None:
+    watch = Watch()
+    for now, paused, ends in ((0.0, 0.0, 0), (0.1, 0.0, 0), (0.2, 0.05, 10**12)):
+        watch.see(Look(now, {KEY: Counts(paused, None, ends, now * RATE)}, POLL, speed=1e9))
+    assert lengths(watch)[-1] == 10**12
 
 
 def test_frames_alone_are_no_lengths() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,7 @@ from test_sampler import EPOCH, FIXED, Clock, devices, run, total, values, watch
 
 from roce_exporter.collect import workers
 from roce_exporter.kernel.simulated import simulate
+from roce_exporter.model import Reading
 from roce_exporter.sampler import Pace, Sampler
 from roce_exporter.sampler import sampler as loop
 
@@ -178,6 +180,21 @@ def test_a_storm_under_way_ends_when_its_device_goes_away() -> None:
     sampler.follow([])
     assert [event["reason"] for event in sampler.events()][:1] == ["device_gone"]
     assert sampler.events()[0]["end"] is not None
+
+
+def test_while_dcb_cannot_be_read_the_same_priorities_are_watched() -> None:
+    clock = Clock()
+    kernel = simulate("quiet", clock=clock, vendors=["bnxt"])
+    (found,) = devices(kernel)
+    dcb = Reading("dcb", found.device.name, 1, ("pfc_enabled_3", "pfc_enabled_4"), (1, 0), (), "eth0")
+    sampler = Sampler(kernel, clock, clock, FIXED)
+    sampler.follow([replace(found, readings=(dcb,))])
+    run(sampler, clock, 3.0)
+    watched = set(values(sampler, "roce_pfc_storm_active"))
+    assert {labels[-2] for labels in watched} == {"3"}
+    sampler.follow([found])
+    run(sampler, clock, 3.0)
+    assert set(values(sampler, "roce_pfc_storm_active")) == watched
 
 
 def test_a_fault_in_judging_costs_one_device_and_is_counted(
