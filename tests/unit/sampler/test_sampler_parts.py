@@ -757,7 +757,9 @@ def test_the_scope_comes_from_dcb(kernel: Kernel, clock: Clock) -> None:
     scopes = {target.netdev: target.scope for target in sampler._targets.values()}
     assert scopes == {"eth0": frozenset({"3"}), "eth1": None}
     sampler.follow([DeviceReadings(device("eth0", "eth1"), ())])
-    assert {target.netdev: target.scope for target in sampler._targets.values()} == scopes, "as it was last read"
+    assert {target.netdev: target.scope for target in sampler._targets.values()} == scopes, (
+        "as it was last read"
+    )
     sampler.close()
 
 
