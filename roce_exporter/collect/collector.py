@@ -69,7 +69,7 @@ class Collector:
         self._crew = Crew("roce-read")
         self._slow = SlowChain(self._attempt, self._in_flight, clock, settings.timeout)
         self._width = 1
-        self._host = Account("")
+        self._host = Account()
         self._listed: tuple[Listed, ...] = ()
         self._excluded = 0
         self._works: dict[str, DeviceWork] = {}

@@ -57,7 +57,7 @@ class DeviceWork:
         self.device: Device | None = None
         """None until it has been described."""
         self.readings: tuple[Reading, ...] = ()
-        self.account = Account(listed.name)
+        self.account = Account()
         self._kernel = kernel
         self._disabled = disabled
         self._in_flight = in_flight

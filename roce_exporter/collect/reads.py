@@ -72,10 +72,9 @@ def attempt(clock: Callable[[], float], task: Task) -> Finished[Task, Outcome]:
 
 
 class Account:
-    """How every source of one device (`device` "" is the host) fared when it was last read."""
+    """How every source of one device, or of the host, fared when it was last read."""
 
-    def __init__(self, device: str) -> None:
-        self.device = device
+    def __init__(self) -> None:
         self._states: dict[ReadKey, SourceState] = {}
 
     @property

@@ -241,8 +241,7 @@ LOST = Loss("packets", "EIO")
     ],
 )
 def test_the_state_of_a_source_follows_from_its_last_read(outcome: Outcome, expected: SourceState) -> None:
-    account, outcomes = Account("mlx5_0"), {key(): outcome._replace(seconds=0.5)}
-    assert account.device == "mlx5_0"
+    account, outcomes = Account(), {key(): outcome._replace(seconds=0.5)}
     assert account.preview(outcomes) == (expected,)
     assert account.states == ()
     broken = account.settle(outcomes)
@@ -252,7 +251,7 @@ def test_the_state_of_a_source_follows_from_its_last_read(outcome: Outcome, expe
 
 
 def test_errors_add_up_over_good_and_bad_reads() -> None:
-    account = Account("mlx5_0")
+    account = Account()
     bad = {key(): Outcome(up=False, error="EIO")}
     totals = []
     for outcomes in (bad, {key(): Outcome(up=True)}, bad, {key(): Outcome(up=True)}):
@@ -264,7 +263,7 @@ def test_errors_add_up_over_good_and_bad_reads() -> None:
 
 
 def test_a_source_left_alone_keeps_the_error_for_which_it_is() -> None:
-    account = Account("mlx5_0")
+    account = Account()
     account.settle({key(): Outcome(up=False, error="EIO")})
     account.settle({key(): Outcome(up=True, readings=(reading(None, Loss("packets", QUARANTINED)),))})
     assert account.states[0].error == "EIO"
@@ -272,7 +271,7 @@ def test_a_source_left_alone_keeps_the_error_for_which_it_is() -> None:
 
 
 def test_states_are_chosen_and_dropped_by_source() -> None:
-    account = Account("mlx5_0")
+    account = Account()
     account.settle({key(name): Outcome(up=True) for name in ("a", "b", "c")})
     assert [state.source for state in account.states_of({key("c"), key("a"), key("x")})] == ["a", "c"]
     account.keep({key("b"), key("x")})
@@ -281,7 +280,7 @@ def test_states_are_chosen_and_dropped_by_source() -> None:
 
 def test_what_begins_and_ceases_to_fail_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    account, where = Account("mlx5_0"), key(netdev="eth0")
+    account, where = Account(), key(netdev="eth0")
     for error in ("", "EIO", "EIO", "", ""):
         account.settle({where: Outcome(up=not error, error=error)})
     account.settle({ReadKey("", 0, "inventory"): Outcome(up=False, error="EACCES")})

@@ -372,6 +372,35 @@ async def test_a_list_that_hangs_or_fails_is_not_taken_for_a_change() -> None:
     assert not await host.collector.is_outdated()
 
 
+async def test_a_first_list_that_fails_is_an_error_of_the_host_and_no_device() -> None:
+    host = Host()
+    entries = host.kernel.entries
+    host.kernel.entries = raising(OSError(5, "Input/output error"))  # type: ignore[method-assign]
+    snapshot = await host.collector.collect()
+    assert snapshot.devices == ()
+    assert [(one.source, one.device, one.up) for one in snapshot.states] == [("inventory", "", False)]
+    host.kernel.entries = entries  # type: ignore[method-assign]
+    assert len((await host.collector.collect()).devices) == 2
+
+
+async def test_a_host_that_was_never_collected_is_outdated_even_if_it_has_no_device() -> None:
+    host = Host()
+    host.kernel.entries = lambda path: ()  # type: ignore[method-assign]
+    assert await host.collector.is_outdated()
+    await host.collector.collect()
+    assert not await host.collector.is_outdated()
+
+
+async def test_each_network_device_of_a_lag_has_an_account_of_its_own() -> None:
+    clock = Clock()
+    kernel = simulate("quiet", clock=clock, vendors=["mlx5-lag"])
+    pause = kernel.ethtool_pause
+    kernel.ethtool_pause = lambda netdev: raising(OSError(5, "EIO"))() if netdev == "eth0" else pause(netdev)  # type: ignore[method-assign]
+    snapshot = await Collector(kernel, Settings(), clock).collect()
+    states = {one.netdev: one.up for one in snapshot.states if one.source == "pause"}
+    assert states == {"eth0": False, "eth1": True}
+
+
 async def test_without_a_thread_to_be_had_a_collection_fails_and_the_next_one_works(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

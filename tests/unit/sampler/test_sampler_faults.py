@@ -16,6 +16,7 @@ from roce_exporter.kernel.simulated import simulate
 from roce_exporter.model import Reading
 from roce_exporter.sampler import Pace, Sampler
 from roce_exporter.sampler import sampler as loop
+from roce_exporter.sampler.hot import LinkFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -216,6 +217,21 @@ def test_a_fault_in_judging_costs_one_device_and_is_counted(
     monkeypatch.undo()
     run(sampler, clock, 3.0)
     assert values(sampler, "roce_pfc_storm_unknown") == {}, "and is over when the fault is"
+
+
+def test_a_link_that_says_what_is_no_text_counts_as_up() -> None:
+    class Odd:
+        def read(self, skip: object = ()) -> list[bytes]:
+            return [b"\xff\xfe", b"\xff"]
+
+        def close(self) -> None:
+            pass
+
+    kernel = simulate("quiet", clock=lambda: 0.0, vendors=["mlx5"])
+    kernel.open_files = lambda paths, size=64: Odd()  # type: ignore[method-assign]
+    files = LinkFiles(kernel, "eth0")
+    files._rarely.read = lambda skip=(): [b"\xff"]  # type: ignore[method-assign]
+    assert files.read(0.0) == (True, 0, None)
 
 
 def test_the_start_of_the_last_storm_does_not_move_with_the_wall_clock() -> None:
