@@ -64,6 +64,9 @@ class DeviceWork:
         self._clock = clock
         self._slots: dict[ReadKey, Slot] = {}
         """In reading order. Replaced and never changed, for worker threads look into it."""
+        self._first: dict[ReadKey, Slot] = {}
+        """Those of a device that was just described for the first time: they are read before they are adopted."""
+        self._retired = False
         self._slow: tuple[Slot, ...] = ()
         """Those that the slow chain reads."""
         self._quick: tuple[Task, ...] = ()
@@ -85,6 +88,8 @@ class DeviceWork:
 
     def slow_tasks(self, refresh: float) -> tuple[Task, ...]:
         """The reads of the slow chain that are due, every `refresh` seconds."""
+        if self.device is None:
+            return ()
         due = self._clock() - refresh
         tasks = self._slow_before(due)
         return (*tasks, Task(self._inventory, self._describe)) if self._described <= due else tasks
@@ -136,6 +141,7 @@ class DeviceWork:
 
     def retire(self) -> None:
         """The device has gone: close what is open for it, each reader once no read uses it."""
+        self._retired = True
         self._replace({})
 
     def _slow_before(self, time: float) -> tuple[Task, ...]:
@@ -158,9 +164,12 @@ class DeviceWork:
             return Finished(Outcome(up=True, readings=_inventory_losses(device), found=(device, None)))
         slots = self._open(device)
         found = Outcome(up=True, readings=_inventory_losses(device), found=(device, slots))
-        # A new device is read at once, before its slots are adopted.
-        first = [] if self.device else [Task(key, partial(self._read, slot)) for key, slot in slots.items()]
-        return Finished(found, tuple(first))
+        if self.device is not None:
+            return Finished(found)
+        # A new device is read at once. What was opened for a description that came too late is of no more use.
+        late, self._first = self._first, slots
+        self._close(late)
+        return Finished(found, tuple(slot.task for slot in slots.values()))
 
     def _open(self, device: Device) -> dict[ReadKey, Slot]:
         readers = open_readers(self._kernel, device, self._disabled)
@@ -179,9 +188,15 @@ class DeviceWork:
             self.account.keep({self._inventory, *slots})
 
     def _replace(self, slots: dict[ReadKey, Slot]) -> None:
-        old, self._slots = self._slots, slots
+        old, first = self._slots, self._first
+        self._slots, self._first = slots, {}
         self._slow = tuple(slot for key, slot in slots.items() if key.source in SLOW)
-        for key, slot in old.items():
+        self._close(old)
+        if first is not slots:
+            self._close(first)
+
+    def _close(self, slots: Mapping[ReadKey, Slot]) -> None:
+        for key, slot in slots.items():
             self._in_flight.when_idle(key, slot.reader.close)
 
     def _mine(self, outcomes: Mapping[ReadKey, Outcome]) -> Mapping[ReadKey, Outcome]:
@@ -191,8 +206,8 @@ class DeviceWork:
 
     def _read_current(self, key: ReadKey) -> Finished[Task, Outcome]:
         # Looked up only now that the call is in flight: what is replaced from here on is closed after it.
-        slot = self._slots.get(key)
-        if slot is None:
+        slot = self._slots.get(key) or self._first.get(key)
+        if slot is None or self._retired:
             raise Absent(errno.ENODEV, "the device has gone", key.device)
         return self._read(slot)
 

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 from typing import TYPE_CHECKING
 
 import pytest
+from host_tree import HostTree
 
 from roce_exporter.collect import Collector, Settings
+from roce_exporter.collect.device_work import DeviceWork
+from roce_exporter.collect.reads import attempt
+from roce_exporter.collect.workers import InFlight
 from roce_exporter.exporter import Exporter
+from roce_exporter.inventory import list_devices
+from roce_exporter.kernel.live import LiveKernel
 from roce_exporter.kernel.simulated import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from roce_exporter.exporter import Observation
     from roce_exporter.model import Snapshot, SourceState
@@ -399,6 +407,29 @@ async def test_each_network_device_of_a_lag_has_an_account_of_its_own() -> None:
     snapshot = await Collector(kernel, Settings(), clock).collect()
     states = {one.netdev: one.up for one in snapshot.states if one.source == "pause"}
     assert states == {"eth0": False, "eth1": True}
+
+
+def test_what_a_first_description_opened_is_closed_although_it_was_never_adopted(tmp_path: Path) -> None:
+    """Its device went away meanwhile, or its collection failed."""
+    HostTree(tmp_path, devices=1)
+    kernel, clock = LiveKernel(str(tmp_path), netlink=False), Clock()
+    (listed,) = list_devices(kernel)
+    work = DeviceWork(kernel, listed, (), InFlight(clock), clock)
+    before = len(os.listdir("/proc/self/fd"))
+    (describe,) = work.tasks(REFRESH)
+    assert work.slow_tasks(REFRESH) == (), "not in the slow chain: an unknown device is waited for"
+    first = describe.run().more
+    for task in first:
+        attempt(clock, task)
+    assert len(os.listdir("/proc/self/fd")) > before
+    second = describe.run().more
+    assert len(os.listdir("/proc/self/fd")) == before, "another description takes its place"
+    for task in second:
+        attempt(clock, task)
+    work.retire()
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert {attempt(clock, task).result.up for task in second} == {None}, "nothing is opened any more"
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 async def test_without_a_thread_to_be_had_a_collection_fails_and_the_next_one_works(
