@@ -5,6 +5,7 @@
 #                          two cores, 2 more on a machine that has nothing
 #   run.sh --core SERIES   the core on one of them: newest, 6.12
 #   run.sh --all           the same, then 6.1, thousands of rounds, netdevsim and siw, and the comparison: 50 minutes
+#   run.sh --soak          10,000 collections among faults at random, on Linux 6.12: an hour or more; $ROCELAB_SOAK of them
 #   run.sh --compare       only the tables of docs/comparison.md
 #   run.sh -- ARGUMENT...  only what these arguments of pytest choose, on Linux 6.12, or on $ROCE_LAB_SERIES
 #
@@ -63,11 +64,15 @@ test_in_guest() {
 test_core() {
   local files=("${core[@]}")
   [ "$1" != newest ] || { files+=(test_more_drivers.py) && build_extra newest; } || return 1
-  test_in_guest "$1" 1200 "${files[@]}"
+  test_in_guest "$1" 1500 "${files[@]}"
 }
 
 prepare_host && prepare_wheel && prepare_tools || exit 1
 case ${1:-} in
+  --soak)
+    export ROCELAB_SOAK=${ROCELAB_SOAK:-10000}
+    test_in_guest 6.12 10000 test_soak.py
+    ;;
   --compare)
     in_guest 6.12 900 "$python" compare.py
     ;;
@@ -93,7 +98,7 @@ case ${1:-} in
     test_core newest && test_core 6.12
     ;;
   *)
-    sed -n '4,11p' "$here/run.sh" >&2
+    sed -n '4,12p' "$here/run.sh" >&2
     exit 2
     ;;
 esac
