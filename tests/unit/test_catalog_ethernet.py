@@ -132,7 +132,17 @@ NEW = [
 ]
 
 
-@pytest.mark.parametrize(("dialect", "raw"), [*product((*DIALECTS, ""), NEW)])
+SOFTWARE = {"rxe", "siw"}
+"""RDMA in software: the private counters are of whatever network device is below, whose driver has another dialect."""
+
+
+@pytest.mark.parametrize("dialect", sorted(SOFTWARE))
+def test_rdma_in_software_has_no_private_counters_of_its_own(dialect: str) -> None:
+    assert INDEX.left_out(dialect, ETHTOOL, "rx_pp_alloc_fast")
+    assert not INDEX.left_out(dialect, "hw_counters", "sent_pkts")
+
+
+@pytest.mark.parametrize(("dialect", "raw"), [*product((*sorted({*DIALECTS} - SOFTWARE), ""), NEW)])
 def test_a_name_that_nobody_has_seen_is_shown_as_unmapped(dialect: str, raw: str) -> None:
     """No pattern is so wide that it hides what a new driver says of pause or congestion."""
     assert INDEX.claimed(dialect, ETHTOOL, raw) is None
