@@ -50,7 +50,7 @@ echo "hung.restarts $(systemctl show -P NRestarts roce-exporter)"
 echo "hung.active $(systemctl is-active roce-exporter)"
 
 # a fault after which it cannot go on: the system gives it no thread
-printf '[Service]\nTasksMax=1\nRestartSec=100ms\n' >"$drop_ins/hurry.conf"
+printf '[Service]\nLimitNPROC=1\nRestartSec=100ms\n' >"$drop_ins/hurry.conf"
 systemctl daemon-reload
 timeout 10 systemctl restart --no-block roce-exporter
 for _ in $(seq 100); do

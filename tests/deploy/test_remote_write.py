@@ -10,6 +10,7 @@ import json
 import re
 import subprocess
 import threading
+import urllib.error
 import urllib.request
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -180,6 +181,14 @@ def tolerance() -> float:
     return 0.1 if int(major[1]) < 3 else 0.25
 
 
+def values_of(server: Server, expression: str) -> dict[Labels, float]:
+    """What a server answers; a refusal names the query and the reason."""
+    try:
+        return server.values(expression, END)
+    except urllib.error.HTTPError as error:
+        pytest.fail(f"{server.url} refuses {expression}: {error.read().decode()[:500]}")
+
+
 @pytest.mark.parametrize("kind", ["rules", "dashboards"])
 def test_the_store_answers_as_prometheus_does(both: tuple[Server, Server], kind: str) -> None:
     """The same series, and nearly the same values."""
@@ -187,7 +196,7 @@ def test_the_store_answers_as_prometheus_does(both: tuple[Server, Server], kind:
     expressions = [rule["expr"] for rule in rules()] if kind == "rules" else dashboard_queries()
     told = 0
     for expression in dict.fromkeys(expressions):
-        ours, theirs = (without_names(server.values(expression, END)) for server in both)
+        ours, theirs = (without_names(values_of(server, expression)) for server in both)
         assert ours.keys() == theirs.keys(), expression
         if fits_into_the_history(expression):
             assert theirs == pytest.approx(ours, rel=apart, abs=1e-9, nan_ok=True), expression

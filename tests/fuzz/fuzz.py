@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import logging
 import os
 import sys
 import tempfile
@@ -32,6 +33,7 @@ def main() -> None:
     options.add_argument("--found", type=Path, help="folder for inputs that reach new code")
     options.add_argument("--replay", type=Path, nargs="+", metavar="FOLDER", help="only measure these inputs")
     given = options.parse_args()
+    logging.disable(logging.CRITICAL)  # what an input makes the exporter log is no finding
     if given.replay:
         measure(given.target, given.replay)
     else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
-import logging
 import math
 
 from roce_exporter.exposition import negotiate
@@ -35,7 +34,6 @@ LIMITS = Limits(request_seconds=60, idle_seconds=60)
 LOOP = asyncio.new_event_loop()
 atexit.register(LOOP.close)
 SCRATCH = memoryview(bytearray(1 << 16))
-logging.getLogger("roce_exporter").setLevel(logging.CRITICAL)
 
 
 class Transport(asyncio.Transport):
