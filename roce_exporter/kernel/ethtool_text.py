@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.kernel.fec_bins import Bin
 
-_STATISTIC = re.compile(r"\s*(?P<name>\S.*?): (?P<value>[0-9]{1,20})\s*")
+_STATISTIC = re.compile(r"\s*(?P<name>\S.*?): (?P<value>[0-9]{1,64})\s*")
 
 _COUNT = re.compile("[0-9]{1,20}")
 """As many digits as 64 bits have. Python raises ValueError for a number of thousands of digits."""

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 RULES = (ROOT / "alerts/roce.rules.yml", ROOT / "dashboards/roce-dashboards.rules.yml")
 LOOKBACK = "30s"
 """A history has no staleness markers: two scrapes stand for them."""
-VARIABLE = re.compile(r"\$(?:\{(\w+)(?::\w+)?\}|(\w+))")
+VARIABLE = re.compile(r"\$(?:\{([a-z_]\w*)(?::\w+)?\}|([a-z_]\w*))")
+"""Not $1, which is label_replace's own."""
 INTERVALS = {"__interval": "15s", "__rate_interval": "60s", "__range": "15m"}
 Labels = frozenset[tuple[str, str]]
 
