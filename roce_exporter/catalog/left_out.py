@@ -93,9 +93,7 @@ OF_IDLE = Reason(IDLE, "idle times of energy-efficient Ethernet, no sign of heal
 NO_DUPLEX = Reason(DUPLEX, "collisions exist on half-duplex links only, and no RoCE port is one")
 OF_FILTERS = Reason(FILTER, "the switch and the filters inside the NIC")
 BY_DRIVER = Reason(ADMINISTRATION, "administration by the driver")
-OF_ANOTHER_DRIVER = Reason(
-    OTHER, "of the network device that RDMA in software runs on, whose driver knows nothing of RDMA"
-)
+OF_ANOTHER_DRIVER = Reason(OTHER, "of veth, on which RDMA in software runs: nothing of RDMA")
 NO_MEANING = Reason(UNDOCUMENTED, "without a documented unit or meaning")
 SUMMED = "a sum that the driver makes of counters that have metrics of their own"
 UNWRITTEN = "declared by the driver and never written: it is 0 on every host"
@@ -200,8 +198,8 @@ PMA = (
 
 # Of ethtool, only queues are left out for every driver: an unknown NIC's names must be visible.
 QUEUES = (
-    _ethtool("rxe", ".+", OF_ANOTHER_DRIVER),
-    _ethtool("siw", ".+", OF_ANOTHER_DRIVER),
+    _ethtool("rxe", "peer_ifindex|rx_pp_.+", OF_ANOTHER_DRIVER),
+    _ethtool("siw", "peer_ifindex|rx_pp_.+", OF_ANOTHER_DRIVER),
     _ethtool(
         ANY,
         r"\[\d+\]: .+|\d+(_\d+| \[XDP\])?: .+|(rx|tx|ch|xsk|xdp)[-_]?\d+[._](?!(to_\w+_)?bytes?_p).+"
