@@ -61,7 +61,7 @@ test_in_guest() {
 }
 
 # The core on a kernel. Of the newest one netdevsim too, for no other has what it counts: FEC histograms. Not the alerts there:
-# packets that Soft-RoCE loses do not lead to RocePacketLossCritical on Linux 7.3, for a reason that is not known yet.
+# packets that Soft-RoCE loses led to no RocePacketLossCritical on Linux 7.3 yet, on machines that other work kept busy.
 test_core() {
   local files=("${core[@]}")
   [ "$1" != newest ] ||
