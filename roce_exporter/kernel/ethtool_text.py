@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
     from roce_exporter.kernel.fec_bins import Bin
 
-_STATISTIC = re.compile(r"\s*(?P<name>\S.*?): (?P<value>[0-9]{1,64})\s*")
+# As many digits as 64 bits have. Python raises ValueError for a number of thousands of digits.
+_DIGITS = "[0-9]{1,20}"
 
-_COUNT = re.compile("[0-9]{1,20}")
-"""As many digits as 64 bits have. Python raises ValueError for a number of thousands of digits."""
+_COUNT = re.compile(_DIGITS)
+
+_STATISTIC = re.compile(rf"\s*(?P<name>\S.*?): (?P<value>{_DIGITS})\s*")
 
 _PAUSE = {
     "autonegotiate": "autonegotiate",
@@ -38,7 +40,8 @@ _FEC = {
 }
 
 _FEC_BIN = re.compile(
-    r"^ *(?P<name>fec_symbols_err_[0-9a-z_]+): (?P<value>[0-9]+)(?: \[ per_lane: (?P<lanes>[0-9, ]+) \])?$",
+    rf"^ *(?P<name>fec_symbols_err_[0-9a-z_]+): (?P<value>{_DIGITS})"
+    rf"(?: \[ per_lane: (?P<lanes>{_DIGITS}(?:, {_DIGITS})*) \])?$",
     re.MULTILINE,
 )
 
@@ -63,7 +66,7 @@ def parse_link(text: str) -> dict[str, int]:
     """`ethtool DEV`: up (1 or 0), speed in bytes per second, lanes, duplex (1 full), link down events."""
     fields = dict(_fields(text))
     found = {}
-    if match := re.fullmatch(r"([0-9]{1,20})Mb/s", fields.get("speed", "")):
+    if match := re.fullmatch(rf"({_DIGITS})Mb/s", fields.get("speed", "")):
         found["speed"] = int(match[1]) * 1_000_000 // 8
     if _COUNT.fullmatch(fields.get("lanes", "")):
         found["lanes"] = int(fields["lanes"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_NAME = re.compile(r"fec_symbols_err_(?P<low>\d+)(?:_to_(?P<high>\d+))?(?:_lane_(?P<lane>\d+))?")
+_NAME = re.compile(r"fec_symbols_err_(?P<low>\d{1,9})(?:_to_(?P<high>\d{1,9}))?(?:_lane_(?P<lane>\d{1,9}))?")
 
 
 class Bin(NamedTuple):

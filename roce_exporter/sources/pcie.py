@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 PCIE = "pcie"
 
-_SPEED = re.compile(rb"(\d+)(?:\.(\d))? GT/s")
-_TOTAL = re.compile(rb"^TOTAL_ERR_\w+ (\d+)\s*$", re.MULTILINE)
+_SPEED = re.compile(rb"(\d{1,9})(?:\.(\d))? GT/s")
+_TOTAL = re.compile(rb"^TOTAL_ERR_\w+ (\d{1,20})\s*$", re.MULTILINE)
 
 
 def parse_speed(text: bytes) -> int | str:

@@ -28,7 +28,7 @@ UP = "up"
 ACTIVE = 4
 """IB_PORT_ACTIVE of include/rdma/ib_verbs.h."""
 
-_RATE = re.compile(rb"(\d+)(?:\.(\d))? Gb/sec")
+_RATE = re.compile(rb"(\d{1,9})(?:\.(\d))? Gb/sec")
 
 
 class PortState:
