@@ -8,7 +8,7 @@ SECONDS ?= 600
 fuzz:
 	$(PYTHON) tests/fuzz/fuzz.py $(TARGET) --seconds $(SECONDS)
 
-# make mutants MUTANTS='roce_exporter.normalise.*'; the modules are in pyproject.toml ([tool.mutmut]). Needs `.[test,mutants]`.
+# make mutants MUTANTS='roce_exporter.normalise.normaliser.*'; the modules are in pyproject.toml ([tool.mutmut]). Needs `.[test,mutants]`.
 mutants:
 	nice -n 15 $(PYTHON) tests/mutants/run.py $(MUTANTS)
 

@@ -22,8 +22,8 @@ from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.kernel.ethtool_ioctl import GSSET_INFO, GSTATS, NAMES_SECONDS, EthtoolIoctl
-from roce_exporter.kernel.recorded import Moment, RecordedKernel
-from roce_exporter.kernel.tree import Tree
+from roce_exporter.recording.recorded import Moment, RecordedKernel
+from roce_exporter.recording.tree import Tree
 from roce_exporter.sampler import Pace, Sampler
 
 if TYPE_CHECKING:

@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from roce_exporter.detectors.pfc_storm import Limits
 from roce_exporter.detectors.watch import Key, difference
 from roce_exporter.inventory import describe, list_devices
-from roce_exporter.kernel.simulated import ScriptedPort, simulate_script
 from roce_exporter.model import DeviceReadings
 from roce_exporter.sampler import Pace, Sampler
 from roce_exporter.sampler.hot import HotCounters
 from roce_exporter.simulation import BUSY, QUIET, Conditions, Pause, Span, bursts, overlay, paused
+from roce_exporter.simulation.kernel import ScriptedPort, simulate_script
 from roce_exporter.simulation.timeline import Window
 
 if TYPE_CHECKING:

@@ -13,15 +13,15 @@ from prometheus_client.exposition import generate_latest
 
 from roce_exporter import __version__
 from roce_exporter.exposition import Format, Renderer
-from roce_exporter.kernel.process import ProcessFamilies
-from roce_exporter.normalise import Normaliser
-from roce_exporter.self_metrics import SelfSamples, gaps_of
+from roce_exporter.normalise.normaliser import Normaliser
+from roce_exporter.self_metrics.collection import SelfSamples, gaps_of
+from roce_exporter.self_metrics.process import ProcessFamilies
 
 if TYPE_CHECKING:
     from roce_exporter.audit import Auditor
     from roce_exporter.collect import Collector
     from roce_exporter.model import Snapshot
-    from roce_exporter.normalise import Samples
+    from roce_exporter.normalise.normaliser import Samples
     from roce_exporter.sampler import Sampler
 
 FOLLOW_SECONDS = 5.0

@@ -19,7 +19,8 @@ from roce_exporter.sources.values import reason_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from roce_exporter.kernel import Kernel, RdmaDevice
+    from roce_exporter.kernel import Kernel
+    from roce_exporter.model import RdmaDevice
 
 CLASS = "class/infiniband"
 

@@ -21,10 +21,30 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from roce_exporter.kernel import RdmaDevice
 
 WHOLE_DEVICE = 0
 """Port number of a value that belongs to the device as a whole, as the kernel numbers it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RdmaDevice:
+    """One device as RDMA netlink lists it (RDMA_NLDEV_CMD_GET)."""
+
+    index: int
+    name: str
+    node_guid: str
+    """Four groups of four hexadecimal digits, as sysfs prints it; empty when not told."""
+    protocol: str
+    """`roce`, `ib`, `iw`, `opa`; empty on kernels that do not tell."""
+    firmware: str
+
+
+class RdmaPort(NamedTuple):
+    """One port as RDMA netlink lists it (RDMA_NLDEV_CMD_PORT_GET)."""
+
+    number: int
+    netdev: str
+    """Name of the network device; empty when there is none in this network namespace."""
 
 
 @dataclass(frozen=True, slots=True)

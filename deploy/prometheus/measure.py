@@ -29,7 +29,7 @@ from roce_exporter.audit import Auditor, load_profile
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
-from roce_exporter.kernel.simulated import simulate
+from roce_exporter.simulation.kernel import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

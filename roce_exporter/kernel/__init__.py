@@ -10,38 +10,17 @@ no failure; any other `OSError` says that the interface is there and broken.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from roce_exporter.kernel.dcb_netlink import Dcb
+    from roce_exporter.model import RdmaDevice, RdmaPort
 
 
 class Absent(OSError):  # noqa: N818 - it is an answer, not an error
     """The host, or the device, does not have this interface."""
-
-
-@dataclass(frozen=True, slots=True)
-class RdmaDevice:
-    """One device as RDMA netlink lists it (RDMA_NLDEV_CMD_GET)."""
-
-    index: int
-    name: str
-    node_guid: str
-    """Four groups of four hexadecimal digits, as sysfs prints it; empty when not told."""
-    protocol: str
-    """`roce`, `ib`, `iw`, `opa`; empty on kernels that do not tell."""
-    firmware: str
-
-
-class RdmaPort(NamedTuple):
-    """One port as RDMA netlink lists it (RDMA_NLDEV_CMD_PORT_GET)."""
-
-    number: int
-    netdev: str
-    """Name of the network device; empty when there is none in this network namespace."""
 
 
 FILE_BYTES = 64

@@ -13,7 +13,7 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from roce_exporter.kernel import FILE_BYTES, TEXT_BYTES, Absent, RdmaDevice, RdmaPort
+from roce_exporter.kernel import FILE_BYTES, TEXT_BYTES, Absent
 from roce_exporter.kernel.dcb_netlink import DcbNetlink
 from roce_exporter.kernel.ethtool_ioctl import NAMES_SECONDS, EthtoolIoctl
 from roce_exporter.kernel.ethtool_netlink import EthtoolNetlink
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from roce_exporter.kernel.dcb_netlink import Dcb
+    from roce_exporter.model import RdmaDevice, RdmaPort
 
 T = TypeVar("T")
 S = TypeVar("S", RdmaNetlink, EthtoolIoctl, EthtoolNetlink, DcbNetlink)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from roce_exporter.kernel import Absent, RdmaDevice, RdmaPort
+from roce_exporter.kernel import Absent
 from roce_exporter.kernel.layout import Layout, Spans, decode_told_numbers, learn_layout, read_by_layout
 from roce_exporter.kernel.names import decode_name
 from roce_exporter.kernel.netlink import (
@@ -24,6 +24,7 @@ from roce_exporter.kernel.netlink import (
     open_kernel_socket,
     remembered,
 )
+from roce_exporter.model import RdmaDevice, RdmaPort
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

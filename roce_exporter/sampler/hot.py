@@ -13,7 +13,7 @@ from roce_exporter.catalog.row import ETHTOOL
 from roce_exporter.detectors.pfc_storm import Counts
 from roce_exporter.detectors.watch import Key
 from roce_exporter.model import DeviceReadings
-from roce_exporter.normalise import Normaliser
+from roce_exporter.normalise.normaliser import Normaliser
 from roce_exporter.sources.values import check_counters, make_reading
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.kernel import Kernel
     from roce_exporter.model import Device
-    from roce_exporter.normalise import Series, Value
+    from roce_exporter.normalise.normaliser import Series, Value
 
 PAUSED = "paused"
 XOFF, FRAMES = "xoff", "frames"

@@ -65,7 +65,7 @@ class Part(NamedTuple):
 def make_scenario_world(
     scenario: str, clock: Callable[[], float], vendors: Sequence[str], seed: int
 ) -> World:
-    """The world of a scenario, from the clock's first value on. See `kernel.simulated.simulate`.
+    """The world of a scenario, from the clock's first value on. See `simulation.kernel.simulate`.
 
     Raises:
         ScenarioError: there is no such scenario or vendor, or not as many ports.
@@ -76,7 +76,7 @@ def make_scenario_world(
 
 
 def make_scripted_world(ports: Sequence[ScriptedPort], clock: Callable[[], float]) -> World:
-    """The world of scripts, from the clock's first value on. See `kernel.simulated.simulate_script`.
+    """The world of scripts, from the clock's first value on. See `simulation.kernel.simulate_script`.
 
     Raises:
         ScenarioError: there is no such vendor, or not as many ports.

@@ -1,6 +1,6 @@
 """What stands still about the simulated host, as a recording: sysfs, the lists of RDMA netlink, ethtool's settings.
 
-Files that move are there too, empty, so that they are listed: `kernel.simulated` gives them their content.
+Files that move are there too, empty, so that they are listed: `simulation.kernel` gives them their content.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from roce_exporter.kernel.dcb_netlink import (
     Ets,
     Pfc,
 )
-from roce_exporter.kernel.recorded import Moment
-from roce_exporter.kernel.tree import Tree
+from roce_exporter.recording.recorded import Moment
+from roce_exporter.recording.tree import Tree
 from roce_exporter.simulation.conditions import PRIORITIES
 from roce_exporter.simulation.settings import ethtool_settings, setting_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from roce_exporter.kernel.recorded import Rows
+    from roce_exporter.recording.recorded import Rows
     from roce_exporter.simulation.world import Card, Leg
 
 MTU = 4200

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import prometheus_client
 
 from roce_exporter import __version__
-from roce_exporter.debug import snapshot_document
 from roce_exporter.exporter import make_registry, render_registry
 from roce_exporter.exposition import negotiate
+from roce_exporter.introspection.debug import snapshot_document
 from roce_exporter.web import Request, Response
 
 if TYPE_CHECKING:

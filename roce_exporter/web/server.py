@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from roce_exporter.web.config import RateLimit
-    from roce_exporter.web.config_file import WebConfigFile
+    from roce_exporter.web.web_config_file import WebConfigFile
 
 LOG = logging.getLogger(__name__)
 

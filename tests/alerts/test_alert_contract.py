@@ -12,7 +12,7 @@ from alert_cases import CASES
 from alert_scenario import labels_of, metric
 
 from roce_exporter.catalog import CATALOG
-from roce_exporter.options import COMMANDS, make_parser
+from roce_exporter.cli.options import COMMANDS, make_parser
 
 ALERTS = Path(__file__).parents[2] / "alerts"
 RULES = [

@@ -12,7 +12,7 @@ from instructions import instructions
 
 from roce_exporter.kernel.ethtool_ioctl import GSSET_INFO, GSTATS, GSTRINGS, NAMES_SECONDS, EthtoolIoctl
 from roce_exporter.model import Device, DeviceReadings, Netdev, Port, Reading
-from roce_exporter.normalise import Normaliser
+from roce_exporter.normalise.normaliser import Normaliser
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ import pytest
 from observed import exposition, samples
 
 from roce_exporter.kernel.live import LiveKernel
-from roce_exporter.kernel.recorded import load_recording
+from roce_exporter.recording.recorded import load_recording
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ from observed import exposition, observe, samples
 
 from roce_exporter.catalog import INDEX
 from roce_exporter.catalog.row import ETHTOOL
-from roce_exporter.kernel.recorded import load_recording
+from roce_exporter.recording.recorded import load_recording
 
 CAPTURES = Path(__file__).parents[3] / "shared/captures/ethtool"
 

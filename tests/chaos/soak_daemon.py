@@ -13,14 +13,14 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from roce_exporter import cli
-from roce_exporter.kernel.simulated import ScriptedPort, simulate_script
+from roce_exporter.cli import main
 from roce_exporter.simulation.conditions import RECEIVE, Conditions, Pause, Span
+from roce_exporter.simulation.kernel import ScriptedPort, simulate_script
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roce_exporter.kernel.simulated import SimulatedKernel
+    from roce_exporter.simulation.kernel import SimulatedKernel
 
 PORTS = 16
 CLASS = "class/infiniband"
@@ -79,5 +79,5 @@ def tell_tasks(*_: object) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGUSR1, tell_tasks)
-    cli.open_kernel = restless  # type: ignore[assignment]  # it answers as a Kernel does
-    sys.exit(cli.main())
+    main.open_kernel = restless  # type: ignore[assignment]  # it answers as a Kernel does
+    sys.exit(main.main())

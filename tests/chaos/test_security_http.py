@@ -18,8 +18,8 @@ import trustme
 from chaos_daemon import Daemon, Namespace, exporter, namespace, need, wait_until
 
 from roce_exporter.web import Limits, Request, Response, Server
-from roce_exporter.web.config_file import WebConfigFile
 from roce_exporter.web.server import is_loopback
+from roce_exporter.web.web_config_file import WebConfigFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

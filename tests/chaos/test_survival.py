@@ -33,7 +33,7 @@ from chaos_daemon import (
     wait_until,
 )
 
-from roce_exporter.cli import _tell_alive
+from roce_exporter.cli.serve import _tell_alive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

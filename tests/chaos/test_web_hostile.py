@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from roce_exporter.web import Limits, Request, Response, Server
-from roce_exporter.web.config_file import WebConfigFile
+from roce_exporter.web.web_config_file import WebConfigFile
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -259,7 +259,7 @@ async def test_a_client_that_does_not_read_is_dropped_after_a_while() -> None:
 CHILD = """
 import asyncio, sys
 from roce_exporter.web import Response, Server
-from roce_exporter.web.config_file import WebConfigFile
+from roce_exporter.web.web_config_file import WebConfigFile
 
 BODY = b"x" * 16_000_000
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from roce_exporter import options
 from roce_exporter.catalog import CATALOG
-from roce_exporter.options import COMMANDS, OptionError, make_parser, parse_options
-from roce_exporter.reference import reference
+from roce_exporter.cli import options
+from roce_exporter.cli.options import COMMANDS, OptionError, make_parser, parse_options
+from roce_exporter.introspection.reference import reference
 from roce_exporter.simulation import SCENARIOS, VENDORS
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +25,7 @@ METRICS = {row.name for row in CATALOG} | {
 
 
 def test_the_reference_is_drawn_from_the_catalogue() -> None:
-    """Rewrite it with `python -m roce_exporter.reference > docs/metrics.md`."""
+    """Rewrite it with `python -m roce_exporter.introspection.reference > docs/metrics.md`."""
     assert (ROOT / "docs/metrics.md").read_text() == reference()
 
 

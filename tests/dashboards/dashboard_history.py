@@ -13,10 +13,10 @@ from roce_exporter.audit import Auditor, load_profile
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter, make_registry, render_registry
 from roce_exporter.exposition import Format
-from roce_exporter.kernel.recorded import load_recording
-from roce_exporter.kernel.simulated import simulate
+from roce_exporter.recording.recorded import load_recording
 from roce_exporter.sampler import Sampler
 from roce_exporter.sampler.pace import OFF, Pace
+from roce_exporter.simulation.kernel import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator

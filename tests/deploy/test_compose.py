@@ -18,7 +18,7 @@ from deploy_daemon import running
 from deploy_servers import prometheus
 from deploy_tools import COMMAND, DEPLOY, ROOT, need, tool_environment, wait_until
 
-from roce_exporter.options import parse_options
+from roce_exporter.cli.options import parse_options
 
 COMPOSE = DEPLOY / "compose/compose.yaml"
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE.read_text())["services"]

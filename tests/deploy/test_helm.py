@@ -20,7 +20,7 @@ import yaml
 from deploy_tools import DEPLOY, ROOT, cache_folder, need, tool_environment
 
 import roce_exporter
-from roce_exporter.options import parse_options
+from roce_exporter.cli.options import parse_options
 
 CHART = DEPLOY / "helm/roce-exporter"
 VERSIONS = [f"1.{minor}" for minor in range(25, 38)]

@@ -18,7 +18,7 @@ import pytest
 from deploy_daemon import running
 from deploy_tools import COMMAND, DEPLOY, fetch, need, need_root, wait_until
 
-from roce_exporter.options import parse_options
+from roce_exporter.cli.options import parse_options
 
 UNIT = DEPLOY / "systemd/roce-exporter.service"
 DROP_INS = sorted(path.stem for path in (DEPLOY / "systemd/drop-ins").glob("*.conf"))

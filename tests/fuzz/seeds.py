@@ -31,7 +31,7 @@ from test_ethtool_text import STATISTICS  # noqa: E402 - the same
 from roce_exporter.kernel.ethtool_ioctl import GSSET_INFO, GSTATS, GSTRINGS  # noqa: E402 - the same
 from roce_exporter.kernel.netlink import encode_attribute, encode_u32  # noqa: E402 - the same
 from roce_exporter.kernel.transceiver import read_transceiver  # noqa: E402 - the same
-from roce_exporter.kernel.transceiver_text import print_transceiver  # noqa: E402 - the same
+from roce_exporter.recording.transceiver_text import print_transceiver  # noqa: E402 - the same
 
 Seeds = dict[str, bytes]
 COUNT = struct.pack("=Q", 1234)

@@ -13,7 +13,7 @@ import pytest
 from observed import observe, samples
 
 from roce_exporter.exposition import Format
-from roce_exporter.kernel.recorded import load_recording
+from roce_exporter.recording.recorded import load_recording
 
 RECORDINGS = Path(__file__).parent.parent / "recordings"
 

@@ -19,7 +19,7 @@ from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from roce_exporter.exposition import Format
-from roce_exporter.kernel.recorded import load_recording
+from roce_exporter.recording.recorded import load_recording
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

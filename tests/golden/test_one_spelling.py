@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from roce_exporter.catalog import CATALOG, DIALECTS, INDEX
 from roce_exporter.catalog.row import ANY, COUNTER, COUNTERS, HW_COUNTERS, Row, Spelling
 from roce_exporter.model import Device, DeviceReadings, Port, Reading
-from roce_exporter.normalise import Normaliser, Series
+from roce_exporter.normalise.normaliser import Normaliser, Series
 
 RawName = tuple[str, str]
 """Source and name."""

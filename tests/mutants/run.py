@@ -1,6 +1,6 @@
 """Mutation testing: run mutmut, print a table, and fail for a survivor that docs/testing.md does not explain.
 
-Usage: python tests/mutants/run.py [PATTERN ...], where a pattern selects mutants (`roce_exporter.normalise.*`).
+Usage: python tests/mutants/run.py [PATTERN ...], where a pattern selects mutants (`roce_exporter.normalise.normaliser.*`).
 Results are kept in `mutants/`. Without a pattern everything is tested; with patterns the other results are kept.
 """
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from roce_exporter.capture import CaptureError, capture
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
-from roce_exporter.kernel.recorded import RecordedKernel, load_recording
-from roce_exporter.scrub import Scrubber
+from roce_exporter.recording.capture import CaptureError, capture
+from roce_exporter.recording.recorded import RecordedKernel, load_recording
+from roce_exporter.recording.scrub import Scrubber
 
 RECORDINGS = sorted(
     place
@@ -87,7 +87,7 @@ def test_a_device_that_hangs_is_left_out_and_the_rest_is_captured(
                 time.sleep(60)
             return super().link(path)
 
-    monkeypatch.setattr("roce_exporter.capture.PATIENCE", 0.2)
+    monkeypatch.setattr("roce_exporter.recording.capture.PATIENCE", 0.2)
     whole = load_recording(str(RECORDINGS[0].parent / "gpu16"))
     asyncio.run(capture(Hanging(whole._moments), str(tmp_path / "c"), 1, 1.0))
     assert "mlx5_0 is left out: no answer" in caplog.text

@@ -18,7 +18,7 @@ from roce_exporter.collect.workers import InFlight
 from roce_exporter.exporter import Exporter
 from roce_exporter.inventory import list_devices
 from roce_exporter.kernel.live import LiveKernel
-from roce_exporter.kernel.simulated import simulate
+from roce_exporter.simulation.kernel import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable

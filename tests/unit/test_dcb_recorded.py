@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from netlink_dumps import payloads
 
 from roce_exporter.kernel.dcb_netlink import App, Dcb, decode_ieee
-from roce_exporter.kernel.dcb_recorded import KINDS, read_dcb
-from roce_exporter.kernel.tree import RecordingError
+from roce_exporter.recording.dcb_recorded import KINDS, read_dcb
+from roce_exporter.recording.tree import RecordingError
 
 LITTLE_ENDIAN = pytest.mark.skipif(
     sys.byteorder != "little", reason="the dumps are a little-endian machine's"

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from roce_exporter.catalog import INDEX
 from roce_exporter.kernel.dcb_netlink import App, Buffer, Dcb, Ets, Pfc
-from roce_exporter.kernel.dcb_printed import print_dcb
-from roce_exporter.kernel.dcb_recorded import read_dcb
+from roce_exporter.recording.dcb_printed import print_dcb
+from roce_exporter.recording.dcb_recorded import read_dcb
 from roce_exporter.sources.dcb import flatten
 
 PFC = Pfc(8, tuple(priority == 3 for priority in range(8)), False, 7, tuple(range(8)), tuple(range(10, 18)))

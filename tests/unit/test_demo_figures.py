@@ -15,12 +15,12 @@ from roce_exporter.demo.lines import changes
 from roce_exporter.demo.scene import Scene
 from roce_exporter.demo.screen import screen
 from roce_exporter.exporter import Exporter
-from roce_exporter.kernel.simulated import simulate
 from roce_exporter.sampler import Pace, Sampler
 from roce_exporter.simulation import SCENARIOS, VENDORS
+from roce_exporter.simulation.kernel import simulate
 
 if TYPE_CHECKING:
-    from roce_exporter.kernel.simulated import SimulatedKernel
+    from roce_exporter.simulation.kernel import SimulatedKernel
 
 PLACE = ("mlx5_0", "1", "eth0", "3")
 

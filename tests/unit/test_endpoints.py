@@ -13,9 +13,9 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
-from roce_exporter.kernel.recorded import load_recording
-from roce_exporter.kernel.simulated import simulate
+from roce_exporter.recording.recorded import load_recording
 from roce_exporter.sampler import Pace, Sampler
+from roce_exporter.simulation.kernel import simulate
 from roce_exporter.web import Request, Response
 from roce_exporter.web.endpoints import Endpoints, accepts_gzip, scrape_timeout
 

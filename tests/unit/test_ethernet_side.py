@@ -13,8 +13,8 @@ from observed import observe, samples
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
-from roce_exporter.kernel.recorded import Moment, RecordedKernel
-from roce_exporter.kernel.tree import Tree
+from roce_exporter.recording.recorded import Moment, RecordedKernel
+from roce_exporter.recording.tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

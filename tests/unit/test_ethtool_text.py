@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roce_exporter.kernel.ethtool_text import (
+from roce_exporter.recording.ethtool_text import (
     parse_driver,
     parse_fec,
     parse_link,

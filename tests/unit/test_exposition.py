@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from families import families
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, generate_latest
@@ -13,9 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import COUNTER, Row, counter
-from roce_exporter.embed import families
 from roce_exporter.exposition import MOST_TEMPLATES, Format, NoRowError, Renderer, negotiate
-from roce_exporter.normalise import Samples, Series
+from roce_exporter.normalise.normaliser import Samples, Series
 
 ROWS = (
     counter("roce_a_total", "packets", 'A "quoted" % help\nin two lines with a \\.'),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.model import Device, DeviceReadings, Port, Reading
-from roce_exporter.normalise import Normaliser
+from roce_exporter.normalise.normaliser import Normaliser
 from roce_exporter.sources.fec import fec_numbers
 
 KERNEL = {

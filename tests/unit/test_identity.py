@@ -15,16 +15,16 @@ from roce_exporter.catalog import CATALOG
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.inventory import describe, list_devices
 from roce_exporter.kernel.netlink import REMEMBERED, remembered
-from roce_exporter.kernel.simulated import simulate
 from roce_exporter.model import Device, DeviceReadings, Netdev, Port, Reading, Snapshot, SourceState
-from roce_exporter.normalise import Normaliser, Samples, Series
+from roce_exporter.normalise.normaliser import Normaliser, Samples, Series
 from roce_exporter.sampler.hot import HotCounters
-from roce_exporter.self_metrics import Gaps, SelfSamples
+from roce_exporter.self_metrics.collection import Gaps, SelfSamples
+from roce_exporter.simulation.kernel import simulate
 from roce_exporter.sources.netdev import PAUSE, Asked
 from roce_exporter.sources.rdma_objects import Resources
 
 if TYPE_CHECKING:
-    from roce_exporter.kernel.simulated import SimulatedKernel
+    from roce_exporter.simulation.kernel import SimulatedKernel
 
 DEVICE = Device("mlx5_0", "mlx5_core", "mlx5", ports=(Port(1, "Ethernet", (Netdev("eth0", "port"),)),))
 CNP = "roce_cnp_sent_total"

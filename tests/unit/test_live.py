@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from roce_exporter.kernel import Absent, RdmaDevice, live
+from roce_exporter.kernel import Absent, live
 from roce_exporter.kernel.ethtool_ioctl import NAMES_SECONDS, EthtoolIoctl
 from roce_exporter.kernel.ethtool_netlink import EthtoolNetlink
 from roce_exporter.kernel.live import LiveFiles, LiveKernel, raise_descriptor_limit
+from roce_exporter.model import RdmaDevice
 
 if TYPE_CHECKING:
     from collections.abc import Callable

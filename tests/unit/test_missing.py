@@ -11,14 +11,14 @@ from roce_exporter.catalog import CATALOG, DIALECTS, INDEX
 from roce_exporter.catalog.essential import ESSENTIALS, FACTS, RENAMED
 from roce_exporter.catalog.row import COUNTERS, ETHTOOL, HW_COUNTERS
 from roce_exporter.exposition import Format
-from roce_exporter.kernel.recorded import Moment, RecordedKernel
-from roce_exporter.kernel.simulated import simulate
-from roce_exporter.kernel.tree import Tree
-from roce_exporter.missing import missing_now
 from roce_exporter.model import WHOLE_DEVICE, Device, DeviceReadings, Netdev, Port, Reading
-from roce_exporter.normalise import Normaliser
-from roce_exporter.self_metrics import NAMES_SHOWN, gaps_of
+from roce_exporter.normalise.missing_facts import missing_now
+from roce_exporter.normalise.normaliser import Normaliser
+from roce_exporter.recording.recorded import Moment, RecordedKernel
+from roce_exporter.recording.tree import Tree
+from roce_exporter.self_metrics.collection import NAMES_SHOWN, gaps_of
 from roce_exporter.simulation import VENDORS
+from roce_exporter.simulation.kernel import simulate
 
 OLD_BNXT = {
     "rx_bytes": 1,

@@ -9,7 +9,7 @@ import pytest
 from roce_exporter.catalog import CATALOG, check
 from roce_exporter.catalog.row import GAUGE, HW_COUNTERS, Row, counter, spelt
 from roce_exporter.model import WHOLE_DEVICE, Device, DeviceReadings, Port, Reading
-from roce_exporter.normalise import Normaliser, Value
+from roce_exporter.normalise.normaliser import Normaliser, Value
 
 ROWS = (
     counter(

@@ -26,7 +26,7 @@ from netlink_dumps import (
     payloads,
 )
 
-from roce_exporter.kernel import Absent, RdmaDevice, RdmaPort
+from roce_exporter.kernel import Absent
 from roce_exporter.kernel.layout import decode_told_numbers, learn_layout, read_by_layout
 from roce_exporter.kernel.netlink import Malformed, Message, encode_attribute, encode_message, encode_u32
 from roce_exporter.kernel.rdma_netlink import (
@@ -44,6 +44,7 @@ from roce_exporter.kernel.rdma_netlink import (
     decode_port,
     decode_table,
 )
+from roce_exporter.model import RdmaDevice, RdmaPort
 
 pytestmark = pytest.mark.skipif(sys.byteorder != "little", reason="the dumps are a little-endian machine's")
 

@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roce_exporter.kernel import Absent, tree
-from roce_exporter.kernel.recorded import load_recording
-from roce_exporter.kernel.tree import MAX_BYTES, RecordingError, Tree, load_tree
+from roce_exporter.kernel import Absent
+from roce_exporter.recording import tree
+from roce_exporter.recording.recorded import load_recording
+from roce_exporter.recording.tree import MAX_BYTES, RecordingError, Tree, load_tree
 
 if TYPE_CHECKING:
     from pathlib import Path

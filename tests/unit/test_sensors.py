@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from roce_exporter.kernel import Absent
-from roce_exporter.kernel.recorded import Moment, RecordedKernel
-from roce_exporter.kernel.tree import Tree
 from roce_exporter.model import Device
+from roce_exporter.recording.recorded import Moment, RecordedKernel
+from roce_exporter.recording.tree import Tree
 from roce_exporter.sources.sensors import Sensors
 
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from roce_exporter.inventory import Listed, describe
-from roce_exporter.kernel import Absent, RdmaDevice, RdmaPort
+from roce_exporter.kernel import Absent
 from roce_exporter.kernel.live import LiveKernel, raise_descriptor_limit
-from roce_exporter.kernel.recorded import Moment, RecordedKernel
-from roce_exporter.kernel.tree import Tree
+from roce_exporter.model import RdmaDevice, RdmaPort
+from roce_exporter.recording.recorded import Moment, RecordedKernel
+from roce_exporter.recording.tree import Tree
 from roce_exporter.sources import NAMES, open_readers
 
 if TYPE_CHECKING:

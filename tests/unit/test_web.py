@@ -19,8 +19,8 @@ import pytest
 import trustme
 
 from roce_exporter.web import Limits, ListenError, Request, Response, Server
-from roce_exporter.web.config_file import WebConfigFile
 from roce_exporter.web.connection import RequestError, normalised, parameters
+from roce_exporter.web.web_config_file import WebConfigFile
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -13,7 +13,7 @@ import pytest
 import trustme
 
 from roce_exporter.web.config import RateLimit, WebConfigError
-from roce_exporter.web.config_file import WebConfigFile
+from roce_exporter.web.web_config_file import WebConfigFile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -342,7 +342,7 @@ def test_tls_settings_reach_the_context(folder: Path) -> None:
 
 
 def test_every_suite_of_the_table_is_one_that_openssl_knows(folder: Path) -> None:
-    from roce_exporter.web.config_file import SUITES  # noqa: PLC0415 - only this test looks at the table
+    from roce_exporter.web.web_config_file import SUITES  # noqa: PLC0415 - only this test looks at the table
 
     text = TLS + f"  cipher_suites: [{', '.join(SUITES)}]\n"
     tls = WebConfigFile(web_yml(folder, text)).current().tls

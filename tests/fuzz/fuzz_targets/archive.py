@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 
 from fuzz_targets.host import visit
-from roce_exporter.kernel.recorded import play_recording
-from roce_exporter.kernel.tree import RecordingError, unpack_tree
+from roce_exporter.recording.recorded import play_recording
+from roce_exporter.recording.tree import RecordingError, unpack_tree
 
 ALLOWED = (RecordingError,)
-CORE = ("kernel/tree.py",)
+CORE = ("recording/tree.py",)
 WORDS = (
     b"ustar\x0000",
     b"ustar  \0",

@@ -6,12 +6,12 @@ import atexit
 import tempfile
 from pathlib import Path
 
-from roce_exporter.config_file import config_flags
-from roce_exporter.options import make_parser
-from roce_exporter.parser import OptionError
+from roce_exporter.cli.config_file import config_flags
+from roce_exporter.cli.options import make_parser
+from roce_exporter.cli.parser import OptionError
 
 ALLOWED = (OptionError,)
-CORE = ("config_file.py", "yaml_document.py")
+CORE = ("cli/config_file.py", "yaml_document.py")
 PARSER = make_parser()
 KEYS = sorted(
     flag.removeprefix("--")

@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from roce_exporter.kernel.transceiver_text import parse_transceiver, print_transceiver
+from roce_exporter.recording.transceiver_text import parse_transceiver, print_transceiver
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from roce_exporter.kernel import RdmaDevice
-    from roce_exporter.kernel.recorded import RecordedKernel
+    from roce_exporter.model import RdmaDevice
+    from roce_exporter.recording.recorded import RecordedKernel
 
 PATHS = ("class/infiniband", "class/infiniband/mlx5_0/ports/1/state", "class/net/eth0", "a", "..", "")
 LARGEST_DIGITS = 10**20
+LARGEST_STATISTIC = 10**64
+"""`ethtool -S` as text: more than 64 bits have is counted as unreadable, not passed over."""
 
 
 def visit(kernel: RecordedKernel) -> None:
@@ -42,7 +44,8 @@ def ethernet(kernel: RecordedKernel) -> None:
             numbers(read("eth0"))
     with contextlib.suppress(OSError):
         names, values = kernel.ethtool_statistics("eth0")
-        numbers(dict(zip(names, values, strict=True)))
+        assert len(names) == len(values)
+        assert all(0 <= value < LARGEST_STATISTIC for value in values)
     with contextlib.suppress(OSError):
         found = kernel.transceiver("eth0")
         assert parse_transceiver(print_transceiver(found)).keys() <= found.keys()

@@ -6,8 +6,8 @@ import contextlib
 
 from fuzz_targets.pieces import join, split
 from fuzz_targets.wire import Wire, counts
-from roce_exporter.kernel import RdmaDevice
 from roce_exporter.kernel.rdma_netlink import RdmaNetlink
+from roce_exporter.model import RdmaDevice
 
 ALLOWED = (OSError,)
 CORE = ("kernel/rdma_netlink.py", "kernel/netlink.py", "kernel/layout.py")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from fuzz_targets.host import visit
 from fuzz_targets.pieces import split
-from roce_exporter.kernel.recorded import play_recording
-from roce_exporter.kernel.tree import RecordingError, Tree
+from roce_exporter.recording.recorded import play_recording
+from roce_exporter.recording.tree import RecordingError, Tree
 
 ALLOWED = (RecordingError,)
 CORE = (
-    "kernel/recorded.py",
-    "kernel/dcb_recorded.py",
-    "kernel/ethtool_text.py",
-    "kernel/transceiver_text.py",
+    "recording/recorded.py",
+    "recording/dcb_recorded.py",
+    "recording/ethtool_text.py",
+    "recording/transceiver_text.py",
 )
 FILES = (
     *(f"rdma/{kind}.json" for kind in ("dev", "link", "statistic", "mode", "mode_supported", "resource")),

@@ -9,10 +9,10 @@ from pathlib import Path
 import trustme
 
 from roce_exporter.web.config import WebConfigError
-from roce_exporter.web.config_file import CURVES, HEADERS, SECTIONS, SUITES, TLS_KEYS, WebConfigFile
+from roce_exporter.web.web_config_file import CURVES, HEADERS, SECTIONS, SUITES, TLS_KEYS, WebConfigFile
 
 ALLOWED = (WebConfigError,)
-CORE = ("web/config_file.py", "yaml_document.py")
+CORE = ("web/web_config_file.py", "yaml_document.py")
 KEYS = (*SECTIONS, *TLS_KEYS, *HEADERS, "headers", "http2", "interval", "burst")
 VALUES = ("cert.pem", "key.pem", "ca.pem", "RequireAndVerifyClientCert", "TLS12", "TLS13", *CURVES, *SUITES)
 WORDS = (*(f"{key}: ".encode() for key in KEYS), *map(str.encode, VALUES))

@@ -14,11 +14,11 @@ from test_audit_checks import GOOD
 
 from roce_exporter.audit import Auditor, load_profile
 from roce_exporter.audit.fingerprint import COMPARED, fingerprint, settings_of
-from roce_exporter.kernel.recorded import load_recording
 from roce_exporter.model import DeviceReadings, Gid, Reading
+from roce_exporter.recording.recorded import load_recording
 
 if TYPE_CHECKING:
-    from roce_exporter.normalise import Samples, Value
+    from roce_exporter.normalise.normaliser import Samples, Value
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 

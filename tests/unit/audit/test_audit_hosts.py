@@ -9,7 +9,7 @@ import pytest
 from observed import observe
 
 from roce_exporter.audit import audit, load_profile
-from roce_exporter.kernel.recorded import load_recording
+from roce_exporter.recording.recorded import load_recording
 
 if TYPE_CHECKING:
     from roce_exporter.audit.verdict import Verdict

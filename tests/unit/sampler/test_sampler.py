@@ -16,23 +16,23 @@ import pytest
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.storm import ROWS, SAMPLER
+from roce_exporter.cli.log import LineFormatter
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.detectors.pfc_storm import Limits, Method
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.inventory import describe, list_devices
 from roce_exporter.kernel import Absent
-from roce_exporter.kernel.simulated import ScriptedPort, simulate, simulate_script
-from roce_exporter.log import LineFormatter
 from roce_exporter.model import DeviceReadings, Reading
 from roce_exporter.sampler import OFF, Pace, Sampler
 from roce_exporter.sampler import sampler as loop
 from roce_exporter.simulation import RECEIVE, SCENARIOS, TRANSMIT, Conditions, Pause, Span
+from roce_exporter.simulation.kernel import ScriptedPort, simulate, simulate_script
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from roce_exporter.kernel.simulated import SimulatedKernel
+    from roce_exporter.simulation.kernel import SimulatedKernel
 
 FIXED = Pace(mode="fixed")
 

@@ -12,16 +12,16 @@ import pytest
 from test_sampler import EPOCH, FIXED, Clock, devices, run, total, values, watching
 
 from roce_exporter.collect import workers
-from roce_exporter.kernel.simulated import simulate
 from roce_exporter.model import Reading
 from roce_exporter.sampler import Pace, Sampler
 from roce_exporter.sampler import sampler as loop
 from roce_exporter.sampler.hot import LinkFiles
+from roce_exporter.simulation.kernel import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from roce_exporter.kernel.simulated import SimulatedKernel
+    from roce_exporter.simulation.kernel import SimulatedKernel
 
 QUICK = Pace(mode="fixed", interval=0.05)
 

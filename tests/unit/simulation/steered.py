@@ -9,7 +9,7 @@ from roce_exporter.simulation.faults import ETHTOOL, NETLINK
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roce_exporter.kernel.simulated import SimulatedKernel
+    from roce_exporter.simulation.kernel import SimulatedKernel
     from roce_exporter.simulation.world import Card, Leg
 
 START = 5000.0

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from steered import START, Clock, counters, ethtool, rdma
 
 from roce_exporter.kernel import Absent
-from roce_exporter.kernel.simulated import (
+from roce_exporter.simulation import RECEIVE, SCENARIOS, TRANSMIT, Conditions, Pause, Span, Storm
+from roce_exporter.simulation.faults import FILES
+from roce_exporter.simulation.kernel import (
     VENDORS,
     ScenarioError,
     ScriptedPort,
@@ -18,8 +20,6 @@ from roce_exporter.kernel.simulated import (
     simulate,
     simulate_script,
 )
-from roce_exporter.simulation import RECEIVE, SCENARIOS, TRANSMIT, Conditions, Pause, Span, Storm
-from roce_exporter.simulation.faults import FILES
 
 CASES = [
     pytest.param(scenario, vendor, id=f"{scenario}-{vendor}") for scenario in SCENARIOS for vendor in VENDORS

@@ -25,7 +25,7 @@ from roce_exporter.kernel.dcb_netlink import (
     Ets,
     Pfc,
 )
-from roce_exporter.kernel.tree import RecordingError
+from roce_exporter.recording.tree import RecordingError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""The reference of all metrics, drawn from the catalogue: `python -m roce_exporter.reference > docs/metrics.md`."""
+"""The reference of all metrics, drawn from the catalogue: `python -m roce_exporter.introspection.reference > docs/metrics.md`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def reference(rows: Sequence[Row] = CATALOG) -> str:
     lines = [
         "# Metrics",
         "",
-        "Drawn from the catalogue by `python -m roce_exporter.reference`; do not edit. A metric is there when the",
+        "Drawn from the catalogue by `python -m roce_exporter.introspection.reference`; do not edit. A metric is there when the",
         "driver has the counter, and missing when it does not or when it cannot be read: it is never 0 instead.",
         "",
     ]

@@ -10,10 +10,9 @@ import errno
 from typing import TYPE_CHECKING
 
 from roce_exporter.kernel import FILE_BYTES, TEXT_BYTES, Absent
-from roce_exporter.kernel.recorded import HeldFiles, RecordedKernel
+from roce_exporter.recording.recorded import HeldFiles, RecordedKernel
 from roce_exporter.simulation.drivers import amounts
 from roce_exporter.simulation.faults import ETHTOOL, NETLINK, refuse, spoil
-from roce_exporter.simulation.files import moving_files
 from roce_exporter.simulation.hosts import (
     VENDORS,
     ScenarioError,
@@ -22,12 +21,13 @@ from roce_exporter.simulation.hosts import (
     make_scripted_world,
 )
 from roce_exporter.simulation.still import dcb, record
+from roce_exporter.simulation.sysfs_files import moving_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from roce_exporter.kernel import RdmaDevice, RdmaPort
     from roce_exporter.kernel.dcb_netlink import Dcb
+    from roce_exporter.model import RdmaDevice, RdmaPort
     from roce_exporter.simulation.world import Leg, World
 
 __all__ = ["VENDORS", "ScenarioError", "ScriptedPort", "SimulatedKernel", "simulate", "simulate_script"]

@@ -7,10 +7,10 @@ import re
 from typing import TYPE_CHECKING
 
 from roce_exporter import __version__, audit, sources
+from roce_exporter.cli.log import FORMATS, LEVELS
+from roce_exporter.cli.parser import OptionError, Parser, command_first
 from roce_exporter.collect import Settings
 from roce_exporter.detectors.pfc_storm import Limits
-from roce_exporter.log import FORMATS, LEVELS
-from roce_exporter.parser import OptionError, Parser, command_first
 from roce_exporter.sampler import MODES, OFF, Pace
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
     argv = command_first(list(argv), parser)
     options = parser.parse_args(argv)
     if options.config_file:
-        from roce_exporter.config_file import config_flags  # noqa: PLC0415 - most have none, and YAML is slow to import
+        from roce_exporter.cli.config_file import config_flags  # noqa: PLC0415 - most have none, and YAML is slow to import
 
         options = parser.parse_args(
             [argv[0], *config_flags(options.config_file, argv, make_parser()), *argv[1:]]

@@ -22,7 +22,8 @@ _DIGITS = "[0-9]{1,20}"
 
 _COUNT = re.compile(_DIGITS)
 
-_STATISTIC = re.compile(rf"\s*(?P<name>\S.*?): (?P<value>{_DIGITS})\s*")
+# More digits than 64 bits have are read here, so that the value is counted as unreadable later.
+_STATISTIC = re.compile(r"\s*(?P<name>\S.*?): (?P<value>[0-9]{1,64})\s*")
 
 _PAUSE = {
     "autonegotiate": "autonegotiate",

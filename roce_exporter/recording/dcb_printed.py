@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.kernel.dcb_recorded import ALGORITHMS, MODES, PCP, PEER_PFC, SELECTORS
+from roce_exporter.recording.dcb_recorded import ALGORITHMS, MODES, PCP, PEER_PFC, SELECTORS
 
 if TYPE_CHECKING:
     from roce_exporter.kernel.dcb_netlink import App, Buffer, Dcb, Ets, Pfc

@@ -19,14 +19,14 @@ from roce_exporter.catalog.exporter import (
     UNMAPPED_NAME,
     UNREADABLE,
 )
-from roce_exporter.missing import missing_now
-from roce_exporter.normalise import Samples, Series
+from roce_exporter.normalise.missing_facts import missing_now
+from roce_exporter.normalise.normaliser import Samples, Series
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from roce_exporter.model import Snapshot, SourceState
-    from roce_exporter.normalise import Plan, Value
+    from roce_exporter.normalise.normaliser import Plan, Value
 
 
 PER_SOURCE = (SOURCE_UP, SOURCE_DURATION, READ_ERRORS, UNREADABLE, QUARANTINED)

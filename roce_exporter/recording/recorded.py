@@ -31,9 +31,10 @@ import posixpath
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.kernel import FILE_BYTES, TEXT_BYTES, Absent, RdmaDevice, RdmaPort
-from roce_exporter.kernel.dcb_recorded import KINDS, PEER_PFC, is_count, read_dcb, shown
-from roce_exporter.kernel.ethtool_text import (
+from roce_exporter.kernel import FILE_BYTES, TEXT_BYTES, Absent
+from roce_exporter.model import RdmaDevice, RdmaPort
+from roce_exporter.recording.dcb_recorded import KINDS, PEER_PFC, is_count, read_dcb, shown
+from roce_exporter.recording.ethtool_text import (
     parse_driver,
     parse_fec,
     parse_link,
@@ -41,8 +42,8 @@ from roce_exporter.kernel.ethtool_text import (
     parse_settings,
     parse_statistics,
 )
-from roce_exporter.kernel.transceiver_text import parse_transceiver
-from roce_exporter.kernel.tree import RecordingError, Tree, load_tree
+from roce_exporter.recording.transceiver_text import parse_transceiver
+from roce_exporter.recording.tree import RecordingError, Tree, load_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import INDEX, Index, pattern_of
 from roce_exporter.catalog.row import HISTOGRAM
-from roce_exporter.facts import device_facts
-from roce_exporter.missing import missing_facts
 from roce_exporter.model import WHOLE_DEVICE
+from roce_exporter.normalise.info_metrics import device_facts
+from roce_exporter.normalise.missing_facts import missing_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from roce_exporter.catalog.row import Row, Spelling
-    from roce_exporter.missing import MissingFact
     from roce_exporter.model import Device, DeviceReadings, Reading
+    from roce_exporter.normalise.missing_facts import MissingFact
 
 Value = int | float | None
 

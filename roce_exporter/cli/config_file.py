@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from roce_exporter.parser import OptionError, flags_of_commands
+from roce_exporter.cli.parser import OptionError, flags_of_commands
 from roce_exporter.yaml_document import (
     DocumentError,
     mapping_of,

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from roce_exporter.catalog import INDEX, pattern_of
 from roce_exporter.catalog.left_out import LEFT_OUT
 from roce_exporter.catalog.row import ANY
-from roce_exporter.debug import series_text
+from roce_exporter.introspection.debug import series_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from roce_exporter.catalog.row import Row, Spelling
     from roce_exporter.exporter import Observation
-    from roce_exporter.normalise import Normaliser
+    from roce_exporter.normalise.normaliser import Normaliser
 
 NEAREST = 3
 """Names that are suggested where nothing matches."""

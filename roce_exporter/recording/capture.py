@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.inventory import CLASS, describe, list_devices
 from roce_exporter.kernel import Absent
-from roce_exporter.kernel.dcb_printed import print_dcb
-from roce_exporter.kernel.ethtool_text import (
+from roce_exporter.recording.dcb_printed import print_dcb
+from roce_exporter.recording.ethtool_text import (
     print_fec,
     print_link,
     print_pause,
     print_settings,
     print_statistics,
 )
-from roce_exporter.kernel.transceiver_text import print_transceiver
-from roce_exporter.scrub import Scrubber
+from roce_exporter.recording.scrub import Scrubber
+from roce_exporter.recording.transceiver_text import print_transceiver
 from roce_exporter.sources.configuration_files import texts
 from roce_exporter.sources.hw_counters import SETTINGS
 from roce_exporter.sources.netdev import COUNTER_FILES, STATISTICS_FILES, legs

@@ -62,7 +62,7 @@ LINES = {
 }
 """How ethtool 6 calls each quantity of a QSFP, how its limits, and in which unit."""
 
-_NAME = re.compile(rf"(?P<quantity>{'|'.join(LINES)})(?:_(?P<lane>\d{1,9})|_(?P<level>high|low)_alarm)?")
+_NAME = re.compile(rf"(?P<quantity>{'|'.join(LINES)})(?:_(?P<lane>\d{{1,9}})|_(?P<level>high|low)_alarm)?")
 
 
 def print_transceiver(found: Mapping[str, int]) -> str:

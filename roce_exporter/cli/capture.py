@@ -1,0 +1,23 @@
+"""`roce-exporter capture`: a recorded host, scrubbed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roce_exporter.cli.output import OutputError, print_text
+from roce_exporter.recording.capture import CaptureError, capture
+
+if TYPE_CHECKING:
+    import argparse
+
+    from roce_exporter.kernel import Kernel
+
+
+async def capture_host(options: argparse.Namespace, kernel: Kernel) -> int:
+    """Record the host, scrubbed."""
+    try:
+        written = await capture(kernel, options.output, options.moments, options.interval)
+    except CaptureError as error:
+        raise OutputError(str(error)) from None
+    print_text(f"{written}\n")
+    return 0

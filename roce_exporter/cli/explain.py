@@ -1,0 +1,36 @@
+"""`roce-exporter explain`: what a raw counter or a metric is, where it comes from and what it is now."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from roce_exporter.cli.options import collect_settings
+from roce_exporter.cli.output import print_text
+from roce_exporter.collect import Collector
+from roce_exporter.exporter import Exporter
+from roce_exporter.introspection.explain import explain, nearest, unmapped
+
+if TYPE_CHECKING:
+    import argparse
+
+    from roce_exporter.kernel import Kernel
+
+
+async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:
+    """Print what is known of one name, or the names that nobody knows; 1 when there is nothing to say of a name."""
+    exporter = Exporter(Collector(kernel, collect_settings(options), time.monotonic))
+    observation = await exporter.observe()
+    if options.name is None:
+        lines = list(unmapped(exporter.normaliser)) or ["every raw name of this host has a row"]
+    else:
+        lines = list(explain(options.name, observation, exporter.normaliser))
+    if not lines:
+        near = f"; the nearest names are {', '.join(found)}" if (found := nearest(options.name)) else ""
+        sys.stderr.write(
+            f"roce-exporter: {options.name}: neither a metric, nor a raw name of a row, nor on this host{near}\n"
+        )
+        return 1
+    print_text("".join(f"{line}\n" for line in lines))
+    return 0

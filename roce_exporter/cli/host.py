@@ -1,0 +1,55 @@
+"""Which host the options name: this one, a recording, or a simulation."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from roce_exporter.cli.parser import OptionError
+from roce_exporter.kernel.live import LiveKernel, raise_descriptor_limit
+
+if TYPE_CHECKING:
+    import argparse
+
+    from roce_exporter.kernel import Kernel
+
+
+def open_kernel(options: argparse.Namespace) -> Kernel:
+    """The host that the options name.
+
+    Raises:
+        OptionError: there is no such sysfs, no such simulated host, or a recording that cannot be read.
+    """
+    if options.host_simulate:
+        return _simulate(options)
+    if options.host_recording:
+        return _replay(options.host_recording)
+    if not os.path.isdir(options.path_sysfs):
+        raise OptionError(
+            f"--path.sysfs={options.path_sysfs}: no such folder; name the place where sysfs is mounted"
+        )
+    raise_descriptor_limit()
+    return LiveKernel(options.path_sysfs)
+
+
+def _simulate(options: argparse.Namespace) -> Kernel:
+    from roce_exporter.simulation.kernel import ScenarioError, simulate  # noqa: PLC0415 - it takes as long as all the rest
+
+    ports = [port.strip() for port in options.host_simulate_ports.split(",")]
+    try:
+        return simulate(
+            options.host_simulate, clock=time.monotonic, vendors=ports, seed=options.host_simulate_seed
+        )
+    except ScenarioError as error:
+        raise OptionError(str(error)) from None
+
+
+def _replay(path: str) -> Kernel:
+    from roce_exporter.recording.recorded import load_recording  # noqa: PLC0415 - brings archives and their compressions
+    from roce_exporter.recording.tree import RecordingError  # noqa: PLC0415 - the same
+
+    try:
+        return load_recording(path)
+    except RecordingError as error:
+        raise OptionError(str(error)) from None

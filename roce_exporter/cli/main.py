@@ -1,0 +1,83 @@
+"""`roce-exporter`: flags become objects, objects do one of serve, once, capture, explain, audit.
+
+Exit codes: 0 done; 1 nothing found to explain, a setting found wrong, or a fault of the exporter (with its traceback);
+2 something that was given cannot be used (one line says what).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from roce_exporter.audit import ProfileError
+from roce_exporter.cli.audit import audit_host
+from roce_exporter.cli.explain import explain_name
+from roce_exporter.cli.host import open_kernel
+from roce_exporter.cli.log import set_up_logging
+from roce_exporter.cli.once import once
+from roce_exporter.cli.options import parse_options
+from roce_exporter.cli.output import OutputError, mute
+from roce_exporter.cli.parser import OptionError
+from roce_exporter.cli.serve import serve
+from roce_exporter.web import ListenError, WebConfigError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from roce_exporter.kernel import Kernel
+
+UNUSABLE = 2
+
+LOG_LEVELS = {"serve": "info", "demo": "error"}
+"""Defaults per command; "warn" for the others. The demo shows storms on its screen, so it logs errors only."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code. Faults of what was given are one line on standard error."""
+    try:
+        options = parse_options(sys.argv[1:] if argv is None else argv)
+        set_up_logging(options.log_level or LOG_LEVELS.get(options.command, "warn"), options.log_format)
+        kernel = open_kernel(options)
+        return asyncio.run(COMMANDS[options.command](options, kernel))
+    except (
+        OptionError,
+        WebConfigError,
+        ListenError,
+        ProfileError,
+        OutputError,
+    ) as error:
+        sys.stderr.write(f"roce-exporter: {error}\n")
+        return UNUSABLE
+    except BrokenPipeError:
+        # Whoever read our output has gone, as `head` does.
+        mute()
+        return 0
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+
+
+async def capture_host(options: argparse.Namespace, kernel: Kernel) -> int:
+    """See cli.capture."""
+    from roce_exporter.cli import capture  # noqa: PLC0415 - archives and their compressions: no other command needs them
+
+    return await capture.capture_host(options, kernel)
+
+
+async def demo(options: argparse.Namespace, kernel: Kernel) -> int:
+    """See cli.demo."""
+    from roce_exporter.cli import demo as command  # noqa: PLC0415 - rich: no other command needs it
+
+    return await command.demo(options, kernel)
+
+
+COMMANDS = {
+    "demo": demo,
+    "serve": serve,
+    "once": once,
+    "explain": explain_name,
+    "capture": capture_host,
+    "audit": audit_host,
+}

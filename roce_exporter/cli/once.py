@@ -1,0 +1,27 @@
+"""`roce-exporter once`: one exposition on standard output."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from roce_exporter.audit import Auditor, load_profile
+from roce_exporter.cli.options import collect_settings
+from roce_exporter.cli.output import print_text
+from roce_exporter.collect import Collector
+from roce_exporter.exporter import Exporter
+from roce_exporter.exposition import Format
+
+if TYPE_CHECKING:
+    import argparse
+
+    from roce_exporter.kernel import Kernel
+
+
+async def once(options: argparse.Namespace, kernel: Kernel) -> int:
+    """Print one exposition in text format 0.0.4."""
+    auditor = Auditor(load_profile(options.audit_profile))
+    exporter = Exporter(Collector(kernel, collect_settings(options), time.monotonic), auditor=auditor)
+    observation = await exporter.observe()
+    print_text(exporter.render(observation, Format.TEXT).decode())
+    return 0

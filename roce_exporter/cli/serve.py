@@ -1,0 +1,95 @@
+"""`roce-exporter serve`: metrics over HTTP until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import signal
+import time
+from typing import TYPE_CHECKING
+
+from roce_exporter import __version__
+from roce_exporter.audit import Auditor, load_profile
+from roce_exporter.background import background, supervise
+from roce_exporter.cli.notify import ALIVE, READY, STOPPING, notify, watchdog_interval
+from roce_exporter.cli.options import DEFAULT_PORT, collect_settings, sampler_pace, storm_limits
+from roce_exporter.collect import Collector
+from roce_exporter.exporter import Exporter
+from roce_exporter.exposition import Format
+from roce_exporter.kernel.live import LiveKernel
+from roce_exporter.sampler import Sampler
+from roce_exporter.web import Server
+from roce_exporter.web.endpoints import PRIVATE, Endpoints
+
+if TYPE_CHECKING:
+    import argparse
+
+    from roce_exporter.kernel import Kernel
+    from roce_exporter.web.web_config_file import WebConfigFile
+
+LOG = logging.getLogger(__name__)
+
+SUPERVISION = 0.5
+"""Seconds between two checks whether the fast loop waits for a device."""
+
+
+async def serve(options: argparse.Namespace, kernel: Kernel) -> int:
+    """Serve until SIGTERM or SIGINT."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    web_config = _web_config(options.web_config_file) if options.web_config_file else None
+    auditor = Auditor(load_profile(options.audit_profile))
+    collector = Collector(kernel, collect_settings(options), time.monotonic)
+    hurried = kernel.hurried() if isinstance(kernel, LiveKernel) else kernel
+    sampler = Sampler(hurried, time.monotonic, time.time, sampler_pace(options), storm_limits(options))
+    exporter = Exporter(collector, sampler, auditor)
+    endpoints = Endpoints(exporter, options.web_telemetry_path)
+    server = Server(endpoints, web_config, private=PRIVATE)
+    for address in await server.start(options.web_listen_address or [f":{DEFAULT_PORT}"]):
+        LOG.info("roce_exporter %s listens on %s", __version__, address)
+    try:
+        sampler.start()
+        async with background(
+            _first_collection(exporter, endpoints),
+            server.accept(),
+            _supervise(sampler),
+            exporter.follow(),
+            _tell_alive(watchdog_interval()),
+        ):
+            await stop.wait()
+            notify(STOPPING)
+    finally:
+        await server.close()
+        sampler.close()
+        collector.close()
+    return 0
+
+
+def _web_config(path: str) -> WebConfigFile:
+    from roce_exporter.web.web_config_file import WebConfigFile  # noqa: PLC0415 - most have none, and YAML is slow to import
+
+    return WebConfigFile(path)
+
+
+async def _first_collection(exporter: Exporter, endpoints: Endpoints) -> None:
+    observation = await exporter.observe()
+    exporter.render(observation, Format.TEXT)
+    endpoints.ready = True
+    gc.collect()
+    gc.freeze()  # what the plans hold is permanent: no later collection need look at it
+    LOG.info("ready: %d RDMA devices", len(observation.snapshot.devices))
+    notify(READY)
+
+
+async def _tell_alive(interval: float | None) -> None:
+    """Signs of life from the event loop, which serves: systemd restarts a daemon whose loop hangs."""
+    while interval:
+        notify(ALIVE)
+        await asyncio.sleep(interval)
+
+
+async def _supervise(sampler: Sampler) -> None:
+    await supervise(sampler, SUPERVISION)

@@ -1,0 +1,1 @@
+"""Metrics about the exporter itself: how collections went, and its process."""
