@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,8 +14,6 @@ from hypothesis import strategies as st
 from roce_exporter.catalog import CATALOG, DIALECTS, INDEX, CatalogError, check, dialect_of, recognise
 from roce_exporter.catalog.row import ANY, COUNTERS, HISTOGRAM, HW_COUNTERS, Row, counter, gauge, spelt
 from roce_exporter.exposition import Format, header
-
-FACTS = Path(__file__).parents[3] / "shared/reference/counters.tsv"
 
 GOOD = counter("roce_good_total", "events", "Good.", spelt("mlx5", HW_COUNTERS, "good"))
 
@@ -125,37 +122,6 @@ def test_words_of_four_bytes_are_scaled_and_narrow_counters_known() -> None:
     assert downed.bits == 8
     bits = {s.dialect: s.bits for row in CATALOG for s in row.spellings if s.raw == ("out_of_sequence",)}
     assert bits == {"mlx5": 32, "bnxt_re": 64}
-
-
-OF_TABLE = {
-    "bnxt_re (out-of-tree)": "bnxt_re",
-    "hns_roce": "hns",
-    "ionic_rdma": "ionic",
-    "mana_ib": "mana",
-    "ib-core": ANY,
-}
-
-
-def facts() -> list[tuple[str, str, str]]:
-    if not FACTS.exists():
-        return []
-    lines = [line.split("\t") for line in FACTS.read_text().splitlines()[1:]]
-    found = []
-    for driver, where, raw, *_ in lines:
-        source = {"sysfs-counters": COUNTERS, "sysfs-hw_counters": HW_COUNTERS, "rdma-nl": HW_COUNTERS}.get(
-            where
-        )
-        name = raw.rsplit("/hw_counters/", 1)[-1]
-        if source and driver != "rdma-nl (all drivers)" and "cm_" not in name and "(" not in name:
-            found.append((OF_TABLE.get(driver, driver), source, name))
-    return found
-
-
-@pytest.mark.skipif(not FACTS.exists(), reason="the table of facts is not beside the checkout")
-def test_every_known_counter_has_a_row_or_a_reason() -> None:
-    assert len(facts()) > 380
-    lost = [fact for fact in facts() if not INDEX.claimed(*fact) and not INDEX.left_out(*fact)]
-    assert lost == []
 
 
 NAMES = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from itertools import product
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,8 +11,6 @@ from hypothesis import strategies as st
 
 from roce_exporter.catalog import CATALOG, DIALECTS, INDEX, pattern_of
 from roce_exporter.catalog.row import ANY, ETHTOOL, NETDEV_LABELS, Row, Spelling
-
-FACTS = Path(__file__).parents[3] / "shared/reference/counters.tsv"
 
 SPELT = [(row, spelling) for row in CATALOG for spelling in row.spellings if spelling.source == ETHTOOL]
 
@@ -279,62 +276,6 @@ LIMITS = {
 def test_what_a_counter_does_not_tell_is_said_in_its_help(name: str) -> None:
     (row,) = (row for row in CATALOG if row.name == name)
     assert LIMITS[name] in row.help
-
-
-OF_TABLE = {
-    "mlx5": "mlx5",
-    "mlx4": "mlx4",
-    "bnxt_en": "bnxt_re",
-    "bnxt_en (out-of-tree)": "bnxt_re",
-    "ice": "irdma",
-    "i40e": "irdma",
-    "ionic": "ionic",
-    "hns3": "hns",
-    "qede": "qedr",
-    "mana_en": "mana",
-}
-
-NEVER = re.compile(r"port\.(rx_.*_tx|tx_.*_rx)")
-"""What writing out `{tx|rx}...[_tx|_rx]` gives beyond the driver's own names, whose two ends agree."""
-
-
-def written_out(raw: str) -> list[str]:
-    """The names that a name of the table stands for: `{a|b}` is either, `[_a|_b]` either or nothing, the rest a number."""
-    pieces = re.split(r"(\{[^}]*\}|\[[^]]*\])", raw)
-    choices = []
-    for piece in pieces:
-        inner = piece.strip("{}[]")
-        if piece.startswith("["):
-            choices.append(["", *inner.split("|")])
-        elif piece.startswith("{"):
-            choices.append(inner.split("|") if "|" in inner else ["3"])
-        else:
-            choices.append([piece])
-    return ["".join(parts) for parts in product(*choices)]
-
-
-def facts() -> list[tuple[str, str]]:
-    if not FACTS.exists():
-        return []
-    lines = [line.split("\t") for line in FACTS.read_text().splitlines()[1:]]
-    return [
-        (OF_TABLE[driver], name)
-        for driver, source, raw, *_ in lines
-        if source == "ethtool-S"
-        for name in written_out(raw)
-        if not NEVER.fullmatch(name)
-    ]
-
-
-@pytest.mark.skipif(not FACTS.exists(), reason="the table of facts is not beside the checkout")
-def test_every_known_counter_has_a_row_or_a_reason() -> None:
-    assert len(facts()) > 280
-    lost = [
-        (dialect, raw)
-        for dialect, raw in facts()
-        if not INDEX.claimed(dialect, ETHTOOL, raw) and not INDEX.left_out(dialect, ETHTOOL, raw)
-    ]
-    assert lost == []
 
 
 def test_no_driver_speaks_for_all() -> None:
