@@ -1,4 +1,4 @@
-"""DCB netlink against this machine's own kernel, as far as a kernel without a data centre's NIC can answer."""
+"""DCB netlink against this machine's own kernel, as far as a kernel without a data centre NIC can answer."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def test_the_loopback_device_has_no_dcb(asked, question):
     assert (caught.value.errno, caught.value.filename) == (errno.EOPNOTSUPP, "lo")
 
 
-def test_a_device_that_is_not_there_is_no_device(asked):
-    """A kernel without CONFIG_DCB says EOPNOTSUPP to every name."""
+def test_a_missing_device_is_reported_as_such(asked):
+    """A kernel without CONFIG_DCB returns EOPNOTSUPP for every name."""
     with pytest.raises(OSError, match="'nothing-there'") as caught:
         asked.ieee("nothing-there")
     assert caught.value.errno in (errno.ENODEV, errno.EOPNOTSUPP)
@@ -63,7 +63,7 @@ def test_a_device_that_is_not_there_is_no_device(asked):
 
 
 def test_one_socket_answers_every_question(asked):
-    """A refusal leaves the socket in order, so none is opened anew."""
+    """An error leaves the socket usable, so no other is opened."""
     before = len(os.listdir("/proc/self/fd"))
     said = {said_to(asked, netdev) for netdev in ("lo", "nothing-there", *netdevs()) * 20}
     assert said <= {None, errno.EOPNOTSUPP, errno.ENODEV}
