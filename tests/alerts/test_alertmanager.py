@@ -308,7 +308,7 @@ CULPRIT = "RocePfcStormTransmitted, host_stopped"
 
 
 @with_amtool
-def test_the_title_says_the_most_important_thing() -> None:
+def test_the_title_has_the_most_important_fact() -> None:
     assert render("roce.title", state(CULPRIT), state(FABRIC)) == f"{TEXTS[FABRIC]['summary']} (one of 2)"
     assert render("roce.title", state(CULPRIT)) == TEXTS[CULPRIT]["summary"]
     assert (

@@ -163,7 +163,7 @@ def test_small_numbers_are_written_out() -> None:
     assert generate.number(3) == "3"
 
 
-def test_the_command_writes_both_files_or_says_what_is_wrong(folder: Path) -> None:
+def test_the_command_writes_both_files_or_reports_the_mistake(folder: Path) -> None:
     """As an operator runs it, in a copy of the folder."""
     shutil.copy(ALERTS / "generate.py", folder)
     command = [sys.executable, str(folder / "generate.py")]

@@ -132,7 +132,7 @@ def scrape_instructions(root: Path, ports: int) -> float:
 
 
 INSTRUCTIONS_PER_PORT = 6200
-"""5,650 in Python 3.11, for 54 files and 77 series, of which 1,510 read the files; the margin is for other versions.
+"""5,650 in Python 3.11, for 54 files and 77 series (1,510 to read the files); the margin is for other versions.
 
 Before every call had an account of its own (`collect.workers`) it was 4,970.
 """

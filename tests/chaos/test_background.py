@@ -1,4 +1,4 @@
-"""A background task that fails ends the daemon: with its traceback, a status on which systemd restarts it, and no READY=1."""
+"""A background task that fails ends the daemon: with its traceback, a status on which systemd restarts it, and no further notification."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def test_without_the_right_password_nothing_is_revealed(
         ("strange-client", "unable to get local issuer certificate"),
     ],
 )
-def test_a_client_without_a_certificate_of_ours_gets_no_answer(
+def test_a_client_without_a_valid_certificate_gets_no_answer(
     daemon: Daemon, credentials: Credentials, client: str, reason: str
 ) -> None:
     """The log has the reason; asyncio closes without an alert to the client (python/cpython issue 98078)."""
@@ -213,7 +213,7 @@ def test_prometheus_is_let_in_and_kept_out_as_curl_is(daemon: Daemon, credential
 
 
 def processor_seconds(daemon: Daemon, logins: list[str]) -> list[float]:
-    """Processor seconds of the daemon for each of these logins, all of which it refuses."""
+    """Processor seconds of the daemon for each of these logins; it refuses all of them."""
     found = []
     for login in logins:
         before = daemon.seen.cpu_times()

@@ -47,7 +47,7 @@ MARGIN = 4 * 1024 * 1024
 
 
 def of_host(samples: Samples) -> set[str]:
-    """The series of the host, all of which must be present."""
+    """The series of the host; all must be present."""
     return {f"{name}{labels}" for name, labels in samples if not name.startswith(("roce_exporter_", "p"))}
 
 
@@ -294,7 +294,7 @@ def test_without_address_space_it_recovers_or_ends_and_is_never_half_dead(
 
 
 def flood(daemon: Daemon) -> list[bytes]:
-    """The beginnings of the replies to a hundred clients, each of which sends twenty requests at once."""
+    """The beginnings of the replies to a hundred clients; each sends twenty requests at once."""
     clients = []
     for _ in range(100):
         with contextlib.suppress(OSError):

@@ -169,7 +169,7 @@ async def test_a_request_that_can_be_read_in_two_ways_is_refused_and_nothing_beh
     assert answer.count(b"HTTP/1.1 ") == 1
 
 
-async def test_a_length_said_twice_alike_is_one_length() -> None:
+async def test_a_repeated_equal_length_is_one_length() -> None:
     """RFC 9110, section 8.6 allows it; the point is that the body is not parsed as a request."""
     async with serving() as port:
         answer = await talk(port, GET[:-2] + b"Content-Length: 4\r\nContent-Length: 4\r\n\r\nGET " + CLOSE)

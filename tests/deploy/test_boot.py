@@ -77,7 +77,7 @@ def test_it_runs_under_its_own_user_without_privileges(report: dict[str, str]) -
         ("loopback", NET_ADMIN | DAC_READ_SEARCH),
     ],
 )
-def test_drop_ins_add_up_and_each_adds_what_it_says(
+def test_drop_ins_combine_and_each_adds_what_it_documents(
     report: dict[str, str], name: str, capabilities: int
 ) -> None:
     assert report[f"{name}.ready"] == "roce_exporter is ready."
@@ -86,7 +86,7 @@ def test_drop_ins_add_up_and_each_adds_what_it_says(
     assert (report[f"{name}.user"], report[f"{name}.home"]) == ("roce-exporter", "0")
 
 
-def test_the_capability_to_read_everything_reveals_little(report: dict[str, str]) -> None:
+def test_with_the_read_capability_few_files_are_reachable(report: dict[str, str]) -> None:
     assert int(report["debugfs.etc"]) <= 4 < int(report["optics.etc"])
 
 

@@ -99,7 +99,7 @@ def test_nothing_in_it_raises_privileges(root: str) -> None:
     assert not raising
 
 
-def test_it_names_the_user_the_command_and_the_port(config: dict[str, Any]) -> None:
+def test_it_has_the_user_the_port_and_the_licence(config: dict[str, Any]) -> None:
     assert config["User"] == "65532:65532"
     assert [port.removesuffix("/tcp") for port in config["ExposedPorts"]] == [str(DEFAULT_PORT)]
     assert config["Labels"]["org.opencontainers.image.licenses"] == "Apache-2.0"

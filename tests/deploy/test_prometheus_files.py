@@ -70,7 +70,7 @@ def labels_of_targets(told: dict[str, Any]) -> dict[str, dict[str, str]]:
     }
 
 
-def test_hosts_are_labelled_as_the_comments_say(tmp_path: Path) -> None:
+def test_hosts_are_labelled_as_documented(tmp_path: Path) -> None:
     """By a real Prometheus; the example's hosts need not exist."""
     with prometheus(need("prometheus", "prometheus"), in_place(tmp_path), tmp_path) as server:
         wait_until(lambda: len(server.ask("/api/v1/targets")["activeTargets"]) == 3, "three targets")

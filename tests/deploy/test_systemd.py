@@ -91,7 +91,7 @@ def test_the_user_of_the_unit_is_the_one_that_sysusers_makes(tmp_path: Path) -> 
     assert "User=roce-exporter\nGroup=roce-exporter\n" in UNIT.read_text()
 
 
-def test_every_example_of_the_default_file_is_understood() -> None:
+def test_every_example_of_the_default_file_is_accepted() -> None:
     lines = UNIT.with_suffix(".default").read_text().splitlines()
     examples = [line.split('"')[1].split() for line in lines if "ROCE_EXPORTER_FLAGS=" in line]
     assert len(examples) >= 4

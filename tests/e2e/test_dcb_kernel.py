@@ -24,8 +24,8 @@ MAKE_AND_ASK = (
 ASK_VETH = """
 from roce_exporter.kernel import Absent
 from roce_exporter.kernel.dcb_netlink import DcbNetlink
-asked = DcbNetlink()
-for question in (asked.ieee, asked.dcbx_mode):
+dcb = DcbNetlink()
+for question in (dcb.ieee, dcb.dcbx_mode):
     for netdev in ("veth-of-test", "peer-of-test"):
         try:
             print(question.__name__, netdev, question(netdev))
@@ -35,7 +35,7 @@ for question in (asked.ieee, asked.dcbx_mode):
 
 
 @pytest.fixture
-def asked():
+def dcb():
     if not sys.platform.startswith("linux"):
         pytest.skip("no Linux")
     try:

@@ -73,7 +73,7 @@ def test_the_link_of_a_real_driver(pair: str, netlink: EthtoolNetlink) -> None:
 
 
 @pytest.mark.parametrize("question", ["pause", "fec", "standard"])
-def test_what_a_real_driver_does_not_have_is_absent(
+def test_unsupported_reads_of_a_real_driver_are_absent(
     pair: str, netlink: EthtoolNetlink, question: str
 ) -> None:
     with pytest.raises(Absent):

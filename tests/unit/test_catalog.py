@@ -1,4 +1,4 @@
-"""The table: it refuses to contradict itself, knows every driver's names, and costs one row per counter."""
+"""The table: it refuses contradictions, has every driver's names, and needs one row per counter."""
 
 from __future__ import annotations
 
@@ -153,18 +153,18 @@ def test_no_names_break_the_recognition(names: set[str]) -> None:
     assert recognise(names) in {"", *DIALECTS}
 
 
-def test_nothing_is_recognised_in_nothing() -> None:
+def test_no_names_are_not_recognised() -> None:
     assert recognise(()) == ""
     assert recognise(("lifespan", "mystery")) == ""
 
 
-def test_kernel_drivers_have_their_dialect() -> None:
+def test_kernel_drivers_map_to_a_dialect() -> None:
     assert dialect_of("mlx5_core") == "mlx5"
     assert dialect_of("ice") == dialect_of("idpf") == "irdma"
     assert dialect_of("e1000") == ""
 
 
-def test_a_name_is_left_out_for_a_reason_and_never_claimed_beside() -> None:
+def test_a_name_is_left_out_for_a_reason_and_never_claimed_as_well() -> None:
     assert "setting" in INDEX.left_out("mlx5", HW_COUNTERS, "lifespan")
     assert INDEX.left_out("mlx5", HW_COUNTERS, "vport_out_of_buffer")
     assert INDEX.left_out("mlx5", HW_COUNTERS, "out_of_buffer") == ""
@@ -180,7 +180,7 @@ def samples_of(row: Row) -> str:
     return bucket + f"{row.name}_sum{{{labels}}} 1\n{row.name}_count{{{labels}}} 1\n"
 
 
-def test_promtool_has_nothing_to_say_about_the_names() -> None:
+def test_promtool_finds_no_problem_in_the_names() -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
         if os.environ.get("CI") == "true":

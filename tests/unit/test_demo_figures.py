@@ -1,4 +1,4 @@
-"""Observations become what the demo shows: shares paused, rates, states, storms."""
+"""Observations become the figures of the demo: shares paused, rates, states, storms."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def look(time: float, paused: float = 0.0, marked: float = 0.0, refresh: float |
 
 
 def shares(*looks: Look) -> list[float | None]:
-    """The history of the share paused after the last look."""
+    """The history of the share paused after the last poll."""
     figures = Figures()
     for found in looks:
         (priority,) = figures.priorities(found)
     return [share and round(share, 3) for share in priority.transmit.history]
 
 
-def test_a_share_is_of_the_time_between_two_looks() -> None:
+def test_a_share_is_of_the_time_between_two_polls() -> None:
     assert shares(look(10.0), look(10.5, 0.25), look(11.0, 0.75)) == [None, 0.5, 1.0]
 
 
@@ -59,7 +59,7 @@ def test_a_reset_is_no_pause() -> None:
 
 
 def test_a_copy_that_is_renewed_once_a_second_does_not_flicker() -> None:
-    """Paused throughout, told of once a second: every share after the first renewals is whole."""
+    """Paused throughout, with values that change once a second: every share after the first renewals is 1."""
     looks = [look(tenths / 10, float(int(tenths / 10)), refresh=1.0) for tenths in range(0, 100, 5)]
     assert set(shares(*looks)[6:]) == {1.0}
 
@@ -73,7 +73,7 @@ def test_packets_are_counted_over_two_seconds() -> None:
     assert told == [None, 100.0, 50.0, 0.0]
 
 
-def test_what_is_not_counted_is_not_zero() -> None:
+def test_missing_counters_are_not_zero() -> None:
     figures = Figures()
     figures.priorities(look(0.0))
     (priority,) = figures.priorities(look(1.0))
@@ -94,11 +94,11 @@ def test_a_nic_that_counts_frames_shows_the_bound() -> None:
     assert priority.transmit.ratio == 0.5
 
 
-def test_no_time_no_rate() -> None:
+def test_without_elapsed_time_there_is_no_rate() -> None:
     assert rate(look(1.0), look(1.0), "roce_ecn_marked_packets_total", ("mlx5_0", "1")) is None
 
 
-def test_of_a_nic_that_counts_all_priorities_those_that_pause_are_shown() -> None:
+def test_only_paused_priorities_are_shown_of_a_nic_that_counts_all() -> None:
     places = [("ionic_0", "1", "eth0", str(number)) for number in range(8)]
     states = {("roce_pfc_storm_detector_state", (*place, "receive")): 0.0 for place in places}
     figures = Figures()
@@ -109,7 +109,7 @@ def test_of_a_nic_that_counts_all_priorities_those_that_pause_are_shown() -> Non
 
 
 class Clock:
-    """Time that passes when it is told to."""
+    """Seconds that the test advances."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -119,7 +119,7 @@ class Clock:
 
 
 async def replay(kernel: SimulatedKernel, sampler: Sampler, clock: Clock, seconds: int) -> list[Scene]:
-    """What the demo would have shown, two scenes a second, in simulated time."""
+    """The scenes of the demo, two a second, in simulated time."""
     collector = Collector(kernel, Settings(), clock)
     exporter, figures, seen = Exporter(collector, sampler), Figures(), []
     try:
@@ -137,7 +137,7 @@ async def replay(kernel: SimulatedKernel, sampler: Sampler, clock: Clock, second
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-async def test_the_storm_of_the_scenario_is_seen_as_it_happens(vendor: str) -> None:
+async def test_the_storm_of_the_scenario_is_shown_while_it_happens(vendor: str) -> None:
     """The whole way from the simulated host to the scene, for each kind of NIC."""
     clock = Clock()
     kernel = simulate("pfc-storm", clock=clock, vendors=(vendor,))

@@ -1,4 +1,4 @@
-"""What Prometheus and Alertmanager are told, and how their answers and their ends are understood."""
+"""The configuration of Prometheus and Alertmanager, and the handling of their replies and exits."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from roce_exporter.demo.neighbours import neighbours
 
 
 class TestConfiguration:
-    def test_prometheus_scrapes_and_judges_every_second(self) -> None:
+    def test_prometheus_scrapes_and_evaluates_every_second(self) -> None:
         config = monitoring.prometheus_config("127.0.0.1:1", "roce.rules.yml", "127.0.0.1:2")
         assert config["global"]["scrape_interval"] == config["global"]["evaluation_interval"] == "1s"
         assert config["rule_files"] == ["roce.rules.yml"]
         assert config["scrape_configs"][0]["static_configs"][0]["targets"] == ["127.0.0.1:1"]
         assert config["alerting"]["alertmanagers"] == [{"static_configs": [{"targets": ["127.0.0.1:2"]}]}]
 
-    def test_what_is_not_there_is_not_configured(self) -> None:
+    def test_missing_programs_are_not_configured(self) -> None:
         assert not {"rule_files", "alerting"} & monitoring.prometheus_config("127.0.0.1:1", None, None).keys()
 
-    def test_the_demo_notifies_nobody(self) -> None:
-        """Our routing is kept, and every receiver keeps its name and nothing else; secrets and SMTP hosts go."""
+    def test_the_demo_sends_no_notification(self) -> None:
+        """Our routing is kept, and every receiver keeps only its name; secrets and SMTP hosts are removed."""
         routes = {
             "global": {"smtp_smarthost": "mail.example.com:25"},
             "templates": ["*.tmpl"],
@@ -83,7 +83,7 @@ def alert(name: str, state: str, severity: str = "page") -> dict[str, object]:
 
 
 class TestAlerts:
-    def test_what_fires_comes_first_and_the_gravest_before_the_rest(self) -> None:
+    def test_firing_alerts_come_first_sorted_by_severity(self) -> None:
         answer = {
             "data": {
                 "alerts": [
@@ -102,23 +102,23 @@ class TestAlerts:
         )
         assert (found.severity, found.summary) == ("", "")
 
-    async def test_it_is_asked_over_http(self) -> None:
+    async def test_alerts_are_read_over_http(self) -> None:
         async with answering(b"200 OK", b'{"data": {"alerts": []}}') as address:
             assert await fetch_alerts(address) == ()
 
-    async def test_an_error_is_no_answer(self) -> None:
+    async def test_an_error_status_is_no_answer(self) -> None:
         async with answering(b"503 Service Unavailable", b"starting") as address:
             with pytest.raises(OSError, match="503"):
                 await fetch_alerts(address)
 
-    async def test_nobody_there_is_no_answer(self) -> None:
+    async def test_a_closed_port_is_no_answer(self) -> None:
         with pytest.raises(OSError, match=r"."):
             await fetch_alerts(monitoring.free_address())
 
 
 @contextlib.asynccontextmanager
 async def answering(status: bytes, body: bytes):
-    """A server that gives one answer to everybody."""
+    """A server that returns one reply to every client."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -150,10 +150,10 @@ class TestChildren:
         assert child.process.returncode == -15
         assert not alive(child.process.pid)
 
-    async def test_a_deaf_child_is_killed(self, tmp_path: Path) -> None:
+    async def test_a_child_that_ignores_sigterm_is_killed(self, tmp_path: Path) -> None:
         log = tmp_path / "log"
         async with running("child", [sys.executable, "-c", DEAF], log, patience=0.2) as child:
-            while not log.read_text():  # noqa: ASYNC110 - a file tells nobody that it was written
+            while not log.read_text():  # noqa: ASYNC110 - a file gives no notification of a write
                 await asyncio.sleep(0)
         assert child.process.returncode == -9
 
@@ -163,14 +163,14 @@ class TestChildren:
                 raise ZeroDivisionError
         assert not alive(child.process.pid)
 
-    async def test_what_a_child_said_last_is_told_in_one_line(self, tmp_path: Path) -> None:
+    async def test_the_last_output_of_a_child_is_reported_in_one_line(self, tmp_path: Path) -> None:
         argv = ["sh", "-c", "echo first; echo the disk is full >&2; exit 3"]
         async with running("prometheus", argv, tmp_path / "log") as child:
             await child.process.wait()
             assert not child.alive
             assert obituary(child) == "prometheus ended with code 3; the rest goes on: the disk is full"
 
-    async def test_a_child_that_was_killed_has_no_last_words(self, tmp_path: Path) -> None:
+    async def test_a_killed_child_is_reported_by_its_signal(self, tmp_path: Path) -> None:
         async with running("prometheus", ["sh", "-c", "echo well; kill -9 $$"], tmp_path / "log") as child:
             await child.process.wait()
             assert obituary(child) == "prometheus was ended by SIGKILL; the rest goes on"
@@ -183,7 +183,7 @@ def install(folder: Path, name: str, script: str) -> None:
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A PATH on which there is nothing yet."""
+    """A PATH without any programs."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
@@ -198,14 +198,14 @@ def work(tmp_path: Path) -> Path:
 
 
 class TestNeighbours:
-    async def test_without_prometheus_the_exporter_is_alone_and_says_so(self, programs, work) -> None:
+    async def test_a_missing_prometheus_is_reported(self, programs, work) -> None:
         async with neighbours("127.0.0.1:1", work) as found:
             assert found.notes == ["prometheus is not on the PATH: no alerts here until it is installed"]
             assert found.addresses == []
             assert await found.alerts() is None
 
     @pytest.mark.parametrize("name", ["alertmanager", "prometheus-alertmanager"])
-    async def test_both_are_begun_where_they_are_installed(self, programs, work, name: str) -> None:
+    async def test_both_are_started_if_installed(self, programs, work, name: str) -> None:
         for program in ("prometheus", name):
             install(programs, program, "exec /bin/sleep 60")
         async with neighbours("127.0.0.1:1", work) as found:
@@ -218,7 +218,7 @@ class TestNeighbours:
             assert [alive(pid) for pid in pids] == [True, True]
         assert [alive(pid) for pid in pids] == [False, False]
 
-    async def test_a_crash_is_told_once_and_the_rest_goes_on(self, programs, work) -> None:
+    async def test_a_crash_is_reported_once_and_the_demo_continues(self, programs, work) -> None:
         install(programs, "alertmanager", "exec /bin/sleep 60")
         install(programs, "prometheus", "echo no space left on device; exit 1")
         async with neighbours("127.0.0.1:1", work) as found:
@@ -229,7 +229,7 @@ class TestNeighbours:
             assert found.notes == ["prometheus ended with code 1; the rest goes on: no space left on device"]
             assert [child.name for child in found.alive] == ["alertmanager"]
 
-    async def test_a_program_that_cannot_be_begun_is_told(self, programs, work) -> None:
+    async def test_a_program_that_cannot_be_started_is_reported(self, programs, work) -> None:
         (programs / "prometheus").write_bytes(b"\x7fELF no program")
         (programs / "prometheus").chmod(0o755)
         async with neighbours("127.0.0.1:1", work) as found:
@@ -239,9 +239,7 @@ class TestNeighbours:
             )
             assert await found.alerts() is None
 
-    async def test_rules_that_are_not_there_are_missed_aloud(
-        self, programs, work, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    async def test_missing_rules_are_reported(self, programs, work, monkeypatch: pytest.MonkeyPatch) -> None:
         install(programs, "prometheus", "exec /bin/sleep 60")
         monkeypatch.setattr(monitoring, "alert_folders", lambda: (work,))
         async with neighbours("127.0.0.1:1", work) as found:

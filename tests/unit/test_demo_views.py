@@ -51,10 +51,10 @@ class TestLines:
             "prometheus   http://127.0.0.1:2/alerts",
         ]
 
-    def test_nothing_happened_nothing_is_said(self) -> None:
+    def test_without_events_nothing_is_printed(self) -> None:
         assert changes(QUIET, later()) == []
 
-    def test_a_storm_is_told_when_it_begins_and_when_it_ends_and_not_in_between(self) -> None:
+    def test_a_storm_is_reported_when_it_begins_and_when_it_ends_and_not_in_between(self) -> None:
         begun = later(storms=(STORM,))
         ended = later(storms=(replace(STORM, duration=2.51, reason="restored"),))
         place = "mlx5_0/1 (eth0) priority 3 transmit"
@@ -63,18 +63,18 @@ class TestLines:
         assert changes(begun, ended) == [f"[  12.3 s] storm ends: {place} after 2.5 s, restored"]
         assert changes(ended, ended) == []
 
-    def test_a_storm_that_came_and_went_between_two_moments_is_told_whole(self) -> None:
+    def test_a_storm_between_two_moments_is_reported_completely(self) -> None:
         begins, ends = changes(QUIET, later(storms=(replace(STORM, duration=0.5, reason="restored"),)))
         assert "storm begins" in begins
         assert "storm ends" in ends
 
-    def test_storms_are_told_in_the_order_in_which_they_began(self) -> None:
+    def test_storms_are_reported_in_the_order_in_which_they_began(self) -> None:
         newer = replace(STORM, netdev="eth1", start="2026-01-02T03:05:00.000+00:00")
         first, second = changes(QUIET, later(storms=(newer, STORM)))
         assert "eth0" in first
         assert "eth1" in second
 
-    def test_an_alert_is_told_when_it_fires_and_when_it_resolves(self) -> None:
+    def test_an_alert_is_reported_when_it_fires_and_when_it_resolves(self) -> None:
         pending, firing = later(alerts=(replace(ALERT, state="pending"),)), later(alerts=(ALERT,))
         assert changes(QUIET, pending) == []
         assert changes(pending, firing) == [
@@ -87,13 +87,13 @@ class TestLines:
         other = replace(ALERT, where=(("priority", "4"),))
         assert len(changes(later(alerts=(ALERT,)), later(alerts=(ALERT, other)))) == 1
 
-    def test_what_a_summary_counts_may_change_without_a_new_line(self) -> None:
+    def test_a_changed_count_in_a_summary_prints_no_new_line(self) -> None:
         assert changes(later(alerts=(ALERT,)), later(alerts=(replace(ALERT, summary="now two"),))) == []
 
-    def test_a_prometheus_that_is_gone_resolves_nothing(self) -> None:
+    def test_a_crashed_prometheus_resolves_nothing(self) -> None:
         assert changes(later(alerts=(ALERT,)), later(alerts=None)) == []
 
-    def test_a_note_is_told_once(self) -> None:
+    def test_a_note_is_printed_once(self) -> None:
         noted = later(notes=("prometheus was ended by SIGKILL",))
         assert changes(QUIET, noted) == ["[  12.3 s] prometheus was ended by SIGKILL"]
         assert changes(noted, noted) == []
@@ -116,7 +116,7 @@ class TestView:
         assert lines[4:] == [closing(later())]
         assert "\x1b" not in output.getvalue()
 
-    def test_what_is_missing_from_the_start_is_told(self) -> None:
+    def test_programs_missing_from_the_start_are_reported(self) -> None:
         output = io.StringIO()
         with view(output) as show:
             show(replace(QUIET, notes=("prometheus is not on the PATH",)))
@@ -141,7 +141,7 @@ class TestView:
 
 
 class TestScreen:
-    def test_it_tells_all_that_is_asked_of_it(self) -> None:
+    def test_the_screen_shows_every_part(self) -> None:
         note = "alertmanager is not on the PATH"
         text = "\n".join(shown(later(storms=(STORM,), alerts=(ALERT,), notes=(note,)), width=140))
         for expected in (
@@ -188,7 +188,7 @@ class TestScreen:
         assert "%" not in row
         assert "·" in row
 
-    def test_no_prometheus_no_heading_of_alerts(self) -> None:
+    def test_without_prometheus_there_is_no_heading_of_alerts(self) -> None:
         assert "alerts" in shown(QUIET)
         assert "alerts" not in shown(later(alerts=None))
 
@@ -214,7 +214,7 @@ class TestScreen:
         assert not storms or any("goes on" in line for line in lines)
 
     @given(st.lists(st.none() | st.floats(0, 1)), st.integers(1, 60))
-    def test_a_sparkline_is_as_wide_as_asked_and_hides_no_pause(self, history, width: int) -> None:
+    def test_a_sparkline_has_the_given_width_and_hides_no_pause(self, history, width: int) -> None:
         text = sparkline(history, width).plain
         assert len(text) == width
         for share, bar in zip(reversed(history), reversed(text), strict=False):

@@ -149,20 +149,20 @@ def found(samples: dict[str, float], numbers: set[int]) -> int:
 
 
 def coverage(rivals: list[Rival]) -> Iterator[str]:
-    """A table: how much of what the kernel exposes each exporter reports."""
+    """A table: how many of the kernel's values each exporter reports."""
     numbers = play()
-    told = {rival.name: rival.scrape()[0] for rival in rivals}
-    yield table_row("", *told)
-    yield table_row(*["---"] * (len(told) + 1))
+    reported = {rival.name: rival.scrape()[0] for rival in rivals}
+    yield table_row("", *reported)
+    yield table_row(*["---"] * (len(reported) + 1))
     for place, wanted in numbers.items():
-        cells = [f"{found(samples, wanted)} of {len(wanted)}" for samples in told.values()]
+        cells = [f"{found(samples, wanted)} of {len(wanted)}" for samples in reported.values()]
         yield table_row(f"{nic.nics()[place.device].rdma} `{place.interface}`", *cells)
     yield table_row(
         "network devices distinguished by RDMA device",
-        *[says(samples, 'device="mlx5_0"', "netdev=") for samples in told.values()],
+        *[says(samples, 'device="mlx5_0"', "netdev=") for samples in reported.values()],
     )
     yield table_row(
-        "PFC on or off per priority", *[says(samples, "roce_pfc_enabled") for samples in told.values()]
+        "PFC on or off per priority", *[says(samples, "roce_pfc_enabled") for samples in reported.values()]
     )
 
 
@@ -211,11 +211,13 @@ def fate(before: dict[str, float], after: dict[str, float], seconds: float) -> s
     if not after:
         return f"**no answer** within {PATIENCE:.0f} s"
     netdev = nic.nics()[SICK].netdevs[0]
-    told = {series for series in before if 'device="' in series and not series.startswith("roce_exporter_")}
-    sick = {series for series in told if is_about(series, SICK, netdev)}
-    ethernet = {series for series in told if not is_rdma(series)}
+    reported = {
+        series for series in before if 'device="' in series and not series.startswith("roce_exporter_")
+    }
+    sick = {series for series in reported if is_about(series, SICK, netdev)}
+    ethernet = {series for series in reported if not is_rdma(series)}
     slow = f"; {seconds:.0f} s" if seconds > SLOW else ""
-    rdma = f"RDMA {share(sick - ethernet, after)} / {share(told - sick - ethernet, after)}"
+    rdma = f"RDMA {share(sick - ethernet, after)} / {share(reported - sick - ethernet, after)}"
     return f"{rdma}, Ethernet {share(sick & ethernet, after)} / {share(ethernet - sick, after)}{slow}"
 
 
@@ -237,7 +239,9 @@ def soft_roce(rivals: list[Rival]) -> Iterator[str]:
     after = {rival.name: rival.scrape() for rival in rivals}
     yield table_row("", *after)
     yield table_row(*["---"] * (len(after) + 1))
-    yield table_row("left of the others", *[fate(before[name], *told) for name, told in after.items()])
+    yield table_row(
+        "left of the others", *[fate(before[name], *reported) for name, reported in after.items()]
+    )
     yield table_row("its own counters", *[says(samples, 'device="rxe0"') for samples, _ in after.values()])
     traffic.take_down()
 

@@ -194,7 +194,7 @@ def test_congestion_is_no_storm(cards: dict[str, Nic], watching: Exporter) -> No
     assert value(watching.scrape(), "roce_pfc_storm_active", **labels) == 0
 
 
-def test_xoff_without_time_is_judged_by_frames(cards: dict[str, Nic], watching: Exporter) -> None:
+def test_xoff_without_time_is_evaluated_by_frames(cards: dict[str, Nic], watching: Exporter) -> None:
     """The ice driver counts no pause time: its storms are detected by frames, and the exporter reports the method."""
     nic = cards["irdma0"]
     traffic = Traffic(nic.leg("ethtool"), ice)
