@@ -39,7 +39,7 @@ def when_fired(case: Case) -> int:
 
 
 def expected(case: Case, annotations: Mapping[str, str]) -> Expectation:
-    """The one alert of the sick host or cluster."""
+    """The one alert of the faulty host or cluster."""
     labels = {"cluster": "east"}
     if not case.fabric:
         labels |= {"job": "roce", "instance": case.sick_hosts[0]}

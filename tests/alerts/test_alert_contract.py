@@ -116,7 +116,7 @@ def test_an_alert_has_what_alertmanager_and_people_need(rule: dict[str, dict[str
 
 
 @pytest.mark.parametrize("rule", ALERTING.values(), ids=lambda rule: rule["alert"])
-def test_a_summary_names_what_is_sick(rule: dict[str, dict[str, str]]) -> None:
+def test_a_summary_names_the_faulty_object(rule: dict[str, dict[str, str]]) -> None:
     summary = rule["annotations"]["summary"]
     assert ("$labels.cluster" if rule["labels"]["scope"] == "fabric" else "$labels.instance") in summary
     assert len(summary) < 260

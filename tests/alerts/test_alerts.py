@@ -45,7 +45,7 @@ def seconds(duration: str) -> int:
 
 
 @every_case
-def test_it_fires_for_the_sick_host_alone_with_these_words_and_ends(case: Case, tmp_path: Path) -> None:
+def test_it_fires_for_the_faulty_host_alone_with_these_texts_and_ends(case: Case, tmp_path: Path) -> None:
     """One alert, with exactly this text. None before, none after half of `for`, none when the fault is over."""
     wait = seconds(rule_of(case.alert).get("for", "0s"))
     early = [at(case, case.lead + wait // 120)] if wait else []

@@ -185,7 +185,7 @@ async def test_a_device_without_ports_costs_the_device(tree: HostTree, whole: di
     assert {dict(labels)["device"] for _, labels in whole.keys() - samples.keys()} == {BROKEN}
 
 
-async def test_a_device_removed_between_two_scrapes_takes_no_other_series(
+async def test_a_device_removed_between_two_scrapes_costs_no_other_series(
     tree: HostTree, whole: dict[Key, float]
 ) -> None:
     host = Host(tree.root)

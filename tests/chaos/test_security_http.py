@@ -288,7 +288,7 @@ async def hello(_: Request) -> Response:
     return Response(200, b"hello", "text/plain; charset=utf-8")
 
 
-async def test_a_handshake_half_made_makes_room_before_a_client_that_was_served_since(
+async def test_a_half_made_handshake_is_dropped_before_a_client_that_was_served(
     certified: Path,
 ) -> None:
     tls_config(certified, "")

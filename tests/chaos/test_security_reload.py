@@ -59,7 +59,7 @@ def rewrite(place: Path, text: str) -> None:
     beside.replace(place)
 
 
-def test_certificates_users_and_mistakes_are_taken_in_under_load_without_one_failed_scrape(
+def test_certificates_users_and_mistakes_are_reloaded_under_load_without_a_failed_scrape(
     credentials: Credentials,
 ) -> None:
     """A renewed certificate, a new user, and a file that is partly written."""

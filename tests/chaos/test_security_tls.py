@@ -180,7 +180,7 @@ def prometheus_targets(credentials: Credentials, jobs: dict[str, dict[str, objec
         return wait_until(judged)
 
 
-def test_prometheus_is_let_in_and_kept_out_as_curl_is(daemon: Daemon, credentials: Credentials) -> None:
+def test_prometheus_is_accepted_and_refused_like_curl(daemon: Daemon, credentials: Credentials) -> None:
     certificate = {"cert_file": credentials.path("client.pem"), "key_file": credentials.path("client.key")}
     trusting = {"ca_file": credentials.path("ca.pem")}
     login = {"basic_auth": {"username": USER, "password": PASSWORD}}

@@ -52,7 +52,7 @@ def test_everything_mounted_exists(service: str) -> None:
         assert source.is_relative_to(ROOT)
 
 
-def test_everything_is_published_to_this_machine_only() -> None:
+def test_everything_is_published_on_loopback_only() -> None:
     ports = [port for service in SERVICES.values() for port in service.get("ports", [])]
     assert len(ports) >= 4
     assert all(port.startswith("127.0.0.1:") for port in ports)

@@ -41,7 +41,7 @@ def test_the_unit_finds_its_command_and_its_user(root: Path) -> None:
     assert (root / "DEBIAN/conffiles").read_text() == "/etc/default/roce-exporter\n"
 
 
-def test_everything_in_it_is_roots(package: str) -> None:
+def test_everything_in_it_belongs_to_root(package: str) -> None:
     listing = subprocess.run(
         ["dpkg-deb", "--contents", package], stdout=subprocess.PIPE, text=True, check=True
     )

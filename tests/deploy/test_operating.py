@@ -60,7 +60,7 @@ def test_every_flag_that_the_threat_model_names_exists() -> None:
     assert set(FLAG.findall(DOCUMENTS["SECURITY.md"])) <= known
 
 
-def test_the_exposure_named_is_the_units(tmp_path: Path) -> None:
+def test_the_documented_exposure_is_the_units(tmp_path: Path) -> None:
     unit = tmp_path / "roce-exporter.service"
     unit.write_text((DEPLOY / "systemd" / unit.name).read_text())
     command = [need("systemd-analyze", "systemd"), "security", "--offline=true", "--no-pager", unit]

@@ -153,7 +153,7 @@ def test_no_names_break_the_recognition(names: set[str]) -> None:
     assert recognise(names) in {"", *DIALECTS}
 
 
-def test_no_names_are_not_recognised() -> None:
+def test_an_empty_set_of_names_is_not_recognised() -> None:
     assert recognise(()) == ""
     assert recognise(("lifespan", "mystery")) == ""
 

@@ -193,10 +193,10 @@ async def test_a_collection_that_fails_after_its_callers_have_gone_is_logged(
     gate = Gate()
     host.before["ethtool_pause", "eth0"] = gate.hold
     await host.collector.collect(0.02)
-    monkeypatch.setattr(host.collector, "_settle", lambda outcomes: int("a fault of ours"))
+    monkeypatch.setattr(host.collector, "_settle", lambda outcomes: int("an injected fault"))
     gate.release()
     assert host.collector._running is not None
-    with pytest.raises(ValueError, match="a fault of ours"):
+    with pytest.raises(ValueError, match="an injected fault"):
         await host.collector._running
     assert "a collection failed" in caplog.text
 
@@ -236,7 +236,7 @@ async def test_an_old_slow_value_is_read_again_before_it_is_shown() -> None:
 async def test_no_slow_value_outlives_the_failure_of_its_source() -> None:
     host = Host()
     await host.collector.collect()
-    for error in (OSError(5, "Input/output error"), ValueError("a fault of ours")):
+    for error in (OSError(5, "Input/output error"), ValueError("an injected fault")):
         host.before["ethtool_settings", "eth0"] = raising(error)
         host.clock.now += REFRESH
         await host.collector.collect()

@@ -130,7 +130,7 @@ def a_refusal(code):
     return encode_message(Message(2, 0, 0, 0, struct.pack("=i", -code)))
 
 
-# What a real kernel answered
+# Replies of a real kernel
 
 
 def test_everything_that_a_driver_reports_is_read():
@@ -234,7 +234,7 @@ def test_the_queries_are_the_recorded_ones():
     assert len(kernel.sockets) == 1
 
 
-# Every kind of no
+# Negative replies
 
 
 @pytest.mark.parametrize("question", [DcbNetlink.ieee, DcbNetlink.dcbx_mode])
@@ -285,7 +285,7 @@ def test_a_lost_answer_is_an_error():
         dcb_that_says()[0].ieee("roce0")
 
 
-# Answers that break the format
+# Malformed replies
 
 
 def message(payload, *, flags=0, kind=RTM_GETDCB):

@@ -145,7 +145,7 @@ def test_text_ends_at_the_first_nul():
     assert decode_name(b"mlx5_0\0\0garbage") == "mlx5_0"
 
 
-def test_text_that_is_no_utf8_stays_distinct_and_printable():
+def test_text_that_is_not_utf8_stays_distinct_and_printable():
     assert (decode_name(b"a\xff\0"), decode_name(b"a\xfe\0")) == ("a\\xff", "a\\xfe")
 
 
@@ -153,7 +153,7 @@ def test_text_may_be_any_utf8_and_long():
     assert decode_name(("ß" * 30000).encode() + b"\0") == "ß" * 30000
 
 
-# When an answer is whole
+# Complete and incomplete replies
 
 
 def an_answer():
@@ -236,7 +236,7 @@ def test_a_truncated_or_changed_dump_is_an_answer_or_one_clear_error(dump, data)
         assert isinstance(error, (Malformed, Refused)) or error.errno == errno.ENOBUFS  # noqa: PT017 - one of three
 
 
-# One question at a time
+# Queries
 
 
 def test_the_first_question_opens_the_socket_and_later_ones_use_it():

@@ -91,7 +91,7 @@ def u64(value):
     return struct.pack("=Q", value)
 
 
-# What a real kernel answered
+# Replies of a real kernel
 
 
 def test_every_device_is_listed():
@@ -146,7 +146,7 @@ def test_objects_in_use_are_counted_by_kind():
     assert asked.resources(RXE1) == expected
 
 
-# The layout that spares decoding the same names again
+# The layout that avoids decoding the same names again
 
 
 def test_the_same_names_are_read_by_their_layout_with_the_same_result():
@@ -218,12 +218,12 @@ def test_a_name_may_be_anything(name):
     assert asked.statistics(MLX5_0, 1) == {name: 1}
 
 
-def test_names_that_are_no_utf8_stay_apart():
+def test_names_that_are_not_utf8_stay_distinct():
     asked, _ = rdma_that_says({STAT_GET: an_answer((b"\xff", u64(1)), (b"\xfe", u64(2)))})
     assert asked.statistics(MLX5_0, 1) == {"\\xff": 1, "\\xfe": 2}
 
 
-# Absent is not broken, and gone is neither
+# Absent, broken and removed devices
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -351,7 +351,7 @@ def test_a_lost_answer_is_an_error():
         RdmaNetlink(FakeKernel(lambda _: [])).devices()
 
 
-# Answers that break the format
+# Malformed replies
 
 NAME_ONLY = encode_attribute(82, b"a\0")
 VALUE_ONLY = encode_attribute(83, u64(1))

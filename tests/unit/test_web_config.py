@@ -161,11 +161,11 @@ REFUSED = {
         TLS.replace("key.pem", "."),
         "cannot be read: Is a directory; correct the path or its permissions",
     ),
-    "certificate is none": (
+    "certificate is not a certificate": (
         TLS.replace("cert.pem", "text.pem"),
         "web.yml:2: tls_server_config.cert_file: holds no certificate; give it in PEM form",
     ),
-    "key is none": (
+    "key is not a key": (
         TLS.replace("key.pem", "text.pem"),
         "web.yml:3: tls_server_config.key_file: does not fit the certificate",
     ),

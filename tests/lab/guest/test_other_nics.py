@@ -58,7 +58,7 @@ def test_a_card_is_exported_without_a_failure(told: tuple[Exporter, dict[str, st
     )
 
 
-def test_no_value_is_made_up(told: tuple[Exporter, dict[str, str]]) -> None:
+def test_no_value_is_invented(told: tuple[Exporter, dict[str, str]]) -> None:
     """Cards without pause counters have no pause series; a 0 would be wrong."""
     for device in told[1]:
         assert not [

@@ -15,7 +15,7 @@ EVERY_KIND = ["duration", "duration and transitions", "xoff_xon", "frames"]
 
 
 @pytest.mark.parametrize("kind", EVERY_KIND)
-def test_a_storm_is_seen_counted_once_and_seen_to_end(kind: str) -> None:
+def test_a_storm_and_its_end_are_detected_and_counted_once(kind: str) -> None:
     nic = Nic(kind)
     nic.run(2.0)
     nic.storm(2.0)

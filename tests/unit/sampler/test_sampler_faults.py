@@ -98,7 +98,7 @@ def live(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sampler]:
     sampler.close()
 
 
-@pytest.mark.parametrize("error", [None, OSError(5, "Input/output error"), ValueError("a fault of ours")])
+@pytest.mark.parametrize("error", [None, OSError(5, "Input/output error"), ValueError("an injected fault")])
 def test_after_any_end_of_a_hang_the_device_is_polled_again(
     live: Sampler, error: Exception | None, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -221,7 +221,7 @@ def test_an_error_in_evaluation_costs_one_device_and_is_counted(
     sampler = watching(kernel, clock)
     run(sampler, clock, 1.0)
     target = sampler._targets["mlx5_0", "eth0"]
-    monkeypatch.setattr(target, "judge", lambda seen: int("a fault of ours"))
+    monkeypatch.setattr(target, "judge", lambda seen: int("an injected fault"))
     ticks = total(sampler, "roce_exporter_sampler_ticks_total", netdev="eth1")
     run(sampler, clock, 1.0)
     assert total(sampler, "roce_exporter_sampler_errors_total", netdev="eth0") > 3
@@ -269,7 +269,7 @@ def test_a_failed_loop_is_reported_to_its_supervisor(
     live: Sampler, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("CRITICAL")
-    monkeypatch.setattr(live, "_claim", lambda: int("a fault of ours"))
+    monkeypatch.setattr(live, "_claim", lambda: int("an injected fault"))
     live.start()
     assert live._worker is not None
     until(lambda: live._worker is not None and live._worker.error is not None)
