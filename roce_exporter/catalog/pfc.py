@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from roce_exporter.catalog.drivers import DRIVERS
 from roce_exporter.catalog.row import ANY, PRIORITY_LABELS, Spelling, netdev_counter, spelt
 from roce_exporter.catalog.spellings import (
     eth_bng,
@@ -33,7 +34,7 @@ def pause(name: str, bits: int = 64) -> Spelling:
     return spelt(ANY, "pause", name, bits=bits)
 
 
-FRAMES_BY_DCB = ("bnxt_re", "irdma", "hns", "qedr")
+FRAMES_BY_DCB = tuple(family.dialect for family in DRIVERS if family.dcb_counts_pfc)
 """Dialects whose DCB answer counts PFC frames in its own right. mlx5 and mlx4 fill it for priorities without PFC too,
 of which nothing is to be shown."""
 
