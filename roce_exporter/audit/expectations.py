@@ -1,44 +1,45 @@
-"""What a profile means for one port: where it leaves a choice, what is set decides."""
+"""What a profile requires of one port. Where the profile leaves a choice open, the port's own settings decide."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.audit.arithmetic import ECT_0, NOT_ECT, class_of, tos_of
+from roce_exporter.audit.arithmetic import ECT_0, NOT_ECT, precedence_of, tos_of
+from roce_exporter.catalog.drivers import family_of
 
 if TYPE_CHECKING:
-    from roce_exporter.audit.facts import Facts
+    from roce_exporter.audit.port_settings import PortSettings
     from roce_exporter.audit.profile import Profile
 
 
-def lossless(facts: Facts, profile: Profile) -> tuple[int, ...]:
-    """The priorities that shall have PFC. Without a word of the profile: those that have it."""
+def lossless_priorities(settings: PortSettings, profile: Profile) -> tuple[int, ...]:
+    """The priorities that must have PFC; if the profile does not list them, those that have PFC."""
     if profile.lossless_priorities is not None:
         return profile.lossless_priorities
-    return tuple(sorted(facts.pfc or ()))
+    return tuple(sorted(settings.pfc or ()))
 
 
-def roce_priority(facts: Facts, profile: Profile) -> int | None:
-    """The priority that RoCE shall get; None where that cannot be told."""
+def roce_priority(settings: PortSettings, profile: Profile) -> int | None:
+    """The priority of RoCE packets; None if neither the profile nor the port determines it."""
     if profile.roce_priority is not None:
         return profile.roce_priority
-    priorities = lossless(facts, profile)
+    priorities = lossless_priorities(settings, profile)
     return priorities[0] if len(priorities) == 1 else None
 
 
-def wanted_tos(profile: Profile) -> int | None:
-    """The ToS byte that RoCE packets shall have; None where the profile leaves the DSCP open."""
+def expected_tos(profile: Profile) -> int | None:
+    """The ToS byte of RoCE packets; None if the profile sets no DSCP."""
     if profile.roce_dscp is None:
         return None
     return tos_of(profile.roce_dscp, ECT_0 if profile.ecn else NOT_ECT)
 
 
-def priority_of(facts: Facts, dscp: int) -> int | None:
-    """The priority that a port gives to packets with this DSCP; None where that is not told.
+def priority_of(settings: PortSettings, dscp: int) -> int | None:
+    """The priority that a port assigns to packets with this DSCP; None if its mapping is not reported.
 
-    mlx5 begins with the class of the ToS byte, and tells only what was changed. Others put what is not mapped into
-    priority 0.
+    Drivers report only DSCPs with a mapping. The driver table says what the others get.
     """
-    if facts.dscp_priority is None:
+    if settings.dscp_priority is None:
         return None
-    return facts.dscp_priority.get(dscp, class_of(tos_of(dscp)) if facts.dialect == "mlx5" else 0)
+    by_precedence = family_of(settings.dialect).dscp_by_precedence
+    return settings.dscp_priority.get(dscp, precedence_of(tos_of(dscp)) if by_precedence else 0)
