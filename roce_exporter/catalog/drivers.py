@@ -42,6 +42,7 @@ DRIVERS = (
     DriverFamily("mana", ("mana",)),
     DriverFamily("efa", ("efa", "ena")),
     DriverFamily("erdma", ("erdma",)),
+    DriverFamily("ocrdma", ("be2net",)),
     DriverFamily("rxe"),
     DriverFamily("siw"),
 )

@@ -20,6 +20,7 @@ from roce_exporter.catalog.spellings import (
     eth_mana,
     eth_mlx4,
     eth_mlx5,
+    eth_ocrdma,
     eth_qedr,
 )
 
@@ -170,6 +171,7 @@ PFC = (
         eth_ionic("frames_rx_pripause"),
         eth_qedr("rx_pfc_frames"),
         eth_hns("mac_rx_pfc_pkt_num"),
+        eth_ocrdma("rx_priority_pause_frames"),
     ),
     netdev_counter(
         "roce_pfc_transmit_all_frames_total",
@@ -179,6 +181,7 @@ PFC = (
         eth_ionic("frames_tx_pripause"),
         eth_qedr("tx_pfc_frames"),
         eth_hns("mac_tx_pfc_pkt_num"),
+        eth_ocrdma("tx_priority_pauseframes"),
     ),
 )
 
@@ -235,6 +238,7 @@ GLOBAL = (
         eth_ionic("frames_rx_pause"),
         eth_qedr("rx_pause_frames"),
         eth_hns("mac_rx_mac_pause_num"),
+        eth_ocrdma("rx_pause_frames"),
         pause("receive_frames"),
     ),
     netdev_counter(
@@ -248,6 +252,7 @@ GLOBAL = (
         eth_ionic("frames_tx_pause"),
         eth_qedr("tx_pause_frames"),
         eth_hns("mac_tx_mac_pause_num"),
+        eth_ocrdma("tx_pauseframes"),
         pause("transmit_frames"),
     ),
     netdev_counter(
