@@ -1,4 +1,4 @@
-"""Each check alone: right, wrong, unreadable, and not required by the profile."""
+"""Each check alone: the right value, the wrong value, an unreadable value, and a profile without the key."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_port_that_is_right_passes_every_check_that_can_be_made() -> None:
 def test_adaptive_retransmission_is_judged_by_its_effect(
     wanted: bool, happened: bool | None, ok: bool | None
 ) -> None:
-    """No interface exposes the setting: a counter of 0 is harmless if it must be off, and proves nothing else."""
+    """The setting itself is not readable: a counter of 0 is consistent with off, and proves nothing else."""
     profile = replace(NVIDIA, adaptive_retransmission=wanted)
     assert answers(replace(GOOD, adaptive=happened), profile)["adaptive_retransmission"] is ok
 

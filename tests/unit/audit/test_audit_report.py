@@ -24,7 +24,7 @@ def test_the_exit_code_is_0_when_all_is_right_and_1_when_not(capsys: pytest.Capt
     assert run("audit-container", "--audit.profile=nvidia-lossless") == 0, "unreadable is not wrong"
 
 
-def test_the_table_says_what_is_wrong_why_and_how_to_fix_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_has_the_fault_the_reason_and_the_remedy(capsys: pytest.CaptureFixture[str]) -> None:
     run("audit-trust-before", "--profile=nvidia-lossless")
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "mlx5_0 port 1, ens1np0"
