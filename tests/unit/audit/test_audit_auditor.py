@@ -148,6 +148,6 @@ def test_what_is_of_the_place_and_no_setting_is_not_in_the_fingerprint() -> None
     assert fingerprint(comparable(replace(GOOD, cm_tos=104))) != fingerprint(comparable(GOOD))
 
 
-def test_what_could_not_be_read_is_not_in_the_fingerprint_as_a_value() -> None:
+def test_unreadable_settings_are_not_in_the_fingerprint_as_values() -> None:
     assert "cm_tos" not in comparable(replace(GOOD, cm_tos=None))
     assert comparable(replace(GOOD, cm_tos=0))["cm_tos"] == 0

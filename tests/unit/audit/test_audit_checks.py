@@ -79,13 +79,13 @@ def test_adaptive_retransmission_is_judged_by_its_effect(
     assert answers(replace(GOOD, adaptive=happened), profile)["adaptive_retransmission"] is ok
 
 
-def test_where_nothing_is_told_nothing_is_wrong() -> None:
+def test_without_values_nothing_is_wrong() -> None:
     blank = PortSettings("mlx5_0", 1, "eth0", "mlx5", pci="0000:3b:00.0")
     assert set(answers(blank, NVIDIA).values()) == {None}
     assert set(answers(blank, AUTO).values()) == {None}
 
 
-def test_what_a_profile_does_not_ask_for_is_not_judged() -> None:
+def test_keys_missing_in_a_profile_are_not_checked() -> None:
     found = answers(replace(GOOD, pfc=frozenset()), NOTHING_REQUIRED)
     assert found == {"pfc": True}
 
@@ -261,7 +261,7 @@ def test_a_peer_is_judged_only_where_it_speaks() -> None:
     assert answers(replace(GOOD, peer_pfc=frozenset({3})), NVIDIA)["peer_pfc"] is True
 
 
-def test_a_vf_has_no_slot_of_its_own_to_be_found_slow() -> None:
+def test_a_vf_has_no_slot_of_its_own_to_check() -> None:
     assert answers(replace(GOOD, pcie=None), NVIDIA)["pcie"] is None
     assert "pcie" not in answers(replace(GOOD, pcie=None, pci=""), NVIDIA)
 

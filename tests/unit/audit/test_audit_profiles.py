@@ -51,7 +51,7 @@ def test_they_want_what_their_vendors_write() -> None:
     assert load_profile("auto").lossless_priorities is None
 
 
-def test_marks_are_asked_for_where_ecn_is_on() -> None:
+def test_marks_are_required_where_ecn_is_on() -> None:
     assert expected_tos(load_profile("nvidia-lossless")) == 106
     assert expected_tos(load_profile("pfc-only")) == 104
     assert expected_tos(load_profile("auto")) is None
