@@ -48,24 +48,24 @@ def dcb():
 
 
 @pytest.mark.parametrize("question", [DcbNetlink.ieee, DcbNetlink.dcbx_mode])
-def test_the_loopback_device_has_no_dcb(asked, question):
+def test_the_loopback_device_has_no_dcb(dcb, question):
     with pytest.raises(Absent) as caught:
-        question(asked, "lo")
+        question(dcb, "lo")
     assert (caught.value.errno, caught.value.filename) == (errno.EOPNOTSUPP, "lo")
 
 
-def test_a_missing_device_is_reported_as_such(asked):
+def test_a_missing_device_is_reported_as_such(dcb):
     """A kernel without CONFIG_DCB returns EOPNOTSUPP for every name."""
     with pytest.raises(OSError, match="'nothing-there'") as caught:
-        asked.ieee("nothing-there")
+        dcb.ieee("nothing-there")
     assert caught.value.errno in (errno.ENODEV, errno.EOPNOTSUPP)
     assert isinstance(caught.value, Absent) == (caught.value.errno == errno.EOPNOTSUPP)
 
 
-def test_one_socket_answers_every_question(asked):
+def test_one_socket_answers_every_question(dcb):
     """An error leaves the socket usable, so no other is opened."""
     before = len(os.listdir("/proc/self/fd"))
-    said = {said_to(asked, netdev) for netdev in ("lo", "nothing-there", *netdevs()) * 20}
+    said = {said_to(dcb, netdev) for netdev in ("lo", "nothing-there", *netdevs()) * 20}
     assert said <= {None, errno.EOPNOTSUPP, errno.ENODEV}
     assert len(os.listdir("/proc/self/fd")) == before + 1
 
@@ -74,9 +74,9 @@ def netdevs():
     return [name for _, name in socket.if_nameindex()]
 
 
-def said_to(asked, netdev):
+def said_to(dcb, netdev):
     try:
-        asked.ieee(netdev)
+        dcb.ieee(netdev)
     except OSError as error:
         return error.errno
     return None
