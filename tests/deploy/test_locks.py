@@ -111,7 +111,7 @@ def test_the_exporter_installs_and_runs_from_the_lock_alone(tmp_path: Path) -> N
     (tmp_path / "exporter/roce_exporter").symlink_to(roce_exporter.__path__[0])
     code = (
         f"import sys; sys.path[:0] = [{str(tmp_path / 'exporter')!r}];"
-        "from roce_exporter.cli.main import main; sys.exit(main())"
+        "from roce_exporter.cli import main; sys.exit(main())"
     )
     command = [python, "-I", "-c", code]
     answer = subprocess.run(

@@ -124,5 +124,5 @@ def test_a_full_disk_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 def test_only_capture_and_the_web_config_file_load_aiofiles() -> None:
     """It serves nothing on the scrape path, so the daemon without a web config file does not load it."""
-    code = "import sys, roce_exporter.cli.main, roce_exporter.cli.serve; sys.exit('aiofiles' in sys.modules)"
+    code = "import sys, roce_exporter.cli.entry, roce_exporter.cli.serve; sys.exit('aiofiles' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

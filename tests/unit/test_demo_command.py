@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from roce_exporter.cli.main import main
+from roce_exporter.cli import main
 
 if TYPE_CHECKING:
     import pytest
