@@ -62,7 +62,7 @@ def test_the_demo_is_tested_and_not_shipped() -> None:
     assert not demo & locked("requirements.lock").keys()
 
 
-def test_tests_run_with_what_is_shipped() -> None:
+def test_tests_run_with_the_shipped_versions() -> None:
     shipped = locked("requirements.lock")
     assert shipped.items() <= locked("requirements-test.lock").items()
 
