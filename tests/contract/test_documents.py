@@ -25,7 +25,7 @@ METRICS = {row.name for row in CATALOG} | {
 
 
 def test_the_reference_is_drawn_from_the_catalogue() -> None:
-    """Rewrite it with `python -m roce_exporter.introspection.reference > docs/metrics.md`."""
+    """Rewrite it with `make generate`."""
     assert (ROOT / "docs/metrics.md").read_text() == reference()
 
 
