@@ -1,4 +1,4 @@
-"""The reference of all metrics: `python -m roce_exporter.introspection.reference > docs/metrics.md`.
+"""The reference of all metrics: `python -m roce_exporter.introspection.reference docs/metrics.md`.
 
 One section per file of the catalogue, with the file's docstring as its introduction.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from inspect import cleandoc
 from itertools import groupby
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -150,4 +151,4 @@ def _essentials() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(reference())
+    Path(sys.argv[1]).write_text(reference(), encoding="utf-8")
