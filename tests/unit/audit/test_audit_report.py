@@ -9,7 +9,7 @@ import pytest
 
 from roce_exporter.audit import Profile, as_table, load_profile
 from roce_exporter.audit.auditor import judge
-from roce_exporter.cli.main import main
+from roce_exporter.cli import main
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 
