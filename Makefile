@@ -1,18 +1,45 @@
-# Long runs that no submission waits for; `tests/run.sh` is the test command.
-PYTHON ?= python3
+# The tasks of a contributor; CONTRIBUTING.md says when to use which. `make` alone lists them.
+PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
+# What `make check` runs: everything about the code that needs no server, browser, container or kernel, and takes a moment.
+QUICK ?= tests/unit tests/contract tests/drift -m "not slow and not alone"
 TARGET ?= rdma_netlink
 SECONDS ?= 600
 
-.PHONY: fuzz mutants pictures
-# make fuzz TARGET=http_head SECONDS=60; the targets are in tests/fuzz/fuzz_targets
-fuzz:
+.DEFAULT_GOAL := help
+.PHONY: help check test generate lab bench fuzz mutants pictures
+
+help: ## list these tasks
+	@sed -n 's/^\([a-z]*\):.*## /\1: /p' Makefile
+
+check: ## lint, types and the quick tests: about a minute on two cores
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m mypy
+	$(PYTHON) -m pytest -q -n 2 $(QUICK)
+
+test: ## everything that must hold, against the built wheel in an environment of its own (the README's test command)
+	sh tests/run.sh
+
+# The order matters: dashboards read the alerts' thresholds. The annotations of the alerts' tests need promtool.
+generate: ## write every generated file again: docs/metrics.md, alerts, dashboards, tables of names, golden files
+	$(PYTHON) -m roce_exporter.introspection.reference docs/metrics.md
+	$(PYTHON) alerts/generate.py
+	$(PYTHON) dashboards/generate.py
+	$(PYTHON) tests/drift/table.py
+	$(PYTHON) -m pytest -q tests/golden/test_golden.py --rewrite-golden -k as_written_down
+	if command -v promtool >/dev/null; then $(PYTHON) tests/alerts/write_annotations.py; fi
+
+lab: ## the wheel on real kernels in QEMU, eight minutes per kernel; as root
+	tests/lab/run.sh
+
+bench: ## every table of docs/performance.md; `python bench NAME` prints one
+	$(PYTHON) bench
+
+fuzz: ## fuzz one decoder: make fuzz TARGET=http_head SECONDS=60; the targets are in tests/fuzz/fuzz_targets
 	$(PYTHON) tests/fuzz/fuzz.py $(TARGET) --seconds $(SECONDS)
 
-# make mutants MUTANTS='roce_exporter.normalise.normaliser.*'; the modules are in pyproject.toml ([tool.mutmut]). Needs `.[test,mutants]`.
-mutants:
+mutants: ## mutation testing: make mutants MUTANTS='roce_exporter.normalise.normaliser.*'; needs .[test,mutants]
 	nice -n 15 $(PYTHON) tests/mutants/run.py $(MUTANTS)
 
-# Pictures of the dashboards, drawn with Grafana's libraries: needs node, chromium, prometheus and promtool, and a Python that
-# has roce_exporter with its tests' packages. See dashboards/preview/README.md.
-pictures:
+pictures: ## draw the dashboards with Grafana's libraries; see dashboards/preview/README.md
 	$(PYTHON) dashboards/preview/pictures.py

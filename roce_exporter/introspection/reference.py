@@ -1,11 +1,18 @@
-"""The reference of all metrics, drawn from the catalogue: `python -m roce_exporter.introspection.reference > docs/metrics.md`."""
+"""The reference of all metrics: `python -m roce_exporter.introspection.reference docs/metrics.md`.
+
+One section per file of the catalogue, with the file's docstring as its introduction.
+"""
 
 from __future__ import annotations
 
 import sys
+from inspect import cleandoc
 from itertools import groupby
-from typing import TYPE_CHECKING
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple
 
+from roce_exporter import catalog
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.essential import ANY_FUNCTION, ESSENTIALS, PHYSICAL, RENAMED
 from roce_exporter.catalog.row import ANY
@@ -15,34 +22,124 @@ if TYPE_CHECKING:
 
     from roce_exporter.catalog.row import Row, Spelling
 
-
-def reference(rows: Sequence[Row] = CATALOG) -> str:
-    """The reference in Markdown: per area one section, per metric its kind, unit, labels, meaning and spellings."""
-    lines = [
-        "# Metrics",
-        "",
-        "Drawn from the catalogue by `python -m roce_exporter.introspection.reference`; do not edit. A metric is there when the",
-        "driver has the counter, and missing when it does not or when it cannot be read: it is never 0 instead.",
-        "",
-    ]
-    for area, of_area in groupby(rows, key=_area):
-        lines += [f"## {area}", ""]
-        for row in of_area:
-            lines += _about(row)
-    return "\n".join([*lines, *_essentials()])
-
-
 REQUIRED = {
     ANY_FUNCTION: "always",
     PHYSICAL: "by physical functions",
-    RENAMED: "where the interface has names that no row knows",
+    RENAMED: "where the interface has names that no row has",
 }
+
+HEAD = """\
+# Metrics
+
+Generated from the catalogue by `make generate`; do not edit. One section per file of `roce_exporter/catalog/`.
+
+A metric is exported when the driver has the counter. It is missing, and not 0, when the driver does not have it or when it
+cannot be read. `roce-exporter explain NAME` takes a metric or a raw name and prints its row, its source and its value on
+this host.
+
+"""
+
+RAW_NAMES = """\
+Raw names per driver. `+` and `-` combine several names, `x` and `/` scale to the base unit. Counters have 64 bits where no
+width is given."""
+
+
+class Area(NamedTuple):
+    """One section: a file of the catalogue and its rows."""
+
+    name: str
+    introduction: str
+    rows: list[Row]
+
+
+def reference(rows: Sequence[Row] = CATALOG) -> str:
+    """The reference in Markdown: contents, one section per area, the essential facts."""
+    found = areas(rows)
+    lines = [*_contents(found)]
+    for area in found:
+        lines += _section(area)
+    return HEAD + "\n".join([*lines, *_essentials()])
+
+
+def areas(rows: Sequence[Row]) -> list[Area]:
+    """The rows by the file of the catalogue that holds them, in the catalogue's order; `other` holds the rest."""
+    files = {
+        row.name: (name.rpartition(".")[2], module.__doc__ or "")
+        for name, module in _files()
+        for row in (*module.ROWS, *getattr(module, "SAMPLER", ()))
+    }
+    found: dict[str, Area] = {}
+    for row in rows:
+        name, introduction = files.get(row.name, ("other", ""))
+        found.setdefault(name, Area(name, cleandoc(introduction), [])).rows.append(row)
+    return list(found.values())
+
+
+def _files() -> Iterator[tuple[str, ModuleType]]:
+    for module in vars(catalog).values():
+        if isinstance(module, ModuleType) and hasattr(module, "ROWS"):
+            yield module.__name__, module
+
+
+def _contents(found: Sequence[Area]) -> Iterator[str]:
+    yield "| area | metrics | what is in it |"
+    yield "| --- | ---: | --- |"
+    for area in found:
+        yield f"| [{area.name}](#{area.name}) | {len(area.rows)} | {area.introduction.partition(chr(10))[0]} |"
+    yield f"| [essential facts](#essential-facts) | {len(ESSENTIALS)} | What a port of each driver must report. |"
+    yield ""
+
+
+def _section(area: Area) -> Iterator[str]:
+    yield f"## {area.name}"
+    yield ""
+    if area.introduction:
+        yield area.introduction
+        yield ""
+    yield "| metric | type | unit | labels | meaning |"
+    yield "| --- | --- | --- | --- | --- |"
+    yield from map(_metric, area.rows)
+    yield ""
+    if spelt := [row for row in area.rows if row.spellings]:
+        yield RAW_NAMES
+        yield ""
+        yield "| metric | raw names |"
+        yield "| --- | --- |"
+        yield from map(_raw_names, spelt)
+        yield ""
+
+
+def _metric(row: Row) -> str:
+    labels = ", ".join(row.labels) or "none"
+    meaning = row.help if row.stability == "stable" else f"{row.help} ({row.stability})"
+    return f"| `{row.name}` | {row.kind} | {row.unit} | {labels} | {_cell(meaning)} |"
+
+
+def _raw_names(row: Row) -> str:
+    by_driver = groupby(row.spellings, key=lambda spelling: (spelling.dialect, spelling.source))
+    drivers = (
+        f"{'any driver' if dialect == ANY else dialect}, {source}: {', or '.join(map(_spelling, spellings))}"
+        for (dialect, source), spellings in by_driver
+    )
+    return f"| `{row.name}` | {'<br>'.join(drivers)} |"
+
+
+def _spelling(spelling: Spelling) -> str:
+    raw = (" - " if spelling.difference else " + ").join(f"`{name}`" for name in spelling.raw)
+    raw += f" x {spelling.times}" if spelling.times != 1 else ""
+    raw += f" / {spelling.per}" if spelling.per != 1 else ""
+    return raw + (f" ({spelling.bits} bits)" if spelling.bits != 64 else "")  # noqa: PLR2004 - as RAW_NAMES says
+
+
+def _cell(text: str) -> str:
+    """A text that cannot end its cell."""
+    return text.replace("|", "\\|")
 
 
 def _essentials() -> Iterator[str]:
     yield "## Essential facts"
     yield ""
-    yield "What a port of each driver must report where the interface answers; see `roce_exporter_missing_facts`."
+    yield "What a port of each driver must report when the interface answers; see `roce_exporter_missing_facts`."
     yield ""
     yield "| driver | fact | interface | any of the metrics | required |"
     yield "| --- | --- | --- | --- | --- |"
@@ -53,32 +150,5 @@ def _essentials() -> Iterator[str]:
     yield ""
 
 
-def _area(row: Row) -> str:
-    return row.name.split("_")[1]
-
-
-def _about(row: Row) -> Iterator[str]:
-    labels = ", ".join(f"`{label}`" for label in row.labels) or "none"
-    yield f"### `{row.name}`"
-    yield ""
-    yield f"{row.help}"
-    yield ""
-    yield f"{row.kind} of {row.unit}; labels: {labels}; {row.stability}."
-    yield ""
-    if row.spellings:
-        yield "| driver | where | raw name | bits |"
-        yield "| --- | --- | --- | --- |"
-        yield from (_spelling(spelling) for spelling in row.spellings)
-        yield ""
-
-
-def _spelling(spelling: Spelling) -> str:
-    who = "any" if spelling.dialect == ANY else spelling.dialect
-    raw = (" - " if spelling.difference else " + ").join(f"`{name}`" for name in spelling.raw)
-    scale = f" x {spelling.times}" if spelling.times != 1 else ""
-    scale += f" / {spelling.per}" if spelling.per != 1 else ""
-    return f"| {who} | {spelling.source} | {raw}{scale} | {spelling.bits} |"
-
-
 if __name__ == "__main__":
-    sys.stdout.write(reference())
+    Path(sys.argv[1]).write_text(reference(), encoding="utf-8")

@@ -2,7 +2,7 @@
 
     python tests/drift/table.py
 
-writes the tables between the marks in README.md, docs/evidence.md and docs/comparison.md. A name with a placeholder counts once.
+writes the tables between the marks in README.md and docs/evidence.md. A name with a placeholder counts once.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def by_driver() -> str:
 
 
 def by_source() -> str:
-    """One line per driver and interface: the table of the other documents."""
+    """One line per driver and interface: the table of docs/evidence.md."""
     lists = {series: names_of(series) for series in SERIES}
     kinds = sorted({(one.driver, one.source) for names in lists.values() for one in names})
     rows = [
@@ -103,7 +103,7 @@ def _open(lists: dict[str, list[Named]]) -> str:
     return f"\nWithout a row or a reason yet: {', '.join(f'`{name}`' for name in found)}.\n" if found else ""
 
 
-DOCUMENTS = {"README.md": by_driver, "docs/evidence.md": by_source, "docs/comparison.md": by_source}
+DOCUMENTS = {"README.md": by_driver, "docs/evidence.md": by_source}
 """The documents with the tables."""
 
 

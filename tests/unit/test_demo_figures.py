@@ -159,6 +159,7 @@ async def test_the_scenes_show_the_storm_of_the_scenario(vendor: str) -> None:
     assert all(found.transmit.storms == 0 for found in before.priorities)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS)
 async def test_every_scenario_can_be_shown_on_every_kind_of_nic(scenario: str) -> None:
     clock = Clock()

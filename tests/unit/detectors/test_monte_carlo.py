@@ -24,6 +24,7 @@ bench = load()
 TRIALS = 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", bench.CASES, ids="-".join)
 def test_long_storms_are_found_without_false_alarms(case) -> None:
     storms = [bench.play(case, seed, with_storm=True) for seed in range(TRIALS)]

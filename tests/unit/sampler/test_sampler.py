@@ -82,6 +82,7 @@ def total(sampler: Sampler, name: str, **labels: str) -> float:
     return sum(value for value in values(sampler, name, **labels).values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vendor", ["mlx5", "mlx5-lag", "bnxt", "ionic", "ice"])
 def test_a_quarter_of_an_hour_of_storms_is_detected_correctly(vendor: str) -> None:
     clock = Clock()
@@ -115,6 +116,7 @@ def test_a_quarter_of_an_hour_of_storms_is_detected_correctly(vendor: str) -> No
     assert total(sampler, "roce_pfc_storm_seconds_total") == pytest.approx(seconds, rel=0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["quiet", "incast", "lossy"])
 def test_a_long_time_without_a_storm_reports_none(scenario: str) -> None:
     assert scenario in SCENARIOS

@@ -44,6 +44,7 @@ def at_times(scenario: str, vendor: str, times: list[float], seed: int = 1):
     return found, kernel
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scenario", "vendor"), CASES)
 @few
 @given(times=TIMES)
@@ -56,6 +57,7 @@ def test_counters_rise_between_resets(scenario: str, vendor: str, times: list[fl
         assert reset or not fallen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scenario", "vendor"), CASES)
 @few
 @given(times=TIMES)
@@ -82,6 +84,7 @@ DURATIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["incast", "pfc-storm", "victim", "slow-receiver"])
 @pytest.mark.parametrize("vendor", DURATIONS)
 @few

@@ -1,0 +1,92 @@
+"""The list of rooms in docs/architecture.md is complete, every import goes down it, and one name is one thing."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "roce_exporter"
+
+
+def floors() -> list[list[str]]:
+    """The rooms of each line, from the top."""
+    block = re.search(r"```rooms\n(.*?)```", (ROOT / "docs/architecture.md").read_text(), re.DOTALL)
+    return [re.split(r" {2,}", line)[0].split() for line in (block[1] if block else "").splitlines()]
+
+
+def rooms() -> dict[str, list[Path]]:
+    """The files of each room: a folder of the package, or a module next to them."""
+    return {
+        place.stem: sorted(place.rglob("*.py")) if place.is_dir() else [place]
+        for place in PACKAGE.iterdir()
+        if place.suffix == ".py" or (place / "__init__.py").exists()
+        if not place.stem.startswith("__")
+    }
+
+
+def imported(place: Path) -> set[str]:
+    """The rooms that a module imports from."""
+    modules: set[str] = set()
+    for node in ast.walk(ast.parse(place.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module == "roce_exporter":
+            modules |= {f"roce_exporter.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            modules.add(node.module)
+        elif isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
+    return {
+        parts[1] for module in modules if (parts := module.split("."))[0] == "roce_exporter" and parts[1:]
+    }
+
+
+def test_the_list_names_every_room_once() -> None:
+    assert sorted(room for line in floors() for room in line) == sorted(rooms())
+
+
+def test_every_import_goes_down() -> None:
+    height = {room: -number for number, line in enumerate(floors()) for room in line}
+    climbs = {
+        f"{place.relative_to(PACKAGE)} imports {other}"
+        for room, places in rooms().items()
+        for place in places
+        for other in imported(place) & set(height) - {room}
+        if height[other] >= height[room]
+    }
+    assert not climbs
+
+
+PLAIN = ("catalog", "cli")
+"""Rooms whose role is plain from their name: a module there may be called like one of another room.
+
+`catalog/dcb.py` has the rows of what `sources/dcb.py` reads, `cli/audit.py` is the command of `audit/`.
+"""
+
+
+def doubled(names: list[tuple[str, Path]]) -> dict[str, list[str]]:
+    """The names that are given more than once, with their files."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for name, path in names:
+        places[name].append(str(path.relative_to(PACKAGE)))
+    return {name: found for name, found in places.items() if len(found) > 1}
+
+
+def test_no_two_classes_have_one_name() -> None:
+    classes = [
+        (node.name, path)
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert doubled(classes) == {}
+
+
+def test_no_two_modules_have_one_name() -> None:
+    modules = [
+        (path.stem, path)
+        for path in PACKAGE.rglob("*.py")
+        if path.name != "__init__.py" and path.relative_to(PACKAGE).parts[0] not in PLAIN
+    ]
+    assert doubled(modules) == {}
