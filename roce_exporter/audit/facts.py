@@ -13,7 +13,7 @@ from roce_exporter.kernel.dcb_netlink import DCBX_LLD_MANAGED
 from roce_exporter.model import WHOLE_DEVICE, Gid
 from roce_exporter.sources.configuration import CONFIGURATION
 from roce_exporter.sources.dcb import DCB
-from roce_exporter.sources.netdev import LINK, PAUSE, SETTINGS, legs
+from roce_exporter.sources.netdev import LINK, PAUSE, SETTINGS, hardware_netdevs
 from roce_exporter.sources.pcie import PCIE
 from roce_exporter.sources.port import PORT
 
@@ -135,9 +135,9 @@ def facts_of(found: DeviceReadings) -> tuple[Facts, ...]:
 def _places(device: Device) -> Iterator[tuple[int, str]]:
     if device.protocol not in ("roce", ""):
         return
-    told = {port for port, _ in legs(device)}
+    told = {port for port, _ in hardware_netdevs(device)}
     ethernet = {port.number for port in device.ports if port.link_layer in ("Ethernet", "")}
-    yield from (leg for leg in legs(device) if leg[0] in ethernet)
+    yield from (leg for leg in hardware_netdevs(device) if leg[0] in ethernet)
     yield from ((number, "") for number in sorted(ethernet - told))
 
 

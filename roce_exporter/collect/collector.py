@@ -13,7 +13,7 @@ from roce_exporter.collect.batch import Batch, Finished
 from roce_exporter.collect.device_work import INVENTORY, DeviceWork
 from roce_exporter.collect.reads import NO_ANSWER, NOT_REACHED, Account, Outcome, ReadKey, Task, attempt
 from roce_exporter.collect.slow import SlowChain
-from roce_exporter.collect.workers import Crew, InFlight, call_in_worker, tell_loop
+from roce_exporter.collect.workers import Crew, InFlight, call_in_loop, call_in_worker
 from roce_exporter.inventory import Listed, list_devices
 from roce_exporter.model import DeviceReadings, Snapshot
 
@@ -181,7 +181,7 @@ class Collector:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
         batch = self._batch = Batch(
-            chains, self._attempt, self._in_flight, partial(tell_loop, loop, partial(_resolve, done))
+            chains, self._attempt, self._in_flight, partial(call_in_loop, loop, partial(_resolve, done))
         )
         try:
             if not batch.is_over:

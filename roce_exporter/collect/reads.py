@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from roce_exporter.collect.batch import Finished
 from roce_exporter.kernel import Absent
 from roce_exporter.model import SourceState
-from roce_exporter.sources.values import DERIVED, HARMLESS, QUARANTINED, reason_of
+from roce_exporter.sources.values import DERIVED, NOT_ERRORS, QUARANTINED, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -154,7 +154,7 @@ def judge(outcome: Outcome) -> tuple[int, str]:
         (reading, loss)
         for reading in outcome.readings
         for loss in reading.losses
-        if loss.reason not in HARMLESS
+        if loss.reason not in NOT_ERRORS
     ]
     if not lost:
         return 0, ""

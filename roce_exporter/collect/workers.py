@@ -207,7 +207,7 @@ async def call_in_worker(in_flight: InFlight[K], key: K, work: Callable[[], T], 
         except Exception as error:  # noqa: BLE001 - it is raised where the result is awaited
             settle = partial(_fail, future, error)
         in_flight.end(call)
-        tell_loop(loop, settle)
+        call_in_loop(loop, settle)
 
     try:
         worker = Worker("roce-call")
@@ -222,7 +222,7 @@ async def call_in_worker(in_flight: InFlight[K], key: K, work: Callable[[], T], 
         raise TimeoutError(errno.ETIMEDOUT, f"no answer in {patience:g} s") from None
 
 
-def tell_loop(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
+def call_in_loop(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
     """Have the event loop call this. Called from a worker thread, which may outlive the loop."""
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(callback)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import storm
 from roce_exporter.demo.scene import Pause, Priority, Storm
-from roce_exporter.detectors.pfc_storm import State
+from roce_exporter.detectors.pfc_storm import StormState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -141,7 +141,7 @@ class Figures:
         # The moment of a look is known less well than the counter, so a priority that is paused throughout may pass 1.
         history.append(None if share is None else min(1.0, share))
         storms = look.values.get((STORMS, labels), 0.0)
-        return Pause(tuple(history), State(int(state)).name.lower(), int(storms), estimated)
+        return Pause(tuple(history), StormState(int(state)).name.lower(), int(storms), estimated)
 
 
 def storms(documents: Iterable[Mapping[str, Any]]) -> tuple[Storm, ...]:

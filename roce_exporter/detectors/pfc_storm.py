@@ -33,7 +33,7 @@ class Method(Enum):
     """Pause frames of either kind: mana, hns."""
 
 
-class State(IntEnum):
+class StormState(IntEnum):
     """As `roce_pfc_storm_detector_state` shows it."""
 
     OK = 0
@@ -67,7 +67,7 @@ def method_of(counts: Counts) -> Method | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class StormLimits:
     """When pause is a storm. Times in seconds, shares of the time from 0 to 1."""
 
     detect: float = 0.4
@@ -86,7 +86,7 @@ class Limits:
     """That many impossible spans in a row, and the counter is not believed any more."""
 
 
-class Span(NamedTuple):
+class CountedSpan(NamedTuple):
     """What changed between two looks. `begin` and `end` in monotonic seconds."""
 
     begin: float
@@ -156,7 +156,7 @@ class Track:
     """The state machine of one priority in one direction, and what it counted."""
 
     method: Method
-    state: State = State.OK
+    state: StormState = StormState.OK
     reason: str = ""
     """Why the state is UNKNOWN; empty otherwise."""
     held: float = 0.0
@@ -170,7 +170,7 @@ class Track:
     """When the latest storm began, monotonic."""
     seen: float = 0.0
     """End of the last span that could be used."""
-    streak: float = 0.0
+    unbroken_pause: float = 0.0
     """Seconds paused without a pause that ended in between, so far as can be told."""
     episodes: Episodes = field(default_factory=Episodes)
     """How long each pause lasted, where the time paused is measured."""
@@ -183,72 +183,72 @@ class Track:
     estimated_seconds: float = 0.0
     faults: int = 0
 
-    def step(self, span: Span, limits: Limits) -> Begun | Ended | None:
+    def step(self, span: CountedSpan, limits: StormLimits) -> Begun | Ended | None:
         """Judge one span. Spans of no length are passed over."""
         if span.seconds <= 0 or self.reason == IMPLAUSIBLE:
             return None
         share = paused_share(self.method, span)
         if share is None:
-            return self.lose_sight("speed_unknown", span.end)
+            return self.mark_unknown("speed_unknown", span.end)
         self.recent.add(span.seconds, share * span.seconds, limits.slack * limits.detect)
         if self.recent.paused > limits.most * max(self.recent.seconds, limits.slack * limits.detect):
-            return self._doubt(span, limits)
+            return self._count_impossible(span, limits)
         self.impossible, self.seen, self.reason = 0, span.end, ""
         self._account(span, min(share, 1.0), limits)
-        if self.state in (State.STORM, State.RECOVERING):
+        if self.state in (StormState.STORM, StormState.RECOVERING):
             return self._step_storm(span, share, limits)
         return self._step_calm(span, share, limits)
 
-    def _step_calm(self, span: Span, share: float, limits: Limits) -> Begun | None:
-        if stands_still(self.method, span, share, limits):
-            self.state = State.SUSPECT
+    def _step_calm(self, span: CountedSpan, share: float, limits: StormLimits) -> Begun | None:
+        if is_blocked(self.method, span, share, limits):
+            self.state = StormState.SUSPECT
             self.held += span.seconds
             self.paused += min(share, 1.0) * span.seconds
             self.spans += 1
             if self.held >= limits.slack * limits.detect and self._is_certain(limits):
-                return self._begin(span.end - self.held, self.paused, State.STORM)
-        elif self.state is State.SUSPECT:
+                return self._begin(span.end - self.held, self.paused, StormState.STORM)
+        elif self.state is StormState.SUSPECT:
             self.near_misses += self.paused >= limits.detect / 2
-            self._rest(State.OK)
+            self._enter(StormState.OK)
         if longest_pause(span.change) >= limits.detect:
             paused = min(span.change.paused or 0.0, span.seconds)
-            return self._begin(span.end - paused, paused, State.RECOVERING)
+            return self._begin(span.end - paused, paused, StormState.RECOVERING)
         return None
 
-    def _is_certain(self, limits: Limits) -> bool:
+    def _is_certain(self, limits: StormLimits) -> bool:
         if self.method is Method.DURATION:
             return self.recent.paused >= limits.hot * self.recent.seconds
         # What is only estimated from frames must be seen twice: frames may all come in a span's last moment.
         return self.spans > 1
 
-    def _step_storm(self, span: Span, share: float, limits: Limits) -> Ended | None:
+    def _step_storm(self, span: CountedSpan, share: float, limits: StormLimits) -> Ended | None:
         if not is_quiet(self.method, span, share, limits):
-            self._rest(State.STORM)
+            self._enter(StormState.STORM)
             self.storm_seconds += span.seconds
             return None
         if longest_pause(span.change) >= limits.detect:
             # Part of this span was the same storm.
-            self._rest(State.RECOVERING)
+            self._enter(StormState.RECOVERING)
             self.storm_seconds += min(span.change.paused or 0.0, span.seconds)
             return None
-        self.state = State.RECOVERING
+        self.state = StormState.RECOVERING
         self.held += span.seconds
         if self.held < limits.slack * limits.restore:
             return None
         self.restored += 1
-        return self._end(span.end - self.held, RESTORED, State.OK)
+        return self._end(span.end - self.held, RESTORED, StormState.OK)
 
     def link_changed(self, now: float) -> Ended | None:
         """The link went down or came back: whatever was paused is not any more."""
         self.recent.clear()
         self._break_off()
-        if self.state in (State.STORM, State.RECOVERING):
-            return self._end(now, "link_down", State.OK)
-        self._rest(State.OK)
+        if self.state in (StormState.STORM, StormState.RECOVERING):
+            return self._end(now, "link_down", StormState.OK)
+        self._enter(StormState.OK)
         self.reason = ""
         return None
 
-    def skip(self, now: float, reason: str, seen: Span | None = None) -> Ended | None:
+    def skip(self, now: float, reason: str, seen: CountedSpan | None = None) -> Ended | None:
         """A span could not be used: counters were reset, the link's speed changed, or the sampler was not running.
 
         A storm is kept for `KEEP` seconds, for a moment that was not seen is no evidence that it is over. `seen` is what
@@ -256,43 +256,43 @@ class Track:
         """
         self._break_off(seen)
         self.recent.clear()
-        if self.state in (State.STORM, State.RECOVERING):
+        if self.state in (StormState.STORM, StormState.RECOVERING):
             if now - self.seen >= KEEP:
-                return self._end(now, reason, State.OK)
-            self._rest(State.STORM)
-        elif self.state is State.SUSPECT:
-            self._rest(State.OK)
+                return self._end(now, reason, StormState.OK)
+            self._enter(StormState.STORM)
+        elif self.state is StormState.SUSPECT:
+            self._enter(StormState.OK)
         return None
 
-    def lose_sight(self, reason: str, now: float) -> Ended | None:
+    def mark_unknown(self, reason: str, now: float) -> Ended | None:
         """Nothing can be said of this priority from now on, for this reason. A storm does not count as restored by that."""
         self._break_off()
         self.reason = reason
-        if self.state in (State.STORM, State.RECOVERING):
-            return self._end(now, reason, State.UNKNOWN)
-        self._rest(State.UNKNOWN)
+        if self.state in (StormState.STORM, StormState.RECOVERING):
+            return self._end(now, reason, StormState.UNKNOWN)
+        self._enter(StormState.UNKNOWN)
         return None
 
-    def regain_sight(self) -> None:
+    def clear_unknown(self) -> None:
         """It can be judged again; what came before is not known."""
         self.recent.clear()
-        if self.state is State.UNKNOWN and self.reason != IMPLAUSIBLE:
+        if self.state is StormState.UNKNOWN and self.reason != IMPLAUSIBLE:
             self.reason = ""
-            self._rest(State.OK)
+            self._enter(StormState.OK)
 
-    def _doubt(self, span: Span, limits: Limits) -> Ended | None:
+    def _count_impossible(self, span: CountedSpan, limits: StormLimits) -> Ended | None:
         self.faults += 1
         self.impossible += 1
         if self.impossible >= limits.implausible:
             # Lengths in a unit that is not seconds are worth nothing.
             self.episodes = Episodes()
-            return self.lose_sight(IMPLAUSIBLE, span.end)
+            return self.mark_unknown(IMPLAUSIBLE, span.end)
         # Counts may come late and in lumps: how long a pause lasted follows from them all the same.
         return self.skip(span.end, IMPLAUSIBLE, span)
 
-    def _account(self, span: Span, share: float, limits: Limits) -> None:
-        if self.state is State.UNKNOWN:
-            self._rest(State.OK)
+    def _account(self, span: CountedSpan, share: float, limits: StormLimits) -> None:
+        if self.state is StormState.UNKNOWN:
+            self._enter(StormState.OK)
         if self.method is not Method.DURATION:
             self.estimated_seconds += share * span.seconds
         else:
@@ -301,39 +301,39 @@ class Track:
                 self.congested_seconds += span.seconds
         self._follow_pause(span, share, limits)
 
-    def _follow_pause(self, span: Span, share: float, limits: Limits) -> None:
-        """Keep `streak` a lower bound of the longest single pause that this span ends or goes on with."""
+    def _follow_pause(self, span: CountedSpan, share: float, limits: StormLimits) -> None:
+        """Keep `unbroken_pause` a lower bound of the longest single pause that this span ends or goes on with."""
         unbroken = not span.change.resumes and not span.change.packets
         if share >= limits.hot and unbroken:
-            self.streak += share * span.seconds
+            self.unbroken_pause += share * span.seconds
         else:
-            self.streak = longest_pause(span.change)
+            self.unbroken_pause = longest_pause(span.change)
 
-    def _break_off(self, seen: Span | None = None) -> None:
+    def _break_off(self, seen: CountedSpan | None = None) -> None:
         """What was paused so far cannot be joined to what comes, but for lengths of pauses where the counts are known."""
-        self.streak = 0.0
+        self.unbroken_pause = 0.0
         if seen is not None and self.method is Method.DURATION:
             share = min(1.0, paused_share(self.method, seen) or 0.0)
             self.episodes.see(seen.change, share, seen.seconds)
         else:
             self.episodes.forget()
 
-    def _begin(self, begin: float, seconds: float, state: State) -> Begun:
+    def _begin(self, begin: float, seconds: float, state: StormState) -> Begun:
         self.storms += 1
         self.storm_seconds += seconds
         self.began = begin
-        self._rest(state)
+        self._enter(state)
         return Begun(begin)
 
-    def _end(self, end: float, reason: str, state: State) -> Ended:
-        self._rest(state)
+    def _end(self, end: float, reason: str, state: StormState) -> Ended:
+        self._enter(state)
         return Ended(self.began, max(end, self.began), reason)
 
-    def _rest(self, state: State) -> None:
+    def _enter(self, state: StormState) -> None:
         self.state, self.held, self.paused, self.spans = state, 0.0, 0.0, 0
 
 
-def paused_share(method: Method, span: Span) -> float | None:
+def paused_share(method: Method, span: CountedSpan) -> float | None:
     """The share of the span that was paused: measured, or the most that the frames can have asked for.
 
     None where the speed of the link would be needed and is not known. May be above 1.
@@ -351,14 +351,14 @@ ESTIMATED_HOT = 0.9
 """The share that the estimate from frames must reach: it is an upper bound, so what lets go and what passes decides."""
 
 
-def stands_still(method: Method, span: Span, share: float, limits: Limits) -> bool:
+def is_blocked(method: Method, span: CountedSpan, share: float, limits: StormLimits) -> bool:
     """Whether the span may be part of a storm: much of it was paused, and nothing passed."""
     if method is Method.DURATION:
         return share >= limits.quiet and not span.change.packets
     return is_hot(method, span, share, limits)
 
 
-def is_hot(method: Method, span: Span, share: float, limits: Limits) -> bool:
+def is_hot(method: Method, span: CountedSpan, share: float, limits: StormLimits) -> bool:
     """Whether (nearly) all of the span was paused and nothing passed."""
     if span.change.packets:
         return False
@@ -367,7 +367,7 @@ def is_hot(method: Method, span: Span, share: float, limits: Limits) -> bool:
     return share >= ESTIMATED_HOT and not (method is Method.XOFF_XON and span.change.resumes)
 
 
-def is_quiet(method: Method, span: Span, share: float, limits: Limits) -> bool:
+def is_quiet(method: Method, span: CountedSpan, share: float, limits: StormLimits) -> bool:
     """Whether the span shows that a storm goes away: packets passed, or the pause was let go."""
     if span.change.packets:
         return True

@@ -17,8 +17,8 @@ from roce_exporter.kernel.names import encode_netdev
 from roce_exporter.kernel.netlink import (
     Malformed,
     Netlink,
+    NetlinkSocket,
     Refused,
-    Wire,
     decode_attributes,
     decode_number,
     decode_values,
@@ -167,7 +167,7 @@ class Dcb:
 
 
 @remembered
-def encode_question(command: int, netdev: str) -> bytes:
+def encode_request(command: int, netdev: str) -> bytes:
     """What asks one thing of one network device.
 
     Raises:
@@ -300,7 +300,7 @@ class DcbNetlink:
         OSError: ENODEV, there is no such network device in this namespace; any other errno is the kernel's.
     """
 
-    def __init__(self, open_socket: Callable[[int], Wire] = open_kernel_socket) -> None:
+    def __init__(self, open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket) -> None:
         self._netlink = Netlink(NETLINK_ROUTE, open_socket)
 
     def ieee(self, netdev: str) -> Dcb:
@@ -309,7 +309,7 @@ class DcbNetlink:
         Two drivers tell it badly. bnxt_en says zeros where its firmware did not answer. In mlx5 the requests and
         indications of PFC are what the last `ethtool -S` of anybody has left behind, so read that first.
         """
-        return self._ask(netdev, IEEE_GET, decode_ieee)
+        return self._request(netdev, IEEE_GET, decode_ieee)
 
     def dcbx_mode(self, netdev: str) -> int | None:
         """Who negotiates, see `Dcb.dcbx`; None where a kernel answers without saying so.
@@ -317,15 +317,15 @@ class DcbNetlink:
         Raises:
             Absent: also of a driver that has DCB and no DCBX. The kernel says the same to both.
         """
-        return self._ask(netdev, GDCBX, decode_dcbx_mode)
+        return self._request(netdev, GDCBX, decode_dcbx_mode)
 
     def close(self) -> None:
         """Close the socket. The next question opens another."""
         self._netlink.close()
 
-    def _ask(self, netdev: str, command: int, decode: Callable[[bytes], T]) -> T:
+    def _request(self, netdev: str, command: int, decode: Callable[[bytes], T]) -> T:
         try:
-            return decode(_only(self._netlink.ask(RTM_GETDCB, encode_question(command, netdev))))
+            return decode(_only(self._netlink.request(RTM_GETDCB, encode_request(command, netdev))))
         except Malformed:
             self.close()
             raise

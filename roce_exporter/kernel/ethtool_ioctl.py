@@ -62,7 +62,7 @@ Names = tuple[str, ...]
 class _Known(NamedTuple):
     """The names of one network device: when they were asked for, as the kernel gave them, and decoded."""
 
-    asked: float
+    read_at: float
     raw: bytes
     names: Names
 
@@ -118,7 +118,7 @@ class EthtoolIoctl:
         names = self._strings(netdev, PRIVATE_FLAGS_SET, min(count, FLAGS)) if count else None
         if names is None:
             raise Absent(errno.EOPNOTSUPP, "the driver has no private flags", netdev)
-        bits = _FLAGS.unpack_from(self._ask(netdev, _FLAGS.pack(GPFLAGS, 0), 0))[1]
+        bits = _FLAGS.unpack_from(self._query(netdev, _FLAGS.pack(GPFLAGS, 0), 0))[1]
         return {name: bool(bits >> position & 1) for position, name in enumerate(_decode_names(names))}
 
     def pfc_prevention_timeout(self, netdev: str) -> int:
@@ -130,8 +130,8 @@ class EthtoolIoctl:
             Absent: the driver has no such watchdog.
             OSError: as in `statistics`.
         """
-        question = _TUNABLE.pack(GTUNABLE, PFC_PREVENTION_TIMEOUT, UNSIGNED_16, 2, 0)
-        return int(_TUNABLE.unpack_from(self._ask(netdev, question, 0))[4])
+        request = _TUNABLE.pack(GTUNABLE, PFC_PREVENTION_TIMEOUT, UNSIGNED_16, 2, 0)
+        return int(_TUNABLE.unpack_from(self._query(netdev, request, 0))[4])
 
     def statistics_refresh(self, netdev: str) -> int:
         """Every how many microseconds the NIC gives its counters to the host; 0: never, or the driver has no such thing.
@@ -140,8 +140,8 @@ class EthtoolIoctl:
             Absent: the driver tells nothing of coalescing.
             OSError: as in `statistics`.
         """
-        question = _COALESCE.pack(GCOALESCE, *(0,) * 22)
-        return int(_COALESCE.unpack_from(self._ask(netdev, question, 0))[9])
+        request = _COALESCE.pack(GCOALESCE, *(0,) * 22)
+        return int(_COALESCE.unpack_from(self._query(netdev, request, 0))[9])
 
     def close(self) -> None:
         """Close the socket. The next question opens another."""
@@ -154,7 +154,7 @@ class EthtoolIoctl:
         self.close()
 
     def _count(self, netdev: str, strings: int) -> int:
-        answer = self._ask(netdev, _SET_INFO.pack(GSSET_INFO, 0, 1 << strings, 0), 0)
+        answer = self._query(netdev, _SET_INFO.pack(GSSET_INFO, 0, 1 << strings, 0), 0)
         _, _, mask, count = _SET_INFO.unpack_from(answer)
         if count > MOST:
             raise OSError(errno.EMSGSIZE, f"its driver announces {count} counters", netdev)
@@ -163,9 +163,9 @@ class EthtoolIoctl:
     def _names(self, netdev: str, count: int) -> Names | None:
         """The names; None when there are not as many as were announced."""
         known, now = self._known.get(netdev), self._clock()
-        if known and len(known.names) == count and now - known.asked < self._names_for:
+        if known and len(known.names) == count and now - known.read_at < self._names_for:
             return known.names
-        if self._ask_strings(netdev, STATISTICS_SET, count) != count:
+        if self._query_strings(netdev, STATISTICS_SET, count) != count:
             return None
         # Compared where they are: a copy of 64 kB per look would take longer than all that is made of the values.
         if not (known and len(known.names) == count and self._room.startswith(known.raw, _STRINGS.size)):
@@ -173,23 +173,23 @@ class EthtoolIoctl:
             # Alike network devices share their names: sixteen times 2,000 texts would be megabytes.
             alike = next((one for one in self._known.values() if one.raw == raw), None)
             known = alike or _Known(now, raw, _decode_names(raw))
-        self._known[netdev] = known._replace(asked=now)
+        self._known[netdev] = known._replace(read_at=now)
         return known.names
 
     def _strings(self, netdev: str, strings: int, count: int) -> bytes | None:
         """What is in a set of strings, 32 bytes each; None when there are not as many as were announced."""
-        if self._ask_strings(netdev, strings, count) != count:
+        if self._query_strings(netdev, strings, count) != count:
             return None
         return self._copy(_STRINGS.size, NAME_BYTES * count)
 
-    def _ask_strings(self, netdev: str, strings: int, count: int) -> int:
+    def _query_strings(self, netdev: str, strings: int, count: int) -> int:
         """Have a set of strings written into the room; returns how many there are."""
-        answer = self._ask(netdev, _STRINGS.pack(GSTRINGS, strings, count), NAME_BYTES * (count + SLACK))
+        answer = self._query(netdev, _STRINGS.pack(GSTRINGS, strings, count), NAME_BYTES * (count + SLACK))
         return int(_STRINGS.unpack_from(answer)[2])
 
     def _values(self, netdev: str, count: int) -> Sequence[int] | None:
         """The values; None when there are not as many as were announced (0: the kernel found that itself)."""
-        answer = self._ask(netdev, _STATS.pack(GSTATS, count), VALUE_BYTES * (count + SLACK))
+        answer = self._query(netdev, _STATS.pack(GSTATS, count), VALUE_BYTES * (count + SLACK))
         if _STATS.unpack_from(answer)[1] != count:
             return None
         # No number of the thousands is made before it is asked for: most names have no row.
@@ -198,11 +198,11 @@ class EthtoolIoctl:
     def _copy(self, start: int, size: int) -> bytes:
         return bytes(memoryview(self._room)[start : start + size])
 
-    def _ask(self, netdev: str, question: bytes, room: int) -> bytearray:
-        if len(self._room) < len(question) + room:
-            self._room = bytearray(len(question) + room)
+    def _query(self, netdev: str, request: bytes, room: int) -> bytearray:
+        if len(self._room) < len(request) + room:
+            self._room = bytearray(len(request) + room)
             self._requests.clear()
-        self._room[: len(question)] = question
+        self._room[: len(request)] = request
         if self._socket is None:
             self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
         try:

@@ -17,8 +17,8 @@ from roce_exporter.kernel.names import encode_netdev
 from roce_exporter.kernel.netlink import (
     Malformed,
     Netlink,
+    NetlinkSocket,
     Refused,
-    Wire,
     decode_attributes,
     decode_number,
     decode_values,
@@ -119,19 +119,19 @@ class EthtoolNetlink:
         OSError: ENODEV, there is no such network device in this namespace; any other errno is the kernel's.
     """
 
-    def __init__(self, open_socket: Callable[[int], Wire] = open_kernel_socket) -> None:
+    def __init__(self, open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket) -> None:
         self._netlink = Netlink(NETLINK_GENERIC, open_socket)
         self._family = 0
 
     def pause(self, netdev: str) -> Mapping[str, int]:
         """Global pause: `autonegotiate`, `receive`, `transmit` as 1 or 0, and the frames where they are counted."""
-        return decode_pause(self._ask(PAUSE_GET, encode_header(netdev, 1, WITH_STATISTICS), netdev))
+        return decode_pause(self._request(PAUSE_GET, encode_header(netdev, 1, WITH_STATISTICS), netdev))
 
     def link(self, netdev: str) -> Mapping[str, int]:
         """The link: `up`, `extended_state`, `down_events`, `speed` in bytes per second, `full_duplex`, `lanes`."""
-        state = self._ask(LINKSTATE_GET, encode_header(netdev, 1), netdev)
+        state = self._request(LINKSTATE_GET, encode_header(netdev, 1), netdev)
         try:
-            modes = self._ask(LINKMODES_GET, encode_header(netdev, 1), netdev)
+            modes = self._request(LINKMODES_GET, encode_header(netdev, 1), netdev)
         except Absent:
             modes = b""
         return decode_link(state, modes)
@@ -142,7 +142,7 @@ class EthtoolNetlink:
         Raises:
             Absent: the driver does not count.
         """
-        found = decode_fec(self._ask(FEC_GET, encode_header(netdev, 1, WITH_STATISTICS), netdev))
+        found = decode_fec(self._request(FEC_GET, encode_header(netdev, 1, WITH_STATISTICS), netdev))
         if not found:
             raise Absent(errno.EOPNOTSUPP, "the driver does not count FEC blocks", netdev)
         return found
@@ -157,7 +157,7 @@ class EthtoolNetlink:
             (encode_attribute(1, b""), encode_u32(2, len(GROUPS)), encode_u32(4, (1 << len(GROUPS)) - 1))
         )
         found = decode_groups(
-            self._ask(STATS_GET, encode_header(netdev, 2) + encode_attribute(3 | NESTED, groups), netdev)
+            self._request(STATS_GET, encode_header(netdev, 2) + encode_attribute(3 | NESTED, groups), netdev)
         )
         if not found:
             raise Absent(errno.EOPNOTSUPP, "the driver has no standard counters", netdev)
@@ -173,7 +173,7 @@ class EthtoolNetlink:
         short = ((4, place.page), (5, place.bank), (6, place.i2c))
         where += b"".join(encode_attribute(kind, bytes([value])) for kind, value in short)
         try:
-            answer = self._ask(MODULE_EEPROM_GET, encode_header(netdev, 1) + where, netdev)
+            answer = self._request(MODULE_EEPROM_GET, encode_header(netdev, 1) + where, netdev)
         except Refused as error:
             if error.errno in (errno.EPERM, errno.EACCES):
                 raise Absent(error.errno, "reading a transceiver needs CAP_NET_ADMIN", netdev) from None
@@ -187,9 +187,9 @@ class EthtoolNetlink:
         """Close the socket. The next question opens another."""
         self._netlink.close()
 
-    def _ask(self, command: int, payload: bytes, netdev: str) -> bytes:
+    def _request(self, command: int, payload: bytes, netdev: str) -> bytes:
         try:
-            answers = self._netlink.ask(self._family_id(), _GENERIC.pack(command, 1, 0) + payload)
+            answers = self._netlink.request(self._family_id(), _GENERIC.pack(command, 1, 0) + payload)
         except Refused as error:
             if error.errno in _NOT_SUPPORTED:
                 raise Absent(error.errno, "the driver does not tell", netdev) from None
@@ -202,8 +202,8 @@ class EthtoolNetlink:
     def _family_id(self) -> int:
         # Numbers are given out when a family registers; ethtool is built in, so it keeps its number.
         if not self._family:
-            question = _GENERIC.pack(GET_FAMILY, 1, 0) + encode_attribute(FAMILY_NAME, b"ethtool\0")
-            answers = self._netlink.ask(CONTROL_FAMILY, question)
+            request = _GENERIC.pack(GET_FAMILY, 1, 0) + encode_attribute(FAMILY_NAME, b"ethtool\0")
+            answers = self._netlink.request(CONTROL_FAMILY, request)
             values = decode_values(answers[0][_GENERIC.size :]) if answers else {}
             number = values.get(FAMILY_ID, b"")
             if len(number) != FAMILY_BYTES:

@@ -21,7 +21,7 @@ class Layout(NamedTuple):
     names: tuple[str, ...]
 
 
-def decode_told_numbers(answer: bytes, rows: Spans) -> dict[str, int]:
+def decode_present_numbers(answer: bytes, rows: Spans) -> dict[str, int]:
     """Name to number, of the rows that have one.
 
     Raises:

@@ -2,7 +2,7 @@
 
 Follows include/uapi/linux/netlink.h and Documentation/userspace-api/netlink/intro.rst. All numbers are in the
 host's byte order and everything is aligned to four bytes. Encoding and decoding are functions over bytes, and
-`Answer` decides when an answer is whole; only `Netlink` does I/O.
+`Reply` decides when an answer is whole; only `Netlink` does I/O.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Message(NamedTuple):
     payload: bytes
 
 
-class Wire(Protocol):
+class NetlinkSocket(Protocol):
     """As much of a socket as is used here."""
 
     def send(self, data: bytes, /) -> int:
@@ -176,7 +176,7 @@ def decode_number(value: bytes) -> int:
     return int.from_bytes(value, sys.byteorder)
 
 
-class Answer:
+class Reply:
     """What the kernel said to one request: give it datagrams until it is whole.
 
     Messages with another sequence number or port id belong to another request and are passed over.
@@ -228,7 +228,7 @@ def _check_error_code(payload: bytes) -> None:
         raise Refused(code, os.strerror(code))
 
 
-def open_kernel_socket(family: int) -> Wire:
+def open_kernel_socket(family: int) -> NetlinkSocket:
     """A socket to the kernel, with a port id of its own."""
     wire = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, family)
     try:
@@ -249,15 +249,15 @@ class Netlink:
     question opens another, so that a late answer can never be taken for a new one.
     """
 
-    def __init__(self, family: int, open_socket: Callable[[int], Wire] = open_kernel_socket) -> None:
+    def __init__(self, family: int, open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket) -> None:
         self._family = family
         self._open_socket = open_socket
-        self._wire: Wire | None = None
+        self._wire: NetlinkSocket | None = None
         self._port_id = 0
         self._sequence = 0
         self._buffer = bytearray(BUFFER_BYTES)
 
-    def ask(self, kind: int, payload: bytes, *, dump: bool = False) -> list[bytes]:
+    def request(self, kind: int, payload: bytes, *, dump: bool = False) -> list[bytes]:
         """What the kernel answers: the payload of each message.
 
         The kernel works while the request is being sent. Where a driver waits for its firmware, so does this call: see
@@ -285,11 +285,11 @@ class Netlink:
         # A worker thread that ends takes its sockets along.
         self.close()
 
-    def _exchange(self, kind: int, flags: int, payload: bytes) -> Answer:
+    def _exchange(self, kind: int, flags: int, payload: bytes) -> Reply:
         wire = self._wire or self._open()
         # Never begun anew, not even with a new socket: it may get the port id of the old one.
         self._sequence = self._sequence % _SEQUENCE_LIMIT + 1
-        answer = Answer(self._sequence, self._port_id)
+        answer = Reply(self._sequence, self._port_id)
         try:
             wire.send(encode_message(Message(kind, flags, self._sequence, 0, payload)))
             self._listen(wire, answer)
@@ -300,18 +300,18 @@ class Netlink:
             raise
         return answer
 
-    def _open(self) -> Wire:
+    def _open(self) -> NetlinkSocket:
         wire = self._wire = self._open_socket(self._family)
         self._port_id = wire.getsockname()[0]
         return wire
 
-    def _listen(self, wire: Wire, answer: Answer) -> None:
+    def _listen(self, wire: NetlinkSocket, answer: Reply) -> None:
         for _ in range(MOST_DATAGRAMS):
             if answer.take(self._receive(wire)):
                 return
         raise _lost()
 
-    def _receive(self, wire: Wire) -> bytes:
+    def _receive(self, wire: NetlinkSocket) -> bytes:
         try:
             size, _, flags, sender = wire.recvmsg_into([self._buffer])
         except BlockingIOError:

@@ -10,13 +10,13 @@ import errno
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from roce_exporter.kernel import Absent
-from roce_exporter.kernel.layout import Layout, Spans, decode_told_numbers, learn_layout, read_by_layout
+from roce_exporter.kernel.layout import Layout, Spans, decode_present_numbers, learn_layout, read_by_layout
 from roce_exporter.kernel.names import decode_name
 from roce_exporter.kernel.netlink import (
     Malformed,
     Netlink,
+    NetlinkSocket,
     Refused,
-    Wire,
     decode_attributes,
     decode_number,
     decode_values,
@@ -134,7 +134,7 @@ def decode_numbers(answer: bytes, rows: Spans) -> dict[str, int]:
     for name, span in rows.items():
         if span is None:
             raise Malformed(f"no value for {name!r}")
-    return decode_told_numbers(answer, rows)
+    return decode_present_numbers(answer, rows)
 
 
 @remembered
@@ -156,7 +156,7 @@ def decode_switches(answer: bytes, device: RdmaDevice) -> Mapping[str, bool]:
         Malformed: the message breaks the format.
         OSError: ENODEV, the answer is another device's.
     """
-    told = decode_told_numbers(answer, decode_table(answer, COUNTERS_ON, device))
+    told = decode_present_numbers(answer, decode_table(answer, COUNTERS_ON, device))
     return {name: number != 0 for name, number in told.items()}
 
 
@@ -171,7 +171,7 @@ class RdmaNetlink:
         OSError: ENODEV, the device has gone, or another has its index now; any other errno is the kernel's.
     """
 
-    def __init__(self, open_socket: Callable[[int], Wire] = open_kernel_socket) -> None:
+    def __init__(self, open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket) -> None:
         self._netlink = Netlink(NETLINK_RDMA, open_socket)
         self._layouts: dict[tuple[str, int], Layout] = {}
 
@@ -182,7 +182,7 @@ class RdmaNetlink:
             Absent: the kernel is older than 4.14.
         """
         try:
-            return self._ask(GET, b"", lambda answers: tuple(map(decode_device, answers)), dump=True)
+            return self._request(GET, b"", lambda answers: tuple(map(decode_device, answers)), dump=True)
         except Refused as error:
             if error.errno in _NO_SUCH_COMMAND:
                 raise Absent(error.errno, "this kernel does not list RDMA devices") from None
@@ -195,7 +195,7 @@ class RdmaNetlink:
             Absent: the kernel is older than 4.14.
         """
         try:
-            return self._ask(
+            return self._request(
                 PORT_GET,
                 encode_device(device),
                 lambda answers: tuple(decode_port(answer, device) for answer in answers),
@@ -213,7 +213,7 @@ class RdmaNetlink:
             OSError: EINVAL, the driver has them and failed to read them. The kernel does not tell why.
         """
         try:
-            return self._ask(
+            return self._request(
                 STAT_GET, encode_port(device, port), lambda answers: self._read(answers, device, port)
             )
         except Refused as error:
@@ -230,7 +230,7 @@ class RdmaNetlink:
             Absent: the driver has no port statistics, the port does not exist, or the kernel is older than 5.16.
         """
         try:
-            return self._ask_status(device, port)
+            return self._request_status(device, port)
         except Refused as error:
             raise self._explain(error, device, f"no status of the counters of port {port}") from None
 
@@ -241,7 +241,7 @@ class RdmaNetlink:
             Absent: the kernel does not know the command, which came with 4.16 or 4.17.
         """
         try:
-            return self._ask(
+            return self._request(
                 RES_GET, encode_device(device), lambda answers: decode_objects(_only(answers), device)
             )
         except Refused as error:
@@ -251,9 +251,11 @@ class RdmaNetlink:
         """Close the socket. The next question opens another."""
         self._netlink.close()
 
-    def _ask(self, kind: int, payload: bytes, decode: Callable[[list[bytes]], T], *, dump: bool = False) -> T:
+    def _request(
+        self, kind: int, payload: bytes, decode: Callable[[list[bytes]], T], *, dump: bool = False
+    ) -> T:
         try:
-            return decode(self._netlink.ask(kind, payload, dump=dump))
+            return decode(self._netlink.request(kind, payload, dump=dump))
         except Malformed:
             self.close()
             raise
@@ -278,8 +280,8 @@ class RdmaNetlink:
             self._layouts[device.name, port] = layout
         return numbers
 
-    def _ask_status(self, device: RdmaDevice, port: int) -> Mapping[str, bool]:
-        return self._ask(
+    def _request_status(self, device: RdmaDevice, port: int) -> Mapping[str, bool]:
+        return self._request(
             STAT_GET_STATUS,
             encode_port(device, port),
             lambda answers: decode_switches(_only(answers), device),
@@ -289,7 +291,7 @@ class RdmaNetlink:
         # nldev.c turns every error of a driver's get_hw_stats into EINVAL, which also says that there is none.
         # The status does not ask the driver, so it answers wherever there are statistics.
         try:
-            self._ask_status(device, port)
+            self._request_status(device, port)
         except Refused as error:
             if error.errno in _NO_SUCH_COMMAND:
                 return False

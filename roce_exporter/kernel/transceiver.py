@@ -171,14 +171,14 @@ def _lanes(name: str, page: bytes, at: int, step: int, lanes: Iterable[int] = ra
 
 
 def _alarms(name: str, page: bytes, at: int, step: int) -> dict[str, int]:
-    return _told(name, _number(page, at) * step, _number(page, at + 2) * step)
+    return _limits(name, _number(page, at) * step, _number(page, at + 2) * step)
 
 
 def _temperature_alarms(page: bytes, at: int) -> dict[str, int]:
-    return _told("temperature", _degrees(page, at), _degrees(page, at + 2))
+    return _limits("temperature", _degrees(page, at), _degrees(page, at + 2))
 
 
-def _told(name: str, high: int, low: int) -> dict[str, int]:
+def _limits(name: str, high: int, low: int) -> dict[str, int]:
     # Equal limits, mostly 0 and 0, are limits that the maker did not fill in.
     return {f"{name}_high_alarm": high, f"{name}_low_alarm": low} if high > low else {}
 

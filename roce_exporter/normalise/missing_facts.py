@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.catalog.essential import Essential
     from roce_exporter.model import Device
-    from roce_exporter.normalise.normaliser import Key, Series, Value
+    from roce_exporter.normalise.normaliser import PlanKey, Series, Value
 
 PFC_ENABLED = "roce_pfc_enabled"
 IWARP = "iw"
@@ -33,7 +33,7 @@ class MissingFact(NamedTuple):
 
 
 def missing_facts(
-    device: Device, key: Key, series: Sequence[Series], unmapped: Collection[Unmapped]
+    device: Device, key: PlanKey, series: Sequence[Series], unmapped: Collection[Unmapped]
 ) -> tuple[MissingFact, ...]:
     """The facts that ports of this device should report and do not, by the table of essential facts.
 
@@ -60,7 +60,7 @@ def missing_now(missing: Sequence[MissingFact], values: Sequence[Value]) -> Iter
 
 
 def _is_judged(
-    essential: Essential, device: Device, port: int, key: Key, unmapped: Collection[Unmapped]
+    essential: Essential, device: Device, port: int, key: PlanKey, unmapped: Collection[Unmapped]
 ) -> bool:
     if essential.required == PHYSICAL and device.function == VIRTUAL:
         return False

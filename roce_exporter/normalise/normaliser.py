@@ -50,14 +50,14 @@ class Samples(NamedTuple):
 
 Chosen = dict[Series, tuple[str, tuple[str, ...]]]
 
-Key = tuple[tuple[str, int, str, tuple[str, ...]], ...]
+PlanKey = tuple[tuple[str, int, str, tuple[str, ...]], ...]
 """Source, port, network device and names of each of a device's readings: what a plan is made for."""
 
 Spot = tuple[str, str, str]
 """Source, `port` label and network device: where a raw name stands for itself."""
 
 
-class Place(NamedTuple):
+class ValuePosition(NamedTuple):
     """Where a raw value stands: the position of its reading among the device's, and its position therein."""
 
     reading: int
@@ -70,7 +70,7 @@ class Source(NamedTuple):
     series: Series
     spelling: Spelling
     raw: tuple[str, ...]
-    places: tuple[Place, ...]
+    places: tuple[ValuePosition, ...]
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ class Plan:
     """How the values of one device's readings become the values of its series."""
 
     device: Device
-    key: Key
+    key: PlanKey
     sources: tuple[Source, ...]
     unmapped: tuple[tuple[str, int, str], ...]
     """Source, port and raw name of each name without a row."""
@@ -90,7 +90,7 @@ class Plan:
     """Position of a reading, and what picks the values with a row from it: what has none is not even looked at."""
     order: Picker = tuple
     """Puts what was picked, reading after reading, into the order of `sources`."""
-    scaled: tuple[tuple[int, tuple[Place, ...], Spelling], ...] = ()
+    scaled: tuple[tuple[int, tuple[ValuePosition, ...], Spelling], ...] = ()
     """Position among the ordered values, places to add up, and how."""
 
 
@@ -118,7 +118,7 @@ class Normaliser:
             self.plans.pop(name, None)
             self._chosen.pop(name, None)
 
-    def _plan(self, device: Device, key: Key) -> Plan:
+    def _plan(self, device: Device, key: PlanKey) -> Plan:
         # A device taken out and put in again may choose anew: its counters begin at 0 anyway.
         incarnation, chosen = self._chosen.get(device.name, (device.incarnation, {}))
         if incarnation != device.incarnation:
@@ -194,7 +194,7 @@ def _picker(positions: list[int]) -> Picker:
 def _choose(
     index: Index,
     device: Device,
-    key: Key,
+    key: PlanKey,
     chosen: Chosen,
 ) -> Iterator[Source]:
     """One source per series: the one chosen before, else the first spelling whose raw names are all there."""
@@ -210,7 +210,7 @@ def _choose(
 
 
 def _candidates(
-    index: Index, row: Row, device: Device, places: dict[Spot, dict[str, Place]]
+    index: Index, row: Row, device: Device, places: dict[Spot, dict[str, ValuePosition]]
 ) -> Iterator[Source]:
     for spelling in row.spellings:
         if not index.speaks(device.dialect, spelling):
@@ -224,7 +224,9 @@ def _candidates(
                     yield Source(series, spelling, raw, tuple(names[name] for name in raw))
 
 
-def _matches(spelling: Spelling, names: dict[str, Place]) -> Iterator[tuple[dict[str, str], tuple[str, ...]]]:
+def _matches(
+    spelling: Spelling, names: dict[str, ValuePosition]
+) -> Iterator[tuple[dict[str, str], tuple[str, ...]]]:
     """What the placeholders of a spelling's raw name stand for, and the raw names, for each match among the names."""
     if not any("{" in raw for raw in spelling.raw):
         if all(raw in names for raw in spelling.raw):
@@ -239,15 +241,15 @@ def _matches(spelling: Spelling, names: dict[str, Place]) -> Iterator[tuple[dict
                 yield extra, raw
 
 
-def _places(device: Device, key: Key) -> dict[Spot, dict[str, Place]]:
+def _places(device: Device, key: PlanKey) -> dict[Spot, dict[str, ValuePosition]]:
     """Per source and `port` label, where each raw name stands. What a port says goes before what the device says."""
-    found: dict[Spot, dict[str, Place]] = {}
+    found: dict[Spot, dict[str, ValuePosition]] = {}
     order = sorted(range(len(key)), key=lambda reading: key[reading][1] == WHOLE_DEVICE)
     for reading in order:
         source, port, netdev, names = key[reading]
         of_port = found.setdefault((source, port_label(device, port), netdev), {})
         for position, name in enumerate(names):
-            of_port.setdefault(name, Place(reading, position))
+            of_port.setdefault(name, ValuePosition(reading, position))
     return found
 
 
@@ -258,7 +260,7 @@ def port_label(device: Device, port: int) -> str:
     return str(device.ports[0].number) if len(device.ports) == 1 else "all"
 
 
-def _unmapped(index: Index, device: Device, key: Key) -> Iterator[tuple[str, int, str]]:
+def _unmapped(index: Index, device: Device, key: PlanKey) -> Iterator[tuple[str, int, str]]:
     for source, port, _, names in key:
         for name in names:
             if not index.claimed(device.dialect, source, name) and not index.left_out(

@@ -32,7 +32,7 @@ from roce_exporter.recording.scrub import Scrubber
 from roce_exporter.recording.transceiver_text import print_transceiver
 from roce_exporter.sources.configuration_files import texts
 from roce_exporter.sources.hw_counters import SETTINGS
-from roce_exporter.sources.netdev import COUNTER_FILES, STATISTICS_FILES, legs
+from roce_exporter.sources.netdev import COUNTER_FILES, STATISTICS_FILES, hardware_netdevs
 from roce_exporter.sources.pcie import PARSERS
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ NETDEV_FILES = (
     *(f"statistics/{name}" for name in STATISTICS_FILES),
 )
 
-Part = dict[str, "str | Link"]
+Part = dict[str, "str | SymbolicLink"]
 """Path below the recording to a file's text or a link."""
 
 
@@ -70,7 +70,7 @@ class CaptureError(Exception):
     """A capture that cannot be written; one line that says what to do."""
 
 
-class Link(str):
+class SymbolicLink(str):
     """Where a symbolic link leads."""
 
     __slots__ = ()
@@ -137,7 +137,7 @@ def _device(kernel: Kernel, listed: Listed, scrub: Scrubber) -> tuple[Part, dict
         _port(kernel, part, f"{below}/ports/{port.number}", port, scrub)
         for netdev in port.netdevs:
             part |= _netdev(kernel, netdev)
-    for _, leg in legs(device):
+    for _, leg in hardware_netdevs(device):
         part |= _ethtool(kernel, leg)
     part |= texts(kernel, device)
     return part, _rdma(kernel, device, scrub)
@@ -158,11 +158,11 @@ def _function(kernel: Kernel, device: Device, below: str) -> Part:
     if not (device.pci or device.driver):
         return {}
     home = f"sys/devices/{device.pci or device.name}"
-    part: Part = {f"sys/{below}/device": Link(f"../../../devices/{device.pci or device.name}")}
+    part: Part = {f"sys/{below}/device": SymbolicLink(f"../../../devices/{device.pci or device.name}")}
     if device.driver:
-        part[f"{home}/driver"] = Link(f"../../bus/pci/drivers/{device.driver}")
+        part[f"{home}/driver"] = SymbolicLink(f"../../bus/pci/drivers/{device.driver}")
     if device.physical_function:
-        part[f"{home}/physfn"] = Link(f"../{device.physical_function}")
+        part[f"{home}/physfn"] = SymbolicLink(f"../{device.physical_function}")
     if device.function == "pf":
         part[f"{home}/sriov_totalvfs"] = kernel.text(f"{below}/device/sriov_totalvfs") + "\n"
     part |= _texts(kernel, f"{below}/device", PARSERS, home)
@@ -171,7 +171,7 @@ def _function(kernel: Kernel, device: Device, below: str) -> Part:
         temperatures = [name for name in _entries(kernel, sensors) if name.startswith("temp")]
         part |= _texts(kernel, sensors, temperatures, f"{home}/hwmon/{monitor}")
     for netdev in _entries(kernel, f"{below}/device/net"):
-        part[f"{home}/net/{netdev}"] = Link(f"../../../class/net/{netdev}")
+        part[f"{home}/net/{netdev}"] = SymbolicLink(f"../../../class/net/{netdev}")
         part |= _netdev_files(kernel, netdev)
     return part
 
@@ -180,7 +180,7 @@ def _netdev(kernel: Kernel, netdev: Netdev) -> Part:
     part = _netdev_files(kernel, netdev.name)
     for entry in _entries(kernel, f"class/net/{netdev.name}"):
         if entry.startswith("lower_"):
-            part[f"sys/class/net/{netdev.name}/{entry}"] = Link(f"../{entry.removeprefix('lower_')}")
+            part[f"sys/class/net/{netdev.name}/{entry}"] = SymbolicLink(f"../{entry.removeprefix('lower_')}")
     return part
 
 
@@ -201,7 +201,7 @@ def _ethtool(kernel: Kernel, netdev: str) -> Part:
         "fec": lambda: print_fec(kernel.ethtool_fec(netdev)),
         "module": lambda: print_transceiver(kernel.transceiver(netdev)),
     }
-    found = {kind: _or_nothing(ask) for kind, ask in printed.items()}
+    found = {kind: _or_nothing(read) for kind, read in printed.items()}
     documents = _or_nothing(lambda: print_dcb(kernel.dcb(netdev))) or {}
     return {f"ethtool/{netdev}.{kind}": text for kind, text in found.items() if text is not None} | {
         f"dcb/{netdev}.{kind}.json": json.dumps(document) + "\n" for kind, document in documents.items()
@@ -239,9 +239,9 @@ def _rdma_port(kernel: Kernel, device: Device, port: int) -> Iterator[tuple[str,
         yield "mode", {"optional-counters": [name for name, on in optional.items() if on]}
 
 
-def _or_nothing(ask: Callable[[], Any]) -> Any:
+def _or_nothing(read: Callable[[], Any]) -> Any:
     try:
-        return ask()
+        return read()
     except OSError:
         return None
 
@@ -287,7 +287,7 @@ def _write_archive(whole: Part, output: str) -> None:
     with tarfile.open(output, "x:gz") as archive:
         for path, content in sorted(whole.items()):
             member = tarfile.TarInfo(f"host/{path}")
-            if isinstance(content, Link):
+            if isinstance(content, SymbolicLink):
                 member.type, member.linkname = tarfile.SYMTYPE, str(content)
                 archive.addfile(member)
             else:
@@ -300,7 +300,7 @@ def _write_folder(whole: Part, root: Path) -> None:
     for path, content in sorted(whole.items()):
         place = root / path
         place.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(content, Link):
+        if isinstance(content, SymbolicLink):
             place.symlink_to(content)
         else:
             place.write_text(content)

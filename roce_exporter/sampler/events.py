@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from roce_exporter.detectors.pfc_storm import Ended
-    from roce_exporter.detectors.watch import Key
+    from roce_exporter.detectors.watch import PauseKey
     from roce_exporter.sampler.hot import Hot
 
 LOG = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ STALLS = 0.3
 """The share of a second from which on mlx5 counts it as one in which PCIe stalled."""
 
 
-class Place(NamedTuple):
+class StormPlace(NamedTuple):
     """Where a storm is."""
 
     device: str
@@ -75,21 +75,21 @@ class Events:
         self._wall = wall
         """Adds to a monotonic time to give Unix time."""
         self._kept: deque[Event] = deque(maxlen=KEPT)
-        self._open: dict[Place, _Open] = {}
+        self._open: dict[StormPlace, _Open] = {}
 
-    def begin(self, place: Place, start: float, method: str, hint: str, hot: Hot) -> None:
+    def begin(self, place: StormPlace, start: float, method: str, hint: str, hot: Hot) -> None:
         """A storm was recognised that began at `start` (Unix seconds). `hot` is what was counted then."""
         event = Event(*place, method, hint, start)
         self._kept.append(event)
         self._open[place] = _Open(event, hot, hot)
         LOG.warning("PFC storm begins", extra={"fields": _fields(event)})
 
-    def follow(self, place: Place, hot: Hot) -> None:
+    def follow(self, place: StormPlace, hot: Hot) -> None:
         """The storm there, if there is one, still holds."""
         if place in self._open:
             self._open[place] = self._open[place]._replace(latest=hot)
 
-    def end(self, place: Place, what: Ended) -> None:
+    def end(self, place: StormPlace, what: Ended) -> None:
         """A storm is over."""
         if place not in self._open:
             return
@@ -98,7 +98,7 @@ class Events:
         _note_changes(event, place, first, latest)
         LOG.warning("PFC storm ends", extra={"fields": _fields(event)})
 
-    def hint(self, place: Place) -> str:
+    def hint(self, place: StormPlace) -> str:
         """What the storm that is going on there looks like; empty where there is none."""
         return self._open[place].event.hint if place in self._open else ""
 
@@ -107,7 +107,7 @@ class Events:
         return [_document(event) for event in reversed(self._kept)]
 
 
-def _note_changes(event: Event, place: Place, before: Hot, after: Hot) -> None:
+def _note_changes(event: Event, place: StormPlace, before: Hot, after: Hot) -> None:
     key = next((key for key in after.counts if key == (place.priority, place.direction)), None)
     if key is not None and key in before.counts:
         change = difference(before.counts[key], after.counts[key])
@@ -116,7 +116,7 @@ def _note_changes(event: Event, place: Place, before: Hot, after: Hot) -> None:
         event.pcie_stalled_seconds = after.stalled - before.stalled
 
 
-def guess(key: Key, before: Hot | None, now: Hot, held: Collection[str], ports: Collection[str]) -> str:
+def guess(key: PauseKey, before: Hot | None, now: Hot, held: Collection[str], ports: Collection[str]) -> str:
     """What a storm looks like, as `roce_pfc_storm_hint` explains it.
 
     `before` is the look before `now`. `held` are the network devices of the host under a received storm, this one

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from roce_exporter.catalog import CATALOG, check
 from roce_exporter.catalog.row import ETHTOOL
 from roce_exporter.detectors.pfc_storm import Counts
-from roce_exporter.detectors.watch import Key
+from roce_exporter.detectors.watch import PauseKey
 from roce_exporter.model import DeviceReadings
 from roce_exporter.normalise.normaliser import Normaliser
 from roce_exporter.sources.values import check_counters, make_reading
@@ -60,7 +60,7 @@ class Hot(NamedTuple):
     begin: float
     end: float
     """Monotonic seconds: how long the kernel was asked, without what we made of the answer."""
-    counts: Mapping[Key, Counts]
+    counts: Mapping[PauseKey, Counts]
     shape: object
     """The same object as long as the driver gives the same counters."""
     stalled: Value
@@ -81,7 +81,7 @@ class HotCounters:
         self._netdev = netdev
         self._normaliser = Normaliser(INDEX)
         self._series: tuple[Series, ...] = ()
-        self._picks: dict[Key, itemgetter[tuple[Value, ...]]] = {}
+        self._picks: dict[PauseKey, itemgetter[tuple[Value, ...]]] = {}
         """What picks the `Counts` of each priority and direction from the values and a None behind them."""
         self._stalled: tuple[int, ...] = ()
         self._stalling: tuple[int, ...] = ()
@@ -118,12 +118,12 @@ class HotCounters:
         )
 
 
-def _picks(series: Sequence[Series]) -> dict[Key, itemgetter[tuple[Value, ...]]]:
-    places: dict[Key, dict[str, int]] = {}
+def _picks(series: Sequence[Series]) -> dict[PauseKey, itemgetter[tuple[Value, ...]]]:
+    places: dict[PauseKey, dict[str, int]] = {}
     for position, one in enumerate(series):
         if one.row.name in MEANING:
             quantity, direction = MEANING[one.row.name]
-            places.setdefault(Key(one.labels[-1], direction), {})[quantity] = position
+            places.setdefault(PauseKey(one.labels[-1], direction), {})[quantity] = position
     # Packets alone are counted for every priority, with PFC or without.
     return {
         key: itemgetter(*_counted(found, len(series)))
@@ -159,7 +159,7 @@ SPEED_EVERY = 30.0
 BYTES_PER_MEGABIT = 125_000
 
 
-class Link(NamedTuple):
+class LinkState(NamedTuple):
     """The link below a network device."""
 
     up: bool
@@ -180,20 +180,20 @@ class LinkFiles:
         self._count = 0
         self._speed: float | None = None
         self._downs = -1
-        self._asked = -SPEED_EVERY
+        self._speed_read = -SPEED_EVERY
 
-    def read(self, now: float) -> Link:
+    def read(self, now: float) -> LinkState:
         """The link now; its speed as it was at most `SPEED_EVERY` seconds ago, or since it last came up."""
         texts = self._often.read()
         if texts != self._texts:
             self._texts, (self._state, downs) = texts, map(_text, texts)
             self._count = int(downs) if downs.isdecimal() else 0
         count = self._count
-        if count != self._downs or now - self._asked >= SPEED_EVERY:
-            self._downs, self._asked = count, now
+        if count != self._downs or now - self._speed_read >= SPEED_EVERY:
+            self._downs, self._speed_read = count, now
             (speed,) = (_text(content) for content in self._rarely.read())
             self._speed = int(speed) * BYTES_PER_MEGABIT if speed.isdecimal() and int(speed) else None
-        return Link(self._state not in ("down", "lowerlayerdown", "notpresent"), count, self._speed)
+        return LinkState(self._state not in ("down", "lowerlayerdown", "notpresent"), count, self._speed)
 
     def close(self) -> None:
         """Give the descriptors back."""
@@ -201,7 +201,7 @@ class LinkFiles:
         self._rarely.close()
 
 
-def read_witness(kernel: Kernel, device: str, port: int) -> int | None:
+def read_cross_check(kernel: Kernel, device: str, port: int) -> int | None:
     """Bytes that the RDMA port counted in both directions, in units of its own; None where it does not count.
 
     Read only while everything else stands still: the counters of `ethtool -S` may be frozen while this one moves.

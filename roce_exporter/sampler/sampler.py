@@ -9,24 +9,24 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.collect.workers import InFlight, Worker
-from roce_exporter.detectors.pfc_storm import Begun, Limits, State
-from roce_exporter.sampler.events import Events, Place, guess
+from roce_exporter.detectors.pfc_storm import Begun, StormLimits, StormState
+from roce_exporter.sampler.events import Events, StormPlace, guess
 from roce_exporter.sampler.pace import OFF, Pace
 from roce_exporter.sampler.samples import SamplerSamples
 from roce_exporter.sampler.target import FAULT, Target
 from roce_exporter.sources.dcb import DCB
-from roce_exporter.sources.netdev import legs
+from roce_exporter.sources.netdev import hardware_netdevs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from roce_exporter.collect.workers import Call
-    from roce_exporter.detectors.watch import Change, Key
+    from roce_exporter.detectors.watch import Change, PauseKey
     from roce_exporter.kernel import Kernel
     from roce_exporter.model import Device, DeviceReadings
     from roce_exporter.normalise.normaliser import Samples
     from roce_exporter.sampler.hot import Hot
-    from roce_exporter.sampler.target import Seen, TargetKey
+    from roce_exporter.sampler.target import ReadResult, TargetKey
 
 LOG = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ PFC_ENABLED = "pfc_enabled_"
 
 DUE = attrgetter("due")
 
-SERIOUS = (State.SUSPECT, State.STORM, State.RECOVERING)
+SERIOUS = (StormState.SUSPECT, StormState.STORM, StormState.RECOVERING)
 
 Name = tuple[str, str]
 """RDMA device and network device."""
@@ -58,7 +58,7 @@ class Sampler:
         clock: Callable[[], float],
         wall: Callable[[], float],
         pace: Pace = Pace(),  # noqa: B008 - frozen
-        limits: Limits = Limits(),  # noqa: B008 - frozen
+        limits: StormLimits = StormLimits(),  # noqa: B008 - frozen
     ) -> None:
         self._kernel = kernel
         self._clock = clock
@@ -83,7 +83,8 @@ class Sampler:
         scopes: dict[str, frozenset[str]] = {}
         for found in devices:
             wanted |= {
-                (found.device.name, netdev): (found.device, port) for port, netdev in legs(found.device)
+                (found.device.name, netdev): (found.device, port)
+                for port, netdev in hardware_netdevs(found.device)
             }
             scopes |= _scopes(found)
         with self._lock:
@@ -116,7 +117,7 @@ class Sampler:
             RuntimeError: there is no thread to be had.
         """
         if self._pace.mode != OFF:
-            self._hire()
+            self._start_worker()
 
     def supervise(self) -> None:
         """Give up a read that has not come back, and go on without that network device. To be called now and then.
@@ -138,9 +139,9 @@ class Sampler:
                 target = self._targets.get((call.key.device, call.key.netdev))
                 if target is not None and target.key == call.key:
                     target.stuck = True
-                    self._tell(target, target.watch.miss(now, "stuck"))
+                    self._report(target, target.watch.miss(now, "stuck"))
         if overdue:
-            self._hire()
+            self._start_worker()
 
     def samples(self) -> Samples:
         """What the detectors and the loop have counted, as samples."""
@@ -164,7 +165,7 @@ class Sampler:
                 self._in_flight.when_idle(target.key, target.close)
             self._targets.clear()
 
-    def _hire(self) -> None:
+    def _start_worker(self) -> None:
         if self._worker is not None:
             self._worker.retire()
         worker = self._worker = Worker("roce-sampler")
@@ -177,7 +178,7 @@ class Sampler:
 
     def _drop(self, name: Name, target: Target) -> None:
         del self._targets[name]
-        self._tell(target, target.watch.miss(self._clock(), DEVICE_GONE))
+        self._report(target, target.watch.miss(self._clock(), DEVICE_GONE))
         self._in_flight.when_idle(target.key, target.close)
 
     def _free(self) -> list[Target]:
@@ -207,23 +208,23 @@ class Sampler:
                 return wanted
             try:
                 if wanted:
-                    self._take(target, seen)
+                    self._judge(target, seen)
             except Exception:
                 # A fault of ours at one network device must not end the watch over all.
                 LOG.exception("%s: what was read could not be judged", target.netdev)
                 target.errors += 1
-                self._tell(target, target.watch.miss(self._clock(), FAULT))
+                self._report(target, target.watch.miss(self._clock(), FAULT))
             finally:
                 self._plan(target)
         return wanted
 
-    def _take(self, target: Target, seen: Seen) -> None:
+    def _judge(self, target: Target, seen: ReadResult) -> None:
         before, target.last = target.last, seen.hot
-        self._tell(target, target.judge(seen), before)
+        self._report(target, target.judge(seen), before)
         if seen.hot is not None:
             for key, track in target.watch.tracks.items():
-                if track.state is State.STORM:
-                    self._events.follow(_place(target, key), seen.hot)
+                if track.state is StormState.STORM:
+                    self._events.follow(_storm_place(target, key), seen.hot)
 
     def _plan(self, target: Target) -> None:
         name = target.device.name
@@ -232,18 +233,18 @@ class Sampler:
         if target.absent:
             target.due = self._clock() + ABSENT_EVERY
 
-    def _tell(self, target: Target, changes: list[Change], before: Hot | None = None) -> None:
+    def _report(self, target: Target, changes: list[Change], before: Hot | None = None) -> None:
         for key, what in changes:
-            place, hot = _place(target, key), target.last
+            place, hot = _storm_place(target, key), target.last
             if not isinstance(what, Begun):
                 self._events.end(place, what)
                 continue
             start = target.starts[key] = what.begin + self._wall()
             if hot is not None:
-                hint = guess(key, before, hot, self._held(), {name[1] for name in self._targets})
+                hint = guess(key, before, hot, self._paused_netdevs(), {name[1] for name in self._targets})
                 self._events.begin(place, start, target.watch.tracks[key].method.value, hint, hot)
 
-    def _held(self) -> set[str]:
+    def _paused_netdevs(self) -> set[str]:
         """The network devices that received pause holds up for so long that it is, or may become, a storm."""
         return {
             target.netdev
@@ -260,8 +261,8 @@ class Sampler:
         return target
 
 
-def _place(target: Target, key: Key) -> Place:
-    return Place(target.device.name, target.port, target.netdev, *key)
+def _storm_place(target: Target, key: PauseKey) -> StormPlace:
+    return StormPlace(target.device.name, target.port, target.netdev, *key)
 
 
 def _scopes(found: DeviceReadings) -> dict[str, frozenset[str]]:

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.detectors.histogram import Histogram
 from roce_exporter.detectors.longest import Longest
-from roce_exporter.detectors.watch import Key, Look, Watch
+from roce_exporter.detectors.watch import CounterSample, PauseKey, Watch
 from roce_exporter.kernel import Absent
-from roce_exporter.sampler.hot import HotCounters, LinkFiles, read_witness
+from roce_exporter.sampler.hot import HotCounters, LinkFiles, read_cross_check
 from roce_exporter.sampler.pace import Cost
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from roce_exporter.detectors.pfc_storm import Limits
+    from roce_exporter.detectors.pfc_storm import StormLimits
     from roce_exporter.detectors.watch import Change
     from roce_exporter.kernel import Kernel
     from roce_exporter.model import Device
-    from roce_exporter.sampler.hot import Hot, Link
+    from roce_exporter.sampler.hot import Hot, LinkState
     from roce_exporter.sampler.pace import Pace
 
 LOG = logging.getLogger(__name__)
@@ -41,21 +41,21 @@ class TargetKey(NamedTuple):
     netdev: str
 
 
-class Seen(NamedTuple):
+class ReadResult(NamedTuple):
     """The result of one read, before it is judged. `error` is an errno's name, or `FAULT`, where it failed."""
 
     begin: float
     end: float
     hot: Hot | None
-    link: Link | None
-    witness: int | None
+    link: LinkState | None
+    cross_check: int | None
     error: str = ""
 
 
 class Target:
     """One network device. `read` may block and is called without a lock; everything else is quick and needs the lock."""
 
-    def __init__(self, kernel: Kernel, device: Device, port: int, netdev: str, limits: Limits) -> None:
+    def __init__(self, kernel: Kernel, device: Device, port: int, netdev: str, limits: StormLimits) -> None:
         self.device = device
         self.port = port
         self.netdev = netdev
@@ -70,9 +70,9 @@ class Target:
         self.ticks = self.late = self.missed = self.errors = 0
         self.cost = Cost()
         self.reads = Histogram(DURATIONS)
-        self.ratios: dict[Key, Histogram] = {}
-        self.longest: dict[Key, Longest] = {}
-        self.starts: dict[Key, float] = {}
+        self.ratios: dict[PauseKey, Histogram] = {}
+        self.longest: dict[PauseKey, Longest] = {}
+        self.starts: dict[PauseKey, float] = {}
         """When the last storm began, in Unix seconds as the clock said then: a clock that is set later moves nothing."""
         self.last: Hot | None = None
         self._kernel = kernel
@@ -84,26 +84,26 @@ class Target:
         """What a read of this network device is one of at most."""
         return TargetKey(self.device.name, self.device.incarnation, self.netdev)
 
-    def read(self, clock: Callable[[], float]) -> Seen:
+    def read(self, clock: Callable[[], float]) -> ReadResult:
         """Read the counters. Never raises: a failure is part of the result."""
         begin = clock()
         try:
             return self._read(clock)
         except OSError as error:
             self.absent = isinstance(error, Absent)
-            return Seen(begin, clock(), None, None, None, errno.errorcode.get(error.errno or 0, "EIO"))
+            return ReadResult(begin, clock(), None, None, None, errno.errorcode.get(error.errno or 0, "EIO"))
         except Exception:
             LOG.exception("%s: a read of the fast loop failed", self.netdev)
-            return Seen(begin, clock(), None, None, None, FAULT)
+            return ReadResult(begin, clock(), None, None, None, FAULT)
 
-    def _read(self, clock: Callable[[], float]) -> Seen:
+    def _read(self, clock: Callable[[], float]) -> ReadResult:
         hot = self._hot.read(clock)
         self._link = self._link or LinkFiles(self._kernel, self.netdev)
         link = self._link.read(hot.end)
-        witness = None
-        if self.watch.wants_witness:
-            witness = read_witness(self._kernel, self.device.name, self.port)
-        return Seen(hot.begin, hot.end, hot, link, witness)
+        cross_check = None
+        if self.watch.wants_cross_check:
+            cross_check = read_cross_check(self._kernel, self.device.name, self.port)
+        return ReadResult(hot.begin, hot.end, hot, link, cross_check)
 
     def note_lateness(self, now: float) -> None:
         """A look begins that was due earlier."""
@@ -113,7 +113,7 @@ class Target:
             self.late += 1
             self.missed += int(late / self.interval)
 
-    def judge(self, seen: Seen) -> list[Change]:
+    def judge(self, seen: ReadResult) -> list[Change]:
         """Hand what was read to the detectors; returns the storms that began or ended."""
         seconds = seen.end - seen.begin
         self.cost.note(seconds)
@@ -122,7 +122,7 @@ class Target:
             self.errors += not self.absent
             return self.watch.miss(seen.end, seen.error)
         self.absent = False
-        look = Look(
+        sample = CounterSample(
             time=(seen.begin + seen.end) / 2,
             counts=seen.hot.counts,
             poll=self.interval,
@@ -132,12 +132,12 @@ class Target:
             speed=seen.link.speed,
             scope=self.scope,
             shape=seen.hot.shape,
-            witness=seen.witness,
+            cross_check=seen.cross_check,
         )
-        changes = self.watch.see(look)
+        changes = self.watch.see(sample)
         if self.watch.active:
-            self.paused_at = look.time
-        self._note(look.time)
+            self.paused_at = sample.time
+        self._note(sample.time)
         return changes
 
     def plan(self, now: float, pace: Pace, cost: float) -> None:
@@ -155,4 +155,4 @@ class Target:
         for key, share in self.watch.shares:
             self.ratios.setdefault(key, Histogram(RATIOS)).observe(share)
         for key, track in self.watch.tracks.items():
-            self.longest.setdefault(key, Longest()).note(now, track.streak)
+            self.longest.setdefault(key, Longest()).note(now, track.unbroken_pause)

@@ -35,7 +35,7 @@ PER_SOURCE = (SOURCE_UP, SOURCE_DURATION, READ_ERRORS, UNREADABLE, QUARANTINED)
 NAMES_SHOWN = 20
 """Unknown names of a device that have a series each; `explain` and /debug list all."""
 
-State = tuple[str, str, str]
+SourceLabels = tuple[str, str, str]
 """Source, device and network device."""
 
 
@@ -61,7 +61,7 @@ class SelfSamples:
     """Makes the samples and keeps their series from one collection to the next."""
 
     def __init__(self) -> None:
-        self._key: tuple[tuple[State, ...], tuple[Gaps, ...]] = ((), ())
+        self._key: tuple[tuple[SourceLabels, ...], tuple[Gaps, ...]] = ((), ())
         self._series: tuple[Series, ...] = ()
 
     def samples(self, snapshot: Snapshot, gaps: Sequence[Gaps]) -> Samples:
@@ -72,15 +72,15 @@ class SelfSamples:
         if key != self._key:
             self._key, self._series = key, _series(*key)
         devices = [found.device for found in snapshot.devices]
-        blind = sum(
+        without_netdev = sum(
             port.link_layer == "Ethernet" and not port.netdevs for device in devices for port in device.ports
         )
-        host = (len(devices), snapshot.excluded, blind, snapshot.seconds, snapshot.unfinished)
+        host = (len(devices), snapshot.excluded, without_netdev, snapshot.seconds, snapshot.unfinished)
         ones = [1] * sum(len(one.names) + len(one.missing) for one in gaps)
         return Samples(self._series, (*host, *[one.unmapped for one in gaps], *ones, *_values(states)))
 
 
-def _series(states: tuple[State, ...], gaps: tuple[Gaps, ...]) -> tuple[Series, ...]:
+def _series(states: tuple[SourceLabels, ...], gaps: tuple[Gaps, ...]) -> tuple[Series, ...]:
     return (
         Series(DEVICES, ()),
         Series(DEVICES_EXCLUDED, ()),

@@ -6,7 +6,7 @@ counters, `meter` adds it up, `drivers` and `world` tell it in a driver's words.
 
 from roce_exporter.simulation.conditions import RECEIVE, TRANSMIT, Conditions, Pause, Setup, Span, Storm
 from roce_exporter.simulation.hosts import VENDORS, ScenarioError, ScriptedPort
-from roce_exporter.simulation.scenarios import SCENARIOS, Scenario, Seat
+from roce_exporter.simulation.scenarios import SCENARIOS, PortSeed, Scenario
 from roce_exporter.simulation.timeline import BUSY, QUIET, bursts, overlay, paused, repeat
 
 __all__ = [
@@ -18,10 +18,10 @@ __all__ = [
     "VENDORS",
     "Conditions",
     "Pause",
+    "PortSeed",
     "Scenario",
     "ScenarioError",
     "ScriptedPort",
-    "Seat",
     "Setup",
     "Span",
     "Storm",

@@ -25,7 +25,7 @@ RATES = {
 """What sysfs calls so many gigabits per second."""
 
 
-class Told(NamedTuple):
+class DriverCounter(NamedTuple):
     """One counter: its name, the fact it counts (empty: it stands at 0), and how many of the fact's units make one."""
 
     raw: str
@@ -35,7 +35,7 @@ class Told(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """One vendor's NIC and its driver. In `by_priority` and `by_lossless` the braces stand for the priority."""
+    """One vendor's NIC and its driver. In `priority_counters` and `lossless_counters` the braces stand for the priority."""
 
     name: str
     module: str
@@ -49,13 +49,13 @@ class Driver:
     """Bits per second."""
     down_rate: str
     """What sysfs says of the speed without a link."""
-    hw_counters: tuple[Told, ...]
-    ethtool: tuple[Told, ...]
-    by_priority: tuple[Told, ...]
+    hw_counters: tuple[DriverCounter, ...]
+    ethtool: tuple[DriverCounter, ...]
+    priority_counters: tuple[DriverCounter, ...]
     """Told of all eight priorities."""
-    by_lossless: tuple[Told, ...] = ()
+    lossless_counters: tuple[DriverCounter, ...] = ()
     """Told only of priorities with PFC."""
-    counters: tuple[Told, ...] = ()
+    counters: tuple[DriverCounter, ...] = ()
     """The port counters of InfiniBand."""
     refresh: float = 0.0
     """Seconds from one refresh of `ethtool -S` to the next; 0: the hardware is asked each time."""
@@ -63,14 +63,14 @@ class Driver:
     """Whether DCB netlink is answered."""
     dcb_frames: str = "frames"
     """Which of the pause facts the driver tells DCB as requests and indications: all frames, or `xoff`."""
-    tells_trust: bool = True
+    reports_trust: bool = True
     lag: bool = False
     """Two legs below one RDMA device."""
 
 
-def amounts(told: tuple[Told, ...], facts: Mapping[str, float]) -> tuple[int, ...]:
+def amounts(reported: tuple[DriverCounter, ...], facts: Mapping[str, float]) -> tuple[int, ...]:
     """The counters' values, in the driver's own units."""
-    return tuple(int(facts.get(fact, 0.0) / per) for _, fact, per in told)
+    return tuple(int(facts.get(fact, 0.0) / per) for _, fact, per in reported)
 
 
 def rate_text(speed: int) -> str:
@@ -79,30 +79,30 @@ def rate_text(speed: int) -> str:
     return RATES.get(gigabits, f"{gigabits} Gb/sec")
 
 
-def statistics(driver: Driver, lossless: tuple[int, ...]) -> tuple[Told, ...]:
+def statistics(driver: Driver, lossless: tuple[int, ...]) -> tuple[DriverCounter, ...]:
     """What `ethtool -S` tells while these priorities have PFC."""
     return (
         *driver.ethtool,
-        *_expand(driver.by_priority, tuple(PRIORITIES)),
-        *_expand(driver.by_lossless, lossless),
+        *_expand(driver.priority_counters, tuple(PRIORITIES)),
+        *_expand(driver.lossless_counters, lossless),
     )
 
 
-def _expand(told: tuple[Told, ...], priorities: tuple[int, ...]) -> Iterator[Told]:
+def _expand(reported: tuple[DriverCounter, ...], priorities: tuple[int, ...]) -> Iterator[DriverCounter]:
     for priority in priorities:
-        for raw, fact, per in told:
-            yield Told(raw.format(priority), fact.format(priority), per)
+        for raw, fact, per in reported:
+            yield DriverCounter(raw.format(priority), fact.format(priority), per)
 
 
-def still(*names: str) -> tuple[Told, ...]:
+def still(*names: str) -> tuple[DriverCounter, ...]:
     """Counters that are there and that nothing in the model moves."""
-    return tuple(Told(name) for name in names)
+    return tuple(DriverCounter(name) for name in names)
 
 
-def both_ways(*pairs: tuple[str, str]) -> tuple[Told, ...]:
+def both_ways(*pairs: tuple[str, str]) -> tuple[DriverCounter, ...]:
     """Counters of each direction: `{way}` is rx or tx in the raw name, `{direction}` the same in the fact."""
     return tuple(
-        Told(
+        DriverCounter(
             raw.replace("{way}", way).replace("{Way}", way.title()),
             fact.replace("{direction}", direction),
         )

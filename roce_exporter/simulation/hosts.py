@@ -7,9 +7,9 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.simulation.conditions import Conditions, Setup
-from roce_exporter.simulation.scenarios import SCENARIOS, Seat
+from roce_exporter.simulation.scenarios import SCENARIOS, PortSeed
 from roce_exporter.simulation.vendors import DRIVERS
-from roce_exporter.simulation.world import Card, Leg, World
+from roce_exporter.simulation.world import Card, SimulatedNetdev, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -72,7 +72,7 @@ def make_scenario_world(
     """
     if scenario not in SCENARIOS:
         raise ScenarioError(f"no scenario {scenario!r}; there are {', '.join(SCENARIOS)}")
-    return _world([*_seated(scenario, vendors, seed)], clock)
+    return _world([*_scenario_parts(scenario, vendors, seed)], clock)
 
 
 def make_scripted_world(ports: Sequence[ScriptedPort], clock: Callable[[], float]) -> World:
@@ -90,12 +90,12 @@ def _driver(vendor: str) -> Driver:
     return DRIVERS[vendor]
 
 
-def _seated(scenario: str, vendors: Sequence[str], seed: int) -> Iterator[Part]:
+def _scenario_parts(scenario: str, vendors: Sequence[str], seed: int) -> Iterator[Part]:
     played, positions = SCENARIOS[scenario], count()
     for driver in map(_driver, vendors):
-        seats = [Seat(next(positions), seed) for _ in range(1 + driver.lag)]
-        courses = tuple(Course(played.setup(seat.position), played.spans(seat)) for seat in seats)
-        yield Part(driver, courses, seats[0].random(f"phase {seats[0].position}").random())
+        ports = [PortSeed(next(positions), seed) for _ in range(1 + driver.lag)]
+        courses = tuple(Course(played.setup(port.position), played.spans(port)) for port in ports)
+        yield Part(driver, courses, ports[0].random(f"phase {ports[0].position}").random())
 
 
 def _scripted(port: ScriptedPort) -> Part:
@@ -116,8 +116,8 @@ def _cards(parts: Sequence[Part], start: float) -> Iterator[Card]:
     netdevs, numbers, bonds = count(), dict[str, int](), count()
     for driver, courses, phase in parts:
         number = numbers[driver.device] = numbers.get(driver.device, -1) + 1
-        legs = tuple(
-            Leg(f"eth{next(netdevs)}", driver, setup, spans, start, phase=phase, rest=rest)
+        members = tuple(
+            SimulatedNetdev(f"eth{next(netdevs)}", driver, setup, spans, start, phase=phase, rest=rest)
             for setup, spans, rest in courses
         )
-        yield Card(driver.device.format(number), driver, legs, f"bond{next(bonds)}" if driver.lag else "")
+        yield Card(driver.device.format(number), driver, members, f"bond{next(bonds)}" if driver.lag else "")

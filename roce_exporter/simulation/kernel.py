@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.kernel.dcb_netlink import Dcb
     from roce_exporter.model import RdmaDevice, RdmaPort
-    from roce_exporter.simulation.world import Leg, World
+    from roce_exporter.simulation.world import SimulatedNetdev, World
 
 __all__ = ["VENDORS", "ScenarioError", "ScriptedPort", "SimulatedKernel", "simulate", "simulate_script"]
 
@@ -42,7 +42,7 @@ class SimulatedKernel:
         self.world = world
         """The truth: devices, legs, `storms`, `resets`."""
         self._cards = {card.name: card for card in world.cards}
-        self._legs = {leg.netdev: leg for leg in world.legs}
+        self._netdevs = {member.netdev: member for member in world.netdevs}
         self._moving = moving_files(world.cards)
         self._still = RecordedKernel([record(world.cards, tuple(self._moving))])
 
@@ -79,7 +79,7 @@ class SimulatedKernel:
         """How often the driver of an RDMA device was loaded anew; 0 for whatever else is there."""
         self._still.identity(path)
         card = self._cards.get(path.removeprefix("class/infiniband/"))
-        netdevs = {leg.netdev for leg in card.legs} if card else set()
+        netdevs = {member.netdev for member in card.members} if card else set()
         return sum(reset.netdev in netdevs for reset in self.world.resets)
 
     def open_files(self, paths: Sequence[str], size: int = FILE_BYTES) -> HeldFiles:
@@ -99,11 +99,11 @@ class SimulatedKernel:
         card = self._cards.get(device.name)
         if card is None or port != 1:
             raise Absent(errno.EINVAL, "no such port", f"{device.name}/{port}")
-        refuse(card.legs[0].setup.faults, NETLINK, device.name)
-        told = card.driver.hw_counters
+        refuse(card.members[0].setup.faults, NETLINK, device.name)
+        reported = card.driver.hw_counters
         with self.world.lock:
-            values = amounts(told, card.facts(self.world.now()))
-        return {one.raw: value for one, value in zip(told, values, strict=True)}
+            values = amounts(reported, card.facts(self.world.now()))
+        return {one.raw: value for one, value in zip(reported, values, strict=True)}
 
     def rdma_optional_counters(self, device: RdmaDevice, port: int) -> Mapping[str, bool]:
         """See `kernel.Kernel.rdma_optional_counters`."""
@@ -115,9 +115,9 @@ class SimulatedKernel:
 
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
         """See `kernel.Kernel.ethtool_statistics`."""
-        leg = self._asked(netdev)
+        member = self._netdev(netdev)
         with self.world.lock:
-            return leg.statistics(self.world.now())
+            return member.statistics(self.world.now())
 
     def ethtool_driver(self, netdev: str) -> str:
         """See `kernel.Kernel.ethtool_driver`."""
@@ -125,15 +125,15 @@ class SimulatedKernel:
 
     def ethtool_pause(self, netdev: str) -> Mapping[str, int]:
         """See `kernel.Kernel.ethtool_pause`."""
-        self._asked(netdev)
+        self._netdev(netdev)
         return self._still.ethtool_pause(netdev)
 
     def ethtool_link(self, netdev: str) -> Mapping[str, int]:
         """See `kernel.Kernel.ethtool_link`. Without a link there is no speed."""
-        leg = self._asked(netdev)
+        member = self._netdev(netdev)
         with self.world.lock:
             now = self.world.now()
-            conditions, facts = leg.conditions(now), leg.facts(now)
+            conditions, facts = member.conditions(now), member.facts(now)
         found = {"up": int(conditions.up), "down_events": int(facts.get("carrier_downs", 0))}
         if conditions.up:
             found |= {"speed": (conditions.speed or 0) // BITS_PER_BYTE, "lanes": 4, "full_duplex": 1}
@@ -141,9 +141,9 @@ class SimulatedKernel:
 
     def ethtool_fec(self, netdev: str) -> Mapping[str, int]:
         """See `kernel.Kernel.ethtool_fec`."""
-        leg = self._asked(netdev)
+        member = self._netdev(netdev)
         with self.world.lock:
-            facts = leg.told(self.world.now())
+            facts = member.reported(self.world.now())
         return {
             name: int(facts.get(name, 0))
             for name in ("corrected_blocks", "uncorrectable_blocks", "corrected_bits")
@@ -155,32 +155,32 @@ class SimulatedKernel:
 
     def ethtool_settings(self, netdev: str) -> Mapping[str, int]:
         """See `kernel.Kernel.ethtool_settings`."""
-        self._asked(netdev)
+        self._netdev(netdev)
         return self._still.ethtool_settings(netdev)
 
     def transceiver(self, netdev: str) -> Mapping[str, int]:
         """Nothing: a copper cable measures nothing."""
-        self._asked(netdev)
+        self._netdev(netdev)
         return self._still.transceiver(netdev)
 
     def dcb(self, netdev: str) -> Dcb:
         """See `kernel.Kernel.dcb`."""
-        leg = self._legs.get(netdev)
-        if leg is None or not leg.driver.dcb:
+        member = self._netdevs.get(netdev)
+        if member is None or not member.driver.dcb:
             raise Absent(errno.EOPNOTSUPP, "no DCB", netdev)
         with self.world.lock:
             now = self.world.now()
-            return dcb(leg, leg.conditions(now).lossless or (), leg.told(now))
+            return dcb(member, member.conditions(now).lossless or (), member.reported(now))
 
     def close(self) -> None:
         """Nothing is held."""
 
-    def _asked(self, netdev: str) -> Leg:
-        leg = self._legs.get(netdev)
-        if leg is None:
+    def _netdev(self, netdev: str) -> SimulatedNetdev:
+        member = self._netdevs.get(netdev)
+        if member is None:
             raise Absent(errno.EOPNOTSUPP, "no such simulated network device", netdev)
-        refuse(leg.setup.faults, ETHTOOL, netdev)
-        return leg
+        refuse(member.setup.faults, ETHTOOL, netdev)
+        return member
 
 
 def simulate(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.simulation.conditions import Conditions, Pause
 
-Facts = dict[str, float]
+FactRates = dict[str, float]
 
 MAX_PAUSE_BITS = 65535 * 512
 """Bit times for which one pause frame holds: 65,535 quanta of 512 (IEEE 802.3 annex 31B)."""
@@ -77,7 +77,7 @@ def edges(before: Conditions, after: Conditions) -> Mapping[str, float]:
     return found
 
 
-def levels(conditions: Conditions) -> Facts:
+def levels(conditions: Conditions) -> FactRates:
     """Facts that do not add up: what they are now."""
     return {"stalled_percent": round(100 * conditions.pcie_stall)}
 
@@ -139,8 +139,8 @@ def _cnps(conditions: Conditions, direction: str) -> float:
     return min(marks, FLOWS * CNP_PER_FLOW) if conditions.notifies else 0.0
 
 
-def _traffic(conditions: Conditions) -> Facts:
-    found: Facts = {}
+def _traffic(conditions: Conditions) -> FactRates:
+    found: FactRates = {}
     for direction in (RECEIVE, TRANSMIT):
         roce, cnps = _roce_packets(conditions, direction), _cnps(conditions, direction)
         host = (conditions.speed or 0) / 8 * HOST_LOAD / HOST_PACKET_BYTES
@@ -156,8 +156,8 @@ def _traffic(conditions: Conditions) -> Facts:
     return found
 
 
-def _streams(direction: str, streams: tuple[tuple[int, float, int], ...]) -> Facts:
-    found: Facts = dict.fromkeys((f"{direction}_{unit}" for unit in ("packets", "bytes", "bits")), 0.0)
+def _streams(direction: str, streams: tuple[tuple[int, float, int], ...]) -> FactRates:
+    found: FactRates = dict.fromkeys((f"{direction}_{unit}" for unit in ("packets", "bytes", "bits")), 0.0)
     for priority, packets, size in streams:
         for unit, amount in (("packets", packets), ("bytes", packets * size)):
             of_priority = f"{direction}_{unit}_{priority}"
@@ -167,7 +167,7 @@ def _streams(direction: str, streams: tuple[tuple[int, float, int], ...]) -> Fac
     return found
 
 
-def _congestion(conditions: Conditions) -> Facts:
+def _congestion(conditions: Conditions) -> FactRates:
     return {
         "marks": conditions.marked * _roce_packets(conditions, RECEIVE),
         "cnps_sent": _cnps(conditions, TRANSMIT),
@@ -175,7 +175,7 @@ def _congestion(conditions: Conditions) -> Facts:
     }
 
 
-def _losses(conditions: Conditions) -> Facts:
+def _losses(conditions: Conditions) -> FactRates:
     stormy = any(pause.storm and pause.priority == conditions.priority for pause in conditions.pauses)
     held_up = any(pause.storm and pause.direction == TRANSMIT for pause in conditions.pauses)
     timeouts = conditions.timeouts + STORM_TIMEOUTS * stormy
@@ -195,7 +195,7 @@ def _losses(conditions: Conditions) -> Facts:
     }
 
 
-def _host(conditions: Conditions) -> Facts:
+def _host(conditions: Conditions) -> FactRates:
     return {
         "stalled_seconds": float(conditions.pcie_stall > STALL_THRESHOLD),
         "buffer_passed_threshold": 100 * conditions.pcie_stall,

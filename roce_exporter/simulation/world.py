@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from roce_exporter.simulation.conditions import Setup, Span
-    from roce_exporter.simulation.drivers import Driver, Told
+    from roce_exporter.simulation.drivers import Driver, DriverCounter
 
 
 class Reset(NamedTuple):
@@ -25,7 +25,7 @@ class Reset(NamedTuple):
     time: float
 
 
-class Leg:
+class SimulatedNetdev:
     """One network device with hardware behind it. Times do not go back."""
 
     def __init__(
@@ -47,11 +47,11 @@ class Leg:
         """Those that are over."""
         self.resets: list[Reset] = []
         self._phase = phase
-        self._raging: dict[tuple[int, str], float] = {}
-        self._tables: dict[tuple[int, ...], tuple[tuple[Told, ...], tuple[str, ...]]] = {}
+        self._ongoing: dict[tuple[int, str], float] = {}
+        self._tables: dict[tuple[int, ...], tuple[tuple[DriverCounter, ...], tuple[str, ...]]] = {}
         live, late = tee(hold(spans, start, setup, driver.speed, rest or Conditions()))
         self._live = Meter(live, self._note)
-        self._told = Meter(late) if driver.refresh else self._live
+        self._reported = Meter(late) if driver.refresh else self._live
         self._note_storms(self._live.held)
 
     def conditions(self, now: float) -> Conditions:
@@ -64,30 +64,30 @@ class Leg:
         self._advance(now)
         return self._live.totals(now)
 
-    def told(self, now: float) -> Mapping[str, float]:
+    def reported(self, now: float) -> Mapping[str, float]:
         """The facts that `ethtool -S` speaks of at `now`: those of the last refresh, or of before it froze."""
         self._advance(now)
-        return self._told.shown(self._refreshed(now))
+        return self._reported.shown(self._refreshed(now))
 
     def statistics(self, now: float) -> tuple[tuple[str, ...], tuple[int, ...]]:
         """Names and values of `ethtool -S`; the names are the same object as long as PFC is on for the same priorities."""
         lossless = self.conditions(now).lossless or ()
         if lossless not in self._tables:
-            told = statistics(self.driver, lossless)
-            self._tables[lossless] = told, tuple(one.raw for one in told)
-        told, names = self._tables[lossless]
-        return names, amounts(told, self.told(now))
+            reported = statistics(self.driver, lossless)
+            self._tables[lossless] = reported, tuple(one.raw for one in reported)
+        reported, names = self._tables[lossless]
+        return names, amounts(reported, self.reported(now))
 
-    def raging(self, now: float) -> Iterator[Storm]:
+    def ongoing(self, now: float) -> Iterator[Storm]:
         """The storms that are not over at `now`, which is given as their end."""
         self._advance(now)
-        for (priority, direction), start in self._raging.items():
+        for (priority, direction), start in self._ongoing.items():
             yield Storm(self.netdev, priority, direction, start, now)
 
     def _advance(self, now: float) -> None:
         # Both, although one is asked: what lies between the two is kept.
         self._live.advance(now)
-        self._told.advance(self._refreshed(now))
+        self._reported.advance(self._refreshed(now))
 
     def _refreshed(self, now: float) -> float:
         """When `ethtool -S` was refreshed last: at a phase of the port's own, or all the time."""
@@ -104,11 +104,11 @@ class Leg:
 
     def _note_storms(self, held: Held) -> None:
         storming = {pause.where for pause in held.conditions.pauses if pause.storm}
-        for where in self._raging.keys() - storming:
+        for where in self._ongoing.keys() - storming:
             priority, direction = where
-            self.storms.append(Storm(self.netdev, priority, direction, self._raging.pop(where), held.start))
-        for where in storming - self._raging.keys():
-            self._raging[where] = held.start
+            self.storms.append(Storm(self.netdev, priority, direction, self._ongoing.pop(where), held.start))
+        for where in storming - self._ongoing.keys():
+            self._ongoing[where] = held.start
 
 
 class Card(NamedTuple):
@@ -116,29 +116,29 @@ class Card(NamedTuple):
 
     name: str
     driver: Driver
-    legs: tuple[Leg, ...]
+    members: tuple[SimulatedNetdev, ...]
     bond: str = ""
-    """The network device that the legs belong to; empty where there is but one."""
+    """The network device that the members belong to; empty where there is but one."""
 
     @property
     def netdev(self) -> str:
         """The network device of the RDMA port."""
-        return self.bond or self.legs[0].netdev
+        return self.bond or self.members[0].netdev
 
     def facts(self, now: float) -> Mapping[str, float]:
-        """The facts of all legs together."""
-        if len(self.legs) == 1:
-            return self.legs[0].facts(now)
-        parts = [leg.facts(now) for leg in self.legs]
+        """The facts of all members together."""
+        if len(self.members) == 1:
+            return self.members[0].facts(now)
+        parts = [member.facts(now) for member in self.members]
         return {name: sum(part.get(name, 0.0) for part in parts) for part in parts for name in part}
 
     def up(self, now: float) -> bool:
         """Whether any leg has a link."""
-        return any(leg.conditions(now).up for leg in self.legs)
+        return any(member.conditions(now).up for member in self.members)
 
     def speed(self, now: float) -> int:
         """Bits per second of the slowest leg."""
-        return min(leg.conditions(now).speed or 0 for leg in self.legs)
+        return min(member.conditions(now).speed or 0 for member in self.members)
 
 
 class World:
@@ -157,16 +157,16 @@ class World:
         return self._now
 
     @property
-    def legs(self) -> tuple[Leg, ...]:
+    def netdevs(self) -> tuple[SimulatedNetdev, ...]:
         """Every network device with hardware behind it."""
-        return tuple(leg for card in self.cards for leg in card.legs)
+        return tuple(netdev for card in self.cards for netdev in card.members)
 
     @property
     def storms(self) -> tuple[Storm, ...]:
         """Every storm until now, by its start; one that is not over ends now."""
         with self.lock:
             now = self.now()
-            found = [storm for leg in self.legs for storm in (*leg.raging(now), *leg.storms)]
+            found = [storm for netdev in self.netdevs for storm in (*netdev.ongoing(now), *netdev.storms)]
         return tuple(sorted(found, key=lambda storm: storm[3:] + storm[:3]))
 
     @property
@@ -174,6 +174,8 @@ class World:
         """Every reset of counters until now, by its time."""
         with self.lock:
             now = self.now()
-            for leg in self.legs:
-                leg.conditions(now)
-            return tuple(sorted((one for leg in self.legs for one in leg.resets), key=lambda one: one[::-1]))
+            for netdev in self.netdevs:
+                netdev.conditions(now)
+            return tuple(
+                sorted((one for netdev in self.netdevs for one in netdev.resets), key=lambda one: one[::-1])
+            )

@@ -12,7 +12,7 @@ from roce_exporter.sources.configuration import AGE, CONFIGURATION, Configuratio
 from roce_exporter.sources.counters import Counters
 from roce_exporter.sources.dcb import DCB
 from roce_exporter.sources.delay_drop import DelayDrop
-from roce_exporter.sources.hw_counters import HardwareCounters, Statistics, Told
+from roce_exporter.sources.hw_counters import HardwareCounters, ReportedNames, Statistics
 from roce_exporter.sources.netdev import (
     FEC,
     LINK,
@@ -94,11 +94,11 @@ class Reader(Protocol):
 
 def open_readers(kernel: Kernel, device: Device, disabled: Collection[str] = ()) -> tuple[Reader, ...]:
     """The readers of one device, in reading order, without the sources in `disabled`."""
-    told: Told = {}
+    reported: ReportedNames = {}
     readers: tuple[Reader, ...] = (
         PortState(kernel, device),
-        Statistics(kernel, device, told),
-        HardwareCounters(kernel, device, told),
+        Statistics(kernel, device, reported),
+        HardwareCounters(kernel, device, reported),
         Counters(kernel, device),
         Resources(kernel, device),
         OptionalCounters(kernel, device),

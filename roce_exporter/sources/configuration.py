@@ -10,7 +10,7 @@ import errno
 from typing import TYPE_CHECKING
 
 from roce_exporter.kernel import Absent
-from roce_exporter.sources.configuration_files import look
+from roce_exporter.sources.configuration_files import read_settings
 from roce_exporter.sources.values import make_reading
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Configuration:
             Absent: the host has none of these settings for the device.
             OSError: as the kernel says it.
         """
-        found = look(self._kernel, self._device)
+        found = read_settings(self._kernel, self._device)
         if not found:
             raise Absent(errno.ENOENT, "no settings in sysfs", self._device.name)
         # The same object for the same names: see `model.Reading`.

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Protocol
 from roce_exporter.kernel import Absent
 from roce_exporter.model import WHOLE_DEVICE
 from roce_exporter.sources.configuration_names import BNXT_CONFIGFS, BNXT_DEBUGFS, MLX5_DEBUGFS, OFED, plain
-from roce_exporter.sources.netdev import legs
+from roce_exporter.sources.netdev import hardware_netdevs
 from roce_exporter.sources.values import EMPTY, GARBAGE, reason_of
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Texts(Protocol):
         """See `kernel.Kernel.text`."""
 
 
-class Noted:
+class ReadRecorder:
     """A kernel that notes which files were read, and what stood there."""
 
     def __init__(self, kernel: Texts) -> None:
@@ -77,10 +77,10 @@ def texts(kernel: Texts, device: Device) -> dict[str, str]:
 
     Rules that force a traffic class on single connections name addresses: they are left out.
     """
-    noted = Noted(kernel)
-    look(noted, device)
+    recorder = ReadRecorder(kernel)
+    read_settings(recorder, device)
     found = {}
-    for path, text in noted.texts.items():
+    for path, text in recorder.texts.items():
         lines = text.splitlines()
         if path.endswith("/traffic_class"):
             lines = [line for line in lines if line.startswith(GLOBAL)]
@@ -88,11 +88,11 @@ def texts(kernel: Texts, device: Device) -> dict[str, str]:
     return found
 
 
-def look(kernel: Texts, device: Device) -> dict[tuple[int, str], Found]:
+def read_settings(kernel: Texts, device: Device) -> dict[tuple[int, str], Found]:
     """Everything by port and network device, as names and numbers; places of which nothing is there are left out."""
     found: dict[tuple[int, str], Found] = {}
     first: dict[int, str] = {}
-    for number, netdev in legs(device):
+    for number, netdev in hardware_netdevs(device):
         first.setdefault(number, netdev)
         found[number, netdev] = _of_netdev(kernel, netdev)
     for port in device.ports:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SETTINGS = frozenset({"lifespan"})
 """Files among the counters that are settings: how long the kernel may serve a cached value, in milliseconds."""
 
-Told = dict[int, frozenset[str]]
+ReportedNames = dict[int, frozenset[str]]
 """Per port, the names that netlink told in the collection under way."""
 
 
@@ -37,10 +37,10 @@ class Statistics:
     netdev = ""
     quarantined = 0
 
-    def __init__(self, kernel: Kernel, device: Device, told: Told) -> None:
+    def __init__(self, kernel: Kernel, device: Device, reported: ReportedNames) -> None:
         self._kernel = kernel
         self._device = device
-        self._told = told
+        self._reported = reported
         self._names: dict[int, tuple[str, ...]] = {}
 
     def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
@@ -50,7 +50,7 @@ class Statistics:
             Absent: netlink tells no statistics of this device.
             OSError: netlink itself fails.
         """
-        self._told.clear()
+        self._reported.clear()
         check_netlink(self._device)
         readings = tuple(reading for port in self._device.ports if (reading := self._port(port.number)))
         if not readings:
@@ -66,7 +66,7 @@ class Statistics:
             return None
         except OSError as error:
             return Reading(HW_COUNTERS, self._device.name, port, (), (), (Loss("", reason_of(error)),))
-        self._told[port] = frozenset(found)
+        self._reported[port] = frozenset(found)
         return self._reading(port, found)
 
     def _reading(self, port: int, found: Mapping[str, int]) -> Reading:
@@ -86,10 +86,10 @@ class HardwareCounters:
     source = HW_COUNTERS
     netdev = ""
 
-    def __init__(self, kernel: Kernel, device: Device, told: Told) -> None:
+    def __init__(self, kernel: Kernel, device: Device, reported: ReportedNames) -> None:
         self._kernel = kernel
         self._device = device
-        self._told = told
+        self._reported = reported
         self._names: dict[int, tuple[str, ...]] | None = None
         self._files: dict[tuple[int, tuple[str, ...]], CounterFiles] = {}
 
@@ -110,8 +110,8 @@ class HardwareCounters:
             raise Absent(errno.ENOENT, "no hw_counters directory", self._device.name)
         readings = []
         for port, names in self._names.items():
-            told = self._told.get(port, frozenset())
-            rest = names if not told else tuple(name for name in names if name not in told)
+            reported = self._reported.get(port, frozenset())
+            rest = names if not reported else tuple(name for name in names if name not in reported)
             if rest:
                 files = self._open(port, rest)
                 readings.append(files.read(self.source, self._device.name, port, now))

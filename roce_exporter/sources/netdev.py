@@ -35,7 +35,7 @@ COUNTER_FILES = ("carrier_changes", "carrier_up_count", "carrier_down_count")
 STATISTICS_FILES = ("rx_dropped", "rx_missed_errors")
 
 
-def legs(device: Device) -> Iterator[tuple[int, str]]:
+def hardware_netdevs(device: Device) -> Iterator[tuple[int, str]]:
     """Port number and name of every network device with hardware behind it."""
     for port in device.ports:
         for netdev in port.netdevs:
@@ -70,7 +70,7 @@ class EthtoolStatistics:
         """Nothing is held."""
 
 
-class Asked(Generic[T]):
+class NetdevQuery(Generic[T]):
     """One question to the kernel per network device, answered by names and numbers."""
 
     quarantined = 0
@@ -78,7 +78,7 @@ class Asked(Generic[T]):
     def __init__(
         self,
         source: str,
-        ask: Callable[[str], T],
+        query: Callable[[str], T],
         device: str,
         port: int,
         netdev: str,
@@ -88,7 +88,7 @@ class Asked(Generic[T]):
         """`numbers`: what an answer says, by names."""
         self.source = source
         self.netdev = netdev
-        self._ask = ask
+        self._query = query
         self._numbers = numbers
         self._device = device
         self._port = port
@@ -103,7 +103,7 @@ class Asked(Generic[T]):
             Absent: the driver has no answer.
             OSError: as the kernel says it.
         """
-        answer = self._ask(self.netdev)
+        answer = self._query(self.netdev)
         # The same object says the same: see `kernel.netlink.remembered`.
         if answer is not self._answer:
             found = self._numbers(answer)
@@ -168,16 +168,18 @@ class NetdevFiles:
             files.close()
 
 
-def netdev_readers(kernel: Kernel, device: Device) -> Iterator[EthtoolStatistics | Asked[Any] | NetdevFiles]:
+def netdev_readers(
+    kernel: Kernel, device: Device
+) -> Iterator[EthtoolStatistics | NetdevQuery[Any] | NetdevFiles]:
     """The readers of every network device of one RDMA device."""
-    for port, netdev in legs(device):
+    for port, netdev in hardware_netdevs(device):
         where = (device.name, port, netdev)
         yield NetdevFiles(kernel, *where)
         yield EthtoolStatistics(kernel, *where)
-        yield Asked(DCB, kernel.dcb, *where, numbers=flatten)
-        yield Asked(PAUSE, kernel.ethtool_pause, *where, numbers=dict)
-        yield Asked(SETTINGS, kernel.ethtool_settings, *where, numbers=dict)
-        yield Asked(LINK, kernel.ethtool_link, *where, numbers=dict)
-        yield Asked(FEC, kernel.ethtool_fec, *where, numbers=fec_numbers)
-        yield Asked(STANDARD, kernel.ethtool_standard, *where, numbers=dict)
-        yield Asked(TRANSCEIVER, kernel.transceiver, *where, numbers=dict)
+        yield NetdevQuery(DCB, kernel.dcb, *where, numbers=flatten)
+        yield NetdevQuery(PAUSE, kernel.ethtool_pause, *where, numbers=dict)
+        yield NetdevQuery(SETTINGS, kernel.ethtool_settings, *where, numbers=dict)
+        yield NetdevQuery(LINK, kernel.ethtool_link, *where, numbers=dict)
+        yield NetdevQuery(FEC, kernel.ethtool_fec, *where, numbers=fec_numbers)
+        yield NetdevQuery(STANDARD, kernel.ethtool_standard, *where, numbers=dict)
+        yield NetdevQuery(TRANSCEIVER, kernel.transceiver, *where, numbers=dict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.sources.values import HARMLESS
+from roce_exporter.sources.values import NOT_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -35,7 +35,7 @@ class Quarantine:
 
     def failed(self, position: int, reason: str, now: float) -> None:
         """One more failure of this file at `now`; the driver's own `not available` is none."""
-        if reason in HARMLESS:
+        if reason in NOT_ERRORS:
             return
         failures = self._failures[position] = self._failures.get(position, 0) + 1
         if failures >= PATIENCE:

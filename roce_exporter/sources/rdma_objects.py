@@ -69,7 +69,7 @@ class OptionalCounters:
     def __init__(self, kernel: Kernel, device: Device) -> None:
         self._kernel = kernel
         self._device = device
-        self._told: dict[int, tuple[Mapping[str, bool], Reading]] = {}
+        self._reported: dict[int, tuple[Mapping[str, bool], Reading]] = {}
 
     def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
         """One reading per port that has optional counters. A port that fails has a loss without a name.
@@ -93,12 +93,12 @@ class OptionalCounters:
             return None
         except OSError as error:
             return Reading(OPTIONAL_COUNTERS, self._device.name, port, (), (), (Loss("", reason_of(error)),))
-        before, reading = self._told.get(port, (None, None))
+        before, reading = self._reported.get(port, (None, None))
         if found is not before and found:
             names = reading.names if reading and reading.names == tuple(found) else tuple(found)
             values = tuple(int(on) for on in found.values())
             reading = make_reading(OPTIONAL_COUNTERS, self._device.name, port, names, values)
-            self._told[port] = found, reading
+            self._reported[port] = found, reading
         return reading if found else None
 
     def close(self) -> None:

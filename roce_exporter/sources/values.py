@@ -26,7 +26,7 @@ OUT_OF_RANGE = "out_of_range"
 DERIVED = "derived"
 """Made of another value of the same reading, which was lost and counted itself."""
 
-HARMLESS = frozenset({NOT_AVAILABLE, QUARANTINED, DERIVED})
+NOT_ERRORS = frozenset({NOT_AVAILABLE, QUARANTINED, DERIVED})
 """Reasons that are not counted as read errors."""
 
 ALL_ONES = (1 << 64) - 1

@@ -59,7 +59,7 @@ class Response:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ClientLimits:
     """What clients may cost, in bytes and seconds."""
 
     head_bytes: int = 8 * 1024
@@ -79,7 +79,7 @@ class Limits:
     connections: int = 256
 
 
-class State(enum.IntEnum):
+class ConnectionState(enum.IntEnum):
     """What a connection is doing, in the order in which connections are given up when there are too many."""
 
     IDLE = 0
@@ -102,7 +102,7 @@ def plain(status: int, line: str, *headers: tuple[str, str]) -> Response:
     return Response(status, f"{line}\n".encode(), PLAIN_TEXT, headers)
 
 
-class Wire(asyncio.BufferedProtocol):
+class ClientStream(asyncio.BufferedProtocol):
     """The bytes of one connection, bounded both ways."""
 
     def __init__(self, scratch: memoryview, limit: int) -> None:
@@ -207,20 +207,20 @@ class Wire(asyncio.BufferedProtocol):
 class Connection:
     """One client, request after request."""
 
-    def __init__(self, wire: Wire, limits: Limits, answer: Answer) -> None:
+    def __init__(self, wire: ClientStream, limits: ClientLimits, answer: Answer) -> None:
         """`answer` is asked for every request that is well-formed; it never raises."""
         self.wire = wire
-        self.state = State.IDLE
+        self.state = ConnectionState.IDLE
         self.since = 0.0
         """When the state was entered, or the last slice was taken, by the clock of the event loop."""
-        self.enter(State.IDLE)
+        self.enter(ConnectionState.IDLE)
         self._limits = limits
         self._answer = answer
         self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.head_bytes)
         self._patience = limits.request_seconds
         self._head_only = False
 
-    def enter(self, state: State) -> None:
+    def enter(self, state: ConnectionState) -> None:
         """Note what the connection does from now on."""
         self.state = state
         self.since = asyncio.get_running_loop().time()
@@ -234,11 +234,11 @@ class Connection:
         while await self._begins() and await self._exchange():
             self._parser.start_next_cycle()
             self._patience = self._limits.idle_seconds
-        self.enter(State.IDLE)
+        self.enter(ConnectionState.IDLE)
         await self.wire.close(self._limits.stalled_seconds, self._limits.linger_seconds)
 
     async def _begins(self) -> bool:
-        self.enter(State.IDLE)
+        self.enter(ConnectionState.IDLE)
         if self._parser.trailing_data[0]:
             return True
         with contextlib.suppress(TimeoutError):
@@ -248,7 +248,7 @@ class Connection:
 
     async def _exchange(self) -> bool:
         """Answer one request. False when the connection cannot be used for another."""
-        self.enter(State.READING)
+        self.enter(ConnectionState.READING)
         self._head_only = False
         try:
             request = await self._request()
@@ -294,7 +294,7 @@ class Connection:
         self._parser.receive_data(self.wire.take(room) if await self.wire.has_input() else b"")
 
     async def _send(self, response: Response) -> None:
-        self.enter(State.WRITING)
+        self.enter(ConnectionState.WRITING)
         try:
             head = self._parser.send(_head_event(response))
         except h11.LocalProtocolError:
@@ -313,7 +313,7 @@ class Connection:
 
     async def _write(self, data: bytes | memoryview) -> None:
         await self.wire.write(data, self._limits.stalled_seconds)
-        self.enter(State.WRITING)
+        self.enter(ConnectionState.WRITING)
         await asyncio.sleep(0)  # a client that reads as fast as we write must not keep the others waiting
 
 

@@ -27,7 +27,7 @@ from netlink_dumps import (
 )
 
 from roce_exporter.kernel import Absent
-from roce_exporter.kernel.layout import decode_told_numbers, learn_layout, read_by_layout
+from roce_exporter.kernel.layout import decode_present_numbers, learn_layout, read_by_layout
 from roce_exporter.kernel.netlink import Malformed, Message, encode_attribute, encode_message, encode_u32
 from roce_exporter.kernel.rdma_netlink import (
     COUNTERS,
@@ -424,7 +424,7 @@ DECODERS = [
     ),
     (
         payloads(STATUS_MLX5_0)[0],
-        lambda answer: decode_told_numbers(answer, decode_table(answer, COUNTERS_ON, MLX5_0)),
+        lambda answer: decode_present_numbers(answer, decode_table(answer, COUNTERS_ON, MLX5_0)),
     ),
     (payloads(OBJECTS_RXE1)[0], lambda answer: decode_numbers(answer, decode_table(answer, OBJECTS, RXE1))),
 ]

@@ -18,7 +18,7 @@ import bcrypt
 import pytest
 import trustme
 
-from roce_exporter.web import Limits, ListenError, Request, Response, Server
+from roce_exporter.web import ClientLimits, ListenError, Request, Response, Server
 from roce_exporter.web.connection import RequestError, normalised, parameters
 from roce_exporter.web.web_config_file import WebConfigFile
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-LIMITS = Limits()
+LIMITS = ClientLimits()
 TEXT = "text/plain; charset=utf-8"
 
 
@@ -37,7 +37,7 @@ async def echo(request: Request) -> Response:
 
 @contextlib.asynccontextmanager
 async def serving(
-    application=echo, config: WebConfigFile | None = None, limits: Limits = LIMITS
+    application=echo, config: WebConfigFile | None = None, limits: ClientLimits = LIMITS
 ) -> AsyncIterator[int]:
     """A running server's port."""
     server = Server(application, config, limits)

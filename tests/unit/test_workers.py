@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from roce_exporter.collect.batch import Batch, Finished
-from roce_exporter.collect.workers import Crew, InFlight, Worker, call_in_worker, tell_loop
+from roce_exporter.collect.workers import Crew, InFlight, Worker, call_in_loop, call_in_worker
 
 
 class Clock:
@@ -345,7 +345,7 @@ def test_a_worker_without_work_is_not_busy() -> None:
 def test_a_loop_that_has_ended_is_told_nothing() -> None:
     loop, called = asyncio.new_event_loop(), list[str]()
     loop.close()
-    tell_loop(loop, lambda: called.append("late"))
+    call_in_loop(loop, lambda: called.append("late"))
     assert not called
 
 

@@ -90,7 +90,7 @@ def test_pause_lasts_no_longer_than_the_time(scenario: str, vendor: str, times: 
     found, kernel = at_times(scenario, vendor, times)
     late = REFRESH if vendor == "bnxt" else 0.0
     for before, after, since, now in zip(found, found[1:], times, times[1:], strict=False):
-        for leg in kernel.world.legs:
+        for leg in kernel.world.netdevs:
             for name in DURATIONS[vendor]:
                 risen = after[leg.netdev, name] - before[leg.netdev, name]
                 # The values are whole microseconds, each rounded down.
