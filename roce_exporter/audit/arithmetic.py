@@ -5,7 +5,7 @@ from __future__ import annotations
 NOT_ECT, ECT_1, ECT_0, CE = 0, 1, 2, 3
 """The two low bits of the ToS byte, or of the IPv6 traffic class (RFC 3168, section 5)."""
 
-MOST_DSCP, MOST_PRIORITY, MOST_TOS = 63, 7, 255
+MOST_DSCP, MOST_PRIORITY = 63, 7
 
 RDMA_MTUS = (4096, 2048, 1024, 512, 256)
 

@@ -219,6 +219,3 @@ def dialect_of(driver: str) -> str:
 
 
 INDEX = check(CATALOG)
-
-recognise = INDEX.recognise
-claimed = INDEX.claimed

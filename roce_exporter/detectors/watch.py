@@ -1,6 +1,6 @@
-"""All priorities of one network device: which looks can be used, what changed between them, and what each track says.
+"""All priorities of one network device: which samples are usable, what changed between them, and what each track detects.
 
-A look that cannot be used is dropped and the next one starts anew; nothing is ever made up for the time in between.
+An unusable sample is dropped and the next one starts a new span. Nothing is assumed about the time in between.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class PauseKey(NamedTuple):
-    """One priority in one direction: `receive` is pause that this host must obey, `transmit` pause that it sends."""
+    """One priority in one direction: `receive` is pause that this host must obey, `transmit` pause that it sends itself."""
 
     priority: str
     direction: str
@@ -43,20 +43,20 @@ class CounterSample:
     """Monotonic seconds, the middle of the read."""
     counts: Mapping[PauseKey, Counts]
     poll: float
-    """Seconds that were planned between this look and the one before."""
+    """Planned seconds between this sample and the previous one."""
     seconds: float = 0.0
     """How long the read took."""
     up: bool = True
     downs: int = 0
-    """Times the link went down since the driver began."""
+    """Times the link went down since the driver was loaded."""
     speed: float | None = None
-    """Of the link, in bytes per second."""
+    """Link speed in bytes per second."""
     scope: frozenset[str] | None = None
-    """Priorities for which PFC is on; None: not told."""
+    """Priorities with PFC enabled; None: not reported."""
     cross_check: int | None = None
-    """Some other counter of the same port, read when `Watch.wants_cross_check`; None: not read."""
+    """An independent counter of the same port, read if `Watch.wants_cross_check`; None: not read."""
     shape: object = None
-    """The same object as long as the driver gives the same counters; None: not known."""
+    """The same object as long as the driver has the same counters; None: not known."""
 
 
 class Change(NamedTuple):
@@ -67,16 +67,16 @@ class Change(NamedTuple):
 
 
 GAP = 3.0
-"""So many times the planned interval, or the driver's own, is a sampler that did not run."""
+"""A span longer than this many intervals (planned, or the driver's own) means that the sampler did not run."""
 
 STALE = 1.0
-"""Seconds without any change of a device that was busy, at the least, before its counters are suspected to be frozen."""
+"""Minimum seconds without any change before the counters of a busy device are suspected to be frozen."""
 
 BUSY = 1000.0
-"""Packets per second from which on a device that renews its counters at every read changes them at every look."""
+"""From this many packets per second, a device that refreshes its counters at every read changes them in every sample."""
 
 SLOW = 0.25
-"""A read that takes a larger share than this of the span does not say which moment it is of."""
+"""If a read takes a larger share of the span than this, the moment of its values is too uncertain."""
 
 NOTHING = Counts()
 
@@ -86,26 +86,26 @@ SLOW_READ = "slow_read"
 
 @dataclass(slots=True)
 class Watch:
-    """The detectors of one network device. `see` is called with one look after the other."""
+    """The detectors of one network device. `see` takes one sample after the other."""
 
     limits: StormLimits = field(default_factory=StormLimits)
     tracks: dict[PauseKey, Track] = field(default_factory=dict)
     refresh: Refresh = field(default_factory=Refresh)
     active: bool = False
-    """Whether the last look saw any pause."""
+    """Whether the last sample contained any pause."""
     wants_cross_check: bool = False
-    """Whether the next look should bring a witness: all stands still, which is idleness or frozen counters."""
+    """Whether the next sample needs a cross-check: nothing changes, because of idleness or frozen counters."""
     shares: tuple[tuple[PauseKey, float], ...] = ()
-    """Share paused of each priority and direction in the last span, where it is measured; empty where there was none."""
+    """Share paused of each priority and direction in the last span, if measured; empty without a span."""
     _last: CounterSample | None = None
-    """The look that the next span begins at."""
+    """The sample at which the next span begins."""
     _changed: float = 0.0
-    """When the counters last changed."""
+    """Time of the last change of the counters."""
     _busy: bool = False
     _cross_check: int | None = None
 
     def see(self, sample: CounterSample) -> list[Change]:
-        """Take the next look; returns the storms that began or ended by it."""
+        """Process the next sample; returns the storms that began or ended."""
         last, self.shares, self.active = self._last, (), False
         same = (
             last is not None
@@ -120,12 +120,12 @@ class Watch:
         return changes + self._judge(last, sample)
 
     def miss(self, now: float, reason: str) -> list[Change]:
-        """The counters could not be read, for this reason: nothing is known until they can be read again."""
+        """Handle a failed read: the state is unknown, for this reason, until the counters can be read again."""
         self._last, self.shares, self.active, self.wants_cross_check = None, (), False, False
         return self._for_all(lambda _, track: track.mark_unknown(reason, now))
 
     def _settle_scope(self, sample: CounterSample) -> list[Change]:
-        """Make tracks for new priorities, and let those go blind that cannot be judged now."""
+        """Create tracks for new priorities, and mark those as unknown that cannot be judged now."""
         for key, counts in sample.counts.items():
             method = method_of(counts)
             track = self.tracks.get(key)
@@ -157,7 +157,7 @@ class Watch:
         return self._move(last, sample)
 
     def _start(self, sample: CounterSample) -> None:
-        """The next span begins here, and what came before is not known."""
+        """Begin the next span here, without history."""
         self._last, self._changed, self._busy = sample, sample.time, False
         self.wants_cross_check, self._cross_check = False, None
         for track in self.tracks.values():
@@ -194,8 +194,8 @@ class Watch:
         return changes
 
     def _step(self, track: Track, span: CountedSpan, limits: StormLimits, gap: bool) -> Begun | Ended | None:
-        # Over a gap only what was measured for the whole of it counts: that it was paused throughout, and that one pause
-        # was long. What is estimated from frames, or was not paused, says nothing of the moments in between.
+        # Of a gap only measurements of its whole length count: that it was paused throughout, or that one pause was long.
+        # An estimate from frames, or a partly paused gap, does not show when within the gap the pause was.
         if gap:
             hot = track.method is Method.DURATION and is_hot(track.method, span, _share(span), limits)
             if not hot and longest_pause(span.change) < limits.detect:
@@ -203,9 +203,9 @@ class Watch:
         return track.step(span, limits)
 
     def _judge_unchanged(self, last: CounterSample, sample: CounterSample) -> list[Change]:
-        """Nothing at all has changed: idleness, a copy that was not renewed yet, or counters that are frozen."""
+        """Judge a sample without any change: an idle device, a copy that was not refreshed yet, or frozen counters."""
         still = sample.time - self._changed
-        # A driver that counts pause frames and nothing else stands still whenever there is no pause.
+        # The counters of a driver that counts only pause frames do not change while there is no pause.
         mute = all(counts.packets is None for counts in sample.counts.values())
         if not mute and still >= max(STALE, GAP * sample.poll, GAP * self.refresh.seconds):
             return self._suspect_frozen(sample)
@@ -216,7 +216,7 @@ class Watch:
         for key, track in self.tracks.items():
             counts = sample.counts.get(key, NOTHING)
             span = CountedSpan(last.time, sample.time, difference(counts, counts), sample.speed)
-            # Silence does not end a storm: only what moves shows that the pause is over.
+            # Unchanged counters do not end a storm: only packets or a resumed pause count show that it is over.
             ends = mute or track.state in (StormState.OK, StormState.SUSPECT)
             if ends and not track.reason and (what := track.step(span, self.limits)):
                 changes.append(Change(key, what))
@@ -240,9 +240,9 @@ class Watch:
     def _begin_of_span(
         self, last: CounterSample, sample: CounterSample, steps: Mapping[PauseKey, Counts]
     ) -> tuple[float, StormLimits]:
-        """When the span began that these changes happened in, and what to judge it by.
+        """The begin of the span in which these changes happened, and the limits to judge it with.
 
-        The changes of a copy happened since the copy before was made, which is known as exactly as we look.
+        The changes of a copy happened since the previous copy, whose time is known as exactly as the polling interval.
         """
         passed = sample.time - last.time
         most = max([step.paused or 0.0 for step in steps.values()], default=0.0)
@@ -279,19 +279,19 @@ class Watch:
 OUT_OF_SCOPE = frozenset({"counters_vanished", "pfc_disabled"})
 
 LEAST_HOT = 0.8
-"""However inexact the time of a span is, less than this share paused is no storm."""
+"""A smaller share paused is never a storm, however inexact the length of the span is."""
 
 
 def _out_of_scope(key: PauseKey, sample: CounterSample) -> str:
-    """Why a priority cannot be judged at all now; empty where it can."""
+    """The reason why a priority cannot be judged at all now; empty if it can."""
     if key not in sample.counts or method_of(sample.counts[key]) is None:
         return "counters_vanished"
-    # mlx5 lists a priority only while PFC is on for it. Others list all, and count nothing for those without.
+    # mlx5 lists a priority only while PFC is enabled for it. Others list all priorities.
     return "pfc_disabled" if sample.scope is not None and key.priority not in sample.scope else ""
 
 
 def _unusable(last: CounterSample, sample: CounterSample) -> str:
-    """Why what happened between two looks cannot be used; empty where it can."""
+    """The reason why the span between two samples is unusable; empty if it is usable."""
     if _went_back(last.counts, sample.counts):
         return "counters_reset"
     if sample.speed != last.speed:
@@ -300,7 +300,7 @@ def _unusable(last: CounterSample, sample: CounterSample) -> str:
 
 
 def _counted(last: CounterSample, sample: CounterSample) -> dict[PauseKey, CountedSpan]:
-    """What was counted between two looks, although one of them took so long that it is not known when."""
+    """The counts between two samples, of which one took too long to know the exact time."""
     return {
         key: CountedSpan(last.time, sample.time, difference(last.counts[key], counts), sample.speed)
         for key, counts in sample.counts.items()
@@ -318,7 +318,7 @@ def _went_back(before: Mapping[PauseKey, Counts], after: Mapping[PauseKey, Count
 
 
 def difference(before: Counts, after: Counts) -> Counts:
-    """What was counted between two moments; None where either is not known."""
+    """The difference of each counter; None if either value is not known."""
     return Counts(
         *[None if old is None or new is None else new - old for old, new in zip(before, after, strict=True)]
     )

@@ -1,8 +1,7 @@
-"""Write a host down as the standard tools print it, so that it replays to the same series anywhere.
+"""Record a host as the output of the standard tools, so that it replays to the same series anywhere.
 
-GUIDs, MAC and IP addresses and the node description are replaced by stand-ins, the same one for the same value within
-one capture; another capture of the host may number them differently. Only reads; nothing that is written down leaves
-the machine.
+GUIDs, MAC and IP addresses and the node description are replaced, always in the same way for the same value within
+one capture; another capture of the host may number them differently. Capture only reads, and sends nothing anywhere.
 """
 
 from __future__ import annotations
@@ -63,27 +62,27 @@ NETDEV_FILES = (
 )
 
 Part = dict[str, "str | SymbolicLink"]
-"""Path below the recording to a file's text or a link."""
+"""Path below the recording to the text of a file or a link."""
 
 
 class CaptureError(Exception):
-    """A capture that cannot be written; one line that says what to do."""
+    """A capture that cannot be written; one line with the remedy."""
 
 
 class SymbolicLink(str):
-    """Where a symbolic link leads."""
+    """The target of a symbolic link."""
 
     __slots__ = ()
 
 
 async def capture(kernel: Kernel, output: str, moments: int, interval: float) -> str:
-    """Record the host `moments` times, `interval` seconds apart; returns one line that says what was written.
+    """Record the host `moments` times, `interval` seconds apart; returns a one-line summary of what was written.
 
     Raises:
-        CaptureError: the output is there already or cannot be written.
+        CaptureError: the output exists already or cannot be written.
     """
     if Path(output).exists():  # noqa: ASYNC240 - nothing else runs on this loop
-        raise CaptureError(f"{output} is there already; choose another with --output")
+        raise CaptureError(f"{output} exists already; choose another with --output")
     scrub = Scrubber()
     in_flight: InFlight[str] = InFlight(time.monotonic)
     whole: Part = {}
@@ -112,7 +111,7 @@ async def capture(kernel: Kernel, output: str, moments: int, interval: float) ->
 
 
 async def _read(in_flight: InFlight[str], what: str, work: Callable[[], T]) -> T | None:
-    """What `work` returns; None, and one log line, when it fails or does not return."""
+    """The result of `work`; None, and one log line, if it fails or does not return."""
     try:
         return await call_in_worker(in_flight, what, work, PATIENCE)
     except TimeoutError as error:
@@ -154,7 +153,7 @@ def _port(kernel: Kernel, part: Part, below: str, port: Port, scrub: Scrubber) -
 
 
 def _function(kernel: Kernel, device: Device, below: str) -> Part:
-    """The PCI function below the device: its links and, to tell ports apart, its network devices."""
+    """The PCI function below the device: its links and, to distinguish ports, its network devices."""
     if not (device.pci or device.driver):
         return {}
     home = f"sys/devices/{device.pci or device.name}"
@@ -191,7 +190,7 @@ def _netdev_files(kernel: Kernel, netdev: str) -> Part:
 
 
 def _ethtool(kernel: Kernel, netdev: str) -> Part:
-    """What ethtool and dcb print of a network device, of every part that it has."""
+    """The output of ethtool and dcb for every part that a network device has."""
     printed: dict[str, Callable[[], str]] = {
         "driver": lambda: f"driver: {kernel.ethtool_driver(netdev)}\n",
         "stats": lambda: print_statistics(*kernel.ethtool_statistics(netdev)),
@@ -209,7 +208,7 @@ def _ethtool(kernel: Kernel, netdev: str) -> Part:
 
 
 def _rdma(kernel: Kernel, device: Device, scrub: Scrubber) -> dict[str, list[dict[str, Any]]]:
-    """The rows of each `rdma -j` command that speak of this device."""
+    """The rows about this device of each `rdma -j` command."""
     netlink = device.netlink
     if netlink is None:
         return {}
@@ -254,7 +253,7 @@ def _entries(kernel: Kernel, folder: str) -> tuple[str, ...]:
 
 
 def _texts(kernel: Kernel, folder: str, names: Iterable[str], home: str) -> Part:
-    """The files of a folder that can be read, as files below `home`."""
+    """The readable files of a folder, as files below `home`."""
     found = {name: _or_nothing(lambda name=name: kernel.text(f"{folder}/{name}")) for name in names}  # type: ignore[misc]
     return {f"{home}/{name}": f"{text}\n" for name, text in found.items() if text}
 

@@ -1,4 +1,4 @@
-"""The fast loop: one thread polls every network device when it is due. See the package's essay."""
+"""The fast loop: one thread polls every network device when it is due. See the package's docstring."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 PATIENCE = 1.0
-"""Seconds after which a read that has not come back is given up."""
+"""Seconds after which a read that has not returned is given up."""
 
 DEVICE_GONE = "device_gone"
 
@@ -39,7 +39,7 @@ ABSENT_EVERY = 60.0
 """Seconds between two reads of a driver without private counters."""
 
 PFC_ENABLED = "pfc_enabled_"
-"""What the source `dcb` calls the switch of each priority."""
+"""Prefix of the names of the source `dcb` that show whether PFC is on for a priority."""
 
 DUE = attrgetter("due")
 
@@ -50,7 +50,7 @@ Name = tuple[str, str]
 
 
 class Sampler:
-    """Follows the network devices of a host."""
+    """Polls the network devices of a host."""
 
     def __init__(
         self,
@@ -66,14 +66,14 @@ class Sampler:
         self._limits = limits
         self._targets: dict[Name, Target] = {}
         self._wall: Callable[[], float] = lambda: wall() - clock()
-        """What added to a monotonic time gives Unix time, now."""
+        """The current offset from monotonic to Unix time."""
         self._events = Events(self._wall)
         self._samples = SamplerSamples()
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._in_flight: InFlight[TargetKey] = InFlight(clock)
         self._worker: Worker | None = None
-        """Runs the loop; None before the start and when the loop is to end."""
+        """Runs the loop; None before the start and while the loop is ending."""
 
     def follow(self, devices: Iterable[DeviceReadings]) -> None:
         """Watch the network devices of these RDMA devices and no others; takes PFC's scope from their DCB readings."""
@@ -95,7 +95,7 @@ class Sampler:
                 if name not in self._targets:
                     self._targets[name] = self._new_target(device, port, name[1], position / len(wanted))
                     self._wake.set()
-                # While DCB cannot be read, PFC is taken to be on where it was: else every priority would be watched.
+                # While DCB cannot be read, the last PFC state is kept: otherwise every priority would be watched.
                 self._targets[name].scope = scopes.get(name[1], self._targets[name].scope)
 
     def tick(self) -> float | None:
@@ -111,19 +111,19 @@ class Sampler:
             return min([target.due for target in self._free()], default=self._clock() + self._pace.idle)
 
     def start(self) -> None:
-        """Begin to poll, in a thread of its own.
+        """Start polling in a new thread.
 
         Raises:
-            RuntimeError: there is no thread to be had.
+            RuntimeError: no thread can be started.
         """
         if self._pace.mode != OFF:
             self._start_worker()
 
     def supervise(self) -> None:
-        """Give up a read that has not come back, and go on without that network device. To be called now and then.
+        """Give up a read that has not returned, and continue without that network device. To be called periodically.
 
         Raises:
-            RuntimeError: the loop has failed, or there is no thread to be had to go on with.
+            RuntimeError: the loop has failed, or no further thread can be started.
         """
         if self._worker is not None and self._worker.error is not None:
             raise RuntimeError("the fast loop has failed") from self._worker.error
@@ -132,7 +132,7 @@ class Sampler:
             overdue = self._in_flight.give_up(PATIENCE)
             for call in overdue:
                 LOG.warning(
-                    "%s: no answer for %.1f s, so it is not watched for storms",
+                    "%s: no answer for %.1f s, PFC storms are not detected there",
                     call.key.netdev,
                     now - call.since,
                 )
@@ -144,7 +144,7 @@ class Sampler:
             self._start_worker()
 
     def samples(self) -> Samples:
-        """What the detectors and the loop have counted, as samples."""
+        """The counters of the detectors and of the loop, as samples."""
         with self._lock:
             targets = tuple(target for target in self._targets.values() if not target.absent)
             return self._samples.samples(targets, self._events, self._clock())
@@ -155,7 +155,7 @@ class Sampler:
             return self._events.documents()
 
     def close(self) -> None:
-        """End the loop, but for a thread that is stuck in the kernel, and give the descriptors back."""
+        """End the loop, except a thread that is stuck in the kernel, and close the descriptors."""
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.retire()
@@ -185,19 +185,19 @@ class Sampler:
         return [target for target in self._targets.values() if not target.stuck]
 
     def _claim(self) -> tuple[Target, Call[TargetKey]] | None:
-        """The network device to be read next, if it is due. From here on it is not closed before the read is back."""
+        """The network device to be read next, if it is due. From here on it is not closed before the read returns."""
         with self._lock:
             now = self._clock()
             while (target := min(self._free(), key=DUE, default=None)) is not None and target.due <= now:
                 if call := self._in_flight.begin(target.key):
                     target.note_lateness(now)
                     return target, call
-                # It was dropped and is followed again, and a read from before is still under way.
+                # It was removed and added again, and an earlier read is still under way.
                 target.due = now + self._pace.idle
             return None
 
     def _poll(self, target: Target, call: Call[TargetKey]) -> bool:
-        """Read one network device and judge what was read; returns whether this thread is to go on."""
+        """Read one network device and judge the result; returns whether this thread should continue."""
         seen = target.read(self._clock)
         with self._lock:
             wanted = self._in_flight.end(call)
@@ -210,8 +210,8 @@ class Sampler:
                 if wanted:
                     self._judge(target, seen)
             except Exception:
-                # A fault of ours at one network device must not end the watch over all.
-                LOG.exception("%s: what was read could not be judged", target.netdev)
+                # A fault of the exporter at one network device must not stop the polling of all.
+                LOG.exception("%s: the read counters could not be judged", target.netdev)
                 target.errors += 1
                 self._report(target, target.watch.miss(self._clock(), FAULT))
             finally:
@@ -245,7 +245,7 @@ class Sampler:
                 self._events.begin(place, start, target.watch.tracks[key].method.value, hint, hot)
 
     def _paused_netdevs(self) -> set[str]:
-        """The network devices that received pause holds up for so long that it is, or may become, a storm."""
+        """The network devices with a storm, or a possible one, of received pause."""
         return {
             target.netdev
             for target in self._targets.values()
@@ -255,7 +255,7 @@ class Sampler:
 
     def _new_target(self, device: Device, port: int, netdev: str, phase: float) -> Target:
         target = Target(self._kernel, device, port, netdev, self._limits)
-        # The first reads are spread over an interval, so that the devices are never all read at once.
+        # The first reads are spread over an interval, so that not all devices are read at once.
         target.interval = self._pace.seconds(self._clock(), target.paused_at, 0.0)
         target.due = self._clock() + phase * self._pace.interval
         return target
@@ -266,12 +266,12 @@ def _storm_place(target: Target, key: PauseKey) -> StormPlace:
 
 
 def _scopes(found: DeviceReadings) -> dict[str, frozenset[str]]:
-    """Per network device the priorities for which PFC is on, where DCB tells."""
+    """Per network device the priorities with PFC enabled, if DCB reports them."""
     scopes = {}
     for reading in found.readings:
         if reading.source == DCB:
-            told = dict(zip(reading.names, reading.values, strict=True))
-            enabled = {name: value for name, value in told.items() if name.startswith(PFC_ENABLED)}
+            values = dict(zip(reading.names, reading.values, strict=True))
+            enabled = {name: value for name, value in values.items() if name.startswith(PFC_ENABLED)}
             if enabled:
                 scopes[reading.netdev] = frozenset(
                     name.removeprefix(PFC_ENABLED) for name, value in enabled.items() if value

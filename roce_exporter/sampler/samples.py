@@ -1,4 +1,4 @@
-"""What the sampler found becomes samples of the rows in `catalog.storm`."""
+"""Convert the results of the fast loop to samples of the rows in `catalog.storm`."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class SamplerSamples:
 
 
 SeriesShape = tuple[tuple["PauseKey | str | Method", ...], tuple[tuple["Row", tuple[str, ...]], ...]]
-"""What the set of a target's series follows from, and its series that are always 1."""
+"""The properties that determine a target's set of series, and its series that are always 1."""
 
 
 def _facts(target: Target, events: Events) -> SeriesShape:

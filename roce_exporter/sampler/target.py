@@ -1,4 +1,4 @@
-"""One network device under the fast loop: its counters, its detectors, and how it fared."""
+"""One network device in the fast loop: its counters, its detectors, and statistics of its reads."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TargetKey(NamedTuple):
 
 
 class ReadResult(NamedTuple):
-    """The result of one read, before it is judged. `error` is an errno's name, or `FAULT`, where it failed."""
+    """The result of one read, before it is judged. `error` is an errno's name or `FAULT` if it failed."""
 
     begin: float
     end: float
@@ -53,7 +53,7 @@ class ReadResult(NamedTuple):
 
 
 class Target:
-    """One network device. `read` may block and is called without a lock; everything else is quick and needs the lock."""
+    """One network device. `read` may block and is called without a lock; all other methods are quick and need the lock."""
 
     def __init__(self, kernel: Kernel, device: Device, port: int, netdev: str, limits: StormLimits) -> None:
         self.device = device
@@ -66,14 +66,14 @@ class Target:
         self.paused_at = -math.inf
         self.stuck = False
         self.absent = False
-        """Whether the driver has no private counters, so that there is nothing to look at."""
+        """Whether the driver has no private counters, so that there is nothing to poll."""
         self.ticks = self.late = self.missed = self.errors = 0
         self.cost = Cost()
         self.reads = Histogram(DURATIONS)
         self.ratios: dict[PauseKey, Histogram] = {}
         self.longest: dict[PauseKey, Longest] = {}
         self.starts: dict[PauseKey, float] = {}
-        """When the last storm began, in Unix seconds as the clock said then: a clock that is set later moves nothing."""
+        """Start of the last storm in Unix seconds. Fixed at detection: a later change of the clock does not move it."""
         self.last: Hot | None = None
         self._kernel = kernel
         self._hot = HotCounters(kernel, device, port, netdev)
@@ -81,7 +81,7 @@ class Target:
 
     @property
     def key(self) -> TargetKey:
-        """What a read of this network device is one of at most."""
+        """Identifies this network device: at most one read per key is in flight."""
         return TargetKey(self.device.name, self.device.incarnation, self.netdev)
 
     def read(self, clock: Callable[[], float]) -> ReadResult:
@@ -106,7 +106,7 @@ class Target:
         return ReadResult(hot.begin, hot.end, hot, link, cross_check)
 
     def note_lateness(self, now: float) -> None:
-        """A look begins that was due earlier."""
+        """Count a poll, and whether it begins late."""
         self.ticks += 1
         late = now - self.due
         if self.interval and late > self.interval / 2:
@@ -114,7 +114,7 @@ class Target:
             self.missed += int(late / self.interval)
 
     def judge(self, seen: ReadResult) -> list[Change]:
-        """Hand what was read to the detectors; returns the storms that began or ended."""
+        """Pass the result of a read to the detectors; returns the storms that began or ended."""
         seconds = seen.end - seen.begin
         self.cost.note(seconds)
         self.reads.observe(seconds)
@@ -141,13 +141,12 @@ class Target:
         return changes
 
     def plan(self, now: float, pace: Pace, cost: float) -> None:
-        """Decide when to look again. `cost` is what a round of reads takes the device, all its network devices together."""
+        """Schedule the next poll. `cost` is the read time of all network devices of the RDMA device, in seconds."""
         self.interval = pace.seconds(now, self.paused_at, cost)
-        # In step with what was planned, so that lateness does not add up; but nothing is made up for.
+        # Relative to the planned time, so that lateness does not add up; missed polls are not repeated.
         self.due = max(self.due + self.interval, now + self.interval / 2)
 
     def close(self) -> None:
-        """Give the descriptors back."""
         if self._link is not None:
             self._link.close()
 

@@ -1,4 +1,4 @@
-"""Hosts put together: which ports there are, what they are called, and what each goes through."""
+"""Builds simulated hosts: their ports, the names of devices, and the conditions of each port."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ MAX_PORTS = 16
 
 
 class ScenarioError(Exception):
-    """There is no such simulated host; one line that says which there are."""
+    """An unknown simulated host; one line that lists the known ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptedPort:
-    """One port of a simulated host that goes through an explicit script."""
+    """One port of a simulated host with an explicit script."""
 
     vendor: str
     spans: Iterable[Span]
-    """Endless or not; of a LAG what its first leg goes through."""
+    """The script, endless or not; for a LAG that of the first member port."""
     lossless: tuple[int, ...] = (3,)
     """Priorities with PFC."""
     priority: int = 3
-    """The priority that RoCE travels on."""
+    """The priority of RoCE traffic."""
     second: Iterable[Span] = ()
-    """What the second leg of a LAG goes through."""
+    """The script of the second member port of a LAG."""
     rest: Conditions = field(default_factory=Conditions)
-    """What holds when a script is over."""
+    """The conditions after the end of a script."""
     phase: float = 0.0
-    """Seconds from the start to the first refresh, of a driver that refreshes `ethtool -S` once a second; below 1."""
+    """Seconds from the start to the first refresh, for a driver that refreshes `ethtool -S` once a second; below 1."""
     faults: frozenset[str] = frozenset()
-    """What is broken, of `simulation.faults.FAULTS`."""
+    """Simulated faults, of `simulation.faults.FAULTS`."""
 
 
 class Course(NamedTuple):
-    """How one network device is set up, what it goes through and what then."""
+    """The setup of one network device, its script, and the conditions afterwards."""
 
     setup: Setup
     spans: Iterable[Span]
@@ -55,7 +55,7 @@ class Course(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One port to be: a course for each of its legs, and the phase of its refresh."""
+    """One port to build: a course for each of its member ports, and the phase of its refresh."""
 
     driver: Driver
     courses: tuple[Course, ...]
@@ -68,7 +68,7 @@ def make_scenario_world(
     """The world of a scenario, from the clock's first value on. See `simulation.kernel.simulate`.
 
     Raises:
-        ScenarioError: there is no such scenario or vendor, or not as many ports.
+        ScenarioError: unknown scenario or vendor, or an invalid number of ports.
     """
     if scenario not in SCENARIOS:
         raise ScenarioError(f"no scenario {scenario!r}; there are {', '.join(SCENARIOS)}")
@@ -79,7 +79,7 @@ def make_scripted_world(ports: Sequence[ScriptedPort], clock: Callable[[], float
     """The world of scripts, from the clock's first value on. See `simulation.kernel.simulate_script`.
 
     Raises:
-        ScenarioError: there is no such vendor, or not as many ports.
+        ScenarioError: unknown vendor, or an invalid number of ports.
     """
     return _world([_scripted(port) for port in ports], clock)
 

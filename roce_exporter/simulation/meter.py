@@ -1,4 +1,4 @@
-"""Conditions over time become totals. Exact: what a total is at a time does not depend on when it was read before."""
+"""Add up rates over time to totals. Exact: a total does not depend on the times of earlier reads."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def hold(spans: Iterable[Span], start: float, setup: Setup, speed: int, rest: Conditions) -> Iterator[Held]:
-    """The spans on the host's clock, one after the other; when they are over, `rest` for ever.
+    """The spans on the host's clock, one after the other; after the last one, `rest` without end.
 
-    Every change of conditions is the seam of two spans, so a last one of no end is always there.
+    Conditions change only between two spans, so the last one never ends.
     """
     for seconds, conditions in spans:
         end = start + seconds
@@ -28,7 +28,7 @@ def hold(spans: Iterable[Span], start: float, setup: Setup, speed: int, rest: Co
 
 
 class Meter:
-    """The totals of one port, read at times that do not go back."""
+    """The totals of one port, read at times that never decrease."""
 
     def __init__(self, held: Iterator[Held], watch: Callable[[Held, Held], None] | None = None) -> None:
         self._coming = held
@@ -39,19 +39,19 @@ class Meter:
         self._freeze(self.held.conditions, self.held.conditions)
 
     def advance(self, now: float) -> None:
-        """Live through everything until now."""
+        """Advance to `now`."""
         while now >= self.held.end:
             self._change(next(self._coming))
 
     def totals(self, now: float) -> dict[str, float]:
-        """Every fact that ever moved, at `now`."""
+        """The total of every quantity that has changed, at `now`."""
         self.advance(now)
         found = dict(self._totals)
         _add(found, rates(self.held.conditions), now - self.held.start)
         return found | levels(self.held.conditions)
 
     def shown(self, now: float) -> Mapping[str, float]:
-        """The totals as they are told where telling may be frozen."""
+        """The totals at `now`, or those at the time when the counters were frozen."""
         self.advance(now)
         return self._frozen if self._frozen is not None else self.totals(now)
 

@@ -1,4 +1,4 @@
-"""NVIDIA ConnectX-7 as mlx5_core and mlx5_ib tell it (Documentation/networking/device_drivers/.../mlx5/counters.rst)."""
+"""NVIDIA ConnectX-7 with mlx5_core and mlx5_ib (Documentation/networking/device_drivers/.../mlx5/counters.rst)."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ ETHTOOL = (
     DriverCounter("link_down_events_phy", "carrier_downs"),
     DriverCounter("outbound_pci_stalled_wr", "stalled_percent"),
     DriverCounter("outbound_pci_stalled_wr_events", "stalled_seconds"),
-    # The storm events are those of priority 0, whichever priority is lossless.
+    # The storm events are those of priority 0, even if another priority is lossless.
     DriverCounter("tx_pause_storm_warning_events", "transmit_storm_starts_0"),
     *still(
         "tx_pause_storm_error_events",
@@ -155,4 +155,4 @@ MLX5 = Driver(
 )
 
 MLX5_LAG = replace(MLX5, name="mlx5-lag", device="mlx5_bond_{}", lag=True)
-"""The same with two legs: one RDMA device for both, whose own counters are their sum."""
+"""The same with two member ports: one RDMA device for both, whose own counters are their sum."""

@@ -1,4 +1,4 @@
-"""The scenarios by name. Each is a generator of spans per port, and how the port is set up."""
+"""The scenarios by name. Each has a generator of spans per port, and the setup of each port."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ RUSH = Conditions(load=0.8, marked=0.002, notified=0.1, corrected_blocks=20.0)
 
 @dataclass(frozen=True, slots=True)
 class PortSeed:
-    """One port's place in a scenario."""
+    """The position of one port in a scenario, and the seed of its random numbers."""
 
     position: int
-    """Of the host's ports, from 0; the legs of a LAG are ports of their own."""
+    """Position among the host's ports, from 0; the member ports of a LAG count separately."""
     seed: int
 
     def random(self, what: str = "") -> Random:
-        """Drawn from the seed alone, the same each time. Of a `what`, the same for every port."""
+        """A generator that depends on the seed and the port, or on the seed and `what` for all ports alike."""
         place = what or f"port {self.position}"
-        return Random(f"{self.seed}/{place}")  # noqa: S311 - a simulation that must replay, no secret
+        return Random(f"{self.seed}/{place}")  # noqa: S311 - a reproducible simulation, not a secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class Scenario:
     """One line."""
     spans: Callable[[PortSeed], Iterator[Span]]
     setup: Callable[[int], Setup] = lambda _: Setup()
-    """How the port at this position is set up."""
+    """The setup of the port at this position."""
 
 
 def quiet(port: PortSeed) -> Iterator[Span]:
-    """A port at ease."""
+    """A port without problems."""
     return bursts(port.random(), EASE, RUSH, QUIET)
 
 
@@ -59,7 +59,7 @@ _again = partial(repeat, first=(20.0, 40.0), lasting=(2.0, 6.0), every=(60.0, 12
 
 
 def _pfc_storm(port: PortSeed) -> Iterator[Span]:
-    # Every port draws the same times: what one does to the fabric another feels.
+    # Every port gets the same times: a storm of one port also pauses another.
     storm = Pause(3, TRANSMIT, 1.0)
     felt = Pause(3, RECEIVE, 0.6, 0.004)
     change = paused(storm if port.position == 0 else felt)
@@ -128,7 +128,7 @@ def _flaps(random: Random) -> Iterator[Window]:
     for number, window in enumerate(windows, 1):
         yield window
         if number % 3 == 0:
-            # The operator loads the driver anew, in vain.
+            # The operator reloads the driver, without success.
             yield Window(window.end, window.end + 0.5, lambda conditions: replace(conditions, reset=True))
 
 
@@ -197,7 +197,7 @@ _ALL = (
     ),
     Scenario(
         "broken",
-        "files that fail or hold garbage, a network device that refuses, counters that stand still: a port each",
+        "files that fail or hold garbage, a network device that fails, counters that freeze: a port each",
         _broken,
         _faulty,
     ),

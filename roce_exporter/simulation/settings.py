@@ -1,7 +1,7 @@
-"""How the simulated NICs are set: ToS, RoCE version, congestion control and the NIC's own pause watchdog, as files.
+"""The settings of the simulated NICs as files: ToS, RoCE version, congestion control, the NIC's own pause watchdog.
 
-The files are those of `sources.configuration_files`: mlx5 as MLNX_OFED shows it, bnxt as root sees debugfs, ionic as AMD's
-own driver shows it. The values are the drivers' defaults where `Setup` has no say. ice has no such files.
+The files are those of `sources.configuration_files`: mlx5 as in MLNX_OFED, bnxt as in debugfs for root, ionic as in AMD's
+own driver. Values that are not in `Setup` are the drivers' defaults. ice has no such files.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ IONIC_REACTION = {
     "time_reset": 5,
     "token_bucket_size": 800_000,
 }
-"""The profile of Pollara that its driver uses where no rule says otherwise."""
+"""The default profile of Pollara's driver."""
 
 
 def setting_files(card: Card, slot: str) -> dict[str, str]:
-    """The files that say how a card is set, by their path in a recording; `slot` is its PCI address."""
+    """The files with the settings of a card, by their path in a recording; `slot` is its PCI address."""
     setup = card.members[0].setup
     found = _manager(card.name, setup)
     if card.driver.module == "mlx5_core":
@@ -87,7 +87,7 @@ def setting_files(card: Card, slot: str) -> dict[str, str]:
 
 
 def ethtool_settings(member: SimulatedNetdev) -> str:
-    """What `ethtool --get-tunable` and `ethtool -c` print; empty where the driver has none of it.
+    """The output of `ethtool --get-tunable` and `ethtool -c`; empty if the driver supports neither.
 
     mlx5: milliseconds of transmitted pause after which the NIC stops it. bnxt: microseconds from one refresh of its
     counters to the next.

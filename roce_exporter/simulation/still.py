@@ -1,6 +1,6 @@
-"""What stands still about the simulated host, as a recording: sysfs, the lists of RDMA netlink, ethtool's settings.
+"""The constant part of the simulated host, as a recording: sysfs, the lists of RDMA netlink, ethtool's settings.
 
-Files that move are there too, empty, so that they are listed: `simulation.kernel` gives them their content.
+Files with changing values are included, but empty, so that they are listed: `simulation.kernel` supplies their content.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ BUFFERS = (20_480, 163_840, 0, 0, 0, 0, 0, 0)
 
 MLX5 = "mlx5_core"
 OPTIONAL = ["cc_rx_ce_pkts", "cc_rx_cnp_pkts", "cc_tx_cnp_pkts"]
-"""Counters that mlx5 has and that nobody switched on."""
+"""Optional counters of mlx5, all switched off."""
 
 RESOURCES = {"pd": 9, "cq": 64, "qp": 256, "cm_id": 12, "mr": 1800, "ctx": 8}
 
 
 def record(cards: Sequence[Card], moving: Sequence[str]) -> Moment:
-    """The host as a recording; `moving` are the files below /sys that move."""
+    """The host as a recording; `moving` are the files below /sys with changing values."""
     tree = Tree()
     for number, card in enumerate(cards):
         _add_files(tree, card, number)
@@ -55,7 +55,7 @@ def record(cards: Sequence[Card], moving: Sequence[str]) -> Moment:
 
 
 def dcb(member: SimulatedNetdev, enabled: tuple[int, ...], facts: Mapping[str, float]) -> Dcb:
-    """What DCB netlink tells of a leg while these priorities have PFC."""
+    """The DCB settings of a network device while these priorities have PFC."""
     setup, driver = member.setup, member.driver
     trusted = SELECTOR_DSCP if setup.trust_dscp else SELECTOR_PCP
     frames = driver.dcb_frames
@@ -119,7 +119,7 @@ def _add_files(tree: Tree, card: Card, number: int) -> None:
 
 
 def _gids(card: Card, number: int) -> dict[str, str]:
-    """Link-local and IPv4, each as RoCE v1 and v2, which is version 2 at the odd places."""
+    """Link-local and IPv4, each as RoCE v1 and v2; odd slots are version 2."""
     below = f"sys/class/infiniband/{card.name}/ports/1"
     found = {}
     for slot in range(GIDS):

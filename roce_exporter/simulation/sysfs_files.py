@@ -1,4 +1,4 @@
-"""The files below /sys that move: state and counters of the RDMA ports, carrier and drops of the network devices."""
+"""The changing files below /sys: state and counters of the RDMA ports, carrier and drops of the network devices."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 MEGABIT = 10**6
 
 Content = Callable[[float], str]
-"""What a file holds at a time."""
+"""The content of a file at a given time."""
 
 
 class MovingFile(NamedTuple):
-    """A file that moves: what it holds, and what is broken about the port it is of."""
+    """A file with changing content, and the simulated faults of its port."""
 
     content: Content
     faults: frozenset[str]
 
 
 def moving_files(cards: Sequence[Card]) -> dict[str, MovingFile]:
-    """Every file that moves, by its path below /sys."""
+    """Every file with changing content, by its path below /sys."""
     return dict(_files(cards))
 
 

@@ -1,4 +1,4 @@
-"""Broadcom Thor2 (bnxt), AMD Pollara (ionic) and Intel E810 (ice) as their drivers tell them, and every driver by name."""
+"""Broadcom Thor2 (bnxt), AMD Pollara (ionic) and Intel E810 (ice) with their drivers' counters, and all drivers by name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 UNKNOWN_RATE = "2.5 Gb/sec (1X SDR)"
-"""What the kernel says of a network device without a speed (ib_get_eth_speed)."""
+"""The kernel's rate for a network device without a speed (ib_get_eth_speed)."""
 
 BNXT = Driver(
     name="bnxt",
@@ -145,7 +145,7 @@ ICE = Driver(
         DriverCounter("RxECNMrkd", "marks"),
         DriverCounter("cnpSent", "cnps_sent"),
         DriverCounter("cnpHandled", "cnps_handled"),
-        # E810 tells no packets out of sequence, no NAKs and no timeouts.
+        # E810 counts no packets out of sequence, no NAKs and no timeouts.
         *still("cnpIgnored", "ip6InPkts", "ip6OutPkts", "ip6InOctets", "ip6OutOctets", "rxVlanErrors"),
         *still("ip4InDiscards", "ip6InDiscards", "ip4OutNoRoutes", "ip6OutNoRoutes"),
         *still("InRdmaReads", "InRdmaWrites", "OutRdmaReads", "OutRdmaWrites"),
@@ -169,4 +169,4 @@ ICE = Driver(
 )
 
 DRIVERS: Mapping[str, Driver] = {driver.name: driver for driver in (MLX5, MLX5_LAG, BNXT, IONIC, ICE)}
-"""Every driver by the name that users give it."""
+"""Every driver by the name used on the command line."""

@@ -1,4 +1,4 @@
-"""The simulated host: RDMA devices, the network devices below them, and what happens to each as time goes on."""
+"""The simulated host: RDMA devices, the network devices below them, and how each changes over time."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class Reset(NamedTuple):
-    """A network device whose driver was loaded anew, and when (the host's clock)."""
+    """A network device whose driver was reloaded, and when (the host's clock)."""
 
     netdev: str
     time: float
 
 
 class SimulatedNetdev:
-    """One network device with hardware behind it. Times do not go back."""
+    """One network device with hardware behind it. Times never decrease."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class SimulatedNetdev:
         self.setup = setup
         self.start = start
         self.storms: list[Storm] = []
-        """Those that are over."""
+        """The storms that are over."""
         self.resets: list[Reset] = []
         self._phase = phase
         self._ongoing: dict[tuple[int, str], float] = {}
@@ -55,17 +55,17 @@ class SimulatedNetdev:
         self._note_storms(self._live.held)
 
     def conditions(self, now: float) -> Conditions:
-        """What the port goes through at `now`."""
+        """The conditions at `now`."""
         self._advance(now)
         return self._live.held.conditions
 
     def facts(self, now: float) -> Mapping[str, float]:
-        """The facts of the model as they are at `now`."""
+        """The quantities of the model at `now`."""
         self._advance(now)
         return self._live.totals(now)
 
     def reported(self, now: float) -> Mapping[str, float]:
-        """The facts that `ethtool -S` speaks of at `now`: those of the last refresh, or of before it froze."""
+        """The quantities that `ethtool -S` reports at `now`: those of the last refresh, or from before it froze."""
         self._advance(now)
         return self._reported.shown(self._refreshed(now))
 
@@ -79,18 +79,18 @@ class SimulatedNetdev:
         return names, amounts(reported, self.reported(now))
 
     def ongoing(self, now: float) -> Iterator[Storm]:
-        """The storms that are not over at `now`, which is given as their end."""
+        """The storms under way at `now`, which becomes their end."""
         self._advance(now)
         for (priority, direction), start in self._ongoing.items():
             yield Storm(self.netdev, priority, direction, start, now)
 
     def _advance(self, now: float) -> None:
-        # Both, although one is asked: what lies between the two is kept.
+        # Both, so that `tee` keeps only the spans between the two.
         self._live.advance(now)
         self._reported.advance(self._refreshed(now))
 
     def _refreshed(self, now: float) -> float:
-        """When `ethtool -S` was refreshed last: at a phase of the port's own, or all the time."""
+        """Time of the last refresh of `ethtool -S`: with the port's own phase, or `now` without refreshes."""
         period = self.driver.refresh
         if not period:
             return now
@@ -112,13 +112,13 @@ class SimulatedNetdev:
 
 
 class Card(NamedTuple):
-    """One RDMA device of one port, with one leg, or with two below a bond."""
+    """One RDMA device of one port, with one network device, or with two member ports below a bond."""
 
     name: str
     driver: Driver
     members: tuple[SimulatedNetdev, ...]
     bond: str = ""
-    """The network device that the members belong to; empty where there is but one."""
+    """The bond of the members; empty for a single network device."""
 
     @property
     def netdev(self) -> str:
@@ -126,23 +126,23 @@ class Card(NamedTuple):
         return self.bond or self.members[0].netdev
 
     def facts(self, now: float) -> Mapping[str, float]:
-        """The facts of all members together."""
+        """The sums of the quantities of all members."""
         if len(self.members) == 1:
             return self.members[0].facts(now)
         parts = [member.facts(now) for member in self.members]
         return {name: sum(part.get(name, 0.0) for part in parts) for part in parts for name in part}
 
     def up(self, now: float) -> bool:
-        """Whether any leg has a link."""
+        """Whether any member has a link."""
         return any(member.conditions(now).up for member in self.members)
 
     def speed(self, now: float) -> int:
-        """Bits per second of the slowest leg."""
+        """Bits per second of the slowest member."""
         return min(member.conditions(now).speed or 0 for member in self.members)
 
 
 class World:
-    """All devices of a host on one clock. Whoever reads it holds its `lock` from `now` to the values."""
+    """All devices of a host on one clock. A reader holds its `lock` from the call of `now` until it has the values."""
 
     def __init__(self, cards: Sequence[Card], clock: Callable[[], float], start: float) -> None:
         self.cards = tuple(cards)
@@ -152,7 +152,7 @@ class World:
         self._now = start
 
     def now(self) -> float:
-        """Seconds on the host's clock; never earlier than before."""
+        """Seconds on the host's clock; never decreases."""
         self._now = max(self._now, self._clock())
         return self._now
 
@@ -163,7 +163,7 @@ class World:
 
     @property
     def storms(self) -> tuple[Storm, ...]:
-        """Every storm until now, by its start; one that is not over ends now."""
+        """Every storm until now, by its start; a storm under way ends now."""
         with self.lock:
             now = self.now()
             found = [storm for netdev in self.netdevs for storm in (*netdev.ongoing(now), *netdev.storms)]

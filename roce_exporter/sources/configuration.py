@@ -1,7 +1,7 @@
-"""Settings that no other source reads: ToS, RoCE version, congestion control.
+"""Settings of no other source: ToS, RoCE version, congestion control.
 
-Most of them cost a firmware command per file, so this is a source of the slow chain. `configuration_files` says which
-file holds what.
+Most of them cost a firmware command per file, so this is a source of the slow chain. `configuration_files` lists the
+files.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Configuration:
 
         Raises:
             Absent: the host has none of these settings for the device.
-            OSError: as the kernel says it.
+            OSError: as raised by the kernel.
         """
         found = read_settings(self._kernel, self._device)
         if not found:
@@ -54,4 +54,4 @@ class Configuration:
         )
 
     def close(self) -> None:
-        """Nothing is held."""
+        pass  # nothing is open

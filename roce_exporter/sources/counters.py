@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from roce_exporter.model import Device, Reading
 
 STUBS = frozenset({"qedr"})
-"""Dialects whose driver registers the files without having the counters: every read is EINVAL (qedr's process_mad)."""
+"""Dialects whose driver registers the files without the counters: every read returns EINVAL (qedr's process_mad)."""
 
 
 class Counters:
@@ -33,7 +33,6 @@ class Counters:
 
     @property
     def quarantined(self) -> int:
-        """Files that are left alone for a while."""
         return sum(files.quarantined for files in self._ports.values())
 
     def read(self, now: float) -> tuple[Reading, ...]:
@@ -62,6 +61,5 @@ class Counters:
             raise Absent(errno.ENOENT, "no counters directory", self._device.name)
 
     def close(self) -> None:
-        """Give the descriptors back."""
         for files in self._ports.values():
             files.close()

@@ -1,4 +1,4 @@
-"""Counter files of one directory: read together, each failing on its own."""
+"""Counter files of one directory: read together, but each can fail independently."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ class CounterFiles:
 
     @property
     def quarantined(self) -> int:
-        """Files that are left alone for a while."""
         return len(self._quarantine)
 
     def read(self, source: str, device: str, port: int, now: float, *, netdev: str = "") -> Reading:
-        """What the files say at `now` (monotonic seconds). Never raises for a file that fails."""
+        """The content of the files at `now` (monotonic seconds). A file that fails becomes a loss."""
         texts = self._files.read(self._quarantine.held(now))
         if not self._quarantine and (values := parse_counters(texts)) is not None:
             return Reading(source, device, port, self.names, values, (), netdev)
@@ -46,7 +45,6 @@ class CounterFiles:
                 self._quarantine.recovered(position)
 
     def close(self) -> None:
-        """Give the descriptors back."""
         self._files.close()
 
 

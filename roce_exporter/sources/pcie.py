@@ -1,6 +1,6 @@
-"""The PCIe function below an RDMA device: link speed and width, now and possible, and its error counters.
+"""The PCIe function below an RDMA device: current and maximum link speed and width, and error counters.
 
-Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats and drivers/pci/pci-sysfs.c. A VF tells no link.
+Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats and drivers/pci/pci-sysfs.c. A VF does not report its link.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TOTAL = re.compile(rb"^TOTAL_ERR_\w+ (\d{1,20})\s*$", re.MULTILINE)
 
 
 def parse_speed(text: bytes) -> int | str:
-    """Transfers per second of `16.0 GT/s PCIe`, or the reason why there are none."""
+    """Transfers per second of `16.0 GT/s PCIe`, or the reason why the number is missing."""
     if match := _SPEED.match(text.strip()):
         return (int(match[1]) * 10 + int(match[2] or 0)) * 10**8
     if text.strip().startswith(b"Unknown"):
@@ -35,13 +35,13 @@ def parse_speed(text: bytes) -> int | str:
 
 
 def parse_total(text: bytes) -> int | str:
-    """The sum in the last line of an AER file: `TOTAL_ERR_COR 3`, or the reason why there is none."""
+    """The sum in the last line of an AER file (`TOTAL_ERR_COR 3`), or the reason why it is missing."""
     match = _TOTAL.search(text)
     return parse_counter(match[1]) if match else GARBAGE
 
 
 def parse_width(text: bytes) -> int | str:
-    """Lanes; 0 and 255 are what a function says that cannot tell."""
+    """Lanes; a function that does not report them has 0 or 255 here."""
     lanes = parse_counter(text)
     return NOT_AVAILABLE if lanes in (0, 255) else lanes
 
@@ -57,7 +57,7 @@ PARSERS: dict[str, Callable[[bytes], int | str]] = {
 }
 
 AER_BYTES = 4096
-"""An AER file has a line per kind of error, its sum in the last."""
+"""Size limit of an AER file, which has a line per kind of error and their sum in the last one."""
 
 
 class Pcie:
@@ -77,7 +77,7 @@ class Pcie:
         """One reading for the whole device, with the file names as names.
 
         Raises:
-            Absent: the device is on no PCI bus, or sysfs tells nothing of it.
+            Absent: the device is not on a PCI bus, or not in sysfs.
         """
         if self._files is None:
             self._open()
@@ -94,7 +94,6 @@ class Pcie:
         self._files = self._kernel.open_files([f"{below}/{name}" for name in self._names], AER_BYTES)
 
     def close(self) -> None:
-        """Give the descriptors back."""
         if self._files:
             self._files.close()
 

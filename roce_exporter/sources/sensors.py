@@ -1,6 +1,6 @@
-"""Temperatures that a NIC's driver gives to the kernel's hardware monitoring: the chip and, of mlx5, the transceivers.
+"""Temperatures from the kernel's hardware monitoring: the NIC's chip and, for mlx5, the transceivers.
 
-Documentation/hwmon/sysfs-interface.rst. Unprivileged, where the transceiver's own memory is not.
+Documentation/hwmon/sysfs-interface.rst. Unprivileged, unlike the transceiver's own memory.
 """
 
 from __future__ import annotations
@@ -76,7 +76,6 @@ class Sensors:
             return channel
 
     def close(self) -> None:
-        """Give the descriptors back."""
         if self._files:
             self._files.close()
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, unquote_to_bytes
+from urllib.parse import unquote_to_bytes
 
 import h11
 
@@ -32,18 +32,15 @@ REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
 PLAIN_TEXT = "text/plain; charset=utf-8"
 AUTHORITY = re.compile(rb"\Ahttps?://[^/?]*", re.IGNORECASE)
 BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
-LARGEST_QUERY = 100
 LINGER_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request, understood: the path decoded and free of `.`, `..` and empty segments."""
+    """One request, understood: the path decoded and free of `.`, `..` and empty segments. Its query is ignored."""
 
     method: str
     path: str
-    query: Mapping[str, str]
-    """Of a parameter that is given several times, the first value."""
     headers: Mapping[str, str]
     """By lower-case name; several lines of one name are joined by a comma."""
 
@@ -343,8 +340,8 @@ def understood(head: h11.Request, body_bytes: int) -> Request:
     method = head.method.decode("ascii")
     if method not in METHODS:
         raise RequestError(405, f"only {' and '.join(METHODS)} are served", ("Allow", ", ".join(METHODS)))
-    raw_path, _, raw_query = AUTHORITY.sub(b"", head.target).decode("ascii").partition("?")
-    return Request(method, normalised(raw_path), parameters(raw_query), headers)
+    raw_path = AUTHORITY.sub(b"", head.target).decode("ascii").partition("?")[0]
+    return Request(method, normalised(raw_path), headers)
 
 
 def _refuse_framing(version: bytes, headers: Mapping[str, str], body_bytes: int) -> None:
@@ -382,16 +379,3 @@ def normalised(raw: str) -> str:
             kept.append(segment)
     end = "/" if kept and last in ("", ".", "..") else ""
     return "/" + "/".join(kept) + end
-
-
-def parameters(raw: str) -> dict[str, str]:
-    """The parameters of a query.
-
-    Raises:
-        RequestError: they are too many or do not decode to text.
-    """
-    try:
-        pairs = parse_qsl(raw, keep_blank_values=True, errors="strict", max_num_fields=LARGEST_QUERY)
-    except ValueError:
-        raise RequestError(400, "the query is not valid") from None
-    return dict(reversed(pairs))

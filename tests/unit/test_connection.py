@@ -18,7 +18,6 @@ from roce_exporter.web.connection import (
     RequestError,
     Response,
     normalised,
-    parameters,
     understood,
 )
 
@@ -333,7 +332,7 @@ async def test_a_request_reaches_the_application_and_its_answer_the_client() -> 
     served.pipe.receive(GET)
     await served.connection.serve()
     (request,) = served.requests
-    assert request == Request("GET", "/metrics", {}, {"host": "x"})
+    assert request == Request("GET", "/metrics", {"host": "x"})
     assert served.states == [ConnectionState.READING]
     ((head, body),) = served.answers()
     assert (head.status_code, head.reason, body) == (200, b"OK", b"hello\n")
@@ -386,7 +385,6 @@ async def test_a_request_half_sent_is_read_until_its_time_is_up() -> None:
             "expectations are not met; send the request without Expect",
         ),
         (b"GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n", 400, "the path is not valid"),
-        (b"GET /?%ff HTTP/1.1\r\nHost: x\r\n\r\n", 400, "the query is not valid"),
     ],
 )
 async def test_a_refusal_gives_its_reason(text: bytes, status: int, reason: str) -> None:
@@ -513,24 +511,6 @@ async def test_the_last_byte_of_a_head_may_be_the_last_that_is_allowed() -> None
     served.pipe.receive(GET[-1:])
     await serving
     assert len(served.requests) == 1
-
-
-def test_more_than_a_hundred_parameters_are_refused() -> None:
-    with pytest.raises(RequestError, match="the query is not valid"):
-        parameters("&".join(f"p{number}=" for number in range(101)))
-
-
-@pytest.mark.parametrize(
-    ("raw", "found"),
-    [
-        ("", {}),
-        ("a=1&b=&c", {"a": "1", "b": "", "c": ""}),
-        ("&".join(f"p{number}=" for number in range(100)), {f"p{number}": "" for number in range(100)}),
-        ("a=1&a=2", {"a": "1"}),
-    ],
-)
-def test_the_parameters_of_a_query(raw: str, found: dict[str, str]) -> None:
-    assert parameters(raw) == found
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from roce_exporter.collect import Collector, Settings
-from roce_exporter.demo.figures import CounterSample, Figures, rate, storms, take
+from roce_exporter.demo.figures import Figures, Look, rate, storms, take
 from roce_exporter.demo.lines import changes
 from roce_exporter.demo.scene import Scene
 from roce_exporter.demo.screen import screen
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 PLACE = ("mlx5_0", "1", "eth0", "3")
 
 
-def look(
-    time: float, paused: float = 0.0, marked: float = 0.0, refresh: float | None = None
-) -> CounterSample:
+def look(time: float, paused: float = 0.0, marked: float = 0.0, refresh: float | None = None) -> Look:
     values = {
         ("roce_port_up", ("mlx5_0", "1")): 1.0,
         ("roce_ecn_marked_packets_total", ("mlx5_0", "1")): marked,
@@ -37,10 +35,10 @@ def look(
     }
     if refresh is not None:
         values["roce_exporter_sampler_refresh_seconds", PLACE[:-1]] = refresh
-    return CounterSample(time, values)
+    return Look(time, values)
 
 
-def shares(*looks: CounterSample) -> list[float | None]:
+def shares(*looks: Look) -> list[float | None]:
     """The history of the share paused after the last look."""
     figures = Figures()
     for found in looks:
@@ -104,10 +102,10 @@ def test_of_a_nic_that_counts_all_priorities_those_that_pause_are_shown() -> Non
     places = [("ionic_0", "1", "eth0", str(number)) for number in range(8)]
     states = {("roce_pfc_storm_detector_state", (*place, "receive")): 0.0 for place in places}
     figures = Figures()
-    idle = figures.priorities(CounterSample(0.0, states))
+    idle = figures.priorities(Look(0.0, states))
     assert [found.number for found in idle] == ["0"], "a port is never left out"
     busy = {("roce_pfc_receive_pause_seconds_total", place): 0.1 for place in places[3:5]}
-    assert [found.number for found in figures.priorities(CounterSample(1.0, states | busy))] == ["3", "4"]
+    assert [found.number for found in figures.priorities(Look(1.0, states | busy))] == ["3", "4"]
 
 
 class Clock:

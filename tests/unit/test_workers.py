@@ -327,7 +327,7 @@ def test_without_threads_to_be_had_fewer_workers_do_it_and_without_any_it_is_an_
     assert done.wait(20)
     crew.settle(stuck=False)
     crew.retire()
-    assert [record.message for record in caplog.records] == ["no thread to be had: going on with 1"]
+    assert [record.message for record in caplog.records] == ["cannot start a thread: continuing with 1"]
     with pytest.raises(RuntimeError, match="can't start new thread"):
         crew.start(done.set, 1)
 

@@ -682,7 +682,7 @@ def test_a_hung_read_is_given_up_reported_once_and_free_when_it_is_back(
     assert hired == ["worker"]
     assert target.watch.tracks[RECEIVE].reason == "stuck"
     assert [(record.levelno, record.message) for record in caplog.records] == [
-        (logging.WARNING, f"{target.netdev}: no answer for 1.5 s, so it is not watched for storms")
+        (logging.WARNING, f"{target.netdev}: no answer for 1.5 s, PFC storms are not detected there")
     ]
     asked = len(kernel.asked)
     sampler.tick()
@@ -786,7 +786,7 @@ def test_a_fault_in_judging_costs_one_error_and_the_watch_goes_on(
     (record,) = caplog.records
     assert (record.levelno, record.message) == (
         logging.ERROR,
-        "eth0: what was read could not be judged",
+        "eth0: the read counters could not be judged",
     )
     assert record.exc_info
     clock.now += 0.2
