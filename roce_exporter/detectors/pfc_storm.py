@@ -159,12 +159,12 @@ class Track:
     state: StormState = StormState.OK
     reason: str = ""
     """Why the state is UNKNOWN; empty otherwise."""
-    held: float = 0.0
+    evidence: float = 0.0
     """Seconds of evidence for the next state: spans without progress in SUSPECT, quiet spans in RECOVERING."""
     paused: float = 0.0
-    """Seconds of `held` that were paused."""
+    """Seconds of `evidence` that were paused."""
     spans: int = 0
-    """Number of spans in `held`."""
+    """Number of spans in `evidence`."""
     recent: Recent = field(default_factory=Recent)
     began: float = 0.0
     """Start of the latest storm, in monotonic seconds."""
@@ -202,11 +202,11 @@ class Track:
     def _step_calm(self, span: CountedSpan, share: float, limits: StormLimits) -> Begun | None:
         if is_blocked(self.method, span, share, limits):
             self.state = StormState.SUSPECT
-            self.held += span.seconds
+            self.evidence += span.seconds
             self.paused += min(share, 1.0) * span.seconds
             self.spans += 1
-            if self.held >= limits.slack * limits.detect and self._is_certain(limits):
-                return self._begin(span.end - self.held, self.paused, StormState.STORM)
+            if self.evidence >= limits.slack * limits.detect and self._is_certain(limits):
+                return self._begin(span.end - self.evidence, self.paused, StormState.STORM)
         elif self.state is StormState.SUSPECT:
             self.near_misses += self.paused >= limits.detect / 2
             self._enter(StormState.OK)
@@ -232,11 +232,11 @@ class Track:
             self.storm_seconds += min(span.change.paused or 0.0, span.seconds)
             return None
         self.state = StormState.RECOVERING
-        self.held += span.seconds
-        if self.held < limits.slack * limits.restore:
+        self.evidence += span.seconds
+        if self.evidence < limits.slack * limits.restore:
             return None
         self.restored += 1
-        return self._end(span.end - self.held, RESTORED, StormState.OK)
+        return self._end(span.end - self.evidence, RESTORED, StormState.OK)
 
     def link_changed(self, now: float) -> Ended | None:
         """Handle a link that went down or came back: any pause is over."""
@@ -330,7 +330,7 @@ class Track:
         return Ended(self.began, max(end, self.began), reason)
 
     def _enter(self, state: StormState) -> None:
-        self.state, self.held, self.paused, self.spans = state, 0.0, 0.0, 0
+        self.state, self.evidence, self.paused, self.spans = state, 0.0, 0.0, 0
 
 
 def paused_share(method: Method, span: CountedSpan) -> float | None:

@@ -81,7 +81,7 @@ class EthtoolIoctl:
         self._names_for = names_for
         self._clock = clock
         self._socket: socket.socket | None = None
-        self._room = bytearray()
+        self._buffer = bytearray()
         self._requests: dict[str, bytes] = {}
         """Per network device the `struct ifreq` with its name and the current address of the buffer."""
         self._known: dict[str, _Known] = {}
@@ -167,7 +167,7 @@ class EthtoolIoctl:
         if self._query_strings(netdev, STATISTICS_SET, count) != count:
             return None
         # Compared in place: copying 64 kB per sample would take longer than all processing of the values.
-        if not (known and len(known.names) == count and self._room.startswith(known.raw, _STRINGS.size)):
+        if not (known and len(known.names) == count and self._buffer.startswith(known.raw, _STRINGS.size)):
             raw = self._copy(_STRINGS.size, NAME_BYTES * count)
             # Identical network devices share their names: sixteen times 2,000 strings would be megabytes.
             alike = next((one for one in self._known.values() if one.raw == raw), None)
@@ -195,13 +195,13 @@ class EthtoolIoctl:
         return memoryview(self._copy(_STATS.size, VALUE_BYTES * count)).cast("Q")
 
     def _copy(self, start: int, size: int) -> bytes:
-        return bytes(memoryview(self._room)[start : start + size])
+        return bytes(memoryview(self._buffer)[start : start + size])
 
-    def _query(self, netdev: str, request: bytes, room: int) -> bytearray:
-        if len(self._room) < len(request) + room:
-            self._room = bytearray(len(request) + room)
+    def _query(self, netdev: str, request: bytes, space: int) -> bytearray:
+        if len(self._buffer) < len(request) + space:
+            self._buffer = bytearray(len(request) + space)
             self._requests.clear()
-        self._room[: len(request)] = request
+        self._buffer[: len(request)] = request
         if self._socket is None:
             self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
         try:
@@ -210,14 +210,14 @@ class EthtoolIoctl:
             if error.errno == errno.EOPNOTSUPP:
                 raise Absent(errno.EOPNOTSUPP, "not supported by the driver", netdev) from None
             raise OSError(error.errno, os.strerror(error.errno or 0), netdev) from None
-        return self._room
+        return self._buffer
 
     def _request(self, netdev: str) -> bytes:
         request = self._requests.get(netdev)
         if request is None:
             name = encode_netdev(netdev)
             # Valid until the buffer is replaced: its bytes are changed in place and never moved.
-            place = ctypes.addressof(ctypes.c_char.from_buffer(self._room))
+            place = ctypes.addressof(ctypes.c_char.from_buffer(self._buffer))
             request = self._requests[netdev] = _REQUEST.pack(name, place)
         return request
 

@@ -268,9 +268,9 @@ def _content(path: bytes) -> bytes:
         return b""
 
 
-def _or_absent(request: Callable[[], T], path: str) -> T:
+def _or_absent(call: Callable[[], T], path: str) -> T:
     try:
-        return request()
+        return call()
     except OSError as error:
         if error.errno in _NO_SUCH:
             raise Absent(error.errno, os.strerror(error.errno), path) from None

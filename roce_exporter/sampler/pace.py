@@ -20,13 +20,13 @@ class Pace:
     """Polling interval of a device without pause, in adaptive mode."""
     linger: float = 60.0
     """How long after any pause the fast interval is used, in adaptive mode."""
-    rest: float = 50.0
+    cost_ratio: float = 50.0
     """Minimum ratio of interval to read time: no NIC spends more than 2 % of its time on our reads."""
 
     def seconds(self, now: float, paused_at: float, cost: float) -> float:
         """Seconds until the next poll of a device that last paused at `paused_at` and whose reads take `cost` seconds."""
         fast = self.mode == FIXED or now - paused_at < self.linger
-        return max(self.interval if fast else self.idle, self.rest * cost)
+        return max(self.interval if fast else self.idle, self.cost_ratio * cost)
 
 
 REMEMBERED = 9

@@ -38,7 +38,7 @@ class ScriptedPort:
     """The priority of RoCE traffic."""
     second: Iterable[Span] = ()
     """The script of the second member port of a LAG."""
-    rest: Conditions = field(default_factory=Conditions)
+    afterwards: Conditions = field(default_factory=Conditions)
     """The conditions after the end of a script."""
     phase: float = 0.0
     """Seconds from the start to the first refresh, for a driver that refreshes `ethtool -S` once a second; below 1."""
@@ -51,7 +51,7 @@ class Course(NamedTuple):
 
     setup: Setup
     spans: Iterable[Span]
-    rest: Conditions = Conditions()
+    afterwards: Conditions = Conditions()
 
 
 class Part(NamedTuple):
@@ -102,7 +102,7 @@ def _scripted(port: ScriptedPort) -> Part:
     driver = _driver(port.vendor)
     setup = Setup(lossless=port.lossless, priority=port.priority, faults=port.faults)
     scripts = (port.spans, port.second)[: 1 + driver.lag]
-    return Part(driver, tuple(Course(setup, spans, port.rest) for spans in scripts), port.phase)
+    return Part(driver, tuple(Course(setup, spans, port.afterwards) for spans in scripts), port.phase)
 
 
 def _world(parts: Sequence[Part], clock: Callable[[], float]) -> World:
@@ -117,7 +117,9 @@ def _cards(parts: Sequence[Part], start: float) -> Iterator[Card]:
     for driver, courses, phase in parts:
         number = numbers[driver.device] = numbers.get(driver.device, -1) + 1
         members = tuple(
-            SimulatedNetdev(f"eth{next(netdevs)}", driver, setup, spans, start, phase=phase, rest=rest)
-            for setup, spans, rest in courses
+            SimulatedNetdev(
+                f"eth{next(netdevs)}", driver, setup, spans, start, phase=phase, afterwards=afterwards
+            )
+            for setup, spans, afterwards in courses
         )
         yield Card(driver.device.format(number), driver, members, f"bond{next(bonds)}" if driver.lag else "")

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from roce_exporter.simulation.conditions import Conditions, Setup
 
 
-def hold(spans: Iterable[Span], start: float, setup: Setup, speed: int, rest: Conditions) -> Iterator[Held]:
-    """The spans on the host's clock, one after the other; after the last one, `rest` without end.
+def hold(
+    spans: Iterable[Span], start: float, setup: Setup, speed: int, afterwards: Conditions
+) -> Iterator[Held]:
+    """The spans on the host's clock, one after the other; after the last one, `afterwards` without end.
 
     Conditions change only between two spans, so the last one never ends.
     """
@@ -24,7 +26,7 @@ def hold(spans: Iterable[Span], start: float, setup: Setup, speed: int, rest: Co
         if end > start:
             yield Held(settle(conditions, setup, speed), start, end)
             start = end
-    yield Held(settle(rest, setup, speed), start, math.inf)
+    yield Held(settle(afterwards, setup, speed), start, math.inf)
 
 
 class Meter:

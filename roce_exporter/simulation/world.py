@@ -37,7 +37,7 @@ class SimulatedNetdev:
         start: float,
         *,
         phase: float = 0.0,
-        rest: Conditions | None = None,
+        afterwards: Conditions | None = None,
     ) -> None:
         self.netdev = netdev
         self.driver = driver
@@ -49,7 +49,7 @@ class SimulatedNetdev:
         self._phase = phase
         self._ongoing: dict[tuple[int, str], float] = {}
         self._tables: dict[tuple[int, ...], tuple[tuple[DriverCounter, ...], tuple[str, ...]]] = {}
-        live, late = tee(hold(spans, start, setup, driver.speed, rest or Conditions()))
+        live, late = tee(hold(spans, start, setup, driver.speed, afterwards or Conditions()))
         self._live = Meter(live, self._note)
         self._reported = Meter(late) if driver.refresh else self._live
         self._note_storms(self._live.held)

@@ -10,13 +10,13 @@ import re
 from typing import TYPE_CHECKING
 
 from roce_exporter.kernel import Absent
-from roce_exporter.model import WHOLE_DEVICE
-from roce_exporter.sources.values import EMPTY, GARBAGE, NOT_AVAILABLE, make_reading, parse_counter, reason_of
+from roce_exporter.sources.files import ParsedFiles
+from roce_exporter.sources.values import EMPTY, GARBAGE, NOT_AVAILABLE, parse_counter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from roce_exporter.kernel import Files, Kernel
+    from roce_exporter.kernel import Kernel
     from roce_exporter.model import Device, Reading
 
 PCIE = "pcie"
@@ -70,8 +70,7 @@ class Pcie:
     def __init__(self, kernel: Kernel, device: Device) -> None:
         self._kernel = kernel
         self._device = device.name
-        self._names: tuple[str, ...] = ()
-        self._files: Files | None = None
+        self._files: ParsedFiles | None = None
 
     def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
         """One reading for the whole device, with the file names as names.
@@ -80,23 +79,17 @@ class Pcie:
             Absent: the device is not on a PCI bus, or not in sysfs.
         """
         if self._files is None:
-            self._open()
-        found = self._files.read() if self._files else []
-        values = [_value(name, content) for name, content in zip(self._names, found, strict=True)]
-        return (make_reading(PCIE, self._device, WHOLE_DEVICE, self._names, values),)
+            self._files = self._open()
+        return (self._files.read(PCIE, self._device),)
 
-    def _open(self) -> None:
+    def _open(self) -> ParsedFiles:
         below = f"class/infiniband/{self._device}/device"
         present = self._kernel.entries(below)
-        self._names = tuple(name for name in PARSERS if name in present)
-        if not self._names:
+        files = {name: (f"{below}/{name}", parse) for name, parse in PARSERS.items() if name in present}
+        if not files:
             raise Absent(errno.ENOENT, "no PCI function", self._device)
-        self._files = self._kernel.open_files([f"{below}/{name}" for name in self._names], AER_BYTES)
+        return ParsedFiles(self._kernel, files, AER_BYTES)
 
     def close(self) -> None:
         if self._files:
             self._files.close()
-
-
-def _value(name: str, content: bytes | OSError | None) -> int | str:
-    return PARSERS[name](content) if isinstance(content, bytes) else reason_of(content or OSError())

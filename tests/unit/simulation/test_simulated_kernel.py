@@ -206,7 +206,7 @@ def test_mlx5_counts_watchdog_warnings_of_priority_0_only() -> None:
 
 
 def test_bnxt_changes_once_a_second_at_its_own_phase() -> None:
-    kernel, clock = one_port("bnxt", phase=0.25, rest=Conditions(load=0.5))
+    kernel, clock = one_port("bnxt", phase=0.25, afterwards=Conditions(load=0.5))
     changes, last = [], None
     for tenth in range(1, 50):
         clock.now = START + tenth / 10
