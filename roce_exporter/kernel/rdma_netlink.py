@@ -157,8 +157,8 @@ def decode_switches(answer: bytes, device: RdmaDevice) -> Mapping[str, bool]:
         Malformed: the message breaks the format.
         OSError: ENODEV, the answer is another device's.
     """
-    told = decode_present_numbers(answer, decode_table(answer, COUNTERS_ON, device))
-    return {name: number != 0 for name, number in told.items()}
+    reported = decode_present_numbers(answer, decode_table(answer, COUNTERS_ON, device))
+    return {name: number != 0 for name, number in reported.items()}
 
 
 class RdmaNetlink:
