@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
+# A web config file with a thousand users is a third of this, and PyYAML takes two seconds for all of it.
 MAX_BYTES = 256 << 10
-"""A web config file with a thousand users is a third of this, and PyYAML takes two seconds for all of it."""
 
+# The deepest key of either file is at depth 3.
 MAX_DEPTH = 16
-"""The deepest key of either file is at depth 3."""
 TOO_DEEP = f"it is nested more than {MAX_DEPTH} levels deep"
 
 

@@ -33,11 +33,12 @@ HOST = ReadKey("", 0, INVENTORY)
 NOWHERE = Listed(HOST.device, HOST.incarnation)
 """The host itself, in outcomes grouped by device."""
 
+# One per device of the largest hosts, so that reads waiting for firmware all run in parallel.
 MOST_WORKERS = 16
-"""One per device of the largest hosts, so that reads waiting for firmware all run in parallel."""
 
+# Seconds of reading that justify one more worker. One thread does all quick reads: more would compete for the
+# GIL.
 SECONDS_PER_WORKER = 0.010
-"""Seconds of reading that justify one more worker. One thread does all quick reads: more would compete for the GIL."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from roce_exporter.detectors.histogram import Histogram
 if TYPE_CHECKING:
     from roce_exporter.detectors.pfc_storm import Counts
 
+# Seconds. Switch watchdogs act after 0.2 s, a storm is 0.4 s.
 BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 1.0, 2.5, 5.0)
-"""Seconds. Switch watchdogs act after 0.2 s, a storm is 0.4 s."""
 
 THROUGHOUT = 0.95
 """From this share on, a span counts as filled by one pause."""
@@ -24,9 +24,9 @@ THROUGHOUT = 0.95
 MOSTLY = 0.5
 """The same for a span in which no packet passed."""
 
+# Seconds without pause and without a packet after which a pause is over, if the NIC does not count the ends
+# of pauses. Within this time the driver may only be late: unchanged counters prove nothing.
 SILENT = 0.5
-"""Seconds without pause and without a packet after which a pause is over, if the NIC does not count the ends of pauses.
-Within this time the driver may only be late: unchanged counters prove nothing."""
 
 
 class Episodes:

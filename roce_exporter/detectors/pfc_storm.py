@@ -347,8 +347,8 @@ def paused_share(method: Method, span: CountedSpan) -> float | None:
     return min(1.0, span.change.stops * PAUSE_QUANTA * QUANTUM_BYTES / span.speed / span.seconds)
 
 
+# The estimate from frames must reach this share. It is an upper bound, so XON frames and packets decide.
 ESTIMATED_HOT = 0.9
-"""The estimate from frames must reach this share. It is an upper bound, so XON frames and packets decide."""
 
 
 def is_blocked(method: Method, span: CountedSpan, share: float, limits: StormLimits) -> bool:

@@ -23,11 +23,11 @@ class Absent(OSError):  # noqa: N818 - it is a regular result, not an error
     """The host, or the device, does not have this interface."""
 
 
+# Bytes read of a counter file: a 64-bit number needs 21.
 FILE_BYTES = 64
-"""Bytes read of a counter file: a 64-bit number needs 21."""
 
+# Bytes read of any other file: a sysfs attribute has at most one page.
 TEXT_BYTES = 4096
-"""Bytes read of any other file: a sysfs attribute has at most one page."""
 
 
 BYTES_PER_MEGABIT = 125_000

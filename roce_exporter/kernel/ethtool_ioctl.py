@@ -36,16 +36,17 @@ FLAGS = 32
 PFC_PREVENTION_TIMEOUT, UNSIGNED_16 = 3, 2
 """ETHTOOL_PFC_PREVENTION_TOUT and ETHTOOL_TUNABLE_U16."""
 
+# Maximum age of names in the fast loop, which polls ten times as often; a scrape always reads them. A value
+# that moves to another name meanwhile cannot cause a storm: that takes several samples, and an impossible
+# jump is dropped.
 NAMES_SECONDS = 1.0
-"""Maximum age of names in the fast loop, which polls ten times as often; a scrape always reads them. A value that moves to
-another name meanwhile cannot cause a storm: that takes several samples, and an impossible jump is dropped."""
 
 NAME_BYTES = 32
 VALUE_BYTES = 8
 SLACK = 1024
 """Number of counters that may be added between two requests, as by `ethtool -L`, without a buffer overrun."""
+# No driver has a tenth of this number of counters; more is a driver bug.
 MOST = 1 << 16
-"""No driver has a tenth of this number of counters; more is a driver bug."""
 TRIES = 3
 
 _REQUEST = struct.Struct("16sP16x")

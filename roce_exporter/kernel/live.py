@@ -37,8 +37,8 @@ BNXT = "bnxt_en"
 AUTOMATIC = 0xFFFF
 """PFC_STORM_PREVENTION_AUTO of include/uapi/linux/ethtool.h."""
 
+# Descriptors reserved for 256 connections, sockets of threads, and files that are open only briefly.
 RESERVE = 320
-"""Descriptors reserved for 256 connections, sockets of threads, and files that are open only briefly."""
 
 _NO_SUCH = (errno.ENOENT, errno.ENOTDIR, errno.EINVAL, errno.ENXIO)
 """Errors of readlink, readdir and open that mean that the path does not exist (EINVAL: not a link)."""

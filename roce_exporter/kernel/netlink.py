@@ -32,20 +32,20 @@ NOOP, ERROR, DONE, OVERRUN = 1, 2, 3, 4
 
 FIRST_OF_FAMILY = 0x10
 
+# No reply is this long: more datagrams belong to other requests.
 MOST_DATAGRAMS = 1 << 16
-"""No reply is this long: more datagrams belong to other requests."""
 
 DUMP_TRIES = 3
 """Number of attempts to read a list that changes while the kernel sends it."""
 
+# The kernel sends at most 32 KiB at once; the pages beyond are never touched.
 BUFFER_BYTES = 128 * 1024
-"""The kernel sends at most 32 KiB at once; the pages beyond are never touched."""
 
+# For two member ports of each of 16 ports, twice. Most replies equal the previous one.
 REMEMBERED = 64
-"""For two member ports of each of 16 ports, twice. Most replies equal the previous one."""
 
+# As a plain number: with an enumeration, Python makes a new object for each `&`.
 TRUNCATED = int(socket.MSG_TRUNC)
-"""As a plain number: with an enumeration, Python makes a new object for each `&`."""
 
 _KIND_MASK = 0x3FFF
 _LARGEST_ERRNO = 4095

@@ -28,12 +28,12 @@ QUANTITIES = {
 
 OF_MODULE = ("temperature", "voltage")
 
+# Nearly every repetition is possessive: otherwise matching a line of blanks takes time cubic in its length.
 _LINE = re.compile(
     r"\s*+(?P<what>[A-Z][A-Za-z]*+(?: [A-Za-z]++)*?)(?:\s*+\((?:Channel|Chan) (?P<lane>[0-9]{1,3})\))?"
     r"(?: (?P<level>high|low) alarm threshold)?\s*+:\s*+"
     r"(?P<value>-?[0-9]{1,20}(?:\.[0-9]{1,20})?) (?P<unit>degrees C|V|mW|mA)\b"
 )
-"""Nearly every repetition is possessive: otherwise matching a line of blanks takes time cubic in its length."""
 
 
 def parse_transceiver(text: str) -> dict[str, int]:

@@ -25,23 +25,24 @@ if TYPE_CHECKING:
     Members = Iterator[tuple[str, bytes | str]]
     Decompressed = gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile
 
+# A recorded host of 16 ports is under 1 MiB; a larger file is not a recording, or a hostile one.
 MAX_BYTES = 64 << 20
-"""A recorded host of 16 ports is under 1 MiB; a larger file is not a recording, or a hostile one."""
 
+# All names together, including folders: 500 moments of such a host.
 MAX_NAME_BYTES = 256 << 20
-"""All names together, including folders: 500 moments of such a host."""
 
+# Size of an unpacked archive: tar adds a kilobyte to each file, and the files of a recording are small.
 MAX_ARCHIVE_BYTES = 1 << 30
-"""Size of an unpacked archive: tar adds a kilobyte to each file, and the files of a recording are small."""
 
+# Maximum size of one read. A tar header contains the length of a name, and `tarfile` would allocate any
+# length.
 READ_BYTES = 1 << 20
-"""Maximum size of one read. A tar header contains the length of a name, and `tarfile` would allocate any length."""
 
 MAX_LINKS = 40
 """Maximum number of symbolic links in one path, as in the kernel."""
 
+# PATH_MAX: the kernel rejects longer paths, so a host has none.
 PATH_BYTES = 4096
-"""PATH_MAX: the kernel rejects longer paths, so a host has none."""
 
 MAGIC_BYTES = 6
 DECOMPRESSORS: tuple[tuple[bytes, Callable[[BinaryIO], Decompressed]], ...] = (
@@ -51,9 +52,9 @@ DECOMPRESSORS: tuple[tuple[bytes, Callable[[BinaryIO], Decompressed]], ...] = (
 )
 """Magic bytes at the start of an archive, and its decompressor."""
 
+# Exceptions of the standard library for a broken archive. Its tar reader checks few numbers, and recurses for
+# each header that describes the next one.
 BROKEN = (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, ValueError, OverflowError, RecursionError)
-"""Exceptions of the standard library for a broken archive. Its tar reader checks few numbers, and recurses for each header
-that describes the next one."""
 
 
 class RecordingError(Exception):

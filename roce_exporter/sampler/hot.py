@@ -154,8 +154,8 @@ def _counted(places: Mapping[str, int], nowhere: int) -> tuple[int, int, int, in
 LINK_FILES = ("operstate", "carrier_down_count")
 RARE_FILES = ("speed",)
 
+# Seconds between two reads of the speed, which the kernel gets from the driver under its configuration lock.
 SPEED_EVERY = 30.0
-"""Seconds between two reads of the speed, which the kernel gets from the driver under its configuration lock."""
 
 
 class LinkState(NamedTuple):

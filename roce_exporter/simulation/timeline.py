@@ -20,8 +20,8 @@ BUSY = (0.02, 0.4)
 BURST = (0.005, 0.06)
 """Duration of a burst in seconds."""
 
+# The ratios to choose from at random: few different conditions, whose rates are computed once each.
 TENTHS = tuple(tenths / 10 for tenths in range(1, 10))
-"""The ratios to choose from at random: few different conditions, whose rates are computed once each."""
 
 
 class Window(NamedTuple):

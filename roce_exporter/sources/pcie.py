@@ -56,8 +56,8 @@ PARSERS: dict[str, Callable[[bytes], int | str]] = {
     "aer_dev_fatal": parse_total,
 }
 
+# Size limit of an AER file, which has a line per kind of error and their sum in the last one.
 AER_BYTES = 4096
-"""Size limit of an AER file, which has a line per kind of error and their sum in the last one."""
 
 
 class Pcie:
