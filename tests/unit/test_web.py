@@ -162,8 +162,6 @@ async def test_a_body_of_any_size_arrives_whole(size: int) -> None:
         (get("/%ff"), 400),
         (get("/a%0ab"), 400),
         (get("/%00"), 400),
-        (get("/?a=%ff"), 400),
-        (get("/?" + "a&" * 101), 400),
         (get("/", "Content-Length: 8193"), 413),
         (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n", 413),
         (get("/", "Transfer-Encoding: chunked") + b"0\r\n\r\n", 411),
