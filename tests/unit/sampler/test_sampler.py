@@ -415,7 +415,7 @@ def test_a_watch_that_was_stuck_knows_that_it_was_blind(monkeypatch: pytest.Monk
     def supervised(netdev: str) -> object:
         # While this look does not come back, the event loop's thread asks.
         clock.now += 2.0
-        monkeypatch.setattr(sampler, "_hire", lambda: setattr(sampler, "_worker", object()))
+        monkeypatch.setattr(sampler, "_start_worker", lambda: setattr(sampler, "_worker", object()))
         sampler.supervise()
         reasons.extend(labels[-1] for labels in values(sampler, "roce_pfc_storm_unknown"))
         return sound(netdev)
