@@ -116,15 +116,17 @@ def _note_changes(event: Event, place: StormPlace, before: Hot, after: Hot) -> N
         event.pcie_stalled_seconds = after.stalled - before.stalled
 
 
-def guess(key: PauseKey, before: Hot | None, now: Hot, held: Collection[str], ports: Collection[str]) -> str:
+def guess(
+    key: PauseKey, before: Hot | None, now: Hot, paused: Collection[str], ports: Collection[str]
+) -> str:
     """The probable cause of a storm, with the values of `roce_pfc_storm_hint`.
 
-    `before` is the sample before `now`. `held` are the network devices of the host under a received storm, including this
+    `before` is the sample before `now`. `paused` are the network devices of the host under a received storm, including this
     one, and `ports` are all polled ones. Follows the symptoms of Guo et al. (SIGCOMM 2016) and Gao et al. (NSDI 2021),
     which are not a proof.
     """
     if key.direction == "receive":
-        everywhere = len(ports) > 1 and set(held) >= set(ports)
+        everywhere = len(ports) > 1 and set(paused) >= set(ports)
         return "all_ports_paused" if everywhere else "paused_by_fabric"
     if (now.stalling or 0) >= STALLS or (before is not None and before.stalled != now.stalled):
         return "slow_receiver"

@@ -109,7 +109,7 @@ class Span(NamedTuple):
     conditions: Conditions = Conditions()
 
 
-class Held(NamedTuple):
+class TimedConditions(NamedTuple):
     """Settled conditions, and when they begin and end on the clock of the host."""
 
     conditions: Conditions

@@ -7,7 +7,7 @@ from itertools import tee
 from threading import RLock
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.simulation.conditions import Conditions, Held, Storm
+from roce_exporter.simulation.conditions import Conditions, Storm, TimedConditions
 from roce_exporter.simulation.drivers import amounts, statistics
 from roce_exporter.simulation.meter import Meter, hold
 
@@ -52,12 +52,12 @@ class SimulatedNetdev:
         live, late = tee(hold(spans, start, setup, driver.speed, afterwards or Conditions()))
         self._live = Meter(live, self._note)
         self._reported = Meter(late) if driver.refresh else self._live
-        self._note_storms(self._live.held)
+        self._note_storms(self._live.current)
 
     def conditions(self, now: float) -> Conditions:
         """The conditions at `now`."""
         self._advance(now)
-        return self._live.held.conditions
+        return self._live.current.conditions
 
     def facts(self, now: float) -> Mapping[str, float]:
         """The quantities of the model at `now`."""
@@ -97,18 +97,20 @@ class SimulatedNetdev:
         first = self.start + self._phase
         return max(self.start, first + math.floor((now - first) / period) * period)
 
-    def _note(self, old: Held, new: Held) -> None:
+    def _note(self, old: TimedConditions, new: TimedConditions) -> None:
         if new.conditions.reset and not old.conditions.reset:
             self.resets.append(Reset(self.netdev, new.start))
         self._note_storms(new)
 
-    def _note_storms(self, held: Held) -> None:
-        storming = {pause.where for pause in held.conditions.pauses if pause.storm}
+    def _note_storms(self, current: TimedConditions) -> None:
+        storming = {pause.where for pause in current.conditions.pauses if pause.storm}
         for where in self._ongoing.keys() - storming:
             priority, direction = where
-            self.storms.append(Storm(self.netdev, priority, direction, self._ongoing.pop(where), held.start))
+            self.storms.append(
+                Storm(self.netdev, priority, direction, self._ongoing.pop(where), current.start)
+            )
         for where in storming - self._ongoing.keys():
-            self._ongoing[where] = held.start
+            self._ongoing[where] = current.start
 
 
 class Card(NamedTuple):

@@ -29,7 +29,7 @@ class CounterFiles:
 
     def read(self, source: str, device: str, port: int, now: float, *, netdev: str = "") -> Reading:
         """The content of the files at `now` (monotonic seconds). A file that fails becomes a loss."""
-        texts = self._files.read(self._quarantine.held(now))
+        texts = self._files.read(self._quarantine.skipped(now))
         if not self._quarantine and (values := parse_counters(texts)) is not None:
             return Reading(source, device, port, self.names, values, (), netdev)
         found = [_value(content) for content in texts]

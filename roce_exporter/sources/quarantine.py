@@ -29,7 +29,7 @@ class Quarantine:
         """Whether any file failed recently, in quarantine or not."""
         return bool(self._failures)
 
-    def held(self, now: float) -> Collection[int]:
+    def skipped(self, now: float) -> Collection[int]:
         """The positions of the files not to be read at `now`."""
         return [position for position, until in self._until.items() if now < until]
 
