@@ -23,8 +23,8 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.detectors.pfc_storm import Limits
-from roce_exporter.detectors.watch import Key, difference
+from roce_exporter.detectors.pfc_storm import StormLimits
+from roce_exporter.detectors.watch import PauseKey, difference
 from roce_exporter.inventory import describe, list_devices
 from roce_exporter.model import DeviceReadings
 from roce_exporter.sampler import Pace, Sampler
@@ -166,7 +166,7 @@ def play(case: Case, seed: int, with_storm: bool) -> Trial:
     sampler.follow([DeviceReadings(device, ())])
     rules = (SwitchRule(), ScrapeRule(SPEED.get(case.vendor, 50e9)))
     hot = HotCounters(kernel, device, 1, "eth0")
-    told = _drive(Race(clock, sampler, rules, hot, Key("3", case.direction), dice), start + seconds)
+    told = _drive(Race(clock, sampler, rules, hot, PauseKey("3", case.direction), dice), start + seconds)
     said = {"roce_exporter": told} | {rule.name: rule.told for rule in rules}
     return Trial(
         start + begin,
@@ -188,7 +188,7 @@ class Race(NamedTuple):
     sampler: Sampler
     rules: tuple[SwitchRule | ScrapeRule, ...]
     hot: HotCounters
-    key: Key
+    key: PauseKey
     dice: random.Random
 
     def lateness(self) -> float:
@@ -235,7 +235,7 @@ class Score(NamedTuple):
 def score(case: Case, storms: Sequence[Trial], controls: Sequence[Trial], rule: str) -> Score:
     """Count the storms that one rule found, and its false alarms."""
     poll = max(1.0 if case.mode == "adaptive" else 0.1, PERIOD.get(case.vendor, 0.0))
-    least = Limits().detect + 2 * poll
+    least = StormLimits().detect + 2 * poll
     found, long, every, false = 0, 0, 0, sum(len(trial.told[rule]) for trial in controls)
     latencies, restores = [], []
     for trial in storms:

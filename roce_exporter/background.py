@@ -1,4 +1,4 @@
-"""Tasks that must run for as long as the exporter does: one that fails ends it, so that none can die unseen."""
+"""Tasks that run for as long as the exporter does. If one fails, the exporter ends, so no failure goes unnoticed."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ LOG = logging.getLogger(__name__)
 
 @contextlib.asynccontextmanager
 async def background(*work: Coroutine[object, object, None]) -> AsyncIterator[None]:
-    """Run these next to the block; at its end they are cancelled.
+    """Run these coroutines alongside the block, and cancel them when it ends.
 
     Raises:
-        Exception: one of them failed. The block has been cancelled then, and the others, too.
+        Exception: one of them failed. The block and the other coroutines have then been cancelled.
     """
     try:
         async with asyncio.TaskGroup() as group:
@@ -29,7 +29,7 @@ async def background(*work: Coroutine[object, object, None]) -> AsyncIterator[No
             for task in tasks:
                 task.cancel()
     except BaseExceptionGroup as faults:
-        # Nearly always there is one, whose traceback says more than the group's.
+        # There is nearly always only one, and its own traceback is clearer than the group's.
         raise faults.exceptions[0] if len(faults.exceptions) == 1 else faults  # noqa: B904 - it is the same fault
 
 
@@ -37,12 +37,12 @@ async def supervise(sampler: Sampler, interval: float) -> None:
     """Check the fast loop every `interval` seconds.
 
     Raises:
-        RuntimeError: it has failed, or cannot go on because the system gives no further thread.
+        RuntimeError: it has failed, or cannot continue because no thread can be started.
     """
     while True:
         await asyncio.sleep(interval)
         try:
             sampler.supervise()
         except Exception:
-            LOG.critical("the fast loop cannot go on")
+            LOG.critical("the fast loop cannot continue")
             raise

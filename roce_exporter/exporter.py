@@ -1,4 +1,4 @@
-"""The whole way through once: collect, normalise, render. One object per process."""
+"""One pass through the exporter: collect, normalise, render. One object per process."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from roce_exporter.sampler import Sampler
 
 FOLLOW_SECONDS = 5.0
-"""How often devices that came or went are looked for."""
+"""Seconds between two checks for added and removed devices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One collection and what it means."""
+    """One collection and its samples."""
 
     snapshot: Snapshot
     samples: tuple[Samples, ...]
 
 
 class Exporter:
-    """Observes the host of one collector and renders what it saw, and what the sampler saw in between."""
+    """Observes the host of one collector, and renders the samples together with those of the fast loop."""
 
     def __init__(
         self, collector: Collector, sampler: Sampler | None = None, auditor: Auditor | None = None
@@ -50,7 +50,7 @@ class Exporter:
         self._renderer = Renderer()
         self._last: Observation | None = None
         self._audited: tuple[Samples, ...] = ()
-        """Of the last complete collection."""
+        """Samples of the audit of the last complete collection."""
         self._rendered: dict[Format, bytes] = {}
 
     async def observe(self, wait: float | None = None) -> Observation:
@@ -67,7 +67,7 @@ class Exporter:
         return self._last
 
     async def follow(self) -> None:
-        """See to it for ever that devices that come and go are noticed, by the fast loop too, when nobody scrapes."""
+        """Keep the list of devices up to date without scrapes, for the fast loop as well. Runs until cancelled."""
         while True:
             await asyncio.sleep(FOLLOW_SECONDS)
             if await self._collector.is_outdated():
@@ -91,7 +91,7 @@ class Exporter:
         return self._normalise_part(snapshot)
 
     def _normalise_part(self, snapshot: Snapshot) -> tuple[Samples, ...]:
-        """The samples of what there is. Concludes nothing from what is missing: no device is forgotten or audited."""
+        """The samples of a possibly partial snapshot. Forgets and audits no device: a missing one may not have been read."""
         samples = tuple(self.normaliser.normalise(found) for found in snapshot.devices)
         gaps = [
             gaps_of(self.normaliser.plans[found.device.name], one.values)
@@ -102,7 +102,7 @@ class Exporter:
 
 
 def make_registry() -> prometheus_client.CollectorRegistry:
-    """The registry of what concerns the process: its build, CPU time, memory, descriptors, garbage collection."""
+    """The registry of process metrics: build, CPU time, memory, descriptors, garbage collection."""
     prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
     registry = prometheus_client.CollectorRegistry()
     registry.register(ProcessFamilies())

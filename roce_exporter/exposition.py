@@ -1,4 +1,4 @@
-"""Samples become the Prometheus text format 0.0.4 and 1.0.0 and OpenMetrics 1.0.
+"""Render samples as Prometheus text format 0.0.4 and 1.0.0 and as OpenMetrics 1.0.
 
 The hot path is one `bytes` template per format, made when the set of series changes, and one `%` per scrape. Every
 value went through `int` or `float`, so that no file of the host can inject a line; integers stay exact.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 MOST_TEMPLATES = 8
-"""Kept at once: 3 formats, whole and without what is missing now, and some room."""
+"""Templates kept at once: 3 formats, each complete and without the currently missing values, and some room."""
 
 
 class Format(Enum):
@@ -34,7 +34,7 @@ class Format(Enum):
 
 
 class NoRowError(ValueError):
-    """A series of a metric that is no row of the catalogue."""
+    """A series of a metric that is not in the catalogue."""
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class _Layout:
     order: Callable[[Sequence[Value]], tuple[Value, ...]]
     series: tuple[Series, ...]
     templates: dict[tuple[Format, tuple[int, ...]], bytes]
-    """Per format and positions without a value, the template of the rest."""
+    """The template per format and positions without a value."""
 
 
 class Renderer:
@@ -83,7 +83,7 @@ class Renderer:
         for series in flat:
             if series.row.name not in self._rows:
                 raise NoRowError(
-                    f"{series.row.name} is no row of the catalogue; add one in roce_exporter/catalog"
+                    f"{series.row.name} is not in the catalogue; add a row in roce_exporter/catalog"
                 )
         order = sorted(range(len(flat)), key=lambda position: self._rows[flat[position].row.name])
         self._layout = _Layout(parts, _picker(order), tuple(flat[position] for position in order), {})
@@ -135,7 +135,7 @@ def header(row: Row, form: Format) -> str:
 
 
 def _labels(names: Sequence[str], values: Sequence[str]) -> str:
-    # To Prometheus an empty label and none are the same, so what is not told is not written either.
+    # Prometheus treats an empty label as an absent one, so unknown values are left out.
     pairs = [f'{name}="{_escape(value)}"' for name, value in zip(names, values, strict=True) if value]
     return "{" + ",".join(pairs) + "}" if pairs else ""
 
@@ -147,7 +147,7 @@ def _escape(text: str) -> str:
 def negotiate(accept: str) -> Format:
     """The format that an Accept header prefers (RFC 9110, 12.5.1): the highest q, the first named among equals.
 
-    Whatever names no format of ours gets text 0.0.4, as Prometheus' own client libraries do.
+    A header without a supported format gets text 0.0.4, as from Prometheus' own client libraries.
     """
     best, best_quality = Format.TEXT, 0.0
     for item in accept.split(","):

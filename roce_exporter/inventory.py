@@ -1,7 +1,7 @@
-"""Which RDMA devices this host has, and what is known of each: device, ports, network devices, PCI, GIDs.
+"""The RDMA devices of this host and their properties: ports, network devices, PCI, GIDs.
 
-Nothing is fixed at start: `list_devices` is asked before every collection, `describe` again when a device is new,
-when it was replaced, when it went away under a read, and on a slow round.
+Devices may come and go: every collection calls `list_devices`. `describe` is called for a new or replaced device, after a
+read found it gone, and once a minute.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import ipaddress
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.catalog import dialect_of, recognise
+from roce_exporter.catalog import INDEX, dialect_of
 from roce_exporter.kernel import Absent
 from roce_exporter.model import Device, Gid, Loss, Netdev, Port
 from roce_exporter.sources.values import reason_of
@@ -35,17 +35,17 @@ _NODE_TYPE_RNIC = "4"
 
 
 class Listed(NamedTuple):
-    """One device as the list of devices shows it; a new incarnation is another device of the same name."""
+    """One entry of the list of devices; a new incarnation is another device with the same name."""
 
     name: str
     incarnation: int
 
 
 def list_devices(kernel: Kernel) -> tuple[Listed, ...]:
-    """Every RDMA device in sysfs, and those that only netlink shows (a recording without sysfs), by name.
+    """Every RDMA device in sysfs, or in netlink if there is no sysfs (a recording), sorted by name.
 
     Raises:
-        OSError: the list is there and cannot be read.
+        OSError: the list exists and cannot be read.
     """
     try:
         names = kernel.entries(CLASS)
@@ -55,10 +55,10 @@ def list_devices(kernel: Kernel) -> tuple[Listed, ...]:
 
 
 def describe(kernel: Kernel, listed: Listed) -> Device:
-    """Everything that identifies one device. What the host does not tell is empty; so is what it refuses, with a loss.
+    """The properties of one device. A property that the host does not report is empty; a failed read adds a loss.
 
     Raises:
-        Absent: the device has gone.
+        Absent: the device was removed.
     """
     name = listed.name
     below = f"{CLASS}/{name}"
@@ -74,7 +74,7 @@ def describe(kernel: Kernel, listed: Listed) -> Device:
     return Device(
         name=name,
         driver=driver,
-        dialect=dialect_of(driver) or recognise(_counter_names(kernel, name, ports, netlink)),
+        dialect=dialect_of(driver) or INDEX.recognise(_counter_names(kernel, name, ports, netlink)),
         protocol=_protocol(kernel, name, ports, netlink),
         firmware=facts.text(f"{below}/fw_ver") or (netlink.firmware if netlink else ""),
         board=facts.text(f"{below}/board_id"),
@@ -92,7 +92,7 @@ def describe(kernel: Kernel, listed: Listed) -> Device:
 
 
 class _Facts:
-    """Files that say what a device is. One that fails costs its label and nothing else, and is among the losses."""
+    """Reads files with properties of a device. A file that fails only costs its label, and is added to the losses."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
@@ -109,7 +109,7 @@ class _Facts:
 
 
 def _driver(kernel: Kernel, below: str, ports: tuple[Port, ...]) -> str:
-    """The driver of the function below the RDMA device, or of the network device beside it: they are the same."""
+    """The driver of the PCI function below the RDMA device, or of its network device: they are the same."""
     if driver := _optional(lambda: kernel.link(f"{below}/device/driver")):
         return driver
     for port in ports:
@@ -124,7 +124,7 @@ def _netdev_driver(kernel: Kernel, netdev: Netdev) -> str:
 
 
 def _physical(kernel: Kernel, below: str) -> str:
-    # Only a PF can have VFs. Without SR-IOV, and in a virtual machine, nobody can tell.
+    # Only a PF can have VFs. Without SR-IOV, and in a virtual machine, PF and VF look alike.
     return "pf" if _optional(lambda: kernel.text(f"{below}/device/sriov_totalvfs")) else ""
 
 
@@ -136,7 +136,7 @@ def _incarnation(kernel: Kernel, name: str) -> int:
 
 
 def _netlink_devices(kernel: Kernel) -> tuple[tuple[RdmaDevice, ...], int]:
-    """The devices that RDMA netlink lists, and the errno where it is there and fails."""
+    """The devices that RDMA netlink lists, and its errno if it exists and fails."""
     try:
         return kernel.rdma_devices(), 0
     except Absent:
@@ -145,10 +145,10 @@ def _netlink_devices(kernel: Kernel) -> tuple[tuple[RdmaDevice, ...], int]:
         return (), error.errno or errno.EIO
 
 
-def _optional(ask: Callable[[], str]) -> str:
-    # For what tells of the host around the device, and for tables whose empty slots fail by intention.
+def _optional(read: Callable[[], str]) -> str:
+    # For properties of the host around the device, and for tables whose empty slots fail by design.
     try:
-        return ask()
+        return read()
     except OSError:
         return ""
 
@@ -157,7 +157,7 @@ def _ports(facts: _Facts, name: str, netlink: RdmaDevice | None) -> tuple[Port, 
     kernel = facts.kernel
     netdevs = _netlink_ports(kernel, netlink)
     try:
-        # A set: of a recording's folders 1 and 01 the number is the same, and a port is not there twice.
+        # A set, because the folders 1 and 01 of a recording are the same port.
         numbers = sorted(
             {int(entry) for entry in kernel.entries(f"{CLASS}/{name}/ports") if entry.isdecimal()}
         )
@@ -177,8 +177,8 @@ def _netlink_ports(kernel: Kernel, netlink: RdmaDevice | None) -> dict[int, str]
 
 def _port(facts: _Facts, name: str, number: int, netdev: str | None, ports: int) -> Port:
     kernel = facts.kernel
-    # What netlink tells is believed, also that there is none: in a network namespace of its own GIDs go on naming the
-    # host's network devices, and what is called so there may be another.
+    # Netlink decides, even if it reports no network device: in another network namespace the GIDs still name the host's
+    # network devices, and a device of that name there may be a different one.
     gids = _gids(kernel, f"{CLASS}/{name}/ports/{number}")
     if netdev is None:
         netdev = _netdev_of_gids(kernel, gids) or _netdev_of_function(kernel, name, number, ports)
@@ -188,14 +188,14 @@ def _port(facts: _Facts, name: str, number: int, netdev: str | None, ports: int)
 
 
 def _bond_of_lag(kernel: Kernel, name: str, netdev: str) -> str:
-    """The bond above a network device where the RDMA device stands for the whole bond; else the network device itself.
+    """The bond above a network device if the RDMA device represents the whole bond; else the network device itself.
 
-    RDMA netlink names a leg of mlx5's RoCE LAG and not the bond (mlx5_lag_get_roce_netdev): the first one, or the
-    active one. Legs that have RDMA devices of their own were bonded without RDMA.
+    For a RoCE LAG of mlx5, RDMA netlink names a member port (the first or the active one) and not the bond
+    (mlx5_lag_get_roce_netdev). Members with RDMA devices of their own were bonded without RDMA.
     """
     master = _optional(lambda: kernel.link(f"class/net/{netdev}/master")) if netdev else ""
-    legs = _bond_slaves(kernel, master) if master else ()
-    whole = legs and all(_rdma_of(kernel, leg) in ((), (name,)) for leg in legs)
+    members = _bond_slaves(kernel, master) if master else ()
+    whole = members and all(_rdma_of(kernel, member) in ((), (name,)) for member in members)
     return master if whole else netdev
 
 
@@ -207,7 +207,7 @@ def _rdma_of(kernel: Kernel, netdev: str) -> tuple[str, ...]:
 
 
 def _gids(kernel: Kernel, port: str) -> tuple[Gid, ...]:
-    # Up to 1,024 slots. Type and netdev of an empty slot answer EINVAL by intention: the GID itself is asked first.
+    # Up to 1,024 slots. Type and netdev of an empty slot fail with EINVAL by design, so the GID itself is read first.
     found = []
     try:
         slots = sorted(int(slot) for slot in kernel.entries(f"{port}/gids") if slot.isdecimal())
@@ -233,7 +233,7 @@ def _address(gid: str) -> str:
 
 
 def _netdev_of_gids(kernel: Kernel, gids: tuple[Gid, ...]) -> str:
-    # A GID may stand on a VLAN device; the port's own network device is the one below it.
+    # A GID may belong to a VLAN device; the port's own network device is the one below it.
     for gid in gids:
         if gid.netdev:
             lower = _lower(kernel, gid.netdev)
@@ -243,7 +243,7 @@ def _netdev_of_gids(kernel: Kernel, gids: tuple[Gid, ...]) -> str:
 
 
 def _netdev_of_function(kernel: Kernel, name: str, number: int, ports: int) -> str:
-    """The port's own among the network devices of its function; empty when that cannot be told."""
+    """The port's own network device among those of its PCI function; empty if it is ambiguous."""
     below = f"{CLASS}/{name}/device/net"
     try:
         netdevs = kernel.entries(below)
@@ -252,7 +252,7 @@ def _netdev_of_function(kernel: Kernel, name: str, number: int, ports: int) -> s
     if ports > 1:
         netdevs = tuple(one for one in netdevs if _netdev_text(kernel, one, "dev_port") == str(number - 1))
     if len(netdevs) > 1:
-        # In switchdev mode the representors stand beside the uplink, which alone is named p0, p1, ...
+        # In switchdev mode the representors are listed next to the uplink, which alone is named p0, p1, ...
         netdevs = tuple(
             one for one in netdevs if _UPLINK.fullmatch(_netdev_text(kernel, one, "phys_port_name"))
         )
@@ -294,7 +294,7 @@ def _protocol(kernel: Kernel, name: str, ports: tuple[Port, ...], netlink: RdmaD
 def _counter_names(
     kernel: Kernel, name: str, ports: tuple[Port, ...], netlink: RdmaDevice | None
 ) -> set[str]:
-    """Names of the hardware counters, by which the dialect is known where the driver is not told."""
+    """Names of the hardware counters, which identify the dialect if the driver is not reported."""
     names: set[str] = set()
     for below in ("hw_counters", *(f"ports/{port.number}/hw_counters" for port in ports)):
         try:

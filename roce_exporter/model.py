@@ -1,14 +1,14 @@
-"""The data that flows from the kernel to the scrape: frozen, slotted, no I/O.
+"""The data that flows from the kernel to the scrape: frozen and slotted, without I/O.
 
 **Identity.** Several caches on the scrape path decide by `is` whether something has changed, because comparing hundreds
-of names costs more than the work that is saved: `Reading.names`, `Samples.series`, `DeviceReadings.device`, the answers
-of `kernel.netlink.remembered`. The rule for all of them:
+of names costs more than the saved work: `Reading.names`, `Samples.series`, `DeviceReadings.device`, the results of
+`kernel.netlink.remembered`. The rule for all of them:
 
-1. Whoever makes such an object returns the same object as long as it is equal, and a new one as soon as it is not.
-2. So the object is immutable, all the way down: tuples, frozen dataclasses, `MappingProxyType`. To change one in place
-   would show old values under new names.
-3. A cache keeps a reference to the object that it compares with: an `id` alone may be given to another object.
-4. A fresh object that is equal costs time and nothing else: results never depend on a cache hit.
+1. A producer of such an object returns the same object as long as it is equal, and a new one as soon as it is not.
+2. So the object is immutable at every level: tuples, frozen dataclasses, `MappingProxyType`. Changing one in place would
+   show old values under new names.
+3. A cache keeps a reference to the object that it compares with: Python may reuse an `id`.
+4. A new but equal object only costs time: results never depend on a cache hit.
 
 `tests/unit/test_identity.py` has a test per cache that fails when its invalidation is removed.
 """
@@ -33,9 +33,9 @@ class RdmaDevice:
     index: int
     name: str
     node_guid: str
-    """Four groups of four hexadecimal digits, as sysfs prints it; empty when not told."""
+    """Four groups of four hexadecimal digits, as in sysfs; empty if not reported."""
     protocol: str
-    """`roce`, `ib`, `iw`, `opa`; empty on kernels that do not tell."""
+    """`roce`, `ib`, `iw`, `opa`; empty on kernels that do not report it."""
     firmware: str
 
 
@@ -44,7 +44,7 @@ class RdmaPort(NamedTuple):
 
     number: int
     netdev: str
-    """Name of the network device; empty when there is none in this network namespace."""
+    """Name of the network device; empty without one in this network namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Gid:
 
 
 class Loss(NamedTuple):
-    """One value that could not be had in one collection, and why."""
+    """One value that could not be read in one collection, and why."""
 
     name: str
     reason: str
@@ -72,7 +72,7 @@ class Netdev(NamedTuple):
 
     name: str
     role: str
-    """`port`, `bond` (the LAG master) or `member` (a leg of the LAG)."""
+    """`port`, `bond` (the LAG master) or `member` (a member port of the LAG)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,22 +81,22 @@ class Port:
 
     number: int
     link_layer: str
-    """`Ethernet` or `InfiniBand`, as the kernel spells it; empty when it does not say."""
+    """`Ethernet` or `InfiniBand`, as the kernel spells it; empty if not reported."""
     netdevs: tuple[Netdev, ...] = ()
     gids: tuple[Gid, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One RDMA device as the inventory found it. An empty text means that the host does not tell."""
+    """One RDMA device as the inventory found it. An empty string means that the host does not report the property."""
 
     name: str
     driver: str
     """Kernel driver of the function below the RDMA device: `mlx5_core`, `bnxt_en`, `ice`, ..."""
     dialect: str
-    """The catalogue's name for how this driver spells its counters; empty when unknown."""
+    """The catalogue's name for how this driver spells its counters; empty if unknown."""
     protocol: str = ""
-    """`roce`, `ib`, `iw` (iWARP) or `opa`, as RDMA netlink says or the node type and link layer imply."""
+    """`roce`, `ib`, `iw` (iWARP) or `opa`, from RDMA netlink or from the node type and link layer."""
     firmware: str = ""
     board: str = ""
     model: str = ""
@@ -107,22 +107,22 @@ class Device:
     physical_function: str = ""
     """PCI address of the PF of a VF."""
     netlink: RdmaDevice | None = None
-    """The device as RDMA netlink knows it; None where it does not."""
+    """The device as RDMA netlink lists it; None if it does not."""
     netlink_errno: int = 0
-    """Why RDMA netlink could not be asked, although the host should have it; 0 when it could or need not be."""
+    """The errno with which RDMA netlink failed, although the host should have it; 0 without a failure."""
     incarnation: int = 0
-    """Changes when a device of the same name was taken out and put in again."""
+    """Changes when the device is replaced by another of the same name."""
     ports: tuple[Port, ...] = ()
     losses: tuple[Loss, ...] = ()
-    """What the host refuses to tell of the device; in the fields above it is empty."""
+    """The properties that could not be read; their fields above are empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one source said about one port, raw: `names[i]` had `values[i]`.
+    """The raw values of one port from one source: `names[i]` had `values[i]`.
 
     `names` is the same object from one collection to the next as long as the set of names has not changed; see the
-    module. A value that could not be had is None, never 0, and is listed in `losses`.
+    module. A value that could not be read is None, never 0, and is listed in `losses`.
     """
 
     source: str
@@ -132,26 +132,26 @@ class Reading:
     values: Sequence[int | None]
     losses: tuple[Loss, ...] = ()
     netdev: str = ""
-    """The network device that was asked, of a source that asks one; of a LAG there are several."""
+    """The network device, for a source that reads each one separately; a LAG has several."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """How one source of one device fared in one collection."""
+    """The result of one source of one device in one collection."""
 
     source: str
     device: str
     netdev: str
     up: bool | None
-    """None: the device does not have this interface, which is no failure."""
+    """None: the device does not have this interface, which is not a failure."""
     seconds: float
     error: str = ""
-    """Why `up` is False, in words; empty otherwise."""
+    """The reason why `up` is False; empty otherwise."""
     errors_total: int = 0
     unreadable: int = 0
-    """Values that the source lists and that could not be had in this collection."""
+    """Values that the source lists but that could not be read in this collection."""
     quarantined: int = 0
-    """Files that are left alone for a while because they kept failing."""
+    """Files that are not read for a while because they kept failing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +170,6 @@ class Snapshot:
     states: tuple[SourceState, ...] = ()
     seconds: float = 0.0
     excluded: int = 0
-    """Devices left alone because of a filter."""
+    """Devices excluded by a filter."""
     unfinished: int = 0
-    """Reads that this caller could not wait for. Above 0 the snapshot is partial: nothing may be concluded from absence."""
+    """Reads that this caller could not wait for. Above 0 the snapshot is partial: absence has no meaning then."""

@@ -1,7 +1,7 @@
-"""A YAML file as entries that know their file and line: how the configuration file and the web config file are read.
+"""A YAML file as entries with their file and line, for the configuration file and the web config file.
 
-YAML 1.1 as PyYAML composes it (https://yaml.org/spec/1.1/), without the parts that let a small file cost much or mean
-two things: no aliases, no duplicate keys, a limited size and a limited depth. What a key means is its reader's.
+YAML 1.1 as PyYAML composes it (https://yaml.org/spec/1.1/), without expensive or ambiguous parts: no aliases, no duplicate
+keys, a limited size and a limited depth. The two readers define the meaning of keys.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
+# A web config file with a thousand users is a third of this, and PyYAML takes two seconds for all of it.
 MAX_BYTES = 256 << 10
-"""A web config file with a thousand users is a third of this, and PyYAML takes two seconds for all of it."""
 
+# The deepest key of either file is at depth 3.
 MAX_DEPTH = 16
-"""The deepest key that either file knows is at depth 3."""
 TOO_DEEP = f"it is nested more than {MAX_DEPTH} levels deep"
 
 
 class DocumentError(Exception):
-    """A file that cannot be used: one line that names the file, the line, the key and the remedy."""
+    """An invalid file: one line that names the file, the line, the key and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Entry:
     node: yaml.Node
 
     def refuse(self, problem: str) -> NoReturn:
-        """Raise `DocumentError`: what is wrong here and what to do about it."""
+        """Raise `DocumentError` with this problem and its remedy."""
         raise _refusal(f"{self.file}:{self.line}: {self.key or 'the file'}: {problem}")
 
 
@@ -46,13 +46,13 @@ def _refusal(problem: str) -> DocumentError:
 
 
 class _Composer(yaml.SafeLoader):
-    """PyYAML composes recursively, so a file of brackets would exhaust the stack."""
+    """PyYAML composes recursively, so that nested brackets could exhaust the stack."""
 
     _depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
-            # With aliases a node can be inside itself, and a short file can stand for a very long one.
+            # With aliases a node can contain itself, and a short file can expand to a very long one.
             self._refuse("aliases are not supported, write the value out")
         if self._depth == MAX_DEPTH:
             self._refuse(TOO_DEEP)
@@ -62,14 +62,14 @@ class _Composer(yaml.SafeLoader):
         return node
 
     def fetch_flow_collection_start(self, TokenClass: Any) -> None:  # noqa: N803 - PyYAML's name
-        # The scanner is up to 1024 characters ahead, and goes through all open brackets for each character.
+        # The scanner is up to 1024 characters ahead, and checks all open brackets for each character.
         if self.flow_level == MAX_DEPTH:
             raise _error(TOO_DEEP, self.get_mark())
         super().fetch_flow_collection_start(TokenClass)
 
     def compose_scalar_node(self, anchor: Any) -> yaml.ScalarNode:
         node = super().compose_scalar_node(anchor)
-        # By escapes: half of a UTF-16 pair, or NUL. No file name and no header can hold them.
+        # Possible by escapes: half of a UTF-16 pair, or NUL. No file name and no header can contain them.
         if any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in node.value):
             raise _error("an escape for NUL or for half of a character", node.start_mark)
         return node
@@ -83,7 +83,7 @@ def _error(problem: str, mark: yaml.Mark) -> yaml.MarkedYAMLError:
 
 
 def read_text(path: Path, flag: str) -> str:
-    """The text of a file that `flag` names.
+    """The text of a file given by `flag`.
 
     Raises:
         DocumentError: it cannot be read, is larger than `MAX_BYTES`, or is not UTF-8.
@@ -120,7 +120,7 @@ def decode_text(path: Path, content: bytes | OSError | ValueError, flag: str) ->
 
 
 def parse_document(path: Path, text: str) -> Entry | None:
-    """The whole document in `text`, which came from `path`; None where there is none.
+    """The whole document in `text`, which was read from `path`; None for an empty file.
 
     Raises:
         DocumentError: it is not YAML, has a second document or an alias, or is nested deeper than `MAX_DEPTH`.
@@ -128,7 +128,7 @@ def parse_document(path: Path, text: str) -> Entry | None:
     try:
         root = yaml.compose(text, Loader=_Composer)
     except (yaml.YAMLError, ValueError, OverflowError) as error:
-        # PyYAML leaves the error of `chr` and `int` as it is: an escape or a version that is too large a number.
+        # PyYAML passes on errors of `chr` and `int` for too large numbers in an escape or a version.
         mark = getattr(error, "problem_mark", None)
         where = f"{path}:{mark.line + 1}" if mark else str(path)
         problem = getattr(error, "problem", None) or getattr(error, "reason", "it cannot be parsed")
@@ -137,7 +137,7 @@ def parse_document(path: Path, text: str) -> Entry | None:
 
 
 def mapping_of(entry: Entry | None, known: Collection[str] = ()) -> dict[str, Entry]:
-    """The keys of a mapping; no entry and an empty value have none. Any key is accepted when `known` is empty.
+    """The keys of a mapping; an empty dictionary for no entry or an empty value. An empty `known` accepts any key.
 
     Raises:
         DocumentError: it is not a mapping, or a key is unknown or given twice.
@@ -151,7 +151,7 @@ def mapping_of(entry: Entry | None, known: Collection[str] = ()) -> dict[str, En
         name = key.value if isinstance(key, yaml.ScalarNode) else "?"
         value = Entry(entry.file, f"{entry.key}.{name}".removeprefix("."), key.start_mark.line + 1, node)
         if known and name not in known:
-            value.refuse(f"is no key of the format; known here: {', '.join(known)}")
+            value.refuse(f"is not a valid key; known here: {', '.join(known)}")
         if name in found:
             value.refuse("is given twice; keep one")
         found[name] = value
@@ -167,7 +167,7 @@ def text_of(entry: Entry) -> str:
     """The single value of a key, as it is written in the file.
 
     Raises:
-        DocumentError: it has none, or it is a list or a mapping.
+        DocumentError: it has no value, or it is a list or a mapping.
     """
     if not isinstance(entry.node, yaml.ScalarNode) or is_null(entry):
         entry.refuse("has no single value; give it one, or remove the key")
@@ -175,7 +175,7 @@ def text_of(entry: Entry) -> str:
 
 
 def items_of(entry: Entry | None) -> list[Entry]:
-    """The items of a list, each an entry of its own line; no entry has none.
+    """The items of a list, each with its own line; an empty list for no entry.
 
     Raises:
         DocumentError: it is not a list.
@@ -188,5 +188,5 @@ def items_of(entry: Entry | None) -> list[Entry]:
 
 
 def values_of(entry: Entry) -> list[Entry]:
-    """The items of a list, or the one value that is no list."""
+    """The items of a list, or the single value."""
     return items_of(entry) if isinstance(entry.node, yaml.SequenceNode) else [entry]

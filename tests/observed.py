@@ -21,7 +21,6 @@ async def observe(kernel: Kernel, times: int = 1) -> tuple[Exporter, list[Observ
         return exporter, [await exporter.observe(5.0) for _ in range(times)]
     finally:
         collector.close()
-        kernel.close()
 
 
 async def exposition(kernel: Kernel) -> bytes:

@@ -14,7 +14,7 @@ from roce_exporter.kernel.dcb_netlink import DCBX_LLD_MANAGED
 from roce_exporter.model import WHOLE_DEVICE, Gid
 from roce_exporter.sources.configuration import CONFIGURATION
 from roce_exporter.sources.dcb import DCB
-from roce_exporter.sources.netdev import LINK, PAUSE, SETTINGS, legs
+from roce_exporter.sources.netdev import LINK, PAUSE, SETTINGS, hardware_netdevs
 from roce_exporter.sources.pcie import PCIE
 from roce_exporter.sources.port import PORT
 
@@ -139,9 +139,9 @@ def port_settings(found: DeviceReadings) -> tuple[PortSettings, ...]:
 def _places(device: Device) -> Iterator[tuple[int, str]]:
     if device.protocol not in ("roce", ""):
         return
-    with_netdev = {port for port, _ in legs(device)}
+    with_netdev = {port for port, _ in hardware_netdevs(device)}
     ethernet = {port.number for port in device.ports if port.link_layer in ("Ethernet", "")}
-    yield from (place for place in legs(device) if place[0] in ethernet)
+    yield from (place for place in hardware_netdevs(device) if place[0] in ethernet)
     yield from ((number, "") for number in sorted(ethernet - with_netdev))
 
 

@@ -43,10 +43,8 @@ __all__ = [
     "Claim",
     "Index",
     "check",
-    "claimed",
     "dialect_of",
     "pattern_of",
-    "recognise",
 ]
 
 CATALOG: tuple[Row, ...] = (
@@ -206,6 +204,3 @@ def _check_row(row: Row) -> None:
 
 
 INDEX = check(CATALOG)
-
-recognise = INDEX.recognise
-claimed = INDEX.claimed

@@ -10,7 +10,7 @@ from roce_exporter import __version__, audit, sources
 from roce_exporter.cli.log import FORMATS, LEVELS
 from roce_exporter.cli.parser import OptionError, Parser, command_first
 from roce_exporter.collect import Settings
-from roce_exporter.detectors.pfc_storm import Limits
+from roce_exporter.detectors.pfc_storm import StormLimits
 from roce_exporter.sampler import MODES, OFF, Pace
 
 if TYPE_CHECKING:
@@ -94,10 +94,10 @@ def sampler_pace(options: argparse.Namespace) -> Pace:
     return Pace(mode, options.sampler_interval, max(Pace().idle, options.sampler_interval))
 
 
-def storm_limits(options: argparse.Namespace) -> Limits:
+def storm_limits(options: argparse.Namespace) -> StormLimits:
     """When pause is a storm."""
     detect = options.sampler_detection_time
-    return Limits(detect, options.sampler_restoration_time or 2 * detect)
+    return StormLimits(detect, options.sampler_restoration_time or 2 * detect)
 
 
 def collect_settings(options: argparse.Namespace) -> Settings:
@@ -303,7 +303,7 @@ def _add_sampler_flags(parser: argparse.ArgumentParser) -> None:
         "--sampler.detection-time",
         dest="sampler_detection_time",
         type=_seconds,
-        default=Limits().detect,
+        default=StormLimits().detect,
         metavar="SECONDS",
         help="pause without progress for so long is a storm, 0.2 to 10 (0.4)",
     )

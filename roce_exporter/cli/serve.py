@@ -17,7 +17,6 @@ from roce_exporter.cli.options import DEFAULT_PORT, collect_settings, sampler_pa
 from roce_exporter.collect import Collector
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
-from roce_exporter.kernel.live import LiveKernel
 from roce_exporter.sampler import Sampler
 from roce_exporter.web import Server
 from roce_exporter.web.endpoints import PRIVATE, Endpoints
@@ -43,8 +42,9 @@ async def serve(options: argparse.Namespace, kernel: Kernel) -> int:
     web_config = _web_config(options.web_config_file) if options.web_config_file else None
     auditor = Auditor(load_profile(options.audit_profile))
     collector = Collector(kernel, collect_settings(options), time.monotonic)
-    hurried = kernel.hurried() if isinstance(kernel, LiveKernel) else kernel
-    sampler = Sampler(hurried, time.monotonic, time.time, sampler_pace(options), storm_limits(options))
+    sampler = Sampler(
+        kernel.with_cached_names(), time.monotonic, time.time, sampler_pace(options), storm_limits(options)
+    )
     exporter = Exporter(collector, sampler, auditor)
     endpoints = Endpoints(exporter, options.web_telemetry_path)
     server = Server(endpoints, web_config, private=PRIVATE)

@@ -1,7 +1,7 @@
-"""Reads in chains, one chain per device, worked off by a few workers.
+"""Reads in chains, one chain per device, processed by a few workers.
 
 The jobs of a chain are done in order. When one does not return, the jobs behind it are moved to a chain of their own
-for another worker (`overtake`). So few threads serve many quick devices, and a stuck read holds up nothing else.
+for another worker (`overtake`). So few threads serve many quick devices, and a stuck read delays nothing else.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ R = TypeVar("R")
 
 
 class Job(Protocol[K]):  # type: ignore[misc]  # K is invariant here: it is the key of the in-flight account, too
-    """One read. Of one key at most one read is in flight."""
+    """One read. At most one read per key is in flight."""
 
     @property
     def key(self) -> K:
-        """What is read."""
+        """Identifies what is read."""
 
 
 J = TypeVar("J", bound=Job)  # type: ignore[type-arg]  # Python has no type variable over another one
 
 
 class Finished(NamedTuple, Generic[J, R]):
-    """The result of a job, and the jobs that follow from it, to be done next in its chain."""
+    """The result of a job, and follow-up jobs, which are done next in its chain."""
 
     result: R
     more: tuple[J, ...] = ()
@@ -47,9 +47,9 @@ class Batch(Generic[J, K, R]):
         in_flight: InFlight[K],
         done: Callable[[], None] = lambda: None,
     ) -> None:
-        """`attempt` does a job and never raises. `done` is called, perhaps more than once, when no job is left.
+        """`attempt` does a job and never raises. `done` is called when no job is left, possibly more than once.
 
-        A job whose key is in flight already is passed over and gives no result.
+        A job whose key is already in flight is skipped and has no result.
         """
         self._lock = threading.Lock()
         self._chains = deque(chain for chain in map(deque, chains) if chain)
@@ -61,17 +61,17 @@ class Batch(Generic[J, K, R]):
         self._closed = False
 
     def run(self) -> None:
-        """Work chains off until no job is left. Called by several workers at once."""
+        """Process chains until no job is left. Called by several workers at once."""
         chain: deque[J] = deque()
         while (claimed := self._claim(chain)) is not None:
             job, call, chain = claimed
             self._finish(job, call, self._attempt(job))
 
     def overtake(self, before: float) -> int:
-        """Free the jobs that wait behind a call begun before this time (monotonic seconds).
+        """Release the jobs that wait behind a call begun before this time (monotonic seconds).
 
         Returns:
-            How many further workers have something to do now.
+            How many additional workers now have something to do.
         """
         with self._lock:
             freed = 0
@@ -85,7 +85,7 @@ class Batch(Generic[J, K, R]):
 
     @property
     def is_over(self) -> bool:
-        """Whether every job has been done, but for calls that were given up."""
+        """Whether every job has been done, except calls that were given up."""
         with self._lock:
             return self._is_over()
 
@@ -96,23 +96,23 @@ class Batch(Generic[J, K, R]):
 
     @property
     def unfinished(self) -> int:
-        """Jobs that have not given a result yet."""
+        """Number of jobs without a result yet."""
         with self._lock:
             return len(self._running) + sum(len(chain) for chain in self._all_chains())
 
     def results(self) -> dict[K, R]:
-        """What there is so far, by key."""
+        """The results so far, by key."""
         with self._lock:
             return dict(self._results)
 
     def take(self) -> dict[K, R]:
-        """What has come since this was last called, by key."""
+        """The results since the last call of this method, by key."""
         with self._lock:
             taken, self._results = self._results, {}
             return taken
 
     def close(self) -> tuple[dict[K, R], tuple[K, ...]]:
-        """End the batch: results by key, and the keys of jobs never begun. What returns later is dropped."""
+        """End the batch; returns results by key, and the keys of jobs never begun. Later results are dropped."""
         with self._lock:
             self._closed = True
             unreached = tuple(job.key for chain in self._all_chains() for job in chain)
@@ -125,7 +125,7 @@ class Batch(Generic[J, K, R]):
         return (*self._chains, *(chain for _, chain in self._running.values()))
 
     def _is_over(self) -> bool:
-        # The first call that is neither settles it: with many workers this is asked many times.
+        # Stops at the first call that is still wanted: with many workers this is evaluated often.
         return not self._chains and all(call.given_up and not chain for call, chain in self._running.values())
 
     def _claim(self, chain: deque[J]) -> tuple[J, Call[K], deque[J]] | None:

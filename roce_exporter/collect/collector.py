@@ -1,4 +1,4 @@
-"""The passes over the host: who shares them, what they wait for, and what their end enters. See the package's essay."""
+"""The passes over the host: who shares them, what they wait for, and what is entered when they end. See the package."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from roce_exporter.collect.batch import Batch, Finished
 from roce_exporter.collect.device_work import INVENTORY, DeviceWork
 from roce_exporter.collect.reads import NO_ANSWER, NOT_REACHED, Account, Outcome, ReadKey, Task, attempt
 from roce_exporter.collect.slow import SlowChain
-from roce_exporter.collect.workers import Crew, InFlight, call_in_worker, tell_loop
+from roce_exporter.collect.workers import Crew, InFlight, call_in_loop, call_in_worker
 from roce_exporter.inventory import Listed, list_devices
 from roce_exporter.model import DeviceReadings, Snapshot
 
@@ -31,28 +31,29 @@ HOST = ReadKey("", 0, INVENTORY)
 """The read of the list of devices."""
 
 NOWHERE = Listed(HOST.device, HOST.incarnation)
-"""The host itself, where outcomes are sorted by device."""
+"""The host itself, in outcomes grouped by device."""
 
+# One per device of the largest hosts, so that reads waiting for firmware all run in parallel.
 MOST_WORKERS = 16
-"""As many devices as the largest hosts have: reads that sleep in firmware are then over when the slowest device's are."""
 
+# Seconds of reading that justify one more worker. One thread does all quick reads: more would compete for the
+# GIL.
 SECONDS_PER_WORKER = 0.010
-"""Quick reads are done by one thread: more would only fight for the interpreter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the operator may choose about collecting. Times are in seconds."""
+    """The operator's settings for collections. Times are in seconds."""
 
     include: re.Pattern[str] | None = None
-    """Only devices whose whole name matches; None: all."""
+    """Only devices whose full name matches; None: all."""
     exclude: re.Pattern[str] | None = None
     disabled: frozenset[str] = frozenset()
     """Sources that are not read."""
     timeout: float = 5.0
-    """Seconds after which a collection ends without what has not been read by then."""
+    """Seconds after which a collection ends; reads not finished by then are left out."""
     patience: float = 0.25
-    """How long a device's other sources wait behind one that does not answer."""
+    """How long a device's other sources wait behind one that does not respond."""
     refresh: float = 60.0
     """Seconds between two reads of the slow chain: descriptions of devices, settings, transceivers."""
 
@@ -75,17 +76,17 @@ class Collector:
         self._works: dict[str, DeviceWork] = {}
         self._begun = -float("inf")
         self._found: Outcomes = {}
-        """What the pass under way has found in its batches that are over."""
+        """Results of the finished batches of the current pass."""
         self._late: set[ReadKey] = set()
-        """What it began and does not wait for any more."""
+        """Reads that the current pass began and no longer waits for."""
         self._batch: Batch[Task, ReadKey, Outcome] | None = None
         self._running: asyncio.Task[Snapshot] | None = None
 
     async def collect(self, wait: float | None = None) -> Snapshot:
         """One collection of the whole host.
 
-        Simultaneous callers share one. After `wait` seconds a caller gets what is ready, with `Snapshot.unfinished`
-        above 0, and the collection goes on; None waits for its end, which `Settings.timeout` bounds.
+        Simultaneous callers share one collection. After `wait` seconds a caller gets what is ready, with
+        `Snapshot.unfinished` above 0, and the collection continues. None waits for its end, at most `Settings.timeout`.
         """
         if self._running is None or self._running.done():
             self._running = asyncio.ensure_future(self._collect())
@@ -100,7 +101,7 @@ class Collector:
         return running.result() if running.done() else self._so_far()
 
     async def is_outdated(self) -> bool:
-        """Whether devices came or went since the last collection, or it is so old that the slow chain is due.
+        """Whether devices were added or removed since the last collection, or the slow chain is due.
 
         Lists the devices and reads nothing else.
         """
@@ -111,11 +112,11 @@ class Collector:
                 self._in_flight, HOST, partial(list_devices, self._kernel), self._settings.timeout
             )
         except (OSError, RuntimeError):
-            return False  # no answer or no thread: the next collection reports it
+            return False  # the next collection reports the timeout or the missing thread
         return listed != self._listed
 
     def close(self) -> None:
-        """End the worker threads, but for those that are stuck in the kernel."""
+        """End the worker threads, except those that are stuck in the kernel."""
         self._crew.retire()
         self._slow.retire()
         for work in self._works.values():
@@ -126,7 +127,7 @@ class Collector:
         self._found, self._late = {}, set()
         self._kernel.begin()
         self._settle(self._slow.take())
-        # What is known is read along with the list, so that an ordinary collection wakes the workers once.
+        # Known devices are read together with the list, so that an ordinary collection wakes the workers once.
         await self._work_off([(Task(HOST, self._list),), *map(self._tasks, self._works.values())])
         known = self._works
         self._adopt(self._listed_now())
@@ -151,7 +152,7 @@ class Collector:
                 work.settle(of_device)
 
     def _so_far(self) -> Snapshot:
-        """What the pass under way has found until now."""
+        """The results so far of the pass under way."""
         found = self._found | (self._batch.results() if self._batch else {})
         by_device = _by_device(found)
         parts = [work.so_far(by_device.get(work.listed, {})) for work in self._works.values()]
@@ -170,18 +171,18 @@ class Collector:
         return Finished(Outcome(up=True, found=list_devices(self._kernel)))
 
     def _listed_now(self) -> tuple[Listed, ...]:
-        """The list of devices, the last known where it could not be had this time."""
+        """The list of devices, or the last known list if it could not be read this time."""
         found = self._found.get(HOST, Outcome(up=False)).found
         if found is not None:
             self._listed = found  # type: ignore[assignment]  # `_list` puts it there
         return self._listed
 
     async def _work_off(self, chains: list[tuple[Task, ...]]) -> None:
-        """Do these reads, one chain per device, and add to what was found; ends at the latest when the time is up."""
+        """Do these reads, one chain per device, and add their outcomes to `_found`; ends by the deadline at the latest."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
         batch = self._batch = Batch(
-            chains, self._attempt, self._in_flight, partial(tell_loop, loop, partial(_resolve, done))
+            chains, self._attempt, self._in_flight, partial(call_in_loop, loop, partial(_resolve, done))
         )
         try:
             if not batch.is_over:
@@ -203,7 +204,7 @@ class Collector:
                 self._crew.start(batch.run, helpers)
 
     def _unanswered(self) -> Outcomes:
-        """One outcome per read that should have come back: those of this pass, and all that are older than it may last."""
+        """One outcome per overdue read: late reads of this pass, and reads in flight for longer than the timeout."""
         self._in_flight.give_up(self._settings.timeout)
         now, timeout = self._clock(), self._settings.timeout
         return {
@@ -213,7 +214,7 @@ class Collector:
         }
 
     def _adopt(self, listed: tuple[Listed, ...]) -> None:
-        """Begin work on new devices and end it on those that went."""
+        """Start work on new devices and end it on removed ones."""
         wanted = {one.name: one for one in listed if self._is_wanted(one.name)}
         works = dict(self._works)
         for name, work in self._works.items():
@@ -237,12 +238,12 @@ class Collector:
 
 
 def _width(seconds: float) -> int:
-    """How many workers reads that took this long together deserve: reads that wait for firmware gain from company."""
+    """The number of workers for reads that took this many seconds in total: slow ones wait for firmware in parallel."""
     return max(1, min(MOST_WORKERS, int(seconds / SECONDS_PER_WORKER)))
 
 
 def _by_device(results: Mapping[ReadKey, Outcome]) -> dict[tuple[str, int], Outcomes]:
-    """Outcomes by what a `Listed` is equal to: device and incarnation."""
+    """Outcomes by device and incarnation, a tuple that is equal to a `Listed`."""
     found: dict[tuple[str, int], Outcomes] = {}
     for key, outcome in results.items():
         device = key[:2]
@@ -258,6 +259,6 @@ def _resolve(future: asyncio.Future[None]) -> None:
 
 
 def _log_fault(ended: asyncio.Future[Snapshot]) -> None:
-    # For a collection whose callers have all gone; one that waits raises the fault itself.
+    # Needed when all callers have gone; a waiting caller raises the fault itself.
     if not ended.cancelled() and (error := ended.exception()):
         LOG.error("a collection failed", exc_info=error)

@@ -1,4 +1,4 @@
-"""One device as it is followed from collection to collection: described, and read by its quick and its slow chain."""
+"""One device across collections: how it is described, and how its quick and its slow chain are read."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Slot:
 
 
 class DeviceWork:
-    """Everything that is done for one device. Used by the event loop; only the tasks run in worker threads."""
+    """All work on one device. Used by the event loop; only the tasks run in worker threads."""
 
     def __init__(
         self,
@@ -63,22 +63,22 @@ class DeviceWork:
         self._in_flight = in_flight
         self._clock = clock
         self._slots: dict[ReadKey, Slot] = {}
-        """In reading order. Replaced and never changed, for worker threads look into it."""
+        """In reading order. Replaced and never changed, because worker threads read it."""
         self._first: dict[ReadKey, Slot] = {}
-        """Those of a device that was just described for the first time: they are read before they are adopted."""
+        """The slots of a device described for the first time: they are read before they are adopted."""
         self._retired = False
         self._slow: tuple[Slot, ...] = ()
-        """Those that the slow chain reads."""
+        """The slots that the slow chain reads."""
         self._quick: tuple[Task, ...] = ()
-        """The quick sources whose interface the device has; what it lacks is tried after the next description."""
+        """The quick sources whose interface the device has; absent ones are tried again after the next description."""
         self._described = NEVER
         self._inventory = ReadKey(*listed, INVENTORY)
 
     def tasks(self, refresh: float) -> tuple[Task, ...]:
-        """The reads that a collection waits for: the quick sources, and slow ones without a value of late.
+        """The reads that a collection waits for: the quick sources, and slow ones without a recent value.
 
-        `refresh` is how often the slow ones are due, in seconds. A slow source is waited for when it has never been
-        read, or when the last collection was so long ago that its value is twice as old.
+        `refresh` is the interval of the slow ones, in seconds. A slow source is waited for when it has never been
+        read, or when its value is older than twice this interval because no collection ran.
         """
         waited = self._clock() - 2 * refresh
         tasks = (*self._quick, *self._slow_before(waited))
@@ -95,7 +95,7 @@ class DeviceWork:
         return (*tasks, Task(self._inventory, self._describe)) if self._described <= due else tasks
 
     def settle(self, outcomes: Mapping[ReadKey, Outcome]) -> None:
-        """Enter the outcomes of a collection, and those of the slow chain that have come since the last one."""
+        """Enter the outcomes of a collection, and those of the slow chain since the last collection."""
         inventory = outcomes.get(self._inventory)
         if inventory is not None:
             self._described = inventory.begun
@@ -119,9 +119,9 @@ class DeviceWork:
     def so_far(
         self, outcomes: Mapping[ReadKey, Outcome]
     ) -> tuple[DeviceReadings | None, Iterable[SourceState]]:
-        """Readings and states for a caller who cannot wait for the end of a collection. Enters nothing.
+        """Readings and states for a caller that cannot wait for the end of a collection. Enters nothing.
 
-        A source that has not been read yet gives its names without values, so that no plan changes, and no state.
+        A source that has not been read yet contributes its names without values, so that no plan changes, and no state.
         """
         if self.device is None:
             return None, ()
@@ -140,7 +140,7 @@ class DeviceWork:
         return DeviceReadings(self.device, tuple(readings)), states
 
     def retire(self) -> None:
-        """The device has gone: close what is open for it, each reader once no read uses it."""
+        """The device was removed: close its readers, each as soon as no read uses it."""
         self._retired = True
         self._replace({})
 
@@ -149,7 +149,7 @@ class DeviceWork:
         return tuple([slot.task for slot in self._slow if slot.last.begun <= time])
 
     def _choose_quick(self, tried: Collection[ReadKey]) -> None:
-        """Choose the quick sources to be read from now on: without those that were tried and whose interface is absent."""
+        """Choose the quick sources to read from now on, without those that were tried and turned out to be absent."""
         self._quick = tuple(
             [
                 slot.task
@@ -166,7 +166,7 @@ class DeviceWork:
         found = Outcome(up=True, readings=_inventory_losses(device), found=(device, slots))
         if self.device is not None:
             return Finished(found)
-        # A new device is read at once. What was opened for a description that came too late is of no more use.
+        # A new device is read at once. Readers opened for a description that arrived too late are not needed any more.
         late, self._first = self._first, slots
         self._close(late)
         return Finished(found, tuple(slot.task for slot in slots.values()))
@@ -180,7 +180,7 @@ class DeviceWork:
         }
 
     def _adopt(self, device: Device, slots: dict[ReadKey, Slot] | None) -> None:
-        # An equal description keeps the old object, by which plans and templates are found again.
+        # An equal description keeps the old object: plans and templates are cached by identity.
         if device != self.device:
             self.device = device
         if slots is not None:
@@ -200,15 +200,15 @@ class DeviceWork:
             self._in_flight.when_idle(key, slot.reader.close)
 
     def _mine(self, outcomes: Mapping[ReadKey, Outcome]) -> Mapping[ReadKey, Outcome]:
-        """Without those of sources that the device had before it was described again."""
+        """The outcomes without those of sources that the device no longer has since it was described again."""
         gone = outcomes.keys() - self._slots.keys() - {self._inventory}
         return {key: outcome for key, outcome in outcomes.items() if key not in gone} if gone else outcomes
 
     def _read_current(self, key: ReadKey) -> Finished[Task, Outcome]:
-        # Looked up only now that the call is in flight: what is replaced from here on is closed after it.
+        # Read only now that the call is in flight: a slot replaced from here on is closed after the call.
         slot = self._slots.get(key) or self._first.get(key)
         if slot is None or self._retired:
-            raise Absent(errno.ENODEV, "the device has gone", key.device)
+            raise Absent(errno.ENODEV, "the device was removed", key.device)
         return self._read(slot)
 
     def _read(self, slot: Slot) -> Finished[Task, Outcome]:
@@ -216,7 +216,7 @@ class DeviceWork:
         return Finished(Outcome(up=True, readings=readings, quarantined=slot.reader.quarantined))
 
     def _ages(self) -> list[Reading]:
-        """How old the values are of the slow sources that show it."""
+        """The age of the values, for the slow sources that export it."""
         now = self._clock()
         return [
             Reading(source, self.listed.name, WHOLE_DEVICE, AGED[source], (int(now - slot.last.begun),))
@@ -230,7 +230,7 @@ def _without_values(reading: Reading) -> Reading:
 
 
 def _lost_device(outcomes: Iterable[Outcome]) -> bool:
-    """Whether a read said that the device went away, so that it should be described again at once."""
+    """Whether a read failed because the device went away: then the device is described again at once."""
     return any(
         outcome.error.startswith(GONE)
         or any(loss.reason == GONE for reading in outcome.readings for loss in reading.losses)
@@ -239,7 +239,7 @@ def _lost_device(outcomes: Iterable[Outcome]) -> bool:
 
 
 def _inventory_losses(device: Device) -> tuple[Reading, ...]:
-    """What the inventory could not read; nothing when it could read everything."""
+    """A reading that lists the files that the inventory could not read; empty if it could read everything."""
     if not device.losses:
         return ()
     names = ("name", *[loss.name for loss in device.losses])

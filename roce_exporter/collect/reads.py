@@ -1,4 +1,4 @@
-"""One read attempted, its outcome, and the account of how the sources of one device fare."""
+"""One attempt to read a source, its outcome, and the state of each source of one device."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from roce_exporter.collect.batch import Finished
 from roce_exporter.kernel import Absent
 from roce_exporter.model import SourceState
-from roce_exporter.sources.values import DERIVED, HARMLESS, QUARANTINED, reason_of
+from roce_exporter.sources.values import DERIVED, NOT_ERRORS, QUARANTINED, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -22,39 +22,39 @@ NOT_REACHED = "not reached in time"
 
 
 class ReadKey(NamedTuple):
-    """What a read is one of at most: one source of one device in one incarnation. `device` is "" for the host itself."""
+    """One source of one device in one incarnation: at most one read of it is in flight. `device` is "" for the host."""
 
     device: str
     incarnation: int
     source: str
     netdev: str = ""
-    """The network device, for a source that reads each network device by itself."""
+    """The network device, for a source that reads each network device separately."""
 
 
 class Outcome(NamedTuple):
-    """What came of one read."""
+    """The outcome of one read."""
 
     up: bool | None
-    """None: there is no such interface, which is no failure."""
+    """None: the interface is absent, which is not a failure."""
     error: str = ""
     seconds: float = 0.0
     readings: tuple[Reading, ...] = ()
     quarantined: int = 0
     found: object = None
-    """What the inventory found, for it makes no readings."""
+    """What the inventory found; it has no readings."""
     begun: float = 0.0
     """Monotonic seconds."""
 
 
 class Task(NamedTuple):
-    """One read of one source. `run` may raise; what follows from it comes back as further tasks."""
+    """One read of one source. `run` may raise, and may return follow-up tasks."""
 
     key: ReadKey
     run: Callable[[], Finished[Task, Outcome]]
 
 
 def attempt(clock: Callable[[], float], task: Task) -> Finished[Task, Outcome]:
-    """Do one read. Whatever goes wrong is its outcome: a fault of the exporter is reported as an error of the kernel is."""
+    """Do one read. Never raises: a fault of the exporter becomes an outcome in the same way as an error of the kernel."""
     begun = clock()
     try:
         outcome, more = task.run()
@@ -66,28 +66,28 @@ def attempt(clock: Callable[[], float], task: Task) -> Finished[Task, Outcome]:
         where = task.key.netdev or task.key.device or "the host"
         LOG.exception("fault in source %s of %s", task.key.source, where)
         outcome, more = Outcome(up=False, error=f"fault in the exporter: {error!r}"), ()
-    # Not `_replace`, which takes several times as long.
+    # `_replace` takes several times as long.
     up, why, _, readings, quarantined, found, _ = outcome
     return Finished(Outcome(up, why, clock() - begun, readings, quarantined, found, begun), more)
 
 
 class Account:
-    """How every source of one device, or of the host, fared when it was last read."""
+    """The state of every source of one device, or of the host, as of its last read."""
 
     def __init__(self) -> None:
         self._states: dict[ReadKey, SourceState] = {}
 
     @property
     def states(self) -> tuple[SourceState, ...]:
-        """The state of every source that was ever read."""
+        """The state of every source that has been read."""
         return tuple(self._states.values())
 
     def states_of(self, keys: Collection[ReadKey]) -> tuple[SourceState, ...]:
-        """The states of these sources, of those that were ever read."""
+        """The states of those of these sources that have been read."""
         return tuple(state for key, state in self._states.items() if key in keys)
 
     def settle(self, outcomes: Mapping[ReadKey, Outcome]) -> list[Outcome]:
-        """Enter the outcomes of one collection; returns those that failed or lost something."""
+        """Enter the outcomes of one collection; returns those that failed or have losses."""
         broken = []
         for key, outcome in outcomes.items():
             before = self._states.get(key)
@@ -142,19 +142,19 @@ def _broken(key: ReadKey, outcome: Outcome, before: SourceState | None) -> Sourc
 
 
 def is_whole(outcome: Outcome) -> bool:
-    """Whether nothing was lost, as in almost every read."""
+    """Whether the read has neither an error nor a loss, as almost every read."""
     return not (outcome.error or any([reading.losses for reading in outcome.readings]))  # noqa: C419 - a generator takes thrice as long
 
 
 def judge(outcome: Outcome) -> tuple[int, str]:
-    """How many errors an outcome counts, and the first of them in words."""
+    """The number of errors in an outcome, and a description of the first one."""
     if outcome.error:
         return 1, outcome.error
     lost = [
         (reading, loss)
         for reading in outcome.readings
         for loss in reading.losses
-        if loss.reason not in HARMLESS
+        if loss.reason not in NOT_ERRORS
     ]
     if not lost:
         return 0, ""
@@ -165,7 +165,7 @@ def judge(outcome: Outcome) -> tuple[int, str]:
 
 
 def _is_up(outcome: Outcome, error: str) -> bool | None:
-    """Whether the source answered. One whose files are all left alone because they kept failing did not."""
+    """Whether the source responded. A source with all files in quarantine did not."""
     if outcome.up is None or _has_values(outcome):
         return outcome.up
     left_alone = any(loss.reason == QUARANTINED for reading in outcome.readings for loss in reading.losses)
@@ -173,7 +173,7 @@ def _is_up(outcome: Outcome, error: str) -> bool | None:
 
 
 def _has_values(outcome: Outcome) -> bool:
-    """Whether a source with losses gave anything. A port that failed as a whole makes it down."""
+    """Whether a source with losses has any value. If a whole port failed, the source is down."""
     if any(not loss.name for reading in outcome.readings for loss in reading.losses):
         return False
     return any(value is not None for reading in outcome.readings for value in reading.values)

@@ -1,7 +1,7 @@
 """The slow chain: sources that are due once a minute, read after a pass and waited for by no client.
 
-A transceiver answers over a slow bus, tens of milliseconds for all of it, while the kernel holds the lock of all
-network configuration; a driver's settings cost a firmware command each and hardly ever change.
+Reading a transceiver takes tens of milliseconds over a slow bus, and the kernel holds the lock of all network
+configuration for that time. A driver's settings cost a firmware command each and hardly ever change.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class SlowChain:
         clock: Callable[[], float],
         timeout: float,
     ) -> None:
-        """`timeout`: seconds after which a read is given up."""
+        """`timeout` is the time in seconds after which a read is given up."""
         self._attempt = attempt
         self._in_flight = in_flight
         self._clock = clock
@@ -38,11 +38,11 @@ class SlowChain:
         self._batch: Batch[Task, ReadKey, Outcome] | None = None
 
     def take(self) -> dict[ReadKey, Outcome]:
-        """The outcomes that have come since this was last called."""
+        """The outcomes since the last call of this method."""
         return self._batch.take() if self._batch else {}
 
     def start(self, chains: Iterable[tuple[Task, ...]]) -> None:
-        """Begin these reads, or go on with what waits behind a stuck one of those begun before."""
+        """Begin these reads; if earlier ones are unfinished, continue with those that wait behind a stuck read instead."""
         if self._batch is not None and not self._batch.is_over:
             if helpers := self._batch.overtake(self._clock() - self._timeout):
                 self._crew.start(self._batch.run, helpers)
@@ -53,7 +53,7 @@ class SlowChain:
             self._crew.start(self._batch.run, 1)
 
     def retire(self) -> None:
-        """Begin nothing more."""
+        """Begin no further reads."""
         if self._batch is not None:
             self._batch.close()
         self._crew.retire()

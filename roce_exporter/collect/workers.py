@@ -1,9 +1,9 @@
-"""Calls that may never return: the threads that make them, and the account of those under way.
+"""Calls that may never return: the threads that make them, and the list of calls under way.
 
-The only place that starts threads for such calls: a pass, the slow chain, the fast loop and `capture` all use it. A
-`Worker` runs one function at a time. `InFlight` refuses a second call of a key, tells the thread of a late call that its
-result is not wanted any more, and runs what waited for the call (closing descriptors, say) in that thread. Whoever holds
-another lock takes it before that of `InFlight`. Threads are daemons: the process ends although one is stuck.
+Only this module starts threads for such calls: a pass, the slow chain, the fast loop and `capture` all use it. A
+`Worker` runs one function at a time. `InFlight` rejects a second call of a key, marks the result of a late call as
+unwanted, and runs deferred actions (closing descriptors, say) in the thread of that call when it returns. Lock order: any
+other lock is taken before that of `InFlight`. Threads are daemons, so the process can end while one is stuck.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Call(Generic[K]):
 
     key: K
     since: float
-    """When it began, in monotonic seconds."""
+    """Start time, in monotonic seconds."""
     given_up: bool = False
-    """Whether its result is not wanted any more."""
+    """Whether its result is no longer wanted."""
     when_back: tuple[Callable[[], None], ...] = ()
-    """What to do in its thread as soon as it has returned."""
+    """Actions to run in its thread as soon as it has returned."""
 
 
 class InFlight(Generic[K]):
@@ -56,7 +56,7 @@ class InFlight(Generic[K]):
         return key in self._calls
 
     def begin(self, key: K) -> Call[K] | None:
-        """Note that a call begins; None if one of this key is under way, and then it must not be made."""
+        """Register a call; returns None if a call of this key is under way, and then it must not be made."""
         with self._lock:
             if key in self._calls:
                 return None
@@ -64,7 +64,7 @@ class InFlight(Generic[K]):
             return call
 
     def end(self, call: Call[K]) -> bool:
-        """Note that a call has returned, and do what waited for that; returns whether its result is still wanted."""
+        """Unregister a call that has returned, and run its actions; returns whether its result is still wanted."""
         with self._lock:
             del self._calls[call.key]
         for action in call.when_back:
@@ -72,7 +72,7 @@ class InFlight(Generic[K]):
         return not call.given_up
 
     def give_up(self, patience: float) -> tuple[Call[K], ...]:
-        """Give up the calls that have been under way for more than `patience` seconds; returns those not given up before."""
+        """Give up the calls that have taken more than `patience` seconds; returns those not given up before."""
         with self._lock:
             now = self._clock()
             overdue = [call for call in self._calls.values() if now - call.since > patience]
@@ -82,7 +82,7 @@ class InFlight(Generic[K]):
             return found
 
     def when_idle(self, key: K, action: Callable[[], None]) -> None:
-        """Do this once no call of the key is under way: now, or in the thread of that call as it returns."""
+        """Run `action` once no call of the key is under way: now, or in the thread of that call as it returns."""
         with self._lock:
             if call := self._calls.get(key):
                 call.when_back = (*call.when_back, action)
@@ -90,7 +90,7 @@ class InFlight(Generic[K]):
         _run(action)
 
     def since(self) -> dict[K, float]:
-        """When each call under way began, in monotonic seconds."""
+        """The start time of each call under way, in monotonic seconds."""
         with self._lock:
             return {key: call.since for key, call in self._calls.items()}
 
@@ -103,22 +103,22 @@ def _run(action: Callable[[], None]) -> None:
 
 
 class Worker:
-    """One daemon thread that does what it is given, in order."""
+    """One daemon thread that runs what is submitted, in order."""
 
     def __init__(self, name: str) -> None:
         """Start the thread.
 
         Raises:
-            RuntimeError: the system gives this process no further thread (TasksMax, ulimit -u).
+            RuntimeError: the system limits the number of threads (TasksMax, ulimit -u).
         """
         self.error: BaseException | None = None
-        """What the last failed work raised."""
+        """The exception of the last work that failed."""
         self.busy = False
         self._inbox: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def submit(self, work: Callable[[], None]) -> None:
-        """Do this after everything submitted before."""
+        """Run `work` after everything submitted before."""
         self._inbox.put(work)
 
     def retire(self) -> None:
@@ -131,7 +131,7 @@ class Worker:
             try:
                 work()
             except BaseException as error:
-                # Out of memory, say. The thread goes on; whoever depends on this work looks at `error`.
+                # Out of memory, say. The thread continues; the owner of this work checks `error`.
                 self.error = error
                 LOG.exception("a worker thread failed")
             self.busy = False
@@ -139,7 +139,7 @@ class Worker:
 
 
 class Crew:
-    """Workers that share the work of one batch, without those that are stuck."""
+    """The workers of one batch, without those that are stuck."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -147,10 +147,10 @@ class Crew:
         self._used = 0
 
     def start(self, work: Callable[[], None], count: int) -> None:
-        """Have this done by up to `count` workers that have nothing else to do in this batch.
+        """Run `work` on up to `count` workers that are not used by this batch yet.
 
         Raises:
-            RuntimeError: no worker at all could be had.
+            RuntimeError: no worker at all could be started.
         """
         self._grow(self._used + count)
         free = self._workers[self._used : self._used + count]
@@ -159,9 +159,9 @@ class Crew:
         self._used += len(free)
 
     def settle(self, *, stuck: bool) -> None:
-        """The batch is over: end the workers that it did not need.
+        """End the workers that the batch, which is over, did not need.
 
-        `stuck` says that a call is still under way: then the busy workers are given up, too.
+        With `stuck` (a call is still under way) the busy workers are given up, too.
         """
         kept = [worker for worker in self._workers[: self._used] if not (stuck and worker.busy)]
         for worker in self._workers:
@@ -170,7 +170,7 @@ class Crew:
         self._workers, self._used = kept, 0
 
     def retire(self) -> None:
-        """End all workers, each when it comes back."""
+        """End all workers, each after its current work."""
         for worker in self._workers:
             worker.retire()
         self._workers.clear()
@@ -182,17 +182,17 @@ class Crew:
             except RuntimeError:
                 if not self._workers:
                     raise
-                # Fewer workers take longer, which costs less than the collection.
-                LOG.warning("no thread to be had: going on with %d", len(self._workers))
+                # A slower collection is better than a failed one.
+                LOG.warning("cannot start a thread: continuing with %d", len(self._workers))
                 return
 
 
 async def call_in_worker(in_flight: InFlight[K], key: K, work: Callable[[], T], patience: float) -> T:
-    """What `work` returns, called in a thread of its own.
+    """Call `work` in a new thread and return its result.
 
     Raises:
-        TimeoutError: it has not returned after `patience` seconds, and its result is dropped; or an earlier call of
-            this key has not returned yet.
+        TimeoutError: `work` has not returned after `patience` seconds, and its result will be dropped; or an earlier
+            call of this key has not returned yet.
         Exception: whatever `work` raises.
     """
     call = in_flight.begin(key)
@@ -207,7 +207,7 @@ async def call_in_worker(in_flight: InFlight[K], key: K, work: Callable[[], T], 
         except Exception as error:  # noqa: BLE001 - it is raised where the result is awaited
             settle = partial(_fail, future, error)
         in_flight.end(call)
-        tell_loop(loop, settle)
+        call_in_loop(loop, settle)
 
     try:
         worker = Worker("roce-call")
@@ -222,8 +222,8 @@ async def call_in_worker(in_flight: InFlight[K], key: K, work: Callable[[], T], 
         raise TimeoutError(errno.ETIMEDOUT, f"no answer in {patience:g} s") from None
 
 
-def tell_loop(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
-    """Have the event loop call this. Called from a worker thread, which may outlive the loop."""
+def call_in_loop(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
+    """Schedule `callback` on the event loop from a worker thread, which may outlive the loop."""
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(callback)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import storm
 from roce_exporter.demo.scene import PauseHistory, Priority, StormEvent
-from roce_exporter.detectors.pfc_storm import State
+from roce_exporter.detectors.pfc_storm import StormState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -139,7 +139,7 @@ class Figures:
         # The time of a read is less exact than the counter, so a priority that is paused throughout may exceed 1.
         shares.append(None if share is None else min(1.0, share))
         storms = now.values.get((STORMS, labels), 0.0)
-        return PauseHistory(tuple(shares), State(int(state)).name.lower(), int(storms), estimated)
+        return PauseHistory(tuple(shares), StormState(int(state)).name.lower(), int(storms), estimated)
 
 
 def storm_events(documents: Iterable[Mapping[str, Any]]) -> tuple[StormEvent, ...]:

@@ -1,4 +1,4 @@
-"""What PromQL cannot see because it happens between two scrapes: pure state machines over what the sampler looked at.
+"""Detectors of events that PromQL cannot see, because they happen between two scrapes: pure state machines over samples.
 
-No I/O and no clock in here: time comes in with every look.
+No I/O and no clock: every sample contains its time.
 """

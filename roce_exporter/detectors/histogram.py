@@ -12,7 +12,7 @@ INFINITY = "+Inf"
 
 
 class Histogram:
-    """Observations that were no larger than each bound, their sum and their number."""
+    """Cumulative counts of observations per upper bound, their sum and their number."""
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self._bounds = tuple(bounds)
@@ -20,12 +20,12 @@ class Histogram:
         self._sum = 0.0
 
     def observe(self, value: float, times: int = 1) -> None:
-        """Count one, or several of the same size."""
+        """Count one observation, or several of the same size."""
         self._counts[bisect_left(self._bounds, value)] += times
         self._sum += value * times
 
     def values(self) -> tuple[float, ...]:
-        """One number per bound and one for `+Inf`, each with all below it, then the sum and the number of all."""
+        """The cumulative count per bound and for `+Inf`, then the sum and the number of all observations."""
         running, cumulative = 0, []
         for count in self._counts:
             running += count

@@ -1,4 +1,4 @@
-"""The longest of something in the last minutes, without keeping every value."""
+"""The largest value of the last minutes, without keeping every value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Longest:
         """Number of each slice of time and the largest value in it."""
 
     def note(self, now: float, value: float) -> None:
-        """A value was seen at `now`. Zeros need no slice."""
+        """Enter a value observed at `now`. Zeros need no slice."""
         number = now // SLICE
         if self._slices and self._slices[-1][0] == number:
             if value > self._slices[-1][1]:
@@ -26,7 +26,7 @@ class Longest:
         self._forget(now)
 
     def value(self, now: float) -> float:
-        """The largest; 0 where there was none."""
+        """The largest value; 0 without any."""
         self._forget(now)
         return max((value for _, value in self._slices), default=0.0)
 

@@ -1,7 +1,7 @@
-"""How often a driver renews its counters, learnt from when they change.
+"""How often a driver refreshes its counters, learnt from when they change.
 
-Most drivers ask the NIC at every read; bnxt copies what the firmware wrote a second ago. Judged as if it were fresh, a
-copy shows nothing for nine looks and ten times too much in the tenth.
+Most drivers query the NIC at every read; bnxt copies what the firmware wrote up to a second ago. If such a copy were taken
+for fresh, nine samples would show no change and the tenth ten times too much.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ REMEMBERED = 32
 NEEDED = 4
 
 CACHED = 1.5
-"""Counters that change more rarely than so many looks are a copy."""
+"""Counters that stay the same for more than this number of samples are a copy."""
 
 FINE = 0.3
-"""Looks further apart than this, in seconds, tell nothing of a driver that renews its counters every second."""
+"""Samples further apart than this, in seconds, cannot show a refresh interval of one second."""
 
 
 class Refresh:
-    """What was learnt of one network device."""
+    """The refresh interval of one network device."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        """The time between two renewals, the median of what was seen; 0 while it is not known."""
+        """Median time between two refreshes; 0 while it is not known."""
         self._intervals: deque[float] = deque()
         self._sorted: list[float] = []
 
     def note(self, interval: float, poll: float) -> None:
-        """The counters changed under traffic, `interval` seconds after they last did, seen by looks `poll` seconds apart."""
+        """Enter that counters changed under traffic `interval` seconds after the last change, polled every `poll` seconds."""
         if poll > FINE:
             return
         self._intervals.append(interval)
@@ -40,5 +40,5 @@ class Refresh:
             self.seconds = self._sorted[len(self._sorted) // 2]
 
     def is_cached(self, poll: float) -> bool:
-        """Whether looks `poll` seconds apart see the same copy more than once."""
+        """Whether samples `poll` seconds apart contain the same copy more than once."""
         return self.seconds > CACHED * poll

@@ -1,1 +1,1 @@
-"""What the exporter knows, for people: `explain`, the debug pages, and the reference of all metrics."""
+"""The exporter's own knowledge, for people: `explain`, the debug pages, and the reference of all metrics."""

@@ -1,4 +1,4 @@
-"""One observation laid open: every source and its state, every raw name with the series and the value it became."""
+"""One observation in detail: every source and its state, every raw name with its series and value."""
 
 from __future__ import annotations
 

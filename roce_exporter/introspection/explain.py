@@ -1,7 +1,7 @@
-"""What a raw counter or a metric is, where it comes from, and what it is now, in words for the terminal.
+"""What a raw counter or a metric means, where it comes from, and its current value, as text for the terminal.
 
-Works away from the NIC too: names of any driver are matched against the whole catalogue, also those that hold a priority, a
-lane or a traffic class, and a name that nothing matches gets the nearest ones that exist.
+Also works on a host without the NIC: names of any driver are matched against the whole catalogue, including names that
+contain a priority, a lane or a traffic class. For an unknown name the nearest known names are suggested.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from roce_exporter.normalise.normaliser import Normaliser
 
 NEAREST = 3
-"""Names that are suggested where nothing matches."""
+"""Number of names that are suggested if no name matches."""
 ALIKE = 0.6
-"""How much two names must have in common, from 0 to 1."""
+"""Minimum similarity of a suggested name, from 0 to 1."""
 
 
 def explain(name: str, observation: Observation, normaliser: Normaliser) -> Iterator[str]:
-    """Lines about a metric name or a raw name; none when nothing is known of it."""
+    """Lines about a metric name or a raw name; no lines for an unknown name."""
     rows = [row for row in INDEX.rows if name in (row.name, row.name.removesuffix("_total"))]
     rows = rows or [row for row in INDEX.rows if any(_means(spelling, name) for spelling in row.spellings)]
     for row in rows:
@@ -40,13 +40,13 @@ def explain(name: str, observation: Observation, normaliser: Normaliser) -> Iter
     for device, plan in sorted(normaliser.plans.items()):
         for source, port, raw in plan.unmapped:
             if raw == name:
-                yield f"{name}: {device} port {port} has it in {source}; no row of the catalogue knows it"
+                yield f"{name}: {device} port {port} has it in {source}; it is not in the catalogue"
 
 
 def nearest(name: str) -> list[str]:
-    """The metrics and raw names of the catalogue that are most like this one, the most alike first.
+    """The metrics and raw names of the catalogue that are most similar to this one, the most similar first.
 
-    A number in the name counts as a priority, a lane or a queue where the catalogue has one.
+    A number in the name matches a priority, a lane or a queue in the catalogue.
     """
     known: dict[str, str] = {row.name: row.name for row in INDEX.rows}
     for row in INDEX.rows:
@@ -58,7 +58,7 @@ def nearest(name: str) -> list[str]:
 
 
 def unmapped(normaliser: Normaliser) -> Iterator[str]:
-    """A line for every raw name on this host that no row of the catalogue knows."""
+    """A line for every raw name of this host that is not in the catalogue."""
     for device, plan in sorted(normaliser.plans.items()):
         dialect = plan.device.dialect or "unknown driver"
         for source, port, raw in plan.unmapped:
@@ -75,7 +75,7 @@ def _means(spelling: Spelling, name: str) -> bool:
 
 
 def _match(raw: str, name: str) -> re.Match[str] | None:
-    # A raw name that is a placeholder as a whole would match every name.
+    # A raw name that consists of a placeholder only would match every name.
     return None if re.fullmatch(r"\{\w+\}", raw) else pattern_of(raw).fullmatch(name)
 
 
@@ -117,7 +117,7 @@ def _values_now(row: Row, observation: Observation) -> Iterator[str]:
 
 
 def _reasons(name: str, normaliser: Normaliser) -> Iterator[tuple[str, str, str]]:
-    """Driver, source and reason of what leaves the name out: for this host's drivers, or else for any driver."""
+    """Driver, source and reason why the name is not exported: for this host's drivers, or else for any driver."""
     here = {
         (plan.device.dialect, source)
         for plan in normaliser.plans.values()

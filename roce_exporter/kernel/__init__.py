@@ -1,11 +1,11 @@
 """The only door to the operating system: one `Kernel`, with one implementation per kind of host.
 
-`live` is this Linux host, `recorded` a host written down. Paths are relative to the sysfs root
+`live` is this Linux host, `recording.recorded` a recorded one. Paths are relative to the sysfs root
 (`class/infiniband/mlx5_0/ports/1/state`). Every method may block and is called from worker threads only,
 never on the event loop.
 
-Two kinds of refusal are kept apart: `Absent` says that the host does not have the interface, which is
-no failure; any other `OSError` says that the interface is there and broken.
+Two kinds of errors are distinguished: `Absent` means that the host does not have the interface, which is not a failure;
+any other `OSError` means that the interface exists and is broken.
 """
 
 from __future__ import annotations
@@ -19,36 +19,42 @@ if TYPE_CHECKING:
     from roce_exporter.model import RdmaDevice, RdmaPort
 
 
-class Absent(OSError):  # noqa: N818 - it is an answer, not an error
+class Absent(OSError):  # noqa: N818 - it is a regular result, not an error
     """The host, or the device, does not have this interface."""
 
 
+# Bytes read of a counter file: a 64-bit number needs 21.
 FILE_BYTES = 64
-"""As much of a counter file as is read: a 64-bit number needs 21 bytes."""
 
+# Bytes read of any other file: a sysfs attribute has at most one page.
 TEXT_BYTES = 4096
-"""As much of any other file as is read: a sysfs attribute holds one page."""
+
+
+BYTES_PER_MEGABIT = 125_000
 
 
 class Files(Protocol):
-    """Some files of one device, kept open from one collection to the next."""
+    """Files of one device, kept open from one collection to the next."""
 
     def read(self, skip: Collection[int] = ()) -> list[bytes | OSError | None]:
-        """What every file says now, at most `FILE_BYTES` each, in the order the files were given.
+        """The current content of every file, at most `FILE_BYTES` each, in the order of the paths.
 
-        A file that cannot be read gives its `OSError` in its place (ENODEV: the device went away), a file whose
-        position is in `skip` gives None and is not touched.
+        The result of a file that cannot be read is its `OSError` (ENODEV: the device went away). A file whose position
+        is in `skip` is not touched, and its result is None.
         """
 
     def close(self) -> None:
-        """Give the descriptors back."""
+        """Close the descriptors."""
 
 
 class Kernel(Protocol):
-    """What the exporter may ask a host. Nothing here writes."""
+    """All that the exporter reads from a host. No method writes."""
 
     def begin(self) -> None:
-        """A collection begins. A recording that holds several moments moves on to the next."""
+        """Mark the begin of a collection. A recording with several moments advances to the next one."""
+
+    def with_cached_names(self) -> Kernel:
+        """The same host for the fast loop, which need not read the names of counters in every sample."""
 
     def entries(self, path: str) -> tuple[str, ...]:
         """The sorted names in a directory.
@@ -62,28 +68,28 @@ class Kernel(Protocol):
 
         Raises:
             Absent: there is no such file.
-            OSError: the file is there and cannot be read.
+            OSError: the file exists and cannot be read.
         """
 
     def link(self, path: str) -> str:
-        """The last component of where a symbolic link leads.
+        """The last component of a symbolic link's target.
 
         Raises:
             Absent: there is no such link.
         """
 
     def identity(self, path: str) -> int:
-        """A number that changes when what is at this path is replaced by another of the same name.
+        """A number that changes when the object at this path is replaced by another of the same name.
 
         Raises:
-            Absent: there is nothing.
+            Absent: the path does not exist.
         """
 
     def open_files(self, paths: Sequence[str], size: int = FILE_BYTES) -> Files:
-        """Keep these files at hand, to read at most `size` bytes of each. One that cannot be opened says so then."""
+        """Prepare to read at most `size` bytes of each file. A file that cannot be opened fails when it is read."""
 
     def rdma_devices(self) -> tuple[RdmaDevice, ...]:
-        """Every RDMA device that netlink shows of this host.
+        """Every RDMA device of this host that netlink lists.
 
         Raises:
             Absent: this host has no RDMA netlink.
@@ -93,7 +99,7 @@ class Kernel(Protocol):
         """The ports of one device.
 
         Raises:
-            Absent: netlink does not tell.
+            Absent: netlink does not report them.
         """
 
     def rdma_statistics(self, device: RdmaDevice, port: int) -> Mapping[str, int]:
@@ -104,7 +110,7 @@ class Kernel(Protocol):
         """
 
     def rdma_optional_counters(self, device: RdmaDevice, port: int) -> Mapping[str, bool]:
-        """Which optional counters one port has, and whether each is on (RDMA_NLDEV_CMD_STAT_GET_STATUS).
+        """The optional counters of one port, and whether each is on (RDMA_NLDEV_CMD_STAT_GET_STATUS).
 
         Raises:
             Absent: the kernel is older than 5.16 or the driver has none.
@@ -114,13 +120,13 @@ class Kernel(Protocol):
         """Objects in use by kind: `qp`, `cq`, `mr`, `pd`, `cm_id`, ... (RDMA_NLDEV_CMD_RES_GET).
 
         Raises:
-            Absent: netlink does not tell.
+            Absent: netlink does not report them.
         """
 
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], Sequence[int]]:
         """Names and values of the driver's private counters, as `ethtool -S` prints them.
 
-        The names are the same object as long as they have not changed. A name may stand there twice: the first counts.
+        The names are the same object as long as they have not changed. Names may repeat; the first one wins.
 
         Raises:
             Absent: the driver has none.
@@ -130,23 +136,23 @@ class Kernel(Protocol):
         """The kernel driver of a network device: `mlx5_core`, `bnxt_en`, ...
 
         Raises:
-            Absent: it has none, or there is no such network device.
+            Absent: it has no driver, or there is no such network device.
         """
 
     def ethtool_pause(self, netdev: str) -> Mapping[str, int]:
-        """Global pause (802.3x): `autonegotiate`, `receive`, `transmit` as 1 or 0, and what the driver counts of it.
+        """Global pause (802.3x): `autonegotiate`, `receive`, `transmit` as 1 or 0, and the driver's counters.
 
-        That is `receive_frames`, `transmit_frames` and `transmit_storm_events`; what it does not count is left out.
+        These are `receive_frames`, `transmit_frames` and `transmit_storm_events`; missing counters are left out.
 
         Raises:
-            Absent: the driver does not tell.
+            Absent: the driver does not report it.
         """
 
     def ethtool_link(self, netdev: str) -> Mapping[str, int]:
         """The link: `up`, `full_duplex` as 1 or 0, `speed` in bytes per second, `lanes`, `extended_state`, `down_events`.
 
         Raises:
-            Absent: the driver does not tell.
+            Absent: the driver does not report it.
         """
 
     def ethtool_fec(self, netdev: str) -> Mapping[str, int]:
@@ -155,30 +161,30 @@ class Kernel(Protocol):
         On Linux 6.18 and newer also codewords per number of wrong symbols, by the names of `kernel.fec_bins`.
 
         Raises:
-            Absent: the driver does not count.
+            Absent: the driver does not count them.
         """
 
     def ethtool_standard(self, netdev: str) -> Mapping[str, int]:
         """The counters of IEEE 802.3 and RFC 2819 under their own names: `eth-mac-FrameCheckSequenceErrors`, ...
 
         Raises:
-            Absent: the driver does not count.
+            Absent: the driver does not count them.
         """
 
     def ethtool_settings(self, netdev: str) -> Mapping[str, int]:
         """Settings of the driver: `pfc_prevention_timeout` in milliseconds, and `flag_NAME` as 1 or 0.
 
-        Of bnxt `stats_block_microseconds` too: every so often its counters are refreshed, at 0 never.
+        For bnxt also `stats_block_microseconds`, the interval at which its counters are refreshed; 0: never.
 
         Raises:
-            Absent: the driver has neither.
+            Absent: the driver has no settings.
         """
 
     def transceiver(self, netdev: str) -> Mapping[str, int]:
-        """What the pluggable transceiver measures of itself, by the names and in the units of `kernel.transceiver`.
+        """The measurements of the pluggable transceiver, with the names and units of `kernel.transceiver`.
 
         Raises:
-            Absent: no module, one that measures nothing, or no right to ask it (CAP_NET_ADMIN).
+            Absent: no module, a module without measurements, or no permission to read it (CAP_NET_ADMIN).
         """
 
     def dcb(self, netdev: str) -> Dcb:
@@ -187,6 +193,3 @@ class Kernel(Protocol):
         Raises:
             Absent: the driver has no DCB.
         """
-
-    def close(self) -> None:
-        """Give everything back."""

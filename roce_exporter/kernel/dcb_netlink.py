@@ -1,8 +1,8 @@
 """DCB netlink: priority flow control, scheduling and priority mapping of a network device, without any privilege.
 
-Follows include/uapi/linux/dcbnl.h; what the kernel answers is in net/dcb/dcbnl.c, what it means in IEEE 802.1Q, clauses
-36 (PFC), 37 (ETS) and 38 (DCBX). The numbers are written down here because the headers of older distributions lack
-some of them.
+Follows include/uapi/linux/dcbnl.h; net/dcb/dcbnl.c shows the replies, and IEEE 802.1Q, clauses 36 (PFC), 37 (ETS) and
+38 (DCBX), defines their meaning. The numbers are repeated here because the headers of older distributions lack some of
+them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from roce_exporter.kernel.names import encode_netdev
 from roce_exporter.kernel.netlink import (
     Malformed,
     Netlink,
+    NetlinkSocket,
     Refused,
-    Wire,
     decode_attributes,
     decode_number,
     decode_values,
     encode_attribute,
+    only_payload,
     open_kernel_socket,
     remembered,
 )
@@ -36,7 +37,6 @@ NETLINK_ROUTE = 0
 RTM_GETDCB = 78
 
 IEEE_GET = 21
-GDCBX = 22
 
 IFNAME = 1
 IEEE = 13
@@ -54,7 +54,7 @@ TRUST_TABLE = 11
 REWRITE_TABLE = 12
 
 IEEE_APP, DCB_APP = 1, 2
-"""The two kinds of a table's rows: of selectors that IEEE 802.1Q knows, and of the kernel's own (PCP)."""
+"""The two kinds of table rows: with a selector of IEEE 802.1Q, and with the kernel's own (PCP)."""
 
 SELECTOR_DSCP = 5
 SELECTOR_PCP = 255
@@ -80,23 +80,23 @@ _APP = Struct("=BBH")
 class Pfc:
     """Priority flow control (struct ieee_pfc, IEEE 802.1Q clause 36).
 
-    The direction is told by dcbnl.h ("requests: count of the sent pfc frames, indications: count of the received") and
-    by the standard's names: a PFC request is one that this station makes, an indication is one that it is given. ice and
-    i40e count the frames that stop (XOFF), not those that let go. Nobody counts for a peer: zeros.
+    The directions follow from dcbnl.h ("requests: count of the sent pfc frames, indications: count of the received") and
+    from the standard's names: this station sends PFC requests and receives indications. ice and i40e count XOFF frames,
+    not XON frames. The counts of a peer are always zero.
     """
 
     capacity: int
-    """How many traffic classes may have PFC at the same time."""
+    """Maximum number of traffic classes with PFC."""
     enabled: tuple[bool, ...]
-    """Of each of the eight priorities. mlx5 tells what it would send for, not what it obeys."""
+    """For each of the eight priorities. mlx5 reports for which it sends pause, not which it obeys."""
     mbc: bool
     """MACsec bypass capability."""
     delay: int
-    """Allowance for the round trip, in bits; on mlx5 the length of the cable in metres. 0: not told."""
+    """Allowance for the round trip, in bits; on mlx5 the length of the cable in metres. 0: not reported."""
     requests: tuple[int, ...]
-    """Pause frames SENT for each of the eight priorities; empty in a recording that does not tell."""
+    """Pause frames SENT for each of the eight priorities; empty in a recording without them."""
     indications: tuple[int, ...]
-    """Pause frames RECEIVED for each of the eight priorities; empty in a recording that does not tell."""
+    """Pause frames RECEIVED for each of the eight priorities; empty in a recording without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +104,9 @@ class Ets:
     """Enhanced transmission selection (struct ieee_ets, IEEE 802.1Q clause 37). Eight of everything."""
 
     willing: bool
-    """Takes over what the other end of the link recommends."""
+    """Accepts the recommendation of the other end of the link."""
     capacity: int
-    """Traffic classes that may have a share of the bandwidth."""
+    """Maximum number of traffic classes with a share of the bandwidth."""
     cbs: bool
     """Has the credit-based shaper."""
     transmit_bandwidth: tuple[int, ...]
@@ -121,7 +121,7 @@ class Ets:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Receive buffers (struct dcbnl_buffer). No standard; mlx5 has them."""
+    """Receive buffers (struct dcbnl_buffer). Not standardised; mlx5 has them."""
 
     of_priority: tuple[int, ...]
     """Number of the buffer, per priority."""
@@ -135,17 +135,17 @@ class App(NamedTuple):
     """One row of an application priority table (struct dcb_app, IEEE 802.1Q annex D)."""
 
     selector: int
-    """What `protocol` is: 1 EtherType, 2 TCP or SCTP port, 3 UDP or DCCP port, 4 any of these ports, 5 DSCP, 255 PCP."""
+    """The kind of `protocol`: 1 EtherType, 2 TCP or SCTP port, 3 UDP or DCCP port, 4 any of these ports, 5 DSCP, 255 PCP."""
     protocol: int
     priority: int
-    """In a row that CEE negotiated, for which the kernel has no other table: a bit mask of priorities."""
+    """A bit mask of priorities in a row negotiated by CEE, which shares this table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dcb:
-    """What a driver tells of data centre bridging.
+    """A driver's data centre bridging settings.
 
-    None: it does not tell, or it failed to, which the kernel does not tell apart. An empty table is an answer.
+    None: not reported, or failed: the kernel does not distinguish them. An empty table is a valid value.
     """
 
     pfc: Pfc | None = None
@@ -155,9 +155,9 @@ class Dcb:
     app: tuple[App, ...] | None = None
     """Which priority a packet gets."""
     trust: tuple[int, ...] | None = None
-    """The selectors of `app` that count, the strongest first. Linux 6.2."""
+    """The selectors of `app` that are in effect, the strongest first. Linux 6.2."""
     rewrite: tuple[App, ...] | None = None
-    """Which value (`protocol`) a packet leaves with, by its priority. Linux 6.3."""
+    """The value (`protocol`) that a packet is sent with, by its priority. Linux 6.3."""
     buffer: Buffer | None = None
     peer_ets: Ets | None = None
     peer_pfc: Pfc | None = None
@@ -167,21 +167,21 @@ class Dcb:
 
 
 @remembered
-def encode_question(command: int, netdev: str) -> bytes:
-    """What asks one thing of one network device.
+def encode_request(command: int, netdev: str) -> bytes:
+    """The payload of a request about one network device.
 
     Raises:
-        OSError: ENODEV, no network device can have this name.
+        OSError: ENODEV, not a valid name of a network device.
     """
     return _MESSAGE.pack(0, command, 0) + encode_attribute(IFNAME, encode_netdev(netdev) + b"\0")
 
 
 @remembered
 def decode_ieee(answer: bytes) -> Dcb:
-    """The answer to DCB_CMD_IEEE_GET. Attributes and ends of structs that newer kernels add are passed over.
+    """The reply to DCB_CMD_IEEE_GET. Attributes and struct members that newer kernels add are ignored.
 
     Raises:
-        Malformed: it breaks the format, or a struct is shorter than it has ever been.
+        Malformed: it violates the format, or a struct is shorter than in any kernel.
     """
     whole = decode_values(answer, _MESSAGE.size)
     if IEEE not in whole:
@@ -207,10 +207,10 @@ def decode_ieee(answer: bytes) -> Dcb:
 
 
 def decode_dcbx_mode(answer: bytes) -> int | None:
-    """The DCBX mode in the answer to DCB_CMD_GDCBX or DCB_CMD_IEEE_GET; None where it is not told.
+    """The DCBX mode in the reply to DCB_CMD_IEEE_GET; None if it is not reported.
 
     Raises:
-        Malformed: the answer breaks the format.
+        Malformed: the reply violates the format.
     """
     mode = decode_values(answer, _MESSAGE.size).get(DCBX)
     return None if mode is None else decode_number(mode)
@@ -234,7 +234,7 @@ def decode_pfc(value: bytes) -> Pfc:
 
 
 def decode_ets(value: bytes) -> Ets:
-    """A struct ieee_ets. What it recommends to the other end is left out.
+    """A struct ieee_ets, without the recommendations to the other end.
 
     Raises:
         Malformed: it is too short.
@@ -274,7 +274,7 @@ def decode_app_table(value: bytes) -> tuple[App, ...]:
     """The struct dcb_app of one table, in the kernel's order.
 
     Raises:
-        Malformed: the table breaks the format, or a row is too short.
+        Malformed: the table violates the format, or a row is too short.
     """
     rows = (_unpack(_APP, row, "dcb_app") for row in _rows(value))
     return tuple(App(selector, protocol, priority) for selector, priority, protocol in rows)
@@ -284,48 +284,34 @@ def decode_trust_table(value: bytes) -> tuple[int, ...]:
     """The selectors of a trust table, in order.
 
     Raises:
-        Malformed: the table breaks the format.
+        Malformed: the table violates the format.
     """
     return tuple(decode_number(row) for row in _rows(value))
 
 
 class DcbNetlink:
-    """One conversation about DCB. Not to be shared between threads: make one per thread, it is cheap.
+    """One DCB socket. Not thread-safe: make one per thread, it is cheap.
 
-    The first question opens the socket. The kernel holds its RTNL lock while a driver answers, and no timeout ends
-    that. Every question may raise:
+    The first request opens the socket. The kernel holds its RTNL lock while the driver works, without a timeout.
+    Every request may raise:
         Absent: the driver (of a VF, of ionic, of mana, of veth) or this kernel has no DCB.
-        TimeoutError: no answer.
-        Malformed: an OSError with EBADMSG, the answer breaks the format.
+        TimeoutError: no reply.
+        Malformed: an OSError with EBADMSG, the reply violates the format.
         OSError: ENODEV, there is no such network device in this namespace; any other errno is the kernel's.
     """
 
-    def __init__(self, open_socket: Callable[[int], Wire] = open_kernel_socket) -> None:
+    def __init__(self, open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket) -> None:
         self._netlink = Netlink(NETLINK_ROUTE, open_socket)
 
     def ieee(self, netdev: str) -> Dcb:
-        """Everything that DCB_CMD_IEEE_GET tells.
+        """Everything that DCB_CMD_IEEE_GET reports.
 
-        Two drivers tell it badly. bnxt_en says zeros where its firmware did not answer. In mlx5 the requests and
-        indications of PFC are what the last `ethtool -S` of anybody has left behind, so read that first.
+        Two drivers have quirks. bnxt_en reports zeros if its firmware did not respond. mlx5 reports the PFC requests and
+        indications of the last `ethtool -S` of any process, so read that first.
         """
-        return self._ask(netdev, IEEE_GET, decode_ieee)
-
-    def dcbx_mode(self, netdev: str) -> int | None:
-        """Who negotiates, see `Dcb.dcbx`; None where a kernel answers without saying so.
-
-        Raises:
-            Absent: also of a driver that has DCB and no DCBX. The kernel says the same to both.
-        """
-        return self._ask(netdev, GDCBX, decode_dcbx_mode)
-
-    def close(self) -> None:
-        """Close the socket. The next question opens another."""
-        self._netlink.close()
-
-    def _ask(self, netdev: str, command: int, decode: Callable[[bytes], T]) -> T:
         try:
-            return decode(_only(self._netlink.ask(RTM_GETDCB, encode_question(command, netdev))))
+            request = encode_request(IEEE_GET, netdev)
+            return decode_ieee(only_payload(self._netlink.request(RTM_GETDCB, request)))
         except Malformed:
             self.close()
             raise
@@ -333,6 +319,9 @@ class DcbNetlink:
             if error.errno == errno.EOPNOTSUPP:
                 raise Absent(errno.EOPNOTSUPP, "the driver has no DCB", netdev) from None
             raise OSError(error.errno, error.strerror, netdev) from None
+
+    def close(self) -> None:
+        self._netlink.close()
 
 
 def _rows(table: bytes) -> list[bytes]:
@@ -343,9 +332,3 @@ def _unpack(shape: Struct, value: bytes, what: str) -> tuple[int, ...]:
     if len(value) < shape.size:
         raise Malformed(f"a struct {what} of {len(value)} bytes instead of {shape.size}")
     return shape.unpack_from(value)
-
-
-def _only(answers: list[bytes]) -> bytes:
-    if len(answers) != 1:
-        raise Malformed(f"{len(answers)} messages instead of one")
-    return answers[0]

@@ -1,10 +1,10 @@
-"""`ethtool -S`: the driver's private counters, by ioctl, for no netlink message tells them.
+"""`ethtool -S`: the driver's private counters, by ioctl, because no netlink message has them.
 
-include/uapi/linux/ethtool.h and net/ethtool/ioctl.c. Three questions in a row: how many there are, what they are
-called, what they are. The kernel copies as many as there are *now*, whatever room the caller announced (kernels before
-2026), so the buffers have slack, and a set that changed between two questions is asked for again. Names are asked for
-again although their number is the same: mlx5 changes them when PFC moves to another priority. Not at every look of the
-fast loop, though: the kernel prints them one by one, under the RTNL lock, which took forty times as long as the values.
+include/uapi/linux/ethtool.h and net/ethtool/ioctl.c. Three requests in a row: the number of counters, their names, their
+values. Kernels before 2026 copy the *current* number of counters, whatever the size of the caller's buffer. So the buffers
+have slack, and a set that changed between two requests is read again. Names are read again even if their number is the
+same: mlx5 changes them when PFC moves to another priority. The fast loop reads them less often: the kernel prints them
+one by one under the RTNL lock, which takes forty times as long as the values.
 """
 
 from __future__ import annotations
@@ -36,16 +36,17 @@ FLAGS = 32
 PFC_PREVENTION_TIMEOUT, UNSIGNED_16 = 3, 2
 """ETHTOOL_PFC_PREVENTION_TOUT and ETHTOOL_TUNABLE_U16."""
 
+# Maximum age of names in the fast loop, which polls ten times as often; a scrape always reads them. A value
+# that moves to another name meanwhile cannot cause a storm: that takes several samples, and an impossible
+# jump is dropped.
 NAMES_SECONDS = 1.0
-"""How old names may be for the fast loop, which looks ten times as often; a scrape asks every time. What moves to another
-name meanwhile makes no storm: that takes several looks, and an impossible jump is dropped."""
 
 NAME_BYTES = 32
 VALUE_BYTES = 8
 SLACK = 1024
-"""Counters that may be added between two questions, as by `ethtool -L`, without harm."""
+"""Number of counters that may be added between two requests, as by `ethtool -L`, without a buffer overrun."""
+# No driver has a tenth of this number of counters; more is a driver bug.
 MOST = 1 << 16
-"""No driver has a tenth as many counters; more is a driver gone mad."""
 TRIES = 3
 
 _REQUEST = struct.Struct("16sP16x")
@@ -60,15 +61,15 @@ Names = tuple[str, ...]
 
 
 class _Known(NamedTuple):
-    """The names of one network device: when they were asked for, as the kernel gave them, and decoded."""
+    """The names of one network device: when they were read, as the kernel returned them, and decoded."""
 
-    asked: float
+    read_at: float
     raw: bytes
     names: Names
 
 
 class EthtoolIoctl:
-    """One socket. Not to be shared between threads: make one per thread, it is cheap."""
+    """One socket. Not thread-safe: make one per thread, it is cheap."""
 
     def __init__(
         self,
@@ -76,21 +77,21 @@ class EthtoolIoctl:
         names_for: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Names that are `names_for` seconds old, by this clock, are asked for anew; by default at every read."""
+        """Names are cached for `names_for` seconds by this clock; by default they are read every time."""
         self._ioctl = ioctl
         self._names_for = names_for
         self._clock = clock
         self._socket: socket.socket | None = None
-        self._room = bytearray()
+        self._buffer = bytearray()
         self._requests: dict[str, bytes] = {}
-        """Per network device the `struct ifreq` that names it and the room as it is now."""
+        """Per network device the `struct ifreq` with its name and the current address of the buffer."""
         self._known: dict[str, _Known] = {}
 
     def statistics(self, netdev: str) -> tuple[Names, Sequence[int]]:
         """Names and values, in the driver's order and units.
 
-        The names are the same object as long as they have not changed, and may be as old as they were allowed to be.
-        A name may stand there twice.
+        The names are the same object as long as they have not changed, and may be up to `names_for` seconds old.
+        Names may repeat.
 
         Raises:
             Absent: the driver has none.
@@ -108,7 +109,7 @@ class EthtoolIoctl:
         raise OSError(errno.EAGAIN, f"its counters changed {TRIES} times while they were read", netdev)
 
     def private_flags(self, netdev: str) -> dict[str, bool]:
-        """The driver's own switches, as `ethtool --show-priv-flags` prints them.
+        """The driver's private flags, as `ethtool --show-priv-flags` prints them.
 
         Raises:
             Absent: the driver has none.
@@ -118,112 +119,111 @@ class EthtoolIoctl:
         names = self._strings(netdev, PRIVATE_FLAGS_SET, min(count, FLAGS)) if count else None
         if names is None:
             raise Absent(errno.EOPNOTSUPP, "the driver has no private flags", netdev)
-        bits = _FLAGS.unpack_from(self._ask(netdev, _FLAGS.pack(GPFLAGS, 0), 0))[1]
+        bits = _FLAGS.unpack_from(self._query(netdev, _FLAGS.pack(GPFLAGS, 0), 0))[1]
         return {name: bool(bits >> position & 1) for position, name in enumerate(_decode_names(names))}
 
     def pfc_prevention_timeout(self, netdev: str) -> int:
-        """For how many milliseconds the NIC may send pause without end before its watchdog stops it.
+        """Milliseconds for which the NIC may send pause without interruption before its watchdog stops it.
 
-        0: for ever. 65535: the driver's own choice, on mlx5 100 ms.
+        0: no limit. 65535: the driver's own choice, on mlx5 100 ms.
 
         Raises:
             Absent: the driver has no such watchdog.
             OSError: as in `statistics`.
         """
-        question = _TUNABLE.pack(GTUNABLE, PFC_PREVENTION_TIMEOUT, UNSIGNED_16, 2, 0)
-        return int(_TUNABLE.unpack_from(self._ask(netdev, question, 0))[4])
+        request = _TUNABLE.pack(GTUNABLE, PFC_PREVENTION_TIMEOUT, UNSIGNED_16, 2, 0)
+        return int(_TUNABLE.unpack_from(self._query(netdev, request, 0))[4])
 
     def statistics_refresh(self, netdev: str) -> int:
-        """Every how many microseconds the NIC gives its counters to the host; 0: never, or the driver has no such thing.
+        """Interval in microseconds at which the NIC writes its counters to the host; 0: never, or not supported.
 
         Raises:
-            Absent: the driver tells nothing of coalescing.
+            Absent: the driver does not report coalescing.
             OSError: as in `statistics`.
         """
-        question = _COALESCE.pack(GCOALESCE, *(0,) * 22)
-        return int(_COALESCE.unpack_from(self._ask(netdev, question, 0))[9])
+        request = _COALESCE.pack(GCOALESCE, *(0,) * 22)
+        return int(_COALESCE.unpack_from(self._query(netdev, request, 0))[9])
 
     def close(self) -> None:
-        """Close the socket. The next question opens another."""
         if self._socket:
             self._socket.close()
             self._socket = None
 
     def __del__(self) -> None:
-        # A worker thread that ends takes its socket along.
+        # Closes the socket of a worker thread that ends.
         self.close()
 
     def _count(self, netdev: str, strings: int) -> int:
-        answer = self._ask(netdev, _SET_INFO.pack(GSSET_INFO, 0, 1 << strings, 0), 0)
+        answer = self._query(netdev, _SET_INFO.pack(GSSET_INFO, 0, 1 << strings, 0), 0)
         _, _, mask, count = _SET_INFO.unpack_from(answer)
         if count > MOST:
             raise OSError(errno.EMSGSIZE, f"its driver announces {count} counters", netdev)
         return count if mask else 0
 
     def _names(self, netdev: str, count: int) -> Names | None:
-        """The names; None when there are not as many as were announced."""
+        """The names; None if their number differs from `count`."""
         known, now = self._known.get(netdev), self._clock()
-        if known and len(known.names) == count and now - known.asked < self._names_for:
+        if known and len(known.names) == count and now - known.read_at < self._names_for:
             return known.names
-        if self._ask_strings(netdev, STATISTICS_SET, count) != count:
+        if self._query_strings(netdev, STATISTICS_SET, count) != count:
             return None
-        # Compared where they are: a copy of 64 kB per look would take longer than all that is made of the values.
-        if not (known and len(known.names) == count and self._room.startswith(known.raw, _STRINGS.size)):
+        # Compared in place: copying 64 kB per sample would take longer than all processing of the values.
+        if not (known and len(known.names) == count and self._buffer.startswith(known.raw, _STRINGS.size)):
             raw = self._copy(_STRINGS.size, NAME_BYTES * count)
-            # Alike network devices share their names: sixteen times 2,000 texts would be megabytes.
+            # Identical network devices share their names: sixteen times 2,000 strings would be megabytes.
             alike = next((one for one in self._known.values() if one.raw == raw), None)
             known = alike or _Known(now, raw, _decode_names(raw))
-        self._known[netdev] = known._replace(asked=now)
+        self._known[netdev] = known._replace(read_at=now)
         return known.names
 
     def _strings(self, netdev: str, strings: int, count: int) -> bytes | None:
-        """What is in a set of strings, 32 bytes each; None when there are not as many as were announced."""
-        if self._ask_strings(netdev, strings, count) != count:
+        """A set of strings, 32 bytes each; None if their number differs from `count`."""
+        if self._query_strings(netdev, strings, count) != count:
             return None
         return self._copy(_STRINGS.size, NAME_BYTES * count)
 
-    def _ask_strings(self, netdev: str, strings: int, count: int) -> int:
-        """Have a set of strings written into the room; returns how many there are."""
-        answer = self._ask(netdev, _STRINGS.pack(GSTRINGS, strings, count), NAME_BYTES * (count + SLACK))
+    def _query_strings(self, netdev: str, strings: int, count: int) -> int:
+        """Have the kernel write a set of strings into the buffer; returns their number."""
+        answer = self._query(netdev, _STRINGS.pack(GSTRINGS, strings, count), NAME_BYTES * (count + SLACK))
         return int(_STRINGS.unpack_from(answer)[2])
 
     def _values(self, netdev: str, count: int) -> Sequence[int] | None:
-        """The values; None when there are not as many as were announced (0: the kernel found that itself)."""
-        answer = self._ask(netdev, _STATS.pack(GSTATS, count), VALUE_BYTES * (count + SLACK))
+        """The values; None if their number differs from `count` (0: the kernel itself noticed that)."""
+        answer = self._query(netdev, _STATS.pack(GSTATS, count), VALUE_BYTES * (count + SLACK))
         if _STATS.unpack_from(answer)[1] != count:
             return None
-        # No number of the thousands is made before it is asked for: most names have no row.
+        # A view: Python makes a number only for a value that is used, and most names have no row.
         return memoryview(self._copy(_STATS.size, VALUE_BYTES * count)).cast("Q")
 
     def _copy(self, start: int, size: int) -> bytes:
-        return bytes(memoryview(self._room)[start : start + size])
+        return bytes(memoryview(self._buffer)[start : start + size])
 
-    def _ask(self, netdev: str, question: bytes, room: int) -> bytearray:
-        if len(self._room) < len(question) + room:
-            self._room = bytearray(len(question) + room)
+    def _query(self, netdev: str, request: bytes, space: int) -> bytearray:
+        if len(self._buffer) < len(request) + space:
+            self._buffer = bytearray(len(request) + space)
             self._requests.clear()
-        self._room[: len(question)] = question
+        self._buffer[: len(request)] = request
         if self._socket is None:
             self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
         try:
             self._ioctl(self._socket.fileno(), SIOCETHTOOL, self._request(netdev))
         except OSError as error:
             if error.errno == errno.EOPNOTSUPP:
-                raise Absent(errno.EOPNOTSUPP, "the driver does not tell", netdev) from None
+                raise Absent(errno.EOPNOTSUPP, "not supported by the driver", netdev) from None
             raise OSError(error.errno, os.strerror(error.errno or 0), netdev) from None
-        return self._room
+        return self._buffer
 
     def _request(self, netdev: str) -> bytes:
         request = self._requests.get(netdev)
         if request is None:
             name = encode_netdev(netdev)
-            # Stays true as long as the room is not made anew: its bytes are changed in place and never moved.
-            place = ctypes.addressof(ctypes.c_char.from_buffer(self._room))
+            # Valid until the buffer is replaced: its bytes are changed in place and never moved.
+            place = ctypes.addressof(ctypes.c_char.from_buffer(self._buffer))
             request = self._requests[netdev] = _REQUEST.pack(name, place)
         return request
 
 
 def _decode_names(raw: bytes) -> Names:
-    """32 bytes each, cut at the NUL; ethtool prints them without the white space around."""
+    """32 bytes each, cut at the NUL; ethtool strips the white space around them."""
     pieces = (raw[start : start + NAME_BYTES] for start in range(0, len(raw), NAME_BYTES))
     return tuple(piece.partition(b"\0")[0].decode("utf-8", "backslashreplace").strip() for piece in pieces)

@@ -1,8 +1,8 @@
 """ethtool over generic netlink: pause, link, forward error correction and the standard counters, all unprivileged.
 
-Documentation/networking/ethtool-netlink.rst and include/uapi/linux/ethtool_netlink.h. The numbers are written down here
-because the headers of older distributions lack some. An attribute that the driver leaves out is left out here: it is
-never 0.
+Documentation/networking/ethtool-netlink.rst and include/uapi/linux/ethtool_netlink.h. The numbers are repeated here
+because the headers of older distributions lack some. An attribute that the driver leaves out is left out here, never
+reported as 0.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import errno
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from roce_exporter.kernel import Absent
+from roce_exporter.kernel import BYTES_PER_MEGABIT, Absent
 from roce_exporter.kernel.fec_bins import Bin, name_of
 from roce_exporter.kernel.names import encode_netdev
 from roce_exporter.kernel.netlink import (
     Malformed,
     Netlink,
+    NetlinkSocket,
     Refused,
-    Wire,
     decode_attributes,
     decode_number,
     decode_values,
@@ -39,7 +39,7 @@ NESTED = 0x8000
 CONTROL_FAMILY, GET_FAMILY, FAMILY_ID, FAMILY_NAME = 16, 3, 1, 2
 
 FAMILY_BYTES = 2
-"""It becomes the type of a message, which has no more."""
+"""The number is used as a message type, which has two bytes."""
 
 LINKMODES_GET, LINKSTATE_GET, PAUSE_GET, FEC_GET, MODULE_EEPROM_GET, STATS_GET = 4, 6, 21, 29, 31, 32
 
@@ -51,14 +51,13 @@ PAUSE_SWITCHES = {2: "autonegotiate", 3: "receive", 4: "transmit"}
 PAUSE_COUNTS = {2: "transmit_frames", 3: "receive_frames", 4: "transmit_storm_events"}
 FEC_COUNTS = {2: "corrected_blocks", 3: "uncorrectable_blocks", 4: "corrected_bits"}
 STATISTICS = 5
-"""Where pause and FEC answers hold their counters."""
+"""The attribute with the counters in replies about pause and FEC."""
 FEC_BIN, BIN_LOW, BIN_HIGH, BIN_VALUE, BIN_LANES = 5, 2, 3, 4, 5
-"""ETHTOOL_A_FEC_STAT_HIST (Linux 6.18), one for each bin, and what is in it."""
+"""ETHTOOL_A_FEC_STAT_HIST (Linux 6.18), one for each bin, and the attributes in it."""
 
 LINK_STATE = {2: "up", 5: "extended_state", 7: "down_events"}
 SPEED, DUPLEX, LANES = 5, 6, 9
 UNKNOWN_SPEED = (0, 0xFFFFFFFF)
-BYTES_PER_MEGABIT = 125_000
 
 GROUPS = {
     0: ("eth-phy", ("SymbolErrorDuringCarrier",)),
@@ -100,38 +99,38 @@ GROUPS = {
 }
 """Number of a group of standard counters: its name, and the names of its counters in the kernel's order.
 
-The group of Linux 6.14 for external PHYs is not asked for: kernels before refuse a question that names it, and no
-NIC that does RoCE has one.
+The group of Linux 6.14 for external PHYs is not requested: older kernels reject a request that names it, and no RoCE NIC
+has one.
 """
 
 _GENERIC = Struct("=BBH")
 
 _NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOENT)
-"""How drivers and older kernels say that they do not have an answer (EINVAL: a group that the kernel does not know)."""
+"""How drivers and older kernels report an unsupported request (EINVAL: a group that the kernel does not know)."""
 
 
 class EthtoolNetlink:
-    """One conversation with the ethtool family. Not to be shared between threads: make one per thread.
+    """One socket of the ethtool family. Not thread-safe: make one per thread.
 
-    Every question may raise, beside what it says itself:
-        Absent: the driver does not tell, or the kernel (before 5.6) has no such family.
-        Malformed: an OSError with EBADMSG, the answer breaks the format.
+    Every request may raise, in addition to what its method documents:
+        Absent: not supported by the driver, or the kernel (before 5.6) has no such family.
+        Malformed: an OSError with EBADMSG, the reply violates the format.
         OSError: ENODEV, there is no such network device in this namespace; any other errno is the kernel's.
     """
 
-    def __init__(self, open_socket: Callable[[int], Wire] = open_kernel_socket) -> None:
+    def __init__(self, open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket) -> None:
         self._netlink = Netlink(NETLINK_GENERIC, open_socket)
         self._family = 0
 
     def pause(self, netdev: str) -> Mapping[str, int]:
-        """Global pause: `autonegotiate`, `receive`, `transmit` as 1 or 0, and the frames where they are counted."""
-        return decode_pause(self._ask(PAUSE_GET, encode_header(netdev, 1, WITH_STATISTICS), netdev))
+        """Global pause: `autonegotiate`, `receive`, `transmit` as 1 or 0, and the frames if they are counted."""
+        return decode_pause(self._request(PAUSE_GET, encode_header(netdev, 1, WITH_STATISTICS), netdev))
 
     def link(self, netdev: str) -> Mapping[str, int]:
         """The link: `up`, `extended_state`, `down_events`, `speed` in bytes per second, `full_duplex`, `lanes`."""
-        state = self._ask(LINKSTATE_GET, encode_header(netdev, 1), netdev)
+        state = self._request(LINKSTATE_GET, encode_header(netdev, 1), netdev)
         try:
-            modes = self._ask(LINKMODES_GET, encode_header(netdev, 1), netdev)
+            modes = self._request(LINKMODES_GET, encode_header(netdev, 1), netdev)
         except Absent:
             modes = b""
         return decode_link(state, modes)
@@ -142,7 +141,7 @@ class EthtoolNetlink:
         Raises:
             Absent: the driver does not count.
         """
-        found = decode_fec(self._ask(FEC_GET, encode_header(netdev, 1, WITH_STATISTICS), netdev))
+        found = decode_fec(self._request(FEC_GET, encode_header(netdev, 1, WITH_STATISTICS), netdev))
         if not found:
             raise Absent(errno.EOPNOTSUPP, "the driver does not count FEC blocks", netdev)
         return found
@@ -157,7 +156,7 @@ class EthtoolNetlink:
             (encode_attribute(1, b""), encode_u32(2, len(GROUPS)), encode_u32(4, (1 << len(GROUPS)) - 1))
         )
         found = decode_groups(
-            self._ask(STATS_GET, encode_header(netdev, 2) + encode_attribute(3 | NESTED, groups), netdev)
+            self._request(STATS_GET, encode_header(netdev, 2) + encode_attribute(3 | NESTED, groups), netdev)
         )
         if not found:
             raise Absent(errno.EOPNOTSUPP, "the driver has no standard counters", netdev)
@@ -167,13 +166,13 @@ class EthtoolNetlink:
         """A part of a transceiver's memory, at most 128 bytes (ETHTOOL_MSG_MODULE_EEPROM_GET).
 
         Raises:
-            Absent: there is no module, or the driver cannot read it, or the right (CAP_NET_ADMIN) is missing.
+            Absent: there is no module, the driver cannot read it, or CAP_NET_ADMIN is missing.
         """
         where = encode_u32(2, place.offset) + encode_u32(3, place.length)
         short = ((4, place.page), (5, place.bank), (6, place.i2c))
         where += b"".join(encode_attribute(kind, bytes([value])) for kind, value in short)
         try:
-            answer = self._ask(MODULE_EEPROM_GET, encode_header(netdev, 1) + where, netdev)
+            answer = self._request(MODULE_EEPROM_GET, encode_header(netdev, 1) + where, netdev)
         except Refused as error:
             if error.errno in (errno.EPERM, errno.EACCES):
                 raise Absent(error.errno, "reading a transceiver needs CAP_NET_ADMIN", netdev) from None
@@ -184,15 +183,14 @@ class EthtoolNetlink:
         return data
 
     def close(self) -> None:
-        """Close the socket. The next question opens another."""
         self._netlink.close()
 
-    def _ask(self, command: int, payload: bytes, netdev: str) -> bytes:
+    def _request(self, command: int, payload: bytes, netdev: str) -> bytes:
         try:
-            answers = self._netlink.ask(self._family_id(), _GENERIC.pack(command, 1, 0) + payload)
+            answers = self._netlink.request(self._family_id(), _GENERIC.pack(command, 1, 0) + payload)
         except Refused as error:
             if error.errno in _NOT_SUPPORTED:
-                raise Absent(error.errno, "the driver does not tell", netdev) from None
+                raise Absent(error.errno, "not supported by the driver", netdev) from None
             raise
         if len(answers) != 1 or len(answers[0]) < _GENERIC.size:
             self.close()
@@ -200,10 +198,10 @@ class EthtoolNetlink:
         return answers[0][_GENERIC.size :]
 
     def _family_id(self) -> int:
-        # Numbers are given out when a family registers; ethtool is built in, so it keeps its number.
+        # A family gets its number when it registers; ethtool is built in, so it keeps its number.
         if not self._family:
-            question = _GENERIC.pack(GET_FAMILY, 1, 0) + encode_attribute(FAMILY_NAME, b"ethtool\0")
-            answers = self._netlink.ask(CONTROL_FAMILY, question)
+            request = _GENERIC.pack(GET_FAMILY, 1, 0) + encode_attribute(FAMILY_NAME, b"ethtool\0")
+            answers = self._netlink.request(CONTROL_FAMILY, request)
             values = decode_values(answers[0][_GENERIC.size :]) if answers else {}
             number = values.get(FAMILY_ID, b"")
             if len(number) != FAMILY_BYTES:
@@ -221,24 +219,24 @@ def encode_header(netdev: str, kind: int, flags: int = 0) -> bytes:
 
 @remembered
 def decode_pause(answer: bytes) -> Mapping[str, int]:
-    """The switches of global pause as 1 or 0, and the frames where they are counted."""
+    """The switches of global pause as 1 or 0, and the frames if they are counted."""
     return _named(answer, PAUSE_SWITCHES) | _nested(answer, PAUSE_COUNTS)
 
 
 @remembered
 def decode_link(state: bytes, modes: bytes) -> Mapping[str, int]:
-    """What two answers say of a link; the second may be empty."""
+    """The properties of a link from two replies, of which the second may be empty."""
     return _named(state, LINK_STATE) | decode_modes(modes)
 
 
 @remembered
 def decode_fec(answer: bytes) -> Mapping[str, int]:
-    """Blocks, bits and the bins of the histogram; empty where the driver does not count."""
+    """Blocks, bits and the bins of the histogram; empty if the driver does not count them."""
     return _nested(answer, FEC_COUNTS) | dict(_bins(answer))
 
 
 def decode_modes(answer: bytes) -> dict[str, int]:
-    """`speed` in bytes per second, `full_duplex`, `lanes`; what is unknown is left out."""
+    """`speed` in bytes per second, `full_duplex`, `lanes`; unknown values are left out."""
     values = decode_values(answer)
     found = {}
     if SPEED in values and (megabits := decode_number(values[SPEED])) not in UNKNOWN_SPEED:
@@ -251,7 +249,7 @@ def decode_modes(answer: bytes) -> dict[str, int]:
 
 
 def decode_groups(answer: bytes) -> dict[str, int]:
-    """Standard counters by group and name; groups and counters that nobody here knows are passed over."""
+    """Standard counters by group and name; unknown groups and counters are ignored."""
     found: dict[str, int] = {}
     for kind, start, end in decode_attributes(answer):
         if kind != 4:  # noqa: PLR2004 - ETHTOOL_A_STATS_GRP
@@ -295,9 +293,9 @@ def _named(answer: bytes, names: Mapping[int, str]) -> dict[str, int]:
 
 
 def _nested(answer: bytes, names: Mapping[int, str]) -> dict[str, int]:
-    """Counters inside the statistics attribute; of an array the first number, which is the whole port's.
+    """Counters in the statistics attribute; of an array the first number, which is for the whole port.
 
-    An array of no numbers is how the kernel writes a counter that the driver does not fill (net/ethtool/fec.c).
+    For a counter that the driver does not fill, the kernel writes an empty array (net/ethtool/fec.c).
     """
     inside = decode_values(decode_values(answer).get(STATISTICS, b""))
     return {name: decode_number(inside[kind][:8]) for kind, name in names.items() if inside.get(kind)}

@@ -13,7 +13,7 @@ _NAME = re.compile(r"fec_symbols_err_(?P<low>\d{1,9})(?:_to_(?P<high>\d{1,9}))?(
 
 
 class Bin(NamedTuple):
-    """A range of wrong symbols in a codeword, both ends in it, of the whole port or of one lane."""
+    """A range of wrong symbols in a codeword, ends included, of the whole port or of one lane."""
 
     low: int
     high: int
@@ -27,7 +27,7 @@ def name_of(one: Bin) -> str:
 
 
 def bin_of(name: str) -> Bin | None:
-    """The bin of a name; None where it names something else."""
+    """The bin of a name; None if it is not the name of a bin."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None

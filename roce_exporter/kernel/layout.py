@@ -1,4 +1,4 @@
-"""Answers that differ from the last one in their numbers only, read at a glance."""
+"""Fast path for replies whose layout has not changed since the last one: only the values are unpacked."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from roce_exporter.kernel.netlink import decode_number
 _VALUE_BYTES = 8
 
 Spans = dict[str, tuple[int, int] | None]
-"""Per name, where in the answer its number starts and ends; None where the row has no number."""
+"""Per name, start and end of its number in the reply; None if the row has no number."""
 
 
 class Layout(NamedTuple):
-    """Where the values are in an answer whose other bytes are known: `fixed` and values take turns in `shape`."""
+    """The positions of values in a reply whose other bytes are known: `fixed` parts and values alternate in `shape`."""
 
     shape: Struct
     fixed: tuple[bytes, ...]
     names: tuple[str, ...]
 
 
-def decode_told_numbers(answer: bytes, rows: Spans) -> dict[str, int]:
-    """Name to number, of the rows that have one.
+def decode_present_numbers(answer: bytes, rows: Spans) -> dict[str, int]:
+    """Name to number, for the rows with a number.
 
     Raises:
         Malformed: a number of an unknown width.
@@ -31,7 +31,7 @@ def decode_told_numbers(answer: bytes, rows: Spans) -> dict[str, int]:
 
 
 def learn_layout(answer: bytes, rows: Spans) -> Layout | None:
-    """How to read the next answer like this one at a glance; None where a value is not 64 bits wide, or a name told twice."""
+    """The layout of this reply; None if a value is not 64 bits wide, or a name occurs twice."""
     formats, fixed, position = ["="], [], 0
     for span in rows.values():
         if span is None or span[1] - span[0] != _VALUE_BYTES:
@@ -48,7 +48,7 @@ def learn_layout(answer: bytes, rows: Spans) -> Layout | None:
 
 
 def read_by_layout(answer: bytes, layout: Layout) -> dict[str, int] | None:
-    """Name to number; None where anything but the values differs from what the layout was learnt from."""
+    """Name to number; None if anything but the values differs from the reply that the layout was learnt from."""
     if len(answer) != layout.shape.size:
         return None
     parts = layout.shape.unpack(answer)

@@ -37,15 +37,15 @@ BNXT = "bnxt_en"
 AUTOMATIC = 0xFFFF
 """PFC_STORM_PREVENTION_AUTO of include/uapi/linux/ethtool.h."""
 
+# Descriptors reserved for 256 connections, sockets of threads, and files that are open only briefly.
 RESERVE = 320
-"""Descriptors that files are never to take: 256 connections, sockets of threads, and what is opened for a moment."""
 
 _NO_SUCH = (errno.ENOENT, errno.ENOTDIR, errno.EINVAL, errno.ENXIO)
-"""Answers of readlink, readdir and open that say that a thing is not there (EINVAL: not a link)."""
+"""Errors of readlink, readdir and open that mean that the path does not exist (EINVAL: not a link)."""
 
 
 class LiveFiles:
-    """Descriptors kept open and read with pread, which makes the kernel compute the attribute anew each time."""
+    """Descriptors kept open and read with pread, which makes the kernel compute the attribute again each time."""
 
     def __init__(self, paths: Sequence[bytes], pread: Callable[[int, int, int], bytes], size: int) -> None:
         self._paths = tuple(paths)
@@ -56,7 +56,6 @@ class LiveFiles:
         self._most = limit - min(RESERVE, limit // 2)
 
     def read(self, skip: Collection[int] = ()) -> list[bytes | OSError | None]:
-        """See `kernel.Files.read`."""
         pread, size = self._pread, self._size
         found: list[bytes | OSError | None] = []
         for position, descriptor in enumerate(self._descriptors):
@@ -74,14 +73,14 @@ class LiveFiles:
         if descriptor < self._most:
             self._descriptors[position] = descriptor
             return self._pread(descriptor, self._size, 0)
-        # Near the limit a file is opened for every read: dearer, but an exporter without a descriptor left serves nobody.
+        # Near the limit the file is reopened for every read: slower, but leaves descriptors for clients.
         try:
             return self._pread(descriptor, self._size, 0)
         finally:
             os.close(descriptor)
 
     def _again(self, position: int, error: OSError) -> bytes | OSError:
-        # A descriptor of a device that went away says ENODEV for ever, even when the device is back.
+        # A descriptor of a removed device keeps failing with ENODEV, even after the device has returned.
         if error.errno != errno.ENODEV:
             return error
         self._forget(position)
@@ -96,13 +95,12 @@ class LiveFiles:
             os.close(descriptor)
 
     def close(self) -> None:
-        """See `kernel.Files.close`."""
         for position in range(len(self._descriptors)):
             self._forget(position)
 
 
 class LiveKernel:
-    """This host. A sysfs root other than /sys is taken for the same host only where the GUIDs agree."""
+    """This host. A sysfs root other than /sys counts as the same host only for devices with equal GUIDs."""
 
     def __init__(
         self,
@@ -111,26 +109,23 @@ class LiveKernel:
         netlink: bool = True,
         names_for: float = 0.0,
     ) -> None:
-        """`names_for`: so many seconds the names of private counters are believed; see `kernel.ethtool_ioctl`."""
+        """`names_for` is the number of seconds for which names of private counters are cached; see `kernel.ethtool_ioctl`."""
         self._root = os.path.abspath(sysfs)
         self._pread = pread
         self._netlink = netlink
         self._names_for = names_for
         self._local = threading.local()
 
-    def hurried(self) -> LiveKernel:
-        """The same host for the fast loop, which is not to ask for the names of counters at every look."""
+    def with_cached_names(self) -> LiveKernel:
         return LiveKernel(self._root, self._pread, self._netlink, NAMES_SECONDS)
 
     def begin(self) -> None:
-        """Nothing: a live host moves by itself."""
+        pass  # the counters of a live host change by themselves
 
     def entries(self, path: str) -> tuple[str, ...]:
-        """See `kernel.Kernel.entries`."""
         return _or_absent(lambda: tuple(sorted(map(decode_name, os.listdir(self._at(path))))), path)
 
     def text(self, path: str) -> str:
-        """See `kernel.Kernel.text`."""
         descriptor = _or_absent(lambda: os.open(self._at(path), os.O_RDONLY | os.O_CLOEXEC), path)
         try:
             return decode_name(self._pread(descriptor, TEXT_BYTES, 0)).strip()
@@ -138,77 +133,65 @@ class LiveKernel:
             os.close(descriptor)
 
     def link(self, path: str) -> str:
-        """See `kernel.Kernel.link`."""
         return decode_name(os.path.basename(_or_absent(lambda: os.readlink(self._at(path)), path)))
 
     def identity(self, path: str) -> int:
-        """The inode number: kernfs gives a new one to a device that is registered again."""
+        """The inode number: kernfs assigns a new one to a device that is registered again."""
         return _or_absent(lambda: os.stat(self._at(path)).st_ino, path)
 
     def open_files(self, paths: Sequence[str], size: int = FILE_BYTES) -> LiveFiles:
-        """See `kernel.Kernel.open_files`."""
         return LiveFiles([self._at(path) for path in paths], self._pread, size)
 
     def rdma_devices(self) -> tuple[RdmaDevice, ...]:
-        """See `kernel.Kernel.rdma_devices`. Below a foreign root only the devices whose GUID stands there too."""
+        # Below a foreign root, only the devices with the same GUID there.
         devices = self._rdma().devices()
         return devices if self._root == SYSFS else tuple(filter(self._is_below_root, devices))
 
     def rdma_ports(self, device: RdmaDevice) -> tuple[RdmaPort, ...]:
-        """See `kernel.Kernel.rdma_ports`."""
         return self._rdma().ports(device)
 
     def rdma_statistics(self, device: RdmaDevice, port: int) -> Mapping[str, int]:
-        """See `kernel.Kernel.rdma_statistics`."""
         return self._rdma().statistics(device, port)
 
     def rdma_optional_counters(self, device: RdmaDevice, port: int) -> Mapping[str, bool]:
-        """See `kernel.Kernel.rdma_optional_counters`."""
         return self._rdma().optional_counters(device, port)
 
     def rdma_resources(self, device: RdmaDevice) -> Mapping[str, int]:
-        """See `kernel.Kernel.rdma_resources`."""
         return self._rdma().resources(device)
 
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], Sequence[int]]:
-        """See `kernel.Kernel.ethtool_statistics`."""
         self._check_own(netdev)
         return self._ethtool().statistics(netdev)
 
     def ethtool_driver(self, netdev: str) -> str:
-        """See `kernel.Kernel.ethtool_driver`. Taken from sysfs, where it stands for everybody."""
+        # sysfs has it without any privilege.
         return self.link(f"class/net/{netdev}/device/driver")
 
     def ethtool_pause(self, netdev: str) -> Mapping[str, int]:
-        """See `kernel.Kernel.ethtool_pause`."""
         self._check_own(netdev)
         return self._mine(EthtoolNetlink).pause(netdev)
 
     def ethtool_link(self, netdev: str) -> Mapping[str, int]:
-        """See `kernel.Kernel.ethtool_link`."""
         self._check_own(netdev)
         return self._mine(EthtoolNetlink).link(netdev)
 
     def ethtool_fec(self, netdev: str) -> Mapping[str, int]:
-        """See `kernel.Kernel.ethtool_fec`."""
         self._check_own(netdev)
         return self._mine(EthtoolNetlink).fec(netdev)
 
     def ethtool_standard(self, netdev: str) -> Mapping[str, int]:
-        """See `kernel.Kernel.ethtool_standard`."""
         self._check_own(netdev)
         return self._mine(EthtoolNetlink).standard(netdev)
 
     def ethtool_settings(self, netdev: str) -> Mapping[str, int]:
-        """See `kernel.Kernel.ethtool_settings`."""
         self._check_own(netdev)
         ioctl, found = self._ethtool(), dict[str, int]()
         with contextlib.suppress(Absent):
-            # 65535 is no time but "as the driver likes", which ethtool prints without a number.
+            # 65535 is not a time: it means automatic, and ethtool prints it without a number.
             if (timeout := ioctl.pfc_prevention_timeout(netdev)) != AUTOMATIC:
                 found["pfc_prevention_timeout"] = timeout
         with contextlib.suppress(Absent):
-            # By ioctl a driver that has no such setting says 0 too, and 0 means on bnxt that its counters stand still.
+            # Drivers without this setting return 0, too, and on bnxt 0 means that counters are never refreshed.
             if self.ethtool_driver(netdev) == BNXT:
                 found["stats_block_microseconds"] = ioctl.statistics_refresh(netdev)
         with contextlib.suppress(Absent):
@@ -218,18 +201,13 @@ class LiveKernel:
         return found
 
     def transceiver(self, netdev: str) -> Mapping[str, int]:
-        """See `kernel.Kernel.transceiver`."""
         self._check_own(netdev)
         netlink = self._mine(EthtoolNetlink)
         return read_transceiver(lambda place: netlink.module_page(netdev, place))
 
     def dcb(self, netdev: str) -> Dcb:
-        """See `kernel.Kernel.dcb`."""
         self._check_own(netdev)
         return self._mine(DcbNetlink).ieee(netdev)
-
-    def close(self) -> None:
-        """Nothing: sockets go with the threads that opened them."""
 
     def _at(self, path: str) -> bytes:
         return os.fsencode(self._root) + b"/" + encode_name(path)
@@ -243,7 +221,7 @@ class LiveKernel:
         return self._mine(EthtoolIoctl, partial(EthtoolIoctl, names_for=self._names_for))
 
     def _mine(self, kind: type[S], make: Callable[[], S] | None = None) -> S:
-        # One socket per worker thread: a read that is stuck in one must not hold up another.
+        # One socket per worker thread: a stuck read must not delay the other threads.
         found: S | None = getattr(self._local, kind.__name__, None)
         if found is None:
             found = make() if make else kind()
@@ -251,7 +229,7 @@ class LiveKernel:
         return found
 
     def _check_own(self, netdev: str) -> None:
-        # Sockets speak of this network namespace. A folder that stands for another host must not be mixed with it.
+        # Sockets report this network namespace, which must not be mixed with the sysfs of another host.
         if self._root != SYSFS and not all(
             _content(self._at(f"class/net/{netdev}/{name}"))
             == _content(encode_name(f"{SYSFS}/class/net/{netdev}/{name}"))
@@ -271,10 +249,10 @@ class LiveKernel:
 
 
 def raise_descriptor_limit() -> int:
-    """Raise the soft limit of open files to the hard one, for systemd's default of 1,024 is less than 16 ports need.
+    """Raise the soft limit of open files to the hard one: systemd's default of 1,024 is too low for 16 ports.
 
     Returns:
-        The soft limit now in force.
+        The new soft limit.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
@@ -290,9 +268,9 @@ def _content(path: bytes) -> bytes:
         return b""
 
 
-def _or_absent(ask: Callable[[], T], path: str) -> T:
+def _or_absent(call: Callable[[], T], path: str) -> T:
     try:
-        return ask()
+        return call()
     except OSError as error:
         if error.errno in _NO_SUCH:
             raise Absent(error.errno, os.strerror(error.errno), path) from None

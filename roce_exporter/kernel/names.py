@@ -1,9 +1,9 @@
-r"""Names from the operating system as text, and back: the only place where they are decoded.
+r"""Decode names from the operating system to text, and encode them back. No other module does that.
 
-The kernel takes any bytes but a few as the name of a network device (dev_valid_name in net/core/dev.c), also those that
-are no UTF-8. Such a byte becomes `\xNN`, so that every name is text that labels, logs and JSON can hold, two names stay
-two, and the bytes can be had back to ask the kernel by them. A name that holds such an escape itself has its backslash
-escaped, as `\x5c`.
+The kernel accepts nearly any bytes as the name of a network device (dev_valid_name in net/core/dev.c), including invalid
+UTF-8. Such a byte becomes `\xNN`, so that every name is valid text for labels, logs and JSON, different names stay
+different, and the original bytes can be restored for requests to the kernel. If a name itself contains such an escape, its
+backslash is escaped as `\x5c`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def decode_name(raw: bytes) -> str:
 
 
 def encode_name(text: str) -> bytes:
-    """The bytes of a name, or of a path made of names, as `decode_name` got them."""
+    """The bytes of a name, or of a path made of names, from which `decode_name` made this text."""
     if "\\x" not in text:
         return text.encode("utf-8", "surrogateescape")
     pieces = _ESCAPE.split(text)
@@ -48,7 +48,7 @@ def encode_netdev(name: str) -> bytes:
     """The bytes of a network device's name.
 
     Raises:
-        OSError: ENODEV, no network device can have this name.
+        OSError: ENODEV, not a valid name of a network device.
     """
     raw = encode_name(name)
     if not raw or len(raw) > LONGEST_NETDEV or b"\0" in raw:

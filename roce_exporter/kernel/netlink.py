@@ -1,8 +1,8 @@
-"""The netlink message layer: headers, attributes, and one question at a time. It knows no family's commands.
+"""The netlink message layer: headers, attributes, and one request at a time. It is independent of families.
 
 Follows include/uapi/linux/netlink.h and Documentation/userspace-api/netlink/intro.rst. All numbers are in the
 host's byte order and everything is aligned to four bytes. Encoding and decoding are functions over bytes, and
-`Answer` decides when an answer is whole; only `Netlink` does I/O.
+`Reply` decides when a reply is complete; only `Netlink` does I/O.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ DUMP_INTERRUPTED = 0x10
 DUMP = 0x300
 
 NOOP, ERROR, DONE, OVERRUN = 1, 2, 3, 4
-"""The message types of netlink itself; a family's own begin at `FIRST_OF_FAMILY`."""
+"""The message types of netlink itself; those of a family begin at `FIRST_OF_FAMILY`."""
 
 FIRST_OF_FAMILY = 0x10
 
+# No reply is this long: more datagrams belong to other requests.
 MOST_DATAGRAMS = 1 << 16
-"""An answer is never as long: more is talk that is not for us."""
 
 DUMP_TRIES = 3
-"""How often a list is asked for when it changes while the kernel tells it."""
+"""Number of attempts to read a list that changes while the kernel sends it."""
 
+# The kernel sends at most 32 KiB at once; the pages beyond are never touched.
 BUFFER_BYTES = 128 * 1024
-"""The kernel sends at most 32 KiB in one piece; the pages beyond are never touched."""
 
+# For two member ports of each of 16 ports, twice. Most replies equal the previous one.
 REMEMBERED = 64
-"""Of two legs on each of 16 ports, twice. Most drivers say of most things what they said the last time."""
 
+# As a plain number: with an enumeration, Python makes a new object for each `&`.
 TRUNCATED = int(socket.MSG_TRUNC)
-"""As a plain number: with an enumeration Python makes a new one for each `&`."""
 
 _KIND_MASK = 0x3FFF
 _LARGEST_ERRNO = 4095
@@ -56,15 +56,15 @@ _ATTRIBUTE = Struct("=HH")
 _ERROR_CODE = Struct("=i")
 
 
-class Malformed(OSError):  # noqa: N818 - it says what the answer is
-    """An answer that breaks the message format. Its errno is EBADMSG."""
+class Malformed(OSError):  # noqa: N818 - it describes the reply
+    """A reply that violates the message format. Its errno is EBADMSG."""
 
     def __init__(self, why: str) -> None:
-        super().__init__(errno.EBADMSG, f"malformed netlink answer: {why}")
+        super().__init__(errno.EBADMSG, f"malformed netlink reply: {why}")
 
 
-class Refused(OSError):  # noqa: N818 - it is an answer
-    """The kernel's answer is an error; its errno is the kernel's."""
+class Refused(OSError):  # noqa: N818 - it is a valid reply
+    """The kernel replied with an error; its errno is the kernel's."""
 
 
 class Message(NamedTuple):
@@ -77,26 +77,23 @@ class Message(NamedTuple):
     payload: bytes
 
 
-class Wire(Protocol):
-    """As much of a socket as is used here."""
+class NetlinkSocket(Protocol):
+    """The methods of a socket that are used here."""
 
-    def send(self, data: bytes, /) -> int:
-        """See `socket.socket.send`."""
+    def send(self, data: bytes, /) -> int: ...
 
     def recvmsg_into(
         self, buffers: Sequence[bytearray], /
-    ) -> tuple[int, list[tuple[int, int, bytes]], int, tuple[int, int]]:
-        """See `socket.socket.recvmsg_into`."""
+    ) -> tuple[int, list[tuple[int, int, bytes]], int, tuple[int, int]]: ...
 
     def getsockname(self) -> tuple[int, int]:
         """See `socket.socket.getsockname`: the port id and the groups."""
 
-    def close(self) -> None:
-        """See `socket.socket.close`."""
+    def close(self) -> None: ...
 
 
 def remembered(decode: Callable[P, T]) -> Callable[P, T]:
-    """A pure decoder that keeps what its last `REMEMBERED` answers mean: the same answer is the same object.
+    """Cache the results of a pure decoder for its last `REMEMBERED` replies: an equal reply returns the same object.
 
     All threads share that object, so it is immutable; see `model` for the rule. A dictionary is returned read-only.
     """
@@ -128,7 +125,7 @@ def decode_messages(datagram: bytes) -> Iterator[Message]:
     """The messages of one datagram, in order.
 
     Raises:
-        Malformed: a length that leaves the datagram or is shorter than a header.
+        Malformed: a length exceeds the datagram or is shorter than a header.
     """
     start = 0
     while start < len(datagram):
@@ -143,10 +140,10 @@ def decode_messages(datagram: bytes) -> Iterator[Message]:
 
 
 def decode_attributes(data: bytes, start: int = 0, end: int | None = None) -> Iterator[tuple[int, int, int]]:
-    """Of each attribute in a part of `data`: its kind, and where its value starts and ends in `data`.
+    """The kind of each attribute in a part of `data`, and the start and end of its value in `data`.
 
     Raises:
-        Malformed: a length that leaves the part or is shorter than an attribute's header.
+        Malformed: a length exceeds the part or is shorter than an attribute's header.
     """
     stop = len(data) if end is None else end
     while start < stop:
@@ -161,7 +158,7 @@ def decode_attributes(data: bytes, start: int = 0, end: int | None = None) -> It
 
 
 def decode_values(data: bytes, start: int = 0, end: int | None = None) -> dict[int, bytes]:
-    """Kind to value of the attributes in a part of `data`. As in the kernel, the last of a kind counts."""
+    """Kind to value of the attributes in a part of `data`. As in the kernel, the last of a kind wins."""
     return {kind: data[begin:stop] for kind, begin, stop in decode_attributes(data, start, end)}
 
 
@@ -176,32 +173,32 @@ def decode_number(value: bytes) -> int:
     return int.from_bytes(value, sys.byteorder)
 
 
-class Answer:
-    """What the kernel said to one request: give it datagrams until it is whole.
+class Reply:
+    """The kernel's reply to one request: pass datagrams to `take` until it is complete.
 
-    Messages with another sequence number or port id belong to another request and are passed over.
+    Messages with another sequence number or port id belong to another request and are ignored.
     """
 
     def __init__(self, sequence: int, port_id: int) -> None:
         self.payloads: list[bytes] = []
         self.interrupted = False
-        self._asked = (sequence, port_id)
+        self._expected = (sequence, port_id)
 
     def take(self, datagram: bytes) -> bool:
-        """Take one datagram in.
+        """Process one datagram.
 
         Returns:
-            Whether the answer is whole now.
+            Whether the reply is complete.
 
         Raises:
-            Refused: the answer is an error.
-            Malformed: it breaks the message format.
+            Refused: the reply is an error.
+            Malformed: it violates the message format.
             OSError: ENOBUFS, the kernel lost a part.
         """
         return any(self._is_last(message) for message in decode_messages(datagram) if self._is_mine(message))
 
     def _is_mine(self, message: Message) -> bool:
-        return (message.sequence, message.port_id) == self._asked
+        return (message.sequence, message.port_id) == self._expected
 
     def _is_last(self, message: Message) -> bool:
         self.interrupted |= bool(message.flags & DUMP_INTERRUPTED)
@@ -212,7 +209,7 @@ class Answer:
             _check_error_code(message.payload)
             return True
         if message.kind == OVERRUN:
-            raise OSError(errno.ENOBUFS, "the kernel lost a part of a netlink answer")
+            raise OSError(errno.ENOBUFS, "the kernel lost a part of a netlink reply")
         if message.kind != NOOP:
             raise Malformed(f"message type {message.kind}")
         return False
@@ -228,45 +225,45 @@ def _check_error_code(payload: bytes) -> None:
         raise Refused(code, os.strerror(code))
 
 
-def open_kernel_socket(family: int) -> Wire:
-    """A socket to the kernel, with a port id of its own."""
+def open_kernel_socket(family: int) -> NetlinkSocket:
+    """A socket to the kernel with its own port id."""
     wire = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, family)
     try:
         wire.bind((0, 0))
     except OSError:
         wire.close()
         raise
-    # The kernel has answered when `send` returns, and makes the rest of a list while it is received
-    # (netlink_unicast_kernel and netlink_dump in net/netlink/af_netlink.c): what is not there then was lost.
+    # The kernel has replied when `send` returns, and produces the rest of a list while it is received
+    # (netlink_unicast_kernel and netlink_dump in net/netlink/af_netlink.c). A missing datagram was lost.
     wire.setblocking(False)
     return wire
 
 
 class Netlink:
-    """Questions to one netlink family, one at a time. Not to be shared between threads.
+    """Requests to one netlink family, one at a time. Not thread-safe.
 
-    The socket is opened by the first question. After every failure but a refusal it is closed and the next
-    question opens another, so that a late answer can never be taken for a new one.
+    The first request opens the socket. After every failure except `Refused` it is closed and the next request opens
+    another, so that a late reply cannot be taken for a new one.
     """
 
-    def __init__(self, family: int, open_socket: Callable[[int], Wire] = open_kernel_socket) -> None:
+    def __init__(self, family: int, open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket) -> None:
         self._family = family
         self._open_socket = open_socket
-        self._wire: Wire | None = None
+        self._wire: NetlinkSocket | None = None
         self._port_id = 0
         self._sequence = 0
         self._buffer = bytearray(BUFFER_BYTES)
 
-    def ask(self, kind: int, payload: bytes, *, dump: bool = False) -> list[bytes]:
-        """What the kernel answers: the payload of each message.
+    def request(self, kind: int, payload: bytes, *, dump: bool = False) -> list[bytes]:
+        """The kernel's reply: the payload of each message.
 
-        The kernel works while the request is being sent. Where a driver waits for its firmware, so does this call: see
-        `collect.workers` for who gives it up.
+        The kernel works while the request is being sent. If a driver waits for its firmware, this call waits, too;
+        `collect.workers` gives it up.
 
         Raises:
-            Refused: the kernel answers with an error.
-            Malformed: the answer breaks the message format.
-            OSError: the socket failed; ENOBUFS: the answer was lost; EAGAIN: the list kept changing while it was read.
+            Refused: the kernel replies with an error.
+            Malformed: the reply violates the message format.
+            OSError: the socket failed; ENOBUFS: the reply was lost; EAGAIN: the list kept changing while it was read.
         """
         flags = REQUEST | DUMP if dump else REQUEST
         for _ in range(DUMP_TRIES):
@@ -276,20 +273,19 @@ class Netlink:
         raise OSError(errno.EAGAIN, f"the kernel's list changed {DUMP_TRIES} times while it was read")
 
     def close(self) -> None:
-        """Close the socket. The next question opens another."""
         wire, self._wire = self._wire, None
         if wire is not None:
             wire.close()
 
     def __del__(self) -> None:
-        # A worker thread that ends takes its sockets along.
+        # Closes the sockets of a worker thread that ends.
         self.close()
 
-    def _exchange(self, kind: int, flags: int, payload: bytes) -> Answer:
+    def _exchange(self, kind: int, flags: int, payload: bytes) -> Reply:
         wire = self._wire or self._open()
-        # Never begun anew, not even with a new socket: it may get the port id of the old one.
+        # Never reset: a new socket may be given the old port id.
         self._sequence = self._sequence % _SEQUENCE_LIMIT + 1
-        answer = Answer(self._sequence, self._port_id)
+        answer = Reply(self._sequence, self._port_id)
         try:
             wire.send(encode_message(Message(kind, flags, self._sequence, 0, payload)))
             self._listen(wire, answer)
@@ -300,18 +296,18 @@ class Netlink:
             raise
         return answer
 
-    def _open(self) -> Wire:
+    def _open(self) -> NetlinkSocket:
         wire = self._wire = self._open_socket(self._family)
         self._port_id = wire.getsockname()[0]
         return wire
 
-    def _listen(self, wire: Wire, answer: Answer) -> None:
+    def _listen(self, wire: NetlinkSocket, answer: Reply) -> None:
         for _ in range(MOST_DATAGRAMS):
             if answer.take(self._receive(wire)):
                 return
         raise _lost()
 
-    def _receive(self, wire: Wire) -> bytes:
+    def _receive(self, wire: NetlinkSocket) -> bytes:
         try:
             size, _, flags, sender = wire.recvmsg_into([self._buffer])
         except BlockingIOError:
@@ -323,5 +319,16 @@ class Netlink:
         return bytes(memoryview(self._buffer)[:size])
 
 
+def only_payload(payloads: list[bytes]) -> bytes:
+    """The payload of a reply of one message.
+
+    Raises:
+        Malformed: the reply has another number of messages.
+    """
+    if len(payloads) != 1:
+        raise Malformed(f"{len(payloads)} messages instead of one")
+    return payloads[0]
+
+
 def _lost() -> OSError:
-    return OSError(errno.ENOBUFS, "the kernel lost a netlink answer")
+    return OSError(errno.ENOBUFS, "the kernel lost a netlink reply")

@@ -1,7 +1,7 @@
-"""RDMA netlink: devices, ports, hardware counters and objects in use, asked of the kernel without any privilege.
+"""RDMA netlink: devices, ports, hardware counters and objects in use, without any privilege.
 
-Follows include/uapi/rdma/rdma_netlink.h; what the answers mean is in drivers/infiniband/core/nldev.c. The numbers
-are written down here because the headers of older distributions lack some of them.
+Follows include/uapi/rdma/rdma_netlink.h and drivers/infiniband/core/nldev.c. The numbers are repeated here because the
+headers of older distributions lack some of them.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ import errno
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from roce_exporter.kernel import Absent
-from roce_exporter.kernel.layout import Layout, Spans, decode_told_numbers, learn_layout, read_by_layout
+from roce_exporter.kernel.layout import Layout, Spans, decode_present_numbers, learn_layout, read_by_layout
 from roce_exporter.kernel.names import decode_name
 from roce_exporter.kernel.netlink import (
     Malformed,
     Netlink,
+    NetlinkSocket,
     Refused,
-    Wire,
     decode_attributes,
     decode_number,
     decode_values,
     encode_u32,
+    only_payload,
     open_kernel_socket,
     remembered,
 )
@@ -51,11 +52,11 @@ NDEV_NAME = 51
 DEV_PROTOCOL = 67
 
 _NO_SUCH_COMMAND = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOENT, errno.ENOSYS)
-"""How kernels and drivers say that they do not know a command. EINVAL may mean other things as well."""
+"""How kernels and drivers report an unknown command. EINVAL may mean other things as well."""
 
 
 class Table(NamedTuple):
-    """The attributes of a table of names and numbers: of the whole, of a row's name and of a row's number."""
+    """The attribute numbers of a table of names and numbers: the whole table, a row's name, a row's number."""
 
     whole: int
     name: int
@@ -68,12 +69,12 @@ OBJECTS = Table(whole=15, name=17, number=18)
 
 
 def encode_device(device: RdmaDevice) -> bytes:
-    """What asks for one device."""
+    """The attribute that selects one device."""
     return encode_u32(DEV_INDEX, device.index)
 
 
 def encode_port(device: RdmaDevice, port: int) -> bytes:
-    """What asks for one port of a device."""
+    """The attributes that select one port of a device."""
     return encode_device(device) + encode_u32(PORT_INDEX, port)
 
 
@@ -81,7 +82,7 @@ def decode_device(answer: bytes) -> RdmaDevice:
     """One message of a GET.
 
     Raises:
-        Malformed: the message breaks the format or tells no index or no name.
+        Malformed: the message violates the format or has no index or no name.
     """
     values = decode_values(answer)
     guid = values.get(NODE_GUID)
@@ -98,8 +99,8 @@ def decode_port(answer: bytes, device: RdmaDevice) -> RdmaPort:
     """One message of a PORT_GET for this device.
 
     Raises:
-        Malformed: the message breaks the format or tells no port number.
-        OSError: ENODEV, the answer is another device's.
+        Malformed: the message violates the format or has no port number.
+        OSError: ENODEV, the reply is for another device.
     """
     values = decode_values(answer)
     _check_device(values, device)
@@ -113,8 +114,8 @@ def decode_table(answer: bytes, table: Table, device: RdmaDevice) -> Spans:
     """The rows of one table, in the kernel's order.
 
     Raises:
-        Malformed: the message breaks the format, has no such table, a row without a name, or a name twice.
-        OSError: ENODEV, the answer is another device's.
+        Malformed: the message violates the format, has no such table, a row without a name, or a name twice.
+        OSError: ENODEV, the reply is for another device.
     """
     _check_device(decode_values(answer), device)
     rows: Spans = {}
@@ -134,7 +135,7 @@ def decode_numbers(answer: bytes, rows: Spans) -> dict[str, int]:
     for name, span in rows.items():
         if span is None:
             raise Malformed(f"no value for {name!r}")
-    return decode_told_numbers(answer, rows)
+    return decode_present_numbers(answer, rows)
 
 
 @remembered
@@ -156,46 +157,46 @@ def decode_switches(answer: bytes, device: RdmaDevice) -> Mapping[str, bool]:
         Malformed: the message breaks the format.
         OSError: ENODEV, the answer is another device's.
     """
-    told = decode_told_numbers(answer, decode_table(answer, COUNTERS_ON, device))
-    return {name: number != 0 for name, number in told.items()}
+    reported = decode_present_numbers(answer, decode_table(answer, COUNTERS_ON, device))
+    return {name: number != 0 for name, number in reported.items()}
 
 
 class RdmaNetlink:
-    """One conversation with RDMA netlink. Not to be shared between threads: make one per thread, it is cheap.
+    """One RDMA netlink socket. Not thread-safe: make one per thread, it is cheap.
 
-    The first question opens the socket. No timeout ends a question while the driver works on it.
-    Every question may raise, beside what it says itself:
+    The first request opens the socket. No timeout ends a request while the driver works on it.
+    Every request may raise, in addition to what its method documents:
         Absent: this kernel, or this network namespace, has no RDMA netlink.
-        TimeoutError: no answer.
-        Malformed: an OSError with EBADMSG, the answer breaks the format.
-        OSError: ENODEV, the device has gone, or another has its index now; any other errno is the kernel's.
+        TimeoutError: no reply.
+        Malformed: an OSError with EBADMSG, the reply violates the format.
+        OSError: ENODEV, the device was removed, or another has its index now; any other errno is the kernel's.
     """
 
-    def __init__(self, open_socket: Callable[[int], Wire] = open_kernel_socket) -> None:
+    def __init__(self, open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket) -> None:
         self._netlink = Netlink(NETLINK_RDMA, open_socket)
         self._layouts: dict[tuple[str, int], Layout] = {}
 
     def devices(self) -> tuple[RdmaDevice, ...]:
-        """Every RDMA device of this network namespace, and all there are where the kernel shares them (its default).
+        """Every RDMA device of this network namespace, or of all namespaces if the kernel shares them (its default).
 
         Raises:
             Absent: the kernel is older than 4.14.
         """
         try:
-            return self._ask(GET, b"", lambda answers: tuple(map(decode_device, answers)), dump=True)
+            return self._request(GET, b"", lambda answers: tuple(map(decode_device, answers)), dump=True)
         except Refused as error:
             if error.errno in _NO_SUCH_COMMAND:
                 raise Absent(error.errno, "this kernel does not list RDMA devices") from None
             raise
 
     def ports(self, device: RdmaDevice) -> tuple[RdmaPort, ...]:
-        """The ports of one device. The kernel ends the list where a driver fails to tell a port's state.
+        """The ports of one device. The kernel ends the list where a driver fails to report a port's state.
 
         Raises:
             Absent: the kernel is older than 4.14.
         """
         try:
-            return self._ask(
+            return self._request(
                 PORT_GET,
                 encode_device(device),
                 lambda answers: tuple(decode_port(answer, device) for answer in answers),
@@ -205,15 +206,15 @@ class RdmaNetlink:
             raise self._explain(error, device, "this kernel does not list RDMA ports") from None
 
     def statistics(self, device: RdmaDevice, port: int) -> dict[str, int]:
-        """Every hardware counter of one port that is on, in one snapshot and in the driver's own units.
+        """Every enabled hardware counter of one port, in one snapshot and in the driver's own units.
 
         Raises:
             Absent: the driver has no port statistics, the port does not exist, or the kernel is older than 5.3.
-                Before 5.16 also where the driver has them and fails: those kernels say the same to both.
-            OSError: EINVAL, the driver has them and failed to read them. The kernel does not tell why.
+                Before 5.16 also if the driver has them and fails: those kernels do not distinguish the two cases.
+            OSError: EINVAL, the driver has them and failed to read them. The kernel does not report the reason.
         """
         try:
-            return self._ask(
+            return self._request(
                 STAT_GET, encode_port(device, port), lambda answers: self._read(answers, device, port)
             )
         except Refused as error:
@@ -224,13 +225,13 @@ class RdmaNetlink:
             raise self._explain(error, device, f"no statistics of port {port}") from None
 
     def optional_counters(self, device: RdmaDevice, port: int) -> Mapping[str, bool]:
-        """The optional counters of one port and whether each is on; empty where the driver has none.
+        """The optional counters of one port and whether each is on; empty if the driver has none.
 
         Raises:
             Absent: the driver has no port statistics, the port does not exist, or the kernel is older than 5.16.
         """
         try:
-            return self._ask_status(device, port)
+            return self._request_status(device, port)
         except Refused as error:
             raise self._explain(error, device, f"no status of the counters of port {port}") from None
 
@@ -241,32 +242,33 @@ class RdmaNetlink:
             Absent: the kernel does not know the command, which came with 4.16 or 4.17.
         """
         try:
-            return self._ask(
-                RES_GET, encode_device(device), lambda answers: decode_objects(_only(answers), device)
+            return self._request(
+                RES_GET, encode_device(device), lambda answers: decode_objects(only_payload(answers), device)
             )
         except Refused as error:
             raise self._explain(error, device, "this kernel does not count RDMA objects") from None
 
     def close(self) -> None:
-        """Close the socket. The next question opens another."""
         self._netlink.close()
 
-    def _ask(self, kind: int, payload: bytes, decode: Callable[[list[bytes]], T], *, dump: bool = False) -> T:
+    def _request(
+        self, kind: int, payload: bytes, decode: Callable[[list[bytes]], T], *, dump: bool = False
+    ) -> T:
         try:
-            return decode(self._netlink.ask(kind, payload, dump=dump))
+            return decode(self._netlink.request(kind, payload, dump=dump))
         except Malformed:
             self.close()
             raise
         except OSError as error:
-            # Kernels that keep RDMA netlink to the initial network namespace refuse the connection elsewhere.
+            # Kernels that restrict RDMA netlink to the initial network namespace refuse the connection elsewhere.
             if error.errno in (errno.EPROTONOSUPPORT, errno.ECONNREFUSED):
                 raise Absent(error.errno, "no RDMA netlink here (is ib_core loaded?)") from None
             raise
 
     def _read(self, answers: list[bytes], device: RdmaDevice, port: int) -> dict[str, int]:
-        answer = _only(answers)
+        answer = only_payload(answers)
         layout = self._layouts.get((device.name, port))
-        # A layout holds the device's name, its index and the port among its fixed bytes.
+        # The fixed bytes of a layout include the device's name, its index and the port.
         numbers = read_by_layout(answer, layout) if layout else None
         return self._learn(answer, device, port) if numbers is None else numbers
 
@@ -278,18 +280,18 @@ class RdmaNetlink:
             self._layouts[device.name, port] = layout
         return numbers
 
-    def _ask_status(self, device: RdmaDevice, port: int) -> Mapping[str, bool]:
-        return self._ask(
+    def _request_status(self, device: RdmaDevice, port: int) -> Mapping[str, bool]:
+        return self._request(
             STAT_GET_STATUS,
             encode_port(device, port),
-            lambda answers: decode_switches(_only(answers), device),
+            lambda answers: decode_switches(only_payload(answers), device),
         )
 
     def _has_statistics(self, device: RdmaDevice, port: int) -> bool:
-        # nldev.c turns every error of a driver's get_hw_stats into EINVAL, which also says that there is none.
-        # The status does not ask the driver, so it answers wherever there are statistics.
+        # nldev.c turns every error of a driver's get_hw_stats into EINVAL, which also means that there are no statistics.
+        # The status request does not involve the driver, so it succeeds if there are statistics.
         try:
-            self._ask_status(device, port)
+            self._request_status(device, port)
         except Refused as error:
             if error.errno in _NO_SUCH_COMMAND:
                 return False
@@ -299,7 +301,7 @@ class RdmaNetlink:
     def _explain(self, error: Refused, device: RdmaDevice, missing: str) -> OSError:
         if error.errno not in _NO_SUCH_COMMAND:
             return error
-        # The kernel says EINVAL to the index of a device that has gone, too.
+        # The kernel also returns EINVAL for the index of a removed device.
         if not any(_is_same(device, found.index, found.name) for found in self.devices()):
             return _gone(device)
         return Absent(error.errno, missing, device.name)
@@ -313,7 +315,7 @@ def _decode_rows(answer: bytes, start: int, end: int, table: Table, rows: Spans)
         begin, stop = spans[table.name]
         name = decode_name(answer[begin:stop])
         if name in rows:
-            raise Malformed(f"{name!r} is told twice")
+            raise Malformed(f"{name!r} occurs twice")
         rows[name] = spans.get(table.number)
 
 
@@ -324,7 +326,7 @@ def _required(values: Mapping[int, bytes], kind: int) -> bytes:
 
 
 def _check_device(values: Mapping[int, bytes], device: RdmaDevice) -> None:
-    # A device can be renamed, and older kernels give indexes out again: another may answer to this index now.
+    # A device can be renamed, and older kernels reuse indexes: the reply may be for another device.
     index = decode_number(_required(values, DEV_INDEX))
     if not _is_same(device, index, decode_name(_required(values, DEV_NAME))):
         raise _gone(device)
@@ -335,13 +337,7 @@ def _is_same(device: RdmaDevice, index: int, name: str) -> bool:
 
 
 def _gone(device: RdmaDevice) -> OSError:
-    return OSError(errno.ENODEV, "the RDMA device has gone", device.name)
-
-
-def _only(answers: list[bytes]) -> bytes:
-    if len(answers) != 1:
-        raise Malformed(f"{len(answers)} messages instead of one")
-    return answers[0]
+    return OSError(errno.ENODEV, "the RDMA device was removed", device.name)
 
 
 def _guid_text(guid: int) -> str:

@@ -1,12 +1,12 @@
-"""What a pluggable transceiver measures of itself: temperature, supply voltage, light and laser current per lane.
+"""The measurements of a pluggable transceiver: temperature, supply voltage, light and laser current per lane.
 
-SFF-8472 (SFP), SFF-8636 (QSFP, QSFP28) and CMIS 5 (QSFP-DD, OSFP, QSFP112) lay it out differently in the module's memory. All
-give thresholds beside the measurements: the module's maker says at which value to worry.
+SFF-8472 (SFP), SFF-8636 (QSFP, QSFP28) and CMIS 5 (QSFP-DD, OSFP, QSFP112) define different layouts of the module's memory.
+All of them also contain the vendor's alarm thresholds.
 
-Names and units of what is told here: `temperature` in millionths of a degree Celsius, `voltage` in microvolts,
+Names and units: `temperature` in millionths of a degree Celsius, `voltage` in microvolts,
 `receive_power_LANE` and `transmit_power_LANE` in nanowatts, `bias_LANE` in microamperes, lanes counted from 1; and
-for each quantity `QUANTITY_high_alarm` and `QUANTITY_low_alarm` in the same unit. What the module does not measure is
-left out.
+for each quantity `QUANTITY_high_alarm` and `QUANTITY_low_alarm` in the same unit. Quantities that the module does not
+measure are left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class PageAddress(NamedTuple):
-    """A part of a module's memory. Offsets from 128 on are in the given page, those below are the same in every page."""
+    """A part of a module's memory. Offsets from 128 are in the given page; lower ones are the same in every page."""
 
     page: int = 0
     offset: int = 0
@@ -34,10 +34,10 @@ class PageAddress(NamedTuple):
 SFP = frozenset({0x03, 0x0B})
 QSFP = frozenset({0x0C, 0x0D, 0x11})
 CMIS = frozenset({0x18, 0x19, 0x1A, 0x1B, 0x1E, 0x1F, 0x20, 0x21, 0x22, 0x23, 0x24, 0x25})
-"""Identifiers of SFF-8024, table 4-1, by the document that says how the memory is laid out."""
+"""Identifiers of SFF-8024, table 4-1, by the document that defines the memory layout."""
 
 COPPER = 0xA
-"""SFF-8636, table 6-17: from here on the transmitter technology of byte 147 is a copper cable, which has no light."""
+"""SFF-8636, table 6-17: from this transmitter technology (byte 147) on, the module is a copper cable without light."""
 
 UPPER = 128
 
@@ -50,17 +50,17 @@ TEMPERATURE = MICRO / 256
 VOLTAGE = 100
 POWER = 100
 BIAS = 2
-"""What one step of each quantity is in our units; the same in all three documents."""
+"""One step of each quantity in our units; the same in all three documents."""
 
 
 def read_transceiver(read: Callable[[PageAddress], bytes]) -> dict[str, int]:
-    """What a module tells, by the names and in the units of this module's text.
+    """The measurements and thresholds of a module, with the names and units listed above.
 
-    `read` gives `length` bytes of a page, and is asked for two to five pages.
+    `read` returns `length` bytes of a page, and is called for two to five pages.
 
     Raises:
-        Absent: the module measures nothing (copper cables), or is of a kind that nobody here knows.
-        OSError: as `read` says it.
+        Absent: the module measures nothing (copper cables), or is of an unknown kind.
+        OSError: as raised by `read`.
     """
     lower = read(PageAddress())
     identifier = lower[0]
@@ -72,7 +72,7 @@ def read_transceiver(read: Callable[[PageAddress], bytes]) -> dict[str, int]:
         found = _cmis(read, lower)
     else:
         raise Absent(errno.EOPNOTSUPP, f"a transceiver of an unknown kind ({identifier:#04x})")
-    # No module runs on 0 V: where the supply is 0, nothing is measured.
+    # No module runs on 0 V: a supply of 0 means that nothing is measured.
     if not found.get("voltage"):
         raise Absent(errno.EOPNOTSUPP, "the transceiver measures nothing")
     return found
@@ -98,7 +98,7 @@ def _sff8636(read: Callable[[PageAddress], bytes], lower: bytes) -> dict[str, in
 
 
 BIAS_FACTORS = (1, 2, 4, 1)
-"""CMIS 5, table 8-50: bits 4 and 3 of byte 160 of page 1 say what the laser current is to be multiplied by."""
+"""CMIS 5, table 8-50: the factor for the laser current, by bits 4 and 3 of byte 160 of page 1."""
 
 
 def _cmis(read: Callable[[PageAddress], bytes], lower: bytes) -> dict[str, int]:
@@ -157,7 +157,7 @@ def _external(page: bytes) -> Callable[[str, int], float]:
     def calibrate(quantity: str, raw: int) -> float:
         if quantity == "receive_power":
             powers = zip((4, 3, 2, 1, 0), coefficients, strict=True)
-            # Some modules hold no numbers there at all: what is no power is none.
+            # Some modules have no valid numbers there: an impossible power counts as 0.
             power = sum(factor * raw**exponent for exponent, factor in powers)
             return power if 0 <= power < 1 << 16 else 0.0
         at = lines[quantity]
@@ -171,15 +171,15 @@ def _lanes(name: str, page: bytes, at: int, step: int, lanes: Iterable[int] = ra
 
 
 def _alarms(name: str, page: bytes, at: int, step: int) -> dict[str, int]:
-    return _told(name, _number(page, at) * step, _number(page, at + 2) * step)
+    return _limits(name, _number(page, at) * step, _number(page, at + 2) * step)
 
 
 def _temperature_alarms(page: bytes, at: int) -> dict[str, int]:
-    return _told("temperature", _degrees(page, at), _degrees(page, at + 2))
+    return _limits("temperature", _degrees(page, at), _degrees(page, at + 2))
 
 
-def _told(name: str, high: int, low: int) -> dict[str, int]:
-    # Equal limits, mostly 0 and 0, are limits that the maker did not fill in.
+def _limits(name: str, high: int, low: int) -> dict[str, int]:
+    # Equal limits, mostly 0 and 0, were not filled in by the vendor.
     return {f"{name}_high_alarm": high, f"{name}_low_alarm": low} if high > low else {}
 
 

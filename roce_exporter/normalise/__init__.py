@@ -1,1 +1,1 @@
-"""Readings and the catalogue become samples in base units: one plan per device, made when its set of names changes."""
+"""Convert readings to samples in base units by the catalogue, with one plan per device, made when its names change."""

@@ -1,4 +1,4 @@
-"""What is known of a device becomes the labels of the info metrics, each with the constant value 1."""
+"""The properties of a device as labels of the info metrics, each with the constant value 1."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _port_facts(device: str, port: Port) -> Iterator[Fact]:
     netdev = port.netdevs[0] if port.netdevs else None
     lag = "true" if netdev and netdev.role == "bond" else "false"
     yield PORT_INFO, (device, number, port.link_layer, netdev.name if netdev else "", lag)
-    for leg in port.netdevs:
-        yield PORT_NETDEV_INFO, (device, number, leg.name, leg.role)
+    for one in port.netdevs:
+        yield PORT_NETDEV_INFO, (device, number, one.name, one.role)
     for gid in port.gids:
         yield GID_INFO, (device, number, str(gid.index), gid.type, gid.netdev, gid.address)

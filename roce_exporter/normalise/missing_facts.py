@@ -1,4 +1,4 @@
-"""Which essential facts a device does not report although it answers: what a driver renamed, before a user misses it."""
+"""Essential facts that a device does not report although its interfaces work: a driver may have renamed a counter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.catalog.essential import Essential
     from roce_exporter.model import Device
-    from roce_exporter.normalise.normaliser import Key, Series, Value
+    from roce_exporter.normalise.normaliser import PlanKey, Series, Value
 
 PFC_ENABLED = "roce_pfc_enabled"
 IWARP = "iw"
@@ -29,15 +29,16 @@ class MissingFact(NamedTuple):
     port: str
     fact: str
     pfc: tuple[int, ...] | None
-    """Positions of the values that say whether PFC is on, where the fact counts only then; None: it counts always."""
+    """Positions of the values that show whether PFC is on, if the fact is required only then; None: always required."""
 
 
 def missing_facts(
-    device: Device, key: Key, series: Sequence[Series], unmapped: Collection[Unmapped]
+    device: Device, key: PlanKey, series: Sequence[Series], unmapped: Collection[Unmapped]
 ) -> tuple[MissingFact, ...]:
-    """The facts that ports of this device should report and do not, by the table of essential facts.
+    """The facts that ports of this device should report but do not, by the table of essential facts.
 
-    `key` says which interfaces answered with which names, `series` what became of them. iWARP devices and InfiniBand ports have no RoCE facts.
+    `key` lists the interfaces that responded and their names, `series` the resulting series. iWARP devices and InfiniBand
+    ports have no RoCE facts.
     """
     if device.protocol == IWARP:
         return ()
@@ -53,14 +54,14 @@ def missing_facts(
 
 
 def missing_now(missing: Sequence[MissingFact], values: Sequence[Value]) -> Iterator[tuple[str, str]]:
-    """Port and fact of what is missing by the values of one collection."""
+    """Port and name of each missing fact, given the values of one collection."""
     for one in missing:
         if one.pfc is None or any(values[position] == 1 for position in one.pfc):
             yield one.port, one.fact
 
 
 def _is_judged(
-    essential: Essential, device: Device, port: int, key: Key, unmapped: Collection[Unmapped]
+    essential: Essential, device: Device, port: int, key: PlanKey, unmapped: Collection[Unmapped]
 ) -> bool:
     if essential.required == PHYSICAL and device.function == VIRTUAL:
         return False

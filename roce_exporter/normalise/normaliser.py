@@ -1,7 +1,7 @@
-"""Readings and the catalogue become samples in base units, by a plan made once per device and kept.
+"""Convert readings to samples in base units, by a plan that is made once per device and kept.
 
-A plan is made anew only when the device or the set of raw names changes, and then keeps the spelling it chose for
-each series: choosing again would look like a counter reset that never happened.
+A plan is replaced only when the device or the set of raw names changes, and the new plan keeps the spelling chosen for
+each series: another choice would look like a counter reset that never happened.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Series(NamedTuple):
     row: Row
     labels: tuple[str, ...]
     suffix: str = ""
-    """What the sample's name has after the row's: `_bucket`, `_sum` and `_count` of a histogram."""
+    """The suffix of the sample's name after the row's: `_bucket`, `_sum` or `_count` of a histogram."""
 
 
 class Samples(NamedTuple):
@@ -50,27 +50,27 @@ class Samples(NamedTuple):
 
 Chosen = dict[Series, tuple[str, tuple[str, ...]]]
 
-Key = tuple[tuple[str, int, str, tuple[str, ...]], ...]
-"""Source, port, network device and names of each of a device's readings: what a plan is made for."""
+PlanKey = tuple[tuple[str, int, str, tuple[str, ...]], ...]
+"""Source, port, network device and names of each reading of a device: the input of a plan."""
 
 Spot = tuple[str, str, str]
-"""Source, `port` label and network device: where a raw name stands for itself."""
+"""Source, `port` label and network device: a raw name is unique within these."""
 
 
-class Place(NamedTuple):
-    """Where a raw value stands: the position of its reading among the device's, and its position therein."""
+class ValuePosition(NamedTuple):
+    """Where a raw value is: the position of its reading among the device's, and its position in the reading."""
 
     reading: int
     position: int
 
 
 class Source(NamedTuple):
-    """Where a series' value comes from: the spelling, what its placeholders matched, and the raw places."""
+    """Where the value of a series comes from: the spelling, the raw names that it matched, and their positions."""
 
     series: Series
     spelling: Spelling
     raw: tuple[str, ...]
-    places: tuple[Place, ...]
+    places: tuple[ValuePosition, ...]
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ class Plan:
     """How the values of one device's readings become the values of its series."""
 
     device: Device
-    key: Key
+    key: PlanKey
     sources: tuple[Source, ...]
     unmapped: tuple[tuple[str, int, str], ...]
     """Source, port and raw name of each name without a row."""
@@ -87,11 +87,11 @@ class Plan:
     series: tuple[Series, ...] = ()
     constant: tuple[Value, ...] = ()
     picks: tuple[tuple[int, Picker], ...] = ()
-    """Position of a reading, and what picks the values with a row from it: what has none is not even looked at."""
+    """Position of a reading, and a function that picks its values with a row: other values are never touched."""
     order: Picker = tuple
-    """Puts what was picked, reading after reading, into the order of `sources`."""
-    scaled: tuple[tuple[int, tuple[Place, ...], Spelling], ...] = ()
-    """Position among the ordered values, places to add up, and how."""
+    """Sorts the picked values of all readings into the order of `sources`."""
+    scaled: tuple[tuple[int, tuple[ValuePosition, ...], Spelling], ...] = ()
+    """Position among the ordered values, positions of the parts to add up, and the spelling with the scale."""
 
 
 @dataclass(slots=True)
@@ -101,7 +101,7 @@ class Normaliser:
     index: Index = INDEX
     plans: dict[str, Plan] = field(default_factory=dict)
     _chosen: dict[str, tuple[int, Chosen]] = field(default_factory=dict)
-    """Per device its incarnation and, per series, the source and raw names it was first taken from."""
+    """Per device its incarnation and, per series, the source and raw names of the first value."""
 
     def normalise(self, found: DeviceReadings) -> Samples:
         """The samples of one device in one collection."""
@@ -113,13 +113,13 @@ class Normaliser:
         return Samples(plan.series, plan.constant + _values(plan, readings))
 
     def forget(self, gone: Iterable[str]) -> None:
-        """Drop what is kept of devices that have gone."""
+        """Drop the plans of removed devices."""
         for name in gone:
             self.plans.pop(name, None)
             self._chosen.pop(name, None)
 
-    def _plan(self, device: Device, key: Key) -> Plan:
-        # A device taken out and put in again may choose anew: its counters begin at 0 anyway.
+    def _plan(self, device: Device, key: PlanKey) -> Plan:
+        # A replugged device may choose again: its counters begin at 0 anyway.
         incarnation, chosen = self._chosen.get(device.name, (device.incarnation, {}))
         if incarnation != device.incarnation:
             chosen = {}
@@ -159,7 +159,7 @@ def _scale(parts: Sequence[Value], spelling: Spelling) -> Value:
             return None
         total += part
     if spelling.difference:
-        # Both wrap at the same width, so the difference is right across a wrap.
+        # Both counters wrap at the same width, so the difference is correct across a wrap.
         total = (2 * (parts[0] or 0) - total) % 2**spelling.bits
     return total * spelling.times if spelling.per == 1 else total * spelling.times / spelling.per
 
@@ -187,30 +187,30 @@ def _compile(plan: Plan) -> None:
 def _picker(positions: list[int]) -> Picker:
     if len(positions) > 1:
         return itemgetter(*positions)
-    # An itemgetter of one position gives no tuple, and there is none of no position.
+    # An itemgetter of one position returns no tuple, and one of no position does not exist.
     return (lambda values: (values[positions[0]],)) if positions else (lambda _: ())
 
 
 def _choose(
     index: Index,
     device: Device,
-    key: Key,
+    key: PlanKey,
     chosen: Chosen,
 ) -> Iterator[Source]:
-    """One source per series: the one chosen before, else the first spelling whose raw names are all there."""
+    """One source per series: the one chosen before, else the first spelling whose raw names all exist."""
     places = _places(device, key)
     for row in index.rows:
-        taken: set[Series] = set()
+        done: set[Series] = set()
         for candidate in _candidates(index, row, device, places):
             series = candidate.series
             before = chosen.get(series, (candidate.spelling.source, candidate.raw))
-            if series not in taken and before == (candidate.spelling.source, candidate.raw):
-                taken.add(series)
+            if series not in done and before == (candidate.spelling.source, candidate.raw):
+                done.add(series)
                 yield candidate
 
 
 def _candidates(
-    index: Index, row: Row, device: Device, places: dict[Spot, dict[str, Place]]
+    index: Index, row: Row, device: Device, places: dict[Spot, dict[str, ValuePosition]]
 ) -> Iterator[Source]:
     for spelling in row.spellings:
         if not index.speaks(device.dialect, spelling):
@@ -224,8 +224,10 @@ def _candidates(
                     yield Source(series, spelling, raw, tuple(names[name] for name in raw))
 
 
-def _matches(spelling: Spelling, names: dict[str, Place]) -> Iterator[tuple[dict[str, str], tuple[str, ...]]]:
-    """What the placeholders of a spelling's raw name stand for, and the raw names, for each match among the names."""
+def _matches(
+    spelling: Spelling, names: dict[str, ValuePosition]
+) -> Iterator[tuple[dict[str, str], tuple[str, ...]]]:
+    """The values of a spelling's placeholders, and the raw names, for each match among the names."""
     if not any("{" in raw for raw in spelling.raw):
         if all(raw in names for raw in spelling.raw):
             yield {}, spelling.raw
@@ -239,26 +241,26 @@ def _matches(spelling: Spelling, names: dict[str, Place]) -> Iterator[tuple[dict
                 yield extra, raw
 
 
-def _places(device: Device, key: Key) -> dict[Spot, dict[str, Place]]:
-    """Per source and `port` label, where each raw name stands. What a port says goes before what the device says."""
-    found: dict[Spot, dict[str, Place]] = {}
+def _places(device: Device, key: PlanKey) -> dict[Spot, dict[str, ValuePosition]]:
+    """The position of each raw name per source and `port` label. Names of a port override those of the whole device."""
+    found: dict[Spot, dict[str, ValuePosition]] = {}
     order = sorted(range(len(key)), key=lambda reading: key[reading][1] == WHOLE_DEVICE)
     for reading in order:
         source, port, netdev, names = key[reading]
         of_port = found.setdefault((source, port_label(device, port), netdev), {})
         for position, name in enumerate(names):
-            of_port.setdefault(name, Place(reading, position))
+            of_port.setdefault(name, ValuePosition(reading, position))
     return found
 
 
 def port_label(device: Device, port: int) -> str:
-    """The label `port`: what belongs to the device as a whole is its only port's, or `all` where it has several."""
+    """The label `port`; for a value of the whole device its only port, or `all` if it has several."""
     if port != WHOLE_DEVICE:
         return str(port)
     return str(device.ports[0].number) if len(device.ports) == 1 else "all"
 
 
-def _unmapped(index: Index, device: Device, key: Key) -> Iterator[tuple[str, int, str]]:
+def _unmapped(index: Index, device: Device, key: PlanKey) -> Iterator[tuple[str, int, str]]:
     for source, port, _, names in key:
         for name in names:
             if not index.claimed(device.dialect, source, name) and not index.left_out(

@@ -1,8 +1,7 @@
-"""Write a host down as the standard tools print it, so that it replays to the same series anywhere.
+"""Record a host as the output of the standard tools, so that it replays to the same series anywhere.
 
-GUIDs, MAC and IP addresses and the node description are replaced by stand-ins, the same one for the same value within
-one capture; another capture of the host may number them differently. Only reads; nothing that is written down leaves
-the machine.
+GUIDs, MAC and IP addresses and the node description are replaced, always in the same way for the same value within
+one capture; another capture of the host may number them differently. Capture only reads, and sends nothing anywhere.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from roce_exporter.recording.scrub import Scrubber
 from roce_exporter.recording.transceiver_text import print_transceiver
 from roce_exporter.sources.configuration_files import texts
 from roce_exporter.sources.hw_counters import SETTINGS
-from roce_exporter.sources.netdev import COUNTER_FILES, STATISTICS_FILES, legs
+from roce_exporter.sources.netdev import COUNTER_FILES, STATISTICS_FILES, hardware_netdevs
 from roce_exporter.sources.pcie import PARSERS
 
 if TYPE_CHECKING:
@@ -65,28 +64,28 @@ NETDEV_FILES = (
     *(f"statistics/{name}" for name in STATISTICS_FILES),
 )
 
-Part = dict[str, "str | Link"]
-"""Path below the recording to a file's text or a link."""
+Part = dict[str, "str | SymbolicLink"]
+"""Path below the recording to the text of a file or a link."""
 
 
 class CaptureError(Exception):
-    """A capture that cannot be written; one line that says what to do."""
+    """A capture that cannot be written; one line with the remedy."""
 
 
-class Link(str):
-    """Where a symbolic link leads."""
+class SymbolicLink(str):
+    """The target of a symbolic link."""
 
     __slots__ = ()
 
 
 async def capture(kernel: Kernel, output: str, moments: int, interval: float) -> str:
-    """Record the host `moments` times, `interval` seconds apart; returns one line that says what was written.
+    """Record the host `moments` times, `interval` seconds apart; returns a one-line summary of what was written.
 
     Raises:
-        CaptureError: the output is there already or cannot be written.
+        CaptureError: the output exists already or cannot be written.
     """
     if Path(output).exists():  # noqa: ASYNC240 - nothing else runs on this loop
-        raise CaptureError(f"{output} is there already; choose another with --output")
+        raise CaptureError(f"{output} exists already; choose another with --output")
     scrub = Scrubber()
     in_flight: InFlight[str] = InFlight(time.monotonic)
     whole: Part = {}
@@ -115,7 +114,7 @@ async def capture(kernel: Kernel, output: str, moments: int, interval: float) ->
 
 
 async def _read(in_flight: InFlight[str], what: str, work: Callable[[], T]) -> T | None:
-    """What `work` returns; None, and one log line, when it fails or does not return."""
+    """The result of `work`; None, and one log line, if it fails or does not return."""
     try:
         return await call_in_worker(in_flight, what, work, PATIENCE)
     except TimeoutError as error:
@@ -140,7 +139,7 @@ def _device(kernel: Kernel, listed: Listed, scrub: Scrubber) -> tuple[Part, dict
         _port(kernel, part, f"{below}/ports/{port.number}", port, scrub)
         for netdev in port.netdevs:
             part |= _netdev(kernel, netdev)
-    for _, leg in legs(device):
+    for _, leg in hardware_netdevs(device):
         part |= _ethtool(kernel, leg)
     part |= texts(kernel, device)
     return part, _rdma(kernel, device, scrub)
@@ -157,15 +156,15 @@ def _port(kernel: Kernel, part: Part, below: str, port: Port, scrub: Scrubber) -
 
 
 def _function(kernel: Kernel, device: Device, below: str) -> Part:
-    """The PCI function below the device: its links and, to tell ports apart, its network devices."""
+    """The PCI function below the device: its links and, to distinguish ports, its network devices."""
     if not (device.pci or device.driver):
         return {}
     home = f"sys/devices/{device.pci or device.name}"
-    part: Part = {f"sys/{below}/device": Link(f"../../../devices/{device.pci or device.name}")}
+    part: Part = {f"sys/{below}/device": SymbolicLink(f"../../../devices/{device.pci or device.name}")}
     if device.driver:
-        part[f"{home}/driver"] = Link(f"../../bus/pci/drivers/{device.driver}")
+        part[f"{home}/driver"] = SymbolicLink(f"../../bus/pci/drivers/{device.driver}")
     if device.physical_function:
-        part[f"{home}/physfn"] = Link(f"../{device.physical_function}")
+        part[f"{home}/physfn"] = SymbolicLink(f"../{device.physical_function}")
     if device.function == "pf":
         part[f"{home}/sriov_totalvfs"] = kernel.text(f"{below}/device/sriov_totalvfs") + "\n"
     part |= _texts(kernel, f"{below}/device", PARSERS, home)
@@ -174,7 +173,7 @@ def _function(kernel: Kernel, device: Device, below: str) -> Part:
         temperatures = [name for name in _entries(kernel, sensors) if name.startswith("temp")]
         part |= _texts(kernel, sensors, temperatures, f"{home}/hwmon/{monitor}")
     for netdev in _entries(kernel, f"{below}/device/net"):
-        part[f"{home}/net/{netdev}"] = Link(f"../../../class/net/{netdev}")
+        part[f"{home}/net/{netdev}"] = SymbolicLink(f"../../../class/net/{netdev}")
         part |= _netdev_files(kernel, netdev)
     return part
 
@@ -183,7 +182,7 @@ def _netdev(kernel: Kernel, netdev: Netdev) -> Part:
     part = _netdev_files(kernel, netdev.name)
     for entry in _entries(kernel, f"class/net/{netdev.name}"):
         if entry.startswith("lower_"):
-            part[f"sys/class/net/{netdev.name}/{entry}"] = Link(f"../{entry.removeprefix('lower_')}")
+            part[f"sys/class/net/{netdev.name}/{entry}"] = SymbolicLink(f"../{entry.removeprefix('lower_')}")
     return part
 
 
@@ -194,7 +193,7 @@ def _netdev_files(kernel: Kernel, netdev: str) -> Part:
 
 
 def _ethtool(kernel: Kernel, netdev: str) -> Part:
-    """What ethtool and dcb print of a network device, of every part that it has."""
+    """The output of ethtool and dcb for every part that a network device has."""
     printed: dict[str, Callable[[], str]] = {
         "driver": lambda: f"driver: {kernel.ethtool_driver(netdev)}\n",
         "stats": lambda: print_statistics(*kernel.ethtool_statistics(netdev)),
@@ -204,7 +203,7 @@ def _ethtool(kernel: Kernel, netdev: str) -> Part:
         "fec": lambda: print_fec(kernel.ethtool_fec(netdev)),
         "module": lambda: print_transceiver(kernel.transceiver(netdev)),
     }
-    found = {kind: _or_nothing(ask) for kind, ask in printed.items()}
+    found = {kind: _or_nothing(read) for kind, read in printed.items()}
     documents = _or_nothing(lambda: print_dcb(kernel.dcb(netdev))) or {}
     return {f"ethtool/{netdev}.{kind}": text for kind, text in found.items() if text is not None} | {
         f"dcb/{netdev}.{kind}.json": json.dumps(document) + "\n" for kind, document in documents.items()
@@ -212,7 +211,7 @@ def _ethtool(kernel: Kernel, netdev: str) -> Part:
 
 
 def _rdma(kernel: Kernel, device: Device, scrub: Scrubber) -> dict[str, list[dict[str, Any]]]:
-    """The rows of each `rdma -j` command that speak of this device."""
+    """The rows about this device of each `rdma -j` command."""
     netlink = device.netlink
     if netlink is None:
         return {}
@@ -242,9 +241,9 @@ def _rdma_port(kernel: Kernel, device: Device, port: int) -> Iterator[tuple[str,
         yield "mode", {"optional-counters": [name for name, on in optional.items() if on]}
 
 
-def _or_nothing(ask: Callable[[], Any]) -> Any:
+def _or_nothing(read: Callable[[], Any]) -> Any:
     try:
-        return ask()
+        return read()
     except OSError:
         return None
 
@@ -257,7 +256,7 @@ def _entries(kernel: Kernel, folder: str) -> tuple[str, ...]:
 
 
 def _texts(kernel: Kernel, folder: str, names: Iterable[str], home: str) -> Part:
-    """The files of a folder that can be read, as files below `home`."""
+    """The readable files of a folder, as files below `home`."""
     found = {name: _or_nothing(lambda name=name: kernel.text(f"{folder}/{name}")) for name in names}  # type: ignore[misc]
     return {f"{home}/{name}": f"{text}\n" for name, text in found.items() if text}
 
@@ -293,7 +292,7 @@ def _archive(whole: Part) -> bytes:
     with tarfile.open(fileobj=compressed, mode="w:gz") as archive:
         for path, content in sorted(whole.items()):
             member = tarfile.TarInfo(f"host/{path}")
-            if isinstance(content, Link):
+            if isinstance(content, SymbolicLink):
                 member.type, member.linkname = tarfile.SYMTYPE, str(content)
                 archive.addfile(member)
             else:
@@ -310,7 +309,7 @@ async def _write_folder(whole: Part, root: Path) -> None:
         if place.parent not in made:
             await aiofiles.os.makedirs(place.parent, exist_ok=True)
             made.add(place.parent)
-        if isinstance(content, Link):
+        if isinstance(content, SymbolicLink):
             await aiofiles.os.symlink(content, place)
         else:
             async with aiofiles.open(place, "w") as file:

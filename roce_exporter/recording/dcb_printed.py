@@ -1,4 +1,4 @@
-"""What iproute2's dcb would print as JSON of a `Dcb`: what a capture writes, and `dcb_recorded` reads back."""
+"""Print a `Dcb` as JSON in the format of iproute2's dcb: a capture writes it, and `dcb_recorded` reads it back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Document = dict[str, Any]
 
 
 def print_dcb(dcb: Dcb) -> dict[str, Document]:
-    """A document for each part that was told, by its kind. Rates, and what a peer told but its PFC, have none."""
+    """A document for each reported part, by its kind. Rates, and the peer's parts except PFC, are not printed."""
     found: dict[str, Document] = {}
     if dcb.pfc:
         found["pfc"] = _pfc(dcb.pfc)
@@ -37,7 +37,7 @@ def _pfc(pfc: Pfc) -> Document:
         "macsec_bypass": pfc.mbc,
         "delay": pfc.delay,
         "prio_pfc": list(pfc.enabled),
-        # Without -s dcb prints none, and an empty list would be no answer.
+        # Without -s dcb prints no counts, and an empty list would not be valid.
         **{name: frames for name, frames in counts.items() if frames},
     }
 

@@ -1,9 +1,9 @@
-"""What iproute2's dcb prints as JSON, read back: the form in which a recorded host holds it.
+"""Read the JSON output of iproute2's dcb, as in a recorded host.
 
 `dcb -s -j pfc show dev DEV` (.pfc.json; without `-s` it prints no pause frames), and `dcb -j` for ets, app, buffer and
-dcbx. Not maxrate: older versions of dcb print kbit/s as they come from the kernel, those since the end of 2025 bytes per
-second, and nothing in the document says which. What a peer told dcb does not print: its PFC is our own document,
-.peer_pfc.json, in the form of .pfc.json.
+dcbx. Not maxrate: older versions of dcb print kbit/s as received from the kernel, versions since the end of 2025 bytes per
+second, and the document does not name the unit. dcb does not print the peer's parts: its PFC is a document of our own,
+.peer_pfc.json, in the format of .pfc.json.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ T = TypeVar("T")
 Document = dict[str, object]
 
 KINDS = ("pfc", "ets", "app", "buffer", "dcbx")
-"""What a recording may hold of one network device: DEV.pfc.json, DEV.ets.json, ..."""
+"""The documents of one network device in a recording: DEV.pfc.json, DEV.ets.json, ..."""
 
 PEER_PFC = "peer_pfc"
-"""And our own DEV.peer_pfc.json."""
+"""Our own DEV.peer_pfc.json."""
 
 LARGEST = (1 << 64) - 1
 """The kernel has no wider counter."""
@@ -56,7 +56,7 @@ SELECTORS = {
 }
 
 PCP = {f"{priority}{drop}": priority + 8 * (drop == "de") for priority in range(8) for drop in ("nd", "de")}
-"""Priority code point and drop eligible indicator, as dcb spells both."""
+"""Priority code point and drop eligible indicator, as dcb spells them."""
 
 ALGORITHMS = {"strict": 0, "cbs": 1, "ets": 2, "vendor": 255}
 
@@ -70,16 +70,16 @@ MODES = {
 
 
 class _DocumentError(Exception):
-    """What is wrong with a document."""
+    """An invalid document; the text says why."""
 
 
 def read_dcb(documents: Mapping[str, object], netdev: str, recording: str) -> Dcb:
-    """What one network device told; `documents` holds by kind (one of `KINDS`, or `PEER_PFC`) the JSON of its files.
+    """The DCB settings of one network device; `documents` has the JSON of its files by kind (`KINDS` or `PEER_PFC`).
 
-    A kind without a document is None in the answer, as is all that no document tells.
+    A kind without a document is None in the result, as is everything that no document contains.
 
     Raises:
-        RecordingError: one of them is not what dcb prints; the text names recording and file.
+        RecordingError: a document is not in the format of dcb; the text names recording and file.
     """
 
     def part(kind: str, read: Callable[[Document], T]) -> T | None:
@@ -115,7 +115,7 @@ def _read_pfc(document: Document) -> Pfc:
 
 
 def _frames(document: Document, name: str) -> tuple[int, ...]:
-    # Without -s they are not printed, and then nobody knows them.
+    # Without -s dcb does not print them.
     return _numbers(document, name) if name in document else ()
 
 
@@ -137,7 +137,7 @@ def _read_app(document: Document) -> tuple[App, ...]:
         for name, selector in SELECTORS.items()
         for row in _list(document.get(name, []), name)
     ]
-    # The kernel keeps a port's default priority as that of EtherType 0.
+    # The kernel stores a port's default priority as that of EtherType 0.
     rows += [
         App(1, 0, _number(priority, "default_prio"))
         for priority in _list(document.get("default_prio", []), "default_prio")
@@ -190,12 +190,12 @@ def _numbers(document: Document, name: str) -> tuple[int, ...]:
 
 
 def is_count(value: object) -> TypeGuard[int]:
-    """Whether a value of a JSON document is a number that a counter of the kernel can have."""
+    """Whether a value of a JSON document is a possible value of a kernel counter."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST
 
 
 def shown(value: object) -> str:
-    """A value of a JSON document for an error message: its beginning, however long or deep it is."""
+    """A value of a JSON document for an error message, cut to 60 characters."""
     return f"{reprlib.repr(value):.60}"
 
 

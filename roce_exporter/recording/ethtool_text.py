@@ -1,8 +1,8 @@
-"""What the ethtool command prints, read back and written: the form in which a recorded host holds it.
+"""Read and write the output of the ethtool command, as in a recorded host.
 
 `ethtool -S` (.stats), `ethtool -i` (.driver), `ethtool -I -a` (.pause), `ethtool DEV` (.link), `ethtool -I --show-fec`
 (.fec), `ethtool --show-priv-flags` and `--get-tunable` (.settings).
-Lines that nobody knows are passed over: every version of ethtool prints some more.
+Unknown lines are ignored: every version of ethtool prints some more.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
     from roce_exporter.kernel.fec_bins import Bin
 
-# As many digits as 64 bits have. Python raises ValueError for a number of thousands of digits.
+# The number of digits of 64 bits. Python raises ValueError for a number of thousands of digits.
 _DIGITS = "[0-9]{1,20}"
 
 _COUNT = re.compile(_DIGITS)
 
-# More digits than 64 bits have are read here, so that the value is counted as unreadable later.
+# More digits than 64 bits have are accepted here, so that the value is later counted as unreadable.
 _STATISTIC = re.compile(r"\s*(?P<name>\S.*?): (?P<value>[0-9]{1,64})\s*")
 
 _PAUSE = {
@@ -48,18 +48,18 @@ _FEC_BIN = re.compile(
 
 
 def parse_statistics(text: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Names and values of `ethtool -S`, in order; a name that is printed twice stands there twice."""
+    """Names and values of `ethtool -S`, in order; repeated names are kept."""
     rows = [match for line in text.splitlines() if (match := _STATISTIC.fullmatch(line))]
     return tuple(row["name"] for row in rows), tuple(int(row["value"]) for row in rows)
 
 
 def parse_driver(text: str) -> str:
-    """The driver's name in `ethtool -i`; empty when it does not stand there."""
+    """The driver's name in `ethtool -i`; empty if missing."""
     return dict(_fields(text)).get("driver", "")
 
 
 def parse_pause(text: str) -> dict[str, int]:
-    """`ethtool -I -a`: autonegotiate, receive and transmit as 1 or 0, and the frames where they are counted."""
+    """`ethtool -I -a`: autonegotiate, receive and transmit as 1 or 0, and the frames if they are counted."""
     return {_PAUSE[name]: number for name, number in _numbers(text) if name in _PAUSE}
 
 
@@ -81,9 +81,9 @@ def parse_link(text: str) -> dict[str, int]:
 
 
 def parse_settings(text: str) -> dict[str, int]:
-    """`ethtool --show-priv-flags`, `ethtool --get-tunable DEV pfc-prevention-tout` and `ethtool -c`, one after the other.
+    """`ethtool --show-priv-flags`, `ethtool --get-tunable DEV pfc-prevention-tout` and `ethtool -c`, concatenated.
 
-    Gives `flag_NAME` as 1 or 0, `pfc_prevention_timeout` in milliseconds and `stats_block_microseconds`.
+    Returns `flag_NAME` as 1 or 0, `pfc_prevention_timeout` in milliseconds and `stats_block_microseconds`.
     """
     found = {}
     for name, value in _fields(text):
@@ -97,7 +97,7 @@ def parse_settings(text: str) -> dict[str, int]:
 
 
 def parse_fec(text: str) -> dict[str, int]:
-    """`ethtool -I --show-fec`: blocks corrected and not correctable, bits corrected, bins, where they are counted."""
+    """`ethtool -I --show-fec`: corrected and uncorrectable blocks, corrected bits, bins, if they are counted."""
     found = {_FEC[name]: number for name, number in _numbers(text) if name in _FEC}
     for row in _FEC_BIN.finditer(text):
         lanes = re.findall(r"\d+", row["lanes"] or "")

@@ -1,11 +1,11 @@
-"""A recorded host: what the standard tools print, in a folder or a .tar.gz.
+"""A recorded host: output of the standard tools in a folder or a .tar.gz.
 
     HOST/sys/...                  files under /sys, as they are
     HOST/rdma/dev.json            `rdma -j dev show`
     HOST/rdma/link.json           `rdma -j link show`
     HOST/rdma/statistic.json      `rdma -j statistic show`
     HOST/rdma/mode.json           `rdma -j statistic mode`: optional counters that are on
-    HOST/rdma/mode_supported.json `rdma -j statistic mode supported`: optional counters that there are
+    HOST/rdma/mode_supported.json `rdma -j statistic mode supported`: available optional counters
     HOST/rdma/resource.json       `rdma -j resource show`
     HOST/ethtool/DEV.stats        `ethtool -S DEV`
     HOST/ethtool/DEV.driver       `ethtool -i DEV`
@@ -15,11 +15,11 @@
     HOST/ethtool/DEV.settings     `ethtool --show-priv-flags DEV`, `--get-tunable DEV pfc-prevention-tout`, `-c DEV`
     HOST/ethtool/DEV.module       `ethtool -m DEV`
     HOST/dcb/DEV.pfc.json         `dcb -s -j pfc show dev DEV`; .ets, .app, .buffer and .dcbx likewise
-    HOST/dcb/DEV.peer_pfc.json    what the switch said of its PFC, in the form of .pfc.json: dcb itself does not print it
+    HOST/dcb/DEV.peer_pfc.json    PFC as announced by the switch, in the format of .pfc.json: dcb itself does not print it
     HOST/proc/sys/...             files under /proc/sys, as they are
 
 Every part is optional: a missing part is an interface that the host does not have. Several moments of one host
-stand in HOST/0/ ... HOST/n/ and are played in turn, one per collection, round and round.
+are in HOST/0/ ... HOST/n/ and are played in a loop, one per collection.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ RDMA_FILES = ("dev", "link", "statistic", "mode", "mode_supported", "resource")
 _PARTS = frozenset({"sys", "rdma", "ethtool", "dcb", "debugfs", "proc"})
 
 MAX_MOMENTS = 1000
-"""As many as `roce-exporter capture` writes."""
+"""The maximum that `roce-exporter capture` writes."""
 
 _ON = "optional-counters"
 _SUPPORTED = "supported optional-counters"
@@ -65,7 +65,7 @@ _SUPPORTED = "supported optional-counters"
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One moment of a recorded host. `rdma` holds the parsed output of each rdma command that was recorded."""
+    """One moment of a recorded host. `rdma` contains the parsed output of each recorded rdma command."""
 
     tree: Tree
     rdma: Mapping[str, Rows]
@@ -74,7 +74,7 @@ class Moment:
 
 
 class HeldFiles:
-    """Files of a host that is held in memory: `content` gives the whole of one, as it is at that moment."""
+    """Files of a host in memory: `content` returns the current content of a whole file."""
 
     def __init__(self, content: Callable[[str], bytes], paths: Sequence[str], size: int) -> None:
         self._content = content
@@ -82,7 +82,6 @@ class HeldFiles:
         self._paths = tuple(paths)
 
     def read(self, skip: Collection[int] = ()) -> list[bytes | OSError | None]:
-        """See `kernel.Files.read`."""
         return [None if position in skip else self._one(path) for position, path in enumerate(self._paths)]
 
     def _one(self, path: str) -> bytes | OSError:
@@ -92,11 +91,11 @@ class HeldFiles:
             return error
 
     def close(self) -> None:
-        """Nothing is held."""
+        pass  # nothing is open
 
 
 class RecordedKernel:
-    """A host that was written down."""
+    """A host played from a recording."""
 
     def __init__(self, moments: Sequence[Moment]) -> None:
         self._moments = tuple(moments)
@@ -108,8 +107,11 @@ class RecordedKernel:
         return self._moments[max(self._now, 0)]
 
     def begin(self) -> None:
-        """Move on to the next moment, after the last to the first."""
+        """Advance to the next moment, and after the last to the first."""
         self._now = (self._now + 1) % len(self._moments)
+
+    def with_cached_names(self) -> RecordedKernel:
+        return self
 
     def content(self, path: str) -> bytes:
         """A whole recorded file below sys/.
@@ -125,7 +127,6 @@ class RecordedKernel:
         return tree.files[place]
 
     def entries(self, path: str) -> tuple[str, ...]:
-        """See `kernel.Kernel.entries`."""
         tree = self._moment.tree
         place = tree.resolve(f"sys/{path}")
         if place not in tree.folders:
@@ -133,11 +134,9 @@ class RecordedKernel:
         return tuple(sorted(tree.folders[place]))
 
     def text(self, path: str) -> str:
-        """See `kernel.Kernel.text`."""
         return self.content(path)[:TEXT_BYTES].decode("utf-8", "replace").strip()
 
     def link(self, path: str) -> str:
-        """See `kernel.Kernel.link`."""
         tree = self._moment.tree
         folder, name = posixpath.split(f"sys/{path}")
         target = tree.links.get(f"{tree.resolve(folder)}/{name}")
@@ -146,16 +145,16 @@ class RecordedKernel:
         return posixpath.basename(target.rstrip("/"))
 
     def identity(self, path: str) -> int:
-        """0 for whatever is there: a recording does not tell a device from its successor."""
+        """Always 0: a recording does not distinguish a device from its successor."""
         self._moment.tree.resolve(f"sys/{path}")
         return 0
 
     def open_files(self, paths: Sequence[str], size: int = FILE_BYTES) -> HeldFiles:
-        """See `kernel.Kernel.open_files`. They follow the recording from moment to moment."""
+        # They follow the recording from moment to moment.
         return HeldFiles(self.content, paths, size)
 
     def rdma_devices(self) -> tuple[RdmaDevice, ...]:
-        """See `kernel.Kernel.rdma_devices`. Taken from dev.json, or from the names in the other files."""
+        # From dev.json, or from the names in the other files.
         known = {row["ifname"]: row for row in self._moment.rdma.get("dev", ())}
         for kind in ("link", "statistic", "resource"):
             for row in self._moment.rdma.get(kind, ()):
@@ -174,7 +173,6 @@ class RecordedKernel:
         )
 
     def rdma_ports(self, device: RdmaDevice) -> tuple[RdmaPort, ...]:
-        """See `kernel.Kernel.rdma_ports`."""
         found: dict[int, str] = {}
         for kind in ("link", "statistic"):
             for row in self._moment.rdma.get(kind, ()):
@@ -185,12 +183,10 @@ class RecordedKernel:
         return tuple(RdmaPort(number, netdev) for number, netdev in sorted(found.items()))
 
     def rdma_statistics(self, device: RdmaDevice, port: int) -> Mapping[str, int]:
-        """See `kernel.Kernel.rdma_statistics`."""
         row = self._of_port("statistic", device, port)
         return {name: value for name, value in row.items() if name not in ("ifname", "ifindex", "port")}
 
     def rdma_optional_counters(self, device: RdmaDevice, port: int) -> Mapping[str, bool]:
-        """See `kernel.Kernel.rdma_optional_counters`."""
         supported = self._of_port("mode_supported", device, port).get(_SUPPORTED, [])
         try:
             on = self._of_port("mode", device, port).get(_ON, [])
@@ -199,60 +195,48 @@ class RecordedKernel:
         return {str(name): name in on for name in supported}
 
     def rdma_resources(self, device: RdmaDevice) -> Mapping[str, int]:
-        """See `kernel.Kernel.rdma_resources`."""
         for row in self._rdma("resource"):
             if row["ifname"] == device.name:
                 return {kind: value for kind, value in row.items() if kind not in ("ifname", "ifindex")}
         raise Absent(errno.ENODEV, "not in rdma/resource.json", device.name)
 
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
-        """See `kernel.Kernel.ethtool_statistics`."""
         names, values = parse_statistics(self._ethtool(netdev, "stats"))
         if not names:
             raise Absent(errno.EOPNOTSUPP, "no counters", netdev)
-        # The same object for the same names, from whichever moment.
+        # The same object for the same names in all moments.
         return self._names.setdefault(names, names), values
 
     def ethtool_driver(self, netdev: str) -> str:
-        """See `kernel.Kernel.ethtool_driver`."""
         return parse_driver(self._ethtool(netdev, "driver"))
 
     def ethtool_pause(self, netdev: str) -> Mapping[str, int]:
-        """See `kernel.Kernel.ethtool_pause`."""
         return parse_pause(self._ethtool(netdev, "pause"))
 
     def ethtool_link(self, netdev: str) -> Mapping[str, int]:
-        """See `kernel.Kernel.ethtool_link`."""
         return parse_link(self._ethtool(netdev, "link"))
 
     def ethtool_fec(self, netdev: str) -> Mapping[str, int]:
-        """See `kernel.Kernel.ethtool_fec`."""
         return parse_fec(self._ethtool(netdev, "fec"))
 
     def ethtool_standard(self, netdev: str) -> Mapping[str, int]:
-        """See `kernel.Kernel.ethtool_standard`. No file of a recording holds them."""
+        # No file of a recording contains them.
         raise Absent(errno.EOPNOTSUPP, "not recorded", netdev)
 
     def ethtool_settings(self, netdev: str) -> Mapping[str, int]:
-        """See `kernel.Kernel.ethtool_settings`."""
         return parse_settings(self._ethtool(netdev, "settings"))
 
     def transceiver(self, netdev: str) -> Mapping[str, int]:
-        """See `kernel.Kernel.transceiver`."""
         found = parse_transceiver(self._ethtool(netdev, "module"))
         if not found:
             raise Absent(errno.EOPNOTSUPP, "the transceiver measures nothing", netdev)
         return found
 
     def dcb(self, netdev: str) -> Dcb:
-        """See `kernel.Kernel.dcb`."""
         try:
             return self._moment.dcb[netdev]
         except KeyError:
             raise Absent(errno.EOPNOTSUPP, f"no dcb/{netdev}.*.json in this recording") from None
-
-    def close(self) -> None:
-        """Nothing is held."""
 
     def _ethtool(self, netdev: str, kind: str) -> str:
         content = self._moment.tree.files.get(f"ethtool/{netdev}.{kind}")
@@ -277,7 +261,7 @@ def load_recording(path: str) -> RecordedKernel:
     """Open a recorded host.
 
     Raises:
-        RecordingError: there is none at this path, or a part of it is malformed; one line that names the file.
+        RecordingError: there is no recording at this path, or a part of it is malformed; one line that names the file.
     """
     return play_recording(load_tree(path), path)
 
@@ -327,7 +311,7 @@ def _parse_dcb(tree: Tree, path: str) -> dict[str, Dcb]:
     for name in sorted(tree.folders.get("dcb", ())):
         netdev, _, kind = name.removesuffix(".json").rpartition(".")
         text = tree.files.get(f"dcb/{name}", b"")
-        # dcb prints an empty line where the driver does not have what was asked for.
+        # dcb prints an empty line if the driver does not have the requested part.
         if name.endswith(".json") and netdev and kind in (*KINDS, PEER_PFC) and text.strip():
             documents.setdefault(netdev, {})[kind] = _json(text, f"recording {path}: dcb/{name}", "dcb -j")
     return {netdev: read_dcb(found, netdev, path) for netdev, found in documents.items()}

@@ -1,4 +1,4 @@
-"""Stand-ins for what identifies a machine: the same stand-in for the same value, and none that anybody owns.
+"""Replacements for values that identify a machine: the same one for the same value, from ranges without an owner.
 
 IPv4 addresses come from 198.18.0.0/15 (RFC 2544), IPv6 addresses from 2001:db8::/32 (RFC 3849), GUIDs and MAC-based
 interface identifiers from the locally administered range 0200:00ff:fe00:0000 upwards.
@@ -23,18 +23,18 @@ _FIRST_LINK_LOCAL = int(ipaddress.IPv6Address("fe80::200:ff:fe00:1"))
 
 
 class Scrubber:
-    """Remembers what stands for what."""
+    """Maps each original value to its replacement."""
 
     def __init__(self) -> None:
         self._known: dict[str, dict[str, str]] = {}
 
     def text(self, text: str) -> str:
-        """The text with every GUID and MAC address replaced. An unset GUID (all zeros) stays."""
+        """The text with every GUID and MAC address replaced, except an unset GUID (all zeros)."""
         text = _GUID.sub(lambda match: self._guid(match[0]), text)
         return _MAC.sub(lambda match: self._stand_in("mac", match[0], _mac), text)
 
     def gid(self, address: str) -> str:
-        """A GID in the eight groups of sysfs, for an address as the inventory writes it."""
+        """The replacement of an address from the inventory, as a GID in the eight groups of sysfs."""
         if "." in address and ":" not in address:
             return self._stand_in("ipv4", address, _mapped_ipv4)
         local = ipaddress.IPv6Address(address).is_link_local
@@ -53,7 +53,7 @@ class Scrubber:
 
 
 def _mapped_ipv4(number: int) -> str:
-    # By hand, for newer Pythons write a mapped address with dots where sysfs has groups.
+    # By hand, because newer Pythons write a mapped address with dots where sysfs has groups.
     value = _FIRST_IPV4 + number
     return f"0000:0000:0000:0000:0000:ffff:{value >> 16:04x}:{value & 0xFFFF:04x}"
 

@@ -1,4 +1,4 @@
-"""What `ethtool -m` prints of a transceiver, back into the names and units of `kernel.transceiver`."""
+"""Convert the output of `ethtool -m` to the names and units of `kernel.transceiver`, and back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 UNITS = {"degrees C": 1e6, "V": 1e6, "mW": 1e6, "mA": 1e3}
-"""What one of each unit that is printed is in ours: micro-degrees, microvolts, nanowatts, microamperes."""
+"""Each printed unit in ours: micro-degrees, microvolts, nanowatts, microamperes."""
 
 QUANTITIES = {
     "Module temperature": "temperature",
@@ -28,16 +28,16 @@ QUANTITIES = {
 
 OF_MODULE = ("temperature", "voltage")
 
+# Nearly every repetition is possessive: otherwise matching a line of blanks takes time cubic in its length.
 _LINE = re.compile(
     r"\s*+(?P<what>[A-Z][A-Za-z]*+(?: [A-Za-z]++)*?)(?:\s*+\((?:Channel|Chan) (?P<lane>[0-9]{1,3})\))?"
     r"(?: (?P<level>high|low) alarm threshold)?\s*+:\s*+"
     r"(?P<value>-?[0-9]{1,20}(?:\.[0-9]{1,20})?) (?P<unit>degrees C|V|mW|mA)\b"
 )
-"""Every repetition but the words' is possessive: with others a line of blanks takes the cube of its length."""
 
 
 def parse_transceiver(text: str) -> dict[str, int]:
-    """What a module tells, by the names and in the units of `kernel.transceiver`; lines of other content are passed over."""
+    """The values of a module, with the names and units of `kernel.transceiver`; other lines are ignored."""
     return dict(_parts(text))
 
 
@@ -60,13 +60,13 @@ LINES = {
     "transmit_power": ("Transmit avg optical power", "Laser output power", "mW"),
     "receive_power": ("Rcvr signal avg optical power", "Laser rx power", "mW"),
 }
-"""How ethtool 6 calls each quantity of a QSFP, how its limits, and in which unit."""
+"""The names of ethtool 6 for each quantity of a QSFP and for its thresholds, and the unit."""
 
 _NAME = re.compile(rf"(?P<quantity>{'|'.join(LINES)})(?:_(?P<lane>\d{{1,9}})|_(?P<level>high|low)_alarm)?")
 
 
 def print_transceiver(found: Mapping[str, int]) -> str:
-    """As `ethtool -m` prints them, with all the digits that there are."""
+    """As `ethtool -m` prints them, with all digits."""
     return "".join(f"\t{line}\n" for name, value in found.items() if (line := _printed(name, value)))
 
 

@@ -1,4 +1,4 @@
-"""A tree of files and symbolic links held in memory: a recorded host, from a folder or a tar archive."""
+"""A tree of files and symbolic links in memory: a recorded host, from a folder or a tar archive."""
 
 from __future__ import annotations
 
@@ -25,23 +25,24 @@ if TYPE_CHECKING:
     Members = Iterator[tuple[str, bytes | str]]
     Decompressed = gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile
 
+# A recorded host of 16 ports is under 1 MiB; a larger file is not a recording, or a hostile one.
 MAX_BYTES = 64 << 20
-"""A recorded host of 16 ports is under 1 MiB; more than this is no recording, or a hostile one."""
 
+# All names together, including folders: 500 moments of such a host.
 MAX_NAME_BYTES = 256 << 20
-"""All names together, with those of the folders: 500 moments of such a host."""
 
+# Size of an unpacked archive: tar adds a kilobyte to each file, and the files of a recording are small.
 MAX_ARCHIVE_BYTES = 1 << 30
-"""An unpacked archive: tar adds a kilobyte to each file, and a recording is of small files."""
 
+# Maximum size of one read. A tar header contains the length of a name, and `tarfile` would allocate any
+# length.
 READ_BYTES = 1 << 20
-"""In one piece. A header of tar announces how long a name is, and the reader would reserve any length."""
 
 MAX_LINKS = 40
-"""As many symbolic links as the kernel follows in one path."""
+"""Maximum number of symbolic links in one path, as in the kernel."""
 
+# PATH_MAX: the kernel rejects longer paths, so a host has none.
 PATH_BYTES = 4096
-"""PATH_MAX: the kernel follows no longer path, so a host has none."""
 
 MAGIC_BYTES = 6
 DECOMPRESSORS: tuple[tuple[bytes, Callable[[BinaryIO], Decompressed]], ...] = (
@@ -49,15 +50,15 @@ DECOMPRESSORS: tuple[tuple[bytes, Callable[[BinaryIO], Decompressed]], ...] = (
     (b"BZh", bz2.BZ2File),
     (b"\xfd7zXZ\0", lzma.LZMAFile),
 )
-"""What reads an archive that begins with these bytes."""
+"""Magic bytes at the start of an archive, and its decompressor."""
 
+# Exceptions of the standard library for a broken archive. Its tar reader checks few numbers, and recurses for
+# each header that describes the next one.
 BROKEN = (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, ValueError, OverflowError, RecursionError)
-"""What the standard library raises for an archive that is not whole. Its tar reader checks few numbers, and follows a row of
-headers that each describe the next by calling itself."""
 
 
 class RecordingError(Exception):
-    """A recording that cannot be read; the text names it and says what to do, in one line whatever a file is called."""
+    """A recording that cannot be read; the text names it and the remedy, in one line even if a file name has line ends."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(" ".join(problem.splitlines()))
@@ -65,33 +66,33 @@ class RecordingError(Exception):
 
 @dataclass(slots=True)
 class Tree:
-    """`files` maps a path such as `sys/class/net/eth0/mtu` to its content, `links` to where it leads."""
+    """`files` maps a path such as `sys/class/net/eth0/mtu` to its content, `links` to its target."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
     folders: dict[str, set[str]] = field(default_factory=lambda: {"": set()})
 
     def add(self, path: str) -> int:
-        """Make this path's folders known; returns how many characters of names that took."""
-        taken = 0
+        """Add the folders of this path; returns the number of characters in their names."""
+        added = 0
         while path:
             parent, name = posixpath.split(path)
             names = self.folders.get(parent)
             if names is None:
                 names = self.folders[parent] = set()
-                taken += len(parent)
+                added += len(parent)
             if name in names:
                 break  # and so are the folders above
             names.add(name)
-            taken += len(name)
+            added += len(name)
             path = parent
-        return taken
+        return added
 
     def resolve(self, path: str) -> str:
         """The path with every symbolic link followed.
 
         Raises:
-            Absent: nothing is there, or the links go round in a circle.
+            Absent: the path does not exist, or the links form a loop.
         """
         done, todo, followed = "", path.split("/")[::-1], 0
         while todo:
@@ -135,7 +136,7 @@ def load_tree(path: str) -> Tree:
     """Read a folder or a tar archive (plain, .gz, .bz2 or .xz) into memory.
 
     Raises:
-        RecordingError: there is no such thing, it is truncated or corrupt, or it is too large.
+        RecordingError: it does not exist, is truncated or corrupt, or is too large.
     """
     place = Path(path)
     try:
@@ -148,7 +149,7 @@ def load_tree(path: str) -> Tree:
         ) from None
     except OSError as error:
         raise RecordingError(
-            f"recording {path}: {error.strerror or error}; check the path and its rights"
+            f"recording {path}: {error.strerror or error}; check the path and its permissions"
         ) from None
 
 
@@ -161,7 +162,7 @@ def unpack_tree(archive: BinaryIO) -> Tree:
     """The files and links of a tar archive, compressed or not.
 
     Raises:
-        RecordingError: it is not a whole archive, or it is too large.
+        RecordingError: it is not a complete archive, or it is too large.
     """
     try:
         with _decompressed(archive) as content:
@@ -186,7 +187,7 @@ def _decompressed(archive: BinaryIO) -> AbstractContextManager[BinaryIO | Decomp
 
 
 class _Limited:
-    """As much of a file as `tarfile` uses, with an end to what it may cost."""
+    """The methods of a file that `tarfile` uses, with limits on size."""
 
     def __init__(self, file: BinaryIO | Decompressed) -> None:
         self._file = file
@@ -205,9 +206,9 @@ class _Limited:
         return self._file.seek(position)
 
     def finish(self) -> None:
-        """Read to the end: only there gzip compares its checksum, and tar may end before."""
+        """Read to the end: gzip verifies its checksum only there, and tar may end before."""
         while self._file.read(READ_BYTES):
-            self.seek(self.tell())  # which has a limit
+            self.seek(self.tell())  # checks the limit
 
 
 def _collect(members: Members) -> Tree:
@@ -251,7 +252,7 @@ def _folder_members(root: Path) -> Members:
 def _archive_members(content: _Limited) -> Members:
     with tarfile.open(fileobj=content, mode="r:") as archive:  # type: ignore[call-overload]  # it uses no more of a file
         while member := archive.next():
-            archive.members.clear()  # it would keep them all
+            archive.members.clear()  # otherwise it keeps them all
             inside = posixpath.normpath(member.name).lstrip("/")
             if inside.startswith(".."):
                 continue
@@ -262,7 +263,7 @@ def _archive_members(content: _Limited) -> Members:
 
 
 def _member_content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    # A sparse file may announce any size.
+    # A sparse file may have any size in its header.
     if member.size > MAX_BYTES:
         raise _too_large()
     file = archive.extractfile(member)

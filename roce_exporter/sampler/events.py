@@ -1,4 +1,4 @@
-"""The last storms, told whole: when, where, how long, what moved, and what it looks like."""
+"""The last storms in detail: when, where, how long, which counters changed, and the probable cause."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from roce_exporter.detectors.pfc_storm import Ended
-    from roce_exporter.detectors.watch import Key
+    from roce_exporter.detectors.watch import PauseKey
     from roce_exporter.sampler.hot import Hot
 
 LOG = logging.getLogger(__name__)
@@ -22,11 +22,11 @@ LOG = logging.getLogger(__name__)
 KEPT = 256
 
 STALLS = 0.3
-"""The share of a second from which on mlx5 counts it as one in which PCIe stalled."""
+"""From this share on, mlx5 counts a second as one with a PCIe stall."""
 
 
-class Place(NamedTuple):
-    """Where a storm is."""
+class StormPlace(NamedTuple):
+    """The location of a storm."""
 
     device: str
     port: int
@@ -37,7 +37,7 @@ class Place(NamedTuple):
 
 @dataclass(slots=True)
 class Event:
-    """One storm. Times are Unix seconds; `end` and `duration` are None while it goes on."""
+    """One storm. Times are Unix seconds; `end` and `duration` are None while it continues."""
 
     device: str
     port: int
@@ -50,10 +50,10 @@ class Event:
     end: float | None = None
     duration: float | None = None
     reason: str = ""
-    """How it ended: `restored`, or why it could not be followed any more."""
+    """How it ended: `restored`, or the reason why it could no longer be followed."""
     pause_frames: float | None = None
-    """Frames that stop the priority, from when the storm was recognised to the last look at which it still held; None: not
-    counted. The next likewise."""
+    """XOFF frames from the detection of the storm to the last sample within it; None: not counted. The fields below cover
+    the same time."""
     paused_seconds: float | None = None
     packets: float | None = None
     """Packets of the priority in the direction that the pause blocks."""
@@ -61,7 +61,7 @@ class Event:
 
 
 class _Open(NamedTuple):
-    """A storm that goes on, what was counted when it was recognised, and when it was last seen to hold."""
+    """A storm under way, the counters when it was detected, and those of the last sample within it."""
 
     event: Event
     first: Hot
@@ -73,24 +73,24 @@ class Events:
 
     def __init__(self, wall: Callable[[], float]) -> None:
         self._wall = wall
-        """Adds to a monotonic time to give Unix time."""
+        """The offset from monotonic to Unix time."""
         self._kept: deque[Event] = deque(maxlen=KEPT)
-        self._open: dict[Place, _Open] = {}
+        self._open: dict[StormPlace, _Open] = {}
 
-    def begin(self, place: Place, start: float, method: str, hint: str, hot: Hot) -> None:
-        """A storm was recognised that began at `start` (Unix seconds). `hot` is what was counted then."""
+    def begin(self, place: StormPlace, start: float, method: str, hint: str, hot: Hot) -> None:
+        """Enter a detected storm that began at `start` (Unix seconds). `hot` has the counters at detection."""
         event = Event(*place, method, hint, start)
         self._kept.append(event)
         self._open[place] = _Open(event, hot, hot)
         LOG.warning("PFC storm begins", extra={"fields": _fields(event)})
 
-    def follow(self, place: Place, hot: Hot) -> None:
-        """The storm there, if there is one, still holds."""
+    def follow(self, place: StormPlace, hot: Hot) -> None:
+        """Update the storm at this location, if there is one, with the latest counters."""
         if place in self._open:
             self._open[place] = self._open[place]._replace(latest=hot)
 
-    def end(self, place: Place, what: Ended) -> None:
-        """A storm is over."""
+    def end(self, place: StormPlace, what: Ended) -> None:
+        """Enter the end of a storm."""
         if place not in self._open:
             return
         event, first, latest = self._open.pop(place)
@@ -98,16 +98,16 @@ class Events:
         _note_changes(event, place, first, latest)
         LOG.warning("PFC storm ends", extra={"fields": _fields(event)})
 
-    def hint(self, place: Place) -> str:
-        """What the storm that is going on there looks like; empty where there is none."""
+    def hint(self, place: StormPlace) -> str:
+        """The probable cause of the storm at this location; empty without a storm."""
         return self._open[place].event.hint if place in self._open else ""
 
     def documents(self) -> list[dict[str, Any]]:
-        """All that is kept, newest first, for JSON. Times are RFC 3339 in UTC, durations in seconds."""
+        """All kept storms, newest first, for JSON. Times are RFC 3339 in UTC, durations in seconds."""
         return [_document(event) for event in reversed(self._kept)]
 
 
-def _note_changes(event: Event, place: Place, before: Hot, after: Hot) -> None:
+def _note_changes(event: Event, place: StormPlace, before: Hot, after: Hot) -> None:
     key = next((key for key in after.counts if key == (place.priority, place.direction)), None)
     if key is not None and key in before.counts:
         change = difference(before.counts[key], after.counts[key])
@@ -116,15 +116,17 @@ def _note_changes(event: Event, place: Place, before: Hot, after: Hot) -> None:
         event.pcie_stalled_seconds = after.stalled - before.stalled
 
 
-def guess(key: Key, before: Hot | None, now: Hot, held: Collection[str], ports: Collection[str]) -> str:
-    """What a storm looks like, as `roce_pfc_storm_hint` explains it.
+def guess(
+    key: PauseKey, before: Hot | None, now: Hot, paused: Collection[str], ports: Collection[str]
+) -> str:
+    """The probable cause of a storm, with the values of `roce_pfc_storm_hint`.
 
-    `before` is the look before `now`. `held` are the network devices of the host under a received storm, this one
-    among them, and `ports` are all that are watched. Follows the signs of Guo et al. (SIGCOMM 2016) and Gao et al.
-    (NSDI 2021); a sign, no proof.
+    `before` is the sample before `now`. `paused` are the network devices of the host under a received storm, including this
+    one, and `ports` are all polled ones. Follows the symptoms of Guo et al. (SIGCOMM 2016) and Gao et al. (NSDI 2021),
+    which are not a proof.
     """
     if key.direction == "receive":
-        everywhere = len(ports) > 1 and set(held) >= set(ports)
+        everywhere = len(ports) > 1 and set(paused) >= set(ports)
         return "all_ports_paused" if everywhere else "paused_by_fabric"
     if (now.stalling or 0) >= STALLS or (before is not None and before.stalled != now.stalled):
         return "slow_receiver"

@@ -1,6 +1,6 @@
-"""The hot set: the rows of the catalogue that the detectors live on, read from one network device.
+"""The hot set: the rows of the catalogue that the detectors need, read from one network device.
 
-Which raw name is what follows from the catalogue, by the same plan as a scrape's; nothing here knows a driver.
+The catalogue defines the raw names, by the same plan as for a scrape; this module contains no driver knowledge.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from roce_exporter.catalog import CATALOG, check
 from roce_exporter.catalog.row import ETHTOOL
 from roce_exporter.detectors.pfc_storm import Counts
-from roce_exporter.detectors.watch import Key
+from roce_exporter.detectors.watch import PauseKey
+from roce_exporter.kernel import BYTES_PER_MEGABIT
 from roce_exporter.model import DeviceReadings
 from roce_exporter.normalise.normaliser import Normaliser
 from roce_exporter.sources.values import check_counters, make_reading
@@ -43,11 +44,11 @@ MEANING = {
     "roce_priority_transmit_packets_total": (PACKETS, "receive"),
     "roce_priority_receive_packets_total": (PACKETS, "transmit"),
 }
-"""What each row of the hot set means to a detector, and for which direction of pause."""
+"""The role of each row of the hot set in a detector, and the direction of pause."""
 
 STALLED = "roce_pcie_write_stalled_seconds_total"
 STALLING = "roce_pcie_write_stalled_ratio"
-"""Not judged, but told with a storm: a host that is slow to take what the NIC received."""
+"""Not used for detection, but reported with a storm: the host may be slow to accept received data."""
 
 RECEIVED = "roce_priority_receive_packets_total"
 
@@ -55,18 +56,18 @@ INDEX = check(row for row in CATALOG if row.name in MEANING or row.name in (STAL
 
 
 class Hot(NamedTuple):
-    """What was read."""
+    """The hot set of one read."""
 
     begin: float
     end: float
-    """Monotonic seconds: how long the kernel was asked, without what we made of the answer."""
-    counts: Mapping[Key, Counts]
+    """Begin and end of the kernel call in monotonic seconds, without our own processing."""
+    counts: Mapping[PauseKey, Counts]
     shape: object
-    """The same object as long as the driver gives the same counters."""
+    """The same object as long as the driver has the same counters."""
     stalled: Value
     """Seconds in which PCIe stalled writes to memory; None: not counted."""
     stalling: Value
-    """Share of the last second in which it did; None: not told."""
+    """Share of the last second in which PCIe stalled; None: not reported."""
     received: Value
     """Packets received, all priorities together; None: not counted."""
 
@@ -81,18 +82,18 @@ class HotCounters:
         self._netdev = netdev
         self._normaliser = Normaliser(INDEX)
         self._series: tuple[Series, ...] = ()
-        self._picks: dict[Key, itemgetter[tuple[Value, ...]]] = {}
-        """What picks the `Counts` of each priority and direction from the values and a None behind them."""
+        self._picks: dict[PauseKey, itemgetter[tuple[Value, ...]]] = {}
+        """Picks the `Counts` of each priority and direction from the values followed by a None."""
         self._stalled: tuple[int, ...] = ()
         self._stalling: tuple[int, ...] = ()
         self._received: tuple[int, ...] = ()
 
     def read(self, clock: Callable[[], float]) -> Hot:
-        """The hot set now; `clock` gives monotonic seconds.
+        """The current hot set; `clock` returns monotonic seconds.
 
         Raises:
             Absent: the driver has no private counters.
-            OSError: as the kernel says it.
+            OSError: as raised by the kernel.
         """
         begin = clock()
         names, values = self._kernel.ethtool_statistics(self._netdev)
@@ -118,13 +119,13 @@ class HotCounters:
         )
 
 
-def _picks(series: Sequence[Series]) -> dict[Key, itemgetter[tuple[Value, ...]]]:
-    places: dict[Key, dict[str, int]] = {}
+def _picks(series: Sequence[Series]) -> dict[PauseKey, itemgetter[tuple[Value, ...]]]:
+    places: dict[PauseKey, dict[str, int]] = {}
     for position, one in enumerate(series):
         if one.row.name in MEANING:
             quantity, direction = MEANING[one.row.name]
-            places.setdefault(Key(one.labels[-1], direction), {})[quantity] = position
-    # Packets alone are counted for every priority, with PFC or without.
+            places.setdefault(PauseKey(one.labels[-1], direction), {})[quantity] = position
+    # Packets are counted for every priority, but a priority without pause counters is not watched.
     return {
         key: itemgetter(*_counted(found, len(series)))
         for key, found in sorted(places.items())
@@ -141,7 +142,7 @@ def _sum(positions: Sequence[int], values: Sequence[Value]) -> Value:
 
 
 def _counted(places: Mapping[str, int], nowhere: int) -> tuple[int, int, int, int]:
-    """The positions of what `Counts` holds; `nowhere` for what is not counted."""
+    """The positions of the fields of `Counts`; `nowhere` for fields that are not counted."""
     return (
         places.get(PAUSED, nowhere),
         places.get(XOFF if XOFF in places else FRAMES, nowhere),
@@ -153,13 +154,11 @@ def _counted(places: Mapping[str, int], nowhere: int) -> tuple[int, int, int, in
 LINK_FILES = ("operstate", "carrier_down_count")
 RARE_FILES = ("speed",)
 
+# Seconds between two reads of the speed, which the kernel gets from the driver under its configuration lock.
 SPEED_EVERY = 30.0
-"""Seconds between two questions for the speed, which the kernel asks the driver for under its configuration lock."""
-
-BYTES_PER_MEGABIT = 125_000
 
 
-class Link(NamedTuple):
+class LinkState(NamedTuple):
     """The link below a network device."""
 
     up: bool
@@ -169,7 +168,7 @@ class Link(NamedTuple):
 
 
 class LinkFiles:
-    """The state of one link, from sysfs. What cannot be read there counts as unchanged: a link that is up."""
+    """The state of one link, from sysfs. A link whose state cannot be read counts as up."""
 
     def __init__(self, kernel: Kernel, netdev: str) -> None:
         below = f"class/net/{netdev}"
@@ -180,31 +179,30 @@ class LinkFiles:
         self._count = 0
         self._speed: float | None = None
         self._downs = -1
-        self._asked = -SPEED_EVERY
+        self._speed_read = -SPEED_EVERY
 
-    def read(self, now: float) -> Link:
-        """The link now; its speed as it was at most `SPEED_EVERY` seconds ago, or since it last came up."""
+    def read(self, now: float) -> LinkState:
+        """The current link state; the speed may be up to `SPEED_EVERY` seconds old unless the link went down since."""
         texts = self._often.read()
         if texts != self._texts:
             self._texts, (self._state, downs) = texts, map(_text, texts)
             self._count = int(downs) if downs.isdecimal() else 0
         count = self._count
-        if count != self._downs or now - self._asked >= SPEED_EVERY:
-            self._downs, self._asked = count, now
+        if count != self._downs or now - self._speed_read >= SPEED_EVERY:
+            self._downs, self._speed_read = count, now
             (speed,) = (_text(content) for content in self._rarely.read())
             self._speed = int(speed) * BYTES_PER_MEGABIT if speed.isdecimal() and int(speed) else None
-        return Link(self._state not in ("down", "lowerlayerdown", "notpresent"), count, self._speed)
+        return LinkState(self._state not in ("down", "lowerlayerdown", "notpresent"), count, self._speed)
 
     def close(self) -> None:
-        """Give the descriptors back."""
         self._often.close()
         self._rarely.close()
 
 
-def read_witness(kernel: Kernel, device: str, port: int) -> int | None:
-    """Bytes that the RDMA port counted in both directions, in units of its own; None where it does not count.
+def read_cross_check(kernel: Kernel, device: str, port: int) -> int | None:
+    """The RDMA port's own byte counters of both directions, in its own unit; None if it has none.
 
-    Read only while everything else stands still: the counters of `ethtool -S` may be frozen while this one moves.
+    Read only while all other counters are unchanged: those of `ethtool -S` may be frozen while this one increases.
     """
     below = f"class/infiniband/{device}/ports/{port}/counters"
     try:

@@ -1,4 +1,4 @@
-"""How often a network device is looked at, and what that may cost it."""
+"""How often a network device is polled, and how much of its time that may take."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ class Pace:
 
     mode: str = ADAPTIVE
     interval: float = 0.1
-    """Between two looks, where it matters; half of the shortest storm at the most."""
+    """Fast polling interval; at most half of the shortest storm."""
     idle: float = 1.0
-    """Between two looks at a device without pause, when adaptive."""
+    """Polling interval of a device without pause, in adaptive mode."""
     linger: float = 60.0
-    """For how long after any pause it is looked at more often, when adaptive."""
-    rest: float = 50.0
-    """So many times what its reads take a device is left alone: no NIC spends more than 2 % of its time on us."""
+    """How long after any pause the fast interval is used, in adaptive mode."""
+    cost_ratio: float = 50.0
+    """Minimum ratio of interval to read time: no NIC spends more than 2 % of its time on our reads."""
 
     def seconds(self, now: float, paused_at: float, cost: float) -> float:
-        """Until the next look at a device that last paused at `paused_at` and whose reads take `cost`."""
+        """Seconds until the next poll of a device that last paused at `paused_at` and whose reads take `cost` seconds."""
         fast = self.mode == FIXED or now - paused_at < self.linger
-        return max(self.interval if fast else self.idle, self.rest * cost)
+        return max(self.interval if fast else self.idle, self.cost_ratio * cost)
 
 
 REMEMBERED = 9
@@ -34,9 +34,9 @@ NEEDED = 3
 
 
 class Cost:
-    """What a read takes the driver: the median of the last few, so that a hiccup does not slow the loop down.
+    """The read time of a driver: the median of the last few, so that one slow read does not slow the loop down.
 
-    0 until there are a few: the first read of all warms caches up.
+    0 until there are a few: the very first read is slower, with cold caches.
     """
 
     def __init__(self) -> None:
@@ -44,6 +44,6 @@ class Cost:
         self.seconds = 0.0
 
     def note(self, seconds: float) -> None:
-        """A read took this long."""
+        """Enter the seconds that a read took."""
         self._last.append(seconds)
         self.seconds = sorted(self._last)[(len(self._last) - 1) // 2] if len(self._last) >= NEEDED else 0.0

@@ -1,4 +1,4 @@
-"""The fast loop: one thread polls every network device when it is due. See the package's essay."""
+"""The fast loop: one thread polls every network device when it is due. See the package's docstring."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.collect.workers import InFlight, Worker
-from roce_exporter.detectors.pfc_storm import Begun, Limits, State
-from roce_exporter.sampler.events import Events, Place, guess
+from roce_exporter.detectors.pfc_storm import Begun, StormLimits, StormState
+from roce_exporter.sampler.events import Events, StormPlace, guess
 from roce_exporter.sampler.pace import OFF, Pace
 from roce_exporter.sampler.samples import SamplerSamples
 from roce_exporter.sampler.target import FAULT, Target
 from roce_exporter.sources.dcb import DCB
-from roce_exporter.sources.netdev import legs
+from roce_exporter.sources.netdev import hardware_netdevs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from roce_exporter.collect.workers import Call
-    from roce_exporter.detectors.watch import Change, Key
+    from roce_exporter.detectors.watch import Change, PauseKey
     from roce_exporter.kernel import Kernel
     from roce_exporter.model import Device, DeviceReadings
     from roce_exporter.normalise.normaliser import Samples
     from roce_exporter.sampler.hot import Hot
-    from roce_exporter.sampler.target import Seen, TargetKey
+    from roce_exporter.sampler.target import ReadResult, TargetKey
 
 LOG = logging.getLogger(__name__)
 
 PATIENCE = 1.0
-"""Seconds after which a read that has not come back is given up."""
+"""Seconds after which a read that has not returned is given up."""
 
 DEVICE_GONE = "device_gone"
 
@@ -39,18 +39,18 @@ ABSENT_EVERY = 60.0
 """Seconds between two reads of a driver without private counters."""
 
 PFC_ENABLED = "pfc_enabled_"
-"""What the source `dcb` calls the switch of each priority."""
+"""Prefix of the names of the source `dcb` that show whether PFC is on for a priority."""
 
 DUE = attrgetter("due")
 
-SERIOUS = (State.SUSPECT, State.STORM, State.RECOVERING)
+SERIOUS = (StormState.SUSPECT, StormState.STORM, StormState.RECOVERING)
 
 Name = tuple[str, str]
 """RDMA device and network device."""
 
 
 class Sampler:
-    """Follows the network devices of a host."""
+    """Polls the network devices of a host."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Sampler:
         clock: Callable[[], float],
         wall: Callable[[], float],
         pace: Pace = Pace(),  # noqa: B008 - frozen
-        limits: Limits = Limits(),  # noqa: B008 - frozen
+        limits: StormLimits = StormLimits(),  # noqa: B008 - frozen
     ) -> None:
         self._kernel = kernel
         self._clock = clock
@@ -66,14 +66,14 @@ class Sampler:
         self._limits = limits
         self._targets: dict[Name, Target] = {}
         self._wall: Callable[[], float] = lambda: wall() - clock()
-        """What added to a monotonic time gives Unix time, now."""
+        """The current offset from monotonic to Unix time."""
         self._events = Events(self._wall)
         self._samples = SamplerSamples()
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._in_flight: InFlight[TargetKey] = InFlight(clock)
         self._worker: Worker | None = None
-        """Runs the loop; None before the start and when the loop is to end."""
+        """Runs the loop; None before the start and while the loop is ending."""
 
     def follow(self, devices: Iterable[DeviceReadings]) -> None:
         """Watch the network devices of these RDMA devices and no others; takes PFC's scope from their DCB readings."""
@@ -83,7 +83,8 @@ class Sampler:
         scopes: dict[str, frozenset[str]] = {}
         for found in devices:
             wanted |= {
-                (found.device.name, netdev): (found.device, port) for port, netdev in legs(found.device)
+                (found.device.name, netdev): (found.device, port)
+                for port, netdev in hardware_netdevs(found.device)
             }
             scopes |= _scopes(found)
         with self._lock:
@@ -94,7 +95,7 @@ class Sampler:
                 if name not in self._targets:
                     self._targets[name] = self._new_target(device, port, name[1], position / len(wanted))
                     self._wake.set()
-                # While DCB cannot be read, PFC is taken to be on where it was: else every priority would be watched.
+                # While DCB cannot be read, the last PFC state is kept: otherwise every priority would be watched.
                 self._targets[name].scope = scopes.get(name[1], self._targets[name].scope)
 
     def tick(self) -> float | None:
@@ -110,19 +111,19 @@ class Sampler:
             return min([target.due for target in self._free()], default=self._clock() + self._pace.idle)
 
     def start(self) -> None:
-        """Begin to poll, in a thread of its own.
+        """Start polling in a new thread.
 
         Raises:
-            RuntimeError: there is no thread to be had.
+            RuntimeError: no thread can be started.
         """
         if self._pace.mode != OFF:
-            self._hire()
+            self._start_worker()
 
     def supervise(self) -> None:
-        """Give up a read that has not come back, and go on without that network device. To be called now and then.
+        """Give up a read that has not returned, and continue without that network device. To be called periodically.
 
         Raises:
-            RuntimeError: the loop has failed, or there is no thread to be had to go on with.
+            RuntimeError: the loop has failed, or no further thread can be started.
         """
         if self._worker is not None and self._worker.error is not None:
             raise RuntimeError("the fast loop has failed") from self._worker.error
@@ -131,19 +132,19 @@ class Sampler:
             overdue = self._in_flight.give_up(PATIENCE)
             for call in overdue:
                 LOG.warning(
-                    "%s: no answer for %.1f s, so it is not watched for storms",
+                    "%s: no answer for %.1f s, PFC storms are not detected there",
                     call.key.netdev,
                     now - call.since,
                 )
                 target = self._targets.get((call.key.device, call.key.netdev))
                 if target is not None and target.key == call.key:
                     target.stuck = True
-                    self._tell(target, target.watch.miss(now, "stuck"))
+                    self._report(target, target.watch.miss(now, "stuck"))
         if overdue:
-            self._hire()
+            self._start_worker()
 
     def samples(self) -> Samples:
-        """What the detectors and the loop have counted, as samples."""
+        """The counters of the detectors and of the loop, as samples."""
         with self._lock:
             targets = tuple(target for target in self._targets.values() if not target.absent)
             return self._samples.samples(targets, self._events, self._clock())
@@ -154,7 +155,7 @@ class Sampler:
             return self._events.documents()
 
     def close(self) -> None:
-        """End the loop, but for a thread that is stuck in the kernel, and give the descriptors back."""
+        """End the loop, except a thread that is stuck in the kernel, and close the descriptors."""
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.retire()
@@ -164,7 +165,7 @@ class Sampler:
                 self._in_flight.when_idle(target.key, target.close)
             self._targets.clear()
 
-    def _hire(self) -> None:
+    def _start_worker(self) -> None:
         if self._worker is not None:
             self._worker.retire()
         worker = self._worker = Worker("roce-sampler")
@@ -177,26 +178,26 @@ class Sampler:
 
     def _drop(self, name: Name, target: Target) -> None:
         del self._targets[name]
-        self._tell(target, target.watch.miss(self._clock(), DEVICE_GONE))
+        self._report(target, target.watch.miss(self._clock(), DEVICE_GONE))
         self._in_flight.when_idle(target.key, target.close)
 
     def _free(self) -> list[Target]:
         return [target for target in self._targets.values() if not target.stuck]
 
     def _claim(self) -> tuple[Target, Call[TargetKey]] | None:
-        """The network device to be read next, if it is due. From here on it is not closed before the read is back."""
+        """The network device to be read next, if it is due. From here on it is not closed before the read returns."""
         with self._lock:
             now = self._clock()
             while (target := min(self._free(), key=DUE, default=None)) is not None and target.due <= now:
                 if call := self._in_flight.begin(target.key):
                     target.note_lateness(now)
                     return target, call
-                # It was dropped and is followed again, and a read from before is still under way.
+                # It was removed and added again, and an earlier read is still under way.
                 target.due = now + self._pace.idle
             return None
 
     def _poll(self, target: Target, call: Call[TargetKey]) -> bool:
-        """Read one network device and judge what was read; returns whether this thread is to go on."""
+        """Read one network device and judge the result; returns whether this thread should continue."""
         seen = target.read(self._clock)
         with self._lock:
             wanted = self._in_flight.end(call)
@@ -207,23 +208,23 @@ class Sampler:
                 return wanted
             try:
                 if wanted:
-                    self._take(target, seen)
+                    self._judge(target, seen)
             except Exception:
-                # A fault of ours at one network device must not end the watch over all.
-                LOG.exception("%s: what was read could not be judged", target.netdev)
+                # A fault of the exporter at one network device must not stop the polling of all.
+                LOG.exception("%s: the read counters could not be judged", target.netdev)
                 target.errors += 1
-                self._tell(target, target.watch.miss(self._clock(), FAULT))
+                self._report(target, target.watch.miss(self._clock(), FAULT))
             finally:
                 self._plan(target)
         return wanted
 
-    def _take(self, target: Target, seen: Seen) -> None:
+    def _judge(self, target: Target, seen: ReadResult) -> None:
         before, target.last = target.last, seen.hot
-        self._tell(target, target.judge(seen), before)
+        self._report(target, target.judge(seen), before)
         if seen.hot is not None:
             for key, track in target.watch.tracks.items():
-                if track.state is State.STORM:
-                    self._events.follow(_place(target, key), seen.hot)
+                if track.state is StormState.STORM:
+                    self._events.follow(_storm_place(target, key), seen.hot)
 
     def _plan(self, target: Target) -> None:
         name = target.device.name
@@ -232,19 +233,19 @@ class Sampler:
         if target.absent:
             target.due = self._clock() + ABSENT_EVERY
 
-    def _tell(self, target: Target, changes: list[Change], before: Hot | None = None) -> None:
+    def _report(self, target: Target, changes: list[Change], before: Hot | None = None) -> None:
         for key, what in changes:
-            place, hot = _place(target, key), target.last
+            place, hot = _storm_place(target, key), target.last
             if not isinstance(what, Begun):
                 self._events.end(place, what)
                 continue
             start = target.starts[key] = what.begin + self._wall()
             if hot is not None:
-                hint = guess(key, before, hot, self._held(), {name[1] for name in self._targets})
+                hint = guess(key, before, hot, self._paused_netdevs(), {name[1] for name in self._targets})
                 self._events.begin(place, start, target.watch.tracks[key].method.value, hint, hot)
 
-    def _held(self) -> set[str]:
-        """The network devices that received pause holds up for so long that it is, or may become, a storm."""
+    def _paused_netdevs(self) -> set[str]:
+        """The network devices with a storm, or a possible one, of received pause."""
         return {
             target.netdev
             for target in self._targets.values()
@@ -254,23 +255,23 @@ class Sampler:
 
     def _new_target(self, device: Device, port: int, netdev: str, phase: float) -> Target:
         target = Target(self._kernel, device, port, netdev, self._limits)
-        # The first reads are spread over an interval, so that the devices are never all read at once.
+        # The first reads are spread over an interval, so that not all devices are read at once.
         target.interval = self._pace.seconds(self._clock(), target.paused_at, 0.0)
         target.due = self._clock() + phase * self._pace.interval
         return target
 
 
-def _place(target: Target, key: Key) -> Place:
-    return Place(target.device.name, target.port, target.netdev, *key)
+def _storm_place(target: Target, key: PauseKey) -> StormPlace:
+    return StormPlace(target.device.name, target.port, target.netdev, *key)
 
 
 def _scopes(found: DeviceReadings) -> dict[str, frozenset[str]]:
-    """Per network device the priorities for which PFC is on, where DCB tells."""
+    """Per network device the priorities with PFC enabled, if DCB reports them."""
     scopes = {}
     for reading in found.readings:
         if reading.source == DCB:
-            told = dict(zip(reading.names, reading.values, strict=True))
-            enabled = {name: value for name, value in told.items() if name.startswith(PFC_ENABLED)}
+            values = dict(zip(reading.names, reading.values, strict=True))
+            enabled = {name: value for name, value in values.items() if name.startswith(PFC_ENABLED)}
             if enabled:
                 scopes[reading.netdev] = frozenset(
                     name.removeprefix(PFC_ENABLED) for name, value in enabled.items() if value

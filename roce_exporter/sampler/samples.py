@@ -1,4 +1,4 @@
-"""What the sampler found becomes samples of the rows in `catalog.storm`."""
+"""Convert the results of the fast loop to samples of the rows in `catalog.storm`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from roce_exporter.catalog import storm
 from roce_exporter.detectors.episodes import BOUNDS
 from roce_exporter.detectors.histogram import INFINITY, Histogram
-from roce_exporter.detectors.pfc_storm import Method, State
+from roce_exporter.detectors.pfc_storm import Method, StormState
 from roce_exporter.normalise.normaliser import Samples, Series
-from roce_exporter.sampler.events import Place
+from roce_exporter.sampler.events import StormPlace
 from roce_exporter.sampler.target import DURATIONS, RATIOS
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.catalog.row import Row
     from roce_exporter.detectors.pfc_storm import Track
-    from roce_exporter.detectors.watch import Key
+    from roce_exporter.detectors.watch import PauseKey
     from roce_exporter.normalise.normaliser import Value
     from roce_exporter.sampler.events import Events
     from roce_exporter.sampler.target import Target
@@ -77,7 +77,7 @@ class SamplerSamples:
             ),
         )
 
-    def _values(self, target: Target, facts: Facts, now: float) -> Iterator[Value]:
+    def _values(self, target: Target, facts: SeriesShape, now: float) -> Iterator[Value]:
         yield from _target_values(target)
         yield from target.reads.values()
         for key, track in target.watch.tracks.items():
@@ -89,25 +89,25 @@ class SamplerSamples:
         yield from (1 for _ in facts[1])
 
 
-Facts = tuple[tuple["Key | str | Method", ...], tuple[tuple["Row", tuple[str, ...]], ...]]
-"""What the set of a target's series follows from, and its series that are always 1."""
+SeriesShape = tuple[tuple["PauseKey | str | Method", ...], tuple[tuple["Row", tuple[str, ...]], ...]]
+"""The properties that determine a target's set of series, and its series that are always 1."""
 
 
-def _facts(target: Target, events: Events) -> Facts:
+def _facts(target: Target, events: Events) -> SeriesShape:
     always_one: list[tuple[Row, tuple[str, ...]]] = []
-    shape: list[Key | str | Method] = [target.device.name, str(target.port), target.netdev]
+    shape: list[PauseKey | str | Method] = [target.device.name, str(target.port), target.netdev]
     for key, track in target.watch.tracks.items():
         shape += [key, track.method]
         labels = _labels(target, key)
         always_one.append((storm.INFO, (*labels, track.method.value)))
         if track.reason:
             always_one.append((storm.UNKNOWN, (*labels, track.reason)))
-        if hint := events.hint(Place(target.device.name, target.port, target.netdev, *key)):
+        if hint := events.hint(StormPlace(target.device.name, target.port, target.netdev, *key)):
             always_one.append((storm.HINT, (*labels, hint)))
     return tuple(shape), tuple(always_one)
 
 
-def _series(target: Target, facts: Facts) -> Iterator[Series]:
+def _series(target: Target, facts: SeriesShape) -> Iterator[Series]:
     own = (target.device.name, str(target.port), target.netdev)
     yield from (Series(row, own) for row in PER_TARGET)
     yield from _histogram(storm.READ_DURATION, own, DURATIONS)
@@ -127,14 +127,14 @@ def _histogram(row: Row, labels: tuple[str, ...], bounds: Sequence[float]) -> It
     yield Series(row, (*labels, ""), "_count")
 
 
-def _labels(target: Target, key: Key) -> tuple[str, ...]:
+def _labels(target: Target, key: PauseKey) -> tuple[str, ...]:
     return (target.device.name, str(target.port), target.netdev, key.priority, key.direction)
 
 
 def _track_values(track: Track, longest: float, begun: float | None) -> tuple[Value, ...]:
     measured = track.method is Method.DURATION
     return (
-        int(track.state in (State.STORM, State.RECOVERING)),
+        int(track.state in (StormState.STORM, StormState.RECOVERING)),
         track.storms,
         track.restored,
         track.storm_seconds,

@@ -1,4 +1,4 @@
-"""One network device under the fast loop: its counters, its detectors, and how it fared."""
+"""One network device in the fast loop: its counters, its detectors, and statistics of its reads."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.detectors.histogram import Histogram
 from roce_exporter.detectors.longest import Longest
-from roce_exporter.detectors.watch import Key, Look, Watch
+from roce_exporter.detectors.watch import CounterSample, PauseKey, Watch
 from roce_exporter.kernel import Absent
-from roce_exporter.sampler.hot import HotCounters, LinkFiles, read_witness
+from roce_exporter.sampler.hot import HotCounters, LinkFiles, read_cross_check
 from roce_exporter.sampler.pace import Cost
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from roce_exporter.detectors.pfc_storm import Limits
+    from roce_exporter.detectors.pfc_storm import StormLimits
     from roce_exporter.detectors.watch import Change
     from roce_exporter.kernel import Kernel
     from roce_exporter.model import Device
-    from roce_exporter.sampler.hot import Hot, Link
+    from roce_exporter.sampler.hot import Hot, LinkState
     from roce_exporter.sampler.pace import Pace
 
 LOG = logging.getLogger(__name__)
@@ -41,21 +41,21 @@ class TargetKey(NamedTuple):
     netdev: str
 
 
-class Seen(NamedTuple):
-    """The result of one read, before it is judged. `error` is an errno's name, or `FAULT`, where it failed."""
+class ReadResult(NamedTuple):
+    """The result of one read, before it is judged. `error` is an errno's name or `FAULT` if it failed."""
 
     begin: float
     end: float
     hot: Hot | None
-    link: Link | None
-    witness: int | None
+    link: LinkState | None
+    cross_check: int | None
     error: str = ""
 
 
 class Target:
-    """One network device. `read` may block and is called without a lock; everything else is quick and needs the lock."""
+    """One network device. `read` may block and is called without a lock; all other methods are quick and need the lock."""
 
-    def __init__(self, kernel: Kernel, device: Device, port: int, netdev: str, limits: Limits) -> None:
+    def __init__(self, kernel: Kernel, device: Device, port: int, netdev: str, limits: StormLimits) -> None:
         self.device = device
         self.port = port
         self.netdev = netdev
@@ -66,14 +66,14 @@ class Target:
         self.paused_at = -math.inf
         self.stuck = False
         self.absent = False
-        """Whether the driver has no private counters, so that there is nothing to look at."""
+        """Whether the driver has no private counters, so that there is nothing to poll."""
         self.ticks = self.late = self.missed = self.errors = 0
         self.cost = Cost()
         self.reads = Histogram(DURATIONS)
-        self.ratios: dict[Key, Histogram] = {}
-        self.longest: dict[Key, Longest] = {}
-        self.starts: dict[Key, float] = {}
-        """When the last storm began, in Unix seconds as the clock said then: a clock that is set later moves nothing."""
+        self.ratios: dict[PauseKey, Histogram] = {}
+        self.longest: dict[PauseKey, Longest] = {}
+        self.starts: dict[PauseKey, float] = {}
+        """Start of the last storm in Unix seconds. Fixed at detection: a later change of the clock does not move it."""
         self.last: Hot | None = None
         self._kernel = kernel
         self._hot = HotCounters(kernel, device, port, netdev)
@@ -81,40 +81,40 @@ class Target:
 
     @property
     def key(self) -> TargetKey:
-        """What a read of this network device is one of at most."""
+        """Identifies this network device: at most one read per key is in flight."""
         return TargetKey(self.device.name, self.device.incarnation, self.netdev)
 
-    def read(self, clock: Callable[[], float]) -> Seen:
+    def read(self, clock: Callable[[], float]) -> ReadResult:
         """Read the counters. Never raises: a failure is part of the result."""
         begin = clock()
         try:
             return self._read(clock)
         except OSError as error:
             self.absent = isinstance(error, Absent)
-            return Seen(begin, clock(), None, None, None, errno.errorcode.get(error.errno or 0, "EIO"))
+            return ReadResult(begin, clock(), None, None, None, errno.errorcode.get(error.errno or 0, "EIO"))
         except Exception:
             LOG.exception("%s: a read of the fast loop failed", self.netdev)
-            return Seen(begin, clock(), None, None, None, FAULT)
+            return ReadResult(begin, clock(), None, None, None, FAULT)
 
-    def _read(self, clock: Callable[[], float]) -> Seen:
+    def _read(self, clock: Callable[[], float]) -> ReadResult:
         hot = self._hot.read(clock)
         self._link = self._link or LinkFiles(self._kernel, self.netdev)
         link = self._link.read(hot.end)
-        witness = None
-        if self.watch.wants_witness:
-            witness = read_witness(self._kernel, self.device.name, self.port)
-        return Seen(hot.begin, hot.end, hot, link, witness)
+        cross_check = None
+        if self.watch.wants_cross_check:
+            cross_check = read_cross_check(self._kernel, self.device.name, self.port)
+        return ReadResult(hot.begin, hot.end, hot, link, cross_check)
 
     def note_lateness(self, now: float) -> None:
-        """A look begins that was due earlier."""
+        """Count a poll, and whether it begins late."""
         self.ticks += 1
         late = now - self.due
         if self.interval and late > self.interval / 2:
             self.late += 1
             self.missed += int(late / self.interval)
 
-    def judge(self, seen: Seen) -> list[Change]:
-        """Hand what was read to the detectors; returns the storms that began or ended."""
+    def judge(self, seen: ReadResult) -> list[Change]:
+        """Pass the result of a read to the detectors; returns the storms that began or ended."""
         seconds = seen.end - seen.begin
         self.cost.note(seconds)
         self.reads.observe(seconds)
@@ -122,7 +122,7 @@ class Target:
             self.errors += not self.absent
             return self.watch.miss(seen.end, seen.error)
         self.absent = False
-        look = Look(
+        sample = CounterSample(
             time=(seen.begin + seen.end) / 2,
             counts=seen.hot.counts,
             poll=self.interval,
@@ -132,22 +132,21 @@ class Target:
             speed=seen.link.speed,
             scope=self.scope,
             shape=seen.hot.shape,
-            witness=seen.witness,
+            cross_check=seen.cross_check,
         )
-        changes = self.watch.see(look)
+        changes = self.watch.see(sample)
         if self.watch.active:
-            self.paused_at = look.time
-        self._note(look.time)
+            self.paused_at = sample.time
+        self._note(sample.time)
         return changes
 
     def plan(self, now: float, pace: Pace, cost: float) -> None:
-        """Decide when to look again. `cost` is what a round of reads takes the device, all its network devices together."""
+        """Schedule the next poll. `cost` is the read time of all network devices of the RDMA device, in seconds."""
         self.interval = pace.seconds(now, self.paused_at, cost)
-        # In step with what was planned, so that lateness does not add up; but nothing is made up for.
+        # Relative to the planned time, so that lateness does not add up; missed polls are not repeated.
         self.due = max(self.due + self.interval, now + self.interval / 2)
 
     def close(self) -> None:
-        """Give the descriptors back."""
         if self._link is not None:
             self._link.close()
 
@@ -155,4 +154,4 @@ class Target:
         for key, share in self.watch.shares:
             self.ratios.setdefault(key, Histogram(RATIOS)).observe(share)
         for key, track in self.watch.tracks.items():
-            self.longest.setdefault(key, Longest()).note(now, track.streak)
+            self.longest.setdefault(key, Longest()).note(now, track.unbroken_pause)

@@ -1,4 +1,4 @@
-"""How the collection went becomes samples of the exporter's own rows."""
+"""Convert the results of a collection to samples of the exporter's own rows."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ PER_SOURCE = (SOURCE_UP, SOURCE_DURATION, READ_ERRORS, UNREADABLE, QUARANTINED)
 """The rows that `_values` fills, in this order."""
 
 NAMES_SHOWN = 20
-"""Unknown names of a device that have a series each; `explain` and /debug list all."""
+"""Maximum number of unknown names of a device with a series each; `explain` and /debug list all."""
 
-State = tuple[str, str, str]
+SourceLabels = tuple[str, str, str]
 """Source, device and network device."""
 
 
 class Gaps(NamedTuple):
-    """What the catalogue does not know of one device, and what the device does not report."""
+    """The names of one device that are not in the catalogue, and the facts that the device does not report."""
 
     device: str
     unmapped: int
-    """How many raw names have no row."""
+    """Number of raw names without a row."""
     names: tuple[tuple[str, str], ...] = ()
-    """Source and name of the first of them."""
+    """Source and name of the first ones."""
     missing: tuple[tuple[str, str], ...] = ()
     """Port and fact."""
 
 
 def gaps_of(plan: Plan, values: Sequence[Value]) -> Gaps:
-    """The gaps of one device in one collection, of which `values` are those of the plan's series."""
+    """The gaps of one device in one collection; `values` are the values of the plan's series."""
     names = sorted({(source, name) for source, _, name in plan.unmapped})[:NAMES_SHOWN]
     return Gaps(plan.device.name, len(plan.unmapped), tuple(names), tuple(missing_now(plan.missing, values)))
 
@@ -61,26 +61,26 @@ class SelfSamples:
     """Makes the samples and keeps their series from one collection to the next."""
 
     def __init__(self) -> None:
-        self._key: tuple[tuple[State, ...], tuple[Gaps, ...]] = ((), ())
+        self._key: tuple[tuple[SourceLabels, ...], tuple[Gaps, ...]] = ((), ())
         self._series: tuple[Series, ...] = ()
 
     def samples(self, snapshot: Snapshot, gaps: Sequence[Gaps]) -> Samples:
         """The samples of one collection, with the gaps of each device."""
-        # An interface that the device does not have is neither up nor down, and had no read that could fail.
+        # An absent interface is neither up nor down, and no read of it can fail.
         states = [state for state in snapshot.states if state.up is not None]
         key = (tuple([(state.source, state.device, state.netdev) for state in states]), tuple(gaps))
         if key != self._key:
             self._key, self._series = key, _series(*key)
         devices = [found.device for found in snapshot.devices]
-        blind = sum(
+        without_netdev = sum(
             port.link_layer == "Ethernet" and not port.netdevs for device in devices for port in device.ports
         )
-        host = (len(devices), snapshot.excluded, blind, snapshot.seconds, snapshot.unfinished)
+        host = (len(devices), snapshot.excluded, without_netdev, snapshot.seconds, snapshot.unfinished)
         ones = [1] * sum(len(one.names) + len(one.missing) for one in gaps)
         return Samples(self._series, (*host, *[one.unmapped for one in gaps], *ones, *_values(states)))
 
 
-def _series(states: tuple[State, ...], gaps: tuple[Gaps, ...]) -> tuple[Series, ...]:
+def _series(states: tuple[SourceLabels, ...], gaps: tuple[Gaps, ...]) -> tuple[Series, ...]:
     return (
         Series(DEVICES, ()),
         Series(DEVICES_EXCLUDED, ()),

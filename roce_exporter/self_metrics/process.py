@@ -1,7 +1,7 @@
-"""What the kernel says of this very process, under the names that every Prometheus client gives it.
+"""Metrics of this process, with the names used by every Prometheus client.
 
-`prometheus_client.ProcessCollector` opens two files at each scrape and lists every open descriptor; with a thousand
-descriptors of counter files that listing alone took longer than reading the counters of three hosts' worth of ports.
+`prometheus_client.ProcessCollector` opens two files at each scrape and lists every open descriptor. With a thousand
+descriptors of counter files, this listing takes longer than reading the counters of three hosts.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ STARTED = 19
 
 
 class ProcessFamilies:
-    """The collector of the `process_` metrics (proc(5)): opens its one file once, and does without where /proc is away."""
+    """The collector of the `process_` metrics (proc(5)): opens one file once, and omits metrics if /proc is unavailable."""
 
     def __init__(self) -> None:
         self._page = os.sysconf("SC_PAGE_SIZE")
         self._memory = -1
         self._started = 0.0
         with contextlib.suppress(OSError):
-            # In this order: without a start time, which would be told as 0, nothing of /proc is told.
+            # In this order: if the start time cannot be read, all /proc metrics are omitted, rather than report 0.
             self._started = started()
             self._memory = os.open(MEMORY, os.O_RDONLY | os.O_CLOEXEC)
 
@@ -64,12 +64,12 @@ class ProcessFamilies:
 
 
 def started() -> float:
-    """When this process began, in seconds since 1970."""
+    """Start time of this process, in seconds since 1970."""
     with open("/proc/self/stat", "rb") as file:
         ticks = int(file.read().rpartition(b")")[2].split()[STARTED])
     return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def open_descriptors(place: str = DESCRIPTORS) -> int:
-    """How many descriptors are open: the size of the folder since Linux 6.2, which need not be listed for that."""
+    """Number of open descriptors: since Linux 6.2 it is the size of the folder, so that no listing is needed."""
     return os.stat(place).st_size or len(os.listdir(place)) - 1

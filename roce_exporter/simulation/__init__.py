@@ -1,12 +1,13 @@
-"""A host that moves: ports with a small model of RoCE, exact and event-driven, for tests, benches and the demo.
+"""A simulated host: ports with a small model of RoCE, exact and event-driven, for tests, benches and the demo.
 
-`conditions` is what a port goes through, `timeline` and `scenarios` make it up, `rates` says what it means for the
-counters, `meter` adds it up, `drivers` and `world` tell it in a driver's words. Nothing here does I/O or reads a clock.
+`conditions` defines the state of a port, `timeline` and `scenarios` generate sequences of states, `rates` derives counter
+rates from them, `meter` sums these up, `drivers` and `world` report the sums with a driver's names. Nothing here does I/O or
+reads a clock.
 """
 
 from roce_exporter.simulation.conditions import RECEIVE, TRANSMIT, Conditions, Pause, Setup, Span, Storm
 from roce_exporter.simulation.hosts import VENDORS, ScenarioError, ScriptedPort
-from roce_exporter.simulation.scenarios import SCENARIOS, Scenario, Seat
+from roce_exporter.simulation.scenarios import SCENARIOS, PortSeed, Scenario
 from roce_exporter.simulation.timeline import BUSY, QUIET, bursts, overlay, paused, repeat
 
 __all__ = [
@@ -18,10 +19,10 @@ __all__ = [
     "VENDORS",
     "Conditions",
     "Pause",
+    "PortSeed",
     "Scenario",
     "ScenarioError",
     "ScriptedPort",
-    "Seat",
     "Setup",
     "Span",
     "Storm",

@@ -1,4 +1,4 @@
-"""What a simulated port goes through: conditions that hold for a span of time, one span after the other."""
+"""The conditions of a simulated port: each holds for a span of time, one span after the other."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from functools import lru_cache
 from typing import NamedTuple
 
 RECEIVE, TRANSMIT = "receive", "transmit"
-"""The direction of the pause frames: received pause stops what the port sends, transmitted pause what it is sent."""
+"""The direction of the pause frames: received pause blocks sending, transmitted pause blocks receiving."""
 
 PRIORITIES = range(8)
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Priority flow control at work for one priority in one direction."""
+    """Active priority flow control for one priority in one direction."""
 
     priority: int
     direction: str
     """`RECEIVE` or `TRANSMIT`."""
     ratio: float
-    """Part of the time for which the priority is paused; 1 is a storm: nothing passes and no XON comes."""
+    """Share of the time for which the priority is paused; 1 is a storm: no packet passes and no XON arrives."""
     episode: float = 0.002
-    """Seconds from one XOFF to its XON, where the ratio is below 1."""
+    """Seconds from one XOFF to its XON, for a ratio below 1."""
 
     def __post_init__(self) -> None:
         if self.priority not in PRIORITIES or self.direction not in (RECEIVE, TRANSMIT):
@@ -36,7 +36,7 @@ class Pause:
 
     @property
     def storm(self) -> bool:
-        """Whether nothing passes."""
+        """Whether no packet passes."""
         return self.ratio == 1
 
     @property
@@ -47,50 +47,50 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What a port goes through. The defaults are a port at ease. What is None is as the port is set up."""
+    """The conditions of a port. The defaults are a port without problems. None: as in the port's setup."""
 
     load: float = 0.3
-    """RoCE traffic offered in each direction, as part of the line rate, before congestion control and pause."""
+    """RoCE traffic offered in each direction, as a share of the line rate, before congestion control and pause."""
     marked: float = 0.0
-    """Part of the received RoCE packets that carry the ECN mark (CE) of a switch."""
+    """Share of the received RoCE packets with the ECN mark (CE) of a switch."""
     notified: float = 0.0
-    """How much of this port's sending is held back by congestion notifications, 0 to 1."""
+    """How much congestion notifications reduce this port's sending rate, 0 to 1."""
     notifies: bool = True
-    """Whether marks are answered with CNPs; not where the notification point is switched off."""
+    """Whether the port responds to marks with CNPs: the notification point is on."""
     pauses: tuple[Pause, ...] = ()
-    """At most one of each priority and direction. A priority without PFC neither obeys nor sends pause."""
+    """At most one per priority and direction. A priority without PFC neither obeys nor sends pause."""
     lost: float = 0.0
-    """Packets lost per second on the way here and on the way from here."""
+    """Packets lost per second in each direction."""
     timeouts: float = 0.0
-    """Acknowledgement timers that run out per second."""
+    """Acknowledgement timeouts per second."""
     not_ready: float = 0.0
-    """Messages per second that find no receive request posted, here and at the peer."""
+    """Messages per second without a posted receive request, here and at the peer."""
     discards: float = 0.0
-    """Packets of the RoCE priority per second that find no room in the port's buffer."""
+    """Packets of the RoCE priority per second that are dropped because the port's buffer is full."""
     wire_errors: float = 0.0
-    """Frames per second that arrive damaged: what FEC could not correct."""
+    """Damaged frames received per second, which FEC could not correct."""
     icrc_errors: float = 0.0
-    """RoCE packets per second that were damaged where no Ethernet checksum sees it."""
+    """RoCE packets per second with damage that no Ethernet checksum detects."""
     corrected_blocks: float = 0.0
     """FEC blocks corrected per second."""
     pcie_stall: float = 0.0
-    """Part of the time for which writes to memory wait for PCIe."""
+    """Share of the time for which writes to memory wait for PCIe."""
     up: bool = True
     frozen: bool = False
-    """`ethtool -S` stands still although traffic flows; what was missed is told when it moves again."""
+    """`ethtool -S` does not change although traffic flows; afterwards it catches up."""
     reset: bool = False
-    """The driver is loaded anew when this begins to hold: all counters begin at 0. Once, however many spans hold it."""
+    """The driver is reloaded when this becomes true: all counters begin at 0. Only once for consecutive spans."""
     lossless: tuple[int, ...] | None = None
     """Priorities with PFC."""
     priority: int | None = None
-    """The priority that RoCE travels on."""
+    """The priority of RoCE traffic."""
     speed: int | None = None
     """Bits per second."""
 
     def __post_init__(self) -> None:
         shares = (self.load, self.marked, self.notified, self.pcie_stall)
         if not all(0 <= share <= 1 for share in shares):
-            raise ValueError(f"load, marked, notified and pcie_stall are parts of 1, not {shares}")
+            raise ValueError(f"load, marked, notified and pcie_stall are shares from 0 to 1, not {shares}")
         if len({pause.where for pause in self.pauses}) < len(self.pauses):
             raise ValueError("two pauses of one priority in one direction")
 
@@ -103,14 +103,14 @@ class Conditions:
 
 
 class Span(NamedTuple):
-    """Conditions and for how many seconds they hold."""
+    """Conditions, and the number of seconds for which they hold."""
 
     seconds: float
     conditions: Conditions = Conditions()
 
 
-class Held(NamedTuple):
-    """Settled conditions and from when until when they hold, on the clock of the host."""
+class TimedConditions(NamedTuple):
+    """Settled conditions, and when they begin and end on the clock of the host."""
 
     conditions: Conditions
     start: float
@@ -118,35 +118,35 @@ class Held(NamedTuple):
 
 
 class Storm(NamedTuple):
-    """One storm that the simulated host made: the priority stood still from `start` to `end` (the host's clock)."""
+    """One storm of the simulated host: the priority was blocked from `start` to `end` (the host's clock)."""
 
     netdev: str
     priority: int
     direction: str
-    """`receive` or `transmit`: of the pause frames."""
+    """`receive` or `transmit`: the direction of the pause frames."""
     start: float
     end: float
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """How one port is set up, rightly or wrongly."""
+    """The setup of one port, correct or not."""
 
     lossless: tuple[int, ...] = (3,)
     """Priorities with PFC."""
     priority: int = 3
-    """The priority that RoCE travels on."""
+    """The priority of RoCE traffic."""
     trust_dscp: bool = True
     dscp: tuple[tuple[int, int], ...] = ((26, 3), (48, 6))
-    """Which priority packets of a DSCP get."""
+    """Pairs of a DSCP and its priority."""
     faults: frozenset[str] = frozenset()
-    """What is broken about the port, of `faults.FAULTS`."""
+    """Simulated faults of the port, of `faults.FAULTS`."""
     tos: int = 106
     """The ToS byte of RoCE packets: DSCP 26 with ECT(0)."""
     roce_version: int = 2
     """The RoCE version of RDMA-CM, 1 or 2."""
     notifies: bool = True
-    """Whether the notification point is on: marks are answered with CNPs."""
+    """Whether the notification point is on: the port responds to marks with CNPs."""
     reacts: bool = True
     """Whether the reaction point is on: CNPs slow the port down."""
     cnp_dscp: int = 48
@@ -157,7 +157,7 @@ class Setup:
 
 @lru_cache(maxsize=4096)
 def settle(conditions: Conditions, setup: Setup, speed: int) -> Conditions:
-    """The conditions with nothing left open and without what cannot be: pause without PFC or without a link."""
+    """The conditions without None, and without impossible pauses: those without PFC or without a link."""
     lossless = setup.lossless if conditions.lossless is None else conditions.lossless
     return replace(
         conditions,

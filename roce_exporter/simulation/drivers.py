@@ -1,4 +1,4 @@
-"""How each driver tells the facts of the model: its counters' names and units, and what it does not tell."""
+"""How each driver reports the quantities of the model: names and units of its counters, and what it does not report."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ RATES = {
     400: "400 Gb/sec (4X NDR)",
     800: "800 Gb/sec (4X XDR)",
 }
-"""What sysfs calls so many gigabits per second."""
+"""The text in sysfs for a number of gigabits per second."""
 
 
-class Told(NamedTuple):
-    """One counter: its name, the fact it counts (empty: it stands at 0), and how many of the fact's units make one."""
+class DriverCounter(NamedTuple):
+    """One counter: its name, the quantity it counts (empty: it stays 0), and how many units of it count as one."""
 
     raw: str
     fact: str = ""
@@ -35,74 +35,74 @@ class Told(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """One vendor's NIC and its driver. In `by_priority` and `by_lossless` the braces stand for the priority."""
+    """One vendor's NIC and its driver. `{}` in `priority_counters` and `lossless_counters` is the priority."""
 
     name: str
     module: str
     """The kernel driver of the network device."""
     device: str
-    """Name of the RDMA devices, the braces for their number."""
+    """Name of the RDMA devices; `{}` is their number."""
     model: str
     firmware: str
     board: str
     speed: int
     """Bits per second."""
     down_rate: str
-    """What sysfs says of the speed without a link."""
-    hw_counters: tuple[Told, ...]
-    ethtool: tuple[Told, ...]
-    by_priority: tuple[Told, ...]
-    """Told of all eight priorities."""
-    by_lossless: tuple[Told, ...] = ()
-    """Told only of priorities with PFC."""
-    counters: tuple[Told, ...] = ()
+    """The speed in sysfs without a link."""
+    hw_counters: tuple[DriverCounter, ...]
+    ethtool: tuple[DriverCounter, ...]
+    priority_counters: tuple[DriverCounter, ...]
+    """Reported for all eight priorities."""
+    lossless_counters: tuple[DriverCounter, ...] = ()
+    """Reported only for priorities with PFC."""
+    counters: tuple[DriverCounter, ...] = ()
     """The port counters of InfiniBand."""
     refresh: float = 0.0
-    """Seconds from one refresh of `ethtool -S` to the next; 0: the hardware is asked each time."""
+    """Seconds from one refresh of `ethtool -S` to the next; 0: the hardware is queried each time."""
     dcb: bool = True
-    """Whether DCB netlink is answered."""
+    """Whether the driver supports DCB netlink."""
     dcb_frames: str = "frames"
-    """Which of the pause facts the driver tells DCB as requests and indications: all frames, or `xoff`."""
-    tells_trust: bool = True
+    """The pause frames that the driver reports to DCB as requests and indications: all `frames`, or `xoff`."""
+    reports_trust: bool = True
     lag: bool = False
-    """Two legs below one RDMA device."""
+    """Two member ports below one RDMA device."""
 
 
-def amounts(told: tuple[Told, ...], facts: Mapping[str, float]) -> tuple[int, ...]:
+def amounts(reported: tuple[DriverCounter, ...], facts: Mapping[str, float]) -> tuple[int, ...]:
     """The counters' values, in the driver's own units."""
-    return tuple(int(facts.get(fact, 0.0) / per) for _, fact, per in told)
+    return tuple(int(facts.get(fact, 0.0) / per) for _, fact, per in reported)
 
 
 def rate_text(speed: int) -> str:
-    """What sysfs calls this speed, in bits per second."""
+    """The text in sysfs for this speed, given in bits per second."""
     gigabits = speed // GIGABIT
     return RATES.get(gigabits, f"{gigabits} Gb/sec")
 
 
-def statistics(driver: Driver, lossless: tuple[int, ...]) -> tuple[Told, ...]:
-    """What `ethtool -S` tells while these priorities have PFC."""
+def statistics(driver: Driver, lossless: tuple[int, ...]) -> tuple[DriverCounter, ...]:
+    """The counters of `ethtool -S` while these priorities have PFC."""
     return (
         *driver.ethtool,
-        *_expand(driver.by_priority, tuple(PRIORITIES)),
-        *_expand(driver.by_lossless, lossless),
+        *_expand(driver.priority_counters, tuple(PRIORITIES)),
+        *_expand(driver.lossless_counters, lossless),
     )
 
 
-def _expand(told: tuple[Told, ...], priorities: tuple[int, ...]) -> Iterator[Told]:
+def _expand(reported: tuple[DriverCounter, ...], priorities: tuple[int, ...]) -> Iterator[DriverCounter]:
     for priority in priorities:
-        for raw, fact, per in told:
-            yield Told(raw.format(priority), fact.format(priority), per)
+        for raw, fact, per in reported:
+            yield DriverCounter(raw.format(priority), fact.format(priority), per)
 
 
-def still(*names: str) -> tuple[Told, ...]:
-    """Counters that are there and that nothing in the model moves."""
-    return tuple(Told(name) for name in names)
+def still(*names: str) -> tuple[DriverCounter, ...]:
+    """Counters that exist and that the model never changes."""
+    return tuple(DriverCounter(name) for name in names)
 
 
-def both_ways(*pairs: tuple[str, str]) -> tuple[Told, ...]:
-    """Counters of each direction: `{way}` is rx or tx in the raw name, `{direction}` the same in the fact."""
+def both_ways(*pairs: tuple[str, str]) -> tuple[DriverCounter, ...]:
+    """Counters of each direction: `{way}` is rx or tx in the raw name, `{direction}` its long form in the quantity."""
     return tuple(
-        Told(
+        DriverCounter(
             raw.replace("{way}", way).replace("{Way}", way.title()),
             fact.replace("{direction}", direction),
         )

@@ -1,4 +1,4 @@
-"""What may be broken about a port: files that fail, files that hold garbage, interfaces that refuse."""
+"""Simulated faults of a port: files that fail, files with garbage, interfaces that fail."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 FILES, ETHTOOL, NETLINK = "files", "ethtool", "netlink"
 
 FAULTS = (FILES, ETHTOOL, NETLINK)
-"""Files of sysfs fail or hold garbage; every question to ethtool fails; RDMA netlink has no statistics to give."""
+"""Files of sysfs fail or contain garbage; every ethtool request fails; RDMA netlink has no statistics."""
 
 _FAILING = {
     "counters/port_rcv_errors": errno.EIO,
@@ -20,7 +20,7 @@ _GARBAGE = ("carrier_changes", "counters/port_xmit_discards", "ports/1/rate")
 
 
 def spoil(faults: frozenset[str], path: str, content: bytes) -> bytes:
-    """What a file of the port holds, given that it should hold `content`.
+    """The content of a file of the port, given that it should be `content`.
 
     Raises:
         OSError: it cannot be read.
@@ -34,7 +34,7 @@ def spoil(faults: frozenset[str], path: str, content: bytes) -> bytes:
 
 
 def refuse(faults: frozenset[str], fault: str, what: str) -> None:
-    """Fail where this is broken.
+    """Fail if the port has this fault.
 
     Raises:
         OSError: EIO.

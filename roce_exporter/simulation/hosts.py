@@ -1,4 +1,4 @@
-"""Hosts put together: which ports there are, what they are called, and what each goes through."""
+"""Builds simulated hosts: their ports, the names of devices, and the conditions of each port."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.simulation.conditions import Conditions, Setup
-from roce_exporter.simulation.scenarios import SCENARIOS, Seat
+from roce_exporter.simulation.scenarios import SCENARIOS, PortSeed
 from roce_exporter.simulation.vendors import DRIVERS
-from roce_exporter.simulation.world import Card, Leg, World
+from roce_exporter.simulation.world import Card, SimulatedNetdev, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,40 +22,40 @@ MAX_PORTS = 16
 
 
 class ScenarioError(Exception):
-    """There is no such simulated host; one line that says which there are."""
+    """An unknown simulated host; one line that lists the known ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptedPort:
-    """One port of a simulated host that goes through an explicit script."""
+    """One port of a simulated host with an explicit script."""
 
     vendor: str
     spans: Iterable[Span]
-    """Endless or not; of a LAG what its first leg goes through."""
+    """The script, endless or not; for a LAG that of the first member port."""
     lossless: tuple[int, ...] = (3,)
     """Priorities with PFC."""
     priority: int = 3
-    """The priority that RoCE travels on."""
+    """The priority of RoCE traffic."""
     second: Iterable[Span] = ()
-    """What the second leg of a LAG goes through."""
-    rest: Conditions = field(default_factory=Conditions)
-    """What holds when a script is over."""
+    """The script of the second member port of a LAG."""
+    afterwards: Conditions = field(default_factory=Conditions)
+    """The conditions after the end of a script."""
     phase: float = 0.0
-    """Seconds from the start to the first refresh, of a driver that refreshes `ethtool -S` once a second; below 1."""
+    """Seconds from the start to the first refresh, for a driver that refreshes `ethtool -S` once a second; below 1."""
     faults: frozenset[str] = frozenset()
-    """What is broken, of `simulation.faults.FAULTS`."""
+    """Simulated faults, of `simulation.faults.FAULTS`."""
 
 
 class Course(NamedTuple):
-    """How one network device is set up, what it goes through and what then."""
+    """The setup of one network device, its script, and the conditions afterwards."""
 
     setup: Setup
     spans: Iterable[Span]
-    rest: Conditions = Conditions()
+    afterwards: Conditions = Conditions()
 
 
 class Part(NamedTuple):
-    """One port to be: a course for each of its legs, and the phase of its refresh."""
+    """One port to build: a course for each of its member ports, and the phase of its refresh."""
 
     driver: Driver
     courses: tuple[Course, ...]
@@ -68,18 +68,18 @@ def make_scenario_world(
     """The world of a scenario, from the clock's first value on. See `simulation.kernel.simulate`.
 
     Raises:
-        ScenarioError: there is no such scenario or vendor, or not as many ports.
+        ScenarioError: unknown scenario or vendor, or an invalid number of ports.
     """
     if scenario not in SCENARIOS:
         raise ScenarioError(f"no scenario {scenario!r}; there are {', '.join(SCENARIOS)}")
-    return _world([*_seated(scenario, vendors, seed)], clock)
+    return _world([*_scenario_parts(scenario, vendors, seed)], clock)
 
 
 def make_scripted_world(ports: Sequence[ScriptedPort], clock: Callable[[], float]) -> World:
     """The world of scripts, from the clock's first value on. See `simulation.kernel.simulate_script`.
 
     Raises:
-        ScenarioError: there is no such vendor, or not as many ports.
+        ScenarioError: unknown vendor, or an invalid number of ports.
     """
     return _world([_scripted(port) for port in ports], clock)
 
@@ -90,19 +90,19 @@ def _driver(vendor: str) -> Driver:
     return DRIVERS[vendor]
 
 
-def _seated(scenario: str, vendors: Sequence[str], seed: int) -> Iterator[Part]:
+def _scenario_parts(scenario: str, vendors: Sequence[str], seed: int) -> Iterator[Part]:
     played, positions = SCENARIOS[scenario], count()
     for driver in map(_driver, vendors):
-        seats = [Seat(next(positions), seed) for _ in range(1 + driver.lag)]
-        courses = tuple(Course(played.setup(seat.position), played.spans(seat)) for seat in seats)
-        yield Part(driver, courses, seats[0].random(f"phase {seats[0].position}").random())
+        ports = [PortSeed(next(positions), seed) for _ in range(1 + driver.lag)]
+        courses = tuple(Course(played.setup(port.position), played.spans(port)) for port in ports)
+        yield Part(driver, courses, ports[0].random(f"phase {ports[0].position}").random())
 
 
 def _scripted(port: ScriptedPort) -> Part:
     driver = _driver(port.vendor)
     setup = Setup(lossless=port.lossless, priority=port.priority, faults=port.faults)
     scripts = (port.spans, port.second)[: 1 + driver.lag]
-    return Part(driver, tuple(Course(setup, spans, port.rest) for spans in scripts), port.phase)
+    return Part(driver, tuple(Course(setup, spans, port.afterwards) for spans in scripts), port.phase)
 
 
 def _world(parts: Sequence[Part], clock: Callable[[], float]) -> World:
@@ -116,8 +116,10 @@ def _cards(parts: Sequence[Part], start: float) -> Iterator[Card]:
     netdevs, numbers, bonds = count(), dict[str, int](), count()
     for driver, courses, phase in parts:
         number = numbers[driver.device] = numbers.get(driver.device, -1) + 1
-        legs = tuple(
-            Leg(f"eth{next(netdevs)}", driver, setup, spans, start, phase=phase, rest=rest)
-            for setup, spans, rest in courses
+        members = tuple(
+            SimulatedNetdev(
+                f"eth{next(netdevs)}", driver, setup, spans, start, phase=phase, afterwards=afterwards
+            )
+            for setup, spans, afterwards in courses
         )
-        yield Card(driver.device.format(number), driver, legs, f"bond{next(bonds)}" if driver.lag else "")
+        yield Card(driver.device.format(number), driver, members, f"bond{next(bonds)}" if driver.lag else "")

@@ -1,7 +1,7 @@
-"""A simulated host: a recording of what stands still, laid over by a world that moves.
+"""The kernel of a simulated host: a recording of everything constant, overlaid by a `World` with changing values.
 
-See `roce_exporter.simulation` for the world. Time is injected: the world begins at the clock's first value and is
-brought up to the clock by every read.
+See `roce_exporter.simulation` for the world. Time is injected: the world begins at the clock's first value, and every read
+advances it to the clock.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.kernel.dcb_netlink import Dcb
     from roce_exporter.model import RdmaDevice, RdmaPort
-    from roce_exporter.simulation.world import Leg, World
+    from roce_exporter.simulation.world import SimulatedNetdev, World
 
 __all__ = ["VENDORS", "ScenarioError", "ScriptedPort", "SimulatedKernel", "simulate", "simulate_script"]
 
@@ -40,21 +40,24 @@ class SimulatedKernel:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        """The truth: devices, legs, `storms`, `resets`."""
+        """The simulated truth: devices, `netdevs`, `storms`, `resets`."""
         self._cards = {card.name: card for card in world.cards}
-        self._legs = {leg.netdev: leg for leg in world.legs}
+        self._netdevs = {member.netdev: member for member in world.netdevs}
         self._moving = moving_files(world.cards)
         self._still = RecordedKernel([record(world.cards, tuple(self._moving))])
 
     def begin(self) -> None:
-        """Nothing: time goes on by itself."""
+        pass  # time advances with the clock
+
+    def with_cached_names(self) -> SimulatedKernel:
+        return self
 
     def content(self, path: str) -> bytes:
-        """A whole file below /sys, as it is now.
+        """The current content of a whole file below /sys.
 
         Raises:
-            Absent: there is none.
-            OSError: it is a folder, or broken.
+            Absent: there is no such file.
+            OSError: it is a folder, or has a simulated fault.
         """
         place = self._moving.get(path)
         if place is None:
@@ -64,123 +67,104 @@ class SimulatedKernel:
         return spoil(place.faults, path, f"{text}\n".encode())
 
     def entries(self, path: str) -> tuple[str, ...]:
-        """See `kernel.Kernel.entries`."""
         return self._still.entries(path)
 
     def text(self, path: str) -> str:
-        """See `kernel.Kernel.text`."""
         return self.content(path)[:TEXT_BYTES].decode("utf-8", "replace").strip()
 
     def link(self, path: str) -> str:
-        """See `kernel.Kernel.link`."""
         return self._still.link(path)
 
     def identity(self, path: str) -> int:
-        """How often the driver of an RDMA device was loaded anew; 0 for whatever else is there."""
+        """Number of reloads of an RDMA device's driver; 0 for all other paths."""
         self._still.identity(path)
         card = self._cards.get(path.removeprefix("class/infiniband/"))
-        netdevs = {leg.netdev for leg in card.legs} if card else set()
+        netdevs = {member.netdev for member in card.members} if card else set()
         return sum(reset.netdev in netdevs for reset in self.world.resets)
 
     def open_files(self, paths: Sequence[str], size: int = FILE_BYTES) -> HeldFiles:
-        """See `kernel.Kernel.open_files`."""
         return HeldFiles(self.content, paths, size)
 
     def rdma_devices(self) -> tuple[RdmaDevice, ...]:
-        """See `kernel.Kernel.rdma_devices`."""
         return self._still.rdma_devices()
 
     def rdma_ports(self, device: RdmaDevice) -> tuple[RdmaPort, ...]:
-        """See `kernel.Kernel.rdma_ports`."""
         return self._still.rdma_ports(device)
 
     def rdma_statistics(self, device: RdmaDevice, port: int) -> Mapping[str, int]:
-        """See `kernel.Kernel.rdma_statistics`."""
         card = self._cards.get(device.name)
         if card is None or port != 1:
             raise Absent(errno.EINVAL, "no such port", f"{device.name}/{port}")
-        refuse(card.legs[0].setup.faults, NETLINK, device.name)
-        told = card.driver.hw_counters
+        refuse(card.members[0].setup.faults, NETLINK, device.name)
+        reported = card.driver.hw_counters
         with self.world.lock:
-            values = amounts(told, card.facts(self.world.now()))
-        return {one.raw: value for one, value in zip(told, values, strict=True)}
+            values = amounts(reported, card.facts(self.world.now()))
+        return {one.raw: value for one, value in zip(reported, values, strict=True)}
 
     def rdma_optional_counters(self, device: RdmaDevice, port: int) -> Mapping[str, bool]:
-        """See `kernel.Kernel.rdma_optional_counters`."""
         return self._still.rdma_optional_counters(device, port)
 
     def rdma_resources(self, device: RdmaDevice) -> Mapping[str, int]:
-        """See `kernel.Kernel.rdma_resources`."""
         return self._still.rdma_resources(device)
 
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
-        """See `kernel.Kernel.ethtool_statistics`."""
-        leg = self._asked(netdev)
+        member = self._netdev(netdev)
         with self.world.lock:
-            return leg.statistics(self.world.now())
+            return member.statistics(self.world.now())
 
     def ethtool_driver(self, netdev: str) -> str:
-        """See `kernel.Kernel.ethtool_driver`."""
         return self._still.ethtool_driver(netdev)
 
     def ethtool_pause(self, netdev: str) -> Mapping[str, int]:
-        """See `kernel.Kernel.ethtool_pause`."""
-        self._asked(netdev)
+        self._netdev(netdev)
         return self._still.ethtool_pause(netdev)
 
     def ethtool_link(self, netdev: str) -> Mapping[str, int]:
-        """See `kernel.Kernel.ethtool_link`. Without a link there is no speed."""
-        leg = self._asked(netdev)
+        # Without a link there is no speed.
+        member = self._netdev(netdev)
         with self.world.lock:
             now = self.world.now()
-            conditions, facts = leg.conditions(now), leg.facts(now)
+            conditions, facts = member.conditions(now), member.facts(now)
         found = {"up": int(conditions.up), "down_events": int(facts.get("carrier_downs", 0))}
         if conditions.up:
             found |= {"speed": (conditions.speed or 0) // BITS_PER_BYTE, "lanes": 4, "full_duplex": 1}
         return found
 
     def ethtool_fec(self, netdev: str) -> Mapping[str, int]:
-        """See `kernel.Kernel.ethtool_fec`."""
-        leg = self._asked(netdev)
+        member = self._netdev(netdev)
         with self.world.lock:
-            facts = leg.told(self.world.now())
+            facts = member.reported(self.world.now())
         return {
             name: int(facts.get(name, 0))
             for name in ("corrected_blocks", "uncorrectable_blocks", "corrected_bits")
         }
 
     def ethtool_standard(self, netdev: str) -> Mapping[str, int]:
-        """None of them, as a recording."""
         return self._still.ethtool_standard(netdev)
 
     def ethtool_settings(self, netdev: str) -> Mapping[str, int]:
-        """See `kernel.Kernel.ethtool_settings`."""
-        self._asked(netdev)
+        self._netdev(netdev)
         return self._still.ethtool_settings(netdev)
 
     def transceiver(self, netdev: str) -> Mapping[str, int]:
-        """Nothing: a copper cable measures nothing."""
-        self._asked(netdev)
+        # A copper cable has no measurements.
+        self._netdev(netdev)
         return self._still.transceiver(netdev)
 
     def dcb(self, netdev: str) -> Dcb:
-        """See `kernel.Kernel.dcb`."""
-        leg = self._legs.get(netdev)
-        if leg is None or not leg.driver.dcb:
+        member = self._netdevs.get(netdev)
+        if member is None or not member.driver.dcb:
             raise Absent(errno.EOPNOTSUPP, "no DCB", netdev)
         with self.world.lock:
             now = self.world.now()
-            return dcb(leg, leg.conditions(now).lossless or (), leg.told(now))
+            return dcb(member, member.conditions(now).lossless or (), member.reported(now))
 
-    def close(self) -> None:
-        """Nothing is held."""
-
-    def _asked(self, netdev: str) -> Leg:
-        leg = self._legs.get(netdev)
-        if leg is None:
+    def _netdev(self, netdev: str) -> SimulatedNetdev:
+        member = self._netdevs.get(netdev)
+        if member is None:
             raise Absent(errno.EOPNOTSUPP, "no such simulated network device", netdev)
-        refuse(leg.setup.faults, ETHTOOL, netdev)
-        return leg
+        refuse(member.setup.faults, ETHTOOL, netdev)
+        return member
 
 
 def simulate(
@@ -190,20 +174,20 @@ def simulate(
     vendors: Sequence[str] = ("mlx5", "mlx5", "mlx5", "mlx5"),
     seed: int = 1,
 ) -> SimulatedKernel:
-    """A host of 1 to 16 ports, one of `VENDORS` each, that goes through a scenario on this clock (monotonic seconds).
+    """A host of 1 to 16 ports, one of `VENDORS` each, that plays a scenario on this clock (monotonic seconds).
 
     The same scenario, vendors and seed give the same host.
 
     Raises:
-        ScenarioError: there is no such scenario or vendor, or not as many ports; one line that says what there is.
+        ScenarioError: unknown scenario or vendor, or an invalid number of ports; one line that lists the valid ones.
     """
     return SimulatedKernel(make_scenario_world(scenario, clock, vendors, seed))
 
 
 def simulate_script(ports: Sequence[ScriptedPort], *, clock: Callable[[], float]) -> SimulatedKernel:
-    """A host whose 1 to 16 ports go through scripts, from the clock's first value on.
+    """A host whose 1 to 16 ports play scripts, from the clock's first value on.
 
     Raises:
-        ScenarioError: there is no such vendor, or not as many ports; one line that says what there is.
+        ScenarioError: unknown vendor, or an invalid number of ports; one line that lists the valid ones.
     """
     return SimulatedKernel(make_scripted_world(ports, clock))

@@ -1,11 +1,11 @@
-"""Conditions over time become totals. Exact: what a total is at a time does not depend on when it was read before."""
+"""Add up rates over time to totals. Exact: a total does not depend on the times of earlier reads."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
-from roce_exporter.simulation.conditions import Held, Span, settle
+from roce_exporter.simulation.conditions import Span, TimedConditions, settle
 from roce_exporter.simulation.rates import edges, levels, rates
 
 if TYPE_CHECKING:
@@ -14,56 +14,62 @@ if TYPE_CHECKING:
     from roce_exporter.simulation.conditions import Conditions, Setup
 
 
-def hold(spans: Iterable[Span], start: float, setup: Setup, speed: int, rest: Conditions) -> Iterator[Held]:
-    """The spans on the host's clock, one after the other; when they are over, `rest` for ever.
+def hold(
+    spans: Iterable[Span], start: float, setup: Setup, speed: int, afterwards: Conditions
+) -> Iterator[TimedConditions]:
+    """The spans on the host's clock, one after the other; after the last one, `afterwards` without end.
 
-    Every change of conditions is the seam of two spans, so a last one of no end is always there.
+    Conditions change only between two spans, so the last one never ends.
     """
     for seconds, conditions in spans:
         end = start + seconds
         if end > start:
-            yield Held(settle(conditions, setup, speed), start, end)
+            yield TimedConditions(settle(conditions, setup, speed), start, end)
             start = end
-    yield Held(settle(rest, setup, speed), start, math.inf)
+    yield TimedConditions(settle(afterwards, setup, speed), start, math.inf)
 
 
 class Meter:
-    """The totals of one port, read at times that do not go back."""
+    """The totals of one port, read at times that never decrease."""
 
-    def __init__(self, held: Iterator[Held], watch: Callable[[Held, Held], None] | None = None) -> None:
-        self._coming = held
+    def __init__(
+        self,
+        current: Iterator[TimedConditions],
+        watch: Callable[[TimedConditions, TimedConditions], None] | None = None,
+    ) -> None:
+        self._coming = current
         self._watch = watch
         self._totals: dict[str, float] = {}
         self._frozen: Mapping[str, float] | None = None
-        self.held = next(held)
-        self._freeze(self.held.conditions, self.held.conditions)
+        self.current = next(current)
+        self._freeze(self.current.conditions, self.current.conditions)
 
     def advance(self, now: float) -> None:
-        """Live through everything until now."""
-        while now >= self.held.end:
+        """Advance to `now`."""
+        while now >= self.current.end:
             self._change(next(self._coming))
 
     def totals(self, now: float) -> dict[str, float]:
-        """Every fact that ever moved, at `now`."""
+        """The total of every quantity that has changed, at `now`."""
         self.advance(now)
         found = dict(self._totals)
-        _add(found, rates(self.held.conditions), now - self.held.start)
-        return found | levels(self.held.conditions)
+        _add(found, rates(self.current.conditions), now - self.current.start)
+        return found | levels(self.current.conditions)
 
     def shown(self, now: float) -> Mapping[str, float]:
-        """The totals as they are told where telling may be frozen."""
+        """The totals at `now`, or those at the time when the counters were frozen."""
         self.advance(now)
         return self._frozen if self._frozen is not None else self.totals(now)
 
-    def _change(self, new: Held) -> None:
-        old = self.held
+    def _change(self, new: TimedConditions) -> None:
+        old = self.current
         _add(self._totals, rates(old.conditions), old.end - old.start)
         _add(self._totals, edges(old.conditions, new.conditions), 1)
         if new.conditions.reset and not old.conditions.reset:
             self._totals = {}
             self._frozen = None
         self._freeze(old.conditions, new.conditions)
-        self.held = new
+        self.current = new
         if self._watch:
             self._watch(old, new)
 

@@ -1,26 +1,26 @@
-"""NVIDIA ConnectX-7 as mlx5_core and mlx5_ib tell it (Documentation/networking/device_drivers/.../mlx5/counters.rst)."""
+"""NVIDIA ConnectX-7 with mlx5_core and mlx5_ib (Documentation/networking/device_drivers/.../mlx5/counters.rst)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from roce_exporter.simulation.drivers import GIGABIT, Driver, Told, both_ways, still
+from roce_exporter.simulation.drivers import GIGABIT, Driver, DriverCounter, both_ways, still
 
 HW_COUNTERS = (
-    Told("np_ecn_marked_roce_packets", "marks"),
-    Told("np_cnp_sent", "cnps_sent"),
-    Told("rp_cnp_handled", "cnps_handled"),
-    Told("out_of_sequence", "out_of_sequence"),
-    Told("packet_seq_err", "sequence_errors"),
-    Told("implied_nak_seq_err", "implied_naks"),
-    Told("local_ack_timeout_err", "timeouts"),
-    Told("duplicate_request", "duplicates"),
-    Told("roce_adp_retrans", "retransmits"),
-    Told("rx_icrc_encapsulated", "icrc_errors"),
-    Told("rnr_nak_retry_err", "not_ready"),
-    Told("out_of_buffer", "out_of_buffer"),
-    Told("rx_write_requests", "receive_rdma_packets", 256),
-    Told("rx_read_requests", "receive_rdma_packets", 4096),
+    DriverCounter("np_ecn_marked_roce_packets", "marks"),
+    DriverCounter("np_cnp_sent", "cnps_sent"),
+    DriverCounter("rp_cnp_handled", "cnps_handled"),
+    DriverCounter("out_of_sequence", "out_of_sequence"),
+    DriverCounter("packet_seq_err", "sequence_errors"),
+    DriverCounter("implied_nak_seq_err", "implied_naks"),
+    DriverCounter("local_ack_timeout_err", "timeouts"),
+    DriverCounter("duplicate_request", "duplicates"),
+    DriverCounter("roce_adp_retrans", "retransmits"),
+    DriverCounter("rx_icrc_encapsulated", "icrc_errors"),
+    DriverCounter("rnr_nak_retry_err", "not_ready"),
+    DriverCounter("out_of_buffer", "out_of_buffer"),
+    DriverCounter("rx_write_requests", "receive_rdma_packets", 256),
+    DriverCounter("rx_read_requests", "receive_rdma_packets", 4096),
     *still(
         "rp_cnp_ignored",
         "req_transport_retries_exceeded",
@@ -46,13 +46,13 @@ WORD = 4
 """Bytes: the unit of the data counters of InfiniBand."""
 
 COUNTERS = (
-    Told("port_rcv_data", "receive_rdma_bytes", WORD),
-    Told("port_xmit_data", "transmit_rdma_bytes", WORD),
-    Told("port_rcv_packets", "receive_rdma_packets"),
-    Told("port_xmit_packets", "transmit_rdma_packets"),
-    Told("unicast_rcv_packets", "receive_rdma_packets"),
-    Told("unicast_xmit_packets", "transmit_rdma_packets"),
-    Told("link_downed", "carrier_downs"),
+    DriverCounter("port_rcv_data", "receive_rdma_bytes", WORD),
+    DriverCounter("port_xmit_data", "transmit_rdma_bytes", WORD),
+    DriverCounter("port_rcv_packets", "receive_rdma_packets"),
+    DriverCounter("port_xmit_packets", "transmit_rdma_packets"),
+    DriverCounter("unicast_rcv_packets", "receive_rdma_packets"),
+    DriverCounter("unicast_xmit_packets", "transmit_rdma_packets"),
+    DriverCounter("link_downed", "carrier_downs"),
     *still(
         "multicast_rcv_packets",
         "multicast_xmit_packets",
@@ -83,18 +83,18 @@ ETHTOOL = (
         ("{way}_vport_rdma_multicast_bytes", ""),
         ("{way}_pci_signal_integrity", ""),
     ),
-    Told("rx_discards_phy", "discards"),
-    Told("rx_crc_errors_phy", "crc_errors"),
-    Told("rx_symbol_err_phy", "symbol_errors"),
-    Told("rx_pcs_symbol_err_phy", "symbol_errors"),
-    Told("rx_corrected_bits_phy", "corrected_bits"),
-    Told("rx_bits_phy", "receive_bits"),
-    Told("rx_buffer_passed_thres_phy", "buffer_passed_threshold"),
-    Told("link_down_events_phy", "carrier_downs"),
-    Told("outbound_pci_stalled_wr", "stalled_percent"),
-    Told("outbound_pci_stalled_wr_events", "stalled_seconds"),
-    # The storm events are those of priority 0, whichever priority is lossless.
-    Told("tx_pause_storm_warning_events", "transmit_storm_starts_0"),
+    DriverCounter("rx_discards_phy", "discards"),
+    DriverCounter("rx_crc_errors_phy", "crc_errors"),
+    DriverCounter("rx_symbol_err_phy", "symbol_errors"),
+    DriverCounter("rx_pcs_symbol_err_phy", "symbol_errors"),
+    DriverCounter("rx_corrected_bits_phy", "corrected_bits"),
+    DriverCounter("rx_bits_phy", "receive_bits"),
+    DriverCounter("rx_buffer_passed_thres_phy", "buffer_passed_threshold"),
+    DriverCounter("link_down_events_phy", "carrier_downs"),
+    DriverCounter("outbound_pci_stalled_wr", "stalled_percent"),
+    DriverCounter("outbound_pci_stalled_wr_events", "stalled_seconds"),
+    # The storm events are those of priority 0, even if another priority is lossless.
+    DriverCounter("tx_pause_storm_warning_events", "transmit_storm_starts_0"),
     *still(
         "tx_pause_storm_error_events",
         "tx_discards_phy",
@@ -121,20 +121,20 @@ ETHTOOL = (
     ),
 )
 
-BY_PRIORITY = (
+PRIORITY_COUNTERS = (
     *both_ways(
         ("{way}_prio{}_packets", "{direction}_packets_{}"), ("{way}_prio{}_bytes", "{direction}_bytes_{}")
     ),
-    Told("rx_prio{}_discards", "discards_{}"),
+    DriverCounter("rx_prio{}_discards", "discards_{}"),
     *still("rx_prio{}_buf_discard", "rx_prio{}_cong_discard", "rx_prio{}_marked"),
 )
 
-BY_LOSSLESS = (
+LOSSLESS_COUNTERS = (
     *both_ways(
         ("{way}_prio{}_pause", "{direction}_frames_{}"),
         ("{way}_prio{}_pause_duration", "{direction}_pause_us_{}"),
     ),
-    Told("rx_prio{}_pause_transition", "receive_pauses_{}"),
+    DriverCounter("rx_prio{}_pause_transition", "receive_pauses_{}"),
 )
 
 MLX5 = Driver(
@@ -149,10 +149,10 @@ MLX5 = Driver(
     hw_counters=HW_COUNTERS,
     counters=COUNTERS,
     ethtool=ETHTOOL,
-    by_priority=BY_PRIORITY,
-    by_lossless=BY_LOSSLESS,
-    tells_trust=False,
+    priority_counters=PRIORITY_COUNTERS,
+    lossless_counters=LOSSLESS_COUNTERS,
+    reports_trust=False,
 )
 
 MLX5_LAG = replace(MLX5, name="mlx5-lag", device="mlx5_bond_{}", lag=True)
-"""The same with two legs: one RDMA device for both, whose own counters are their sum."""
+"""The same with two member ports: one RDMA device for both, whose own counters are their sum."""

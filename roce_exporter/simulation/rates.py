@@ -1,7 +1,7 @@
-"""The model: which counters rise how fast in given conditions, and what happens when conditions change.
+"""The model: how fast each quantity increases in given conditions, and what happens when conditions change.
 
-Both speak of facts, not of a driver's counters: `receive_bytes`, `transmit_pause_us_3`, `marks`. Directions are those of
-the packets for traffic and those of the pause frames for pause. Everything is per second and exact; nothing is drawn.
+Quantities are independent of drivers: `receive_bytes`, `transmit_pause_us_3`, `marks`. Directions are those of the packets
+for traffic and those of the pause frames for pause. All rates are per second and exact, without random numbers.
 """
 
 from __future__ import annotations
@@ -17,43 +17,43 @@ if TYPE_CHECKING:
 
     from roce_exporter.simulation.conditions import Conditions, Pause
 
-Facts = dict[str, float]
+FactRates = dict[str, float]
 
 MAX_PAUSE_BITS = 65535 * 512
-"""Bit times for which one pause frame holds: 65,535 quanta of 512 (IEEE 802.3 annex 31B)."""
+"""Bit times that one pause frame lasts: 65,535 quanta of 512 (IEEE 802.3 annex 31B)."""
 
 PACKET_BYTES = 4174
-"""A RoCEv2 packet of 4,096 bytes: Ethernet, IPv4, UDP, BTH and both checksums around it."""
+"""A RoCEv2 packet with 4,096 bytes of payload, Ethernet, IPv4, UDP, BTH and both checksums."""
 
 CNP_BYTES = 78
 HOST_PACKET_BYTES = 512
 CNP_PRIORITY = 6
 HOST_PRIORITY = 0
 HOST_LOAD = 0.001
-"""Other traffic than RoCE, as part of the line rate."""
+"""Traffic other than RoCE, as a share of the line rate."""
 
 FLOWS = 8
 CNP_PER_FLOW = 20_000
 """CNPs per second and flow: at most one every 50 µs."""
 
 STALL_THRESHOLD = 0.3
-"""From which part of the time on mlx5 counts a second of PCIe stall."""
+"""From this share of a second on, mlx5 counts it as one with a PCIe stall."""
 
 STORM_TIMEOUTS = 15.0
-"""Acknowledgement timers that run out per second while a priority stands still: 67 ms each."""
+"""Acknowledgement timeouts per second while a priority is blocked: 67 ms each."""
 
 STORM_DISCARDS = 40.0
-"""Packets per second that no longer find room while this port holds up its switch."""
+"""Packets per second dropped for lack of buffer while this port pauses its switch."""
 
 
 def refresh_rate(speed: int) -> float:
-    """XOFF frames per second that keep a priority paused, refreshed at half of what one frame holds for."""
+    """XOFF frames per second that keep a priority paused, each sent when half the time of the last one is over."""
     return 2 * speed / MAX_PAUSE_BITS
 
 
 @lru_cache(maxsize=4096)
 def rates(conditions: Conditions) -> Mapping[str, float]:
-    """Facts per second in settled conditions; what is not in there stands still."""
+    """Quantities per second in settled conditions; those left out do not change."""
     if not conditions.up:
         return {}
     found = _traffic(conditions) | _congestion(conditions) | _losses(conditions) | _host(conditions)
@@ -64,7 +64,7 @@ def rates(conditions: Conditions) -> Mapping[str, float]:
 
 
 def edges(before: Conditions, after: Conditions) -> Mapping[str, float]:
-    """Facts that happen once when conditions change."""
+    """Quantities that increase once when conditions change."""
     found: Counter[str] = Counter()
     for pause in before.pauses:
         if pause.storm and not _storms(after, pause):
@@ -77,8 +77,8 @@ def edges(before: Conditions, after: Conditions) -> Mapping[str, float]:
     return found
 
 
-def levels(conditions: Conditions) -> Facts:
-    """Facts that do not add up: what they are now."""
+def levels(conditions: Conditions) -> FactRates:
+    """Quantities that are levels and not totals."""
     return {"stalled_percent": round(100 * conditions.pcie_stall)}
 
 
@@ -120,7 +120,7 @@ def _pause(pause: Pause, speed: int) -> Iterator[tuple[str, float]]:
 
 
 def _passing(conditions: Conditions, priority: int, direction: str) -> float:
-    """The part of a priority's packets in a direction that pause lets through."""
+    """The share of a priority's packets in a direction that is not blocked by pause."""
     pause = conditions.pause(priority, RECEIVE if direction == TRANSMIT else TRANSMIT)
     return 1 - pause.ratio if pause else 1.0
 
@@ -139,8 +139,8 @@ def _cnps(conditions: Conditions, direction: str) -> float:
     return min(marks, FLOWS * CNP_PER_FLOW) if conditions.notifies else 0.0
 
 
-def _traffic(conditions: Conditions) -> Facts:
-    found: Facts = {}
+def _traffic(conditions: Conditions) -> FactRates:
+    found: FactRates = {}
     for direction in (RECEIVE, TRANSMIT):
         roce, cnps = _roce_packets(conditions, direction), _cnps(conditions, direction)
         host = (conditions.speed or 0) / 8 * HOST_LOAD / HOST_PACKET_BYTES
@@ -156,8 +156,8 @@ def _traffic(conditions: Conditions) -> Facts:
     return found
 
 
-def _streams(direction: str, streams: tuple[tuple[int, float, int], ...]) -> Facts:
-    found: Facts = dict.fromkeys((f"{direction}_{unit}" for unit in ("packets", "bytes", "bits")), 0.0)
+def _streams(direction: str, streams: tuple[tuple[int, float, int], ...]) -> FactRates:
+    found: FactRates = dict.fromkeys((f"{direction}_{unit}" for unit in ("packets", "bytes", "bits")), 0.0)
     for priority, packets, size in streams:
         for unit, amount in (("packets", packets), ("bytes", packets * size)):
             of_priority = f"{direction}_{unit}_{priority}"
@@ -167,7 +167,7 @@ def _streams(direction: str, streams: tuple[tuple[int, float, int], ...]) -> Fac
     return found
 
 
-def _congestion(conditions: Conditions) -> Facts:
+def _congestion(conditions: Conditions) -> FactRates:
     return {
         "marks": conditions.marked * _roce_packets(conditions, RECEIVE),
         "cnps_sent": _cnps(conditions, TRANSMIT),
@@ -175,7 +175,7 @@ def _congestion(conditions: Conditions) -> Facts:
     }
 
 
-def _losses(conditions: Conditions) -> Facts:
+def _losses(conditions: Conditions) -> FactRates:
     stormy = any(pause.storm and pause.priority == conditions.priority for pause in conditions.pauses)
     held_up = any(pause.storm and pause.direction == TRANSMIT for pause in conditions.pauses)
     timeouts = conditions.timeouts + STORM_TIMEOUTS * stormy
@@ -195,7 +195,7 @@ def _losses(conditions: Conditions) -> Facts:
     }
 
 
-def _host(conditions: Conditions) -> Facts:
+def _host(conditions: Conditions) -> FactRates:
     return {
         "stalled_seconds": float(conditions.pcie_stall > STALL_THRESHOLD),
         "buffer_passed_threshold": 100 * conditions.pcie_stall,

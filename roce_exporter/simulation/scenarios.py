@@ -1,4 +1,4 @@
-"""The scenarios by name. Each is a generator of spans per port, and how the port is set up."""
+"""The scenarios by name. Each has a generator of spans per port, and the setup of each port."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ RUSH = Conditions(load=0.8, marked=0.002, notified=0.1, corrected_blocks=20.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
-    """One port's place in a scenario."""
+class PortSeed:
+    """The position of one port in a scenario, and the seed of its random numbers."""
 
     position: int
-    """Of the host's ports, from 0; the legs of a LAG are ports of their own."""
+    """Position among the host's ports, from 0; the member ports of a LAG count separately."""
     seed: int
 
     def random(self, what: str = "") -> Random:
-        """Drawn from the seed alone, the same each time. Of a `what`, the same for every port."""
+        """A generator that depends on the seed and the port, or on the seed and `what` for all ports alike."""
         place = what or f"port {self.position}"
-        return Random(f"{self.seed}/{place}")  # noqa: S311 - a simulation that must replay, no secret
+        return Random(f"{self.seed}/{place}")  # noqa: S311 - a reproducible simulation, not a secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,48 +39,48 @@ class Scenario:
     name: str
     description: str
     """One line."""
-    spans: Callable[[Seat], Iterator[Span]]
+    spans: Callable[[PortSeed], Iterator[Span]]
     setup: Callable[[int], Setup] = lambda _: Setup()
-    """How the port at this position is set up."""
+    """The setup of the port at this position."""
 
 
-def quiet(seat: Seat) -> Iterator[Span]:
-    """A port at ease."""
-    return bursts(seat.random(), EASE, RUSH, QUIET)
+def quiet(port: PortSeed) -> Iterator[Span]:
+    """A port without problems."""
+    return bursts(port.random(), EASE, RUSH, QUIET)
 
 
-def _incast(seat: Seat) -> Iterator[Span]:
+def _incast(port: PortSeed) -> Iterator[Span]:
     calm = replace(EASE, load=0.6, marked=0.005, notified=0.05)
     burst = replace(RUSH, load=1.0, marked=0.08, notified=0.4)
-    return bursts(seat.random(), calm, burst, BUSY)
+    return bursts(port.random(), calm, burst, BUSY)
 
 
 _again = partial(repeat, first=(20.0, 40.0), lasting=(2.0, 6.0), every=(60.0, 120.0))
 
 
-def _pfc_storm(seat: Seat) -> Iterator[Span]:
-    # Every port draws the same times: what one does to the fabric another feels.
+def _pfc_storm(port: PortSeed) -> Iterator[Span]:
+    # Every port gets the same times: a storm of one port also pauses another.
     storm = Pause(3, TRANSMIT, 1.0)
     felt = Pause(3, RECEIVE, 0.6, 0.004)
-    change = paused(storm if seat.position == 0 else felt)
-    windows = _again(seat.random("storms"), change) if seat.position < 2 else iter(())  # noqa: PLR2004 - one port storms, one feels it
-    return overlay(quiet(seat), windows)
+    change = paused(storm if port.position == 0 else felt)
+    windows = _again(port.random("storms"), change) if port.position < 2 else iter(())  # noqa: PLR2004 - one port storms, one feels it
+    return overlay(quiet(port), windows)
 
 
-def _victim(seat: Seat) -> Iterator[Span]:
-    windows = _again(seat.random("storms"), paused(Pause(3, RECEIVE, 1.0)))
-    return overlay(quiet(seat), windows if seat.position % 2 == 0 else ())
+def _victim(port: PortSeed) -> Iterator[Span]:
+    windows = _again(port.random("storms"), paused(Pause(3, RECEIVE, 1.0)))
+    return overlay(quiet(port), windows if port.position % 2 == 0 else ())
 
 
-def _slow_receiver(seat: Seat) -> Iterator[Span]:
-    random = seat.random()
+def _slow_receiver(port: PortSeed) -> Iterator[Span]:
+    random = port.random()
 
     def slow(conditions: Conditions) -> Conditions:
         pause = Pause(3, TRANSMIT, random.choice(TENTHS[:5]), 0.0005)
         return replace(paused(pause)(conditions), load=0.9, pcie_stall=0.6, not_ready=20.0, discards=2.0)
 
-    windows = repeat(seat.random("slow"), slow, first=(4.0, 8.0), lasting=(15.0, 30.0), every=(35.0, 50.0))
-    return overlay(quiet(seat), windows if seat.position == 0 else ())
+    windows = repeat(port.random("slow"), slow, first=(4.0, 8.0), lasting=(15.0, 30.0), every=(35.0, 50.0))
+    return overlay(quiet(port), windows if port.position == 0 else ())
 
 
 _LOSSY_CLASS = replace(EASE, load=0.6, lost=30.0, timeouts=0.5, discards=25.0)
@@ -98,23 +98,23 @@ def _mistake(position: int) -> tuple[Setup, Conditions]:
     return _MISTAKES[position % len(_MISTAKES)]
 
 
-def _misconfigured(seat: Seat) -> Iterator[Span]:
-    _, conditions = _mistake(seat.position)
-    background = bursts(seat.random(), conditions, replace(conditions, load=0.8), QUIET, priority=None)
+def _misconfigured(port: PortSeed) -> Iterator[Span]:
+    _, conditions = _mistake(port.position)
+    background = bursts(port.random(), conditions, replace(conditions, load=0.8), QUIET, priority=None)
     off = repeat(
-        seat.random(),
+        port.random(),
         lambda conditions: replace(conditions, lossless=()),
         first=(30.0, 60.0),
         lasting=(10.0, 20.0),
         every=(60.0, 120.0),
     )
-    return overlay(background, off if seat.position % len(_MISTAKES) == 1 else ())
+    return overlay(background, off if port.position % len(_MISTAKES) == 1 else ())
 
 
-def _flapping(seat: Seat) -> Iterator[Span]:
-    if seat.position:
-        return quiet(seat)
-    return overlay(quiet(seat), _flaps(seat.random("flaps")))
+def _flapping(port: PortSeed) -> Iterator[Span]:
+    if port.position:
+        return quiet(port)
+    return overlay(quiet(port), _flaps(port.random("flaps")))
 
 
 def _flaps(random: Random) -> Iterator[Window]:
@@ -128,11 +128,11 @@ def _flaps(random: Random) -> Iterator[Window]:
     for number, window in enumerate(windows, 1):
         yield window
         if number % 3 == 0:
-            # The operator loads the driver anew, in vain.
+            # The operator reloads the driver, without success.
             yield Window(window.end, window.end + 0.5, lambda conditions: replace(conditions, reset=True))
 
 
-def _lossy(seat: Seat) -> Iterator[Span]:
+def _lossy(port: PortSeed) -> Iterator[Span]:
     def damaged(conditions: Conditions) -> Conditions:
         return replace(
             conditions,
@@ -144,20 +144,20 @@ def _lossy(seat: Seat) -> Iterator[Span]:
         )
 
     windows = repeat(
-        seat.random("cable"), damaged, first=(2.0, 5.0), lasting=(10.0, 25.0), every=(30.0, 45.0)
+        port.random("cable"), damaged, first=(2.0, 5.0), lasting=(10.0, 25.0), every=(30.0, 45.0)
     )
-    return overlay(quiet(seat), windows if seat.position == 0 else ())
+    return overlay(quiet(port), windows if port.position == 0 else ())
 
 
-def _broken(seat: Seat) -> Iterator[Span]:
+def _broken(port: PortSeed) -> Iterator[Span]:
     windows = repeat(
-        seat.random("frozen"),
+        port.random("frozen"),
         lambda conditions: replace(conditions, frozen=True),
         first=(20.0, 30.0),
         lasting=(15.0, 30.0),
         every=(60.0, 90.0),
     )
-    return overlay(quiet(seat), windows if seat.position == len(FAULTS) else ())
+    return overlay(quiet(port), windows if port.position == len(FAULTS) else ())
 
 
 def _faulty(position: int) -> Setup:
@@ -197,7 +197,7 @@ _ALL = (
     ),
     Scenario(
         "broken",
-        "files that fail or hold garbage, a network device that refuses, counters that stand still: a port each",
+        "files that fail or hold garbage, a network device that fails, counters that freeze: a port each",
         _broken,
         _faulty,
     ),

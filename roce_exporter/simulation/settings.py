@@ -1,7 +1,7 @@
-"""How the simulated NICs are set: ToS, RoCE version, congestion control and the NIC's own pause watchdog, as files.
+"""The settings of the simulated NICs as files: ToS, RoCE version, congestion control, the NIC's own pause watchdog.
 
-The files are those of `sources.configuration_files`: mlx5 as MLNX_OFED shows it, bnxt as root sees debugfs, ionic as AMD's
-own driver shows it. The values are the drivers' defaults where `Setup` has no say. ice has no such files.
+The files are those of `sources.configuration_files`: mlx5 as in MLNX_OFED, bnxt as in debugfs for root, ionic as in AMD's
+own driver. Values that are not in `Setup` are the drivers' defaults. ice has no such files.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from roce_exporter.simulation.conditions import Setup
-    from roce_exporter.simulation.world import Card, Leg
+    from roce_exporter.simulation.world import Card, SimulatedNetdev
 
 MICROSECONDS = 1_000_000
 VERSIONS = {1: "IB/RoCE v1", 2: "RoCE v2"}
@@ -66,19 +66,19 @@ IONIC_REACTION = {
     "time_reset": 5,
     "token_bucket_size": 800_000,
 }
-"""The profile of Pollara that its driver uses where no rule says otherwise."""
+"""The default profile of Pollara's driver."""
 
 
 def setting_files(card: Card, slot: str) -> dict[str, str]:
-    """The files that say how a card is set, by their path in a recording; `slot` is its PCI address."""
-    setup = card.legs[0].setup
+    """The files with the settings of a card, by their path in a recording; `slot` is its PCI address."""
+    setup = card.members[0].setup
     found = _manager(card.name, setup)
     if card.driver.module == "mlx5_core":
         found |= _tree(
             f"sys/class/infiniband/{card.name}/tc/1", {"traffic_class": f"Global tclass={setup.tos}"}
         )
-        for leg in card.legs:
-            found |= _mlx5(leg)
+        for member in card.members:
+            found |= _mlx5(member)
     if card.driver.module == "bnxt_en":
         found |= _tree(f"sys/kernel/debug/bnxt_re/{slot}/cc_config", _bnxt(setup))
     if card.driver.module == "ionic":
@@ -86,15 +86,15 @@ def setting_files(card: Card, slot: str) -> dict[str, str]:
     return found
 
 
-def ethtool_settings(leg: Leg) -> str:
-    """What `ethtool --get-tunable` and `ethtool -c` print; empty where the driver has none of it.
+def ethtool_settings(member: SimulatedNetdev) -> str:
+    """The output of `ethtool --get-tunable` and `ethtool -c`; empty if the driver supports neither.
 
     mlx5: milliseconds of transmitted pause after which the NIC stops it. bnxt: microseconds from one refresh of its
     counters to the next.
     """
-    if leg.driver.module == "mlx5_core":
-        return f"pfc-prevention-tout: {leg.setup.watchdog}"
-    return f"stats-block-usecs: {int(leg.driver.refresh * MICROSECONDS)}" if leg.driver.refresh else ""
+    if member.driver.module == "mlx5_core":
+        return f"pfc-prevention-tout: {member.setup.watchdog}"
+    return f"stats-block-usecs: {int(member.driver.refresh * MICROSECONDS)}" if member.driver.refresh else ""
 
 
 def _tree(folder: str, files: Mapping[str, object]) -> dict[str, str]:
@@ -106,8 +106,8 @@ def _manager(device: str, setup: Setup) -> dict[str, str]:
     return _tree(f"sys/kernel/config/rdma_cm/{device}/ports/1", files)
 
 
-def _mlx5(leg: Leg) -> dict[str, str]:
-    setup, folder = leg.setup, f"sys/class/net/{leg.netdev}/ecn"
+def _mlx5(member: SimulatedNetdev) -> dict[str, str]:
+    setup, folder = member.setup, f"sys/class/net/{member.netdev}/ecn"
     notification = {
         "cnp_802p_prio": setup.cnp_priority,
         "cnp_dscp": setup.cnp_dscp,

@@ -1,6 +1,6 @@
-"""What stands still about the simulated host, as a recording: sysfs, the lists of RDMA netlink, ethtool's settings.
+"""The constant part of the simulated host, as a recording: sysfs, the lists of RDMA netlink, ethtool's settings.
 
-Files that move are there too, empty, so that they are listed: `simulation.kernel` gives them their content.
+Files with changing values are included, but empty, so that they are listed: `simulation.kernel` supplies their content.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from roce_exporter.recording.recorded import Rows
-    from roce_exporter.simulation.world import Card, Leg
+    from roce_exporter.simulation.world import Card, SimulatedNetdev
 
 MTU = 4200
 GIDS = 4
@@ -36,13 +36,13 @@ BUFFERS = (20_480, 163_840, 0, 0, 0, 0, 0, 0)
 
 MLX5 = "mlx5_core"
 OPTIONAL = ["cc_rx_ce_pkts", "cc_rx_cnp_pkts", "cc_tx_cnp_pkts"]
-"""Counters that mlx5 has and that nobody switched on."""
+"""Optional counters of mlx5, all switched off."""
 
 RESOURCES = {"pd": 9, "cq": 64, "qp": 256, "cm_id": 12, "mr": 1800, "ctx": 8}
 
 
 def record(cards: Sequence[Card], moving: Sequence[str]) -> Moment:
-    """The host as a recording; `moving` are the files below /sys that move."""
+    """The host as a recording; `moving` are the files below /sys with changing values."""
     tree = Tree()
     for number, card in enumerate(cards):
         _add_files(tree, card, number)
@@ -54,9 +54,9 @@ def record(cards: Sequence[Card], moving: Sequence[str]) -> Moment:
     return Moment(tree, _rdma(cards))
 
 
-def dcb(leg: Leg, enabled: tuple[int, ...], facts: Mapping[str, float]) -> Dcb:
-    """What DCB netlink tells of a leg while these priorities have PFC."""
-    setup, driver = leg.setup, leg.driver
+def dcb(member: SimulatedNetdev, enabled: tuple[int, ...], facts: Mapping[str, float]) -> Dcb:
+    """The DCB settings of a network device while these priorities have PFC."""
+    setup, driver = member.setup, member.driver
     trusted = SELECTOR_DSCP if setup.trust_dscp else SELECTOR_PCP
     frames = driver.dcb_frames
     return Dcb(
@@ -64,14 +64,14 @@ def dcb(leg: Leg, enabled: tuple[int, ...], facts: Mapping[str, float]) -> Dcb:
             capacity=len(PRIORITIES),
             enabled=tuple(priority in enabled for priority in PRIORITIES),
             mbc=False,
-            delay=0 if driver.tells_trust else CABLE_METRES,
+            delay=0 if driver.reports_trust else CABLE_METRES,
             requests=tuple(int(facts.get(f"transmit_{frames}_{priority}", 0)) for priority in PRIORITIES),
             indications=tuple(int(facts.get(f"receive_{frames}_{priority}", 0)) for priority in PRIORITIES),
         ),
         ets=_ETS,
         app=tuple(App(SELECTOR_DSCP, code, priority) for code, priority in setup.dscp),
-        trust=(trusted,) if driver.tells_trust else None,
-        buffer=None if driver.tells_trust else _buffer(setup.lossless),
+        trust=(trusted,) if driver.reports_trust else None,
+        buffer=None if driver.reports_trust else _buffer(setup.lossless),
         dcbx=DCBX_HOST | DCBX_VER_IEEE,
     )
 
@@ -119,7 +119,7 @@ def _add_files(tree: Tree, card: Card, number: int) -> None:
 
 
 def _gids(card: Card, number: int) -> dict[str, str]:
-    """Link-local and IPv4, each as RoCE v1 and v2, which is version 2 at the odd places."""
+    """Link-local and IPv4, each as RoCE v1 and v2; odd slots are version 2."""
     below = f"sys/class/infiniband/{card.name}/ports/1"
     found = {}
     for slot in range(GIDS):
@@ -145,14 +145,16 @@ def _pcie(number: int) -> dict[str, str]:
 
 
 def _netdevs(card: Card) -> dict[str, str]:
-    found = {f"sys/class/net/{leg.netdev}/mtu": str(MTU) for leg in card.legs}
-    for leg in card.legs:
-        found[f"ethtool/{leg.netdev}.driver"] = f"driver: {card.driver.module}"
-        found[f"ethtool/{leg.netdev}.pause"] = "Autonegotiate: off\nRX: off\nTX: off"
-        found[f"ethtool/{leg.netdev}.settings"] = ethtool_settings(leg)
+    found = {f"sys/class/net/{member.netdev}/mtu": str(MTU) for member in card.members}
+    for member in card.members:
+        found[f"ethtool/{member.netdev}.driver"] = f"driver: {card.driver.module}"
+        found[f"ethtool/{member.netdev}.pause"] = "Autonegotiate: off\nRX: off\nTX: off"
+        found[f"ethtool/{member.netdev}.settings"] = ethtool_settings(member)
     if card.bond:
         found[f"sys/class/net/{card.bond}/mtu"] = str(MTU)
-        found[f"sys/class/net/{card.bond}/bonding/slaves"] = " ".join(leg.netdev for leg in card.legs)
+        found[f"sys/class/net/{card.bond}/bonding/slaves"] = " ".join(
+            member.netdev for member in card.members
+        )
         found[f"sys/class/net/{card.bond}/bonding/mode"] = "802.3ad 4"
     return found
 
@@ -161,9 +163,9 @@ def _add_links(tree: Tree, card: Card, number: int) -> None:
     slot = f"devices/pci0000:10/{_slot(number)}"
     tree.links[f"sys/class/infiniband/{card.name}/device"] = f"../../../{slot}"
     tree.links[f"sys/{slot}/driver"] = f"../../../bus/pci/drivers/{card.driver.module}"
-    for leg in card.legs if card.bond else ():
-        tree.links[f"sys/class/net/{leg.netdev}/master"] = f"../{card.bond}"
-        tree.links[f"sys/class/net/{card.bond}/lower_{leg.netdev}"] = f"../{leg.netdev}"
+    for member in card.members if card.bond else ():
+        tree.links[f"sys/class/net/{member.netdev}/master"] = f"../{card.bond}"
+        tree.links[f"sys/class/net/{card.bond}/lower_{member.netdev}"] = f"../{member.netdev}"
 
 
 def _rdma(cards: Sequence[Card]) -> dict[str, Rows]:

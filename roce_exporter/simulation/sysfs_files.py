@@ -1,4 +1,4 @@
-"""The files below /sys that move: state and counters of the RDMA ports, carrier and drops of the network devices."""
+"""The changing files below /sys: state and counters of the RDMA ports, carrier and drops of the network devices."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from roce_exporter.simulation.drivers import amounts, rate_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from roce_exporter.simulation.drivers import Told
-    from roce_exporter.simulation.world import Card, Leg
+    from roce_exporter.simulation.drivers import DriverCounter
+    from roce_exporter.simulation.world import Card, SimulatedNetdev
 
 MEGABIT = 10**6
 
 Content = Callable[[float], str]
-"""What a file holds at a time."""
+"""The content of a file at a given time."""
 
 
-class Place(NamedTuple):
-    """A file that moves: what it holds, and what is broken about the port it is of."""
+class MovingFile(NamedTuple):
+    """A file with changing content, and the simulated faults of its port."""
 
     content: Content
     faults: frozenset[str]
 
 
-def moving_files(cards: Sequence[Card]) -> dict[str, Place]:
-    """Every file that moves, by its path below /sys."""
+def moving_files(cards: Sequence[Card]) -> dict[str, MovingFile]:
+    """Every file with changing content, by its path below /sys."""
     return dict(_files(cards))
 
 
-def _files(cards: Sequence[Card]) -> Iterator[tuple[str, Place]]:
+def _files(cards: Sequence[Card]) -> Iterator[tuple[str, MovingFile]]:
     for card in cards:
-        faults = card.legs[0].setup.faults
+        faults = card.members[0].setup.faults
         for path, content in (*_port_files(card), *_counter_files(card)):
-            yield f"class/infiniband/{card.name}/ports/1/{path}", Place(content, faults)
-        for leg in card.legs:
-            for path, content in _netdev_files(leg):
-                yield f"class/net/{leg.netdev}/{path}", Place(content, leg.setup.faults)
+            yield f"class/infiniband/{card.name}/ports/1/{path}", MovingFile(content, faults)
+        for member in card.members:
+            for path, content in _netdev_files(member):
+                yield f"class/net/{member.netdev}/{path}", MovingFile(content, member.setup.faults)
 
 
 def _port_files(card: Card) -> Iterator[tuple[str, Content]]:
@@ -49,16 +49,16 @@ def _port_files(card: Card) -> Iterator[tuple[str, Content]]:
 
 def _counter_files(card: Card) -> Iterator[tuple[str, Content]]:
     groups = {"hw_counters": card.driver.hw_counters, "counters": card.driver.counters}
-    for folder, told in groups.items():
-        for one in told:
+    for folder, reported in groups.items():
+        for one in reported:
             yield f"{folder}/{one.raw}", _counter(card, one)
 
 
-def _counter(card: Card, told: Told) -> Content:
-    return lambda now: str(amounts((told,), card.facts(now))[0])
+def _counter(card: Card, reported: DriverCounter) -> Content:
+    return lambda now: str(amounts((reported,), card.facts(now))[0])
 
 
-def _netdev_files(leg: Leg) -> Iterator[tuple[str, Content]]:
+def _netdev_files(member: SimulatedNetdev) -> Iterator[tuple[str, Content]]:
     files = {
         "carrier_changes": "carrier_changes",
         "carrier_up_count": "carrier_ups",
@@ -66,10 +66,10 @@ def _netdev_files(leg: Leg) -> Iterator[tuple[str, Content]]:
         "statistics/rx_dropped": "kernel_drops",
     }
     for path, fact in files.items():
-        yield path, lambda now, fact=fact: str(int(leg.facts(now).get(fact, 0)))  # type: ignore[misc]
-    yield "carrier", lambda now: str(int(leg.conditions(now).up))
-    yield "operstate", lambda now: "up" if leg.conditions(now).up else "down"
+        yield path, lambda now, fact=fact: str(int(member.facts(now).get(fact, 0)))  # type: ignore[misc]
+    yield "carrier", lambda now: str(int(member.conditions(now).up))
+    yield "operstate", lambda now: "up" if member.conditions(now).up else "down"
     yield (
         "speed",
-        lambda now: str((leg.conditions(now).speed or 0) // MEGABIT if leg.conditions(now).up else -1),
+        lambda now: str((member.conditions(now).speed or 0) // MEGABIT if member.conditions(now).up else -1),
     )

@@ -1,4 +1,4 @@
-"""What spans are made of: an easy or busy background, and windows in which something else happens on top of it."""
+"""Generators of spans: a quiet or busy background, and windows in which its conditions are changed."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ if TYPE_CHECKING:
     from random import Random
 
 QUIET = (2.0, 20.0)
-"""Seconds from one burst of congestion to the next on a fabric at ease."""
+"""Seconds from one burst of congestion to the next on a quiet fabric."""
 
 BUSY = (0.02, 0.4)
-"""The same where many send to few."""
+"""The same with incast."""
 
 BURST = (0.005, 0.06)
-"""Seconds that a burst lasts."""
+"""Duration of a burst in seconds."""
 
+# The ratios to choose from at random: few different conditions, whose rates are computed once each.
 TENTHS = tuple(tenths / 10 for tenths in range(1, 10))
-"""What is drawn from where a ratio is wanted: few different conditions, whose rates are worked out once each."""
 
 
 class Window(NamedTuple):
-    """A time, in seconds from the start, in which the conditions are changed."""
+    """An interval, in seconds from the start, in which the conditions are changed."""
 
     start: float
     end: float
@@ -35,7 +35,7 @@ class Window(NamedTuple):
 def bursts(
     random: Random, calm: Conditions, burst: Conditions, gap: tuple[float, float], priority: int | None = 3
 ) -> Iterator[Span]:
-    """Calm, then a burst with received pause of 10 to 90 %, for ever."""
+    """An endless alternation of calm and a burst with received pause of 10 to 90 %."""
     pauses = [()] if priority is None else [(Pause(priority, RECEIVE, ratio),) for ratio in TENTHS]
     paused_ones = [replace(burst, pauses=pause) for pause in pauses]
     while True:
@@ -51,7 +51,7 @@ def repeat(
     lasting: tuple[float, float],
     every: tuple[float, float],
 ) -> Iterator[Window]:
-    """Windows again and again: the first begins in `first`, each lasts `lasting`, the next begins `every` later."""
+    """Endless windows: the first begins after `first` seconds, each lasts `lasting`, the next begins `every` later."""
     start = random.uniform(*first)
     while True:
         yield Window(start, start + random.uniform(*lasting), change)
@@ -78,7 +78,7 @@ def overlay(background: Iterable[Span], windows: Iterable[Window]) -> Iterator[S
 
 
 def paused(*pauses: Pause) -> Callable[[Conditions], Conditions]:
-    """A change that lets these pauses stand instead of the background's of the same priority and direction."""
+    """A change that replaces the background's pauses of the same priority and direction by these."""
     replaced = {pause.where for pause in pauses}
 
     def change(conditions: Conditions) -> Conditions:

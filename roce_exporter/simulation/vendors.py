@@ -1,17 +1,17 @@
-"""Broadcom Thor2 (bnxt), AMD Pollara (ionic) and Intel E810 (ice) as their drivers tell them, and every driver by name."""
+"""Broadcom Thor2 (bnxt), AMD Pollara (ionic) and Intel E810 (ice) with their drivers' counters, and all drivers by name."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.simulation.drivers import GIGABIT, Driver, Told, both_ways, still
+from roce_exporter.simulation.drivers import GIGABIT, Driver, DriverCounter, both_ways, still
 from roce_exporter.simulation.mlx5 import MLX5, MLX5_LAG
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 UNKNOWN_RATE = "2.5 Gb/sec (1X SDR)"
-"""What the kernel says of a network device without a speed (ib_get_eth_speed)."""
+"""The kernel's rate for a network device without a speed (ib_get_eth_speed)."""
 
 BNXT = Driver(
     name="bnxt",
@@ -25,17 +25,17 @@ BNXT = Driver(
     refresh=1.0,
     hw_counters=(
         *both_ways(("{way}_pkts", "{direction}_rdma_packets"), ("{way}_bytes", "{direction}_rdma_bytes")),
-        Told("rx_ecn_marked_pkts", "marks"),
-        Told("tx_cnp_pkts", "cnps_sent"),
-        Told("rx_cnp_pkts", "cnps_handled"),
-        Told("oos_drop_count", "out_of_sequence"),
-        Told("seq_err_naks_rcvd", "sequence_errors"),
-        Told("missing_resp", "implied_naks"),
-        Told("to_retransmits", "timeouts"),
-        Told("dup_req", "duplicates"),
-        Told("rnr_naks_rcvd", "not_ready"),
-        Told("rx_out_of_buffer", "out_of_buffer"),
-        Told("recoverable_errors", "retransmits"),
+        DriverCounter("rx_ecn_marked_pkts", "marks"),
+        DriverCounter("tx_cnp_pkts", "cnps_sent"),
+        DriverCounter("rx_cnp_pkts", "cnps_handled"),
+        DriverCounter("oos_drop_count", "out_of_sequence"),
+        DriverCounter("seq_err_naks_rcvd", "sequence_errors"),
+        DriverCounter("missing_resp", "implied_naks"),
+        DriverCounter("to_retransmits", "timeouts"),
+        DriverCounter("dup_req", "duplicates"),
+        DriverCounter("rnr_naks_rcvd", "not_ready"),
+        DriverCounter("rx_out_of_buffer", "out_of_buffer"),
+        DriverCounter("recoverable_errors", "retransmits"),
         *still("max_retry_exceeded", "unrecoverable_err", "remote_access_err", "bad_resp_err"),
         *still("rx_roce_discards", "rx_roce_errors", "tx_roce_discards", "tx_roce_errors"),
     ),
@@ -46,25 +46,25 @@ BNXT = Driver(
             ("{way}_pfc_frames", "{direction}_frames"),
             ("{way}_pause_frames", ""),
         ),
-        Told("rx_stat_discard", "discards"),
-        Told("rx_stat_err", "crc_errors"),
-        Told("rx_fcs_err_frames", "crc_errors"),
-        Told("rx_pcs_symbol_err", "symbol_errors"),
-        Told("rx_corrected_bits", "corrected_bits"),
-        Told("rx_bits", "receive_bits"),
-        Told("rx_fec_corrected_blocks", "corrected_blocks"),
-        Told("rx_fec_uncorrectable_blocks", "uncorrectable_blocks"),
-        Told("rx_buffer_passed_threshold", "buffer_passed_threshold"),
-        Told("continuous_roce_pause_events", "transmit_storm_starts"),
-        Told("resume_roce_pause_events", "transmit_storm_ends"),
-        Told("link_down_events", "carrier_downs"),
+        DriverCounter("rx_stat_discard", "discards"),
+        DriverCounter("rx_stat_err", "crc_errors"),
+        DriverCounter("rx_fcs_err_frames", "crc_errors"),
+        DriverCounter("rx_pcs_symbol_err", "symbol_errors"),
+        DriverCounter("rx_corrected_bits", "corrected_bits"),
+        DriverCounter("rx_bits", "receive_bits"),
+        DriverCounter("rx_fec_corrected_blocks", "corrected_blocks"),
+        DriverCounter("rx_fec_uncorrectable_blocks", "uncorrectable_blocks"),
+        DriverCounter("rx_buffer_passed_threshold", "buffer_passed_threshold"),
+        DriverCounter("continuous_roce_pause_events", "transmit_storm_starts"),
+        DriverCounter("resume_roce_pause_events", "transmit_storm_ends"),
+        DriverCounter("link_down_events", "carrier_downs"),
         *still("continuous_pause_events", "resume_pause_events", "tx_stat_discard", "tx_stat_error"),
         *still(
             "tx_fcs_err_frames", "rx_ovrsz_frames", "rx_undrsz_frames", "rx_jbr_frames", "tx_fifo_underruns"
         ),
         *still("rx_filter_miss", "hw_db_recov_dbs_dropped", "hw_db_recov_dbs_recovered"),
     ),
-    by_priority=(
+    priority_counters=(
         *both_ways(
             ("{way}_packets_pri{}", "{direction}_packets_{}"),
             ("{way}_bytes_pri{}", "{direction}_bytes_{}"),
@@ -73,7 +73,7 @@ BNXT = Driver(
             # From XON to XOFF and from XOFF to XON: both halves are counted.
             ("pfc_pri{}_{way}_transitions", "{direction}_halves_{}"),
         ),
-        Told("rx_discard_packets_cos{}", "discards_{}"),
+        DriverCounter("rx_discard_packets_cos{}", "discards_{}"),
     ),
 )
 
@@ -93,17 +93,17 @@ IONIC = Driver(
             ("{way}_rdma_mcast_pkts", ""),
             ("{way}_rdma_mcast_bytes", ""),
         ),
-        Told("rx_rdma_ecn_pkts", "marks"),
-        Told("tx_rdma_cnp_pkts", "cnps_sent"),
-        Told("rx_rdma_cnp_pkts", "cnps_handled"),
-        Told("resp_rx_outouf_seq", "out_of_sequence"),
-        Told("resp_tx_pkt_seq_err", "out_of_sequence"),
-        Told("req_rx_pkt_seq_err", "sequence_errors"),
-        Told("req_rx_impl_nak_seq_err", "implied_naks"),
-        Told("resp_rx_dup_request", "duplicates"),
-        Told("req_rx_rnr_retry_err", "not_ready"),
-        Told("resp_rx_outof_buf", "out_of_buffer"),
-        Told("resp_tx_rnr_retry_err", "out_of_buffer"),
+        DriverCounter("rx_rdma_ecn_pkts", "marks"),
+        DriverCounter("tx_rdma_cnp_pkts", "cnps_sent"),
+        DriverCounter("rx_rdma_cnp_pkts", "cnps_handled"),
+        DriverCounter("resp_rx_outouf_seq", "out_of_sequence"),
+        DriverCounter("resp_tx_pkt_seq_err", "out_of_sequence"),
+        DriverCounter("req_rx_pkt_seq_err", "sequence_errors"),
+        DriverCounter("req_rx_impl_nak_seq_err", "implied_naks"),
+        DriverCounter("resp_rx_dup_request", "duplicates"),
+        DriverCounter("req_rx_rnr_retry_err", "not_ready"),
+        DriverCounter("resp_rx_outof_buf", "out_of_buffer"),
+        DriverCounter("resp_tx_rnr_retry_err", "out_of_buffer"),
         *still("req_tx_retry_excd_err", "req_rx_cqe_err", "resp_rx_cqe_err", "req_rx_rmt_acc_err"),
     ),
     ethtool=(
@@ -113,13 +113,13 @@ IONIC = Driver(
             ("frames_{way}_pripause", "{direction}_frames"),
             ("frames_{way}_pause", ""),
         ),
-        Told("frames_rx_bad_fcs", "crc_errors"),
-        Told("frames_rx_bad_all", "crc_errors"),
-        Told("frames_rx_dropped", "discards"),
+        DriverCounter("frames_rx_bad_fcs", "crc_errors"),
+        DriverCounter("frames_rx_bad_all", "crc_errors"),
+        DriverCounter("frames_rx_dropped", "discards"),
         *still("frames_tx_bad", "frames_rx_stomped_crc", "frames_rx_oversized", "frames_rx_undersized"),
         *still("hw_rx_dropped", "hw_tx_dropped", "hw_rx_over_errors", "hw_rx_missed_errors"),
     ),
-    by_priority=both_ways(
+    priority_counters=both_ways(
         ("frames_{way}_pri_{}", "{direction}_packets_{}"),
         ("{way}_pripause_{}_1us_count", "{direction}_pause_us_{}"),
     ),
@@ -136,16 +136,16 @@ ICE = Driver(
     speed=100 * GIGABIT,
     down_rate=UNKNOWN_RATE,
     hw_counters=(
-        Told("ip4InPkts", "receive_rdma_packets"),
-        Told("ip4OutPkts", "transmit_rdma_packets"),
-        Told("ip4InOctets", "receive_rdma_bytes"),
-        Told("ip4OutOctets", "transmit_rdma_bytes"),
-        Told("RxUDP", "receive_rdma_packets"),
-        Told("TxUDP", "transmit_rdma_packets"),
-        Told("RxECNMrkd", "marks"),
-        Told("cnpSent", "cnps_sent"),
-        Told("cnpHandled", "cnps_handled"),
-        # E810 tells no packets out of sequence, no NAKs and no timeouts.
+        DriverCounter("ip4InPkts", "receive_rdma_packets"),
+        DriverCounter("ip4OutPkts", "transmit_rdma_packets"),
+        DriverCounter("ip4InOctets", "receive_rdma_bytes"),
+        DriverCounter("ip4OutOctets", "transmit_rdma_bytes"),
+        DriverCounter("RxUDP", "receive_rdma_packets"),
+        DriverCounter("TxUDP", "transmit_rdma_packets"),
+        DriverCounter("RxECNMrkd", "marks"),
+        DriverCounter("cnpSent", "cnps_sent"),
+        DriverCounter("cnpHandled", "cnps_handled"),
+        # E810 counts no packets out of sequence, no NAKs and no timeouts.
         *still("cnpIgnored", "ip6InPkts", "ip6OutPkts", "ip6InOctets", "ip6OutOctets", "rxVlanErrors"),
         *still("ip4InDiscards", "ip6InDiscards", "ip4OutNoRoutes", "ip6OutNoRoutes"),
         *still("InRdmaReads", "InRdmaWrites", "OutRdmaReads", "OutRdmaWrites"),
@@ -154,14 +154,14 @@ ICE = Driver(
         *both_ways(
             ("{way}_bytes.nic", "{direction}_bytes"), ("link_xoff_{way}.nic", ""), ("link_xon_{way}.nic", "")
         ),
-        Told("rx_dropped.nic", "discards"),
-        Told("rx_crc_errors.nic", "crc_errors"),
-        Told("link_down_events.nic", "carrier_downs"),
+        DriverCounter("rx_dropped.nic", "discards"),
+        DriverCounter("rx_crc_errors.nic", "crc_errors"),
+        DriverCounter("link_down_events.nic", "carrier_downs"),
         *still("tx_errors.nic", "tx_dropped_link_down.nic", "rx_oversize.nic", "rx_undersize.nic"),
         *still("rx_fragments.nic", "rx_jabber.nic", "illegal_bytes.nic", "mac_local_faults.nic"),
         *still("mac_remote_faults.nic"),
     ),
-    by_priority=both_ways(
+    priority_counters=both_ways(
         ("{way}_priority_{}_xoff.nic", "{direction}_xoff_{}"),
         ("{way}_priority_{}_xon.nic", "{direction}_xon_{}"),
     ),
@@ -169,4 +169,4 @@ ICE = Driver(
 )
 
 DRIVERS: Mapping[str, Driver] = {driver.name: driver for driver in (MLX5, MLX5_LAG, BNXT, IONIC, ICE)}
-"""Every driver by the name that users give it."""
+"""Every driver by the name used on the command line."""

@@ -1,4 +1,4 @@
-"""The simulated host: RDMA devices, the network devices below them, and what happens to each as time goes on."""
+"""The simulated host: RDMA devices, the network devices below them, and how each changes over time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import tee
 from threading import RLock
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.simulation.conditions import Conditions, Held, Storm
+from roce_exporter.simulation.conditions import Conditions, Storm, TimedConditions
 from roce_exporter.simulation.drivers import amounts, statistics
 from roce_exporter.simulation.meter import Meter, hold
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from roce_exporter.simulation.conditions import Setup, Span
-    from roce_exporter.simulation.drivers import Driver, Told
+    from roce_exporter.simulation.drivers import Driver, DriverCounter
 
 
 class Reset(NamedTuple):
-    """A network device whose driver was loaded anew, and when (the host's clock)."""
+    """A network device whose driver was reloaded, and when (the host's clock)."""
 
     netdev: str
     time: float
 
 
-class Leg:
-    """One network device with hardware behind it. Times do not go back."""
+class SimulatedNetdev:
+    """One network device with hardware behind it. Times never decrease."""
 
     def __init__(
         self,
@@ -37,112 +37,114 @@ class Leg:
         start: float,
         *,
         phase: float = 0.0,
-        rest: Conditions | None = None,
+        afterwards: Conditions | None = None,
     ) -> None:
         self.netdev = netdev
         self.driver = driver
         self.setup = setup
         self.start = start
         self.storms: list[Storm] = []
-        """Those that are over."""
+        """The storms that are over."""
         self.resets: list[Reset] = []
         self._phase = phase
-        self._raging: dict[tuple[int, str], float] = {}
-        self._tables: dict[tuple[int, ...], tuple[tuple[Told, ...], tuple[str, ...]]] = {}
-        live, late = tee(hold(spans, start, setup, driver.speed, rest or Conditions()))
+        self._ongoing: dict[tuple[int, str], float] = {}
+        self._tables: dict[tuple[int, ...], tuple[tuple[DriverCounter, ...], tuple[str, ...]]] = {}
+        live, late = tee(hold(spans, start, setup, driver.speed, afterwards or Conditions()))
         self._live = Meter(live, self._note)
-        self._told = Meter(late) if driver.refresh else self._live
-        self._note_storms(self._live.held)
+        self._reported = Meter(late) if driver.refresh else self._live
+        self._note_storms(self._live.current)
 
     def conditions(self, now: float) -> Conditions:
-        """What the port goes through at `now`."""
+        """The conditions at `now`."""
         self._advance(now)
-        return self._live.held.conditions
+        return self._live.current.conditions
 
     def facts(self, now: float) -> Mapping[str, float]:
-        """The facts of the model as they are at `now`."""
+        """The quantities of the model at `now`."""
         self._advance(now)
         return self._live.totals(now)
 
-    def told(self, now: float) -> Mapping[str, float]:
-        """The facts that `ethtool -S` speaks of at `now`: those of the last refresh, or of before it froze."""
+    def reported(self, now: float) -> Mapping[str, float]:
+        """The quantities that `ethtool -S` reports at `now`: those of the last refresh, or from before it froze."""
         self._advance(now)
-        return self._told.shown(self._refreshed(now))
+        return self._reported.shown(self._refreshed(now))
 
     def statistics(self, now: float) -> tuple[tuple[str, ...], tuple[int, ...]]:
         """Names and values of `ethtool -S`; the names are the same object as long as PFC is on for the same priorities."""
         lossless = self.conditions(now).lossless or ()
         if lossless not in self._tables:
-            told = statistics(self.driver, lossless)
-            self._tables[lossless] = told, tuple(one.raw for one in told)
-        told, names = self._tables[lossless]
-        return names, amounts(told, self.told(now))
+            reported = statistics(self.driver, lossless)
+            self._tables[lossless] = reported, tuple(one.raw for one in reported)
+        reported, names = self._tables[lossless]
+        return names, amounts(reported, self.reported(now))
 
-    def raging(self, now: float) -> Iterator[Storm]:
-        """The storms that are not over at `now`, which is given as their end."""
+    def ongoing(self, now: float) -> Iterator[Storm]:
+        """The storms under way at `now`, which becomes their end."""
         self._advance(now)
-        for (priority, direction), start in self._raging.items():
+        for (priority, direction), start in self._ongoing.items():
             yield Storm(self.netdev, priority, direction, start, now)
 
     def _advance(self, now: float) -> None:
-        # Both, although one is asked: what lies between the two is kept.
+        # Both, so that `tee` keeps only the spans between the two.
         self._live.advance(now)
-        self._told.advance(self._refreshed(now))
+        self._reported.advance(self._refreshed(now))
 
     def _refreshed(self, now: float) -> float:
-        """When `ethtool -S` was refreshed last: at a phase of the port's own, or all the time."""
+        """Time of the last refresh of `ethtool -S`: with the port's own phase, or `now` without refreshes."""
         period = self.driver.refresh
         if not period:
             return now
         first = self.start + self._phase
         return max(self.start, first + math.floor((now - first) / period) * period)
 
-    def _note(self, old: Held, new: Held) -> None:
+    def _note(self, old: TimedConditions, new: TimedConditions) -> None:
         if new.conditions.reset and not old.conditions.reset:
             self.resets.append(Reset(self.netdev, new.start))
         self._note_storms(new)
 
-    def _note_storms(self, held: Held) -> None:
-        storming = {pause.where for pause in held.conditions.pauses if pause.storm}
-        for where in self._raging.keys() - storming:
+    def _note_storms(self, current: TimedConditions) -> None:
+        storming = {pause.where for pause in current.conditions.pauses if pause.storm}
+        for where in self._ongoing.keys() - storming:
             priority, direction = where
-            self.storms.append(Storm(self.netdev, priority, direction, self._raging.pop(where), held.start))
-        for where in storming - self._raging.keys():
-            self._raging[where] = held.start
+            self.storms.append(
+                Storm(self.netdev, priority, direction, self._ongoing.pop(where), current.start)
+            )
+        for where in storming - self._ongoing.keys():
+            self._ongoing[where] = current.start
 
 
 class Card(NamedTuple):
-    """One RDMA device of one port, with one leg, or with two below a bond."""
+    """One RDMA device of one port, with one network device, or with two member ports below a bond."""
 
     name: str
     driver: Driver
-    legs: tuple[Leg, ...]
+    members: tuple[SimulatedNetdev, ...]
     bond: str = ""
-    """The network device that the legs belong to; empty where there is but one."""
+    """The bond of the members; empty for a single network device."""
 
     @property
     def netdev(self) -> str:
         """The network device of the RDMA port."""
-        return self.bond or self.legs[0].netdev
+        return self.bond or self.members[0].netdev
 
     def facts(self, now: float) -> Mapping[str, float]:
-        """The facts of all legs together."""
-        if len(self.legs) == 1:
-            return self.legs[0].facts(now)
-        parts = [leg.facts(now) for leg in self.legs]
+        """The sums of the quantities of all members."""
+        if len(self.members) == 1:
+            return self.members[0].facts(now)
+        parts = [member.facts(now) for member in self.members]
         return {name: sum(part.get(name, 0.0) for part in parts) for part in parts for name in part}
 
     def up(self, now: float) -> bool:
-        """Whether any leg has a link."""
-        return any(leg.conditions(now).up for leg in self.legs)
+        """Whether any member has a link."""
+        return any(member.conditions(now).up for member in self.members)
 
     def speed(self, now: float) -> int:
-        """Bits per second of the slowest leg."""
-        return min(leg.conditions(now).speed or 0 for leg in self.legs)
+        """Bits per second of the slowest member."""
+        return min(member.conditions(now).speed or 0 for member in self.members)
 
 
 class World:
-    """All devices of a host on one clock. Whoever reads it holds its `lock` from `now` to the values."""
+    """All devices of a host on one clock. A reader holds its `lock` from the call of `now` until it has the values."""
 
     def __init__(self, cards: Sequence[Card], clock: Callable[[], float], start: float) -> None:
         self.cards = tuple(cards)
@@ -152,21 +154,21 @@ class World:
         self._now = start
 
     def now(self) -> float:
-        """Seconds on the host's clock; never earlier than before."""
+        """Seconds on the host's clock; never decreases."""
         self._now = max(self._now, self._clock())
         return self._now
 
     @property
-    def legs(self) -> tuple[Leg, ...]:
+    def netdevs(self) -> tuple[SimulatedNetdev, ...]:
         """Every network device with hardware behind it."""
-        return tuple(leg for card in self.cards for leg in card.legs)
+        return tuple(netdev for card in self.cards for netdev in card.members)
 
     @property
     def storms(self) -> tuple[Storm, ...]:
-        """Every storm until now, by its start; one that is not over ends now."""
+        """Every storm until now, by its start; a storm under way ends now."""
         with self.lock:
             now = self.now()
-            found = [storm for leg in self.legs for storm in (*leg.raging(now), *leg.storms)]
+            found = [storm for netdev in self.netdevs for storm in (*netdev.ongoing(now), *netdev.storms)]
         return tuple(sorted(found, key=lambda storm: storm[3:] + storm[:3]))
 
     @property
@@ -174,6 +176,8 @@ class World:
         """Every reset of counters until now, by its time."""
         with self.lock:
             now = self.now()
-            for leg in self.legs:
-                leg.conditions(now)
-            return tuple(sorted((one for leg in self.legs for one in leg.resets), key=lambda one: one[::-1]))
+            for netdev in self.netdevs:
+                netdev.conditions(now)
+            return tuple(
+                sorted((one for netdev in self.netdevs for one in netdev.resets), key=lambda one: one[::-1])
+            )

@@ -1,7 +1,7 @@
-"""Where values are. A source knows the place and the form of its values and nothing of their meaning.
+"""Where values are. A source defines the location and the format of its values, but not their meaning.
 
-A `Reader` is one source bound to one device. It is read from one worker thread at a time, opens what it needs on
-its first read, keeps it open, and lets every value fail on its own.
+A `Reader` is one source bound to one device. It is read from one worker thread at a time, opens its files on the first
+read and keeps them open. Each value can fail independently.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from roce_exporter.sources.configuration import AGE, CONFIGURATION, Configuratio
 from roce_exporter.sources.counters import Counters
 from roce_exporter.sources.dcb import DCB
 from roce_exporter.sources.delay_drop import DelayDrop
-from roce_exporter.sources.hw_counters import HardwareCounters, Statistics, Told
+from roce_exporter.sources.hw_counters import HardwareCounters, ReportedNames, Statistics
 from roce_exporter.sources.netdev import (
     FEC,
     LINK,
@@ -62,7 +62,7 @@ SLOW = frozenset({SETTINGS, TRANSCEIVER, CONFIGURATION})
 """Sources whose values hardly ever change, or change slowly, and are expensive to read: see `collect.slow`."""
 
 AGED = {CONFIGURATION: AGE}
-"""Slow sources that show how old their values are, and the name of that value: whole seconds."""
+"""Slow sources that export the age of their values, and the name of that value: whole seconds."""
 
 
 class Reader(Protocol):
@@ -74,31 +74,31 @@ class Reader(Protocol):
 
     @property
     def netdev(self) -> str:
-        """The network device that it asks; empty of a source that asks the whole device."""
+        """The network device that it reads; empty for a source of the whole device."""
 
     @property
     def quarantined(self) -> int:
-        """Files that are left alone for a while because they kept failing."""
+        """Number of files that are not read for a while because they kept failing."""
 
     def read(self, now: float) -> tuple[Reading, ...]:
-        """What the source says at `now` (monotonic seconds).
+        """The readings of the source at `now` (monotonic seconds).
 
         Raises:
             Absent: the device does not have this interface.
-            OSError: it has it, and the whole of it is broken.
+            OSError: the whole interface is broken.
         """
 
     def close(self) -> None:
-        """Give back what is held open."""
+        """Close all open files."""
 
 
 def open_readers(kernel: Kernel, device: Device, disabled: Collection[str] = ()) -> tuple[Reader, ...]:
     """The readers of one device, in reading order, without the sources in `disabled`."""
-    told: Told = {}
+    reported: ReportedNames = {}
     readers: tuple[Reader, ...] = (
         PortState(kernel, device),
-        Statistics(kernel, device, told),
-        HardwareCounters(kernel, device, told),
+        Statistics(kernel, device, reported),
+        HardwareCounters(kernel, device, reported),
         Counters(kernel, device),
         Resources(kernel, device),
         OptionalCounters(kernel, device),

@@ -1,7 +1,7 @@
-"""Settings that no other source reads: ToS, RoCE version, congestion control.
+"""Settings of no other source: ToS, RoCE version, congestion control.
 
-Most of them cost a firmware command per file, so this is a source of the slow chain. `configuration_files` says which
-file holds what.
+Most of them cost a firmware command per file, so this is a source of the slow chain. `configuration_files` lists the
+files.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import errno
 from typing import TYPE_CHECKING
 
 from roce_exporter.kernel import Absent
-from roce_exporter.sources.configuration_files import look
+from roce_exporter.sources.configuration_files import read_settings
 from roce_exporter.sources.values import make_reading
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ class Configuration:
 
         Raises:
             Absent: the host has none of these settings for the device.
-            OSError: as the kernel says it.
+            OSError: as raised by the kernel.
         """
-        found = look(self._kernel, self._device)
+        found = read_settings(self._kernel, self._device)
         if not found:
             raise Absent(errno.ENOENT, "no settings in sysfs", self._device.name)
         # The same object for the same names: see `model.Reading`.
@@ -54,4 +54,4 @@ class Configuration:
         )
 
     def close(self) -> None:
-        """Nothing is held."""
+        pass  # nothing is open

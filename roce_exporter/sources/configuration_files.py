@@ -1,17 +1,17 @@
-"""Where settings stand that have no interface of their own, one function per place. Nothing is written, not even a folder.
+"""Files with settings that have no interface of their own, one function per location. No file or folder is written.
 
-| place | driver | who may read it |
+| location | driver | readable by |
 | --- | --- | --- |
-| class/infiniband/DEV/tc/PORT/traffic_class | mlx5 of MLNX_OFED and DOCA-OFED | everybody |
-| class/net/IF/ecn, class/net/IF/qos/trust | mlx5 of MLNX_OFED and DOCA-OFED | everybody |
+| class/infiniband/DEV/tc/PORT/traffic_class | mlx5 of MLNX_OFED and DOCA-OFED | all users |
+| class/net/IF/ecn, class/net/IF/qos/trust | mlx5 of MLNX_OFED and DOCA-OFED | all users |
 | kernel/debug/mlx5/PCI/cc_params | mlx5, drivers/infiniband/hw/mlx5/cong.c | root |
 | kernel/debug/bnxt_re/PCI/cc_config | bnxt_re since 6.14, drivers/infiniband/hw/bnxt_re/debugfs.c | root |
-| kernel/config/bnxt_re/DEV/ports/PORT/cc | Broadcom's own bnxt_re, once its tool has made the folder | root |
-| kernel/config/irdma/DEV | Intel's own irdma, once the folder was made | root |
-| class/infiniband/DEV/dcqcn/profiles/N | AMD's own ionic_rdma | everybody |
-| class/infiniband/DEV/ports/PORT/dcqcn_cc_param | hns_roce of openEuler | everybody |
-| kernel/config/rdma_cm/DEV/ports/PORT | RDMA-CM, once the folder was made | root |
-| ../proc/sys/net/ipv4/tcp_ecn | the kernel's TCP; it does nothing for RoCE | everybody |
+| kernel/config/bnxt_re/DEV/ports/PORT/cc | Broadcom's own bnxt_re, after its tool has created the folder | root |
+| kernel/config/irdma/DEV | Intel's own irdma, after the folder was created | root |
+| class/infiniband/DEV/dcqcn/profiles/N | AMD's own ionic_rdma | all users |
+| class/infiniband/DEV/ports/PORT/dcqcn_cc_param | hns_roce of openEuler | all users |
+| kernel/config/rdma_cm/DEV/ports/PORT | RDMA-CM, after the folder was created | root |
+| ../proc/sys/net/ipv4/tcp_ecn | the kernel's TCP; no effect on RoCE | all users |
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Protocol
 from roce_exporter.kernel import Absent
 from roce_exporter.model import WHOLE_DEVICE
 from roce_exporter.sources.configuration_names import BNXT_CONFIGFS, BNXT_DEBUGFS, MLX5_DEBUGFS, OFED, plain
-from roce_exporter.sources.netdev import legs
+from roce_exporter.sources.netdev import hardware_netdevs
 from roce_exporter.sources.values import EMPTY, GARBAGE, reason_of
 
 if TYPE_CHECKING:
@@ -31,56 +31,52 @@ if TYPE_CHECKING:
     from roce_exporter.model import Device
 
 Found = dict[str, "int | str"]
-"""By name a number, or the reason (a text) why there is none."""
+"""A number by name, or the reason (a string) why it is missing."""
 
 GLOBAL = "Global tclass="
-"""What stands in `traffic_class` before the number; the file is empty where nothing is forced."""
+"""The text in `traffic_class` before the number; the file is empty if no class is forced."""
 
 VERSIONS = {"IB/RoCE v1": 1, "RoCE v2": 2}
 """As the kernel spells them (drivers/infiniband/core/cache.c)."""
 
 TCP_ECN = "../proc/sys/net/ipv4/tcp_ecn"
-"""Seen from /sys; below a foreign root it stands where that host's /proc is mounted beside its /sys."""
+"""Relative to /sys; below a foreign root, that host's /proc must be mounted next to its /sys."""
 
 PRIORITIES = range(8)
 
 
 class Texts(Protocol):
-    """As much of a kernel as is needed here."""
+    """The methods of a kernel that are used here."""
 
-    def entries(self, path: str) -> tuple[str, ...]:
-        """See `kernel.Kernel.entries`."""
+    def entries(self, path: str) -> tuple[str, ...]: ...
 
-    def text(self, path: str) -> str:
-        """See `kernel.Kernel.text`."""
+    def text(self, path: str) -> str: ...
 
 
-class Noted:
-    """A kernel that notes which files were read, and what stood there."""
+class ReadRecorder:
+    """A kernel that records which files were read, and their content."""
 
     def __init__(self, kernel: Texts) -> None:
         self.texts: dict[str, str] = {}
         self._kernel = kernel
 
     def entries(self, path: str) -> tuple[str, ...]:
-        """See `kernel.Kernel.entries`."""
         return self._kernel.entries(path)
 
     def text(self, path: str) -> str:
-        """See `kernel.Kernel.text`."""
         self.texts[path] = self._kernel.text(path)
         return self.texts[path]
 
 
 def texts(kernel: Texts, device: Device) -> dict[str, str]:
-    """The files themselves by their path below the recording's root, for a capture.
+    """The content of the files by their path below the recording's root, for a capture.
 
-    Rules that force a traffic class on single connections name addresses: they are left out.
+    Rules that force a traffic class on single connections are left out, because they contain addresses.
     """
-    noted = Noted(kernel)
-    look(noted, device)
+    recorder = ReadRecorder(kernel)
+    read_settings(recorder, device)
     found = {}
-    for path, text in noted.texts.items():
+    for path, text in recorder.texts.items():
         lines = text.splitlines()
         if path.endswith("/traffic_class"):
             lines = [line for line in lines if line.startswith(GLOBAL)]
@@ -88,19 +84,19 @@ def texts(kernel: Texts, device: Device) -> dict[str, str]:
     return found
 
 
-def look(kernel: Texts, device: Device) -> dict[tuple[int, str], Found]:
-    """Everything by port and network device, as names and numbers; places of which nothing is there are left out."""
+def read_settings(kernel: Texts, device: Device) -> dict[tuple[int, str], Found]:
+    """All settings by port and network device, as names and numbers; without ports that have no settings."""
     found: dict[tuple[int, str], Found] = {}
     first: dict[int, str] = {}
-    for number, netdev in legs(device):
+    for number, netdev in hardware_netdevs(device):
         first.setdefault(number, netdev)
         found[number, netdev] = _of_netdev(kernel, netdev)
     for port in device.ports:
         found[port.number, ""] = _of_port(kernel, device.name, port.number)
-        # Congestion control is the port's: it is told of its first leg, unless that told it itself.
-        leg = found.setdefault((port.number, first.get(port.number, "")), {})
-        if not any("." in name for name in leg):
-            leg |= _congestion_control(kernel, device, port.number)
+        # Congestion control belongs to the port: it is added to the first network device, unless that has it itself.
+        of_first = found.setdefault((port.number, first.get(port.number, "")), {})
+        if not any("." in name for name in of_first):
+            of_first |= _congestion_control(kernel, device, port.number)
     found[WHOLE_DEVICE, ""] = _number(kernel, TCP_ECN, "tcp_ecn")
     return {place: values for place, values in found.items() if values}
 
@@ -146,7 +142,7 @@ def _congestion_control(kernel: Texts, device: Device, port: int) -> Found:
 
 
 def _profile(kernel: Texts, folder: str) -> Found:
-    """The profile of ionic that is used where no rule says otherwise; the first where that is not told."""
+    """The default profile of ionic, or the first one if the default is not reported."""
     profiles = sorted((name for name in _entries(kernel, f"{folder}/profiles") if name.isdecimal()), key=int)
     if not profiles:
         return {}
@@ -156,7 +152,7 @@ def _profile(kernel: Texts, folder: str) -> Found:
 
 
 def _files(kernel: Texts, folder: str, names: Mapping[str, str]) -> Found:
-    """The files of a folder that `names` knows, under the names that it gives them."""
+    """The files of a folder that are in `names`, under the names given there."""
     present = _entries(kernel, folder)
     return _read(kernel, folder, ((file, name) for file, name in names.items() if file in present))
 
@@ -174,7 +170,7 @@ def _read(kernel: Texts, folder: str, files: Iterable[tuple[str, str]]) -> Found
 
 
 def _entries(kernel: Texts, folder: str) -> tuple[str, ...]:
-    # debugfs and configfs are root's: without the right to read them they are as absent as on any other NIC.
+    # Only root can read debugfs and configfs: without permission they count as absent, as on any other NIC.
     try:
         return kernel.entries(folder)
     except (Absent, PermissionError):
@@ -195,9 +191,9 @@ def _text(kernel: Texts, path: str, name: str, parse: Callable[[str], int | str]
 
 
 def parse_number(text: str) -> int | str:
-    """A number as drivers print settings, decimal or `0x..`, or the reason why there is none.
+    """A number as drivers print settings, decimal or `0x..`, or the reason why it is missing.
 
-    OFED answers with nothing at all where the firmware refused.
+    The file of OFED is empty if the firmware rejected the request.
     """
     word = text.partition("\n")[0].strip()
     if word.isdecimal():
@@ -216,10 +212,10 @@ def parse_traffic_class(text: str) -> int | str:
 
 
 def parse_version(text: str) -> int | str:
-    """1 of `IB/RoCE v1`, 2 of `RoCE v2`, or the reason why there is none."""
+    """1 for `IB/RoCE v1`, 2 for `RoCE v2`, or the reason why it is missing."""
     return VERSIONS.get(text, GARBAGE if text else EMPTY)
 
 
 def parse_trust(text: str) -> int | str:
-    """1 of `dscp`, 0 of `pcp`, or the reason why there is none."""
+    """1 for `dscp`, 0 for `pcp`, or the reason why it is missing."""
     return {"dscp": 1, "pcp": 0}.get(text.lower(), GARBAGE if text else EMPTY)

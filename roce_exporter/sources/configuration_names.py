@@ -1,8 +1,8 @@
-"""How each driver names the parameters of congestion control, and in which unit it counts: `role.parameter.unit`.
+"""Each driver's names for the parameters of congestion control, and their units: `role.parameter.unit`.
 
-Roles are those of IEEE 802.1Qau, on which DCQCN is built: `np` the notification point, which answers marks by CNPs,
-`rp` the reaction point, which slows down when it gets them; `cc` is what belongs to neither, `rtt` to RTT-based control.
-The parameter is our name for it and ends in the base unit, where the driver says in which it counts.
+Roles are those of IEEE 802.1Qau, on which DCQCN is built: `np` is the notification point, which responds to marks with
+CNPs, `rp` the reaction point, which slows down when it receives CNPs; `rtt` is RTT-based control, and `cc` is the rest.
+The parameter is our own name and ends in the base unit, if the driver's unit is known.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _REACTION = {
     "initial_alpha_value": "initial_alpha_ratio.per1024",
     "gd": "alpha_to_rate_shift.one",
 }
-"""Of mlx5, without the prefixes by which the firmware's generic parameters are told from its own."""
+"""Of mlx5, without the prefixes that distinguish the firmware's generic parameters from its own."""
 
 _GENERIC = frozenset(
     {
@@ -40,7 +40,7 @@ _GENERIC = frozenset(
         "gd",
     }
 )
-"""Those which OFED writes with `rpg_`."""
+"""The parameters with the prefix `rpg_` in OFED."""
 
 OFED = {
     "roce_rp": {
@@ -81,7 +81,7 @@ BNXT_DEBUGFS = {
     "rtt": "rp.round_trip_seconds.us",
     "inactivity_cp": "rp.inactivity_seconds.us",
 }
-"""cc_config. `tx_queue` is left alone: the driver answers EINVAL to whoever reads it."""
+"""cc_config. `tx_queue` is not read: the driver always returns EINVAL."""
 
 BNXT_CONFIGFS = {
     "ecn_enable": "cc.enabled.one",
@@ -102,7 +102,7 @@ BNXT_CONFIGFS = {
     "rtt": "rp.round_trip_seconds.us",
     "inact_th": "rp.inactivity.one",
 }
-"""ports/N/cc of Broadcom's own driver, whose tables and commands (`advanced`, `apply`) are left alone."""
+"""ports/N/cc of Broadcom's own driver, without its tables and commands (`advanced`, `apply`)."""
 
 UNITS = ("one", "us", "mbps", "percent", "per1024")
 """A plain number, microseconds, Mbit/s, percent, 1/1024."""
@@ -113,7 +113,7 @@ _NO_PARAMETER = ("lifespan",)
 
 
 def plain(role: str, file: str) -> str:
-    """The name for a parameter of a driver that does not say in which unit it counts; empty when it is none."""
+    """The name for a parameter of a driver with unknown units; empty if the file is not a parameter."""
     if file in _NO_PARAMETER or not file.isidentifier():
         return ""
     return f"{role}.{_MEANT.get(file, file.lower())}.one"

@@ -31,7 +31,6 @@ class Counters:
 
     @property
     def quarantined(self) -> int:
-        """Files that are left alone for a while."""
         return sum(files.quarantined for files in self._ports.values())
 
     def read(self, now: float) -> tuple[Reading, ...]:
@@ -60,6 +59,5 @@ class Counters:
             raise Absent(errno.ENOENT, "no counters directory", self._device.name)
 
     def close(self) -> None:
-        """Give the descriptors back."""
         for files in self._ports.values():
             files.close()

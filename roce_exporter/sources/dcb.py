@@ -1,6 +1,6 @@
-"""Data centre bridging as DCB netlink tells it, flattened to names and numbers.
+"""Data centre bridging from DCB netlink, flattened to names and numbers.
 
-Read after `ethtool -S`: mlx5 answers with what that left behind. See `kernel.dcb_netlink` for what each part means.
+Read after `ethtool -S`, because mlx5 returns the values cached by it. `kernel.dcb_netlink` explains each part.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ DCB = "dcb"
 
 
 def flatten(dcb: Dcb) -> dict[str, int]:
-    """Every number of it, by a name that ends in the priority, traffic class, buffer or DSCP that it is of.
+    """Every number, with a name that ends in its priority, traffic class, buffer or DSCP.
 
-    What the driver does not tell has no name here.
+    Parts that the driver does not report are left out.
     """
     found: dict[str, int] = {}
     if dcb.pfc:
@@ -44,7 +44,7 @@ def flatten(dcb: Dcb) -> dict[str, int]:
 
 
 def _peer(dcb: Dcb) -> dict[str, int]:
-    """What the other end of the link said by DCBX."""
+    """The settings that the other end of the link sent by DCBX."""
     found: dict[str, int] = {}
     if dcb.peer_pfc:
         found |= _numbered("pfc_enabled", map(int, dcb.peer_pfc.enabled))
@@ -59,7 +59,7 @@ def _dscp_priority(table: Iterable[App]) -> dict[str, int]:
 
 
 def _pfc(pfc: Pfc) -> dict[str, int]:
-    # A delay of 0 says that the driver does not tell it.
+    # A delay of 0 means that the driver does not report it.
     return (
         {"pfc_capacity": pfc.capacity}
         | ({"pfc_delay": pfc.delay} if pfc.delay else {})

@@ -1,7 +1,7 @@
-"""Delay drop of mlx5: queues that make the NIC wait for a receive request instead of dropping, from debugfs.
+"""Delay drop of mlx5, from debugfs: queues for which the NIC waits for a receive request instead of dropping packets.
 
-drivers/infiniband/hw/mlx5/main.c. debugfs is root's: without the privilege the interface is taken for absent, as it
-is on every other NIC. What is lost without it stands in the README.
+drivers/infiniband/hw/mlx5/main.c. Only root can read debugfs: without this privilege the interface counts as absent, as
+on every other NIC. The README lists the metrics that are lost without it.
 """
 
 from __future__ import annotations
@@ -35,14 +35,13 @@ class DelayDrop:
 
     @property
     def quarantined(self) -> int:
-        """Files that are left alone for a while."""
         return self._files.quarantined if self._files else 0
 
     def read(self, now: float) -> tuple[Reading, ...]:
         """One reading for the whole device.
 
         Raises:
-            Absent: there is no such directory, or it may not be read.
+            Absent: there is no such directory, or no permission to read it.
         """
         if self._files is None:
             self._files = self._open()
@@ -55,10 +54,9 @@ class DelayDrop:
         except PermissionError:
             present = ()
         if not present:
-            raise Absent(errno.ENOENT, "no delay drop, or no right to read debugfs", self._device.name)
+            raise Absent(errno.ENOENT, "no delay drop, or no permission to read debugfs", self._device.name)
         return CounterFiles(self._kernel, directory, [name for name in NAMES if name in present])
 
     def close(self) -> None:
-        """Give the descriptors back."""
         if self._files:
             self._files.close()

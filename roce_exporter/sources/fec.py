@@ -1,6 +1,6 @@
-"""FEC as the catalogue spells it: totals as they are, the port's bins added up to buckets, a lane's bins one by one.
+"""FEC as the catalogue spells it: totals unchanged, the port's bins added up to buckets, a lane's bins one by one.
 
-A lane need not be counted in every bin, so that its bins cannot be added up.
+A lane may be missing from some bins, so its bins cannot be added up.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def fec_numbers(found: Mapping[str, int]) -> dict[str, int]:
-    """What the kernel reports of FEC: `codewords_le_HIGH` for the bins of the port, `lane_0_codewords_1_to_3` for others."""
+    """The kernel's FEC counters: `codewords_le_HIGH` for the bins of the port, `lane_0_codewords_1_to_3` for those of lanes."""
     bins = {one: value for name, value in found.items() if (one := bin_of(name))}
     totals = {name: value for name, value in found.items() if bin_of(name) is None}
     return totals | dict(_buckets(bins)) | dict(_lanes(bins))

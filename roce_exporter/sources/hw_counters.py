@@ -1,9 +1,9 @@
-"""The driver's own RDMA counters: RDMA netlink first, the sysfs `hw_counters` directories for what it does not tell.
+"""The driver's own RDMA counters: from RDMA netlink, and for counters missing there from sysfs (`hw_counters`).
 
-Netlink (RDMA_NLDEV_CMD_STAT_GET) gives all counters of a port in one snapshot; read file by file from sysfs, every
-file of mlx5 costs three firmware commands. The directories remain for kernels without netlink, for a netlink that
-fails, and for counters of the device as a whole (mana, mlx5 in switchdev mode), which netlink never tells.
-Both carry the same names with the same meaning, so they make one merged reading, never two series.
+Netlink (RDMA_NLDEV_CMD_STAT_GET) returns all counters of a port in one snapshot; in sysfs, every file of mlx5 costs three
+firmware commands. The directories are needed for kernels without netlink, if netlink fails, and for counters of the whole
+device (mana, mlx5 in switchdev mode), which netlink never reports.
+Both use the same names with the same meaning, so they are merged and never become two series.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 SETTINGS = frozenset({"lifespan"})
 """Files among the counters that are settings: how long the kernel may serve a cached value, in milliseconds."""
 
-Told = dict[int, frozenset[str]]
-"""Per port, the names that netlink told in the collection under way."""
+ReportedNames = dict[int, frozenset[str]]
+"""Per port, the names that netlink has reported in the current collection."""
 
 
 class Statistics:
@@ -37,20 +37,20 @@ class Statistics:
     netdev = ""
     quarantined = 0
 
-    def __init__(self, kernel: Kernel, device: Device, told: Told) -> None:
+    def __init__(self, kernel: Kernel, device: Device, reported: ReportedNames) -> None:
         self._kernel = kernel
         self._device = device
-        self._told = told
+        self._reported = reported
         self._names: dict[int, tuple[str, ...]] = {}
 
     def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
-        """One reading per port. A port that fails has a loss without a name.
+        """One reading per port. A failed port has a loss without a name.
 
         Raises:
-            Absent: netlink tells no statistics of this device.
+            Absent: netlink has no statistics of this device.
             OSError: netlink itself fails.
         """
-        self._told.clear()
+        self._reported.clear()
         check_netlink(self._device)
         readings = tuple(reading for port in self._device.ports if (reading := self._port(port.number)))
         if not readings:
@@ -66,7 +66,7 @@ class Statistics:
             return None
         except OSError as error:
             return Reading(HW_COUNTERS, self._device.name, port, (), (), (Loss("", reason_of(error)),))
-        self._told[port] = frozenset(found)
+        self._reported[port] = frozenset(found)
         return self._reading(port, found)
 
     def _reading(self, port: int, found: Mapping[str, int]) -> Reading:
@@ -77,29 +77,28 @@ class Statistics:
         return make_reading(HW_COUNTERS, self._device.name, port, names, checked)
 
     def close(self) -> None:
-        """Nothing is held: the socket is the thread's."""
+        pass  # nothing is open
 
 
 class HardwareCounters:
-    """The `hw_counters` directories of one device and its ports, less what netlink has told."""
+    """The `hw_counters` directories of one device and its ports, without the counters that netlink has reported."""
 
     source = HW_COUNTERS
     netdev = ""
 
-    def __init__(self, kernel: Kernel, device: Device, told: Told) -> None:
+    def __init__(self, kernel: Kernel, device: Device, reported: ReportedNames) -> None:
         self._kernel = kernel
         self._device = device
-        self._told = told
+        self._reported = reported
         self._names: dict[int, tuple[str, ...]] | None = None
         self._files: dict[tuple[int, tuple[str, ...]], CounterFiles] = {}
 
     @property
     def quarantined(self) -> int:
-        """Files that are left alone for a while."""
         return sum(files.quarantined for files in self._files.values())
 
     def read(self, now: float) -> tuple[Reading, ...]:
-        """One reading per directory that holds more than netlink told.
+        """One reading per directory with counters that netlink has not reported.
 
         Raises:
             Absent: the device has no such directory.
@@ -110,8 +109,8 @@ class HardwareCounters:
             raise Absent(errno.ENOENT, "no hw_counters directory", self._device.name)
         readings = []
         for port, names in self._names.items():
-            told = self._told.get(port, frozenset())
-            rest = names if not told else tuple(name for name in names if name not in told)
+            reported = self._reported.get(port, frozenset())
+            rest = names if not reported else tuple(name for name in names if name not in reported)
             if rest:
                 files = self._open(port, rest)
                 readings.append(files.read(self.source, self._device.name, port, now))
@@ -138,6 +137,5 @@ class HardwareCounters:
         return f"class/infiniband/{self._device.name}/{below}"
 
     def close(self) -> None:
-        """Give the descriptors back."""
         for files in self._files.values():
             files.close()

@@ -1,7 +1,7 @@
-"""What is asked of each network device behind a port: `ethtool -S`, pause, link, FEC, and the kernel's own counters.
+"""The sources of each network device behind a port: `ethtool -S`, pause, link, FEC, and the kernel's own counters.
 
-Every network device is a reader of its own: one that fails or hangs costs that source on that device only. Of a RoCE
-LAG the legs are asked, not the bond, which has no hardware.
+Every network device has its own readers: if one fails or hangs, only that source on that device is lost. Of a RoCE LAG the
+member ports are read, not the bond, which has no hardware.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ COUNTER_FILES = ("carrier_changes", "carrier_up_count", "carrier_down_count")
 STATISTICS_FILES = ("rx_dropped", "rx_missed_errors")
 
 
-def legs(device: Device) -> Iterator[tuple[int, str]]:
+def hardware_netdevs(device: Device) -> Iterator[tuple[int, str]]:
     """Port number and name of every network device with hardware behind it."""
     for port in device.ports:
         for netdev in port.netdevs:
@@ -44,7 +44,7 @@ def legs(device: Device) -> Iterator[tuple[int, str]]:
 
 
 class EthtoolStatistics:
-    """The driver's private counters, `ethtool -S`. Which names there are may change from one read to the next."""
+    """The driver's private counters, `ethtool -S`. The set of names may change from one read to the next."""
 
     source = ETHTOOL
     quarantined = 0
@@ -59,36 +59,36 @@ class EthtoolStatistics:
         """One reading.
 
         Raises:
-            Absent: the driver has none.
-            OSError: as the kernel says it.
+            Absent: the driver has no private counters.
+            OSError: as raised by the kernel.
         """
         names, values = self._kernel.ethtool_statistics(self.netdev)
         found = check_counters(values)
         return (make_reading(ETHTOOL, self._device, self._port, names, found, netdev=self.netdev),)
 
     def close(self) -> None:
-        """Nothing is held."""
+        pass  # nothing is open
 
 
-class Asked(Generic[T]):
-    """One question to the kernel per network device, answered by names and numbers."""
+class NetdevQuery(Generic[T]):
+    """One request to the kernel per network device, whose result is names and numbers."""
 
     quarantined = 0
 
     def __init__(
         self,
         source: str,
-        ask: Callable[[str], T],
+        query: Callable[[str], T],
         device: str,
         port: int,
         netdev: str,
         *,
         numbers: Callable[[T], Mapping[str, int]],
     ) -> None:
-        """`numbers`: what an answer says, by names."""
+        """`numbers` converts the result of `query` to numbers by name."""
         self.source = source
         self.netdev = netdev
-        self._ask = ask
+        self._query = query
         self._numbers = numbers
         self._device = device
         self._port = port
@@ -97,14 +97,14 @@ class Asked(Generic[T]):
         self._readings: tuple[Reading, ...] = ()
 
     def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
-        """One reading. What the kernel leaves out of its answer is not in it.
+        """One reading, without values that the kernel leaves out.
 
         Raises:
-            Absent: the driver has no answer.
-            OSError: as the kernel says it.
+            Absent: not supported by the driver.
+            OSError: as raised by the kernel.
         """
-        answer = self._ask(self.netdev)
-        # The same object says the same: see `kernel.netlink.remembered`.
+        answer = self._query(self.netdev)
+        # The same object has the same content: see `kernel.netlink.remembered`.
         if answer is not self._answer:
             found = self._numbers(answer)
             if self._names != tuple(found):
@@ -116,7 +116,7 @@ class Asked(Generic[T]):
         return self._readings
 
     def close(self) -> None:
-        """Nothing is held."""
+        pass  # nothing is open
 
 
 class NetdevFiles:
@@ -133,14 +133,13 @@ class NetdevFiles:
 
     @property
     def quarantined(self) -> int:
-        """Files that are left alone for a while."""
         return sum(files.quarantined for files in self._files)
 
     def read(self, now: float) -> tuple[Reading, ...]:
         """One reading per directory.
 
         Raises:
-            Absent: the network device is not in sysfs, as in a network namespace of its own, or has no such files.
+            Absent: the network device is not in sysfs (it is in another network namespace), or has no such files.
         """
         if not self._files:
             self._files = tuple(self._open())
@@ -163,21 +162,22 @@ class NetdevFiles:
             yield CounterFiles(self._kernel, f"{below}/statistics", names)
 
     def close(self) -> None:
-        """Give the descriptors back."""
         for files in self._files:
             files.close()
 
 
-def netdev_readers(kernel: Kernel, device: Device) -> Iterator[EthtoolStatistics | Asked[Any] | NetdevFiles]:
+def netdev_readers(
+    kernel: Kernel, device: Device
+) -> Iterator[EthtoolStatistics | NetdevQuery[Any] | NetdevFiles]:
     """The readers of every network device of one RDMA device."""
-    for port, netdev in legs(device):
+    for port, netdev in hardware_netdevs(device):
         where = (device.name, port, netdev)
         yield NetdevFiles(kernel, *where)
         yield EthtoolStatistics(kernel, *where)
-        yield Asked(DCB, kernel.dcb, *where, numbers=flatten)
-        yield Asked(PAUSE, kernel.ethtool_pause, *where, numbers=dict)
-        yield Asked(SETTINGS, kernel.ethtool_settings, *where, numbers=dict)
-        yield Asked(LINK, kernel.ethtool_link, *where, numbers=dict)
-        yield Asked(FEC, kernel.ethtool_fec, *where, numbers=fec_numbers)
-        yield Asked(STANDARD, kernel.ethtool_standard, *where, numbers=dict)
-        yield Asked(TRANSCEIVER, kernel.transceiver, *where, numbers=dict)
+        yield NetdevQuery(DCB, kernel.dcb, *where, numbers=flatten)
+        yield NetdevQuery(PAUSE, kernel.ethtool_pause, *where, numbers=dict)
+        yield NetdevQuery(SETTINGS, kernel.ethtool_settings, *where, numbers=dict)
+        yield NetdevQuery(LINK, kernel.ethtool_link, *where, numbers=dict)
+        yield NetdevQuery(FEC, kernel.ethtool_fec, *where, numbers=fec_numbers)
+        yield NetdevQuery(STANDARD, kernel.ethtool_standard, *where, numbers=dict)
+        yield NetdevQuery(TRANSCEIVER, kernel.transceiver, *where, numbers=dict)

@@ -1,6 +1,6 @@
-"""The PCIe function below an RDMA device: link speed and width, now and possible, and its error counters.
+"""The PCIe function below an RDMA device: current and maximum link speed and width, and error counters.
 
-Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats and drivers/pci/pci-sysfs.c. A VF tells no link.
+Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats and drivers/pci/pci-sysfs.c. A VF does not report its link.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import re
 from typing import TYPE_CHECKING
 
 from roce_exporter.kernel import Absent
-from roce_exporter.model import WHOLE_DEVICE
-from roce_exporter.sources.values import EMPTY, GARBAGE, NOT_AVAILABLE, make_reading, parse_counter, reason_of
+from roce_exporter.sources.files import ParsedFiles
+from roce_exporter.sources.values import EMPTY, GARBAGE, NOT_AVAILABLE, parse_counter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from roce_exporter.kernel import Files, Kernel
+    from roce_exporter.kernel import Kernel
     from roce_exporter.model import Device, Reading
 
 PCIE = "pcie"
@@ -26,7 +26,7 @@ _TOTAL = re.compile(rb"^TOTAL_ERR_\w+ (\d{1,20})\s*$", re.MULTILINE)
 
 
 def parse_speed(text: bytes) -> int | str:
-    """Transfers per second of `16.0 GT/s PCIe`, or the reason why there are none."""
+    """Transfers per second of `16.0 GT/s PCIe`, or the reason why the number is missing."""
     if match := _SPEED.match(text.strip()):
         return (int(match[1]) * 10 + int(match[2] or 0)) * 10**8
     if text.strip().startswith(b"Unknown"):
@@ -35,13 +35,13 @@ def parse_speed(text: bytes) -> int | str:
 
 
 def parse_total(text: bytes) -> int | str:
-    """The sum in the last line of an AER file: `TOTAL_ERR_COR 3`, or the reason why there is none."""
+    """The sum in the last line of an AER file (`TOTAL_ERR_COR 3`), or the reason why it is missing."""
     match = _TOTAL.search(text)
     return parse_counter(match[1]) if match else GARBAGE
 
 
 def parse_width(text: bytes) -> int | str:
-    """Lanes; 0 and 255 are what a function says that cannot tell."""
+    """Lanes; a function that does not report them has 0 or 255 here."""
     lanes = parse_counter(text)
     return NOT_AVAILABLE if lanes in (0, 255) else lanes
 
@@ -56,8 +56,8 @@ PARSERS: dict[str, Callable[[bytes], int | str]] = {
     "aer_dev_fatal": parse_total,
 }
 
+# Size limit of an AER file, which has a line per kind of error and their sum in the last one.
 AER_BYTES = 4096
-"""An AER file has a line per kind of error, its sum in the last."""
 
 
 class Pcie:
@@ -70,34 +70,26 @@ class Pcie:
     def __init__(self, kernel: Kernel, device: Device) -> None:
         self._kernel = kernel
         self._device = device.name
-        self._names: tuple[str, ...] = ()
-        self._files: Files | None = None
+        self._files: ParsedFiles | None = None
 
     def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
         """One reading for the whole device, with the file names as names.
 
         Raises:
-            Absent: the device is on no PCI bus, or sysfs tells nothing of it.
+            Absent: the device is not on a PCI bus, or not in sysfs.
         """
         if self._files is None:
-            self._open()
-        found = self._files.read() if self._files else []
-        values = [_value(name, content) for name, content in zip(self._names, found, strict=True)]
-        return (make_reading(PCIE, self._device, WHOLE_DEVICE, self._names, values),)
+            self._files = self._open()
+        return (self._files.read(PCIE, self._device),)
 
-    def _open(self) -> None:
+    def _open(self) -> ParsedFiles:
         below = f"class/infiniband/{self._device}/device"
         present = self._kernel.entries(below)
-        self._names = tuple(name for name in PARSERS if name in present)
-        if not self._names:
+        files = {name: (f"{below}/{name}", parse) for name, parse in PARSERS.items() if name in present}
+        if not files:
             raise Absent(errno.ENOENT, "no PCI function", self._device)
-        self._files = self._kernel.open_files([f"{below}/{name}" for name in self._names], AER_BYTES)
+        return ParsedFiles(self._kernel, files, AER_BYTES)
 
     def close(self) -> None:
-        """Give the descriptors back."""
         if self._files:
             self._files.close()
-
-
-def _value(name: str, content: bytes | OSError | None) -> int | str:
-    return PARSERS[name](content) if isinstance(content, bytes) else reason_of(content or OSError())

@@ -23,7 +23,7 @@ PORT = "port"
 
 STATE, PHYSICAL_STATE, SPEED, MTU = "state", "phys_state", "rate", "mtu"
 UP = "up"
-"""No file: whether the state, which is read first, is ACTIVE."""
+"""Not a file: whether the state, which is read first, is ACTIVE."""
 
 ACTIVE = 4
 """IB_PORT_ACTIVE of include/rdma/ib_verbs.h."""
@@ -47,7 +47,7 @@ class PortState:
         """One reading per port, with the names of this module.
 
         Raises:
-            Absent: sysfs tells nothing of the device's ports.
+            Absent: the device's ports are not in sysfs.
         """
         if not self._ports:
             self._ports = {port.number: opened for port in self._device.ports if (opened := self._open(port))}
@@ -75,13 +75,12 @@ class PortState:
         return make_reading(PORT, self._device.name, number, names, found)
 
     def close(self) -> None:
-        """Give the descriptors back."""
         for _, files in self._ports.values():
             files.close()
 
 
 def parse_state(text: bytes) -> int | str:
-    """The number of `4: ACTIVE`, or the reason why there is none."""
+    """The number of `4: ACTIVE`, or the reason why it is missing."""
     number, colon, _ = text.strip().partition(b":")
     if number.isdigit() and colon and len(number) < 3:  # noqa: PLR2004 - states are one digit; two leave room
         return int(number)
@@ -89,16 +88,16 @@ def parse_state(text: bytes) -> int | str:
 
 
 def parse_rate(text: bytes) -> int | str:
-    """Bytes per second of `2.5 Gb/sec (1X SDR)`, or the reason why there are none."""
+    """Bytes per second of `2.5 Gb/sec (1X SDR)`, or the reason why the number is missing."""
     match = _RATE.match(text.strip())
-    if match is None or len(match[1]) > 6:  # noqa: PLR2004 - a petabit per second is no NIC
+    if match is None or len(match[1]) > 6:  # noqa: PLR2004 - no NIC has a petabit per second
         return GARBAGE if text.strip() else EMPTY
     tenths = int(match[1]) * 10 + int(match[2] or 0)
     return tenths * 10**8 // 8
 
 
 def parse_mtu(text: bytes) -> int | str:
-    """Bytes, or the reason why there are none."""
+    """Bytes, or the reason why the number is missing."""
     digits = text.strip()
     return int(digits) if digits.isdigit() and len(digits) < 8 else GARBAGE  # noqa: PLR2004 - the MTU is a u32
 

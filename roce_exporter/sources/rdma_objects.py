@@ -1,4 +1,4 @@
-"""What RDMA netlink tells beside the counters: objects in use, and which optional counters are on.
+"""Other information from RDMA netlink than counters: objects in use, and which optional counters are on.
 
 RDMA_NLDEV_CMD_RES_GET (kernel 4.17) and RDMA_NLDEV_CMD_STAT_GET_STATUS (kernel 5.16), both unprivileged.
 """
@@ -40,14 +40,14 @@ class Resources:
         """One reading for the whole device: object kind to number in use.
 
         Raises:
-            Absent: netlink does not tell.
-            OSError: it should and fails.
+            Absent: netlink does not report them.
+            OSError: netlink fails.
         """
         check_netlink(self._device)
         if self._device.netlink is None:
             raise Absent(errno.ENODEV, "not in RDMA netlink", self._device.name)
         found = self._kernel.rdma_resources(self._device.netlink)
-        # The same object says the same: see `kernel.netlink.remembered`.
+        # The same object has the same content: see `kernel.netlink.remembered`.
         if found is not self._found:
             if self._names != tuple(found):
                 self._names = tuple(found)
@@ -56,7 +56,7 @@ class Resources:
         return self._readings
 
     def close(self) -> None:
-        """Nothing is held."""
+        pass  # nothing is open
 
 
 class OptionalCounters:
@@ -69,13 +69,13 @@ class OptionalCounters:
     def __init__(self, kernel: Kernel, device: Device) -> None:
         self._kernel = kernel
         self._device = device
-        self._told: dict[int, tuple[Mapping[str, bool], Reading]] = {}
+        self._reported: dict[int, tuple[Mapping[str, bool], Reading]] = {}
 
     def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
-        """One reading per port that has optional counters. A port that fails has a loss without a name.
+        """One reading per port with optional counters. A failed port has a loss without a name.
 
         Raises:
-            Absent: no port has any, or the kernel is older than 5.16.
+            Absent: no port has optional counters, or the kernel is older than 5.16.
             OSError: netlink itself fails.
         """
         check_netlink(self._device)
@@ -93,13 +93,13 @@ class OptionalCounters:
             return None
         except OSError as error:
             return Reading(OPTIONAL_COUNTERS, self._device.name, port, (), (), (Loss("", reason_of(error)),))
-        before, reading = self._told.get(port, (None, None))
+        before, reading = self._reported.get(port, (None, None))
         if found is not before and found:
             names = reading.names if reading and reading.names == tuple(found) else tuple(found)
             values = tuple(int(on) for on in found.values())
             reading = make_reading(OPTIONAL_COUNTERS, self._device.name, port, names, values)
-            self._told[port] = found, reading
+            self._reported[port] = found, reading
         return reading if found else None
 
     def close(self) -> None:
-        """Nothing is held."""
+        pass  # nothing is open

@@ -1,6 +1,6 @@
-"""Temperatures that a NIC's driver gives to the kernel's hardware monitoring: the chip and, of mlx5, the transceivers.
+"""Temperatures from the kernel's hardware monitoring: the NIC's chip and, for mlx5, the transceivers.
 
-Documentation/hwmon/sysfs-interface.rst. Unprivileged, where the transceiver's own memory is not.
+Documentation/hwmon/sysfs-interface.rst. Unprivileged, unlike the transceiver's own memory.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import re
 from typing import TYPE_CHECKING
 
 from roce_exporter.kernel import Absent
-from roce_exporter.model import WHOLE_DEVICE
-from roce_exporter.sources.values import EMPTY, GARBAGE, make_reading, reason_of
+from roce_exporter.sources.files import ParsedFiles
+from roce_exporter.sources.values import EMPTY, GARBAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roce_exporter.kernel import Files, Kernel
+    from roce_exporter.kernel import Kernel
     from roce_exporter.model import Device, Reading
 
 SENSORS = "sensors"
@@ -37,8 +37,7 @@ class Sensors:
     def __init__(self, kernel: Kernel, device: Device) -> None:
         self._kernel = kernel
         self._device = device.name
-        self._names: tuple[str, ...] = ()
-        self._files: Files | None = None
+        self._files: ParsedFiles | None = None
 
     def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
         """One reading for the whole device: `temperature_SENSOR` and `critical_SENSOR`, thousandths of a degree Celsius.
@@ -47,20 +46,16 @@ class Sensors:
             Absent: the driver has no sensors.
         """
         if self._files is None:
-            self._open()
-        found = self._files.read() if self._files else []
-        return (
-            make_reading(SENSORS, self._device, WHOLE_DEVICE, self._names, [_value(one) for one in found]),
-        )
+            self._files = self._open()
+        return (self._files.read(SENSORS, self._device),)
 
-    def _open(self) -> None:
-        places = dict(self._places(f"class/infiniband/{self._device}/device/hwmon"))
-        if not places:
+    def _open(self) -> ParsedFiles:
+        paths = dict(self._paths(f"class/infiniband/{self._device}/device/hwmon"))
+        if not paths:
             raise Absent(errno.ENOENT, "no temperature sensors", self._device)
-        self._names = tuple(places)
-        self._files = self._kernel.open_files(tuple(places.values()))
+        return ParsedFiles(self._kernel, {name: (path, parse_temperature) for name, path in paths.items()})
 
-    def _places(self, below: str) -> Iterator[tuple[str, str]]:
+    def _paths(self, below: str) -> Iterator[tuple[str, str]]:
         for monitor in self._kernel.entries(below):
             for name in self._kernel.entries(f"{below}/{monitor}"):
                 if match := _FILE.fullmatch(name):
@@ -76,14 +71,12 @@ class Sensors:
             return channel
 
     def close(self) -> None:
-        """Give the descriptors back."""
         if self._files:
             self._files.close()
 
 
-def _value(content: bytes | OSError | None) -> int | str:
-    if not isinstance(content, bytes):
-        return reason_of(content or OSError())
+def parse_temperature(content: bytes) -> int | str:
+    """Thousandths of a degree Celsius, or the reason why the number is missing."""
     text = content.strip()
     if not text:
         return EMPTY

@@ -1,4 +1,4 @@
-"""What the text of a counter file means: a number, or the reason why there is none."""
+"""Parse counter files: the result is a number, or the reason why it is missing."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from roce_exporter.model import Device
 
 NOT_AVAILABLE = "not_available"
-"""The driver says itself that it has no such value: `N/A (no PMA)` of mlx4 VFs and old iWARP drivers, and the all
-ones of ionic's unreadable descriptors. No failure."""
+"""The driver itself reports that it has no such value, which is not a failure: `N/A (no PMA)` of mlx4 VFs and old iWARP
+drivers, and all ones for ionic's unreadable descriptors."""
 QUARANTINED = "quarantined"
 EMPTY = "empty"
 GARBAGE = "garbage"
@@ -24,16 +24,16 @@ TOO_LONG = "too_long"
 OUT_OF_RANGE = "out_of_range"
 
 DERIVED = "derived"
-"""Made of another value of the same reading, which was lost and counted itself."""
+"""Derived from another value of the same reading, which is missing and is counted itself."""
 
-HARMLESS = frozenset({NOT_AVAILABLE, QUARANTINED, DERIVED})
+NOT_ERRORS = frozenset({NOT_AVAILABLE, QUARANTINED, DERIVED})
 """Reasons that are not counted as read errors."""
 
 ALL_ONES = (1 << 64) - 1
 
 
 def parse_counter(text: bytes) -> int | str:
-    """The unsigned 64-bit number that a counter file holds, or the reason (a text) why it holds none."""
+    """The unsigned 64-bit number in a counter file, or the reason (a string) why it is missing."""
     digits = text.strip()
     if digits.isdigit() and len(text) < FILE_BYTES:
         return check_counter(int(digits))
@@ -45,7 +45,7 @@ def parse_counter(text: bytes) -> int | str:
 
 
 def parse_counters(texts: Sequence[bytes | OSError | None]) -> tuple[int, ...] | None:
-    """The numbers that counter files hold, all at once; None where one holds none: then `parse_counter` knows why."""
+    """The numbers in counter files, all at once; None if any is missing: `parse_counter` then returns the reason."""
     try:
         digits = b"".join(texts)  # type: ignore[arg-type]  # what is no text is a TypeError
         if not digits.translate(None, b"\n").isdigit() or max(map(len, texts)) >= FILE_BYTES:  # type: ignore[arg-type]  # all are texts here
@@ -57,19 +57,19 @@ def parse_counters(texts: Sequence[bytes | OSError | None]) -> tuple[int, ...] |
 
 
 def check_counter(value: int) -> int | str:
-    """The value, or the reason why it is none."""
+    """The value, or the reason why it is not valid."""
     if 0 <= value < ALL_ONES:
         return value
     return NOT_AVAILABLE if value == ALL_ONES else OUT_OF_RANGE
 
 
 def check_counters(values: Sequence[int]) -> Sequence[int | str]:
-    """The values of counters that came as numbers, by the rule of `check_counter`; the same object when all are numbers."""
+    """Apply `check_counter` to numeric values; returns the same object if all are valid."""
     return values if max(values, default=0) < ALL_ONES else [check_counter(value) for value in values]
 
 
 def reason_of(error: OSError) -> str:
-    """The errno's name (`EINVAL`), which is what an operator looks up."""
+    """The errno's name, such as `EINVAL`."""
     return errno.errorcode.get(error.errno or 0, type(error).__name__)
 
 
@@ -85,7 +85,7 @@ def make_reading(
     *,
     netdev: str = "",
 ) -> Reading:
-    """The reading of what was found under each name: a number, or the reason (a text) why there is none."""
+    """A reading from the result for each name: a number, or the reason (a string) why it is missing."""
     if {*map(type, found)} <= NUMBERS:
         return Reading(source, device, port, names, tuple(found), (), netdev)  # type: ignore[arg-type]  # just checked
     values = tuple(value if isinstance(value, int) else None for value in found)
@@ -96,10 +96,10 @@ def make_reading(
 
 
 def check_netlink(device: Device) -> None:
-    """Refuse to go on where RDMA netlink should answer and does not.
+    """Fail if RDMA netlink should work for this device and does not.
 
     Raises:
-        OSError: with the errno that it failed with when the device was described.
+        OSError: with the errno of netlink's failure when the device was described.
     """
     if device.netlink_errno:
         raise OSError(device.netlink_errno, os.strerror(device.netlink_errno), "RDMA netlink")

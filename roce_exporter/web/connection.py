@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, unquote_to_bytes
+from urllib.parse import unquote_to_bytes
 
 import h11
 
@@ -32,18 +32,15 @@ REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
 PLAIN_TEXT = "text/plain; charset=utf-8"
 AUTHORITY = re.compile(rb"\Ahttps?://[^/?]*", re.IGNORECASE)
 BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
-LARGEST_QUERY = 100
 LINGER_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request, understood: the path decoded and free of `.`, `..` and empty segments."""
+    """One request, understood: the path decoded and free of `.`, `..` and empty segments. Its query is ignored."""
 
     method: str
     path: str
-    query: Mapping[str, str]
-    """Of a parameter that is given several times, the first value."""
     headers: Mapping[str, str]
     """By lower-case name; several lines of one name are joined by a comma."""
 
@@ -59,7 +56,7 @@ class Response:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ClientLimits:
     """What clients may cost, in bytes and seconds."""
 
     head_bytes: int = 8 * 1024
@@ -79,7 +76,7 @@ class Limits:
     connections: int = 256
 
 
-class State(enum.IntEnum):
+class ConnectionState(enum.IntEnum):
     """What a connection is doing, in the order in which connections are given up when there are too many."""
 
     IDLE = 0
@@ -102,7 +99,7 @@ def plain(status: int, line: str, *headers: tuple[str, str]) -> Response:
     return Response(status, f"{line}\n".encode(), PLAIN_TEXT, headers)
 
 
-class Wire(asyncio.BufferedProtocol):
+class ClientStream(asyncio.BufferedProtocol):
     """The bytes of one connection, bounded both ways."""
 
     def __init__(self, scratch: memoryview, limit: int) -> None:
@@ -207,20 +204,20 @@ class Wire(asyncio.BufferedProtocol):
 class Connection:
     """One client, request after request."""
 
-    def __init__(self, wire: Wire, limits: Limits, answer: Answer) -> None:
+    def __init__(self, wire: ClientStream, limits: ClientLimits, answer: Answer) -> None:
         """`answer` is asked for every request that is well-formed; it never raises."""
         self.wire = wire
-        self.state = State.IDLE
+        self.state = ConnectionState.IDLE
         self.since = 0.0
         """When the state was entered, or the last slice was taken, by the clock of the event loop."""
-        self.enter(State.IDLE)
+        self.enter(ConnectionState.IDLE)
         self._limits = limits
         self._answer = answer
         self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.head_bytes)
         self._patience = limits.request_seconds
         self._head_only = False
 
-    def enter(self, state: State) -> None:
+    def enter(self, state: ConnectionState) -> None:
         """Note what the connection does from now on."""
         self.state = state
         self.since = asyncio.get_running_loop().time()
@@ -234,11 +231,11 @@ class Connection:
         while await self._begins() and await self._exchange():
             self._parser.start_next_cycle()
             self._patience = self._limits.idle_seconds
-        self.enter(State.IDLE)
+        self.enter(ConnectionState.IDLE)
         await self.wire.close(self._limits.stalled_seconds, self._limits.linger_seconds)
 
     async def _begins(self) -> bool:
-        self.enter(State.IDLE)
+        self.enter(ConnectionState.IDLE)
         if self._parser.trailing_data[0]:
             return True
         with contextlib.suppress(TimeoutError):
@@ -248,7 +245,7 @@ class Connection:
 
     async def _exchange(self) -> bool:
         """Answer one request. False when the connection cannot be used for another."""
-        self.enter(State.READING)
+        self.enter(ConnectionState.READING)
         self._head_only = False
         try:
             request = await self._request()
@@ -294,7 +291,7 @@ class Connection:
         self._parser.receive_data(self.wire.take(room) if await self.wire.has_input() else b"")
 
     async def _send(self, response: Response) -> None:
-        self.enter(State.WRITING)
+        self.enter(ConnectionState.WRITING)
         try:
             head = self._parser.send(_head_event(response))
         except h11.LocalProtocolError:
@@ -313,7 +310,7 @@ class Connection:
 
     async def _write(self, data: bytes | memoryview) -> None:
         await self.wire.write(data, self._limits.stalled_seconds)
-        self.enter(State.WRITING)
+        self.enter(ConnectionState.WRITING)
         await asyncio.sleep(0)  # a client that reads as fast as we write must not keep the others waiting
 
 
@@ -343,8 +340,8 @@ def understood(head: h11.Request, body_bytes: int) -> Request:
     method = head.method.decode("ascii")
     if method not in METHODS:
         raise RequestError(405, f"only {' and '.join(METHODS)} are served", ("Allow", ", ".join(METHODS)))
-    raw_path, _, raw_query = AUTHORITY.sub(b"", head.target).decode("ascii").partition("?")
-    return Request(method, normalised(raw_path), parameters(raw_query), headers)
+    raw_path = AUTHORITY.sub(b"", head.target).decode("ascii").partition("?")[0]
+    return Request(method, normalised(raw_path), headers)
 
 
 def _refuse_framing(version: bytes, headers: Mapping[str, str], body_bytes: int) -> None:
@@ -382,16 +379,3 @@ def normalised(raw: str) -> str:
             kept.append(segment)
     end = "/" if kept and last in ("", ".", "..") else ""
     return "/" + "/".join(kept) + end
-
-
-def parameters(raw: str) -> dict[str, str]:
-    """The parameters of a query.
-
-    Raises:
-        RequestError: they are too many or do not decode to text.
-    """
-    try:
-        pairs = parse_qsl(raw, keep_blank_values=True, errors="strict", max_num_fields=LARGEST_QUERY)
-    except ValueError:
-        raise RequestError(400, "the query is not valid") from None
-    return dict(reversed(pairs))

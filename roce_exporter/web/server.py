@@ -1,6 +1,6 @@
 """The HTTP server: sockets, the cap on connections, who may ask, and the call of the application.
 
-Hostile or broken clients cost a bounded amount (`Limits`): half-sent requests are closed, idle connections make room
+Hostile or broken clients cost a bounded amount (`ClientLimits`): half-sent requests are closed, idle connections make room
 for new ones, unread bodies are not copied.
 """
 
@@ -19,7 +19,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from roce_exporter.web.config import WebConfig
-from roce_exporter.web.connection import Connection, Limits, Request, Response, State, Wire, plain
+from roce_exporter.web.connection import (
+    ClientLimits,
+    ClientStream,
+    Connection,
+    ConnectionState,
+    Request,
+    Response,
+    plain,
+)
 from roce_exporter.web.passwords import Passwords
 
 if TYPE_CHECKING:
@@ -53,7 +61,7 @@ class Server:
         self,
         application: Application,
         config: WebConfigFile | None,
-        limits: Limits = Limits(),  # noqa: B008 - frozen
+        limits: ClientLimits = ClientLimits(),  # noqa: B008 - frozen
         private: Collection[str] = (),
     ) -> None:
         """`application` is called on the event loop, once per request that may pass.
@@ -103,7 +111,11 @@ class Server:
         """Stop listening, give requests under way a moment to finish, and drop every connection."""
         await _end(self._accepting)
         self._stop_listening()
-        busy = {task for connection, task in self._connections.items() if connection.state >= State.WRITING}
+        busy = {
+            task
+            for connection, task in self._connections.items()
+            if connection.state >= ConnectionState.WRITING
+        }
         await _end(set(self._connections.values()) - busy)
         if busy:
             await asyncio.wait(busy, timeout=self._limits.closing_seconds)
@@ -132,7 +144,7 @@ class Server:
         if len(self._connections) >= self._limits.connections and not self._make_room():
             client.close()
             return
-        wire = Wire(self._scratch, self._limits.head_bytes)
+        wire = ClientStream(self._scratch, self._limits.head_bytes)
         connection = Connection(wire, self._limits, self._answer)
         task = asyncio.create_task(self._serve(connection, client))
         self._connections[connection] = task
@@ -140,7 +152,9 @@ class Server:
 
     def _make_room(self) -> bool:
         """Give up the connection that is least missed; False when every one is being answered."""
-        spare = [connection for connection in self._connections if connection.state < State.ANSWERING]
+        spare = [
+            connection for connection in self._connections if connection.state < ConnectionState.ANSWERING
+        ]
         if not spare:
             return False
         least = min(spare, key=lambda connection: (connection.state, connection.since))
@@ -177,7 +191,7 @@ class Server:
         config = await self._current()
         response = await self._refusal(config, connection, request)
         if response is None:
-            connection.enter(State.ANSWERING)
+            connection.enter(ConnectionState.ANSWERING)
             response = await self._ask_application(request)
         return replace(response, headers=response.headers + config.headers) if config.headers else response
 

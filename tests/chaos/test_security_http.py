@@ -17,7 +17,7 @@ import pytest
 import trustme
 from chaos_daemon import Daemon, Namespace, exporter, namespace, need, wait_until
 
-from roce_exporter.web import Limits, Request, Response, Server
+from roce_exporter.web import ClientLimits, Request, Response, Server
 from roce_exporter.web.server import is_loopback
 from roce_exporter.web.web_config_file import WebConfigFile
 
@@ -292,7 +292,7 @@ async def test_a_half_made_handshake_is_dropped_before_a_client_that_was_served(
     certified: Path,
 ) -> None:
     tls_config(certified, "")
-    server = Server(hello, WebConfigFile(certified / "web.yml"), Limits(connections=2))
+    server = Server(hello, WebConfigFile(certified / "web.yml"), ClientLimits(connections=2))
     (address,) = await server.start(["127.0.0.1:0"])
     host, _, port = address.rpartition(":")
     context = ssl.create_default_context(cafile=certified / "ca.pem")

@@ -16,14 +16,14 @@ import trustme
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from roce_exporter.web import Limits, Request, Response, Server
+from roce_exporter.web import ClientLimits, Request, Response, Server
 from roce_exporter.web.web_config_file import WebConfigFile
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-IMPATIENT = Limits(request_seconds=0.3, stalled_seconds=0.3, linger_seconds=0.3)
+IMPATIENT = ClientLimits(request_seconds=0.3, stalled_seconds=0.3, linger_seconds=0.3)
 GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 CLOSE = GET[:-2] + b"Connection: close\r\n\r\n"
 TEXT = "text/plain; charset=utf-8"
@@ -35,7 +35,7 @@ async def hello(_: Request) -> Response:
 
 
 @contextlib.asynccontextmanager
-async def serving(application=hello, limits: Limits = IMPATIENT, config=None) -> AsyncIterator[int]:
+async def serving(application=hello, limits: ClientLimits = IMPATIENT, config=None) -> AsyncIterator[int]:
     server = Server(application, config, limits)
     (address,) = await server.start(["127.0.0.1:0"])
     try:
@@ -106,7 +106,7 @@ async def test_a_request_that_drips_in_gains_no_time_by_it() -> None:
 
 
 async def test_with_the_real_limits_a_half_sent_request_is_closed_within_five_seconds() -> None:
-    async with serving(limits=Limits()) as port:
+    async with serving(limits=ClientLimits()) as port:
         started = time.monotonic()
         clients = [talk(port, GET[:-2]) for _ in range(100)]
         assert all(answer.startswith(b"HTTP/1.1 408 ") for answer in await asyncio.gather(*clients))
@@ -177,7 +177,7 @@ async def test_a_repeated_equal_length_is_one_length() -> None:
 
 
 async def test_200_idle_connections_block_no_scrape() -> None:
-    async with serving(limits=Limits()) as port:
+    async with serving(limits=ClientLimits()) as port:
         idle = [await connect(port, GET) for _ in range(200)]
         for reader, _ in idle:
             await reader.readuntil(b"hello\n")
@@ -188,7 +188,7 @@ async def test_200_idle_connections_block_no_scrape() -> None:
 
 
 async def test_at_the_cap_the_longest_idle_connection_makes_room() -> None:
-    async with serving(limits=Limits(connections=3)) as port:
+    async with serving(limits=ClientLimits(connections=3)) as port:
         idle = []
         for _ in range(3):
             idle.append(await connect(port, GET))
@@ -205,7 +205,7 @@ async def test_at_the_cap_the_longest_idle_connection_makes_room() -> None:
 
 @pytest.mark.parametrize("text", [b"", b"GET /", GET[:-2]])
 async def test_five_hundred_half_open_connections_do_not_keep_a_scrape_out(text: bytes) -> None:
-    async with serving(limits=Limits()) as port:
+    async with serving(limits=ClientLimits()) as port:
         crowd = [await connect(port, text) for _ in range(500)]
         assert await scrape_succeeds(port)
         for _, writer in crowd:
@@ -220,7 +220,7 @@ async def test_a_request_being_answered_is_not_dropped_for_a_new_one() -> None:
         await leave.wait()
         return Response(200, b"done", TEXT)
 
-    async with serving(application, Limits(connections=1)) as port:
+    async with serving(application, ClientLimits(connections=1)) as port:
         reader, writer = await connect(port, GET)
         await entered.wait()
         assert await talk(port, GET) == b"", "the only one that can be refused"

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from deploy_tools import COMMAND, DEPLOY, ROOT, need
 
-from roce_exporter.web import Limits
+from roce_exporter.web import ClientLimits
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +41,7 @@ def test_series_per_port_are_as_documented_within_a_tenth(driver: str, documente
 
 
 def test_the_bounds_that_the_threat_model_names_are_those_of_the_server() -> None:
-    bounds = Limits()
+    bounds = ClientLimits()
     line = next(
         line for line in DOCUMENTS["SECURITY.md"].splitlines() if line.startswith("| slow, half-sent")
     )

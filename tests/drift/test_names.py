@@ -7,7 +7,7 @@ import itertools
 import pytest
 from series import CORE, SERIES, Named, extra_names, names_of
 
-from roce_exporter.catalog import DIALECTS, INDEX, recognise
+from roce_exporter.catalog import DIALECTS, INDEX
 
 ALL = {series: names_of(series) for series in SERIES}
 
@@ -67,7 +67,7 @@ HARDWARE = [
 def test_a_driver_is_recognised_by_its_names_on_every_kernel(series: str, driver: str) -> None:
     """As in a recording that does not say which driver it is of: newer bnxt_re has nineteen names of mlx5."""
     names = [named.name for named in ALL[series] if named[:2] == (driver, "hw_counters")]
-    assert recognise(names) == driver
+    assert INDEX.recognise(names) == driver
 
 
 def test_the_names_that_linux_changed_are_in_the_lists() -> None:

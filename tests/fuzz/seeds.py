@@ -95,10 +95,7 @@ def dcb_netlink() -> Seeds:
     dumps = dcb_dumps
     whole = {"plain": dumps.PLAIN, "set": dumps.SET, "rich": dumps.RICH, "old": dumps.LINUX_6_1}
     whole |= {"none": dumps.NO_DCB, "failed": dumps.PFC_FAILED}
-    modes = {"mode": dumps.MODE, "rich-mode": dumps.RICH_MODE}
-    return {name: b"\0" + join(unnumbered(dump)) for name, dump in whole.items()} | {
-        name: b"\1" + join(unnumbered(dump)) for name, dump in modes.items()
-    }
+    return {name: b"\0" + join(unnumbered(dump)) for name, dump in whole.items()}
 
 
 def ethtool_ioctl() -> Seeds:

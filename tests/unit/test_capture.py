@@ -73,7 +73,7 @@ def test_no_address_and_no_guid_of_the_host_is_left(tmp_path: Path) -> None:
 
 
 def test_an_existing_output_is_not_overwritten(tmp_path: Path) -> None:
-    with pytest.raises(CaptureError, match="is there already; choose another"):
+    with pytest.raises(CaptureError, match="exists already; choose another"):
         asyncio.run(capture(load_recording(str(RECORDINGS[0])), str(tmp_path), 1, 1.0))
 
 

@@ -298,7 +298,7 @@ async def test_a_slow_read_that_hangs_is_down_after_the_deadline_and_holds_up_no
 
 async def test_the_age_of_the_configuration_is_that_of_its_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "roce_exporter.sources.configuration.look", lambda kernel, device: {(1, ""): {"tcp_ecn": 1}}
+        "roce_exporter.sources.configuration.read_settings", lambda kernel, device: {(1, ""): {"tcp_ecn": 1}}
     )
     host = Host()
     ages = []

@@ -9,16 +9,13 @@ import sys
 
 import pytest
 from dcb_dumps import (
-    ASKED_DCBX,
     ASKED_IEEE,
     LINUX_6_1,
-    MODE,
     NO_DCB,
     NO_NETDEV,
     PFC_FAILED,
     PLAIN,
     RICH,
-    RICH_MODE,
     SET,
 )
 from hypothesis import example, given
@@ -220,16 +217,10 @@ def test_values_that_a_driver_failed_to_report_are_absent_and_not_zero():
     assert (told.ets, told.peer_pfc) == (read(RICH).ets, read(RICH).peer_pfc)
 
 
-@pytest.mark.parametrize(("dump", "mode"), [(MODE, 0x09), (RICH_MODE, 0x1E)])
-def test_the_dcbx_mode_can_be_read_alone(dump, mode):
-    assert dcb_that_says(dump)[0].dcbx_mode("roce0") == mode
-
-
 def test_the_queries_are_the_recorded_ones():
     asked, kernel = dcb_that_says(SET)
     asked.ieee("roce0")
-    asked.dcbx_mode("roce0")
-    assert kernel.asked == [*decode_messages(ASKED_IEEE), *decode_messages(ASKED_DCBX)]
+    assert kernel.asked == [*decode_messages(ASKED_IEEE)]
     assert kernel.sockets[0].family == 0
     assert len(kernel.sockets) == 1
 
@@ -237,23 +228,21 @@ def test_the_queries_are_the_recorded_ones():
 # Negative replies
 
 
-@pytest.mark.parametrize("question", [DcbNetlink.ieee, DcbNetlink.dcbx_mode])
-def test_a_driver_without_dcb_is_absent(question):
+def test_a_driver_without_dcb_is_absent():
     asked, kernel = dcb_that_says(NO_DCB)
     with pytest.raises(Absent, match="the driver has no DCB: 'veth0'") as caught:
-        question(asked, "veth0")
+        asked.ieee("veth0")
     assert caught.value.errno == errno.EOPNOTSUPP
     assert not kernel.sockets[0].closed
 
 
-@pytest.mark.parametrize("question", [DcbNetlink.ieee, DcbNetlink.dcbx_mode])
 @pytest.mark.parametrize(
     ("reply", "code"), [(NO_NETDEV, errno.ENODEV), (a_refusal(errno.EPERM), errno.EPERM)]
 )
-def test_any_other_refusal_is_the_kernels_and_names_the_network_device(question, reply, code):
+def test_any_other_refusal_is_the_kernels_and_names_the_network_device(reply, code):
     asked, _ = dcb_that_says(reply)
     with pytest.raises(OSError, match="'nosuch'") as caught:
-        question(asked, "nosuch")
+        asked.ieee("nosuch")
     assert not isinstance(caught.value, Absent)
     assert caught.value.errno == code
 

@@ -172,4 +172,4 @@ async def test_every_scenario_can_be_shown_on_every_kind_of_nic(scenario: str) -
         assert len(changes(before, after)) >= len(after.storms) - len(before.storms)
     netdevs = {found.netdev for found in seen[-1].priorities}
     if scenario != "broken":
-        assert netdevs == {leg.netdev for leg in kernel.world.legs}
+        assert netdevs == {leg.netdev for leg in kernel.world.netdevs}

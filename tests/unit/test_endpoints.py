@@ -30,7 +30,7 @@ def endpoints() -> Endpoints:
 
 async def get(endpoints: Endpoints, path: str, **headers: str) -> Response:
     return await endpoints(
-        Request("GET", path, {}, {name.replace("_", "-"): text for name, text in headers.items()})
+        Request("GET", path, {name.replace("_", "-"): text for name, text in headers.items()})
     )
 
 

@@ -166,7 +166,7 @@ def test_the_number_of_cached_templates_is_bounded() -> None:
 
 def test_a_name_without_a_row_is_refused() -> None:
     stranger = replace(ROWS[0], name="roce_invented_total")
-    with pytest.raises(NoRowError, match="roce_invented_total is no row"):
+    with pytest.raises(NoRowError, match="roce_invented_total is not in the catalogue"):
         Renderer(ROWS).render((samples({("x", "1"): 1}, stranger),), Format.TEXT)
 
 

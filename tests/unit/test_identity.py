@@ -20,7 +20,7 @@ from roce_exporter.normalise.normaliser import Normaliser, Samples, Series
 from roce_exporter.sampler.hot import HotCounters
 from roce_exporter.self_metrics.collection import Gaps, SelfSamples
 from roce_exporter.simulation.kernel import simulate
-from roce_exporter.sources.netdev import PAUSE, Asked
+from roce_exporter.sources.netdev import PAUSE, NetdevQuery
 from roce_exporter.sources.rdma_objects import Resources
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def test_a_fresh_equal_object_changes_nothing_but_the_cost() -> None:
 def test_another_answer_is_another_reading_and_the_same_answer_the_same() -> None:
     answers = iter(({"up": 1}, {"up": 0}, {"up": 0, "speed": 3}))
     answer = next(answers)
-    source = Asked(PAUSE, lambda _: answer, "mlx5_0", 1, "eth0", numbers=dict)
+    source = NetdevQuery(PAUSE, lambda _: answer, "mlx5_0", 1, "eth0", numbers=dict)
     (first,) = source.read(0.0)
     assert source.read(1.0)[0] is first
     answer = next(answers)

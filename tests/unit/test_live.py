@@ -410,14 +410,14 @@ def test_each_thread_has_sockets_of_its_own_and_keeps_them() -> None:
 def test_the_fast_loop_caches_the_names_of_counters_for_a_while(tmp_path: Path) -> None:
     pread = Reads()
     kernel = LiveKernel(str(tmp_path), pread, netlink=False)
-    hurried = kernel.hurried()
-    assert kernel.hurried()._netlink is False
-    for one, seconds in ((kernel, 0.0), (hurried, NAMES_SECONDS)):
+    cached = kernel.with_cached_names()
+    assert kernel.with_cached_names()._netlink is False
+    for one, seconds in ((kernel, 0.0), (cached, NAMES_SECONDS)):
         ioctl = one._ethtool()
         assert isinstance(ioctl, EthtoolIoctl)
         assert ioctl._names_for == seconds
     (tmp_path / "a").write_text("x")
-    assert hurried.text("a") == "x"
+    assert cached.text("a") == "x"
     assert len(pread.calls) == 1
     with pytest.raises(Absent):
-        hurried.rdma_devices()
+        cached.rdma_devices()

@@ -26,11 +26,11 @@ from roce_exporter.kernel.netlink import (
     NOOP,
     OVERRUN,
     REQUEST,
-    Answer,
     Malformed,
     Message,
     Netlink,
     Refused,
+    Reply,
     decode_attributes,
     decode_messages,
     decode_number,
@@ -157,7 +157,7 @@ def test_text_may_be_any_utf8_and_long():
 
 
 def an_answer():
-    return Answer(sequence=0, port_id=0)
+    return Reply(sequence=0, port_id=0)
 
 
 def test_a_single_message_is_a_whole_answer():
@@ -231,7 +231,7 @@ def test_a_truncated_or_changed_dump_is_an_answer_or_one_clear_error(dump, data)
         if position < len(changed):
             changed[position] = data.draw(st.integers(0, 255))
     try:
-        assert Answer(sequence, port_id).take(bytes(changed)) in (True, False)
+        assert Reply(sequence, port_id).take(bytes(changed)) in (True, False)
     except OSError as error:
         assert isinstance(error, (Malformed, Refused)) or error.errno == errno.ENOBUFS  # noqa: PT017 - one of three
 
@@ -243,15 +243,15 @@ def test_the_first_question_opens_the_socket_and_later_ones_use_it():
     kernel = FakeKernel(lambda _: [a_message(b"1234")])
     conversation = Netlink(20, kernel)
     assert kernel.sockets == []
-    assert [conversation.ask(KIND, b"") for _ in range(3)] == [[b"1234"]] * 3
+    assert [conversation.request(KIND, b"") for _ in range(3)] == [[b"1234"]] * 3
     assert [opened.family for opened in kernel.sockets] == [20]
 
 
 def test_a_request_carries_kind_payload_flags_and_a_new_sequence_number():
     kernel = FakeKernel(lambda _: [a_message()])
     conversation = Netlink(20, kernel)
-    conversation.ask(KIND, b"1234")
-    conversation.ask(KIND, b"", dump=True)
+    conversation.request(KIND, b"1234")
+    conversation.request(KIND, b"", dump=True)
     assert kernel.asked == [Message(KIND, REQUEST, 1, 0, b"1234"), Message(KIND, REQUEST | DUMP, 2, 0, b"")]
 
 
@@ -260,21 +260,21 @@ def test_sequence_numbers_go_round_without_zero():
     conversation = Netlink(20, kernel)
     conversation._sequence = 0xFFFFFFFE
     for _ in range(2):
-        conversation.ask(KIND, b"")
+        conversation.request(KIND, b"")
     assert [request.sequence for request in kernel.asked] == [0xFFFFFFFF, 1]
 
 
 def test_a_list_that_changed_during_the_read_is_read_again():
     replies = iter([DUMP_INTERRUPTED, DUMP_INTERRUPTED, 0])
     kernel = FakeKernel(lambda _: [a_message(b"1234", flags=next(replies) | MULTIPART), an_error(0, DONE)])
-    assert Netlink(20, kernel).ask(KIND, b"", dump=True) == [b"1234"]
+    assert Netlink(20, kernel).request(KIND, b"", dump=True) == [b"1234"]
     assert len(kernel.asked) == 3
 
 
 def test_a_list_that_always_changes_is_an_error():
     kernel = FakeKernel(lambda _: [an_error(0, DONE, DUMP_INTERRUPTED)])
     with pytest.raises(OSError, match="changed") as caught:
-        Netlink(20, kernel).ask(KIND, b"", dump=True)
+        Netlink(20, kernel).request(KIND, b"", dump=True)
     assert caught.value.errno == errno.EAGAIN
     assert len(kernel.asked) == DUMP_TRIES
 
@@ -284,9 +284,9 @@ def test_a_lost_answer_is_an_error_at_once_and_gets_a_new_socket():
     kernel = FakeKernel(lambda _: next(replies))
     conversation = Netlink(20, kernel)
     with pytest.raises(OSError, match="lost") as caught:
-        conversation.ask(KIND, b"")
+        conversation.request(KIND, b"")
     assert caught.value.errno == errno.ENOBUFS
-    assert conversation.ask(KIND, b"") == [b"1234"]
+    assert conversation.request(KIND, b"") == [b"1234"]
     assert [opened.closed for opened in kernel.sockets] == [True, False]
 
 
@@ -299,20 +299,20 @@ def test_a_late_answer_is_never_taken_for_a_new_one():
 
     conversation = Netlink(20, FakeKernel(answer))
     with pytest.raises(OSError, match="lost"):
-        conversation.ask(KIND, b"")
-    assert conversation.ask(KIND, b"") == [b"1234"]
+        conversation.request(KIND, b"")
+    assert conversation.request(KIND, b"") == [b"1234"]
 
 
 def test_only_messages_of_the_kernel_are_received():
     kernel = FakeKernel(lambda _: [Datagram(a_message(b"evil"), sender=1234), a_message(b"1234")])
-    assert Netlink(20, kernel).ask(KIND, b"") == [b"1234"]
+    assert Netlink(20, kernel).request(KIND, b"") == [b"1234"]
 
 
 def test_unrelated_messages_are_not_received_without_limit(monkeypatch):
     monkeypatch.setattr(netlink, "MOST_DATAGRAMS", 3)
     kernel = FakeKernel(lambda _: itertools.repeat(Datagram(a_message(sequence=99), stamped=True), 50))
     with pytest.raises(OSError, match="lost"):
-        Netlink(20, kernel).ask(KIND, b"")
+        Netlink(20, kernel).request(KIND, b"")
     assert kernel.sockets[0].unread == 47
 
 
@@ -330,9 +330,9 @@ def test_after_a_broken_answer_a_new_socket_is_used(reply, code):
     kernel = FakeKernel(lambda _: next(replies))
     conversation = Netlink(20, kernel)
     with pytest.raises(OSError) as caught:  # noqa: PT011 - the errno is compared below
-        conversation.ask(KIND, b"")
+        conversation.request(KIND, b"")
     assert caught.value.errno == code
-    assert conversation.ask(KIND, b"") == [b"1234"]
+    assert conversation.request(KIND, b"") == [b"1234"]
     assert [opened.closed for opened in kernel.sockets] == [True, False]
 
 
@@ -341,30 +341,30 @@ def test_a_refusal_leaves_the_socket_open():
     kernel = FakeKernel(lambda _: next(replies))
     conversation = Netlink(20, kernel)
     with pytest.raises(Refused):
-        conversation.ask(KIND, b"")
-    conversation.ask(KIND, b"")
+        conversation.request(KIND, b"")
+    conversation.request(KIND, b"")
     assert [opened.closed for opened in kernel.sockets] == [False]
 
 
 def test_the_largest_answer_of_the_kernel_fits():
     payload = bytes(32 * 1024 - 16)
-    assert Netlink(20, FakeKernel(lambda _: [a_message(payload)])).ask(KIND, b"") == [payload]
+    assert Netlink(20, FakeKernel(lambda _: [a_message(payload)])).request(KIND, b"") == [payload]
     assert BUFFER_BYTES >= 32 * 1024
 
 
 def test_closing_twice_and_querying_again_is_allowed():
     kernel = FakeKernel(lambda _: [a_message()])
     conversation = Netlink(20, kernel)
-    conversation.ask(KIND, b"")
+    conversation.request(KIND, b"")
     conversation.close()
     conversation.close()
-    conversation.ask(KIND, b"")
+    conversation.request(KIND, b"")
     assert [opened.closed for opened in kernel.sockets] == [True, False]
 
 
 def test_a_conversation_that_is_dropped_closes_its_socket():
     kernel = FakeKernel(lambda _: [a_message()])
-    Netlink(20, kernel).ask(KIND, b"")
+    Netlink(20, kernel).request(KIND, b"")
     gc.collect()
     assert [opened.closed for opened in kernel.sockets] == [True]
 
@@ -374,7 +374,7 @@ def test_a_conversation_that_is_dropped_closes_its_socket():
 
 def test_the_real_kernel_lists_its_links():
     conversation = Netlink(NETLINK_ROUTE)
-    links = conversation.ask(RTM_GETLINK, bytes(16), dump=True)
+    links = conversation.request(RTM_GETLINK, bytes(16), dump=True)
     names = [decode_name(decode_values(link, 16)[3]) for link in links]
     conversation.close()
     assert set(names) == {name for _, name in socket.if_nameindex()}
@@ -383,6 +383,6 @@ def test_the_real_kernel_lists_its_links():
 def test_the_real_kernel_refuses_a_missing_link():
     conversation = Netlink(NETLINK_ROUTE)
     with pytest.raises(Refused) as caught:
-        conversation.ask(RTM_GETLINK, struct.pack("=BxHiII", 0, 0, 2**31 - 1, 0, 0))
+        conversation.request(RTM_GETLINK, struct.pack("=BxHiII", 0, 0, 2**31 - 1, 0, 0))
     conversation.close()
     assert caught.value.errno == errno.ENODEV

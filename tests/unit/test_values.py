@@ -95,13 +95,13 @@ def test_quarantine_begins_with_the_third_failure_and_grows_to_an_hour() -> None
     quarantine, now = Quarantine(), 0.0
     for _ in range(2):
         quarantine.failed(7, "EIO", now)
-        assert 7 not in quarantine.held(now)
+        assert 7 not in quarantine.skipped(now)
         assert quarantine
     waits = []
     for _ in range(12):
         quarantine.failed(7, "EIO", now)
         end = now
-        while 7 in quarantine.held(end):
+        while 7 in quarantine.skipped(end):
             end += 1.0
         waits.append(end - now)
         now = end
@@ -126,7 +126,7 @@ def test_a_readable_file_is_never_quarantined(events: list[tuple[int, bool]]) ->
     for now, (position, answers) in enumerate(events):
         if answers:
             quarantine.recovered(position)
-            assert position not in quarantine.held(now)
+            assert position not in quarantine.skipped(now)
         else:
             quarantine.failed(position, "EIO", float(now))
-        assert len(quarantine) >= len(quarantine.held(now))
+        assert len(quarantine) >= len(quarantine.skipped(now))

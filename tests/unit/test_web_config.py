@@ -110,18 +110,18 @@ REFUSED = {
     "a list": ("- a\n", "web.yml:1: the file: is not a mapping; write one `key: value` per line"),
     "unknown section": (
         "\ntls_config: {}\n",
-        "web.yml:2: tls_config: is no key of the format; known here: tls_server_config, http_server_config,",
+        "web.yml:2: tls_config: is not a valid key; known here: tls_server_config, http_server_config,",
     ),
     "unknown key": (
         TLS + "  certfile: a\n",
-        f"web.yml:4: tls_server_config.certfile: is no key of the format; known here: {KEYS}",
+        f"web.yml:4: tls_server_config.certfile: is not a valid key; known here: {KEYS}",
     ),
-    "key of two lines": ('"a\\nb": 1\n', "web.yml:1: a b: is no key of the format"),
+    "key of two lines": ('"a\\nb": 1\n', "web.yml:1: a b: is not a valid key"),
     "key twice": (
         TLS + "  cert_file: b\n",
         "web.yml:4: tls_server_config.cert_file: is given twice; keep one",
     ),
-    "mapping as key": ("? {a: b}\n: c\n", "web.yml:1: ?: is no key of the format"),
+    "mapping as key": ("? {a: b}\n: c\n", "web.yml:1: ?: is not a valid key"),
     "section is a text": ("basic_auth_users: a\n", "web.yml:1: basic_auth_users: is not a mapping"),
     "no certificate": (
         "tls_server_config:\n  key_file: key.pem\n",
@@ -254,7 +254,7 @@ REFUSED = {
     ),
     "foreign header": (
         "http_server_config:\n  headers:\n    Server: x\n",
-        "web.yml:3: http_server_config.headers.Server: is no key of the format; known here: Content-Security-Policy",
+        "web.yml:3: http_server_config.headers.Server: is not a valid key; known here: Content-Security-Policy",
     ),
     "header value": (
         "http_server_config: {headers: {X-Frame-Options: DENY}}\n",

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from roce_exporter.collect.batch import Batch, Finished
-from roce_exporter.collect.workers import Crew, InFlight, Worker, call_in_worker, tell_loop
+from roce_exporter.collect.workers import Crew, InFlight, Worker, call_in_loop, call_in_worker
 
 
 class Clock:
@@ -327,7 +327,7 @@ def test_fewer_workers_run_if_threads_are_short_and_none_is_an_error(
     assert done.wait(20)
     crew.settle(stuck=False)
     crew.retire()
-    assert [record.message for record in caplog.records] == ["no thread to be had: going on with 1"]
+    assert [record.message for record in caplog.records] == ["cannot start a thread: continuing with 1"]
     with pytest.raises(RuntimeError, match="can't start new thread"):
         crew.start(done.set, 1)
 
@@ -345,7 +345,7 @@ def test_a_worker_without_work_is_not_busy() -> None:
 def test_a_closed_event_loop_is_not_notified() -> None:
     loop, called = asyncio.new_event_loop(), list[str]()
     loop.close()
-    tell_loop(loop, lambda: called.append("late"))
+    call_in_loop(loop, lambda: called.append("late"))
     assert not called
 
 

@@ -1,4 +1,4 @@
-"""DCB netlink: every attribute of IEEE_GET, and the DCBX mode; a recording of it reads the same."""
+"""DCB netlink: every attribute of IEEE_GET; a recording of it reads the same."""
 
 from __future__ import annotations
 
@@ -22,11 +22,7 @@ def decode(data: bytes) -> None:
     wire = Wire(data[1:])
     reader = DcbNetlink(lambda _: wire)
     with contextlib.suppress(*ALLOWED):
-        if data[0] % 2:
-            mode = reader.dcbx_mode("eth0")
-            assert mode is None or mode >= 0
-        else:
-            recorded(reader.ieee("eth0"))
+        recorded(reader.ieee("eth0"))
 
 
 def recorded(dcb: Dcb) -> None:

@@ -27,7 +27,7 @@ def decode(data: bytes) -> None:
             raise OSError(answer[1], "refused")
         place = struct.unpack("16sP16x", argument)[1]
         # The kernel copies only the device's strings or counters, for which the buffer has slack.
-        ctypes.memmove(place, answer, min(len(answer), len(reader._room)))
+        ctypes.memmove(place, answer, min(len(answer), len(reader._buffer)))
         return 0
 
     reader = EthtoolIoctl(ioctl, names_for=0.0 if data[0] & 1 else 1e9)

@@ -8,7 +8,7 @@ import contextlib
 import math
 
 from roce_exporter.exposition import negotiate
-from roce_exporter.web.connection import Connection, Limits, Request, Response, Wire
+from roce_exporter.web.connection import ClientLimits, ClientStream, Connection, Request, Response
 from roce_exporter.web.endpoints import accepts_gzip, scrape_timeout
 from roce_exporter.web.passwords import _credentials
 
@@ -30,7 +30,7 @@ WORDS = (
     b"http://a",
     b"application/openmetrics-text;version=1.0.0;q=0.5",
 )
-LIMITS = Limits(request_seconds=60, idle_seconds=60)
+LIMITS = ClientLimits(request_seconds=60, idle_seconds=60)
 LOOP = asyncio.new_event_loop()
 atexit.register(LOOP.close)
 SCRATCH = memoryview(bytearray(1 << 16))
@@ -39,7 +39,7 @@ SCRATCH = memoryview(bytearray(1 << 16))
 class Transport(asyncio.Transport):
     """A socket that accepts everything at once and cannot be half closed, so that no test waits."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: ClientStream) -> None:
         super().__init__()
         self.sent = bytearray()
         self._wire = wire
@@ -68,7 +68,7 @@ def decode(data: bytes) -> None:
 
 
 async def talk(data: bytes) -> None:
-    wire = Wire(SCRATCH, LIMITS.head_bytes)
+    wire = ClientStream(SCRATCH, LIMITS.head_bytes)
     transport = Transport(wire)
     wire.connection_made(transport)
     SCRATCH[: len(data)] = data

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from roce_exporter.detectors.pfc_storm import Begun, Counts, Ended, State
-from roce_exporter.detectors.watch import Key, Look, Watch
+from roce_exporter.detectors.pfc_storm import Begun, Counts, Ended, StormState
+from roce_exporter.detectors.watch import CounterSample, PauseKey, Watch
 
 PACKETS = 100_000.0
 """Packets per second and direction while nothing is paused."""
@@ -15,8 +15,8 @@ XOFF_FRAMES = 3000.0
 
 SPEED = 12.5e9
 
-RECEIVE = Key("3", "receive")
-TRANSMIT = Key("3", "transmit")
+RECEIVE = PauseKey("3", "receive")
+TRANSMIT = PauseKey("3", "transmit")
 
 
 @dataclass
@@ -24,7 +24,7 @@ class Nic:
     """Counters of some priorities; `kind` determines which of them the driver has."""
 
     kind: str = "duration"
-    keys: tuple[Key, ...] = (RECEIVE,)
+    keys: tuple[PauseKey, ...] = (RECEIVE,)
     poll: float = 0.1
     watch: Watch = field(default_factory=Watch)
     now: float = 1000.0
@@ -32,11 +32,11 @@ class Nic:
     downs: int = 0
     speed: float | None = SPEED
     scope: frozenset[str] | None = None
-    witness: int | None = None
+    cross_check: int | None = None
     frozen: bool = False
-    changes: list[tuple[float, Key, Begun | Ended]] = field(default_factory=list)
-    counts: dict[Key, Counts] = field(default_factory=dict)
-    shown: dict[Key, Counts] = field(default_factory=dict)
+    changes: list[tuple[float, PauseKey, Begun | Ended]] = field(default_factory=list)
+    counts: dict[PauseKey, Counts] = field(default_factory=dict)
+    shown: dict[PauseKey, Counts] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.counts = {key: Counts(0.0, 0.0, 0.0, 0.0) for key in self.keys}
@@ -60,7 +60,7 @@ class Nic:
         """Poll the counters now."""
         if not self.frozen:
             self.shown = {key: as_told(self.kind, counts) for key, counts in self.counts.items()}
-        look = Look(
+        look = CounterSample(
             self.now,
             dict(self.shown),
             self.poll,
@@ -69,7 +69,7 @@ class Nic:
             self.downs,
             self.speed,
             self.scope,
-            self.witness,
+            self.cross_check,
         )
         self.changes += [(self.now, change.key, change.what) for change in self.watch.see(look)]
 
@@ -96,7 +96,7 @@ class Nic:
         return self.watch.tracks[self.keys[0]]
 
     @property
-    def state(self) -> State:
+    def state(self) -> StormState:
         return self.track.state
 
     @property

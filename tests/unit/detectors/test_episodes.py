@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from roce_exporter.detectors.episodes import BOUNDS
 from roce_exporter.detectors.histogram import Histogram
 from roce_exporter.detectors.pfc_storm import Counts
-from roce_exporter.detectors.watch import Key, Look, Watch
+from roce_exporter.detectors.watch import CounterSample, PauseKey, Watch
 
-KEY = Key("3", "receive")
+KEY = PauseKey("3", "receive")
 POLL = 0.1
 RATE = 100_000
 
@@ -36,7 +36,7 @@ def watched(pauses: list[Pause], ends: str, first: float = 0.0, until: float | N
     end = until or pauses[-1][1] + 1.0
     for step in range(round((end - first) / POLL) + 1):
         now = first + step * POLL
-        watch.see(Look(now, {KEY: counted(pauses, now, ends)}, POLL, speed=1e9))
+        watch.see(CounterSample(now, {KEY: counted(pauses, now, ends)}, POLL, speed=1e9))
     return watch
 
 
@@ -107,7 +107,9 @@ def test_a_partly_unobserved_pause_is_not_counted(ends: str) -> None:
     watch = Watch()
     for step in range(60):
         now = step * POLL
-        look = Look(now, {KEY: counted(pauses, min(now, 2.0), ends)}, POLL, speed=1e9, up=not 2.0 < now < 3.0)
+        look = CounterSample(
+            now, {KEY: counted(pauses, min(now, 2.0), ends)}, POLL, speed=1e9, up=not 2.0 < now < 3.0
+        )
         watch.see(look)
     assert lengths(watch) == histogram()
 
@@ -120,7 +122,7 @@ def test_slow_and_late_reads_lose_no_pause(ends: str) -> None:
     for step in range(200):
         now += 1.1 if step % 7 == 6 else POLL
         seconds = POLL / 2 if step % 3 == 2 else 0.001
-        watch.see(Look(now, {KEY: counted(pauses, now, ends)}, POLL, seconds, speed=1e9))
+        watch.see(CounterSample(now, {KEY: counted(pauses, now, ends)}, POLL, seconds, speed=1e9))
     assert lengths(watch) == pytest.approx(histogram(4.03, 0.3, 0.02))
 
 
@@ -132,7 +134,7 @@ def test_counters_that_are_renewed_once_a_second_show_every_pause(ends: str, pol
     watch = Watch()
     for step in range(round(30 / poll)):
         now = step * poll
-        watch.see(Look(now, {KEY: counted(pauses, now // 1, ends)}, poll, speed=1e9))
+        watch.see(CounterSample(now, {KEY: counted(pauses, now // 1, ends)}, poll, speed=1e9))
     assert lengths(watch) == pytest.approx(histogram(4.05, 0.7, 1.2))
 
 
@@ -144,7 +146,7 @@ def test_bursty_counts_show_the_whole_pause(ends: str) -> None:
     for step in range(100):
         now = step * POLL
         told = 2.18 if 2.18 < now < 2.55 else 4.25 if 4.25 < now < 4.95 else now
-        watch.see(Look(now, {KEY: counted(pauses, told, ends)}, POLL, speed=1e9))
+        watch.see(CounterSample(now, {KEY: counted(pauses, told, ends)}, POLL, speed=1e9))
     assert lengths(watch) == pytest.approx(histogram(4.05))
 
 
@@ -156,7 +158,7 @@ def test_an_impossible_span_is_part_of_the_pause(ends: str) -> None:
     for step in range(100):
         now = step * POLL
         shown = 4.0 if 35 <= step <= 40 else now
-        watch.see(Look(now, {KEY: counted(pauses, shown, ends)}, POLL, speed=1e9))
+        watch.see(CounterSample(now, {KEY: counted(pauses, shown, ends)}, POLL, speed=1e9))
     assert watch.tracks[KEY].faults
     assert lengths(watch) == pytest.approx(histogram(4.05))
 
@@ -165,7 +167,7 @@ def test_on_an_idle_priority_without_a_count_of_ends_two_pauses_are_two() -> Non
     watch = Watch()
     for step in range(100):
         paused, _, _, _ = counted([(2.0, 2.25), (5.0, 5.33)], step * POLL, "none")
-        watch.see(Look(step * POLL, {KEY: Counts(paused, None, None, 0)}, POLL, speed=1e9))
+        watch.see(CounterSample(step * POLL, {KEY: Counts(paused, None, None, 0)}, POLL, speed=1e9))
     assert lengths(watch) == pytest.approx(histogram(0.25, 0.33))
 
 
@@ -175,7 +177,7 @@ def test_lengths_in_another_unit_are_discarded() -> None:
     for step in range(40):
         now = step * POLL
         paused, _, _, packets = counted([(1.0, 9.0)], now, "ends")
-        watch.see(Look(now, {KEY: Counts(paused * 1000, None, step, packets)}, POLL, speed=1e9))
+        watch.see(CounterSample(now, {KEY: Counts(paused * 1000, None, step, packets)}, POLL, speed=1e9))
     assert watch.tracks[KEY].reason == "implausible"
     assert lengths(watch) == histogram()
 
@@ -183,12 +185,12 @@ def test_lengths_in_another_unit_are_discarded() -> None:
 def test_billions_of_ends_in_one_span_take_no_longer_than_one() -> None:
     watch = Watch()
     for now, paused, ends in ((0.0, 0.0, 0), (0.1, 0.0, 0), (0.2, 0.05, 10**12)):
-        watch.see(Look(now, {KEY: Counts(paused, None, ends, now * RATE)}, POLL, speed=1e9))
+        watch.see(CounterSample(now, {KEY: Counts(paused, None, ends, now * RATE)}, POLL, speed=1e9))
     assert lengths(watch)[-1] == 10**12
 
 
 def test_frames_alone_give_no_lengths() -> None:
     watch = Watch()
     for step in range(40):
-        watch.see(Look(step * POLL, {KEY: Counts(None, step * 3000, None, 0)}, POLL, speed=1e9))
+        watch.see(CounterSample(step * POLL, {KEY: Counts(None, step * 3000, None, 0)}, POLL, speed=1e9))
     assert lengths(watch) == histogram()

@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 from nic import PACKETS, RECEIVE, TRANSMIT, Nic
 
-from roce_exporter.detectors.pfc_storm import Counts, Method, State, method_of
-from roce_exporter.detectors.watch import Key
+from roce_exporter.detectors.pfc_storm import Counts, Method, StormState, method_of
+from roce_exporter.detectors.watch import PauseKey
 
 EVERY_KIND = ["duration", "duration and transitions", "xoff_xon", "frames"]
 
@@ -19,9 +19,9 @@ def test_a_storm_and_its_end_are_detected_and_counted_once(kind: str) -> None:
     nic = Nic(kind)
     nic.run(2.0)
     nic.storm(2.0)
-    assert (nic.state, nic.told) == (State.STORM, ["begun"])
+    assert (nic.state, nic.told) == (StormState.STORM, ["begun"])
     nic.run(2.0)
-    assert (nic.state, nic.told) == (State.OK, ["begun", "restored"])
+    assert (nic.state, nic.told) == (StormState.OK, ["begun", "restored"])
     assert (nic.track.storms, nic.track.restored) == (1, 1)
     assert nic.track.storm_seconds == pytest.approx(2.0, abs=0.11)
     (_, _, begun), (_, _, ended) = nic.changes
@@ -81,7 +81,9 @@ def test_late_polls_neither_invent_nor_hide_a_storm() -> None:
     assert nic.told == []
     nic.pass_time(0.5, 1.0)
     nic.look()
-    assert nic.state is State.STORM  # all of the half second was paused: that was measured, although late
+    assert (
+        nic.state is StormState.STORM
+    )  # all of the half second was paused: that was measured, although late
 
 
 def test_a_link_that_flaps_ends_the_storm_for_that_reason() -> None:
@@ -96,7 +98,7 @@ def test_a_link_that_flaps_ends_the_storm_for_that_reason() -> None:
     nic.look()
     assert nic.told == ["begun", "link_down"]
     nic.run(0.3)
-    assert nic.state is State.OK
+    assert nic.state is StormState.OK
     assert (nic.track.storms, nic.track.restored) == (1, 0)
 
 
@@ -113,7 +115,7 @@ def test_counter_resets_neither_start_nor_end_a_storm() -> None:
     nic.storm(1.0)
     nic.counts = {RECEIVE: Counts(0.0, 0.0, 0.0, 0.0)}
     nic.run(0.5, 1.0)
-    assert (nic.state, nic.told) == (State.STORM, ["begun"])
+    assert (nic.state, nic.told) == (StormState.STORM, ["begun"])
     nic.run(2.0)
     assert (nic.told, nic.track.storms, nic.track.restored) == (["begun", "restored"], 1, 1)
 
@@ -132,22 +134,22 @@ def test_pfc_switched_off_in_a_storm_is_unknown_and_not_recovered() -> None:
     nic.storm(1.0)
     gone = nic.counts.pop(RECEIVE)
     nic.run(3.0)
-    assert (nic.state, nic.track.reason) == (State.UNKNOWN, "counters_vanished")
+    assert (nic.state, nic.track.reason) == (StormState.UNKNOWN, "counters_vanished")
     assert nic.track.restored == 0
     assert [what for _, key, what in nic.changes if key == RECEIVE][-1].reason == "counters_vanished"
     nic.counts[RECEIVE] = gone
     nic.run(1.0)
-    assert (nic.state, nic.track.reason) == (State.OK, "")
+    assert (nic.state, nic.track.reason) == (StormState.OK, "")
 
 
 def test_a_driver_that_lists_every_priority_determines_which_are_on() -> None:
-    nic = Nic("duration and transitions", keys=(RECEIVE, Key("4", "receive")), scope=frozenset({"3"}))
+    nic = Nic("duration and transitions", keys=(RECEIVE, PauseKey("4", "receive")), scope=frozenset({"3"}))
     assert set(nic.watch.tracks) == {RECEIVE}
     nic.run(1.0, 1.0)
     nic.scope = frozenset({"4"})
     nic.run(1.0, 1.0)
-    assert (nic.state, nic.track.reason) == (State.UNKNOWN, "pfc_disabled")
-    assert nic.watch.tracks[Key("4", "receive")].storms == 1
+    assert (nic.state, nic.track.reason) == (StormState.UNKNOWN, "pfc_disabled")
+    assert nic.watch.tracks[PauseKey("4", "receive")].storms == 1
 
 
 def test_counters_that_freeze_in_a_storm_are_unknown_and_not_recovered() -> None:
@@ -156,36 +158,38 @@ def test_counters_that_freeze_in_a_storm_are_unknown_and_not_recovered() -> None
     nic.run(1.0, 1.0)
     nic.frozen = True
     nic.run(0.8)
-    assert nic.state is State.STORM  # its end has not been observed
+    assert nic.state is StormState.STORM  # its end has not been observed
     nic.run(2.0)
-    assert (nic.state, nic.track.reason, nic.told) == (State.UNKNOWN, "stale", ["begun", "stale"])
+    assert (nic.state, nic.track.reason, nic.told) == (StormState.UNKNOWN, "stale", ["begun", "stale"])
     assert nic.track.restored == 0
     nic.frozen = False
     nic.run(2.0)
-    assert nic.state is State.OK
+    assert nic.state is StormState.OK
 
 
 def test_counters_that_freeze_under_traffic_are_detected_by_a_cross_check() -> None:
     nic = Nic()
     nic.run(1.0)
-    nic.frozen, nic.witness = True, 5
+    nic.frozen, nic.cross_check = True, 5
     nic.run(2.0)
-    assert nic.watch.wants_witness
-    nic.witness = 6
+    assert nic.watch.wants_cross_check
+    nic.cross_check = 6
     nic.run(0.2)
-    assert (nic.state, nic.track.reason) == (State.UNKNOWN, "stale")
+    assert (nic.state, nic.track.reason) == (StormState.UNKNOWN, "stale")
 
 
 def test_an_idle_port_stays_healthy() -> None:
     nic = Nic()
     nic.run(1.0)
-    nic.witness = 5
+    nic.cross_check = 5
     nic.run(30.0, packets=0.0)
-    assert nic.state is State.OK
+    assert nic.state is StormState.OK
 
 
 def test_simultaneous_storms_of_all_priorities_are_distinguished() -> None:
-    keys = tuple(Key(str(number), direction) for number in range(8) for direction in ("receive", "transmit"))
+    keys = tuple(
+        PauseKey(str(number), direction) for number in range(8) for direction in ("receive", "transmit")
+    )
     nic = Nic(keys=keys)
     nic.run(1.0)
     nic.storm(1.0)
@@ -203,7 +207,7 @@ def test_a_choppy_storm_counts_once(kind: str) -> None:
         nic.run(0.9, 1.0)
         nic.pass_time(0.1, 0.5, packets=PACKETS, ends=1)
         nic.look()
-    assert (nic.state, nic.track.storms) == (State.RECOVERING, 1)
+    assert (nic.state, nic.track.storms) == (StormState.RECOVERING, 1)
     nic.run(2.0)
     assert (nic.track.storms, nic.track.restored) == (1, 1)
 
@@ -228,7 +232,7 @@ def test_a_suspended_sampler_invents_no_storm(kind: str) -> None:
     nic.look()
     nic.run(0.3)
     assert nic.told == []
-    assert nic.state is State.OK
+    assert nic.state is StormState.OK
 
 
 def test_an_unpolled_minute_that_was_paused_throughout_is_a_storm() -> None:
@@ -236,7 +240,7 @@ def test_an_unpolled_minute_that_was_paused_throughout_is_a_storm() -> None:
     nic.run(1.0)
     nic.pass_time(60.0, 1.0)
     nic.look()
-    assert nic.state is State.STORM
+    assert nic.state is StormState.STORM
     assert nic.track.storm_seconds == pytest.approx(60.0)
 
 
@@ -261,9 +265,9 @@ def test_a_link_that_changes_its_speed_makes_no_storm() -> None:
 def test_frames_are_not_evaluated_at_an_unknown_speed() -> None:
     nic = Nic("xoff_xon", speed=None)
     nic.run(1.0)
-    assert nic.state is State.OK  # no frames: nothing to evaluate
+    assert nic.state is StormState.OK  # no frames: nothing to evaluate
     nic.run(1.0, 1.0)
-    assert (nic.state, nic.track.reason) == (State.UNKNOWN, "speed_unknown")
+    assert (nic.state, nic.track.reason) == (StormState.UNKNOWN, "speed_unknown")
 
 
 def test_a_vf_without_pause_counters_has_no_detector() -> None:
@@ -334,10 +338,10 @@ def test_a_counter_in_another_unit_is_detected_and_no_longer_used() -> None:
     nic = Nic()
     nic.run(1.0)
     nic.run(5.0, 12.0)
-    assert (nic.state, nic.track.reason) == (State.UNKNOWN, "implausible")
+    assert (nic.state, nic.track.reason) == (StormState.UNKNOWN, "implausible")
     assert (nic.told, nic.track.faults) == ([], 3)
     nic.run(5.0)
-    assert nic.state is State.UNKNOWN
+    assert nic.state is StormState.UNKNOWN
 
 
 def test_one_impossible_interval_is_tolerated() -> None:
@@ -345,7 +349,7 @@ def test_one_impossible_interval_is_tolerated() -> None:
     nic.run(1.0)
     nic.run(0.1, 6.0)
     nic.run(1.0)
-    assert (nic.state, nic.track.storms) == (State.OK, 0)
+    assert (nic.state, nic.track.storms) == (StormState.OK, 0)
 
 
 def test_a_read_that_took_much_of_the_interval_is_not_evaluated() -> None:
@@ -363,7 +367,7 @@ def test_a_long_pause_between_two_rare_polls_is_found_by_the_ended_pauses() -> N
     nic.run(3.0, packets=0)
     nic.pass_time(1.0, 0.85, packets=0, ends=1)
     nic.look()
-    assert (nic.state, nic.told) == (State.RECOVERING, ["begun"])
+    assert (nic.state, nic.told) == (StormState.RECOVERING, ["begun"])
     nic.poll = 0.1
     nic.run(1.0)
     assert (nic.told, nic.track.storms) == (["begun", "restored"], 1)
@@ -393,17 +397,17 @@ def test_a_device_that_cannot_be_read_is_unknown_for_that_reason_until_it_can() 
     nic.storm(1.0)
     (ended,) = nic.watch.miss(nic.now, "EIO")
     assert ended.what.reason == "EIO"
-    assert (nic.state, nic.track.reason) == (State.UNKNOWN, "EIO")
+    assert (nic.state, nic.track.reason) == (StormState.UNKNOWN, "EIO")
     nic.run(1.0)
-    assert (nic.state, nic.track.reason) == (State.OK, "")
+    assert (nic.state, nic.track.reason) == (StormState.OK, "")
 
 
 def test_the_longest_single_pause_is_followed() -> None:
     nic = Nic()
     nic.run(0.3, 1.0)
-    assert nic.track.streak == pytest.approx(0.3)
+    assert nic.track.unbroken_pause == pytest.approx(0.3)
     nic.run(0.1)
-    assert nic.track.streak == 0.0
+    assert nic.track.unbroken_pause == 0.0
 
 
 @pytest.mark.parametrize(
@@ -463,7 +467,7 @@ def test_the_jump_of_frozen_counters_is_not_evaluated() -> None:
     nic.run(5.0, 1.0)
     nic.frozen = False
     nic.run(0.1, 1.0)
-    assert (nic.state, nic.track.faults) == (State.OK, 0)
+    assert (nic.state, nic.track.faults) == (StormState.OK, 0)
     nic.run(1.0, 1.0)
     assert nic.told == ["begun", "stale", "begun"]
 
@@ -474,4 +478,4 @@ def test_a_driver_that_counts_nothing_but_pause_frames_shows_the_end_of_a_storm_
     nic.run(1.0)
     nic.storm(2.0)
     nic.run(3.0)
-    assert (nic.told, nic.state) == (["begun", "restored"], State.OK)
+    assert (nic.told, nic.state) == (["begun", "restored"], StormState.OK)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from nic import RECEIVE, TRANSMIT, Nic
 
 from roce_exporter.detectors.longest import SLICE, WINDOW, Longest
-from roce_exporter.detectors.pfc_storm import Counts, State
+from roce_exporter.detectors.pfc_storm import Counts, StormState
 from roce_exporter.detectors.refresh import Refresh
 
 KINDS = st.sampled_from(["duration", "duration and transitions", "xoff_xon", "frames"])
@@ -79,7 +79,9 @@ def test_storms_alternate_with_their_ends_and_take_no_longer_than_the_time(
         kinds = [type(what).__name__ for what in told]
         assert kinds == (["Begun", "Ended"] * len(kinds))[: len(kinds)]
         assert kinds.count("Begun") == track.storms
-        assert kinds.count("Ended") == track.storms - (track.state in (State.STORM, State.RECOVERING))
+        assert kinds.count("Ended") == track.storms - (
+            track.state in (StormState.STORM, StormState.RECOVERING)
+        )
         assert sum(getattr(what, "reason", "") == "restored" for what in told) == track.restored
         assert track.storm_seconds <= nic.now - begin + 1e-6
         assert all(what.end >= what.begin for what in told[1::2])

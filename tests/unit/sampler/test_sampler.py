@@ -18,7 +18,7 @@ from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.storm import ROWS, SAMPLER
 from roce_exporter.cli.log import LineFormatter
 from roce_exporter.collect import Collector, Settings
-from roce_exporter.detectors.pfc_storm import Limits, Method
+from roce_exporter.detectors.pfc_storm import Method, StormLimits
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.inventory import describe, list_devices
@@ -417,7 +417,7 @@ def test_the_storm_state_is_unknown_while_a_poll_hangs(monkeypatch: pytest.Monke
     def supervised(netdev: str) -> object:
         # While this poll hangs, the event loop's thread supervises.
         clock.now += 2.0
-        monkeypatch.setattr(sampler, "_hire", lambda: setattr(sampler, "_worker", object()))
+        monkeypatch.setattr(sampler, "_start_worker", lambda: setattr(sampler, "_worker", object()))
         sampler.supervise()
         reasons.extend(labels[-1] for labels in values(sampler, "roce_pfc_storm_unknown"))
         return sound(netdev)
@@ -468,7 +468,7 @@ def test_the_template_is_made_once_while_the_series_stay() -> None:
 def test_the_limits_are_the_configured_ones() -> None:
     clock = Clock()
     kernel = simulate_script([ScriptedPort("mlx5", pausing(RECEIVE, 1.0))], clock=clock)
-    for limits, storms in ((Limits(detect=0.8), 1), (Limits(detect=2.0), 0)):
+    for limits, storms in ((StormLimits(detect=0.8), 1), (StormLimits(detect=2.0), 0)):
         clock.now = kernel.world.start
         fresh = simulate_script([ScriptedPort("mlx5", pausing(RECEIVE, 1.0))], clock=clock)
         sampler = Sampler(fresh, clock, clock, FIXED, limits)

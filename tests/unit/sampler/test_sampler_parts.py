@@ -14,24 +14,24 @@ import pytest
 from roce_exporter.catalog import storm
 from roce_exporter.detectors.histogram import Histogram
 from roce_exporter.detectors.longest import Longest
-from roce_exporter.detectors.pfc_storm import Begun, Counts, Ended, Limits, Method, State, Track
-from roce_exporter.detectors.watch import Change, Key
+from roce_exporter.detectors.pfc_storm import Begun, Counts, Ended, Method, StormLimits, StormState, Track
+from roce_exporter.detectors.watch import Change, PauseKey
 from roce_exporter.kernel import Absent
 from roce_exporter.kernel.live import LiveKernel
 from roce_exporter.model import Device, DeviceReadings, Netdev, Port, Reading
 from roce_exporter.sampler import OFF, Pace, Sampler
-from roce_exporter.sampler.events import KEPT, STALLS, Events, Place, guess
-from roce_exporter.sampler.hot import SPEED_EVERY, Hot, HotCounters, Link, LinkFiles, read_witness
+from roce_exporter.sampler.events import KEPT, STALLS, Events, StormPlace, guess
+from roce_exporter.sampler.hot import SPEED_EVERY, Hot, HotCounters, LinkFiles, LinkState, read_cross_check
 from roce_exporter.sampler.pace import FIXED, Cost
 from roce_exporter.sampler.samples import PER_TARGET, PER_TRACK, SamplerSamples
-from roce_exporter.sampler.target import DURATIONS, FAULT, RATIOS, Seen, Target, TargetKey
+from roce_exporter.sampler.target import DURATIONS, FAULT, RATIOS, ReadResult, Target, TargetKey
 from roce_exporter.sources.dcb import DCB
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-RECEIVE, TRANSMIT = Key("3", "receive"), Key("3", "transmit")
+RECEIVE, TRANSMIT = PauseKey("3", "receive"), PauseKey("3", "transmit")
 DEVICE = Device("mlx5_0", "mlx5_core", "mlx5", incarnation=4, ports=(Port(1, "Ethernet"),))
 WALL = 1_700_000_000.0
 
@@ -111,14 +111,14 @@ def tree(tmp_path: Path) -> Tree:
 def test_the_link_is_up_unless_reported_otherwise(tree: Tree, state: str, up: bool) -> None:
     tree.write(operstate=state)
     files = LinkFiles(tree.kernel, "eth0")
-    assert files.read(0.0) == Link(up, 2, 12_500_000_000)
+    assert files.read(0.0) == LinkState(up, 2, 12_500_000_000)
     files.close()
 
 
 def test_unreadable_link_files_count_as_unchanged(tree: Tree) -> None:
     tree.write(operstate=None, carrier_down_count=None, speed=None)
     files = LinkFiles(tree.kernel, "eth0")
-    assert files.read(0.0) == Link(up=True, downs=0, speed=None)
+    assert files.read(0.0) == LinkState(up=True, downs=0, speed=None)
     files.close()
 
 
@@ -146,9 +146,9 @@ def test_the_speed_is_read_occasionally_and_after_each_loss_of_the_link(tree: Tr
     tree.write(speed="100000")
     assert files.read(1000.0 + 2 * SPEED_EVERY - 0.1).speed == 25_000_000_000
     tree.write(carrier_down_count="3")
-    assert files.read(1000.0 + 2 * SPEED_EVERY - 0.1) == Link(up=True, downs=3, speed=12_500_000_000)
+    assert files.read(1000.0 + 2 * SPEED_EVERY - 0.1) == LinkState(up=True, downs=3, speed=12_500_000_000)
     tree.write(operstate="down")
-    assert files.read(1000.0 + 2 * SPEED_EVERY) == Link(up=False, downs=3, speed=12_500_000_000)
+    assert files.read(1000.0 + 2 * SPEED_EVERY) == LinkState(up=False, downs=3, speed=12_500_000_000)
     files.close()
 
 
@@ -168,12 +168,12 @@ def test_a_closed_link_holds_no_descriptor(tree: Tree) -> None:
 
 
 def test_the_cross_check_is_the_rdma_port_count_of_both_directions(tree: Tree) -> None:
-    assert read_witness(tree.kernel, "mlx5_0", 1) is None
+    assert read_cross_check(tree.kernel, "mlx5_0", 1) is None
     tree.counters(port_rcv_data="40\n", port_xmit_data="2\n", other="1")
-    assert read_witness(tree.kernel, "mlx5_0", 1) == 42
+    assert read_cross_check(tree.kernel, "mlx5_0", 1) == 42
     tree.counters(port_rcv_data="N/A\n")
-    assert read_witness(tree.kernel, "mlx5_0", 1) is None
-    assert read_witness(tree.kernel, "mlx5_0", 2) is None
+    assert read_cross_check(tree.kernel, "mlx5_0", 1) is None
+    assert read_cross_check(tree.kernel, "mlx5_0", 2) is None
 
 
 # The hot set.
@@ -243,7 +243,7 @@ def test_the_hot_set_holds_each_priority_in_both_directions(tmp_path: Path) -> N
     kernel.counters["rx_prio4_pause"] = 1
     third = hot.read(clock)
     assert third.shape is not first.shape
-    assert third.counts[Key("4", "receive")] == Counts(stops=1)
+    assert third.counts[PauseKey("4", "receive")] == Counts(stops=1)
 
 
 def test_the_hot_set_holds_how_long_pcie_stalled(tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_the_hot_set_of_a_device_that_is_absent_is_absent(tmp_path: Path) -> Non
 
 
 def hot(
-    counts: Mapping[Key, Counts] | None = None,
+    counts: Mapping[PauseKey, Counts] | None = None,
     stalled: float | None = None,
     stalling: float | None = None,
     received: float | None = None,
@@ -272,7 +272,7 @@ def hot(
     return Hot(0.0, 0.0, counts or {}, None, stalled, stalling, received)
 
 
-PLACE = Place("mlx5_0", 1, "eth0", "3", "receive")
+PLACE = StormPlace("mlx5_0", 1, "eth0", "3", "receive")
 
 
 def test_an_event_holds_what_was_counted_while_the_storm_lasted(caplog: pytest.LogCaptureFixture) -> None:
@@ -372,7 +372,7 @@ def test_the_last_events_are_kept_newest_first_and_an_active_one_has_no_end() ->
     ],
 )
 def test_the_hint_of_a_storm(  # noqa: PLR0917 - one argument per column of the table
-    key: Key, before: Hot | None, now: Hot, held: set[str], ports: set[str], hint: str
+    key: PauseKey, before: Hot | None, now: Hot, held: set[str], ports: set[str], hint: str
 ) -> None:
     assert guess(key, before, now, held, ports) == hint
 
@@ -392,7 +392,7 @@ def kernel(tree: Tree, clock: Clock) -> Kernel:
 
 @pytest.fixture
 def target(kernel: Kernel) -> Target:
-    return Target(kernel, DEVICE, 1, "eth0", Limits())
+    return Target(kernel, DEVICE, 1, "eth0", StormLimits())
 
 
 def test_a_new_target_has_no_data(target: Target) -> None:
@@ -411,12 +411,12 @@ def test_a_read_has_counters_link_and_a_cross_check_only_when_requested(
     tree.counters(port_rcv_data="40", port_xmit_data="2")
     kernel.takes = 0.25
     seen = target.read(clock)
-    assert (seen.begin, seen.end, seen.error, seen.witness) == (100.0, 100.25, "", None)
+    assert (seen.begin, seen.end, seen.error, seen.cross_check) == (100.0, 100.25, "", None)
     assert seen.hot is not None
-    assert seen.link == Link(up=True, downs=2, speed=12_500_000_000)
-    target.watch.wants_witness = True
+    assert seen.link == LinkState(up=True, downs=2, speed=12_500_000_000)
+    target.watch.wants_cross_check = True
     link = target._link
-    assert target.read(clock).witness == 42
+    assert target.read(clock).cross_check == 42
     assert target._link is link
     target.close()
     assert link is not None
@@ -442,7 +442,7 @@ def test_a_read_that_fails_is_a_result(  # noqa: PLR0917 - fixtures
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     kernel.failure, kernel.takes = failure, 0.5
-    assert target.read(clock) == Seen(100.0, 100.5, None, None, None, error)
+    assert target.read(clock) == ReadResult(100.0, 100.5, None, None, None, error)
     assert target.absent is isinstance(failure, Absent)
     assert [(record.message, bool(record.exc_info)) for record in caplog.records] == (
         [("eth0: a read of the fast loop failed", True)] if error == FAULT else []
@@ -490,14 +490,14 @@ def test_each_read_is_evaluated_and_timed(kernel: Kernel, clock: Clock, target: 
 
 
 def test_a_failed_read_is_an_error_and_an_absent_one_is_not(target: Target) -> None:
-    target.judge(Seen(0.0, 1.0, None, None, None, "EIO"))
+    target.judge(ReadResult(0.0, 1.0, None, None, None, "EIO"))
     assert target.errors == 1
     target.absent = True
-    target.judge(Seen(0.0, 1.0, None, None, None, "EOPNOTSUPP"))
+    target.judge(ReadResult(0.0, 1.0, None, None, None, "EOPNOTSUPP"))
     assert target.errors == 1
-    target.judge(Seen(0.0, 1.0, hot({RECEIVE: Counts(1.0)}), None, None, "EIO"))
+    target.judge(ReadResult(0.0, 1.0, hot({RECEIVE: Counts(1.0)}), None, None, "EIO"))
     assert target.errors == 1
-    target.judge(Seen(0.0, 1.0, hot({RECEIVE: Counts(1.0)}), Link(True, 0, None), None))
+    target.judge(ReadResult(0.0, 1.0, hot({RECEIVE: Counts(1.0)}), LinkState(True, 0, None), None))
     assert target.absent is False
     assert target.watch.tracks[RECEIVE].method is Method.DURATION
 
@@ -507,7 +507,7 @@ def test_a_missed_read_gives_its_reason(kernel: Kernel, clock: Clock, target: Ta
     kernel.failure = OSError(errno.EIO, "firmware")
     target.judge(target.read(clock))
     assert target.watch.tracks[RECEIVE].reason == "EIO"
-    assert target.watch.tracks[RECEIVE].state is State.UNKNOWN
+    assert target.watch.tracks[RECEIVE].state is StormState.UNKNOWN
     target.close()
 
 
@@ -548,7 +548,7 @@ def test_the_samples_of_a_target_and_its_tracks(target: Target) -> None:
     target.stuck = True
     target.watch.tracks[RECEIVE] = Track(
         Method.DURATION,
-        State.STORM,
+        StormState.STORM,
         storms=1,
         restored=2,
         storm_seconds=3.0,
@@ -558,7 +558,7 @@ def test_the_samples_of_a_target_and_its_tracks(target: Target) -> None:
         estimated_seconds=7.0,
     )
     target.watch.tracks[TRANSMIT] = Track(
-        Method.FRAMES, State.UNKNOWN, "EIO", congested_seconds=6.0, estimated_seconds=7.0
+        Method.FRAMES, StormState.UNKNOWN, "EIO", congested_seconds=6.0, estimated_seconds=7.0
     )
     target.starts[RECEIVE] = WALL
     events = Events(lambda: WALL)
@@ -574,10 +574,10 @@ def test_the_samples_of_a_target_and_its_tracks(target: Target) -> None:
     assert [found[row.name, own] for row in PER_TARGET] == [1, 2, 3, 4, 0.5, 1, None]
     received, sent = (*own, "3", "receive"), (*own, "3", "transmit")
     assert [found[row.name, received] for row in PER_TRACK] == [
-        1, 1, 2, 3.0, 4, int(State.STORM), 0.0, WALL, 5, 6.0, None,
+        1, 1, 2, 3.0, 4, int(StormState.STORM), 0.0, WALL, 5, 6.0, None,
     ]  # fmt: skip
     assert [found[row.name, sent] for row in PER_TRACK] == [
-        0, 0, 0, 0.0, 0, int(State.UNKNOWN), 0.0, None, 0, None, 7.0,
+        0, 0, 0, 0.0, 0, int(StormState.UNKNOWN), 0.0, None, 0, None, 7.0,
     ]  # fmt: skip
     assert found[storm.INFO.name, (*received, "duration")] == 1
     assert found[storm.INFO.name, (*sent, "frames")] == 1
@@ -596,7 +596,7 @@ def test_the_samples_of_a_target_and_its_tracks(target: Target) -> None:
     target.longest[RECEIVE].note(99.0, 2.5)
     target.ratios[RECEIVE] = Histogram(RATIOS)
     target.ratios[RECEIVE].observe(0.5)
-    target.watch.tracks[RECEIVE].state = State.RECOVERING
+    target.watch.tracks[RECEIVE].state = StormState.RECOVERING
     again = maker.samples([target], events, 100.0)
     assert again.series is samples.series
     values = dict(zip(found, again.values, strict=True))
@@ -665,7 +665,7 @@ def test_a_hung_read_is_abandoned_reported_once_and_free_after_its_return(
     clock.now += 0.2
     sampler.tick()
     hired: list[str] = []
-    monkeypatch.setattr(sampler, "_hire", lambda: hired.append("worker"))
+    monkeypatch.setattr(sampler, "_start_worker", lambda: hired.append("worker"))
     claimed = sampler._claim()
     clock.now += 0.2
     claimed = claimed or sampler._claim()
@@ -682,7 +682,7 @@ def test_a_hung_read_is_abandoned_reported_once_and_free_after_its_return(
     assert hired == ["worker"]
     assert target.watch.tracks[RECEIVE].reason == "stuck"
     assert [(record.levelno, record.message) for record in caplog.records] == [
-        (logging.WARNING, f"{target.netdev}: no answer for 1.5 s, so it is not watched for storms")
+        (logging.WARNING, f"{target.netdev}: no answer for 1.5 s, PFC storms are not detected there")
     ]
     asked = len(kernel.asked)
     sampler.tick()
@@ -784,7 +784,7 @@ def test_an_error_in_evaluation_is_counted_and_polling_continues(
     (record,) = caplog.records
     assert (record.levelno, record.message) == (
         logging.ERROR,
-        "eth0: what was read could not be judged",
+        "eth0: the read counters could not be judged",
     )
     assert record.exc_info
     clock.now += 0.2
@@ -812,7 +812,7 @@ def test_a_storm_begins_and_ends_with_the_wall_clock_of_its_time(kernel: Kernel,
     sampler = following(kernel, clock, "eth0")
     sampler.tick()
     (target,) = sampler._targets.values()
-    sampler._tell(target, [Change(RECEIVE, Begun(99.0))])
+    sampler._report(target, [Change(RECEIVE, Begun(99.0))])
     assert target.starts == {RECEIVE: 99.0 + WALL}
     (event,) = sampler.events()
     assert (event["method"], event["hint"], event["direction"]) == ("duration", "paused_by_fabric", "receive")
@@ -827,8 +827,8 @@ def storming(sampler: Sampler, kernel: Kernel, clock: Clock) -> Target:
     sampler.tick()
     (target,) = sampler._targets.values()
     track = target.watch.tracks[RECEIVE]
-    track.state, track.began, track.seen = State.STORM, clock.now - 2.0, clock.now
-    sampler._tell(target, [Change(RECEIVE, Begun(clock.now - 2.0))])
+    track.state, track.began, track.seen = StormState.STORM, clock.now - 2.0, clock.now
+    sampler._report(target, [Change(RECEIVE, Begun(clock.now - 2.0))])
     return target
 
 
@@ -847,7 +847,7 @@ def test_a_storm_of_a_hung_device_ends_when_its_read_is_abandoned(
     kernel: Kernel, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sampler = following(kernel, clock, "eth0")
-    monkeypatch.setattr(sampler, "_hire", lambda: None)
+    monkeypatch.setattr(sampler, "_start_worker", lambda: None)
     storming(sampler, kernel, clock)
     clock.now += 0.1
     claimed = sampler._claim()
@@ -866,7 +866,7 @@ def test_a_hung_read_of_a_removed_device_does_not_affect_its_successor(
     kernel: Kernel, clock: Clock, monkeypatch: pytest.MonkeyPatch, incarnation: int
 ) -> None:
     sampler = following(kernel, clock, "eth0")
-    monkeypatch.setattr(sampler, "_hire", lambda: None)
+    monkeypatch.setattr(sampler, "_start_worker", lambda: None)
     claimed = sampler._claim()
     assert claimed
     sampler.follow([DeviceReadings(device("eth0", incarnation=incarnation), ())] if incarnation else [])
@@ -945,7 +945,7 @@ def test_a_storm_sent_by_a_host_that_receives_nothing_has_the_hint_of_a_stopped_
     sampler = following(kernel, clock, "eth0")
     sampler.tick()
     (target,) = sampler._targets.values()
-    sampler._tell(target, [Change(TRANSMIT, Begun(99.0))], target.last)
+    sampler._report(target, [Change(TRANSMIT, Begun(99.0))], target.last)
     (event,) = sampler.events()
     assert event["hint"] == "host_stopped"
     sampler.close()

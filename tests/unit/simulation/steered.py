@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from roce_exporter.simulation.kernel import SimulatedKernel
-    from roce_exporter.simulation.world import Card, Leg
+    from roce_exporter.simulation.world import Card, SimulatedNetdev
 
 START = 5000.0
 
@@ -44,22 +44,24 @@ def counters(kernel: SimulatedKernel) -> dict[tuple[str, str], int]:
     found = {}
     for position, card in enumerate(kernel.world.cards):
         found |= {(card.name, name): value for name, value in _of_card(kernel, card, position)}
-        for leg in card.legs:
-            found |= {(leg.netdev, name): value for name, value in _of_leg(kernel, leg)}
+        for member in card.members:
+            found |= {(member.netdev, name): value for name, value in _of_member(kernel, member)}
     return found
 
 
 def _of_card(kernel: SimulatedKernel, card: Card, position: int) -> Iterator[tuple[str, int]]:
-    if NETLINK not in card.legs[0].setup.faults:
+    if NETLINK not in card.members[0].setup.faults:
         yield from rdma(kernel, position).items()
     below = f"class/infiniband/{card.name}/ports/1/counters"
-    for told in card.driver.counters if not card.legs[0].setup.faults else ():
+    for told in card.driver.counters if not card.members[0].setup.faults else ():
         yield f"counters/{told.raw}", int(kernel.text(f"{below}/{told.raw}"))
 
 
-def _of_leg(kernel: SimulatedKernel, leg: Leg) -> Iterator[tuple[str, int]]:
-    if ETHTOOL not in leg.setup.faults:
-        yield from ((name, n) for name, n in ethtool(kernel, leg.netdev).items() if name not in GAUGES)
-        yield from kernel.ethtool_fec(leg.netdev).items()
-    for file in ("carrier_changes", "carrier_up_count", "carrier_down_count") if not leg.setup.faults else ():
-        yield file, int(kernel.text(f"class/net/{leg.netdev}/{file}"))
+def _of_member(kernel: SimulatedKernel, member: SimulatedNetdev) -> Iterator[tuple[str, int]]:
+    if ETHTOOL not in member.setup.faults:
+        yield from ((name, n) for name, n in ethtool(kernel, member.netdev).items() if name not in GAUGES)
+        yield from kernel.ethtool_fec(member.netdev).items()
+    for file in (
+        ("carrier_changes", "carrier_up_count", "carrier_down_count") if not member.setup.faults else ()
+    ):
+        yield file, int(kernel.text(f"class/net/{member.netdev}/{file}"))

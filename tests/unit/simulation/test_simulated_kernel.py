@@ -93,7 +93,7 @@ def test_pause_lasts_no_longer_than_the_time(scenario: str, vendor: str, times: 
     found, kernel = at_times(scenario, vendor, times)
     late = REFRESH if vendor == "bnxt" else 0.0
     for before, after, since, now in zip(found, found[1:], times, times[1:], strict=False):
-        for leg in kernel.world.legs:
+        for leg in kernel.world.netdevs:
             for name in DURATIONS[vendor]:
                 risen = after[leg.netdev, name] - before[leg.netdev, name]
                 # The values are whole microseconds, each rounded down.
@@ -209,7 +209,7 @@ def test_mlx5_counts_watchdog_warnings_of_priority_0_only() -> None:
 
 
 def test_bnxt_changes_once_a_second_at_its_own_phase() -> None:
-    kernel, clock = one_port("bnxt", phase=0.25, rest=Conditions(load=0.5))
+    kernel, clock = one_port("bnxt", phase=0.25, afterwards=Conditions(load=0.5))
     changes, last = [], None
     for tenth in range(1, 50):
         clock.now = START + tenth / 10

@@ -48,7 +48,7 @@ def test_every_scenario_has_a_line_of_description() -> None:
 def test_quiet_has_a_little_pause_and_no_storm() -> None:
     kernel, clock = play("quiet")
     clock.now = TEN_MINUTES
-    for leg in kernel.world.legs:
+    for leg in kernel.world.netdevs:
         found = ethtool(kernel, leg.netdev)
         assert 0 < paused_share(found, "rx", 600) < 0.01
         assert found["tx_prio3_pause_duration"] == found["rx_discards_phy"] == found["rx_crc_errors_phy"] == 0

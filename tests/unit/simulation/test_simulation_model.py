@@ -169,5 +169,5 @@ def test_a_storm_that_ends_with_the_link_ends_without_a_frame() -> None:
     ],
 )
 def test_impossible_conditions_are_refused(make) -> None:
-    with pytest.raises(ValueError, match=r"pause|part"):
+    with pytest.raises(ValueError, match=r"pause|share"):
         make()

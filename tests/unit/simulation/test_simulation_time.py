@@ -87,7 +87,7 @@ def test_after_the_last_span_the_port_rests() -> None:
     one = meter(Span(2.0, Conditions(lost=10.0)))
     assert one.totals(1.0)["out_of_sequence"] == 10
     assert one.totals(2.0)["out_of_sequence"] == one.totals(1e9)["out_of_sequence"] == 20
-    assert one.held.end == math.inf
+    assert one.current.end == math.inf
 
 
 def test_spans_of_no_length_are_passed_over() -> None:
