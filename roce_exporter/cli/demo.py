@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 async def demo(options: argparse.Namespace, kernel: Kernel) -> int:
-    """Show a simulated host until SIGTERM, SIGINT, SIGHUP or the end of the time that was given."""
+    """Show a simulated host until SIGTERM, SIGINT, SIGHUP or the end of --demo.seconds."""
     auditor = Auditor(load_profile(options.audit_profile))
     settings = collect_settings(options)
     return await run_demo(kernel, settings, options.host_simulate, options.demo_seconds, auditor)
