@@ -315,14 +315,14 @@ def test_the_title_says_the_most_important_thing() -> None:
         render("roce.title", state(FABRIC, "resolved"), state(CULPRIT))
         == f"{TEXTS[CULPRIT]['summary']} (one of 2)"
     )
-    assert render("roce.title", state(CULPRIT, "resolved")) == f"Over: {TEXTS[CULPRIT]['summary']}"
+    assert render("roce.title", state(CULPRIT, "resolved")) == f"Resolved: {TEXTS[CULPRIT]['summary']}"
 
 
 @with_amtool
 def test_the_body_says_what_goes_on_and_then_what_is_over() -> None:
     culprit = TEXTS[CULPRIT]
     assert render("roce.text", state(FABRIC, "resolved"), state(CULPRIT)) == (
-        f"{culprit['summary']}\n{culprit['description']}\n{culprit['runbook_url']}\n\nOver: {TEXTS[FABRIC]['summary']}"
+        f"{culprit['summary']}\n{culprit['description']}\n{culprit['runbook_url']}\n\nResolved: {TEXTS[FABRIC]['summary']}"
     )
     assert render("roce.hosts", state(FABRIC), state(CULPRIT)) == "h1"
 
