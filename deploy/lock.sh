@@ -1,7 +1,7 @@
 #!/bin/sh
-# Write requirements*.lock and deploy/sbom.cdx.json anew from pyproject.toml. Needs: pip install pip-tools cyclonedx-bom
-# Give --upgrade to move to the newest versions; without it only what pyproject.toml asks for changes.
-# Run it with the oldest Python that we support: newer ones need nothing more.
+# Regenerate requirements*.lock and deploy/sbom.cdx.json from pyproject.toml. Needs: pip install pip-tools cyclonedx-bom
+# With --upgrade all packages move to the newest versions; without it only changes in pyproject.toml take effect.
+# Run it with the oldest supported Python: newer ones need no additional packages.
 set -eu
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
@@ -15,14 +15,14 @@ lock() {
 lock requirements.lock pyproject.toml "$@"
 lock requirements-build.lock --only-build-deps --build-deps-for=wheel pyproject.toml "$@"
 lock requirements-test.lock --extra=test pyproject.toml "$@"
-# From an environment that holds what the lock names and nothing else: so licences and who needs whom are told too.
+# The SBOM is made from an environment with exactly the locked packages, so that it includes licences and dependencies.
 shipped=$(mktemp -d)
 trap 'rm -rf "$shipped"' EXIT
 "$python" -m venv --without-pip "$shipped"
 "$python" -m pip --python="$shipped/bin/python" install --quiet --require-hashes --requirement=requirements.lock
 "$python" -m cyclonedx_py environment --pyproject=pyproject.toml --mc-type=application --output-reproducible \
   --spec-version=1.5 --output-format=JSON --output-file=deploy/sbom.cdx.json "$shipped/bin/python"
-# pyproject.toml leaves the version to the package, where cyclonedx does not look.
+# pyproject.toml takes the version from the package, which cyclonedx does not read.
 "$python" - <<'END'
 import json, pathlib, re
 place = pathlib.Path("deploy/sbom.cdx.json")
