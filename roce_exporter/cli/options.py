@@ -288,8 +288,8 @@ def _add_sampler_flags(parser: argparse.ArgumentParser) -> None:
         dest="sampler_mode",
         choices=MODES,
         default=Pace().mode,
-        help="how the fast loop samples for storms between scrapes: more often while there is pause (adaptive), at a "
-        "constant rate (fixed), or off; a recording is never sampled",
+        help="how the fast loop samples for storms between scrapes: adaptive (more often while there is pause; the default), "
+        "fixed (constant rate), or off; a recording is never sampled",
     )
     add(
         "--sampler.interval",
