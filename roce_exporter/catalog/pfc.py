@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from roce_exporter.catalog.drivers import DRIVERS
 from roce_exporter.catalog.row import ANY, PRIORITY_LABELS, Spelling, netdev_counter, spelt
 from roce_exporter.catalog.spellings import (
     eth_bng,
@@ -19,6 +20,7 @@ from roce_exporter.catalog.spellings import (
     eth_mana,
     eth_mlx4,
     eth_mlx5,
+    eth_ocrdma,
     eth_qedr,
 )
 
@@ -33,12 +35,12 @@ def pause(name: str, bits: int = 64) -> Spelling:
     return spelt(ANY, "pause", name, bits=bits)
 
 
-FRAMES_BY_DCB = ("bnxt_re", "irdma", "hns", "qedr")
+FRAMES_BY_DCB = tuple(family.dialect for family in DRIVERS if family.dcb_counts_pfc)
 """Dialects whose DCB reply has PFC frame counts of its own. mlx5 and mlx4 also fill it in for priorities without PFC,
 which must not be exported."""
 
 
-def told_by_dcb(dialect: str, name: str) -> Spelling:
+def reported_by_dcb(dialect: str, name: str) -> Spelling:
     """A counter of DCB netlink: the fallback where `ethtool -S` has no such name."""
     return spelt(dialect, "dcb", name)
 
@@ -58,7 +60,7 @@ PFC = (
         eth_bng("rxp_pfc_ena_frames_pri{priority}"),
         eth_hns("mac_rx_pfc_pri{priority}_pkt_num"),
         eth_mana("hc_tc{priority}_rx_pause_phy"),
-        *(told_by_dcb(dialect, "pfc_indications_{priority}") for dialect in FRAMES_BY_DCB),
+        *(reported_by_dcb(dialect, "pfc_indications_{priority}") for dialect in FRAMES_BY_DCB),
     ),
     by_priority(
         "roce_pfc_transmit_frames_total",
@@ -72,7 +74,7 @@ PFC = (
         eth_bng("txp_pfc_ena_frames_pri{priority}"),
         eth_hns("mac_tx_pfc_pri{priority}_pkt_num"),
         eth_mana("hc_tc{priority}_tx_pause_phy"),
-        *(told_by_dcb(dialect, "pfc_requests_{priority}") for dialect in FRAMES_BY_DCB),
+        *(reported_by_dcb(dialect, "pfc_requests_{priority}") for dialect in FRAMES_BY_DCB),
     ),
     by_priority(
         "roce_pfc_receive_xoff_frames_total",
@@ -169,6 +171,7 @@ PFC = (
         eth_ionic("frames_rx_pripause"),
         eth_qedr("rx_pfc_frames"),
         eth_hns("mac_rx_pfc_pkt_num"),
+        eth_ocrdma("rx_priority_pause_frames"),
     ),
     netdev_counter(
         "roce_pfc_transmit_all_frames_total",
@@ -178,6 +181,7 @@ PFC = (
         eth_ionic("frames_tx_pripause"),
         eth_qedr("tx_pfc_frames"),
         eth_hns("mac_tx_pfc_pkt_num"),
+        eth_ocrdma("tx_priority_pauseframes"),
     ),
 )
 
@@ -234,6 +238,7 @@ GLOBAL = (
         eth_ionic("frames_rx_pause"),
         eth_qedr("rx_pause_frames"),
         eth_hns("mac_rx_mac_pause_num"),
+        eth_ocrdma("rx_pause_frames"),
         pause("receive_frames"),
     ),
     netdev_counter(
@@ -247,6 +252,7 @@ GLOBAL = (
         eth_ionic("frames_tx_pause"),
         eth_qedr("tx_pause_frames"),
         eth_hns("mac_tx_mac_pause_num"),
+        eth_ocrdma("tx_pauseframes"),
         pause("transmit_frames"),
     ),
     netdev_counter(

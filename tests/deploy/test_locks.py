@@ -99,7 +99,7 @@ def test_the_exporter_installs_and_runs_from_the_lock_alone(tmp_path: Path) -> N
     assert installed.returncode == 0, installed.stderr
     code = (
         "import sys; sys.path[:0] = [sys.argv.pop(1)];"
-        "from roce_exporter.cli.main import main; sys.exit(main(['once', '--host.simulate=quiet']))"
+        "from roce_exporter.cli import main; sys.exit(main(['once', '--host.simulate=quiet']))"
     )
     place = str(tmp_path / "exporter")
     (tmp_path / "exporter").mkdir()
