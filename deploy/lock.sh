@@ -2,6 +2,7 @@
 # Regenerate requirements*.lock and deploy/sbom.cdx.json from pyproject.toml. Needs: pip install pip-tools cyclonedx-bom
 # With --upgrade all packages move to the newest versions; without it only changes in pyproject.toml take effect.
 # Run it with the oldest supported Python: newer ones need no additional packages.
+# Extras other than test are not locked: the container and the Debian package do not include them.
 set -eu
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
@@ -15,7 +16,7 @@ lock() {
 lock requirements.lock pyproject.toml "$@"
 lock requirements-build.lock --only-build-deps --build-deps-for=wheel pyproject.toml "$@"
 lock requirements-test.lock --extra=test pyproject.toml "$@"
-# The SBOM is made from an environment with exactly the locked packages, so that it includes licences and dependencies.
+# From an environment with exactly the locked packages, so that licences and the dependency graph are included.
 shipped=$(mktemp -d)
 trap 'rm -rf "$shipped"' EXIT
 "$python" -m venv --without-pip "$shipped"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Everything that must hold: lint, types, and all tests against the built wheel, in a virtual environment of its own.
+# All checks: lint, types, and all tests against the built wheel, in a separate virtual environment.
 # Arguments go to pytest. Tests of tools that are missing (promtool, prometheus) are skipped and named; with CI=true they fail.
 set -eu
 cd "$(dirname "$0")/.."

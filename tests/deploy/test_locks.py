@@ -1,4 +1,4 @@
-"""The locked dependencies and the bill of materials say the same as pyproject.toml. `deploy/lock.sh` writes them anew."""
+"""The locked dependencies and the bill of materials match pyproject.toml. `deploy/lock.sh` writes them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import roce_exporter
+from roce_exporter.cli.demo import RICH_IS_MISSING
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +53,16 @@ def test_every_line_is_a_version_with_hashes_and_no_index_is_named(name: str) ->
     assert not re.sub(r"^ *#.*\n", "", ENTRY.sub("", text), flags=re.MULTILINE).strip()
 
 
-def test_tests_run_with_what_is_shipped() -> None:
+def test_the_demo_is_tested_and_not_shipped() -> None:
+    """The container and the Debian package install requirements.lock; they are the daemon's."""
+    extras = PROJECT["project"]["optional-dependencies"]
+    assert set(extras["demo"]) <= set(extras["test"])
+    demo = {canonicalize_name(Requirement(text).name) for text in extras["demo"]}
+    assert demo
+    assert not demo & locked("requirements.lock").keys()
+
+
+def test_tests_run_with_the_shipped_versions() -> None:
     shipped = locked("requirements.lock")
     assert shipped.items() <= locked("requirements-test.lock").items()
 
@@ -62,7 +72,7 @@ def materials() -> dict[str, Any]:
     return dict(json.loads((DEPLOY / "sbom.cdx.json").read_text()))
 
 
-def test_the_bill_of_materials_is_what_is_locked(materials: dict[str, Any]) -> None:
+def test_the_bill_of_materials_lists_the_locked_versions(materials: dict[str, Any]) -> None:
     components = {canonicalize_name(one["name"]): one["version"] for one in materials["components"]}
     assert components == locked("requirements.lock")
     assert (materials["bomFormat"], materials["specVersion"]) == ("CycloneDX", "1.5")
@@ -78,7 +88,7 @@ def test_every_component_has_a_licence_and_an_address_by_which_scanners_know_it(
         assert component["licenses"]
 
 
-def test_who_needs_whom_is_told(materials: dict[str, Any]) -> None:
+def test_dependencies_between_components_are_listed(materials: dict[str, Any]) -> None:
     root = materials["metadata"]["component"]["bom-ref"]
     needs = {one["ref"]: one.get("dependsOn", []) for one in materials["dependencies"]}
     direct = {canonicalize_name(reference.split("==")[0]) for reference in needs[root]}
@@ -87,7 +97,7 @@ def test_who_needs_whom_is_told(materials: dict[str, Any]) -> None:
 
 @pytest.mark.timeout(300)
 def test_the_exporter_installs_and_runs_from_the_lock_alone(tmp_path: Path) -> None:
-    """As SECURITY.md says, but that the exporter itself is the one under test."""
+    """The commands are those of SECURITY.md, except that the exporter itself is the one under test."""
     venv.create(tmp_path / "venv", with_pip=True)
     python = tmp_path / "venv/bin/python"
     command = [python, "-m", "pip", "install", "--quiet", "--require-hashes", "--only-binary=:all:"]
@@ -97,13 +107,18 @@ def test_the_exporter_installs_and_runs_from_the_lock_alone(tmp_path: Path) -> N
     if "No matching distribution" in installed.stderr or "Connection" in installed.stderr:
         lacking(f"the package index cannot be reached: {installed.stderr.strip()[-200:]}")
     assert installed.returncode == 0, installed.stderr
-    code = (
-        "import sys; sys.path[:0] = [sys.argv.pop(1)];"
-        "from roce_exporter.cli import main; sys.exit(main(['once', '--host.simulate=quiet']))"
-    )
-    place = str(tmp_path / "exporter")
     (tmp_path / "exporter").mkdir()
     (tmp_path / "exporter/roce_exporter").symlink_to(roce_exporter.__path__[0])
-    answer = subprocess.run([python, "-I", "-c", code, place], capture_output=True, text=True, check=False)
+    code = (
+        f"import sys; sys.path[:0] = [{str(tmp_path / 'exporter')!r}];"
+        "from roce_exporter.cli import main; sys.exit(main())"
+    )
+    command = [python, "-I", "-c", code]
+    answer = subprocess.run(
+        [*command, "once", "--host.simulate=quiet"], capture_output=True, text=True, check=False
+    )
     assert answer.returncode == 0, answer.stderr
     assert "\nroce_ecn_marked_packets_total{" in answer.stdout
+    demo = subprocess.run([*command, "demo"], capture_output=True, text=True, check=False)
+    assert (demo.returncode, demo.stdout) == (2, "")
+    assert demo.stderr == f"roce-exporter: {RICH_IS_MISSING}\n"

@@ -1,4 +1,4 @@
-"""The real command `roce-exporter demo`: what it shows, and that nothing of it is left behind."""
+"""The real command `roce-exporter demo`: its output, and that it leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from roce_exporter.demo import monitoring
+from roce_exporter.demo import servers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.timeout(90)
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """Where the demo finds a folder of its own for what is temporary, so that what it leaves there is seen."""
+    """Temporary files go to a folder of their own, so that leftovers are noticed."""
     return os.environ | {"TMPDIR": str(tmp_path), "TERM": "xterm-256color"}
 
 
@@ -70,7 +70,7 @@ def running(environment: dict[str, str], *flags: str) -> Iterator[subprocess.Pop
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """What is left of its output. Not `communicate`, which loses what the first `readline` took into its buffer."""
+    """The rest of its output. Not `communicate`, which loses what the first `readline` took into its buffer."""
     rest, errors = process.stdout.read(), process.stderr.read()
     process.wait(30)
     return rest, errors
@@ -78,7 +78,7 @@ def finish(process: subprocess.Popen[str]) -> tuple[str, str]:
 
 @contextlib.contextmanager
 def ending(process: subprocess.Popen[str]) -> Iterator[None]:
-    """However the test ends, the demo is asked to end, so that no test leaves a Prometheus behind."""
+    """Ends the demo however the test ends, so that no Prometheus is left running."""
     try:
         yield
     finally:
@@ -87,7 +87,7 @@ def ending(process: subprocess.Popen[str]) -> Iterator[None]:
             process.wait(20)
 
 
-def test_without_a_terminal_it_tells_storm_and_alert_in_lines(environment, tmp_path, monitored) -> None:
+def test_without_a_terminal_it_prints_storm_and_alert_as_lines(environment, tmp_path, monitored) -> None:
     with running(environment, SOON, "--demo.seconds=30") as process:
         lines = [process.stdout.readline() for _ in range(2)]
         children = descendants(process.pid)
@@ -105,7 +105,7 @@ def test_without_a_terminal_it_tells_storm_and_alert_in_lines(environment, tmp_p
     )
     if monitored:
         assert re.search(r"^prometheus +http://127\.0\.0\.1:\d+/alerts$", text, re.MULTILINE)
-    if monitored and monitoring.find_file(monitoring.RULES, monitoring.alert_folders()):
+    if monitored and servers.find_file(servers.RULES, servers.alert_folders()):
         assert (
             "alert fires: RocePfcStormTransmitted (page) PFC storm sent by demo-host mlx5_0/1 (eth0)" in text
         )
@@ -144,8 +144,8 @@ def test_the_crash_of_prometheus_is_one_line_and_the_rest_goes_on(environment, t
     assert_nothing_is_left(tmp_path, children)
 
 
-def test_what_it_started_ends_when_it_is_killed(environment, monitored) -> None:
-    """What was temporary stays behind then."""
+def test_its_child_processes_end_when_it_is_killed(environment, monitored) -> None:
+    """Temporary files remain in this case."""
     if not monitored:
         pytest.skip("prometheus is not installed (apt-get install prometheus)")
     with running(environment, "--host.simulate=quiet") as process:
@@ -156,8 +156,8 @@ def test_what_it_started_ends_when_it_is_killed(environment, monitored) -> None:
     assert alive == []
 
 
-def test_whoever_reads_its_lines_may_go_away(environment, tmp_path) -> None:
-    """As in `roce-exporter demo | head -1`: it ends at the next line that it has to say."""
+def test_the_reader_of_its_lines_may_close_the_pipe(environment, tmp_path) -> None:
+    """As in `roce-exporter demo | head -1`: the demo ends at the next line that it prints."""
     with running(environment, "--host.simulate=quiet", "--demo.seconds=2") as process:
         process.stdout.readline()
         children = descendants(process.pid)
@@ -175,7 +175,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 
 class Terminal:
-    """A pseudo-terminal of 100 x 30 with the demo on it."""
+    """A pseudo-terminal of 100 x 30 that runs the demo."""
 
     def __init__(self, environment: dict[str, str], *flags: str) -> None:
         self.descriptor, other = pty.openpty()
@@ -192,14 +192,14 @@ class Terminal:
         self.output = ""
 
     def read_until(self, text: str) -> None:
-        """Read on until this has been shown."""
+        """Read on until this text has appeared."""
         while text not in self.output:
             told = os.read(self.descriptor, 65536).decode(errors="replace")
             self.output += told
 
     def end(self) -> int:
         """Read to the end; returns the exit code."""
-        with contextlib.suppress(OSError):  # EIO: nobody has the other side open any more
+        with contextlib.suppress(OSError):  # EIO: the other side is closed
             while told := os.read(self.descriptor, 65536):
                 self.output += told.decode(errors="replace")
         os.close(self.descriptor)
@@ -222,7 +222,7 @@ def check_screen(terminal: Terminal, folder: Path, monitored: bool) -> None:
     terminal.read_until("goes on")
     os.write(terminal.descriptor, b"\x03")
     assert terminal.end() == 0
-    assert "\x1b[?1049l" in terminal.output, "the terminal is given back"
+    assert "\x1b[?1049l" in terminal.output, "the terminal is restored"
     assert re.search(r"ended after \d+ s with 1 PFC storm seen", terminal.output)
     assert "Traceback" not in terminal.output
     assert_nothing_is_left(folder, children)

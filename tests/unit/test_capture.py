@@ -1,9 +1,13 @@
-"""A captured host replays to the same series, apart from what was scrubbed; nothing that identifies it is left."""
+"""A captured host replays to the same series, except for scrubbed labels; nothing that identifies it remains."""
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import re
+import subprocess
+import sys
 import tarfile
 import time
 from pathlib import Path
@@ -68,7 +72,7 @@ def test_no_address_and_no_guid_of_the_host_is_left(tmp_path: Path) -> None:
     assert not [word for word in secrets if word in text]
 
 
-def test_an_output_that_is_there_is_left_alone(tmp_path: Path) -> None:
+def test_an_existing_output_is_not_overwritten(tmp_path: Path) -> None:
     with pytest.raises(CaptureError, match="is there already; choose another"):
         asyncio.run(capture(load_recording(str(RECORDINGS[0])), str(tmp_path), 1, 1.0))
 
@@ -96,7 +100,7 @@ def test_a_device_that_hangs_is_left_out_and_the_rest_is_captured(
     assert len(captured) == len(whole.entries("class/infiniband")) - 1
 
 
-def test_stand_ins_are_stable_and_nobodys() -> None:
+def test_stand_ins_are_stable_and_unassigned() -> None:
     scrub = Scrubber()
     first = scrub.text("9803:9b03:0012:3456")
     assert first == scrub.text("9803:9b03:0012:3456") != scrub.text("9803:9b03:0012:3457")
@@ -106,3 +110,19 @@ def test_stand_ins_are_stable_and_nobodys() -> None:
     assert scrub.gid("fe80::a00:27ff:fe00:1").startswith("fe80:0000:0000:0000:0200:00ff:fe00:")
     assert scrub.gid("2a00:1450::1").startswith("2001:0db8:")
     assert Scrubber().gid("10.9.9.9") == Scrubber().gid("10.1.2.3")
+
+
+def test_a_full_disk_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("roce_exporter.recording.capture.aiofiles.open", full)
+    for output in (tmp_path / "c", tmp_path / "c.tgz"):
+        with pytest.raises(CaptureError, match="No space left on device; choose another place with --output"):
+            asyncio.run(capture(load_recording(str(RECORDINGS[0])), str(output), 1, 1.0))
+
+
+def test_only_capture_and_the_web_config_file_load_aiofiles() -> None:
+    """It serves nothing on the scrape path, so the daemon without a web config file does not load it."""
+    code = "import sys, roce_exporter.cli.entry, roce_exporter.cli.serve; sys.exit('aiofiles' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,7 +1,8 @@
-"""The web config file: what is accepted, what is refused and in which words, what is followed."""
+"""The web config file: accepted and refused contents, error messages, and reloads."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import shutil
@@ -12,8 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 import trustme
 
-from roce_exporter.web.config import RateLimit, WebConfigError
+from roce_exporter.web import web_config_file
+from roce_exporter.web.config import RateLimit, WebConfig, WebConfigError
 from roce_exporter.web.web_config_file import WebConfigFile
+from roce_exporter.yaml_document import read_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,9 +49,14 @@ def issue(authority: trustme.CA, folder: Path) -> None:
 
 
 def web_yml(folder: Path, text: str) -> Path:
-    """Replace the file as configuration management does, so that its inode tells of every change."""
+    """Replace the file as configuration management does, so that its inode changes each time."""
     (folder / "new.yml").write_text(text)
     return (folder / "new.yml").replace(folder / "web.yml")
+
+
+def now(file: WebConfigFile) -> WebConfig:
+    """The configuration that a request gets now."""
+    return asyncio.run(file.current())
 
 
 def inline(path: Path) -> str:
@@ -85,7 +93,7 @@ ACCEPTED = {
 @pytest.mark.parametrize("text", ACCEPTED.values(), ids=ACCEPTED.keys())
 def test_a_good_file_is_accepted_here_and_by_promtool(folder: Path, text: str) -> None:
     file = web_yml(folder, text)
-    assert WebConfigFile(file).current()
+    assert now(WebConfigFile(file))
     promtool = shutil.which("promtool")
     if promtool is None:
         assert os.environ.get("CI") != "true", "promtool is needed in CI"
@@ -161,11 +169,11 @@ REFUSED = {
         TLS.replace("key.pem", "."),
         "cannot be read: Is a directory; correct the path or its permissions",
     ),
-    "certificate is none": (
+    "certificate is not a certificate": (
         TLS.replace("cert.pem", "text.pem"),
         "web.yml:2: tls_server_config.cert_file: contains no certificate; provide one in PEM format",
     ),
-    "key is none": (
+    "key is not a key": (
         TLS.replace("key.pem", "text.pem"),
         "web.yml:3: tls_server_config.key_file: does not match the certificate",
     ),
@@ -173,11 +181,11 @@ REFUSED = {
         TLS.replace("key.pem", "other-key.pem"),
         "web.yml:3: tls_server_config.key_file: does not match the certificate (KEY_VALUES_MISMATCH); provide its unencrypted",
     ),
-    "inline certificate is none": (
+    "inline certificate is not a certificate": (
         "tls_server_config: {cert: no, key: no}\n",
         "web.yml:1: tls_server_config.cert: contains no certificate; provide one in PEM format",
     ),
-    "client authority is none": (
+    "client authority is not a certificate": (
         TLS + CLIENTS.replace("ca.pem", "text.pem"),
         "web.yml:4: tls_server_config.client_ca_file: contains no certificate; provide one in PEM format",
     ),
@@ -293,7 +301,7 @@ def test_a_bad_file_is_refused_in_one_line_that_names_it(folder: Path, text: str
     assert "secret" not in message
 
 
-def test_a_file_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> None:
+def test_a_missing_or_binary_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         WebConfigError, match=r"none\.yml: cannot be read: No such file .*; check --web.config.file"
     ):
@@ -305,7 +313,7 @@ def test_a_file_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> None:
         WebConfigFile(tmp_path / "web.yml")
 
 
-def test_an_encrypted_key_is_refused_and_not_asked_for_on_the_terminal(folder: Path) -> None:
+def test_an_encrypted_key_is_refused_without_a_prompt_on_the_terminal(folder: Path) -> None:
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - comes with trustme
 
     key = serialization.load_pem_private_key((folder / "key.pem").read_bytes(), None)
@@ -325,7 +333,7 @@ def test_inline_certificates_do_as_well_as_files(folder: Path) -> None:
         f"  client_ca: {inline(folder / 'ca.pem')}  client_auth_type: RequireAndVerifyClientCert\n"
         "  client_allowed_sans: [scraper.example, 2001:db8::1]\n"
     )
-    config = WebConfigFile(web_yml(folder, text)).current()
+    config = now(WebConfigFile(web_yml(folder, text)))
     assert config.tls is not None
     assert config.tls.verify_mode is ssl.CERT_REQUIRED
     assert config.allowed_sans == {"scraper.example", "2001:db8::1"}
@@ -336,7 +344,7 @@ def test_tls_settings_reach_the_context(folder: Path) -> None:
         TLS + "  min_version: TLS12\n  max_version: TLS12\n  prefer_server_cipher_suites: false\n"
         "  cipher_suites: [TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384]\n"
     )
-    tls = WebConfigFile(web_yml(folder, text)).current().tls
+    tls = now(WebConfigFile(web_yml(folder, text))).tls
     assert tls is not None
     assert (tls.minimum_version, tls.maximum_version) == (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_2)
     assert not tls.options & ssl.OP_CIPHER_SERVER_PREFERENCE
@@ -344,11 +352,11 @@ def test_tls_settings_reach_the_context(folder: Path) -> None:
     assert offered == {"ECDHE-ECDSA-AES256-GCM-SHA384"}
 
 
-def test_every_suite_of_the_table_is_one_that_openssl_knows(folder: Path) -> None:
-    from roce_exporter.web.web_config_file import SUITES  # noqa: PLC0415 - only this test looks at the table
+def test_openssl_supports_every_suite_of_the_table(folder: Path) -> None:
+    from roce_exporter.web.web_config_file import SUITES  # noqa: PLC0415 - only this test needs the table
 
     text = TLS + f"  cipher_suites: [{', '.join(SUITES)}]\n"
-    tls = WebConfigFile(web_yml(folder, text)).current().tls
+    tls = now(WebConfigFile(web_yml(folder, text))).tls
     assert tls is not None
     offered = {cipher["name"] for cipher in tls.get_ciphers() if cipher["protocol"] != "TLSv1.3"}
     assert offered == set(SUITES.values())
@@ -364,31 +372,31 @@ def test_every_suite_of_the_table_is_one_that_openssl_knows(folder: Path) -> Non
     ],
 )
 def test_rate_limits_are_read_as_go_durations(tmp_path: Path, text: str, expected: RateLimit | None) -> None:
-    config = WebConfigFile(web_yml(tmp_path, f"rate_limit: {text}\n")).current()
+    config = now(WebConfigFile(web_yml(tmp_path, f"rate_limit: {text}\n")))
     assert config.rate_limit == expected
 
 
 def test_a_changed_file_is_followed(folder: Path) -> None:
     file = WebConfigFile(web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n"))
-    before = file.current()
-    assert file.current() is before, "an unchanged file is not read again"
+    before = now(file)
+    assert now(file) is before, "an unchanged file is not read again"
     web_yml(folder, f"basic_auth_users: {{bob: {HASH}}}\n")
-    assert set(file.current().users) == {b"bob"}
+    assert set(now(file).users) == {b"bob"}
 
 
-def test_a_bad_change_keeps_what_was_and_is_logged_once(
+def test_an_invalid_change_keeps_the_previous_file_and_is_logged_once(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = WebConfigFile(web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n"))
-    before = file.current()
+    before = now(file)
     for bad in ("basic_auth_users: {alice: secret}\n", "nonsense: 1\n"):
         caplog.clear()
         web_yml(folder, bad)
-        assert [file.current(), file.current()] == [before, before]
+        assert [now(file), now(file)] == [before, before]
         assert [record.levelno for record in caplog.records] == [logging.ERROR]
         assert "keeping the previous configuration" in caplog.text
     web_yml(folder, f"basic_auth_users: {{bob: {HASH}}}\n")
-    assert set(file.current().users) == {b"bob"}
+    assert set(now(file).users) == {b"bob"}
 
 
 @pytest.mark.parametrize("text", ["", "\n", None])
@@ -398,7 +406,7 @@ def test_a_file_emptied_or_removed_while_running_opens_nothing(folder: Path, tex
         (folder / "web.yml").unlink()
     else:
         web_yml(folder, text)
-    assert set(file.current().users) == {b"alice"}
+    assert set(now(file).users) == {b"alice"}
 
 
 def test_tls_is_neither_turned_on_nor_off_while_running(
@@ -406,34 +414,108 @@ def test_tls_is_neither_turned_on_nor_off_while_running(
 ) -> None:
     secure = WebConfigFile(web_yml(folder, TLS))
     web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n")
-    assert secure.current().tls is not None
+    assert now(secure).tls is not None
     assert "switching TLS on or off requires a restart" in caplog.text
     plain = WebConfigFile(folder / "web.yml")
     web_yml(folder, TLS)
-    assert plain.current().tls is None
+    assert now(plain).tls is None
 
 
 def test_rotated_certificates_are_picked_up_when_both_halves_are_there(
     folder: Path, authority: trustme.CA, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = WebConfigFile(web_yml(folder, TLS))
-    before = file.current()
+    before = now(file)
     renewed = authority.issue_cert("localhost")
     renewed.cert_chain_pems[0].write_to_path(str(folder / "fresh.pem"))
     (folder / "fresh.pem").replace(folder / "cert.pem")
-    assert file.current() is before, "the key is still the old one"
+    assert now(file) is before, "the key is still the old one"
     assert "KEY_VALUES_MISMATCH" in caplog.text
     renewed.private_key_pem.write_to_path(str(folder / "fresh.pem"))
     (folder / "fresh.pem").replace(folder / "key.pem")
-    assert file.current() is not before
+    assert now(file) is not before
 
 
-def test_a_file_that_a_change_names_too_early_is_waited_for(folder: Path) -> None:
+def test_a_file_that_does_not_exist_yet_is_read_when_it_appears(folder: Path) -> None:
     file = WebConfigFile(web_yml(folder, TLS))
-    before = file.current()
+    before = now(file)
     web_yml(folder, TLS + CLIENTS.replace("ca.pem", "late.pem"))
-    assert file.current() is before
+    assert now(file) is before
     (folder / "ca.pem").rename(folder / "late.pem")
-    tls = file.current().tls
+    tls = now(file).tls
+    assert tls is not None
+    assert tls.verify_mode is ssl.CERT_REQUIRED
+
+
+async def test_requests_share_one_reload_and_none_of_them_blocks_the_event_loop(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = WebConfigFile(web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n"))
+    reads, begun, go_on = [], asyncio.Event(), asyncio.Event()
+
+    async def slow(path: Path, limit: int) -> bytes | OSError | ValueError:
+        reads.append(path.name)
+        begun.set()
+        await go_on.wait()
+        return read_file(path, limit)
+
+    monkeypatch.setattr(web_config_file, "_read_file", slow)
+    web_yml(folder, f"basic_auth_users: {{bob: {HASH}}}\n")
+    requests = [asyncio.create_task(file.current()) for _ in range(5)]
+    await begun.wait()
+    requests[0].cancel()
+    go_on.set()
+    first, *rest = await asyncio.gather(*requests, return_exceptions=True)
+    assert isinstance(first, asyncio.CancelledError)
+    assert [set(config.users) for config in rest] == [{b"bob"}] * 4
+    assert reads == ["web.yml"]
+
+
+async def test_a_change_during_a_reload_reaches_the_request_that_came_after_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = WebConfigFile(web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n"))
+    reads, begun, go_on = [], asyncio.Event(), asyncio.Event()
+
+    async def slow(path: Path, limit: int) -> bytes | OSError | ValueError:
+        reads.append(content := read_file(path, limit))
+        begun.set()
+        await go_on.wait()
+        return content
+
+    monkeypatch.setattr(web_config_file, "_read_file", slow)
+    web_yml(folder, f"basic_auth_users: {{bob: {HASH}}}\n")
+    before = asyncio.create_task(file.current())
+    await begun.wait()
+    web_yml(folder, f"basic_auth_users: {{carol: {HASH}}}\n")
+    after = asyncio.create_task(file.current())
+    go_on.set()
+    await before
+    assert set((await after).users) == {b"carol"}
+    assert len(reads) == 2
+
+
+async def test_a_reload_that_fails_is_shared_and_logged_once(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = WebConfigFile(web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n"))
+    (folder / "web.yml").unlink()
+    configs = await asyncio.gather(*(file.current() for _ in range(5)))
+    assert [set(config.users) for config in configs] == [{b"alice"}] * 5
+    assert [record.getMessage() for record in caplog.records] == [
+        (
+            f"{folder}/web.yml: cannot be read: No such file or directory; check --web.config.file; "
+            "keeping the previous configuration"
+        )
+    ]
+
+
+async def test_files_that_the_changed_file_names_are_read_again(folder: Path) -> None:
+    file = WebConfigFile(web_yml(folder, TLS))
+    before = await file.current()
+    web_yml(folder, TLS.replace("cert.pem", "text.pem"))
+    assert await file.current() is before
+    web_yml(folder, TLS + CLIENTS)
+    tls = (await file.current()).tls
     assert tls is not None
     assert tls.verify_mode is ssl.CERT_REQUIRED
