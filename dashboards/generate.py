@@ -1,9 +1,9 @@
 """Write the dashboards: `python dashboards/generate.py`.
 
-What they show is `boards/`. The limits come from `alerts/thresholds.yml`, so run this after `python alerts/generate.py`.
+The contents are in `boards/`. The limits come from `alerts/thresholds.yml`, so run this after `python alerts/generate.py`.
 """
 
-# ruff: noqa: INP001 - a script that stands beside what it writes, not a package
+# ruff: noqa: INP001 - a script next to its output, not a package
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Write requirements*.lock and deploy/sbom.cdx.json from pyproject.toml. Needs: pip install pip-tools cyclonedx-bom
-# Give --upgrade to move to the newest versions; without it only what pyproject.toml asks for changes.
-# Run it with the oldest Python that we support: newer ones need nothing more. Extras other than test are locked nowhere:
-# the container and the Debian package do not have them.
+# Regenerate requirements*.lock and deploy/sbom.cdx.json from pyproject.toml. Needs: pip install pip-tools cyclonedx-bom
+# With --upgrade all packages move to the newest versions; without it only changes in pyproject.toml take effect.
+# Run it with the oldest supported Python: newer ones need no additional packages.
+# Extras other than test are not locked: the container and the Debian package do not include them.
 set -eu
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
@@ -23,7 +23,7 @@ trap 'rm -rf "$shipped"' EXIT
 "$python" -m pip --python="$shipped/bin/python" install --quiet --require-hashes --requirement=requirements.lock
 "$python" -m cyclonedx_py environment --pyproject=pyproject.toml --mc-type=application --output-reproducible \
   --spec-version=1.5 --output-format=JSON --output-file=deploy/sbom.cdx.json "$shipped/bin/python"
-# pyproject.toml leaves the version to the package, where cyclonedx does not look.
+# pyproject.toml takes the version from the package, which cyclonedx does not read.
 "$python" - <<'END'
 import json, pathlib, re
 place = pathlib.Path("deploy/sbom.cdx.json")

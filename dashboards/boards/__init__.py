@@ -1,4 +1,4 @@
-"""The dashboards as data: one module per dashboard, and what they are made of.
+"""The dashboards as data: one module per dashboard, and their building blocks.
 
-`roce_exporter.catalog` gives units and meanings, `alerts/thresholds.yml` the limits, so that neither is said twice.
+Units and meanings come from `roce_exporter.catalog`, limits from `alerts/thresholds.yml`, so that they are defined once.
 """

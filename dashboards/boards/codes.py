@@ -1,4 +1,4 @@
-"""Texts for values that are codes, as the HELP of their metrics lists them."""
+"""Texts for coded values, as listed in the HELP of their metrics."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from boards.colours import GOOD, SEVERITY, UNKNOWN
 
 ON_OFF = {0: "off", 1: "on"}
 TRUST = {0: "VLAN tag", 1: "DSCP"}
-SCHEDULING = {0: "strict priority", 1: "credit-based shaper", 2: "ETS (weighted)", 255: "vendor's own"}
-ROCE_VERSION = {1: "RoCE v1 (not routed)", 2: "RoCE v2 (UDP)"}
+SCHEDULING = {0: "strict priority", 1: "credit-based shaper", 2: "ETS (weighted)", 255: "vendor-specific"}
+ROCE_VERSION = {1: "RoCE v1 (not routable)", 2: "RoCE v2 (UDP)"}
 _DCBX_BITS = {1: "host", 2: "firmware", 4: "CEE", 8: "IEEE", 16: "static"}
 DCBX = {
     mode: " + ".join(text for bit, text in _DCBX_BITS.items() if mode & bit) or "off" for mode in range(32)
@@ -20,7 +20,7 @@ DETECTOR: dict[float, tuple[str, str]] = {
     4: ("cannot judge", UNKNOWN),
 }
 ALERT: dict[float, tuple[str, str]] = {
-    0: ("well", GOOD),
+    0: ("healthy", GOOD),
     1: ("info", SEVERITY["info"]),
     2: ("ticket", SEVERITY["ticket"]),
     3: ("page", SEVERITY["page"]),
@@ -32,4 +32,4 @@ VERDICT = {
     2: ("cause: it pauses its switch", SEVERITY["page"]),
     3: ("both: cause and victim", SEVERITY["page"]),
 }
-"""What the times paused of a port say; its bits are received and sent."""
+"""Verdict from the time paused of a port; its bits are received and sent."""

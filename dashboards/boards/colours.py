@@ -1,24 +1,24 @@
-"""What colours mean, the same on every dashboard. All are names of Grafana's palette, which suit light and dark.
+"""The meaning of colours, the same on every dashboard. All are names of Grafana's palette, for light and dark themes.
 
-Every state has its text next to the colour, and received and sent are also above and below the axis: no fact is in a colour alone.
+Every state also has a text, and received and sent are also above and below the axis: no fact is shown by colour alone.
 """
 
 from __future__ import annotations
 
 GOOD = "light-green"
 BAD = "semi-dark-red"
-"""Lighter and darker than Grafana's plain green and red, which are one colour to people without green receptors."""
+"""Lighter and darker than Grafana's plain green and red, which red-green colour-blind people cannot distinguish."""
 NOTHING = "text"
-"""A number that is neither good nor bad, and a panel without data."""
+"""For numbers that are neither good nor bad, and for panels without data."""
 
 SEVERITY = {"info": "purple", "ticket": "orange", "page": BAD}
-"""How urgent a limit of the alerts is."""
+"""Colour of an alert limit by severity."""
 UNKNOWN = "text"
-"""What cannot be judged or read is neither good nor bad."""
+"""For values that cannot be judged or read, which are neither good nor bad."""
 
 RECEIVED = "blue"
 SENT = "dark-yellow"
-"""Blue and yellow are the pair that people with each kind of colour blindness tell apart."""
+"""Blue and yellow can be distinguished with every kind of colour blindness."""
 MARKED = RECEIVED
 CNP_SENT = SENT
 CNP_HANDLED = GOOD
@@ -37,4 +37,4 @@ IDENTITY = (
     "light-purple",
     "dark-orange",
 )
-"""A host's devices, and priorities, by their number: no red and no green, for neither is bad or good."""
+"""Colours of a host's devices and of priorities, by number. Without red and green, which mean bad and good."""

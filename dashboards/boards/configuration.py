@@ -1,4 +1,4 @@
-"""Configuration: what is set against what should be, across the fleet."""
+"""Configuration: actual settings compared with the expected ones, across the fleet."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ WRAPPED = (
     ("custom.wrapText", True),
     ("custom.inspect", True),
 )
-"""Text in lines, which Grafana 12 moved out of the options of cells, and an eye that opens all of it."""
+"""Wrapped text, which Grafana 12 moved out of the options of cells, and an icon that opens the full text."""
 PLACED = f"({', '.join(('cluster', 'setting', *PLACES))})"
 SET = f'label_replace({{__name__=~"{"|".join(SETTINGS)}",{HOST}}}, "setting", "$1", "__name__", "(.*)")'
 COUNTED = f'count_values by {PLACED} ("value", {SET})'
-# the setting goes into the value's text, for 1 means something else for each of them
+# the setting is part of the value's text, because a value such as 1 means something different for each setting
 VALUES = f'label_join({COUNTED}, "value", "=", "setting", "value")'
 JUDGED_PANELS = (
     number(
         "Checks that fail",
-        "Checks of ports that fail. Each is a ticket, because a wrong setting breaks the fabric later.",
+        "Failed checks of ports. Each is a ticket, because a wrong setting breaks the fabric later.",
         "none",
         Query(f"sum({CHECKS_FAILED}{{{FLEET}}}) or 0 * sum({CHECKS}{{{FLEET}}})"),
         limits=steps((1, TICKET)),
@@ -46,7 +46,7 @@ JUDGED_PANELS = (
     ),
     number(
         "Settings that differ",
-        "Settings in which devices of one name differ inside a cluster.",
+        "Settings that differ between devices of one name inside a cluster.",
         "none",
         Query(f"count({DRIFT}{{{CLUSTER}}} > 0) or 0 * count({DRIFT}{{{CLUSTER}}})"),
         limits=steps((1, SEVERITY[ALERTS["RoceConfigDrift"]["severity"]])),
@@ -55,7 +55,7 @@ JUDGED_PANELS = (
     ),
     number(
         "Checks that could not run",
-        "Checks whose setting this host, driver or privilege does not expose: not good and not bad. `roce-exporter audit` names what is missing.",
+        "Checks whose setting this host, driver or privilege level does not expose: neither good nor bad. `roce-exporter audit` lists what is missing.",
         "none",
         Query(f"sum({UNREADABLE}{{{FLEET}}}) or 0 * sum({CHECKS}{{{FLEET}}})"),
         width=6,
@@ -64,7 +64,7 @@ JUDGED_PANELS = (
     ),
     number(
         "Checks that ran",
-        "All checks that could be made.",
+        "All checks that could run.",
         "none",
         Query(f"sum({CHECKS}{{{FLEET}}})"),
         width=6,
@@ -73,8 +73,8 @@ JUDGED_PANELS = (
     ),
     table(
         "What is wrong, and how to fix it",
-        "The checks that fail, with the audit's own words. `roce-exporter audit` on the host prints the same command with the values of the "
-        "port, and the vendor's command where there is one. The check's name opens the runbook.",
+        "The failed checks, with the audit's texts. `roce-exporter audit` on the host prints the same command with the values of the "
+        "port, and the vendor's command if there is one. The check's name opens the runbook.",
         ("check", "Value", "why", "fix"),
         Query(f"topk(50, {EXPLAINED})", form="table", instant=True),
         names={"Value": "ports"},
@@ -88,12 +88,12 @@ JUDGED_PANELS = (
         ),
         width=24,
         height=8,
-        empty="No check fails, or none has run",
+        empty="No check fails, or no check has run",
         proof="audited",
     ),
     table(
         "Ports that fail a check",
-        "100 at most.\n\n" + meanings("roce_config_check_ok"),
+        "At most 100.\n\n" + meanings("roce_config_check_ok"),
         (*FIELDS, "check"),
         Query(f"topk(100, {now('roce_config_check_ok', HOST)} == 0)", form="table", instant=True),
         overrides=(*LINKS, by_name("check", ("mappings", [TEXTS["check"]]), ("links", [AUDIT]))),
@@ -101,13 +101,13 @@ JUDGED_PANELS = (
         wide="instance",
         width=11,
         height=8,
-        empty="No check fails, or none has run",
+        empty="No check fails, or no check has run",
         proof="audited",
     ),
     table(
         "What differs inside a cluster",
-        "Settings with more than one value in a cluster, the rarest values first, 50 at most: how many ports have each. Different kinds of NICs may "
-        "differ; hosts of one kind should not. Narrow *Instance* to find the ports.",
+        "Number of ports with each value, for settings with more than one value in a cluster, the rarest values first, at most 50. Different kinds "
+        "of NICs may differ; hosts of one kind should not. Narrow *Instance* to find the ports.",
         ("cluster", "setting", *PLACES, "value", "Value"),
         Query(
             f"bottomk(50, {VALUES} and on {PLACED} count by {PLACED} ({COUNTED}) > 1)", form="table", instant=True
@@ -128,12 +128,12 @@ JUDGED_PANELS = (
     ),
     lines(
         "Failed checks over time",
-        "Since when. A step down that comes back after a reboot: the setting is not persistent.",
+        "Start of each failure. If a failure returns after a reboot, the setting is not persistent.",
         "none",
         Query(f"sum by (cluster) ({CHECKS_FAILED}{{{FLEET}}})", "{{cluster}}"),
         width=24,
         height=6,
-        empty="No check fails, or none has run",
+        empty="No check fails, or no check has run",
         proof="audited",
     ),
 )  # fmt: skip
@@ -141,7 +141,7 @@ PEER = f"{now('roce_pfc_enabled', HOST)} != on (cluster, job, instance, device, 
 LOSSLESS_PANELS = (
     table(
         "PFC by priority",
-        f"Ports with PFC on, by priority. One line per cluster is what most want: PFC on one priority.\n\n{meanings('roce_pfc_enabled')}",
+        f"Ports with PFC on, by priority. Usually one line per cluster: PFC on one priority.\n\n{meanings('roce_pfc_enabled')}",
         ("cluster", "priority", "Value"),
         Query(
             f"count by (cluster, priority) ({now('roce_pfc_enabled', HOST)} == 1)", form="table", instant=True
@@ -152,7 +152,7 @@ LOSSLESS_PANELS = (
     ),
     table(
         "PFC against the switch",
-        f"Ports whose switch advertises the opposite by DCBX, 50 at most.\n\n{meanings('roce_config_pfc_peer_enabled')}",
+        f"Ports whose switch advertises the opposite by DCBX, at most 50.\n\n{meanings('roce_config_pfc_peer_enabled')}",
         (*FIELDS, "priority", "Value"),
         Query(f"topk(50, {PEER})", form="table", instant=True),
         names={"Value": "switch"},
@@ -163,7 +163,7 @@ LOSSLESS_PANELS = (
         concealed=("cluster", "job"),
         wide="instance",
         width=16,
-        empty="No switch contradicts, or no DCBX was received: most firmware does not pass it on",
+        empty="No mismatch reported (most firmware does not expose the peer's DCBX state)",
         proof="audited",
     ),
     spread(
@@ -188,9 +188,9 @@ LOSSLESS_PANELS = (
         "MTU",
         "roce_port_mtu_bytes",
         "",
-        "4200 and more let RDMA use its largest MTU.",
+        "From 4200 on RDMA can use its largest MTU.",
         width=8,
-        empty="No port is seen",
+        empty="No ports found",
     ),
     spread(
         "Global pause with PFC",
@@ -214,16 +214,16 @@ LOSSLESS_PANELS = (
         "ToS on all packets",
         "roce_config_traffic_class",
         "",
-        "106 is DSCP 26 with ECT(0); 104 is without, so that switches cannot mark.",
+        "106 is DSCP 26 with ECT(0); 104 is without ECT, so switches cannot mark the packets.",
         width=8,
-        empty="Not forced: each program chooses its own",
+        empty="Not forced: each program sets its own",
         proof="audited",
     ),
     spread(
         "ToS of RDMA-CM",
         "roce_config_cm_tos",
         "",
-        "For connections whose program chooses none.",
+        "Default for connections whose program sets no ToS.",
         width=8,
         empty="configfs is not mounted, or not readable",
         proof="audited",
@@ -242,7 +242,7 @@ LOSSLESS_PANELS = (
         "Allowance for cables",
         "roce_config_pfc_delay",
         "",
-        "Headroom is computed from this length: too short loses packets.",
+        "Headroom is computed from this length: a value that is too short loses packets.",
         width=8,
         empty="The drivers do not expose it",
     ),
@@ -268,7 +268,7 @@ BOARD = Board(
         ),
         Row(
             "DCQCN",
-            "both ends must be on: the notification point answers marks, the reaction point slows down",
+            "both ends must be on: the notification point replies to marks, the reaction point slows down",
             DCQCN_PANELS,
             collapsed=True,
         ),
@@ -280,7 +280,7 @@ BOARD = Board(
         ),
         Row(
             "Firmware and slots",
-            "alike hardware, alike firmware, alike slots",
+            "the same hardware should have the same firmware and slots",
             VERSIONS_PANELS,
             collapsed=True,
         ),

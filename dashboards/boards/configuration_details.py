@@ -1,4 +1,4 @@
-"""The rows of the configuration dashboard that are closed at first."""
+"""The rows of the configuration dashboard that are collapsed at first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BUFFERS_PANELS = (
         "Priority → buffer",
         "roce_config_priority_buffer",
         ", priority",
-        "The lossless priority has a buffer of its own.",
+        "The lossless priority should have a separate buffer.",
         width=12,
         empty="The drivers do not expose it",
     ),
@@ -58,7 +58,7 @@ BUFFERS_PANELS = (
         "Who negotiates DCB",
         "roce_config_dcbx_mode",
         "",
-        "Firmware that negotiates may overrule what the host sets.",
+        "Firmware that negotiates may override the host's settings.",
         codes=DCBX,
         width=12,
         empty="DCB is not readable",
@@ -66,7 +66,7 @@ BUFFERS_PANELS = (
 )
 
 
-# a plain number hides microseconds behind zeros, so seconds are counted in microseconds and say so
+# a plain number would show microseconds as zeros, so seconds are shown as microseconds with their unit
 OTHERS = now("roce_dcqcn_parameter", f'parameter!~".+_seconds",{HOST}')
 SECONDS = now("roce_dcqcn_parameter", f'parameter=~".+_seconds",{HOST}')
 PARAMETERS = f"{OTHERS} or round({SECONDS} * 1000000, 0.001)"
@@ -97,7 +97,7 @@ DCQCN_PANELS = (
     ),
     table(
         "DCQCN parameters",
-        "How many ports have each value. A parameter with two values in a cluster slows some senders more than others.\n\n"
+        "Number of ports with each value. A parameter with two values in a cluster slows some senders more than others.\n\n"
         + meanings("roce_dcqcn_parameter"),
         ("cluster", "role", "parameter", "value", "Value"),
         Query(f'label_join({COUNTED}, "value", "=", "parameter", "value")', form="table", instant=True),
@@ -110,14 +110,14 @@ DCQCN_PANELS = (
     ),
     table(
         "Parameters that differ",
-        "Only those with more than one value in a cluster.",
+        "Only parameters with more than one value in a cluster.",
         ("cluster", "role", "parameter", "Value"),
         Query(f"count by (cluster, role, parameter) ({COUNTED}) > 1", form="table", instant=True),
         names={"Value": "values"},
         concealed=("role",),
         width=10,
         height=12,
-        empty="Every parameter has one value in each cluster, or none can be read",
+        empty="Every parameter has one value in each cluster, or cannot be read",
         proof="audited",
     ),
 )
@@ -130,16 +130,16 @@ ROUTABLE = now("roce_gid_info", f'type="RoCE v2",{HOST}')
 ADDRESSES_PANELS = (
     table(
         "GIDs by type",
-        f"Used slots of GID tables. Traffic that is routed needs `RoCE v2`.\n\n{meanings('roce_gid_info')}",
+        f"Used entries of GID tables. Routed traffic needs `RoCE v2`.\n\n{meanings('roce_gid_info')}",
         ("cluster", "type", "Value"),
         Query(f"count by (cluster, type) ({GIDS})", form="table", instant=True),
         names={"Value": "slots"},
         width=8,
-        empty="No GID is seen",
+        empty="No GIDs found",
     ),
     table(
         "Ports without a RoCE v2 GID",
-        "50 at most. They cannot be reached across routers; is an address set on the network device?",
+        "At most 50. They cannot be reached across routers; is an address set on the network device?",
         FIELDS[:5],
         Query(
             f"topk(50, {ports} unless on (cluster, job, instance, device, port) {ROUTABLE})",
@@ -149,19 +149,19 @@ ADDRESSES_PANELS = (
         overrides=LINKS,
         wide="instance",
         width=16,
-        empty="Every port has one",
+        empty="Every port has a RoCE v2 GID",
         proof="sick",
     ),
     table(
         "GID tables",
-        "100 slots at most: choose a host above.",
+        "At most 100 entries: select a host above.",
         (*FIELDS, "index", "type", "address"),
         Query(f"topk(100, {GIDS})", form="table", instant=True),
         overrides=LINKS,
         wide="address",
         width=24,
         height=10,
-        empty="No GID is seen",
+        empty="No GIDs found",
     ),
 )
 
@@ -176,7 +176,7 @@ VERSIONS_PANELS = (
         names={"Value": "devices"},
         sort="Value",
         width=24,
-        empty="No device is seen",
+        empty="No devices found",
     ),
     table(
         "PCIe links",
@@ -192,11 +192,11 @@ VERSIONS_PANELS = (
         numeric=("value",),
         overrides=(by_name("value", ("unit", "suffix: lanes")),),
         width=10,
-        empty="No PCIe device is seen",
+        empty="No PCIe devices found",
     ),
     table(
         "PCIe links below their width",
-        "Devices that use fewer lanes than device and slot can, 50 at most. They take in less than their port brings.",
+        "Devices that use fewer lanes than they support, at most 50. They may receive more slowly than their port.",
         (*FIELDS[:4], "Value"),
         Query(
             f"topk(50, {now('roce_pcie_link_width_lanes', HOST)} < {now('roce_pcie_link_width_max_lanes', HOST)})",
@@ -207,7 +207,7 @@ VERSIONS_PANELS = (
         overrides=(by_name("instance", ("links", [to_host()])),),
         wide="instance",
         width=14,
-        empty="Every device uses all lanes that it can",
+        empty="Every device uses all its lanes",
         proof=".*",
     ),
 )

@@ -1,4 +1,4 @@
-"""How the configuration dashboard shows settings: how many ports have each value, with names and units instead of codes."""
+"""How the configuration dashboard shows settings: the number of ports with each value, with names and units instead of codes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FIELDS = ("cluster", "job", "instance", "device", "port", "netdev")
 LINKS = (by_name("instance", ("links", [to_host()])), by_name("device", ("links", [to_port()])))
 PLACES = ("priority", "traffic_class", "dscp", "buffer")
-"""Labels within a port: what differs between them is meant to."""
+"""Labels within a port: differences between their values are intended."""
 _OWN = {
     "roce_config_fingerprint",
     "roce_config_age_seconds",
@@ -47,14 +47,14 @@ def spread(
     codes: Mapping[int, str] | None = None,
     **place: object,
 ) -> Panel:
-    """How many ports have each value of a setting: in health one line, or one per kind of NIC."""
-    # count_values writes the value into a label, so the answer is as small as the number of different settings
+    """The number of ports with each value of a setting: normally one line, or one per kind of NIC."""
+    # count_values writes the value into a label, so the result has one series per different value
     counted = f'count_values by (cluster{by}) ("value", {now(metric, HOST)})'
     columns = ("cluster", *(name for name in by.strip(", ").split(", ") if name), "value", "Value")
     wide_text = max((len(text) for text in (codes or {}).values()), default=0) * 7 + 20
     return table(
         title,
-        f"How many ports have each value; the odd ones out are the rare lines. {reading}\n\n{meanings(metric)}",
+        f"Number of ports with each value; rare values are the exceptions. {reading}\n\n{meanings(metric)}",
         columns,
         Query(counted, form="table", instant=True),
         names={"Value": "ports"},
@@ -80,17 +80,17 @@ CODES: dict[str, Mapping[int, str]] = {
     **{name: ON_OFF for name in SETTINGS if row(name).unit == "bool" and name != "roce_config_trust_dscp"},
 }
 UNITS = {"_seconds": " s", "_bytes": " B", "_bytes_per_second": " B/s"}
-"""Of settings whose values are not codes, by the end of the metric's name."""
+"""Units of settings whose values are not codes, by the end of the metric's name."""
 
 
 def value_texts() -> list[Json]:
-    """Texts of values that are written `setting=value`: names of codes, and units."""
+    """Texts for values written as `setting=value`: names of codes, and units."""
     codes = {f"{name}={code}": (text, "") for name, texts in CODES.items() for code, text in texts.items()}
     return [named(codes), *with_units(UNITS)]
 
 
 def with_units(units: Mapping[str, str]) -> list[Json]:
-    """Texts of values that are written `name=value`: the unit by the end of the name, or none."""
+    """Texts for values written as `name=value`, with a unit by the end of the name."""
     return [*(_pattern(end, unit) for end, unit in units.items()), _pattern("", "")]
 
 
@@ -102,7 +102,7 @@ def _pattern(end: str, unit: str) -> Json:
 
 
 def check_texts() -> dict[str, Json]:
-    """The audit's own words by check: its title, why it matters, and the command that sets it right on any NIC."""
+    """The audit's texts by check: its title, why it matters, and the generic command that fixes it."""
     return {
         "check": named({check.id: (check.title, "") for check in ALL_CHECKS}),
         "why": named({check.id: (check.why, "") for check in ALL_CHECKS}),
@@ -111,7 +111,7 @@ def check_texts() -> dict[str, Json]:
 
 
 class _Blanks(dict[str, str]):
-    """Leaves the place of a value visible: the audit on the host fills it in."""
+    """Keeps the placeholder of a value visible: the audit on the host fills it in."""
 
     def __missing__(self, name: str) -> str:
         return name.upper()

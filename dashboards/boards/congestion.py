@@ -1,4 +1,4 @@
-"""The panel on congestion control that the host and the port dashboard share."""
+"""The panel on congestion control, shared by the host and the port dashboard."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ CHAIN = (
 
 
 def chain(title: str, **place: Any) -> Panel:
-    """From mark to reaction, all chosen ports together."""
+    """From mark to reaction, as a sum of the selected ports."""
     return lines(
         title,
         "As receiver: marked packets arrive, CNPs are sent. As sender: CNPs arrive and are handled, and flows slow down. "
-        "Marks and no CNP: notification is off. CNPs ignored: the reaction is off.\n\n"
+        "Marks without CNPs: the notification point is off. CNPs ignored: the reaction point is off.\n\n"
         + meanings(*(name for name, _, _ in CHAIN)),
         "pps",
         *(Query(f"sum({rate(name, PORT)})", said) for name, said, _ in CHAIN),
         overrides=[coloured(said, colour) for _, said, colour in CHAIN],
-        empty="The NIC counts no marks and no CNPs",
+        empty="The NIC does not count marks or CNPs",
         **place,
     )

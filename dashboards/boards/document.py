@@ -1,4 +1,4 @@
-"""A board as Grafana's Classic JSON, which Grafana 10 to 13 and grafana.com take."""
+"""A board as Grafana's Classic JSON, which Grafana 10 to 13 and grafana.com accept."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SCHEMA = 39
-"""Grafana 10.4's; newer ones migrate it when they load it."""
+"""The schema version of Grafana 10.4; newer versions migrate it on load."""
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 IGNORE_NO_VALUE = {"state-timeline", "heatmap"}
-"""Panels that show a message of Grafana's own where there is no data, so that their queries always return something."""
+"""Panels that show Grafana's own message if there is no data, so that their queries must always return a result."""
 
 
 def document(board: Board, boards: tuple[Board, ...]) -> Json:
-    """The dashboard, with links to the others of `boards`. The same board gives the same document."""
+    """The dashboard, with links to the others of `boards`. Deterministic: the same board gives the same document."""
     return {
         "__requires": [{"type": "grafana", "id": "grafana", "name": "Grafana", "version": "10.0.0"}],
         "uid": board.uid,
@@ -46,7 +46,7 @@ def document(board: Board, boards: tuple[Board, ...]) -> Json:
 
 
 def _link(board: Board, other: Board) -> Json:
-    """A link that keeps the time, the data source, and the variables that both have."""
+    """A link that keeps the time, the data source, and the variables that both boards have."""
     kept = "&".join(f"${{{name}:queryparam}}" for name in ("datasource", *_shared(board, other)))
     return {
         "type": "link",
@@ -63,7 +63,7 @@ def _link(board: Board, other: Board) -> Json:
 
 
 def _shared(board: Board, other: Board) -> Iterator[str]:
-    """Variables whose choice means the same there: All is passed only to a variable that has it, else it loads every host."""
+    """Variables whose selection is valid on the other board. All is passed only to a variable that offers it, since it would load every host."""
     there = {one.name: one for one in other.variables}
     for one in board.variables:
         if one.name in there and (there[one.name].include_all or not one.include_all):
@@ -145,7 +145,7 @@ def _rows(rows: tuple[Row, ...]) -> Iterator[Json]:
         panels, bottom = _placed(row, numbers, top + 1)
         if row.collapsed:
             yield heading | {"panels": panels}
-            top += 1  # its panels take no room until it is opened
+            top += 1  # its panels take no space until it is opened
         else:
             yield heading
             yield from panels
@@ -164,7 +164,7 @@ def _heading(row: Row, number: int, top: int) -> Json:
 
 
 def _placed(row: Row, numbers: Iterator[int], top: int) -> tuple[list[Json], int]:
-    """The row's panels from left to right, a new line where the next does not fit, and where the row ends."""
+    """The row's panels from left to right, with line breaks where they do not fit, and the end of the row."""
     placed, left, height = [], 0, 0
     for panel in row.panels:
         if left + panel.width > WIDTH:

@@ -1,4 +1,4 @@
-"""Exporter: its own health, cost and blind spots."""
+"""Exporter: its own health, cost and missing data."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ LINKS = (by_name("instance", ("links", [to_host()])),)
 
 
 def _worst(expression: str) -> str:
-    """Of many hosts the ten that matter in the range shown."""
+    """The ten highest hosts in the range shown."""
     return f"{expression} and topk(10, max_over_time(({expression})[$__range:] @ end()))"
 
 
 HEALTH_PANELS = (
     number(
         "Exporters down",
-        "Targets that do not answer. What is missing here is missing on every board.",
+        "Targets that do not respond. Their data is missing on every dashboard.",
         "none",
         Query(f"count(up{{{HOST}}} == 0) or 0 * count(up{{{HOST}}})"),
         limits=DOWN,
         width=6,
-        empty="No target",
+        empty="No targets",
     ),
     number(
         "Sources broken",
@@ -39,7 +39,7 @@ HEALTH_PANELS = (
         ),
         limits=steps((1, SEVERITY[ALERTS["RoceSourceBroken"]["severity"]])),
         width=6,
-        empty="No answer",
+        empty="No response",
     ),
     number(
         "Values missing",
@@ -48,10 +48,10 @@ HEALTH_PANELS = (
         Query(f"sum({now('roce_exporter_unreadable_values', HOST)})"),
         limits=steps((1, SEVERITY["ticket"])),
         width=6,
-        empty="No answer",
+        empty="No response",
     ),
     number(
-        "Polls that hang",
+        "Stuck polls",
         meanings("roce_exporter_sampler_stuck"),
         "none",
         Query(f"sum({now('roce_exporter_sampler_stuck', HOST)})"),
@@ -61,33 +61,33 @@ HEALTH_PANELS = (
     ),
     states(
         "Hosts over time",
-        "Hosts that did not answer at some time in the range shown, 15 at most.",
-        {0: ("no answer", SEVERITY["ticket"]), 1: ("answers", GOOD)},
+        "Hosts that did not respond at some time in the range shown, at most 15.",
+        {0: ("no response", SEVERITY["ticket"]), 1: ("responds", GOOD)},
         Query(
             f"up{{{HOST}}} and topk(15, 1 - min_over_time(up{{{HOST}}}[$__range] @ end())) > 0",
             "{{instance}}",
             proof="silent",
         ),
         ever=f"topk(1, 1 - min_over_time(up{{{HOST}}}[$__range] @ end())) > 0",
-        nothing=("every host", "answered throughout", GOOD),
+        nothing=("every host", "always responded", GOOD),
         width=12,
         height=8,
     ),
     table(
         "Sources that cannot be read",
-        "50 at most. Their series are missing; the exporter's log names the error.",
+        "At most 50. Their series are missing; the exporter's log has the error.",
         (*FIELDS, "device", "netdev", "source"),
         Query(f"topk(50, {now('roce_exporter_source_up', HOST)} == 0)", form="table", instant=True),
         overrides=LINKS,
         concealed=("cluster", "job"),
         wide="instance",
         height=8,
-        empty="Every source answers",
+        empty="All sources can be read",
         proof="broken",
     ),
     table(
-        "What the storm detector cannot judge",
-        f"Lossless priorities that it could not judge at some time in the range shown, 50 at most.\n\n{meanings('roce_pfc_storm_unknown')}",
+        "Priorities not judged for storms",
+        f"Lossless priorities that the storm detector could not judge at some time in the range shown, at most 50.\n\n{meanings('roce_pfc_storm_unknown')}",
         (*FIELDS, "device", "priority", "direction", "reason"),
         Query(
             f"topk(50, max_over_time({now('roce_pfc_storm_unknown', HOST)}[$__range]) == 1 and ignoring (direction, reason) {now('roce_pfc_enabled', HOST)} == 1)",
@@ -98,7 +98,7 @@ HEALTH_PANELS = (
         concealed=("cluster", "job"),
         wide="instance",
         width=14,
-        empty="Every lossless priority is judged",
+        empty="All lossless priorities are judged",
         proof="broken",
     ),
     table(
@@ -111,7 +111,7 @@ HEALTH_PANELS = (
         concealed=("cluster", "job"),
         wide="instance",
         width=10,
-        empty="Every value can be read",
+        empty="All values can be read",
         proof="broken",
     ),
 )
@@ -119,28 +119,28 @@ HEALTH_PANELS = (
 COST_PANELS = (
     lines(
         "Scrape duration",
-        "The ten slowest hosts of the range, as Prometheus measured.",
+        "The ten slowest hosts of the range, as measured by Prometheus.",
         "s",
         Query(_worst(f"scrape_duration_seconds{{{HOST}}}"), "{{instance}}"),
-        empty="No target",
+        empty="No targets",
     ),
     lines(
         "Collection duration",
-        f"The ten slowest hosts: how long all reads took.\n\n{meanings('roce_exporter_collection_duration_seconds')}",
+        f"The ten slowest hosts: duration of all reads together.\n\n{meanings('roce_exporter_collection_duration_seconds')}",
         "s",
         Query(_worst(now("roce_exporter_collection_duration_seconds", HOST)), "{{instance}}"),
-        empty="No exporter answers",
+        empty="No exporter responds",
     ),
     lines(
         "Slowest sources",
         f"By kind of source, the slowest device anywhere.\n\n{meanings('roce_exporter_source_duration_seconds')}",
         "s",
         Query(f"max by (source) ({now('roce_exporter_source_duration_seconds', HOST)})", "{{source}}"),
-        empty="No exporter answers",
+        empty="No exporter responds",
     ),
     lines(
         "Polls of the fast loop",
-        f"How long a poll of a network device took, all hosts.\n\n{meanings('roce_exporter_sampler_read_duration_seconds')}",
+        f"Duration of a poll of a network device, all hosts.\n\n{meanings('roce_exporter_sampler_read_duration_seconds')}",
         "s",
         *(
             Query(
@@ -157,7 +157,7 @@ COST_PANELS = (
         "percentunit",
         Query(_worst(f"rate(process_cpu_seconds_total{{{HOST}}}[$__rate_interval])"), "{{instance}}"),
         width=8,
-        empty="No exporter answers",
+        empty="No exporter responds",
     ),
     lines(
         "Memory",
@@ -165,15 +165,15 @@ COST_PANELS = (
         "bytes",
         Query(_worst(f"process_resident_memory_bytes{{{HOST}}}"), "{{instance}}"),
         width=8,
-        empty="No exporter answers",
+        empty="No exporter responds",
     ),
     lines(
         "Samples per scrape",
-        "The ten hosts with most series. A step: a device came, or a driver grew counters.",
+        "The ten hosts with the most series. A step up: a device was added, or a driver has more counters.",
         "none",
         Query(_worst(f"scrape_samples_scraped{{{HOST}}}"), "{{instance}}"),
         width=8,
-        empty="No target",
+        empty="No targets",
     ),
 )
 
@@ -186,7 +186,7 @@ overrun = f"(sum by (cluster, job, instance) ({rate(late, HOST)}) + sum by (clus
 LOOP_PANELS = (
     lines(
         "Polls late or missed",
-        f"Share of the polls; the ten worst hosts. Storms are found later. Dashed: the alert's limit.\n\n{meanings(late, missed)}",
+        f"Share of polls; the ten worst hosts. Storms are detected later. Dashed: alert limit.\n\n{meanings(late, missed)}",
         "percentunit",
         Query(_worst(overrun), "{{instance}}"),
         limits=steps(step("RoceSamplerOverrun")),
@@ -195,15 +195,15 @@ LOOP_PANELS = (
     ),
     lines(
         "Polls per second",
-        f"By host, the ten busiest. Ten per second and port while there is pause, else one.\n\n{meanings(ticks)}",
+        f"By host, the ten busiest. Ten per second and port while there is pause, otherwise one.\n\n{meanings(ticks)}",
         "cps",
         Query(_worst(f"sum by (cluster, job, instance) ({rate(ticks, HOST)})"), "{{instance}}"),
         width=8,
         empty="The fast loop is off",
     ),
     lines(
-        "Polls that failed",
-        f"In each interval.\n\n{meanings('roce_exporter_sampler_errors_total')}",
+        "Failed polls",
+        f"Per interval.\n\n{meanings('roce_exporter_sampler_errors_total')}",
         "none",
         Query(
             f"sum by (instance) (round({growth('roce_exporter_sampler_errors_total', HOST)})) and sum by (instance) ({seen('roce_exporter_sampler_errors_total', HOST)})",
@@ -219,7 +219,7 @@ LOOP_PANELS = (
 BLIND_PANELS = (
     lines(
         "Read errors",
-        f"Values per second that should have been there, by kind of source.\n\n{meanings('roce_exporter_read_errors_total')}",
+        f"Values per second that could not be read, by kind of source.\n\n{meanings('roce_exporter_read_errors_total')}",
         "cps",
         Query(f"sum by (source) ({moved('roce_exporter_read_errors_total', HOST)})", "{{source}}"),
         width=12,
@@ -237,10 +237,10 @@ BLIND_PANELS = (
         ),
         names={"Value": "hosts"},
         sort="Value",
-        empty="No exporter answers",
+        empty="No exporter responds",
     ),
     lines(
-        "Files left alone",
+        "Quarantined files",
         f"The ten worst hosts.\n\n{meanings('roce_exporter_quarantined_files')}",
         "none",
         Query(
@@ -248,12 +248,12 @@ BLIND_PANELS = (
             "{{instance}}",
         ),
         width=8,
-        empty="No file is left alone",
+        empty="No files are quarantined",
         proof="broken",
     ),
     lines(
         "Raw names without a metric",
-        f"Counters of newer drivers that no metric shows yet.\n\n{meanings('roce_exporter_unmapped_names')}",
+        f"Counters of newer drivers that do not have a metric yet.\n\n{meanings('roce_exporter_unmapped_names')}",
         "none",
         Query(_worst(f"sum by (instance) ({now('roce_exporter_unmapped_names', HOST)} > 0)"), "{{instance}}"),
         width=8,
@@ -270,7 +270,7 @@ BLIND_PANELS = (
         width=8,
         concealed=("cluster", "job"),
         wide="instance",
-        empty="Every port's network device is seen",
+        empty="The network devices of all ports are visible",
         proof="sick",
     ),
 )
@@ -278,13 +278,13 @@ BLIND_PANELS = (
 BOARD = Board(
     "roce-exporter",
     "RoCE / Exporter",
-    "Can I trust what I see: the exporter's own health, its blind spots, and what it costs.",
+    "Can I trust the data: the exporter's own health, missing data, and cost.",
     OF_HOSTS,
     (
-        Row("Now", "can I trust what I see? What is missing here is missing on every board", HEALTH_PANELS),
-        Row("Blind spots", "no other panel and no alert can show what is listed here", BLIND_PANELS),
-        Row("Fast loop", "it finds storms between two scrapes; late polls find them late", LOOP_PANELS),
-        Row("Cost", "a host far above the others has a device that answers slowly", COST_PANELS),
+        Row("Now", "can I trust the data? Data missing here is missing on every dashboard", HEALTH_PANELS),
+        Row("Missing data", "no other panel and no alert can show the items listed here", BLIND_PANELS),
+        Row("Fast loop", "it detects storms between two scrapes; late polls detect them late", LOOP_PANELS),
+        Row("Cost", "a host far above the others has a device that responds slowly", COST_PANELS),
     ),
     (alerts_of_many(HOST),),
 )

@@ -1,7 +1,7 @@
 """Fleet: is anything wrong, where, since when, what next.
 
-With 5,000 hosts a panel may load neither every series nor every host: it reads recording rules, `topk`, or series that
-only exist where something is wrong.
+With 5,000 hosts a panel must not load every series or every host: it reads recording rules, `topk`, or series that
+only exist where there is a fault.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ BOARD = Board(
         Row("Storms", "which hosts cause them, and which are victims", STORMS_PANELS),
         Row(
             "Congestion control",
-            "marks and CNPs follow the load, pause stays near zero. Pause without marks: ECN is not working",
+            "marks and CNPs follow the load, pause stays near zero. Pause without marks: ECN does not work",
             CONGESTION_PANELS,
         ),
         Row(
             "Loss",
-            "a lossless fabric loses nothing. Loss without drops here happens in a switch or on a cable",
+            "a lossless fabric has none. Loss without drops here occurs in a switch or on a cable",
             LOSS_PANELS,
         ),
         Row("Configuration", "a failed check breaks the fabric later, not now", CONFIGURATION_PANELS),
-        Row("What we do not see", "what is listed here cannot raise any other alert", BLIND_PANELS),
+        Row("Missing data", "other alerts cannot fire for the items listed here", BLIND_PANELS),
     ),
     (alerts_of_many(CLUSTER, "page", enabled=True),),
 )

@@ -1,4 +1,4 @@
-"""The rows of the fleet dashboard that say whether, where and since when something is wrong."""
+"""The rows of the fleet dashboard that show whether, where and since when something is wrong."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ def _firing(severity: str) -> str:
 
 
 def _or_none(expression: str) -> str:
-    """0 where the expression finds nothing, and nothing where the rules are missing: blind is not healthy."""
+    """0 if the expression has no result, but no value if the rules are missing: no data does not mean healthy."""
     return f"{expression} or 0 * sum({HOSTS}{{{CLUSTER}}})"
 
 
 def _of_clusters(expression: str) -> str:
-    """The same for each cluster: a column without any value would be missing."""
+    """The same per cluster; a column without any value would be missing."""
     return f"{expression} or 0 * max by (cluster) ({HOSTS}{{{CLUSTER}}})"
 
 
 def linked(*overrides: Json, to: Json) -> tuple[Json, ...]:
-    """Overrides of a table whose instances are links."""
+    """Overrides for a table with links in the column `instance`."""
     return (by_name("instance", ("links", [to])), *overrides)
 
 
 def _worst(direction: str, title: str, verdict: str) -> Panel:
     alert = "RocePfcTransmitPauseSaturated" if direction == "transmit" else "RocePfcReceivePauseSaturated"
     selected = f'{ELEVATED}{{direction="{direction}",{FLEET}}}'
-    # @ end() ranks once for the whole range, so that the panel holds ten lines and not ten per step
+    # @ end() ranks once for the whole range, so that the panel has ten lines rather than ten per step
     return lines(
         title,
-        f"Share of the time paused; the ten ports that were worst in the range shown. {verdict} Dashed: the alerts' limits. "
-        f"Gaps: less than {limit('RocePfcPauseElevated'):.1%}. A click leads to the port.",
+        f"Share of time paused; the ten worst ports of the range shown. {verdict} Dashed: alert limits. "
+        f"Gaps: less than {limit('RocePfcPauseElevated'):.1%}. Click a line to open the port.",
         "percentunit",
         Query(f"{selected} and topk(10, max_over_time({selected}[$__range] @ end()))", PORT_LEGEND),
         limits=steps(step("RocePfcPauseHigh"), step(alert)),
@@ -61,7 +61,7 @@ def _worst(direction: str, title: str, verdict: str) -> Panel:
 NUMBERS_PANELS = (
     number(
         "Pages",
-        "Alerts that wake an engineer and fire now. *Alerts that fire* lists them.",
+        "Firing alerts of severity page, listed in *Firing alerts*.",
         "none",
         Query(_or_none(f"count({_firing('page')})")),
         limits=AT_LEAST_ONE["page"],
@@ -69,7 +69,7 @@ NUMBERS_PANELS = (
     ),
     number(
         "Tickets",
-        "Alerts for working hours that fire now.",
+        "Firing alerts of severity ticket, for same-day action.",
         "none",
         Query(_or_none(f"count({_firing('ticket')})")),
         limits=AT_LEAST_ONE["ticket"],
@@ -78,7 +78,7 @@ NUMBERS_PANELS = (
     number(
         "Storm hosts",
         "Hosts with a storm within the last minutes. **cause**: its NIC pauses the switch. "
-        "**victim**: its switch pauses it. Many victims and no cause: suspect a switch.",
+        "**victim**: its switch pauses it. Many victims without a cause: suspect a switch.",
         "none",
         Query(_or_none(f'sum({STORM_HOSTS}{{direction="transmit",{CLUSTER}}})'), "cause"),
         Query(_or_none(f'sum({STORM_HOSTS}{{direction="receive",{CLUSTER}}})'), "victim"),
@@ -87,7 +87,7 @@ NUMBERS_PANELS = (
     ),
     number(
         "Storms, 24 h",
-        "PFC storms that began within 24 hours, all priorities. One that goes on counts again every five minutes.",
+        "PFC storms that began within 24 hours, all priorities. A storm that continues counts again every five minutes.",
         "none",
         Query(_or_none(f"sum(sum_over_time({STORMS}{{{CLUSTER}}}[1d:5m]))"), instant=True),
         limits=IS_BAD,
@@ -95,8 +95,8 @@ NUMBERS_PANELS = (
     ),
     number(
         "PFC drops/s",
-        "Packets per second dropped by receive buffers of priorities with PFC. Zero in health; otherwise headroom, cable "
-        "length or PFC itself is set wrongly.",
+        "Packets per second dropped by receive buffers of priorities with PFC. Normally zero; otherwise headroom, cable "
+        "length or PFC is configured wrongly.",
         "none",
         Query(_or_none(f"sum({DISCARDS}{{{FLEET}}})")),
         limits=steps(step("RoceLosslessPriorityDrops", "packets", least=0.001)),
@@ -104,11 +104,11 @@ NUMBERS_PANELS = (
     ),
     number(
         "Silent hosts",
-        "Exporters that Prometheus cannot scrape. None of their other alerts can fire.",
+        "Exporters that Prometheus cannot scrape. No other alert can fire for these hosts.",
         "none",
         Query(f"count(up{{{FLEET}}} == 0) or 0 * count(up{{{FLEET}}})"),
         limits=AT_LEAST_ONE["ticket"],
-        empty="No target",
+        empty="No targets",
     ),
 )
 
@@ -143,7 +143,7 @@ PARTS: dict[str, tuple[str, str]] = {
 LETTERED = tuple(zip("ABCDEFG", PARTS, strict=True))
 CLUSTERS = table(
     "Clusters",
-    "One line per cluster, as it is now; a dash means that nothing measures it. Choose a cluster to see it alone. The pause columns are averages "
+    "One line per cluster with current values; a dash means not measured. Click a cluster to show only this one. The pause columns are averages "
     f"over its lossless priorities; colours begin where the budget of {1 - limit('RocePfcPauseBudgetBurnFast', 'objective'):.1%} "
     "burns fast enough to alert.",
     ("cluster", *(f"Value #{letter}" for letter, _ in LETTERED)),
@@ -168,7 +168,7 @@ FIRST_PANELS = (
     *NUMBERS_PANELS,
     states(
         "Each cluster's worst alert",
-        "Since when a cluster has been unwell: the most urgent alert that fires. Gaps: Prometheus did not evaluate the rules.",
+        "The most urgent firing alert of each cluster over time. Gaps: Prometheus did not evaluate the rules.",
         ALERT,
         Query(f"{WORST} or {HEALTHY}", "{{cluster}}"),
         ever=f"max_over_time({HOSTS}{{{CLUSTER}}}[$__range] @ end())",
@@ -177,9 +177,9 @@ FIRST_PANELS = (
         height=8,
     ),
     table(
-        "Alerts that fire",
-        "Pages first, then tickets, the newest 25 of each, with the time since their condition holds. The alert's name opens its "
-        "runbook: what to do next. The instance opens its host.",
+        "Firing alerts",
+        "Pages first, then tickets, the newest 25 of each, with the start of their condition. The alert's name opens its "
+        "runbook, the instance opens its host.",
         ("severity", "alertname", "Value", "cluster", "job", "instance"),
         Query(SINCE, form="table", instant=True),
         names={"Value": "since"},
@@ -195,11 +195,11 @@ FIRST_PANELS = (
         ),
         width=16,
         height=8,
-        empty="No page and no ticket fires",
+        empty="No page or ticket is firing",
         proof="pfc-storm",
     ),
     CLUSTERS,
-    _worst("transmit", "Worst ports by pause sent", "These hosts pause their switch: the cause is among them."),
+    _worst("transmit", "Worst ports by pause sent", "These hosts pause their switch: the cause is one of them."),
     _worst("receive", "Worst ports by pause received", "Their switch pauses these hosts: victims, or part of an incast."),
 )  # fmt: skip
 STORMS_PANELS = (
@@ -219,7 +219,7 @@ STORMS_PANELS = (
     ),
     table(
         "Latest storms",
-        "When the latest storm of a priority began, newest first, 20 at most. "
+        "Start of the latest storm of each priority, newest first, at most 20. "
         + meanings("roce_pfc_storm_last_start_timestamp_seconds"),
         (*PORT_COLUMNS, "direction", "Value"),
         Query(

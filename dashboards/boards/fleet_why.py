@@ -1,4 +1,4 @@
-"""The rows of the fleet dashboard that say why: congestion control, loss, configuration, and what is not seen."""
+"""The rows of the fleet dashboard that show causes: congestion control, loss, configuration, and missing data."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def _summed(rule: str) -> str:
 CONGESTION_PANELS = (
     lines(
         "ECN marks and CNPs",
-        "Marks arrive, their receiver answers with CNPs (sent), the sender slows down (handled). CNPs are fewer than marks, "
-        "and about as many are handled as are sent. Marks and no CNP: notification is off. Ignored: the reaction is off. "
-        "How many CNPs a mark makes differs by generation of the NIC: compare with yesterday, not with another fabric.",
+        "Marks arrive, the receiver replies with CNPs (sent), the sender slows down (handled). There are fewer CNPs than marks, "
+        "and about as many handled as sent. Marks without CNPs: the notification point is off. Ignored: the reaction point is off. "
+        "The number of CNPs per mark differs between generations of NICs: compare with yesterday, not with another fabric.",
         "pps",
         Query(_summed(MARKS), "marked packets"),
         Query(_summed(CNPS_SENT), "CNPs sent"),
@@ -55,19 +55,19 @@ CONGESTION_PANELS = (
     ),
     lines(
         "CNPs handled per CNP sent",
-        f"1: what receivers send, senders act on. Below {limit('RoceCnpDeliveryDeficit'):g} for long: CNPs are lost or ignored, "
-        "for example because switches do not carry them in a priority of their own.",
+        f"1: senders handle all CNPs that receivers send. Below {limit('RoceCnpDeliveryDeficit'):g} for a long time: CNPs are lost or ignored, "
+        "for example because switches do not carry them in a separate priority.",
         "percentunit",
         Query(
             f"sum by (cluster) ({CNPS_HANDLED}{{{FLEET}}}) / (sum by (cluster) ({CNPS_SENT}{{{FLEET}}}) > 0)",
             "{{cluster}}",
         ),
-        empty="No CNP is sent",
+        empty="No CNPs are sent",
     ),
     lines(
         "Time paused, by cluster",
-        "Average share of the time paused, received by hosts. Pause while *Marked packets* is zero: ECN is not set on the switches, "
-        "PFC does the work of congestion control. Dashed: where the budget burns fast enough to alert.",
+        "Average share of time paused, received by hosts. Pause while *Marked packets* is zero: ECN is not configured on the switches, "
+        "and PFC does the work of congestion control. Dashed: the budget burns fast enough to alert.",
         "percentunit",
         Query(f'{CLUSTER_PAUSE}{{direction="receive",{CLUSTER}}}', "{{cluster}}"),
         limits=steps(burn("RocePfcPauseBudgetBurnSlow"), burn("RocePfcPauseBudgetBurnFast")),
@@ -75,7 +75,7 @@ CONGESTION_PANELS = (
     ),
     lines(
         "Marked packets, by cluster",
-        "Packets per second that arrive with the ECN mark: where queues build up in switches.",
+        "Packets per second that arrive with the ECN mark, which indicates queues in switches.",
         "pps",
         Query(f"sum by (cluster) ({MARKS}{{{FLEET}}})", "{{cluster}}"),
         empty=LOAD_RULES,
@@ -87,17 +87,17 @@ LOST_PACKETS = f"{LOSSY}{{{FLEET}}}"
 LOSS_PANELS = (
     lines(
         "Drops in lossless priorities, by cluster",
-        "Packets per second; any is a fault of headroom, cable length or PFC.",
+        "Packets per second. Any drop indicates wrong headroom, cable length or PFC.",
         "pps",
         Query(f"sum by (cluster) ({DISCARDS}{{{FLEET}}})", "{{cluster}}"),
         custom={"drawStyle": "bars", "fillOpacity": 60},
-        empty="No drop in a lossless priority",
+        empty="No drops in lossless priorities",
         proof="slow-receiver",
     ),
     lines(
         "Worst ports by loss",
-        "Packets lost per packet, as connections notice it (out of sequence, or sequence-error NAKs); the ten worst of the range. "
-        "Dashed: the alerts' limits.",
+        "Packets lost per packet, as detected by connections (out of sequence, or sequence-error NAKs); the ten worst ports of the range. "
+        "Dashed: alert limits.",
         "percentunit",
         Query(
             f"{LOST_PACKETS} and topk(10, max_over_time({LOST_PACKETS}[$__range] @ end()))",
@@ -105,7 +105,7 @@ LOSS_PANELS = (
         ),
         limits=steps(step("RocePacketLossHigh"), step("RocePacketLossCritical")),
         overrides=(all_series(("links", [series_to_port()])),),
-        empty="No connection noticed a loss",
+        empty="No connection detected a loss",
         proof="lossy",
     ),
 )
@@ -114,23 +114,23 @@ LOSS_PANELS = (
 CONFIGURATION_PANELS = (
     ranking(
         "Failed configuration checks",
-        "Ports that fail each check. `roce-exporter audit` on the host says what is set, what is expected and why; "
+        "Number of ports that fail each check. `roce-exporter audit` on the host prints the actual setting, the expected one and the reason; "
         "the dashboard *RoCE / Configuration* shows the values.",
         "none",
         Query(f"topk(8, sum by (check) ({CHECKS_FAILED}{{{FLEET}}}))", "{{check}}", instant=True),
         steps((1, SEVERITY[ALERTS["RoceConfigCheckFailed"]["severity"]])),
-        empty="No check fails, or none has run",
+        empty="No check fails, or no check has run",
         proof="audited",
     ),
     table(
         "Settings that differ inside a cluster",
-        "Devices of one name should be set alike. 1 or more: at least two hosts of the cluster differ. "
+        "Devices of one name should have the same settings. 1 or more: at least two hosts of the cluster differ. "
         "*RoCE / Configuration* shows which.",
         ("cluster", "device", "setting", "Value"),
         Query(f"topk(30, {DRIFT}{{{CLUSTER}}} > 0)", form="table", instant=True),
         names={"Value": "distance"},
         width=12,
-        empty="Devices of one name are set alike",
+        empty="Devices of one name have the same settings",
         proof="misconfigured",
     ),
 )
@@ -139,7 +139,7 @@ CONFIGURATION_PANELS = (
 BLIND_PANELS = (
     table(
         "Hosts that do not report",
-        "50 at most. Is the host up? Then `systemctl status roce-exporter` there.",
+        "At most 50. If the host is up, run `systemctl status roce-exporter` there.",
         ("cluster", "job", "instance"),
         Query(f"topk(50, up{{{FLEET}}} == 0)", form="table", instant=True),
         overrides=linked(to=to_host()),
@@ -160,7 +160,7 @@ BLIND_PANELS = (
         ),
         steps(base=NOTHING),
         width=12,
-        empty="Everything is read and judged",
+        empty="All sources are read and all priorities judged",
         proof="broken",
     ),
 )

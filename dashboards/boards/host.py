@@ -18,7 +18,7 @@ TRAFFIC_PANELS = (
     mirrored(
         "Throughput of each link",
         explained(
-            "All that the wire carries, RDMA and other: above the axis received, below it sent.",
+            "All traffic on the link, RDMA and other: received above the axis, sent below it.",
             LINK_RECEIVED,
             LINK_SENT,
         ),
@@ -27,12 +27,12 @@ TRAFFIC_PANELS = (
         Query(f"8 * {rate(LINK_SENT, PORT)}", AT_NETDEV),
         height=9,
         overrides=by_port(),
-        empty="The driver counts no bytes of the link",
+        empty="The driver does not count bytes of the link",
     ),
     mirrored(
-        "Part of the line rate in use",
+        "Link utilisation",
         explained(
-            "Above the axis received, below it sent; 100 % is the speed of the link as it is now.",
+            "Received above the axis, sent below it; 100 % is the current speed of the link.",
             LINK_RECEIVED,
             LINK_SENT,
             "roce_link_speed_bytes_per_second",
@@ -42,12 +42,12 @@ TRAFFIC_PANELS = (
         Query(f"{rate(LINK_SENT, PORT)} {SPEED}", AT_NETDEV),
         height=9,
         overrides=by_port(),
-        empty="The driver counts no bytes, or the speed of the link is unknown",
+        empty="The driver does not count bytes, or the link speed is unknown",
     ),
     mirrored(
         "RDMA throughput of each port",
         explained(
-            "What RDMA carries: above the axis received, below it sent. Less than the link: the rest is TCP/IP and headers.",
+            "RDMA traffic: received above the axis, sent below it. The difference to the link is TCP/IP and headers.",
             "roce_port_receive_bytes_total",
             "roce_port_transmit_bytes_total",
         ),
@@ -55,12 +55,12 @@ TRAFFIC_PANELS = (
         Query(f"8 * {rate('roce_port_receive_bytes_total', PORT)}", AT_PORT),
         Query(f"8 * {rate('roce_port_transmit_bytes_total', PORT)}", AT_PORT),
         overrides=by_port(),
-        empty="The NIC counts no RDMA bytes",
+        empty="The NIC does not count RDMA bytes",
     ),
     mirrored(
         "Traffic by priority",
         explained(
-            "Where traffic really goes: above received, below sent. RDMA outside of the lossless priority may be dropped.",
+            "Actual priority of the traffic: received above the axis, sent below it. RDMA outside the lossless priority may be dropped.",
             "roce_priority_receive_bytes_total",
             "roce_priority_transmit_bytes_total",
         ),
@@ -81,7 +81,7 @@ PAUSE_PANELS = (
     mirrored(
         "Pause frames",
         explained(
-            "Above the axis received, below it sent. One frame may mean a long pause or none: time paused says more, where the NIC measures it.",
+            "Received above the axis, sent below it. One frame may mean a long pause or none: time paused is more meaningful, where the NIC measures it.",
             "roce_pfc_receive_frames_total",
             "roce_pfc_transmit_frames_total",
         ),
@@ -89,12 +89,12 @@ PAUSE_PANELS = (
         Query(relevant("roce_pfc_receive_frames_total", PRIORITY), AT_PRIORITY),
         Query(relevant("roce_pfc_transmit_frames_total", PRIORITY), AT_PRIORITY),
         overrides=by_port(),
-        empty="The driver counts no pause frames by priority",
+        empty="The driver does not count pause frames by priority",
     ),
     lines(
         "Longest single pause",
         explained(
-            "Jobs feel single long pauses, which averages hide. Dotted: sent. Dashed: the alerts' limit.",
+            "Single long pauses, which averages hide, slow jobs down. Dotted: sent. Dashed: alert limit.",
             "roce_pfc_longest_pause_seconds",
         ),
         "s",
@@ -104,29 +104,29 @@ PAUSE_PANELS = (
         ),
         overrides=[*by_port(), DOTTED_IF_SENT],
         limits=steps(step("RocePfcLongPause", "seconds")),
-        empty="The NIC counts nothing to judge by",
+        empty="The NIC has no suitable counters",
     ),
 )
 CONGESTION_PANELS = (
     chain("ECN → CNP → reaction, whole host"),
     rates(
         "Marked packets by port",
-        "Which port's traffic meets full queues in a switch on its way here.",
+        "The ports whose received traffic passes full queues in a switch.",
         ("roce_ecn_marked_packets_total", ""),
-        empty="The NIC counts no marked packets",
+        empty="The NIC does not count marked packets",
     ),
     rates(
         "CNPs handled by port",
-        "How often senders on this port slowed down.",
+        "Rate of CNPs that slowed senders on this port.",
         ("roce_cnp_handled_total", ""),
-        empty="The NIC counts no CNPs",
+        empty="The NIC does not count CNPs",
     ),
     rates(
         "CNPs ignored by port",
-        "CNPs that had no effect. For long: the reaction point is off for this priority.",
+        "CNPs that had no effect. If this lasts, the reaction point is off for this priority.",
         ("roce_cnp_ignored_total", ""),
         limits=steps(step("RoceCnpIgnored", "per_second")),
-        empty="The NIC does not count CNPs that it ignores",
+        empty="The NIC does not count ignored CNPs",
     ),
 )
 BOARD = Board(
@@ -140,17 +140,17 @@ BOARD = Board(
         Row("Priority flow control", "few long pauses, or many short ones", PAUSE_PANELS),
         Row(
             "Congestion control",
-            "marks and CNPs sent: it receives. CNPs handled: it sends. Pause without marks: no ECN",
+            "marks and CNPs sent: host receives. CNPs handled: host sends. Pause without marks: no ECN",
             CONGESTION_PANELS,
         ),
         Row(
             "Errors and drops",
-            "all are zero in health. Loss without drops here: a switch or a cable",
+            "normally zero. Loss without drops here: a switch or a cable",
             ERRORS_PANELS,
         ),
         Row(
             "Host, cable and optics",
-            "a slow host looks like a slow fabric, and dying optics like loss",
+            "a slow host looks like a slow fabric, and failing optics like loss",
             MACHINE_PANELS,
         ),
     ),

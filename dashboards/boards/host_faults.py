@@ -1,4 +1,4 @@
-"""The rows of the host dashboard on errors and drops, and on the machine, its cables and optics."""
+"""The rows of the host dashboard on errors and drops, and on the host, its cables and optics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from boards.scopes import HOST, PORT, PRIORITY
 
 ERRORS_PANELS = (
     rates(
-        "Lost packets, as connections notice",
+        "Lost packets, as seen by connections",
         "Out of sequence at the receiver, sequence-error NAKs at the sender. Zero in a lossless fabric.",
         ("roce_transport_out_of_sequence_total", "out of sequence"),
         ("roce_transport_packet_sequence_errors_total", "NAKs"),
@@ -20,7 +20,7 @@ ERRORS_PANELS = (
     ),
     bars(
         "Timeouts and retries exceeded",
-        "How many in each interval. A timeout costs a connection milliseconds to seconds; retries exceeded ends it.",
+        "Events per interval. A timeout delays a connection by milliseconds to seconds; retries exceeded ends it.",
         ("roce_transport_ack_timeouts_total", "ack timeouts"),
         ("roce_transport_retries_exceeded_total", "retries exceeded"),
         width=8,
@@ -37,7 +37,7 @@ ERRORS_PANELS = (
     lines(
         "Drops by priority",
         explained(
-            "Packets that the receive buffer had no room for. Lossless priorities drop nothing in health.",
+            "Packets that did not fit into the receive buffer. Lossless priorities normally drop nothing.",
             "roce_buffer_discards_total",
         ),
         "pps",
@@ -45,11 +45,11 @@ ERRORS_PANELS = (
         Query(still("roce_buffer_discards_total", PRIORITY), QUIET, instead=True),
         overrides=by_port(),
         width=8,
-        empty="No drop, or the driver does not count by priority",
+        empty="No drops, or the driver does not count by priority",
     ),
     rates(
         "Drops at the link",
-        "Any priority. Received: the buffer was full. Sent: the link was down, or paused for too long.",
+        "All priorities. Received: the buffer was full. Sent: the link was down, or paused for too long.",
         ("roce_phy_receive_discards_total", "received"),
         ("roce_phy_transmit_discards_total", "sent"),
         legend=AT_NETDEV,
@@ -57,8 +57,8 @@ ERRORS_PANELS = (
         empty="The driver does not count them",
     ),
     bars(
-        "Damaged packets",
-        "How many in each interval. CRC: a bad cable, transceiver or connector here. ICRC: damaged further away, in memory or a switch.",
+        "Corrupted packets",
+        "Packets per interval with a wrong CRC: a bad cable, transceiver or connector here, or upstream of a cut-through switch.",
         ("roce_phy_receive_crc_errors_total", "CRC"),
         scope=PORT,
         legend=AT_NETDEV,
@@ -72,7 +72,7 @@ MACHINE_PANELS = (
     lines(
         "PCIe stalls",
         explained(
-            "Share of seconds in which the NIC waited for the host. Writes stalled and pause sent together: the host is a slow receiver. Dashed: the alerts' limit.",
+            "Share of seconds in which the NIC waited for the host. Stalled writes together with pause sent: the host is a slow receiver. Dashed: alert limit.",
             "roce_pcie_write_stalled_seconds_total",
             "roce_pcie_read_stalled_seconds_total",
         ),
@@ -86,7 +86,7 @@ MACHINE_PANELS = (
     lines(
         "PCIe lanes in use",
         explained(
-            "Fewer than possible make a slow receiver.",
+            "Fewer lanes than possible make a slow receiver.",
             "roce_pcie_link_width_lanes",
             "roce_pcie_link_width_max_lanes",
         ),
@@ -98,7 +98,7 @@ MACHINE_PANELS = (
     ),
     bars(
         "PCIe errors",
-        "How many in each interval. Corrected ones cost time; others lose transactions.",
+        "Errors per interval. Corrected errors cost time; others lose transactions.",
         ("roce_pcie_correctable_errors_total", "corrected"),
         ("roce_pcie_nonfatal_errors_total", "nonfatal"),
         ("roce_pcie_fatal_errors_total", "fatal"),
@@ -110,7 +110,7 @@ MACHINE_PANELS = (
     lines(
         "Light received",
         explained(
-            "By lane. A slow fall: dirt or a bent fibre; a sudden one: a pulled or dying module.",
+            "By lane. A slow decrease indicates dirt or a bent fibre, a sudden one an unplugged or failing module.",
             "roce_transceiver_receive_power_watts",
         ),
         "dBm",
@@ -120,7 +120,7 @@ MACHINE_PANELS = (
         ),
         minimum=None,
         width=8,
-        empty="No module measures light: copper cables do not, and reading needs CAP_NET_ADMIN",
+        empty="No module measures light (copper cables never do; reading needs CAP_NET_ADMIN)",
         proof="optics",
     ),
     lines(
@@ -138,7 +138,7 @@ MACHINE_PANELS = (
     ),
     bars(
         "Link losses",
-        "How often each link went down, in each interval.",
+        "Number of times each link went down, per interval.",
         ("roce_netdev_carrier_down_total", ""),
         legend=AT_NETDEV,
         width=8,

@@ -1,4 +1,4 @@
-"""The first screen of the host dashboard: which port, which direction, is it cause or victim."""
+"""The first screen of the host dashboard: which port, which direction, cause or victim."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from boards.scopes import HOST, PORT, PRIORITY, to_port
 from boards.tables import as_text, graded, table
 
 PAUSE_RECEIVED, PAUSE_SENT = "roce_pfc_receive_pause_seconds_total", "roce_pfc_transmit_pause_seconds_total"
-NO_TIME = "The driver does not measure the time paused"
+NO_TIME = "The driver does not measure time paused"
 AT = "by (cluster, job, instance, device, port)"
 ANY = f"max {AT} ({now('roce_port_up', PORT)})"
 
@@ -30,7 +30,7 @@ def _risen(name: str, scope: str) -> str:
 
 
 def _paused(name: str) -> str:
-    """The share of the range shown in which the worst lossless priority of each port was paused."""
+    """Share of the range shown during which the worst lossless priority of each port was paused."""
     return _port(lossless(rate(name, PRIORITY, "$__range"), PRIORITY), "max")
 
 
@@ -40,7 +40,7 @@ def _storms(direction: str) -> str:
 
 
 def _guilty(direction: str, name: str) -> str:
-    """1 where a port had a storm, or was paused for so much of the range that the alerts report it; else 0, also where nothing is measured."""
+    """1 if a port had a storm or its share of time paused reached the alert limit; otherwise 0, also if it is not measured."""
     stormed = f"({_storms(direction)} > bool 0 or 0 * {ANY})"
     paused = f"({_paused(name)} > bool {limit('RocePfcPauseHigh'):g} or 0 * {ANY})"
     return f"({stormed} + {paused} > bool 0)"
@@ -59,8 +59,8 @@ LETTERED = tuple(zip("ABCDEFG", PARTS, strict=True))
 PORTS = table(
     "Ports",
     f"One line per port, over the range shown. **Cause**: it sent storms, or paused its switch for more than {limit('RocePfcPauseHigh'):.0%} of the time: the host "
-    "takes in too little; look at PCIe below. **Victim**: its switch paused it; with CNPs handled it is part of the congestion, without them a victim of "
-    "others. The pause columns are the worst lossless priority. A device opens its port.",
+    "receives too slowly; check PCIe below. **Victim**: its switch paused it; with CNPs handled it is part of the congestion, without them a victim of "
+    "others. The pause columns show the worst lossless priority. Click a device to open its port.",
     ("cluster", "job", "instance", "device", "port", *(f"Value #{letter}" for letter, _ in LETTERED)),
     *(Query(expression, form="table", instant=True) for expression in PARTS.values()),
     # a merge of empty frames is an empty frame, which would show nothing at all
@@ -87,19 +87,19 @@ PORTS = table(
     sort="Value #B",
     width=24,
     height=7,
-    empty="No port is seen",
+    empty="No ports found",
 )  # fmt: skip
 
 
 def alerts_over_time(scope: str, place: str, **where: int) -> Panel:
-    """Which alerts fired when, one bar each."""
+    """Firing alerts over time, one bar each."""
     found = " or ".join(
         f'{rank} * max by (alertname) (ALERTS{{alertname=~"Roce.*",alertstate="firing",severity="{severity}",{scope}}})'
         for severity, rank in (("page", 3), ("ticket", 2), ("info", 1))
     )
     return states(
         f"Alerts on this {place}",
-        "Alerts that fire, over time. Each has a runbook of its name.",
+        "Firing alerts over time. Each has a runbook with the same name.",
         ALERT,
         Query(found, "{{alertname}}", proof="pfc-storm"),
         ever=f'max_over_time(ALERTS{{alertname=~"Roce.*",alertstate="firing",{scope}}}[$__range] @ end())',
@@ -118,7 +118,7 @@ def _worst_state(direction: str) -> str:
 
 
 def _judged(direction: str) -> str:
-    """The detector's states of lossless priorities, and of others that were ever suspect; not those where PFC is off."""
+    """The detector's states of lossless priorities, and of others that were suspect in the range shown."""
     state = _state(direction)
     return f"({lossless(state, PRIORITY)}) or ({state} and {_worst_state(direction)} > 0 < 4)"
 
@@ -133,14 +133,14 @@ def detector(legend: str, **where: int) -> Panel:
     return states(
         "Storm detector, by priority",
         explained(
-            "What the exporter's detector made of each lossless priority. Received: its switch pauses it. Sent: it pauses its switch.",
+            "State of the exporter's detector for each lossless priority. Received: its switch pauses it. Sent: it pauses its switch.",
             "roce_pfc_storm_detector_state",
         ),
         DETECTOR,
         Query(_judged("receive"), f"{legend} received"),
         Query(_judged("transmit"), f"{legend} sent"),
         ever=" or ".join(_ever_judged(direction) for direction in ("receive", "transmit")),
-        nothing=("no lossless priority", "nothing to judge by", UNKNOWN),
+        nothing=("no lossless priority", "no suitable counters", UNKNOWN),
         **where,
     )
 
@@ -148,7 +148,7 @@ def detector(legend: str, **where: int) -> Panel:
 def _time_paused(name: str, title: str, reading: str, saturated: str) -> Panel:
     return lines(
         title,
-        explained(f"{reading} Dashed: the alerts' limits.", name),
+        explained(f"{reading} Dashed: alert limits.", name),
         "percentunit",
         Query(relevant(name, PRIORITY), AT_PRIORITY),
         limits=steps(step("RocePfcPauseHigh"), step(saturated)),
@@ -165,13 +165,13 @@ FIRST_PANELS = (
     _time_paused(
         PAUSE_RECEIVED,
         "Time paused: received",
-        "Share of the time in which the switch kept this host from sending: a congested fabric, or a victim.",
+        "Share of time in which the switch prevented this host from sending: the fabric is congested, or the host is a victim.",
         "RocePfcReceivePauseSaturated",
     ),
     _time_paused(
         PAUSE_SENT,
         "Time paused: sent",
-        "Share of the time in which this host kept its switch from sending: the host is too slow, it is the cause.",
+        "Share of time in which this host prevented its switch from sending: the host is too slow, and the cause.",
         "RocePfcTransmitPauseSaturated",
     ),
 )

@@ -16,13 +16,13 @@ AT_PRIORITY = "{{device}}/{{port}} {{netdev}} p{{priority}}"
 
 QUIET = "none on any port"
 SOMEWHERE = ".*"
-"""The scenario that proves a query of what happens to few ports: any."""
+"""Proof for queries that concern few ports: any scenario."""
 
 
 def bars(
     title: str, reading: str, *series: tuple[str, str], scope: str = PORT, legend: str = AT_PORT, **place: Any
 ) -> Panel:
-    """Rare events as bars: how many fell into each interval. `series`: a metric and what its legend adds."""
+    """Rare events as bars, with their number per interval. `series`: a metric and its text in the legend."""
     queries = [
         Query(
             f"round({growth(name, scope)}) and {seen(name, scope)}",
@@ -40,7 +40,7 @@ def bars(
 def rates(
     title: str, reading: str, *series: tuple[str, str], scope: str = PORT, legend: str = AT_PORT, **place: Any
 ) -> Panel:
-    """Rates of counters of one unit, of the ports where they rose. `series`: a metric and what its legend adds."""
+    """Rates of counters of one unit, for ports where they rose. `series`: a metric and its text in the legend."""
     queries = [
         Query(moved(name, scope), f"{legend} {said}".strip(), proof=SOMEWHERE) for name, said in series
     ]
@@ -51,7 +51,7 @@ def rates(
 
 
 def _quiet(series: tuple[tuple[str, str], ...], scope: str) -> list[Query]:
-    """A line at 0 for each counter that exists and did not rise."""
+    """A line at 0 for each counter that exists but did not rise."""
     return [Query(still(name, scope), f"{said} {QUIET}".strip(), instead=True) for name, said in series]
 
 
@@ -60,5 +60,5 @@ def _one_per_port(series: tuple[tuple[str, str], ...]) -> dict[str, Any]:
 
 
 def explained(reading: str, *names: str) -> str:
-    """How to read a panel, and what its metrics mean."""
+    """The description of a panel, and the meaning of its metrics."""
     return f"{reading}\n\n{meanings(*names)}"

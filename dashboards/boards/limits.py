@@ -32,26 +32,26 @@ def limit(alert: str, key: str = "ratio") -> float:
     """An alert's limit.
 
     Raises:
-        KeyError: there is no such alert, or it has no such limit.
+        KeyError: the alert does not exist or does not have this limit.
     """
     return float(ALERTS[alert][key])
 
 
 def step(alert: str, key: str = "ratio", *, least: float = 0.0) -> tuple[float, str]:
-    """From where on, and in which colour: that of the alert's severity. A limit of 0 begins at `least`."""
+    """The limit of an alert and the colour of its severity. A limit of 0 begins at `least`."""
     return max(limit(alert, key), least), SEVERITY[ALERTS[alert]["severity"]]
 
 
 def burn(alert: str) -> tuple[float, str]:
-    """The share of paused time at which an alert on the budget fires, in the colour of its severity."""
+    """The share of paused time at which an alert on the budget fires, and the colour of its severity."""
     found = ALERTS[alert]
     return round(found["burn_rate"] * (1 - found["objective"]), 9), SEVERITY[found["severity"]]
 
 
 def steps(*found: tuple[float, str], base: str = GOOD) -> dict[str, Any]:
-    """Grafana's thresholds: `base` from 0 up to the first, then each colour from its value on.
+    """Grafana's thresholds: `base` from 0 to the first value, then each colour from its value upwards.
 
-    The first step, which is also the colour of no value, is neutral: nothing is neither good nor bad.
+    The first step is neutral, because Grafana also uses it for missing values, which are neither good nor bad.
     """
     ordered = sorted(found)
     listed: list[dict[str, Any]] = [{"color": NOTHING, "value": None}]

@@ -1,4 +1,4 @@
-"""PromQL and units of a row of the catalogue: a counter is only ever shown as its rate or its growth."""
+"""PromQL and units of a row of the catalogue. Counters are only shown as rate or growth."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from roce_exporter.catalog.row import COUNTER, HISTOGRAM, Row
 ROWS: dict[str, Row] = {row.name: row for row in CATALOG}
 
 RATE_UNITS = {"seconds": "percentunit", "bytes": "Bps", "packets": "pps", "frames": "pps"}
-"""Grafana's unit of a counter's rate; seconds per second are a share of the time. Everything else: counts per second."""
+"""Grafana's unit of a counter's rate; seconds per second are a share of time. All others are counts per second."""
 
 UNITS = {
     "bool": "bool_yes_no",
@@ -21,7 +21,7 @@ UNITS = {
     "watts": "watt",
     "amperes": "amp",
 }
-"""Grafana's unit of a value; everything else is a plain number."""
+"""Grafana's unit of a value; all others are plain numbers."""
 
 WINDOW = "$__rate_interval"
 
@@ -30,16 +30,16 @@ def row(name: str) -> Row:
     """The row of a metric.
 
     Raises:
-        KeyError: there is no such metric.
+        KeyError: the metric does not exist.
     """
     return ROWS[name]
 
 
 def now(name: str, scope: str) -> str:
-    """The value of a gauge as it is.
+    """The value of a gauge.
 
     Raises:
-        ValueError: it is a counter.
+        ValueError: the metric is a counter.
     """
     if row(name).kind == COUNTER:
         raise ValueError(f"{name} is a counter: show its rate or its growth")
@@ -47,27 +47,27 @@ def now(name: str, scope: str) -> str:
 
 
 def rate(name: str, scope: str, window: str = WINDOW) -> str:
-    """How fast a counter rises.
+    """The rate of a counter.
 
     Raises:
-        ValueError: it is no counter.
+        ValueError: the metric is not a counter.
     """
     return f"rate({_counter(name)}{{{scope}}}[{window}])"
 
 
 def growth(name: str, scope: str, window: str = WINDOW) -> str:
-    """By how much a counter rose within a window.
+    """The increase of a counter within a window.
 
     Raises:
-        ValueError: it is no counter.
+        ValueError: the metric is not a counter.
     """
     return f"increase({_counter(name)}{{{scope}}}[{window}])"
 
 
 def seen(name: str, scope: str) -> str:
-    """Series of a counter that rose within the range shown: the others would fill the legend with zeros.
+    """Series of a counter that rose within the range shown. The others would only add zeros to the legend.
 
-    A comparison of the rate itself would cut the line wherever it is zero.
+    A comparison of the rate itself would interrupt the line where it is zero.
     """
     return f"increase({_counter(name)}{{{scope}}}[$__range] @ end()) > 0"
 
@@ -78,12 +78,12 @@ def moved(name: str, scope: str) -> str:
 
 
 def still(name: str, scope: str) -> str:
-    """0 where the counter exists and no series of it rose: nothing happened, which is not the same as nothing counted."""
+    """0 if the counter exists but no series of it rose: "no events", as opposed to "not counted"."""
     return f"sum({rate(name, scope)}) unless on () ({seen(name, scope)})"
 
 
 def lossless(expression: str, scope: str) -> str:
-    """What concerns lossless priorities: many drivers count all eight. Where DCB is not readable, every one may be lossless."""
+    """Restricts to lossless priorities, because many drivers count all eight. Without DCB data all priorities are kept."""
     off = f"{now('roce_pfc_enabled', scope)} == 0"
     return f"{expression} unless on (cluster, job, instance, device, port, netdev, priority) {off}"
 
@@ -122,11 +122,11 @@ def unit(name: str) -> str:
 
 
 def meanings(*names: str) -> str:
-    """What the metrics mean, in the catalogue's words, as a list in Markdown."""
+    """The metrics' HELP texts from the catalogue, as a list in Markdown."""
     return "\n".join(f"- `{name}`: {row(name).help}" for name in names)
 
 
 def _counter(name: str) -> str:
     if row(name).kind != COUNTER:
-        raise ValueError(f"{name} is no counter: show it as it is")
+        raise ValueError(f"{name} is not a counter: show its value")
     return name

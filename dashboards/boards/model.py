@@ -1,4 +1,4 @@
-"""What a dashboard is before it is JSON."""
+"""The data model of a dashboard, before it is converted to JSON."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ class Query:
     """`time_series`, `table` or `heatmap`."""
     instant: bool = False
     proof: str = ""
-    """The scenario in which it must find something, where that is another one than the panel's."""
+    """The scenario in which the query must return a result, if it differs from the panel's."""
     instead: bool = False
-    """Whether it finds something only where the panel's other queries do not."""
+    """Whether the query returns a result only if the panel's other queries do not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One panel. `proof` names the scenario of the simulated host in which every query of it must find something."""
+    """One panel. `proof` is the scenario of the simulated host in which each of its queries must return a result."""
 
     kind: str
     title: str
     reading: str
-    """How to read it."""
+    """The description: how to read the panel."""
     queries: tuple[Query, ...] = ()
     unit: str = ""
     width: int = 12
     height: int = 8
     empty: str = ""
-    """What it shows instead of "No data" when nothing is wrong, or when the NIC does not count it."""
+    """The text instead of "No data" if there are no faults, or if the NIC does not count them."""
     proof: str = "quiet"
     defaults: Json = field(default_factory=dict)
-    """`fieldConfig.defaults` besides the unit."""
+    """`fieldConfig.defaults` in addition to the unit."""
     overrides: tuple[Json, ...] = ()
     options: Json = field(default_factory=dict)
     transformations: tuple[Json, ...] = ()
@@ -50,11 +50,11 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A heading with the question that the panels below it answer."""
+    """A heading, and the panels below it."""
 
     title: str
     question: str
-    """What the row answers; part of its heading."""
+    """The question that the row answers; part of its heading."""
     panels: tuple[Panel, ...]
     collapsed: bool = False
 
@@ -70,14 +70,14 @@ class Variable:
     multi: bool = True
     include_all: bool = True
     all_value: str = ".+"
-    """For `$__all`; used only where All can be chosen."""
+    """The value of `$__all`; used only if All can be selected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """Marks on the time axis, one per series of the expression. The value of the series, in milliseconds, is the time.
+    """Marks on the time axis, one per series of the expression. The value of the series is the time in milliseconds.
 
-    Grafana makes one shaded region of samples in a row where their own times count, so only onsets are marked.
+    Grafana would turn consecutive samples with their own times into one shaded region, so only onsets are marked.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Annotation:
     colour: str
     tags: str = ""
     enabled: bool = True
-    """Whether it is on when the dashboard opens; each can be switched above the panels."""
+    """Whether it is on when the dashboard opens; each annotation has a switch above the panels."""
 
 
 @dataclass(frozen=True, slots=True)

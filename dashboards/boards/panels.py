@@ -1,4 +1,4 @@
-"""The kinds of panels, each with the looks that its kind has on every dashboard. Tables are in `tables`."""
+"""The kinds of panels, each with the same style on every dashboard. Tables are in `tables`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 PALETTE = {"mode": "palette-classic"}
 NUMBERED = (("mlx5_|mlx5_bond_", 0), ("bnxt_re|bnxt_re_bond|ionic_|irdma|hns_", 4))
-"""How drivers name devices before the number, and the first one's place among the colours."""
+"""Device names without the number, by driver, and the index of the colour for the first device."""
 SOFT_TOP = {"percentunit": 0.02, "none": 10, "pps": 10, "cps": 10, "s": 0.001}
-"""How far an axis reaches at least, so that nothing but zeros does not look like 100 %, and ticks are whole numbers."""
+"""Minimum upper end of an axis, so that zeros do not look like 100 %, and ticks are whole numbers."""
 
 LINE: Json = {
     "drawStyle": "line",
@@ -35,7 +35,7 @@ LINE: Json = {
 BARS: Json = {"drawStyle": "bars", "fillOpacity": 60, "lineWidth": 0}
 DASHED: Json = {"thresholdsStyle": {"mode": "dashed"}}
 PER_SERIES = re.compile(r"\{\{(instance|device|netdev|priority|lane|source)\}\}")
-"""Labels with many values: a panel with such a legend has many lines."""
+"""Labels with many values: a panel with one of them in its legend has many lines."""
 LIST: Json = {"showLegend": True, "displayMode": "list", "placement": "bottom", "calcs": []}
 TABLE: Json = LIST | {
     "displayMode": "table",
@@ -57,7 +57,7 @@ def lines(
     maximum: float | None = None,
     **place: Any,
 ) -> Panel:
-    """Values over time. `limits` are drawn as dashed lines. Many lines have a table of their largest and latest values."""
+    """Values over time. `limits` are drawn as dashed lines. With many lines, the legend is a table of maximum and last values."""
     defaults: Json = {
         "color": PALETTE,
         "custom": LINE | _soft_top(unit) | (DASHED if limits else {}) | (custom or {}),
@@ -78,14 +78,14 @@ def _soft_top(unit: str) -> Json:
 
 
 def _without_good(limits: Json) -> Json:
-    """Limits only: from where on it is good would be drawn as a line, too."""
+    """Limits only: otherwise Grafana would also draw a line where the good range begins."""
     return limits | {"steps": [one for one in limits["steps"] if one["color"] != GOOD]}
 
 
 def by_port() -> list[Json]:
-    """The same colour for a device in all panels of a host: for panels with one line per port.
+    """The same colour for a device in all panels of a host, for panels with one line per port.
 
-    By the number in the kernel's names, else by the whole name, whose palette holds colours that are hard to distinguish.
+    By the number in the kernel's names, otherwise by the full name, whose palette has colours that are hard to distinguish.
     """
     by_name = override("byRegexp", "/.*/", [("color", {"mode": "palette-classic-by-name"})])
     return [by_name, *(_numbered(names, first, n) for names, first in NUMBERED for n in range(len(IDENTITY)))]
@@ -108,7 +108,7 @@ def mirrored(
     title: str, reading: str, unit: str, above: Query, below: Query, *, overrides: Sequence[Json] = (),
     named_alike: bool = True, **place: Any,
 ) -> Panel:  # fmt: skip
-    """Received above the axis, sent below it. Series that are `named_alike` have one colour, and the legend names them once."""
+    """Received above the axis, sent below it. With `named_alike`, both series have one colour and one legend entry."""
     hidden = [("custom.hideFrom", _hidden_in_legend())] if named_alike else []
     turned = by_query("B", ("custom.transform", "negative-Y"), *hidden)
     return lines(title, reading, unit, above, below, overrides=[*overrides, turned], minimum=None, **place)
@@ -127,7 +127,7 @@ def number(
     overrides: Sequence[Json] = (),
     **place: Any,
 ) -> Panel:
-    """One number, or a few; its colour says whether it is good. Without limits it has none."""
+    """One number, or a few; the colour shows whether it is good. Without limits it has no colour."""
     defaults: Json = {
         "color": {"mode": "thresholds"},
         "thresholds": limits or steps(base=NOTHING),
@@ -141,7 +141,7 @@ def number(
         "textMode": "auto",
         "wideLayout": False,
     }
-    # names of several values would shrink with the longest value
+    # otherwise the names of several values would shrink with the longest value
     options |= {"text": {"titleSize": 13, "valueSize": 26}} if len(queries) > 1 else {}
     place = {"width": 4, "height": 3} | place
     return Panel(
@@ -161,13 +161,13 @@ def states(
 ) -> Panel:
     """A state over time, one bar per series. `mappings`: the text and the colour of each value.
 
-    `ever` finds something where the range shown has any state. Where it finds nothing a bar says so: its name, its text and
-    its colour are `nothing`, for the panel ignores `noValue`.
+    `ever` returns a result if the range shown has any state. Otherwise a bar with the name, text and colour of `nothing` is
+    shown, because this panel ignores `noValue`.
     """
     name, *shown = nothing
     absent = Query(f"vector(-1) unless on () ({ever})", name, instead=True)
     defaults: Json = {
-        # with thresholds as its mode, Grafana would name the steps instead of using the mappings
+        # with the colour mode "thresholds", Grafana would show the names of the steps instead of the mappings
         "color": {"mode": "fixed", "fixedColor": NOTHING},
         "custom": {"fillOpacity": 75, "lineWidth": 0},
         "mappings": [named({-1: (shown[0], shown[1])} | dict(mappings))],
@@ -196,7 +196,7 @@ def states(
 def ranking(
     title: str, reading: str, unit: str, query: Query, limits: Json | None = None, **place: Any
 ) -> Panel:
-    """One bar per series, the colour as far as the value goes."""
+    """One bar per series, coloured up to its value."""
     defaults: Json = {"color": {"mode": "thresholds"}, "min": 0, "thresholds": limits or steps(base=NOTHING)}
     options = {
         "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
@@ -213,7 +213,7 @@ def ranking(
 
 
 def named(texts: Mapping[Any, tuple[str, str]]) -> Json:
-    """Grafana's mapping of values, or of labels, to a text and a colour. Without a colour the text is neutral."""
+    """Grafana's mapping of values or labels to a text and a colour. Without a colour the text is neutral."""
     return {
         "type": "value",
         "options": {
@@ -225,17 +225,17 @@ def named(texts: Mapping[Any, tuple[str, str]]) -> Json:
 
 
 def by_query(letter: str, *properties: tuple[str, Any]) -> Json:
-    """An override of everything that a query returns."""
+    """An override for all fields of a query."""
     return override("byFrameRefID", letter, properties)
 
 
 def by_name(name: str, *properties: tuple[str, Any]) -> Json:
-    """An override of one field."""
+    """An override for one field."""
     return override("byName", name, properties)
 
 
 def all_series(*properties: tuple[str, object]) -> Json:
-    """An override of everything."""
+    """An override for all fields."""
     return override("byRegexp", "/.*/", properties)
 
 
@@ -245,12 +245,12 @@ def fixed(colour: str) -> Json:
 
 
 def coloured(name: str, colour: str) -> Json:
-    """A series that always has this colour."""
+    """An override that gives a series this colour."""
     return by_name(name, ("color", fixed(colour)))
 
 
 def override(kind: str, what: str, properties: Sequence[tuple[str, Any]]) -> Json:
-    """Grafana's override of the fields that a matcher finds."""
+    """Grafana's override for the fields that match."""
     return {
         "matcher": {"id": kind, "options": what},
         "properties": [{"id": name, "value": value} for name, value in properties],

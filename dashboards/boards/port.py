@@ -22,7 +22,7 @@ TWO_COLOURS = [
 NOW_PANELS = (
     number(
         "Link",
-        "As it is now. Below an MTU of 4200 RDMA cannot use its largest MTU of 4096.\n\n"
+        "Current values. Below an MTU of 4200 RDMA cannot use its largest MTU of 4096.\n\n"
         + meanings("roce_link_speed_bytes_per_second", "roce_port_mtu_bytes"),
         "none",
         Query(f"sum(8 * {now('roce_link_speed_bytes_per_second', PORT)})", "speed"),
@@ -33,7 +33,7 @@ NOW_PANELS = (
     ),
     number(
         "Pause now",
-        "Share of the time in the worst of the chosen priorities. **received**: the switch pauses this port. **sent**: it pauses its switch.",
+        "Share of time in the worst of the selected priorities. **received**: the switch pauses this port. **sent**: it pauses its switch.",
         "percentunit",
         *(Query(f"max({rate(f'roce_pfc_{way}_pause_seconds_total', PRIORITY)})", SAID[way]) for way in TWO_WAYS),
         overrides=[
@@ -56,7 +56,7 @@ NOW_PANELS = (
     ),
     number(
         "Latest storm",
-        "When it began.\n\n" + meanings("roce_pfc_storm_last_start_timestamp_seconds"),
+        "Start of the latest storm.\n\n" + meanings("roce_pfc_storm_last_start_timestamp_seconds"),
         "dateTimeFromNow",
         Query(f"max(roce_pfc_storm_last_start_timestamp_seconds{{{PRIORITY}}}) * 1000"),
         width=6,
@@ -67,7 +67,7 @@ NOW_PANELS = (
     detector(DIRECTED, width=24, height=5),
     mirrored(
         "Time paused, worst priority",
-        "Above the axis received: its switch pauses it. Below it sent: it pauses its switch. The rows below show each priority.\n\n"
+        "Above the axis: received, the switch pauses the port. Below: sent, the port pauses its switch. The rows below show each priority.\n\n"
         + meanings(*(f"roce_pfc_{way}_pause_seconds_total" for way in TWO_WAYS)),
         "percentunit",
         *(Query(f"max({rate(f'roce_pfc_{way}_pause_seconds_total', PRIORITY)})", SAID[way]) for way in TWO_WAYS),
@@ -86,27 +86,27 @@ link = ("roce_phy_receive_bytes_total", "roce_phy_transmit_bytes_total")
 TRAFFIC_PANELS = (
     lines(
         "Link against line rate",
-        "All that the wire carries. Near the line rate in both directions the host does what it can; "
-        f"far below it with pause received, its switch holds it back.\n\n{meanings(*link)}",
+        "All traffic on the link. Near the line rate the host is at its limit; "
+        f"far below it, with pause received, the switch slows it down.\n\n{meanings(*link)}",
         "bps",
         Query(f"8 * sum({rate(link[0], PORT)})", "received"),
         Query(f"8 * sum({rate(link[1], PORT)})", "sent"),
         line,
         overrides=LIMITED,
-        empty="The driver counts no bytes of the link",
+        empty="The driver does not count bytes of the link",
     ),
     both(
         "RDMA",
-        "What RDMA carries; the rest of the link is TCP/IP and headers.",
+        "RDMA traffic; the rest of the link is TCP/IP and headers.",
         "bps",
         RDMA,
         PORT,
         factor="8 * ",
-        empty="The NIC counts no RDMA bytes",
+        empty="The NIC does not count RDMA bytes",
     ),
     mirrored(
         "Traffic by priority",
-        "Where traffic really goes: above the axis received, below it sent. RDMA belongs into the lossless priority.\n\n"
+        "Actual priority of the traffic: received above the axis, sent below it. RDMA must be in the lossless priority.\n\n"
         + meanings("roce_priority_receive_bytes_total", "roce_priority_transmit_bytes_total"),
         "bps",
         *(
@@ -118,7 +118,7 @@ TRAFFIC_PANELS = (
     ),
     lines(
         "Bytes per packet",
-        "Small packets load the NIC's packet rate, not its bandwidth.",
+        "Small packets exhaust the NIC's packet rate before its bandwidth.",
         "bytes",
         *(
             Query(
@@ -132,12 +132,12 @@ TRAFFIC_PANELS = (
     ),
 )
 ABOVE = {0.01: ("1 %", "semi-dark-blue"), 0.5: ("half", "semi-dark-orange"), 0.95: ("95 %", LOST)}
-"""Bounds of the histogram that say how long single pauses are, with what the legend calls them."""
+"""Bounds of the histogram that show the length of single pauses, with their text in the legend."""
 PAUSE_PANELS = (
     *(
         lines(
             f"Time paused: {SAID[way]}",
-            f"Share of the time, by priority. Dashed: the alerts' limits.\n\n{meanings(f'roce_pfc_{way}_pause_seconds_total')}",
+            f"Share of time, by priority. Dashed: alert limits.\n\n{meanings(f'roce_pfc_{way}_pause_seconds_total')}",
             "percentunit",
             Query(relevant(f"roce_pfc_{way}_pause_seconds_total", PRIORITY), DIRECTED),
             limits=steps(step("RocePfcPauseHigh"), step(f"RocePfc{way.title()}PauseSaturated")),
@@ -149,8 +149,8 @@ PAUSE_PANELS = (
     *(
         lines(
             f"Polls with pause: {SAID[way]}",
-            "Share of the polls of the exporter's fast loop, ten a second or one, in which a priority was paused for more than 1 %, half and "
-            f"95 % of the time since the poll before. Polls above 95 % are single long pauses, which averages hide.\n\n{meanings('roce_pfc_pause_ratio')}",
+            "Share of the fast loop's polls (ten or one per second) in which a priority was paused for more than 1 %, half and "
+            f"95 % of the time since the previous poll. Polls above 95 % are single long pauses, which averages hide.\n\n{meanings('roce_pfc_pause_ratio')}",
             "percentunit",
             *(
                 Query(
@@ -160,13 +160,13 @@ PAUSE_PANELS = (
                 for bound, (said, _) in ABOVE.items()
             ),
             overrides=[coloured(f"more than {said} of a poll", colour) for said, colour in ABOVE.values()],
-            empty="The NIC does not measure the time paused",
+            empty="The NIC does not measure time paused",
         )
         for way in TWO_WAYS
     ),
     mirrored(
         "Longest single pause",
-        f"Above the axis received, below it sent. Dashed: the alert's limit.\n\n{meanings('roce_pfc_longest_pause_seconds')}",
+        f"Received above the axis, sent below it. Dashed: alert limit.\n\n{meanings('roce_pfc_longest_pause_seconds')}",
         "s",
         *(
             Query(
@@ -178,11 +178,11 @@ PAUSE_PANELS = (
         limits=steps(step("RocePfcLongPause", "seconds")),
         overrides=by_priority(),
         width=8,
-        empty="The NIC counts nothing to judge by",
+        empty="The NIC has no suitable counters",
     ),
     mirrored(
         "Pause frames",
-        "Above the axis received, below it sent. Frames that stop and frames that let go, together.\n\n"
+        "Received above the axis, sent below it. XOFF and XON frames together.\n\n"
         + meanings("roce_pfc_receive_frames_total", "roce_pfc_transmit_frames_total"),
         "pps",
         *(Query(relevant(f"roce_pfc_{way}_frames_total", PRIORITY), DIRECTED) for way in TWO_WAYS),
@@ -193,7 +193,7 @@ PAUSE_PANELS = (
     ),
     lines(
         "Near misses and congestion",
-        "Near misses: pauses that were almost storms, in each interval. Congested: seconds per second nearly always paused while packets still pass. "
+        "Near misses: pauses that were almost storms, per interval. Congested: share of time paused almost continuously while packets still pass. "
         f"\n\n{meanings('roce_pfc_storm_near_misses_total', 'roce_pfc_congested_seconds_total')}",
         "none",
         Query(
@@ -205,11 +205,11 @@ PAUSE_PANELS = (
             "congested {{direction}}",
         ),
         width=8,
-        empty="The NIC counts nothing to judge by",
+        empty="The NIC has no suitable counters",
     ),
     table(
-        "What the storm looks like",
-        "The detector's guess at the cause of a storm that goes on.\n\n" + meanings("roce_pfc_storm_hint"),
+        "Likely kind of storm",
+        "The detector's hint about the cause of an active storm.\n\n" + meanings("roce_pfc_storm_hint"),
         ("netdev", "priority", "direction", "hint"),
         Query(
             f"max by (netdev, priority, direction, hint) (last_over_time({now('roce_pfc_storm_hint', PRIORITY)}[$__range]))",
@@ -223,7 +223,7 @@ PAUSE_PANELS = (
     ),
     lines(
         "CNPs handled against pause received",
-        "The reaction point at work: when CNPs rise, pause should fall. Pause that rises alone is not answered by congestion control.",
+        "Effect of the reaction point: when CNPs rise, pause should fall. If pause rises alone, congestion control does not react to it.",
         "percentunit",
         Query(f"max({rate('roce_pfc_receive_pause_seconds_total', PRIORITY)})", "time paused, received"),
         Query(f"sum({rate('roce_cnp_handled_total', PORT)})", "CNPs handled"),
@@ -239,12 +239,12 @@ PAUSE_PANELS = (
             },
         ],
         width=12,
-        empty="The NIC counts neither",
+        empty="The NIC does not count them",
     ),
 )
 TRANSPORT_PANELS = (
     lines(
-        "Loss, as connections notice",
+        "Loss, as seen by connections",
         "Zero in a lossless fabric.\n\n"
         + meanings(
             "roce_transport_out_of_sequence_total",
@@ -259,7 +259,7 @@ TRANSPORT_PANELS = (
     ),
     lines(
         "Recovery",
-        "Each costs time; adaptive retransmission the least, a timeout the most. Retries exceeded ends the connection.\n\n"
+        "Each event costs time, adaptive retransmission the least, a timeout the most. Retries exceeded ends the connection.\n\n"
         + meanings(
             "roce_transport_ack_timeouts_total",
             "roce_transport_adaptive_retransmits_total",
@@ -275,7 +275,7 @@ TRANSPORT_PANELS = (
     ),
     lines(
         "Receivers not ready",
-        "The fault of an application, not of the fabric.\n\n"
+        "Caused by an application, not by the fabric.\n\n"
         + meanings("roce_transport_rnr_naks_received_total", "roce_out_of_buffer_total"),
         "pps",
         Query(f"sum({rate('roce_transport_rnr_naks_received_total', PORT)})", "peer not ready"),
@@ -284,7 +284,7 @@ TRANSPORT_PANELS = (
     ),
     lines(
         "Completions with errors",
-        "What applications see, in each interval. Flushed completions are ordinary when connections end.\n\n"
+        "Errors visible to applications, per interval. Flushed completions are normal when connections end.\n\n"
         + meanings(
             "roce_transport_requester_completion_errors_total",
             "roce_transport_responder_completion_errors_total",
@@ -303,7 +303,7 @@ BOARD = Board(
     OF_PORT,
     (
         Row("Now", "what happened, and in what order", NOW_PANELS),
-        Row("Traffic", "sent far below the line rate: pause, CNPs, or else the application", TRAFFIC_PANELS),
+        Row("Traffic", "sent far below the line rate: pause, CNPs, or the application", TRAFFIC_PANELS),
         Row(
             "Priority flow control",
             "sent, with PCIe stalls: a slow host. Received, without CNPs: a victim",
@@ -312,10 +312,10 @@ BOARD = Board(
         Row(
             "Transport", "loss with drops below: own buffers. Without: a switch or the peer", TRANSPORT_PANELS
         ),
-        Row("Drops and buffers", "a lossless priority that drops got its pause too late", DROPS_PANELS),
+        Row("Drops and buffers", "a lossless priority drops if pause comes too late", DROPS_PANELS),
         Row(
             "Wire, optics and host",
-            "light falls on one lane: the module; on all lanes: the fibre",
+            "less light on one lane: the module; on all lanes: the fibre",
             WIRE_PANELS,
         ),
     ),

@@ -13,7 +13,7 @@ from boards.scopes import HOST, PORT, PRIORITY
 
 
 def _light(way: str, title: str, alarms: tuple[str, ...]) -> Panel:
-    """Optical power by lane, in the unit that cable people speak."""
+    """Optical power by lane in dBm, the usual unit for cables."""
     metric = f"roce_transceiver_{way}_power_watts"
     queries = [Query(f"10 * log10({now(metric, PORT)} * 1000 > 0)", LANES)]
     queries += [
@@ -41,7 +41,7 @@ def _alarm() -> Json:
 
 
 def _by_priority(title: str, reading: str, name: str, empty: str) -> Panel:
-    """The rate of a counter by priority, where it rose; else one line that says that it did not."""
+    """The rate of a counter by priority, if it rose; otherwise one line that says it did not."""
     return lines(
         title,
         f"{reading}\n\n{meanings(name)}",
@@ -56,7 +56,7 @@ def _by_priority(title: str, reading: str, name: str, empty: str) -> Panel:
 DROPS_PANELS = (
     _by_priority(
         "Drops by priority",
-        "Receive buffers that were full. A lossless priority drops nothing in health.",
+        "Drops because the receive buffer was full. A lossless priority normally drops nothing.",
         "roce_buffer_discards_total",
         "The driver does not count by priority",
     ),
@@ -64,17 +64,17 @@ DROPS_PANELS = (
         "Marks by the NIC itself",
         "The host behind the NIC is congested, not the fabric.",
         "roce_nic_ecn_marked_packets_total",
-        "The NIC does not mark, or does not count it",
+        "The NIC does not mark, or does not count marks",
     ),
 )
 
 
 LANES = "{{netdev}} lane {{lane}}"
-DARK = "No module measures it: copper cables do not, and reading needs CAP_NET_ADMIN"
+DARK = "No module measures it (copper cables never do; reading needs CAP_NET_ADMIN)"
 WIRE_PANELS = (
     lines(
         "Errors on the wire",
-        "In each interval. CRC and symbol errors are losses; a rise on one port is its cable or module.\n\n"
+        "Errors per interval. CRC and symbol errors lose packets; a rise on one port indicates its cable or module.\n\n"
         + meanings(
             "roce_phy_receive_crc_errors_total",
             "roce_phy_symbol_errors_total",
@@ -90,7 +90,7 @@ WIRE_PANELS = (
     ),
     lines(
         "Forward error correction",
-        "Corrected bits are ordinary on fast links; a rise means that the cable gets worse. Uncorrectable blocks are losses.\n\n"
+        "Corrected blocks are normal on fast links; a rise indicates a degrading cable. Uncorrectable blocks lose packets.\n\n"
         + meanings("roce_phy_fec_corrected_blocks_total", "roce_phy_fec_uncorrectable_blocks_total"),
         "cps",
         Query(f"sum({rate('roce_phy_fec_corrected_blocks_total', PORT)})", "corrected"),
@@ -101,7 +101,7 @@ WIRE_PANELS = (
     ),
     lines(
         "Link losses",
-        "In each interval, as the kernel saw them.\n\n" + meanings("roce_netdev_carrier_down_total"),
+        "Per interval, as counted by the kernel.\n\n" + meanings("roce_netdev_carrier_down_total"),
         "none",
         event("roce_netdev_carrier_down_total", "link lost"),
         custom=BARS,
@@ -142,7 +142,7 @@ WIRE_PANELS = (
     ),
     lines(
         "PCIe stalls",
-        "Share of seconds in which the NIC waited for the host. With pause sent: a slow receiver. Dashed: the alerts' limit.\n\n"
+        "Share of seconds in which the NIC waited for the host. With pause sent: a slow receiver. Dashed: alert limit.\n\n"
         + meanings("roce_pcie_write_stalled_seconds_total"),
         "percentunit",
         Query(f"max({rate('roce_pcie_write_stalled_seconds_total', PORT)})", "writes"),

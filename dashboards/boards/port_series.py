@@ -1,4 +1,4 @@
-"""How the port dashboard shows counters: received and sent, events, and lines that are limits."""
+"""How the port dashboard shows counters: received and sent, events, and limits as lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SAID = {"receive": "received", "transmit": "sent"}
 def both(
     title: str, reading: str, unit: str, names: tuple[str, str], scope: str, *, factor: str = "", **place: Any,
 ) -> Panel:  # fmt: skip
-    """Received and sent as two series that have their direction's colour."""
+    """Received and sent as two series in the colour of their direction."""
     queries = [
         Query(f"{factor}sum({rate(name, scope)})", said)
         for name, said in zip(names, SAID.values(), strict=True)
@@ -28,12 +28,12 @@ def both(
 
 
 def event(name: str, said: str) -> Query:
-    """How many fell into each interval, all network devices of the port together."""
+    """The number of events per interval, as a sum of all network devices of the port."""
     return Query(f"round(sum({growth(name, PORT)}))", said)
 
 
 def limit_line(matcher: str, what: str) -> Json:
-    """An override of a series that is a limit and no measurement."""
+    """An override for a series that is a limit, not a measurement."""
     return {
         "matcher": {"id": matcher, "options": what},
         "properties": [

@@ -1,4 +1,4 @@
-"""Recording rules that the dashboards need in addition to those of the alerts: sums over a cluster, and series that exist where something is wrong."""
+"""Recording rules for the dashboards in addition to those of the alerts: sums over a cluster, and series that exist only where there is a fault."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OFTEN = {
     CNPS_HANDLED: f"sum by (cluster, job) (rate(roce_cnp_handled_total[{MEDIUM}]))",
     CNPS_IGNORED: f"sum by (cluster, job) (rate(roce_cnp_ignored_total[{MEDIUM}]))",
     DISCARDS: f"""\
-# no series where nothing is dropped
+# no series without drops
 (
   (rate(roce_buffer_discards_total[{MEDIUM}]) > 0)
     or
@@ -36,7 +36,7 @@ OFTEN = {
 )
   and
 roce_pfc_enabled == 1""",
-    # so that ranking the worst ports of a large fleet reads few series
+    # so that the ranking of the worst ports of a large fleet reads few series
     ELEVATED: f"{PAUSE} > {limit('RocePfcPauseElevated'):g}",
     LOSSY: f"{LOSS} > 0",
     SOURCES_DOWN: "count by (cluster, job, source) (roce_exporter_source_up == 0)",
@@ -54,15 +54,15 @@ SELDOM = {
     UNREADABLE: "count by (cluster, job, check) (roce_config_check_unreadable == 1)",
     CHECKS: "count by (cluster, job) (roce_config_check_ok)",
 }
-"""Of series that are many and hardly change."""
+"""For many series that hardly change."""
 
 
 def rules() -> Json:
-    """A file of rules for Prometheus 2.42 and newer."""
+    """The contents of a rule file for Prometheus 2.42 and newer."""
     return {
         "groups": [
             {"name": "roce-dashboards", "rules": _recorded(OFTEN)},
-            # below the five minutes after which Prometheus forgets a sample
+            # below the five minutes after which Prometheus treats a sample as stale
             {"name": "roce-dashboards-configuration", "interval": "2m", "rules": _recorded(SELDOM)},
         ]
     }

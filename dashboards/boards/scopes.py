@@ -1,4 +1,4 @@
-"""The variables of the dashboards, each narrowed by those before it, the matchers that use them, and links that keep them."""
+"""The variables of the dashboards (each one narrows the next), the matchers that use them, and links that keep them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PORT = f'{HOST},device=~"$device",port=~"$port"'
 PRIORITY = f'{PORT},priority=~"$priority"'
 
 _cluster = Variable(
-    "cluster", "Cluster", "The label `cluster`, where your Prometheus sets one. All includes series without it.",
+    "cluster", "Cluster", "The label `cluster`, if your Prometheus sets it. All includes series without it.",
     "label_values(roce_exporter_devices, cluster)", all_value=".*",
 )  # fmt: skip
 _job = Variable(
@@ -78,7 +78,7 @@ def series_to_port() -> Json:
 
 
 def to_runbook() -> Json:
-    """A link from an alert's name to its runbook, below the address that the rules' annotations have too."""
+    """A link from an alert's name to its runbook, with the same base URL as in the rules' annotations."""
     return {
         "title": "Open the runbook",
         "url": f"{RUNBOOKS}/${{__data.fields.alertname}}.md",
@@ -87,7 +87,7 @@ def to_runbook() -> Json:
 
 
 def firing(scope: str, severity: str = "page|ticket") -> str:
-    """Since when each firing alert has been active, as Unix time. `ALERTS` alone has no onset."""
+    """Start of each firing alert, as Unix time. `ALERTS` alone has no start time."""
     matchers = f'alertname=~"Roce.*",severity=~"{severity}",{scope}'
     return (
         f'(ALERTS_FOR_STATE{{{matchers}}} and ignoring (alertstate) ALERTS{{alertstate="firing",{matchers}}})'
@@ -95,7 +95,7 @@ def firing(scope: str, severity: str = "page|ticket") -> str:
 
 
 def alerts(scope: str) -> Annotation:
-    """Onsets of the alerts of few hosts. When they end is in the timelines."""
+    """Onsets of the alerts of a few hosts. The timelines show when they end."""
     return Annotation(
         "Alerts",
         f"{firing(scope)} * 1000",
@@ -107,7 +107,7 @@ def alerts(scope: str) -> Annotation:
 
 
 def alerts_of_many(scope: str, severity: str = "page|ticket", *, enabled: bool = False) -> Annotation:
-    """Onsets of alerts, the first of each name in a cluster: as few with 5,000 hosts as with five."""
+    """Onsets of alerts, only the first of each name in a cluster: not more for 5,000 hosts than for five."""
     return Annotation(
         "Alerts",
         f"min by (cluster, alertname, severity) ({firing(scope, severity)}) * 1000",
@@ -120,7 +120,7 @@ def alerts_of_many(scope: str, severity: str = "page|ticket", *, enabled: bool =
 
 
 def storms(scope: str) -> Annotation:
-    """Onsets of PFC storms, to the second and not to the scrape."""
+    """Onsets of PFC storms, exact to the second rather than to the scrape."""
     return Annotation(
         "Storms",
         f"roce_pfc_storm_last_start_timestamp_seconds{{{scope}}} * 1000",

@@ -1,4 +1,4 @@
-"""Tables: columns of fixed widths that fit their panel, and one that takes what they leave."""
+"""Tables: columns with fixed widths that fit the panel, and one column that takes the remaining width."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ WIDTHS = {
     "firmware": 120, "hint": 190, "instance": 150, "netdev": 100, "parameter": 250, "port": 50, "priority": 76, "reason": 150,
     "role": 60, "severity": 80, "slots": 70, "source": 130, "traffic_class": 110, "type": 110, "value": 120, "version": 90,
 }  # fmt: skip
-"""Pixels of columns, as their usual contents need; of others, what their headings need."""
+"""Widths of columns in pixels, enough for their usual contents; other columns get the width of their headings."""
 CHARACTER, CELL = 7.5, 30
-"""Pixels of a heading's letter, and of the padding and the arrow of sorting."""
+"""Pixels of a letter in a heading, and of the padding plus the sorting arrow."""
 DIRECTIONS = {"receive": ("received", ""), "transmit": ("sent", "")}
 
 
@@ -40,11 +40,12 @@ def table(
     numeric: Sequence[str] = (),
     **place: Any,
 ) -> Panel:
-    """Rows of labels and values. Only the `columns` stay, in this order; `names` renames values, never labels.
+    """Rows of labels and values. Only the `columns` are kept, in this order; `names` renames values, never labels.
 
-    `wide` is the column that takes the rest of the width, else the first. `concealed` columns are there for links only. Rows that are `tall` have two lines.
-    `numeric` columns are labels that hold numbers: units and limits need a number. Sorted by the largest of `sort`, or by
-    the smallest when what is `rarest` matters. Labels keep their names, for links between dashboards are made of them.
+    `wide` is the column that takes the remaining width, by default the first. `concealed` columns exist for links only.
+    `tall` rows have two lines. `numeric` columns are labels with numbers, converted because units and limits need numbers.
+    Sorted by the largest value of `sort`, or with `rarest` by the smallest. Labels keep their names, because links between
+    dashboards use them.
     """
     renamed = dict(names or {})
     shown = [name for name in columns if name not in concealed]
@@ -101,7 +102,7 @@ def _widths(shown: Sequence[str], wide: str) -> list[tuple[str, int]]:
 
 
 def _gaps() -> list[Json]:
-    """An empty cell would say what the empty panel says; of some, links are made."""
+    """Text of empty cells, which would otherwise show the text of the empty panel; some cells are used in links."""
     dash = override("byRegexp", "/.*/", [("noValue", "-")])
     return [dash, override("byRegexp", "/^(cluster|job|instance)$/", [("noValue", "")])]
 
@@ -116,18 +117,18 @@ def severities() -> Json:
 
 
 def as_text(name: str, mapping: Json) -> Json:
-    """A column whose values have texts and colours."""
+    """A column that shows values as texts with colours."""
     return by_name(name, ("mappings", [mapping]), ("custom.cellOptions", {"type": "color-text"}))
 
 
 def hidden(name: str) -> Json:
-    """A column that links need and readers do not."""
+    """A column that is needed by links only."""
     # Grafana 12 renamed it
     return by_name(name, ("custom.hidden", True), ("custom.hideFrom", {"viz": True}))
 
 
 def graded(name: str, unit: str, limits: Json) -> Json:
-    """A column of numbers whose text takes the colour of the limit that it reaches."""
+    """A column of numbers in the colour of the limit that they reach."""
     return by_name(
         name, ("unit", unit), ("thresholds", limits), ("custom.cellOptions", {"type": "color-text"})
     )

@@ -10,7 +10,7 @@ const router = (build) =>
       : undefined
   );
 
-// the published schema of tables lost a constant that @grafana/ui imports
+// the published schema of tables lacks a constant that @grafana/ui imports
 const schema = (build) =>
   build.onLoad({ filter: /raw\/composable\/table\/panelcfg\/x\/types\.gen\.mjs$/ }, async ({ path }) => {
     const text = await readFile(path, 'utf8');

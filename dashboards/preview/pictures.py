@@ -1,10 +1,10 @@
 """Take pictures of the dashboards: `make pictures`, or `python dashboards/preview/pictures.py [FOLDER OF JSON]`.
 
-Every board, healthy and in an incident, dark and light, at 1920 and 1366 pixels, into `build/pictures`; those of the README
-into `dashboards/pictures`. What npm installs and the recorded past stay in a cache outside of the repository.
+Every dashboard, healthy and in an incident, dark and light, at 1920 and 1366 pixels, into `build/pictures`; those of the README
+into `dashboards/pictures`. npm packages and the recorded history stay in a cache outside the repository.
 """
 
-# ruff: noqa: INP001, S603, S607, T201 - a script that runs node and python, and prints what it found
+# ruff: noqa: INP001, S603, S607, T201 - a script that runs node and python, and prints its findings
 from __future__ import annotations
 
 import hashlib
@@ -24,7 +24,7 @@ SECONDS = int(os.environ.get("ROCE_PICTURES_SECONDS", "2700"))
 SOURCES = ("package.json", "build.mjs", "take.mjs", "index.html", "src")
 SCREENS = {1920: 1080, 1366: 768}
 MENU = 300
-"""Pixels of Grafana's docked menu, which narrow screens suffer from most."""
+"""Width of Grafana's docked menu in pixels, which matters most on narrow screens."""
 STORM = {"cluster": "pfc-storm", "job": "roce", "instance": "node21:10099"}
 QUIET = {"cluster": "quiet", "job": "roce", "instance": "node01:10099"}
 PORT = {"device": "mlx5_0", "port": "1"}
@@ -35,11 +35,11 @@ CHOSEN: dict[str, dict[str, dict[str, str]]] = {
     "roce-configuration": {"healthy": {"cluster": "quiet"}, "incident": {}},
     "roce-exporter": {"healthy": {"cluster": "quiet"}, "incident": {}},
 }
-"""What is chosen on each board; without a choice All."""
+"""The selected variables of each dashboard; All if not listed."""
 
 
 def build() -> Path:
-    """The bundle, in the cache; npm runs only when the list of packages changed."""
+    """Build the bundle in the cache and return its folder; npm runs only if the list of packages changed."""
     tool = CACHE / "tool"
     tool.mkdir(parents=True, exist_ok=True)
     packages = (HERE / "package.json").read_text(encoding="utf-8")
@@ -61,7 +61,7 @@ def build() -> Path:
 
 
 def past(boards: Path) -> subprocess.Popen[str]:
-    """The past of the tests, served by a Prometheus; its first line is the address, the begin and the end."""
+    """The history of the tests, served by a Prometheus; the first line of output has the address, the begin and the end."""
     files = sorted(boards.glob("roce-*.json"))
     names = hashlib.sha256(b"".join(place.read_bytes() for place in files)).hexdigest()[:12]
     folder = Path(os.environ.get("ROCE_PICTURES_PAST", CACHE / f"past-{SECONDS}-{names}"))
@@ -73,7 +73,7 @@ def past(boards: Path) -> subprocess.Popen[str]:
 
 
 def wanted(boards: Path, out: Path, begin: str, end: str) -> list[dict[str, Any]]:
-    """Every picture: the first screen of each board."""
+    """All pictures to take: the first screen of each dashboard."""
     shared = {"from": _instant(begin), "to": _instant(end)}
     return [
         shared
@@ -98,11 +98,11 @@ README = {
     "configuration": "configuration-incident-light-1920",
     "exporter": "exporter-incident-dark-1920",
 }
-"""Pictures of the README, and which one each is."""
+"""The picture for each name in the README."""
 
 
 def main() -> None:
-    """Take them all, and fail where a query failed."""
+    """Take all pictures, and fail if a query failed."""
     boards = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE.parent
     out = ROOT / "build" / ("pictures" if boards == HERE.parent else f"pictures-{boards.name}")
     out.mkdir(parents=True, exist_ok=True)

@@ -28,7 +28,7 @@ const browser = await chromium.launch({
 let failed = 0;
 for (const one of wanted) {
   const page = await browser.newPage({ viewport: { width: one.width, height: one.height ?? 1080 } });
-  await page.clock.setFixedTime(new Date(one.to)); // what is so long ago counts from the end of the past
+  await page.clock.setFixedTime(new Date(one.to)); // relative times count from the end of the recorded history
   page.on('pageerror', (error) => console.log('page error:', String(error.stack).slice(0, 600)));
   const query = new URLSearchParams({ ...one, prometheus, dashboard: `/file${path.resolve(one.dashboard)}`, variables: JSON.stringify(one.variables ?? {}) });
   await page.goto(`${origin}/?${query}`);

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Build a Debian package: deploy/deb/build.sh FOLDER. Needs dpkg-deb and a Python 3.11 or newer with pip and venv (PYTHON, else python3).
-# It holds what requirements.lock names, below /opt/roce-exporter, and Debian's own Python runs it.
+# It contains the packages of requirements.lock below /opt/roce-exporter and runs with Debian's own Python.
 set -eu
 top=$(cd "$(dirname "$0")/../.." && pwd)
 folder=${1:?where to put the package: $0 FOLDER}
@@ -46,8 +46,8 @@ Priority: optional
 Depends: python3 (>= 3.11), systemd (>= 252), init-system-helpers
 Installed-Size: $(du -sk "$root" | cut -f1)
 Description: Prometheus exporter for the health of RDMA over Converged Ethernet
- Tells the state of RoCE ports, congestion control, PFC pause and storms, loss and
- link errors under one name per fact whichever vendor made the NIC. It only reads.
+ Exports the state of RoCE ports, congestion control, PFC pause and storms, loss
+ and link errors, under the same metric names for all NIC vendors. It only reads.
 END
 mkdir -p "$folder"
 dpkg-deb --root-owner-group --build "$root" "$folder/roce-exporter_${version}_$architecture.deb" >/dev/null

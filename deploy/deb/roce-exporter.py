@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -IB
-"""The command of the Debian package: the library beside it, and nothing of the machine's own site-packages before that."""
+"""The command of the Debian package. The package's own library comes before the system's site-packages."""
 
 import sys
 from pathlib import Path

@@ -1,11 +1,11 @@
-"""Measure what a fleet costs: `python deploy/prometheus/measure.py`. Needs prometheus and promtool; takes about two minutes.
+"""Measure the cost of a fleet: `python deploy/prometheus/measure.py`. Needs prometheus and promtool; takes about two minutes.
 
 Simulated hosts under an incast, scraped by a real Prometheus with our rules. docs/operating.md has the results. With
-`--hosts=5000 --ports=1 --every=60 --seconds=480` only that fleet; docs/performance.md has those.
+`--hosts=5000 --ports=1 --every=60 --seconds=480` only that fleet is measured; docs/performance.md has these results.
 """
 
-# ruff: noqa: T201, INP001 - a measurement prints its table and is no package
-# ruff: noqa: S603, S607, S310 - it runs Prometheus and asks it on loopback
+# ruff: noqa: T201, INP001 - a measurement prints its table and is not a package
+# ruff: noqa: S603, S607, S310 - it runs Prometheus and queries it on loopback
 from __future__ import annotations
 
 import argparse
@@ -41,7 +41,7 @@ SCRAPE = 15
 
 
 class Fleet(NamedTuple):
-    """So many hosts, scraped every so many seconds for so many seconds."""
+    """Number of hosts and of ports per host, the scrape interval, and the duration of the measurement in seconds."""
 
     hosts: int = 40
     ports: int = PORTS
@@ -50,18 +50,18 @@ class Fleet(NamedTuple):
 
 
 async def expositions(vendors: Sequence[str], moments: int, seed: int = 1) -> list[str]:
-    """What a host under an incast tells at so many scrapes."""
+    """The expositions of a host under an incast, one per scrape, for `moments` scrapes."""
     clock = itertools.count(step=SCRAPE)
     now = [0.0]
     kernel = simulate("incast", clock=lambda: now[0], vendors=vendors, seed=seed)
     collector = Collector(kernel, Settings(), lambda: now[0])
     exporter = Exporter(collector, auditor=Auditor(load_profile("auto")))
-    told = []
+    texts = []
     for at in itertools.islice(clock, moments):
         now[0] = float(at)
-        told.append(exporter.render(await exporter.observe(5.0), Format.TEXT).decode())
+        texts.append(exporter.render(await exporter.observe(5.0), Format.TEXT).decode())
     collector.close()
-    return told
+    return texts
 
 
 def samples(text: str) -> list[str]:
@@ -99,7 +99,7 @@ def print_disk(folder: Path) -> None:
 
 
 class Host(BaseHTTPRequestHandler):
-    """Tells the moments of a host, one after the other."""
+    """Serves the recorded expositions of a host, one after the other."""
 
     moments: tuple[bytes, ...] = ()
     started = 0.0
@@ -114,11 +114,11 @@ class Host(BaseHTTPRequestHandler):
         self.wfile.write(self.moments[number])
 
     def log_message(self, *words: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def value_of(url: str, expression: str) -> float:
-    """The only value of an expression."""
+    """The value of an expression with one result; NaN without a result."""
     with urllib.request.urlopen(f"{url}/api/v1/query?query={urllib.parse.quote(expression)}") as answer:
         result = json.load(answer)["data"]["result"]
     return float(result[0]["value"][1]) if result else float("nan")
@@ -145,8 +145,8 @@ def configuration(port: int, fleet: Fleet) -> str:
 
 def print_prometheus(folder: Path, fleet: Fleet) -> None:
     """Memory per series and seconds per evaluation of all rules."""
-    told = asyncio.run(expositions(("mlx5",) * fleet.ports, 2 + fleet.seconds // fleet.every))
-    Host.moments = tuple(text.encode() for text in told)
+    texts = asyncio.run(expositions(("mlx5",) * fleet.ports, 2 + fleet.seconds // fleet.every))
+    Host.moments = tuple(text.encode() for text in texts)
     Host.started, Host.every = time.monotonic(), fleet.every
     with ThreadingHTTPServer(("127.0.0.1", 0), Host) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -169,7 +169,7 @@ def print_prometheus(folder: Path, fleet: Fleet) -> None:
 
 
 def print_figures(url: str, fleet: Fleet) -> None:
-    """What Prometheus says of itself."""
+    """Prometheus' own metrics of the measurement."""
     series = value_of(url, "prometheus_tsdb_head_series")
     memory = value_of(url, 'process_resident_memory_bytes{job="prometheus"}')
     rules = value_of(url, "sum(prometheus_rule_group_last_duration_seconds)")
@@ -190,8 +190,8 @@ def print_figures(url: str, fleet: Fleet) -> None:
     )
 
 
-def asked_fleet() -> Fleet | None:
-    """The fleet of the command line; None: everything that docs/operating.md shows."""
+def requested_fleet() -> Fleet | None:
+    """The fleet of the command line; None for all measurements of docs/operating.md."""
     parser = argparse.ArgumentParser(description=__doc__)
     for field in Fleet._fields:
         parser.add_argument(f"--{field}", type=int, default=Fleet._field_defaults[field])
@@ -201,7 +201,7 @@ def asked_fleet() -> Fleet | None:
 
 def main() -> None:
     """Measure."""
-    fleet = asked_fleet()
+    fleet = requested_fleet()
     logging.disable(logging.WARNING)
     folder = Path(tempfile.mkdtemp())
     try:

@@ -1,6 +1,6 @@
-"""THE table: every metric is a row, every driver's spelling of it stands in the row.
+"""THE table: every metric is a row, and the row lists every driver's raw name for it.
 
-One file per area. `INDEX` is what the rest of the program asks; a table that contradicts itself is refused on import.
+One file per area. The rest of the program queries `INDEX`; a table that contradicts itself is refused on import.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Index:
         """The row that a raw name belongs to, or None."""
         if row := self.claims.get((dialect, source, raw)):
             return row
-        # A driver that leaves a common name out does not mean by it what the row means.
+        # A driver for which a common name is left out means something else by it than the row.
         if (row := self.claims.get((ANY, source, raw))) and not reason_for(dialect, source, raw):
             return row
         for speaker, where, pattern, row in self.patterns:
@@ -101,17 +101,17 @@ class Index:
         return None
 
     def left_out(self, dialect: str, source: str, raw: str) -> str:
-        """Why a raw name is deliberately no metric; empty when it is not."""
+        """Why a raw name is deliberately not exported; empty when it is not left out."""
         return reason_for(dialect, source, raw)
 
     def speaks(self, dialect: str, spelling: Spelling) -> bool:
-        """Whether a device of this dialect means the row's fact by this spelling."""
+        """Whether this spelling means the row's fact on a device of this dialect."""
         return _speaks(dialect, spelling)
 
     def recognise(self, names: Collection[str]) -> str:
-        """The dialect that explains most of these names of hardware counters; empty when none or two do so best.
+        """The dialect that matches most of these names of hardware counters; empty without a match or on a tie.
 
-        Of two that explain equally many the one of whose own vocabulary that is the larger share.
+        Between two with equally many matches, the one that has the larger share of its own names matched wins.
         """
         best: list[tuple[int, float, str]] = sorted(
             (score for dialect in DIALECTS if (score := self._score(dialect, names))[0]), reverse=True
@@ -132,7 +132,7 @@ def check(rows: Iterable[Row]) -> Index:
     """Index a table.
 
     Raises:
-        CatalogError: a name stands twice, a raw name is claimed by two rows, or a row breaks the rules of naming.
+        CatalogError: a name is listed twice, a raw name is claimed by two rows, or a row breaks the naming rules.
     """
     rows = tuple(rows)
     names: set[str] = set()
@@ -141,10 +141,10 @@ def check(rows: Iterable[Row]) -> Index:
     for row in rows:
         _check_row(row)
         if row.name in names:
-            raise CatalogError(f"{row.name}: stands twice in the catalogue")
+            raise CatalogError(f"{row.name}: is listed twice in the catalogue")
         names.add(row.name)
         for spelling in row.spellings:
-            # What a difference is taken of has rows of its own.
+            # The raw names of a difference have rows of their own.
             for raw in () if spelling.difference else spelling.raw:
                 if "{" in raw:
                     patterns.append((spelling.dialect, spelling.source, pattern_of(raw), row))
@@ -166,7 +166,7 @@ def _speaks(dialect: str, spelling: Spelling) -> bool:
 
 
 TEXT = ("counter", "flag", "sensor", "role", "parameter", "le")
-"""Placeholders for which any name may stand. All others, priority, lane, queue and the like, are numbers."""
+"""Placeholders that match any text. All others (priority, lane, queue and so on) match numbers only."""
 
 
 def _form(placeholder: str) -> str:
@@ -178,7 +178,7 @@ def _claim(claims: dict[Claim, Row], claim: Claim, row: Row) -> None:
     for speaker in (*DIALECTS, ANY) if dialect == ANY else (dialect, ANY):
         if other := claims.get((speaker, source, raw)):
             raise CatalogError(
-                f"{row.name}: {raw!r} of {dialect} in {source} is claimed by {other.name} already"
+                f"{row.name}: {raw!r} of {dialect} in {source} is already claimed by {other.name}"
             )
     claims[claim] = row
 
@@ -186,17 +186,17 @@ def _claim(claims: dict[Claim, Row], claim: Claim, row: Row) -> None:
 def _check_row(row: Row) -> None:
     fault = ""
     if not _METRIC.fullmatch(row.name):
-        fault = "is no metric name of ours"
+        fault = "is not a valid metric name"
     elif row.kind not in (COUNTER, GAUGE, HISTOGRAM):
         fault = f"has the unknown kind {row.kind!r}"
     elif (row.kind == COUNTER) != row.name.endswith("_total"):
-        fault = "ends in _total if and only if it is a counter"
+        fault = "must end in _total if and only if it is a counter"
     elif not row.help.strip() or not row.unit:
         fault = "has no help or no unit"
     elif not all(_LABEL.fullmatch(label) for label in row.labels):
         fault = "has a bad label name"
     elif unknown := {spelling.dialect for spelling in row.spellings} - {*DIALECTS, ANY}:
-        fault = f"is spelt by the unknown {', '.join(sorted(unknown))}"
+        fault = f"has a spelling of the unknown dialect {', '.join(sorted(unknown))}"
     elif not all(spelling.raw for spelling in row.spellings):
         fault = "has a spelling without a raw name"
     if fault:

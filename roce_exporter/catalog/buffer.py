@@ -1,4 +1,4 @@
-"""Receivers without a buffer, doorbells held back, and faults of the device on its way to memory."""
+"""Receivers without a buffer, doorbell pacing, and errors of the device when it accesses memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROWS = (
     counter(
         "roce_out_of_buffer_total",
         "packets",
-        "Packets dropped because the receiving queue pair had no receive request posted: the application is too slow.",
+        "Packets dropped because no receive request was posted on the receiving queue pair: the application is too slow.",
         mlx5_q("out_of_buffer"),
         bnxt("rx_out_of_buffer"),
         bnxt("res_oob_drop_count"),
@@ -24,8 +24,8 @@ ROWS = (
         "roce_delay_drop_timeouts_total",
         COUNTER,
         "events",
-        "Times a queue that makes the NIC wait for a receive request instead of dropping was waited for in vain. Only "
-        "with the right to read debugfs.",
+        "Number of times the NIC waited for a receive request on a delay-drop queue until the timeout. Needs permission "
+        "to read debugfs.",
         (delay_drop("num_timeout_events", bits=32),),
         ("device",),
     ),
@@ -33,7 +33,7 @@ ROWS = (
         "roce_delay_drop_queues",
         GAUGE,
         "queues",
-        "Queues that make the NIC wait for a receive request instead of dropping.",
+        "Queues with delay drop: the NIC waits for a receive request instead of dropping the packet.",
         (delay_drop("num_rqs"),),
         ("device",),
     ),
@@ -41,7 +41,7 @@ ROWS = (
         "roce_delay_drop_timeout_seconds",
         GAUGE,
         "seconds",
-        "For how long the NIC waits for such a queue.",
+        "Longest time for which the NIC waits for a receive request on a delay-drop queue.",
         (delay_drop("timeout", per=1_000_000),),
         ("device",),
     ),
@@ -60,33 +60,33 @@ ROWS = (
     counter(
         "roce_doorbell_pacing_alerts_total",
         "events",
-        "Times the device's doorbell queue rose over its threshold.",
+        "Number of times the device's doorbell queue exceeded its threshold.",
         bnxt("pacing_alerts"),
         bnxt("dbq_pacing_alerts"),
     ),
     counter(
         "roce_doorbell_pacing_reschedules_total",
         "events",
-        "Times the pacing of doorbells was prolonged.",
+        "Number of times doorbell pacing was prolonged.",
         bnxt("pacing_reschedule"),
     ),
     counter(
         "roce_doorbell_pacing_completions_total",
         "events",
-        "Times the pacing of doorbells came to its end.",
+        "Number of times doorbell pacing ended.",
         bnxt("pacing_complete"),
     ),
     counter(
         "roce_completion_queue_overflows_total",
         "events",
-        "Times a completion queue overflowed: the application does not take its completions.",
+        "Number of times a completion queue overflowed: the application does not fetch its completions.",
         mlx4("num_cqovf"),
         bnxt("res_cmp_err"),
     ),
     counter(
         "roce_completion_queue_load_errors_total",
         "events",
-        "Times the device could not load a completion queue's context.",
+        "Number of times the device could not load a completion queue's context.",
         bnxt("res_cq_load_err"),
     ),
     counter(
@@ -98,50 +98,50 @@ ROWS = (
     counter(
         "roce_shared_receive_queue_load_errors_total",
         "events",
-        "Times the device could not load a shared receive queue's context.",
+        "Number of times the device could not load a shared receive queue's context.",
         bnxt("res_srq_load_err"),
     ),
     counter(
         "roce_pcie_receive_errors_total",
         "events",
-        "PCIe errors while a received packet was brought to memory.",
+        "PCIe errors while a received packet was written to memory.",
         bnxt("res_rx_pci_err"),
     ),
     counter(
         "roce_pcie_transmit_errors_total",
         "events",
-        "PCIe errors while a response was fetched from memory.",
+        "PCIe errors while a response was read from memory.",
         bnxt("res_tx_pci_err"),
     ),
     counter(
         "roce_memory_table_errors_total",
         "packets",
-        "Packets whose memory region the device could not look up.",
+        "Packets for which the lookup of the memory region failed in the device.",
         hns("trp_get_mpt_err_pkt"),
     ),
     counter(
         "roce_read_table_errors_total",
         "packets",
-        "Packets whose outstanding read the device could not look up.",
+        "Packets for which the lookup of the outstanding read failed in the device.",
         hns("trp_get_irrl_err_pkt"),
     ),
     counter("roce_hardware_errors_total", "errors", "Errors of the device itself.", mana("general_hw_error")),
     counter(
         "roce_fatal_errors_total",
         "errors",
-        "Errors that the device could not survive.",
+        "Fatal errors of the device.",
         mana("total_fatal_error"),
     ),
     counter(
         "roce_admin_command_errors_total",
         "events",
-        "Commands of the driver to the device that failed.",
+        "Commands from the driver to the device that failed.",
         efa("cmds_err"),
     ),
     counter(
         "roce_admin_commands_lost_total",
         "events",
-        "Commands of the driver to the device that were never answered.",
+        "Commands from the driver to the device that got no reply.",
         efa("no_completion_cmds"),
     ),
 )

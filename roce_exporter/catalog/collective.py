@@ -1,6 +1,6 @@
-"""The collective offload of AMD's Pollara: its clear-to-send messages, `ccl_cts` in the raw names.
+"""The collective offload of AMD's Pollara: its clear-to-send messages (`ccl_cts` in the raw names).
 
-The firmware counts them apart from all other RoCE traffic, and names these counters; its older versions have none of them.
+The firmware counts them separately from all other RoCE traffic, and defines the names; older versions have no such counters.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ ROWS = (
     counter(
         "roce_collective_out_of_sequence_total",
         "packets",
-        f"Packets with {MESSAGES} that arrived out of sequence: packets before them were lost or overtaken.",
+        f"Packets with {MESSAGES} that arrived out of sequence: earlier packets were lost or reordered.",
         ionic("resp_rx_ccl_cts_outouf_seq"),  # the firmware's own spelling
     ),
     counter(
         "roce_collective_ack_timeouts_total",
         "events",
-        f"Times the acknowledgement timer of {MESSAGES} ran out.",
+        f"Number of times the acknowledgement timer of {MESSAGES} expired.",
         ionic("tx_rdma_ccl_cts_ack_timeout"),
     ),
     counter(
         "roce_collective_retransmitted_packets_total",
         "packets",
-        f"Packets with {MESSAGES} that were sent again.",
+        f"Packets with {MESSAGES} that were retransmitted.",
         ionic("tx_rdma_ccl_cts_retx_pkts"),
     ),
     counter(
         "roce_collective_retransmitted_bytes_total",
         "bytes",
-        f"Bytes of {MESSAGES} that were sent again.",
+        f"Bytes of {MESSAGES} that were retransmitted.",
         ionic("tx_rdma_ccl_cts_retx_bytes"),
     ),
 )

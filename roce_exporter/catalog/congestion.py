@@ -1,4 +1,4 @@
-"""DCQCN as the NIC sees it: marks received, CNPs sent, received and acted on (IEEE 802.1Qau, RoCEv2 annex A17.9)."""
+"""DCQCN as counted by the NIC: marks received, CNPs sent, received and handled (IEEE 802.1Qau, RoCEv2 annex A17.9)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ ROWS = (
     counter(
         "roce_ecn_marked_packets_total",
         "packets",
-        "RoCEv2 packets received with the ECN mark (CE) that a switch set: this host is the notification point of a "
-        "congested path. On a mlx5 RoCE LAG the sum over its legs.",
+        "RoCEv2 packets received with the ECN mark (CE) set by a switch: this host is the notification point of a "
+        "congested path. On an mlx5 RoCE LAG the sum over the member ports.",
         mlx5("np_ecn_marked_roce_packets"),
         bnxt("rx_ecn_marked_pkts"),
         bnxt("np_ecn_marked_roce_packets"),
@@ -21,8 +21,8 @@ ROWS = (
     counter(
         "roce_cnp_sent_total",
         "packets",
-        "Congestion notification packets sent to senders whose packets arrived marked (notification point). Fewer "
-        "than marks is normal; none although marks arrive means that notification is off.",
+        "Congestion notification packets sent to senders whose packets arrived marked (notification point). Fewer CNPs "
+        "than marks are normal; no CNPs although marked packets arrive means that notification is off.",
         mlx5("np_cnp_sent"),
         bnxt("tx_cnp_pkts"),
         bnxt("cnp_tx_pkts"),
@@ -36,8 +36,8 @@ ROWS = (
     counter(
         "roce_cnp_handled_total",
         "packets",
-        "Congestion notification packets received and acted on (reaction point): this host is being slowed down. "
-        "bnxt, ionic, hns and mana count those received and do not tell whether they acted.",
+        "Congestion notification packets received and handled (reaction point): this host reduces its sending rate. "
+        "bnxt, ionic, hns and mana count all CNPs received, whether handled or not.",
         mlx5("rp_cnp_handled"),
         bnxt("rx_cnp_pkts"),
         bnxt("cnp_rx_pkts"),
@@ -51,7 +51,7 @@ ROWS = (
     counter(
         "roce_cnp_ignored_total",
         "packets",
-        "Congestion notification packets received and ignored: the reaction point is off, or the flow is gone.",
+        "Congestion notification packets received and ignored: the reaction point is off, or the flow no longer exists.",
         mlx5("rp_cnp_ignored"),
         irdma("cnpIgnored", bits=32),
     ),
@@ -70,32 +70,32 @@ ROWS = (
     counter(
         "roce_ecn_doorbells_total",
         "events",
-        "Internal congestion events of an hns device; it has no count of marked packets.",
+        "Internal congestion events of an hns device, which does not count marked packets.",
         hns("ecn_doorbell"),
     ),
     gauge(
         "roce_congested_queue_pairs",
         "queue_pairs",
-        "Queue pairs that the device holds back because of congestion now.",
+        "Queue pairs that the device currently throttles because of congestion.",
         mana("num_qps_congested"),
     ),
     counter(
         "roce_queue_pair_congestions_total",
         "events",
-        "Times a queue pair became congested.",
+        "Number of times a queue pair became congested.",
         mana("qp_congested_events"),
     ),
     counter(
         "roce_queue_pair_recoveries_total",
         "events",
-        "Times a queue pair recovered from congestion.",
+        "Number of times a queue pair recovered from congestion.",
         mana("num_qps_recovered"),
         mana("qp_recovered_events"),
     ),
     counter(
         "roce_rate_increases_total",
         "events",
-        "Times the device raised a sending rate again after congestion.",
+        "Number of times the device raised a sending rate again after congestion.",
         mana("rate_inc_events"),
     ),
 )

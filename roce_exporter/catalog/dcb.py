@@ -1,4 +1,4 @@
-"""What data centre bridging is set to: PFC, scheduling, mapping of DSCP to priority to buffer, and who negotiates it."""
+"""Settings of data centre bridging: PFC, scheduling, mapping of DSCP to priority to buffer, and who negotiates them."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ ROWS = (
     netdev_gauge(
         "roce_pfc_enabled",
         "bool",
-        "Whether PFC is on for the priority (1) or off (0). mlx5 tells for what it would send pause frames.",
+        "Whether PFC is on for the priority (1) or off (0). mlx5 reports the priorities for which it would send pause frames.",
         dcb("pfc_enabled_{priority}"),
         labels=PRIORITY_LABELS,
     ),
     netdev_gauge(
         "roce_config_pfc_peer_enabled",
         "bool",
-        "Whether the switch said by DCBX that PFC is on for the priority; only where the NIC's firmware speaks DCBX.",
+        "Whether PFC is on for the priority on the switch, according to DCBX; only where the NIC's firmware runs DCBX.",
         dcb("peer_pfc_enabled_{priority}"),
         labels=PRIORITY_LABELS,
     ),
     netdev_gauge(
         "roce_config_pfc_traffic_classes",
         "classes",
-        "Traffic classes that may have PFC at the same time.",
+        "Number of traffic classes that may have PFC at the same time.",
         dcb("pfc_capacity"),
     ),
     netdev_gauge(
         "roce_config_pfc_delay",
         "allowance",
-        "Allowance for the round trip of a pause frame: in bit times by the standard, on mlx5 the cable's length in "
-        "metres. Missing where the driver does not tell.",
+        "Allowance for the round trip of a pause frame: in bit times as in the standard; on mlx5 the cable length in "
+        "metres. Missing where the driver does not report it.",
         dcb("pfc_delay"),
     ),
     netdev_gauge(
         "roce_config_ets_transmit_bandwidth_ratio",
         "ratio",
-        "Share of the bandwidth that the traffic class gets when the port is full.",
+        "Share of the bandwidth that the traffic class gets when the port is saturated.",
         dcb("ets_transmit_bandwidth_{traffic_class}", per=100),
         labels=CLASS_LABELS,
     ),
@@ -57,14 +57,14 @@ ROWS = (
     netdev_gauge(
         "roce_config_ets_algorithm",
         "state",
-        "How the traffic class is scheduled: 0 strict priority, 1 credit-based shaper, 2 ETS, 255 the vendor's own.",
+        "How the traffic class is scheduled: 0 strict priority, 1 credit-based shaper, 2 ETS, 255 vendor-specific.",
         dcb("ets_algorithm_{traffic_class}"),
         labels=CLASS_LABELS,
     ),
     netdev_gauge(
         "roce_config_ets_willing",
         "bool",
-        "Whether the NIC takes over what its switch recommends.",
+        "Whether the NIC is willing to adopt what its switch recommends.",
         dcb("ets_willing"),
     ),
     netdev_gauge(
@@ -77,27 +77,27 @@ ROWS = (
     netdev_gauge(
         "roce_config_max_rate_bytes_per_second",
         "bytes_per_second",
-        "Rate limit of the traffic class; 0 means none.",
+        "Rate limit of the traffic class; 0 means unlimited.",
         dcb("max_rate_{traffic_class}"),
         labels=CLASS_LABELS,
     ),
     netdev_gauge(
         "roce_config_dscp_priority",
         "priority",
-        "Priority of packets with this DSCP; only those that are set.",
+        "Priority of packets with this DSCP; only DSCPs with a mapping.",
         dcb("dscp_priority_{dscp}"),
         labels=(*NETDEV_LABELS, "dscp"),
     ),
     netdev_gauge(
         "roce_config_dscp_mappings",
         "entries",
-        "DSCPs that are mapped to a priority. mlx5 goes by the DSCP if there are any, else by the VLAN tag.",
+        "Number of DSCPs that are mapped to a priority. mlx5 trusts the DSCP if there are any, otherwise the VLAN tag.",
         dcb("dscp_mappings"),
     ),
     netdev_gauge(
         "roce_config_trust_dscp",
         "bool",
-        "Whether packets get their priority by DSCP first (1) or by the VLAN tag (0). Only drivers on Linux 6.2 and MLNX_OFED tell.",
+        "Whether packets get their priority from the DSCP first (1) or from the VLAN tag (0). Reported on Linux 6.2 and newer and by MLNX_OFED.",
         dcb("trust_dscp"),
         spelt(ANY, "configuration", "trust_dscp"),
     ),
@@ -116,12 +116,12 @@ ROWS = (
         labels=BUFFER_LABELS,
     ),
     netdev_gauge(
-        "roce_config_buffer_total_bytes", "bytes", "Size of all receive buffers.", dcb("buffer_total")
+        "roce_config_buffer_total_bytes", "bytes", "Total size of all receive buffers.", dcb("buffer_total")
     ),
     netdev_gauge(
         "roce_config_dcbx_mode",
         "state",
-        "Who negotiates DCB, a bit mask: 1 the host, 2 the NIC's firmware, 4 CEE, 8 IEEE, 16 static.",
+        "Which side negotiates DCB, a bit mask: 1 the host, 2 the NIC's firmware, 4 CEE, 8 IEEE, 16 static.",
         dcb("dcbx_mode"),
     ),
 )

@@ -1,7 +1,7 @@
-"""The facts that a healthy port must report, per driver: when one is missing, the driver renamed it or dropped it.
+"""The facts that a healthy port must report, per driver: when one is missing, the driver renamed or dropped it.
 
-A fact is judged only where its interface answers. An interface that fails is `roce_exporter_source_up`'s subject, and one
-that the device does not have is no drift.
+A fact is judged only where its interface can be read. An interface that fails is reported by `roce_exporter_source_up`, and
+an interface that the device does not have is not drift.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from roce_exporter.catalog.row import COUNTERS, ETHTOOL, HW_COUNTERS
 ANY_FUNCTION = "any"
 """Every function of the driver reports it."""
 PHYSICAL = "pf"
-"""A physical function reports it and a virtual function need not; one whose kind is unknown, as in a virtual machine, is
+"""A physical function reports it; a virtual function need not. A function of unknown kind, as in a virtual machine, is
 judged as for `RENAMED`."""
 RENAMED = "renamed"
-"""Old firmware or an old kernel may lack it, so it is missing only where the interface has names that no row knows."""
+"""Old firmware or an old kernel may lack it, so it counts as missing only where the interface has names without a row."""
 
 
 class Essential(NamedTuple):
-    """One fact of one dialect: any of the metrics will do."""
+    """One fact of one dialect: any one of the metrics is sufficient."""
 
     dialect: str
     source: str
@@ -28,7 +28,7 @@ class Essential(NamedTuple):
     metrics: tuple[str, ...]
     required: str = ANY_FUNCTION
     where_pfc_is_on: bool = False
-    """mlx5 and mlx4 list the names of PFC only for the priorities that have it."""
+    """mlx5 and mlx4 list the names of PFC counters only for the priorities that have PFC enabled."""
 
 
 CNP_SENT = ("cnp_sent", ("roce_cnp_sent_total",))

@@ -1,4 +1,4 @@
-"""What the Ethernet port below RoCE loses and why: discards, marks, bit errors, and stalls on the way to memory."""
+"""Loss at the Ethernet port below RoCE and its causes: discards, marks, bit errors, and PCIe stalls."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from roce_exporter.catalog.spellings import (
 QUEUE_LABELS = (*NETDEV_LABELS, "queue")
 
 SHARED = (
-    " bnxt counts per class-of-service queue: priorities that share one show the same number, so do not add them up."
+    " bnxt counts per class-of-service queue: priorities that share a queue show the same number, so do not add them up."
     " mana counts per traffic class."
 )
 
 
 PCIE_CONGESTION = (
-    "By the driver's thresholds: 90 % of the bandwidth for 0.2 s or longer, until it is below 75 %, unless the devlink "
-    "parameters pcie_cong_* say otherwise. mlx5 of Linux 6.18 and newer, on cards whose firmware reports it."
+    "Thresholds of the driver: 90 % of the bandwidth for 0.2 s or longer, until it is below 75 %, unless changed by the "
+    "devlink parameters pcie_cong_*. Only mlx5 on Linux 6.18 and newer, on cards whose firmware reports it."
 )
 
 
 def fec(name: str) -> Spelling:
-    """What ethtool netlink tells of forward error correction, whichever driver answers."""
+    """A forward error correction counter of ethtool netlink, the same for all drivers."""
     return spelt(ANY, "fec", name)
 
 
@@ -98,15 +98,15 @@ PRIORITIES = (
     netdev_counter(
         "roce_buffer_discards_total",
         "packets",
-        "Packets of the priority dropped on receive because the port's buffer was full. On a lossless priority there "
-        "must be none: headroom, cable length or PFC is wrong.",
+        "Packets of the priority dropped on receive because the port's buffer was full. On a lossless priority any drop "
+        "means that headroom, cable length or PFC is configured wrongly.",
         eth_mlx5("rx_prio{priority}_discards"),
         labels=PRIORITY_LABELS,
     ),
     netdev_counter(
         "roce_host_buffer_discards_total",
         "packets",
-        "Packets of the priority dropped for want of this host's share of the buffer of a multi-host NIC.",
+        "Packets of the priority dropped because this host's share of the buffer of a multi-host NIC was full.",
         eth_mlx5("rx_prio{priority}_buf_discard"),
         labels=PRIORITY_LABELS,
     ),
@@ -134,7 +134,7 @@ PRIORITIES = (
     netdev_counter(
         "roce_tcp_ecn_marked_packets_total",
         "packets",
-        "Packets of the kernel's own traffic (TCP/IP) received with the ECN mark; no RDMA.",
+        "Packets of the kernel's own traffic (TCP/IP, not RDMA) received with the ECN mark.",
         eth_mlx5("rx_ecn_mark"),
     ),
     *(
@@ -168,7 +168,7 @@ PRIORITIES = (
     netdev_counter(
         "roce_buffer_threshold_passed_total",
         "events",
-        "Times the port's receive buffer was over 85 % full.",
+        "Number of times the port's receive buffer was more than 85 % full.",
         eth_mlx5("rx_buffer_passed_thres_phy"),
         eth_bnxt("rx_buffer_passed_threshold"),
         eth_bng("rx_buffer_passed_threshold"),
@@ -179,7 +179,7 @@ PHY = (
     netdev_counter(
         "roce_mac_control_frames_unsupported_total",
         "packets",
-        "MAC control frames received that the port does not heed: PFC frames where PFC is off, for one.",
+        "MAC control frames received that the port does not support, for example PFC frames where PFC is off.",
         eth_mlx5("rx_unsupported_op_phy"),
         spelt(ANY, "ethernet", "eth-ctrl-UnsupportedOpcodesReceived"),
     ),
@@ -232,7 +232,7 @@ PHY = (
     netdev_counter(
         "roce_phy_receive_discards_total",
         "packets",
-        "Packets dropped on receive at the port, mostly because its buffer was full.",
+        "Packets dropped on receive at the port, usually because its buffer was full.",
         eth_mlx5("rx_discards_phy"),
         eth_bnxt("rx_stat_discard"),
         eth_mana("hc_rx_pkt_drop_phy"),
@@ -247,7 +247,7 @@ PHY = (
     netdev_counter(
         "roce_phy_transmit_discards_total",
         "packets",
-        "Packets dropped on transmit at the port: link down, or paused for so long that they were thrown away.",
+        "Packets dropped on transmit at the port: the link was down, or the port was paused too long.",
         eth_mlx5("tx_discards_phy"),
         eth_bnxt("tx_stat_discard"),
         eth_mana("hc_tx_pkt_drop_phy"),
@@ -258,7 +258,7 @@ PHY = (
     netdev_counter(
         "roce_phy_receive_errors_total",
         "packets",
-        "Packets received in error, of any kind.",
+        "Packets received with an error of any kind.",
         eth_bnxt("rx_stat_err"),
         eth_ionic("frames_rx_bad_all"),
         eth_hns("mac_rx_bad_pkt_num"),
@@ -266,7 +266,7 @@ PHY = (
     netdev_counter(
         "roce_phy_transmit_errors_total",
         "packets",
-        "Packets that could not be sent because of an error, or were longer than the port takes.",
+        "Packets not sent because of an error, or because they were longer than the port accepts.",
         eth_mlx5("tx_errors_phy"),
         eth_bnxt("tx_stat_error"),
         eth_ionic("frames_tx_bad"),
@@ -278,7 +278,7 @@ PHY = (
     netdev_counter(
         "roce_phy_transmit_mac_errors_total",
         "packets",
-        "Packets that the MAC sent with an error: what the kernel shows as transmit errors of the network device. bnxt "
+        "Packets that the MAC sent with an error, which the kernel shows as transmit errors of the network device. bnxt "
         "counts errors found before the MAC in roce_phy_transmit_errors_total.",
         eth_bnxt("tx_err"),
     ),
@@ -299,7 +299,7 @@ PHY = (
     netdev_counter(
         "roce_phy_receive_stomped_crc_errors_total",
         "packets",
-        "Packets received that a switch in cut-through mode had marked as damaged: the fault is further away.",
+        "Packets received that a cut-through switch had marked as corrupt: the fault is upstream.",
         eth_ionic("frames_rx_stomped_crc"),
     ),
     netdev_counter(
@@ -312,7 +312,7 @@ PHY = (
     netdev_counter(
         "roce_phy_receive_oversized_total",
         "packets",
-        "Packets received that were longer than the port takes: the MTU differs along the path.",
+        "Packets received that were longer than the port accepts: the MTU differs along the path.",
         eth_mlx5("rx_oversize_pkts_phy"),
         eth_bnxt("rx_ovrsz_frames"),
         eth_intel("rx_oversize.nic"),
@@ -385,7 +385,7 @@ PHY = (
     netdev_counter(
         "roce_phy_receive_length_errors_total",
         "packets",
-        "Packets received whose length field does not fit.",
+        "Packets received whose length field does not match their length.",
         eth_mlx5("rx_in_range_len_errors_phy"),
         eth_intel("rx_length_errors.nic"),
         eth_intel("port-rx-length_errors"),
@@ -397,20 +397,20 @@ PHY = (
     netdev_counter(
         "roce_phy_receive_alignment_errors_total",
         "packets",
-        "Packets received that did not end on a byte.",
+        "Packets received that did not end on a byte boundary.",
         eth_bnxt("rx_align_err_frames"),
         eth_qedr("rx_align_errors"),
     ),
     netdev_counter(
         "roce_phy_receive_truncated_total",
         "packets",
-        "Packets cut off in the NIC's buffer.",
+        "Packets truncated in the NIC's buffer.",
         eth_qedr("brb_truncates"),
     ),
     netdev_counter(
         "roce_phy_transmit_truncated_total",
         "packets",
-        "Packets cut off on transmit.",
+        "Packets truncated on transmit.",
         eth_ionic("frames_tx_truncated"),
     ),
     netdev_counter(
@@ -442,41 +442,41 @@ PHY = (
     netdev_counter(
         "roce_phy_link_changes_total",
         "events",
-        "Times the firmware saw the link come up or go down.",
+        "Number of times the firmware saw the link come up or go down.",
         eth_qedr("link_change_count"),
     ),
     netdev_counter(
         "roce_phy_carrier_errors_total",
         "events",
-        "Times the carrier was lost or faulty.",
+        "Number of times the carrier was lost or faulty.",
         eth_qedr("rx_carrier_errors"),
     ),
     netdev_counter(
         "roce_phy_transmit_underruns_total",
         "events",
-        "Times data came too late for the wire.",
+        "Number of times data was not available in time for transmission.",
         eth_bnxt("tx_fifo_underruns"),
     ),
     netdev_counter(
         "roce_phy_symbol_error_packets_total",
         "packets",
-        "Packets received with a coding error of the physical layer.",
+        "Packets received with a coding error in the physical layer.",
         eth_mlx5("rx_symbol_err_phy"),
-        eth_intel("illegal_bytes.nic"),  # packets, whatever the name says
+        eth_intel("illegal_bytes.nic"),  # counts packets, despite its name
         eth_intel("port-rx-illegal_bytes"),
         eth_intel("port.illegal_bytes", bits=32),
     ),
     netdev_counter(
         "roce_phy_symbol_errors_total",
         "errors",
-        "Symbol errors that forward error correction could not mend: packets are lost.",
+        "Symbol errors that forward error correction could not correct: packets are lost.",
         eth_mlx5("rx_pcs_symbol_err_phy"),
         eth_bnxt("rx_pcs_symbol_err"),
     ),
     netdev_counter(
         "roce_phy_corrected_errors_total",
         "errors",
-        "Bit errors that forward error correction mended; ordinary on fast links, a rise says that the cable gets worse.",
+        "Bit errors corrected by forward error correction: normal on fast links, but a rising rate indicates a degrading cable.",
         eth_mlx5("rx_corrected_bits_phy"),
         eth_bnxt("rx_corrected_bits"),
         fec("corrected_bits"),
@@ -485,23 +485,23 @@ PHY = (
         "roce_phy_fec_codeword_errors",
         HISTOGRAM,
         "errors",
-        "Codewords received, by the number of wrong symbols that FEC found in each. The counts move to the right before a "
-        "codeword is lost. Buckets only: drivers count ranges, so the sum is not known. Linux 6.18 and newer.",
+        "Codewords received, by the number of wrong symbols that FEC found in each. The counts move to higher buckets "
+        "before a codeword is lost. Buckets only: drivers count ranges, so the sum is not known. Linux 6.18 and newer.",
         (fec("codewords_le_{le}"),),
         (*NETDEV_LABELS, "le"),
     ),
     netdev_counter(
         "roce_phy_fec_lane_codewords_total",
         "codewords",
-        "Codewords received on a lane in which FEC found `low` to `high` wrong symbols. Only the ranges for which the "
-        "driver counts lanes. Linux 6.18 and newer.",
+        "Codewords received on a lane in which FEC found `low` to `high` wrong symbols. Only ranges that the driver counts "
+        "per lane. Linux 6.18 and newer.",
         fec("lane_{lane}_codewords_{low}_to_{high}"),
         labels=(*LANE_LABELS, "low", "high"),
     ),
     netdev_counter(
         "roce_phy_line_bytes_total",
         "bytes",
-        "All that the link has carried, an eighth of the bits: what errors are to be divided by for an error ratio.",
+        "All bytes carried by the link (bits divided by 8): the denominator for error ratios.",
         eth_mlx5("rx_bits_phy", per=8),
         eth_bnxt("rx_bits", per=8),
         eth_bng("rx_bits", per=8),
@@ -510,28 +510,28 @@ PHY = (
     netdev_counter(
         "roce_phy_fec_corrected_blocks_total",
         "blocks",
-        "Blocks that forward error correction mended.",
+        "Blocks corrected by forward error correction.",
         eth_bnxt("rx_fec_corrected_blocks"),
         fec("corrected_blocks"),
     ),
     netdev_counter(
         "roce_phy_fec_uncorrectable_blocks_total",
         "blocks",
-        "Blocks that forward error correction could not mend: packets are lost.",
+        "Blocks that forward error correction could not correct: packets are lost.",
         eth_bnxt("rx_fec_uncorrectable_blocks"),
         fec("uncorrectable_blocks"),
     ),
     netdev_counter(
         "roce_phy_lane_errors_total",
         "errors",
-        "Bit errors of the lane before correction; mlx5 tells lanes 0 to 3 only.",
+        "Bit errors of the lane before correction; mlx5 reports lanes 0 to 3 only.",
         eth_mlx5("rx_err_lane_{lane}_phy"),
         labels=LANE_LABELS,
     ),
     netdev_counter(
         "roce_phy_local_faults_total",
         "events",
-        "Local faults: this end does not understand what it receives.",
+        "Local faults: this end receives no valid signal.",
         eth_intel("mac_local_faults.nic"),
         eth_intel("port-mac-local_faults"),
         eth_intel("port.mac_local_faults", bits=32),
@@ -539,7 +539,7 @@ PHY = (
     netdev_counter(
         "roce_phy_remote_faults_total",
         "events",
-        "Remote faults: the other end does not understand what it receives.",
+        "Remote faults: the other end receives no valid signal.",
         eth_intel("mac_remote_faults.nic"),
         eth_intel("port-mac-remote_faults"),
         eth_intel("port.mac_remote_faults", bits=32),
@@ -547,31 +547,31 @@ PHY = (
     netdev_counter(
         "roce_phy_recoveries_total",
         "events",
-        "Times the physical link recovered by itself.",
+        "Number of times the physical link recovered by itself.",
         eth_mlx5("total_success_recovery_phy", bits=32),
     ),
     netdev_counter(
         "roce_transceiver_unplugs_total",
         "events",
-        "Times the transceiver was taken out.",
+        "Number of times the transceiver was unplugged.",
         eth_mlx5("module_unplug"),
     ),
     netdev_counter(
         "roce_transceiver_bus_failures_total",
         "events",
-        "Times the transceiver's management bus was stuck.",
+        "Number of times the transceiver's management bus was stuck.",
         eth_mlx5("module_bus_stuck"),
     ),
     netdev_counter(
         "roce_transceiver_overheats_total",
         "events",
-        "Times the transceiver was too hot.",
+        "Number of times the transceiver was too hot.",
         eth_mlx5("module_high_temp"),
     ),
     netdev_counter(
         "roce_transceiver_shorts_total",
         "events",
-        "Times the cable was shorted.",
+        "Number of times the cable was shorted.",
         eth_mlx5("module_bad_shorted"),
     ),
 )
@@ -580,51 +580,53 @@ HOST = (
     netdev_gauge(
         "roce_pcie_inbound_congested",
         "bool",
-        "Whether traffic from the NIC into memory fills the PCIe link now (1) or not (0). " + PCIE_CONGESTION,
+        "Whether traffic from the NIC to memory currently saturates the PCIe link (1) or not (0). "
+        + PCIE_CONGESTION,
         eth_mlx5("pci_bw_inbound_high", "pci_bw_inbound_low", bits=32, difference=True),
     ),
     netdev_counter(
         "roce_pcie_inbound_congestions_total",
         "events",
-        "Times traffic from the NIC into memory began to fill the PCIe link. " + PCIE_CONGESTION,
+        "Number of times traffic from the NIC to memory began to saturate the PCIe link. " + PCIE_CONGESTION,
         eth_mlx5("pci_bw_inbound_high", bits=32),
     ),
     netdev_counter(
         "roce_pcie_inbound_congestion_ends_total",
         "events",
-        "Times traffic from the NIC into memory no longer filled the PCIe link. " + PCIE_CONGESTION,
+        "Number of times traffic from the NIC to memory stopped saturating the PCIe link. " + PCIE_CONGESTION,
         eth_mlx5("pci_bw_inbound_low", bits=32),
     ),
     netdev_gauge(
         "roce_pcie_outbound_congested",
         "bool",
-        "Whether traffic from memory to the NIC fills the PCIe link now (1) or not (0). " + PCIE_CONGESTION,
+        "Whether traffic from memory to the NIC currently saturates the PCIe link (1) or not (0). "
+        + PCIE_CONGESTION,
         eth_mlx5("pci_bw_outbound_high", "pci_bw_outbound_low", bits=32, difference=True),
     ),
     netdev_counter(
         "roce_pcie_outbound_congestions_total",
         "events",
-        "Times traffic from memory to the NIC began to fill the PCIe link. " + PCIE_CONGESTION,
+        "Number of times traffic from memory to the NIC began to saturate the PCIe link. " + PCIE_CONGESTION,
         eth_mlx5("pci_bw_outbound_high", bits=32),
     ),
     netdev_counter(
         "roce_pcie_outbound_congestion_ends_total",
         "events",
-        "Times traffic from memory to the NIC no longer filled the PCIe link. " + PCIE_CONGESTION,
+        "Number of times traffic from memory to the NIC stopped saturating the PCIe link. " + PCIE_CONGESTION,
         eth_mlx5("pci_bw_outbound_low", bits=32),
     ),
     netdev_counter(
         "roce_pcie_congestion_stale_events_total",
         "events",
-        "PCIe congestion events that came when the state had changed back already: congestions shorter than the time to "
-        "handle an event, which the other counters do not hold.",
+        "PCIe congestion events that were handled only after the state had already changed back: congestion shorter than "
+        "the time to handle an event, which the other counters do not include.",
         eth_mlx5("pci_bw_stale_event", bits=32),
     ),
     Row(
         "roce_pcie_read_stalled_ratio",
         GAUGE,
         "ratio",
-        "Part of the last second in which the NIC's reads from memory waited for PCIe credits.",
+        "Fraction of the last second during which the NIC's reads from memory waited for PCIe credits.",
         (eth_mlx5("outbound_pci_stalled_rd", per=100),),
         NETDEV_LABELS,
     ),
@@ -632,21 +634,21 @@ HOST = (
         "roce_pcie_write_stalled_ratio",
         GAUGE,
         "ratio",
-        "Part of the last second in which the NIC's writes to memory waited for PCIe credits: a slow host that will "
-        "pause its switch.",
+        "Fraction of the last second during which the NIC's writes to memory waited for PCIe credits: a slow host, which "
+        "will pause its switch.",
         (eth_mlx5("outbound_pci_stalled_wr", per=100),),
         NETDEV_LABELS,
     ),
     netdev_counter(
         "roce_pcie_read_stalled_seconds_total",
         "seconds",
-        "Seconds in which reads from memory were stalled for more than 30 %.",
+        "Number of seconds in which reads from memory were stalled for more than 30 % of the time.",
         eth_mlx5("outbound_pci_stalled_rd_events", bits=32),
     ),
     netdev_counter(
         "roce_pcie_write_stalled_seconds_total",
         "seconds",
-        "Seconds in which writes to memory were stalled for more than 30 %: a slow host that will pause its switch.",
+        "Number of seconds in which writes to memory were stalled for more than 30 % of the time: a slow host, which will pause its switch.",
         eth_mlx5("outbound_pci_stalled_wr_events", bits=32),
     ),
     netdev_counter(
@@ -658,13 +660,13 @@ HOST = (
     netdev_counter(
         "roce_pcie_receive_recoveries_total",
         "events",
-        "PCIe link recoveries because of errors that the NIC saw.",
+        "PCIe link recoveries because of errors detected by the NIC.",
         eth_mlx5("rx_pci_signal_integrity", bits=32),
     ),
     netdev_counter(
         "roce_pcie_transmit_recoveries_total",
         "events",
-        "PCIe link recoveries that the host's side began.",
+        "PCIe link recoveries initiated by the host.",
         eth_mlx5("tx_pci_signal_integrity", bits=32),
     ),
     netdev_counter(
@@ -702,20 +704,20 @@ HOST = (
     netdev_counter(
         "roce_netdev_oversized_drops_total",
         "packets",
-        "Packets longer than the kernel's receive buffer.",
+        "Packets dropped because they were longer than the kernel's receive buffer.",
         eth_mlx5("rx_oversize_pkts_buffer", bits=32),
         eth_qedr("packet_too_big_discard"),
     ),
     netdev_counter(
         "roce_netdev_hardware_receive_drops_total",
         "packets",
-        "Packets that the NIC dropped on the way to this function.",
+        "Packets to this function that the NIC dropped.",
         eth_ionic("hw_rx_dropped"),
     ),
     netdev_counter(
         "roce_netdev_hardware_transmit_drops_total",
         "packets",
-        "Packets of this function that the NIC dropped instead of sending.",
+        "Packets from this function that the NIC dropped instead of sending.",
         eth_ionic("hw_tx_dropped"),
         eth_qedr("tx_err_drop_pkts"),
     ),
@@ -745,9 +747,7 @@ HOST = (
     ),
 )
 
-OWN_PART = (
-    " by this function alone. On a RoCE LAG each leg tells its own part, and which leg that is may change."
-)
+OWN_PART = " by this function alone. On a RoCE LAG each member port reports its own part, and that member port may change."
 
 VPORT = (
     netdev_counter(

@@ -1,4 +1,4 @@
-"""What a device, a port and a GID are, how the port stands, and what is in use."""
+"""Identity of devices, ports and GIDs, the state of ports, and the RDMA objects in use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEVICE_INFO = Row(
     "roce_device_info",
     GAUGE,
     "info",
-    "What an RDMA device is; always 1. To be joined on `device`: all that identifies and may change stands here.",
+    "RDMA device information, constant 1. Join on `device` for identifying labels that may change.",
     labels=(
         "device",
         "driver",
@@ -37,21 +37,21 @@ PORT_INFO = Row(
     "roce_port_info",
     GAUGE,
     "info",
-    "What a port is; always 1. `netdev` is the network device, of a RoCE LAG the bond; `lag` is true for a LAG.",
+    "Port information, constant 1. `netdev` is the network device (the bond for a RoCE LAG); `lag` is true for a LAG.",
     labels=("device", "port", "link_layer", "netdev", "lag"),
 )
 PORT_NETDEV_INFO = Row(
     "roce_port_netdev_info",
     GAUGE,
     "info",
-    "A network device behind a port; always 1. `role` is port, bond (the LAG's master) or member (a leg of the LAG).",
+    "A network device of a port, constant 1. `role` is port, bond (master of the LAG) or member (member port of the LAG).",
     labels=("device", "port", "netdev", "role"),
 )
 GID_INFO = Row(
     "roce_gid_info",
     GAUGE,
     "info",
-    "A used slot of the port's GID table; always 1. Without a `RoCE v2` slot traffic cannot be routed.",
+    "A used entry of the port's GID table, constant 1. Without a `RoCE v2` entry traffic cannot be routed.",
     labels=("device", "port", "index", "type", "netdev", "address"),
 )
 
@@ -76,13 +76,13 @@ ROWS = (
     gauge(
         "roce_port_speed_bytes_per_second",
         "bytes_per_second",
-        "Speed of the port as it is now.",
+        "Current speed of the port.",
         port("rate"),
     ),
     gauge(
         "roce_port_mtu_bytes",
         "bytes",
-        "MTU of the port's network device, of a RoCE LAG that of the bond.",
+        "MTU of the port's network device, or of the bond for a RoCE LAG.",
         port("mtu"),
     ),
     resource("qp", "Queue pairs in use on the device."),
@@ -97,7 +97,7 @@ ROWS = (
         "roce_optional_enabled",
         GAUGE,
         "bool",
-        "Whether an optional counter of the port is switched on (`rdma statistic set link ... optional-counters`).",
+        "Whether an optional counter of the port is enabled (`rdma statistic set link ... optional-counters`).",
         (spelt(ANY, "optional_counters", "{counter}"),),
         (*PORT_LABELS, "counter"),
     ),

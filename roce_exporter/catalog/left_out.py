@@ -1,8 +1,8 @@
-"""Raw names that are deliberately no metric, each with the reason.
+"""Raw names that are deliberately not exported, each with the reason.
 
-A reason has a category, and a category is what a test can check: names of one queue hold a number, what is never
-written has no row, the parts of a sum have rows of their own, and no statistic of the physical port is "the kernel's
-own way through the driver". See `tests/drift/test_reasons.py`.
+A reason has a category, which a test can check: names of one queue contain a number, counters that are never written have
+no row, the parts of a sum have rows of their own, and no counter of the physical port is in the category of the kernel's
+own path through the driver. See `tests/drift/test_reasons.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from roce_exporter.catalog.row import ANY, COUNTERS, ETHTOOL, HW_COUNTERS
 
 
 class Reason(NamedTuple):
-    """Why names are left out: the category that a machine checks, and the sentence that a person reads."""
+    """Why names are left out: the category for tests, and the sentence for users."""
 
     category: str
     text: str
@@ -25,7 +25,7 @@ KERNEL = "kernel"
 SIZE = "size"
 CAST = "cast"
 SAME = "same"
-"""Another metric has the fact; the text names it where it is one metric."""
+"""Another metric has the fact; the text names it if it is a single metric."""
 SUM = "sum"
 NEVER = "never written"
 NARROW = "low bits"
@@ -61,14 +61,14 @@ CATEGORIES = (
 
 
 class LeftOut(NamedTuple):
-    """Names of one source and dialect that match a regular expression as a whole, and why they are left out."""
+    """Names of one source and dialect whose full text matches a regular expression, and why they are left out."""
 
     source: str
     dialect: str
     pattern: re.Pattern[str]
     reason: Reason
     parts: tuple[str, ...] = ()
-    """Of a sum: the raw names that it adds up."""
+    """For a sum: the raw names that it adds up."""
 
 
 def _rdma(dialect: str, pattern: str, category: str, text: str, *parts: str) -> LeftOut:
@@ -84,23 +84,26 @@ def _ethtool(dialect: str, pattern: str, reason: Reason) -> LeftOut:
 
 
 OF_QUEUE = Reason(QUEUE, "one queue of the kernel's own traffic, which RDMA does not use")
-OF_KERNEL = Reason(KERNEL, "the kernel's own way through the driver, which RDMA does not use")
+OF_KERNEL = Reason(KERNEL, "the kernel's own path through the driver, which RDMA does not use")
 BY_SIZE = Reason(SIZE, "packets by size")
 BY_CAST = Reason(CAST, "packets by kind of address or tag; the port's bytes and packets have metrics")
 OF_PORT = Reason(SAME, "parts of the bytes, packets and errors of the port, which have metrics of their own")
 OF_CLOCK = Reason(CLOCK, "timestamps of the kernel's own traffic")
-OF_IDLE = Reason(IDLE, "idle times of energy-efficient Ethernet, no sign of health")
-NO_DUPLEX = Reason(DUPLEX, "collisions exist on half-duplex links only, and no RoCE port is one")
+OF_IDLE = Reason(IDLE, "idle times of energy-efficient Ethernet, not related to health")
+NO_DUPLEX = Reason(DUPLEX, "collisions occur on half-duplex links only, and RoCE ports are full duplex")
 OF_FILTERS = Reason(FILTER, "the switch and the filters inside the NIC")
 BY_DRIVER = Reason(ADMINISTRATION, "administration by the driver")
-OF_ANOTHER_DRIVER = Reason(OTHER, "of veth, on which RDMA in software runs: nothing of RDMA")
-NO_MEANING = Reason(UNDOCUMENTED, "without a documented unit or meaning")
-SUMMED = "a sum that the driver makes of counters that have metrics of their own"
-UNWRITTEN = "declared by the driver and never written: it is 0 on every host"
+OF_ANOTHER_DRIVER = Reason(OTHER, "a counter of veth, below RDMA in software: not related to RDMA")
+NO_MEANING = Reason(UNDOCUMENTED, "no documented unit or meaning")
+SUMMED = "a sum, calculated by the driver, of counters that have metrics of their own"
+UNWRITTEN = "declared by the driver but never written: 0 on every host"
 
 RDMA = (
     _rdma(
-        ANY, "lifespan", SETTING, "a setting: for how many milliseconds the kernel may serve a cached value"
+        ANY,
+        "lifespan",
+        SETTING,
+        "a setting: the time in milliseconds for which the kernel may return a cached value",
     ),
     _rdma(
         "mlx5",
@@ -112,23 +115,23 @@ RDMA = (
         "bnxt_re",
         "active_.+",
         SAME,
-        "objects in use, which RDMA netlink counts: roce_resource_*",
+        "objects in use, which RDMA netlink reports: roce_resource_*",
     ),
     _rdma(
         "bnxt_re",
         "watermark_.+|.+_watermark",
         SAME,
-        "the most that was ever in use: max_over_time of roce_resource_*",
+        "the highest number ever in use: max_over_time of roce_resource_*",
     ),
     _rdma(
         "bnxt_re",
         "max_(qp|cq|mr|pd|srq|ah|mw)s?|hw_retransmission|fw_service_prof_type_sup",
         SETTING,
-        "a limit or an ability, which never changes",
+        "a limit or a capability, which never changes",
     ),
     _rdma("bnxt_re", "link_state", SAME, "the state of the link: roce_port_state"),
     _rdma("bnxt_re", "db_fifo_register|dbq_dbr_fifo_reg", UNDOCUMENTED, "the raw content of a register"),
-    _rdma("bnxt_re", "resize_cq_cnt|te_bypassed", OTHER, "activity that says nothing about health"),
+    _rdma("bnxt_re", "resize_cq_cnt|te_bypassed", OTHER, "activity that is not related to health"),
     _rdma(
         "bnxt_re",
         "req_cqe_error",
@@ -168,17 +171,17 @@ RDMA = (
         "efa",
         "submitted_cmds|completed_cmds|keep_alive_rcvd|alloc_.+_err|create_.+_err|reg_mr_err|mmap_err",
         ADMINISTRATION,
-        "administration by the driver: an application sees the error itself",
+        "administration by the driver: the application gets the error itself",
     ),
 )
 
-# The PMA that Linux 7 gives to two drivers. Their own counters of the same facts are 64 bits wide.
+# The PMA that Linux 7 adds for two drivers. Their own counters of the same facts are 64 bits wide.
 PMA = (
     _pma(
         "bnxt_re",
         "port_rcv_errors|port_xmit_discards|port_(rcv|xmit)_constraint_errors",
         NARROW,
-        "the low 8 or 16 bits of a counter that hw_counters shows whole, and not a count of partition errors",
+        "the low 8 or 16 bits of a counter that hw_counters has in full width, and not a count of partition errors",
     ),
     _pma(
         "bnxt_re",
@@ -213,7 +216,7 @@ OCRDMA_PMA = (
     ),
 )
 
-# Of ethtool, only queues are left out for every driver: an unknown NIC's names must be visible.
+# From ethtool, only queues are left out for every driver: the names of an unknown NIC must be visible.
 QUEUES = (
     _ethtool("rxe", "peer_ifindex|rx_pp_.+", OF_ANOTHER_DRIVER),
     _ethtool("siw", "peer_ifindex|rx_pp_.+", OF_ANOTHER_DRIVER),
@@ -241,7 +244,7 @@ MLX = (
     _ethtool(
         "mlx5",
         r"vport_loopback_(packets|bytes)",
-        Reason(OTHER, "traffic inside the NIC, no sign of health"),
+        Reason(OTHER, "traffic inside the NIC, not related to health"),
     ),
     _ethtool(
         "mlx5",
@@ -349,7 +352,7 @@ OTHERS = (
     _ethtool(
         "mana",
         r"hc_tx_err_.+|hc_rx_err_vport_disabled",
-        Reason(OTHER, "packets of the kernel that the hypervisor refused"),
+        Reason(OTHER, "packets of the kernel's own traffic that the hypervisor refused"),
     ),
     _ethtool("mana", r"(stop|wake)_queue|(rx|tx)_cqe?_.+|tx_linear_.+|rx_coalesced_err", OF_KERNEL),
     _ethtool(
@@ -360,7 +363,7 @@ OTHERS = (
     _ethtool(
         "efa",
         r"\w+_allowance_(exceeded|available)",
-        Reason(OTHER, "what the cloud allows this network device, which is not the RDMA device"),
+        Reason(OTHER, "allowances of the cloud for this network device, which is not the RDMA device"),
     ),
     _ethtool(
         "efa",
@@ -403,7 +406,7 @@ STANDARD = (
             r"eth-mac-(Frames(Transmitted|Received)OK|Octets.+|Multicast.+|Broadcast.+|.*Collision.*|.*Defer.*)"
             r"|eth-mac-(InRange|OutOfRange|Carrier|Late).+"
         ),
-        Reason(SAME, "bytes, packets and sizes, which the port's own counters have"),
+        Reason(SAME, "bytes, packets and sizes, which the port's own counters include"),
     ),
     LeftOut(
         "dcb",
@@ -425,6 +428,6 @@ def entry_of(dialect: str, source: str, raw: str) -> LeftOut | None:
 
 
 def reason_for(dialect: str, source: str, raw: str) -> str:
-    """Why this raw name is deliberately no metric; empty when it is not."""
+    """Why this raw name is deliberately not exported; empty when it is not left out."""
     entry = entry_of(dialect, source, raw)
     return entry.reason.text if entry else ""

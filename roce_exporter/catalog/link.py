@@ -1,4 +1,4 @@
-"""The link below a port, the network device's own counters, and the PCIe slot: from standard interfaces of the kernel."""
+"""The link below a port, the network device's own counters, and the PCIe slot, from standard kernel interfaces."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pcie = partial(spelt, ANY, "pcie")
 
 
 def of_slot(name: str, kind: str, unit: str, meaning: str, *spellings: Spelling) -> Row:
-    """A fact of the PCI function below a device."""
+    """A row for the PCI function of a device."""
     return Row(name, kind, unit, meaning, spellings, ("device",))
 
 
@@ -35,19 +35,19 @@ NETDEV = (
     netdev_counter(
         "roce_netdev_carrier_changes_total",
         "events",
-        "Times the network device gained or lost its link, as the kernel saw it.",
+        "Number of times the network device gained or lost its link, as counted by the kernel.",
         netdev("carrier_changes", bits=32),
     ),
     netdev_counter(
         "roce_netdev_carrier_up_total",
         "events",
-        "Times the network device gained its link.",
+        "Number of times the network device gained its link.",
         netdev("carrier_up_count", bits=32),
     ),
     netdev_counter(
         "roce_netdev_carrier_down_total",
         "events",
-        "Times the network device lost its link.",
+        "Number of times the network device lost its link.",
         netdev("carrier_down_count", bits=32),
     ),
     netdev_counter(
@@ -59,7 +59,7 @@ NETDEV = (
     netdev_counter(
         "roce_netdev_receive_missed_total",
         "packets",
-        "Packets of the kernel's own traffic (not RDMA) that the NIC dropped for want of host buffers.",
+        "Packets of the kernel's own traffic (not RDMA) that the NIC dropped for lack of host buffers.",
         netdev("rx_missed_errors"),
     ),
 )
@@ -68,13 +68,13 @@ LINK = (
     netdev_gauge(
         "roce_link_up",
         "bool",
-        "Whether the network device has a link (1) or not (0), as ethtool tells.",
+        "Whether the network device has a link (1) or not (0), as reported by ethtool.",
         link("up"),
     ),
     netdev_gauge(
         "roce_link_speed_bytes_per_second",
         "bytes_per_second",
-        "Speed of the Ethernet link as it is now; missing while it is down.",
+        "Current speed of the Ethernet link; missing while the link is down.",
         link("speed"),
     ),
     netdev_gauge("roce_link_lanes", "lanes", "Lanes of the Ethernet link in use.", link("lanes")),
@@ -87,7 +87,7 @@ LINK = (
     netdev_gauge(
         "roce_link_extended_state",
         "state",
-        "Why the link is down, as enum ethtool_link_ext_state of the kernel numbers it: 0 autonegotiation, 1 link "
+        "Why the link is down, numbered as enum ethtool_link_ext_state of the kernel: 0 autonegotiation, 1 link "
         "training, 2 logical mismatch, 3 bad signal integrity, 4 no cable, 5 cable issue, 6 EEPROM issue, "
         "7 calibration failure, 8 power budget, 9 overheat, 10 module. Missing while the link is up.",
         link("extended_state"),
@@ -95,7 +95,7 @@ LINK = (
     netdev_counter(
         "roce_link_down_events_total",
         "events",
-        "Times the device itself saw the link go down.",
+        "Number of times the device itself saw the link go down.",
         eth_mlx5("link_down_events_phy", bits=32),
         eth_bnxt("link_down_events"),
         eth_intel("link_down_events.nic"),
@@ -104,13 +104,13 @@ LINK = (
     netdev_gauge(
         "roce_config_global_pause_receive_enabled",
         "bool",
-        "Whether global pause (802.3x) is obeyed. Beside PFC it must be off: it stops all priorities.",
+        "Whether global pause (802.3x) is obeyed. It must be off where PFC is used: it stops all priorities.",
         pause("receive"),
     ),
     netdev_gauge(
         "roce_config_global_pause_transmit_enabled",
         "bool",
-        "Whether global pause (802.3x) is sent. Beside PFC it must be off: it stops all priorities.",
+        "Whether global pause (802.3x) is sent. It must be off where PFC is used: it stops all priorities.",
         pause("transmit"),
     ),
     netdev_gauge(
@@ -125,14 +125,14 @@ SETTINGS = (
     netdev_gauge(
         "roce_config_pfc_prevention_timeout_seconds",
         "seconds",
-        "For how long the NIC may send pause without end before its own watchdog stops it. 0: for ever. "
-        "Missing where the driver chooses itself; mlx5 then takes 0.1 s.",
+        "Longest time for which the NIC may send pause continuously before its own watchdog stops it. 0: no limit. "
+        "Missing where the driver uses its default; on mlx5 that is 0.1 s.",
         settings("pfc_prevention_timeout", per=1000),
     ),
     netdev_gauge(
         "roce_config_statistics_refresh_seconds",
         "seconds",
-        "Every so often bnxt refreshes its counters. 0: never, so that pause durations stand still.",
+        "Interval at which bnxt refreshes its counters. 0 means never: pause durations then stop increasing.",
         settings("stats_block_microseconds", per=1_000_000),
     ),
     Row(
@@ -167,13 +167,13 @@ MAC = (
     netdev_counter(
         "roce_mac_alignment_errors_total",
         "packets",
-        "Frames received that did not end on a byte (aAlignmentErrors).",
+        "Frames received that did not end on a byte boundary (aAlignmentErrors).",
         ethernet("eth-mac-AlignmentErrors"),
     ),
     netdev_counter(
         "roce_mac_oversized_frames_total",
         "packets",
-        "Frames received longer than the port takes (aFrameTooLongErrors): the MTU differs along the path.",
+        "Frames received that are longer than the port accepts (aFrameTooLongErrors): the MTU differs along the path.",
         ethernet("eth-mac-FrameTooLongErrors"),
     ),
     netdev_counter(
@@ -208,25 +208,25 @@ RMON = (
     netdev_counter(
         "roce_rmon_undersize_packets_total",
         "packets",
-        "Packets received shorter than 64 bytes, but whole (etherStatsUndersizePkts of RFC 2819).",
+        "Packets received that are shorter than 64 bytes but otherwise valid (etherStatsUndersizePkts of RFC 2819).",
         ethernet("rmon-etherStatsUndersizePkts"),
     ),
     netdev_counter(
         "roce_rmon_oversize_packets_total",
         "packets",
-        "Packets received longer than the port takes, but whole (etherStatsOversizePkts of RFC 2819).",
+        "Packets received that are longer than the port accepts but otherwise valid (etherStatsOversizePkts of RFC 2819).",
         ethernet("rmon-etherStatsOversizePkts"),
     ),
     netdev_counter(
         "roce_rmon_fragments_total",
         "packets",
-        "Packets received shorter than 64 bytes with a wrong checksum (etherStatsFragments of RFC 2819).",
+        "Packets received that are shorter than 64 bytes and have a wrong checksum (etherStatsFragments of RFC 2819).",
         ethernet("rmon-etherStatsFragments"),
     ),
     netdev_counter(
         "roce_rmon_jabbers_total",
         "packets",
-        "Packets received longer than the port takes with a wrong checksum (etherStatsJabbers of RFC 2819).",
+        "Packets received that are longer than the port accepts and have a wrong checksum (etherStatsJabbers of RFC 2819).",
         ethernet("rmon-etherStatsJabbers"),
     ),
 )
@@ -236,35 +236,35 @@ PCIE = (
         "roce_pcie_link_speed_transfers_per_second",
         GAUGE,
         "transfers_per_second",
-        "Transfers per second and lane of the PCIe link as it is now.",
+        "Current speed of the PCIe link, in transfers per second and lane.",
         pcie("current_link_speed"),
     ),
     of_slot(
         "roce_pcie_link_speed_max_transfers_per_second",
         GAUGE,
         "transfers_per_second",
-        "Transfers per second and lane that the device's PCIe link is able to do.",
+        "Highest speed that the device's PCIe link supports, in transfers per second and lane.",
         pcie("max_link_speed"),
     ),
     of_slot(
         "roce_pcie_link_width_lanes",
         GAUGE,
         "lanes",
-        "Lanes of the PCIe link as it is now.",
+        "Current width of the PCIe link in lanes.",
         pcie("current_link_width"),
     ),
     of_slot(
         "roce_pcie_link_width_max_lanes",
         GAUGE,
         "lanes",
-        "Lanes that the device's PCIe link is able to have. Fewer in use slow the host down: pause frames follow.",
+        "Largest width that the device's PCIe link supports, in lanes. With fewer lanes in use the host is slower and sends pause frames.",
         pcie("max_link_width"),
     ),
     of_slot(
         "roce_pcie_correctable_errors_total",
         COUNTER,
         "errors",
-        "PCIe errors that were corrected by sending again (AER).",
+        "PCIe errors that were corrected, for example by retransmission (AER).",
         pcie("aer_dev_correctable"),
     ),
     of_slot(
@@ -278,7 +278,7 @@ PCIE = (
         "roce_pcie_fatal_errors_total",
         COUNTER,
         "errors",
-        "PCIe errors after which the link cannot be trusted (AER).",
+        "PCIe errors after which the link is no longer reliable (AER).",
         pcie("aer_dev_fatal"),
     ),
 )

@@ -1,4 +1,4 @@
-"""Which operations the traffic is made of: reads, writes, sends, atomics, by who asked for them."""
+"""The operations that the traffic consists of: reads, writes, sends and atomics, as requester and as responder."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ROWS = (
     counter(
         "roce_send_requests_received_total",
         "requests",
-        "Sends received.",
+        "RDMA send operations received.",
         bnxt("rx_send_req"),
         irdma("InRdmaSends"),
         irdma("iwInRdmaSends"),
@@ -76,7 +76,7 @@ ROWS = (
     counter(
         "roce_send_requests_sent_total",
         "requests",
-        "Sends sent.",
+        "RDMA send operations sent.",
         bnxt("tx_send_req"),
         irdma("OutRdmaSends"),
         irdma("iwOutRdmaSends"),
@@ -100,16 +100,24 @@ ROWS = (
         "Connection requests of dynamically connected transport received. A 32-bit counter.",
         mlx5_q("rx_dct_connect"),
     ),
-    counter("roce_send_received_bytes_total", "bytes", "Bytes of sends received.", efa("recv_bytes")),
-    counter("roce_send_sent_bytes_total", "bytes", "Bytes of sends sent.", efa("send_bytes")),
+    counter(
+        "roce_send_received_bytes_total",
+        "bytes",
+        "Bytes of RDMA send operations received.",
+        efa("recv_bytes"),
+    ),
+    counter("roce_send_sent_bytes_total", "bytes", "Bytes of RDMA send operations sent.", efa("send_bytes")),
     counter(
         "roce_read_received_bytes_total",
         "bytes",
-        "Bytes that reads of this host brought.",
+        "Bytes received in response to RDMA reads of this host.",
         efa("rdma_read_bytes"),
     ),
     counter(
-        "roce_read_sent_bytes_total", "bytes", "Bytes sent in answer to reads.", efa("rdma_read_resp_bytes")
+        "roce_read_sent_bytes_total",
+        "bytes",
+        "Bytes sent in response to RDMA reads of other hosts.",
+        efa("rdma_read_resp_bytes"),
     ),
     counter("roce_write_sent_bytes_total", "bytes", "Bytes of RDMA writes sent.", efa("rdma_write_bytes")),
     counter(

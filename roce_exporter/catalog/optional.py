@@ -1,6 +1,6 @@
-"""Optional counters of mlx5, told by RDMA netlink once they are switched on.
+"""Optional counters of mlx5, which RDMA netlink reports once they are enabled.
 
-They count by a steering rule, from the moment it is set: another fact than the always-on counters of the same events.
+They count by a steering rule, from the moment it is set, so they differ from the always-on counters of the same events.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from roce_exporter.catalog.row import counter
 from roce_exporter.catalog.spellings import mlx5
 
-SINCE = " Optional: there once switched on with `rdma statistic set`, and counts from then."
+SINCE = " Optional: present once enabled with `rdma statistic set`, and counted from then on."
 
 ROWS = (
     counter(

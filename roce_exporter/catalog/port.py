@@ -1,4 +1,4 @@
-"""What goes through a port, and what the port itself loses: bytes, packets, errors, discards, link events.
+"""Traffic of a port, and what the port itself loses: bytes, packets, errors, discards, link events.
 
 The PMA counters are those of the InfiniBand Architecture Specification, 16.1.3. They stop at their largest value
 instead of wrapping, and the narrow ones (4, 8 or 16 bits) do so soon. They come last in a row: newer kernels give bnxt_re and
@@ -144,14 +144,14 @@ ROWS = (
     counter(
         "roce_port_receive_good_packets_total",
         "packets",
-        "RoCE packets received without fault.",
+        "RoCE packets received without an error.",
         bnxt("rx_roce_good_pkts"),
         bnxt("rx_good_pkts"),
     ),
     counter(
         "roce_port_receive_good_bytes_total",
         "bytes",
-        "RoCE bytes received without fault.",
+        "RoCE bytes received without an error.",
         bnxt("rx_roce_good_bytes"),
         bnxt("rx_good_bytes"),
     ),
@@ -206,7 +206,7 @@ ROWS = (
     counter(
         "roce_port_receive_errors_total",
         "packets",
-        "RDMA packets received in error. The narrow PMA counter stops at 65,535.",
+        "RDMA packets received with an error. The narrow PMA counter stops at 65,535.",
         bnxt("rx_roce_errors"),
         bnxt("rx_roce_error_pkts"),
         hns("rx_err_pkt"),
@@ -215,7 +215,7 @@ ROWS = (
     counter(
         "roce_port_transmit_errors_total",
         "packets",
-        "RDMA packets that could not be sent because of an error.",
+        "RDMA packets not sent because of an error.",
         bnxt("tx_roce_errors"),
         bnxt("tx_roce_error_pkts"),
         hns("tx_err_pkt"),
@@ -243,7 +243,7 @@ ROWS = (
     counter(
         "roce_port_receive_truncated_packets_total",
         "packets",
-        "RDMA packets received cut off.",
+        "RDMA packets received truncated.",
         irdma("ip4InTruncatedPkts", "ip6InTruncatedPkts", bits=32),
     ),
     counter(
@@ -261,38 +261,38 @@ ROWS = (
     counter(
         "roce_port_transmit_no_route_total",
         "packets",
-        "RDMA packets not sent because no route or neighbour was known.",
+        "RDMA packets not sent because there was no route or neighbour entry.",
         irdma("ip4OutNoRoutes", "ip6OutNoRoutes", bits=32),
     ),
     counter(
         "roce_port_receive_vlan_errors_total",
         "packets",
-        "RDMA packets received with a VLAN that does not fit.",
+        "RDMA packets received with a wrong VLAN.",
         irdma("rxVlanErrors", bits=32),
     ),
     counter(
         "roce_port_link_downed_total",
         "events",
-        "Times the link went down. The PMA counter stops at 255.",
+        "Number of times the link went down. The PMA counter stops at 255.",
         rxe("link_downed"),
         pma("link_downed", bits=8),
     ),
     counter(
         "roce_port_link_error_recoveries_total",
         "events",
-        "Times the link recovered from errors by itself." + STOPS,
+        "Number of times the link recovered from errors by itself." + STOPS,
         pma("link_error_recovery", bits=8),
     ),
     counter(
         "roce_port_symbol_errors_total",
         "errors",
-        "Minor symbol errors of an InfiniBand link; on Ethernet mostly 0, see the PHY counters." + STOPS,
+        "Minor symbol errors of an InfiniBand link; usually 0 on Ethernet, see the PHY counters." + STOPS,
         pma("symbol_error", bits=16),
     ),
     counter(
         "roce_port_local_link_integrity_errors_total",
         "errors",
-        "Times local physical errors exceeded their threshold." + STOPS,
+        "Number of times local physical errors exceeded their threshold." + STOPS,
         pma("local_link_integrity_errors", bits=4),
     ),
     counter(
@@ -334,8 +334,8 @@ ROWS = (
     counter(
         "roce_port_transmit_wait_ticks_total",
         "ticks",
-        "Clock ticks of the device during which the port had data to send and could not. The length of a tick is the "
-        "device's own, so only compare a port with itself.",
+        "Clock ticks of the device during which the port had data to send but could not send it. The length of a tick is "
+        "device-specific, so compare a port only with itself.",
         pma("port_xmit_wait", bits=32),
     ),
     counter(

@@ -1,9 +1,9 @@
 """What a row of the catalogue is.
 
-Rule 1. No row, no metric: `exposition` refuses a name that is no row.
-Rule 2. One fact, one row, whoever makes the NIC. Every driver's spelling of the fact is a `Spelling` of the row.
-Rule 3. Two facts are never one row: marks made by a switch and marks made by the NIC differ.
-Rule 4. Base units. What the driver counts in other units is scaled in its spelling.
+Rule 1. No row, no metric: `exposition` refuses a name without a row.
+Rule 2. One fact, one row, for all vendors. Every driver's raw name of the fact is a `Spelling` of the row.
+Rule 3. Two facts are never one row: marks set by a switch and marks set by the NIC differ.
+Rule 4. Base units. Values that a driver counts in other units are scaled in its spelling.
 Rule 5. The order of spellings is the order of preference, chosen once per port.
 """
 
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 COUNTER = "counter"
 GAUGE = "gauge"
 HISTOGRAM = "histogram"
-"""Its last label is `le`, which only its buckets have. What a driver counts has buckets alone: their sum is not known."""
+"""Its last label is `le`, which only the buckets have. Histograms from a driver have buckets only: the sum is not known."""
 
 PORT_LABELS = ("device", "port")
 
 ANY = "*"
-"""The dialect of names that mean the same whichever driver answers."""
+"""The dialect of names that mean the same for every driver."""
 
 NETDEV_LABELS = ("device", "port", "netdev")
 PRIORITY_LABELS = ("device", "port", "netdev", "priority")
@@ -35,11 +35,11 @@ ETHTOOL = "ethtool"
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """How one driver spells a row's fact.
+    """How one driver names a row's fact.
 
-    `raw` is the name, or several names whose sum it is (then all of them are needed). With `difference` it is the first
-    less the second: what began less what ended. The value in base units is raw x `times` / `per`. `bits` is the width of
-    the hardware's counter: where it wraps.
+    `raw` is the name, or several names to be added up (then all of them are needed). With `difference` the value is the
+    first minus the second: the number begun minus the number ended. The value in base units is raw x `times` / `per`.
+    `bits` is the width of the hardware counter, at which it wraps.
     """
 
     dialect: str
@@ -63,7 +63,7 @@ class Row:
     spellings: tuple[Spelling, ...] = ()
     labels: tuple[str, ...] = PORT_LABELS
     stability: str = "stable"
-    """`stable`, or `experimental`: may be renamed in a minor release."""
+    """`stable`, or `experimental`: the metric may be renamed in a minor release."""
 
 
 def counter(name: str, unit: str, meaning: str, *spellings: Spelling, stability: str = "stable") -> Row:

@@ -1,4 +1,4 @@
-"""Short names for the spellings of each dialect: `mlx5("np_cnp_sent")`. Several names in one are their sum."""
+"""Short names for the spellings of each dialect: `mlx5("np_cnp_sent")`. Several names in one spelling are added up."""
 
 from functools import partial
 
@@ -21,7 +21,7 @@ erdma = partial(spelt, "erdma", HW_COUNTERS)
 rxe = partial(spelt, "rxe", HW_COUNTERS)
 
 eth_mlx5 = partial(spelt, "mlx5", ETHTOOL)
-"""Of `ethtool -S` by the Ethernet driver beside the RDMA driver: mlx5_core."""
+"""`ethtool -S` of the Ethernet driver that belongs to the RDMA driver: mlx5_core."""
 eth_mlx4 = partial(spelt, "mlx4", ETHTOOL)
 eth_bnxt = partial(spelt, "bnxt_re", ETHTOOL)
 """bnxt_en."""
@@ -36,6 +36,6 @@ eth_qedr = partial(spelt, "qedr", ETHTOOL)
 """qede."""
 eth_mana = partial(spelt, "mana", ETHTOOL)
 eth_efa = partial(spelt, "efa", ETHTOOL)
-"""ena, whose network device stands beside an efa."""
+"""ena, the network device next to an efa."""
 eth_ocrdma = partial(spelt, "ocrdma", ETHTOOL, bits=32)
 """be2net, which returns the low 32 bits of every counter."""

@@ -1,7 +1,7 @@
-"""Light, laser current, supply and temperature of transceivers, and the temperature of the NIC itself.
+"""Optical power, laser current, supply voltage and temperature of transceivers, and the temperature of the NIC itself.
 
-Errors corrected by FEC rise long before a link fails, and light that fades is the most common reason. The limits are
-those that the module's maker wrote into it.
+Errors corrected by FEC rise long before a link fails, and fading optical power is the most common reason. The limits are
+those that the module's vendor stored in the module.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MEASURED = (
     netdev_gauge(
         "roce_transceiver_temperature_celsius",
         "celsius",
-        "Temperature of the transceiver. All of its values are at most a minute old, and need CAP_NET_ADMIN.",
+        "Temperature of the transceiver. All transceiver values are at most one minute old and need CAP_NET_ADMIN.",
         module("temperature", per=MICRO),
     ),
     netdev_gauge(
@@ -32,19 +32,19 @@ MEASURED = (
     by_lane(
         "roce_transceiver_receive_power_watts",
         "watts",
-        "Light received on a lane; 0 is darkness.",
+        "Optical power received on a lane; 0 means no light.",
         module("receive_power_{lane}", per=NANO),
     ),
     by_lane(
         "roce_transceiver_transmit_power_watts",
         "watts",
-        "Light sent on a lane.",
+        "Optical power sent on a lane.",
         module("transmit_power_{lane}", per=NANO),
     ),
     by_lane(
         "roce_transceiver_bias_amperes",
         "amperes",
-        "Current of a lane's laser: it rises as the laser ages.",
+        "Laser bias current of a lane: it rises as the laser ages.",
         module("bias_{lane}", per=MICRO),
     ),
 )
@@ -53,61 +53,61 @@ LIMITS = (
     netdev_gauge(
         "roce_transceiver_temperature_high_alarm_celsius",
         "celsius",
-        "The transceiver is too hot above this temperature.",
+        "Alarm limit: the transceiver is too hot above this temperature.",
         module("temperature_high_alarm", per=MICRO),
     ),
     netdev_gauge(
         "roce_transceiver_temperature_low_alarm_celsius",
         "celsius",
-        "The transceiver is too cold below this temperature.",
+        "Alarm limit: the transceiver is too cold below this temperature.",
         module("temperature_low_alarm", per=MICRO),
     ),
     netdev_gauge(
         "roce_transceiver_voltage_high_alarm_volts",
         "volts",
-        "The transceiver's supply is too high above this voltage.",
+        "Alarm limit: the transceiver's supply voltage is too high above this value.",
         module("voltage_high_alarm", per=MICRO),
     ),
     netdev_gauge(
         "roce_transceiver_voltage_low_alarm_volts",
         "volts",
-        "The transceiver's supply is too low below this voltage.",
+        "Alarm limit: the transceiver's supply voltage is too low below this value.",
         module("voltage_low_alarm", per=MICRO),
     ),
     netdev_gauge(
         "roce_transceiver_receive_power_high_alarm_watts",
         "watts",
-        "A lane receives too much light above this power.",
+        "Alarm limit: a lane receives too much light above this power.",
         module("receive_power_high_alarm", per=NANO),
     ),
     netdev_gauge(
         "roce_transceiver_receive_power_low_alarm_watts",
         "watts",
-        "A lane receives too little light below this power: a dirty, bent or broken fibre, or a failing far end.",
+        "Alarm limit: a lane receives too little light below this power because of a dirty, bent or broken fibre, or a failing far end.",
         module("receive_power_low_alarm", per=NANO),
     ),
     netdev_gauge(
         "roce_transceiver_transmit_power_high_alarm_watts",
         "watts",
-        "A lane sends too much light above this power.",
+        "Alarm limit: a lane sends too much light above this power.",
         module("transmit_power_high_alarm", per=NANO),
     ),
     netdev_gauge(
         "roce_transceiver_transmit_power_low_alarm_watts",
         "watts",
-        "A lane sends too little light below this power: the laser fails or is off.",
+        "Alarm limit: a lane sends too little light below this power because the laser is failing or off.",
         module("transmit_power_low_alarm", per=NANO),
     ),
     netdev_gauge(
         "roce_transceiver_bias_high_alarm_amperes",
         "amperes",
-        "A lane's laser needs too much current above this: it is at the end of its life.",
+        "Alarm limit: a laser that needs more bias current than this is at the end of its life.",
         module("bias_high_alarm", per=MICRO),
     ),
     netdev_gauge(
         "roce_transceiver_bias_low_alarm_amperes",
         "amperes",
-        "A lane's laser gets too little current below this.",
+        "Alarm limit: a laser gets too little bias current below this value.",
         module("bias_low_alarm", per=MICRO),
     ),
 )
@@ -117,7 +117,7 @@ SENSORS = (
         "roce_temperature_celsius",
         GAUGE,
         "celsius",
-        "A temperature that the driver reports: `asic` is the NIC's chip, mlx5's `Module0` and so on its transceivers.",
+        "Temperature reported by the driver: `asic` is the NIC's chip; on mlx5 `Module0` and so on are the transceivers.",
         (spelt(ANY, "sensors", "temperature_{sensor}", per=1000),),
         ("device", "sensor"),
     ),
@@ -125,7 +125,7 @@ SENSORS = (
         "roce_temperature_critical_celsius",
         GAUGE,
         "celsius",
-        "The temperature at which the driver calls the sensor's state critical.",
+        "Temperature that the driver reports as critical for the sensor.",
         (spelt(ANY, "sensors", "critical_{sensor}", per=1000),),
         ("device", "sensor"),
     ),

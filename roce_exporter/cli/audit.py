@@ -1,4 +1,4 @@
-"""`roce-exporter audit`: the host's settings against a profile."""
+"""`roce-exporter audit`: compare the host's settings with a profile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 async def audit_host(options: argparse.Namespace, kernel: Kernel) -> int:
-    """Print what the audit says; 1 when a setting is wrong."""
+    """Print the findings; returns 1 if a setting is wrong."""
     profile = load_profile(options.audit_profile)
     collector = Collector(kernel, collect_settings(options), time.monotonic)
     snapshot = await collector.collect()

@@ -1,4 +1,4 @@
-"""`roce-exporter capture`: a recorded host, scrubbed."""
+"""`roce-exporter capture`: record a host and scrub identifying data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 async def capture_host(options: argparse.Namespace, kernel: Kernel) -> int:
-    """Record the host, scrubbed."""
+    """Record the host, with identifying data scrubbed."""
     try:
         written = await capture(kernel, options.output, options.moments, options.interval)
     except CaptureError as error:

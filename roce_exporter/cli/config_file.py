@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 def config_flags(path: str, argv: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
-    """The keys of a configuration file as flags of the command `argv[0]`, without those that the rest of `argv` gives.
+    """The keys of a configuration file as flags of the command `argv[0]`, except those that `argv` itself contains.
 
     Raises:
-        OptionError: the file cannot be read, or a key or a value in it is unknown or impossible; says which line.
+        OptionError: the file cannot be read, or a key or a value in it is unknown or invalid; the message names the line.
     """
     given = {argument.partition("=")[0] for argument in argv if argument.startswith("--")}
     commands = {
@@ -51,11 +51,11 @@ def _document(path: str) -> Entry | None:
 def _arguments(
     key: str, entry: Entry, command: str, commands: Mapping[str, set[str]]
 ) -> tuple[str, list[str]]:
-    """The command that a key is tried with, and the key as its flags."""
-    # A key of another command is right in a file that all commands share; an unknown key is right in none.
+    """The command against which a key is checked, and the key as flags of that command."""
+    # All commands share one file, so a key of another command is valid; a key that no command has is an error.
     owners = [name for name in (command, *commands) if f"--{key}" in commands.get(name, ())]
     if not owners:
-        entry.refuse("unknown key; keys are the flags without their dashes, see --help")
+        entry.refuse("unknown key; the keys are the flags without their dashes, see --help")
     return owners[0], [f"--{key}={text_of(value)}" for value in values_of(entry)]
 
 

@@ -18,7 +18,7 @@ RICH_IS_MISSING = "demo needs the package rich; install the extra demo, in a clo
 
 
 async def demo(options: argparse.Namespace, kernel: Kernel) -> int:
-    """Show a simulated host until SIGTERM, SIGINT, SIGHUP or the end of the given time.
+    """Show a simulated host until SIGTERM, SIGINT, SIGHUP or the end of --demo.seconds.
 
     Raises:
         OptionError: rich is not installed.

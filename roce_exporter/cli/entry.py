@@ -1,7 +1,7 @@
-"""`roce-exporter`: flags become objects, objects do one of serve, once, capture, explain, audit.
+"""`roce-exporter`: parses the flags and runs one command (serve, once, capture, explain, audit, demo).
 
-Exit codes: 0 done; 1 nothing found to explain, a setting found wrong, or a fault of the exporter (with its traceback);
-2 something that was given cannot be used (one line says what).
+Exit codes: 0 success; 1 nothing found to explain, a setting found wrong, or an internal error (with its traceback);
+2 invalid input (reported as one line).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LOG_LEVELS = {"serve": "info", "demo": "error"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code. Faults of what was given are one line on standard error."""
+    """Run one command and return the exit code. Invalid input is reported as one line on stderr."""
     try:
         options = parse_options(sys.argv[1:] if argv is None else argv)
         set_up_logging(options.log_level or LOG_LEVELS.get(options.command, "warn"), options.log_format)
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"roce-exporter: {error}\n")
         return UNUSABLE
     except BrokenPipeError:
-        # Whoever read our output has gone, as `head` does.
+        # The reader of our output has closed it, as `head` does.
         mute()
         return 0
     except KeyboardInterrupt:
@@ -61,14 +61,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 async def capture_host(options: argparse.Namespace, kernel: Kernel) -> int:
     """See cli.capture."""
-    from roce_exporter.cli import capture  # noqa: PLC0415 - archives and their compressions: no other command needs them
+    from roce_exporter.cli import capture  # noqa: PLC0415 - imports archive and compression modules, which no other command needs
 
     return await capture.capture_host(options, kernel)
 
 
 async def demo(options: argparse.Namespace, kernel: Kernel) -> int:
     """See cli.demo."""
-    from roce_exporter.cli import demo as command  # noqa: PLC0415 - rich: no other command needs it
+    from roce_exporter.cli import demo as command  # noqa: PLC0415 - imports rich, which no other command needs
 
     return await command.demo(options, kernel)
 

@@ -1,4 +1,4 @@
-"""`roce-exporter explain`: what a raw counter or a metric is, where it comes from and what it is now."""
+"""`roce-exporter explain`: the meaning, source and current value of a raw counter or a metric."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:
-    """Print what is known of one name, or the names that nobody knows; 1 when there is nothing to say of a name."""
+    """Explain one name, or list the raw names without a row; returns 1 if the name is unknown."""
     exporter = Exporter(Collector(kernel, collect_settings(options), time.monotonic))
     observation = await exporter.observe()
     if options.name is None:
@@ -27,9 +27,9 @@ async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:
     else:
         lines = list(explain(options.name, observation, exporter.normaliser))
     if not lines:
-        near = f"; the nearest names are {', '.join(found)}" if (found := nearest(options.name)) else ""
+        near = f"; similar names: {', '.join(found)}" if (found := nearest(options.name)) else ""
         sys.stderr.write(
-            f"roce-exporter: {options.name}: neither a metric, nor a raw name of a row, nor on this host{near}\n"
+            f"roce-exporter: {options.name}: not a known metric, raw counter name, or counter of this host{near}\n"
         )
         return 1
     print_text("".join(f"{line}\n" for line in lines))

@@ -1,4 +1,4 @@
-"""Which host the options name: this one, a recording, or a simulation."""
+"""The host that the options select: this one, a recording, or a simulation."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def open_kernel(options: argparse.Namespace) -> Kernel:
-    """The host that the options name.
+    """The host that the options select.
 
     Raises:
-        OptionError: there is no such sysfs, no such simulated host, or a recording that cannot be read.
+        OptionError: sysfs is not found, the simulated host is invalid, or the recording cannot be read.
     """
     if options.host_simulate:
         return _simulate(options)
@@ -27,14 +27,14 @@ def open_kernel(options: argparse.Namespace) -> Kernel:
         return _replay(options.host_recording)
     if not os.path.isdir(options.path_sysfs):
         raise OptionError(
-            f"--path.sysfs={options.path_sysfs}: no such folder; name the place where sysfs is mounted"
+            f"--path.sysfs={options.path_sysfs}: no such folder; give the folder where sysfs is mounted"
         )
     raise_descriptor_limit()
     return LiveKernel(options.path_sysfs)
 
 
 def _simulate(options: argparse.Namespace) -> Kernel:
-    from roce_exporter.simulation.kernel import ScenarioError, simulate  # noqa: PLC0415 - it takes as long as all the rest
+    from roce_exporter.simulation.kernel import ScenarioError, simulate  # noqa: PLC0415 - its import takes as long as all others together
 
     ports = [port.strip() for port in options.host_simulate_ports.split(",")]
     try:
@@ -46,7 +46,7 @@ def _simulate(options: argparse.Namespace) -> Kernel:
 
 
 def _replay(path: str) -> Kernel:
-    from roce_exporter.recording.recorded import load_recording  # noqa: PLC0415 - brings archives and their compressions
+    from roce_exporter.recording.recorded import load_recording  # noqa: PLC0415 - imports archive and compression modules
     from roce_exporter.recording.tree import RecordingError  # noqa: PLC0415 - the same
 
     try:

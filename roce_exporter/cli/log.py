@@ -1,4 +1,4 @@
-"""Log lines as logfmt or JSON on standard error, one event a line, as the Prometheus family writes them."""
+"""Log lines as logfmt or JSON on standard error, one event per line, in the format of Prometheus' own programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FORMATS = ("logfmt", "json")
 class LineFormatter(logging.Formatter):
     """One line per event with ts (RFC 3339, UTC), level, logger and msg; a traceback becomes the field `error`.
 
-    What an event says in fields of its own is given as `extra={"fields": {name: text}}`.
+    Fields of an event's own are passed as `extra={"fields": {name: text}}`.
     """
 
     def __init__(self, form: str) -> None:
@@ -23,7 +23,7 @@ class LineFormatter(logging.Formatter):
         self._write = _json if form == "json" else _logfmt
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, without its end."""
+        """The line, without a newline."""
         fields = {
             "ts": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": "warn" if record.levelno == logging.WARNING else record.levelname.lower(),
@@ -37,7 +37,7 @@ class LineFormatter(logging.Formatter):
 
 
 def set_up_logging(level: str, form: str) -> None:
-    """Send the log to standard error from this level on."""
+    """Log to standard error, from this level up."""
     target = logging.StreamHandler(sys.stderr)
     target.setFormatter(LineFormatter(form))
     logging.basicConfig(level=LEVELS[level], handlers=[target], force=True)

@@ -1,4 +1,4 @@
-"""Readiness, signs of life and stopping told to systemd (sd_notify(3)): a datagram each, to what NOTIFY_SOCKET names."""
+"""Readiness, watchdog and stop notifications to systemd (sd_notify(3)): one datagram each to the socket in NOTIFY_SOCKET."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ALIVE = "WATCHDOG=1"
 
 
 def watchdog_interval() -> float | None:
-    """Seconds between two signs of life, half of what systemd waits (sd_watchdog_enabled(3)); None when it wants none."""
+    """Seconds between two watchdog notifications, half of systemd's limit (sd_watchdog_enabled(3)); None without a watchdog."""
     patience, process = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", "")
     if not patience.isdecimal() or int(patience) == 0 or process not in ("", str(os.getpid())):
         return None
@@ -20,14 +20,14 @@ def watchdog_interval() -> float | None:
 
 
 def notify(state: str) -> bool:
-    """Tell systemd; returns whether there was anyone to tell. A failure is nobody's problem but systemd's."""
+    """Notify systemd; returns whether the notification was sent. Errors are ignored: only systemd is affected."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
         return False
     name = "\0" + address[1:] if address[0] == "@" else address
     with (
         contextlib.suppress(OSError),
-        # Not blocking: a systemd that does not read must not hold up the event loop.
+        # Non-blocking: a systemd that does not read must not block the event loop.
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK) as sock,
     ):
         sock.connect(name)

@@ -1,4 +1,4 @@
-"""The command line and the configuration file, which holds the same keys; flags win."""
+"""The command line and the configuration file, which has the same keys; flags take precedence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 DEFAULT_PORT = 10123
-"""To be registered: the public list of exporter ports could not be consulted when it was chosen."""
+"""To be registered: the public list of exporter ports was not available when the port was chosen."""
 
 SCENARIOS = (
     "quiet",
@@ -31,23 +31,23 @@ SCENARIOS = (
     "broken",
 )
 VENDORS = ("mlx5", "mlx5-lag", "bnxt", "ionic", "ice")
-"""As `simulation` has them, which is imported only where it is used: it takes as long as all the rest."""
+"""The same as in `simulation`, which is imported only where it is used: its import takes as long as all the others together."""
 
 COMMANDS = {
-    "demo": "show a simulated host, with Prometheus and Alertmanager where they are installed",
+    "demo": "show a simulated host, with Prometheus and Alertmanager if they are installed",
     "serve": "serve metrics over HTTP (the default)",
-    "once": "collect once and print the exposition",
-    "capture": "record the host, scrubbed, into a folder or .tar.gz",
-    "explain": "say what a raw counter or a metric is, where it comes from and what it is now",
-    "audit": "compare the host's settings with a profile; 0 when all is right, 1 when not, 2 when it could not be done",
+    "once": "collect once and print the metrics",
+    "capture": "record the host into a folder or .tar.gz, with identifying data scrubbed",
+    "explain": "explain a raw counter or a metric: its meaning, its source and its current value",
+    "audit": "compare the host's settings with a profile; exit code 0: all checks pass, 1: a check fails, 2: the audit could not run",
 }
 
 
 def parse_options(argv: Sequence[str]) -> argparse.Namespace:
-    """The options of one run, the configuration file's keys below the flags.
+    """The options of one run; flags take precedence over the keys of the configuration file.
 
     Raises:
-        OptionError: a flag, a key or a value is unknown or impossible, or the file cannot be read.
+        OptionError: a flag, a key or a value is unknown or invalid, or the file cannot be read.
     """
     parser = make_parser()
     argv = command_first(list(argv), parser)
@@ -80,28 +80,28 @@ def _check_together(options: argparse.Namespace) -> None:
         ("--sampler.restoration-time", options.sampler_restoration_time or 0.1, 0.1, 60),
     ):
         if not least <= seconds <= most:
-            raise OptionError(f"{flag}={seconds:g}: not from {least:g} to {most:g} seconds")
+            raise OptionError(f"{flag}={seconds:g}: must be from {least:g} to {most:g} seconds")
     if options.sampler_detection_time < 2 * options.sampler_interval:
         raise OptionError(
-            f"--sampler.detection-time={options.sampler_detection_time:g}: shorter than two looks; give at least "
+            f"--sampler.detection-time={options.sampler_detection_time:g}: shorter than two sampling intervals; use at least "
             f"{2 * options.sampler_interval:g}, or a shorter --sampler.interval"
         )
 
 
 def sampler_pace(options: argparse.Namespace) -> Pace:
-    """How often the fast loop looks. A recording stands still between two scrapes, so it is not looked at."""
+    """How often the fast loop samples. A recording does not change between two scrapes, so it is not sampled."""
     mode = OFF if options.host_recording else options.sampler_mode
     return Pace(mode, options.sampler_interval, max(Pace().idle, options.sampler_interval))
 
 
 def storm_limits(options: argparse.Namespace) -> StormLimits:
-    """When pause is a storm."""
+    """When pause counts as a storm."""
     detect = options.sampler_detection_time
     return StormLimits(detect, options.sampler_restoration_time or 2 * detect)
 
 
 def collect_settings(options: argparse.Namespace) -> Settings:
-    """The part of the options that collecting needs."""
+    """The options that concern the collection."""
     return Settings(
         options.device_include,
         options.device_exclude,
@@ -115,8 +115,8 @@ def make_parser() -> Parser:
     """The parser of the whole command line."""
     parser = Parser(
         prog="roce-exporter",
-        description="Prometheus exporter for the health of RDMA over Converged Ethernet. It only reads.",
-        epilog="Every flag is a key of the file that --config.file names, without its dashes.",
+        description="Prometheus exporter for the health of RDMA over Converged Ethernet. It never changes a setting of the host.",
+        epilog="Every flag, without its dashes, is also a key of the file given with --config.file.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"roce-exporter {__version__}")
@@ -140,7 +140,7 @@ def make_parser() -> Parser:
                 "name",
                 nargs="?",
                 metavar="NAME",
-                help="raw counter or metric name; without it, what no row knows",
+                help="raw counter or metric name; without it, list the raw names that are not in the catalogue",
             )
     return parser
 
@@ -156,20 +156,20 @@ def _host_flags() -> Parser:
         dest="config_file",
         default="",
         metavar="FILE",
-        help="YAML file with the same keys as these flags",
+        help="YAML file whose keys are these flags without their dashes",
     )
     add(
         "--log.level",
         dest="log_level",
         choices=LEVELS,
-        help="the least that is logged (serve: info, others: warn)",
+        help="minimum log level (serve: info, demo: error, others: warn)",
     )
     add(
         "--log.format",
         dest="log_format",
         choices=FORMATS,
         default="logfmt",
-        help="form of the log lines (logfmt)",
+        help="format of the log lines (logfmt)",
     )
     return flags
 
@@ -184,21 +184,21 @@ def _add_source_flags(parser: argparse.ArgumentParser) -> None:
         dest="host_recording",
         default="",
         metavar="PATH",
-        help="a recorded host, folder or .tar.gz",
+        help="read a recorded host (folder or .tar.gz) instead of this host",
     )
     add(
         "--device.include",
         dest="device_include",
         type=_pattern,
         metavar="REGEX",
-        help="only devices of this whole name",
+        help="only devices whose full name matches REGEX",
     )
     add(
         "--device.exclude",
         dest="device_exclude",
         type=_pattern,
         metavar="REGEX",
-        help="no devices of this whole name",
+        help="exclude devices whose full name matches REGEX",
     )
     add(
         "--source.disable",
@@ -207,7 +207,7 @@ def _add_source_flags(parser: argparse.ArgumentParser) -> None:
         default=[],
         choices=sources.NAMES,
         metavar="SOURCE",
-        help=f"leave a source out, may be repeated: {', '.join(sources.NAMES)}",
+        help=f"disable a source, may be repeated: {', '.join(sources.NAMES)}",
     )
 
 
@@ -219,14 +219,14 @@ def _add_simulation_flags(parser: argparse.ArgumentParser) -> None:
         default="",
         choices=("", *SCENARIOS),
         metavar="SCENARIO",
-        help=f"a simulated host that moves: {', '.join(SCENARIOS)}",
+        help=f"simulate a host instead of reading this one: {', '.join(SCENARIOS)}",
     )
     add(
         "--host.simulate-ports",
         dest="host_simulate_ports",
         default="mlx5,mlx5,mlx5,mlx5",
         metavar="VENDOR,...",
-        help=f"its ports, 1 to 16, each one of {', '.join(VENDORS)} (mlx5,mlx5,mlx5,mlx5)",
+        help=f"ports of the simulated host, 1 to 16, each one of {', '.join(VENDORS)} (mlx5,mlx5,mlx5,mlx5)",
     )
     add(
         "--host.simulate-seed",
@@ -234,7 +234,7 @@ def _add_simulation_flags(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=1,
         metavar="NUMBER",
-        help="another number, another course of events (1)",
+        help="random seed of the simulation (1)",
     )
 
 
@@ -245,7 +245,7 @@ def _add_collect_flags(parser: argparse.ArgumentParser) -> None:
         type=_seconds,
         default=5.0,
         metavar="SECONDS",
-        help="longest a collection waits for a device, whatever the scraper allows (5)",
+        help="longest time that a collection waits for a device, even if the scraper allows more (5)",
     )
     parser.add_argument(
         "--inventory.refresh",
@@ -253,7 +253,7 @@ def _add_collect_flags(parser: argparse.ArgumentParser) -> None:
         type=_seconds,
         default=60.0,
         metavar="SECONDS",
-        help="how often known devices are described anew: firmware, GIDs, network devices (60)",
+        help="how often the description of known devices is refreshed: firmware, GIDs, network devices (60)",
     )
 
 
@@ -263,7 +263,7 @@ def _add_web_flags(parser: argparse.ArgumentParser) -> None:
         dest="web_listen_address",
         action="append",
         metavar="[HOST]:PORT",
-        help=f"address to serve on, may be repeated (:{DEFAULT_PORT}); port 0 picks a free one and logs it",
+        help=f"address to listen on, may be repeated (:{DEFAULT_PORT}); port 0 selects a free port, which is logged",
     )
     parser.add_argument(
         "--web.telemetry-path",
@@ -277,7 +277,7 @@ def _add_web_flags(parser: argparse.ArgumentParser) -> None:
         dest="web_config_file",
         default="",
         metavar="FILE",
-        help="TLS and users, in the Prometheus exporter-toolkit format",
+        help="file with TLS and users, in the format of the Prometheus exporter-toolkit",
     )
 
 
@@ -288,8 +288,8 @@ def _add_sampler_flags(parser: argparse.ArgumentParser) -> None:
         dest="sampler_mode",
         choices=MODES,
         default=Pace().mode,
-        help="how the fast loop looks for storms between scrapes: more often once there is pause (adaptive), always "
-        "as often (fixed), or off; a recording is never looked at, for it does not move",
+        help="how the fast loop samples for storms between scrapes: adaptive (more often while there is pause; the default), "
+        "fixed (constant rate), or off; a recording is never sampled",
     )
     add(
         "--sampler.interval",
@@ -297,7 +297,7 @@ def _add_sampler_flags(parser: argparse.ArgumentParser) -> None:
         type=_seconds,
         default=Pace().interval,
         metavar="SECONDS",
-        help="between two looks of the fast loop, 0.05 to 1 (0.1); longer where reads are slow",
+        help="sampling interval of the fast loop, 0.05 to 1 (0.1); longer where reads are slow",
     )
     add(
         "--sampler.detection-time",
@@ -305,14 +305,14 @@ def _add_sampler_flags(parser: argparse.ArgumentParser) -> None:
         type=_seconds,
         default=StormLimits().detect,
         metavar="SECONDS",
-        help="pause without progress for so long is a storm, 0.2 to 10 (0.4)",
+        help="how long pause must block all traffic to count as a storm, 0.2 to 10 (0.4)",
     )
     add(
         "--sampler.restoration-time",
         dest="sampler_restoration_time",
         type=_seconds,
         metavar="SECONDS",
-        help="a storm is over when the pause has been for so long, 0.1 to 60 (twice the detection time)",
+        help="how long pause must be gone for the storm to end, 0.1 to 60 (twice the detection time)",
     )
 
 
@@ -323,11 +323,11 @@ def _add_audit_flags(parser: argparse.ArgumentParser, *, alone: bool) -> None:
         dest="audit_profile",
         default="auto",
         metavar="PROFILE",
-        help=f"what the settings shall be: {', '.join(audit.built_in())}, or a .toml file (auto)",
+        help=f"profile to check the settings against: {', '.join(audit.built_in())}, or a .toml file (auto)",
     )
     if alone:
         parser.add_argument(
-            "--format", choices=audit.FORMATS, default=audit.TABLE, help="form of the findings (table)"
+            "--format", choices=audit.FORMATS, default=audit.TABLE, help="format of the findings (table)"
         )
 
 
@@ -337,19 +337,23 @@ def _add_demo_flags(parser: argparse.ArgumentParser) -> None:
         dest="demo_seconds",
         type=_seconds,
         metavar="SECONDS",
-        help="end by itself after so long; without it Ctrl-C ends it",
+        help="stop after this time (default: run until Ctrl-C)",
     )
 
 
 def _add_capture_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "-o", "--output", default="roce-host.tar.gz", metavar="FILE", help="a .tar.gz or a new folder"
+        "-o",
+        "--output",
+        default="roce-host.tar.gz",
+        metavar="FILE",
+        help="a .tar.gz or a new folder (roce-host.tar.gz)",
     )
     parser.add_argument(
-        "--moments", type=_count, default=1, metavar="N", help="record the host this often (1)"
+        "--moments", type=_count, default=1, metavar="N", help="number of snapshots to record (1)"
     )
     parser.add_argument(
-        "--interval", type=_seconds, default=1.0, metavar="SECONDS", help="between two moments (1)"
+        "--interval", type=_seconds, default=1.0, metavar="SECONDS", help="time between two snapshots (1)"
     )
 
 
@@ -357,7 +361,7 @@ def _pattern(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:  # too many repetitions, too many brackets
-        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a valid regular expression: {error}") from None
 
 
 def _seconds(text: str) -> float:
@@ -366,13 +370,13 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds <= 86400:  # noqa: PLR2004 - a day is the longest that makes sense
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0 and up to 86400")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0 and up to 86400")
     return seconds
 
 
 def _count(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) <= 1000:  # noqa: PLR2004 - a thousand moments fill no disk
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 to 1000")
+    if not text.isdecimal() or not 0 < int(text) <= 1000:  # noqa: PLR2004 - a thousand snapshots do not fill a disk
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 1000")
     return int(text)
 
 
@@ -384,5 +388,7 @@ def _path(text: str) -> str:
         "/debug/snapshot",
         "/debug/events",
     ):
-        raise argparse.ArgumentTypeError(f"{text!r} is no path of its own; use one like /metrics")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not an absolute path, or is reserved; use one like /metrics"
+        )
     return text

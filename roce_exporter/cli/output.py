@@ -7,18 +7,18 @@ import sys
 
 
 class OutputError(Exception):
-    """Standard output does not take what was asked for: one line that says why."""
+    """The output cannot be written: one line that says why."""
 
 
 def print_text(text: str) -> None:
     """Write to standard output.
 
     Raises:
-        OutputError: it takes nothing: a full disk, or nobody has opened it.
-        BrokenPipeError: whoever read it has gone.
+        OutputError: standard output cannot be written (disk full or closed).
+        BrokenPipeError: the reader has closed the pipe.
     """
     if sys.stdout is None:
-        raise OutputError("standard output is closed; give it a place to go to")
+        raise OutputError("standard output is closed; redirect it to a file or a terminal")
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -26,10 +26,10 @@ def print_text(text: str) -> None:
         raise
     except OSError as error:
         mute()
-        raise OutputError(f"standard output: {error.strerror}; send it elsewhere") from None
+        raise OutputError(f"standard output: {error.strerror}; redirect it elsewhere") from None
 
 
 def mute() -> None:
-    """Nothing more can be said, not even at exit, when Python would write what it still holds."""
+    """Discard all further output, including what Python would flush at exit."""
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""What argparse lacks: a refusal in one line, and flags before the command."""
+"""Additions to argparse: errors in one line, and flags before the command."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import NoReturn
 
 
 class OptionError(Exception):
-    """A flag or key that cannot be used; one line that names it and says what to do."""
+    """An invalid flag or key: one line that names it and says what to do."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that says what is wrong in one line."""
+    """A parser that reports an error in one line."""
 
     def error(self, message: str) -> NoReturn:
-        """Refuse.
+        """Report an error.
 
         Raises:
             OptionError: always.
@@ -24,7 +24,7 @@ class Parser(argparse.ArgumentParser):
 
 def flags_of_commands(parser: argparse.ArgumentParser) -> dict[str, dict[str, argparse.Action]]:
     """Per command, every flag and what it does."""
-    (commands,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))  # noqa: SLF001 - argparse shows its flags nowhere else
+    (commands,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))  # noqa: SLF001 - argparse has no public list of its flags
     return {
         name: {flag: action for action in command._actions for flag in action.option_strings}  # noqa: SLF001 - the same
         for name, command in commands.choices.items()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 SUPERVISION = 0.5
-"""Seconds between two checks whether the fast loop waits for a device."""
+"""Seconds between two checks for a fast loop that is stuck on a device."""
 
 
 async def serve(options: argparse.Namespace, kernel: Kernel) -> int:
@@ -57,7 +57,7 @@ async def serve(options: argparse.Namespace, kernel: Kernel) -> int:
             server.accept(),
             _supervise(sampler),
             exporter.follow(),
-            _tell_alive(watchdog_interval()),
+            _report_alive(watchdog_interval()),
         ):
             await stop.wait()
             notify(STOPPING)
@@ -69,7 +69,7 @@ async def serve(options: argparse.Namespace, kernel: Kernel) -> int:
 
 
 def _web_config(path: str) -> WebConfigFile:
-    from roce_exporter.web.web_config_file import WebConfigFile  # noqa: PLC0415 - most have none, and YAML is slow to import
+    from roce_exporter.web.web_config_file import WebConfigFile  # noqa: PLC0415 - rarely used, and YAML is slow to import
 
     return WebConfigFile(path)
 
@@ -79,13 +79,13 @@ async def _first_collection(exporter: Exporter, endpoints: Endpoints) -> None:
     exporter.render(observation, Format.TEXT)
     endpoints.ready = True
     gc.collect()
-    gc.freeze()  # what the plans hold is permanent: no later collection need look at it
+    gc.freeze()  # the plans are permanent, so later garbage collections can skip them
     LOG.info("ready: %d RDMA devices", len(observation.snapshot.devices))
     notify(READY)
 
 
-async def _tell_alive(interval: float | None) -> None:
-    """Signs of life from the event loop, which serves: systemd restarts a daemon whose loop hangs."""
+async def _report_alive(interval: float | None) -> None:
+    """Notify the watchdog from the event loop, which serves requests: systemd restarts a daemon whose loop hangs."""
     while interval:
         notify(ALIVE)
         await asyncio.sleep(interval)

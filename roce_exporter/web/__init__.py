@@ -1,4 +1,4 @@
-"""HTTP: the server and its bounds, TLS and users, and what answers under which path (`endpoints`)."""
+"""HTTP: the server and its limits, TLS and users, and the paths it serves (`endpoints`)."""
 
 from roce_exporter.web.config import WebConfigError
 from roce_exporter.web.connection import ClientLimits, Request, Response

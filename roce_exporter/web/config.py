@@ -1,4 +1,4 @@
-"""What a web config file says, as the server uses it. `config_file` reads it."""
+"""The contents of a web config file in the form that the server uses. `web_config_file` reads the file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class WebConfigError(Exception):
-    """A web config file that cannot be used: one line that names the file, the line, the key and the remedy."""
+    """An invalid web config file: one line that names the file, the line, the key and the remedy."""
 
 
 class RateLimit(NamedTuple):
@@ -23,11 +23,11 @@ class RateLimit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WebConfig:
-    """What a web config file says, ready for use. By itself: no TLS, everybody welcome."""
+    """The settings of a web config file. Default: no TLS, no authentication."""
 
     tls: ssl.SSLContext | None = None
     allowed_sans: frozenset[str] = frozenset()
-    """Subject alternative names of which a client's certificate must carry one; none: any certificate will do."""
+    """A client's certificate must have one of these subject alternative names; empty: any certificate is accepted."""
     headers: tuple[tuple[str, str], ...] = ()
     users: Mapping[bytes, bytes] = field(default_factory=dict)
     """User names, and the bcrypt hashes of their passwords."""

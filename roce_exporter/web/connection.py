@@ -1,7 +1,7 @@
-"""One HTTP/1.1 connection: h11 parses (RFC 9112), this module bounds what a client may cost.
+"""One HTTP/1.1 connection: h11 parses (RFC 9112), this module limits the resources that a client can use.
 
-Bounded are the bytes of a request, the time it may take to arrive, and what is held of a response that the client
-does not read: asyncio before Python 3.12 copies all that a socket does not take at once, so bodies go out in slices.
+The limits apply to the bytes of a request, the time until it has arrived, and the memory for a response that the client
+does not read: asyncio before Python 3.12 copies all bytes that a socket does not accept at once, so bodies are sent in slices.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ LINGER_BYTES = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request, understood: the path decoded and free of `.`, `..` and empty segments. Its query is ignored."""
+    """One parsed request: the path is decoded and free of `.`, `..` and empty segments. The query is ignored."""
 
     method: str
     path: str
     headers: Mapping[str, str]
-    """By lower-case name; several lines of one name are joined by a comma."""
+    """By lower-case name; repeated headers are joined by a comma."""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """One answer. `Content-Length`, `Content-Type` and `Date` are set by the server."""
+    """One response. The server sets `Content-Length`, `Content-Type` and `Date`."""
 
     status: int
     body: bytes
@@ -57,37 +57,37 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class ClientLimits:
-    """What clients may cost, in bytes and seconds."""
+    """ClientLimits for clients, in bytes and seconds."""
 
     head_bytes: int = 8 * 1024
     body_bytes: int = 8 * 1024
-    """Of a request body, which is read and thrown away."""
+    """For a request body, which is read and discarded."""
     request_seconds: float = 4.5
-    """For a request to arrive whole, from its first byte; for that first byte on a new connection; for a handshake."""
+    """For a request to arrive completely, from its first byte; for that first byte on a new connection; for a handshake."""
     idle_seconds: float = 330.0
     """Between requests: longer than the five minutes after which Prometheus itself drops an idle connection."""
     stalled_seconds: float = 10.0
-    """For a client to take one slice of a response."""
+    """For a client to read one slice of a response."""
     linger_seconds: float = 1.0
     """For a client to read the last response and close."""
     closing_seconds: float = 0.25
-    """For requests under way when the server closes."""
+    """For requests in progress when the server closes."""
     slice_bytes: int = 64 * 1024
     connections: int = 256
 
 
 class ConnectionState(enum.IntEnum):
-    """What a connection is doing, in the order in which connections are given up when there are too many."""
+    """What a connection is doing, in the order in which connections are closed when there are too many."""
 
     IDLE = 0
-    """Between requests, and before the first: a handshake half made is worth no more than silence."""
+    """Between requests and before the first one; an unfinished handshake counts as idle."""
     READING = 1
     WRITING = 2
     ANSWERING = 3
 
 
 class RequestError(Exception):
-    """A request that is answered by `response`, without asking the application, and is the connection's last."""
+    """A request that gets `response` without a call of the application, and is the last one of its connection."""
 
     def __init__(self, status: int, reason: str, *headers: tuple[str, str]) -> None:
         super().__init__(reason)
@@ -100,10 +100,10 @@ def plain(status: int, line: str, *headers: tuple[str, str]) -> Response:
 
 
 class ClientStream(asyncio.BufferedProtocol):
-    """The bytes of one connection, bounded both ways."""
+    """The bytes of one connection, with limits in both directions."""
 
     def __init__(self, scratch: memoryview, limit: int) -> None:
-        """`scratch` takes what a socket gives and may be shared by all connections of one event loop."""
+        """`scratch` receives the bytes of a socket and may be shared by all connections of one event loop."""
         self.lost = asyncio.Event()
         self.transport: asyncio.Transport | None = None
         self._scratch = scratch
@@ -115,52 +115,52 @@ class ClientStream(asyncio.BufferedProtocol):
         self._flushed.set()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Asyncio has a connection for us."""
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - tells the type checker
-        # Paused as soon as the socket does not take everything, resumed when it has: so a write ends when all is out.
+        """Asyncio has made the connection."""
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - for the type checker
+        # Writing pauses unless the socket accepts everything, and resumes when the buffer is empty: a write then ends when all is sent.
         transport.set_write_buffer_limits(high=1, low=0)
         self.transport = transport
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
-        """Where asyncio is to put what comes in."""
+        """Where asyncio must put the received bytes."""
         return self._scratch
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Asyncio has put that many bytes there."""
+        """Asyncio has put this number of bytes into the buffer."""
         self._inbox += self._scratch[:nbytes]
         if len(self._inbox) >= self._limit and self.transport:
             self.transport.pause_reading()
         self._news.set()
 
     def eof_received(self) -> bool:
-        """True: a client that has said all it had to say still wants its answer."""
+        """True: a client that has finished sending still waits for its response."""
         self._ended = True
         self._news.set()
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        """Nothing comes in any more, and nothing goes out."""
+        """Nothing can be received or sent any more."""
         self._ended = True
         for event in (self.lost, self._news, self._flushed):
             event.set()
 
     def pause_writing(self) -> None:
-        """The socket did not take everything."""
+        """The socket did not accept everything."""
         self._flushed.clear()
 
     def resume_writing(self) -> None:
-        """The socket has taken everything."""
+        """The socket has accepted everything."""
         self._flushed.set()
 
     async def has_input(self) -> bool:
-        """True once there are bytes to take; False when there will be none any more."""
+        """True once there are bytes to read; False when no more will arrive."""
         while not (self._inbox or self._ended):
             self._news.clear()
             await self._news.wait()
         return bool(self._inbox)
 
     def take(self, count: int) -> bytes:
-        """The next bytes that came in, at most `count`."""
+        """The next received bytes, at most `count`."""
         taken = bytes(self._inbox[:count])
         del self._inbox[:count]
         if len(self._inbox) < self._limit and self.transport:
@@ -168,10 +168,10 @@ class ClientStream(asyncio.BufferedProtocol):
         return taken
 
     async def write(self, data: bytes | memoryview, patience: float) -> None:
-        """Send, and wait until the kernel has taken everything.
+        """Send, and wait until the kernel has accepted everything.
 
         Raises:
-            OSError: the client went away, or took longer than `patience` seconds (TimeoutError).
+            OSError: the client disconnected, or took longer than `patience` seconds (TimeoutError).
         """
         if self.lost.is_set() or self.transport is None:
             raise ConnectionResetError
@@ -180,7 +180,7 @@ class ClientStream(asyncio.BufferedProtocol):
             await self._flushed.wait()
 
     async def close(self, patience: float, linger: float) -> None:
-        """Close so that a client which is still sending can read the answer before its connection is reset."""
+        """Close so that a client which is still sending can read the response before its connection is reset."""
         if self.transport and self.transport.can_write_eof():
             self.transport.write_eof()
             with contextlib.suppress(TimeoutError):
@@ -196,7 +196,7 @@ class ClientStream(asyncio.BufferedProtocol):
             count -= len(self.take(count))
 
     def abort(self) -> None:
-        """Close at once, whatever is left unsent."""
+        """Close at once, and discard unsent bytes."""
         if self.transport:
             self.transport.abort()
 
@@ -205,11 +205,11 @@ class Connection:
     """One client, request after request."""
 
     def __init__(self, wire: ClientStream, limits: ClientLimits, answer: Answer) -> None:
-        """`answer` is asked for every request that is well-formed; it never raises."""
+        """`answer` is called for every well-formed request; it never raises."""
         self.wire = wire
         self.state = ConnectionState.IDLE
         self.since = 0.0
-        """When the state was entered, or the last slice was taken, by the clock of the event loop."""
+        """When the state was entered, or the last slice was sent, by the clock of the event loop."""
         self.enter(ConnectionState.IDLE)
         self._limits = limits
         self._answer = answer
@@ -218,15 +218,15 @@ class Connection:
         self._head_only = False
 
     def enter(self, state: ConnectionState) -> None:
-        """Note what the connection does from now on."""
+        """Change to this state, and restart its time."""
         self.state = state
         self.since = asyncio.get_running_loop().time()
 
     async def serve(self) -> None:
-        """Answer requests until the client, a limit or an error ends it.
+        """Answer requests until the client, a limit or an error ends the connection.
 
         Raises:
-            OSError: the client went away or stalled.
+            OSError: the client disconnected or stalled.
         """
         while await self._begins() and await self._exchange():
             self._parser.start_next_cycle()
@@ -244,7 +244,7 @@ class Connection:
         return False
 
     async def _exchange(self) -> bool:
-        """Answer one request. False when the connection cannot be used for another."""
+        """Answer one request. False when the connection cannot be used for another one."""
         self.enter(ConnectionState.READING)
         self._head_only = False
         try:
@@ -283,11 +283,11 @@ class Connection:
                 await self._feed()
 
     async def _feed(self) -> None:
-        """Give the parser what came in: never more than one head, so that a complete one is held to the limit too."""
+        """Pass received bytes to the parser: never more than one head, so that the limit also applies to a complete head."""
         room = self._limits.head_bytes - len(self._parser.trailing_data[0])
         if room <= 0:
             raise RequestError(431, f"the request's head is larger than {self._limits.head_bytes} bytes")
-        # Nothing to take means the end, which is what an empty text tells the parser.
+        # No input means that the client has finished, which empty bytes signal to the parser.
         self._parser.receive_data(self.wire.take(room) if await self.wire.has_input() else b"")
 
     async def _send(self, response: Response) -> None:
@@ -295,12 +295,12 @@ class Connection:
         try:
             head = self._parser.send(_head_event(response))
         except h11.LocalProtocolError:
-            LOG.exception("a response that cannot be sent as HTTP")
+            LOG.exception("a response could not be sent as HTTP")
             response = plain(500, "internal error", ("Connection", "close"))
             head = self._parser.send(_head_event(response))
         body = memoryview(b"" if self._head_only else response.body)
         if body:
-            # Tells h11 of the whole body, which it hands back without a copy.
+            # Gives h11 the whole body, which it returns without a copy.
             self._parser.send_with_data_passthrough(h11.Data(data=response.body))
         self._parser.send(h11.EndOfMessage())
         step = self._limits.slice_bytes
@@ -327,10 +327,10 @@ def _head_event(response: Response) -> h11.Response:
 
 
 def understood(head: h11.Request, body_bytes: int) -> Request:
-    """The request that this head is.
+    """The request that this head describes.
 
     Raises:
-        RequestError: it is not served here, or could be understood in two ways.
+        RequestError: the request is not supported, or is ambiguous.
     """
     headers: dict[str, str] = {}
     for raw_name, raw_value in head.headers:
@@ -348,21 +348,21 @@ def _refuse_framing(version: bytes, headers: Mapping[str, str], body_bytes: int)
     if not version.startswith(b"1."):
         raise RequestError(505, "only HTTP/1.1 is served")
     if "transfer-encoding" in headers:
-        # Beside a length it is how requests are smuggled past a proxy.
+        # Together with a length it allows request smuggling past a proxy.
         raise RequestError(
             400 if "content-length" in headers else 411, "encoded request bodies are not accepted"
         )
     if int(headers.get("content-length", "0")) > body_bytes:
-        raise RequestError(413, f"a request body may have {body_bytes} bytes at most")
+        raise RequestError(413, f"a request body may have at most {body_bytes} bytes")
     if "expect" in headers:
-        raise RequestError(417, "expectations are not met; send the request without Expect")
+        raise RequestError(417, "expectations are not supported; send the request without Expect")
 
 
 def normalised(raw: str) -> str:
-    """A path decoded, without `.`, `..` and empty segments; a slash at its end stays.
+    """The decoded path without `.`, `..` and empty segments; a trailing slash stays.
 
     Raises:
-        RequestError: it is no absolute path, or does not decode to printable text.
+        RequestError: the path is not absolute, or does not decode to printable text.
     """
     try:
         path = unquote_to_bytes(raw or "/").decode()

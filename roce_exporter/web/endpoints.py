@@ -1,4 +1,4 @@
-"""What answers under which path: /metrics for Prometheus, /-/ for probes, / and /debug/ for people."""
+"""The paths that are served: /metrics for Prometheus, /-/ for probes, / and /debug/ for people."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ JSON = "application/json; charset=utf-8"
 TIMEOUT_HEADER = "x-prometheus-scrape-timeout-seconds"
 
 MARGIN = 0.5
-"""Seconds of the scraper's timeout that are left for rendering and the network."""
+"""Seconds of the scraper's timeout reserved for rendering and the network."""
 
 DEFAULT_TIMEOUT = 10.0
-"""Prometheus' own default, for clients that do not say."""
+"""Prometheus' own default, for clients that send no timeout."""
 
 LEAST_WAIT = 0.5
-"""Seconds that every client waits at least, whatever its timeout: an ordinary collection is over by then."""
+"""Minimum seconds that every client waits, even with a shorter timeout: a normal collection takes less."""
 
 PRIVATE = frozenset({"/debug/snapshot", "/debug/events"})
-"""Paths that lay the host open: raw names, errors, what stood where when. Not for strangers of another host."""
+"""Paths that reveal details of the host (raw names, errors, storms), not for unauthenticated clients on other hosts."""
 
 
 class Endpoints:
@@ -48,7 +48,7 @@ class Endpoints:
         self._registry = make_registry()
         self._requests = prometheus_client.Counter(
             "roce_exporter_http_requests",
-            "Requests answered, by path and status code; `other` is every path that the exporter does not serve.",
+            "Requests answered, by path and status code; `other` is all paths that the exporter does not serve.",
             ("path", "code"),
             registry=self._registry,
         )
@@ -62,7 +62,7 @@ class Endpoints:
         }
 
     async def __call__(self, request: Request) -> Response:
-        """The answer to one request."""
+        """The response to one request."""
         route = self._routes.get(request.path)
         response = await route(request) if route else _not_found(request.path, self._telemetry_path)
         path = request.path if route else "other"
@@ -75,7 +75,7 @@ class Endpoints:
         body = self._exporter.render(observation, form) + render_registry(self._registry, form)
         if not accepts_gzip(request.headers.get("accept-encoding", "")):
             return Response(HTTPStatus.OK, body, form.value, (("Vary", "Accept-Encoding"),))
-        # Level 1: a tenth of level 9's time for a body two fifths larger.
+        # Level 1 takes a tenth of the time of level 9, for a body 40 % larger.
         packed = gzip.compress(body, 1, mtime=0)
         return Response(
             HTTPStatus.OK, packed, form.value, (("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding"))
@@ -108,13 +108,13 @@ class Endpoints:
                 (self._telemetry_path, "metrics, for Prometheus"),
                 (
                     "/debug/snapshot",
-                    "every source, its state, and which raw name became which series; not for strangers",
+                    "every source, its state, and the series of each raw name; restricted to localhost and authenticated users",
                 ),
                 (
                     "/debug/events",
-                    "the last PFC storms: when, where, how long, and what they look like; not for strangers",
+                    "the last PFC storms: time, port, duration and likely kind; restricted to localhost and authenticated users",
                 ),
-                ("/-/healthy", "whether the process answers"),
+                ("/-/healthy", "whether the process responds"),
                 ("/-/ready", "whether the first collection is done"),
             )
         )
@@ -140,7 +140,7 @@ _PAGE = """<!DOCTYPE html>
 
 
 def scrape_timeout(header: str) -> float:
-    """Seconds for which a client waits for a collection: its own timeout less a margin, but at least `LEAST_WAIT`."""
+    """Seconds that a client waits for a collection: its own timeout minus a margin, but at least `LEAST_WAIT`."""
     try:
         seconds = float(header)
     except ValueError:
@@ -163,5 +163,5 @@ def accepts_gzip(header: str) -> bool:
 
 
 def _not_found(path: str, telemetry_path: str) -> Response:
-    text = f"there is nothing at {path[:200]!r}; metrics are at {telemetry_path}\n"
+    text = f"{path[:200]!r} not found; metrics are at {telemetry_path}\n"
     return Response(HTTPStatus.NOT_FOUND, text.encode("utf-8", "replace"), PLAIN)

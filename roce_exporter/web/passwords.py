@@ -1,6 +1,6 @@
-"""Users and passwords (RFC 7617, bcrypt), checked in one thread of their own.
+"""Users and passwords (RFC 7617, bcrypt), checked in a separate thread.
 
-So the event loop never waits for bcrypt, and a flood of wrong passwords never delays one that has been found right.
+The event loop never waits for bcrypt, and a flood of wrong passwords never delays one that was already verified.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 VERDICTS = 256
 BCRYPT_BYTES = 72
-"""As much of a password as bcrypt looks at; the rest is refused by the package and ignored by the format's origin."""
+"""The part of a password that bcrypt uses; the package refuses longer ones, while the exporter-toolkit ignores the rest."""
 
 
 class Question(NamedTuple):
-    """A password to be checked, and where the verdict is awaited."""
+    """A password to check, and the future that receives the verdict."""
 
     password: bytes
     hashed: bytes
@@ -35,11 +35,11 @@ class Question(NamedTuple):
 
 
 class Passwords:
-    """Verdicts on users and passwords (RFC 7617), remembered under a key that only this process has."""
+    """Verdicts on users and passwords (RFC 7617), cached under a key that only this process has."""
 
     def __init__(self) -> None:
         self._key = secrets.token_bytes(32)
-        # Two memories, so that no number of wrong passwords can push out a right one.
+        # Two caches, so that no number of wrong passwords can evict a right one.
         self._verdicts: dict[bool, OrderedDict[bytes, None]] = {True: OrderedDict(), False: OrderedDict()}
         self._turn = asyncio.Lock()
         self._questions: queue.SimpleQueue[Question | None] = queue.SimpleQueue()
@@ -63,7 +63,7 @@ class Passwords:
         return verdict
 
     def close(self) -> None:
-        """Let the thread end."""
+        """Stop the thread."""
         if self._thread:
             self._questions.put(None)
             self._thread = None
@@ -124,6 +124,6 @@ def _credentials(authorization: str | None) -> tuple[bytes, bytes] | None:
 
 
 def _decoy(users: Mapping[bytes, bytes]) -> bytes:
-    """A hash that an unknown user is checked against, as costly as the costliest user's: time must not tell."""
+    """A hash to check unknown users against, as expensive as the most expensive user's: timing must not reveal user names."""
     cost = max(hashed[4:6] for hashed in users.values())
     return b"$2b$" + cost + b"$" + b"." * 53

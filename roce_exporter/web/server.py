@@ -1,7 +1,7 @@
-"""The HTTP server: sockets, the cap on connections, who may ask, and the call of the application.
+"""The HTTP server: sockets, the limit on connections, access control, and the call of the application.
 
-Hostile or broken clients cost a bounded amount (`ClientLimits`): half-sent requests are closed, idle connections make room
-for new ones, unread bodies are not copied.
+Hostile or broken clients can use only limited resources (`ClientLimits`): half-sent requests are closed, idle connections make
+room for new ones, unread bodies are not copied.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ SCRATCH_BYTES = 16 * 1024
 
 
 class ListenError(Exception):
-    """An address that cannot be listened on: one line that names it and the remedy."""
+    """An address that cannot be bound: one line that names it and the remedy."""
 
 
 class Server:
@@ -64,9 +64,9 @@ class Server:
         limits: ClientLimits = ClientLimits(),  # noqa: B008 - frozen
         private: Collection[str] = (),
     ) -> None:
-        """`application` is called on the event loop, once per request that may pass.
+        """`application` is called on the event loop, once per accepted request.
 
-        The paths in `private` are for clients of this host, and for those who have shown who they are.
+        The paths in `private` are for clients on this host and for authenticated clients.
         """
         self._application = application
         self._private = private
@@ -80,13 +80,13 @@ class Server:
         self._bucket: TokenBucket | None = None
 
     async def start(self, addresses: Sequence[str]) -> tuple[str, ...]:
-        """Begin to serve on these addresses (`HOST:PORT`, `:PORT`, `[IPv6]:PORT`); `accept` says when that ends.
+        """Start to serve on these addresses (`HOST:PORT`, `:PORT`, `[IPv6]:PORT`); wait with `accept`.
 
         Returns:
-            The addresses really bound, in the same order: port 0 has become a free one.
+            The bound addresses, in the same order, with a free port in place of port 0.
 
         Raises:
-            ListenError: an address is occupied or is none; then nothing is listened on.
+            ListenError: an address is in use or invalid; nothing is bound.
         """
         try:
             for address in addresses:
@@ -100,15 +100,15 @@ class Server:
         return tuple(_bound_address(listener) for listener in self._listeners)
 
     async def accept(self) -> None:
-        """Wait for as long as connections are accepted.
+        """Wait while connections are accepted.
 
         Raises:
-            Exception: a fault because of which they no longer are.
+            Exception: the error that ended it.
         """
         await asyncio.gather(*self._accepting)
 
     async def close(self) -> None:
-        """Stop listening, give requests under way a moment to finish, and drop every connection."""
+        """Stop listening, give requests in progress a moment to finish, and close every connection."""
         await _end(self._accepting)
         self._stop_listening()
         busy = {
@@ -134,7 +134,7 @@ class Server:
                 client, _ = await loop.sock_accept(listener)
                 self._admit(client)
             except (OSError, MemoryError) as error:
-                # Whatever is short now may be there again in a moment. A server that no longer accepts is worse than none.
+                # The shortage may end in a moment, and a server that no longer accepts connections is useless.
                 if isinstance(error, MemoryError) or error.errno in EXHAUSTED:
                     self._make_room()
                     LOG.warning("cannot accept a connection: %s; closing an idle one", error)
@@ -151,7 +151,7 @@ class Server:
         task.add_done_callback(lambda ended: self._forget(connection, client, ended))
 
     def _make_room(self) -> bool:
-        """Give up the connection that is least missed; False when every one is being answered."""
+        """Close the least valuable connection; False when all of them are being answered."""
         spare = [
             connection for connection in self._connections if connection.state < ConnectionState.ANSWERING
         ]
@@ -162,7 +162,7 @@ class Server:
         return True
 
     def _forget(self, connection: Connection, client: socket.socket, ended: asyncio.Task[None]) -> None:
-        # Also for a task that was cancelled before it began and so could clean up nothing.
+        # Also for a task that was cancelled before it began and could not clean up.
         self._connections.pop(connection, None)
         connection.wire.abort()
         client.close()
@@ -192,22 +192,22 @@ class Server:
         response = await self._refusal(config, connection, request)
         if response is None:
             connection.enter(ConnectionState.ANSWERING)
-            response = await self._ask_application(request)
+            response = await self._call_application(request)
         return replace(response, headers=response.headers + config.headers) if config.headers else response
 
     async def _refusal(self, config: WebConfig, connection: Connection, request: Request) -> Response | None:
-        """The answer to who may not ask; None to who may."""
+        """The response to a client without access; None if it has access."""
         if config.rate_limit and not self._tokens(config.rate_limit).take():
             return plain(429, "too many requests; see rate_limit in the web config file")
         if config.allowed_sans and not config.allowed_sans & _alternative_names(connection):
-            return plain(403, "the client's certificate is not one of client_allowed_sans")
+            return plain(403, "the client's certificate has none of the names in client_allowed_sans")
         if config.users and not await self._passwords.match(
             config.users, request.headers.get("authorization")
         ):
-            return plain(401, "user and password needed", ("WWW-Authenticate", "Basic"))
+            return plain(401, "user and password required", ("WWW-Authenticate", "Basic"))
         if request.path in self._private and not (config.users or _is_known(connection)):
             return plain(
-                403, "only for this host, and for users and client certificates of the web config file"
+                403, "restricted to localhost, and to users and client certificates of the web config file"
             )
         return None
 
@@ -216,11 +216,11 @@ class Server:
             self._bucket = TokenBucket(limit)
         return self._bucket
 
-    async def _ask_application(self, request: Request) -> Response:
+    async def _call_application(self, request: Request) -> Response:
         try:
             return await self._application(request)
         except Exception:
-            # Whatever it is, the client gets an answer and the log the trace.
+            # For any error the client gets a response, and the log gets the traceback.
             LOG.exception("%s %s failed", request.method, request.path)
             return plain(500, "internal error; the exporter's log has the details")
 
@@ -238,7 +238,7 @@ async def _end(tasks: Iterable[asyncio.Task[None]]) -> None:
 
 
 class TokenBucket:
-    """How many requests may pass under a rate limit."""
+    """The number of requests that a rate limit allows."""
 
     def __init__(self, limit: RateLimit) -> None:
         self.limit = limit
@@ -246,7 +246,7 @@ class TokenBucket:
         self._filled = asyncio.get_running_loop().time()
 
     def take(self) -> bool:
-        """Whether one more request may pass now."""
+        """Whether one more request is allowed now."""
         now = asyncio.get_running_loop().time()
         self._tokens = min(self.limit.burst, self._tokens + (now - self._filled) / self.limit.interval)
         self._filled = now
@@ -257,7 +257,7 @@ class TokenBucket:
 
 
 def _is_known(connection: Connection) -> bool:
-    """Whether the client has shown a certificate, or sits on this host."""
+    """Whether the client has a verified certificate or is on this host."""
     if _certificate(connection):
         return True
     transport = connection.wire.transport
@@ -266,7 +266,7 @@ def _is_known(connection: Connection) -> bool:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address is of this host's loopback, also where a socket of both families spells it `::ffff:127.0.0.1`."""
+    """Whether an address is a loopback address, including the form `::ffff:127.0.0.1` of dual-stack sockets."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:
@@ -275,19 +275,19 @@ def is_loopback(address: str) -> bool:
 
 
 def _certificate(connection: Connection) -> Mapping[str, Any]:
-    """The client's certificate, which TLS has verified; empty without one."""
+    """The client's verified certificate; empty if there is no certificate."""
     transport = connection.wire.transport
     return (transport.get_extra_info("peercert") if transport else None) or {}
 
 
 def _alternative_names(connection: Connection) -> frozenset[str]:
-    """The subject alternative names of the client's certificate; empty without one."""
+    """The subject alternative names of the client's certificate; empty if there is no certificate."""
     names = _certificate(connection).get("subjectAltName", ())
     return frozenset(_as_go_spells(kind, value) for kind, value in names)
 
 
 def _as_go_spells(kind: str, value: str) -> str:
-    """One name as it stands in client_allowed_sans; empty when it is of a kind that cannot stand there."""
+    """One name as written in client_allowed_sans; empty for kinds of names that are not allowed there."""
     if kind == "IP Address":
         with contextlib.suppress(ValueError):
             return str(ipaddress.ip_address(value.strip()))
@@ -298,7 +298,7 @@ def listening_socket(address: str) -> socket.socket:
     """A socket that listens on `HOST:PORT`, `[IPv6]:PORT`, or `:PORT` for every address of both families.
 
     Raises:
-        ListenError: it cannot be had.
+        ListenError: the address is invalid or cannot be bound.
     """
     parts = ADDRESS.fullmatch(address)
     if not parts or int(parts["port"]) > LARGEST_PORT:
@@ -308,7 +308,7 @@ def listening_socket(address: str) -> socket.socket:
     except socket.gaierror as error:
         raise ListenError(f"cannot listen on {address}: {error.strerror}; {REMEDY}") from None
     except OSError as error:
-        reason = os.strerror(error.errno or 0).lower()  # without what the socket module adds to it
+        reason = os.strerror(error.errno or 0).lower()  # without the addition of the socket module
         raise ListenError(f"cannot listen on {address}: {reason}; {REMEDY}") from None
     listener.setblocking(False)
     return listener
@@ -320,7 +320,7 @@ def _bind(host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if both else socket.AF_INET
         return socket.create_server(("", port), family=family, backlog=BACKLOG, dualstack_ipv6=both)
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    # IPv4 first where a name has both, as Go's net.Listen has it.
+    # IPv4 first for a name with both, as in Go's net.Listen.
     family, _, _, _, where = min(found, key=lambda entry: entry[0])
     return socket.create_server(where, family=family, backlog=BACKLOG)
 

@@ -1,8 +1,8 @@
 """The web config file: TLS, users, extra headers and rate limit, in the format of Prometheus' exporter-toolkit.
 
-Follows https://prometheus.io/docs/prometheus/latest/configuration/https/ and stays on the strict side of it: what
-`promtool check web-config` accepts and this accepts means the same, and what Python's `ssl` cannot do is refused,
-never ignored. `http2: true` (the format's default) is accepted, but only HTTP/1.1 is served, whatever it says.
+Follows https://prometheus.io/docs/prometheus/latest/configuration/https/, but is stricter: a file that both
+`promtool check web-config` and this module accept means the same, and options that Python's `ssl` does not support are
+errors instead of being ignored. `http2: true` (the format's default) is accepted, but only HTTP/1.1 is served.
 
 The file is read again, by aiofiles, when it or a file that it names changes. TLS is turned on or off at the start only.
 """
@@ -53,7 +53,7 @@ HEADERS: Mapping[str, tuple[str, ...]] = {
     "X-Frame-Options": ("deny", "sameorigin"),
     "X-XSS-Protection": (),
 }
-"""The headers that the format allows, each with the only values it allows (none: any value)."""
+"""The headers that the format allows, each with its allowed values (empty: any value)."""
 
 CLIENT_AUTH = {
     "NoClientCert": ssl.CERT_NONE,
@@ -76,10 +76,10 @@ SUITES = {
         ("CHACHA20_POLY1305_SHA256", "CHACHA20-POLY1305"),
     )
 }
-"""Go's names of the suites up to TLS 1.2 that Go counts as secure, and OpenSSL's."""
+"""Go's names of the suites up to TLS 1.2 that Go considers secure, and OpenSSL's names."""
 
 PEM_BYTES = 1 << 20
-"""All public authorities of a host are a quarter of this."""
+"""Four times the size of all public authorities of a host."""
 
 BCRYPT = re.compile(r"\$2[aby]\$(0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}")
 DURATION = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,19})?)(h|ms|m|s|us|µs|ns)")
@@ -88,7 +88,7 @@ FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "of
 
 
 class Pem(NamedTuple):
-    """Certificates or a key: in a file, or written into the web config file itself."""
+    """Certificates or a key: in a file, or inline in the web config file."""
 
     entry: Entry
     path: Path | None
@@ -109,13 +109,13 @@ class Draft(NamedTuple):
 
 
 class WebConfigFile:
-    """A web config file that is followed while the program runs. All calls after the first come from one event loop."""
+    """A web config file that is reloaded when it changes. All calls after the first come from one event loop."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Read the file, at the start and therefore without a thread.
 
         Raises:
-            WebConfigError: it cannot be used.
+            WebConfigError: the file is invalid.
         """
         self._path = Path(path)
         self._seen = {self._path: _identity(self._path)}
@@ -155,25 +155,29 @@ class WebConfigFile:
             contents = {file: await _read_file(file, PEM_BYTES) for file in draft.files}
             self._replace(_build(draft, contents))
         except (DocumentError, WebConfigError) as error:
-            LOG.error("%s; the previous configuration stays in force", error)  # noqa: TRY400 - the line is enough
+            LOG.error("%s; keeping the previous configuration", error)  # noqa: TRY400 - the line is enough
         finally:
             self._reloading = None
 
     def _replace(self, config: WebConfig) -> None:
         if (config.tls is None) != (self._config.tls is None):
-            raise WebConfigError(f"{self._path}: tls_server_config: only a restart turns TLS on or off")
+            raise WebConfigError(
+                f"{self._path}: tls_server_config: switching TLS on or off requires a restart"
+            )
         self._config = config
-        LOG.info("%s has changed and is in force", self._path)
+        LOG.info("%s has changed and was reloaded", self._path)
 
     def _parse(self, content: Content) -> Draft:
         text = decode_text(self._path, content, "--web.config.file")
         # A file that is being rewritten in place is empty for a moment. That must not remove the authentication.
         if not text.strip() and self._config != WebConfig():
-            raise WebConfigError(f"{self._path}: is empty; write it, or restart to serve everybody")
+            raise WebConfigError(
+                f"{self._path}: is empty; write it, or restart to serve without authentication"
+            )
         sections = mapping_of(parse_document(self._path, text), SECTIONS)
         tls = mapping_of(sections.get("tls_server_config"), TLS_KEYS)
         draft = Draft(sections, tls, _pems(tls))
-        # A named file is followed even when it cannot be used yet, so that its arrival is noticed.
+        # Named files are watched even if they do not exist yet, so that their creation is noticed.
         self._seen = {self._path: self._seen[self._path]} | {file: _identity(file) for file in draft.files}
         return draft
 
@@ -212,14 +216,14 @@ def _identity(path: Path) -> tuple[int, ...] | None:
 
 def _flag(entry: Entry) -> bool:
     if entry.node.tag != "tag:yaml.org,2002:bool":
-        entry.refuse("is neither true nor false; write one of them")
+        entry.refuse("is neither true nor false; use one of them")
     return FLAGS[text_of(entry).lower()]
 
 
 def _choice(entry: Entry, table: Mapping[str, T]) -> T:
     value = text_of(entry)
     if value not in table:
-        entry.refuse(f"{value!r} cannot be had here; choose from {', '.join(table)}")
+        entry.refuse(f"{value!r} is not supported; choose from {', '.join(table)}")
     return table[value]
 
 
@@ -240,7 +244,9 @@ def _headers(fields: Mapping[str, Entry]) -> tuple[tuple[str, str], ...]:
 def _header_value(entry: Entry, choices: tuple[str, ...]) -> str:
     value = _choice(entry, dict(zip(choices, choices, strict=True))) if choices else text_of(entry)
     if not (value.isascii() and value.isprintable() and value == value.strip() != ""):
-        entry.refuse("cannot be sent in a header; use printable ASCII in one line, without blanks around it")
+        entry.refuse(
+            "cannot be sent in a header; use printable ASCII in one line, without surrounding blanks"
+        )
     return value
 
 
@@ -248,9 +254,13 @@ def _rate_limit(fields: Mapping[str, Entry]) -> RateLimit | None:
     interval = _seconds(fields["interval"]) if "interval" in fields else 0.0
     burst = text_of(fields["burst"]) if "burst" in fields else "0"
     if not re.fullmatch("[0-9]{1,9}", burst):
-        fields["burst"].refuse("is not a whole number; write how many requests may come at once")
+        fields["burst"].refuse(
+            "is not a whole number; set it to the number of requests that may arrive at once"
+        )
     if interval and not int(burst):
-        fields["interval"].refuse("needs a burst of at least 1, or every request would be refused; set burst")
+        fields["interval"].refuse(
+            "needs a burst of at least 1, otherwise every request would be refused; set burst"
+        )
     return RateLimit(interval, int(burst)) if interval else None
 
 
@@ -262,12 +272,12 @@ def _seconds(entry: Entry) -> float:
 
 
 def _pems(fields: Mapping[str, Entry]) -> dict[str, Pem]:
-    """What `cert`, `key` and `client_ca` name, as far as they are given."""
+    """The values of `cert`, `key` and `client_ca` that are present."""
     pems: dict[str, Pem] = {}
     for name in ("cert", "key", "client_ca"):
         inline, file = fields.get(name), fields.get(f"{name}_file")
         if inline and file:
-            inline.refuse(f"is given beside {name}_file; keep one of them")
+            inline.refuse(f"is given in addition to {name}_file; keep one of them")
         if inline:
             pems[name] = Pem(inline, None, text_of(inline).encode())
         elif file:
@@ -305,7 +315,7 @@ def _set_ciphers(context: ssl.SSLContext, fields: Mapping[str, Entry]) -> None:
         context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE
     for position, item in enumerate(items_of(fields.get("curve_preferences"))):
         if position:
-            item.refuse("ssl can be held to one curve only; list one, or remove the key")
+            item.refuse("ssl can be limited to one curve only; list one, or remove the key")
         context.set_ecdh_curve(_choice(item, CURVES))
 
 
@@ -313,7 +323,7 @@ def _suites(entry: Entry | None, minimum: ssl.TLSVersion) -> list[str]:
     named = [_choice(item, SUITES | TLS13_SUITES) for item in items_of(entry)]
     suites = [name for name in named if name not in TLS13_SUITES]
     if entry and len(TLS13_SUITES.keys() & named) not in (0, len(TLS13_SUITES)):
-        entry.refuse("ssl cannot choose among the suites of TLS 1.3; list all three of them or none")
+        entry.refuse("ssl cannot select individual suites of TLS 1.3; list all three of them or none")
     if entry and not suites and minimum < ssl.TLSVersion.TLSv1_3:
         entry.refuse("leaves no suite for TLS 1.2; add one, or set min_version to TLS13")
     return suites
@@ -322,24 +332,24 @@ def _suites(entry: Entry | None, minimum: ssl.TLSVersion) -> list[str]:
 def _set_verification(context: ssl.SSLContext, fields: Mapping[str, Entry], authority: Pem | None) -> None:
     policy, sans = fields.get("client_auth_type"), fields.get("client_allowed_sans")
     if policy and text_of(policy) in UNVERIFIED_CLIENT_AUTH:
-        policy.refuse("ssl cannot ask for a certificate without verifying it; use RequireAndVerifyClientCert")
+        policy.refuse("ssl cannot request a certificate without verifying it; use RequireAndVerifyClientCert")
     context.verify_mode = _choice(policy, CLIENT_AUTH) if policy else ssl.CERT_NONE
     if authority and context.verify_mode is ssl.CERT_NONE:
         authority.entry.refuse("has no effect by itself; set client_auth_type to RequireAndVerifyClientCert")
     if authority:
         _load_authority(context, authority)
     elif policy and context.verify_mode is not ssl.CERT_NONE:
-        # Go would fall back to the host's public authorities: whoever owns any web site could come in.
-        policy.refuse("does not say whom to trust; name the authority with client_ca_file")
+        # Go would fall back to the host's public authorities: the owner of any web site would be accepted.
+        policy.refuse("needs an authority to trust; name it with client_ca_file")
     if sans and not (items_of(sans) and context.verify_mode is ssl.CERT_REQUIRED):
-        sans.refuse("needs names, and client_auth_type: RequireAndVerifyClientCert; set both")
+        sans.refuse("needs at least one name, and client_auth_type: RequireAndVerifyClientCert; set both")
 
 
 def _pem_text(pem: Pem) -> str:
     if isinstance(pem.content, OSError | ValueError):
-        problem = getattr(pem.content, "strerror", "no valid path")
+        problem = getattr(pem.content, "strerror", "not a valid path")
         pem.entry.refuse(f"{pem.path} cannot be read: {problem}; correct the path or its permissions")
-    if len(pem.content) > PEM_BYTES:  # OpenSSL would read a device such as /dev/zero without end
+    if len(pem.content) > PEM_BYTES:  # OpenSSL would never stop reading a device such as /dev/zero
         pem.entry.refuse(f"{pem.path} is larger than {PEM_BYTES >> 20} MiB; name a PEM file")
     return pem.content.decode("ascii", "ignore")
 
@@ -348,7 +358,7 @@ def _load_authority(context: ssl.SSLContext, pem: Pem) -> None:
     try:
         context.load_verify_locations(cadata=_pem_text(pem))
     except (ssl.SSLError, ValueError):
-        pem.entry.refuse("holds no certificate; give it in PEM form")
+        pem.entry.refuse("contains no certificate; provide one in PEM format")
 
 
 def _load_certificate(context: ssl.SSLContext, certificate: Pem, key: Pem) -> None:
@@ -359,13 +369,15 @@ def _load_certificate(context: ssl.SSLContext, certificate: Pem, key: Pem) -> No
             _as_file(certificate, _pem_text(certificate)) as certificate_path,
             _as_file(key, key_text) as key_path,
         ):
-            # Without a password of ours OpenSSL would ask for one on the terminal.
+            # Without a password OpenSSL would prompt for one on the terminal.
             context.load_cert_chain(certificate_path, key_path, password="")
     except FileNotFoundError:
-        key.entry.refuse("needs /proc where it is not in a file; name cert_file and key_file")
+        key.entry.refuse("needs /proc if it is not in a file; use cert_file and key_file")
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or "unreadable"
-        key.entry.refuse(f"does not fit the certificate ({reason}); give its unencrypted key in PEM form")
+        key.entry.refuse(
+            f"does not match the certificate ({reason}); provide its unencrypted key in PEM format"
+        )
 
 
 @contextlib.contextmanager

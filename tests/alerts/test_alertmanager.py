@@ -315,14 +315,14 @@ def test_the_title_has_the_most_important_fact() -> None:
         render("roce.title", state(FABRIC, "resolved"), state(CULPRIT))
         == f"{TEXTS[CULPRIT]['summary']} (one of 2)"
     )
-    assert render("roce.title", state(CULPRIT, "resolved")) == f"Over: {TEXTS[CULPRIT]['summary']}"
+    assert render("roce.title", state(CULPRIT, "resolved")) == f"Resolved: {TEXTS[CULPRIT]['summary']}"
 
 
 @with_amtool
 def test_the_body_lists_firing_alerts_and_then_resolved_ones() -> None:
     culprit = TEXTS[CULPRIT]
     assert render("roce.text", state(FABRIC, "resolved"), state(CULPRIT)) == (
-        f"{culprit['summary']}\n{culprit['description']}\n{culprit['runbook_url']}\n\nOver: {TEXTS[FABRIC]['summary']}"
+        f"{culprit['summary']}\n{culprit['description']}\n{culprit['runbook_url']}\n\nResolved: {TEXTS[FABRIC]['summary']}"
     )
     assert render("roce.hosts", state(FABRIC), state(CULPRIT)) == "h1"
 

@@ -183,7 +183,7 @@ def test_senders_that_do_not_count_cnps_are_no_deficit(tmp_path: Path) -> None:
 def test_a_deficit_in_a_mixed_cluster_is_still_found(more: dict[str, Rate], tmp_path: Path) -> None:
     case = mixed(**more)
     complaint = run(tmp_path, one_test(case, SICK, [at(case, when_fired(case))]))
-    assert "Senders of cluster east see only" in annotations_got(complaint)["summary"]
+    assert "Senders of cluster east receive only" in annotations_got(complaint)["summary"]
 
 
 def test_texts_have_no_holes() -> None:

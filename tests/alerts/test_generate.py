@@ -123,7 +123,7 @@ MISTAKES = [
     (
         "RocePfcPauseHigh",
         {"ratio": None},
-        "RocePfcPauseHigh: <<ratio>> is no threshold, shared value or phrase",
+        "RocePfcPauseHigh: <<ratio>> is not a threshold, shared value or phrase",
     ),
     ("RocePfcPauseHigh", {"ration": 0.1}, "thresholds.yml: RocePfcPauseHigh: ration has no effect"),
     ("RocePfcPauseHih", {"severity": "page"}, "thresholds.yml: no such alert: RocePfcPauseHih"),

@@ -76,7 +76,9 @@ def test_certificates_users_and_mistakes_are_reloaded_under_load_without_a_faile
             rewrite(place, config_text("renewed", users=f"{users}\n  user{turn}: {hashed('x', 4)}"))
             credentials.issue("renewed", credentials.ca, "127.0.0.1")
             place.write_text("" if turn % 2 else "tls_server_config: [")  # not atomically, and invalid
-            assert ask(daemon.address, context, PASSWORD)[0] == "200", "what it said before stays in force"
+            assert ask(daemon.address, context, PASSWORD)[0] == "200", (
+                "the previous configuration stays active"
+            )
             rewrite(place, config_text("renewed", users=users))
         wait_until(lambda: ask(daemon.address, context, PASSWORD)[1] not in (b"", first))
         for poller in pollers:

@@ -94,7 +94,7 @@ def test_without_the_right_password_nothing_is_revealed(
     """Not even whether a path exists."""
     found = curl(f"https://{daemon.address}{path}", *shown(credentials), *login)
     assert found.code == "401"
-    assert found.body == "user and password needed\n"
+    assert found.body == "user and password required\n"
 
 
 @pytest.mark.parametrize(

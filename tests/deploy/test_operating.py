@@ -66,7 +66,7 @@ def test_the_documented_exposure_is_the_units(tmp_path: Path) -> None:
     command = [need("systemd-analyze", "systemd"), "security", "--offline=true", "--no-pager", unit]
     told = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout
     (exposure,) = re.findall(r"Overall exposure level for \S+: ([\d.]+)", told)
-    assert f"gives the unit {exposure} " in TEXT
+    assert f"rates the unit {exposure} " in TEXT
 
 
 def test_every_driver_has_its_size() -> None:

@@ -267,7 +267,7 @@ def test_the_unit_is_in_the_name() -> None:
 
 LIMITS = {
     "roce_pfc_watchdog_warnings_total": "priority 0 only",
-    "roce_pfc_watchdog_trips_total": "0 is no all-clear",
+    "roce_pfc_watchdog_trips_total": "0 does not mean healthy",
     "roce_pfc_receive_xoff_frames_total": "per traffic class",
     "roce_pfc_transmit_xon_frames_total": "per traffic class",
     "roce_pfc_receive_frames_total": "missing means off",

@@ -377,12 +377,12 @@ async def test_a_request_half_sent_is_read_until_its_time_is_up() -> None:
         (
             b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 51\r\n\r\n",
             413,
-            "a request body may have 50 bytes at most",
+            "a request body may have at most 50 bytes",
         ),
         (
             b"GET / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n\r\n",
             417,
-            "expectations are not met; send the request without Expect",
+            "expectations are not supported; send the request without Expect",
         ),
         (b"GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n", 400, "the path is not valid"),
     ],
@@ -490,7 +490,7 @@ async def test_a_response_that_is_not_http_is_an_internal_error(caplog: pytest.L
     (record,) = caplog.records
     assert (record.levelno, record.message) == (
         logging.ERROR,
-        "a response that cannot be sent as HTTP",
+        "a response could not be sent as HTTP",
     )
     assert record.exc_info is not None
 

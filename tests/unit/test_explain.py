@@ -52,11 +52,11 @@ def test_an_exact_name_is_explained_without_a_placeholder(
 
 
 REASONS = {
-    "rp_cnp_ignored": "(bnxt_re, hw_counters): not exported: declared by the driver and never written",
+    "rp_cnp_ignored": "(bnxt_re, hw_counters): not exported: declared by the driver but never written",
     "rx_runt_bytes": "(bnxt_re, ethtool): not exported: bytes of the short frames",
     "tcpRetransSegs": "(irdma, hw_counters): not exported: TCP segments: iWARP, not RoCE",
     "[3]: rx_discards": "(any driver, ethtool): not exported: one queue of the kernel's own traffic",
-    "req_cqe_error": "(bnxt_re, hw_counters): not exported: a sum that the driver makes of counters",
+    "req_cqe_error": "(bnxt_re, hw_counters): not exported: a sum, calculated by the driver, of counters",
 }
 
 
@@ -90,9 +90,9 @@ def test_the_nearest_names_are_suggested(name: str, laptop: str, capsys: pytest.
     shown = capsys.readouterr()
     assert shown.out == ""
     assert shown.err.startswith(
-        f"roce-exporter: {name}: neither a metric, nor a raw name of a row, nor on this host"
+        f"roce-exporter: {name}: not a known metric, raw counter name, or counter of this host"
     )
-    assert f"; the nearest names are {NEAR[name]}" in shown.err
+    assert f"; similar names: {NEAR[name]}" in shown.err
     assert shown.err.count("\n") == 1
 
 
@@ -100,6 +100,6 @@ def test_a_name_without_similar_ones_gets_no_suggestion(
     laptop: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["explain", "xyzzy", laptop]) == 1
-    assert capsys.readouterr().err.endswith("nor on this host\n")
+    assert capsys.readouterr().err.endswith("or counter of this host\n")
     assert nearest("xyzzy") == []
     assert 1 < len(nearest("rx_prio3_pause")) <= NEAREST

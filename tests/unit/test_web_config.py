@@ -142,7 +142,7 @@ REFUSED = {
     ),
     "certificate twice": (
         TLS + "  cert: text\n",
-        "web.yml:4: tls_server_config.cert: is given beside cert_file; keep one of them",
+        "web.yml:4: tls_server_config.cert: is given in addition to cert_file; keep one of them",
     ),
     "certificate unreadable": (
         TLS.replace("cert.pem", "none.pem"),
@@ -171,23 +171,23 @@ REFUSED = {
     ),
     "certificate is not a certificate": (
         TLS.replace("cert.pem", "text.pem"),
-        "web.yml:2: tls_server_config.cert_file: holds no certificate; give it in PEM form",
+        "web.yml:2: tls_server_config.cert_file: contains no certificate; provide one in PEM format",
     ),
     "key is not a key": (
         TLS.replace("key.pem", "text.pem"),
-        "web.yml:3: tls_server_config.key_file: does not fit the certificate",
+        "web.yml:3: tls_server_config.key_file: does not match the certificate",
     ),
     "key of another": (
         TLS.replace("key.pem", "other-key.pem"),
-        "web.yml:3: tls_server_config.key_file: does not fit the certificate (KEY_VALUES_MISMATCH); give its unencrypted",
+        "web.yml:3: tls_server_config.key_file: does not match the certificate (KEY_VALUES_MISMATCH); provide its unencrypted",
     ),
     "inline certificate is not a certificate": (
         "tls_server_config: {cert: no, key: no}\n",
-        "web.yml:1: tls_server_config.cert: holds no certificate; give it in PEM form",
+        "web.yml:1: tls_server_config.cert: contains no certificate; provide one in PEM format",
     ),
     "client authority is not a certificate": (
         TLS + CLIENTS.replace("ca.pem", "text.pem"),
-        "web.yml:4: tls_server_config.client_ca_file: holds no certificate; give it in PEM form",
+        "web.yml:4: tls_server_config.client_ca_file: contains no certificate; provide one in PEM format",
     ),
     "client authority without policy": (
         TLS + "  client_ca_file: ca.pem\n",
@@ -195,32 +195,35 @@ REFUSED = {
     ),
     "client policy without authority": (
         TLS + "  client_auth_type: RequireAndVerifyClientCert\n",
-        "client_auth_type: does not say whom to trust; name the authority with client_ca_file",
+        "client_auth_type: needs an authority to trust; name it with client_ca_file",
     ),
     "client policy unknown": (
         TLS + "  client_auth_type: Yes\n",
-        "client_auth_type: 'Yes' cannot be had here; choose from NoClientCert, VerifyClientCertIfGiven,",
+        "client_auth_type: 'Yes' is not supported; choose from NoClientCert, VerifyClientCertIfGiven,",
     ),
     "client certificate requested": (
         TLS + "  client_auth_type: RequestClientCert\n",
-        "ssl cannot ask for a certificate without verifying it; use RequireAndVerifyClientCert",
+        "ssl cannot request a certificate without verifying it; use RequireAndVerifyClientCert",
     ),
     "any client certificate": (
         TLS + "  client_auth_type: RequireAnyClientCert\n",
-        "ssl cannot ask for a certificate without verifying it; use RequireAndVerifyClientCert",
+        "ssl cannot request a certificate without verifying it; use RequireAndVerifyClientCert",
     ),
     "names without client certificates": (
         TLS + "  client_allowed_sans: [a]\n",
-        "client_allowed_sans: needs names, and client_auth_type: RequireAndVerifyClientCert; set both",
+        "client_allowed_sans: needs at least one name, and client_auth_type: RequireAndVerifyClientCert; set both",
     ),
-    "no names": (TLS + CLIENTS + "  client_allowed_sans: []\n", "client_allowed_sans: needs names"),
+    "no names": (
+        TLS + CLIENTS + "  client_allowed_sans: []\n",
+        "client_allowed_sans: needs at least one name",
+    ),
     "names as text": (
         TLS + CLIENTS + "  client_allowed_sans: a\n",
         "is not a list; write `- value` per line",
     ),
     "old version": (
         TLS + "  min_version: TLS10\n",
-        "web.yml:4: tls_server_config.min_version: 'TLS10' cannot be had here; choose from TLS12, TLS13",
+        "web.yml:4: tls_server_config.min_version: 'TLS10' is not supported; choose from TLS12, TLS13",
     ),
     "versions crossed": (
         TLS + "  min_version: TLS13\n  max_version: TLS12\n",
@@ -228,11 +231,11 @@ REFUSED = {
     ),
     "unknown cipher": (
         TLS + "  cipher_suites:\n  - TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256\n  - TLS_RSA_WITH_RC4_128_SHA\n",
-        "web.yml:6: tls_server_config.cipher_suites: 'TLS_RSA_WITH_RC4_128_SHA' cannot be had here; choose from",
+        "web.yml:6: tls_server_config.cipher_suites: 'TLS_RSA_WITH_RC4_128_SHA' is not supported; choose from",
     ),
     "some of TLS 1.3": (
         TLS + "  min_version: TLS13\n  cipher_suites: [TLS_AES_128_GCM_SHA256]\n",
-        "ssl cannot choose among the suites of TLS 1.3; list all three of them or none",
+        "ssl cannot select individual suites of TLS 1.3; list all three of them or none",
     ),
     "no cipher for 1.2": (
         TLS
@@ -241,12 +244,12 @@ REFUSED = {
     ),
     "two curves": (
         TLS + "  curve_preferences: [X25519, CurveP256]\n",
-        "ssl can be held to one curve only; list one, or remove the key",
+        "ssl can be limited to one curve only; list one, or remove the key",
     ),
-    "unknown curve": (TLS + "  curve_preferences: [P1]\n", "'P1' cannot be had here; choose from CurveP256,"),
+    "unknown curve": (TLS + "  curve_preferences: [P1]\n", "'P1' is not supported; choose from CurveP256,"),
     "preference no flag": (
         TLS + "  prefer_server_cipher_suites: 'true'\n",
-        "prefer_server_cipher_suites: is neither true nor false; write one of them",
+        "prefer_server_cipher_suites: is neither true nor false; use one of them",
     ),
     "http2 no flag": (
         "http_server_config: {http2: 2}\n",
@@ -258,7 +261,7 @@ REFUSED = {
     ),
     "header value": (
         "http_server_config: {headers: {X-Frame-Options: DENY}}\n",
-        "X-Frame-Options: 'DENY' cannot be had here; choose from deny, sameorigin",
+        "X-Frame-Options: 'DENY' is not supported; choose from deny, sameorigin",
     ),
     "header of two lines": (
         'http_server_config: {headers: {Content-Security-Policy: "a\\r\\nb: c"}}\n',
@@ -280,7 +283,7 @@ REFUSED = {
     ),
     "interval without burst": (
         "rate_limit: {interval: 5s}\n",
-        "rate_limit.interval: needs a burst of at least 1, or every request would be refused; set burst",
+        "rate_limit.interval: needs a burst of at least 1, otherwise every request would be refused; set burst",
     ),
     "burst no number": ("rate_limit: {interval: 5s, burst: -1}\n", "rate_limit.burst: is not a whole number"),
 }
@@ -320,7 +323,7 @@ def test_an_encrypted_key_is_refused_without_a_prompt_on_the_terminal(folder: Pa
         serialization.BestAvailableEncryption(b"pass"),
     )
     (folder / "key.pem").write_bytes(encrypted)
-    with pytest.raises(WebConfigError, match="key_file: does not fit the certificate"):
+    with pytest.raises(WebConfigError, match="key_file: does not match the certificate"):
         WebConfigFile(web_yml(folder, TLS))
 
 
@@ -391,7 +394,7 @@ def test_an_invalid_change_keeps_the_previous_file_and_is_logged_once(
         web_yml(folder, bad)
         assert [now(file), now(file)] == [before, before]
         assert [record.levelno for record in caplog.records] == [logging.ERROR]
-        assert "stays in force" in caplog.text
+        assert "keeping the previous configuration" in caplog.text
     web_yml(folder, f"basic_auth_users: {{bob: {HASH}}}\n")
     assert set(now(file).users) == {b"bob"}
 
@@ -412,7 +415,7 @@ def test_tls_is_neither_turned_on_nor_off_while_running(
     secure = WebConfigFile(web_yml(folder, TLS))
     web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n")
     assert now(secure).tls is not None
-    assert "only a restart turns TLS on or off" in caplog.text
+    assert "switching TLS on or off requires a restart" in caplog.text
     plain = WebConfigFile(folder / "web.yml")
     web_yml(folder, TLS)
     assert now(plain).tls is None
@@ -502,7 +505,7 @@ async def test_a_reload_that_fails_is_shared_and_logged_once(
     assert [record.getMessage() for record in caplog.records] == [
         (
             f"{folder}/web.yml: cannot be read: No such file or directory; check --web.config.file; "
-            "the previous configuration stays in force"
+            "keeping the previous configuration"
         )
     ]
 

@@ -1,4 +1,4 @@
-// Annotations as Grafana makes them of Prometheus' samples, and as it draws them over graphs.
+// Annotations, made from Prometheus' samples and drawn over graphs in the same way as Grafana.
 import { colorManipulator, rangeUtil } from '@grafana/data';
 import { useLayoutEffect } from 'react';
 import { intervals, Prometheus, written } from './prometheus';

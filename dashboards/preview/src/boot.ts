@@ -1,4 +1,4 @@
-// Grafana's libraries read this when they are loaded, so it is imported first.
+// Grafana's libraries read this on load, so it is imported first.
 const grafana = window as any;
 grafana.grafanaBootData = {
   user: { id: 1, timezone: 'utc', weekStart: '', locale: 'en-US', language: 'en-US', theme: 'dark', permissions: {} },

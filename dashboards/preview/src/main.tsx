@@ -97,7 +97,7 @@ function Switches({ dashboard }: { dashboard: any }) {
 
 const pause = (milliseconds: number) => new Promise((ready) => setTimeout(ready, milliseconds));
 
-// drawn means: no query was sent for a while, and what came is on the page
+// "drawn" means that no query was sent for a while, and all results are on the page
 async function quiet() {
   for (let count = -1, still = 0; still < 8; await pause(150)) {
     still = drawn.queries.length === count ? still + 1 : 0;

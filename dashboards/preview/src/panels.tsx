@@ -8,7 +8,7 @@ import { Annotations } from './annotations';
 import { customOptions } from './options';
 import { Heatmap, StateTimeline } from './timeline';
 
-// Grafana shows `noValue` here, else its own words
+// Grafana shows `noValue` here, otherwise its own message
 function WithData({ Panel, ...props }: PanelProps<any> & { Panel: any }) {
   const empty = props.data.series.every((frame) => frame.length === 0);
   const text = props.fieldConfig.defaults.noValue || 'No data';

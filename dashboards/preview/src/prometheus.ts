@@ -11,7 +11,7 @@ function escaped(value: unknown) {
   return String(value).replace(/\\/g, '\\\\').replace(/[$^*{}[\]'+?.()|]/g, '\\\\$&');
 }
 
-// Grafana escapes values where several may be chosen
+// Grafana escapes the values of multi-value variables
 export function written(value: any, variable: any) {
   if (Array.isArray(value)) return value.length === 1 ? escaped(value[0]) : `(${value.map(escaped).join('|')})`;
   return variable.multi && value !== variable.allValue ? escaped(value) : String(value);

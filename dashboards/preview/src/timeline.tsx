@@ -83,7 +83,7 @@ export function StateTimeline({ data, options, timeRange, width, height }: Panel
   );
 }
 
-// Buckets that Prometheus counts cumulatively, less the one below; one scale of colour from 0 to the fullest cell of all.
+// Prometheus' cumulative buckets minus the one below; one colour scale from 0 to the fullest cell.
 export function Heatmap({ data, options, timeRange, width, height }: PanelProps<any>) {
   const theme = useTheme2();
   const rows = valueFields(data.series).sort((one, other) => Number(one.field.labels?.le) - Number(other.field.labels?.le));

@@ -33,7 +33,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end -}}
 {{- end -}}
 
-{{- /* The alerts look for a job that begins with roce, and a host is a node, whatever its pod is called today. */ -}}
+{{- /* The alerts select jobs whose name begins with roce. The host is the node, because pod names change. */ -}}
 {{- define "roce-exporter.relabelings" -}}
 - targetLabel: job
   replacement: roce
