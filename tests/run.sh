@@ -1,16 +1,33 @@
 #!/bin/sh
 # Everything that must hold: lint, types, and all tests against the built wheel, in a virtual environment of its own.
-# Arguments go to pytest. Tests of tools that are missing (promtool, prometheus) are skipped and named; with CI=true they fail.
+# Tests of tools that are missing (promtool, prometheus) are skipped and named; with CI=true they fail.
+#
+# Without arguments the tests run in two workers per processor, as many of them wait for other programs most of the time; then
+# those marked `alone` run one after another. Both parts always run. Arguments go to one plain pytest instead.
 set -eu
 cd "$(dirname "$0")/.."
 python3 -m venv --help >/dev/null 2>&1 || { echo "python3-venv is missing: apt-get install python3-venv" >&2; exit 2; }
 venv=${ROCE_TEST_VENV:-.venv-test}
 [ -x "$venv/bin/pip" ] || python3 -m venv "$venv"
-"$venv/bin/pip" install --quiet --disable-pip-version-check --upgrade --force-reinstall --no-deps .
-"$venv/bin/pip" install --quiet --disable-pip-version-check ".[test]"
+install() {
+  # A folder is always built and installed again, also where its version is installed already.
+  "$venv/bin/pip" install --quiet --disable-pip-version-check --only-binary=atheris "$@"
+}
 # Coverage-guided fuzzing has wheels for x86-64 alone. Without it those tests are skipped; with CI=true they fail.
-"$venv/bin/pip" install --quiet --disable-pip-version-check --only-binary=atheris ".[fuzz]" || echo "no atheris: no fuzzing" >&2
+install ".[test,fuzz]" || { echo "no atheris: no fuzzing" >&2; install ".[test]"; }
 "$venv/bin/ruff" check .
 "$venv/bin/ruff" format --check .
-"$venv/bin/mypy"
-exec "$venv/bin/pytest" "$@"
+if [ $# -gt 0 ]; then
+  "$venv/bin/mypy"
+  exec "$venv/bin/pytest" "$@"
+fi
+report=$(mktemp)
+trap 'rm -f "$report"' EXIT
+"$venv/bin/mypy" >"$report" 2>&1 &
+types=$!
+status=0
+"$venv/bin/pytest" --numprocesses=$((2 * $(nproc))) --dist=loadgroup -m "not alone" || status=$?
+"$venv/bin/pytest" -m alone || status=$?
+wait $types || status=$?
+cat "$report"
+exit $status

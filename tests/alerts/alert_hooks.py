@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import threading
 import time
 import urllib.request
@@ -20,12 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ALERTS = Path(__file__).parents[2] / "alerts"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def wait_until(ask: Callable[[], Any], seconds: float = 60.0) -> Any:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from alert_hooks import Alertmanager, Hooks, free_port, hooked, need, wait_until
+from alert_hooks import Alertmanager, Hooks, hooked, need, wait_until
+from ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

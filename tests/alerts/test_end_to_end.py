@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from alert_hooks import ALERTS, answers, free_port, need, wait_until
+from alert_hooks import ALERTS, answers, need, wait_until
+from ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

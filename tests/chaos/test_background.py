@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from chaos_daemon import GENEROUS, free_port, process
+from chaos_daemon import GENEROUS, process
 from faulty_daemon import PLACES
+from ports import free_port
 
 from roce_exporter.background import background
 

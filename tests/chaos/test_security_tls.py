@@ -21,7 +21,8 @@ from chaos_credentials import (
     make_credentials,
     secured,
 )
-from chaos_daemon import COMMAND, Daemon, free_port, namespace, need, process, wait_until
+from chaos_daemon import COMMAND, Daemon, namespace, need, process, wait_until
+from ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from chaos_daemon import GENEROUS, Daemon, free_port, is_ready, process, wait_until
+from chaos_daemon import GENEROUS, Daemon, is_ready, process, wait_until
+from ports import free_port
 from soak_daemon import PORTS
 
 if TYPE_CHECKING:

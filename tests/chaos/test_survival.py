@@ -23,7 +23,6 @@ from chaos_daemon import (
     Daemon,
     Samples,
     exporter,
-    free_port,
     get,
     is_ready,
     lacking,
@@ -32,6 +31,7 @@ from chaos_daemon import (
     status_of,
     wait_until,
 )
+from ports import free_port
 
 from roce_exporter.cli.serve import _tell_alive
 

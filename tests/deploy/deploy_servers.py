@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from deploy_tools import fetch, free_port, wait_until
+from deploy_tools import fetch, wait_until
+from ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -71,8 +72,21 @@ def cache_folder() -> Path:
     return place
 
 
+@contextlib.contextmanager
+def cache_lock(name: str) -> Iterator[None]:
+    """While it is held, no other process makes what is kept under this name."""
+    with (cache_folder() / f"{name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def tool_environment(name: str) -> Path:
     """The `bin` folder of an environment that has the packages of `PACKAGES[name]`."""
+    with cache_lock(name):
+        return _tool_environment(name)
+
+
+def _tool_environment(name: str) -> Path:
     packages = PACKAGES[name]
     folder = cache_folder() / f"tools-{name}-{sys.version_info.minor}"
     told = folder / "packages"
@@ -85,13 +99,6 @@ def tool_environment(name: str) -> Path:
             lacking(f"pip install {' '.join(packages)} failed: {installed.stderr.strip()[-300:]}")
         told.write_text("\n".join(packages))
     return folder / "bin"
-
-
-def free_port() -> int:
-    """A port of loopback that nobody listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def fetch(url: str) -> str:

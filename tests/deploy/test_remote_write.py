@@ -21,7 +21,8 @@ import yaml
 from deploy_daemon import running
 from deploy_history import END, HOSTS, SCRAPE, SECONDS, history
 from deploy_servers import Server, prometheus, started
-from deploy_tools import COMMAND, DEPLOY, ROOT, fetch, free_port, need, wait_until
+from deploy_tools import COMMAND, DEPLOY, ROOT, fetch, need, wait_until
+from ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

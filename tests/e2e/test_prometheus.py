@@ -21,6 +21,7 @@ import bcrypt
 import pytest
 import trustme
 from host_tree import HostTree
+from ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,12 +86,6 @@ def exporters() -> Iterator[list[Exporter]]:
         if exporter.process.poll() is None:
             exporter.process.kill()
         exporter.process.communicate()
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
 
 
 class Prometheus:
