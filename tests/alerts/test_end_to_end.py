@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 COMMAND = str(Path(sys.executable).with_name("roce-exporter"))
 PAGES = {"RocePfcStormFabricWide", "RocePfcStormTransmitted"}
 
-pytestmark = pytest.mark.timeout(240)
-
 
 def hasty_rules(folder: Path) -> Path:
     """Our rules with windows of seconds, made by our generator, so that a storm is over within the test."""

@@ -19,7 +19,6 @@ from roce_exporter.background import background
 if TYPE_CHECKING:
     import subprocess
 
-pytestmark = pytest.mark.timeout(240)
 
 PROGRAM = str(Path(__file__).with_name("faulty_daemon.py"))
 

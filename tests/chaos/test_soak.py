@@ -29,7 +29,7 @@ SCRAPES = int(os.environ.get("ROCE_SOAK_SCRAPES", "1000"))
 CLIENTS = 4
 MEGABYTE = 1024 * 1024
 
-pytestmark = pytest.mark.timeout(180 + SCRAPES)
+pytestmark = pytest.mark.timeout(900 + SCRAPES)
 
 FORMS = (
     {},

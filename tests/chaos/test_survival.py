@@ -38,7 +38,6 @@ from roce_exporter.cli.serve import _tell_alive
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-pytestmark = pytest.mark.timeout(240)
 
 SIMULATED = ("--host.simulate=incast",)
 FULL = "/dev/full"

@@ -23,8 +23,6 @@ NO_CAPABILITY = f"{0:016x}"
 NET_ADMIN = 1 << 12
 DAC_READ_SEARCH = 1 << 2
 
-pytestmark = pytest.mark.timeout(300)  # the machine's file system is made once, and kept
-
 
 @pytest.fixture(scope="module")
 def report(package: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:

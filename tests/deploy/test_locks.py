@@ -85,7 +85,6 @@ def test_who_needs_whom_is_told(materials: dict[str, Any]) -> None:
     assert direct == {canonicalize_name(Requirement(text).name) for text in WANTED["requirements.lock"]}
 
 
-@pytest.mark.timeout(300)
 def test_the_exporter_installs_and_runs_from_the_lock_alone(tmp_path: Path) -> None:
     """As SECURITY.md says, but that the exporter itself is the one under test."""
     venv.create(tmp_path / "venv", with_pip=True)

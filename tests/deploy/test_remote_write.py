@@ -38,8 +38,6 @@ JOINED_INTO_ITSELF = re.compile(r'"value", "=", "\w+", "value"\)')
 INTERVALS = {"__interval": "15s", "__rate_interval": "60s", "__range": "15m"}
 Labels = frozenset[tuple[str, str]]
 
-pytestmark = pytest.mark.timeout(300)
-
 
 @contextmanager
 def victoria_metrics(folder: Path) -> Iterator[Server]:

@@ -29,8 +29,6 @@ COMMAND = str(Path(sys.executable).with_name("roce-exporter"))
 SOON = "--host.simulate-seed=57"
 """With this seed the first storm begins after 20 s and lasts 3.3 s."""
 
-pytestmark = pytest.mark.timeout(90)
-
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:

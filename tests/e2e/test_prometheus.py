@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 COMMAND = str(Path(sys.executable).with_name("roce-exporter"))
 RECORDING = Path(__file__).parents[1] / "recordings/moving"
 
-pytestmark = pytest.mark.timeout(90)
-
 
 def get(url: str, password: str = "", authority: Path | None = None) -> bytes:
     request = urllib.request.Request(url)

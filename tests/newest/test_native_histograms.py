@@ -23,8 +23,6 @@ COMMAND = str(Path(sys.executable).with_name("roce-exporter"))
 RECORDING = Path(__file__).parents[1] / "recordings/mlx5-7.3"
 LISTENS = re.compile(r"listens on (127\.0\.0\.1:\d+)")
 
-pytestmark = pytest.mark.timeout(240)
-
 
 def exporter(running: ExitStack, *flags: str) -> str:
     """The address of an exporter that ends with the fixture."""
