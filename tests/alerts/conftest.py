@@ -42,9 +42,9 @@ def alertmanager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alertmana
         process = subprocess.Popen(command, stdout=log, stderr=log)
     running = Alertmanager(f"http://{address}", hooks)
     try:
-        wait_until(lambda: running.ask("/api/v2/status"), 20)
+        wait_until(lambda: running.ask("/api/v2/status"), 120)
         yield running
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
         hooks.close()

@@ -68,7 +68,7 @@ def start(running: ExitStack, log: Path, *command: str) -> None:
     """A process that ends with the fixture."""
     output = running.enter_context(log.open("wb"))
     process = subprocess.Popen(command, stdout=output, stderr=output)
-    running.callback(process.wait, 20)
+    running.callback(process.wait, 120)
     running.callback(process.terminate)
 
 
@@ -93,7 +93,7 @@ def prometheus(alertmanager: Alertmanager, tmp_path_factory: pytest.TempPathFact
             f"--storage.tsdb.path={folder}/data",
             f"--web.listen-address={address}",
         )
-        wait_until(answers(f"http://{address}/-/ready"), 30)
+        wait_until(answers(f"http://{address}/-/ready"), 300)
         yield f"http://{address}"
 
 
@@ -114,14 +114,14 @@ def test_no_rule_fails_on_what_the_exporter_really_serves(prometheus: str) -> No
         rules = [rule for group in groups for rule in group["rules"]]
         return rules if rules and all(rule["health"] != "unknown" for rule in rules) else []
 
-    rules = wait_until(evaluated, 60)
+    rules = wait_until(evaluated, 300)
     assert not [(rule["name"], rule.get("lastError")) for rule in rules if rule["health"] != "ok"]
 
 
 def test_a_storm_on_one_host_is_one_page_that_names_all_and_ends(
     prometheus: str, alertmanager: Alertmanager
 ) -> None:
-    pages = wait_until(lambda: firing(alertmanager, "one"), 120)
+    pages = wait_until(lambda: firing(alertmanager, "one"), 300)
     (alert,) = pages[0]["alerts"]
     assert alert["labels"]["alertname"] == "RocePfcStormTransmitted"
     text = alert["annotations"]["summary"] + alert["annotations"]["description"]
@@ -137,7 +137,7 @@ def test_a_storm_across_hosts_is_one_incident_with_the_culprit_beside_it(
     prometheus: str, alertmanager: Alertmanager
 ) -> None:
     """And its victims' tickets are muted."""
-    wait_until(lambda: alerts_of(firing(alertmanager, "many")) == PAGES, 120)
+    wait_until(lambda: alerts_of(firing(alertmanager, "many")) == PAGES, 300)
     pages = firing(alertmanager, "many")
     assert len({page["groupKey"] for page in pages}) == 1
     culprits = {

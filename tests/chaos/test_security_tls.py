@@ -171,7 +171,7 @@ def prometheus_targets(credentials: Credentials, jobs: dict[str, dict[str, objec
     command = [program, f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]
 
     def judged() -> dict[str, str]:
-        with urllib.request.urlopen(f"http://{address}/api/v1/targets", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{address}/api/v1/targets", timeout=60) as answer:
             targets = json.load(answer)["data"]["activeTargets"]
         found = {one["labels"]["job"]: one for one in targets}
         done = found.keys() == jobs.keys() and all(one["health"] != "unknown" for one in targets)

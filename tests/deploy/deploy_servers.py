@@ -50,7 +50,7 @@ def started(command: Sequence[str | Path], port: int, log: Path, ready: str = "/
         process = subprocess.Popen(command, stdout=file, stderr=file)
     server = Server(f"http://127.0.0.1:{port}")
     try:
-        wait_until(lambda: fetch(f"{server.url}{ready}"), f"{command[0]} ready", 30)
+        wait_until(lambda: fetch(f"{server.url}{ready}"), f"{command[0]} ready", 120)
         yield server
     finally:
         process.kill()  # asked kindly, an agent would wait for its store; nothing of it is needed any more

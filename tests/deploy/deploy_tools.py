@@ -107,11 +107,11 @@ def fetch(url: str) -> str:
     Raises:
         OSError: nobody answers, or not with 200.
     """
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=60) as answer:
         return str(answer.read().decode())
 
 
-def wait_until(ask: Callable[[], object], what: str, seconds: float = 60.0) -> None:
+def wait_until(ask: Callable[[], object], what: str, seconds: float = 300.0) -> None:
     """Return as soon as `ask` is true; an OSError counts as not yet."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

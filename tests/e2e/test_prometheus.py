@@ -37,11 +37,11 @@ def get(url: str, password: str = "", authority: Path | None = None) -> bytes:
             "Authorization", "Basic " + base64.b64encode(f"scraper:{password}".encode()).decode()
         )
     context = ssl.create_default_context(cafile=authority) if authority else None
-    with urllib.request.urlopen(request, timeout=10, context=context) as answer:
+    with urllib.request.urlopen(request, timeout=60, context=context) as answer:
         return answer.read()
 
 
-def wait_until(ask: Any, seconds: float = 60.0) -> Any:
+def wait_until(ask: Any, seconds: float = 300.0) -> Any:
     """What `ask` returns as soon as it is true."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -72,7 +72,7 @@ class Exporter:
 
     def stop(self) -> int:
         self.process.terminate()
-        self.process.communicate(timeout=10)
+        self.process.communicate(timeout=60)
         return self.process.returncode
 
 
@@ -194,7 +194,7 @@ def test_systemd_is_told(tmp_path: Path) -> None:
     """READY=1 after the first collection, STOPPING=1 at the end."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
         sock.bind(str(tmp_path / "notify"))
-        sock.settimeout(20)
+        sock.settimeout(120)
         process = subprocess.Popen(
             [
                 sys.executable,
@@ -210,7 +210,7 @@ def test_systemd_is_told(tmp_path: Path) -> None:
             assert sock.recv(100) == b"READY=1"
             process.terminate()
             assert sock.recv(100) == b"STOPPING=1"
-            assert process.wait(10) == 0
+            assert process.wait(120) == 0
         finally:
             process.kill()
             process.wait()
