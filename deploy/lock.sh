@@ -1,7 +1,8 @@
 #!/bin/sh
-# Write requirements*.lock and deploy/sbom.cdx.json anew from pyproject.toml. Needs: pip install pip-tools cyclonedx-bom
+# Write requirements*.lock and deploy/sbom.cdx.json from pyproject.toml. Needs: pip install pip-tools cyclonedx-bom
 # Give --upgrade to move to the newest versions; without it only what pyproject.toml asks for changes.
-# Run it with the oldest Python that we support: newer ones need nothing more.
+# Run it with the oldest Python that we support: newer ones need nothing more. Extras other than test are locked nowhere:
+# the container and the Debian package do not have them.
 set -eu
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
@@ -15,7 +16,7 @@ lock() {
 lock requirements.lock pyproject.toml "$@"
 lock requirements-build.lock --only-build-deps --build-deps-for=wheel pyproject.toml "$@"
 lock requirements-test.lock --extra=test pyproject.toml "$@"
-# From an environment that holds what the lock names and nothing else: so licences and who needs whom are told too.
+# From an environment with exactly the locked packages, so that licences and the dependency graph are included.
 shipped=$(mktemp -d)
 trap 'rm -rf "$shipped"' EXIT
 "$python" -m venv --without-pip "$shipped"

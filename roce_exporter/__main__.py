@@ -2,6 +2,6 @@
 
 import sys
 
-from roce_exporter.cli.main import main
+from roce_exporter.cli import main
 
 sys.exit(main())

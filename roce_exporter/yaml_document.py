@@ -88,18 +88,34 @@ def read_text(path: Path, flag: str) -> str:
     Raises:
         DocumentError: it cannot be read, is larger than `MAX_BYTES`, or is not UTF-8.
     """
+    return decode_text(path, read_file(path, MAX_BYTES), flag)
+
+
+def read_file(path: Path, limit: int) -> bytes | OSError | ValueError:
+    """The first `limit` + 1 bytes of a file, so that a larger one is recognised, or the error of reading it."""
     try:
         with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-        if len(content) <= MAX_BYTES:
-            return content.decode("utf-8")
-        problem = f"it is larger than {MAX_BYTES >> 10} KiB"
-    except UnicodeDecodeError:
-        problem = "it is not UTF-8 text"
-    except OSError as error:
-        problem = str(error.strerror)
-    except ValueError:
+            return file.read(limit + 1)
+    except (OSError, ValueError) as error:
+        return error
+
+
+def decode_text(path: Path, content: bytes | OSError | ValueError, flag: str) -> str:
+    """The text of a file that `flag` names, from what `read_file` returned for it.
+
+    Raises:
+        DocumentError: it could not be read, is larger than `MAX_BYTES`, or is not UTF-8.
+    """
+    problem = f"it is larger than {MAX_BYTES >> 10} KiB"
+    if isinstance(content, OSError):
+        problem = str(content.strerror)
+    elif isinstance(content, ValueError):
         problem = "it is not a valid path"
+    elif len(content) <= MAX_BYTES:
+        try:
+            return content.decode("utf-8")
+        except UnicodeDecodeError:
+            problem = "it is not UTF-8 text"
     raise _refusal(f"{path}: cannot be read: {problem}; check {flag}")
 
 

@@ -12,6 +12,7 @@ from boards.scopes import HOST, to_host, to_port
 from boards.tables import table
 from roce_exporter.audit import ALL_CHECKS
 from roce_exporter.catalog import CATALOG
+from roce_exporter.catalog.row import ANY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -105,7 +106,7 @@ def check_texts() -> dict[str, Json]:
     return {
         "check": named({check.id: (check.title, "") for check in ALL_CHECKS}),
         "why": named({check.id: (check.why, "") for check in ALL_CHECKS}),
-        "fix": named({check.id: (_command(check.mend.generic), "") for check in ALL_CHECKS}),
+        "fix": named({check.id: (_command(check.fix[ANY]), "") for check in ALL_CHECKS}),
     }
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 
-from roce_exporter.cli.main import main
+from roce_exporter.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

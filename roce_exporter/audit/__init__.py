@@ -1,4 +1,4 @@
-"""The configuration audit: settings are compared with a profile. Pure functions over what the sources read."""
+"""The configuration audit compares settings with a profile. Pure functions over what the sources read."""
 
 from roce_exporter.audit.auditor import ALL_CHECKS, Auditor, audit
 from roce_exporter.audit.profile import Profile, ProfileError, built_in, load_profile

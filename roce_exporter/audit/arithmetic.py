@@ -1,19 +1,19 @@
-"""The arithmetic of DSCP, ToS and ECN, of headroom, and of the RDMA MTU. Pure functions over whole numbers."""
+"""The arithmetic of DSCP, ToS and ECN, of headroom, and of the RDMA MTU. Pure functions over integers."""
 
 from __future__ import annotations
 
 NOT_ECT, ECT_1, ECT_0, CE = 0, 1, 2, 3
 """The two low bits of the ToS byte, or of the IPv6 traffic class (RFC 3168, section 5)."""
 
-MOST_DSCP, MOST_PRIORITY, MOST_TOS = 63, 7, 255
+MAX_DSCP, MAX_PRIORITY = 63, 7
 
 RDMA_MTUS = (4096, 2048, 1024, 512, 256)
 
 ROCE_HEADERS = 96
-"""What the kernel sets aside of a packet: GRH 40, UDP 8, BTH 12, XRC 4, atomic 28, ICRC 4 (include/rdma/ib_addr.h)."""
+"""Bytes of a packet that the kernel reserves: GRH 40, UDP 8, BTH 12, XRC 4, atomic 28, ICRC 4 (include/rdma/ib_addr.h)."""
 
 SLOWEST = 5_000_000_000
-"""Bytes per second (40 Gb/s) that mlx5 takes where the link is slower or down."""
+"""The link speed in bytes per second (40 Gb/s) that mlx5 assumes when the link is slower or down."""
 
 
 def tos_of(dscp: int, ecn: int = ECT_0) -> int:
@@ -26,20 +26,20 @@ def dscp_of(tos: int) -> int:
     return tos >> 2
 
 
-def class_of(tos: int) -> int:
-    """The class of a ToS byte: its upper three bits, the IP precedence. 0x60 is class 3."""
+def precedence_of(tos: int) -> int:
+    """The IP precedence of a ToS byte: its upper three bits. 0x60 has precedence 3."""
     return tos >> 5
 
 
 def is_ect(tos: int) -> bool:
-    """Whether switches may mark such packets. CE (3) is a mark, which no sender should begin with."""
+    """Whether switches may mark such packets. CE (3) is itself a mark, which no sender should set."""
     return tos & 3 in (ECT_0, ECT_1)
 
 
 def headroom(mtu: int, speed: int, metres: int) -> int:
-    """Bytes that a receive buffer needs above its XOFF threshold, so that what is on its way still fits.
+    """Bytes that a receive buffer needs above its XOFF threshold for the packets that are still in flight.
 
-    `mtu` in bytes, `speed` in bytes per second, `metres` of cable. The formula, its rounding included, is that of
+    `mtu` in bytes, `speed` in bytes per second, `metres` of cable. The formula, including its rounding, is that of
     drivers/net/ethernet/mellanox/mlx5/core/en/port_buffer.c: (301 + 2.16 x metres) x Gb/s + 2.72 x MTU.
     """
     megabits = max(speed, SLOWEST) * 8 // 1_000_000
@@ -47,13 +47,13 @@ def headroom(mtu: int, speed: int, metres: int) -> int:
 
 
 def rdma_mtu(mtu: int) -> int:
-    """The RDMA MTU in bytes that a network device's MTU leaves room for; 0 when not even the smallest fits.
+    """The largest RDMA MTU in bytes that fits into a network device's MTU; 0 if none fits.
 
-    As iboe_get_mtu of include/rdma/ib_addr.h, by which the drivers set the active MTU of a port: 1500 gives 1024.
+    As iboe_get_mtu of include/rdma/ib_addr.h, with which drivers set the active MTU of a port: 1500 gives 1024.
     """
     return next((size for size in RDMA_MTUS if size <= mtu - ROCE_HEADERS), 0)
 
 
 def least_mtu(rdma: int) -> int:
-    """The least MTU of a network device, in bytes, for an RDMA MTU: 4096 needs 4192."""
+    """The smallest MTU of a network device, in bytes, for an RDMA MTU: 4096 needs 4192."""
     return rdma + ROCE_HEADERS

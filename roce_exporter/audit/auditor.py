@@ -1,4 +1,4 @@
-"""The audit of a host: every check of every port, judged anew only when a setting changed."""
+"""The audit of a host: every check of every port, repeated only when a setting changes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from roce_exporter.audit import host_checks, lossless_checks, marking_checks
 from roce_exporter.audit.arithmetic import rdma_mtu
 from roce_exporter.audit.consistency import CONSISTENCY, compare
-from roce_exporter.audit.facts import ADAPTIVE, SOURCES, facts_of
-from roce_exporter.audit.fingerprint import fingerprint, settings_of
+from roce_exporter.audit.fingerprint import comparable, fingerprint
+from roce_exporter.audit.port_settings import ADAPTIVE, SOURCES, port_settings
 from roce_exporter.audit.verdict import Verdict
 from roce_exporter.catalog.configuration import CHECK_OK, CHECK_UNREADABLE, FINGERPRINT, RDMA_MTU
 from roce_exporter.catalog.row import HW_COUNTERS
@@ -20,7 +20,7 @@ from roce_exporter.sources.configuration import AGE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roce_exporter.audit.facts import Facts
+    from roce_exporter.audit.port_settings import PortSettings
     from roce_exporter.audit.profile import Profile
     from roce_exporter.model import DeviceReadings, Reading
     from roce_exporter.normalise.normaliser import Value
@@ -29,43 +29,43 @@ CHECKS = (*lossless_checks.CHECKS, *marking_checks.CHECKS, *host_checks.CHECKS)
 
 ALL_CHECKS = (*CHECKS, CONSISTENCY)
 
-MOVING = ("pfc_requests_", "pfc_indications_", "down_events", "receive_frames", "transmit_", "aer_", *AGE)
-"""What stands among the settings and moves by itself."""
+VOLATILE = ("pfc_requests_", "pfc_indications_", "down_events", "receive_frames", "transmit_", "aer_", *AGE)
+"""Prefixes of values that change without a change of settings, although the same sources report them."""
 
 MOST_PICKS = 4096
-"""Sets of names that are remembered: a host of 16 ports has some 200."""
+"""The maximum number of sets of names that are kept: a host with 16 ports has about 200."""
 
 Pick = Callable[[Sequence["int | None"]], object]
-"""What picks the settings from the values of a reading."""
+"""Selects the settings from the values of a reading."""
 
 
 def audit(devices: Sequence[DeviceReadings], profile: Profile) -> tuple[Verdict, ...]:
-    """What every check says that the profile asks for, by port, in the order of `ALL_CHECKS`."""
-    return judge(facts_of_all(devices), profile)
+    """The verdicts of all checks that the profile enables, by port, in the order of `ALL_CHECKS`."""
+    return judge(all_port_settings(devices), profile)
 
 
-def facts_of_all(devices: Sequence[DeviceReadings]) -> tuple[Facts, ...]:
+def all_port_settings(devices: Sequence[DeviceReadings]) -> tuple[PortSettings, ...]:
     """The settings of all Ethernet ports of a host."""
-    return tuple(facts for found in devices for facts in facts_of(found))
+    return tuple(settings for found in devices for settings in port_settings(found))
 
 
-def judge(ports: Sequence[Facts], profile: Profile) -> tuple[Verdict, ...]:
+def judge(ports: Sequence[PortSettings], profile: Profile) -> tuple[Verdict, ...]:
     """See `audit`."""
-    found = [verdict for facts in ports for verdict in _of_port(facts, profile)]
+    found = [verdict for settings in ports for verdict in _of_port(settings, profile)]
     if profile.consistent:
         found.extend(compare(ports))
-    places = {(facts.device, facts.port, facts.netdev): number for number, facts in enumerate(ports)}
-    return tuple(sorted(found, key=lambda one: places[one.facts.device, one.facts.port, one.facts.netdev]))
+    order = {_labels(settings): number for number, settings in enumerate(ports)}
+    return tuple(sorted(found, key=lambda one: order[_labels(one.settings)]))
 
 
-def _of_port(facts: Facts, profile: Profile) -> Iterator[Verdict]:
+def _of_port(settings: PortSettings, profile: Profile) -> Iterator[Verdict]:
     for check in CHECKS:
-        if (answer := check.judge(facts, profile)) is not None:
-            yield Verdict(check, facts, answer)
+        if check.applies_to(settings.dialect) and (result := check.judge(settings, profile)) is not None:
+            yield Verdict(check, settings, result)
 
 
 class Auditor:
-    """Keeps the last audit and the series made of it."""
+    """Keeps the result of the last audit and its series."""
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
@@ -74,11 +74,11 @@ class Auditor:
         self._picks: dict[int, tuple[tuple[str, ...], Pick]] = {}
 
     def samples(self, devices: Sequence[DeviceReadings]) -> Samples:
-        """The samples of one collection; the same object as long as no setting has changed."""
+        """The samples of one collection; the same object until a setting changes."""
         signature = tuple(self._signature_of(found) for found in devices)
         if signature != self._signature:
             self._signature = signature
-            self._samples = _samples(facts_of_all(devices), self.profile)
+            self._samples = _samples(all_port_settings(devices), self.profile)
         return self._samples
 
     def _signature_of(self, found: DeviceReadings) -> tuple[object, ...]:
@@ -86,7 +86,7 @@ class Auditor:
         return (found.device, *settings)
 
     def _pick(self, reading: Reading) -> Pick:
-        # The names of a reading are the same object from one collection to the next. Held here, no other gets its id.
+        # The names of a reading are the same object in every collection. The reference kept here prevents reuse of its id.
         known = self._picks.get(id(reading.names))
         if known is None:
             if len(self._picks) >= MOST_PICKS:
@@ -102,26 +102,28 @@ def _make_pick(reading: Reading) -> Pick:
         return lambda values: bool(values[position])
     if reading.source not in SOURCES:
         return lambda _: None
-    picks = [position for position, name in enumerate(names) if not name.startswith(MOVING)]
+    picks = [position for position, name in enumerate(names) if not name.startswith(VOLATILE)]
     pick = itemgetter(*picks) if picks else len
     return lambda values: (names, pick(values))
 
 
-def _samples(ports: Sequence[Facts], profile: Profile) -> Samples:
+def _samples(ports: Sequence[PortSettings], profile: Profile) -> Samples:
     found: list[tuple[Series, Value]] = []
     mtus: dict[tuple[str, str], Value] = {}
-    for facts in ports:
-        if facts.mtu is not None:
-            mtus[facts.device, str(facts.port)] = rdma_mtu(facts.mtu)
-        if settings := settings_of(facts):
-            found.append((Series(FINGERPRINT, _labels(facts)), fingerprint(settings)))
+    for settings in ports:
+        if settings.mtu is not None:
+            mtus[settings.device, str(settings.port)] = rdma_mtu(settings.mtu)
+        if values := comparable(settings):
+            found.append((Series(FINGERPRINT, _labels(settings)), fingerprint(values)))
     found += [(Series(RDMA_MTU, labels), value) for labels, value in mtus.items()]
     for verdict in judge(ports, profile):
-        ok = verdict.answer.ok
+        ok = verdict.result.ok
         row = CHECK_UNREADABLE if ok is None else CHECK_OK
-        found.append((Series(row, (*_labels(verdict.facts), verdict.check.id)), 1 if ok is None else int(ok)))
+        found.append(
+            (Series(row, (*_labels(verdict.settings), verdict.check.id)), 1 if ok is None else int(ok))
+        )
     return Samples(tuple(series for series, _ in found), tuple(value for _, value in found))
 
 
-def _labels(facts: Facts) -> tuple[str, str, str]:
-    return facts.device, str(facts.port), facts.netdev
+def _labels(settings: PortSettings) -> tuple[str, str, str]:
+    return settings.device, str(settings.port), settings.netdev

@@ -1,54 +1,55 @@
-"""Whether the ports of one host that are of the same kind are set alike."""
+"""Whether the ports of one host that are of the same kind have the same settings."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from roce_exporter.audit.fingerprint import fingerprint, settings_of
-from roce_exporter.audit.verdict import Check, Mend, Verdict, judged
+from roce_exporter.audit.fingerprint import comparable, fingerprint
+from roce_exporter.audit.verdict import Check, Verdict, judged
+from roce_exporter.catalog.row import ANY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from roce_exporter.audit.facts import Facts
+    from roce_exporter.audit.port_settings import PortSettings
     from roce_exporter.audit.profile import Profile
 
 
-def not_judged(facts: Facts, profile: Profile) -> None:
-    """Nothing: this check needs all ports, see `compare`."""
+def not_judged(settings: PortSettings, profile: Profile) -> None:
+    """Returns None: this check needs all ports, see `compare`."""
 
 
 CONSISTENCY = Check(
     "consistency",
-    "set as the ports beside it",
-    "Jobs stripe over all ports of a host: the one that is set otherwise sets the pace.",
+    "same settings as similar ports",
+    "Jobs stripe over all ports of a host: the one with different settings limits the pace.",
     not_judged,
-    Mend("compare them: roce-exporter audit --format json"),
+    {ANY: "compare the ports: roce-exporter audit --format json"},
 )
 
 
-def compare(ports: Sequence[Facts]) -> Iterator[Verdict]:
-    """A verdict per port that is not the only one of its driver, model and function here.
+def compare(ports: Sequence[PortSettings]) -> Iterator[Verdict]:
+    """A verdict per port that shares its driver, model and function with another port of the host.
 
-    Each shall be set as most of them are, or as the first where no setting is the most frequent. What one of two ports
-    does not tell is no difference.
+    The most frequent settings are the expected ones; if none is the most frequent, those of the first port. A setting that
+    only one of two ports reports is not compared.
     """
-    kinds: dict[tuple[str, str], list[Facts]] = {}
-    for facts in ports:
-        if facts.netdev:
-            kinds.setdefault((facts.dialect, facts.kind), []).append(facts)
+    kinds: dict[tuple[str, str], list[PortSettings]] = {}
+    for settings in ports:
+        if settings.netdev:
+            kinds.setdefault((settings.dialect, settings.kind), []).append(settings)
     for alike in kinds.values():
         if len(alike) > 1:
-            yield from _compare([(facts, settings_of(facts)) for facts in alike])
+            yield from _compare([(settings, comparable(settings)) for settings in alike])
 
 
-def _compare(ports: Sequence[tuple[Facts, Mapping[str, object]]]) -> Iterator[Verdict]:
-    (usual, _), *_ = Counter(fingerprint(settings) for _, settings in ports).most_common(1)
-    model, wanted = next(pair for pair in ports if fingerprint(pair[1]) == usual)
-    for facts, settings in ports:
-        names = sorted(wanted.keys() & settings.keys())
-        other = [name for name in names if wanted[name] != settings[name]]
+def _compare(ports: Sequence[tuple[PortSettings, Mapping[str, object]]]) -> Iterator[Verdict]:
+    (usual, _), *_ = Counter(fingerprint(values) for _, values in ports).most_common(1)
+    model, expected_values = next(pair for pair in ports if fingerprint(pair[1]) == usual)
+    for settings, values in ports:
+        names = sorted(expected_values.keys() & values.keys())
+        other = [name for name in names if expected_values[name] != values[name]]
         expected = f"as {model.netdev} of {model.device}"
         found = f"differs in {', '.join(other)}" if other else expected
-        yield Verdict(CONSISTENCY, facts, judged(not other, expected, found))
+        yield Verdict(CONSISTENCY, settings, judged(not other, expected, found))

@@ -1,4 +1,4 @@
-"""What of a port's settings should be equal on equal ports, by name, and one number for all of it."""
+"""The settings that should be equal on similar ports, and one number that represents all of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from roce_exporter.audit.facts import Facts
+    from roce_exporter.audit.port_settings import PortSettings
 
 COMPARED = (
     "pfc",
@@ -33,26 +33,29 @@ COMPARED = (
     "dcqcn",
     "mtu",
 )
-"""The facts that are settings. Not what the switch says, nor addresses, nor what the link came up with."""
+"""Fields of `PortSettings`, without those that the switch, the addresses or the negotiated link determine.
+
+Their names are part of the fingerprint: renaming one changes `roce_config_fingerprint` on every host.
+"""
 
 BYTES = 6
-"""48 bits: every such number is exact as the float that Prometheus keeps."""
+"""48 bits: every such number is exact as a float, the type of all values in Prometheus."""
 
 
-def settings_of(facts: Facts) -> dict[str, object]:
-    """The settings of one port that were read, in a form that is equal for equal settings."""
-    found = {name: _plain(getattr(facts, name)) for name in COMPARED}
+def comparable(settings: PortSettings) -> dict[str, object]:
+    """The settings of one port that were read, by name, in a form that is equal for equal settings."""
+    found = {name: _plain(getattr(settings, name)) for name in COMPARED}
     return {name: value for name, value in found.items() if value is not None}
 
 
-def fingerprint(settings: Mapping[str, object]) -> int:
-    """A number that is equal for equal settings, on every host and with every Python."""
-    text = repr(sorted(settings.items()))
+def fingerprint(values: Mapping[str, object]) -> int:
+    """A number that is equal for equal settings, on every host and with every version of Python."""
+    text = repr(sorted(values.items()))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=BYTES).digest(), "big")
 
 
 def _plain(value: object) -> object:
-    # Sets have no order of their own, and mappings that of the driver.
+    # Sets are unordered, and mappings have the order in which the driver reports them.
     if isinstance(value, frozenset):
         return tuple(sorted(value))
     if isinstance(value, dict):

@@ -1,55 +1,75 @@
-"""Checks of what is below and around: addresses, MTU, PCIe, the refresh of counters, and ports beside each other."""
+"""Checks of the host: addresses, MTU, PCIe, and the update interval of the counters."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from roce_exporter.audit.arithmetic import least_mtu, rdma_mtu
-from roce_exporter.audit.verdict import Answer, Check, Mend, judged, unreadable
+from roce_exporter.audit.verdict import Check, CheckResult, judged, unreadable
+from roce_exporter.catalog.row import ANY
 
 if TYPE_CHECKING:
-    from roce_exporter.audit.facts import Facts
+    from roce_exporter.audit.port_settings import PortSettings
     from roce_exporter.audit.profile import Profile
 
 KIND = {1: "IB/RoCE v1", 2: "RoCE v2"}
 
 
-def gid(facts: Facts, profile: Profile) -> Answer | None:
-    """Whether the port has a GID of the wanted version with an IPv4 address. The link-local one does not count."""
-    wanted = profile.roce_version
-    if wanted is None:
+def gid(settings: PortSettings, profile: Profile) -> CheckResult | None:
+    """Whether the port has a GID of the expected version with an IPv4 address. The link-local one does not count."""
+    version = profile.roce_version
+    if version is None:
         return None
-    expected = f"RoCE v{wanted} with IPv4"
-    if not facts.gids:
+    expected = f"RoCE v{version} with IPv4"
+    if not settings.gids:
         return unreadable(expected)
-    kinds = sorted({one.type.rpartition(" ")[2] for one in facts.gids})
-    indices = [one.index for one in facts.gids if one.type == KIND[wanted] and ":" not in one.address]
+    kinds = sorted({one.type.rpartition(" ")[2] for one in settings.gids})
+    indices = [one.index for one in settings.gids if one.type == KIND[version] and ":" not in one.address]
     found = f"index {', '.join(map(str, indices))}" if indices else f"only {' and '.join(kinds)} without it"
     return judged(bool(indices), expected, found)
 
 
-def mtu(facts: Facts, profile: Profile) -> Answer | None:
-    """Whether the network device's MTU leaves room for the wanted RDMA MTU."""
-    wanted = profile.rdma_mtu
-    if wanted is None:
+GID = Check(
+    "gid",
+    "GID table",
+    "Programs select a GID by its index: with one of RoCE v1, or of the wrong subnet, no peer behind a router is reachable.",
+    gid,
+    {ANY: "give {netdev} an IPv4 address: ip address add ADDRESS/LENGTH dev {netdev}"},
+)
+
+
+def mtu(settings: PortSettings, profile: Profile) -> CheckResult | None:
+    """Whether the expected RDMA MTU fits into the network device's MTU."""
+    size = profile.rdma_mtu
+    if size is None:
         return None
-    expected = f"{least_mtu(wanted)} or more, for an RDMA MTU of {wanted}"
-    if facts.mtu is None:
+    expected = f"{least_mtu(size)} or more, for an RDMA MTU of {size}"
+    if settings.mtu is None:
         return unreadable(expected)
-    return judged(rdma_mtu(facts.mtu) >= wanted, expected, f"{facts.mtu}, for {rdma_mtu(facts.mtu)}")
+    fits = rdma_mtu(settings.mtu)
+    return judged(fits >= size, expected, f"{settings.mtu}, for {fits}")
 
 
-def pcie(facts: Facts, profile: Profile) -> Answer | None:
-    """Whether the PCIe link is as wide and as fast as the device is able to. A VF has none of its own."""
-    slot = facts.slot
-    if not profile.full_pcie or (slot is None and not facts.pci):
+MTU = Check(
+    "mtu",
+    "MTU",
+    "Packets of a quarter of the size reduce throughput; packets of a peer with a larger MTU are dropped here.",
+    mtu,
+    {ANY: "ip link set dev {netdev} mtu {mtu}"},
+)
+
+
+def pcie(settings: PortSettings, profile: Profile) -> CheckResult | None:
+    """Whether the PCIe link is as wide and as fast as the device supports. A VF has none of its own."""
+    link = settings.pcie
+    if not profile.full_pcie or (link is None and not settings.pci):
         return None
-    if slot is None:
-        return unreadable("as the device is able to")
+    if link is None:
+        return unreadable("as the device supports")
     return judged(
-        slot.speed >= slot.most_speed and slot.width >= slot.most_width,
-        _link(slot.most_width, slot.most_speed),
-        _link(slot.width, slot.speed),
+        link.speed >= link.max_speed and link.width >= link.max_width,
+        _link(link.max_width, link.max_speed),
+        _link(link.width, link.speed),
     )
 
 
@@ -57,42 +77,29 @@ def _link(width: int, speed: int) -> str:
     return f"x{width} at {speed / 1_000_000_000:g} GT/s"
 
 
-def statistics_refresh(facts: Facts, profile: Profile) -> Answer | None:  # noqa: ARG001 - every check gets the profile
-    """Whether bnxt goes on counting: at 0 it leaves the counters of the port as they are."""
-    if facts.dialect != "bnxt_re":
-        return None
-    if facts.refresh is None:
-        return unreadable("above 0")
-    return judged(facts.refresh > 0, "above 0", f"{facts.refresh} us")
-
-
-CHECKS = (
-    Check(
-        "gid",
-        "GID table",
-        "Programs pick a GID by its index: one of RoCE v1, or of the wrong subnet, reaches nobody behind a router.",
-        gid,
-        Mend("give {netdev} an IPv4 address: ip address add ADDRESS/LENGTH dev {netdev}"),
-    ),
-    Check(
-        "mtu",
-        "MTU",
-        "Packets of a quarter of the size cost throughput; a peer with a larger MTU sends what is thrown away here.",
-        mtu,
-        Mend("ip link set dev {netdev} mtu {mtu}"),
-    ),
-    Check(
-        "pcie",
-        "PCIe link",
-        "The host takes in less than the port brings: the NIC pauses the switch.",
-        pcie,
-        Mend("look at the slot, its BIOS settings and the riser: lspci -vv -s {pci}"),
-    ),
-    Check(
-        "statistics_refresh",
-        "refresh of the counters",
-        "Pause durations stand still: no storm would be seen.",
-        statistics_refresh,
-        Mend("ethtool -C {netdev} stats-block-usecs 1000000"),
-    ),
+PCIE = Check(
+    "pcie",
+    "PCIe link",
+    "The host accepts data more slowly than the port delivers it: the NIC pauses the switch.",
+    pcie,
+    {ANY: "check the slot, its BIOS settings and the riser: lspci -vv -s {pci}"},
 )
+
+
+def statistics_refresh(settings: PortSettings, profile: Profile) -> CheckResult | None:  # noqa: ARG001 - signature of a check
+    """Whether bnxt updates the counters of the port: at an interval of 0 it does not."""
+    if settings.refresh is None:
+        return unreadable("above 0")
+    return judged(settings.refresh > 0, "above 0", f"{settings.refresh} us")
+
+
+STATISTICS_REFRESH = Check(
+    "statistics_refresh",
+    "update interval of the counters",
+    "The counters of the port do not change: no storm would be detected.",
+    statistics_refresh,
+    {ANY: "ethtool -C {netdev} stats-block-usecs 1000000"},
+    only=("bnxt_re",),
+)
+
+CHECKS = (GID, MTU, PCIE, STATISTICS_REFRESH)

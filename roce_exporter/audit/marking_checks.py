@@ -1,63 +1,80 @@
-"""Checks of congestion control: which marks RoCE packets carry, who answers them, and how the answer travels."""
+"""Checks of congestion control: the marks of RoCE packets, the CNPs that answer them, and the priority of CNPs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from roce_exporter.audit.arithmetic import dscp_of, is_ect
-from roce_exporter.audit.lossless_checks import SETUP, listed
-from roce_exporter.audit.verdict import Answer, Check, Mend, judged, unreadable
-from roce_exporter.audit.wanted import lossless, priority_of, roce_priority, wanted_tos
+from roce_exporter.audit.expectations import expected_tos, lossless_priorities, priority_of, roce_priority
+from roce_exporter.audit.lossless_checks import BNXT_SETUP, listed
+from roce_exporter.audit.verdict import Check, CheckResult, judged, unreadable
+from roce_exporter.catalog.row import ANY
 
 if TYPE_CHECKING:
-    from roce_exporter.audit.facts import Facts
+    from roce_exporter.audit.port_settings import PortSettings
     from roce_exporter.audit.profile import Profile
 
 ENABLED = "cc.enabled.one"
-CNP_DSCP = "np.cnp_dscp.one"
-CNP_PRIORITY = "np.cnp_priority.one"
+CNP_DSCP_NAME = "np.cnp_dscp.one"
+CNP_PRIORITY_NAME = "np.cnp_priority.one"
+"""Names in `PortSettings.dcqcn`."""
+
+BNXT_ENABLE = "echo 1 > /sys/kernel/debug/bnxt_re/{pci}/cc_config/enable_cc"
 
 
-def cm_tos(facts: Facts, profile: Profile) -> Answer | None:
-    """Whether connections of RDMA-CM get the ToS byte of RoCE."""
-    return _tos(facts, profile, facts.cm_tos)
+def cm_tos(settings: PortSettings, profile: Profile) -> CheckResult | None:
+    """Whether RDMA-CM connections have the ToS byte of RoCE."""
+    return _tos(settings, profile, settings.cm_tos)
 
 
-def traffic_class(facts: Facts, profile: Profile) -> Answer | None:
-    """Whether the NIC puts the ToS byte of RoCE on all packets.
+CM_TOS = Check(
+    "cm_tos",
+    "ToS of RDMA-CM connections",
+    "Without ECT (104 instead of 106) switches cannot mark packets and only pause or drop; with 0 the traffic is lossy.",
+    cm_tos,
+    {
+        ANY: "mkdir -p /sys/kernel/config/rdma_cm/{device} && "
+        "echo {tos} > /sys/kernel/config/rdma_cm/{device}/ports/{port}/default_roce_tos",
+        "mlx5": "cma_roce_tos -d {device} -p {port} -t {tos}",
+    },
+)
 
-    Where it forces none each program chooses its own, and most choose 0.
+
+def traffic_class(settings: PortSettings, profile: Profile) -> CheckResult | None:
+    """Whether the NIC forces the ToS byte of RoCE on all packets.
+
+    If it forces none, each program chooses its own, and most choose 0.
     """
-    wanted = wanted_tos(profile)
-    if facts.tclass_forced is False:
-        return None if wanted is None else judged(False, _expected(profile, wanted), "not set")
-    return _tos(facts, profile, facts.tclass)
+    tos = expected_tos(profile)
+    if settings.tclass_forced is False:
+        return None if tos is None else judged(False, _expected(profile, tos), "not set")
+    return _tos(settings, profile, settings.tclass)
 
 
-def _tos(facts: Facts, profile: Profile, found: int | None) -> Answer | None:
-    wanted = wanted_tos(profile)
-    if wanted is None:
-        return _fitting_tos(facts, profile, found)
-    expected = _expected(profile, wanted)
+def _tos(settings: PortSettings, profile: Profile, found: int | None) -> CheckResult | None:
+    tos = expected_tos(profile)
+    if tos is None:
+        return _fitting_tos(settings, profile, found)
+    expected = _expected(profile, tos)
     if found is None:
         return unreadable(expected)
-    right = found == wanted or (profile.ecn is None and dscp_of(found) == profile.roce_dscp)
+    right = found == tos or (profile.ecn is None and dscp_of(found) == profile.roce_dscp)
     return judged(right, expected, _shown(found))
 
 
-def _fitting_tos(facts: Facts, profile: Profile, found: int | None) -> Answer | None:
-    """Without a DSCP in the profile: whether switches may mark the packets, and their DSCP is lossless."""
-    priority = roce_priority(facts, profile)
-    # 0 is what RDMA-CM has when nobody set it; programs choose their own then.
+def _fitting_tos(settings: PortSettings, profile: Profile, found: int | None) -> CheckResult | None:
+    """If the profile has no DSCP: whether switches may mark the packets, and whether their DSCP is lossless."""
+    priority = roce_priority(settings, profile)
+    # 0 is the default of RDMA-CM, with which each program chooses its own.
     if not found or priority is None:
         return None
-    given = priority_of(facts, dscp_of(found))
+    given = priority_of(settings, dscp_of(found))
     right = is_ect(found) and given in (None, priority)
     return judged(right, f"ECT, and a DSCP of priority {priority}", _shown(found))
 
 
-def _expected(profile: Profile, wanted: int) -> str:
-    return f"DSCP {profile.roce_dscp}" if profile.ecn is None else _shown(wanted)
+def _expected(profile: Profile, tos: int) -> str:
+    return f"DSCP {profile.roce_dscp}" if profile.ecn is None else _shown(tos)
 
 
 def _shown(tos: int) -> str:
@@ -65,181 +82,188 @@ def _shown(tos: int) -> str:
     return f"{tos} (DSCP {dscp_of(tos)}, {ecn})"
 
 
-def notification_point(facts: Facts, profile: Profile) -> Answer | None:
-    """Whether marks on RoCE's priority are answered by CNPs."""
-    return _enabled(facts, profile, facts.notification, facts.reaction)
+TRAFFIC_CLASS = Check(
+    "traffic_class",
+    "traffic class of all connections",
+    "Without ECT (104 instead of 106) switches cannot mark packets and only pause or drop; programs that set no traffic "
+    "class send with 0, which is lossy.",
+    traffic_class,
+    {
+        ANY: "start the programs with NCCL_IB_TC={tos} and UCX_IB_TRAFFIC_CLASS={tos}",
+        "mlx5": "echo {tos} > /sys/class/infiniband/{device}/tc/{port}/traffic_class",
+        "bnxt_re": BNXT_SETUP,
+    },
+)
 
 
-def reaction_point(facts: Facts, profile: Profile) -> Answer | None:
-    """Whether CNPs slow RoCE's priority down."""
-    return _enabled(facts, profile, facts.reaction, facts.notification)
+def notification_point(settings: PortSettings, profile: Profile) -> CheckResult | None:
+    """Whether the NIC answers marks on RoCE's priority with CNPs."""
+    return _enabled(settings, profile, settings.notification, settings.reaction)
+
+
+def reaction_point(settings: PortSettings, profile: Profile) -> CheckResult | None:
+    """Whether the NIC slows RoCE's priority down when it receives CNPs."""
+    return _enabled(settings, profile, settings.reaction, settings.notification)
 
 
 def _enabled(
-    facts: Facts, profile: Profile, mine: frozenset[int] | None, other: frozenset[int] | None
-) -> Answer | None:
-    priority = roce_priority(facts, profile)
+    settings: PortSettings, profile: Profile, mine: frozenset[int] | None, other: frozenset[int] | None
+) -> CheckResult | None:
+    priority = roce_priority(settings, profile)
     if priority is None:
         return None
     if profile.ecn is None:
-        # Nobody says whether it shall be on: half of it is wrong in any case.
+        # The profile does not say whether it must be on: one of the two points alone is wrong in any case.
         if mine is None or other is None or priority not in other:
             return None
     elif mine is None:
-        return _whole(facts, "on" if profile.ecn else "off")
-    wanted = profile.ecn is not False
+        return _whole(settings, "on" if profile.ecn else "off")
+    on = profile.ecn is not False
     return judged(
-        (priority in (mine or ())) == wanted,
-        f"{'on' if wanted else 'off'} for {priority}",
-        listed(mine or ()),
+        (priority in (mine or ())) == on, f"{'on' if on else 'off'} for {priority}", listed(mine or ())
     )
 
 
-def _whole(facts: Facts, expected: str) -> Answer:
-    """Of bnxt: it has one switch for both points and all priorities."""
-    switch = (facts.dcqcn or {}).get(ENABLED)
+def _whole(settings: PortSettings, expected: str) -> CheckResult:
+    """For NICs with one switch for both points and all priorities, as bnxt."""
+    switch = (settings.dcqcn or {}).get(ENABLED)
     if switch is None:
         return unreadable(expected)
     found = "on" if switch else "off"
     return judged(found == expected, expected, found)
 
 
-def cnp_dscp(facts: Facts, profile: Profile) -> Answer | None:
-    """Whether the NIC's CNPs have the DSCP that the fabric treats as such."""
-    return _parameter(facts, profile.cnp_dscp, CNP_DSCP)
+NOTIFICATION_POINT = Check(
+    "notification_point",
+    "CNPs for marked packets",
+    "The NIC does not answer the switches' marks: senders never slow down.",
+    notification_point,
+    {
+        ANY: "enable congestion control with the tool of the NIC's vendor",
+        "mlx5": "echo 1 > /sys/class/net/{netdev}/ecn/roce_np/enable/{priority}",
+        "bnxt_re": BNXT_ENABLE,
+    },
+)
+
+REACTION_POINT = Check(
+    "reaction_point",
+    "reaction to CNPs",
+    "The NIC ignores CNPs: this host keeps sending at full speed into a full queue.",
+    reaction_point,
+    {
+        ANY: "enable congestion control with the tool of the NIC's vendor",
+        "mlx5": "echo 1 > /sys/class/net/{netdev}/ecn/roce_rp/enable/{priority}",
+        "bnxt_re": BNXT_ENABLE,
+    },
+)
 
 
-def cnp_priority(facts: Facts, profile: Profile) -> Answer | None:
-    """Whether the NIC's CNPs have their priority, and in any case none that is lossless."""
+def cnp_dscp(settings: PortSettings, profile: Profile) -> CheckResult | None:
+    """Whether the NIC's CNPs have the DSCP by which the fabric recognises them."""
+    return _parameter(settings, profile.cnp_dscp, CNP_DSCP_NAME)
+
+
+CNP_DSCP = Check(
+    "cnp_dscp",
+    "DSCP of CNPs",
+    "Switches put CNPs into a queue where they wait or are dropped.",
+    cnp_dscp,
+    {
+        ANY: "set the DSCP of CNPs to {cnp_dscp} with the tool of the NIC's vendor",
+        "mlx5": "echo {cnp_dscp} > /sys/class/net/{netdev}/ecn/roce_np/cnp_dscp",
+        "bnxt_re": BNXT_SETUP,
+    },
+)
+
+
+def cnp_priority(settings: PortSettings, profile: Profile) -> CheckResult | None:
+    """Whether the NIC's CNPs have their priority; if the profile sets none, whether it is not a lossless one."""
     if profile.cnp_priority is not None:
-        return _parameter(facts, profile.cnp_priority, CNP_PRIORITY)
-    found, priorities = (facts.dcqcn or {}).get(CNP_PRIORITY), lossless(facts, profile)
+        return _parameter(settings, profile.cnp_priority, CNP_PRIORITY_NAME)
+    found, priorities = (settings.dcqcn or {}).get(CNP_PRIORITY_NAME), lossless_priorities(settings, profile)
     if found is None or not priorities:
         return None
     return judged(found not in priorities, f"not {listed(priorities)}, which is lossless", found)
 
 
-def _parameter(facts: Facts, wanted: int | None, name: str) -> Answer | None:
-    if wanted is None:
+def _parameter(settings: PortSettings, expected: int | None, name: str) -> CheckResult | None:
+    if expected is None:
         return None
-    found = (facts.dcqcn or {}).get(name)
-    return unreadable(wanted) if found is None else judged(found == wanted, wanted, found)
+    found = (settings.dcqcn or {}).get(name)
+    return unreadable(expected) if found is None else judged(found == expected, expected, found)
 
 
-def cm_version(facts: Facts, profile: Profile) -> Answer | None:
-    """Whether connections of RDMA-CM are of the wanted RoCE version."""
-    wanted = profile.roce_version
-    if wanted is None:
+CNP_PRIORITY = Check(
+    "cnp_priority",
+    "priority of CNPs",
+    "CNPs wait behind the traffic that they are meant to slow down, or are dropped.",
+    cnp_priority,
+    {
+        ANY: "set the priority of CNPs to {cnp_priority} with the tool of the NIC's vendor",
+        "mlx5": "echo {cnp_priority} > /sys/class/net/{netdev}/ecn/roce_np/cnp_802p_prio",
+        "bnxt_re": BNXT_SETUP,
+    },
+)
+
+
+def cm_version(settings: PortSettings, profile: Profile) -> CheckResult | None:
+    """Whether RDMA-CM connections use the expected RoCE version."""
+    if profile.roce_version is None:
         return None
-    expected = f"RoCE v{wanted}"
-    if facts.cm_version is None:
+    expected = f"RoCE v{profile.roce_version}"
+    if settings.cm_version is None:
         return unreadable(expected)
-    return judged(facts.cm_version == wanted, expected, f"RoCE v{facts.cm_version}")
+    return judged(settings.cm_version == profile.roce_version, expected, f"RoCE v{settings.cm_version}")
 
 
-def adaptive_retransmission(facts: Facts, profile: Profile) -> Answer | None:
-    """Whether a host that is declared lossless retransmits by the rules for lossy fabrics.
+ROCE_VERSION = Check(
+    "roce_version",
+    "RoCE version of RDMA-CM",
+    "RoCE v1 does not use IP: it cannot be routed, has no DSCP, and cannot be marked.",
+    cm_version,
+    {
+        ANY: "mkdir -p /sys/kernel/config/rdma_cm/{device} && "
+        "echo 'RoCE v{version}' > /sys/kernel/config/rdma_cm/{device}/ports/{port}/default_roce_mode",
+        "mlx5": "cma_roce_mode -d {device} -p {port} -m {version}",
+    },
+)
 
-    No interface of the kernel shows the setting, so it is judged by its effect: what has never happened does no harm where it
-    should be off, and is no proof where it should be on.
+
+def adaptive_retransmission(settings: PortSettings, profile: Profile) -> CheckResult | None:
+    """Whether adaptive retransmission, which is meant for lossy fabrics, is on or off as the profile requires.
+
+    No interface of the kernel exposes the setting, so the check judges its effect: a counter of 0 is harmless if it must be
+    off, and no proof if it must be on.
     """
-    if profile.adaptive_retransmission is None or facts.dialect != "mlx5":
+    if profile.adaptive_retransmission is None:
         return None
     expected = "on" if profile.adaptive_retransmission else "off"
-    if facts.adaptive is None or profile.adaptive_retransmission > facts.adaptive:
+    if settings.adaptive is None or profile.adaptive_retransmission > settings.adaptive:
         return unreadable(expected)
-    if not facts.adaptive:
-        return judged(True, expected, "none happened")
-    return judged(profile.adaptive_retransmission, expected, "on, for it happened")
+    if not settings.adaptive:
+        return judged(True, expected, "no retransmission")
+    return judged(profile.adaptive_retransmission, expected, "on, it happened")
 
+
+ADAPTIVE_RETRANSMISSION = Check(
+    "adaptive_retransmission",
+    "adaptive retransmission",
+    "An acceleration for lossy fabrics is on although the fabric is declared lossless: one of the two is wrong.",
+    adaptive_retransmission,
+    {
+        ANY: "disable it with the tool of the NIC's vendor",
+        "mlx5": 'mlxreg -d {pci} --reg_name ROCE_ACCL --set "roce_adp_retrans_en=0x0" -y',
+    },
+    only=("mlx5",),
+)
 
 CHECKS = (
-    Check(
-        "cm_tos",
-        "ToS of RDMA-CM connections",
-        "Without ECT (104 instead of 106) switches cannot mark and only pause or drop; with 0 the traffic is lossy.",
-        cm_tos,
-        Mend(
-            "mkdir -p /sys/kernel/config/rdma_cm/{device} && "
-            "echo {tos} > /sys/kernel/config/rdma_cm/{device}/ports/{port}/default_roce_tos",
-            "cma_roce_tos -d {device} -p {port} -t {tos}",
-        ),
-    ),
-    Check(
-        "traffic_class",
-        "traffic class of all connections",
-        "Without ECT (104 instead of 106) switches cannot mark and only pause or drop; programs that choose none send "
-        "with 0, which is lossy.",
-        traffic_class,
-        Mend(
-            "start the programs with NCCL_IB_TC={tos} and UCX_IB_TRAFFIC_CLASS={tos}",
-            "echo {tos} > /sys/class/infiniband/{device}/tc/{port}/traffic_class",
-            SETUP,
-        ),
-    ),
-    Check(
-        "notification_point",
-        "CNPs for marked packets",
-        "Marks of the switches are not answered: senders never slow down.",
-        notification_point,
-        Mend(
-            "switch congestion control on with the tool of the NIC's vendor",
-            "echo 1 > /sys/class/net/{netdev}/ecn/roce_np/enable/{priority}",
-            "echo 1 > /sys/kernel/debug/bnxt_re/{pci}/cc_config/enable_cc",
-        ),
-    ),
-    Check(
-        "reaction_point",
-        "reaction to CNPs",
-        "CNPs are ignored: this host goes on sending at full speed into a queue that is full.",
-        reaction_point,
-        Mend(
-            "switch congestion control on with the tool of the NIC's vendor",
-            "echo 1 > /sys/class/net/{netdev}/ecn/roce_rp/enable/{priority}",
-            "echo 1 > /sys/kernel/debug/bnxt_re/{pci}/cc_config/enable_cc",
-        ),
-    ),
-    Check(
-        "cnp_dscp",
-        "DSCP of CNPs",
-        "Switches put CNPs into a queue where they wait or are dropped.",
-        cnp_dscp,
-        Mend(
-            "set the DSCP of CNPs to {cnp_dscp} with the tool of the NIC's vendor",
-            "echo {cnp_dscp} > /sys/class/net/{netdev}/ecn/roce_np/cnp_dscp",
-            SETUP,
-        ),
-    ),
-    Check(
-        "cnp_priority",
-        "priority of CNPs",
-        "CNPs wait behind the traffic that they are to slow down, or get lost.",
-        cnp_priority,
-        Mend(
-            "set the priority of CNPs to {cnp_priority} with the tool of the NIC's vendor",
-            "echo {cnp_priority} > /sys/class/net/{netdev}/ecn/roce_np/cnp_802p_prio",
-            SETUP,
-        ),
-    ),
-    Check(
-        "roce_version",
-        "RoCE version of RDMA-CM",
-        "RoCE v1 is no IP: it is not routed, has no DSCP, and cannot be marked.",
-        cm_version,
-        Mend(
-            "mkdir -p /sys/kernel/config/rdma_cm/{device} && "
-            "echo 'RoCE v{version}' > /sys/kernel/config/rdma_cm/{device}/ports/{port}/default_roce_mode",
-            "cma_roce_mode -d {device} -p {port} -m {version}",
-        ),
-    ),
-    Check(
-        "adaptive_retransmission",
-        "adaptive retransmission",
-        "An acceleration for lossy fabrics is on where the fabric is declared lossless: one of the two is wrong.",
-        adaptive_retransmission,
-        Mend(
-            "switch it off with the tool of the NIC's vendor",
-            'mlxreg -d {pci} --reg_name ROCE_ACCL --set "roce_adp_retrans_en=0x0" -y',
-        ),
-    ),
+    CM_TOS,
+    TRAFFIC_CLASS,
+    NOTIFICATION_POINT,
+    REACTION_POINT,
+    CNP_DSCP,
+    CNP_PRIORITY,
+    ROCE_VERSION,
+    ADAPTIVE_RETRANSMISSION,
 )

@@ -1,7 +1,7 @@
-"""What a fabric wants to be set: a profile, from the package or from a site's own TOML file.
+"""Profiles: the settings that a fabric requires, from the package or from a site's own TOML file.
 
-A key that a profile leaves out is asked of nobody. A site's file may begin with `extends = "nvidia-lossless"` and
-change single keys. What cannot be is refused with the line where it stands.
+Omitted keys are not checked. A site's file may extend another profile (`extends = "nvidia-lossless"`) and change single
+keys. An unknown key or an impossible value is an error that names file and line.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.audit.arithmetic import MOST_DSCP, MOST_PRIORITY, RDMA_MTUS
+from roce_exporter.audit.arithmetic import MAX_DSCP, MAX_PRIORITY, RDMA_MTUS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,63 +21,63 @@ EXTENDS = "extends"
 
 BUILT_IN = Path(__file__).with_name("profiles")
 
-DEEPEST = 8
-"""So many profiles may extend one another."""
+MAX_DEPTH = 8
+"""The longest chain of profiles that extend one another."""
 
 
 class ProfileError(Exception):
-    """A profile that cannot be used; one line that names the file, the line and what is wrong."""
+    """An unusable profile; one line that names the file, the line and the fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What is wanted. None, or an empty text: nothing is asked."""
+    """The required settings. None or an empty string: not checked."""
 
     name: str
     description: str = ""
     trust: str | None = None
     """`dscp` or `pcp`."""
     lossless_priorities: tuple[int, ...] | None = None
-    """The priorities that have PFC; empty: none may have it; None: the one that is set, whichever it is."""
+    """The priorities that must have PFC; empty: no priority may have it; None: at most one may have it."""
     roce_dscp: int | None = None
     roce_priority: int | None = None
-    """The priority that RoCE packets shall get, lossless or not."""
+    """The priority of RoCE packets, lossless or not."""
     ecn: bool | None = None
-    """Whether congestion is answered by ECN: packets are marked as able, notification and reaction point are on."""
+    """Whether ECN is used: packets carry ECT(0), notification and reaction point are on."""
     cnp_dscp: int | None = None
     cnp_priority: int | None = None
     cnp_strict: bool | None = None
-    """Whether CNPs go before everything else."""
+    """Whether CNPs have strict priority."""
     roce_version: int | None = None
     rdma_mtu: int | None = None
-    """The least, in bytes."""
+    """The minimum, in bytes."""
     global_pause: bool | None = None
     lossless_bandwidth: int | None = None
-    """The least share of the lossless traffic class, in percent."""
+    """The minimum share of the lossless traffic class, in percent."""
     cable_metres: int | None = None
     """The longest cable between a host and its switch."""
     pfc_prevention: int | None = None
-    """The longest, in milliseconds, that a NIC may pause without end before its own watchdog stops it."""
+    """The longest continuous pause in milliseconds before the NIC's own watchdog must stop it."""
     dcbx: str | None = None
-    """`host`: the host's own tools set DCB; `firmware`: the NIC negotiates it with the switch."""
+    """`host`: tools on the host manage DCB; `firmware`: the NIC negotiates it with the switch."""
     adaptive_retransmission: bool | None = None
     full_pcie: bool | None = None
     consistent: bool | None = None
-    """Whether the ports of a host that are of the same driver, model and function shall be set alike."""
+    """Whether ports with the same driver, model and function must have the same settings."""
 
 
 def built_in() -> tuple[str, ...]:
-    """The names of the profiles of the package."""
+    """The names of the profiles in the package."""
     return tuple(sorted(place.stem for place in BUILT_IN.glob("*.toml")))
 
 
 def load_profile(name: str) -> Profile:
-    """The profile of this name, or in this file when the name ends in `.toml` or holds a slash.
+    """The profile with this name, or from this file if the name ends in `.toml` or contains a slash.
 
     Raises:
-        ProfileError: there is none, or what stands in it is unknown or impossible; names file and line.
+        ProfileError: there is no such profile, or it has an unknown key or an impossible value; names file and line.
     """
-    values = _values(name, DEEPEST)
+    values = _values(name, MAX_DEPTH)
     known = {field.name for field in fields(Profile)}
     return replace(Profile(values.pop("name", name)), **{key: values[key] for key in known & values.keys()})
 
@@ -89,7 +89,7 @@ def _values(name: str, left: int) -> dict[str, Any]:
     if parent is not None:
         if left == 0:
             raise ProfileError(
-                f"profile {name}: over {DEEPEST} profiles extend one another; take out the circle"
+                f"profile {name}: over {MAX_DEPTH} profiles extend one another; remove the cycle"
             )
         values = _values(parent, left - 1) | {"name": name} | values
     if clash := _contradiction(values):
@@ -110,7 +110,7 @@ def _text(name: str) -> str:
         with open(name, encoding="utf-8") as file:
             return file.read()
     except OSError as error:
-        raise ProfileError(f"profile {name}: {error.strerror}; check the path and its rights") from None
+        raise ProfileError(f"profile {name}: {error.strerror}; check the path and its permissions") from None
     except UnicodeDecodeError:
         raise ProfileError(f"profile {name}: not UTF-8 text") from None
 
@@ -119,7 +119,7 @@ def _parse(text: str, name: str) -> dict[str, Any]:
     try:
         values = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        # TOMLDecodeError is a ValueError, and so is a number of thousands of digits.
+        # TOMLDecodeError is a ValueError, and so is the error for a number of thousands of digits.
         raise ProfileError(f"profile {name}: not TOML: {error}") from None
     for key, value in values.items():
         if fault := _fault(key, value):
@@ -128,7 +128,7 @@ def _parse(text: str, name: str) -> dict[str, Any]:
 
 
 def _line(text: str, key: str) -> int:
-    """The line of a key, 0 when it is not there. All stand on the top level: no key of a profile is a table."""
+    """The line of a key; 0 if the file does not contain it. All keys are on the top level: none is a table."""
     key = re.escape(key)
     found = re.search(rf"""^[ \t]*(\[+[ \t]*)?["']?{key}["']?[ \t]*[=.\]]""", text, re.MULTILINE)
     return text.count("\n", 0, found.start()) + 1 if found else 0
@@ -142,16 +142,16 @@ def _fault(key: str, value: object) -> str:
 
 
 def _contradiction(values: dict[str, Any]) -> tuple[tuple[str, str], str] | None:
-    """Two keys that are right alone and not together, and why."""
+    """Two keys that contradict each other, and the reason."""
     lossless, priority, cnp = (
         values.get(key) for key in ("lossless_priorities", "roce_priority", "cnp_priority")
     )
     if lossless and priority is not None and priority not in lossless:
         keys = ("roce_priority", "lossless_priorities")
-        return keys, f"roce_priority {priority} is none of lossless_priorities {list(lossless)}"
+        return keys, f"roce_priority {priority} is not one of lossless_priorities {list(lossless)}"
     if lossless and cnp in lossless:
         keys = ("cnp_priority", "lossless_priorities")
-        return keys, f"cnp_priority {cnp} is lossless: CNPs would wait behind what they are to slow"
+        return keys, f"cnp_priority {cnp} is lossless: CNPs would wait behind the traffic that they slow down"
     return None
 
 
@@ -171,17 +171,17 @@ def _within(least: int, most: int) -> Callable[[object], bool]:
     return lambda value: isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
-_is_priority = _within(0, MOST_PRIORITY)
+_is_priority = _within(0, MAX_PRIORITY)
 
 
 def _are_priorities(value: object) -> bool:
     return isinstance(value, list) and all(map(_is_priority, value)) and len(set(value)) == len(value)
 
 
-_DSCP = ("a whole number from 0 to 63", _within(0, MOST_DSCP))
+_DSCP = ("a whole number from 0 to 63", _within(0, MAX_DSCP))
 _PRIORITY = ("a whole number from 0 to 7", _is_priority)
 _FLAG = ("true or false", _is_flag)
-_TEXT = ("a text", _is_text)
+_TEXT = ("a non-empty string", _is_text)
 
 _RULES: dict[str, tuple[str, Callable[[object], bool]]] = {
     EXTENDS: ("the name of a profile or a .toml file", _is_text),
@@ -206,4 +206,4 @@ _RULES: dict[str, tuple[str, Callable[[object], bool]]] = {
     "full_pcie": _FLAG,
     "consistent": _FLAG,
 }
-"""Per key what may stand there, in words and as a test."""
+"""The allowed values of each key, in words and as a predicate."""

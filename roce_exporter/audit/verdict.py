@@ -1,43 +1,35 @@
-"""What a check says: the expected and the found, whether that is right, why it matters and what would mend it."""
+"""What a check is, and what it finds: the expected and the actual value, whether that is right, why it matters, how to fix it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from roce_exporter.audit.facts import Facts
+from roce_exporter.audit.port_settings import PortSettings
 from roce_exporter.audit.profile import Profile
 
 
-class Answer(NamedTuple):
-    """What one check finds on one port. `ok` None: what it needs cannot be read."""
+class CheckResult(NamedTuple):
+    """What one check finds on one port. `ok` is None if a value that the check needs cannot be read."""
 
     ok: bool | None
     expected: str
     found: str = ""
 
 
-def judged(ok: bool, expected: object, found: object) -> Answer:
-    """The answer of a check that could be made."""
-    return Answer(ok, str(expected), str(found))
+def judged(ok: bool, expected: object, found: object) -> CheckResult:
+    """The result of a check whose values were read."""
+    return CheckResult(ok, str(expected), str(found))
 
 
-def unreadable(expected: object) -> Answer:
-    """The answer of a check whose fact is not told."""
-    return Answer(None, str(expected))
+def unreadable(expected: object) -> CheckResult:
+    """The result of a check that lacks a value."""
+    return CheckResult(None, str(expected))
 
 
-class Mend(NamedTuple):
-    """Commands that would mend it; printed, never run. Each may hold the names that `commands.fill` knows."""
-
-    generic: str
-    mlx5: str = ""
-    bnxt: str = ""
-
-
-Judge = Callable[[Facts, Profile], Answer | None]
-"""None: the profile does not ask, or the hardware has no such thing."""
+Judge = Callable[[PortSettings, Profile], CheckResult | None]
+"""Returns None if the profile does not set the value, or the hardware does not have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +40,20 @@ class Check:
     title: str
     why: str
     judge: Judge
-    mend: Mend
+    fix: Mapping[str, str]
+    """Commands by dialect; `ANY` is the command for all other drivers. They may contain the names of `commands.fill`."""
+    only: tuple[str, ...] = ()
+    """The dialects to which the check applies; empty for all."""
+
+    def applies_to(self, dialect: str) -> bool:
+        """Whether a port of this dialect is checked."""
+        return not self.only or dialect in self.only
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one check says of one place."""
+    """The result of one check on one port or network device."""
 
     check: Check
-    facts: Facts
-    answer: Answer
+    settings: PortSettings
+    result: CheckResult

@@ -28,11 +28,26 @@ from roce_exporter.catalog import (
     transceiver,
     transport,
 )
+from roce_exporter.catalog.drivers import DIALECTS, dialect_of
 from roce_exporter.catalog.left_out import reason_for
 from roce_exporter.catalog.row import ANY, COUNTER, GAUGE, HISTOGRAM, HW_COUNTERS, Row, Spelling
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
+
+__all__ = [
+    "CATALOG",
+    "DIALECTS",
+    "INDEX",
+    "CatalogError",
+    "Claim",
+    "Index",
+    "check",
+    "claimed",
+    "dialect_of",
+    "pattern_of",
+    "recognise",
+]
 
 CATALOG: tuple[Row, ...] = (
     *identity.ROWS,
@@ -53,29 +68,6 @@ CATALOG: tuple[Row, ...] = (
     *exporter.ROWS,
     *storm.SAMPLER,
 )
-
-DRIVERS = {
-    "mlx5_core": "mlx5",
-    "mlx4_core": "mlx4",
-    "mlx4_en": "mlx4",
-    "bnxt_en": "bnxt_re",
-    "bng_en": "bng_re",
-    "ice": "irdma",
-    "i40e": "irdma",
-    "idpf": "irdma",
-    "irdma": "irdma",
-    "ionic": "ionic",
-    "hns3": "hns",
-    "hns_roce_hw_v2": "hns",
-    "qede": "qedr",
-    "mana": "mana",
-    "efa": "efa",
-    "ena": "efa",
-    "erdma": "erdma",
-}
-"""The kernel driver of the function below an RDMA device, and the dialect in which its counters are spelt."""
-
-DIALECTS = (*dict.fromkeys(DRIVERS.values()), "rxe", "siw")
 
 _METRIC = re.compile(r"roce_[a-z0-9]+(_[a-z0-9]+)*")
 _LABEL = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
@@ -211,11 +203,6 @@ def _check_row(row: Row) -> None:
         fault = "has a spelling without a raw name"
     if fault:
         raise CatalogError(f"{row.name}: {fault}")
-
-
-def dialect_of(driver: str) -> str:
-    """The dialect of a kernel driver; empty when it is not known."""
-    return DRIVERS.get(driver, "")
 
 
 INDEX = check(CATALOG)

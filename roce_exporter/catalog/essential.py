@@ -96,6 +96,8 @@ ESSENTIALS = (
     *_facts("efa", HW_COUNTERS, PORT_BYTES, PORT_PACKETS),
     *_facts("efa", HW_COUNTERS, RETRANSMITS, ACK_TIMEOUTS, required=RENAMED),
     *_facts("erdma", HW_COUNTERS, PORT_BYTES, PORT_PACKETS),
+    *_facts("ocrdma", COUNTERS, PORT_PACKETS),
+    *_facts("ocrdma", ETHTOOL, PFC_FRAMES, CRC_ERRORS, required=PHYSICAL),
     *_facts("rxe", HW_COUNTERS, PORT_PACKETS, OUT_OF_SEQUENCE, SEQUENCE_ERRORS),
 )
 

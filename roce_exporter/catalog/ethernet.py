@@ -25,6 +25,7 @@ from roce_exporter.catalog.spellings import (
     eth_mana,
     eth_mlx4,
     eth_mlx5,
+    eth_ocrdma,
     eth_qedr,
 )
 
@@ -241,6 +242,7 @@ PHY = (
         eth_intel("port.rx_discards", bits=32),
         eth_ionic("frames_rx_dropped"),
         eth_qedr("brb_discards"),
+        eth_ocrdma("rx_input_fifo_overflow_drop", "rxpp_fifo_overflow_drop", "pmem_fifo_overflow_drop"),
     ),
     netdev_counter(
         "roce_phy_transmit_discards_total",
@@ -292,6 +294,7 @@ PHY = (
         eth_ionic("frames_rx_bad_fcs"),
         eth_hns("mac_rx_fcs_err_pkt_num"),
         eth_qedr("rx_crc_errors"),
+        eth_ocrdma("rx_crc_errors"),
     ),
     netdev_counter(
         "roce_phy_receive_stomped_crc_errors_total",
@@ -318,6 +321,7 @@ PHY = (
         eth_ionic("frames_rx_oversized"),
         eth_hns("mac_rx_oversize_pkt_num"),
         eth_qedr("rx_oversize_packets"),
+        eth_ocrdma("rx_frame_too_long"),
     ),
     netdev_counter(
         "roce_phy_receive_mtu_errors_total",
@@ -325,6 +329,7 @@ PHY = (
         "Packets received that exceed the MTU.",
         eth_bnxt("rx_mtu_err_frames"),
         eth_bng("rxp_mtu_err_frames"),
+        eth_ocrdma("rx_drops_mtu"),
     ),
     netdev_counter(
         "roce_phy_receive_too_long_total",
@@ -333,6 +338,7 @@ PHY = (
         eth_ionic("frames_rx_too_long"),
         eth_mlx5("rx_out_of_range_len_phy"),
         eth_mlx4("rx_out_range_length_error"),
+        eth_ocrdma("rx_out_range_errors"),
     ),
     netdev_counter(
         "roce_phy_receive_undersized_total",
@@ -374,6 +380,7 @@ PHY = (
         eth_mlx4("rx_jabbers"),
         eth_hns("mac_rx_jabber_pkt_num"),
         eth_qedr("rx_jabbers"),
+        eth_ocrdma("jabber_events"),
     ),
     netdev_counter(
         "roce_phy_receive_length_errors_total",
@@ -385,6 +392,7 @@ PHY = (
         eth_intel("port.rx_length_errors", bits=32),
         eth_ionic("frames_rx_bad_length"),
         eth_mlx4("rx_in_range_length_error"),
+        eth_ocrdma("rx_in_range_errors"),
     ),
     netdev_counter(
         "roce_phy_receive_alignment_errors_total",
@@ -665,6 +673,7 @@ HOST = (
         "Packets dropped because a queue inside the device had no buffer.",
         eth_mlx5("dev_internal_queue_oob", bits=32),
         eth_mlx5("dev_out_of_buffer", bits=32),  # its name in the kernel's documentation
+        eth_ocrdma("rx_drops_no_pbuf"),  # of the whole card
     ),
     netdev_counter(
         "roce_netdev_out_of_buffer_total",

@@ -196,6 +196,23 @@ PMA = (
     ),
 )
 
+# ocrdma_pma_counters fills four of the fields, each with the low 32 bits of a counter.
+OCRDMA_PMA = (
+    _pma(
+        "ocrdma",
+        "port_(rcv|xmit)_data",
+        NARROW,
+        "the low 32 bits of a count of 4-byte words, which wrap every 14 seconds at 10 Gb/s",
+    ),
+    _pma(
+        "ocrdma",
+        "symbol_error|link_error_recovery|link_downed|port_(rcv|xmit)_.*errors|port_xmit_(discards|wait)"
+        "|local_link_integrity_errors|excessive_buffer_overrun_errors|VL15_dropped",
+        NEVER,
+        UNWRITTEN,
+    ),
+)
+
 # Of ethtool, only queues are left out for every driver: an unknown NIC's names must be visible.
 QUEUES = (
     _ethtool("rxe", "peer_ifindex|rx_pp_.+", OF_ANOTHER_DRIVER),
@@ -352,6 +369,32 @@ OTHERS = (
     ),
 )
 
+OCRDMA = (
+    _ethtool("ocrdma", r"(rx|tx)q\d+: .+", OF_QUEUE),
+    _ethtool("ocrdma", r"dma_map_errors|eth_red_drops|rx_drops_(no_erx_descr|too_many_frags)", OF_KERNEL),
+    _ethtool("ocrdma", r"rx_address_filtered", OF_FILTERS),
+    _ethtool(
+        "ocrdma",
+        r"rx_dropped_(too_small|too_short|header_too_small|tcp_length)|rx_(ip|tcp|udp)_checksum_errs|rx_drops_no_tpre_descr",
+        Reason(OTHER, "packets of IP, TCP, UDP and storage offloads, not of RDMA"),
+    ),
+    _ethtool(
+        "ocrdma",
+        r"rx_roce_frames",
+        Reason(SAME, "the RDMA packets received: roce_port_receive_packets_total"),
+    ),
+    _ethtool(
+        "ocrdma",
+        r"rx_roce_bytes_[lm]sd",
+        Reason(NARROW, "the lower and the upper 32 bits of one count, which the driver updates separately"),
+    ),
+    _ethtool(
+        "ocrdma",
+        r"rx_alignment_symbol_errors|rx_dropped_runt|forwarded_packets|roce_drops_(crc|payload_len)",
+        NO_MEANING,
+    ),
+)
+
 STANDARD = (
     LeftOut(
         "ethernet",
@@ -370,7 +413,7 @@ STANDARD = (
     ),
 )
 
-LEFT_OUT = (*RDMA, *PMA, *QUEUES, *MLX, *BROADCOM, *INTEL, *OTHERS, *STANDARD)
+LEFT_OUT = (*RDMA, *PMA, *OCRDMA_PMA, *QUEUES, *MLX, *BROADCOM, *INTEL, *OTHERS, *OCRDMA, *STANDARD)
 
 
 def entry_of(dialect: str, source: str, raw: str) -> LeftOut | None:

@@ -15,7 +15,7 @@ from roce_exporter.catalog.row import (
     netdev_gauge,
     spelt,
 )
-from roce_exporter.catalog.spellings import eth_bnxt, eth_hns, eth_intel, eth_mlx5, eth_qedr
+from roce_exporter.catalog.spellings import eth_bnxt, eth_hns, eth_intel, eth_mlx5, eth_ocrdma, eth_qedr
 
 netdev = partial(spelt, ANY, "netdev")
 link = partial(spelt, ANY, "link")
@@ -189,6 +189,7 @@ MAC = (
         eth_mlx5("rx_mac_control_phy"),
         eth_hns("mac_rx_control_pkt_num"),
         eth_qedr("rx_mac_crtl_frames"),  # the driver's own spelling
+        eth_ocrdma("rx_control_frames"),
         ethernet("eth-ctrl-MACControlFramesReceived"),
     ),
     netdev_counter(
@@ -198,6 +199,7 @@ MAC = (
         eth_mlx5("tx_mac_control_phy"),
         eth_hns("mac_tx_control_pkt_num"),
         eth_qedr("tx_mac_ctrl_frames"),
+        eth_ocrdma("tx_controlframes"),
         ethernet("eth-ctrl-MACControlFramesTransmitted"),
     ),
 )

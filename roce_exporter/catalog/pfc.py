@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from roce_exporter.catalog.drivers import DRIVERS
 from roce_exporter.catalog.row import ANY, PRIORITY_LABELS, Spelling, netdev_counter, spelt
 from roce_exporter.catalog.spellings import (
     eth_bng,
@@ -19,6 +20,7 @@ from roce_exporter.catalog.spellings import (
     eth_mana,
     eth_mlx4,
     eth_mlx5,
+    eth_ocrdma,
     eth_qedr,
 )
 
@@ -33,7 +35,7 @@ def pause(name: str, bits: int = 64) -> Spelling:
     return spelt(ANY, "pause", name, bits=bits)
 
 
-FRAMES_BY_DCB = ("bnxt_re", "irdma", "hns", "qedr")
+FRAMES_BY_DCB = tuple(family.dialect for family in DRIVERS if family.dcb_counts_pfc)
 """Dialects whose DCB answer counts PFC frames in its own right. mlx5 and mlx4 fill it for priorities without PFC too,
 of which nothing is to be shown."""
 
@@ -169,6 +171,7 @@ PFC = (
         eth_ionic("frames_rx_pripause"),
         eth_qedr("rx_pfc_frames"),
         eth_hns("mac_rx_pfc_pkt_num"),
+        eth_ocrdma("rx_priority_pause_frames"),
     ),
     netdev_counter(
         "roce_pfc_transmit_all_frames_total",
@@ -178,6 +181,7 @@ PFC = (
         eth_ionic("frames_tx_pripause"),
         eth_qedr("tx_pfc_frames"),
         eth_hns("mac_tx_pfc_pkt_num"),
+        eth_ocrdma("tx_priority_pauseframes"),
     ),
 )
 
@@ -234,6 +238,7 @@ GLOBAL = (
         eth_ionic("frames_rx_pause"),
         eth_qedr("rx_pause_frames"),
         eth_hns("mac_rx_mac_pause_num"),
+        eth_ocrdma("rx_pause_frames"),
         pause("receive_frames"),
     ),
     netdev_counter(
@@ -247,6 +252,7 @@ GLOBAL = (
         eth_ionic("frames_tx_pause"),
         eth_qedr("tx_pause_frames"),
         eth_hns("mac_tx_mac_pause_num"),
+        eth_ocrdma("tx_pauseframes"),
         pause("transmit_frames"),
     ),
     netdev_counter(

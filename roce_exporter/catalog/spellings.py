@@ -37,3 +37,5 @@ eth_qedr = partial(spelt, "qedr", ETHTOOL)
 eth_mana = partial(spelt, "mana", ETHTOOL)
 eth_efa = partial(spelt, "efa", ETHTOOL)
 """ena, whose network device stands beside an efa."""
+eth_ocrdma = partial(spelt, "ocrdma", ETHTOOL, bits=32)
+"""be2net, which returns the low 32 bits of every counter."""

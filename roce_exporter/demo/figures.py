@@ -1,4 +1,4 @@
-"""What the exporter observed becomes the priorities of a scene: rates between two observations, and their history."""
+"""Observations of the exporter become the priorities of a scene: rates between two observations, and their history."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import storm
-from roce_exporter.demo.scene import Pause, Priority, Storm
+from roce_exporter.demo.scene import PauseHistory, Priority, StormEvent
 from roce_exporter.detectors.pfc_storm import State
 
 if TYPE_CHECKING:
@@ -27,38 +27,37 @@ PAUSED = {
 STATE, STORMS = storm.STATE.name, storm.STORMS.name
 ESTIMATED, REFRESH = storm.ESTIMATED.name, storm.REFRESH.name
 PAUSES = frozenset({STORMS, ESTIMATED, *PAUSED.values()})
-"""What is above 0 once a priority was paused."""
+"""Metrics that are above 0 once a priority was paused."""
 WANTED = frozenset({PORT_UP, MARKED, NOTIFIED, REACTED, STATE, REFRESH} | PAUSES)
 
-SPAN = 2.0
-"""Seconds that a rate of packets is taken over."""
+RATE_SECONDS = 2.0
+"""Window of a rate of packets."""
 
-RENEWALS = 2.0
-"""A share paused is taken over so many of the driver's renewals, of which one may have been missed."""
+REFRESHES = 2.0
+"""Window of a share paused, in refreshes of the driver's copy: one of them may have been missed."""
 
-BRIEFEST = 0.25
-"""Seconds that a share paused is taken over at the least."""
+SHORTEST_WINDOW = 0.25
+"""Seconds; the least window of a share paused."""
 
-KEPT = 16
-"""Looks that are kept: at two a second more than any span."""
+KEPT_MOMENTS = 16
+"""At two a second they cover every window."""
 
-REMEMBERED = 120
-"""So many shares paused are kept per priority and direction, at two a second those of the last minute."""
+KEPT_SHARES = 120
+"""Per priority and direction: at two a second the last minute."""
 
 Labels = tuple[str, ...]
-Values = dict[tuple[str, Labels], float]
 
 
-class Look(NamedTuple):
+class TimedValues(NamedTuple):
     """The values that the demo shows, at one moment of the monotonic clock."""
 
     time: float
-    values: Values
+    values: dict[tuple[str, Labels], float]
 
 
-def take(samples: Iterable[Samples], time: float) -> Look:
-    """The wanted values among all samples."""
-    return Look(
+def wanted_values(samples: Iterable[Samples], time: float) -> TimedValues:
+    """The values that the demo shows, among all samples."""
+    return TimedValues(
         time,
         {
             (series.row.name, series.labels): float(value)
@@ -69,16 +68,16 @@ def take(samples: Iterable[Samples], time: float) -> Look:
     )
 
 
-def rate(before: Look, now: Look, name: str, labels: Labels) -> float | None:
-    """The rise per second; None where it is not counted, was reset, or no time has passed."""
+def rate(before: TimedValues, now: TimedValues, name: str, labels: Labels) -> float | None:
+    """The increase per second; None where the metric is missing, was reset, or no time has passed."""
     old, new = before.values.get((name, labels)), now.values.get((name, labels))
     seconds = now.time - before.time
     return None if old is None or new is None or new < old or seconds <= 0 else (new - old) / seconds
 
 
-def worth_showing(places: Iterable[Labels], look: Look) -> list[Labels]:
-    """Of a network device that counts all its priorities those that were paused, or the first: a port is never left out."""
-    paused = {labels[:4] for (name, labels), value in look.values.items() if name in PAUSES and value > 0}
+def shown_places(places: Iterable[Labels], now: TimedValues) -> list[Labels]:
+    """Per network device the priorities that were ever paused, or else its first: no port is left out."""
+    paused = {labels[:4] for (name, labels), value in now.values.items() if name in PAUSES and value > 0}
     groups: dict[Labels, list[Labels]] = {}
     for place in places:
         groups.setdefault(place[:-1], []).append(place)
@@ -91,28 +90,28 @@ def worth_showing(places: Iterable[Labels], look: Look) -> list[Labels]:
 
 @dataclass(slots=True)
 class Figures:
-    """Remembers the last looks, so that `priorities` can tell rates and their history."""
+    """Keeps the last moments, from which `priorities` computes rates and their history."""
 
-    _looks: deque[Look] = field(default_factory=lambda: deque(maxlen=KEPT))
-    _history: dict[Labels, deque[float | None]] = field(default_factory=dict)
+    _moments: deque[TimedValues] = field(default_factory=lambda: deque(maxlen=KEPT_MOMENTS))
+    _shares: dict[Labels, deque[float | None]] = field(default_factory=dict)
 
-    def priorities(self, look: Look) -> tuple[Priority, ...]:
-        """The priorities that were ever paused, of a network device without any its first. One call per look."""
-        self._looks.append(look)
-        followed = [labels[:-1] for name, labels in look.values if name == STATE]
-        return tuple(self._priority(place, look) for place in worth_showing(dict.fromkeys(followed), look))
+    def priorities(self, now: TimedValues) -> tuple[Priority, ...]:
+        """The priorities to show (`shown_places`). One call per moment."""
+        self._moments.append(now)
+        followed = [labels[:-1] for name, labels in now.values if name == STATE]
+        return tuple(self._priority(place, now) for place in shown_places(dict.fromkeys(followed), now))
 
-    def _before(self, look: Look, seconds: float) -> Look:
-        """The newest look that is at least so much older, or the oldest."""
-        old = [found for found in self._looks if found.time <= look.time - seconds]
-        return old[-1] if old else self._looks[0]
+    def _before(self, now: TimedValues, seconds: float) -> TimedValues:
+        """The newest moment that is at least `seconds` older, or the oldest."""
+        old = [moment for moment in self._moments if moment.time <= now.time - seconds]
+        return old[-1] if old else self._moments[0]
 
-    def _priority(self, place: Labels, look: Look) -> Priority:
+    def _priority(self, place: Labels, now: TimedValues) -> Priority:
         device, port, netdev, number = place
-        up = look.values.get((PORT_UP, (device, port)))
-        before = self._before(look, SPAN)
+        up = now.values.get((PORT_UP, (device, port)))
+        before = self._before(now, RATE_SECONDS)
         marked, notified, reacted = (
-            rate(before, look, name, (device, port)) for name in (MARKED, NOTIFIED, REACTED)
+            rate(before, now, name, (device, port)) for name in (MARKED, NOTIFIED, REACTED)
         )
         return Priority(
             device,
@@ -120,34 +119,33 @@ class Figures:
             netdev,
             number,
             None if up is None else up > 0,
-            self._pause(place, "receive", look),
-            self._pause(place, "transmit", look),
+            self._pause(place, "receive", now),
+            self._pause(place, "transmit", now),
             marked,
             notified,
             reacted,
         )
 
-    def _pause(self, place: Labels, direction: str, look: Look) -> Pause | None:
+    def _pause(self, place: Labels, direction: str, now: TimedValues) -> PauseHistory | None:
         labels = (*place, direction)
-        state = look.values.get((STATE, labels))
+        state = now.values.get((STATE, labels))
         if state is None:
             return None
-        renewed = look.values.get((REFRESH, place[:-1]), 0.0)
-        before = self._before(look, max(BRIEFEST, RENEWALS * renewed))
-        estimated = (ESTIMATED, labels) in look.values
-        counted = (ESTIMATED, labels) if estimated else (PAUSED[direction], place)
-        share = rate(before, look, *counted)
-        history = self._history.setdefault(labels, deque(maxlen=REMEMBERED))
-        # The moment of a look is known less well than the counter, so a priority that is paused throughout may pass 1.
-        history.append(None if share is None else min(1.0, share))
-        storms = look.values.get((STORMS, labels), 0.0)
-        return Pause(tuple(history), State(int(state)).name.lower(), int(storms), estimated)
+        refresh = now.values.get((REFRESH, place[:-1]), 0.0)
+        before = self._before(now, max(SHORTEST_WINDOW, REFRESHES * refresh))
+        estimated = (ESTIMATED, labels) in now.values
+        share = rate(before, now, *((ESTIMATED, labels) if estimated else (PAUSED[direction], place)))
+        shares = self._shares.setdefault(labels, deque(maxlen=KEPT_SHARES))
+        # The time of a read is less exact than the counter, so a priority that is paused throughout may exceed 1.
+        shares.append(None if share is None else min(1.0, share))
+        storms = now.values.get((STORMS, labels), 0.0)
+        return PauseHistory(tuple(shares), State(int(state)).name.lower(), int(storms), estimated)
 
 
-def storms(documents: Iterable[Mapping[str, Any]]) -> tuple[Storm, ...]:
-    """The sampler's events as the scene wants them, in the same order."""
+def storm_events(documents: Iterable[Mapping[str, Any]]) -> tuple[StormEvent, ...]:
+    """The sampler's events as a scene holds them, in the same order."""
     return tuple(
-        Storm(
+        StormEvent(
             found["device"],
             str(found["port"]),
             found["netdev"],

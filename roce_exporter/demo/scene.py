@@ -1,4 +1,4 @@
-"""What there is to see at one moment of the demo: frozen, so that the views are pure functions of it."""
+"""What the demo shows at one moment: frozen, so that the views are pure functions of it."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ FIRING = "firing"
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where something can be looked at."""
+    """A page that the viewer can open."""
 
     name: str
     url: str
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class PauseHistory:
     """One direction of one priority."""
 
-    history: tuple[float | None, ...]
+    shares: tuple[float | None, ...]
     """Share of the time paused, 0 to 1, oldest first; None: not measured."""
     state: str
-    """What the detector makes of it: `ok`, `suspect`, `storm`, `recovering`, `unknown`."""
+    """The detector's state: `ok`, `suspect`, `storm`, `recovering`, `unknown`."""
     storms: int
     estimated: bool = False
-    """Whether the shares are upper bounds, of a NIC that counts frames and no time."""
+    """Whether the shares are upper bounds, because the NIC counts frames and no time."""
 
     @property
-    def ratio(self) -> float | None:
-        """The share of the time paused now."""
-        return self.history[-1] if self.history else None
+    def now(self) -> float | None:
+        """The newest share of the time paused."""
+        return self.shares[-1] if self.shares else None
 
 
 @dataclass(frozen=True, slots=True)
 class Priority:
-    """One priority of one port, with what congestion control does on the port, in packets per second; None: not counted."""
+    """One priority of one port, and the port's congestion control in packets per second; None: not counted."""
 
     device: str
     port: str
     netdev: str
     number: str
     up: bool | None
-    receive: Pause | None
-    transmit: Pause | None
+    receive: PauseHistory | None
+    transmit: PauseHistory | None
     marked: float | None
     notified: float | None
     """CNPs sent."""
@@ -52,8 +52,8 @@ class Priority:
 
 
 @dataclass(frozen=True, slots=True)
-class Storm:
-    """One PFC storm as the detector tells it."""
+class StormEvent:
+    """One PFC storm that the detector found."""
 
     device: str
     port: str
@@ -64,37 +64,37 @@ class Storm:
     start: str
     """RFC 3339, in UTC."""
     duration: float | None = None
-    """Seconds; None while it goes on."""
+    """Seconds; None while it lasts."""
     reason: str = ""
     """How it ended."""
 
     @property
     def place(self) -> str:
-        """Where it is, in words."""
+        """Port, priority and direction in words."""
         return f"{self.device}/{self.port} ({self.netdev}) priority {self.priority} {self.direction}"
 
     @property
     def identity(self) -> tuple[str, str]:
-        """The same for one storm while it goes on and when it is over."""
+        """The same for one storm while it lasts and after it."""
         return self.place, self.start
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """One alert as Prometheus tells it."""
+    """One alert of Prometheus."""
 
     name: str
     severity: str
     state: str
     """`pending` or `firing`."""
     summary: str
-    where: tuple[tuple[str, str], ...] = ()
-    """Its labels, sorted: what makes it another alert than the next of the same name."""
+    labels: tuple[tuple[str, str], ...] = ()
+    """Sorted. They distinguish alerts of the same name."""
 
     @property
     def identity(self) -> tuple[str, tuple[tuple[str, str], ...]]:
         """The same for as long as it is the same alert."""
-        return self.name, self.where
+        return self.name, self.labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +107,12 @@ class Scene:
     """Since the demo began."""
     addresses: tuple[Address, ...] = ()
     priorities: tuple[Priority, ...] = ()
-    storms: tuple[Storm, ...] = ()
+    storms: tuple[StormEvent, ...] = ()
     """Newest first."""
     alerts: tuple[Alert, ...] | None = None
-    """None: nobody evaluates rules."""
+    """None: no Prometheus evaluates the rules."""
     notes: tuple[str, ...] = ()
-    """What the viewer should know, oldest first: what is missing, what broke."""
+    """Messages for the viewer, oldest first: what is missing, what failed."""
 
     @property
     def firing(self) -> tuple[Alert, ...]:

@@ -1,4 +1,4 @@
-"""The view on a terminal: a scene becomes one screenful, whatever the terminal's size."""
+"""The view on a terminal: a scene becomes one full screen of any size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from roce_exporter.demo.scene import Alert, Pause, Priority, Scene, Storm
+    from roce_exporter.demo.scene import Alert, PauseHistory, Priority, Scene, StormEvent
 
 BARS = " ▁▂▃▄▅▆▇█"
 UNMEASURED = "·"
@@ -29,25 +29,25 @@ SEVERITY_STYLES = {"page": "bold red", "ticket": "yellow", "info": "cyan"}
 
 HOT = 0.5
 WARM = 0.01
-"""From these shares of the time paused on it is drawn in red, in yellow."""
+"""Shares of the time paused from which on a bar is red, or yellow."""
 
 OTHER_COLUMNS = 56
-"""Characters of a row besides the port and its two sparklines."""
-BRIEFEST, LONGEST = 3, 60
+"""Characters of a row without the port and its two sparklines."""
+NARROWEST, WIDEST = 3, 60
 """Characters of a sparkline."""
 MANY = 1000.0
 
 
 def screen(scene: Scene, width: int, height: int) -> RenderableType:
-    """A screenful: addresses, priorities, and as much of alerts, storms and notes as there is room for."""
+    """One screen: addresses, priorities, and as many alerts, storms and notes as fit."""
     head = _head(scene)
     table = _table(scene.priorities, width)
     room = height - len(head) - len(scene.priorities) - 1
-    return Group(*head, table, *_news(scene, room))
+    return Group(*head, table, *_events(scene, room))
 
 
 def sparkline(history: Iterable[float | None], width: int) -> Text:
-    """The last `width` shares, 0 to 1, as bars, the newest to the right; a dot where nothing was measured."""
+    """The last `width` shares, 0 to 1, as bars, the newest to the right; a dot means not measured."""
     shares = list(history)[-width:]
     text = Text(" " * (width - len(shares)), no_wrap=True)
     for share in shares:
@@ -56,7 +56,7 @@ def sparkline(history: Iterable[float | None], width: int) -> Text:
 
 
 def _bar(share: float) -> str:
-    # The smallest pause that there was is to be seen.
+    # Even the shortest pause is visible.
     return BARS[max(1, round(share * (len(BARS) - 1)))] if share > 0 else BARS[0]
 
 
@@ -66,7 +66,7 @@ def heat(share: float) -> str:
 
 
 def short_number(value: float | None) -> str:
-    """A rate in at most five characters: 0, 0.4, 17, 3.2k, 1.5M; a dash where it is not counted."""
+    """A rate in at most five characters: 0, 0.4, 17, 3.2k, 1.5M; a dash for None."""
     if value is None:
         return "-"
     for unit in ("", "k", "M", "G"):
@@ -94,7 +94,7 @@ def _line(text: str, style: str = "") -> Text:
 def _table(priorities: Sequence[Priority], width: int) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     longest = max((len(_port(found)) for found in priorities), default=0)
-    room = min(LONGEST, max(BRIEFEST, (width - OTHER_COLUMNS - longest) // 2))
+    room = min(WIDEST, max(NARROWEST, (width - OTHER_COLUMNS - longest) // 2))
     table.add_column("port, priority", no_wrap=True)
     table.add_column("pause in", no_wrap=True)
     table.add_column("pause out", no_wrap=True)
@@ -123,24 +123,24 @@ def _row(found: Priority, room: int) -> list[RenderableType]:
     ]
 
 
-def _pause(pause: Pause | None, room: int) -> Text:
+def _pause(pause: PauseHistory | None, room: int) -> Text:
     if pause is None:
         return Text("-")
-    share = pause.ratio
-    told = "-" if share is None else f"{'≤' if pause.estimated else ''}{share:.0%}"
-    return sparkline(pause.history, room).append(f"{told:>6}", heat(share) if share is not None else "dim")
+    share = pause.now
+    text = "-" if share is None else f"{'≤' if pause.estimated else ''}{share:.0%}"
+    return sparkline(pause.shares, room).append(f"{text:>6}", heat(share) if share is not None else "dim")
 
 
-GRAVITY = ("storm", "recovering", "suspect", "unknown", "ok")
+WORST_FIRST = ("storm", "recovering", "suspect", "unknown", "ok")
 
 
-def _state(pauses: Iterable[Pause]) -> Text:
-    worst = min((pause.state for pause in pauses), key=GRAVITY.index, default="unknown")
+def _state(pauses: Iterable[PauseHistory]) -> Text:
+    worst = min((pause.state for pause in pauses), key=WORST_FIRST.index, default="unknown")
     return Text(worst, STYLES[worst])
 
 
-def _news(scene: Scene, room: int) -> list[Text]:
-    """Notes are whole, alerts have half of what is left or more, storms the rest."""
+def _events(scene: Scene, room: int) -> list[Text]:
+    """All notes, then alerts in at least half of the rest, then storms."""
     notes = [_line(f"! {note}", "yellow") for note in scene.notes]
     alerts = [_alert(alert) for alert in scene.alerts or ()]
     if scene.alerts is not None and not alerts:
@@ -161,7 +161,7 @@ def _alert(alert: Alert) -> Text:
     return text.append(f"{alert.name}  ", "bold").append(alert.summary)
 
 
-def _storm(storm: Storm) -> Text:
+def _storm(storm: StormEvent) -> Text:
     lasted = "goes on" if storm.duration is None else f"{storm.duration:.1f} s"
     style = STYLES["storm"] if storm.duration is None else ""
     text = Text(no_wrap=True, overflow="ellipsis")

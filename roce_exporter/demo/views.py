@@ -1,4 +1,4 @@
-"""Scenes go to a terminal as a screen that moves, and anywhere else as lines."""
+"""A scene becomes a full screen on a terminal, and a line per event anywhere else."""
 
 from __future__ import annotations
 
@@ -9,53 +9,51 @@ from typing import TYPE_CHECKING, TextIO, TypeAlias
 from rich.console import Console
 from rich.live import Live
 
-from roce_exporter.demo.lines import changes, closing, opening
 from roce_exporter.demo.screen import screen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from roce_exporter.demo.scene import Scene
+    from roce_exporter.demo.scene import Scene, StormEvent
 
     Show: TypeAlias = Callable[[Scene], None]
 
 
 def wants_screen(console: Console, output: TextIO) -> bool:
     """Whether the output is a terminal that can move its cursor and draw the bars."""
-    # Not rich's own opinion: FORCE_COLOR, which CI systems set, makes it take anything for a terminal.
+    # rich takes everything for a terminal when FORCE_COLOR is set, as CI systems do.
     drawable = (output.encoding or "").lower().startswith("utf")
     return output.isatty() and not console.is_dumb_terminal and drawable
 
 
 @contextlib.contextmanager
 def view(output: TextIO) -> Iterator[Show]:
-    """What shows a scene on this output. The first scene is introduced, and the last one summed up at the end."""
+    """A function that shows a scene on this output. The last line, at the end, sums up."""
     console = Console(file=output)
-    history = _History(output)
+    lines = _Lines(output)
     if not wants_screen(console, output):
-        yield history.tell
+        yield lines.show
     else:
         with Live(
             console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
         ) as live:
 
             def show(scene: Scene) -> None:
-                history.last = scene
+                lines.last = scene
                 live.update(screen(scene, *console.size), refresh=True)
 
             yield show
-    history.close()
+    lines.close()
 
 
-class _History:
-    """Tells what happened from one scene to the next."""
+class _Lines:
+    """Writes a line per event between one scene and the next."""
 
     def __init__(self, output: TextIO) -> None:
         self.last: Scene | None = None
         self._output = output
 
-    def tell(self, scene: Scene) -> None:
-        """Write what is new."""
+    def show(self, scene: Scene) -> None:
         if self.last is None:
             self._write(opening(scene))
         before = self.last or replace(scene, storms=(), alerts=(), notes=())
@@ -63,10 +61,65 @@ class _History:
         self._write(changes(before, scene))
 
     def close(self) -> None:
-        """Write the last line."""
         if self.last is not None:
             self._write([closing(self.last)])
 
     def _write(self, lines: list[str]) -> None:
         self._output.writelines(f"{line}\n" for line in lines)
         self._output.flush()
+
+
+def opening(scene: Scene) -> list[str]:
+    """The first lines: the scenario, and the pages to open."""
+    return [
+        f"simulated host, scenario {scene.scenario}: {scene.description}",
+        *(f"{address.name:<12} {address.url}" for address in scene.addresses),
+    ]
+
+
+def changes(before: Scene, after: Scene) -> list[str]:
+    """The events between two scenes, each line with the seconds since the beginning."""
+    found = (*_notes(before, after), *_storms(before, after), *_alerts(before, after))
+    return [f"[{after.seconds:6.1f} s] {text}" for text in found]
+
+
+def closing(scene: Scene) -> str:
+    """The last line."""
+    storms = sum(
+        pause.storms for found in scene.priorities for pause in (found.receive, found.transmit) if pause
+    )
+    return f"ended after {scene.seconds:.0f} s with {storms} PFC storm{'' if storms == 1 else 's'} seen"
+
+
+def _notes(before: Scene, after: Scene) -> tuple[str, ...]:
+    return after.notes[len(before.notes) :]
+
+
+def _storms(before: Scene, after: Scene) -> Iterator[str]:
+    known = {storm.identity: storm for storm in before.storms}
+    for storm in reversed(after.storms):
+        if storm.identity not in known:
+            yield f"storm begins: {storm.place}{_hint(storm)}"
+        if storm.duration is not None and _lasts(known.get(storm.identity)):
+            yield f"storm ends: {storm.place} after {storm.duration:.1f} s, {storm.reason}"
+
+
+def _lasts(storm: StormEvent | None) -> bool:
+    return storm is None or storm.duration is None
+
+
+def _hint(storm: StormEvent) -> str:
+    return f", hint {storm.hint}" if storm.hint else ""
+
+
+def _alerts(before: Scene, after: Scene) -> Iterator[str]:
+    if after.alerts is None:
+        return
+    was = {alert.identity for alert in before.firing}
+    now = {alert.identity for alert in after.firing}
+    for alert in after.firing:
+        if alert.identity not in was:
+            yield f"alert fires: {alert.name} ({alert.severity}) {alert.summary}"
+    for alert in before.firing:
+        if alert.identity not in now:
+            yield f"alert resolves: {alert.name} ({alert.severity})"

@@ -17,6 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import aiofiles
+import aiofiles.os
+
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.inventory import CLASS, describe, list_devices
 from roce_exporter.kernel import Absent
@@ -107,7 +110,7 @@ async def capture(kernel: Kernel, output: str, moments: int, interval: float) ->
         whole |= {f"{prefix}rdma/{kind}.json": json.dumps(rows, indent=1) for kind, rows in rdma.items()}
     if not whole:
         raise CaptureError("this host has no RDMA devices, so there is nothing to record; see --path.sysfs")
-    _write(whole, output)
+    await _write(whole, output)
     return f"{output}: {devices} devices, {moments} moments, {len(whole)} files, addresses replaced"
 
 
@@ -273,18 +276,21 @@ def _copy(
             continue
 
 
-def _write(whole: Part, output: str) -> None:
+async def _write(whole: Part, output: str) -> None:
     try:
         if output.endswith((".tar.gz", ".tgz")):
-            _write_archive(whole, output)
+            async with aiofiles.open(output, "xb") as file:
+                await file.write(_archive(whole))
         else:
-            _write_folder(whole, Path(output))
+            await _write_folder(whole, Path(output))
     except OSError as error:
         raise CaptureError(f"{output}: {error.strerror}; choose another place with --output") from None
 
 
-def _write_archive(whole: Part, output: str) -> None:
-    with tarfile.open(output, "x:gz") as archive:
+def _archive(whole: Part) -> bytes:
+    """The recording as a compressed archive."""
+    compressed = io.BytesIO()
+    with tarfile.open(fileobj=compressed, mode="w:gz") as archive:
         for path, content in sorted(whole.items()):
             member = tarfile.TarInfo(f"host/{path}")
             if isinstance(content, Link):
@@ -294,13 +300,18 @@ def _write_archive(whole: Part, output: str) -> None:
                 data = content.encode()
                 member.size = len(data)
                 archive.addfile(member, io.BytesIO(data))
+    return compressed.getvalue()
 
 
-def _write_folder(whole: Part, root: Path) -> None:
+async def _write_folder(whole: Part, root: Path) -> None:
+    made: set[Path] = set()
     for path, content in sorted(whole.items()):
         place = root / path
-        place.parent.mkdir(parents=True, exist_ok=True)
+        if place.parent not in made:
+            await aiofiles.os.makedirs(place.parent, exist_ok=True)
+            made.add(place.parent)
         if isinstance(content, Link):
-            place.symlink_to(content)
+            await aiofiles.os.symlink(content, place)
         else:
-            place.write_text(content)
+            async with aiofiles.open(place, "w") as file:
+                await file.write(content)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 from typing import TYPE_CHECKING
 
+from roce_exporter.catalog.drivers import family_of
 from roce_exporter.catalog.row import COUNTERS
 from roce_exporter.kernel import Absent
 from roce_exporter.sources.files import CounterFiles
@@ -15,9 +16,6 @@ from roce_exporter.sources.files import CounterFiles
 if TYPE_CHECKING:
     from roce_exporter.kernel import Kernel
     from roce_exporter.model import Device, Reading
-
-STUBS = frozenset({"qedr"})
-"""Dialects whose driver registers the files without having the counters: every read is EINVAL (qedr's process_mad)."""
 
 
 class Counters:
@@ -49,7 +47,7 @@ class Counters:
         )
 
     def _open(self) -> None:
-        if self._device.dialect not in STUBS:
+        if not family_of(self._device.dialect).stub_port_counters:
             for port in self._device.ports:
                 directory = f"class/infiniband/{self._device.name}/ports/{port.number}/counters"
                 try:

@@ -157,7 +157,7 @@ class Server:
 
     async def _serve(self, connection: Connection, client: socket.socket) -> None:
         loop = asyncio.get_running_loop()
-        tls = self._current().tls
+        tls = (await self._current()).tls
         try:
             await loop.connect_accepted_socket(
                 lambda: connection.wire,
@@ -170,11 +170,11 @@ class Server:
         except OSError as error:
             LOG.debug("a connection ended early: %s", error)
 
-    def _current(self) -> WebConfig:
-        return self._config.current() if self._config else OPEN
+    async def _current(self) -> WebConfig:
+        return await self._config.current() if self._config else OPEN
 
     async def _answer(self, connection: Connection, request: Request) -> Response:
-        config = self._current()
+        config = await self._current()
         response = await self._refusal(config, connection, request)
         if response is None:
             connection.enter(State.ANSWERING)

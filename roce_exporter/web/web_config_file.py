@@ -4,26 +4,31 @@ Follows https://prometheus.io/docs/prometheus/latest/configuration/https/ and st
 `promtool check web-config` accepts and this accepts means the same, and what Python's `ssl` cannot do is refused,
 never ignored. `http2: true` (the format's default) is accepted, but only HTTP/1.1 is served, whatever it says.
 
-The file is read again when it, or a file it names, changes. Whether TLS is spoken is decided once, at the start.
+The file is read again, by aiofiles, when it or a file that it names changes. TLS is turned on or off at the start only.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import os
 import re
 import ssl
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+
+import aiofiles
 
 from roce_exporter.web.config import RateLimit, WebConfig, WebConfigError
 from roce_exporter.yaml_document import (
+    MAX_BYTES,
     DocumentError,
+    decode_text,
     items_of,
     mapping_of,
     parse_document,
-    read_text,
+    read_file,
     text_of,
 )
 
@@ -33,6 +38,8 @@ if TYPE_CHECKING:
     from roce_exporter.yaml_document import Entry
 
 T = TypeVar("T")
+Content: TypeAlias = "bytes | OSError | ValueError"
+"""What reading a file returned, or the error."""
 LOG = logging.getLogger(__name__)
 SECTIONS = ("tls_server_config", "http_server_config", "basic_auth_users", "rate_limit")
 PEM_KEYS = ("cert", "cert_file", "key", "key_file", "client_ca", "client_ca_file")
@@ -85,34 +92,72 @@ class Pem(NamedTuple):
 
     entry: Entry
     path: Path | None
-    inline: str
+    content: Content
+
+
+class Draft(NamedTuple):
+    """A parsed web config file, before the files that it names are read."""
+
+    sections: Mapping[str, Entry]
+    tls: Mapping[str, Entry]
+    pems: Mapping[str, Pem]
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that it names."""
+        return tuple(pem.path for pem in self.pems.values() if pem.path)
 
 
 class WebConfigFile:
-    """A web config file that is followed while the program runs."""
+    """A web config file that is followed while the program runs. All calls after the first come from one event loop."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Read the file.
+        """Read the file, at the start and therefore without a thread.
 
         Raises:
             WebConfigError: it cannot be used.
         """
         self._path = Path(path)
-        self._watched: tuple[Path, ...] = ()
-        self._seen: tuple[object, ...] = ()
+        self._seen = {self._path: _identity(self._path)}
         self._config = WebConfig()
-        self._config = self._read()
+        self._reloading: asyncio.Task[None] | None = None
+        try:
+            draft = self._parse(read_file(self._path, MAX_BYTES))
+            self._config = _build(draft, {file: read_file(file, PEM_BYTES) for file in draft.files})
+        except DocumentError as error:
+            raise WebConfigError(str(error)) from None
 
-    def current(self) -> WebConfig:
-        """What the file says now, or said before it became unusable (which is logged once per change)."""
-        seen = tuple(map(_identity, self._watched))
-        if seen != self._seen:
-            self._seen = seen
-            try:
-                self._replace(self._read())
-            except WebConfigError as error:
-                LOG.error("%s; what it said before stays in force", error)  # noqa: TRY400 - the line says all
+    async def current(self) -> WebConfig:
+        """The configuration of the file as it is now; if that cannot be used, the previous one.
+
+        A change costs one reload, which all requests share. Its error is logged once.
+        """
+        # Twice: a reload that is under way may have read the file before its latest change.
+        for _ in range(2):
+            reload = self._pending_reload()
+            if reload is None:
+                break
+            # A client that disconnects must not cancel the reload that other requests wait for.
+            await asyncio.shield(reload)
         return self._config
+
+    def _pending_reload(self) -> asyncio.Task[None] | None:
+        if self._reloading is None:
+            seen = {file: _identity(file) for file in self._seen}
+            if seen != self._seen:
+                self._seen = seen
+                self._reloading = asyncio.create_task(self._reload())
+        return self._reloading
+
+    async def _reload(self) -> None:
+        try:
+            draft = self._parse(await _read_file(self._path, MAX_BYTES))
+            contents = {file: await _read_file(file, PEM_BYTES) for file in draft.files}
+            self._replace(_build(draft, contents))
+        except (DocumentError, WebConfigError) as error:
+            LOG.error("%s; the previous configuration stays in force", error)  # noqa: TRY400 - the line is enough
+        finally:
+            self._reloading = None
 
     def _replace(self, config: WebConfig) -> None:
         if (config.tls is None) != (self._config.tls is None):
@@ -120,31 +165,41 @@ class WebConfigFile:
         self._config = config
         LOG.info("%s has changed and is in force", self._path)
 
-    def _read(self) -> WebConfig:
-        try:
-            return self._parsed()
-        except DocumentError as error:
-            raise WebConfigError(str(error)) from None
-
-    def _parsed(self) -> WebConfig:
-        identity, text = _identity(self._path), read_text(self._path, "--web.config.file")
-        # A file that is being rewritten in place is empty for a moment, and must not open the door meanwhile.
+    def _parse(self, content: Content) -> Draft:
+        text = decode_text(self._path, content, "--web.config.file")
+        # A file that is being rewritten in place is empty for a moment. That must not remove the authentication.
         if not text.strip() and self._config != WebConfig():
             raise WebConfigError(f"{self._path}: is empty; write it, or restart to serve everybody")
         sections = mapping_of(parse_document(self._path, text), SECTIONS)
         tls = mapping_of(sections.get("tls_server_config"), TLS_KEYS)
-        pems = _pems(tls)
-        # What the file names is followed even when it cannot be used yet, so that its arrival is noticed.
-        named = [pem.path for pem in pems.values() if pem.path]
-        self._watched = (self._path, *named)
-        self._seen = (identity, *map(_identity, named))
-        return WebConfig(
-            tls=_context(sections["tls_server_config"], tls, pems) if tls else None,
-            allowed_sans=frozenset(map(text_of, items_of(tls.get("client_allowed_sans")))),
-            headers=_headers(mapping_of(sections.get("http_server_config"), ("http2", "headers"))),
-            users=_users(mapping_of(sections.get("basic_auth_users"))),
-            rate_limit=_rate_limit(mapping_of(sections.get("rate_limit"), ("interval", "burst"))),
-        )
+        draft = Draft(sections, tls, _pems(tls))
+        # A named file is followed even when it cannot be used yet, so that its arrival is noticed.
+        self._seen = {self._path: self._seen[self._path]} | {file: _identity(file) for file in draft.files}
+        return draft
+
+
+def _build(draft: Draft, contents: Mapping[Path, Content]) -> WebConfig:
+    sections, tls = draft.sections, draft.tls
+    pems = {
+        name: pem._replace(content=contents[pem.path]) if pem.path else pem
+        for name, pem in draft.pems.items()
+    }
+    return WebConfig(
+        tls=_context(sections["tls_server_config"], tls, pems) if tls else None,
+        allowed_sans=frozenset(map(text_of, items_of(tls.get("client_allowed_sans")))),
+        headers=_headers(mapping_of(sections.get("http_server_config"), ("http2", "headers"))),
+        users=_users(mapping_of(sections.get("basic_auth_users"))),
+        rate_limit=_rate_limit(mapping_of(sections.get("rate_limit"), ("interval", "burst"))),
+    )
+
+
+async def _read_file(path: Path, limit: int) -> Content:
+    """As `read_file`, without blocking the event loop."""
+    try:
+        async with aiofiles.open(path, "rb") as file:
+            return await file.read(limit + 1)
+    except (OSError, ValueError) as error:
+        return error
 
 
 def _identity(path: Path) -> tuple[int, ...] | None:
@@ -214,9 +269,9 @@ def _pems(fields: Mapping[str, Entry]) -> dict[str, Pem]:
         if inline and file:
             inline.refuse(f"is given beside {name}_file; keep one of them")
         if inline:
-            pems[name] = Pem(inline, None, text_of(inline))
+            pems[name] = Pem(inline, None, text_of(inline).encode())
         elif file:
-            pems[name] = Pem(file, file.file.parent / text_of(file), "")
+            pems[name] = Pem(file, file.file.parent / text_of(file), b"")
     return pems
 
 
@@ -281,17 +336,12 @@ def _set_verification(context: ssl.SSLContext, fields: Mapping[str, Entry], auth
 
 
 def _pem_text(pem: Pem) -> str:
-    if pem.path is None:
-        return pem.inline
-    try:
-        with pem.path.open("rb") as file:
-            content = file.read(PEM_BYTES + 1)
-    except (OSError, ValueError) as error:
-        problem = getattr(error, "strerror", "no valid path")
+    if isinstance(pem.content, OSError | ValueError):
+        problem = getattr(pem.content, "strerror", "no valid path")
         pem.entry.refuse(f"{pem.path} cannot be read: {problem}; correct the path or its permissions")
-    if len(content) > PEM_BYTES:  # OpenSSL would read a device such as /dev/zero without end
+    if len(pem.content) > PEM_BYTES:  # OpenSSL would read a device such as /dev/zero without end
         pem.entry.refuse(f"{pem.path} is larger than {PEM_BYTES >> 20} MiB; name a PEM file")
-    return content.decode("ascii", "ignore")
+    return pem.content.decode("ascii", "ignore")
 
 
 def _load_authority(context: ssl.SSLContext, pem: Pem) -> None:
@@ -302,10 +352,13 @@ def _load_authority(context: ssl.SSLContext, pem: Pem) -> None:
 
 
 def _load_certificate(context: ssl.SSLContext, certificate: Pem, key: Pem) -> None:
-    _load_authority(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certificate)  # only to learn whether it is one
-    _pem_text(key)
+    _load_authority(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certificate)  # only to check that it is one
+    key_text = _pem_text(key)
     try:
-        with _as_file(certificate) as certificate_path, _as_file(key) as key_path:
+        with (
+            _as_file(certificate, _pem_text(certificate)) as certificate_path,
+            _as_file(key, key_text) as key_path,
+        ):
             # Without a password of ours OpenSSL would ask for one on the terminal.
             context.load_cert_chain(certificate_path, key_path, password="")
     except FileNotFoundError:
@@ -316,14 +369,14 @@ def _load_certificate(context: ssl.SSLContext, certificate: Pem, key: Pem) -> No
 
 
 @contextlib.contextmanager
-def _as_file(pem: Pem) -> Iterator[str]:
-    """A path by which OpenSSL can read it. What is written inline stays in memory: a key never reaches a disk."""
+def _as_file(pem: Pem, text: str) -> Iterator[str]:
+    """A path by which OpenSSL can read it. Inline text stays in memory: a key is never written to a disk."""
     if pem.path:
         yield str(pem.path)
         return
     descriptor = os.memfd_create("pem")
     try:
-        os.write(descriptor, pem.inline.encode())
+        os.write(descriptor, text.encode())
         yield f"/proc/self/fd/{descriptor}"
     finally:
         os.close(descriptor)

@@ -10,7 +10,7 @@ import sys
 from typing import NoReturn
 
 from roce_exporter import exporter
-from roce_exporter.cli import main
+from roce_exporter.cli import entry
 from roce_exporter.collect import Collector
 from roce_exporter.sampler import Sampler
 from roce_exporter.web import Server
@@ -36,4 +36,4 @@ if __name__ == "__main__":
     owner, name, replacement = PLACES[os.environ["FAULT"]]
     setattr(owner, name, replacement)
     exporter.FOLLOW_SECONDS = 0.1
-    sys.exit(main.main())
+    sys.exit(entry.main())

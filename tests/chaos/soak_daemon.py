@@ -13,7 +13,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from roce_exporter.cli import main
+from roce_exporter.cli import entry
 from roce_exporter.simulation.conditions import RECEIVE, Conditions, Pause, Span
 from roce_exporter.simulation.kernel import ScriptedPort, simulate_script
 
@@ -79,5 +79,5 @@ def tell_tasks(*_: object) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGUSR1, tell_tasks)
-    main.open_kernel = restless  # type: ignore[assignment]  # it answers as a Kernel does
-    sys.exit(main.main())
+    entry.open_kernel = restless  # type: ignore[assignment]  # it answers as a Kernel does
+    sys.exit(entry.main())

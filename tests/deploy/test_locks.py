@@ -1,4 +1,4 @@
-"""The locked dependencies and the bill of materials say the same as pyproject.toml. `deploy/lock.sh` writes them anew."""
+"""The locked dependencies and the bill of materials match pyproject.toml. `deploy/lock.sh` writes them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import roce_exporter
+from roce_exporter.cli.demo import RICH_IS_MISSING
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,6 +51,15 @@ def test_every_dependency_is_locked_to_a_version_that_fits(name: str) -> None:
 def test_every_line_is_a_version_with_hashes_and_no_index_is_named(name: str) -> None:
     text = (ROOT / name).read_text()
     assert not re.sub(r"^ *#.*\n", "", ENTRY.sub("", text), flags=re.MULTILINE).strip()
+
+
+def test_the_demo_is_tested_and_not_shipped() -> None:
+    """The container and the Debian package install requirements.lock; they are the daemon's."""
+    extras = PROJECT["project"]["optional-dependencies"]
+    assert set(extras["demo"]) <= set(extras["test"])
+    demo = {canonicalize_name(Requirement(text).name) for text in extras["demo"]}
+    assert demo
+    assert not demo & locked("requirements.lock").keys()
 
 
 def test_tests_run_with_what_is_shipped() -> None:
@@ -96,13 +106,18 @@ def test_the_exporter_installs_and_runs_from_the_lock_alone(tmp_path: Path) -> N
     if "No matching distribution" in installed.stderr or "Connection" in installed.stderr:
         lacking(f"the package index cannot be reached: {installed.stderr.strip()[-200:]}")
     assert installed.returncode == 0, installed.stderr
-    code = (
-        "import sys; sys.path[:0] = [sys.argv.pop(1)];"
-        "from roce_exporter.cli.main import main; sys.exit(main(['once', '--host.simulate=quiet']))"
-    )
-    place = str(tmp_path / "exporter")
     (tmp_path / "exporter").mkdir()
     (tmp_path / "exporter/roce_exporter").symlink_to(roce_exporter.__path__[0])
-    answer = subprocess.run([python, "-I", "-c", code, place], capture_output=True, text=True, check=False)
+    code = (
+        f"import sys; sys.path[:0] = [{str(tmp_path / 'exporter')!r}];"
+        "from roce_exporter.cli import main; sys.exit(main())"
+    )
+    command = [python, "-I", "-c", code]
+    answer = subprocess.run(
+        [*command, "once", "--host.simulate=quiet"], capture_output=True, text=True, check=False
+    )
     assert answer.returncode == 0, answer.stderr
     assert "\nroce_ecn_marked_packets_total{" in answer.stdout
+    demo = subprocess.run([*command, "demo"], capture_output=True, text=True, check=False)
+    assert (demo.returncode, demo.stdout) == (2, "")
+    assert demo.stderr == f"roce-exporter: {RICH_IS_MISSING}\n"

@@ -1,4 +1,4 @@
-"""The real command `roce-exporter demo`: what it shows, and that nothing of it is left behind."""
+"""The real command `roce-exporter demo`: its output, and that it leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from roce_exporter.demo import monitoring
+from roce_exporter.demo import servers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ SOON = "--host.simulate-seed=57"
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """Where the demo finds a folder of its own for what is temporary, so that what it leaves there is seen."""
+    """Temporary files go to a folder of their own, so that leftovers are noticed."""
     return os.environ | {"TMPDIR": str(tmp_path), "TERM": "xterm-256color"}
 
 
@@ -76,7 +76,7 @@ def finish(process: subprocess.Popen[str]) -> tuple[str, str]:
 
 @contextlib.contextmanager
 def ending(process: subprocess.Popen[str]) -> Iterator[None]:
-    """However the test ends, the demo is asked to end, so that no test leaves a Prometheus behind."""
+    """Ends the demo however the test ends, so that no Prometheus is left running."""
     try:
         yield
     finally:
@@ -103,7 +103,7 @@ def test_without_a_terminal_it_tells_storm_and_alert_in_lines(environment, tmp_p
     )
     if monitored:
         assert re.search(r"^prometheus +http://127\.0\.0\.1:\d+/alerts$", text, re.MULTILINE)
-    if monitored and monitoring.find_file(monitoring.RULES, monitoring.alert_folders()):
+    if monitored and servers.find_file(servers.RULES, servers.alert_folders()):
         assert (
             "alert fires: RocePfcStormTransmitted (page) PFC storm sent by demo-host mlx5_0/1 (eth0)" in text
         )
@@ -197,7 +197,7 @@ class Terminal:
 
     def end(self) -> int:
         """Read to the end; returns the exit code."""
-        with contextlib.suppress(OSError):  # EIO: nobody has the other side open any more
+        with contextlib.suppress(OSError):  # EIO: the other side is closed
             while told := os.read(self.descriptor, 65536):
                 self.output += told.decode(errors="replace")
         os.close(self.descriptor)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import re
+import subprocess
+import sys
 import tarfile
 import time
 from pathlib import Path
@@ -106,3 +110,19 @@ def test_stand_ins_are_stable_and_nobodys() -> None:
     assert scrub.gid("fe80::a00:27ff:fe00:1").startswith("fe80:0000:0000:0000:0200:00ff:fe00:")
     assert scrub.gid("2a00:1450::1").startswith("2001:0db8:")
     assert Scrubber().gid("10.9.9.9") == Scrubber().gid("10.1.2.3")
+
+
+def test_a_full_disk_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("roce_exporter.recording.capture.aiofiles.open", full)
+    for output in (tmp_path / "c", tmp_path / "c.tgz"):
+        with pytest.raises(CaptureError, match="No space left on device; choose another place with --output"):
+            asyncio.run(capture(load_recording(str(RECORDINGS[0])), str(output), 1, 1.0))
+
+
+def test_only_capture_and_the_web_config_file_load_aiofiles() -> None:
+    """It serves nothing on the scrape path, so the daemon without a web config file does not load it."""
+    code = "import sys, roce_exporter.cli.entry, roce_exporter.cli.serve; sys.exit('aiofiles' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -9,15 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from roce_exporter.demo.lines import changes, closing, opening
-from roce_exporter.demo.scene import Address, Alert, Pause, Priority, Scene, Storm
+from roce_exporter.demo.scene import Address, Alert, PauseHistory, Priority, Scene, StormEvent
 from roce_exporter.demo.screen import screen, short_number, sparkline
-from roce_exporter.demo.views import view, wants_screen
+from roce_exporter.demo.views import changes, closing, opening, view, wants_screen
 
-CALM = Pause((0.0, 0.2), "ok", 0)
-STORMY = Pause((0.1, 1.0), "storm", 2)
+CALM = PauseHistory((0.0, 0.2), "ok", 0)
+STORMY = PauseHistory((0.1, 1.0), "storm", 2)
 PRIORITY = Priority("mlx5_0", "1", "eth0", "3", True, CALM, STORMY, 0.4, 3200.0, None)
-STORM = Storm(
+STORM = StormEvent(
     "mlx5_0", "1", "eth0", "3", "transmit", "slow_receiver", "2026-01-02T03:04:05.678+00:00", None, ""
 )
 ALERT = Alert(
@@ -51,10 +50,10 @@ class TestLines:
             "prometheus   http://127.0.0.1:2/alerts",
         ]
 
-    def test_nothing_happened_nothing_is_said(self) -> None:
+    def test_without_events_there_are_no_lines(self) -> None:
         assert changes(QUIET, later()) == []
 
-    def test_a_storm_is_told_when_it_begins_and_when_it_ends_and_not_in_between(self) -> None:
+    def test_a_storm_has_a_line_when_it_begins_and_when_it_ends(self) -> None:
         begun = later(storms=(STORM,))
         ended = later(storms=(replace(STORM, duration=2.51, reason="restored"),))
         place = "mlx5_0/1 (eth0) priority 3 transmit"
@@ -63,18 +62,18 @@ class TestLines:
         assert changes(begun, ended) == [f"[  12.3 s] storm ends: {place} after 2.5 s, restored"]
         assert changes(ended, ended) == []
 
-    def test_a_storm_that_came_and_went_between_two_moments_is_told_whole(self) -> None:
+    def test_a_storm_between_two_scenes_has_both_lines(self) -> None:
         begins, ends = changes(QUIET, later(storms=(replace(STORM, duration=0.5, reason="restored"),)))
         assert "storm begins" in begins
         assert "storm ends" in ends
 
-    def test_storms_are_told_in_the_order_in_which_they_began(self) -> None:
+    def test_storms_are_listed_in_the_order_of_their_begin(self) -> None:
         newer = replace(STORM, netdev="eth1", start="2026-01-02T03:05:00.000+00:00")
         first, second = changes(QUIET, later(storms=(newer, STORM)))
         assert "eth0" in first
         assert "eth1" in second
 
-    def test_an_alert_is_told_when_it_fires_and_when_it_resolves(self) -> None:
+    def test_an_alert_has_a_line_when_it_fires_and_when_it_resolves(self) -> None:
         pending, firing = later(alerts=(replace(ALERT, state="pending"),)), later(alerts=(ALERT,))
         assert changes(QUIET, pending) == []
         assert changes(pending, firing) == [
@@ -84,16 +83,16 @@ class TestLines:
         assert changes(firing, later()) == ["[  12.3 s] alert resolves: RocePfcStormTransmitted (page)"]
 
     def test_the_same_alert_of_another_priority_is_another_alert(self) -> None:
-        other = replace(ALERT, where=(("priority", "4"),))
+        other = replace(ALERT, labels=(("priority", "4"),))
         assert len(changes(later(alerts=(ALERT,)), later(alerts=(ALERT, other)))) == 1
 
-    def test_what_a_summary_counts_may_change_without_a_new_line(self) -> None:
+    def test_a_changed_summary_is_no_new_line(self) -> None:
         assert changes(later(alerts=(ALERT,)), later(alerts=(replace(ALERT, summary="now two"),))) == []
 
-    def test_a_prometheus_that_is_gone_resolves_nothing(self) -> None:
+    def test_a_prometheus_that_ended_resolves_nothing(self) -> None:
         assert changes(later(alerts=(ALERT,)), later(alerts=None)) == []
 
-    def test_a_note_is_told_once(self) -> None:
+    def test_a_note_has_one_line(self) -> None:
         noted = later(notes=("prometheus was ended by SIGKILL",))
         assert changes(QUIET, noted) == ["[  12.3 s] prometheus was ended by SIGKILL"]
         assert changes(noted, noted) == []
@@ -116,7 +115,7 @@ class TestView:
         assert lines[4:] == [closing(later())]
         assert "\x1b" not in output.getvalue()
 
-    def test_what_is_missing_from_the_start_is_told(self) -> None:
+    def test_a_note_of_the_first_scene_has_a_line(self) -> None:
         output = io.StringIO()
         with view(output) as show:
             show(replace(QUIET, notes=("prometheus is not on the PATH",)))
@@ -141,7 +140,7 @@ class TestView:
 
 
 class TestScreen:
-    def test_it_tells_all_that_is_asked_of_it(self) -> None:
+    def test_it_shows_every_part_of_a_scene(self) -> None:
         note = "alertmanager is not on the PATH"
         text = "\n".join(shown(later(storms=(STORM,), alerts=(ALERT,), notes=(note,)), width=140))
         for expected in (
@@ -181,9 +180,9 @@ class TestScreen:
         assert state("unknown", "suspect") == "suspect"
 
     def test_a_nic_that_measures_no_time_shows_a_bound_or_nothing(self) -> None:
-        bound = replace(PRIORITY, receive=Pause((0.5,), "ok", 0, estimated=True))
+        bound = replace(PRIORITY, receive=PauseHistory((0.5,), "ok", 0, estimated=True))
         assert any("≤50%" in line for line in shown(replace(QUIET, priorities=(bound,))))
-        unknown = replace(PRIORITY, receive=Pause((None,), "ok", 0), transmit=None)
+        unknown = replace(PRIORITY, receive=PauseHistory((None,), "ok", 0), transmit=None)
         (row,) = (line for line in shown(replace(QUIET, priorities=(unknown,))) if "mlx5_0" in line)
         assert "%" not in row
         assert "·" in row
@@ -214,7 +213,7 @@ class TestScreen:
         assert not storms or any("goes on" in line for line in lines)
 
     @given(st.lists(st.none() | st.floats(0, 1)), st.integers(1, 60))
-    def test_a_sparkline_is_as_wide_as_asked_and_hides_no_pause(self, history, width: int) -> None:
+    def test_a_sparkline_has_the_given_width_and_hides_no_pause(self, history, width: int) -> None:
         text = sparkline(history, width).plain
         assert len(text) == width
         for share, bar in zip(reversed(history), reversed(text), strict=False):
@@ -222,8 +221,8 @@ class TestScreen:
             assert (bar == "·") == (share is None)
 
     def test_numbers_are_short(self) -> None:
-        told = [short_number(value) for value in (None, 0, 0.44, 17.2, 999.4, 3210, 45_600, 1.5e6, 2e12)]
-        assert told == ["-", "0", "0.4", "17", "999", "3.2k", "46k", "1.5M", "2000G"]
+        shown = [short_number(value) for value in (None, 0, 0.44, 17.2, 999.4, 3210, 45_600, 1.5e6, 2e12)]
+        assert shown == ["-", "0", "0.4", "17", "999", "3.2k", "46k", "1.5M", "2000G"]
 
     @given(st.floats(0, 1e11))
     def test_a_rate_never_needs_more_than_five_characters(self, value: float) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from roce_exporter.cli.main import main
+from roce_exporter.cli import main
 from roce_exporter.introspection.explain import NEAREST, nearest
 
 RECORDINGS = Path(__file__).parent.parent / "recordings"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from roce_exporter.cli.main import main
+from roce_exporter.cli import main
 from roce_exporter.cli.options import OptionError, collect_settings, parse_options, sampler_pace, storm_limits
 
 RECORDING = Path(__file__).parents[1] / "recordings/moving"

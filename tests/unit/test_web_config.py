@@ -1,7 +1,8 @@
-"""The web config file: what is accepted, what is refused and in which words, what is followed."""
+"""The web config file: accepted and refused contents, error messages, and reloads."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import shutil
@@ -12,8 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 import trustme
 
-from roce_exporter.web.config import RateLimit, WebConfigError
+from roce_exporter.web import web_config_file
+from roce_exporter.web.config import RateLimit, WebConfig, WebConfigError
 from roce_exporter.web.web_config_file import WebConfigFile
+from roce_exporter.yaml_document import read_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,6 +54,11 @@ def web_yml(folder: Path, text: str) -> Path:
     return (folder / "new.yml").replace(folder / "web.yml")
 
 
+def now(file: WebConfigFile) -> WebConfig:
+    """The configuration that a request gets now."""
+    return asyncio.run(file.current())
+
+
 def inline(path: Path) -> str:
     return "|\n" + "".join(f"    {line}\n" for line in path.read_text().splitlines())
 
@@ -85,7 +93,7 @@ ACCEPTED = {
 @pytest.mark.parametrize("text", ACCEPTED.values(), ids=ACCEPTED.keys())
 def test_a_good_file_is_accepted_here_and_by_promtool(folder: Path, text: str) -> None:
     file = web_yml(folder, text)
-    assert WebConfigFile(file).current()
+    assert now(WebConfigFile(file))
     promtool = shutil.which("promtool")
     if promtool is None:
         assert os.environ.get("CI") != "true", "promtool is needed in CI"
@@ -322,7 +330,7 @@ def test_inline_certificates_do_as_well_as_files(folder: Path) -> None:
         f"  client_ca: {inline(folder / 'ca.pem')}  client_auth_type: RequireAndVerifyClientCert\n"
         "  client_allowed_sans: [scraper.example, 2001:db8::1]\n"
     )
-    config = WebConfigFile(web_yml(folder, text)).current()
+    config = now(WebConfigFile(web_yml(folder, text)))
     assert config.tls is not None
     assert config.tls.verify_mode is ssl.CERT_REQUIRED
     assert config.allowed_sans == {"scraper.example", "2001:db8::1"}
@@ -333,7 +341,7 @@ def test_tls_settings_reach_the_context(folder: Path) -> None:
         TLS + "  min_version: TLS12\n  max_version: TLS12\n  prefer_server_cipher_suites: false\n"
         "  cipher_suites: [TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384]\n"
     )
-    tls = WebConfigFile(web_yml(folder, text)).current().tls
+    tls = now(WebConfigFile(web_yml(folder, text))).tls
     assert tls is not None
     assert (tls.minimum_version, tls.maximum_version) == (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_2)
     assert not tls.options & ssl.OP_CIPHER_SERVER_PREFERENCE
@@ -345,7 +353,7 @@ def test_every_suite_of_the_table_is_one_that_openssl_knows(folder: Path) -> Non
     from roce_exporter.web.web_config_file import SUITES  # noqa: PLC0415 - only this test looks at the table
 
     text = TLS + f"  cipher_suites: [{', '.join(SUITES)}]\n"
-    tls = WebConfigFile(web_yml(folder, text)).current().tls
+    tls = now(WebConfigFile(web_yml(folder, text))).tls
     assert tls is not None
     offered = {cipher["name"] for cipher in tls.get_ciphers() if cipher["protocol"] != "TLSv1.3"}
     assert offered == set(SUITES.values())
@@ -361,31 +369,31 @@ def test_every_suite_of_the_table_is_one_that_openssl_knows(folder: Path) -> Non
     ],
 )
 def test_rate_limits_are_read_as_go_durations(tmp_path: Path, text: str, expected: RateLimit | None) -> None:
-    config = WebConfigFile(web_yml(tmp_path, f"rate_limit: {text}\n")).current()
+    config = now(WebConfigFile(web_yml(tmp_path, f"rate_limit: {text}\n")))
     assert config.rate_limit == expected
 
 
 def test_a_changed_file_is_followed(folder: Path) -> None:
     file = WebConfigFile(web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n"))
-    before = file.current()
-    assert file.current() is before, "an unchanged file is not read again"
+    before = now(file)
+    assert now(file) is before, "an unchanged file is not read again"
     web_yml(folder, f"basic_auth_users: {{bob: {HASH}}}\n")
-    assert set(file.current().users) == {b"bob"}
+    assert set(now(file).users) == {b"bob"}
 
 
 def test_a_bad_change_keeps_what_was_and_is_logged_once(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = WebConfigFile(web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n"))
-    before = file.current()
+    before = now(file)
     for bad in ("basic_auth_users: {alice: secret}\n", "nonsense: 1\n"):
         caplog.clear()
         web_yml(folder, bad)
-        assert [file.current(), file.current()] == [before, before]
+        assert [now(file), now(file)] == [before, before]
         assert [record.levelno for record in caplog.records] == [logging.ERROR]
         assert "stays in force" in caplog.text
     web_yml(folder, f"basic_auth_users: {{bob: {HASH}}}\n")
-    assert set(file.current().users) == {b"bob"}
+    assert set(now(file).users) == {b"bob"}
 
 
 @pytest.mark.parametrize("text", ["", "\n", None])
@@ -395,7 +403,7 @@ def test_a_file_emptied_or_removed_while_running_opens_nothing(folder: Path, tex
         (folder / "web.yml").unlink()
     else:
         web_yml(folder, text)
-    assert set(file.current().users) == {b"alice"}
+    assert set(now(file).users) == {b"alice"}
 
 
 def test_tls_is_neither_turned_on_nor_off_while_running(
@@ -403,34 +411,108 @@ def test_tls_is_neither_turned_on_nor_off_while_running(
 ) -> None:
     secure = WebConfigFile(web_yml(folder, TLS))
     web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n")
-    assert secure.current().tls is not None
+    assert now(secure).tls is not None
     assert "only a restart turns TLS on or off" in caplog.text
     plain = WebConfigFile(folder / "web.yml")
     web_yml(folder, TLS)
-    assert plain.current().tls is None
+    assert now(plain).tls is None
 
 
 def test_rotated_certificates_are_picked_up_when_both_halves_are_there(
     folder: Path, authority: trustme.CA, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = WebConfigFile(web_yml(folder, TLS))
-    before = file.current()
+    before = now(file)
     renewed = authority.issue_cert("localhost")
     renewed.cert_chain_pems[0].write_to_path(str(folder / "fresh.pem"))
     (folder / "fresh.pem").replace(folder / "cert.pem")
-    assert file.current() is before, "the key is still the old one"
+    assert now(file) is before, "the key is still the old one"
     assert "KEY_VALUES_MISMATCH" in caplog.text
     renewed.private_key_pem.write_to_path(str(folder / "fresh.pem"))
     (folder / "fresh.pem").replace(folder / "key.pem")
-    assert file.current() is not before
+    assert now(file) is not before
 
 
 def test_a_file_that_a_change_names_too_early_is_waited_for(folder: Path) -> None:
     file = WebConfigFile(web_yml(folder, TLS))
-    before = file.current()
+    before = now(file)
     web_yml(folder, TLS + CLIENTS.replace("ca.pem", "late.pem"))
-    assert file.current() is before
+    assert now(file) is before
     (folder / "ca.pem").rename(folder / "late.pem")
-    tls = file.current().tls
+    tls = now(file).tls
+    assert tls is not None
+    assert tls.verify_mode is ssl.CERT_REQUIRED
+
+
+async def test_requests_share_one_reload_and_none_of_them_blocks_the_event_loop(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = WebConfigFile(web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n"))
+    reads, begun, go_on = [], asyncio.Event(), asyncio.Event()
+
+    async def slow(path: Path, limit: int) -> bytes | OSError | ValueError:
+        reads.append(path.name)
+        begun.set()
+        await go_on.wait()
+        return read_file(path, limit)
+
+    monkeypatch.setattr(web_config_file, "_read_file", slow)
+    web_yml(folder, f"basic_auth_users: {{bob: {HASH}}}\n")
+    requests = [asyncio.create_task(file.current()) for _ in range(5)]
+    await begun.wait()
+    requests[0].cancel()
+    go_on.set()
+    first, *rest = await asyncio.gather(*requests, return_exceptions=True)
+    assert isinstance(first, asyncio.CancelledError)
+    assert [set(config.users) for config in rest] == [{b"bob"}] * 4
+    assert reads == ["web.yml"]
+
+
+async def test_a_change_during_a_reload_reaches_the_request_that_came_after_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = WebConfigFile(web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n"))
+    reads, begun, go_on = [], asyncio.Event(), asyncio.Event()
+
+    async def slow(path: Path, limit: int) -> bytes | OSError | ValueError:
+        reads.append(content := read_file(path, limit))
+        begun.set()
+        await go_on.wait()
+        return content
+
+    monkeypatch.setattr(web_config_file, "_read_file", slow)
+    web_yml(folder, f"basic_auth_users: {{bob: {HASH}}}\n")
+    before = asyncio.create_task(file.current())
+    await begun.wait()
+    web_yml(folder, f"basic_auth_users: {{carol: {HASH}}}\n")
+    after = asyncio.create_task(file.current())
+    go_on.set()
+    await before
+    assert set((await after).users) == {b"carol"}
+    assert len(reads) == 2
+
+
+async def test_a_reload_that_fails_is_shared_and_logged_once(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = WebConfigFile(web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n"))
+    (folder / "web.yml").unlink()
+    configs = await asyncio.gather(*(file.current() for _ in range(5)))
+    assert [set(config.users) for config in configs] == [{b"alice"}] * 5
+    assert [record.getMessage() for record in caplog.records] == [
+        (
+            f"{folder}/web.yml: cannot be read: No such file or directory; check --web.config.file; "
+            "the previous configuration stays in force"
+        )
+    ]
+
+
+async def test_files_that_the_changed_file_names_are_read_again(folder: Path) -> None:
+    file = WebConfigFile(web_yml(folder, TLS))
+    before = await file.current()
+    web_yml(folder, TLS.replace("cert.pem", "text.pem"))
+    assert await file.current() is before
+    web_yml(folder, TLS + CLIENTS)
+    tls = (await file.current()).tls
     assert tls is not None
     assert tls.verify_mode is ssl.CERT_REQUIRED

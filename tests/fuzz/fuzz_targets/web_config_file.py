@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import tempfile
 from pathlib import Path
@@ -18,6 +19,8 @@ VALUES = ("cert.pem", "key.pem", "ca.pem", "RequireAndVerifyClientCert", "TLS12"
 WORDS = (*(f"{key}: ".encode() for key in KEYS), *map(str.encode, VALUES))
 FOLDER = tempfile.TemporaryDirectory(prefix="roce-fuzz-")
 atexit.register(FOLDER.cleanup)
+RUNNER = asyncio.Runner()
+atexit.register(RUNNER.close)
 FILE = Path(FOLDER.name, "web.yml")
 
 
@@ -35,7 +38,7 @@ _issue()
 def decode(data: bytes) -> None:
     FILE.write_bytes(data)
     try:
-        config = WebConfigFile(FILE).current()
+        config = RUNNER.run(WebConfigFile(FILE).current())
     except ALLOWED as error:
         message = str(error)
         assert len(message.splitlines()) == 1

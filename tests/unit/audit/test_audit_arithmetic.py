@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from roce_exporter.audit.arithmetic import (
     ECT_0,
     NOT_ECT,
-    class_of,
     dscp_of,
     headroom,
     is_ect,
     least_mtu,
+    precedence_of,
     rdma_mtu,
     tos_of,
 )
@@ -36,10 +36,10 @@ def test_switches_may_mark_106_and_not_104() -> None:
 
 
 def test_the_class_is_the_upper_three_bits() -> None:
-    assert class_of(0x60) == 3
-    assert class_of(106) == 3
-    assert class_of(tos_of(48)) == 6
-    assert class_of(0) == 0
+    assert precedence_of(0x60) == 3
+    assert precedence_of(106) == 3
+    assert precedence_of(tos_of(48)) == 6
+    assert precedence_of(0) == 0
 
 
 @given(st.integers(0, 63), st.integers(0, 3))
@@ -48,7 +48,7 @@ def test_a_tos_holds_its_dscp_its_ecn_and_its_class(dscp: int, ecn: int) -> None
     assert 0 <= tos <= 255
     assert dscp_of(tos) == dscp
     assert tos & 3 == ecn
-    assert class_of(tos) == dscp // 8
+    assert precedence_of(tos) == dscp // 8
     assert is_ect(tos) == (ecn in (1, ECT_0))
 
 

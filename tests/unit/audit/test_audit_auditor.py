@@ -13,7 +13,7 @@ from observed import observe
 from test_audit_checks import GOOD
 
 from roce_exporter.audit import Auditor, load_profile
-from roce_exporter.audit.fingerprint import COMPARED, fingerprint, settings_of
+from roce_exporter.audit.fingerprint import COMPARED, comparable, fingerprint
 from roce_exporter.model import DeviceReadings, Gid, Reading
 from roce_exporter.recording.recorded import load_recording
 
@@ -144,10 +144,10 @@ def test_what_is_of_the_place_and_no_setting_is_not_in_the_fingerprint() -> None
         gids=(Gid(3, "RoCE v2", "eth9", "192.0.2.9"),),
         dscp_priority={48: 6, 26: 3},
     )
-    assert fingerprint(settings_of(other)) == fingerprint(settings_of(GOOD))
-    assert fingerprint(settings_of(replace(GOOD, cm_tos=104))) != fingerprint(settings_of(GOOD))
+    assert fingerprint(comparable(other)) == fingerprint(comparable(GOOD))
+    assert fingerprint(comparable(replace(GOOD, cm_tos=104))) != fingerprint(comparable(GOOD))
 
 
-def test_what_could_not_be_read_is_not_in_the_fingerprint_as_a_value() -> None:
-    assert "cm_tos" not in settings_of(replace(GOOD, cm_tos=None))
-    assert settings_of(replace(GOOD, cm_tos=0))["cm_tos"] == 0
+def test_unreadable_settings_are_not_in_the_fingerprint_as_values() -> None:
+    assert "cm_tos" not in comparable(replace(GOOD, cm_tos=None))
+    assert comparable(replace(GOOD, cm_tos=0))["cm_tos"] == 0

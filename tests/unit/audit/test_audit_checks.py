@@ -1,4 +1,4 @@
-"""Each check alone: what is right, what is wrong, what cannot be told, and when nobody asks."""
+"""Each check alone: the right value, the wrong value, an unreadable value, and a profile without the key."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ import pytest
 
 from roce_exporter.audit import ALL_CHECKS, Profile, load_profile
 from roce_exporter.audit.auditor import judge
-from roce_exporter.audit.commands import best, fill, mending
-from roce_exporter.audit.facts import Facts, Slot
+from roce_exporter.audit.commands import fill, fix_command, fix_commands
+from roce_exporter.audit.port_settings import PcieLink, PortSettings
+from roce_exporter.catalog.row import ANY
 from roce_exporter.model import Gid
 
 NVIDIA = load_profile("nvidia-lossless")
 AUTO = load_profile("auto")
-NOBODY = Profile("nobody asks")
+NOTHING_REQUIRED = Profile("nothing required")
 
 EIGHT = tuple(range(8))
 
-GOOD = Facts(
+GOOD = PortSettings(
     device="mlx5_0",
     port=1,
     netdev="eth0",
@@ -45,13 +46,13 @@ GOOD = Facts(
     dcqcn={"np.cnp_dscp.one": 48, "np.cnp_priority.one": 6},
     mtu=4200,
     speed=25_000_000_000,
-    slot=Slot(32_000_000_000, 32_000_000_000, 16, 16),
+    pcie=PcieLink(32_000_000_000, 32_000_000_000, 16, 16),
     gids=(Gid(3, "RoCE v2", "eth0", "192.0.2.1"),),
 )
 
 
-def answers(facts: Facts, profile: Profile) -> dict[str, bool | None]:
-    return {one.check.id: one.answer.ok for one in judge([facts], profile)}
+def answers(settings: PortSettings, profile: Profile) -> dict[str, bool | None]:
+    return {one.check.id: one.result.ok for one in judge([settings], profile)}
 
 
 def test_a_port_that_is_right_passes_every_check_that_can_be_made() -> None:
@@ -73,19 +74,19 @@ def test_a_port_that_is_right_passes_every_check_that_can_be_made() -> None:
 def test_adaptive_retransmission_is_judged_by_its_effect(
     wanted: bool, happened: bool | None, ok: bool | None
 ) -> None:
-    """The setting itself is nowhere to be read: a counter of 0 is harmless where it should be off, and proves nothing else."""
+    """The setting itself is not readable: a counter of 0 is consistent with off, and proves nothing else."""
     profile = replace(NVIDIA, adaptive_retransmission=wanted)
     assert answers(replace(GOOD, adaptive=happened), profile)["adaptive_retransmission"] is ok
 
 
-def test_where_nothing_is_told_nothing_is_wrong() -> None:
-    blank = Facts("mlx5_0", 1, "eth0", "mlx5", pci="0000:3b:00.0")
+def test_without_values_nothing_is_wrong() -> None:
+    blank = PortSettings("mlx5_0", 1, "eth0", "mlx5", pci="0000:3b:00.0")
     assert set(answers(blank, NVIDIA).values()) == {None}
     assert set(answers(blank, AUTO).values()) == {None}
 
 
-def test_what_a_profile_does_not_ask_for_is_not_judged() -> None:
-    found = answers(replace(GOOD, pfc=frozenset()), NOBODY)
+def test_keys_missing_in_a_profile_are_not_checked() -> None:
+    found = answers(replace(GOOD, pfc=frozenset()), NOTHING_REQUIRED)
     assert found == {"pfc": True}
 
 
@@ -129,7 +130,7 @@ WRONG = [
     ("cnp_dscp", {"dcqcn": {"np.cnp_dscp.one": 0, "np.cnp_priority.one": 6}}, "48", "0"),
     ("cnp_priority", {"dcqcn": {"np.cnp_dscp.one": 48, "np.cnp_priority.one": 3}}, "6", "3"),
     ("roce_version", {"cm_version": 1}, "RoCE v2", "RoCE v1"),
-    ("adaptive_retransmission", {"adaptive": True}, "off", "on, for it happened"),
+    ("adaptive_retransmission", {"adaptive": True}, "off", "on, it happened"),
     ("gid", {"gids": (Gid(1, "RoCE v2", "eth0", "fe80::1"),)}, "RoCE v2 with IPv4", "only v2 without it"),
     (
         "gid",
@@ -138,8 +139,8 @@ WRONG = [
         "only v1 without it",
     ),
     ("mtu", {"mtu": 4191}, "4192 or more, for an RDMA MTU of 4096", "4191, for 2048"),
-    ("pcie", {"slot": Slot(16 * 10**9, 32 * 10**9, 16, 16)}, "x16 at 32 GT/s", "x16 at 16 GT/s"),
-    ("pcie", {"slot": Slot(32 * 10**9, 32 * 10**9, 8, 16)}, "x16 at 32 GT/s", "x8 at 32 GT/s"),
+    ("pcie", {"pcie": PcieLink(16 * 10**9, 32 * 10**9, 16, 16)}, "x16 at 32 GT/s", "x16 at 16 GT/s"),
+    ("pcie", {"pcie": PcieLink(32 * 10**9, 32 * 10**9, 8, 16)}, "x16 at 32 GT/s", "x8 at 32 GT/s"),
 ]
 
 
@@ -148,8 +149,8 @@ def test_one_thing_wrong_fails_its_check_alone_and_says_what_was_expected_and_fo
     check: str, change: dict[str, object], expected: str, found: str
 ) -> None:
     verdicts = judge([replace(GOOD, **change)], NVIDIA)
-    (wrong,) = (one for one in verdicts if one.answer.ok is False)
-    assert (wrong.check.id, wrong.answer.expected, wrong.answer.found) == (check, expected, found)
+    (wrong,) = (one for one in verdicts if one.result.ok is False)
+    assert (wrong.check.id, wrong.result.expected, wrong.result.found) == (check, expected, found)
 
 
 def test_the_table_above_fails_every_check_but_those_with_a_test_of_their_own() -> None:
@@ -161,7 +162,8 @@ def test_the_table_above_fails_every_check_but_those_with_a_test_of_their_own() 
 def test_every_check_has_a_reason_and_a_command_whose_every_word_is_known(check: object) -> None:
     assert check.why.endswith(".")
     values = fill(GOOD, NVIDIA)
-    for command in filter(None, check.mend):
+    assert ANY in check.fix
+    for command in check.fix.values():
         filled = command.format(**values)
         assert "{" not in filled
         assert "None" not in filled
@@ -188,10 +190,10 @@ def test_a_site_with_long_cables_fails_the_7_metres_that_mlx5_begins_with() -> N
 
 def test_counters_of_bnxt_that_stand_still_are_found_and_nobody_elses() -> None:
     bnxt = replace(GOOD, dialect="bnxt_re")
-    assert answers(replace(bnxt, refresh=0), NOBODY)["statistics_refresh"] is False
-    assert answers(replace(bnxt, refresh=1_000_000), NOBODY)["statistics_refresh"] is True
-    assert answers(bnxt, NOBODY)["statistics_refresh"] is None
-    assert "statistics_refresh" not in answers(replace(GOOD, refresh=0), NOBODY)
+    assert answers(replace(bnxt, refresh=0), NOTHING_REQUIRED)["statistics_refresh"] is False
+    assert answers(replace(bnxt, refresh=1_000_000), NOTHING_REQUIRED)["statistics_refresh"] is True
+    assert answers(bnxt, NOTHING_REQUIRED)["statistics_refresh"] is None
+    assert "statistics_refresh" not in answers(replace(GOOD, refresh=0), NOTHING_REQUIRED)
 
 
 @pytest.mark.parametrize(("switch", "ok"), [(1, True), (0, False)])
@@ -259,29 +261,29 @@ def test_a_peer_is_judged_only_where_it_speaks() -> None:
     assert answers(replace(GOOD, peer_pfc=frozenset({3})), NVIDIA)["peer_pfc"] is True
 
 
-def test_a_vf_has_no_slot_of_its_own_to_be_found_slow() -> None:
-    assert answers(replace(GOOD, slot=None), NVIDIA)["pcie"] is None
-    assert "pcie" not in answers(replace(GOOD, slot=None, pci=""), NVIDIA)
+def test_a_vf_has_no_slot_of_its_own_to_check() -> None:
+    assert answers(replace(GOOD, pcie=None), NVIDIA)["pcie"] is None
+    assert "pcie" not in answers(replace(GOOD, pcie=None, pci=""), NVIDIA)
 
 
 def test_the_command_is_that_of_the_nic_and_names_its_port_and_the_profiles_values() -> None:
     (trust,) = (one for one in judge([replace(GOOD, trust="pcp")], NVIDIA) if one.check.id == "trust")
-    assert best(trust, NVIDIA) == "mlnx_qos -i eth0 --trust dscp"
-    assert mending(trust, NVIDIA) == {
-        "generic": "dcb apptrust set dev eth0 order dscp",
+    assert fix_command(trust, NVIDIA) == "mlnx_qos -i eth0 --trust dscp"
+    assert fix_commands(trust, NVIDIA) == {
+        ANY: "dcb apptrust set dev eth0 order dscp",
         "mlx5": "mlnx_qos -i eth0 --trust dscp",
-        "bnxt": "dcb app replace dev eth0 dscp-prio 26:3",
+        "bnxt_re": "dcb app replace dev eth0 dscp-prio 26:3",
     }
-    assert best(replace(trust, facts=replace(trust.facts, dialect="irdma")), NVIDIA).startswith(
+    assert fix_command(replace(trust, settings=replace(trust.settings, dialect="irdma")), NVIDIA).startswith(
         "dcb apptrust"
     )
 
 
 def test_the_command_for_pfc_names_what_the_profile_wants() -> None:
     (pfc,) = (one for one in judge([replace(GOOD, pfc=frozenset())], NVIDIA) if one.check.id == "pfc")
-    assert best(pfc, NVIDIA) == "mlnx_qos -i eth0 --pfc 0,0,0,1,0,0,0,0"
-    assert mending(pfc, NVIDIA)["generic"] == "dcb pfc set dev eth0 prio-pfc all:off 3:on"
-    assert mending(pfc, load_profile("lossy"))["generic"] == "dcb pfc set dev eth0 prio-pfc all:off"
+    assert fix_command(pfc, NVIDIA) == "mlnx_qos -i eth0 --pfc 0,0,0,1,0,0,0,0"
+    assert fix_commands(pfc, NVIDIA)[ANY] == "dcb pfc set dev eth0 prio-pfc all:off 3:on"
+    assert fix_commands(pfc, load_profile("lossy"))[ANY] == "dcb pfc set dev eth0 prio-pfc all:off"
 
 
 def test_the_command_for_the_mtu_leaves_room_for_what_is_wanted() -> None:
@@ -295,9 +297,9 @@ def test_the_shares_of_the_command_for_ets_add_up() -> None:
     assert (values["class"], values["cnp_class"]) == (0, 1)
 
 
-def consistent(*ports: Facts) -> list[bool | None]:
+def consistent(*ports: PortSettings) -> list[bool | None]:
     return [
-        one.answer.ok
+        one.result.ok
         for one in judge(ports, Profile("alike", consistent=True))
         if one.check.id == "consistency"
     ]

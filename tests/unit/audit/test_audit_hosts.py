@@ -69,12 +69,12 @@ def failed(verdicts: tuple[Verdict, ...], device: str = "") -> set[str]:
     return {
         one.check.id
         for one in verdicts
-        if one.answer.ok is False and (not device or one.facts.device == device)
+        if one.result.ok is False and (not device or one.settings.device == device)
     }
 
 
 def unreadable(verdicts: tuple[Verdict, ...]) -> set[str]:
-    return {one.check.id for one in verdicts if one.answer.ok is None}
+    return {one.check.id for one in verdicts if one.result.ok is None}
 
 
 @pytest.mark.parametrize(("host", "profile", "findings"), FINDINGS)
@@ -83,7 +83,7 @@ async def test_a_host_gives_its_findings_and_no_other(
 ) -> None:
     verdicts = await audited(host, profile, tmp_path)
     assert failed(verdicts) == findings
-    assert any(one.answer.ok for one in verdicts), "nothing was looked at"
+    assert any(one.result.ok for one in verdicts), "nothing was checked"
 
 
 @pytest.mark.parametrize("host", sorted({host for host, _, _ in FINDINGS} - {"inbox", "container", "ionic"}))
@@ -105,7 +105,7 @@ async def test_ionic_has_no_dcb_so_that_is_unreadable_and_not_wrong(tmp_path: Pa
     verdicts = await audited("ionic", "amd-pollara", tmp_path)
     assert {"trust", "pfc", "dscp_priority", "cnp_mapping"} <= unreadable(verdicts)
     assert {"cnp_dscp", "cnp_priority", "gid", "mtu", "pcie"} <= {
-        one.check.id for one in verdicts if one.answer.ok
+        one.check.id for one in verdicts if one.result.ok
     }
 
 
@@ -135,7 +135,7 @@ async def test_debugfs_of_the_kernels_own_mlx5_tells_the_marks_of_cnps_but_not_w
 
 async def test_a_port_that_is_set_otherwise_than_those_beside_it_is_found(tmp_path: Path) -> None:
     verdicts = await audited("drift", "auto", tmp_path)
-    (wrong,) = (one for one in verdicts if one.answer.ok is False)
-    assert (wrong.check.id, wrong.facts.device) == ("consistency", "mlx5_2")
-    assert wrong.answer.found == "differs in mtu, pfc"
-    assert wrong.answer.expected == "as ens1np0 of mlx5_0"
+    (wrong,) = (one for one in verdicts if one.result.ok is False)
+    assert (wrong.check.id, wrong.settings.device) == ("consistency", "mlx5_2")
+    assert wrong.result.found == "differs in mtu, pfc"
+    assert wrong.result.expected == "as ens1np0 of mlx5_0"

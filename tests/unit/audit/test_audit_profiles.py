@@ -9,7 +9,7 @@ import pytest
 
 from roce_exporter.audit import ProfileError, built_in, load_profile
 from roce_exporter.audit import profile as profile_module
-from roce_exporter.audit.wanted import wanted_tos
+from roce_exporter.audit.expectations import expected_tos
 
 BUILT_IN = ("amd-pollara", "auto", "broadcom-thor2", "lossy", "nvidia-lossless", "pfc-only")
 
@@ -51,10 +51,10 @@ def test_they_want_what_their_vendors_write() -> None:
     assert load_profile("auto").lossless_priorities is None
 
 
-def test_marks_are_asked_for_where_ecn_is_on() -> None:
-    assert wanted_tos(load_profile("nvidia-lossless")) == 106
-    assert wanted_tos(load_profile("pfc-only")) == 104
-    assert wanted_tos(load_profile("auto")) is None
+def test_marks_are_required_where_ecn_is_on() -> None:
+    assert expected_tos(load_profile("nvidia-lossless")) == 106
+    assert expected_tos(load_profile("pfc-only")) == 104
+    assert expected_tos(load_profile("auto")) is None
 
 
 def test_a_site_changes_single_keys_of_a_profile(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_site_may_begin_with_nothing(tmp_path: Path) -> None:
         (
             "ecn = true\nroce_priority = 4\nlossless_priorities = [3]\n",
             2,
-            "roce_priority 4 is none of lossless_priorities [3]",
+            "roce_priority 4 is not one of lossless_priorities [3]",
         ),
         ("cnp_priority = 3\nlossless_priorities = [3]\n", 1, "cnp_priority 3 is lossless"),
     ],
@@ -154,5 +154,5 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
 def test_profiles_that_extend_each_other_in_a_circle_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "site.toml"
     file.write_text(f'extends = "{file}"\n')
-    with pytest.raises(ProfileError, match=r"extend one another; take out the circle"):
+    with pytest.raises(ProfileError, match=r"extend one another; remove the cycle"):
         load_profile(str(file))

@@ -9,7 +9,7 @@ import pytest
 
 from roce_exporter.audit import Profile, as_table, load_profile
 from roce_exporter.audit.auditor import judge
-from roce_exporter.cli.main import main
+from roce_exporter.cli import main
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 
@@ -24,16 +24,16 @@ def test_the_exit_code_is_0_when_all_is_right_and_1_when_not(capsys: pytest.Capt
     assert run("audit-container", "--audit.profile=nvidia-lossless") == 0, "unreadable is not wrong"
 
 
-def test_the_table_says_what_is_wrong_why_and_what_would_mend_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_has_the_fault_the_reason_and_the_remedy(capsys: pytest.CaptureFixture[str]) -> None:
     run("audit-trust-before", "--profile=nvidia-lossless")
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "mlx5_0 port 1, ens1np0"
     (row,) = (line for line in lines if line.startswith("  WRONG"))
     assert row.split() == ["WRONG", "trust", "dscp", "pcp"]
     reason = lines.index(
-        "  trust: RoCE packets without a VLAN tag get priority 0, which is lossy, unless the port goes by their DSCP."
+        "  trust: RoCE packets without a VLAN tag get priority 0, which is lossy, unless the port trusts DSCP."
     )
-    assert lines[reason + 1] == "    mend: mlnx_qos -i ens1np0 --trust dscp"
+    assert lines[reason + 1] == "    fix: mlnx_qos -i ens1np0 --trust dscp"
     assert lines[-1] == "profile nvidia-lossless: 18 ok, 1 wrong, 1 unreadable"
     assert "\x1b" not in "".join(lines), "no colour where nobody sees it"
 

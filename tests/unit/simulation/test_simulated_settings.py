@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from roce_exporter.cli.main import main
+from roce_exporter.cli import main
 from roce_exporter.simulation import VENDORS
 
 

@@ -1,6 +1,6 @@
-"""What is set on one network device of one RDMA port, taken from the readings of one collection.
+"""The settings of one network device of one RDMA port, taken from the readings of one collection.
 
-Everything that could not be read is None: a check must not take that for a value.
+A setting that could not be read is None, which a check must not treat as a value.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from roce_exporter.catalog.drivers import family_of
 from roce_exporter.catalog.row import HW_COUNTERS
 from roce_exporter.kernel.dcb_netlink import DCBX_LLD_MANAGED
 from roce_exporter.model import WHOLE_DEVICE, Gid
@@ -23,12 +24,13 @@ if TYPE_CHECKING:
     from roce_exporter.model import Device, DeviceReadings
 
 SOURCES = (CONFIGURATION, DCB, LINK, PAUSE, SETTINGS, PCIE, PORT)
-"""The sources that tell settings, in the order in which `Values` holds them."""
+"""The sources that report settings."""
 
 ADAPTIVE = "roce_adp_retrans"
 """Counts retransmissions by mlx5's adaptive timer, one of the accelerations for lossy fabrics."""
 
-EIGHT = range(8)
+PRIORITIES = range(8)
+"""Of IEEE 802.1Q; a port has as many traffic classes and buffers."""
 
 PCIE_NAMES = ("current_link_speed", "max_link_speed", "current_link_width", "max_link_width")
 
@@ -36,18 +38,20 @@ Numbers = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
-    """The PCIe link of a device, as it is and as it could be: transfers per second and lane, and lanes."""
+class PcieLink:
+    """The PCIe link of a device, as negotiated and as the device supports it."""
 
     speed: int
-    most_speed: int
+    """Transfers per second and lane."""
+    max_speed: int
     width: int
-    most_width: int
+    """Lanes."""
+    max_width: int
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """The settings of one network device and of the RDMA port above it. None: not told, or not to be read."""
+class PortSettings:
+    """The settings of one network device and of the RDMA port on top of it. None: not reported, or not readable."""
 
     device: str
     port: int
@@ -55,60 +59,60 @@ class Facts:
     dialect: str
     pci: str = ""
     kind: str = ""
-    """Model and function: a VF is not set as its PF, nor the NIC for storage as that for jobs."""
+    """Model and function: a VF and its PF, or NICs of two models, are configured differently on purpose."""
     pfc: frozenset[int] | None = None
-    """The priorities for which PFC is on."""
+    """The priorities with PFC."""
     delay: int | None = None
-    """Allowance for the round trip: on mlx5 metres of cable, else bit times."""
+    """Allowance for the round trip: metres of cable on mlx5, bit times elsewhere."""
     peer_pfc: frozenset[int] | None = None
-    """The priorities for which PFC is on at the other end of the link, as that said by DCBX."""
+    """The priorities with PFC at the other end of the link, as received by DCBX."""
     trust: str | None = None
     """`dscp` or `pcp`."""
     dscp_priority: Mapping[int, int] | None = None
     traffic_class: Numbers | None = None
-    """Of each priority."""
+    """By priority."""
     algorithm: Numbers | None = None
-    """Of each traffic class: 0 strict, 1 credit-based shaper, 2 ETS, 255 the vendor's own."""
+    """By traffic class: 0 strict, 1 credit-based shaper, 2 ETS, 255 vendor-specific."""
     bandwidth: Numbers | None = None
-    """Of each traffic class in percent."""
+    """By traffic class, in percent."""
     willing: bool | None = None
     buffer_of: Numbers | None = None
-    """Of each priority."""
+    """The receive buffer of each priority."""
     buffer_bytes: Numbers | None = None
     dcbx: int | None = None
     """The bits of the DCBX mode."""
     global_pause: bool | None = None
-    """Whether 802.3x pause is sent or obeyed."""
+    """Whether 802.3x pause is on, for receive or transmit."""
     prevention: int | None = None
-    """Milliseconds after which the NIC stops pausing without end; 0: never."""
+    """Milliseconds of continuous pause after which the NIC stops pausing; 0: never."""
     refresh: int | None = None
-    """Microseconds between two refreshes of the port's counters; 0: never."""
+    """Microseconds between two updates of the port's counters; 0: never."""
     cm_tos: int | None = None
     cm_version: int | None = None
-    """The RoCE version that connections of RDMA-CM get: 1 or 2."""
+    """The RoCE version of RDMA-CM connections: 1 or 2."""
     tclass_forced: bool | None = None
     tclass: int | None = None
-    """ToS byte of all packets: forced on mlx5, configured on bnxt."""
+    """The ToS byte of all packets: forced on mlx5, configured on bnxt."""
     notification: frozenset[int] | None = None
-    """Priorities of which the NIC, as notification point, answers marks by CNPs."""
+    """The priorities on which the NIC, as notification point, answers ECN marks with CNPs."""
     reaction: frozenset[int] | None = None
-    """Priorities on which the NIC, as reaction point, slows down when it gets CNPs."""
+    """The priorities on which the NIC, as reaction point, slows down when it receives CNPs."""
     dcqcn: Mapping[str, int] | None = None
-    """Parameters by `role.parameter.unit`."""
+    """Congestion control parameters by `role.parameter.unit`."""
     mtu: int | None = None
     speed: int | None = None
-    """Of the link, in bytes per second."""
-    slot: Slot | None = None
+    """The speed of the link in bytes per second."""
+    pcie: PcieLink | None = None
     adaptive: bool | None = None
-    """True: adaptive retransmission is on, for it happened. False: its counter is 0. None: the counter is missing.
+    """True: adaptive retransmission is on, because it happened. False: its counter is 0. None: no such counter.
 
-    No interface of the kernel shows the setting itself.
+    No interface of the kernel exposes the setting itself.
     """
     gids: tuple[Gid, ...] = ()
 
 
-class Values:
-    """The numbers of one device's readings by source, port, network device and name."""
+class DeviceValues:
+    """The values of one device's readings by source, port, network device and name."""
 
     def __init__(self, found: DeviceReadings) -> None:
         self._numbers: dict[tuple[str, int, str], dict[str, int]] = {}
@@ -122,34 +126,34 @@ class Values:
                 }
 
     def of(self, source: str, port: int = WHOLE_DEVICE, netdev: str = "") -> dict[str, int]:
-        """The numbers of one place by name; empty when nothing was told."""
+        """The values of one source at one port or network device, by name; empty if it reported none."""
         return self._numbers.get((source, port, netdev), {})
 
 
-def facts_of(found: DeviceReadings) -> tuple[Facts, ...]:
-    """The settings of every network device of one RDMA device's Ethernet ports, and of ports that have none."""
-    device, values = found.device, Values(found)
-    return tuple(_facts(device, values, port, netdev) for port, netdev in _places(device))
+def port_settings(found: DeviceReadings) -> tuple[PortSettings, ...]:
+    """The settings of every network device of one RDMA device's Ethernet ports, and of each port without one."""
+    device, values = found.device, DeviceValues(found)
+    return tuple(_settings(device, values, port, netdev) for port, netdev in _places(device))
 
 
 def _places(device: Device) -> Iterator[tuple[int, str]]:
     if device.protocol not in ("roce", ""):
         return
-    told = {port for port, _ in legs(device)}
+    with_netdev = {port for port, _ in legs(device)}
     ethernet = {port.number for port in device.ports if port.link_layer in ("Ethernet", "")}
-    yield from (leg for leg in legs(device) if leg[0] in ethernet)
-    yield from ((number, "") for number in sorted(ethernet - told))
+    yield from (place for place in legs(device) if place[0] in ethernet)
+    yield from ((number, "") for number in sorted(ethernet - with_netdev))
 
 
-def _facts(device: Device, values: Values, port: int, netdev: str) -> Facts:
+def _settings(device: Device, values: DeviceValues, port: int, netdev: str) -> PortSettings:
     here = (port, netdev)
-    dcb, settings = values.of(DCB, *here), values.of(SETTINGS, *here)
+    dcb, ethtool = values.of(DCB, *here), values.of(SETTINGS, *here)
     own = values.of(CONFIGURATION, *here)
     of_port = values.of(CONFIGURATION, port)
     state, whole = values.of(PORT, port), values.of(PCIE)
     dcqcn = {name: value for name, value in own.items() if name.count(".") == 2}  # noqa: PLR2004 - role.parameter.unit
     forced = of_port.get("traffic_class_forced")
-    return Facts(
+    return PortSettings(
         device=device.name,
         port=port,
         netdev=netdev,
@@ -169,8 +173,8 @@ def _facts(device: Device, values: Values, port: int, netdev: str) -> Facts:
         buffer_bytes=_numbers(dcb, "buffer_bytes"),
         dcbx=dcb.get("dcbx_mode"),
         global_pause=_global_pause(values.of(PAUSE, *here)),
-        prevention=settings.get("pfc_prevention_timeout"),
-        refresh=settings.get("stats_block_microseconds"),
+        prevention=ethtool.get("pfc_prevention_timeout"),
+        refresh=ethtool.get("stats_block_microseconds"),
         cm_tos=of_port.get("cm_tos"),
         cm_version=of_port.get("cm_roce_version"),
         tclass_forced=None if forced is None else bool(forced),
@@ -180,7 +184,7 @@ def _facts(device: Device, values: Values, port: int, netdev: str) -> Facts:
         dcqcn=dcqcn or None,
         mtu=state.get("mtu"),
         speed=values.of(LINK, *here).get("speed", state.get("rate")),
-        slot=Slot(*(whole[name] for name in PCIE_NAMES))
+        pcie=PcieLink(*(whole[name] for name in PCIE_NAMES))
         if all(name in whole for name in PCIE_NAMES)
         else None,
         adaptive=_adaptive(values, port),
@@ -189,11 +193,10 @@ def _facts(device: Device, values: Values, port: int, netdev: str) -> Facts:
 
 
 def _trust(dialect: str, dcb: Mapping[str, int], own: Mapping[str, int]) -> str | None:
-    told = own.get("trust_dscp", dcb.get("trust_dscp"))
-    if told is None and dialect == "mlx5" and "dscp_mappings" in dcb:
-        # mlx5 has no trust in its DCB: the first mapping of a DSCP switches it to DSCP, the last to go back to PCP.
-        told = dcb["dscp_mappings"]
-    return None if told is None else "dscp" if told else "pcp"
+    by_dscp = own.get("trust_dscp", dcb.get("trust_dscp"))
+    if by_dscp is None and family_of(dialect).trust_by_mappings:
+        by_dscp = dcb.get("dscp_mappings")
+    return None if by_dscp is None else "dscp" if by_dscp else "pcp"
 
 
 def _dscp_priority(dcb: Mapping[str, int]) -> dict[int, int] | None:
@@ -214,7 +217,7 @@ def _configured_tos(dcqcn: Mapping[str, int]) -> int | None:
     return None if dscp is None or ecn is None else dscp << 2 | ecn
 
 
-def _adaptive(values: Values, port: int) -> bool | None:
+def _adaptive(values: DeviceValues, port: int) -> bool | None:
     return _flag(values.of(HW_COUNTERS, port), ADAPTIVE)
 
 
@@ -223,15 +226,15 @@ def _flag(numbers: Mapping[str, int], name: str) -> bool | None:
 
 
 def _numbers(numbers: Mapping[str, int], name: str) -> Numbers | None:
-    found = tuple(numbers[one] for number in EIGHT if (one := f"{name}_{number}") in numbers)
-    return found if len(found) == len(EIGHT) else None
+    found = tuple(numbers[one] for number in PRIORITIES if (one := f"{name}_{number}") in numbers)
+    return found if len(found) == len(PRIORITIES) else None
 
 
 def _priorities(numbers: Mapping[str, int], name: str) -> frozenset[int] | None:
     found = _numbers(numbers, name)
-    return None if found is None else frozenset(priority for priority in EIGHT if found[priority])
+    return None if found is None else frozenset(priority for priority in PRIORITIES if found[priority])
 
 
 def is_firmware_managed(dcbx: int) -> bool:
-    """Whether the NIC's firmware speaks DCBX, so that what the host sets may be overruled (DCB_CAP_DCBX_LLD_MANAGED)."""
+    """Whether the NIC's firmware runs DCBX and may overwrite the host's settings (DCB_CAP_DCBX_LLD_MANAGED)."""
     return bool(dcbx & DCBX_LLD_MANAGED)

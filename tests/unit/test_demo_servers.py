@@ -1,4 +1,4 @@
-"""What Prometheus and Alertmanager are told, and how their answers and their ends are understood."""
+"""The configuration of Prometheus and Alertmanager, their processes, and the alerts that they report."""
 
 from __future__ import annotations
 
@@ -11,25 +11,23 @@ from pathlib import Path
 import pytest
 import yaml
 
-from roce_exporter.demo import monitoring
-from roce_exporter.demo.asking import fetch_alerts, parse_alerts
-from roce_exporter.demo.children import obituary, running
-from roce_exporter.demo.neighbours import neighbours
+from roce_exporter.demo import servers
+from roce_exporter.demo.servers import describe_exit, fetch_alerts, monitoring_servers, parse_alerts, running
 
 
 class TestConfiguration:
-    def test_prometheus_scrapes_and_judges_every_second(self) -> None:
-        config = monitoring.prometheus_config("127.0.0.1:1", "roce.rules.yml", "127.0.0.1:2")
+    def test_prometheus_scrapes_and_evaluates_every_second(self) -> None:
+        config = servers.prometheus_config("127.0.0.1:1", "roce.rules.yml", "127.0.0.1:2")
         assert config["global"]["scrape_interval"] == config["global"]["evaluation_interval"] == "1s"
         assert config["rule_files"] == ["roce.rules.yml"]
         assert config["scrape_configs"][0]["static_configs"][0]["targets"] == ["127.0.0.1:1"]
         assert config["alerting"]["alertmanagers"] == [{"static_configs": [{"targets": ["127.0.0.1:2"]}]}]
 
-    def test_what_is_not_there_is_not_configured(self) -> None:
-        assert not {"rule_files", "alerting"} & monitoring.prometheus_config("127.0.0.1:1", None, None).keys()
+    def test_missing_parts_are_not_configured(self) -> None:
+        assert not {"rule_files", "alerting"} & servers.prometheus_config("127.0.0.1:1", None, None).keys()
 
-    def test_the_demo_notifies_nobody(self) -> None:
-        """Our routing is kept, and every receiver keeps its name and nothing else; secrets and SMTP hosts go."""
+    def test_the_demo_sends_no_notifications(self) -> None:
+        """Our routing is kept. Of a receiver only the name is kept: no secrets, no SMTP hosts."""
         routes = {
             "global": {"smtp_smarthost": "mail.example.com:25"},
             "templates": ["*.tmpl"],
@@ -40,36 +38,36 @@ class TestConfiguration:
                 {"name": "pager", "webhook_configs": [{"url": "https://example.com/"}]},
             ],
         }
-        assert monitoring.alertmanager_config(yaml.safe_dump(routes)) == {
+        assert servers.alertmanager_config(yaml.safe_dump(routes)) == {
             "route": routes["route"],
             "inhibit_rules": routes["inhibit_rules"],
             "receivers": [{"name": "tickets"}, {"name": "pager"}],
         }
 
-    def test_without_routing_of_ours_there_is_one_receiver(self) -> None:
-        assert monitoring.alertmanager_config(None) == {
-            "route": {"receiver": "nobody"},
-            "receivers": [{"name": "nobody"}],
+    def test_without_our_routing_one_receiver_is_configured(self) -> None:
+        assert servers.alertmanager_config(None) == {
+            "route": {"receiver": "silent"},
+            "receivers": [{"name": "silent"}],
         }
 
     def test_both_listen_on_loopback_only_and_keep_their_data_in_the_folder(self) -> None:
-        folder, address = Path("/somewhere"), monitoring.free_address()
+        folder, address = Path("/somewhere"), servers.free_address()
         assert address.startswith("127.0.0.1:")
         for command in (
-            monitoring.prometheus_command("prometheus", folder, address),
-            monitoring.alertmanager_command("alertmanager", folder, address),
+            servers.prometheus_command("prometheus", folder, address),
+            servers.alertmanager_command("alertmanager", folder, address),
         ):
             assert f"--web.listen-address={address}" in command
             assert any("storage" in flag and str(folder) in flag for flag in command)
-        assert "--cluster.listen-address=" in monitoring.alertmanager_command("a", folder, address)
+        assert "--cluster.listen-address=" in servers.alertmanager_command("a", folder, address)
 
-    def test_the_first_folder_that_has_the_file_gives_it(self, tmp_path: Path) -> None:
+    def test_the_first_folder_with_the_file_is_used(self, tmp_path: Path) -> None:
         first, second = tmp_path / "first", tmp_path / "second"
         for folder in (first, second):
             folder.mkdir()
         (second / "roce.rules.yml").touch()
-        assert monitoring.find_file("roce.rules.yml", (first, second, tmp_path)) == second / "roce.rules.yml"
-        assert monitoring.find_file("nothing.yml", (first, second)) is None
+        assert servers.find_file("roce.rules.yml", (first, second, tmp_path)) == second / "roce.rules.yml"
+        assert servers.find_file("nothing.yml", (first, second)) is None
 
 
 def alert(name: str, state: str, severity: str = "page") -> dict[str, object]:
@@ -83,7 +81,7 @@ def alert(name: str, state: str, severity: str = "page") -> dict[str, object]:
 
 
 class TestAlerts:
-    def test_what_fires_comes_first_and_the_gravest_before_the_rest(self) -> None:
+    def test_firing_alerts_come_first_then_the_most_severe(self) -> None:
         answer = {
             "data": {
                 "alerts": [
@@ -102,23 +100,23 @@ class TestAlerts:
         )
         assert (found.severity, found.summary) == ("", "")
 
-    async def test_it_is_asked_over_http(self) -> None:
+    async def test_alerts_are_read_over_http(self) -> None:
         async with answering(b"200 OK", b'{"data": {"alerts": []}}') as address:
             assert await fetch_alerts(address) == ()
 
-    async def test_an_error_is_no_answer(self) -> None:
+    async def test_an_error_status_is_an_error(self) -> None:
         async with answering(b"503 Service Unavailable", b"starting") as address:
             with pytest.raises(OSError, match="503"):
                 await fetch_alerts(address)
 
-    async def test_nobody_there_is_no_answer(self) -> None:
+    async def test_a_closed_port_is_an_error(self) -> None:
         with pytest.raises(OSError, match=r"."):
-            await fetch_alerts(monitoring.free_address())
+            await fetch_alerts(servers.free_address())
 
 
 @contextlib.asynccontextmanager
 async def answering(status: bytes, body: bytes):
-    """A server that gives one answer to everybody."""
+    """A server that sends the same reply to every request."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -139,7 +137,7 @@ def alive(pid: int) -> bool:
     return True
 
 
-DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(60)"
+STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); time.sleep(60)"
 
 
 class TestChildren:
@@ -150,10 +148,10 @@ class TestChildren:
         assert child.process.returncode == -15
         assert not alive(child.process.pid)
 
-    async def test_a_deaf_child_is_killed(self, tmp_path: Path) -> None:
+    async def test_a_child_that_ignores_sigterm_is_killed(self, tmp_path: Path) -> None:
         log = tmp_path / "log"
-        async with running("child", [sys.executable, "-c", DEAF], log, patience=0.2) as child:
-            while not log.read_text():  # noqa: ASYNC110 - a file tells nobody that it was written
+        async with running("child", [sys.executable, "-c", STUBBORN], log, end_seconds=0.2) as child:
+            while not log.read_text():  # noqa: ASYNC110 - a write to a file raises no event here
                 await asyncio.sleep(0)
         assert child.process.returncode == -9
 
@@ -163,17 +161,17 @@ class TestChildren:
                 raise ZeroDivisionError
         assert not alive(child.process.pid)
 
-    async def test_what_a_child_said_last_is_told_in_one_line(self, tmp_path: Path) -> None:
+    async def test_an_exit_is_described_with_the_last_line_of_output(self, tmp_path: Path) -> None:
         argv = ["sh", "-c", "echo first; echo the disk is full >&2; exit 3"]
         async with running("prometheus", argv, tmp_path / "log") as child:
             await child.process.wait()
             assert not child.alive
-            assert obituary(child) == "prometheus ended with code 3; the rest goes on: the disk is full"
+            assert describe_exit(child) == "prometheus ended with code 3; the rest goes on: the disk is full"
 
-    async def test_a_child_that_was_killed_has_no_last_words(self, tmp_path: Path) -> None:
-        async with running("prometheus", ["sh", "-c", "echo well; kill -9 $$"], tmp_path / "log") as child:
+    async def test_a_killed_child_is_described_without_output(self, tmp_path: Path) -> None:
+        async with running("prometheus", ["sh", "-c", "echo fine; kill -9 $$"], tmp_path / "log") as child:
             await child.process.wait()
-            assert obituary(child) == "prometheus was ended by SIGKILL; the rest goes on"
+            assert describe_exit(child) == "prometheus was ended by SIGKILL; the rest goes on"
 
 
 def install(folder: Path, name: str, script: str) -> None:
@@ -183,7 +181,7 @@ def install(folder: Path, name: str, script: str) -> None:
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A PATH on which there is nothing yet."""
+    """An empty PATH."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
@@ -197,20 +195,20 @@ def work(tmp_path: Path) -> Path:
     return folder
 
 
-class TestNeighbours:
-    async def test_without_prometheus_the_exporter_is_alone_and_says_so(self, programs, work) -> None:
-        async with neighbours("127.0.0.1:1", work) as found:
+class TestMonitoringServers:
+    async def test_without_prometheus_a_note_says_so(self, programs, work) -> None:
+        async with monitoring_servers("127.0.0.1:1", work) as found:
             assert found.notes == ["prometheus is not on the PATH: no alerts here until it is installed"]
             assert found.addresses == []
             assert await found.alerts() is None
 
     @pytest.mark.parametrize("name", ["alertmanager", "prometheus-alertmanager"])
-    async def test_both_are_begun_where_they_are_installed(self, programs, work, name: str) -> None:
+    async def test_installed_servers_are_started(self, programs, work, name: str) -> None:
         for program in ("prometheus", name):
             install(programs, program, "exec /bin/sleep 60")
-        async with neighbours("127.0.0.1:1", work) as found:
+        async with monitoring_servers("127.0.0.1:1", work) as found:
             assert [address.name for address in found.addresses] == ["alertmanager", "prometheus"]
-            assert await found.alerts() == (), "it does not answer yet"
+            assert await found.alerts() == (), "no reply yet"
             pids = [child.process.pid for child in found.alive]
             config = yaml.safe_load((work / "prometheus.yml").read_text())
             alertmanager = found.addresses[0].url.removeprefix("http://").rstrip("/")
@@ -218,10 +216,10 @@ class TestNeighbours:
             assert [alive(pid) for pid in pids] == [True, True]
         assert [alive(pid) for pid in pids] == [False, False]
 
-    async def test_a_crash_is_told_once_and_the_rest_goes_on(self, programs, work) -> None:
+    async def test_a_crash_is_noted_once_and_the_rest_goes_on(self, programs, work) -> None:
         install(programs, "alertmanager", "exec /bin/sleep 60")
         install(programs, "prometheus", "echo no space left on device; exit 1")
-        async with neighbours("127.0.0.1:1", work) as found:
+        async with monitoring_servers("127.0.0.1:1", work) as found:
             crashed = found.alive[-1]
             await crashed.process.wait()
             assert await found.alerts() is None
@@ -229,22 +227,20 @@ class TestNeighbours:
             assert found.notes == ["prometheus ended with code 1; the rest goes on: no space left on device"]
             assert [child.name for child in found.alive] == ["alertmanager"]
 
-    async def test_a_program_that_cannot_be_begun_is_told(self, programs, work) -> None:
+    async def test_a_program_that_cannot_be_started_is_noted(self, programs, work) -> None:
         (programs / "prometheus").write_bytes(b"\x7fELF no program")
         (programs / "prometheus").chmod(0o755)
-        async with neighbours("127.0.0.1:1", work) as found:
+        async with monitoring_servers("127.0.0.1:1", work) as found:
             assert (
                 found.notes[-1]
-                == f"{programs}/prometheus cannot be begun: Exec format error; the rest goes on"
+                == f"{programs}/prometheus cannot be started: Exec format error; the rest goes on"
             )
             assert await found.alerts() is None
 
-    async def test_rules_that_are_not_there_are_missed_aloud(
-        self, programs, work, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    async def test_missing_rules_are_noted(self, programs, work, monkeypatch: pytest.MonkeyPatch) -> None:
         install(programs, "prometheus", "exec /bin/sleep 60")
-        monkeypatch.setattr(monitoring, "alert_folders", lambda: (work,))
-        async with neighbours("127.0.0.1:1", work) as found:
+        monkeypatch.setattr(servers, "alert_folders", lambda: (work,))
+        async with monitoring_servers("127.0.0.1:1", work) as found:
             assert found.notes == [
                 "alertmanager is not on the PATH: alerts are not grouped or muted",
                 "roce.rules.yml is not there: prometheus runs without our alerts",

@@ -1,0 +1,128 @@
+"""The demo as a whole: start the exporter and its servers, show scenes until the end, stop everything."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.background import background, supervise
+from roce_exporter.collect import Collector
+from roce_exporter.demo.figures import Figures, storm_events, wanted_values
+from roce_exporter.demo.scene import Address, Scene
+from roce_exporter.demo.servers import LOOPBACK, monitoring_servers
+from roce_exporter.demo.views import view
+from roce_exporter.exporter import Exporter
+from roce_exporter.sampler import Sampler
+from roce_exporter.simulation import SCENARIOS
+from roce_exporter.web import Server
+from roce_exporter.web.endpoints import Endpoints
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from roce_exporter.audit import Auditor
+    from roce_exporter.collect import Settings
+    from roce_exporter.demo.servers import MonitoringServers
+    from roce_exporter.kernel import Kernel
+
+SCENE_SECONDS = 0.5
+"""Between two scenes."""
+
+SUPERVISION_SECONDS = 0.5
+"""Between two checks whether the fast loop waits for a device."""
+
+END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+async def run_demo(
+    kernel: Kernel,
+    settings: Settings,
+    scenario: str,
+    seconds: float | None = None,
+    auditor: Auditor | None = None,
+) -> int:
+    """Show the scenario that the kernel simulates, for `seconds` or until a signal; returns 0.
+
+    Raises:
+        ListenError: no port on loopback is free.
+    """
+    stop = _stop_event(seconds)
+    with tempfile.TemporaryDirectory(prefix="roce-exporter-demo-") as folder:
+        async with (
+            served_exporter(kernel, settings, auditor) as served,
+            monitoring_servers(served.address, Path(folder)) as servers,
+        ):
+            with view(sys.stdout) as show:
+                async for scene in scenes(scenario, served, servers, stop):
+                    show(scene)
+    return 0
+
+
+def _stop_event(seconds: float | None) -> asyncio.Event:
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in END_SIGNALS:
+        loop.add_signal_handler(number, stop.set)
+    if seconds is not None:
+        loop.call_later(seconds, stop.set)
+    return stop
+
+
+class ServedExporter(NamedTuple):
+    """An exporter with its web server."""
+
+    address: str
+    exporter: Exporter
+    sampler: Sampler
+
+
+@contextlib.asynccontextmanager
+async def served_exporter(
+    kernel: Kernel, settings: Settings, auditor: Auditor | None = None
+) -> AsyncIterator[ServedExporter]:
+    """An exporter of this host on a free port of loopback; closed at the end of the block."""
+    collector = Collector(kernel, settings, time.monotonic)
+    sampler = Sampler(kernel, time.monotonic, time.time)
+    exporter = Exporter(collector, sampler, auditor)
+    endpoints = Endpoints(exporter, "/metrics")
+    server = Server(endpoints, None)
+    (address,) = await server.start([f"{LOOPBACK}:0"])
+    try:
+        sampler.start()
+        async with background(server.accept(), supervise(sampler, SUPERVISION_SECONDS), exporter.follow()):
+            await exporter.observe()
+            endpoints.ready = True
+            yield ServedExporter(address, exporter, sampler)
+    finally:
+        await server.close()
+        sampler.close()
+        collector.close()
+
+
+async def scenes(
+    scenario: str, served: ServedExporter, servers: MonitoringServers, stop: asyncio.Event
+) -> AsyncIterator[Scene]:
+    """A scene every `SCENE_SECONDS` until `stop` is set."""
+    figures, began = Figures(), time.monotonic()
+    addresses = (Address("exporter", f"http://{served.address}/"), *servers.addresses)
+    while not stop.is_set():
+        observation = await served.exporter.observe(SCENE_SECONDS)
+        now = time.monotonic()
+        alerts = await servers.alerts()
+        yield Scene(
+            scenario,
+            SCENARIOS[scenario].description,
+            now - began,
+            addresses,
+            figures.priorities(wanted_values(observation.samples, now)),
+            storm_events(served.sampler.events()),
+            alerts,
+            tuple(servers.notes),
+        )
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), SCENE_SECONDS)
