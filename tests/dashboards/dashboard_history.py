@@ -32,8 +32,6 @@ SCRAPE = 15.0
 JOB = "roce"
 LOOKS = 0.2
 """Seconds between looks of the fast loop where there is pause: half of the shortest storm, which is the slowest allowed."""
-LINGER = 5.0
-"""Seconds of such looks after a pause. A host with pause all the time is looked at as often; the others cost a fraction."""
 FOUR = ("mlx5",) * 4
 
 
@@ -107,7 +105,7 @@ async def _write(host: Host, seconds: float, wanted: frozenset[str], write: Call
     start = END - seconds
     kernel = _kernel(host, clock)
     collector = Collector(kernel, Settings(), clock)
-    pace = Pace(OFF) if host.recording else Pace(interval=LOOKS, linger=LINGER)
+    pace = Pace(OFF) if host.recording else Pace(interval=LOOKS)
     sampler = Sampler(kernel, clock, lambda: start + clock(), pace)
     exporter = Exporter(collector, sampler, Auditor(load_profile("auto")))
     label = _Labels(host, wanted)
