@@ -1,7 +1,7 @@
-"""`python bench [TABLE...]`: measures and prints; without names, every table. Names: see TABLES.
+"""`python bench [TABLE...]` measures and prints tables; without names, every table of TABLES.
 
-Whatever is compared is measured in the same run, in turn, so that the machine's other work hits all alike: believe the
-ratios, not the milliseconds. `docs/performance.md` says what each table means and what it last showed.
+Everything compared is measured in the same run, in turn, so that other load on the machine affects all of it alike:
+rely on the ratios, not on the milliseconds. `docs/performance.md` explains each table and holds the last results.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ TABLES = {
     "fleet": fleet.main,
     "storms": storm_detection.main,
 }
-"""In the order in which they are printed; the last two take the longest."""
+"""In the order of printing; the last two take the longest."""
 
 
 def main() -> int:
-    """Print the tables that were asked for; 2 where a name is none."""
+    """Print the requested tables; return 2 for an unknown name."""
     wanted = sys.argv[1:] or list(TABLES)
     if unknown := [name for name in wanted if name not in TABLES]:
         print(f"bench: no table {', '.join(unknown)}; there are {', '.join(TABLES)}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What does a scrape ask of the kernel? Counted by strace over some scrapes of a process that was warmed up."""
+"""Which system calls does a scrape make? Counted by strace over some scrapes of a warm process."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ SCHEDULING = (
     "rt_sigreturn",
     "getpid",
 )
-"""What threads do among themselves: it grows under strace, which makes everything slow, and asks nothing of a device."""
+"""Calls of threads among themselves: strace slows everything down and so inflates them, and they reach no device."""
 
 CALL = re.compile(r"^(?:\[pid +\d+\] |\d+ +)?(\w+)\(")
 
 
 def count(running: Running) -> collections.Counter[str]:
-    """How often each system call was made by `SCRAPES` scrapes."""
+    """How often `SCRAPES` scrapes made each system call."""
     with tempfile.NamedTemporaryFile("r") as trace:
         command = ["strace", "-f", "-qq", "-o", trace.name, "-p", str(running.process.pid)]
         tracer = subprocess.Popen(command)  # noqa: S603 - strace on a process of ours

@@ -1,8 +1,8 @@
-"""What do sixteen network devices with 2,000 private counters each cost, beside node_exporter's ethtool collector?
+"""What do sixteen network devices with 2,000 private counters each cost, compared with node_exporter's ethtool collector?
 
-In a network namespace of its own: veth devices with 220 queues, which have 1,980 counters, behind sixteen mlx5 ports made
-of files. Their names have no row, so this exporter reads 33,000 values and shows the 2,200 that mean something; the other
-shows all. Both ask for all names at every scrape.
+In a network namespace of its own: veth devices with 220 queues, which have 1,980 counters, behind sixteen mlx5 ports
+made of files. Their names have no row, so this exporter reads 33,000 values and exports the 2,200 that have a meaning;
+node_exporter exports all. Both request all names at every scrape.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ SCRAPES = 6
 
 
 def prepare(folder: Path) -> Path:
-    """Make the network devices and the tree, and show it as this namespace's /sys, as on a real host.
+    """Create the network devices and the tree, and mount the tree as this namespace's /sys, as on a real host.
 
-    Whoever made the folder removes it, from outside: in here a whole sysfs hangs in it.
+    The caller outside the namespace removes the folder: inside, a whole sysfs is mounted in it.
     """
     sysfs, tree = folder / "real", folder / "tree"
     sysfs.mkdir()
@@ -48,11 +48,11 @@ def prepare(folder: Path) -> Path:
 
 
 def _run(*command: str) -> None:
-    subprocess.run(command, check=True)  # noqa: S603 - ours, in a namespace of its own
+    subprocess.run(command, check=True)  # noqa: S603 - our own command, in its own namespace
 
 
 def measure(folder: Path) -> None:
-    """Print the table. Inside the namespace."""
+    """Print the table. Runs inside the namespace."""
     tree = prepare(folder)
     rivals = [*node_exporters("infiniband", "ethtool"), *node_exporters("infiniband"), QUIET, ALL]
     figures = compare(rivals, tree, ROUNDS, SCRAPES)
@@ -60,13 +60,13 @@ def measure(folder: Path) -> None:
 
 
 def main() -> None:
-    """Print the table, from a namespace of its own."""
+    """Print the table, from a new namespace."""
     if os.geteuid() or not (shutil.which("unshare") and shutil.which("ip")):
         print("left out: needs root, unshare and ip (apt-get install util-linux iproute2)")
         return
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         inside = ["unshare", "--net", "--mount", sys.executable, __file__, INSIDE, folder]
-        subprocess.run(inside, check=True)  # noqa: S603 - ourselves
+        subprocess.run(inside, check=True)  # noqa: S603 - this script again
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Does a scrape cost more when network devices have more names that nobody maps? `python bench/ethtool_names.py`.
+"""Does a scrape cost more when network devices have more unmapped names? `python bench/ethtool_names.py`.
 
-Sixteen ports, each with a network device of the same mapped counters and more and more per-queue counters. The answers
-of the kernel are replayed into the buffers of the real ioctl code, so that decoding, normalising and rendering are the
-exporter's own and the driver's share is left out. Figures are CPU time per scrape, and the ratio to the first line.
+Sixteen ports, each with a network device of the same mapped counters and an increasing number of per-queue counters.
+The kernel's replies are replayed into the buffers of the real ioctl code, so that decoding, normalising and rendering
+are the exporter's own, without the driver's share. Figures are CPU time per scrape, and the ratio to the first line.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MAPPED = tuple(
 
 
 class Replay:
-    """An ioctl that copies prepared answers, as copy_to_user does."""
+    """An ioctl that copies prepared replies, as copy_to_user does."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self._answers = {
@@ -56,7 +56,7 @@ class Replay:
 
 
 class Host(RecordedKernel):
-    """Sixteen mlx5 ports that answer by replay."""
+    """Sixteen mlx5 ports whose replies are replayed."""
 
     def __init__(self, unmapped: int) -> None:
         """`unmapped` names of each network device have no row."""
@@ -72,7 +72,7 @@ class Host(RecordedKernel):
         self._ioctl = EthtoolIoctl(Replay(names))
 
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], Sequence[int]]:
-        """By the real code."""
+        """The reading of the real code."""
         return self._ioctl.statistics(netdev)
 
 

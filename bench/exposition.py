@@ -1,7 +1,7 @@
-"""What does rendering cost, beside `prometheus_client.generate_latest` of the same families?
+"""What does rendering cost, compared with `prometheus_client.generate_latest` for the same families?
 
-The families are those of a tree of mlx5 ports, taken from our own text by prometheus_client's parser, so that both
-render the same series. CPU time, in turn, medians.
+The families are those of a tree of mlx5 ports, parsed from our own text by prometheus_client, so that both render the
+same series. CPU time, measured in turn, medians.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Kept:
 
 
 async def observed(tree: Path) -> Sequence[Samples]:
-    """What one collection of the tree comes to."""
+    """The observation of one collection of the tree."""
     collector = Collector(LiveKernel(str(tree)), Settings(), time.monotonic)
     observation = await Exporter(collector).observe(5)
     collector.close()
@@ -54,7 +54,7 @@ async def observed(tree: Path) -> Sequence[Samples]:
 
 
 def seconds(work: Callable[[], object], times: int) -> float:
-    """CPU seconds of one go."""
+    """CPU seconds of one round."""
     begun = time.process_time()
     for _ in range(times):
         work()

@@ -1,9 +1,9 @@
 """What does the fast loop cost? `python bench/fast_loop.py`.
 
-mlx5 ports with 80 mapped and 2,000 unmapped names each, PFC on for one priority, counters moving. The kernel's answers are
-replayed into the buffers of the real ioctl code, so what is measured is the exporter's own share: decoding, judging,
-counting; the driver's and the firmware's share come on top, and the governor keeps those under 2 %. Figures are CPU time in
-percent of one core, and the ratio to what collecting the same network devices whole, as often, would cost.
+mlx5 ports with 80 mapped and 2,000 unmapped names each, PFC on for one priority, moving counters. The kernel's replies
+are replayed into the buffers of the real ioctl code, so the figures are the exporter's own share: decoding, detection,
+counting. The driver and the firmware add theirs, which the governor keeps below 2 %. Figures are CPU time in percent of
+one core, and the ratio to the cost of collecting the same network devices completely at the same rate.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Moving(Replay):
 
 
 class Host(RecordedKernel):
-    """Ports of an mlx5 that answer by replay."""
+    """Ports of an mlx5 whose replies are replayed."""
 
     def __init__(self, ports: int) -> None:
         tree = Tree()
@@ -83,12 +83,12 @@ class Host(RecordedKernel):
         self._ioctl = EthtoolIoctl(Moving(), NAMES_SECONDS)
 
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], Sequence[int]]:
-        """By the real code."""
+        """The reading of the real code."""
         return self._ioctl.statistics(netdev)
 
 
 class Clock:
-    """Monotonic seconds, moved by hand."""
+    """Monotonic seconds that the benchmark sets."""
 
     now = 5000.0
 
@@ -98,7 +98,7 @@ class Clock:
 
 
 def replay_seconds() -> float:
-    """CPU seconds per read that the replay takes in the kernel's place: not the exporter's, so they are taken off."""
+    """CPU seconds per read that the replay takes in place of the kernel. They are subtracted, as they are not the exporter's."""
     moving, taken = Moving(), []
     room = bytearray(1 << 17)
     request = struct.pack("16sP16x", b"", ctypes.addressof(ctypes.c_char.from_buffer(room)))
@@ -113,7 +113,7 @@ def replay_seconds() -> float:
 
 
 async def measure(ports: int) -> tuple[float, float]:
-    """Median CPU seconds of one round of looks, and of one whole collection rendered, at so many ports."""
+    """Median CPU seconds of one round of polls, and of one whole collection with rendering, for `ports` ports."""
     kernel, clock = Host(ports), Clock()
     sampler = Sampler(kernel, clock, clock, Pace(mode="fixed"))
     exporter = Exporter(Collector(kernel, Settings(), time.monotonic), sampler)
@@ -135,9 +135,9 @@ def main() -> None:
     """Print the table."""
     replay = replay_seconds()
     print(
-        f"{len(NAMES)} names per network device; the replay's own {replay * 1e6:.0f} us per read are taken off"
+        f"{len(NAMES)} names per network device; the replay's own {replay * 1e6:.0f} us per read are subtracted"
     )
-    print(f"{'ports':>6} {'us per look':>12} {'1 Hz':>8} {'10 Hz':>8} {'to a whole collection':>22}")
+    print(f"{'ports':>6} {'us per poll':>12} {'1 Hz':>8} {'10 Hz':>8} {'to a whole collection':>22}")
     for ports in PORTS:
         look, scrape = asyncio.run(measure(ports))
         own = look - ports * replay

@@ -1,7 +1,7 @@
-"""And when every file takes 0.2 ms longer, as it does where each is a question to the NIC's firmware?
+"""What does a scrape cost when each file takes 0.2 ms longer, as with a query to the NIC's firmware?
 
-The same tree is seen through `slow_files.c`, a FUSE file system. Real firmware answers a device's questions one after
-the other, which is how this exporter asks them; what it does at once is different devices.
+The same tree is read through `slow_files.c`, a FUSE file system. Real firmware answers the queries of one device one
+after the other, which is also how this exporter sends them; it reads different devices at the same time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SOURCE = Path(__file__).with_name("slow_files.c")
 
 @contextlib.contextmanager
 def delayed(tree: Path) -> Iterator[Path]:
-    """The tree with a delay per read, for as long as the block lasts."""
+    """The tree with a delay per read, until the block ends."""
     with tempfile.TemporaryDirectory() as folder:
         program, place = Path(folder) / "slow_files", Path(folder) / "sys"
         ask = ["pkg-config", "fuse3", "--cflags", "--libs"]
@@ -41,7 +41,7 @@ def delayed(tree: Path) -> Iterator[Path]:
         try:
             yield place
         finally:
-            subprocess.run(["fusermount3", "-u", place], check=True)  # noqa: S603, S607 - what unmounts FUSE
+            subprocess.run(["fusermount3", "-u", place], check=True)  # noqa: S603, S607 - the unmount command of FUSE
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""What does a fleet cost a Prometheus with our rules? By `deploy/prometheus/measure.py`, per number of hosts of one port."""
+"""What does a fleet cost a Prometheus with our rules? By `deploy/prometheus/measure.py`, for several numbers of one-port hosts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ MEASURE = Path(__file__).parent.parent / "deploy/prometheus/measure.py"
 
 
 def main() -> None:
-    """Print what each size costs."""
+    """Print the cost of each size."""
     if not shutil.which("prometheus"):
         print("left out: needs Prometheus (apt-get install prometheus)")
         return
     for hosts in HOSTS:
-        subprocess.run([sys.executable, MEASURE, f"--hosts={hosts}", *FLAGS], check=True)  # noqa: S603 - ours
+        subprocess.run([sys.executable, MEASURE, f"--hosts={hosts}", *FLAGS], check=True)  # noqa: S603 - our own script
 
 
 if __name__ == "__main__":

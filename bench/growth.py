@@ -1,7 +1,7 @@
-"""Does the cost grow with what is exported, and with nothing else?
+"""Does the cost grow with the exported data, and with nothing else?
 
-Ports, names that nobody maps and scrapers are each doubled four times; of scrapers, all ask at the same moment. Figures
-are CPU time per round, its ratio to the line before, and CPU time per series.
+Ports, unmapped names and scrapers are each doubled four times; all scrapers send their requests at the same moment.
+Figures are CPU time per round, its ratio to the line before, and CPU time per series.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ROUNDS = 60
 
 
 async def cost(kernel: Kernel, scrapers: int = 1) -> tuple[float, int]:
-    """Median CPU seconds of a round in which so many scrapers ask at once, and the series they get."""
+    """Median CPU seconds of a round with `scrapers` simultaneous scrapers, and the series that they get."""
     collector = Collector(kernel, Settings(), time.monotonic)
     exporter = Exporter(collector)
 
@@ -55,7 +55,7 @@ def _print_doubling(what: str, found: list[tuple[int, float, int]]) -> None:
 
 
 def main() -> None:
-    """Print one table per thing that is doubled."""
+    """Print one table per doubled quantity."""
     raise_descriptor_limit()
     found = []
     for ports in PORTS:

@@ -1,8 +1,8 @@
-"""The same on a real kernel, asked by RDMA netlink where a tree of files must be read one by one.
+"""The same scrapes on a real kernel, which answers RDMA netlink where a tree requires one read per file.
 
-In the lab's guest,
-`ROCELAB_MODULE=~/.cache/roce-lab/rocelab-6.12.ko tests/lab/boot.sh -m 1536 -- python bench lab`
-asks eight Soft-RoCE devices of Linux 6.12, and then eight mlx5 cards of rocelab. Elsewhere it asks what the host has.
+In the lab's guest, `ROCELAB_MODULE=~/.cache/roce-lab/rocelab-6.12.ko tests/lab/boot.sh -m 1536 -- python bench lab`
+measures eight Soft-RoCE devices of Linux 6.12, and then eight mlx5 cards of rocelab. Elsewhere it measures the devices
+of the host.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ OF_RDMA = ("port", "rdma_netlink", "hw_counters", "counters")
 RDMA = roce_exporter(
     "RDMA alone", *(f"--source.disable={name}" for name in sources.NAMES if name not in OF_RDMA)
 )
-"""What node_exporter's infiniband collector has, and no more."""
+"""The counters of node_exporter's infiniband collector, and no others."""
 
 
 def run(command: str) -> None:
     """Run a command of the guest."""
-    subprocess.run(command.split(), check=True)  # noqa: S603 - ours
+    subprocess.run(command.split(), check=True)  # noqa: S603 - our own commands
 
 
 def add_soft_roce() -> None:
@@ -46,7 +46,7 @@ def add_soft_roce() -> None:
 
 
 def add_cards(module: str) -> None:
-    """Cards without hardware, instead of Soft-RoCE."""
+    """Replace Soft-RoCE by cards without hardware."""
     run("modprobe -r rdma_rxe")
     for number in range(DEVICES):
         run(f"ip link del veth{number}")
@@ -55,7 +55,7 @@ def add_cards(module: str) -> None:
 
 
 def print_figures(what: str) -> None:
-    """The table of what there is."""
+    """Print the table of the devices that are present."""
     count = len(list(SYSFS.glob("class/infiniband/*")))
     figures = compare([*node_exporters("infiniband"), RDMA, ALL], SYSFS, ROUNDS, SCRAPES)
     print_comparison(f"{count} {what}", figures)
@@ -72,7 +72,7 @@ def main() -> None:
     elif any(SYSFS.glob("class/infiniband/*")):
         print_figures("RDMA devices of this host")
     else:
-        print("left out: this host has no RDMA device; tests/lab/boot.sh boots a kernel that can have")
+        print("left out: this host has no RDMA device; tests/lab/boot.sh boots a kernel with some")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""An exporter of the InfiniBand counters as it is usually written: `python bench/obvious.py WAY TREE PORT`.
+"""A typical exporter of the InfiniBand counters: `python bench/obvious.py WAY TREE PORT`.
 
-`aiofiles`: every file through aiofiles, into Gauges, `generate_latest` per scrape, from an asyncio server.
-`collector`: a custom collector that opens and reads every file, behind `start_http_server`.
+`aiofiles`: reads each file through aiofiles into Gauges, and calls `generate_latest` per scrape, from an asyncio
+server.
+
+`collector`: a custom collector opens and reads each file, behind `start_http_server`.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ LABELS = ("device", "port")
 
 
 def found(tree: str) -> Iterator[tuple[str, str, str, Path]]:
-    """Name, device, port and place of every counter file."""
+    """Name, device, port and path of every counter file."""
     for device in sorted(Path(tree, "class/infiniband").iterdir()):
         for port in sorted((device / "ports").iterdir()):
             for folder in FOLDERS:

@@ -1,4 +1,4 @@
-"""An exporter as a process: started, scraped over HTTP, and weighed by what the kernel says of it."""
+"""An exporter as a process: started, scraped over HTTP, and measured by the kernel's accounting."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Scrape(NamedTuple):
 
 
 class Running:
-    """A running exporter, scraped over one connection that is kept, as Prometheus does."""
+    """A running exporter, scraped over one persistent connection, as Prometheus does."""
 
     def __init__(self, rival: Rival, process: subprocess.Popen[bytes], port: int) -> None:
         self.rival = rival
@@ -49,7 +49,7 @@ class Running:
         return Scrape(seconds, self.cpu() - before, body)
 
     def disconnect(self) -> None:
-        """Give the connection up; the next scrape makes another."""
+        """Close the connection; the next scrape opens another."""
         self._connection.close()
 
     def cpu(self) -> float:
@@ -63,7 +63,7 @@ class Running:
 
 
 class Figures(NamedTuple):
-    """What the scrapes of one exporter came to."""
+    """Results of the scrapes of one exporter."""
 
     name: str
     p50: float
@@ -75,9 +75,9 @@ class Figures(NamedTuple):
 
 @contextlib.contextmanager
 def start(rival: Rival, tree: Path) -> Iterator[Running]:
-    """Run an exporter on a sysfs tree until the block ends; ready when a scrape has answered."""
+    """Run an exporter on a sysfs tree until the block ends; it is ready after its first scrape."""
     port = free_port()
-    process = subprocess.Popen(command_of(rival, tree, port), stderr=subprocess.DEVNULL)  # noqa: S603 - the rivals' commands are ours
+    process = subprocess.Popen(command_of(rival, tree, port), stderr=subprocess.DEVNULL)  # noqa: S603 - our own commands
     try:
         wait_until_scraped(running := Running(rival, process, port))
         yield running
@@ -87,10 +87,10 @@ def start(rival: Rival, tree: Path) -> Iterator[Running]:
 
 
 def wait_until_scraped(running: Running) -> None:
-    """Scrape until it answers.
+    """Scrape until a reply arrives.
 
     Raises:
-        RuntimeError: it ended, or did not answer in half a minute.
+        RuntimeError: the exporter ended, or did not answer within half a minute.
     """
     deadline = time.monotonic() + STARTED_WITHIN
     while time.monotonic() < deadline:
@@ -107,7 +107,7 @@ def wait_until_scraped(running: Running) -> None:
 
 
 def compare(rivals: list[Rival], tree: Path, rounds: int, scrapes: int) -> list[Figures]:
-    """Scrape all of them in turn, so that whatever else the machine does hits them alike."""
+    """Scrape all exporters in turn, so that other load on the machine affects them alike."""
     with contextlib.ExitStack() as stack:
         running = [stack.enter_context(start(rival, tree)) for rival in rivals]
         for one in running:
@@ -136,6 +136,6 @@ def _figures(running: Running, taken: list[Scrape]) -> Figures:
 
 
 def free_port() -> int:
-    """A port on loopback that nobody listens on."""
+    """A loopback port without a listener."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])

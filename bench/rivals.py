@@ -1,7 +1,7 @@
-"""The exporters to compare with, where they are found or how they are fetched, and the version each says it has.
+"""The exporters to compare with: where they are installed or how they are fetched, and which version each reports.
 
-Debian's node_exporter comes by apt and is unpacked, not installed; the newest one by the Go module proxy. Both are kept
-in `~/.cache/roce-exporter-bench`. yuuki's rdma_exporter was asked for there too: the proxy does not serve it.
+Debian's node_exporter comes from apt and is unpacked, not installed; the newest one comes from the Go module proxy.
+Both are kept in `~/.cache/roce-exporter-bench`. yuuki's rdma_exporter is missing because the proxy does not serve it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 
 PORT = "{port}"
 TREE = "{tree}"
-"""Stand in a command for the port to listen on and the sysfs to read."""
+"""Placeholders in a command for the listening port and the sysfs to read."""
 
 
 class Rival(NamedTuple):
@@ -53,7 +53,7 @@ def roce_exporter(name: str, *flags: str, headers: dict[str, str] | None = None)
 
 
 def node_exporters(*collectors: str) -> list[Rival]:
-    """Those node_exporters that can be had, with nothing but these collectors."""
+    """The available node_exporters, with only these collectors."""
     flags = (
         "--collector.disable-defaults",
         "--log.level=error",
@@ -68,19 +68,19 @@ def node_exporters(*collectors: str) -> list[Rival]:
 
 
 def prescribed(way: str) -> Rival:
-    """The usual Python packages used in one of the ways of `obvious.py`."""
+    """The usual Python packages, used in one of the ways of `obvious.py`."""
     packages = ["prometheus_client", *(["aiofiles"] if way == "aiofiles" else [])]
     name = ", ".join(f"{package} {version(package)}" for package in packages)
     return Rival(f"{name}: {way}", (sys.executable, str(HERE / "obvious.py"), way, TREE, PORT))
 
 
 def _version(program: Path) -> str:
-    told = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)  # noqa: S603 - ours
+    told = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)  # noqa: S603 - our own command
     match = re.search(r"version (\S+)", told.stdout + told.stderr)
     if match and match[1]:
         return match[1]
-    # A program that `go install` made does not know its own version, but the toolchain wrote it down.
-    told = subprocess.run(["go", "version", "-m", program], capture_output=True, text=True, check=True)  # noqa: S603, S607 - ours
+    # A program built by `go install` does not report its own version, but the toolchain recorded it.
+    told = subprocess.run(["go", "version", "-m", program], capture_output=True, text=True, check=True)  # noqa: S603, S607 - our own command
     match = re.search(r"^\s*mod\s+\S+\s+v?(\S+)", told.stdout, re.MULTILINE)
     return match[1] if match else "of unknown version"
 

@@ -1,4 +1,4 @@
-"""What does a scrape cost, beside node_exporter and the usual Python packages on the same tree?
+"""What does a scrape cost, compared with node_exporter and the usual Python packages on the same tree?
 
 1, 8 and 16 mlx5 ports with 21 counters and 30 hw_counters each. node_exporter up to 1.9 reads the counters only; the
 newest reads the hw_counters too.
@@ -19,7 +19,7 @@ SLOW_SCRAPES = 4
 
 LEFT_OUT = [f"--source.disable={name}" for name in sources.NAMES if name not in ("port", "counters")]
 SAME_COUNTERS = roce_exporter("same counters", "--sampler.mode=off", *LEFT_OUT)
-"""Nothing but what node_exporter's infiniband collector always read."""
+"""Only the counters that node_exporter's infiniband collector has always read."""
 ALL = roce_exporter("all")
 
 

@@ -1,7 +1,7 @@
-/* A folder seen through a delay: every read of a file takes so many microseconds longer, as if firmware were asked.
+/* A folder with delayed reads: every read of a file takes MICROSECONDS longer, as a query to firmware does.
  *
- * slow_files FOLDER MICROSECONDS MOUNTPOINT [fuse options]. Names and attributes are cached by the kernel and opening
- * costs nothing extra, so that what differs between two readers is how many files they read, and how many at once.
+ * slow_files FOLDER MICROSECONDS MOUNTPOINT [fuse options]. The kernel caches names and attributes, and opening has no
+ * delay, so two readers differ only in how many files they read, and how many at once.
  */
 #define FUSE_USE_VERSION 31
 #define _GNU_SOURCE
@@ -70,7 +70,7 @@ static int read_file(const char *path, char *buffer, size_t size, off_t offset, 
 {
     (void)path;
     ssize_t length = pread(file->fh, buffer, size, offset);
-    /* The read that only finds the end of the file asks no firmware. */
+    /* A read at the end of the file does not query firmware. */
     if (length > 0) {
         struct timespec rest = {0, delay_nanoseconds};
         nanosleep(&rest, NULL);

@@ -1,4 +1,4 @@
-"""How soon does it listen and answer, and what does it hold, idle and after 10,000 scrapes?"""
+"""How soon does the exporter listen and answer, and how much memory does it use, idle and after 10,000 scrapes?"""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ IMPORT = (
 
 
 def begin(rival: Rival, tree: Path) -> tuple[float, float, float]:
-    """Wall seconds until it listens and until it has answered a scrape, and its CPU seconds by then."""
+    """Wall seconds until the exporter listens and until it has answered a scrape, and its CPU seconds by then."""
     port, begun = free_port(), time.monotonic()
-    process = subprocess.Popen(command_of(rival, tree, port), stderr=subprocess.DEVNULL)  # noqa: S603 - ours
+    process = subprocess.Popen(command_of(rival, tree, port), stderr=subprocess.DEVNULL)  # noqa: S603 - our own command
     try:
         while socket.socket().connect_ex(("127.0.0.1", port)):
             time.sleep(0.001)
@@ -61,11 +61,11 @@ def main() -> None:
             figures = [statistics.median(column) * 1e3 for column in zip(*taken, strict=True)]
             print_row(rival.name, *figures, *held(rival, tree))
     imports = [_import_seconds() for _ in range(ROUNDS)]
-    print(f"\nof which importing: {statistics.median(imports) * 1e3:.0f} ms of CPU")
+    print(f"\nimports alone: {statistics.median(imports) * 1e3:.0f} ms of CPU")
 
 
 def _import_seconds() -> float:
-    told = subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True)  # noqa: S603 - ours
+    told = subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True)  # noqa: S603 - our own command
     return float(told.stdout)
 
 

@@ -1,13 +1,13 @@
-"""How many PFC storms are found, how soon, and at how many false alarms? `python bench/storm_detection.py`.
+"""How many PFC storms are found, how soon, and with how many false alarms? `python bench/storm_detection.py`.
 
 Monte Carlo over the simulated host: per row `--trials` storms of 50 ms to 8 s and as many controls without one, each on
 a host of its own, with ordinary congestion in the background (busy: a burst every 20 to 400 ms; quiet: every 2 to 20 s;
-still: none), looks that come up to some milliseconds late, and one in fifty 20 to 400 ms late. The sampler is the
-daemon's own, driven by a clock that is moved by hand. Beside it, on the same hosts in the same run: the rule of the
-switches' watchdog (nothing passed and all of the time paused, every 200 ms for 400 ms, any miss begins anew), and a
-scrape every 15 s with an alert at half of the time paused.
+still: none), polls that are up to some milliseconds late, and one in fifty that is 20 to 400 ms late. The sampler is
+the daemon's own, on a clock that the script sets. On the same hosts in the same run it is compared with the rule of the
+switches' watchdog (nothing passed and all of the time paused, every 200 ms for 400 ms, any miss starts over), and with
+a scrape every 15 s and an alert at half of the time paused.
 
-`long` are storms longer than the detection time and two polls; those must be found. Latency runs from the true begin
+`long` are storms longer than the detection time and two polls; those must be found. Latency counts from the true start
 of a storm, restore from its true end.
 """
 
@@ -45,7 +45,7 @@ BACKGROUNDS = {"busy": BUSY, "quiet": QUIET, "still": None}
 BEGIN = 6.0
 AFTER = 6.0
 CONTROL = 20.0
-"""Seconds before the storm may begin, after it has ended, and of a control."""
+"""Seconds before the earliest start of a storm, after its end, and of a control."""
 
 PERIOD = {"bnxt": 1.0}
 """Seconds between two renewals of the driver's counters."""
@@ -79,7 +79,7 @@ CASES = (
 
 
 class Clock:
-    """Monotonic seconds, moved by hand."""
+    """Monotonic seconds that the script sets."""
 
     now = 5000.0
 
@@ -89,7 +89,7 @@ class Clock:
 
 
 class Trial(NamedTuple):
-    """What one host was and what each rule said of it: when it told a storm, and when it told its end."""
+    """One host, and what each rule reported: the start and the end of each storm."""
 
     begin: float
     end: float
@@ -98,13 +98,13 @@ class Trial(NamedTuple):
 
 
 @dataclass
-class Told:
-    """When a rule told a storm and its end."""
+class Reports:
+    """The start and the end of each storm that a rule reported."""
 
     storms: list[tuple[float, float]] = field(default_factory=list)
 
     def say(self, active: bool, now: float) -> None:
-        """The rule holds, or not, at this moment."""
+        """Record whether the rule reports a storm at this moment."""
         going_on = bool(self.storms) and self.storms[-1][1] == 0.0
         if active and not going_on:
             self.storms.append((now, 0.0))
@@ -113,18 +113,18 @@ class Told:
 
 
 class SwitchRule:
-    """pfcwd: nothing passed and all of the time paused, at every look for the detection time; restored likewise."""
+    """pfcwd: at every poll of the detection time nothing passed and all of the time was paused; restored likewise."""
 
     name = "switch watchdog's rule"
     poll = 0.2
     detect = 0.4
 
     def __init__(self) -> None:
-        self.told = Told()
+        self.told = Reports()
         self._hot = self._quiet = 0.0
 
     def see(self, change: Counts, seconds: float, now: float) -> None:
-        """Judge what changed since the last look."""
+        """Evaluate what changed since the last poll."""
         paused_all = change.paused > 0.99 * seconds if change.paused is not None else bool(change.stops)
         self._hot = self._hot + seconds if paused_all and not change.packets else 0.0
         self._quiet = 0.0 if change.stops or change.paused else self._quiet + seconds
@@ -133,23 +133,23 @@ class SwitchRule:
 
 
 class ScrapeRule:
-    """A scrape every 15 s, and an alert where half of the time was paused."""
+    """A scrape every 15 s, and an alert when half of the time was paused."""
 
     name = "15 s scrape"
     poll = 15.0
 
     def __init__(self, speed: float) -> None:
-        self.told = Told()
+        self.told = Reports()
         self._speed = speed
 
     def see(self, change: Counts, seconds: float, now: float) -> None:
-        """Judge what changed since the last scrape."""
+        """Evaluate what changed since the last scrape."""
         held = change.paused if change.paused is not None else (change.stops or 0) * 65535 * 64 / self._speed
         self.told.say(held / seconds >= 0.5, now)  # noqa: PLR2004 - half of the time
 
 
 def play(case: Case, seed: int, with_storm: bool) -> Trial:
-    """One host from its begin to its end."""
+    """Run one host from start to end."""
     dice = random.Random(f"{case}/{seed}/{with_storm}")  # noqa: S311 - must replay
     clock = Clock()
     length = dice.choice((dice.uniform(0.05, 1.5), dice.uniform(1.5, 8.0))) if with_storm else 0.0
@@ -182,7 +182,7 @@ def _background(case: Case, dice: random.Random) -> Iterable[Span]:
 
 
 class Race(NamedTuple):
-    """A host and everybody who looks at it."""
+    """A host and everything that polls it."""
 
     clock: Clock
     sampler: Sampler
@@ -192,14 +192,14 @@ class Race(NamedTuple):
     dice: random.Random
 
     def lateness(self) -> float:
-        """Seconds by which a look is late, as on a real host: a few milliseconds, and one in fifty far more."""
+        """Seconds by which a poll is late, as on a real host: a few milliseconds, and one in fifty far more."""
         stall = self.dice.uniform(0.02, 0.4) if self.dice.randrange(50) == 0 else 0.0
         return abs(self.dice.gauss(0, 0.003)) + stall
 
 
-def _drive(race: Race, until: float) -> Told:
-    """Let time pass and everybody look when it is their turn; returns what the sampler told."""
-    clock, key, told = race.clock, race.key, Told()
+def _drive(race: Race, until: float) -> Reports:
+    """Advance time and run each poll when it is due; returns the sampler's reports."""
+    clock, key, told = race.clock, race.key, Reports()
     last = {rule.name: (clock.now, race.hot.read(clock).counts[key]) for rule in race.rules}
     due = {rule.name: clock.now + rule.poll * race.dice.random() for rule in race.rules}
     due["sampler"] = clock.now
@@ -220,10 +220,10 @@ def _drive(race: Race, until: float) -> Told:
 
 
 class Score(NamedTuple):
-    """How one rule did in one row."""
+    """The result of one rule in one row."""
 
     found: int
-    """Of the long ones."""
+    """Long storms only."""
     long: int
     all_found: int
     false_alarms: int
@@ -233,7 +233,7 @@ class Score(NamedTuple):
 
 
 def score(case: Case, storms: Sequence[Trial], controls: Sequence[Trial], rule: str) -> Score:
-    """Count what one rule found and made up."""
+    """Count the storms that one rule found, and its false alarms."""
     poll = max(1.0 if case.mode == "adaptive" else 0.1, PERIOD.get(case.vendor, 0.0))
     least = Limits().detect + 2 * poll
     found, long, every, false = 0, 0, 0, sum(len(trial.told[rule]) for trial in controls)
@@ -279,7 +279,7 @@ def main() -> None:
     options = parser.parse_args()
     print(f"{options.trials} storms and {options.trials} controls per row; seconds as p50 / p99")
     print(
-        "| NIC, direction | background | looks | rule | long storms found | all found | false alarms | per host-day | latency | restore |"
+        "| NIC, direction | background | polls | rule | long storms found | all found | false alarms | per host-day | latency | restore |"
     )
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     step = max(1, options.trials // (4 * options.jobs))

@@ -1,4 +1,4 @@
-"""How figures are printed, and where trees are put."""
+"""How figures are printed, and where trees are created."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
     from processes import Figures
 
-MEMORY = "/dev/shm"  # noqa: S108 - a folder of its own is made in it; in memory, so that no disk is measured
+MEMORY = "/dev/shm"  # noqa: S108 - a new folder is created in it; in memory, so that no disk is measured
 
 
 @contextlib.contextmanager
 def host(ports: int) -> Iterator[Path]:
-    """A sysfs of so many ports, for as long as the block lasts."""
+    """A sysfs with `ports` ports, until the block ends."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         yield write_host(Path(folder), ports)
 

@@ -1,4 +1,4 @@
-"""Hosts made of plain files, as large as asked for: what the exporters under comparison all read."""
+"""Hosts made of plain files, of any size: input for all exporters under comparison."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ HW_COUNTERS = (
     "rx_icrc_encapsulated",
     "rx_read_requests",
 )
-"""Those of a ConnectX-7, and one that no exporter knows."""
+"""The hw_counters of a ConnectX-7, and one that no exporter maps."""
 
 DEVICE = {
     "fw_ver": "28.39.1002",
@@ -77,7 +77,7 @@ VALUE = 123_456_789_012
 
 
 def write_host(root: Path, ports: int, netdevs: tuple[str, ...] = (), sysfs: Path = Path("/sys")) -> Path:
-    """A sysfs of so many mlx5 devices with one port each, `netdevs` of `sysfs` behind the first; returns its root."""
+    """Write a sysfs of mlx5 devices with one port each, `netdevs` of `sysfs` behind the first; returns its root."""
     (root / "class/net").mkdir(parents=True, exist_ok=True)
     for number in range(ports):
         device = root / f"class/infiniband/mlx5_{number}"

@@ -1,4 +1,4 @@
-"""What the tests share: the flag that rewrites the golden files."""
+"""Shared by all tests: the flag that rewrites the golden files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")
-"""A busy machine takes its time: timings decide no test."""
+"""A busy machine is slow: no timing decides a test."""
 
 collect_ignore = ["recordings"]
 
@@ -20,5 +20,5 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--rewrite-golden",
         action="store_true",
-        help="write tests/golden/*.prom anew from the recordings; read the diff",
+        help="rewrite tests/golden/*.prom from the recordings; read the diff",
     )

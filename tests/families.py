@@ -1,6 +1,6 @@
-"""Samples as prometheus-client's metric families, for programs that serve them through a registry of their own.
+"""Samples as prometheus-client's metric families, for programs that serve them through their own registry.
 
-Slower than `exposition` by two orders of magnitude, and the oracle that `exposition` is tested against.
+Slower than `exposition` by two orders of magnitude; serves as the oracle for its tests.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def families(parts: Sequence[Samples]) -> Iterator[Metric]:
-    """One family per row that has samples, in the catalogue's order. Values become floats, as everywhere there."""
+    """One family per row that has samples, in the catalogue's order. Values become floats, as everywhere in prometheus-client."""
     found: dict[str, Metric] = {}
     for part in parts:
         for series, value in zip(part.series, part.values, strict=True):

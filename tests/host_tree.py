@@ -1,4 +1,4 @@
-"""A host's sysfs made of plain files, to be read by the live kernel and broken at will."""
+"""A host's sysfs made of plain files, which the live kernel reads and a test may break."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HW_COUNTERS = (
 
 
 class HostTree:
-    """mlx5 devices `mlx5_0` ... in a folder that stands for /sys. Every counter holds its position plus one."""
+    """mlx5 devices `mlx5_0` ... in a folder that represents /sys. Every counter holds its position plus one."""
 
     def __init__(self, root: Path, devices: int = 8) -> None:
         self.root = root
@@ -45,7 +45,7 @@ class HostTree:
             self.add(f"mlx5_{number}")
 
     def add(self, name: str, *, netdev: str = "", guid: int | None = None) -> None:
-        """Plug a device in; `netdev` names the network device of its function."""
+        """Add a device; `netdev` names the network device of its function."""
         number = len(os.listdir(self.infiniband)) if guid is None else guid
         self._write(f"{name}/fw_ver", "28.39.1002")
         self._write(f"{name}/board_id", "MT_0000000838")
@@ -67,7 +67,7 @@ class HostTree:
             self._write(f"{name}/ports/1/hw_counters/{counter}", str(position))
 
     def remove(self, name: str) -> None:
-        """Pull a device out."""
+        """Remove a device."""
         shutil.rmtree(self.infiniband / name)
 
     @property
@@ -80,7 +80,7 @@ class HostTree:
         return self.infiniband / device / "ports/1/hw_counters" / name
 
     def replace(self, place: Path, *, link: str = "", text: bytes | None = None, fifo: bool = False) -> None:
-        """Put something else where a file was: a link to another file, other content, or a FIFO nobody writes to."""
+        """Replace a file: by a link to another file, by other content, or by a FIFO without a writer."""
         place.unlink()
         if link:
             place.symlink_to(link)
@@ -96,7 +96,7 @@ class HostTree:
 
 
 def failing_pread(faults: dict[str, int]) -> Callable[[int, int, int], bytes]:
-    """os.pread, but the files whose path ends like a key of `faults` fail with that errno."""
+    """os.pread, but the files whose path ends with a key of `faults` fail with that errno."""
 
     def pread(descriptor: int, count: int, offset: int) -> bytes:
         path = os.readlink(f"/proc/self/fd/{descriptor}")

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Alerts, dashboards, deployment files and end to end once more, with the newest Prometheus, Alertmanager and VictoriaMetrics
+# The tests of alerts, dashboards, deployment files and end to end again, with the newest Prometheus, Alertmanager and VictoriaMetrics
 # that Debian packages: unpacked, not installed. tests/run.sh has run them with the machine's own. Arguments go to pytest;
 # paths below tests/ replace the list of tests.
 #
-# The virtual environment is that of tests/run.sh ($ROCE_TEST_VENV). Where the packages cannot be had this fails with
-# CI=true, elsewhere it says so and is no failure.
+# The virtual environment is that of tests/run.sh ($ROCE_TEST_VENV). If the packages are not available this fails with
+# CI=true; elsewhere it prints a message and succeeds.
 set -eu
 here=$(dirname "$(realpath "$0")")
 cd "$here/.."
@@ -18,7 +18,7 @@ versions_of_packages() {
   for package in $packages; do printf '%s ' "$package" && newest_version "$package" || return 1; done
 }
 
-# Unpacks the packages unless these versions are there already.
+# Unpacks the packages unless these versions are already unpacked.
 prepare_servers() {
   local found program
   found=$(versions_of_packages) || return 1

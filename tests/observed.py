@@ -1,4 +1,4 @@
-"""A host observed with a clock that stands still, and what its exposition holds."""
+"""A host observed with a stopped clock, and the content of its exposition."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 async def observe(kernel: Kernel, times: int = 1) -> tuple[Exporter, list[Observation]]:
-    """So many collections of one kernel; whatever is timed lasts 0 s."""
+    """`times` collections of one kernel; every timed duration is 0 s."""
     collector = Collector(kernel, Settings(), clock=lambda: 0.0)
     exporter = Exporter(collector)
     try:
@@ -31,7 +31,7 @@ async def exposition(kernel: Kernel) -> bytes:
 
 
 def samples(text: bytes) -> dict[str, str]:
-    """Each series as it is written, and its value as it is written."""
+    """Each series and its value, both as written in the exposition."""
     lines = [line for line in text.decode().splitlines() if not line.startswith("#")]
     found = {series: value for series, _, value in (line.rpartition(" ") for line in lines)}
     assert len(found) == len(lines), "a series twice"

@@ -1,10 +1,6 @@
 #!/bin/sh
-# Everything that must hold: lint, types, and all tests against the built wheel, in a virtual environment of its own.
-# Tests of tools that are missing (promtool, prometheus) are skipped and named; with CI=true they fail.
-#
-# Without arguments the tests run in two workers per processor, as many of them wait for other programs most of the time. One
-# worker runs all tests of a file, so that what they share is made once; the folders with the longest tests come first.
-# Arguments go to one plain pytest instead.
+# All checks: lint, types, and all tests against the built wheel, in a separate virtual environment.
+# Arguments go to pytest. Tests of tools that are missing (promtool, prometheus) are skipped and named; with CI=true they fail.
 set -eu
 cd "$(dirname "$0")/.."
 python3 -m venv --help >/dev/null 2>&1 || { echo "python3-venv is missing: apt-get install python3-venv" >&2; exit 2; }

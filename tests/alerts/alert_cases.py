@@ -1,4 +1,4 @@
-"""Every alert, and how it fires: what its series do in sickness, and what they do just below the threshold."""
+"""Every alert, and how it fires: how its series move while something is wrong, and just below the threshold."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SPEED_100G = {f"roce_link_speed_bytes_per_second{{{NETDEV}}}": Level(sick=GBIT_1
 
 
 def hinted(labels: str, hint: str) -> dict[str, Level]:
-    """What the exporter thinks of a storm, while it lasts."""
+    """The exporter's hint about a storm while it lasts."""
     return {f'roce_pfc_storm_hint{{{labels},hint="{hint}"}}': Level(sick=1, healthy=None)}
 
 
@@ -63,7 +63,7 @@ STORM = (
             f"roce_pfc_storm_active{{{RECEIVE}}}": Level(sick=1),
             f"roce_pfc_storm_active{{{TRANSMIT}}}": Level(sick=1),
         },
-        name="with the hosts that send",
+        name="with the sending hosts",
         labels='direction="receive"',
         sick_hosts=EAST[:3],
         fabric=True,
@@ -103,7 +103,7 @@ STORM = (
             f"roce_pfc_storms_total{{{RECEIVE}}}": Jump(sick=1, below=0),
             f"roce_pfc_storms_total{{{TRANSMIT}}}": Jump(sick=1),
         },
-        name="with a host that sends",
+        name="with a sending host",
         labels=RECEIVE,
         look=3,
     ),
@@ -170,7 +170,7 @@ PAUSE = (
         labels=RECEIVE,
     ),
     Case(
-        # at 100 Gb/s a frame stops 335.5 us, so that 2,980 of them per second stop for good
+        # at 100 Gb/s a frame stops a priority for 335.5 us, so 2,980 frames per second stop it permanently
         "RocePfcPauseSaturatedEstimated",
         {
             f"roce_pfc_receive_xoff_frames_total{{{PRIORITY}}}": Rate(sick=2900, below=2600),
@@ -185,7 +185,7 @@ PAUSE = (
             f"roce_pfc_transmit_frames_total{{{PRIORITY}}}": Rate(sick=9000, below=2600),
             **SPEED_100G,
         },
-        name="by a NIC that counts frames only",
+        name="on a NIC that counts frames only",
         labels=TRANSMIT,
     ),
     Case(
@@ -626,7 +626,7 @@ EXPORTER = (
     Case(
         "RoceSourceBroken",
         {f'roce_exporter_source_up{{source="hw_counters",{DEVICE}}}': Level(0, 1, 1)},
-        name="that has no network device",
+        name="without a network device",
         labels=f'source="hw_counters",{DEVICE}',
     ),
     Case(

@@ -1,4 +1,4 @@
-"""What tests need to talk to a real Alertmanager that has our configuration and calls web hooks of theirs."""
+"""Access to a real Alertmanager that has our configuration and calls web hooks of the tests."""
 
 from __future__ import annotations
 
@@ -21,8 +21,14 @@ if TYPE_CHECKING:
 ALERTS = Path(__file__).parents[2] / "alerts"
 
 
-def wait_until(ask: Callable[[], Any], seconds: float = 300.0) -> Any:
-    """What `ask` returns as soon as it is true."""
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_until(ask: Callable[[], Any], seconds: float = 60.0) -> Any:
+    """The result of `ask` as soon as it is true."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
@@ -31,11 +37,11 @@ def wait_until(ask: Callable[[], Any], seconds: float = 300.0) -> Any:
         except OSError:
             pass
         time.sleep(0.05)
-    raise AssertionError(f"it did not come to pass: {ask()}")
+    raise AssertionError(f"timed out waiting: {ask()}")
 
 
 def need(*programs: str) -> str:
-    """Where the first of these programs is that is there; without any the test is skipped, and in CI it fails."""
+    """The path of the first of these programs that is installed; without any the test is skipped, and in CI it fails."""
     if found := next(filter(None, map(shutil.which, programs)), None):
         return found
     message = f"{programs[0]} is not installed (apt-get install prometheus prometheus-alertmanager)"
@@ -45,7 +51,7 @@ def need(*programs: str) -> str:
 
 
 def answers(url: str) -> Callable[[], bytes]:
-    """Asks the URL when called."""
+    """A function that requests the URL."""
 
     def ask() -> bytes:
         with urllib.request.urlopen(url, timeout=5) as answer:
@@ -55,7 +61,7 @@ def answers(url: str) -> Callable[[], bytes]:
 
 
 class Hooks:
-    """What Alertmanager has sent, by receiver."""
+    """The messages that Alertmanager has sent, by receiver."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, dict[str, Any]]] = []
@@ -69,14 +75,14 @@ class Hooks:
                 self.end_headers()
 
             def log_message(self, *words: object) -> None:
-                """Say nothing."""
+                """Log nothing."""
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self.server.shutdown()
         self.server.server_close()
 
@@ -90,14 +96,14 @@ class Hooks:
 
 
 class Alertmanager:
-    """A running Alertmanager and what it says."""
+    """A running Alertmanager and its API."""
 
     def __init__(self, url: str, hooks: Hooks) -> None:
         self.url = url
         self.hooks = hooks
 
     def ask(self, path: str, content: object = None) -> Any:
-        """What the API answers; with content it is a POST."""
+        """The reply of the API; a request with content is a POST."""
         data = None if content is None else json.dumps(content).encode()
         request = urllib.request.Request(
             f"{self.url}{path}", data=data, headers={"Content-Type": "application/json"}
@@ -111,7 +117,7 @@ class Alertmanager:
         return [alert for alert in self.ask("/api/v2/alerts") if alert["labels"].get("cluster") == cluster]
 
     def names(self, cluster: str, state: str) -> set[str]:
-        """The names of a cluster's alerts in a state: active or suppressed."""
+        """The names of a cluster's alerts in a state, active or suppressed."""
         return {
             alert["labels"]["alertname"]
             for alert in self.alerts(cluster)
@@ -120,7 +126,7 @@ class Alertmanager:
 
 
 def hooked(hooks: Hooks) -> dict[str, Any]:
-    """Our configuration with web hooks for receivers and without waiting."""
+    """Our configuration with web hooks as receivers and without delays."""
     config = yaml.safe_load((ALERTS / "alertmanager.yml").read_text())
     config["global"] = {}
     config["templates"] = []
@@ -133,7 +139,7 @@ def hooked(hooks: Hooks) -> dict[str, Any]:
 
 
 def hurry(route: dict[str, Any]) -> None:
-    """Let pages wait for a second, and tickets for some: in earnest they wait longer than pages too."""
+    """Delay pages by one second, and tickets by a few: in production tickets wait longer than pages too."""
     for key in ("group_wait", "group_interval"):
         if key in route:
             route[key] = "5s" if route["receiver"] == "tickets" else "1s"

@@ -1,4 +1,4 @@
-"""Runs of `promtool test rules` over the cases, and what it says of an alert that it did not expect."""
+"""Runs of `promtool test rules` over the cases, and what it reports about an alert that it did not expect."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def rule_of(alert: str) -> dict[str, Any]:
 
 
 def when_fired(case: Case) -> int:
-    """The minute in which the case's alert must be there."""
+    """The minute in which the case's alert must be present."""
     return case.lead + (case.look or case.sick - 1)
 
 
 def expected(case: Case, annotations: Mapping[str, str]) -> Expectation:
-    """The one alert of the sick host or cluster."""
+    """The one alert of the faulty host or cluster."""
     labels = {"cluster": "east"}
     if not case.fabric:
         labels |= {"job": "roce", "instance": case.sick_hosts[0]}
@@ -48,12 +48,12 @@ def expected(case: Case, annotations: Mapping[str, str]) -> Expectation:
 
 
 def at(case: Case, minute: int, *alerts: Expectation) -> Expectation:
-    """That exactly these alerts of the case's name fire at a minute."""
+    """A check that exactly these alerts of the case's name fire at a minute."""
     return {"eval_time": f"{minute}m", "alertname": case.alert, "exp_alerts": list(alerts)}
 
 
 def silent(case: Case) -> list[Expectation]:
-    """That the alert does not fire at any time."""
+    """A check that the alert does not fire at any time."""
     end = case.lead + case.sick + case.tail
     return [at(case, minute) for minute in {*range(2, end, max(end // 40, 1)), when_fired(case)}]
 
@@ -68,7 +68,7 @@ def test_of(case: Case, turn: Turn, expectations: list[Expectation]) -> dict[str
 
 
 def needed_rules(alerts: Collection[str]) -> dict[str, Any]:
-    """The rules file cut down to these alerts and the recording rules they build on, directly or not: promtool is slow."""
+    """The rules file reduced to these alerts and the recording rules they build on, directly or not: promtool is slow."""
     wanted = set(alerts)
     for _ in range(3):
         used = " ".join(_text(rule) for group in rules() for rule in group["rules"] if _is(rule, wanted))
@@ -86,7 +86,7 @@ def _text(rule: Mapping[str, Any]) -> str:
 
 
 def run(folder: Path, *tests: Mapping[str, Any]) -> str:
-    """What promtool has to complain about; empty when all is as expected."""
+    """Promtool's complaints; empty when everything is as expected."""
     alerts = {expectation["alertname"] for test in tests for expectation in test["alert_rule_test"]}
     (folder / "rules.yml").write_text(json.dumps(needed_rules(alerts)) if alerts else RULES.read_text())
     content = {"rule_files": ["rules.yml"], "evaluation_interval": "30s", "tests": list(tests)}

@@ -1,7 +1,7 @@
-"""How the alerts are tested: series of a few hosts that are healthy, sick for a while and healthy again, for promtool.
+"""How the alerts are tested: series of a few hosts that are healthy, faulty for a while and healthy again, for promtool.
 
-Hosts h1 to h4 are in cluster east, another h1 is in cluster west and stays healthy: what happens in east must not be
-seen there, and what the two share (host, device, port) must not confuse the expressions.
+Hosts h1 to h4 are in cluster east, another h1 is in cluster west and stays healthy: events in east must not show there,
+and shared labels (host, device, port) must not confuse the expressions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EAST = ("h1", "h2", "h3", "h4")
 HOSTS = (*(("east", host) for host in EAST), ("west", "h1"))
 
 LARGE = 1_000_000
-"""What a counter starts with: a host that has been up for long."""
+"""The initial value of a counter: that of a host that has been up for a long time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """A counter that stands still but for one jump, where sickness begins."""
+    """A counter that is constant except for one jump, when the fault begins."""
 
     sick: float
     below: float | None = None
@@ -49,7 +49,7 @@ class Jump:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A gauge; None means that there is no sample."""
+    """A gauge; None means no sample."""
 
     sick: float | None
     below: float | None = None
@@ -61,32 +61,32 @@ Shape = Rate | Jump | Level
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One way in which an alert fires: minutes of health, sickness and health again, and the series meanwhile."""
+    """One way in which an alert fires: minutes of health, fault and health again, and the series meanwhile."""
 
     alert: str
     series: Mapping[str, Shape]
     labels: str = PORT
     """The labels of the alert besides cluster, job, instance, severity and scope."""
     name: str = ""
-    """What is special; empty for the ordinary case."""
+    """What is special about the case; empty for the ordinary one."""
     sick_hosts: tuple[str, ...] = ("h1",)
     fabric: bool = False
-    """The alert is about a cluster and so has no job and no instance."""
+    """The alert is about a cluster, so it has no job and no instance."""
     spare: frozenset[str] = frozenset()
-    """Metrics without which the alert fires all the same."""
+    """Metrics without which the alert still fires."""
     lead: int = 12
     sick: int = 46
     tail: int = 45
     step: int = 30
     """Seconds between scrapes."""
     background: Mapping[str, Shape] = field(default_factory=dict)
-    """Series that the sick hosts have too and that change at most the text."""
+    """Additional series of the faulty hosts; they change at most the text."""
     look: int = 0
-    """Minutes after the beginning of sickness when the alert is looked for; 0: when sickness ends."""
+    """Minutes after the start of the fault when the alert is checked; 0: when the fault ends."""
 
     @property
     def title(self) -> str:
-        """What the case is called in tests and in annotations.yml."""
+        """The name of the case in tests and in annotations.yml."""
         return f"{self.alert}, {self.name}" if self.name else self.alert
 
 
@@ -96,22 +96,22 @@ def metric(series: str) -> str:
 
 
 def labels_of(text: str) -> dict[str, str]:
-    """Labels from text."""
+    """Labels parsed from text."""
     return dict(re.findall(r'(\w+)="([^"]*)"', text))
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """How one run of a case differs from the sick one."""
+    """How one run of a case differs from the faulty one."""
 
     states: Mapping[str, State] = field(default_factory=dict)
-    """States of single series of the sick hosts; the rest are sick."""
+    """States of single series of the faulty hosts; all others are faulty."""
     without: str = ""
     """A metric that no host has."""
     restart: int = 0
-    """Minute at which every exporter restarts: a minute without scrapes, and counters from zero. 0: never."""
+    """Minute at which every exporter restarts: a minute without scrapes, and counters from zero. 0: no restart."""
     both_clusters: bool = False
-    """Host h1 of west is as sick as the hosts of east."""
+    """Host h1 of west has the same fault as the hosts of east."""
     unnamed: bool = False
     """There is one cluster, and no series has the label `cluster`."""
 
@@ -120,7 +120,7 @@ SICK = Turn()
 
 
 def input_series(case: Case, turn: Turn = SICK) -> Iterator[dict[str, str]]:
-    """The series of all hosts, as promtool reads them."""
+    """The series of all hosts, in promtool's notation."""
     sick = {("east", host) for host in case.sick_hosts} | ({("west", "h1")} if turn.both_clusters else set())
     for cluster, host in HOSTS[: len(EAST)] if turn.unnamed else HOSTS:
         target = (

@@ -1,4 +1,4 @@
-"""What the rules, runbooks and thresholds promise of each other and of the catalogue."""
+"""Contracts of the rules, runbooks and thresholds with each other and with the catalogue."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ RUNBOOKS = {place.stem: place for place in (ALERTS / "runbooks").glob("*.md")}
 HEADINGS = ["Meaning", "Impact", "Diagnosis", "Mitigation"]
 
 ALLOWED_UNTIL_BUILT: dict[str, tuple[str, ...]] = {}
-"""Metrics that the alerts speak of and no row has yet, with their labels. Take one out when its row has come."""
+"""Metrics in alerts that have no row yet, with their labels. Remove a metric when its row exists."""
 
 ROWS = {row.name: row for row in CATALOG}
 OWN = {"roce_exporter_build_info": ("version",), "roce_exporter_kernel_info": ("release",)}
-"""Of the exporter itself, made by prometheus-client and so without a row."""
+"""The exporter's own metrics, made by prometheus-client and so without a row."""
 LABELS = ALLOWED_UNTIL_BUILT | OWN | {row.name: row.labels for row in CATALOG}
 TARGET = {"cluster", "job", "instance"}
 
 
 def family(name: str) -> str:
-    """The metric that a name belongs to: of a histogram's series the histogram."""
+    """The metric that a name belongs to; for the series of a histogram, the histogram."""
     return name if name in LABELS else re.sub(r"_(bucket|count|sum)$", "", name)
 
 
 def metrics_in(text: str) -> set[str]:
-    """The metrics that a text names; recorded names, which have colons, are others."""
+    """The metrics in a text; recorded names, which have colons, are not included."""
     return {family(name) for name in re.findall(r"(?<![:\w/])roce_[a-z0-9_]+(?![:\w])", text)} - {
         "roce_exporter"
     }
 
 
-def test_what_has_been_built_is_no_longer_allowed_to_be_missing() -> None:
-    """Take these out of ALLOWED_UNTIL_BUILT."""
+def test_existing_metrics_are_not_listed_as_planned() -> None:
+    """Remove these from ALLOWED_UNTIL_BUILT."""
     assert not set(ALLOWED_UNTIL_BUILT) & set(ROWS)
 
 
@@ -76,7 +76,7 @@ def test_every_recorded_name_is_used() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
 def test_the_tests_give_series_the_labels_that_the_exporter_gives_them(case: object) -> None:
-    """A test with labels of its own would prove nothing. `netdev` of a source is empty, so missing, for some."""
+    """A test with other labels would prove nothing. `netdev` of a source is empty for some sources, so it is missing."""
     for series in {**case.series, **case.background}:
         if (name := metric(series)) == "up":
             continue
@@ -95,7 +95,7 @@ def test_every_alert_has_a_runbook_and_every_runbook_an_alert() -> None:
 
 @pytest.mark.parametrize("place", RUNBOOKS.values(), ids=lambda place: place.stem)
 def test_a_runbook_has_the_four_parts(place: Path) -> None:
-    """Its name on top, each part with something in it, and a command or query to go on with."""
+    """Its name is the title, each section has content, and there is a command or a query to continue with."""
     text = place.read_text()
     assert text.startswith(f"# {place.stem}\n")
     parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
@@ -106,7 +106,7 @@ def test_a_runbook_has_the_four_parts(place: Path) -> None:
 
 @pytest.mark.parametrize("rule", ALERTING.values(), ids=lambda rule: rule["alert"])
 def test_an_alert_has_what_alertmanager_and_people_need(rule: dict[str, dict[str, str]]) -> None:
-    """Severity, scope and three annotations; nothing that changes in its labels, for each value were a new alert."""
+    """Severity, scope and three annotations; no changing labels, because each value would be a new alert."""
     assert set(rule["labels"]) == {"severity", "scope"}
     assert rule["labels"]["severity"] in {"page", "ticket", "info"}
     assert rule["labels"]["scope"] in {"host", "fabric"}
@@ -116,27 +116,27 @@ def test_an_alert_has_what_alertmanager_and_people_need(rule: dict[str, dict[str
 
 
 @pytest.mark.parametrize("rule", ALERTING.values(), ids=lambda rule: rule["alert"])
-def test_a_summary_names_what_is_sick(rule: dict[str, dict[str, str]]) -> None:
+def test_a_summary_names_the_faulty_object(rule: dict[str, dict[str, str]]) -> None:
     summary = rule["annotations"]["summary"]
     assert ("$labels.cluster" if rule["labels"]["scope"] == "fabric" else "$labels.instance") in summary
     assert len(summary) < 260
 
 
 @pytest.mark.parametrize("rule", ALERTING.values(), ids=lambda rule: rule["alert"])
-def test_a_number_that_people_read_is_formatted(rule: dict[str, dict[str, str]]) -> None:
-    """A rate or growth is no whole number; only counts of things are shown as they are."""
+def test_a_number_in_a_text_is_formatted(rule: dict[str, dict[str, str]]) -> None:
+    """A rate or growth is not a whole number; only counts are shown unformatted."""
     raw = re.findall(r"\{\{ \$value \}\}", str(rule["annotations"]))
     assert not raw or not re.search(r"rate\(|increase\(|_ratio", rule["expr"])
 
 
-def test_a_ratio_of_cnps_never_wakes_anybody() -> None:
-    """NICs of different generations count them differently."""
+def test_a_ratio_of_cnps_never_pages() -> None:
+    """NICs of different generations count CNPs differently."""
     about_cnps = [rule for rule in ALERTING.values() if "cnp" in rule["expr"]]
     assert len(about_cnps) >= 3
     assert not [rule["alert"] for rule in about_cnps if rule["labels"]["severity"] == "page"]
 
 
-def test_few_alerts_wake_somebody() -> None:
+def test_few_alerts_page() -> None:
     assert sorted(alert for alert, rule in ALERTING.items() if rule["labels"]["severity"] == "page") == [
         "RoceLosslessPriorityDrops",
         "RoceNicPauseWatchdogTripped",
@@ -148,8 +148,8 @@ def test_few_alerts_wake_somebody() -> None:
     ]
 
 
-def test_what_pages_does_not_flap() -> None:
-    """A page is kept for a while, or its window does that, unless it counts single events."""
+def test_pages_do_not_flap() -> None:
+    """The alert or its window keeps a page active for a while, unless it counts single events."""
     events = {"RoceNicPauseWatchdogTripped", "RocePfcPauseBudgetBurnFast"}
     kept = {alert for alert, rule in ALERTING.items() if "keep_firing_for" in rule}
     assert {
@@ -159,7 +159,7 @@ def test_what_pages_does_not_flap() -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.get("alert") or rule["record"])
 def test_rates_are_of_counters_and_only_of_those(rule: dict[str, str]) -> None:
-    """And no counter is compared as it stands, for then it would never resolve."""
+    """A bare counter is never compared with a threshold: the alert would never resolve."""
     expression = re.sub(r"#.*", "", rule["expr"])
     rated = set(re.findall(r"(?:rate|increase)\(\s*(roce_\w+)", expression))
     assert not {name for name in rated if not name.endswith(("_total", "_bucket", "_count"))}
@@ -168,7 +168,7 @@ def test_rates_are_of_counters_and_only_of_those(rule: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.get("alert") or rule["record"])
-def test_labels_to_match_by_are_labels_of_ours(rule: dict[str, str]) -> None:
+def test_matched_labels_are_labels_of_ours(rule: dict[str, str]) -> None:
     known = (
         TARGET
         | {label for labels in LABELS.values() for label in labels}
@@ -206,8 +206,8 @@ def test_every_flag_of_the_exporter_that_a_text_names_exists() -> None:
     assert not {flag for flag in flags if flag not in helps}
 
 
-def test_the_readme_counts_right() -> None:
-    """How many alerts there are of each severity."""
+def test_the_readme_has_the_number_of_alerts() -> None:
+    """The README has the number of alerts of each severity."""
     counted = Counter(rule["labels"]["severity"] for rule in ALERTING.values())
     told = dict(
         re.findall(
@@ -218,8 +218,8 @@ def test_the_readme_counts_right() -> None:
     assert len(ALERTING) == 63, "the README says sixty-three"
 
 
-def test_what_is_recorded_is_named_by_level_metric_and_operations() -> None:
-    """And a level of a cluster keeps no label of a host."""
+def test_recorded_names_are_level_metric_and_operations() -> None:
+    """A record of a cluster keeps no label of a host."""
     for rule in RULES:
         if name := rule.get("record"):
             level, recorded, operations = name.split(":")

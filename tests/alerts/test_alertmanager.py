@@ -1,4 +1,4 @@
-"""One storm is one page, the culprit is never muted, and what people read reads well: with the real Alertmanager."""
+"""One storm is one page, the cause is never muted, and the texts read well: with the real Alertmanager."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def over(alert: dict[str, Any]) -> dict[str, Any]:
 
 
 def settle(alertmanager: Alertmanager, cluster: str, active: set[str], muted: set[str]) -> None:
-    """Wait until exactly these are active and those muted."""
+    """Wait until exactly `active` are active and `muted` are suppressed."""
     wait_until(
         lambda: (
             alertmanager.names(cluster, "active") == active
@@ -90,7 +90,7 @@ def test_a_storm_on_one_host_is_one_page_that_names_it_and_ends(alertmanager: Al
     assert not alertmanager.hooks.of("tickets", cluster)
 
 
-def test_a_storm_across_hosts_is_one_page_with_the_culprit_beside_it(alertmanager: Alertmanager) -> None:
+def test_a_storm_across_hosts_is_one_page_next_to_that_of_the_culprit(alertmanager: Alertmanager) -> None:
     cluster = "many-hosts"
     victims = [
         alert(title, cluster, instance=host)
@@ -102,7 +102,7 @@ def test_a_storm_across_hosts_is_one_page_with_the_culprit_beside_it(alertmanage
             "RocePacketLossCritical",
         )
     ]
-    fabric = alert("RocePfcStormFabricWide, with the hosts that send", cluster)
+    fabric = alert("RocePfcStormFabricWide, with the sending hosts", cluster)
     culprit = alert("RocePfcStormTransmitted, host_stopped", cluster)
     watchdog = alert("RoceNicPauseWatchdogTripped", cluster)
     alertmanager.ask("/api/v2/alerts", [*victims, fabric, culprit, watchdog])
@@ -202,7 +202,7 @@ def test_amtool_accepts_the_configuration() -> None:
 
 
 def expressions(rules: list[dict[str, Any]], side: str) -> list[str]:
-    """What the rules' matchers say of alert names, as regular expressions."""
+    """The alert names in the rules' matchers, as regular expressions."""
     matchers = [matcher for rule in rules for matcher in rule[side]]
     return [
         re.fullmatch(r'alertname =~? "(.*)"', text)[1] for text in matchers if text.startswith("alertname")
@@ -228,7 +228,7 @@ def test_every_alert_that_the_configuration_names_exists() -> None:
     assert not {part for part in parts if not any(re.fullmatch(part, name) for name in NAMES)}
 
 
-def test_what_is_about_a_host_mutes_on_that_host_only() -> None:
+def test_an_alert_about_a_host_mutes_on_that_host_only() -> None:
     """An alert about a host as source without `instance` in `equal` would mute a whole cluster."""
     scopes = {
         rule["alert"]: rule["labels"]["scope"]
@@ -252,18 +252,18 @@ def minutes(duration: str) -> float:
 
 
 def aftermath(rule: dict[str, Any]) -> float:
-    """Minutes for which an alert may go on when what it saw is over: its longest window, and how long it is kept."""
+    """Minutes for which an alert may last after its cause is over: its longest window, and how long it is kept."""
     windows = re.findall(r"(?:\[|:(?:ratio_)?(?:rate|increase))(\d+[smhd])", rule["expr"])
     return max(map(minutes, windows), default=0) + minutes(rule.get("keep_firing_for", "0s"))
 
 
 LASTS = {"RocePfcPauseBudgetBurnFast", "RocePfcPauseBudgetBurnSlow"}
-"""Averages of hours: that they go on after a storm is their purpose."""
+"""Averages over hours: they are meant to last longer than a storm."""
 
 
 @pytest.mark.parametrize("source", ["RocePfcStormFabricWide", "RocePfcStormTransmitted"])
-def test_what_a_storm_mutes_is_over_before_the_storm_is(source: str) -> None:
-    """Else the storm's consequences would page when it has ended."""
+def test_alerts_muted_by_a_storm_end_before_the_storm(source: str) -> None:
+    """Otherwise the consequences of the storm would page when it has ended."""
     rules = {rule["alert"]: rule for group in RULES["groups"] for rule in group["rules"] if "alert" in rule}
     inhibitions = [rule for rule in CONFIG["inhibit_rules"] if f'"{source}"' in rule["source_matchers"][0]]
     targets = expressions(inhibitions, "target_matchers")
@@ -275,7 +275,7 @@ def test_what_a_storm_mutes_is_over_before_the_storm_is(source: str) -> None:
 
 
 def render(template: str, *alerts: dict[str, Any], kind: str = "text") -> str:
-    """What amtool makes of a template."""
+    """The output of amtool for a template."""
     firing = any(one["status"] == "firing" for one in alerts)
     data = {
         "receiver": "test",
@@ -304,12 +304,12 @@ def state(title: str, status: str = "firing") -> dict[str, Any]:
     return {**alert(title, "east"), "status": status, "startsAt": "2026-01-02T03:04:05Z"}
 
 
-FABRIC = "RocePfcStormFabricWide, with the hosts that send"
+FABRIC = "RocePfcStormFabricWide, with the sending hosts"
 CULPRIT = "RocePfcStormTransmitted, host_stopped"
 
 
 @with_amtool
-def test_the_title_says_the_most_important_thing() -> None:
+def test_the_title_has_the_most_important_fact() -> None:
     assert render("roce.title", state(CULPRIT), state(FABRIC)) == f"{TEXTS[FABRIC]['summary']} (one of 2)"
     assert render("roce.title", state(CULPRIT)) == TEXTS[CULPRIT]["summary"]
     assert (
@@ -320,7 +320,7 @@ def test_the_title_says_the_most_important_thing() -> None:
 
 
 @with_amtool
-def test_the_body_says_what_goes_on_and_then_what_is_over() -> None:
+def test_the_body_lists_firing_alerts_and_then_resolved_ones() -> None:
     culprit = TEXTS[CULPRIT]
     assert render("roce.text", state(FABRIC, "resolved"), state(CULPRIT)) == (
         f"{culprit['summary']}\n{culprit['description']}\n{culprit['runbook_url']}\n\nOver: {TEXTS[FABRIC]['summary']}"

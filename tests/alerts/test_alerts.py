@@ -1,4 +1,4 @@
-"""Every alert: it fires with these words, is silent just below, ends, and is not fooled by what happens to counters."""
+"""Every alert: it fires with these texts, is silent just below the threshold, ends, and ignores resets and gaps of counters."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def seconds(duration: str) -> int:
 
 
 @every_case
-def test_it_fires_for_the_sick_host_alone_with_these_words_and_ends(case: Case, tmp_path: Path) -> None:
-    """One alert, to the letter. None before, none when half of `for` has passed, none when all is well again."""
+def test_it_fires_for_the_faulty_host_alone_with_these_texts_and_ends(case: Case, tmp_path: Path) -> None:
+    """One alert, with exactly this text. None before, none after half of `for`, none when the fault is over."""
     wait = seconds(rule_of(case.alert).get("for", "0s"))
     early = [at(case, case.lead + wait // 120)] if wait else []
     end = case.lead + case.sick + case.tail - 1
@@ -64,24 +64,24 @@ BELOW = [
 
 @pytest.mark.parametrize(("case", "series"), BELOW)
 def test_it_is_silent_just_below(case: Case, series: str, tmp_path: Path) -> None:
-    """One series just short of the threshold, or healthy where there is none, and everything else as when it fires."""
+    """One series is just below the threshold, or healthy if it has no threshold; all others are as when the alert fires."""
     assert not run(tmp_path, one_test(case, Turn(states={series: "below"}), silent(case)))
 
 
 def test_every_case_has_something_just_below() -> None:
-    fabric = {"RocePfcStormFabricWide"}  # too few hosts instead, see below
+    fabric = {"RocePfcStormFabricWide"}  # the number of hosts is too small instead, see below
     assert {case.alert for case in CASES} - fabric == {param.values[0].alert for param in BELOW}
 
 
 @every_case
 def test_a_restart_of_all_exporters_is_no_alert(case: Case, tmp_path: Path) -> None:
-    """A minute without scrapes, then all counters from zero."""
+    """A minute without scrapes, then all counters start from zero."""
     healthy = replace(case, sick_hosts=())
     assert not run(tmp_path, one_test(healthy, Turn(restart=case.lead + 5), silent(healthy)))
 
 
 LASTING = [
-    # RoceExporterAbsent means that there is nothing to restart, RocePortDown is looked for before it forgets
+    # RoceExporterAbsent would have nothing to restart; RocePortDown is checked before its window ends
     case
     for case in CASES
     if not case.look
@@ -92,7 +92,7 @@ LASTING = [
 
 @pytest.mark.parametrize("case", LASTING, ids=lambda case: case.title)
 def test_it_survives_a_restart_of_the_exporter(case: Case, tmp_path: Path) -> None:
-    """While the sickness lasts the alert is there again after `for`, with the same labels."""
+    """While the fault lasts the alert is present again after `for`, with the same labels."""
     turn = Turn(restart=case.lead + case.sick // 4)
     assert not run(tmp_path, one_test(case, turn, [at(case, when_fired(case), alert_of(case))]))
 
@@ -130,7 +130,7 @@ def test_two_sick_hosts_of_one_name_in_two_clusters_are_two_alerts(case: Case, t
 
 @every_case
 def test_no_label_cluster_is_needed(case: Case, tmp_path: Path) -> None:
-    """Then the text speaks of the fleet."""
+    """The text then refers to the fleet."""
     alert = alert_of(case)
     labels = {key: value for key, value in alert["exp_labels"].items() if key != "cluster"}
     texts = {key: text.replace("cluster east", "the fleet") for key, text in alert["exp_annotations"].items()}
@@ -161,13 +161,13 @@ def mixed(**more: Rate) -> Case:
 
 
 def test_a_mixed_cluster_whose_senders_report_their_cnps_has_no_deficit(tmp_path: Path) -> None:
-    """As bnxt_re of Linux 6.18 does since its new names have a row."""
+    """bnxt_re of Linux 6.18 does, since its new names have a row."""
     case = mixed(port_transmit_packets=Rate(sick=50_000), cnp_handled=Rate(sick=480))
     assert not run(tmp_path, one_test(case, SICK, silent(case)))
 
 
 def test_senders_that_do_not_count_cnps_are_no_deficit(tmp_path: Path) -> None:
-    """As when their driver renamed the counter: how many of the CNPs they saw is unknown."""
+    """As when their driver renamed the counter: how many of the CNPs they received is unknown."""
     case = mixed(port_transmit_packets=Rate(sick=50_000))
     assert not run(tmp_path, one_test(case, SICK, silent(case)))
 
@@ -187,7 +187,7 @@ def test_a_deficit_in_a_mixed_cluster_is_still_found(more: dict[str, Rate], tmp_
 
 
 def test_texts_have_no_holes() -> None:
-    """No text shows a number that is none, or a template that was not filled in."""
+    """No text has a malformed number or an unfilled template."""
     for title, texts in TEXTS.items():
         for text in texts.values():
             assert not any(
@@ -200,7 +200,7 @@ def test_the_written_texts_are_those_of_the_cases() -> None:
 
 
 def test_a_quiet_fleet_is_silent_for_a_day(tmp_path: Path) -> None:
-    """Everything the cases know, all of it healthy, and all rules at once."""
+    """All series of the cases, all healthy, and all rules at once."""
     series = {
         name: shape for case in reversed(CASES) for name, shape in {**case.series, **case.background}.items()
     }

@@ -25,7 +25,7 @@ PAGES = {"RocePfcStormFabricWide", "RocePfcStormTransmitted"}
 
 
 def hasty_rules(folder: Path) -> Path:
-    """Our rules with windows of seconds, made by our generator, so that a storm is over within the test."""
+    """Our rules with windows of seconds, made by our generator, so that a storm ends within the test."""
     for name in ("generate.py", "thresholds.yml"):
         shutil.copy(ALERTS / name, folder)
     shutil.copytree(ALERTS / "rules", folder / "rules")
@@ -44,9 +44,9 @@ def target(address: str, cluster: str, instance: str) -> dict[str, Any]:
 
 
 def configuration(rules: Path, alertmanager: str, exporters: dict[str, str]) -> dict[str, Any]:
-    """One storming host in cluster one; a storming host and three held ones in many; a quiet one in calm.
+    """One storming host in cluster one; a storming host and three paused ones in many; a quiet one in calm.
 
-    One simulated victim is scraped as three hosts: what it feels, they feel at the same moment.
+    One simulated victim is scraped as three hosts, which are therefore paused at the same moment.
     """
     targets = [
         target(exporters["pfc-storm"], "one", "storming"),
@@ -98,7 +98,7 @@ def prometheus(alertmanager: Alertmanager, tmp_path_factory: pytest.TempPathFact
 
 
 def firing(alertmanager: Alertmanager, cluster: str) -> list[dict[str, Any]]:
-    """All pages about a cluster that say that something goes on."""
+    """All firing pages about a cluster."""
     return [page for page in alertmanager.hooks.of("pager", cluster) if page["status"] == "firing"]
 
 
@@ -106,7 +106,7 @@ def alerts_of(pages: list[dict[str, Any]]) -> set[str]:
     return {alert["labels"]["alertname"] for page in pages for alert in page["alerts"]}
 
 
-def test_no_rule_fails_on_what_the_exporter_really_serves(prometheus: str) -> None:
+def test_no_rule_fails_on_the_series_that_the_exporter_serves(prometheus: str) -> None:
     """Each rule has been evaluated without an error."""
 
     def evaluated() -> list[dict[str, Any]]:
@@ -133,11 +133,11 @@ def test_a_storm_on_one_host_is_one_page_that_names_all_and_ends(
     assert alerts_of(ended) == {"RocePfcStormTransmitted"}
 
 
-def test_a_storm_across_hosts_is_one_incident_with_the_culprit_beside_it(
+def test_a_storm_across_hosts_is_one_incident_that_shows_the_culprit(
     prometheus: str, alertmanager: Alertmanager
 ) -> None:
-    """And its victims' tickets are muted."""
-    wait_until(lambda: alerts_of(firing(alertmanager, "many")) == PAGES, 300)
+    """The tickets of its victims are muted."""
+    wait_until(lambda: alerts_of(firing(alertmanager, "many")) == PAGES, 120)
     pages = firing(alertmanager, "many")
     assert len({page["groupKey"] for page in pages}) == 1
     culprits = {
@@ -151,8 +151,8 @@ def test_a_storm_across_hosts_is_one_incident_with_the_culprit_beside_it(
     assert "RocePfcStormReceived" not in alerts_of(tickets)
 
 
-def test_a_quiet_host_beside_them_stays_silent(prometheus: str, alertmanager: Alertmanager) -> None:
-    """After the storms of the others, so that there was time enough."""
+def test_a_quiet_host_next_to_them_stays_silent(prometheus: str, alertmanager: Alertmanager) -> None:
+    """Checked after the storms of the other hosts, so that there was enough time."""
     assert firing(alertmanager, "one")
     assert not alertmanager.hooks.of("pager", "calm")
     assert not alertmanager.hooks.of("tickets", "calm")

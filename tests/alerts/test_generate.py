@@ -20,7 +20,7 @@ ALERTS = Path(__file__).parents[2] / "alerts"
 
 
 def load() -> ModuleType:
-    """The generator, which is a script and in no package."""
+    """Load the generator, which is a script outside any package."""
     specification = importlib.util.spec_from_file_location("alerts_generate", ALERTS / "generate.py")
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def edit(folder: Path, section: str, name: str, **values: Any) -> None:
-    """Change values of the thresholds, None removes one."""
+    """Change values of the thresholds; None removes one."""
     place = folder / "thresholds.yml"
     content = yaml.safe_load(place.read_text())
     changed = {**content[section].get(name, {}), **values}
@@ -59,7 +59,7 @@ def test_the_generated_files_are_those_of_the_thresholds(name: str) -> None:
 
 
 @pytest.mark.usefixtures("promtool")
-def test_promtool_has_nothing_to_say() -> None:
+def test_promtool_finds_no_problem() -> None:
     command = ["promtool", "check", "rules", "--lint=all", "--lint-fatal", str(ALERTS / "roce.rules.yml")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -67,7 +67,7 @@ def test_promtool_has_nothing_to_say() -> None:
 
 
 def test_the_operators_form_holds_the_same_rules() -> None:
-    """A PrometheusRule's spec is a rules file."""
+    """The spec of a PrometheusRule is a rules file."""
     rule = yaml.safe_load((ALERTS / "roce.prometheusrule.yml").read_text())
     assert (rule["apiVersion"], rule["kind"]) == ("monitoring.coreos.com/v1", "PrometheusRule")
     assert rule["spec"] == yaml.safe_load((ALERTS / "roce.rules.yml").read_text())
@@ -150,20 +150,20 @@ def test_an_alert_without_thresholds_is_a_mistake(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["shared: [", "shared: {}\n", "[]\n"])
-def test_thresholds_that_are_no_thresholds_are_refused(folder: Path, text: str) -> None:
+def test_malformed_thresholds_are_refused(folder: Path, text: str) -> None:
     (folder / "thresholds.yml").write_text(text)
     with pytest.raises(generate.RuleError, match=r"thresholds\.yml"):
         generate.generated(folder)
 
 
 def test_small_numbers_are_written_out() -> None:
-    """PromQL takes 1e-05; people who compare it with the thresholds would not."""
+    """PromQL accepts 1e-05, but the thresholds file has 0.00001."""
     assert generate.number(0.00001) == "0.00001"
     assert generate.number(14.4) == "14.4"
     assert generate.number(3) == "3"
 
 
-def test_the_command_writes_both_files_or_says_what_is_wrong(folder: Path) -> None:
+def test_the_command_writes_both_files_or_reports_the_mistake(folder: Path) -> None:
     """As an operator runs it, in a copy of the folder."""
     shutil.copy(ALERTS / "generate.py", folder)
     command = [sys.executable, str(folder / "generate.py")]

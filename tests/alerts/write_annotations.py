@@ -1,4 +1,4 @@
-"""Write annotations.yml anew from what fires now: `python tests/alerts/write_annotations.py`; read the diff."""
+"""Rewrite annotations.yml from the alerts that fire now: `python tests/alerts/write_annotations.py`; read the diff."""
 
 from __future__ import annotations
 

@@ -24,13 +24,13 @@ def _note_opens(event: str, arguments: tuple[object, ...]) -> None:
 
 @pytest.fixture(scope="session")
 def _audited() -> None:
-    # Once, for an audit hook cannot be taken out again.
+    # Only once: an audit hook cannot be removed.
     sys.addaudithook(_note_opens)
 
 
 @pytest.fixture
 def opened(_audited: None) -> Iterator[list[object]]:
-    """What has been opened since the test began, by open() or os.open()."""
+    """The files opened since the test began, by open() or os.open()."""
     watcher: list[object] = []
     WATCHERS.append(watcher)
     yield watcher

@@ -1,4 +1,4 @@
-"""Counts the Python instructions of a piece of work: the same on every machine, however busy it is."""
+"""Counts the Python instructions of a piece of work: the same number on every machine, whatever its load."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def instructions(work: Callable[[], object]) -> int:
-    """How many bytecode instructions the work takes, in this thread and in those that it starts."""
+    """The number of bytecode instructions that the work takes, in this thread and in those that it starts."""
     counter = itertools.count()
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
         frame.f_trace_lines, frame.f_trace_opcodes = False, True
         if event == "opcode":
-            next(counter)  # one step of C, so that no thread loses another's
+            next(counter)  # one step of C, so that no thread loses another thread's count
         return trace
 
     before = sys.gettrace()

@@ -1,4 +1,4 @@
-"""What a network device's private counters may cost: nothing for names that nobody maps, and few questions."""
+"""What a network device's private counters may cost: nothing for unmapped names, and few queries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def names(unmapped: int) -> tuple[str, ...]:
 
 
 class Asked(Replay):
-    """Counts the questions."""
+    """Counts the queries."""
 
     def __init__(self, told: tuple[str, ...]) -> None:
         super().__init__(told)
@@ -45,7 +45,7 @@ class Clock:
 
 
 def read(unmapped: int) -> Callable[[], object]:
-    """A look at a network device with so many names without a row, in a steady state."""
+    """A read of a network device with `unmapped` names without a row, in a steady state."""
     ioctl, normaliser = EthtoolIoctl(Replay(names(unmapped))), Normaliser()
 
     def look() -> object:
@@ -57,11 +57,11 @@ def read(unmapped: int) -> Callable[[], object]:
     return look
 
 
-def test_names_that_nobody_maps_cost_no_instruction() -> None:
+def test_unmapped_names_cost_no_instruction() -> None:
     assert instructions(read(4000)) == instructions(read(100))
 
 
-def test_names_are_asked_for_at_every_read_unless_told_otherwise() -> None:
+def test_names_are_queried_at_every_read_by_default() -> None:
     asked = Asked(names(10))
     ioctl = EthtoolIoctl(asked)
     for _ in range(3):
@@ -69,7 +69,7 @@ def test_names_are_asked_for_at_every_read_unless_told_otherwise() -> None:
     assert asked.questions == [GSSET_INFO, GSTRINGS, GSTATS] * 3
 
 
-def test_the_fast_loop_asks_for_names_once_a_second() -> None:
+def test_the_fast_loop_queries_names_once_a_second() -> None:
     asked, clock = Asked(names(10)), Clock()
     ioctl = EthtoolIoctl(asked, NAMES_SECONDS, clock)
     for _ in range(25):
@@ -90,7 +90,7 @@ def test_names_that_moved_are_seen_a_second_later() -> None:
 
 
 @pytest.mark.parametrize("told", [("a",), ("a", "b", "c")])
-def test_names_of_another_number_are_asked_for_at_once(told: tuple[str, ...]) -> None:
+def test_a_changed_number_of_names_is_queried_at_once(told: tuple[str, ...]) -> None:
     ioctl = EthtoolIoctl(Replay(("a", "b")), NAMES_SECONDS, Clock())
     ioctl.statistics("eth0")
     ioctl._ioctl = Replay(told)

@@ -1,4 +1,4 @@
-"""The process' own metrics are those of every other Prometheus client, without a file opened for them."""
+"""The process' own metrics are those of every other Prometheus client, without opening a file for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def values(collector: object) -> dict[str, float]:
 
 
 def test_names_and_texts_are_those_of_prometheus_client() -> None:
-    """Also the order: it is part of what a person sees."""
+    """The order counts too: it is part of the visible output."""
     ours, theirs = CollectorRegistry(), CollectorRegistry()
     ours.register(ProcessFamilies())
     ProcessCollector(registry=theirs)
@@ -40,11 +40,11 @@ def test_values_are_those_of_this_process() -> None:
 
 
 def test_descriptors_are_counted() -> None:
-    """In a process of its own: in this one other tests' descriptors come and go."""
+    """Runs in a separate process: in this one the descriptors of other tests come and go."""
     work = "import os; from roce_exporter.self_metrics.process import open_descriptors as count; print(count(), len(os.listdir('/proc/self/fd')))"
     told = subprocess.run([sys.executable, "-c", work], capture_output=True, text=True, check=True).stdout
     counted, listed = map(int, told.split())
-    assert counted == listed - 1, "the list holds the folder that is listed"
+    assert counted == listed - 1, "the list includes the descriptor of the listed folder"
 
 
 def test_no_file_is_opened_for_them(opened: list[object]) -> None:
@@ -54,7 +54,7 @@ def test_no_file_is_opened_for_them(opened: list[object]) -> None:
     assert opened == []
 
 
-def test_an_old_kernel_that_does_not_count_descriptors_has_them_listed() -> None:
-    """A folder of procfs without a size stands for /proc/self/fd before Linux 6.2."""
+def test_an_old_kernel_that_does_not_count_descriptors_is_listed_instead() -> None:
+    """A folder of procfs without a size represents /proc/self/fd before Linux 6.2."""
     assert os.stat("/proc/self/task").st_size == 0
     assert open_descriptors("/proc/self/task") == len(os.listdir("/proc/self/task")) - 1

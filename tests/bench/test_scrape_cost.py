@@ -1,4 +1,4 @@
-"""What a scrape may ask of the kernel and of the interpreter. Counts, not times: a busy machine changes none of them."""
+"""What a scrape may require of the kernel and of the interpreter. Counts, not times: the load of the machine changes none."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FILES = len(COUNTERS) + len(HW_COUNTERS) + PORT_FILES
 
 
 class Counting(LiveKernel):
-    """Counts what it asks the operating system."""
+    """Counts the calls to the operating system."""
 
     def __init__(self, root: Path) -> None:
         self.calls = self.reads = 0
@@ -55,7 +55,7 @@ class Counting(LiveKernel):
 
 
 class Scraped:
-    """An exporter of a tree, scraped by hand."""
+    """An exporter of a tree, which the test scrapes."""
 
     def __init__(self, root: Path) -> None:
         self.kernel = Counting(root)
@@ -85,10 +85,10 @@ async def test_a_steady_scrape_opens_no_file(tmp_path: Path, opened: list[object
         await scraped.scrape()
         assert opened == []
         with (tmp_path / "class/infiniband/mlx5_0/fw_ver").open():
-            assert len(opened) == 1, "an open would have been seen"
+            assert len(opened) == 1, "an open would have been counted"
 
 
-async def test_every_file_is_read_once_and_little_else_is_asked(tmp_path: Path) -> None:
+async def test_every_file_is_read_once_and_few_other_calls_are_made(tmp_path: Path) -> None:
     ports = 8
     async with Scraped(write_host(tmp_path, ports)) as scraped:
         body = await scraped.scrape()
@@ -101,7 +101,7 @@ async def test_a_file_that_fails_costs_the_others_no_second_read(tmp_path: Path)
     tree = write_host(tmp_path, 1)
     async with Scraped(tree) as scraped:
         broken = tree / "class/infiniband/mlx5_0/ports/1/counters/port_rcv_data"
-        # The descriptor stays: what it reads is no number any more.
+        # The descriptor stays open: its content is no longer a number.
         broken.write_text("garbage\n")
         await scraped.scrape()
     assert scraped.kernel.reads == FILES
@@ -116,11 +116,11 @@ async def test_simultaneous_scrapers_share_one_collection(tmp_path: Path, scrape
 
 
 def scrape_instructions(root: Path, ports: int) -> float:
-    """Per scrape, of all threads: what many take more than few."""
+    """Instructions per scrape, of all threads: the difference between many scrapes and few."""
     kernel = LiveKernel(str(write_host(root / str(ports), ports)), netlink=False)
 
     async def scrape(times: int) -> None:
-        # The trace makes reads slow, and a busy machine slower: neither may end a collection, or call further threads.
+        # Tracing slows reads down, and a busy machine more: neither may end a collection, or start further threads.
         collector = Collector(kernel, Settings(timeout=600.0, patience=600.0, refresh=1e9), time.monotonic)
         exporter = Exporter(collector)
         for _ in range(times):
@@ -132,7 +132,7 @@ def scrape_instructions(root: Path, ports: int) -> float:
 
 
 INSTRUCTIONS_PER_PORT = 6200
-"""5,650 in Python 3.11, for 54 files and 77 series, of which 1,510 read the files; the room is for other versions of it.
+"""5,650 in Python 3.11, for 54 files and 77 series (1,510 to read the files); the margin is for other versions.
 
 Before every call had an account of its own (`collect.workers`) it was 4,970.
 """

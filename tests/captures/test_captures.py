@@ -1,6 +1,6 @@
-"""What real machines printed, read as a recording and as a sysfs tree, against numbers worked out by hand.
+"""What real machines reported, read as a recording and as a sysfs tree, against values computed by hand.
 
-The captures are other people's and no part of this project: where `../shared/captures` is missing, these tests skip.
+`facts/` holds the paths, names and values as tables; README.md lists where each was published.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from observed import exposition, samples
@@ -16,12 +15,7 @@ from observed import exposition, samples
 from roce_exporter.kernel.live import LiveKernel
 from roce_exporter.recording.recorded import load_recording
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-CAPTURES = Path(__file__).parents[3] / "shared/captures"
-
-pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason=f"no captures of real machines in {CAPTURES}")
+FACTS = Path(__file__).parent / "facts"
 
 IB = "sys/class/infiniband"
 
@@ -29,56 +23,33 @@ Files = dict[str, str]
 """Path below the recording, and content."""
 
 
-def flattened(path: str) -> Files:
-    """A tree written as lines of path, tab, value."""
-    lines = (CAPTURES / path).read_text().splitlines()
-    return {place.lstrip("/"): f"{value}\n" for place, value in (line.split("\t") for line in lines)}
+def rows(name: str) -> list[list[str]]:
+    """The lines of a table, without its header."""
+    _, *lines = (FACTS / name).read_text().splitlines()
+    return [line.split("\t") for line in lines]
 
 
-def text_tar(path: str) -> Files:
-    """The ttar format of prometheus/procfs: `Path:`, `Lines: n`, n lines; `EOF` ends a file without a newline."""
-    lines = iter((CAPTURES / path).read_text().splitlines(keepends=True))
-    found, place = {}, ""
-    for line in lines:
-        if line.startswith("Path: "):
-            place = line.removeprefix("Path: ").strip().removeprefix("fixtures/")
-        elif line.startswith("Lines: "):
-            content = "".join(next(lines) for _ in range(int(line.removeprefix("Lines: "))))
-            found[place] = content.removesuffix("EOF\n")
-    return found
+def tree(name: str) -> Files:
+    """The files below /sys/class/infiniband; those that the kernel refused to read are missing."""
+    return {f"{IB}/{path}": f"{value}\n" for path, value in rows(f"{name}.sysfs.tsv")}
 
 
-def line_protocol(path: str) -> Files:
-    """What telegraf's infiniband input sent: counters on the first line, hardware counters on the second."""
-    found = {}
-    lines = (CAPTURES / path).read_text().splitlines()
-    for line, folder in zip(lines, ("counters", "hw_counters"), strict=True):
-        for name, value in re.findall(r"([A-Za-z0-9_]+)=(\d+)i", line):
-            found[f"{IB}/mlx5_bond_0/ports/1/{folder}/{name}"] = f"{value}\n"
-    return found
+def statistics(name: str) -> Files:
+    """What `rdma -j statistic` prints."""
+    ports: dict[tuple[str, str], dict[str, object]] = {}
+    for device, port, counter, value in rows(f"{name}.statistic.tsv"):
+        named = ports.setdefault((device, port), {"ifindex": 0, "ifname": device, "port": int(port)})
+        named[counter] = int(value)
+    return {"rdma/statistic.json": json.dumps(list(ports.values()))}
 
 
-def listed(path: str, device: str) -> Files:
-    """`./file:content` lines; `cat: ...` stands where the kernel refused to read."""
-    found = {}
-    for line in (CAPTURES / path).read_text().splitlines():
-        if match := re.fullmatch(r"\./([\w/]+):(.*)", line):
-            place, value = match.groups()
-            if not value.startswith("cat: "):
-                found[f"{IB}/{device}/{place}"] = f"{value}\n"
-    return found
-
-
-def statistics_among(path: str) -> Files:
-    """`rdma -j statistic` and `rdma resource` out of a log of several commands."""
-    text = (CAPTURES / path).read_text()
-    (statistic,) = (line for line in text.splitlines() if line.startswith('[{"ifname"'))
-    resources = [
-        {"ifindex": int(index), "ifname": name}
-        | {kind: int(count) for kind, count in re.findall(r"(\w+) (\d+)", counts)}
-        for index, name, counts in re.findall(r"^(\d+): (\w+): (.*)$", text, re.MULTILINE)
-    ]
-    return {"rdma/statistic.json": statistic, "rdma/resource.json": json.dumps(resources)}
+def resources(devices: tuple[str, ...], **counts: int) -> Files:
+    """What `rdma -j resource` prints, with the same counts for each device."""
+    return {
+        "rdma/resource.json": json.dumps(
+            [{"ifindex": index, "ifname": name} | counts for index, name in enumerate(devices)]
+        )
+    }
 
 
 def plant(root: Path, files: Files) -> None:
@@ -115,7 +86,7 @@ def assert_holds(shown: dict[str, str], expected: dict[str, int]) -> None:
 
 
 async def test_a_roce_lag_of_a_gpu_host(tmp_path: Path) -> None:
-    shown = await shown_both_ways(tmp_path, flattened("sysfs/gpud_h100_mlx5_bond_0.tsv"))
+    shown = await shown_both_ways(tmp_path, tree("mlx5_bond_0_gpu_host"))
     port = named(shown, "mlx5_bond_0")
     assert_holds(
         port,
@@ -152,7 +123,7 @@ async def test_a_roce_lag_of_a_gpu_host(tmp_path: Path) -> None:
 
 
 async def test_a_roce_lag_that_telegraf_saw(tmp_path: Path) -> None:
-    shown = await shown_both_ways(tmp_path, line_protocol("sysfs/telegraf_mlx5_bond_0_line_protocol.txt"))
+    shown = await shown_both_ways(tmp_path, tree("mlx5_bond_0_telegraf"))
     port = named(shown, "mlx5_bond_0")
     assert_holds(
         port,
@@ -174,7 +145,7 @@ async def test_a_roce_lag_that_telegraf_saw(tmp_path: Path) -> None:
 
 
 async def test_a_connectx_4_of_an_infiniband_host(tmp_path: Path) -> None:
-    shown = await shown_both_ways(tmp_path, text_tar("sysfs/procfs_mlx5_0.ttar"))
+    shown = await shown_both_ways(tmp_path, tree("mlx5_0_connectx_4"))
     assert_holds(
         named(shown, "mlx5_0"),
         {
@@ -205,7 +176,7 @@ async def test_a_connectx_4_of_an_infiniband_host(tmp_path: Path) -> None:
 
 
 async def test_a_connectx_3_with_two_ports(tmp_path: Path) -> None:
-    shown = await shown_both_ways(tmp_path, text_tar("sysfs/procfs_mlx4_0.ttar"))
+    shown = await shown_both_ways(tmp_path, tree("mlx4_0_connectx_3"))
     for port, expected in (
         ("1", (8884894436, 106036453180, 87169372, 85734114, 3599)),
         ("2", (9841747136, 106161427560, 89332064, 88622850, 3846)),
@@ -224,7 +195,7 @@ async def test_a_connectx_3_with_two_ports(tmp_path: Path) -> None:
 
 async def test_omni_path_is_tolerated_and_labelled(tmp_path: Path) -> None:
     """No RoCE at all, and yet no reason to stumble: its ports count as ports do."""
-    shown = await shown_both_ways(tmp_path, text_tar("sysfs/procfs_hfi1_0.ttar"))
+    shown = await shown_both_ways(tmp_path, tree("hfi1_0_omni_path"))
     assert_holds(
         named(shown, "hfi1_0"),
         {
@@ -245,7 +216,7 @@ async def test_omni_path_is_tolerated_and_labelled(tmp_path: Path) -> None:
 
 
 async def test_not_available_gives_no_sample_and_is_no_error(tmp_path: Path) -> None:
-    shown = await shown_both_ways(tmp_path, text_tar("sysfs/node_exporter_i40iw0.ttar"))
+    shown = await shown_both_ways(tmp_path, tree("i40iw0"))
     assert named(shown, "i40iw0") == {
         "roce_port_up": "1",
         "roce_port_state": "4",
@@ -257,7 +228,7 @@ async def test_not_available_gives_no_sample_and_is_no_error(tmp_path: Path) -> 
 
 
 async def test_soft_roce_of_a_6_12_kernel(tmp_path: Path) -> None:
-    shown = await shown_both_ways(tmp_path, listed("kernel/sysfs-6.12-rxe0-idle.txt", "rxe0"))
+    shown = await shown_both_ways(tmp_path, tree("rxe0_linux_6_12"))
     assert named(shown, "rxe0") == {
         "roce_port_up": "1",
         "roce_port_state": "4",
@@ -288,8 +259,7 @@ async def test_soft_roce_of_a_6_12_kernel(tmp_path: Path) -> None:
 
 
 async def test_pollara_by_rdma_json(tmp_path: Path) -> None:
-    text = (CAPTURES / "rdma_tool/ionic_rdma_statistic_j.json").read_text()
-    shown = await shown_as_recording(tmp_path, {"rdma/statistic.json": text})
+    shown = await shown_as_recording(tmp_path, statistics("ionic_pollara"))
     assert_holds(
         named(shown, "ionic_1"),
         {
@@ -309,7 +279,9 @@ async def test_pollara_by_rdma_json(tmp_path: Path) -> None:
 
 
 async def test_soft_roce_after_retransmissions_by_rdma_json(tmp_path: Path) -> None:
-    shown = await shown_as_recording(tmp_path, statistics_among("kernel/rdma-res-statistic-6.12.txt"))
+    objects = {"pd": 2, "cq": 2, "qp": 2, "cm_id": 0, "mr": 1, "ctx": 1, "srq": 0}
+    files = statistics("rxe_linux_6_12") | resources(("rxe0", "rxe1"), **objects)
+    shown = await shown_as_recording(tmp_path, files)
     assert_holds(
         named(shown, "rxe0"),
         {
@@ -334,7 +306,6 @@ async def test_soft_roce_after_retransmissions_by_rdma_json(tmp_path: Path) -> N
         },
     )
     for device in ("rxe0", "rxe1"):
-        objects = {"pd": 2, "cq": 2, "qp": 2, "cm_id": 0, "mr": 1, "ctx": 1, "srq": 0}
         assert_holds(
             shown,
             {f'roce_resource_{kind}{{device="{device}"}}': count for kind, count in objects.items()},
@@ -342,19 +313,19 @@ async def test_soft_roce_after_retransmissions_by_rdma_json(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("read", "path"),
+    "name",
     [
-        (flattened, "sysfs/gpud_h100_mlx5_bond_0.tsv"),
-        (line_protocol, "sysfs/telegraf_mlx5_bond_0_line_protocol.txt"),
-        (text_tar, "sysfs/procfs_mlx5_0.ttar"),
-        (text_tar, "sysfs/procfs_mlx4_0.ttar"),
-        (text_tar, "sysfs/procfs_hfi1_0.ttar"),
-        (text_tar, "sysfs/node_exporter_i40iw0.ttar"),
+        "mlx5_bond_0_gpu_host",
+        "mlx5_bond_0_telegraf",
+        "mlx5_0_connectx_4",
+        "mlx4_0_connectx_3",
+        "hfi1_0_omni_path",
+        "i40iw0",
     ],
 )
-async def test_as_many_counters_as_files(read: Callable[[str], Files], path: str, tmp_path: Path) -> None:
-    """Every counter file that holds a number becomes one series, and no series comes from nowhere."""
-    files = read(path)
+async def test_as_many_counters_as_files(name: str, tmp_path: Path) -> None:
+    """Every counter file that holds a number becomes one series, and every series has such a file."""
+    files = tree(name)
     numbers = [
         place
         for place, content in files.items()

@@ -1,4 +1,4 @@
-"""Authorities, certificates and users, and the daemon that is to be secured with them."""
+"""Authorities, certificates and users, and a daemon that uses them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SIMULATED = ("--host.simulate=quiet", "--sampler.mode=off", "--log.level=debug")
-PASSWORD = "sesame-opens-4711"  # noqa: S105 - to be searched for where it must not be
+PASSWORD = "sesame-opens-4711"  # noqa: S105 - a test searches for it where it must not be
 USER = "scraper"
 COST = 6
 YESTERDAY = datetime.now(UTC) - timedelta(days=1)
@@ -29,7 +29,7 @@ def hashed(password: str, cost: int = COST) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Files of two authorities, `ca` and `other`, and of what they issued, each NAME.pem beside NAME.key."""
+    """Files of two authorities, `ca` and `other`, and of the certificates they issued, NAME.pem with the key NAME.key."""
 
     folder: Path
     ca: trustme.CA
@@ -52,7 +52,7 @@ class Credentials:
 
 
 def make_credentials(folder: Path) -> Credentials:
-    """A server, and clients that are right, expired, of another authority and of another name."""
+    """Create a server certificate, and client certificates: valid, expired, of another authority and of another name."""
     made = Credentials(folder, trustme.CA(), trustme.CA())
     made.ca.cert_pem.write_to_path(folder / "ca.pem")
     made.other.cert_pem.write_to_path(folder / "other-ca.pem")
@@ -75,7 +75,7 @@ def config_text(certificate: str = "server", *, clients: bool = False, users: st
 
 @contextlib.contextmanager
 def secured(credentials: Credentials, name: str, text: str) -> Iterator[Daemon]:
-    """The daemon with a web config file of its own beside the credentials."""
+    """Start the daemon with a web config file in the folder of the credentials."""
     place = credentials.folder / f"{name}.yml"
     place.write_text(text)
     folder = credentials.folder / name

@@ -1,4 +1,4 @@
-"""The daemon with a fault put into one of its background tasks; run as a program, with the daemon's own flags.
+"""The daemon with a fault injected into one of its background tasks; run as a program, with the daemon's own flags.
 
 The environment variable FAULT names the task: `first_collection`, `supervision`, `fast_loop`, `accept` or `follow`.
 """

@@ -1,7 +1,7 @@
-"""The daemon on a simulated host of 16 ports that is never at rest; run as a program, with the daemon's own flags.
+"""The daemon on a simulated host of 16 ports that changes all the time; run as a program, with the daemon's own flags.
 
-Every second another device is pulled out, to be plugged in again a second later as a new incarnation, and every few
-seconds PFC is set anew on each port. SIGUSR1 makes it say on standard error how many tasks there are.
+Every second another device is removed, and added again a second later as a new incarnation; every few seconds PFC is
+reconfigured on each port. On SIGUSR1 it prints the number of tasks on standard error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MASKS = ((3,), (3, 4), (4,), ())
 
 
 class RestlessKernel:
-    """A simulated host where in second N the device N modulo 16 is out."""
+    """A simulated host from which device N modulo 16 is missing in second N."""
 
     def __init__(self, kernel: SimulatedKernel) -> None:
         self._kernel = kernel
@@ -38,16 +38,16 @@ class RestlessKernel:
         return getattr(self._kernel, name)
 
     def entries(self, path: str) -> tuple[str, ...]:
-        """Without the device that is out."""
+        """Without the missing device."""
         found = self._kernel.entries(path)
         return tuple(name for name in found if path != CLASS or name != self._out())
 
     def rdma_devices(self) -> tuple[object, ...]:
-        """Without the device that is out."""
+        """Without the missing device."""
         return tuple(one for one in self._kernel.rdma_devices() if one.name != self._out())
 
     def identity(self, path: str) -> int:
-        """How often the device was plugged in."""
+        """How often the device was added."""
         self._kernel.identity(path)
         number = path.rpartition("_")[2]
         return (self._second() - int(number)) // PORTS if number.isdecimal() else 0
@@ -60,14 +60,14 @@ class RestlessKernel:
 
 
 def spans(port: int) -> Iterator[Span]:
-    """Congestion without end, under PFC that is switched on and off."""
+    """Permanent congestion, with PFC that is switched on and off."""
     pause = (Pause(3, RECEIVE, 0.4),)
     for turn in itertools.count(port):
         yield Span(3.0, Conditions(load=0.8, marked=0.01, pauses=pause, lossless=MASKS[turn % len(MASKS)]))
 
 
 def restless(_: object) -> RestlessKernel:
-    """The host, whatever the flags say."""
+    """The changing host, whatever the flags say."""
     ports = [ScriptedPort("mlx5", spans(number)) for number in range(PORTS)]
     return RestlessKernel(simulate_script(ports, clock=time.monotonic))
 

@@ -1,4 +1,4 @@
-"""A background task that fails ends the daemon: with its traceback, a status that systemd restarts on, and no sign of life."""
+"""A background task that fails ends the daemon: with its traceback, a status on which systemd restarts it, and no further notification."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def test_a_fault_in_the_background_ends_the_process(tmp_path: Path, fault: str) 
 
 
 def knock(running: subprocess.Popen[bytes], address: str) -> None:
-    """Connect until the daemon has gone."""
+    """Connect until the daemon has ended."""
     host, _, port = address.rpartition(":")
     while running.poll() is None:
         with contextlib.suppress(OSError), socket.create_connection((host, int(port)), timeout=1) as client:
             client.recv(1)
 
 
-async def test_what_fails_in_the_background_cancels_the_block_and_the_other_tasks() -> None:
+async def test_a_failed_task_cancels_the_block_and_the_other_tasks() -> None:
     ended: list[str] = []
 
     async def lasting() -> None:

@@ -1,7 +1,7 @@
-"""The running daemon on a host whose files the kernel itself refuses, beside Debian's node_exporter on the same files.
+"""The running daemon on a host whose files the kernel itself refuses, compared with Debian's node_exporter on the same files.
 
-What one broken file costs: how many series, how long, and whether it can be seen. `ROCE_CHAOS_REPORT=FILE` writes the
-table that this run measured.
+The cost of one broken file: how many series, how much time, and whether the loss is visible. `ROCE_CHAOS_REPORT=FILE`
+writes the table that this run measured.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 BROKEN = "mlx5_3"
 PORT = f"class/infiniband/{BROKEN}/ports/1"
 TIMEOUT = 3.0
-"""Seconds that a scrape may take, by Prometheus' leave: what has not come then never comes."""
+"""Seconds that Prometheus allows for a scrape; whatever is missing by then is lost."""
 
 
 class Fault(NamedTuple):
@@ -37,11 +37,11 @@ class Fault(NamedTuple):
     file: str
     cover: str
     lost: frozenset[str]
-    """The metrics that the device may lose by it."""
+    """The metrics that the device may lose."""
     source: str
-    """The source whose state must tell it; empty where nothing is wrong."""
+    """The source whose state must report the fault; empty if no source fails."""
     up: float | None = 1.0
-    """What that source says of itself."""
+    """The state that the source reports."""
 
 
 BYTES = frozenset({"roce_port_receive_bytes_total"})
@@ -67,13 +67,13 @@ FAULTS = {
     "a state that never answers": Fault(f"{PORT}/state", "fifo", frozenset(), "port", 0.0),
     "a device without port counters": Fault(f"{PORT}/counters", "empty", frozenset(), ""),
 }
-"""The failures of one thing of one of eight devices. Where `lost` is empty, it is the source of the device that goes."""
+"""The failures of one thing of one of eight devices. Where `lost` is empty, the source of the device is lost."""
 
 
 NO_FAILURE = {
     "a device without port counters": "no `source_up` of counters",
 }
-"""How the loss shows where no source fails."""
+"""How the loss is visible where no source fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +85,15 @@ class Host:
     folder: Path
 
     def cover(self, path: str, kind: str) -> None:
-        """Put something broken over a file."""
+        """Mount something broken over a file."""
         self.inside.mount_over(self.tree.root / path, self._broken(kind))
 
     def uncover(self, path: str) -> None:
-        """Take it away for those who open the file anew."""
+        """Unmount it; the next open reaches the original file."""
         self.inside.run("umount", "--lazy", str(self.tree.root / path))
 
     def exporter(self, name: str) -> AbstractContextManager[Daemon]:
-        """Ours, with a log of its own."""
+        """Our exporter, with its own log."""
         (self.folder / name).mkdir()
         return exporter(
             self.folder / name,
@@ -103,7 +103,7 @@ class Host:
         )
 
     def _broken(self, kind: str) -> Path | str:
-        # The kernel's own refusals: lo has no speed, address 0 of a process is not mapped, a socket cannot be opened.
+        # The kernel's own errors: lo has no speed, address 0 of a process is not mapped, a socket cannot be opened.
         if kind == "EINVAL":
             return "/sys/class/net/lo/speed"
         if kind == "EIO":
@@ -131,7 +131,7 @@ def host(tmp_path: Path) -> Iterator[Host]:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Samples:
-    """What the unbroken host serves."""
+    """The series of the unbroken host."""
     folder = tmp_path_factory.mktemp("whole")
     HostTree(folder / "sys")
     with exporter(folder, f"--path.sysfs={folder / 'sys'}") as daemon:
@@ -139,7 +139,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Samples:
 
 
 def own(samples: Samples) -> Samples:
-    """Without what an exporter says of itself."""
+    """Series without the exporter's own."""
     strange = (
         "roce_exporter_",
         "process_",
@@ -161,7 +161,7 @@ def told(samples: Samples, metric: str, source: str, device: str = BROKEN) -> fl
 
 
 class Measured(NamedTuple):
-    """What one scrape of a broken host gave: nothing, when it gave no answer."""
+    """The result of one scrape of a broken host; empty without a reply."""
 
     samples: Samples
     seconds: float
@@ -177,7 +177,7 @@ def measure(daemon: Daemon, patience: float = GENEROUS) -> Measured:
 
 
 def first_collection(daemon: Daemon) -> float:
-    """Seconds from listening to the end of the first collection, as the log tells."""
+    """Seconds from listening to the end of the first collection, according to the log."""
     begun, ended = (
         next(line for line in daemon.log.splitlines() if what in line) for what in ("listens on", "ready: ")
     )
@@ -203,7 +203,7 @@ def row(*cells: object) -> str:
 
 
 def check_loss(whole: Samples, broken: Samples, fault: Fault) -> set[tuple[str, str]]:
-    """What went is of the broken device, and what stayed is unchanged: nothing became 0. Returns metric and device."""
+    """All lost series are of the broken device, and the others are unchanged: nothing became 0. Returns metric and device."""
     lost = {(name, dict(labels).get("device", "")) for name, labels in whole.keys() - own(broken).keys()}
     assert {device for _, device in lost} <= {BROKEN}
     if fault.lost:
@@ -213,8 +213,8 @@ def check_loss(whole: Samples, broken: Samples, fault: Fault) -> set[tuple[str, 
     return lost
 
 
-def check_told(samples: Samples, fault: Fault) -> str:
-    """The loss can be seen, with the device it is of, and no other device is accused. Returns by what."""
+def check_reported(samples: Samples, fault: Fault) -> str:
+    """The loss is reported for this device and for no other. Returns the series that report it."""
     if not fault.source:
         return ""
     errors, up = (told(samples, metric, fault.source) for metric in ("read_errors_total", "source_up"))
@@ -234,9 +234,9 @@ def test_one_broken_thing_costs_no_more_than_itself_and_is_seen(
     host.cover(fault.file, fault.cover)
     with host.exporter("ours") as daemon:
         found = measure(daemon)
-        assert found.samples, "there is always an answer"
+        assert found.samples, "every scrape is answered"
         lost = check_loss(whole, found.samples, fault)
-        seen = check_told(found.samples, fault)
+        seen = check_reported(found.samples, fault)
         assert daemon.log.count("Traceback") == 0
         times = first_collection(daemon), found.seconds
         report.append(row(name, "roce_exporter", len(lost), len(whole), *times, seen or NO_FAILURE[name]))
@@ -245,7 +245,7 @@ def test_one_broken_thing_costs_no_more_than_itself_and_is_seen(
 
 @pytest.mark.parametrize("name", [name for name in FAULTS if "hardware" not in name])
 def test_node_exporter_loses_at_least_one_series_by_it_too(host: Host, report: list[str], name: str) -> None:
-    """And mostly those of the whole host: the report has the figures. It does not read hardware counters."""
+    """Mostly it loses those of the whole host: the report has the figures. It does not read hardware counters."""
     fault = FAULTS[name]
     (host.folder / "before").mkdir()
     with node_exporter(host.folder / "before", host.tree.root, host.inside.enter) as rival:
@@ -263,15 +263,15 @@ def test_node_exporter_loses_at_least_one_series_by_it_too(host: Host, report: l
 
 
 def visible(rival: Measured) -> str:
-    """By what node_exporter shows that something is wrong."""
+    """How node_exporter shows the fault."""
     if not rival.samples:
-        return "no answer: `up` 0 of the whole host"
+        return "no reply: `up` 0 of the whole host"
     success = rival.samples[key("node_scrape_collector_success", collector="infiniband")]
     return "**nothing**" if success else "`node_scrape_collector_success` 0, no device named"
 
 
 def release(host: Host) -> None:
-    """Let go whoever waits in open(2) of the FIFO, so that it can be ended."""
+    """Release a process that waits in open(2) of the FIFO, so that it can be ended."""
     try:
         os.close(os.open(host.folder / "broken-fifo", os.O_WRONLY | os.O_NONBLOCK))
     except OSError:
@@ -290,7 +290,7 @@ ONE_EACH = (
 
 
 def test_every_device_broken_in_its_own_way_loses_only_its_own(host: Host, whole: Samples) -> None:
-    """All at once: seven faults on seven devices, and the eighth is served whole."""
+    """Seven faults on seven devices at once; the eighth is served completely."""
     faults = {f"mlx5_{number}": FAULTS[name] for number, name in enumerate(ONE_EACH)}
     for device, fault in faults.items():
         host.cover(fault.file.replace(BROKEN, device), fault.cover)
@@ -298,7 +298,7 @@ def test_every_device_broken_in_its_own_way_loses_only_its_own(host: Host, whole
         samples = daemon.scrape()
     lost: dict[str, set[str]] = {device: set() for device in faults}
     for name, labels in whole.keys() - own(samples).keys():
-        lost[dict(labels)["device"]].add(name)  # mlx5_7 would not be found
+        lost[dict(labels)["device"]].add(name)  # otherwise mlx5_7 would be missing from the list
     for device, fault in faults.items():
         assert lost[device] == fault.lost if fault.lost else lost[device], device
         assert told(samples, "source_up", fault.source, device) == fault.up
@@ -319,14 +319,14 @@ def test_a_hung_read_adds_no_thread_with_every_scrape_and_comes_back(host: Host,
         writer = os.open(host.folder / "broken-fifo", os.O_WRONLY)
         os.close(writer)
         wait_until(lambda: told(daemon.scrape(), "source_up", "hw_counters") == 1)
-        # The FIFO's descriptor is still what is read in this file's place; every other file answers again.
+        # The FIFO's descriptor is still read in place of this file; every other file answers again.
         lost = {name for name, _ in whole.keys() - own(daemon.scrape()).keys()}
         assert lost <= CNP
         assert daemon.stop() == 0
 
 
-def test_a_daemon_whose_reads_hang_ends_when_told_to(host: Host) -> None:
-    """A thread that sits in the kernel holds up neither the next scrape nor the end."""
+def test_a_daemon_with_hung_reads_ends_on_sigterm(host: Host) -> None:
+    """A thread that is blocked in the kernel delays neither the next scrape nor the end."""
     for number in range(8):
         host.cover(f"class/infiniband/mlx5_{number}/ports/1/hw_counters/np_cnp_sent", "fifo")
     with host.exporter("broken") as daemon:
@@ -337,7 +337,7 @@ def test_a_daemon_whose_reads_hang_ends_when_told_to(host: Host) -> None:
 
 
 def test_a_file_that_may_not_be_read_costs_itself(host: Host) -> None:
-    """EACCES of the kernel, for a daemon without capabilities."""
+    """The kernel's EACCES, for a daemon without capabilities."""
     (host.tree.root / PORT / "hw_counters/np_cnp_sent").chmod(0)
     without = ("setpriv", "--bounding-set=-all", "--inh-caps=-all", "--")
     with exporter(

@@ -1,4 +1,4 @@
-"""One thing of one of eight devices breaks. The rest is served complete, the loss is visible, nothing becomes 0."""
+"""One thing of one of eight devices breaks. The rest is served completely, the loss is visible, nothing becomes 0."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def parse(text: bytes) -> dict[Key, float]:
 
 
 class Host:
-    """The exporter over a tree, collected from whenever asked."""
+    """The exporter over a tree, collected when the test says so."""
 
     def __init__(self, root: Path, settings: Settings = FAST, **kernel: object) -> None:
         self.collector = Collector(LiveKernel(str(root), **kernel), settings, time.monotonic)  # type: ignore[arg-type]
@@ -56,7 +56,7 @@ class Host:
 
 
 def own(samples: dict[Key, float]) -> dict[Key, float]:
-    """Without the exporter's account of itself."""
+    """Series without the exporter's own."""
     return {name: value for name, value in samples.items() if not name[0].startswith("roce_exporter_")}
 
 
@@ -71,7 +71,7 @@ def tree(tmp_path: Path) -> HostTree:
 
 @pytest.fixture
 async def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[Key, float]:
-    """What the unbroken host serves."""
+    """The series of the unbroken host."""
     root = tmp_path_factory.mktemp("whole")
     HostTree(root)
     return own(await Host(root).scrape())
@@ -142,7 +142,7 @@ async def test_a_real_refusal_of_the_kernel_costs_one_series(
 async def test_a_file_that_holds_no_counter_costs_one_series(
     tree: HostTree, whole: dict[Key, float], text: bytes, harmless: bool
 ) -> None:
-    """What the driver itself calls not available is no error; everything else is."""
+    """A value that the driver itself calls not available is not an error; everything else is."""
     tree.replace(tree.hw_counter(BROKEN, "np_cnp_sent"), text=text)
     samples = await Host(tree.root).scrape()
     assert whole.keys() - own(samples).keys() == {key(LOST, device=BROKEN, port="1")}
@@ -185,7 +185,7 @@ async def test_a_device_without_ports_costs_the_device(tree: HostTree, whole: di
     assert {dict(labels)["device"] for _, labels in whole.keys() - samples.keys()} == {BROKEN}
 
 
-async def test_a_device_that_goes_between_two_scrapes_goes_alone(
+async def test_a_device_removed_between_two_scrapes_costs_no_other_series(
     tree: HostTree, whole: dict[Key, float]
 ) -> None:
     host = Host(tree.root)
@@ -208,8 +208,8 @@ async def test_a_device_replaced_under_its_name_is_read_at_once(tree: HostTree) 
     assert samples[key(LOST, device=BROKEN, port="1")] == 77
 
 
-async def test_a_device_that_goes_under_the_read_says_so(tree: HostTree, whole: dict[Key, float]) -> None:
-    """ENODEV of every file at once: the device's series go, the sources are down, the rest is served."""
+async def test_a_device_removed_during_a_read_is_reported(tree: HostTree, whole: dict[Key, float]) -> None:
+    """ENODEV of every file at once: the device's series disappear, the sources are down, the rest is served."""
     faults: dict[str, int] = {}
     host = Host(tree.root, pread=failing_pread(faults))
     await host.scrape()
@@ -227,7 +227,7 @@ async def test_a_device_that_goes_under_the_read_says_so(tree: HostTree, whole: 
 
 
 async def test_a_read_that_hangs_costs_its_source_only(tree: HostTree, whole: dict[Key, float]) -> None:
-    """At start already: a FIFO that nobody writes to blocks open(2) for ever."""
+    """From the start: a FIFO without a writer blocks open(2) permanently."""
     tree.replace(tree.hw_counter(BROKEN, "np_cnp_sent"), fifo=True)
     host = Host(tree.root, Settings(timeout=0.5, patience=0.05))
     samples = await host.scrape()
@@ -240,7 +240,7 @@ async def test_a_read_that_hangs_costs_its_source_only(tree: HostTree, whole: di
 
 
 async def test_a_hung_source_is_not_waited_for_again(tree: HostTree) -> None:
-    """From the second scrape on nothing waits, no second read is started, and no thread is added."""
+    """From the second scrape on nothing waits, no second read starts, and no thread is added."""
     tree.replace(tree.hw_counter(BROKEN, "np_cnp_sent"), fifo=True)
     host = Host(tree.root, Settings(timeout=0.4, patience=0.05))
     await host.exporter.observe()
@@ -267,7 +267,7 @@ async def test_a_hung_source_comes_back(tree: HostTree, whole: dict[Key, float])
     while host.collector._in_flight:  # noqa: ASYNC110 - a worker thread has no event to wait for
         await asyncio.sleep(0.01)
     samples = await host.scrape()
-    # The descriptor of the FIFO is still the one that is read; its file says ESPIPE, and the others answer.
+    # The FIFO's descriptor is still open and read; its file returns ESPIPE, and the others answer.
     lost = whole.keys() - own(samples).keys()
     assert lost <= {key(LOST, device=BROKEN, port="1")}
     assert state(samples, "source_up", "hw_counters") == 1
@@ -282,7 +282,7 @@ async def test_a_hung_description_costs_the_new_device_only(tree: HostTree, whol
 
 
 async def test_every_source_of_every_device_may_hang(tree: HostTree) -> None:
-    """Nothing costs the scrape."""
+    """The scrape loses nothing by it."""
     for place in tree.infiniband.glob("*/ports/1/*/np_cnp_sent"):
         tree.replace(place, fifo=True)
     for place in tree.infiniband.glob("*/ports/1/counters/symbol_error"):
@@ -340,8 +340,8 @@ async def test_simultaneous_scrapes_share_one_collection(tree: HostTree) -> None
     assert await host.exporter.observe(5.0) is not observations[0]
 
 
-async def test_what_a_device_does_not_have_is_asked_for_again_only_now_and_then(tree: HostTree) -> None:
-    """Not at every scrape: a question costs the kernel as much as an answer. When it comes, it is found."""
+async def test_an_absent_interface_is_queried_again_only_occasionally(tree: HostTree) -> None:
+    """Not at every scrape: the query costs the kernel as much as a reply. A new interface is found then."""
     place = tree.infiniband / BROKEN / "ports/1/counters"
     place.rename(tree.root / "elsewhere")
     now = 1000.0

@@ -1,6 +1,6 @@
-"""The running daemon among hostile clients: what they cost it is bounded, and Prometheus is served meanwhile.
+"""The running daemon among hostile clients: their cost is bounded, and Prometheus is served meanwhile.
 
-What one connection may do byte by byte is in test_web_hostile.py; here are the numbers, and who may see what.
+test_web_hostile.py covers what one connection may do byte by byte; here are many connections, and access rights.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 SIMULATED = ("--host.simulate=quiet", "--sampler.mode=off")
 CONNECTIONS = 256
-"""As many as the daemon keeps at once."""
+"""The largest number of simultaneous connections."""
 
 CROWD = 3000
 BODY = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 MEMORY = 64 * 1024 * 1024
-"""Bytes that no crowd may cost: 256 connections of a quarter of a megabyte."""
+"""Bytes of memory that any number of clients may cost: 256 connections of a quarter of a megabyte."""
 
 STRANGE = "192.0.2.1"
-"""An address of this host that is not its loopback (TEST-NET-1 of RFC 5737)."""
+"""An address of this host outside its loopback (TEST-NET-1 of RFC 5737)."""
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +58,8 @@ def connect(daemon: Daemon, text: bytes = b"") -> socket.socket:
 CROWDS = {
     "that say nothing": b"",
     "that begin a request": b"GET /metrics HTTP/1.1\r\nHost: ",
-    "that never read the answer": BODY,
-    "that ask for much at once": BODY * 50,
+    "that never read the reply": BODY,
+    "that send many requests at once": BODY * 50,
     "that send a body": b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 8000\r\n\r\n" + b"x" * 4000,
     "that send a huge head": b"GET / HTTP/1.1\r\nX: " + b"x" * 20000,
     "that speak something else": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500),
@@ -73,7 +73,7 @@ def test_3000_clients_cost_a_bounded_amount_and_keep_no_scrape_out(daemon: Daemo
     for number in range(CROWD):
         with contextlib.suppress(ConnectionError):
             clients.append(connect(daemon, CROWDS[name]))
-        if len(clients) > CONNECTIONS * 2:  # the descriptors of this process are bounded too
+        if len(clients) > CONNECTIONS * 2:  # the number of descriptors of this process is limited too
             clients.pop(0).close()
         if number % 1000 == 999:
             assert daemon.scrape(), f"after {number}"
@@ -87,7 +87,7 @@ def test_3000_clients_cost_a_bounded_amount_and_keep_no_scrape_out(daemon: Daemo
 
 
 def test_clients_that_reset_their_connections_leave_nothing_behind(daemon: Daemon) -> None:
-    """RST at any moment: before the request, within it, and while the answer is on its way."""
+    """RST at any moment: before the request, within it, and during the reply."""
     for number in range(600):
         client = connect(daemon, BODY[: number % (len(BODY) + 1)])
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
@@ -106,7 +106,7 @@ def test_only_reading_methods_are_answered(daemon: Daemon, method: str) -> None:
 
 
 def curl(inside: Namespace, url: str, *flags: str) -> str:
-    """The status code, asked for from within a namespace, the path as it is written."""
+    """The status code of a request from within a namespace, with the path unchanged."""
     command = [
         *inside.enter,
         need("curl", "curl"),
@@ -123,7 +123,7 @@ def curl(inside: Namespace, url: str, *flags: str) -> str:
 
 @pytest.fixture(scope="module")
 def inside() -> Iterator[Namespace]:
-    """A network of its own, where this host has an address beside its loopback."""
+    """A new network, where this host has an address in addition to its loopback."""
     with namespace("net") as made:
         made.run(need("ip", "iproute2"), "link", "set", "lo", "up")
         made.run("ip", "address", "add", f"{STRANGE}/32", "dev", "lo")
@@ -162,13 +162,13 @@ def listening(folder: Path, inside: Namespace, *flags: str, address: str) -> Ite
 
 @pytest.fixture(scope="module")
 def everywhere(tmp_path_factory: pytest.TempPathFactory, inside: Namespace) -> Iterator[Daemon]:
-    """As it starts by default: on every address, no users."""
+    """The default settings: all addresses, no users."""
     with listening(tmp_path_factory.mktemp("everywhere"), inside, address=":10123") as running:
         yield running
 
 
 @pytest.mark.parametrize("path", TRICKS)
-def test_debug_is_not_for_strangers_however_it_is_spelled(
+def test_debug_is_refused_to_remote_clients_however_it_is_spelled(
     everywhere: Daemon, inside: Namespace, path: str
 ) -> None:
     assert curl(inside, f"http://{STRANGE}:10123{path}") == "403"
@@ -187,13 +187,15 @@ def test_debug_is_not_for_strangers_however_it_is_spelled(
         "Authorization: Basic eDp5",
     ],
 )
-def test_no_header_makes_a_stranger_local(everywhere: Daemon, inside: Namespace, header: str) -> None:
+def test_no_header_makes_a_remote_client_local(everywhere: Daemon, inside: Namespace, header: str) -> None:
     url = f"http://{STRANGE}:10123/debug/snapshot"
     assert curl(inside, url, "--header", header) == "403"
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/", "/-/healthy", "/-/ready"])
-def test_strangers_may_see_what_prometheus_sees(everywhere: Daemon, inside: Namespace, path: str) -> None:
+def test_remote_clients_may_see_what_prometheus_sees(
+    everywhere: Daemon, inside: Namespace, path: str
+) -> None:
     assert curl(inside, f"http://{STRANGE}:10123{path}") == "200"
 
 
@@ -204,8 +206,8 @@ def test_no_path_leads_to_a_file(everywhere: Daemon, inside: Namespace, path: st
     assert curl(inside, f"http://127.0.0.1:10123{path}") == "404"
 
 
-def test_users_may_see_debug_from_elsewhere(tmp_path: Path, inside: Namespace) -> None:
-    """Whoever is let in by a password is no stranger."""
+def test_remote_users_may_see_debug(tmp_path: Path, inside: Namespace) -> None:
+    """A client with a valid password counts as trusted."""
     hashed = "$2b$04$MIY.HrUcJTtaYfdaFx.8r.NfOuEt4C15I4o8N1W.af8w66EbXUBjW"
     (tmp_path / "web.yml").write_text(f"basic_auth_users:\n  reader: {hashed}\n")
     flags = (f"--web.config.file={tmp_path}/web.yml",)
@@ -217,7 +219,7 @@ def test_users_may_see_debug_from_elsewhere(tmp_path: Path, inside: Namespace) -
 
 @pytest.fixture
 def certified(tmp_path: Path) -> Path:
-    """A folder with an authority, and both a server's and a client's certificate."""
+    """A folder with an authority, and a certificate for a server and for a client."""
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     for name in ("server", "client"):
@@ -232,7 +234,7 @@ def tls_config(folder: Path, text: str) -> str:
     return f"--web.config.file={folder}/web.yml"
 
 
-def test_client_certificates_may_see_debug_from_elsewhere_and_tls_alone_does_not_do(
+def test_remote_clients_need_a_certificate_for_debug_and_tls_alone_is_not_enough(
     certified: Path, inside: Namespace
 ) -> None:
     flag = tls_config(certified, "  client_ca_file: ca.pem\n  client_auth_type: VerifyClientCertIfGiven\n")
@@ -243,7 +245,7 @@ def test_client_certificates_may_see_debug_from_elsewhere_and_tls_alone_does_not
 
 
 def test_2000_tls_clients_cost_a_bounded_amount_and_keep_no_scrape_out(certified: Path) -> None:
-    """With the handshake made and no request sent, and with half a handshake."""
+    """With the handshake complete and no request sent, and with half a handshake."""
     log = certified / "exporter.log"
     flag = tls_config(certified, "")
     with exporter(certified, *SIMULATED, flag, ready=lambda _: "ready: " in log.read_text()) as daemon:
@@ -285,7 +287,7 @@ async def hello(_: Request) -> Response:
     return Response(200, b"hello", "text/plain; charset=utf-8")
 
 
-async def test_a_handshake_half_made_makes_room_before_a_client_that_was_served_since(
+async def test_a_half_made_handshake_is_dropped_before_a_client_that_was_served(
     certified: Path,
 ) -> None:
     tls_config(certified, "")
@@ -306,7 +308,7 @@ async def test_a_handshake_half_made_makes_room_before_a_client_that_was_served_
     writers = [half_writer]
     first = await served()
     await served()
-    assert await half.read() == b"", "it had to go"
+    assert await half.read() == b"", "its connection was closed"
     assert not first.at_eof()
     for writer in writers:
         writer.close()
@@ -322,7 +324,7 @@ async def test_a_handshake_half_made_makes_room_before_a_client_that_was_served_
         ("::ffff:127.0.0.1", True),
         ("::ffff:192.0.2.1", False),
         ("192.0.2.1", False),
-        ("0.0.0.0", False),  # noqa: S104 - nobody listens there
+        ("0.0.0.0", False),  # noqa: S104 - without a listener there
         ("::", False),
         ("fe80::1%eth0", False),
         ("", False),

@@ -1,4 +1,4 @@
-"""The web config file and what it names, rewritten while clients are at it."""
+"""The web config file and the files that it names, rewritten while clients send requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def credentials(tmp_path: Path) -> Credentials:
 
 
 class Poller(threading.Thread):
-    """A client that connects anew, asks and notes what it is answered, until it is told to stop."""
+    """A client that repeatedly connects, sends a request and records the reply, until it is stopped."""
 
     def __init__(self, address: str, authority: str) -> None:
         super().__init__(daemon=True)
@@ -57,10 +57,10 @@ def rewrite(place: Path, text: str) -> None:
     beside.replace(place)
 
 
-def test_certificates_users_and_mistakes_are_taken_in_under_load_without_one_failed_scrape(
+def test_certificates_users_and_mistakes_are_reloaded_under_load_without_a_failed_scrape(
     credentials: Credentials,
 ) -> None:
-    """A certificate that a robot renews, a user who is added, a file in the middle of being written."""
+    """A renewed certificate, a new user, and a file that is partly written."""
     credentials.issue("renewed", credentials.ca, "127.0.0.1")
     users = hashed(PASSWORD, 4)
     with secured(credentials, "reload", config_text("renewed", users=users)) as daemon:
@@ -73,7 +73,7 @@ def test_certificates_users_and_mistakes_are_taken_in_under_load_without_one_fai
         for turn in range(8):
             rewrite(place, config_text("renewed", users=f"{users}\n  user{turn}: {hashed('x', 4)}"))
             credentials.issue("renewed", credentials.ca, "127.0.0.1")
-            place.write_text("" if turn % 2 else "tls_server_config: [")  # not atomically, and not usable
+            place.write_text("" if turn % 2 else "tls_server_config: [")  # not atomically, and invalid
             assert ask(daemon.address, context, PASSWORD)[0] == "200", "what it said before stays in force"
             rewrite(place, config_text("renewed", users=users))
         wait_until(lambda: ask(daemon.address, context, PASSWORD)[1] not in (b"", first))
@@ -83,6 +83,6 @@ def test_certificates_users_and_mistakes_are_taken_in_under_load_without_one_fai
         assert {answer for poller in pollers for answer in poller.answers} == {"200"}
         assert all(len(poller.answers) > 3 for poller in pollers)
         rewrite(place, config_text("renewed", users=hashed("another", 4)))
-        assert ask(daemon.address, context, PASSWORD)[0] == "401", "an old password ends with the file"
+        assert ask(daemon.address, context, PASSWORD)[0] == "401", "the old password is no longer valid"
         assert ask(daemon.address, context, "another")[0] == "200"
         assert daemon.stop() == 0

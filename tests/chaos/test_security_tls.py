@@ -1,4 +1,4 @@
-"""TLS, client certificates and users with real clients: curl, openssl, Prometheus. Who must not come in does not."""
+"""TLS, client certificates and users with real clients: curl, openssl, Prometheus. Unauthorised clients are refused."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def credentials(tmp_path_factory: pytest.TempPathFactory) -> Credentials:
 
 @pytest.fixture(scope="module")
 def daemon(credentials: Credentials) -> Iterator[Daemon]:
-    """TLS, one user, and client certificates of one name."""
+    """The daemon with TLS, one user, and client certificates of one name."""
     with secured(credentials, "all", config_text(clients=True, users=hashed(PASSWORD))) as running:
         yield running
 
 
 class Curled(NamedTuple):
-    """What curl said: 000 where no answer came."""
+    """The result of curl: status 000 without a reply."""
 
     code: str
     error: str
@@ -58,7 +58,7 @@ def curl(url: str, *flags: str) -> Curled:
 
 
 def shown(credentials: Credentials, client: str = "client", authority: str = "ca") -> tuple[str, ...]:
-    """Curl's flags for a client's certificate, and for whom it trusts."""
+    """Curl's flags for a client's certificate, and for the trusted authority."""
     flags = ("--cacert", credentials.path(f"{authority}.pem"))
     if not client:
         return flags
@@ -68,9 +68,7 @@ def shown(credentials: Credentials, client: str = "client", authority: str = "ca
 LOGIN = ("--user", f"{USER}:{PASSWORD}")
 
 
-def test_who_shows_the_certificate_and_the_password_is_served(
-    daemon: Daemon, credentials: Credentials
-) -> None:
+def test_a_client_with_certificate_and_password_is_served(daemon: Daemon, credentials: Credentials) -> None:
     found = curl(f"https://{daemon.address}/metrics", *shown(credentials), *LOGIN)
     assert found.code == "200"
     assert "roce_port_up{" in found.body
@@ -89,10 +87,10 @@ def test_who_shows_the_certificate_and_the_password_is_served(
     ],
 )
 @pytest.mark.parametrize("path", ["/metrics", "/", "/debug/snapshot", "/-/healthy", "/nowhere"])
-def test_without_the_right_password_nothing_is_told(
+def test_without_the_right_password_nothing_is_revealed(
     daemon: Daemon, credentials: Credentials, login: tuple[str, ...], path: str
 ) -> None:
-    """Not even whether there is something at a path."""
+    """Not even whether a path exists."""
     found = curl(f"https://{daemon.address}{path}", *shown(credentials), *login)
     assert found.code == "401"
     assert found.body == "user and password needed\n"
@@ -106,10 +104,10 @@ def test_without_the_right_password_nothing_is_told(
         ("strange-client", "unable to get local issuer certificate"),
     ],
 )
-def test_a_client_without_a_certificate_of_ours_gets_no_answer(
+def test_a_client_without_a_valid_certificate_gets_no_answer(
     daemon: Daemon, credentials: Credentials, client: str, reason: str
 ) -> None:
-    """Why stands in the log; asyncio closes without telling the client (python/cpython issue 98078)."""
+    """The log has the reason; asyncio closes without an alert to the client (python/cpython issue 98078)."""
     found = curl(f"https://{daemon.address}/metrics", *shown(credentials, client), *LOGIN)
     assert found.code == "000"
     assert wait_until(lambda: reason in daemon.log)
@@ -126,7 +124,7 @@ def test_plain_http_gets_no_answer(daemon: Daemon) -> None:
 
 @pytest.mark.parametrize("version", ["tls1", "tls1_1"])
 def test_tls_before_1_2_is_refused_by_the_server(daemon: Daemon, version: str) -> None:
-    """The client offers the old version, with ciphers that allow it: it is the server that says no."""
+    """The client offers the old version, with ciphers that allow it: the server is the one that refuses."""
     before = daemon.log.count("unsupported protocol")
     command = [need("openssl", "openssl"), "s_client", "-connect", daemon.address, f"-{version}"]
     done = subprocess.run(
@@ -148,7 +146,7 @@ def test_tls_from_1_2_on_is_spoken(daemon: Daemon, credentials: Credentials, ver
     assert "CONNECTION ESTABLISHED" in done.stderr
 
 
-def test_a_client_finds_out_a_server_it_must_not_trust(daemon: Daemon, credentials: Credentials) -> None:
+def test_a_client_detects_an_untrusted_server(daemon: Daemon, credentials: Credentials) -> None:
     strange = curl(f"https://{daemon.address}/metrics", *shown(credentials, authority="other-ca"), *LOGIN)
     assert strange.code == "000"
     with secured(credentials, "expired", config_text("expired-server")) as expired:
@@ -158,7 +156,7 @@ def test_a_client_finds_out_a_server_it_must_not_trust(daemon: Daemon, credentia
 
 
 def prometheus_targets(credentials: Credentials, jobs: dict[str, dict[str, object]]) -> dict[str, str]:
-    """What a real Prometheus says of its scrapes, by job: empty where all is well."""
+    """What a real Prometheus reports about its scrapes, by job: empty if all succeed."""
     program = need("prometheus", "prometheus")
     folder = credentials.folder / "prometheus"
     folder.mkdir()
@@ -183,7 +181,7 @@ def prometheus_targets(credentials: Credentials, jobs: dict[str, dict[str, objec
         return wait_until(judged)
 
 
-def test_prometheus_is_let_in_and_kept_out_as_curl_is(daemon: Daemon, credentials: Credentials) -> None:
+def test_prometheus_is_accepted_and_refused_like_curl(daemon: Daemon, credentials: Credentials) -> None:
     certificate = {"cert_file": credentials.path("client.pem"), "key_file": credentials.path("client.key")}
     trusting = {"ca_file": credentials.path("ca.pem")}
     login = {"basic_auth": {"username": USER, "password": PASSWORD}}
@@ -216,7 +214,7 @@ def test_prometheus_is_let_in_and_kept_out_as_curl_is(daemon: Daemon, credential
 
 
 def processor_seconds(daemon: Daemon, logins: list[str]) -> list[float]:
-    """What each of these logins costs the daemon, which refuses all of them."""
+    """Processor seconds of the daemon for each of these logins; it refuses all of them."""
     found = []
     for login in logins:
         before = daemon.seen.cpu_times()
@@ -230,9 +228,9 @@ def processor_seconds(daemon: Daemon, logins: list[str]) -> list[float]:
 
 
 def test_an_unknown_name_costs_as_much_as_a_wrong_password(credentials: Credentials) -> None:
-    """So time does not tell which names there are. Counted in the daemon's processor time, in turns.
+    """So the time does not reveal which names exist. Measured as the daemon's processor time, in turns.
 
-    A name that is turned away without bcrypt would cost a hundredth; a factor of two either way is the machine's.
+    A name that is refused without bcrypt would cost a hundredth; the margin of a factor of two is for the machine.
     """
     config = f"basic_auth_users:\n  {USER}: {hashed(PASSWORD, 11)}\n  cheap: {hashed(PASSWORD, 4)}\n"
     with secured(credentials, "timing", config) as daemon:
@@ -247,7 +245,7 @@ def test_an_unknown_name_costs_as_much_as_a_wrong_password(credentials: Credenti
 def test_no_secret_is_in_the_log_on_the_command_line_or_under_debug(
     daemon: Daemon, credentials: Credentials
 ) -> None:
-    """With everything logged, after right and wrong logins, and after a configuration that cannot be used."""
+    """With the highest log level, after right and wrong logins, and after an invalid configuration."""
     url = f"https://{daemon.address}"
     for login in (LOGIN, ("--user", f"{USER}:{PASSWORD}x"), ("--user", f"{PASSWORD}:x")):
         curl(f"{url}/metrics", *shown(credentials), *login)
@@ -270,12 +268,12 @@ def test_no_secret_is_in_the_log_on_the_command_line_or_under_debug(
 
 
 def test_a_key_that_others_must_not_read_is_never_written(credentials: Credentials) -> None:
-    """A key that stands in the web config file itself stays in memory: no file of ours appears anywhere."""
+    """A key inside the web config file stays in memory: the exporter writes it to no file."""
     with secured(credentials, "inline", inline(credentials)) as daemon:
         assert curl(f"https://{daemon.address}/metrics", *shown(credentials, "")).code == "200"
         opened = [os.readlink(f"/proc/{daemon.process.pid}/fd/{name}") for name in descriptors(daemon)]
         assert not [place for place in opened if place.startswith("/memfd:")], (
-            "not even there once it is read"
+            "not even there after it is read"
         )
 
 

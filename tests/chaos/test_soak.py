@@ -1,6 +1,7 @@
-"""Sixteen ports that are never at rest, the fast loop at its fastest, several clients: nothing leaks, nothing is missed.
+"""Sixteen ports that change all the time, the fast loop at its fastest, several clients: no leak, no missed scrape.
 
-A thousand scrapes in the ordinary run. `ROCE_SOAK_SCRAPES=50000` soaks; `ROCE_SOAK_REPORT=FILE` keeps the account.
+A thousand scrapes in the ordinary run. `ROCE_SOAK_SCRAPES=50000` soaks; `ROCE_SOAK_REPORT=FILE` writes the
+measurements.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ FORMS = (
     {"Accept-Encoding": "gzip"},
     {"Connection": "close"},
 )
-"""What the clients ask for: each another format, and one of them connects anew every time."""
+"""The clients' requests: each has another format, and one client opens a new connection for each."""
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
 
 
 class Client(threading.Thread):
-    """Scrapes again and again until all clients together have done enough."""
+    """Scrapes repeatedly until all clients together have done enough."""
 
     def __init__(self, daemon: Daemon, form: dict[str, str], left: threading.Semaphore) -> None:
         super().__init__(daemon=True)
@@ -79,7 +80,7 @@ class Client(threading.Thread):
 
 
 def fault_of(status: int, encoding: str, body: bytes) -> str:
-    """What is wrong with an answer; empty when it is whole: all devices but the one that is out."""
+    """The fault of a reply; empty if it is complete: all devices but the missing one."""
     text = gzip.decompress(body) if encoding == "gzip" else body
     ports = text.count(b"\nroce_port_up{")
     if status != 200 or not PORTS - 1 <= ports <= PORTS:
@@ -88,7 +89,7 @@ def fault_of(status: int, encoding: str, body: bytes) -> str:
 
 
 class Account(NamedTuple):
-    """What the process holds."""
+    """The resources that the process holds."""
 
     scrapes: int
     memory: int
@@ -98,7 +99,7 @@ class Account(NamedTuple):
 
 
 def account(daemon: Daemon, scrapes: int) -> Account:
-    """What it holds now. The clients may be at it meanwhile."""
+    """The resources that it holds now. The clients may be sending requests meanwhile."""
     before = daemon.log.count("tasks=")
     daemon.process.send_signal(signal.SIGUSR1)
     wait_until(lambda: daemon.log.count("tasks=") > before)
@@ -108,7 +109,7 @@ def account(daemon: Daemon, scrapes: int) -> Account:
 
 
 def watch(daemon: Daemon, clients: list[Client]) -> list[Account]:
-    """The account at every fortieth part of the way."""
+    """The resources at every fortieth part of the run."""
     accounts: list[Account] = []
     while any(client.is_alive() for client in clients):
         done = sum(client.done for client in clients)
@@ -131,7 +132,9 @@ def test_nothing_leaks_and_no_scrape_is_missed(daemon: Daemon) -> None:
     warm, rest = accounts[len(accounts) // 4], accounts[len(accounts) // 4 + 1 :]
     assert len(rest) > 10
     assert max(one.descriptors for one in rest) <= warm.descriptors + CLIENTS
-    assert max(one.threads for one in rest) <= PORTS + 8, "a lane per device at most, and a few given up"
+    assert max(one.threads for one in rest) <= PORTS + 8, (
+        "at most one worker per device, and a few abandoned ones"
+    )
     assert max(one.tasks for one in rest) <= warm.tasks + 2 * CLIENTS
     assert rest[-1].memory - warm.memory < 16 * MEGABYTE
     assert "Traceback" not in daemon.log

@@ -1,6 +1,6 @@
-"""Faults mixed at random on a real directory tree: after them, series, descriptors, threads and memory are as before.
+"""Random faults on a real directory tree: after them, series, descriptors, threads and memory are as before.
 
-`ROCE_SOAK_COLLECTIONS` sets how many collections there are, `ROCE_SOAK_SEED` repeats a run whose seed was printed.
+`ROCE_SOAK_COLLECTIONS` sets the number of collections, `ROCE_SOAK_SEED` repeats a run by its printed seed.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Host:
         self.tree = HostTree(root, devices=0)
         self.skew = 0.0
         self.kernel = SickKernel(root)
-        clock: Callable[[], float] = lambda: time.monotonic() + self.skew  # noqa: E731 - it sees the skew change
+        clock: Callable[[], float] = lambda: time.monotonic() + self.skew  # noqa: E731 - it reads the current skew
         self.collector = Collector(self.kernel, Settings(timeout=0.03, patience=0.005, refresh=0.2), clock)
         self.sampler = Sampler(self.kernel, clock, time.time, Pace(mode="fixed", interval=0.05))
         self.exporter = Exporter(self.collector, self.sampler)
@@ -102,10 +102,10 @@ class Host:
         return (self.tree.infiniband / f"mlx5_{number}").exists()
 
     async def settle(self) -> None:
-        """Until nothing is under way any more, and everything has been read once more with time enough."""
+        """Wait until nothing is in flight any more, and everything has been read again within its deadline."""
         hasty, self.collector._settings = self.collector._settings, Settings(timeout=20.0, refresh=600.0)
         for _ in range(3):
-            self.skew += 7200.0  # past every quarantine
+            self.skew += 7200.0  # later than every quarantine
             await self.exporter.observe()
             while self.collector._in_flight or self.sampler._in_flight:
                 self.sampler.supervise()
@@ -115,7 +115,7 @@ class Host:
         self.collector._settings = hasty
 
     async def account(self) -> tuple[set[tuple[str, ...]], list[str], int]:
-        """Series, what is open, and threads."""
+        """Series, open descriptors, and threads."""
         await self.settle()
         observation = await self.exporter.observe()
         series = {
@@ -132,20 +132,20 @@ class Host:
 
 
 def open_files() -> list[str]:
-    """What every descriptor leads to; sockets and the like by their kind only."""
+    """The target of every descriptor; sockets and the like by their kind only."""
     found = []
     for descriptor in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(FileNotFoundError):  # that of the listing itself
+        with contextlib.suppress(FileNotFoundError):  # the descriptor of this listing itself
             found.append(os.readlink(f"/proc/self/fd/{descriptor}").partition(":[")[0])
     return sorted(found)
 
 
 PASSING = frozenset({"roce_pfc_storm_unknown"})
-"""What says for a while that there was a fault."""
+"""Metrics that report a past fault for a while."""
 
 
 LEAST_THREADS = 3
-"""The test's own, the fast loop, and one that reads."""
+"""The test's own, the fast loop, and one reader."""
 
 
 def places(number: int) -> tuple[str, ...]:
@@ -160,7 +160,7 @@ def places(number: int) -> tuple[str, ...]:
 
 
 def disturb(host: Host, dice: random.Random) -> None:
-    """One more fault, or one less."""
+    """Add a fault, or remove one."""
     number = dice.randrange(DEVICES)
     place = dice.choice(places(number))
     match dice.choice(
@@ -192,7 +192,7 @@ def heal(host: Host) -> None:
 
 
 async def soak(root: Path) -> None:
-    """The run itself; what is not as before is in the message of the error."""
+    """The run itself; the error message lists the differences."""
     logging.disable(logging.CRITICAL)
     dice = random.Random(SEED)  # noqa: S311 - no secret
     host = Host(root)
@@ -218,8 +218,8 @@ async def soak(root: Path) -> None:
     host.collector.close()
 
 
-def test_after_faults_without_number_everything_is_as_before(tmp_path: Path) -> None:
-    """In a process of its own: other tests leave threads and descriptors that end meanwhile."""
+def test_after_many_faults_everything_is_as_before(tmp_path: Path) -> None:
+    """Runs in a separate process: other tests leave threads and descriptors that end meanwhile."""
     done = subprocess.run(
         [sys.executable, __file__, str(tmp_path)],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""What a host may do to the daemon: kill it, stop it, fill the disk, take /proc away, turn the clock, leave no memory."""
+"""What a host may do to the daemon: kill it, stop it, fill the disk, remove /proc, change the clock, exhaust the memory."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ if TYPE_CHECKING:
 SIMULATED = ("--host.simulate=incast",)
 FULL = "/dev/full"
 MARGIN = 4 * 1024 * 1024
-"""Bytes of address space that are left to a daemon under pressure."""
+"""Bytes of address space that a daemon under memory pressure has left."""
 
 
 def of_host(samples: Samples) -> set[str]:
-    """The series of the host, which must all be there."""
+    """The series of the host; all must be present."""
     return {f"{name}{labels}" for name, labels in samples if not name.startswith(("roce_exporter_", "p"))}
 
 
 def complete(daemon: Daemon) -> set[str]:
-    """The series of the simulated host, as soon as the fast loop has looked at each of its four ports."""
+    """The series of the simulated host, as soon as the fast loop has polled each of its four ports."""
 
     def ask() -> set[str]:
         samples = daemon.scrape()
@@ -72,7 +72,7 @@ def check_nothing_went_back(before: Samples, after: Samples) -> None:
 
 @contextlib.contextmanager
 def supervisor(place: Path) -> Iterator[Callable[[], str]]:
-    """A socket as systemd's. What it gives waits for the next thing that it is told."""
+    """A socket like systemd's. It returns the next notification."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
         sock.bind(str(place))
         sock.settimeout(GENEROUS)
@@ -82,7 +82,7 @@ def supervisor(place: Path) -> Iterator[Callable[[], str]]:
 def test_killed_and_started_again_it_serves_the_same_and_has_written_nothing(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    """There is no state to lose: nothing is on disk, and the port can be had again at once."""
+    """No state is lost: nothing is on disk, and the port is free again at once."""
     home = tmp_path / "home"
     home.mkdir()
     environment = {"HOME": str(home), "TMPDIR": str(home), "XDG_CACHE_HOME": str(home)}
@@ -94,7 +94,9 @@ def test_killed_and_started_again_it_serves_the_same_and_has_written_nothing(
             record_property("ready_seconds", time.monotonic() - begun)
             address = daemon.address
             served.append(complete(daemon))
-            with socket.create_connection(tuple_of(address)) as client:  # is left in the middle of a request
+            with socket.create_connection(
+                tuple_of(address)
+            ) as client:  # the process is killed in the middle of a request
                 client.sendall(b"GET /metrics HTTP/1.1\r\n")
                 daemon.process.send_signal(signal.SIGKILL)
                 assert daemon.process.wait(GENEROUS) == -signal.SIGKILL
@@ -133,7 +135,7 @@ def test_without_any_standard_stream_it_serves(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["once", "audit", "explain np_cnp_sent"])
 @pytest.mark.parametrize("closed", [False, True], ids=["full", "closed"])
-def test_output_that_cannot_be_written_is_said_in_one_line(command: str, closed: bool) -> None:
+def test_a_failed_write_is_reported_in_one_line(command: str, closed: bool) -> None:
     arguments = [COMMAND, *command.split(), "--host.simulate=quiet"]
     if closed:
         arguments = ["sh", "-c", 'exec "$@" >&-', "sh", *arguments]
@@ -143,7 +145,7 @@ def test_output_that_cannot_be_written_is_said_in_one_line(command: str, closed:
     assert re.fullmatch(r"roce-exporter: standard output.*; .*\n", done.stderr)
 
 
-def test_a_capture_on_a_full_disk_is_said_in_one_line(tmp_path: Path) -> None:
+def test_a_capture_on_a_full_disk_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     with namespace("mount") as inside:
         inside.run("mount", "-t", "tmpfs", "-o", "size=8k", "none", str(tmp_path / "disk"))
@@ -167,7 +169,7 @@ def test_without_proc_it_serves_the_host_without_an_account_of_the_process(tmp_p
     assert of_host(samples) == of_host(whole)
     assert "Traceback" not in daemon.log
     lost = {name for name, _ in whole.keys() - samples.keys() if not name.startswith("roce_exporter_http")}
-    assert lost, "the process cannot know itself there"
+    assert lost, "the process metrics need /proc"
     assert all(name.startswith("process_") for name in lost)
 
 
@@ -190,7 +192,7 @@ def test_with_everything_read_only_it_serves(tmp_path: Path) -> None:
 
 
 def faketime_library() -> str:
-    """Where libfaketime is; without it the test is skipped, and in CI it fails."""
+    """The path of libfaketime; without it the test is skipped, and in CI it fails."""
     need("faketime", "faketime")
     found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
     return (
@@ -200,7 +202,7 @@ def faketime_library() -> str:
 
 @pytest.mark.parametrize("jump", ["-3650d", "+3650d"])
 def test_a_wall_clock_that_jumps_moves_no_counter_and_no_duration(tmp_path: Path, jump: str) -> None:
-    """As when a host without a battery clock meets NTP. Storms are judged by the clock that never jumps."""
+    """As when a host without a battery clock starts NTP. The detector uses the monotonic clock."""
     told = tmp_path / "clock"
     told.write_text("+0d\n")
     environment = {
@@ -213,9 +215,9 @@ def test_a_wall_clock_that_jumps_moves_no_counter_and_no_duration(tmp_path: Path
     with exporter(tmp_path, scenario, "--log.level=debug", environment=environment) as daemon:
         complete(daemon)
         before = daemon.scrape()
-        assert abs(date_told(daemon) - time.time()) < 86400
+        assert abs(date_header(daemon) - time.time()) < 86400
         told.write_text(f"{jump}\n")
-        wait_until(lambda: abs(date_told(daemon) - time.time()) > 86400 * 3000)
+        wait_until(lambda: abs(date_header(daemon) - time.time()) > 86400 * 3000)
         after = daemon.scrape()
         check_nothing_went_back(before, after)
         assert of_host(before) <= of_host(after)
@@ -227,14 +229,14 @@ def test_a_wall_clock_that_jumps_moves_no_counter_and_no_duration(tmp_path: Path
         assert daemon.stop() == 0
 
 
-def date_told(daemon: Daemon) -> float:
-    """The daemon's own wall clock, which it tells with every answer (Unix seconds)."""
+def date_header(daemon: Daemon) -> float:
+    """The daemon's own wall clock, from the Date header (Unix seconds)."""
     with urlopen(f"http://{daemon.address}/-/healthy", timeout=GENEROUS) as answer:
         return parsedate_to_datetime(answer.headers["Date"]).timestamp()
 
 
-def test_a_suspended_process_answers_when_it_goes_on_and_invents_no_storm(tmp_path: Path) -> None:
-    """The span that nobody watched is not judged: neither a storm nor its seconds come of it."""
+def test_a_resumed_process_answers_and_reports_no_false_storm(tmp_path: Path) -> None:
+    """The unobserved interval is not evaluated: it adds neither a storm nor storm seconds."""
     with exporter(tmp_path, "--host.simulate=quiet", "--sampler.mode=fixed") as daemon:
         complete(daemon)
         before = daemon.scrape()
@@ -243,7 +245,7 @@ def test_a_suspended_process_answers_when_it_goes_on_and_invents_no_storm(tmp_pa
         with socket.create_connection(tuple_of(daemon.address)) as client:
             client.settimeout(GENEROUS)
             client.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-            time.sleep(3)  # so long that every span it has begun is too long to judge
+            time.sleep(3)  # long enough that every interval in progress is too long to evaluate
             daemon.process.send_signal(signal.SIGCONT)
             assert client.recv(12) == b"HTTP/1.1 200"
         after = daemon.scrape()
@@ -256,12 +258,12 @@ def test_a_suspended_process_answers_when_it_goes_on_and_invents_no_storm(tmp_pa
 
 
 def pressed(daemon: Daemon, margin: int) -> None:
-    """Leave the daemon so many bytes of address space more than it has now."""
+    """Limit the daemon's address space to `more` bytes above its present use."""
     daemon.seen.rlimit(psutil.RLIMIT_AS, (daemon.seen.memory_info().vms + margin, psutil.RLIM_INFINITY))
 
 
 def test_with_4_mb_of_address_space_left_it_lives_and_recovers(tmp_path: Path) -> None:
-    """Every answer is a whole exposition or an error; and all is well again when there is memory again."""
+    """Every reply is a complete exposition or an error, and all is well again after the limit is lifted."""
     with exporter(tmp_path, *SIMULATED, "--log.level=warn") as daemon:
         whole = complete(daemon)
         pressed(daemon, MARGIN)
@@ -278,7 +280,7 @@ def test_with_4_mb_of_address_space_left_it_lives_and_recovers(tmp_path: Path) -
 def test_without_address_space_it_recovers_or_ends_and_is_never_half_dead(
     tmp_path: Path, margin: int
 ) -> None:
-    """What does not come is an error or a closed connection. A process that had to end is one that systemd starts anew."""
+    """A missing reply is an error or a closed connection. A process that had to end is restarted by systemd."""
     with exporter(tmp_path, *SIMULATED, "--log.level=warn") as daemon:
         whole = complete(daemon)
         pressed(daemon, margin)
@@ -291,7 +293,7 @@ def test_without_address_space_it_recovers_or_ends_and_is_never_half_dead(
 
 
 def flood(daemon: Daemon) -> list[bytes]:
-    """The beginnings of what a hundred clients are answered, who each ask twenty times at once."""
+    """The beginnings of the replies to a hundred clients; each sends twenty requests at once."""
     clients = []
     for _ in range(100):
         with contextlib.suppress(OSError):
@@ -310,8 +312,8 @@ def answered(client: socket.socket) -> bytes:
             return b""
 
 
-def test_systemd_is_told_of_life(tmp_path: Path) -> None:
-    """WATCHDOG_USEC is what systemd waits: a sign comes in half that time, from before the first collection to the end."""
+def test_the_watchdog_is_notified(tmp_path: Path) -> None:
+    """WATCHDOG_USEC is systemd's timeout: a notification is sent in half that time, from before the first collection to the end."""
     with supervisor(tmp_path / "notify") as heard:
         environment = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "400000"}
         with exporter(tmp_path, *SIMULATED, environment=environment) as daemon:
@@ -324,10 +326,10 @@ def test_systemd_is_told_of_life(tmp_path: Path) -> None:
             assert last == "STOPPING=1"
 
 
-async def test_a_loop_that_hangs_gives_no_sign_of_life(
+async def test_a_hung_loop_does_not_notify_the_watchdog(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The signs come from the loop that serves, not from a thread that would live on beside it."""
+    """The notifications come from the serving loop, not from a thread that would survive it."""
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
         sock.bind(str(tmp_path / "notify"))
@@ -346,7 +348,7 @@ async def test_a_loop_that_hangs_gives_no_sign_of_life(
 @pytest.mark.parametrize(
     "environment", [{}, {"WATCHDOG_USEC": "0"}, {"WATCHDOG_USEC": "400000", "WATCHDOG_PID": "1"}]
 )
-def test_a_watchdog_that_is_not_ours_hears_nothing(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_a_watchdog_of_another_process_is_not_notified(tmp_path: Path, environment: dict[str, str]) -> None:
     with supervisor(tmp_path / "notify") as heard:
         environment = {"NOTIFY_SOCKET": str(tmp_path / "notify"), **environment}
         with exporter(tmp_path, *SIMULATED, environment=environment) as daemon:

@@ -16,18 +16,18 @@ def of_host(samples: Samples) -> Samples:
     return {name: value for name, value in samples.items() if name[0].startswith("roce_port_")}
 
 
-def test_too_few_descriptors_cost_no_series_and_keep_nobody_out(tmp_path: Path) -> None:
-    """Near the limit files are opened for every read, so that connections find a descriptor left."""
+def test_too_few_descriptors_cost_no_series_and_refuse_no_client(tmp_path: Path) -> None:
+    """Near the limit the exporter opens files for each read, so that connections still get a descriptor."""
     HostTree(tmp_path / "sys")
     flags = (f"--path.sysfs={tmp_path / 'sys'}",)
     with exporter(tmp_path, *flags) as daemon:
         whole = of_host(daemon.scrape())
-        assert daemon.seen.num_fds() > 64, "so many it would like to have"
+        assert daemon.seen.num_fds() > 64, "the number that it would like to open"
     with exporter(tmp_path, *flags, prefix=(need("prlimit", "util-linux"), "--nofile=64:64")) as daemon:
         assert of_host(daemon.scrape()) == whole != {}
         host, _, port = daemon.address.rpartition(":")
         held = [socket.create_connection((host, int(port))) for _ in range(100)]
-        assert of_host(daemon.scrape()) == whole, "an idle connection makes room"
+        assert of_host(daemon.scrape()) == whole, "an idle connection was closed for it"
         for client in held:
             client.close()
         assert daemon.stop() == 0

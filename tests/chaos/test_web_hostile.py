@@ -1,4 +1,4 @@
-"""Hostile and broken clients: each costs a bounded amount, and the next scrape is served."""
+"""Hostile and broken clients: the cost of each is bounded, and the next scrape is served."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def connect(port: int, text: bytes = b"") -> tuple[asyncio.StreamReader, a
 
 
 async def everything(reader: asyncio.StreamReader) -> bytes:
-    """All that the server says until it closes, which it must."""
+    """Everything that the server sends until it closes, which it must."""
     received = bytearray()
     with contextlib.suppress(ConnectionError):
         async with asyncio.timeout(GENEROUS):
@@ -61,7 +61,7 @@ async def everything(reader: asyncio.StreamReader) -> bytes:
 
 
 async def talk(port: int, text: bytes) -> bytes:
-    """All that the server says to these bytes until it closes."""
+    """Everything that the server replies to these bytes until it closes."""
     reader, writer = await connect(port, text)
     try:
         return await everything(reader)
@@ -80,7 +80,7 @@ async def scrape_succeeds(port: int) -> bool:
 @pytest.mark.parametrize(
     "text", [b"G", b"GET /metrics HTTP/1.1\r\nHost: x\r\n", GET[:-2] + b"Content-Length: 9\r\n\r\n"]
 )
-async def test_a_half_sent_request_is_told_so_and_closed(text: bytes) -> None:
+async def test_a_half_sent_request_is_refused_and_closed(text: bytes) -> None:
     async with serving() as port:
         assert (await talk(port, text)).startswith(b"HTTP/1.1 408 ")
         assert await scrape_succeeds(port)
@@ -113,7 +113,7 @@ async def test_with_the_real_limits_a_half_sent_request_is_closed_within_five_se
         assert 4 < time.monotonic() - started < 7
 
 
-async def test_a_tls_handshake_that_is_never_made_is_closed(tmp_path: Path) -> None:
+async def test_a_connection_without_a_tls_handshake_is_closed(tmp_path: Path) -> None:
     certificate = trustme.CA().issue_cert("localhost")
     certificate.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "both.pem"))
     (tmp_path / "web.yml").write_text("tls_server_config: {cert_file: both.pem, key_file: both.pem}\n")
@@ -127,7 +127,7 @@ async def test_a_tls_handshake_that_is_never_made_is_closed(tmp_path: Path) -> N
 async def test_a_head_over_8_kib_is_refused(size: int, end: bytes) -> None:
     async with serving() as port:
         answer = await talk(port, b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"x" * size + end)
-        # A client that goes on sending after the answer may lose it to a reset; it is never served.
+        # A client that keeps sending after the reply may lose it to a reset; its request is never served.
         assert answer.startswith(b"HTTP/1.1 431 ") or (size == 1_000_000 and answer == b"")
         assert await scrape_succeeds(port)
 
@@ -169,14 +169,14 @@ async def test_a_request_that_can_be_read_in_two_ways_is_refused_and_nothing_beh
     assert answer.count(b"HTTP/1.1 ") == 1
 
 
-async def test_a_length_said_twice_alike_is_one_length() -> None:
-    """RFC 9110, section 8.6 allows it; what matters is that the body is not taken for a request."""
+async def test_a_repeated_equal_length_is_one_length() -> None:
+    """RFC 9110, section 8.6 allows it; the point is that the body is not parsed as a request."""
     async with serving() as port:
         answer = await talk(port, GET[:-2] + b"Content-Length: 4\r\nContent-Length: 4\r\n\r\nGET " + CLOSE)
     assert answer.count(b"HTTP/1.1 200 ") == answer.count(b"HTTP/1.1 ") == 2
 
 
-async def test_200_idle_connections_harm_nobody() -> None:
+async def test_200_idle_connections_block_no_scrape() -> None:
     async with serving(limits=Limits()) as port:
         idle = [await connect(port, GET) for _ in range(200)]
         for reader, _ in idle:
@@ -193,7 +193,7 @@ async def test_at_the_cap_the_longest_idle_connection_makes_room() -> None:
         for _ in range(3):
             idle.append(await connect(port, GET))
             await idle[-1][0].readuntil(b"hello\n")
-        idle[0][1].write(GET)  # the first is now the one used last
+        idle[0][1].write(GET)  # the first connection is now the most recently used
         await idle[0][0].readuntil(b"hello\n")
         assert await scrape_succeeds(port)
         assert await everything(idle[1][0]) == b""
@@ -212,7 +212,7 @@ async def test_five_hundred_half_open_connections_do_not_keep_a_scrape_out(text:
             writer.close()
 
 
-async def test_a_request_being_answered_is_not_given_up_for_a_new_one() -> None:
+async def test_a_request_being_answered_is_not_dropped_for_a_new_one() -> None:
     entered, leave = asyncio.Event(), asyncio.Event()
 
     async def application(_: Request) -> Response:
@@ -230,7 +230,7 @@ async def test_a_request_being_answered_is_not_given_up_for_a_new_one() -> None:
 
 
 def deaf_client(port: int) -> socket.socket:
-    """A client that asks and never reads, with as little room for the answer as the kernel allows."""
+    """A client that sends a request and never reads, with the smallest receive buffer that the kernel allows."""
     client = socket.socket()
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     client.connect(("127.0.0.1", port))
@@ -279,7 +279,7 @@ asyncio.run(serve())
 
 @pytest.fixture
 def child() -> Iterator[tuple[int, psutil.Process]]:
-    """A server of a 16 MB body in a process of its own."""
+    """A server of a 16 MB body in a separate process."""
     with subprocess.Popen(
         [sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -301,7 +301,7 @@ async def test_20_clients_that_never_read_16_mb_cost_less_than_5_mb(
     before = process.memory_info().rss
     clients = [deaf_client(port) for _ in range(20)]
     for client in clients:
-        assert client.recv(8, socket.MSG_PEEK) == b"HTTP/1.1", "the answer has begun"
+        assert client.recv(8, socket.MSG_PEEK) == b"HTTP/1.1", "the reply has begun"
     assert await scrape_succeeds(port)
     highest = max([process.memory_info().rss for _ in range(50)])
     for client in clients:

@@ -1,4 +1,4 @@
-"""What the documents say is so: metrics, flags and files that they name exist."""
+"""The documents are right: the metrics, flags and files that they name exist."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def commands(document: Path) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda place: place.name)
-def test_every_command_shown_is_understood(document: Path) -> None:
+def test_every_command_shown_is_accepted(document: Path) -> None:
     for argv in commands(document):
         try:
             parse_options(argv)
@@ -69,6 +69,6 @@ def test_the_readme_shows_commands() -> None:
     assert len(commands(ROOT / "README.md")) >= 4
 
 
-def test_the_flags_name_the_scenarios_and_vendors_that_there_are() -> None:
+def test_the_flags_name_the_existing_scenarios_and_vendors() -> None:
     assert tuple(SCENARIOS) == options.SCENARIOS
     assert options.VENDORS == VENDORS

@@ -1,4 +1,4 @@
-"""One past for all tests: made once, by the real exporter, promtool and Prometheus."""
+"""One history for all tests: made once, by the real exporter, promtool and Prometheus."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _need(program: str) -> None:
 
 @pytest.fixture(scope="session")
 def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    """Prometheus with the last `SECONDS` of every host, and what the rules made of them."""
+    """Prometheus with the last `SECONDS` of every host, and the results of the rules."""
     _need("promtool")
     _need("prometheus")
     folder = tmp_path_factory.mktemp("past")

@@ -1,4 +1,4 @@
-"""What stands in the committed dashboards: panels, queries, names."""
+"""The content of the committed dashboards: panels, queries, names."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read(place: Path) -> Json:
 
 
 def panels(dashboard: Json) -> Iterator[Json]:
-    """All panels but the headings, also those in rows that are closed."""
+    """All panels except headings, including those in collapsed rows."""
     for panel in dashboard["panels"]:
         if panel["type"] == "row":
             yield from panel["panels"]
@@ -58,20 +58,20 @@ def selector(variable: Json) -> str:
 
 
 def names(expression: str) -> set[str]:
-    """Metrics of the exporter, and of recording rules, that an expression asks for; not what stands in strings."""
+    """Metrics of the exporter, and of recording rules, in an expression; strings are ignored."""
     without = re.sub(r'"[^"]*"', '""', expression)
     return set(NAME.findall(without)) | set(re.findall(r'__name__=~"([^"]*)"', expression.replace("|", '"')))
 
 
 ROWS = {row.name: row for row in CATALOG}
 SUFFIXES = ("", "_bucket", "_count", "_sum")
-"""What Prometheus makes of a histogram."""
+"""The suffixes of a histogram's series."""
 TARGET = {"cluster", "job", "instance"}
 OF_PROCESS = {"roce_exporter_build_info", "process_cpu_seconds_total", "process_resident_memory_bytes"}
 
 
 def row_of(series: str) -> Row | None:
-    """The catalogue's row of a series, also of a part of a histogram."""
+    """The catalogue's row of a series, or of a part of a histogram."""
     return next((ROWS[base] for suffix in SUFFIXES if (base := series.removesuffix(suffix)) in ROWS), None)
 
 

@@ -1,4 +1,4 @@
-"""Histories of a small fleet, one cluster per scenario: simulated hosts, exported by the real exporter on a clock of ours."""
+"""Histories of a small fleet, one cluster per scenario: simulated hosts, exported by the real exporter on a simulated clock."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 END = 1_767_232_800
-"""2026-01-01T02:00:00Z: where every history ends."""
+"""2026-01-01T02:00:00Z: the end of every history."""
 SECONDS = 20 * 60
-"""How long they are."""
+"""The length of every history."""
 SCRAPE = 15.0
 JOB = "roce"
 LOOKS = 0.2
-"""Seconds between looks of the fast loop where there is pause: half of the shortest storm, which is the slowest allowed."""
+"""Seconds between polls of the fast loop while there is pause: half of the shortest storm, the slowest that is allowed."""
 FOUR = ("mlx5",) * 4
 
 
@@ -46,9 +46,9 @@ class Host:
     seed: int = 1
     recording: str = ""
     extra: tuple[str, ...] = ()
-    """Series that no simulated and no recorded host has."""
+    """Series that neither a simulated nor a recorded host has."""
     answers: float = 1.0
-    """For which part of the history the exporter answers."""
+    """The fraction of the history during which the exporter answers."""
 
 
 TRUST = tuple(
@@ -83,7 +83,7 @@ HOSTS = (
 
 
 class Clock:
-    """Monotonic seconds that pass when told to."""
+    """Monotonic seconds that the script advances."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -130,7 +130,7 @@ def _kernel(host: Host, clock: Clock) -> Kernel:
 
 
 def _pass(clock: Clock, sampler: Sampler, seconds: float) -> None:
-    """Let time pass; the fast loop looks whenever it is due."""
+    """Advance the time; the fast loop polls whenever it is due."""
     end = clock.now + seconds
     while (due := sampler.tick()) < end:
         clock.now = max(due, clock.now)
@@ -138,14 +138,14 @@ def _pass(clock: Clock, sampler: Sampler, seconds: float) -> None:
 
 
 def _scraped(text: str, *, answers: bool) -> Iterator[str]:
-    """What Prometheus itself adds to a scrape."""
+    """The series that Prometheus itself adds to a scrape."""
     yield f"up {int(answers)}"
     yield f"scrape_duration_seconds {0.012 if answers else 10}"
     yield f"scrape_samples_scraped {sum(not line.startswith('#') for line in text.splitlines())}"
 
 
 class _Labels:
-    """Gives a line of an exposition the labels of its target, and leaves out what nobody asks for."""
+    """Adds the labels of the target to a line of an exposition, and omits unused series."""
 
     def __init__(self, host: Host, wanted: frozenset[str]) -> None:
         self._target = f'cluster="{host.cluster}",job="{JOB}",instance="{host.instance}"'

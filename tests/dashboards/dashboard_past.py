@@ -1,4 +1,4 @@
-"""A real Prometheus that holds a past: backfilled series, what recording rules made of them, and the alerts that fired."""
+"""A real Prometheus with a history: backfilled series, the results of recording rules, and the alerts that fired."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOOKBACK = 30
-"""Seconds. Backfilled series have no staleness markers; two scrape intervals stand for them."""
+"""Seconds. Backfilled series have no staleness markers; a window of two scrape intervals replaces them."""
 UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 Series = tuple[dict[str, str], list[tuple[float, float]]]
@@ -28,7 +28,7 @@ Series = tuple[dict[str, str], list[tuple[float, float]]]
 
 
 class RefusedError(AssertionError):
-    """Prometheus does not take a query; what it says."""
+    """Prometheus refuses a query; the message has the reason."""
 
 
 class Prometheus:
@@ -40,7 +40,7 @@ class Prometheus:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Serve; returns when it is ready."""
+        """Start serving; returns when the server is ready."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
@@ -71,19 +71,19 @@ class Prometheus:
                     return
             except OSError:
                 time.sleep(0.05)
-        raise AssertionError("prometheus is not ready; see prometheus.log beside its data")
+        raise AssertionError("prometheus is not ready; see prometheus.log next to its data")
 
     def stop(self) -> None:
-        """End it and wait for it."""
+        """Terminate the server and wait for it."""
         if self._process is not None:
             self._process.terminate()
             self._process.wait(120)
 
     def ask(self, path: str, **parameters: Any) -> Any:
-        """The `data` of an answer of the HTTP API.
+        """The `data` of a reply of the HTTP API.
 
         Raises:
-            RefusedError: the answer is an error.
+            RefusedError: the reply is an error.
         """
         url = f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(parameters, doseq=True)}"
         try:
@@ -103,7 +103,7 @@ class Prometheus:
         return [(one["metric"], [(float(at), float(value)) for at, value in one["values"]]) for one in result]
 
     def backfill(self, openmetrics: Path) -> None:
-        """Add the samples of a file. The server must be stopped: it looks for new blocks only now and then."""
+        """Add the samples of a file. The server must be stopped: it discovers new blocks only occasionally."""
         subprocess.run(
             ["promtool", "tsdb", "create-blocks-from", "openmetrics", openmetrics, self.data],
             check=True,
@@ -140,12 +140,12 @@ def _seconds(text: str) -> float:
 
 
 def evaluate(prometheus: Prometheus, rules: Sequence[Rule], start: float, end: float, step: float) -> None:
-    """What the rules would have recorded, and when alerts would have fired. Rules on rules come after these."""
+    """The series that the rules would have recorded, and when alerts would have fired. Rules on rules come after these."""
     waiting = list(rules)
     while waiting:
         unmade = {rule.name for rule in waiting if rule.name != "ALERTS"}
         ready = [rule for rule in waiting if not any(name in rule.expr for name in unmade)]
-        assert ready, f"rules that need each other: {unmade}"
+        assert ready, f"rules that depend on each other: {unmade}"
         place = prometheus.data.with_name(f"rules-{len(waiting)}.om")
         prometheus.start()
         try:

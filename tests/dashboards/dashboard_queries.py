@@ -1,4 +1,4 @@
-"""What Grafana makes of a query before it sends it: variables with values, and intervals."""
+"""How Grafana changes a query before it sends it: variables with values, and intervals."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ def interpolate(expression: str, values: Mapping[str, str], span: int) -> str:
 
 
 def escaped(value: str) -> str:
-    """A chosen value of a variable of which several may be chosen, inside a string of PromQL."""
+    """A selected value of a multi-value variable, inside a string of PromQL."""
     return re.sub(r"([\\.\[\](){}+*?^$|])", r"\\\\\1", value)

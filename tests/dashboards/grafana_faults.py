@@ -1,4 +1,4 @@
-"""The mechanisms of Grafana that the boards must respect: the check of each, and a small board that breaks it."""
+"""The Grafana behaviours that the boards must respect: the check of each, and a small board that violates it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A mechanism of Grafana, the check for it, and a board that it must find fault with."""
+    """A behaviour of Grafana, the check for it, and a board that the check must reject."""
 
     mechanism: str
     check: Callable[[Json], Iterator[str]]
@@ -27,7 +27,7 @@ class Rule:
 
 
 def _panel(kind: str, title: str = "One", **changes: object) -> Json:
-    """A panel as the boards had it before, for the faults below."""
+    """A panel as in earlier versions of the boards, for the faults below."""
     defaults: Json = {"color": {"mode": "thresholds"}, "unit": "none", "mappings": [], "noValue": "Not measured",
                       "thresholds": {"mode": "absolute", "steps": [{"color": "green", "value": None}]},
                       "custom": {"drawStyle": "line", "scaleDistribution": {"type": "linear"}}}  # fmt: skip
@@ -70,7 +70,7 @@ COUNTED = 'count_values by (cluster) ("value", roce_config_trust_dscp{cluster=~"
 DASHBOARDS = {"type": "dashboards", "title": "RoCE", "url": "", "includeVars": True}
 RULES = (
     Rule(
-        "with `color.mode: thresholds` and `mergeValues` a state timeline replaces values by the names of threshold steps, and never uses mappings",
+        "with `color.mode: thresholds` and `mergeValues` a state timeline replaces values with the names of threshold steps, and never uses mappings",
         check.timelines_show_their_mappings,
         _board(_panel("state-timeline")),
     ),
@@ -105,12 +105,12 @@ RULES = (
         _board(templating={"list": [_variable("datasource", type="datasource")]}),
     ),
     Rule(
-        "state timelines and heatmaps ignore `noValue` and say `Data does not have a time field` or `No data`",
+        "state timelines and heatmaps ignore `noValue` and print `Data does not have a time field` or `No data`",
         check.panels_that_ignore_no_value_always_get_something,
         _board(_panel("state-timeline")),
     ),
     Rule(
-        "what is shown for no value has the colour of the first threshold step",
+        "the text for no value has the colour of the first threshold step",
         check.nothing_is_not_green,
         _board(_panel("stat")),
     ),
@@ -130,7 +130,7 @@ RULES = (
         _board(_panel("heatmap", expr="sum by (le) (increase(roce_pfc_pause_ratio_bucket[1m]))")),
     ),
     Rule(
-        "a comparison removes samples, and a line without samples is a gap",
+        "a comparison removes samples, which leaves gaps in a line",
         check.lines_are_not_cut,
         _board(_panel("timeseries", expr="sum by (priority) (rate(a_total[1m])) > 0")),
     ),
@@ -149,7 +149,7 @@ RULES = (
         check.axes_of_rates_do_not_count_in_thousandths,
         _board(_panel("timeseries", defaults={"unit": "pps", "custom": {"axisSoftMax": 1}})),
     ),
-    Rule("a code without a value mapping is shown as its number", check.codes_have_names, _board(_panel("table", expr=COUNTED))),
+    Rule("a code without a value mapping appears as a number", check.codes_have_names, _board(_panel("table", expr=COUNTED))),
     Rule(
         "a unit has no effect on a column that `count_values` made, for labels are text",
         check.units_are_on_numbers,
@@ -167,17 +167,17 @@ RULES = (
         ),
     ),
     Rule(
-        "a hash is a number to Grafana and nothing to a reader",
+        "Grafana shows a hash as a number, which means nothing to a reader",
         check.fingerprints_are_not_shown,
         _board(_panel("table", expr='count_values ("value", roce_config_fingerprint{})')),
     ),
     Rule(
-        "thresholds colour the field that they are on, here how many, not how good",
+        "thresholds colour their own field, here a count, which is neither good nor bad",
         check.a_count_is_not_graded,
         _board(_panel("table", expr=COUNTED, overrides=[("devices", "thresholds", {"steps": [{"color": "text"}]})])),
     ),
     Rule(
-        "header, legend and axis come off the height first; the plot gets the rest",
+        "header, legend and axis take their height first; the plot gets the rest",
         check.plots_have_room,
         _board(_panel("timeseries", h=4)),
     ),
@@ -204,7 +204,7 @@ RULES = (
         _board(_panel("timeseries", overrides=[("A", "color", {"mode": "shades"})])),
     ),
     Rule(
-        "a text panel keeps its height whatever its text",
+        "a text panel has a fixed height, whatever its text",
         check.texts_fill_their_panels,
         _board(_panel("text", content="One line.", h=5, w=24)),
     ),

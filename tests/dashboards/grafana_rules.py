@@ -1,6 +1,6 @@
-"""What a real Grafana 12.2 does with a dashboard's JSON, as checks: functions from a dashboard to its faults, one sentence each.
+"""How a real Grafana 12.2 treats a dashboard's JSON, as checks: functions from a dashboard to its faults, one sentence each.
 
-`grafana_faults` has the mechanism of each, and a small board that it finds fault with. No Grafana is needed to run them.
+`grafana_faults` has the behaviour for each, and a small board that it rejects. They run without Grafana.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ NARROW, WIDE = 1366, 1920
 CHARACTER, LINE, HEADER = 7.2, 22, 40
 """Pixels of 14 px Inter: the mean character, a line of text, and a panel's header with its icon."""
 BAR = 26
-"""Pixels that one bar of a bar gauge takes at least, with the space to the next."""
+"""The minimum height of one bar of a bar gauge in pixels, with the space to the next."""
 CELL = 14
 """Padding of a table's cell, both sides."""
 ICON = 52
-"""What the description's icon and the menu take from a title."""
+"""The width that the description's icon and the menu take from a title."""
 LEAST = 150
-"""Pixels that a column without a width takes at least, unless `custom.minWidth` of the whole panel is less."""
+"""The minimum width in pixels of a column without a width, unless `custom.minWidth` of the whole panel is less."""
 JUDGING = ("red", "orange", "yellow", "green")
-"""Hues that say good or bad; shades of them begin with `light-`, `dark-` and so on."""
+"""Hues that mean good or bad; their shades begin with `light-`, `dark-` and so on."""
 CONTENTS = {"alertname": 30, "check": 26, "hint": 20, "instance": 13, "verdict": 27}
-"""Letters of what columns usually hold, where that is longer than their heading."""
+"""Letters of the usual content of columns, if longer than their heading."""
 SI_RATES = {"pps", "cps"}
 
 
 def width_of(panel: Json, screen: int = NARROW) -> float:
-    """Pixels of a panel's inside with the menu docked."""
+    """The inner width of a panel in pixels with the menu docked."""
     wide = screen - MENU - 2 * PADDING
     columns = panel["gridPos"]["w"]
     return (wide - GAP * (COLUMNS - 1)) / COLUMNS * columns + GAP * (columns - 1) - PADDING
@@ -81,7 +81,7 @@ def annotations_mark_onsets(board: Json) -> Iterator[str]:
 
 
 def _column_widths(panel: Json) -> Iterator[tuple[str, float | None]]:
-    """Visible columns by the names that they are shown with, and their fixed widths."""
+    """Visible columns by their displayed names, and their fixed widths."""
     fixed = dict(_properties(panel, "custom.width"))
     hidden = {name for name, value in _properties(panel, "custom.hidden") if value}
     (order,) = [change["options"] for change in panel["transformations"] if change["id"] == "organize"]
@@ -189,7 +189,7 @@ def lines_are_not_cut(board: Json) -> Iterator[str]:
 
 
 def _cuts(expression: str) -> bool:
-    """Whether samples fall out by their value: a comparison at the end of a part, outside of brackets and set operators."""
+    """Whether an expression removes samples by value: a comparison at the end of a part, outside brackets and set operators."""
     outside = expression
     while (inner := re.sub(r"\([^()]*\)|\{[^{}]*\}|\[[^\[\]]*\]", "", outside)) != outside:
         outside = inner

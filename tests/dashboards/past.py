@@ -1,6 +1,6 @@
-"""Serve the past of the tests for pictures: `python tests/dashboards/past.py FOLDER SECONDS` prints Prometheus' address, and ends with its input.
+"""Serve the history of the tests for screenshots: `python tests/dashboards/past.py FOLDER SECONDS`.
 
-A folder that holds a past already is served as it is.
+It prints Prometheus' address, and ends with its input. A folder that already holds a history is served unchanged.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from dashboard_past import Prometheus, evaluate, read_rules
 
 
 def wanted(places: tuple[Path, ...] = DASHBOARDS) -> set[str]:
-    """Every word of every query and rule, the names of metrics among them: no query reads the rest of a history."""
+    """Every word of every query and rule, including the names of metrics: no query reads the rest of a history."""
     texts = [query for place in places for query in queries(read(place))]
     texts += [place.read_text(encoding="utf-8") for place in RULES]
     return {word for text in texts for word in re.findall(r"\w+", text)}
 
 
 def make(prometheus: Prometheus, seconds: int, names: set[str]) -> None:
-    """The last `seconds` of every host, and what the rules make of them."""
+    """Create the last `seconds` of every host, and the results of the rules."""
     prometheus.data.mkdir()
     folder = prometheus.data.parent
     places = [folder / f"{number}.om" for number in range(len(HOSTS))]
-    # a fork of a process with threads may hang, and Python 3.12 warns of it
+    # a fork of a process with threads may hang, and Python 3.12 warns about it
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
         for one in [
             pool.submit(write_history, host, seconds, names, place)
@@ -43,7 +43,7 @@ def make(prometheus: Prometheus, seconds: int, names: set[str]) -> None:
 
 
 def main() -> None:
-    """Make the past where there is none, and serve it until the input ends."""
+    """Create the history if it is missing, and serve it until the input ends."""
     folder, seconds = Path(sys.argv[1]), int(sys.argv[2])
     prometheus = Prometheus(folder / "data")
     if not (folder / "made").exists():

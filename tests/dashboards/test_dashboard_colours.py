@@ -1,7 +1,7 @@
-"""Colours that mean something stay apart for people with each kind of colour blindness, in both themes.
+"""Colours with a meaning are distinguishable with each kind of colour blindness, in both themes.
 
-Simulated after Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency"
-(2009), at full severity; distances are of CIE 1976 L*a*b*.
+Simulated after Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of Color Vision
+Deficiency" (2009), at full severity; distances are in CIE 1976 L*a*b*.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def linear(colour: str) -> list[float]:
 
 
 def seen(colour: str, sight: str) -> tuple[float, float, float]:
-    """The colour in L*a*b* as that eye sees it."""
+    """The colour in L*a*b* with that kind of vision."""
     light = linear(colour)
     red, green, blue = (
         min(1.0, max(0.0, sum(one * part for one, part in zip(row, light, strict=True))))
@@ -59,7 +59,7 @@ def distance(one: str, other: str, theme: int, sight: str) -> float:
 
 @pytest.mark.parametrize("sight", SIGHT)
 @pytest.mark.parametrize("theme", [0, 1], ids=["dark", "light"])
-def test_meanings_stay_apart(theme: int, sight: str) -> None:
+def test_colours_with_a_meaning_are_distinguishable(theme: int, sight: str) -> None:
     close = [
         pair
         for colours in TOGETHER
@@ -70,7 +70,7 @@ def test_meanings_stay_apart(theme: int, sight: str) -> None:
 
 
 def test_plain_green_and_red_would_be_one_colour() -> None:
-    """The colours of before: the test can fail."""
+    """The colours of an earlier version: the test can fail."""
     assert distance("green", "red", 0, "deuteranopia") < 10
 
 

@@ -1,4 +1,4 @@
-"""What every dashboard promises, whatever it shows: names that exist, limits of the alerts, links that lead somewhere."""
+"""Contracts of every dashboard: names that exist, limits of the alerts, links with a target."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 UNTIL_BUILT: set[str] = set()
-"""Metrics that are planned. A test fails as soon as one of them exists, so that it leaves this list."""
+"""Planned metrics. A test fails as soon as one of them exists, so that it is removed from this list."""
 ALL = pytest.mark.parametrize("place", DASHBOARDS, ids=lambda place: place.stem)
 
 
@@ -57,8 +57,8 @@ SERIES = {
 }
 
 
-def test_what_is_committed_is_what_the_generator_writes() -> None:
-    """Nobody edits the results; after a change of the catalogue or of the thresholds `python dashboards/generate.py` is due."""
+def test_committed_files_are_those_that_the_generator_writes() -> None:
+    """The files are not edited by hand; after a change of the catalogue or of the thresholds run `python dashboards/generate.py`."""
     stale = [name for name, text in files() if (FOLDER / name).read_text(encoding="utf-8") != text]
     assert stale == []
 
@@ -72,7 +72,7 @@ def test_every_dashboard_is_one_of_the_boards() -> None:
 
 @ALL
 def test_every_metric_exists(place: Path) -> None:
-    """In the catalogue, or made by a recording rule of this project."""
+    """Metrics of the catalogue, or of a recording rule of this project."""
     used = {name for query in queries(read(place)) for name in names(query)}
     assert used - SERIES - set(RECORDED) - OF_PROCESS - UNTIL_BUILT == set()
 
@@ -82,7 +82,7 @@ def test_every_metric_of_the_recording_rules_exists() -> None:
     assert used - SERIES - set(RECORDED) - UNTIL_BUILT == set()
 
 
-def test_what_has_been_built_leaves_the_list() -> None:
+def test_existing_metrics_are_not_listed_as_planned() -> None:
     assert UNTIL_BUILT & set(ROWS) == set()
 
 
@@ -127,7 +127,7 @@ def test_every_label_of_groupings_legends_and_columns_exists(place: Path) -> Non
 
 
 def test_uids_are_stable() -> None:
-    """Links and bookmarks are made of them."""
+    """Links and bookmarks contain them."""
     assert [board.uid for board in BOARDS] == [
         "roce-fleet", "roce-host", "roce-port", "roce-configuration", "roce-exporter",
     ]  # fmt: skip
@@ -157,7 +157,7 @@ def test_panels_have_numbers_and_titles_of_their_own(place: Path) -> None:
 
 @ALL
 def test_panels_do_not_overlap_and_leave_no_holes(place: Path) -> None:
-    """Also inside rows that are closed. Panels side by side are equally high."""
+    """Also inside collapsed rows. Panels side by side have the same height."""
     found = read(place)
     groups = [found["panels"], *(row["panels"] for row in found["panels"] if row.get("panels"))]
     for group in groups:
@@ -176,16 +176,18 @@ def _overlap(one: Json, other: Json) -> bool:
 
 @ALL
 def test_colours_are_names_of_the_palette(place: Path) -> None:
-    """Names suit light and dark themes; numbers suit one."""
+    """Names work in light and dark themes; numbers work in one."""
     written = json.dumps([panel.get("fieldConfig") for panel in panels(read(place))])
     assert re.findall(r'"#[0-9a-fA-F]{3,8}"|"rgba?\(', written) == []
 
 
 @ALL
-def test_every_panel_says_something_when_it_is_empty(place: Path) -> None:
-    """No data is either health or a NIC that does not count it, and the panel says which."""
+def test_every_panel_has_a_text_for_no_data(place: Path) -> None:
+    """An empty panel means either health or a NIC that does not count the value, and the panel says which."""
     for panel in panels(read(place)):
-        if panel["type"] != "state-timeline":  # it ignores the text, and has a bar for nothing instead
+        if (
+            panel["type"] != "state-timeline"
+        ):  # it ignores the text, and has a bar for an empty result instead
             said = panel["fieldConfig"]["defaults"].get("noValue", "")
             assert said, panel["title"]
             assert said != "No data"
@@ -243,7 +245,7 @@ def test_the_budget_is_that_of_the_alerts() -> None:
 
 
 def test_variables_are_chained() -> None:
-    """Cluster, job, instance, device, port, priority: each lists only what the ones before it leave."""
+    """Cluster, job, instance, device, port, priority: each lists only values that fit the ones before it."""
     before: list[str] = []
     for variable in OF_PORT:
         assert re.findall(r"\$(\w+)", variable.query) == before
@@ -318,7 +320,7 @@ def test_alerts_are_annotated_everywhere_and_storms_where_ports_are() -> None:
 
 
 def test_no_panel_of_the_fleet_loads_every_series() -> None:
-    """Each query is a sum, a count, or the worst few: what reaches the browser does not grow with the fleet."""
+    """Each query is a sum, a count, or the worst few: the amount that reaches the browser does not grow with the fleet."""
     for query in queries(read(FOLDER / "roce-fleet.json")):
         if "_exporter_devices" not in query and "ALERTS{" not in query:
             assert (
@@ -339,8 +341,8 @@ def test_variables_list_the_ports_of_one_host_only(place: Path) -> None:
             assert one["query"]["query"].startswith("label_values(roce_exporter_devices")
 
 
-def test_the_fleet_asks_rules_for_what_every_port_has() -> None:
-    """Of the exporter's own series it touches only `up`-like ones and those that exist where something is wrong."""
+def test_the_fleet_uses_recording_rules_for_series_of_every_port() -> None:
+    """Of the exporter's own series it uses only `up`-like ones and those that exist only in case of a fault."""
     own = {name for query in queries(read(FOLDER / "roce-fleet.json")) for name in names(query)} & SERIES
     assert own == {"roce_exporter_devices", "roce_pfc_storm_last_start_timestamp_seconds"}
 
@@ -349,7 +351,7 @@ def test_the_fleet_asks_rules_for_what_every_port_has() -> None:
 
 
 def test_config_maps_hold_the_dashboards() -> None:
-    """For the sidecar of Grafana's chart. Below the 256 KiB that `kubectl apply` takes."""
+    """For the sidecar of Grafana's chart. Below the limit of 256 KiB for `kubectl apply`."""
     found = list(yaml.safe_load_all((FOLDER / "kubernetes/configmaps.yml").read_text(encoding="utf-8")))
     held = {}
     for one in found:

@@ -1,4 +1,4 @@
-"""The rules of grafana's dashboard-linter, by their names there, for the linter itself is not always to be had."""
+"""The rules of grafana's dashboard-linter, by their names there, because the linter itself is not always available."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 UNITS = {
     "none", "percentunit", "bytes", "bps", "Bps", "pps", "cps", "s", "celsius", "dBm", "amp", "dateTimeFromNow",
 }  # fmt: skip
-"""Of those that the linter knows, the ones that are used here."""
+"""The units that the linter accepts and the boards use."""
 
 ALL = pytest.mark.parametrize("place", DASHBOARDS, ids=lambda place: place.stem)
 
@@ -42,7 +42,7 @@ def test_template_datasource(place: Path) -> None:
 
 @ALL
 def test_template_job_and_instance(place: Path) -> None:
-    """The fleet has no `instance`: 5,000 of them are no list to choose from, and what it shows is per cluster."""
+    """The fleet has no `instance`: a list of 5,000 is too long to choose from, and its panels are per cluster."""
     variables = {one["name"]: one for one in read(place)["templating"]["list"]}
     wanted = ("job",) if place.stem in {"roce-fleet", "roce-host", "roce-port"} else ("job", "instance")
     for name in wanted:
@@ -54,7 +54,7 @@ def test_template_job_and_instance(place: Path) -> None:
 
 @ALL
 def test_one_host_is_one_host(place: Path) -> None:
-    """The linter would have several values. Lines of two hosts have the same names, and `allValue` would load all hosts."""
+    """The linter requires several values. Lines of two hosts have the same names, and `allValue` would load all hosts."""
     if place.stem in {"roce-host", "roce-port"}:
         (one,) = [one for one in read(place)["templating"]["list"] if one["name"] == "instance"]
         assert (one["multi"], one["includeAll"], one["allValue"]) == (False, False, None)
@@ -67,7 +67,7 @@ def test_template_on_time_change_reload(place: Path) -> None:
 
 @ALL
 def test_panel_datasource(place: Path) -> None:
-    """No data source of ours is named anywhere, only the variable."""
+    """No panel names a data source of ours, only the variable."""
     for panel in panels(read(place)):
         if panel["type"] != "text":
             sources = [panel["datasource"], *(target["datasource"] for target in panel["targets"])]
@@ -87,7 +87,7 @@ def test_panel_title_description_units_and_targets(place: Path) -> None:
 
 @ALL
 def test_target_rate_interval(place: Path) -> None:
-    """Rates follow the resolution of the graph and the scrape interval; the table of a host's ports sums up the range shown."""
+    """Rates follow the resolution of the graph and the scrape interval; the table of a host's ports sums over the displayed range."""
     for query in queries(read(place)):
         for window in re.findall(r"i?rate\([^()]*\[([^\]]*)\]", query):
             assert window == "$__rate_interval" or (window == "$__range" and place.stem == "roce-host"), query
@@ -95,7 +95,7 @@ def test_target_rate_interval(place: Path) -> None:
 
 @ALL
 def test_target_counter_agg(place: Path) -> None:
-    """The height of a counter says nothing."""
+    """The absolute value of a counter has no meaning."""
     for query in queries(read(place)):
         for counter in names(query) & {name for name, row in ROWS.items() if row.kind == COUNTER}:
             shown = re.findall(rf"(\w+)\({counter}\{{", query)
@@ -106,7 +106,7 @@ def test_target_counter_agg(place: Path) -> None:
 
 @ALL
 def test_target_job_and_instance(place: Path) -> None:
-    """Every selector of the exporter's own series is narrowed by the variables. Those of recording rules by what they keep."""
+    """Variables narrow every selector of the exporter's own series; those of recording rules by the labels that they keep."""
     fleet = {"cluster", "job"} if place.stem == "roce-fleet" else {"cluster", "job", "instance"}
     for query in queries(read(place)):
         for name, matchers in selectors(query):
@@ -117,12 +117,12 @@ def test_target_job_and_instance(place: Path) -> None:
 
 
 def _is_a_variable(place: Path, query: str) -> bool:
-    """A variable is narrowed by those before it only, and `test_variables_are_chained` looks at them."""
+    """A variable is narrowed by those before it only, which `test_variables_are_chained` checks."""
     found = read(place)["templating"]["list"]
     return query in [selector(one) for one in found if one["type"] == "query"]
 
 
 @ALL
 def test_editable(place: Path) -> None:
-    """The linter would have it locked; grafana.com and people who import it want to edit. Provisioned ones are reset by Grafana."""
+    """The linter requires locked boards; grafana.com and people who import them need to edit. Grafana resets provisioned ones."""
     assert read(place)["editable"] is True

@@ -1,4 +1,4 @@
-"""Every query of every panel, variable and annotation, asked of a real Prometheus that holds the scenarios' histories."""
+"""Every query of every panel, variable and annotation, run on a real Prometheus that holds the scenarios' histories."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ NEVER = {
     ("PCIe errors", "{{device}} fatal"),
     ("Marks by the NIC itself", "p{{priority}} {{netdev}}"),
 }
-"""Queries of events that no simulated or recorded host has had: only that Prometheus takes them is proved."""
+"""Queries for events that no simulated or recorded host has had: the tests only prove that Prometheus accepts them."""
 VARIABLES = [
     pytest.param(one, id=f"{place.stem}-{one['name']}")
     for place in DASHBOARDS
@@ -62,7 +62,7 @@ ANNOTATIONS = [
 
 
 def answer(past: Prometheus, panel: Panel, position: int, values: Mapping[str, str]) -> list[Any]:
-    """What Grafana would get for one query of a panel."""
+    """The reply that Grafana would get for one query of a panel."""
     query = panel.queries[position]
     expression = interpolate(query.expr, values, SECONDS)
     if query.instant:
@@ -71,9 +71,7 @@ def answer(past: Prometheus, panel: Panel, position: int, values: Mapping[str, s
 
 
 @pytest.mark.parametrize(("panel", "position"), QUERIES)
-def test_query_finds_something_in_the_scenario_it_is_for(
-    past: Prometheus, panel: Panel, position: int
-) -> None:
+def test_query_finds_something_in_its_scenario(past: Prometheus, panel: Panel, position: int) -> None:
     query = panel.queries[position]
     if not query.instead and (panel.title, query.legend) not in NEVER:
         assert answer(past, panel, position, EVERYTHING | {"cluster": query.proof or panel.proof})
@@ -81,10 +79,10 @@ def test_query_finds_something_in_the_scenario_it_is_for(
 
 @pytest.mark.parametrize("panel", WITH_SOMETHING_INSTEAD, ids=lambda panel: panel.title)
 @pytest.mark.parametrize("cluster", ["quiet", "pfc-storm", "no-such-cluster"])
-def test_a_panel_for_what_seldom_happens_says_that_nothing_happened(
+def test_a_panel_for_rare_events_reports_that_nothing_happened(
     past: Prometheus, panel: Panel, cluster: str
 ) -> None:
-    """Zeros of every port would fill its legend. Without any series it is not said, unless the panel ignores `noValue`."""
+    """Zeros of every port would fill its legend. Without any series there is no such text, unless the panel ignores `noValue`."""
     values = EVERYTHING | {"cluster": cluster}
     found = [bool(answer(past, panel, position, values)) for position in range(len(panel.queries))]
     assert any(found) == (cluster != "no-such-cluster" or "vector(" in panel.queries[-1].expr)
@@ -92,13 +90,13 @@ def test_a_panel_for_what_seldom_happens_says_that_nothing_happened(
 
 @pytest.mark.parametrize(("panel", "position"), QUERIES)
 def test_query_is_no_error_with_all_clusters_and_hosts(past: Prometheus, panel: Panel, position: int) -> None:
-    """Joins that are right for one host may be ambiguous for two. Here every kind of NIC and of trouble is chosen at once."""
+    """Joins that are right for one host may be ambiguous for two. Here every kind of NIC and of fault is selected at once."""
     answer(past, panel, position, EVERYTHING)
 
 
 @pytest.mark.parametrize(("panel", "position"), QUERIES)
 def test_query_takes_a_host_by_its_name(past: Prometheus, panel: Panel, position: int) -> None:
-    """A value is escaped by Grafana where several may be chosen, as the points of an address are."""
+    """Grafana escapes a value of a multi-value variable, such as the dots of an address."""
     chosen = {
         "cluster": "incast",
         "job": "roce",
@@ -141,7 +139,7 @@ def test_annotation_marks_a_storm(past: Prometheus, expression: str) -> None:
     assert past.over(interpolate(expression, values, SECONDS), END - SECONDS, END, INTERVAL)
 
 
-def test_annotations_of_storms_stand_where_storms_began(past: Prometheus) -> None:
+def test_annotations_of_storms_are_at_the_start_of_storms(past: Prometheus) -> None:
     """The value is the time in milliseconds, and lies within the history."""
     (expression,) = [
         one["expr"]
@@ -156,8 +154,8 @@ def test_annotations_of_storms_stand_where_storms_began(past: Prometheus) -> Non
     assert all(END - SECONDS <= time <= END for time in times)
 
 
-def test_a_quiet_fleet_says_that_it_is_well(past: Prometheus) -> None:
-    """Nothing reads "No data": what is empty in the quiet cluster has a sentence of its own for that."""
+def test_a_quiet_fleet_is_reported_as_healthy(past: Prometheus) -> None:
+    """No panel shows "No data": each one that is empty in the quiet cluster has its own text for that."""
     silent = [
         (board.uid, panel.title)
         for board in BOARDS
@@ -182,8 +180,8 @@ def _number(past: Prometheus, title: str, cluster: str, position: int = 0) -> fl
     return float(found[0]["value"][1]) if panel.queries[position].instant else found[0][1][-1][1]
 
 
-def test_the_fleet_tells_sick_from_well(past: Prometheus) -> None:
-    """The numbers at the top, against what the scenarios are."""
+def test_the_fleet_distinguishes_faulty_from_healthy_hosts(past: Prometheus) -> None:
+    """The numbers at the top, compared with the scenarios."""
     assert _number(past, "Storms, 24 h", "quiet") == 0
     assert _number(past, "Storms, 24 h", "pfc-storm") > 2
     assert _number(past, "Pages", "quiet") == 0
@@ -192,8 +190,8 @@ def test_the_fleet_tells_sick_from_well(past: Prometheus) -> None:
     assert _number(past, "Silent hosts", "silent") == 1
 
 
-def test_without_recording_rules_the_fleet_does_not_say_zero(past: Prometheus) -> None:
-    """A cluster that no rule has seen is not well, it is unseen."""
+def test_without_recording_rules_the_fleet_does_not_show_zero(past: Prometheus) -> None:
+    """A cluster without recording rules is unobserved, not healthy."""
     for title in ("Pages", "Tickets", "Storm hosts", "Storms, 24 h", "PFC drops/s"):
         panel = next(one for row in FLEET.rows for one in row.panels if one.title == title)
         assert answer(past, panel, 0, EVERYTHING | {"cluster": "no-such-cluster"}) == []
@@ -207,7 +205,7 @@ def test_the_worst_ports_are_ten_at_the_most_whatever_the_range(past: Prometheus
 
 
 def test_recording_rules_pass_promtool(past: Prometheus) -> None:
-    """The fixture has seen to it that promtool is there."""
+    """The fixture has checked that promtool is installed."""
     found = subprocess.run(
         [shutil.which("promtool") or "promtool", "check", "rules", "--lint=all", "--lint-fatal", FOLDER / "roce-dashboards.rules.yml"],
         capture_output=True, text=True, check=False,
@@ -215,8 +213,8 @@ def test_recording_rules_pass_promtool(past: Prometheus) -> None:
     assert found.returncode == 0, found.stdout + found.stderr
 
 
-def test_every_panel_of_the_boards_stands_in_the_documents() -> None:
-    """So that asking the boards' queries is asking the documents'."""
+def test_every_panel_of_the_boards_is_in_the_documents() -> None:
+    """Then a test of the boards' queries is a test of the documents' queries."""
     for board in BOARDS:
         written = [
             target["expr"] for panel in panels(document(board, BOARDS)) for target in panel.get("targets", ())

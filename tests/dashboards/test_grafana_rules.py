@@ -1,4 +1,4 @@
-"""The boards against what a real Grafana does with them; each rule finds the fault that it is for."""
+"""The boards checked against the behaviour of a real Grafana; each rule finds its fault."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def test_board_keeps_the_rule(place: Path, rule: Rule) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_rule_finds_the_fault_that_it_is_for(rule: Rule) -> None:
+def test_rule_finds_its_fault(rule: Rule) -> None:
     assert list(rule.check(rule.fault)), rule.mechanism

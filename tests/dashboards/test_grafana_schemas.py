@@ -1,7 +1,8 @@
-"""The boards against the schemas that Grafana 10 to 13 publish (`@grafana/schema`), as far as these go.
+"""The boards checked against the schemas that Grafana 10 to 13 publish (`@grafana/schema`), as far as these go.
 
-`grafana_schemas.json` holds the facts of the four packages; `dashboards/preview/README.md` has the command that derives it.
-Options of data sources and the meaning of values are not in a schema: those are for `grafana_rules` and a real Grafana.
+`grafana_schemas.json` holds the facts of the four packages; `dashboards/preview/README.md` has the command that derives
+it. Options of data sources and the meaning of values are not in a schema: `grafana_rules` and a real Grafana check
+those.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ SCHEMAS: dict[str, Json] = json.loads(
 OF_THE_DATA_SOURCE = {
     "AnnotationQuery": {"expr", "titleFormat", "textFormat", "tagKeys", "step", "useValueForTime"}
 }
-"""What Prometheus' plugin reads; the schema of annotations leaves it to the plugin."""
+"""Keys that Prometheus' plugin reads; the schema of annotations leaves them to the plugin."""
 UNWRITTEN = {"Dashboard": {"__requires"}, "VariableModel": {"definition"}}
-"""What every exported dashboard holds although the schema does not list it."""
+"""Keys of every exported dashboard that the schema does not list."""
 RENAMED = {"custom.hidden", "custom.hideFrom", "custom.wrapText"}
 """Grafana 12 renamed or moved these of tables; the boards have both forms, and each version ignores the other."""
 TYPES = {"string": str, "number": (int, float), "boolean": bool, "array": list}
 
 
 def faults(value: object, schema: object, where: str, known: frozenset[str] = frozenset()) -> Iterator[str]:
-    """Keys that the schema does not have, and values of another type or outside of its list."""
+    """Keys that are not in the schema, and values of another type or outside its list."""
     if schema == "any" or value is None:
         return
     if isinstance(schema, str):
@@ -76,7 +77,7 @@ def _of_a_property(one: Json, kind: str, schema: Json, title: str) -> Iterator[s
 
 
 def of_a_board(board: Json, schema: Json) -> Iterator[str]:
-    """Faults of a dashboard, by the sentence."""
+    """Faults of a dashboard, one sentence each."""
     known = {
         name: frozenset(OF_THE_DATA_SOURCE.get(name, set()) | UNWRITTEN.get(name, set())) for name in schema
     }
@@ -98,7 +99,7 @@ def test_board_fits_the_schema(place: Path, version: str) -> None:
     assert sorted(set(of_a_board(read(place), SCHEMAS[version]))) == []
 
 
-def test_the_facts_are_of_four_majors() -> None:
+def test_the_facts_cover_four_major_versions() -> None:
     assert [version.split(".")[0] for version in SCHEMAS] == ["10", "11", "12", "13"]
 
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Run in a booted machine that has the package: what becomes of the unit there, as lines `KEY VALUE` in /report.
+# Runs in a booted machine with the package: writes the state of the unit as lines `KEY VALUE` to /report.
 exec >/report 2>/report.errors
 drop_ins=/etc/systemd/system/roce-exporter.service.d
 
@@ -32,8 +32,8 @@ for name in optics debugfs loopback; do
 done
 rm "$drop_ins"/*
 
-# in a hurry; the unit says 30 s
-printf '[Service]\nWatchdogSec=5s\nRestartSec=100ms\n' >"$drop_ins/hurry.conf"
+# shorter than the 30 s of the unit, to save time
+printf '[Service]\nWatchdogSec=1s\nRestartSec=100ms\n' >"$drop_ins/hurry.conf"
 restart
 sleep 12
 echo "alive.restarts $(systemctl show -P NRestarts roce-exporter)"
@@ -49,7 +49,7 @@ done
 echo "hung.restarts $(systemctl show -P NRestarts roce-exporter)"
 echo "hung.active $(systemctl is-active roce-exporter)"
 
-# a fault after which it cannot go on: the system gives it no thread
+# a fault after which it cannot continue: it can start no thread
 printf '[Service]\nLimitNPROC=1\nRestartSec=100ms\n' >"$drop_ins/hurry.conf"
 systemctl daemon-reload
 timeout 10 systemctl restart --no-block roce-exporter

@@ -1,7 +1,10 @@
 """Renders and checks the chart in the environment that has Helm: reads JSON from standard input, writes JSON.
 
-Runs with the Python of `tool_environment("kubernetes")`. Input: {"chart": folder, "folder": where to write, "versions": [...], "cases": {name: values}}.
-Output: {"package": path of the packaged chart, "cases": {name: {"error": text or null, "lint", "documents", "problems"}}}.
+Runs with the Python of `tool_environment("kubernetes")`. Input: {"chart": folder, "folder": output folder, "versions":
+[...], "cases": {name: values}}.
+
+Output: {"package": path of the packaged chart, "cases": {name: {"error": text or null, "lint", "documents",
+"problems"}}}.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import yaml
 
 
 def rendered(chart: str, values: dict[str, Any]) -> list[dict[str, Any]]:
-    """The documents that Helm makes, without the notes.
+    """The documents that Helm renders, without the notes.
 
     Raises:
         helm_python.HelmError: Helm refuses the values or a template.
@@ -35,7 +38,7 @@ def rendered(chart: str, values: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def problems(document: dict[str, Any], versions: list[str]) -> list[str]:
-    """What is wrong with a document, for any of these versions of Kubernetes or for the Prometheus operator."""
+    """Faults of a document, for any of these versions of Kubernetes or for the Prometheus operator."""
     name = f"{document['kind']} {document['metadata']['name']}"
     if document["apiVersion"].startswith("monitoring.coreos.com/"):
         try:
@@ -63,7 +66,7 @@ def checked(chart: str, values: dict[str, Any], versions: list[str]) -> dict[str
 
 
 def main() -> None:
-    """Answer one request."""
+    """Process one request."""
     request = json.load(sys.stdin)
     chart = request["chart"]
     lint = {name: helm_python.lint(chart, values, strict=True) for name, values in request["cases"].items()}

@@ -1,4 +1,4 @@
-"""What several of these tests need, and takes long to make."""
+"""Files that several of these tests need, and that take long to build."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from deploy_tools import DEPLOY, need
 
 @pytest.fixture(scope="session")
 def package(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Where the Debian package is."""
+    """The path of the Debian package."""
     need("dpkg-deb", "dpkg")
     folder = tmp_path_factory.mktemp("deb")
     environment = {**os.environ, "PYTHON": sys.executable}

@@ -1,8 +1,8 @@
-"""Run what an image says as an engine would: `contained.py ROOT CONFIG ARGUMENT...`, CONFIG being its OCI configuration as JSON.
+"""Run the command of an image as an engine would: `contained.py ROOT CONFIG ARGUMENT...`; CONFIG is its OCI configuration as JSON.
 
-Read-only root, read-only /sys of the host, a /proc, the host's network, the image's user by number, no capability, no new
-privileges. What is left out needs control groups or other namespaces. Nothing is installed in ROOT, and none of this
-machine's files are in reach.
+Read-only root, read-only /sys of the host, a /proc, the host's network, the image's user by number, no capability, no
+new privileges. Control groups and other namespaces are not applied. Nothing is installed in ROOT, and none of this
+machine's files are reachable.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sandbox import (
 
 
 def close(root: str) -> None:
-    """Go into the root file system, with nothing to write on.
+    """Enter the root file system, with no writable place.
 
     Raises:
         OSError: a mount failed.
@@ -45,7 +45,7 @@ def close(root: str) -> None:
 
 
 def main() -> None:
-    """Put the walls up and go in."""
+    """Apply the restrictions and run the command."""
     root, text, *arguments = sys.argv[1:]
     config = json.loads(text)
     user, group = (int(part) for part in config["User"].split(":"))
@@ -60,7 +60,7 @@ def main() -> None:
     os.setresuid(user, user, user)
     check(LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     command = [*config["Entrypoint"], *(arguments or config["Cmd"])]
-    os.execve(command[0], command, environment)  # noqa: S606 - a shell is what the image has not
+    os.execve(command[0], command, environment)  # noqa: S606 - the image has no shell
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A running exporter that tells a fake systemd what it has to tell."""
+"""A running exporter that notifies a fake systemd."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Daemon:
-    """A process, where it serves, and what it has told."""
+    """A process, its address, and the notifications that it has sent."""
 
     process: subprocess.Popen[bytes]
     port: int
@@ -27,14 +27,14 @@ class Daemon:
 
     @property
     def url(self) -> str:
-        """Where it serves."""
+        """Its address."""
         return f"http://127.0.0.1:{self.port}"
 
     def hear(self) -> str:
-        """The next thing that it tells.
+        """The next notification.
 
         Raises:
-            TimeoutError: it tells nothing for two minutes.
+            TimeoutError: no notification for half a minute.
         """
         self.told.append(self.supervisor.recv(4096).decode())
         return self.told[-1]
@@ -54,8 +54,8 @@ def running(
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
         supervisor.bind(
             ""
-        )  # an abstract name of the kernel's choice: readable from every user and mount namespace
-        supervisor.settimeout(120)
+        )  # an abstract name chosen by the kernel: accessible from every user and mount namespace
+        supervisor.settimeout(30)
         told = {"NOTIFY_SOCKET": "@" + supervisor.getsockname()[1:].decode(), **(environment or {})}
         process = subprocess.Popen(
             [*command, "serve", f"--web.listen-address=127.0.0.1:{port}", *flags], env={**os.environ, **told}

@@ -1,4 +1,4 @@
-"""Twenty minutes of three simulated hosts, made by the real exporter on a clock of ours, as text that both stores take."""
+"""Twenty minutes of three simulated hosts, made by the real exporter on a simulated clock, as text that both stores accept."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 END = 1_767_232_800
-"""2026-01-01T02:00:00Z: where the history ends."""
+"""2026-01-01T02:00:00Z: the end of the history."""
 SECONDS = 20 * 60
 SCRAPE = 15
 LOOKS = 0.2
-"""Seconds between looks of the fast loop, long for the sake of the tests' time."""
+"""Seconds between polls of the fast loop, long so that the tests take less time."""
 SAMPLE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")
 
 
@@ -43,7 +43,7 @@ HOSTS = (Host("gpu-1", "pfc-storm"), Host("gpu-2", "incast"), Host("gpu-3", "qui
 
 @dataclass(slots=True)
 class Clock:
-    """Monotonic seconds that pass when told to."""
+    """Monotonic seconds that the script advances."""
 
     now: float = 0.0
 

@@ -1,6 +1,6 @@
-"""Builds the image without a container engine: buildah in chroot isolation, on bases that mmdebstrap makes from Debian's packages.
+"""Builds the image without a container engine: buildah in chroot isolation, on bases that mmdebstrap makes from Debian packages.
 
-What the Containerfile names by default, python:3.11-slim-bookworm and distroless python3-debian12, is Debian 12 with
+The default bases of the Containerfile, python:3.11-slim-bookworm and distroless python3-debian12, are Debian 12 with
 Python 3.11 too. Those images themselves are not fetched here.
 """
 
@@ -21,7 +21,7 @@ RUNTIME = (
     "python3-minimal,libpython3.11-stdlib,libc6,libssl3,zlib1g,libexpat1,libffi8,libbz2-1.0,liblzma5,"
     "libuuid1,base-files,netbase,tzdata"
 )
-"""About what distroless python3 holds: no shell, no package manager."""
+"""About the content of distroless python3: no shell, no package manager."""
 
 BUILD = "python3-venv,ca-certificates"
 CERTIFICATES = "/etc/ssl/certs"
@@ -29,22 +29,22 @@ CERTIFICATES = "/etc/ssl/certs"
 
 @dataclass(frozen=True)
 class Image:
-    """A built image and where buildah keeps it."""
+    """A built image and the place where buildah keeps it."""
 
     name: str
     store: Path
 
     def buildah(self, *arguments: str) -> str:
-        """What a buildah command prints.
+        """The output of a buildah command.
 
         Raises:
-            subprocess.CalledProcessError: it failed; what it said is shown by pytest.
+            subprocess.CalledProcessError: it failed; pytest shows its output.
         """
         return buildah(self.store, *arguments)
 
 
 def buildah(store: Path, *arguments: str) -> str:
-    """What a buildah command prints that uses this store."""
+    """The output of a buildah command that uses this store."""
     command = [
         need("buildah", "buildah"),
         f"--root={store}/root",
@@ -95,7 +95,7 @@ def build(store: Path) -> Image:
         signatures,
         "--isolation=chroot",
         "--pull-never",
-        # a machine's own certificate authorities, should a proxy stand between it and the package index
+        # a machine's own certificate authorities, in case a proxy is between it and the package index
         f"--volume={CERTIFICATES}:{CERTIFICATES}:ro",
         f"--ignorefile={DEPLOY}/container/Containerfile.dockerignore",
         *(f"--build-arg={name}=localhost/{name.lower()}" for name in bases),

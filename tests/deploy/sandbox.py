@@ -1,9 +1,9 @@
-"""Run Python under what a unit file allows: `sandbox.py UNIT USER ENVIRONMENT ARGUMENT...`.
+"""Run Python under the restrictions of a unit file: `sandbox.py UNIT USER ENVIRONMENT ARGUMENT...`.
 
-The nearest thing to systemd where it is not PID 1. Of the unit are applied: the system call filter, with the lists that
+The closest approximation to systemd where it is not PID 1. It applies the system call filter, with the lists that
 systemd's own tool prints, the address families, the capability set, NoNewPrivileges, MemoryDenyWriteExecute, the
-read-only file system and PrivateUsers. Left out is what needs control groups or PID 1, and the hiding of files.
-ENVIRONMENT is a virtual environment.
+read-only file system and PrivateUsers. It omits the settings that need control groups or PID 1, and the hiding of
+files. ENVIRONMENT is a virtual environment.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Comparison(ctypes.Structure):
-    """`struct scmp_arg_cmp`: which argument, how, and with what."""
+    """`struct scmp_arg_cmp`: which argument, how, and with what value."""
 
     _fields_ = (
         ("argument", ctypes.c_uint),
@@ -43,7 +43,7 @@ class Comparison(ctypes.Structure):
 
 
 def unit_lines(unit: str) -> dict[str, list[str]]:
-    """The values of every key, in order; an empty value forgets what was before, as in systemd."""
+    """The values of every key, in order; an empty value clears the earlier ones, as in systemd."""
     lines: dict[str, list[str]] = {}
     for line in Path(unit).read_text().splitlines():
         key, equals, value = line.partition("=")
@@ -73,7 +73,7 @@ def _expanded(name: str) -> Iterator[str]:
 
 
 def filter_calls(allowed: set[str], families: list[str]) -> None:
-    """From here on only these system calls, and sockets of these families.
+    """Allow only these system calls, and sockets of these families, from here on.
 
     Raises:
         OSError: the kernel or libseccomp refused.
@@ -92,7 +92,7 @@ def filter_calls(allowed: set[str], families: list[str]) -> None:
 
 
 def close_the_file_system(shown: list[str]) -> None:
-    """Everything read-only, and these folders within everybody's reach, wherever they are."""
+    """Make everything read-only, and keep these folders accessible to all users, wherever they are."""
     check(LIBC.unshare(CLONE_NEWNS), "unshare")
     check(LIBC.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "private mounts")
     _show(shown)
@@ -100,7 +100,7 @@ def close_the_file_system(shown: list[str]) -> None:
         places = [line.split()[1].encode().decode("unicode_escape") for line in mounts]
     for place in places:
         if not place.startswith(("/proc", "/dev")):
-            # what cannot be remounted lies below another mount, where nobody gets to it either
+            # a mount that cannot be remounted is below another mount, where it is not reachable either
             LIBC.mount(None, place.encode(), None, MS_REMOUNT | MS_BIND | MS_RDONLY, None)
 
 
@@ -118,10 +118,10 @@ def _show(folders: list[str]) -> None:
 
 
 def become(user: str, capabilities: list[str]) -> None:
-    """Be this user, without any capability, in a user namespace that knows nobody else.
+    """Become this user, without any capability, in a user namespace that has no other user.
 
     Raises:
-        ValueError: the unit has capabilities, and what they would allow cannot be tried here.
+        ValueError: the unit has capabilities, whose effect cannot be tested here.
     """
     if capabilities:
         raise ValueError(f"only a unit without capabilities can be tried, and this has {capabilities}")
@@ -131,7 +131,7 @@ def become(user: str, capabilities: list[str]) -> None:
     os.setgroups([])
     os.setresgid(entry.pw_gid, entry.pw_gid, entry.pw_gid)
     os.setresuid(entry.pw_uid, entry.pw_uid, entry.pw_uid)
-    LIBC.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # else /proc/self stays root's after the change of user
+    LIBC.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # otherwise /proc/self remains root's after the change of user
     check(LIBC.unshare(CLONE_NEWUSER), "PrivateUsers")
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/gid_map").write_text(f"{entry.pw_gid} {entry.pw_gid} 1")
@@ -139,10 +139,10 @@ def become(user: str, capabilities: list[str]) -> None:
 
 
 def check(result: int, what: str) -> None:
-    """Nothing, if a call of the C library or libseccomp went well.
+    """Do nothing if a call of the C library or libseccomp succeeded.
 
     Raises:
-        OSError: it did not; `what` says which.
+        OSError: it failed; `what` names it.
     """
     if result:
         number = abs(result) if result != -1 else ctypes.get_errno()
@@ -150,7 +150,7 @@ def check(result: int, what: str) -> None:
 
 
 def main() -> None:
-    """Put the walls up and go in."""
+    """Apply the restrictions and run the program."""
     unit, user, environment, *arguments = sys.argv[1:]
     lines = unit_lines(unit)
     allowed = system_calls(lines["SystemCallFilter"])

@@ -1,6 +1,6 @@
 """The Debian package on a machine that really boots: systemd as PID 1, in a container of systemd-nspawn.
 
-Not shown: what the limits on memory and CPU do, and RDMA hardware, of which a container's own /sys has none.
+Not tested: the limits on memory and CPU, and RDMA hardware, which a container's own /sys does not have.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DAC_READ_SEARCH = 1 << 2
 
 @pytest.fixture(scope="module")
 def report(package: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """What booted.sh told."""
+    """The output of booted.sh."""
     need_root()
     nspawn = need("systemd-nspawn", "systemd-container")
     root = tmp_path_factory.mktemp("machine")
@@ -50,7 +50,7 @@ def report(package: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[d
     shutil.rmtree(root)
 
 
-def test_it_is_up_under_its_own_user_with_nothing(report: dict[str, str]) -> None:
+def test_it_runs_under_its_own_user_without_privileges(report: dict[str, str]) -> None:
     told = {key.removeprefix("core."): value for key, value in report.items() if key.startswith("core.")}
     assert int(told.pop("etc")) > 10
     assert told == {
@@ -75,7 +75,7 @@ def test_it_is_up_under_its_own_user_with_nothing(report: dict[str, str]) -> Non
         ("loopback", NET_ADMIN | DAC_READ_SEARCH),
     ],
 )
-def test_drop_ins_add_up_and_each_adds_what_it_says(
+def test_drop_ins_combine_and_each_adds_what_it_documents(
     report: dict[str, str], name: str, capabilities: int
 ) -> None:
     assert report[f"{name}.ready"] == "roce_exporter is ready."
@@ -84,23 +84,23 @@ def test_drop_ins_add_up_and_each_adds_what_it_says(
     assert (report[f"{name}.user"], report[f"{name}.home"]) == ("roce-exporter", "0")
 
 
-def test_with_the_right_to_read_all_there_is_little_to_read(report: dict[str, str]) -> None:
+def test_with_the_read_capability_few_files_are_reachable(report: dict[str, str]) -> None:
     assert int(report["debugfs.etc"]) <= 4 < int(report["optics.etc"])
 
 
-def test_an_exporter_that_hangs_is_started_anew_and_a_healthy_one_is_not(report: dict[str, str]) -> None:
+def test_a_hung_exporter_is_restarted_and_a_healthy_one_is_not(report: dict[str, str]) -> None:
     assert report["alive.restarts"] == "0"
     assert (report["hung.restarts"], report["hung.active"]) == ("1", "active")
 
 
 def test_an_exporter_that_cannot_go_on_ends_and_is_restarted(report: dict[str, str]) -> None:
-    """Without a thread for the fast loop it must not serve as if it watched."""
+    """Without a thread for the fast loop it must not serve as if it polled."""
     assert (report["starved.restarted"], report["starved.said"]) == ("yes", "yes")
-    assert report["starved.status"] in ("1", "0"), "0 while the next one starts"
+    assert report["starved.status"] in ("1", "0"), "the pid is 0 while the next process starts"
     assert (report["fed.active"], report["fed.ready"]) == ("active", "roce_exporter is ready.")
 
 
-def test_a_flag_that_cannot_be_used_is_said_once(report: dict[str, str]) -> None:
+def test_an_invalid_flag_is_reported_once(report: dict[str, str]) -> None:
     """And not every five seconds."""
     told = {key: report[f"unusable.{key}"] for key in ("active", "status", "restarts", "said")}
     assert told == {"active": "failed", "status": "2", "restarts": "0", "said": "1"}

@@ -1,4 +1,4 @@
-"""The demonstration with compose, where no engine runs: its files are valid, what it mounts exists, and its chain works.
+"""The compose demonstration, without an engine: its files are valid, the mounted files exist, and its chain works.
 
 Not tested: that the public images can be fetched, and Grafana's start (no package has it).
 """
@@ -27,7 +27,7 @@ TARGETS = yaml.safe_load((DEPLOY / "compose/targets.yml").read_text())
 
 
 def mounts(service: str) -> dict[str, Path]:
-    """Files and folders of this repository, by the place where the service sees them."""
+    """Files and folders of this repository, by their path inside the service."""
     found = {}
     for volume in SERVICES[service]["volumes"]:
         source, place, *mode = volume.split(":")
@@ -45,26 +45,26 @@ def test_the_compose_specification_is_kept() -> None:
 
 
 @pytest.mark.parametrize("service", [name for name in SERVICES if "volumes" in SERVICES[name]])
-def test_everything_mounted_is_there(service: str) -> None:
+def test_everything_mounted_exists(service: str) -> None:
     for source in mounts(service).values():
         assert source.exists()
         assert source.is_relative_to(ROOT)
 
 
-def test_everything_is_published_to_this_machine_only() -> None:
+def test_everything_is_published_on_loopback_only() -> None:
     ports = [port for service in SERVICES.values() for port in service.get("ports", [])]
     assert len(ports) >= 4
     assert all(port.startswith("127.0.0.1:") for port in ports)
 
 
-def test_the_exporters_run_with_nothing() -> None:
+def test_the_exporters_run_without_privileges() -> None:
     assert len(EXPORTERS) == 3
     for service in EXPORTERS.values():
         assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
         assert (COMPOSE.parent / service["build"]["context"] / service["build"]["dockerfile"]).exists()
 
 
-def test_prometheus_is_told_of_each_exporter_under_its_name() -> None:
+def test_prometheus_has_each_exporter_under_its_name() -> None:
     listening = {
         name: parse_options(service["command"]).web_listen_address[0].rpartition(":")[2]
         for name, service in EXPORTERS.items()
@@ -88,7 +88,7 @@ def test_grafana_finds_the_dashboards_and_prometheus() -> None:
     assert json.loads((folder / Path(home).name).read_text())["uid"] == "roce-fleet"
 
 
-def test_alertmanager_accepts_what_it_is_given(tmp_path: Path) -> None:
+def test_alertmanager_accepts_its_configuration(tmp_path: Path) -> None:
     for place, source in mounts("alertmanager").items():
         target = tmp_path / Path(place).relative_to("/etc/alertmanager")
         (shutil.copytree if source.is_dir() else shutil.copy)(source, target)

@@ -1,6 +1,7 @@
 """The image is built from the Containerfile and runs as an engine would run it, without an engine.
 
-What needs one, and is not tried: the published base images, cgroups, the engine's own seccomp and AppArmor profiles.
+Not tested because it needs an engine: the published base images, cgroups, the engine's own seccomp and AppArmor
+profiles.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
     need_root()
     store = tmp_path_factory.mktemp("images")
     yield build(store)
-    shutil.rmtree(store)  # a gigabyte, that pytest would keep for three runs
+    shutil.rmtree(store)  # a gigabyte, which pytest would keep for three runs
 
 
 @pytest.fixture(scope="session")
@@ -58,7 +59,7 @@ def test_hadolint_finds_nothing() -> None:
 
 
 def test_the_image_is_small(root: str) -> None:
-    """Unpacked, as a node keeps it; what is fetched is about half of that."""
+    """Unpacked, as a node keeps it; the download is about half of that."""
     places = Path(root).rglob("*")
     size = sum(place.lstat().st_size for place in places if place.is_file() and not place.is_symlink())
     assert 20_000_000 < size < LARGEST
@@ -75,7 +76,7 @@ def test_it_holds_no_shell_no_package_manager_and_no_tests(root: str) -> None:
     assert not packages & {"tests", "bin", "hatchling", "pip"}
 
 
-def test_it_holds_what_a_wheel_holds_besides_code(root: str) -> None:
+def test_it_holds_the_data_files_of_the_wheel(root: str) -> None:
     place = Path(root) / "opt/roce-exporter"
     assert not [name for name in shipped_data() if not (place / name).is_file()]
 
@@ -96,7 +97,7 @@ def test_nothing_in_it_raises_privileges(root: str) -> None:
     assert not raising
 
 
-def test_it_says_who_runs_what_where(config: dict[str, Any]) -> None:
+def test_it_has_the_user_the_port_and_the_licence(config: dict[str, Any]) -> None:
     assert config["User"] == "65532:65532"
     assert [port.removesuffix("/tcp") for port in config["ExposedPorts"]] == [str(DEFAULT_PORT)]
     assert config["Labels"]["org.opencontainers.image.licenses"] == "Apache-2.0"

@@ -1,6 +1,6 @@
-"""The Debian package: what it holds is what the unit names, and it runs with Debian's own Python.
+"""The Debian package: it holds the files that the unit names, and it runs with Debian's own Python.
 
-Its installation, and its life under systemd, is test_boot.py.
+test_boot.py covers its installation and its operation under systemd.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def test_the_unit_finds_its_command_and_its_user(root: Path) -> None:
     assert (root / "DEBIAN/conffiles").read_text() == "/etc/default/roce-exporter\n"
 
 
-def test_everything_in_it_is_roots(package: str) -> None:
+def test_everything_in_it_belongs_to_root(package: str) -> None:
     listing = subprocess.run(
         ["dpkg-deb", "--contents", package], stdout=subprocess.PIPE, text=True, check=True
     )
@@ -50,7 +50,7 @@ def test_everything_in_it_is_roots(package: str) -> None:
     assert "__pycache__" not in listing.stdout
 
 
-def test_it_says_what_it_is(package: str) -> None:
+def test_it_has_the_package_metadata(package: str) -> None:
     told = subprocess.run(
         ["dpkg-deb", "--field", package], stdout=subprocess.PIPE, text=True, check=True
     ).stdout
@@ -65,14 +65,14 @@ def test_rules_and_dashboards_come_with_it(root: Path) -> None:
     assert {path.name for path in (share / "dashboards").glob("*.json")} == wanted
 
 
-def test_it_holds_what_a_wheel_holds_besides_code(root: Path) -> None:
+def test_it_holds_the_data_files_of_the_wheel(root: Path) -> None:
     place = root / "opt/roce-exporter/lib"
     assert not [name for name in shipped_data() if not (place / name).is_file()]
 
 
 def test_it_runs_with_debians_python(root: Path) -> None:
     if not DEBIANS_PYTHON.exists():
-        lacking("/usr/bin/python3 is not there (apt-get install python3)")
+        lacking("/usr/bin/python3 is missing (apt-get install python3)")
     version = subprocess.run(
         [DEBIANS_PYTHON, "-c", "import sys; print(sys.version_info >= (3, 11))"],
         stdout=subprocess.PIPE,

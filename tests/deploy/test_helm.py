@@ -1,6 +1,6 @@
 """The chart, rendered by real Helm and checked against the schemas of Kubernetes 1.25 to 1.37 and of the Prometheus operator.
 
-No Kubernetes runs here: admission, scheduling and what a runtime shows of /sys are not tested.
+No Kubernetes runs here: admission, scheduling and the /sys that a runtime shows are not tested.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Documents = list[dict[str, Any]]
 
 @pytest.fixture(scope="session")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What Helm makes of the chart, and what the schemas say."""
+    """The documents that Helm renders from the chart, and the results of the schema checks."""
     cases = CI_CASES | {name: values for name, (values, _) in REFUSED.items()} | {"faulty": FAULTY}
     request = {
         "chart": str(CHART),
@@ -79,7 +79,7 @@ def test_every_case_is_right_for_every_kubernetes(answers: dict[str, Any], case:
 
 
 def test_a_wrong_field_is_found_in_every_version(answers: dict[str, Any]) -> None:
-    """Else the test before would prove nothing. Helm's schema lets tolerations through as they are."""
+    """Otherwise the test before would prove nothing. Helm's schema passes tolerations through unchecked."""
     problems = answers["cases"]["faulty"]["problems"]
     assert len(problems) == len(VERSIONS)
     assert all("operater" in problem for problem in problems)
@@ -90,7 +90,7 @@ def test_wrong_values_are_refused_with_the_reason(answers: dict[str, Any], case:
     assert REFUSED[case][1] in (answers["cases"][case]["error"] or "")
 
 
-def test_the_cases_make_every_kind_and_none_that_gives_rights(answers: dict[str, Any]) -> None:
+def test_the_cases_render_every_kind_and_no_kind_that_grants_rights(answers: dict[str, Any]) -> None:
     kinds = {document["kind"] for case in CI_CASES for document in answers["cases"][case]["documents"]}
     assert kinds == {
         "ConfigMap",
@@ -104,7 +104,7 @@ def test_the_cases_make_every_kind_and_none_that_gives_rights(answers: dict[str,
     }
 
 
-def test_by_default_it_runs_with_nothing_but_the_hosts_network(answers: dict[str, Any]) -> None:
+def test_by_default_it_has_only_the_hosts_network(answers: dict[str, Any]) -> None:
     pod = pod_of(answers, "default-values")
     assert pod["hostNetwork"] is True
     assert pod["automountServiceAccountToken"] is False
@@ -139,7 +139,7 @@ def test_privileges_are_one_capability_and_read_only_places(answers: dict[str, A
 
 
 @pytest.mark.parametrize("case", CI_CASES)
-def test_the_exporter_understands_its_arguments_and_listens_where_it_is_asked(
+def test_the_exporter_accepts_its_arguments_and_listens_on_the_given_address(
     answers: dict[str, Any], case: str
 ) -> None:
     (container,) = pod_of(answers, case)["containers"]
@@ -182,7 +182,7 @@ def test_monitors_select_the_pods_and_name_the_job_as_the_alerts_want(
     assert endpoint["port"] == "metrics"
 
 
-def test_the_service_selects_the_pods_and_carries_what_the_monitor_selects(answers: dict[str, Any]) -> None:
+def test_the_service_selects_the_pods_and_has_the_labels_of_the_monitor(answers: dict[str, Any]) -> None:
     (service,) = of_kind(answers, "tls-values", "Service")
     (monitor,) = of_kind(answers, "tls-values", "ServiceMonitor")
     assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
@@ -224,7 +224,7 @@ def test_prometheus_accepts_the_rules_as_they_are_delivered(answers: dict[str, A
     )
 
 
-def test_grafana_gets_the_dashboards_as_they_are(answers: dict[str, Any]) -> None:
+def test_grafana_gets_the_dashboards_unchanged(answers: dict[str, Any]) -> None:
     maps = of_kind(answers, "everything-values", "ConfigMap")
     delivered = {name: text for document in maps for name, text in document["data"].items()}
     assert delivered == {path.name: path.read_text() for path in CHART.glob("files/dashboards/*.json")}
@@ -240,20 +240,20 @@ def test_a_release_fits_into_the_secret_where_helm_keeps_it(answers: dict[str, A
 
 
 def helm_by_go() -> str:
-    """Helm 3 from its sources, built once: neither apt nor pip has it."""
+    """Helm 3 built once from its sources: neither apt nor pip has it."""
     helm = cache_folder() / HELM_3.rpartition("@")[2] / "helm"
     if not helm.exists():
         if not (go := shutil.which("go")):
-            pytest.skip("neither Helm 3 nor Go is installed; what is tested is Helm 4 as a library")
+            pytest.skip("neither Helm 3 nor Go is installed; the other tests use Helm 4 as a library")
         subprocess.run([go, "install", HELM_3], env={**os.environ, "GOBIN": str(helm.parent)}, check=True)
     return str(helm)
 
 
 @pytest.mark.parametrize("case", CI_CASES)
-def test_helm_3_makes_the_same(answers: dict[str, Any], case: str) -> None:
-    """Helm 3, as most clusters still have it."""
+def test_helm_3_renders_the_same(answers: dict[str, Any], case: str) -> None:
+    """Most clusters still have Helm 3."""
     helm = shutil.which("helm") or helm_by_go()
-    kubernetes = f"--kube-version={VERSIONS[-1]}"  # Helm 3 believes in 1.20 where it asks no cluster
+    kubernetes = f"--kube-version={VERSIONS[-1]}"  # without a cluster Helm 3 assumes version 1.20
     values = f"--values={CHART}/ci/{case}.yaml"
     command = [helm, "template", "demo", CHART, "--namespace=monitoring", kubernetes, values]
     text = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout

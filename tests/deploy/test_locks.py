@@ -62,7 +62,7 @@ def test_the_demo_is_tested_and_not_shipped() -> None:
     assert not demo & locked("requirements.lock").keys()
 
 
-def test_tests_run_with_what_is_shipped() -> None:
+def test_tests_run_with_the_shipped_versions() -> None:
     shipped = locked("requirements.lock")
     assert shipped.items() <= locked("requirements-test.lock").items()
 
@@ -72,7 +72,7 @@ def materials() -> dict[str, Any]:
     return dict(json.loads((DEPLOY / "sbom.cdx.json").read_text()))
 
 
-def test_the_bill_of_materials_is_what_is_locked(materials: dict[str, Any]) -> None:
+def test_the_bill_of_materials_lists_the_locked_versions(materials: dict[str, Any]) -> None:
     components = {canonicalize_name(one["name"]): one["version"] for one in materials["components"]}
     assert components == locked("requirements.lock")
     assert (materials["bomFormat"], materials["specVersion"]) == ("CycloneDX", "1.5")
@@ -88,7 +88,7 @@ def test_every_component_has_a_licence_and_an_address_by_which_scanners_know_it(
         assert component["licenses"]
 
 
-def test_who_needs_whom_is_told(materials: dict[str, Any]) -> None:
+def test_dependencies_between_components_are_listed(materials: dict[str, Any]) -> None:
     root = materials["metadata"]["component"]["bom-ref"]
     needs = {one["ref"]: one.get("dependsOn", []) for one in materials["dependencies"]}
     direct = {canonicalize_name(reference.split("==")[0]) for reference in needs[root]}
@@ -96,7 +96,7 @@ def test_who_needs_whom_is_told(materials: dict[str, Any]) -> None:
 
 
 def test_the_exporter_installs_and_runs_from_the_lock_alone(tmp_path: Path) -> None:
-    """As SECURITY.md says, but that the exporter itself is the one under test."""
+    """The commands are those of SECURITY.md, except that the exporter itself is the one under test."""
     venv.create(tmp_path / "venv", with_pip=True)
     python = tmp_path / "venv/bin/python"
     command = [python, "-m", "pip", "install", "--quiet", "--require-hashes", "--only-binary=:all:"]

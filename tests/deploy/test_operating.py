@@ -1,4 +1,4 @@
-"""What docs/operating.md and SECURITY.md say can be checked, is."""
+"""Checks of the statements in docs/operating.md and SECURITY.md."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHART: dict[str, Any] = yaml.safe_load((DEPLOY / "helm/roce-exporter/values.yaml
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_every_file_named_is_there(name: str) -> None:
+def test_every_named_file_exists(name: str) -> None:
     named = set(PLACES.findall(DOCUMENTS[name]))
     assert named
     assert not {place for place in named if not (ROOT / place).exists()}
@@ -32,7 +32,7 @@ def test_every_file_named_is_there(name: str) -> None:
 
 @pytest.mark.parametrize(("driver", "documented"), SIZES)
 def test_series_per_port_are_as_documented_within_a_tenth(driver: str, documented: str) -> None:
-    """Write it anew from `python deploy/prometheus/measure.py` when it is not."""
+    """Otherwise update it from `python deploy/prometheus/measure.py`."""
     ports = ",".join([driver] * 8)
     flags = ["once", "--host.simulate=incast", f"--host.simulate-ports={ports}"]
     text = subprocess.run([COMMAND, *flags], stdout=subprocess.PIPE, text=True, check=True).stdout
@@ -60,7 +60,7 @@ def test_every_flag_that_the_threat_model_names_exists() -> None:
     assert set(FLAG.findall(DOCUMENTS["SECURITY.md"])) <= known
 
 
-def test_the_exposure_named_is_the_units(tmp_path: Path) -> None:
+def test_the_documented_exposure_is_the_units(tmp_path: Path) -> None:
     unit = tmp_path / "roce-exporter.service"
     unit.write_text((DEPLOY / "systemd" / unit.name).read_text())
     command = [need("systemd-analyze", "systemd"), "security", "--offline=true", "--no-pager", unit]

@@ -1,4 +1,4 @@
-"""The configurations for Prometheus: valid, and their relabelling does what their comments say."""
+"""The configurations for Prometheus: valid, and their relabelling does what their comments describe."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FOLDER = DEPLOY / "prometheus"
 UNKNOWN_TO_DEBIAN = ("consul_sd_configs", "kubernetes_sd_configs")
-"""Debian builds Prometheus without the clients of these; their own keys are not checked here, all around them is."""
+"""Debian builds Prometheus without the clients of these; their own keys are not checked here, everything around them is."""
 
 
 @pytest.mark.parametrize(("name", "flags"), [("prometheus.yml", ()), ("agent.yml", ("--agent",))])
@@ -52,7 +52,7 @@ def test_every_way_of_discovery_is_valid(tmp_path: Path) -> None:
 
 
 def in_place(folder: Path) -> Path:
-    """prometheus.yml with rules and example targets where it looks for them."""
+    """prometheus.yml with rules and example targets in the places that it refers to."""
     shutil.copy(FOLDER / "prometheus.yml", folder)
     (folder / "targets").mkdir()
     (folder / "rules").mkdir()
@@ -71,8 +71,8 @@ def labels_of_targets(told: dict[str, Any]) -> dict[str, dict[str, str]]:
     }
 
 
-def test_hosts_are_labelled_as_the_comments_say(tmp_path: Path) -> None:
-    """By a real Prometheus; the example's hosts do not exist, and need not."""
+def test_hosts_are_labelled_as_documented(tmp_path: Path) -> None:
+    """By a real Prometheus; the example's hosts need not exist."""
     with prometheus(need("prometheus", "prometheus"), in_place(tmp_path), tmp_path) as server:
         wait_until(lambda: len(server.ask("/api/v1/targets")["activeTargets"]) == 3, "three targets")
         assert labels_of_targets(server.ask("/api/v1/targets")) == {

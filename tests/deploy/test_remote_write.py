@@ -1,7 +1,7 @@
-"""Past one Prometheus: agents write to a store that all share, which answers the rules and the dashboards alike.
+"""For more hosts than one Prometheus can hold: agents write to a shared store, which serves the rules and the dashboards alike.
 
-The store is the machine's VictoriaMetrics: 1.79 of Debian 12, or with tests/newest.sh the newest one that Debian packages.
-The vmalert of 1.79 is older than `keep_firing_for` (1.91): the rules are given to it without.
+The store is the machine's VictoriaMetrics: 1.79 of Debian 12, or with tests/newest.sh the newest one in Debian. The
+vmalert of 1.79 is older than `keep_firing_for` (1.91): its rules omit that field.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 RULES = (ROOT / "alerts/roce.rules.yml", ROOT / "dashboards/roce-dashboards.rules.yml")
 LOOKBACK = "30s"
-"""A history has no staleness markers: two scrapes stand for them."""
+"""A history has no staleness markers: a window of two scrapes replaces them."""
 VARIABLE = re.compile(r"\$(?:\{([a-z_]\w*)(?::\w+)?\}|([a-z_]\w*))")
-"""Not $1, which is label_replace's own."""
+"""Excludes $1, which belongs to label_replace."""
 JOINED_INTO_ITSELF = re.compile(r'"value", "=", "\w+", "value"\)')
-"""label_join into a label that is also joined: VictoriaMetrics 1.79 overwrites it while it reads it, so the text is wrong there."""
+"""label_join into a label that is also joined: VictoriaMetrics 1.79 overwrites the label while it reads it, so the text is wrong there."""
 INTERVALS = {"__interval": "15s", "__rate_interval": "60s", "__range": "15m"}
 Labels = frozenset[tuple[str, str]]
 
@@ -72,7 +72,7 @@ def panels(board: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def dashboard_queries() -> list[str]:
-    """What the panels ask, every variable with a pattern that admits everything."""
+    """The queries of the panels, every variable with a pattern that matches everything."""
     boards = [json.loads(path.read_text()) for path in sorted((ROOT / "dashboards").glob("*.json"))]
     asked = [
         target["expr"]
@@ -85,7 +85,7 @@ def dashboard_queries() -> list[str]:
 
 
 def backfill(folder: Path, name: str, lines: list[str]) -> None:
-    """Add lines to Prometheus' blocks, while it does not run."""
+    """Add lines to Prometheus' blocks while it does not run."""
     path = folder / f"{name}.om"
     path.write_text("\n".join([*lines, "# EOF\n"]))
     command = [
@@ -119,7 +119,7 @@ def on_blocks(folder: Path) -> Iterator[Server]:
 
 
 def recorded(server: Server, rule: dict[str, str]) -> list[str]:
-    """What a recording rule would have recorded."""
+    """The series that a recording rule would have recorded."""
     told = server.ask(
         "/api/v1/query_range",
         query=rule["expr"],
@@ -137,7 +137,7 @@ def recorded(server: Server, rule: dict[str, str]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
-    """Prometheus and VictoriaMetrics with the same history, and with what the recording rules made of it."""
+    """Prometheus and VictoriaMetrics with the same history, and with the results of the recording rules on it."""
     folder = tmp_path_factory.mktemp("stores")
     need("victoria-metrics", "victoria-metrics")
     lines = [line for host in HOSTS for line in history(host)]
@@ -149,7 +149,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Ser
         while waiting:
             unmade = [rule["record"] for rule in waiting]
             ready = [rule for rule in waiting if not any(name in rule["expr"] for name in unmade)]
-            assert ready, f"rules that need each other: {unmade}"
+            assert ready, f"rules that depend on each other: {unmade}"
             with on_blocks(folder) as server:
                 lines = [line for rule in ready for line in recorded(server, rule)]
             if lines:
@@ -160,23 +160,23 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Ser
 
 
 def without_names(vector: dict[Labels, float]) -> dict[Labels, float]:
-    """MetricsQL keeps the name where PromQL drops it (`last_over_time`, comparisons); nobody matches on it."""
+    """MetricsQL keeps the name where PromQL drops it (`last_over_time`, comparisons); no query matches on it."""
     return {
         frozenset(pair for pair in labels if pair[0] != "__name__"): value for labels, value in vector.items()
     }
 
 
 def fits_into_the_history(expression: str) -> bool:
-    """Prometheus divides by the whole window where there is a longer one, VictoriaMetrics by what there is of it."""
+    """Prometheus divides by the whole window even if the history is shorter, VictoriaMetrics by the available part."""
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
     windows = re.findall(r"\[(\d+)([smhd])", expression)
     return all(int(number) * units[unit] <= SECONDS for number, unit in windows)
 
 
 def tolerance() -> float:
-    """How far apart the same rate may be: MetricsQL does not extrapolate to the borders of a window.
+    """The tolerated difference between two rates: MetricsQL does not extrapolate to the borders of a window.
 
-    Windows of Prometheus 3 leave out their left border, so that one of four scrapes is missing from the shortest of ours.
+    Windows of Prometheus 3 exclude their left border, so one of four scrapes is missing from our shortest window.
     """
     printed = subprocess.run(["prometheus", "--version"], check=True, capture_output=True, text=True)
     major = re.search(r"version (\d+)\.", printed.stdout + printed.stderr)
@@ -184,7 +184,7 @@ def tolerance() -> float:
 
 
 def values_of(server: Server, expression: str) -> dict[Labels, float]:
-    """What a server answers; a refusal names the query and the reason."""
+    """The reply of a server; an error names the query and the reason."""
     try:
         return server.values(expression, END)
     except urllib.error.HTTPError as error:
@@ -210,7 +210,7 @@ def test_the_store_answers_as_prometheus_does(both: tuple[Server, Server], kind:
 
 
 class Pager(ThreadingHTTPServer):
-    """Takes what an Alertmanager would be sent."""
+    """Accepts what an Alertmanager would be sent."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Page)
@@ -228,7 +228,7 @@ class Page(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *words: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
@@ -240,7 +240,7 @@ def pager() -> Iterator[Pager]:
 
 
 def agent_config(folder: Path, exporters: list[str], store: Server) -> Path:
-    """agent.yml for these exporters, the only agent, in a hurry."""
+    """agent.yml for these exporters, as the only agent, with short intervals."""
     config = yaml.safe_load((DEPLOY / "prometheus/agent.yml").read_text())
     config["global"] |= {"scrape_interval": "1s", "scrape_timeout": "1s"}
     config["remote_write"][0]["url"] = f"{store.url}/api/v1/write"
@@ -259,7 +259,7 @@ def agent_config(folder: Path, exporters: list[str], store: Server) -> Path:
 
 
 def rules_for_debians_vmalert(folder: Path) -> list[str]:
-    """The rules without what it is too old for; a group each second, as the tests are in a hurry."""
+    """The rules without the fields that it is too old for; each group is evaluated every second to shorten the test."""
     flags = []
     for place in RULES:
         groups = yaml.safe_load(place.read_text())["groups"]
@@ -274,7 +274,7 @@ def rules_for_debians_vmalert(folder: Path) -> list[str]:
 
 
 def test_an_agent_writes_and_the_storm_pages_from_the_store(tmp_path: Path) -> None:
-    """Exporter, agent, store, rules at the store, notification: the whole path without one Prometheus that keeps anything."""
+    """Exporter, agent, store, rules at the store, notification: the whole path, without a Prometheus that stores data."""
     vmalert = need("vmalert", "victoria-metrics")
     program = need("prometheus", "prometheus")
     with ExitStack() as stack:
@@ -307,7 +307,7 @@ def test_an_agent_writes_and_the_storm_pages_from_the_store(tmp_path: Path) -> N
 
 
 def hosts_with_storm(alerts: list[dict[str, Any]]) -> set[str]:
-    """The hosts for which a storm wakes somebody."""
+    """The hosts with a paging storm alert."""
     labels = [alert["labels"] for alert in list(alerts)]
     return {
         of["instance"]

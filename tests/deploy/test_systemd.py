@@ -1,4 +1,4 @@
-"""The unit: systemd's own tools find nothing, and the exporter lives within what the unit allows."""
+"""The unit: systemd's own tools report no problem, and the exporter works under the unit's restrictions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SANDBOX = [sys.executable, str(Path(__file__).with_name("sandbox.py")), str(UNIT
 
 
 def installed(folder: Path, drop_ins: tuple[str, ...] = ()) -> str:
-    """The unit as it would be installed, with the command where it is on this machine."""
+    """The unit as it would be installed, with the path of the command on this machine."""
     text = UNIT.read_text()
     assert "/opt/roce-exporter/bin/roce-exporter" in text
     unit = folder / UNIT.name
@@ -61,7 +61,7 @@ def test_exposure_is_at_most_two_with_any_drop_ins(tmp_path: Path, drop_ins: tup
 
 
 def test_the_threshold_can_be_missed(tmp_path: Path) -> None:
-    """Else the two tests before would hold whatever the unit says."""
+    """Otherwise the two tests before would pass whatever the unit contains."""
     unit = Path(installed(tmp_path))
     unit.write_text(
         unit.read_text().replace("CapabilityBoundingSet=\n", "").replace("User=roce-exporter\n", "")
@@ -91,7 +91,7 @@ def test_the_user_of_the_unit_is_the_one_that_sysusers_makes(tmp_path: Path) -> 
     assert "User=roce-exporter\nGroup=roce-exporter\n" in UNIT.read_text()
 
 
-def test_every_example_of_the_default_file_is_understood() -> None:
+def test_every_example_of_the_default_file_is_accepted() -> None:
     lines = UNIT.with_suffix(".default").read_text().splitlines()
     examples = [line.split('"')[1].split() for line in lines if "ROCE_EXPORTER_FLAGS=" in line]
     assert len(examples) >= 4
@@ -100,7 +100,7 @@ def test_every_example_of_the_default_file_is_understood() -> None:
             assert parse_options(["serve", *flags]).command == "serve"
 
 
-def test_it_lives_within_what_the_unit_allows() -> None:
+def test_it_works_under_the_units_restrictions() -> None:
     """Without capabilities, as another user, read-only, under the unit's own system call filter, on this real host."""
     need_root()
     need("systemd-analyze", "systemd")
@@ -121,8 +121,8 @@ def test_it_lives_within_what_the_unit_allows() -> None:
         assert daemon.hear() == "STOPPING=1"
 
 
-def test_passwords_are_checked_within_what_the_unit_allows() -> None:
-    """Bcrypt and its thread live under the system call filter and without executable memory, too."""
+def test_passwords_are_checked_under_the_units_restrictions() -> None:
+    """Bcrypt and its thread also work under the system call filter and without executable memory."""
     need_root()
     need("systemd-analyze", "systemd")
     hashed = bcrypt.hashpw(b"right", bcrypt.gensalt(4)).decode()
@@ -138,7 +138,7 @@ def test_passwords_are_checked_within_what_the_unit_allows() -> None:
 
 
 def status_of(url: str, credentials: str) -> int:
-    """How a request with these credentials is answered."""
+    """The status of a request with these credentials."""
     header = {"Authorization": f"Basic {base64.b64encode(credentials.encode()).decode()}"}
     try:
         with urllib.request.urlopen(urllib.request.Request(url, headers=header), timeout=60) as answer:
@@ -161,8 +161,8 @@ def status_of(url: str, credentials: str) -> int:
         "import mmap; mmap.mmap(-1, 4096, prot=7)",
     ],
 )
-def test_what_the_unit_does_not_allow_cannot_be_done(attempt: str) -> None:
-    """The walls of the test before are real."""
+def test_the_units_restrictions_are_effective(attempt: str) -> None:
+    """The restrictions of the test before are effective."""
     need_root()
     need("systemd-analyze", "systemd")
     result = subprocess.run([*SANDBOX, "-c", attempt], capture_output=True, text=True, check=False)
@@ -170,8 +170,8 @@ def test_what_the_unit_does_not_allow_cannot_be_done(attempt: str) -> None:
     assert result.stderr.splitlines()[-1].startswith(("OSError", "PermissionError", "AssertionError"))
 
 
-def test_systemd_hears_that_it_is_ready_alive_and_stopping() -> None:
-    """The unit has WatchdogSec, so without signs of life systemd would end the exporter every half minute."""
+def test_systemd_is_notified_of_ready_watchdog_and_stopping() -> None:
+    """The unit has WatchdogSec, so without notifications systemd would end the exporter every half minute."""
     assert "\nWatchdogSec=" in UNIT.read_text()
     with running([str(COMMAND)], {"WATCHDOG_USEC": "400000"}) as daemon:
         heard = [daemon.hear() for _ in range(4)]
@@ -182,13 +182,13 @@ def test_systemd_hears_that_it_is_ready_alive_and_stopping() -> None:
             pass
 
 
-def test_a_flag_that_cannot_be_used_is_not_tried_again() -> None:
+def test_the_service_is_not_restarted_after_an_invalid_flag() -> None:
     assert "\nRestartPreventExitStatus=2\n" in UNIT.read_text()
     answer = subprocess.run([str(COMMAND), "serve", "--no.such.flag"], capture_output=True, check=False)
     assert answer.returncode == 2
 
 
-def test_health_is_asked_where_the_documents_say() -> None:
+def test_health_is_served_where_the_documents_say() -> None:
     with running([str(COMMAND)]) as daemon:
         wait_until(lambda: "ready" in fetch(f"{daemon.url}/-/ready"), "ready")
         assert "healthy" in fetch(f"{daemon.url}/-/healthy")

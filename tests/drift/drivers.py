@@ -1,8 +1,8 @@
 """Where each RoCE driver's source keeps the names of its counters, for `extract.py`.
 
-A place is one C file with the headers whose macros it needs. Each table of strings in it is either named here, with
-the forms in which the driver prints its strings, or it is no table of counters and matches `NO_COUNTERS`. A table or
-a format that is neither stops the extraction: a new kernel has something new.
+A place is one C file with the headers whose macros it needs. Each table of strings in it is either named here, with the
+forms in which the driver prints its strings, or it is not a table of counters and matches `NO_COUNTERS`. Any other
+table or format stops the extraction: a new kernel has something new.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NO_COUNTERS = r"(?i).*(priv_?flags|private|_tests?(_|$)|test_names|test_strs|id_
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where names are: the driver, the kernel's interface that shows them, and the C files, headers first."""
+    """The place of names: the driver, the kernel's interface that shows them, and the C files, headers first."""
 
     driver: str
     source: str
@@ -339,14 +339,14 @@ PLACES = (
 FIRMWARE = {
     f"{RDMA}/hw/ionic/ionic_hw_stats.c": "ionic: its hw_counters are named by the firmware, not by the driver"
 }
-"""Files of drivers that read the names from the device: nothing of them is in a source tree."""
+"""Files of drivers that read the names from the device: a source tree does not contain them."""
 
 WITHOUT = {
     "siw": f"{RDMA}/sw/siw",
     "qedr": f"{RDMA}/hw/qedr",
     "bng_re": f"{RDMA}/hw/bng_re",
 }
-"""Drivers that have no RDMA hardware counters, and their folder. One that gets some stops the extraction."""
+"""Drivers without RDMA hardware counters, and their folder. The extraction stops if one of them gets some."""
 
 OTHERS = (
     "infiniband/hw/hfi1/",
@@ -358,4 +358,4 @@ OTHERS = (
     "hns3vf/hclgevf_main.c",
     "ena/ena_netdev.c",
 )
-"""Files that mention strings of statistics and hold none: they pass them on, or are of drivers without RoCE."""
+"""Files that mention strings of statistics without defining any: they pass them on, or belong to drivers without RoCE."""

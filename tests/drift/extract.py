@@ -3,13 +3,13 @@
     python tests/drift/extract.py TREE > tests/drift/names-7.3.tsv
     python tests/drift/extract.py --port TREE > tests/drift/port-7.3.tsv
 
-The second has only those names that are statistics of the physical port, as far as a driver keeps these apart.
+The second command prints only those names that are statistics of the physical port, as far as a driver keeps these apart.
 TREE is an unpacked kernel (Debian: the package linux-source-7.3); only drivers/infiniband and drivers/net/ethernet are
 read. The driver's own macros make the names, so the C preprocessor (`cpp`) expands them, with every option of the
 kernel's configuration on. Columns: driver (dialect of the catalogue), source (hw_counters, counters or ethtool) and name.
-What a driver puts into a name while it runs is written {priority}, {lane}, {queue}, {class}.
+A number that a driver inserts at run time is written {priority}, {lane}, {queue} or {class}.
 
-Fails when the tree has a table, a format or a file of names that `drivers.py` does not know.
+Fails when the tree has a table, a format or a file of names that `drivers.py` does not describe.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Name = tuple[str, str, str]
 
 
 class UnknownError(Exception):
-    """Something in the tree that `drivers.py` does not describe."""
+    """The tree contains something that `drivers.py` does not describe."""
 
 
 def port_names(tree: Path) -> Iterator[Name]:
@@ -134,7 +134,7 @@ def _strings(text: str) -> Iterator[str]:
 
 
 def _braces(text: str, start: int) -> str:
-    """From the opening brace at `start` to the one that closes it; braces in strings do not count."""
+    """The text from the opening brace at `start` to its closing brace; braces in strings do not count."""
     depth = 0
     for part in re.compile(r'"(?:[^"\\]|\\.)*"|[{}]').finditer(text, start):
         depth += {"{": 1, "}": -1}.get(part[0], 0)
@@ -159,7 +159,7 @@ def _nothing_new(tree: Path) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the names of one tree, sorted; 1 and one line on what it does not know."""
+    """Print the names of one tree, sorted; return 1 and print one line for something unknown."""
     listed, tree = (port_names if arguments[0] == "--port" else names), Path(arguments[-1])
     try:
         found = sorted(set(listed(tree)))

@@ -37,6 +37,11 @@ def names_of(series: str, kind: str = "names") -> list[Named]:
     return list(_lines(HERE / f"{kind}-{series}.tsv"))
 
 
+def extra_names() -> list[Named]:
+    """Names that no kernel list has: of out-of-tree drivers, of firmware, and of kernels between the series."""
+    return list(_lines(HERE / "extra.tsv"))
+
+
 def _lines(place: Path) -> Iterator[Named]:
     header, *lines = place.read_text().splitlines()
     assert header.split("\t") == ["driver", "source", "name"]

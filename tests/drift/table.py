@@ -40,7 +40,7 @@ MODULES = {
 
 
 class Share(NamedTuple):
-    """How many names there are, have a metric, and are left out with a reason."""
+    """The number of names, those with a metric, and those left out with a reason."""
 
     names: int
     mapped: int
@@ -104,11 +104,11 @@ def _open(lists: dict[str, list[Named]]) -> str:
 
 
 DOCUMENTS = {"README.md": by_driver, "docs/evidence.md": by_source, "docs/comparison.md": by_source}
-"""Where the tables are."""
+"""The documents with the tables."""
 
 
 def filled(document: str) -> str:
-    """The document with its table as it is now."""
+    """The document with the current table."""
     text = (ROOT / document).read_text()
     pattern = re.compile(f"{re.escape(BEGIN)}\n.*?{re.escape(END)}", re.DOTALL)
     if len(pattern.findall(text)) != 1:

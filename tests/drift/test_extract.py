@@ -1,4 +1,4 @@
-"""The extraction: what it reads from C, and that it stops at what it does not know."""
+"""The extraction: it reads the names from C, and stops at unknown tables, formats and files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _cpp() -> None:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A kernel tree with nothing but the folders that every tree has, and the RDMA core's names."""
+    """A kernel tree with only the folders that every tree has, and the RDMA core's names."""
     for folder in {Path(file).parent for place in PLACES for file in place.files}:
         (tmp_path / folder).mkdir(parents=True, exist_ok=True)
     core = tmp_path / "drivers/infiniband/core"
@@ -127,7 +127,7 @@ def test_words_fill_a_table(tree: Path) -> None:
         ),
     ],
 )
-def test_what_is_unknown_stops_the_extraction(
+def test_an_unknown_table_stops_the_extraction(
     tree: Path, text: str, more: dict[str, object], message: str
 ) -> None:
     with pytest.raises(extract.UnknownError) as caught:
@@ -135,7 +135,7 @@ def test_what_is_unknown_stops_the_extraction(
     assert str(caught.value) == message
 
 
-def test_private_flags_and_tests_are_no_counters(tree: Path) -> None:
+def test_private_flags_and_self_tests_are_not_counters(tree: Path) -> None:
     text = 'static const char x_priv_flags[][32] = { "a" }; static const char x_tests_str_arr[][9] = { "b" };'
     assert of(tree, text) == []
 
@@ -159,7 +159,7 @@ def test_the_command_prints_a_list(tree: Path) -> None:
     assert printed == ("driver\tsource\tname\nib_core\tcounters\tsymbol_error\nrxe\thw_counters\tsent_pkts\n")
 
 
-def test_the_command_says_what_it_does_not_know(tree: Path) -> None:
+def test_the_command_names_an_unknown_table(tree: Path) -> None:
     write(tree, RXE, 'static const struct rdma_stat_desc fresh[] = { [A].name = "sent_pkts" };')
     command = [sys.executable, extract.__file__, str(tree)]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from series import CORE, SERIES, Named, names_of
+from series import CORE, SERIES, Named, extra_names, names_of
 
 from roce_exporter.catalog import DIALECTS, INDEX, recognise
 
@@ -27,6 +27,12 @@ def is_known(named: Named) -> bool:
 def test_every_name_of_every_driver_has_a_row_or_a_reason(series: str) -> None:
     unknown = [named for named in ALL[series] if not is_known(named)]
     assert unknown == []
+
+
+def test_every_name_outside_the_kernel_lists_has_a_row_or_a_reason() -> None:
+    names = extra_names()
+    assert len(names) > 90
+    assert [named for named in names if not is_known(named)] == []
 
 
 def test_the_series_that_debian_packages_are_there() -> None:

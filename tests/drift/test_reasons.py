@@ -1,4 +1,4 @@
-"""The reasons in `left_out.py` hold, as far as a machine can say."""
+"""The reasons in `left_out.py` hold, as far as a machine can check them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ FITS: dict[str, Callable[[Named], object]] = {
     reasons.UNDOCUMENTED: lambda _: True,
     reasons.NARROW: lambda named: named.source == COUNTERS,
 }
-"""Per category what must be so of every name of a driver that is left out with it."""
+"""Per category, a condition on each name that a driver leaves out for this reason."""
 
 
 def entry_of(named: Named) -> reasons.LeftOut | None:
@@ -83,7 +83,7 @@ def test_names_are_left_out_for_a_reason_that_holds(category: str) -> None:
 
 
 def test_mac_errors_of_bnxt_have_rows() -> None:
-    """They were left out as the kernel's own traffic once; `tx_err` is what the kernel shows as transmit errors."""
+    """An earlier version left them out as the kernel's own traffic; the kernel reports `tx_err` as transmit errors."""
     for name in ("tx_err", "rx_runt_frames", "tx_jabber_frames"):
         assert Named("bnxt_re", ETHTOOL, name) in PORT
         assert INDEX.claimed("bnxt_re", ETHTOOL, name)
@@ -91,7 +91,7 @@ def test_mac_errors_of_bnxt_have_rows() -> None:
 
 
 @pytest.mark.parametrize("name", NEVER_WRITTEN)
-def test_what_a_driver_never_writes_is_no_row_of_it(name: str) -> None:
+def test_names_that_a_driver_never_writes_have_no_row(name: str) -> None:
     assert INDEX.claimed("bnxt_re", HW_COUNTERS, name) is None
     assert "never written" in INDEX.left_out("bnxt_re", HW_COUNTERS, name)
     assert INDEX.claimed("mlx5", HW_COUNTERS, name), "mlx5 writes it"
@@ -120,8 +120,8 @@ def test_low_bits_have_a_whole_counter() -> None:
 
 
 @pytest.mark.parametrize("driver", ["bnxt_re", "rxe"])
-def test_a_pma_that_holds_zeros_is_no_row(driver: str) -> None:
-    """Linux 7 gives these drivers the names of the PMA; what they never write would be 0 on every host."""
+def test_a_pma_that_holds_zeros_has_no_row(driver: str) -> None:
+    """Linux 7 gives these drivers the names of the PMA; the ones that they never write would be 0 on every host."""
     for name in ("symbol_error", "port_xmit_wait", "VL15_dropped", "multicast_xmit_packets"):
         assert INDEX.claimed(driver, COUNTERS, name) is None
         assert INDEX.claimed("mlx5", COUNTERS, name)

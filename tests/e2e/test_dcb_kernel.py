@@ -1,4 +1,4 @@
-"""DCB netlink against this machine's own kernel, as far as a kernel without a data centre's NIC can answer."""
+"""DCB netlink against this machine's own kernel, as far as a kernel without a data centre NIC can answer."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ MAKE_AND_ASK = (
 ASK_VETH = """
 from roce_exporter.kernel import Absent
 from roce_exporter.kernel.dcb_netlink import DcbNetlink
-asked = DcbNetlink()
-for question in (asked.ieee, asked.dcbx_mode):
+dcb = DcbNetlink()
+for question in (dcb.ieee, dcb.dcbx_mode):
     for netdev in ("veth-of-test", "peer-of-test"):
         try:
             print(question.__name__, netdev, question(netdev))
@@ -35,7 +35,7 @@ for question in (asked.ieee, asked.dcbx_mode):
 
 
 @pytest.fixture
-def asked():
+def dcb():
     if not sys.platform.startswith("linux"):
         pytest.skip("no Linux")
     try:
@@ -48,24 +48,24 @@ def asked():
 
 
 @pytest.mark.parametrize("question", [DcbNetlink.ieee, DcbNetlink.dcbx_mode])
-def test_the_loopback_device_has_no_dcb(asked, question):
+def test_the_loopback_device_has_no_dcb(dcb, question):
     with pytest.raises(Absent) as caught:
-        question(asked, "lo")
+        question(dcb, "lo")
     assert (caught.value.errno, caught.value.filename) == (errno.EOPNOTSUPP, "lo")
 
 
-def test_a_device_that_is_not_there_is_no_device(asked):
-    """A kernel without CONFIG_DCB says EOPNOTSUPP to every name."""
+def test_a_missing_device_is_reported_as_such(dcb):
+    """A kernel without CONFIG_DCB returns EOPNOTSUPP for every name."""
     with pytest.raises(OSError, match="'nothing-there'") as caught:
-        asked.ieee("nothing-there")
+        dcb.ieee("nothing-there")
     assert caught.value.errno in (errno.ENODEV, errno.EOPNOTSUPP)
     assert isinstance(caught.value, Absent) == (caught.value.errno == errno.EOPNOTSUPP)
 
 
-def test_one_socket_answers_every_question(asked):
-    """A refusal leaves the socket in order, so none is opened anew."""
+def test_one_socket_answers_every_question(dcb):
+    """An error leaves the socket usable, so no other is opened."""
     before = len(os.listdir("/proc/self/fd"))
-    said = {said_to(asked, netdev) for netdev in ("lo", "nothing-there", *netdevs()) * 20}
+    said = {said_to(dcb, netdev) for netdev in ("lo", "nothing-there", *netdevs()) * 20}
     assert said <= {None, errno.EOPNOTSUPP, errno.ENODEV}
     assert len(os.listdir("/proc/self/fd")) == before + 1
 
@@ -74,9 +74,9 @@ def netdevs():
     return [name for _, name in socket.if_nameindex()]
 
 
-def said_to(asked, netdev):
+def said_to(dcb, netdev):
     try:
-        asked.ieee(netdev)
+        dcb.ieee(netdev)
     except OSError as error:
         return error.errno
     return None

@@ -68,7 +68,7 @@ def running(environment: dict[str, str], *flags: str) -> Iterator[subprocess.Pop
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """What is left of its output. Not `communicate`, which loses what the first `readline` took into its buffer."""
+    """The rest of its output. Not `communicate`, which loses what the first `readline` took into its buffer."""
     rest, errors = process.stdout.read(), process.stderr.read()
     process.wait(120)
     return rest, errors
@@ -85,7 +85,7 @@ def ending(process: subprocess.Popen[str]) -> Iterator[None]:
             process.wait(120)
 
 
-def test_without_a_terminal_it_tells_storm_and_alert_in_lines(environment, tmp_path, monitored) -> None:
+def test_without_a_terminal_it_prints_storm_and_alert_as_lines(environment, tmp_path, monitored) -> None:
     with running(environment, SOON, "--demo.seconds=30") as process:
         lines = [process.stdout.readline() for _ in range(2)]
         children = descendants(process.pid)
@@ -142,8 +142,8 @@ def test_the_crash_of_prometheus_is_one_line_and_the_rest_goes_on(environment, t
     assert_nothing_is_left(tmp_path, children)
 
 
-def test_what_it_started_ends_when_it_is_killed(environment, monitored) -> None:
-    """What was temporary stays behind then."""
+def test_its_child_processes_end_when_it_is_killed(environment, monitored) -> None:
+    """Temporary files remain in this case."""
     if not monitored:
         pytest.skip("prometheus is not installed (apt-get install prometheus)")
     with running(environment, "--host.simulate=quiet") as process:
@@ -154,8 +154,8 @@ def test_what_it_started_ends_when_it_is_killed(environment, monitored) -> None:
     assert alive == []
 
 
-def test_whoever_reads_its_lines_may_go_away(environment, tmp_path) -> None:
-    """As in `roce-exporter demo | head -1`: it ends at the next line that it has to say."""
+def test_the_reader_of_its_lines_may_close_the_pipe(environment, tmp_path) -> None:
+    """As in `roce-exporter demo | head -1`: the demo ends at the next line that it prints."""
     with running(environment, "--host.simulate=quiet", "--demo.seconds=2") as process:
         process.stdout.readline()
         children = descendants(process.pid)
@@ -173,7 +173,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 
 class Terminal:
-    """A pseudo-terminal of 100 x 30 with the demo on it."""
+    """A pseudo-terminal of 100 x 30 that runs the demo."""
 
     def __init__(self, environment: dict[str, str], *flags: str) -> None:
         self.descriptor, other = pty.openpty()
@@ -190,7 +190,7 @@ class Terminal:
         self.output = ""
 
     def read_until(self, text: str) -> None:
-        """Read on until this has been shown."""
+        """Read on until this text has appeared."""
         while text not in self.output:
             told = os.read(self.descriptor, 65536).decode(errors="replace")
             self.output += told
@@ -220,7 +220,7 @@ def check_screen(terminal: Terminal, folder: Path, monitored: bool) -> None:
     terminal.read_until("goes on")
     os.write(terminal.descriptor, b"\x03")
     assert terminal.end() == 0
-    assert "\x1b[?1049l" in terminal.output, "the terminal is given back"
+    assert "\x1b[?1049l" in terminal.output, "the terminal is restored"
     assert re.search(r"ended after \d+ s with 1 PFC storm seen", terminal.output)
     assert "Traceback" not in terminal.output
     assert_nothing_is_left(folder, children)

@@ -73,7 +73,7 @@ def test_the_link_of_a_real_driver(pair: str, netlink: EthtoolNetlink) -> None:
 
 
 @pytest.mark.parametrize("question", ["pause", "fec", "standard"])
-def test_what_a_real_driver_does_not_have_is_absent(
+def test_unsupported_reads_of_a_real_driver_are_absent(
     pair: str, netlink: EthtoolNetlink, question: str
 ) -> None:
     with pytest.raises(Absent):
@@ -85,15 +85,15 @@ def test_loopback_has_no_private_counters(ioctl: EthtoolIoctl) -> None:
         ioctl.statistics("lo")
 
 
-def test_a_device_that_is_not_there_is_no_device(ioctl: EthtoolIoctl, netlink: EthtoolNetlink) -> None:
+def test_a_missing_device_is_reported_as_such(ioctl: EthtoolIoctl, netlink: EthtoolNetlink) -> None:
     for ask in (ioctl.statistics, netlink.pause, netlink.link):
         with pytest.raises(OSError, match="No such device") as caught:
             ask("rocetest9")
         assert caught.value.errno == errno.ENODEV
 
 
-def test_a_folder_that_stands_for_another_host_is_not_mixed_with_this_one(tmp_path: Path) -> None:
-    """`lo` is everywhere, and this machine's is not the recorded one's."""
+def test_a_folder_of_another_host_is_not_mixed_with_this_one(tmp_path: Path) -> None:
+    """`lo` exists everywhere, and this machine's is not the recorded one's."""
     place = tmp_path / "class/net/lo"
     place.mkdir(parents=True)
     (place / "address").write_text("00:00:00:00:00:00\n")

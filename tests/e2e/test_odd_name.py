@@ -1,4 +1,4 @@
-"""A real network device whose name is no UTF-8, in a network namespace: it is read like any other, and costs nothing."""
+"""A real network device whose name is not valid UTF-8, in a network namespace: it is read like any other, and breaks nothing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ print(json.dumps({
 
 
 def in_namespace(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a shell script in a network namespace of its own, with that namespace's /sys."""
+    """Run a shell script in a new network namespace, with that namespace's /sys."""
     unshare = shutil.which("unshare")
     if os.geteuid() != 0 or unshare is None or shutil.which("ip") is None:
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(
@@ -59,7 +59,7 @@ def _device() -> None:
 
 
 @pytest.mark.usefixtures("_device")
-def test_the_kernel_is_asked_by_the_bytes_of_the_name() -> None:
+def test_the_kernel_is_queried_with_the_bytes_of_the_name() -> None:
     done = in_namespace('exec "$1" -c "$2"', sys.executable, INSIDE)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -71,7 +71,7 @@ def test_the_kernel_is_asked_by_the_bytes_of_the_name() -> None:
 
 @pytest.mark.usefixtures("_device")
 def test_a_scrape_holds_everything_of_the_odd_device_and_of_the_others(tmp_path: Path) -> None:
-    """The RDMA devices are a tree of files, for this machine has none; the network device is the kernel's own."""
+    """The RDMA devices are a tree of files, because this machine has none; the network device is the kernel's own."""
     tree = HostTree(tmp_path, devices=2)
     odd = os.fsdecode(ODD)
     (tree.infiniband / "mlx5_0/device/net" / odd).mkdir(parents=True)
@@ -83,7 +83,7 @@ def test_a_scrape_holds_everything_of_the_odd_device_and_of_the_others(tmp_path:
     assert done.returncode == 0, done.stderr
     label = 'netdev="ro\\\\xffce0"'
     own = [line for line in done.stdout.splitlines() if label in line]
-    assert any(line.startswith("roce_link_") for line in own), "what ethtool says of it"
+    assert any(line.startswith("roce_link_") for line in own), "the ethtool series of the device"
     assert 'roce_port_up{device="mlx5_1",port="1"} 1' in done.stdout
     down = [line for line in done.stdout.splitlines() if "source_up" in line and line.endswith(" 0")]
     assert down == []

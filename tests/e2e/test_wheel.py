@@ -1,4 +1,4 @@
-"""What is tested is what is installed: the built wheel, with its command, its types and nothing else."""
+"""The tests run against the installed package: the built wheel, with its command, its types and nothing else."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_wheel_holds_the_package_and_its_types_and_no_tests() -> None:
     assert wanted == {place.relative_to(PACKAGE) for place in PACKAGE.rglob("*.py")}
 
 
-def test_the_command_says_the_packages_version() -> None:
+def test_the_command_prints_the_packages_version() -> None:
     command = Path(sys.executable).with_name("roce-exporter")
     for argv in ([str(command)], [sys.executable, "-m", "roce_exporter"]):
         answer = subprocess.run([*argv, "--version"], capture_output=True, text=True, check=True)

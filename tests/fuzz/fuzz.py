@@ -1,11 +1,11 @@
-"""Run one decoder on inputs that coverage guides: `python tests/fuzz/fuzz.py TARGET --seconds 600`.
+"""Run one decoder on inputs that are guided by coverage: `python tests/fuzz/fuzz.py TARGET --seconds 600`.
 
-Needs `pip install '.[fuzz]'`. It starts from corpus/TARGET and writes what reaches new code to --found (by default a temporary
-folder). A finding ends it with the traceback, and the input is in the file that it names: put it into corpus/TARGET when
-the decoder is corrected.
+Needs `pip install '.[fuzz]'`. It starts from corpus/TARGET and writes inputs that reach new code to --found (by default
+a temporary folder). A finding ends it with the traceback and the name of the file with the input: add that file to
+corpus/TARGET when the decoder is fixed.
 
-With --replay it runs each file of the folders once, without atheris, and prints which share of the decoder's lines and
-branches they reach.
+With --replay it runs each file of the folders once, without atheris, and prints the share of the decoder's lines and
+branches that they reach.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main() -> None:
     options.add_argument("--found", type=Path, help="folder for inputs that reach new code")
     options.add_argument("--replay", type=Path, nargs="+", metavar="FOLDER", help="only measure these inputs")
     given = options.parse_args()
-    logging.disable(logging.CRITICAL)  # what an input makes the exporter log is no finding
+    logging.disable(logging.CRITICAL)  # log messages of the exporter about an input are not findings
     if given.replay:
         measure(given.target, given.replay)
     else:
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def measure(name: str, folders: list[Path]) -> None:
-    import coverage  # noqa: PLC0415 - fuzzing does without
+    import coverage  # noqa: PLC0415 - only fuzzing needs it
 
     measured = coverage.Coverage(branch=True, data_file=None, source=["roce_exporter"])
     with measured.collect():
@@ -54,8 +54,8 @@ def measure(name: str, folders: list[Path]) -> None:
     measured.report(include=[f"*/roce_exporter/{module}" for module in target.core], show_missing=True)
 
 
-def fuzz(name: str, limit: str, seed: int, found: Path | None) -> None:
-    import atheris  # noqa: PLC0415 - a replay does without
+def fuzz(name: str, seconds: int, seed: int, found: Path | None) -> None:
+    import atheris  # noqa: PLC0415 - only a replay needs it
 
     with atheris.instrument_imports(include=["roce_exporter", "yaml", "h11", "tarfile"]):
         target = fuzz_targets.load(name)
@@ -80,7 +80,7 @@ def fuzz(name: str, limit: str, seed: int, found: Path | None) -> None:
 
 
 def escaped(word: bytes) -> str:
-    """As libFuzzer reads a dictionary."""
+    """The text in the notation of a libFuzzer dictionary."""
     return "".join(f"\\x{byte:02x}" for byte in word)
 
 

@@ -1,6 +1,6 @@
 """Write the first inputs of corpus/ from the dumps and texts of the unit tests: `python tests/fuzz/seeds.py`.
 
-Their names begin with `seed-`. Inputs that a fuzzer found have other names and are left as they are.
+Their names begin with `seed-`. Inputs found by a fuzzer have other names and are left unchanged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path += [str(HERE.parent / "unit"), str(HERE.parent)]
 
-import dcb_dumps  # noqa: E402 - found by the path above
+import dcb_dumps  # noqa: E402 - on the path set above
 import netlink_dumps  # noqa: E402 - the same
 import test_transceiver  # noqa: E402 - the same
 import test_web_config  # noqa: E402 - the same
@@ -38,7 +38,7 @@ COUNT = struct.pack("=Q", 1234)
 
 
 def rdma_netlink() -> Seeds:
-    """The first byte is 3 times the question plus the device: rxe0, rxe1 or mlx5_0."""
+    """The first byte is 3 times the query plus the device: rxe0, rxe1 or mlx5_0."""
     dumps = netlink_dumps
     asked = {
         "devices": (0, dumps.DEVICES),
@@ -55,7 +55,7 @@ def rdma_netlink() -> Seeds:
 
 
 def unnumbered(datagram: bytes) -> bytes:
-    """The datagram as an answer to whichever request: see `wire`."""
+    """The datagram as a reply to any request: see `wire`."""
     found, start = bytearray(datagram), 0
     while start < len(found):
         length, kind, flags, _, _ = HEADER.unpack_from(found, start)

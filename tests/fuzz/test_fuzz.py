@@ -1,4 +1,4 @@
-"""Every decoder takes every input of its corpus, and some thousand new ones that coverage guides."""
+"""Every decoder accepts every input of its corpus, and a few seconds of new inputs that are guided by coverage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RUNS = {"config_file": 500, "web_config_file": 1_000, "http_head": 2_000, "recor
 """Inputs of the slow decoders, about a second's worth. Longer runs: `make fuzz`."""
 OTHER_RUNS = 10_000
 LARGEST = 20_480
-"""Bytes of one file of the corpus: it is read in every review."""
+"""Largest file of the corpus in bytes: reviewers read them."""
 
 
 @pytest.mark.parametrize("name", fuzz_targets.NAMES)
@@ -30,12 +30,12 @@ def test_the_corpus_is_decoded(name: str) -> None:
         assert len(content) <= LARGEST, file
         try:
             decode(content)
-        except Exception as error:  # noqa: BLE001 - any at all is a finding
+        except Exception as error:  # noqa: BLE001 - any exception at all is a finding
             pytest.fail(f"{file.name}: {error!r}")
 
 
 @pytest.mark.parametrize("name", fuzz_targets.NAMES)
-def test_what_counts_as_covered_exists(name: str) -> None:
+def test_the_modules_that_count_as_covered_exist(name: str) -> None:
     package = Path(str(importlib.util.find_spec("roce_exporter").submodule_search_locations[0]))
     assert all((package / file).is_file() for file in fuzz_targets.load(name).core)
 
@@ -52,8 +52,8 @@ def has_atheris() -> bool:
 
 
 @pytest.mark.parametrize("name", fuzz_targets.NAMES)
-def test_new_inputs_find_nothing(name: str, tmp_path: Path) -> None:
-    """The seed is fixed, and so is the number of inputs: every run tries the same ones."""
+def test_a_few_seconds_of_new_inputs_find_nothing(name: str, tmp_path: Path) -> None:
+    """The seed is fixed. Time affects only the number of inputs."""
     if not has_atheris():
         pytest.skip("atheris is not installed")
     command = [sys.executable, str(HERE / "fuzz.py"), name, f"--runs={RUNS.get(name, OTHER_RUNS)}"]

@@ -1,7 +1,7 @@
 """One host, recorded under an old and a new kernel, is the same series with the same values.
 
-The recordings `drift-*-6.12` and `drift-*-7.3` are one machine each, counting the same; only the kernel's spellings
-differ. What a kernel cannot report at all is listed here by name.
+The recordings `drift-*-6.12` and `drift-*-7.3` are one machine each with the same counts; only the kernel's names
+differ. Values that a kernel cannot report at all are listed here by name.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ async def test_the_old_and_the_new_kernel_yield_the_same_series(host: str) -> No
 
 
 async def test_broadcoms_own_driver_yields_them_too() -> None:
-    """Its nine counters that are never written are not among them."""
+    """Its nine counters that are never written are not included."""
     of_kernel, own = await shown("drift-bnxt-7.3"), await shown("drift-bnxt-own")
     data = {
         f"roce_port_{way}_data_{unit}_total"
@@ -82,8 +82,8 @@ async def test_the_counters_of_a_pma_with_zeros_are_not_shown() -> None:
     }
 
 
-async def test_pollaras_current_firmware_shows_what_its_users_look_at() -> None:
-    """Timeouts and retransmissions, before connections die."""
+async def test_pollaras_current_firmware_shows_the_main_error_counters() -> None:
+    """Timeouts and retransmissions, before connections fail."""
     found = await shown("drift-ionic")
     port = 'device="ionic_0",port="1"'
     assert found[f"roce_transport_ack_timeouts_total{{{port}}}"] == "1547"
@@ -98,7 +98,7 @@ async def test_pollaras_current_firmware_shows_what_its_users_look_at() -> None:
     }
 
 
-async def test_a_mlx4_without_sysfs_is_known_by_its_network_driver() -> None:
+async def test_a_mlx4_without_sysfs_is_recognised_by_its_network_driver() -> None:
     found = await shown("drift-mlx4")
     assert (
         found['roce_pfc_receive_frames_total{device="mlx4_0",port="1",netdev="ens2",priority="3"}'] == "204"

@@ -1,6 +1,6 @@
-"""Every recorded host through the whole pipeline, byte for byte, and read by the tools of others.
+"""Every recorded host through the whole pipeline, byte for byte, and parsed by independent tools.
 
-`pytest --rewrite-golden` writes the golden files anew; whoever does so reads the diff.
+`pytest --rewrite-golden` rewrites the golden files; read the diff.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 GOLDEN = Path(__file__).parent
 RECORDINGS = GOLDEN.parent / "recordings"
 HOSTS = sorted(place.name for place in RECORDINGS.iterdir() if place.is_dir())
-LOOKED_AT = {"moving": (0, 1, 8)}
-"""Of a host with very many moments these have a golden file: two in a row, and the one with the link down."""
+COMPARED = {"moving": (0, 1, 8)}
+"""The moments with a golden file, for hosts with very many: two in a row, and the one with the link down."""
 
 
 class Shown(NamedTuple):
@@ -44,15 +44,15 @@ class Shown(NamedTuple):
 
 
 def moments_of(host: str) -> int:
-    """How many moments a recording has; 0: it is not in moments."""
+    """The number of moments of a recording; 0: it has a single state."""
     return sum(place.name.isdecimal() for place in (RECORDINGS / host).iterdir())
 
 
 def golden_files(host: str) -> dict[int, Path]:
-    """The golden file of each moment that is looked at."""
+    """The golden file of each compared moment."""
     if not (moments := moments_of(host)):
         return {0: GOLDEN / f"{host}.prom"}
-    return {moment: GOLDEN / f"{host}.{moment}.prom" for moment in LOOKED_AT.get(host, range(moments))}
+    return {moment: GOLDEN / f"{host}.{moment}.prom" for moment in COMPARED.get(host, range(moments))}
 
 
 ALL_GOLDEN = sorted(place for host in HOSTS for place in golden_files(host).values())
@@ -67,7 +67,7 @@ async def show(host: str) -> list[Shown]:
 
 
 @pytest.mark.parametrize("host", HOSTS)
-async def test_a_recorded_host_is_shown_as_written_down(host: str, request: pytest.FixtureRequest) -> None:
+async def test_a_recorded_host_matches_its_golden_file(host: str, request: pytest.FixtureRequest) -> None:
     for shown in await show(host):
         if request.config.getoption("--rewrite-golden"):
             shown.golden.write_bytes(shown.text)
@@ -124,7 +124,7 @@ def test_every_name_of_a_known_driver_is_a_row_or_left_out_on_purpose(golden: Pa
     )
 
 
-def test_every_recording_says_what_it_is() -> None:
+def test_every_recording_is_described() -> None:
     said = (RECORDINGS / "README.md").read_text()
     assert not [
         host for host in HOSTS if not re.search(rf"^\| .*`{re.escape(host)}`.* \|", said, re.MULTILINE)
@@ -132,7 +132,7 @@ def test_every_recording_says_what_it_is() -> None:
 
 
 async def test_the_counters_of_the_moving_host_never_go_back() -> None:
-    """It is what the README serves first, and `rate()` of it must look like a host."""
+    """It is the first host that the README serves, and `rate()` of it must be realistic."""
     exporter, observations = await observe(load_recording(str(RECORDINGS / "moving")), moments_of("moving"))
     shown = [numbers(samples(exporter.render(one, Format.TEXT))) for one in observations]
     for before, after in pairwise(shown):
@@ -147,12 +147,12 @@ async def test_the_counters_of_the_moving_host_never_go_back() -> None:
 
 
 def numbers(literal: dict[str, str]) -> dict[str, float]:
-    """Integers stay exact, however long."""
+    """Integers stay exact, whatever their length."""
     return {series: int(value) if value.isdecimal() else float(value) for series, value in literal.items()}
 
 
 def parsed(families: Iterable[Metric]) -> dict[str, float]:
-    """What another's parser understood, its labels written as the exposition writes them."""
+    """The samples of an independent parser, with labels in the notation of the exposition."""
     return {written(sample): sample.value for family in families for sample in family.samples}
 
 

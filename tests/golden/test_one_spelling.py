@@ -1,6 +1,6 @@
-"""A series never changes its raw spelling: whichever names come and go, in whatever order, as long as the device stays.
+"""A series never changes its raw name while the device stays, whichever names come and go, in whatever order.
 
-Choosing again would show two hardware counters as one, and their difference as a reset or a burst.
+A new choice would show two hardware counters as one, and their difference as a reset or a burst.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Values = dict[RawName, int]
 
 
 def spoken(row: Row, dialect: str) -> list[Spelling]:
-    """The spellings of a row that count for a device of this dialect, in order of preference."""
+    """The spellings of a row that apply to a device of this dialect, in order of preference."""
     return [
         spelling
         for spelling in row.spellings
@@ -36,7 +36,7 @@ def raw_names(spelling: Spelling) -> list[RawName]:
 
 
 def contested(dialect: str) -> list[RawName]:
-    """Raw names of rows that a device of this dialect could take from several."""
+    """Raw names of rows for which a device of this dialect may have several."""
     return sorted(
         {
             name
@@ -53,7 +53,7 @@ CONTESTED = {dialect: names for dialect in DIALECTS if len(names := contested(di
 
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[str, list[Values]]:
-    """A dialect and, per collection, values under names in some order. No two names ever have the same value."""
+    """A dialect and, per collection, values under names in some order. All names have different values."""
     dialect = draw(st.sampled_from(sorted(CONTESTED)))
     names = CONTESTED[dialect]
     subsets = draw(st.lists(st.lists(st.sampled_from(names), unique=True), min_size=2, max_size=8))
@@ -64,7 +64,7 @@ def histories(draw: st.DrawFn) -> tuple[str, list[Values]]:
 
 
 def readings(values: Values, first: int) -> tuple[Reading, ...]:
-    """As the sources give them: part of the hardware counters by netlink, the rest and the port counters by sysfs."""
+    """As the sources return them: part of the hardware counters by netlink, the rest and the port counters by sysfs."""
     of_driver = [(name, value) for (source, name), value in values.items() if source == HW_COUNTERS]
     of_port = [(name, value) for (source, name), value in values.items() if source == COUNTERS]
     parts = (
@@ -83,7 +83,7 @@ def make_device(dialect: str, incarnation: int = 1) -> Device:
 
 
 def expected(dialect: str, history: list[Values]) -> list[dict[str, int]]:
-    """The rule said plainly: at its first sight a row takes the first spelling that is whole, and keeps it."""
+    """The rule in its simplest form: at its first sample a row takes the first spelling that is complete, and keeps it."""
     kept: dict[str, Spelling] = {}
     shown = []
     for values in history:
@@ -97,9 +97,9 @@ def expected(dialect: str, history: list[Values]) -> list[dict[str, int]]:
     return shown
 
 
-@settings(deadline=None)  # a machine with other work is no fault
+@settings(deadline=None)  # a machine with other load is not a fault
 @given(histories(), st.integers(0, 4))
-def test_a_series_shows_one_raw_counter_for_as_long_as_the_device_stays(
+def test_a_series_shows_one_raw_counter_while_the_device_stays(
     drawn: tuple[str, list[Values]], first: int
 ) -> None:
     dialect, history = drawn
@@ -122,7 +122,7 @@ def test_a_series_shows_one_raw_counter_for_as_long_as_the_device_stays(
 def test_the_plan_keeps_the_source_and_raw_names_of_a_series(
     drawn: tuple[str, list[Values]], firsts: list[int]
 ) -> None:
-    """Whatever part of it netlink tells from one collection to the next, and though the description changes."""
+    """Whatever part of it netlink returns from one collection to the next, and even if the description changes."""
     dialect, history = drawn
     normaliser = Normaliser()
     taken: dict[Series, tuple[str, tuple[str, ...]]] = {}
@@ -135,8 +135,8 @@ def test_the_plan_keeps_the_source_and_raw_names_of_a_series(
 
 
 @pytest.mark.parametrize("dialect", sorted(CONTESTED))
-def test_a_new_incarnation_chooses_anew(dialect: str) -> None:
-    """Each spelling of each contested row in turn, whenever the device was taken out and put in again."""
+def test_a_new_incarnation_chooses_again(dialect: str) -> None:
+    """Each spelling of each contested row in turn, after each removal and reinsertion of the device."""
     normaliser = Normaliser()
     for incarnation, name in enumerate(CONTESTED[dialect]):
         values = {name: 7}

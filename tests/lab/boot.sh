@@ -7,10 +7,10 @@
 #     -s N          processors of the guest (1)        -p          only prepare: download, unpack, make the initramfs
 #
 # The guest sees the host's files, read-only below a tmpfs, at the same paths, with the caller's directory and
-# environment, so a virtual environment and every tool of the host are there. /lab is a directory that both can write
+# environment, so a virtual environment and every tool of the host are available. /lab is a directory that both can write
 # ($ROCE_LAB_SHARE; else private to the run). ROCE_LAB_GUEST=1 is set. There is no udev: load drivers by name.
 #
-# Exit status: the command's; 124 the limit was reached; 125 the guest died or nothing could be prepared; 2 usage.
+# Exit status: the command's; 124: the limit was reached; 125: the guest died or its preparation failed; 2: usage.
 set -u
 here=$(dirname "$(realpath "$0")")
 . "$here/prepare.sh"
@@ -74,14 +74,14 @@ for card in $cards; do
     -device "$card,netdev=net$number,mac=52:54:00:00:00:$(printf %02x "$number")")
 done
 
-mkfifo "$run/out.in" "$run/out.out" # what QEMU's chardev "pipe" looks for
+mkfifo "$run/out.in" "$run/out.out" # the names that QEMU's chardev "pipe" expects
 cat "$run/out.out" &
 printer=$!
 timeout -k 5 "$limit" qemu-system-x86_64 "${arguments[@]}" 2>"$run/errors" </dev/null &
 emulator=$!
 wait "$emulator"
 ended=$?
-exec 8<>"$run/out.out" && exec 8>&- # lets the printer go if QEMU never opened its end
+exec 8<>"$run/out.out" && exec 8>&- # releases the printer if QEMU never opened its end
 wait "$printer" 2>/dev/null
 
 if [ -e "$orders/status" ]; then exit "$(cat "$orders/status")"; fi

@@ -1,4 +1,4 @@
-"""The tests in `guest/` need a kernel that may be played with: `run.sh` boots one. Elsewhere they are not collected."""
+"""The tests in `guest/` need a disposable kernel: `run.sh` boots one. Elsewhere they are not collected."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Functions that fetch Debian's kernels and build modules for them, once per machine, below $cache. Sourced.
 #
-# Nothing is installed but the tools: packages of kernels and headers are unpacked into the cache, so no maintainer script
-# runs and the host's boot loader is left alone.
+# Only tools are installed: packages of kernels and headers are unpacked into the cache, so no maintainer script
+# runs and the host's boot loader is unchanged.
 
 # A series is 6.1, 6.12 (both of the machine's own suite) or `newest`: the highest version of any suite in ../newer.sh.
 
@@ -14,7 +14,7 @@ initramfs_modules=(virtio_pci 9p 9pnet_virtio overlay virtio_console)
 
 apt_get() { DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 "$@" >>"$cache/apt.log" 2>&1; }
 
-# install_tools COMMAND=PACKAGE...: installs the packages whose command (or file, with its whole path) is not there.
+# install_tools COMMAND=PACKAGE...: installs the packages whose command (or file, with its whole path) is missing.
 install_tools() {
   local pair missing=()
   for pair; do command -v "${pair%%=*}" >/dev/null || [ -e "/${pair%%=*}" ] || missing+=("${pair#*=}"); done
@@ -25,17 +25,17 @@ install_tools() {
   }
 }
 
-# with_suite SERIES COMMAND...: runs a command for which apt knows the suite that has this kernel.
+# with_suite SERIES COMMAND...: runs a command with an apt configuration for the suite that has this kernel.
 with_suite() {
   local series=$1
   shift
   if [ "$series" = newest ]; then with_newer "$@"; else "$@"; fi
 }
 
-# dependency PACKAGE PATTERN: the packages that PACKAGE depends on, of names that match.
+# dependency PACKAGE PATTERN: the packages with matching names that PACKAGE depends on.
 dependency() { apt-cache depends "$1" 2>/dev/null | awk -v pattern="$2" '/Depends:/ && $2 ~ pattern {print $2}'; }
 
-# prepare_kernel SERIES: sets $kernel (where it is unpacked) and $release, downloads and unpacks what is not there.
+# prepare_kernel SERIES: sets $kernel (where it is unpacked) and $release, downloads and unpacks missing files.
 prepare_kernel() {
   kernel=$cache/linux-$1
   exec 9>"$cache/.lock"
@@ -49,7 +49,7 @@ prepare_kernel() {
   return $status
 }
 
-# Whether what is unpacked of a series is what its suites have now. Without a network it is good enough.
+# Whether the unpacked version of a series is the current one of its suites. Without a network any version is accepted.
 is_newest() {
   local version
   [ "$1" = newest ] || return 0
@@ -86,7 +86,7 @@ unpack_kernel() {
   echo "$unpacked" >"$kernel/.done"
 }
 
-# Puts what newer packages have below /usr where older ones have it; sets $unpacked to the kernel's release.
+# Moves files that newer packages have below /usr to the older paths; sets $unpacked to the kernel's release.
 settle_kernel() {
   [ ! -d "$kernel/usr/lib/modules" ] || { mkdir -p "$kernel/lib" && mv "$kernel/usr/lib/modules" "$kernel/lib/modules"; } ||
     return 1
@@ -124,7 +124,7 @@ build_module() {
   [ -e "$headers/.done" ] || unpack_headers "$1" "$headers" || return 1
   built=$(mktemp -d "$cache/build.XXXXXX")
   cp -r "$2/." "$built"
-  # BTF would want pahole, which nothing here reads. gcc 12 has another flag for the alignment that gcc 14 was given.
+  # BTF would need pahole, and is not used here. gcc 12 has another flag for the alignment option of gcc 14.
   { [ ! -e "$built/names.py" ] || python3 "$2/names.py" "$release" >"$built/names.h"; } &&
     make -s -C "$headers/usr/src/linux-headers-$release" M="$built" CC=gcc-12 CONFIG_DEBUG_INFO_BTF_MODULES= \
       CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT= KCFLAGS=-Werror modules &&
@@ -150,7 +150,7 @@ unpack_headers() {
   touch "$2/.done"
 }
 
-# The build tools of a newer suite need its C library: it is unpacked next to them, and only they use it.
+# The build tools of a newer suite need its C library, which is unpacked next to them for their use only.
 lend_libraries() {
   local libraries=$1/usr/lib/x86_64-linux-gnu program
   unpack_newest "$1" libc6 libelf1t64 libssl3t64 zlib1g libzstd1 || return 1

@@ -1,7 +1,7 @@
-# Fetches the programs that the lab compares with or works with into $cache/tools/bin. Sourced after prepare.sh.
+# Downloads the programs that the lab compares with or uses into $cache/tools/bin. Sourced after prepare.sh.
 #
-# From Debian: node_exporter, Alertmanager and, where it is not installed, Prometheus: unpacked, not installed.
-# From the Go module proxy, where there is Go: the newest node_exporter and yuuki's rdma_exporter.
+# From Debian: node_exporter, Alertmanager and, if not installed, Prometheus: unpacked, not installed.
+# From the Go module proxy, if Go is installed: the newest node_exporter and yuuki's rdma_exporter.
 
 node_exporter_newest=github.com/prometheus/node_exporter@latest
 rdma_exporter=github.com/yuuki/rdma_exporter@latest
@@ -19,7 +19,7 @@ unpack_tool() {
   return $status
 }
 
-# build_tool MODULE@VERSION NAME: a program of the Go module proxy, as $cache/tools/bin/NAME. Without Go there is none.
+# build_tool MODULE@VERSION NAME: a program of the Go module proxy, as $cache/tools/bin/NAME. Without Go it is missing.
 build_tool() {
   [ ! -e "$cache/tools/bin/$2" ] || return 0
   command -v go >/dev/null || { echo "lab: no Go, so no $2" >&2; return 0; }

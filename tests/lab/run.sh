@@ -2,14 +2,14 @@
 # The lab: the built wheel on Debian's own kernels, in QEMU. See README.md.
 #
 #   run.sh                 the core on the newest kernel that Debian packages and on Linux 6.12: eight minutes each on
-#                          two cores, 2 more on a machine that has nothing
+#                          two cores, 2 more on a machine without the downloads
 #   run.sh --core SERIES   the core on one of them: newest, 6.12
 #   run.sh --all           the same, then 6.1, thousands of rounds, netdevsim and siw, and the comparison: 50 minutes
-#   run.sh --soak          10,000 collections among faults at random, on Linux 6.12: an hour or more; $ROCELAB_SOAK of them
+#   run.sh --soak          10,000 collections with random faults, on Linux 6.12: an hour or more; $ROCELAB_SOAK of them
 #   run.sh --compare       only the tables of docs/comparison.md
-#   run.sh -- ARGUMENT...  only what these arguments of pytest choose, on Linux 6.12, or on $ROCE_LAB_SERIES
+#   run.sh -- ARGUMENT...  only the tests selected by these arguments of pytest, on Linux 6.12, or on $ROCE_LAB_SERIES
 #
-# Without QEMU, and where it cannot be installed: fails with CI=true, elsewhere says so and is no failure.
+# If QEMU is missing and cannot be installed, this fails with CI=true; elsewhere it prints a message and succeeds.
 set -u
 here=$(dirname "$(realpath "$0")")
 checkout=$(realpath "$here/../..")
@@ -26,13 +26,13 @@ cards="virtio-net-pci e1000e vmxnet3"
 core=(test_names.py test_values.py test_configuration.py test_faults.py test_storms.py test_hotplug.py test_module.py
   test_other_nics.py test_traffic.py test_alerts.py test_chain.py)
 
-# What the tests in the guest call; of the RDMA and network tools the guest has what the host has.
+# The tools that the tests in the guest call; the guest uses the RDMA and network tools of the host.
 prepare_host() {
   install_tools rdma=iproute2 dcb=iproute2 tc=iproute2 ethtool=ethtool ib_write_bw=perftest setpriv=util-linux \
     etc/libibverbs.d/rxe.driver=ibverbs-providers
 }
 
-# Builds the wheel and installs it beside pytest, outside the checkout. No version of it is kept from an earlier run.
+# Builds the wheel and installs it together with pytest, outside the checkout. No earlier version of it is kept.
 prepare_wheel() {
   python=$cache/venv/bin/python
   [ -x "$python" ] || python3 -m venv "$cache/venv" || return 1
@@ -42,7 +42,7 @@ prepare_wheel() {
     "$python" -m pip install --quiet --disable-pip-version-check "$cache"/wheel/*.whl 'pytest>=8' 'pytest-timeout>=2.3'
 }
 
-# in_guest SERIES SECONDS COMMAND...: runs a command in the folder of the tests, with what they need to know.
+# in_guest SERIES SECONDS COMMAND...: runs a command in the folder of the tests, with the variables that they need.
 in_guest() {
   local series=$1 limit=$2
   shift 2
@@ -60,8 +60,8 @@ test_in_guest() {
   in_guest "$series" "$limit" "$python" -m pytest "$@"
 }
 
-# The core on a kernel. Of the newest one netdevsim too, for no other has what it counts: FEC histograms. Not the alerts there:
-# packets that Soft-RoCE loses led to no RocePacketLossCritical on Linux 7.3 yet, on machines that other work kept busy.
+# The core on a kernel. On the newest one also netdevsim, the only source of FEC histograms. Without the alerts there:
+# lost packets of Soft-RoCE have not caused RocePacketLossCritical on Linux 7.3 yet, on machines with other load.
 test_core() {
   local files=("${core[@]}")
   [ "$1" != newest ] ||

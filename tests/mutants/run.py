@@ -1,7 +1,8 @@
 """Mutation testing: run mutmut, print a table, and fail for a survivor that docs/testing.md does not explain.
 
-Usage: python tests/mutants/run.py [PATTERN ...], where a pattern selects mutants (`roce_exporter.normalise.normaliser.*`).
-Results are kept in `mutants/`. Without a pattern everything is tested; with patterns the other results are kept.
+Usage: python tests/mutants/run.py [PATTERN ...], where a pattern selects mutants
+(`roce_exporter.normalise.normaliser.*`). Results are kept in `mutants/`. Without a pattern everything is tested; with
+patterns the other results are kept.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ COLUMNS = ("killed", "timeout", "survived", "no tests")
 
 
 class Mutant(NamedTuple):
-    """One change of one function and what became of it."""
+    """One change of one function and its result."""
 
     path: Path
     name: str
@@ -44,7 +45,7 @@ class Mutant(NamedTuple):
         )
 
     def change(self) -> str:
-        """The changed lines as one."""
+        """The changed lines as one line."""
         lines = get_diff_for_mutant(self.name, path=self.path).splitlines()
         return " ".join(line[1:].strip() for line in lines if line[:1] == "+" and line[:3] != "+++")
 
@@ -57,7 +58,7 @@ def drop_call(node: libcst.Expr) -> Iterator[libcst.Expr]:
 
 
 def copy_tests() -> None:
-    """Copy what the tests need; mutmut's own copy follows the symbolic links of the recorded hosts in circles."""
+    """Copy the files that the tests need; mutmut's own copy follows the symbolic links of the recorded hosts in circles."""
     shutil.rmtree("mutants/tests", ignore_errors=True)
     shutil.copytree("tests", "mutants/tests", symlinks=True)
     shutil.copy("pyproject.toml", "mutants/pyproject.toml")
@@ -84,7 +85,7 @@ def table(found: list[Mutant]) -> str:
 
 
 def unexplained(found: list[Mutant]) -> list[str]:
-    """The rows that the table of survivors in the document lacks."""
+    """The rows that are missing in the document's table of survivors."""
     text = DOCUMENT.read_text()
     rows = {
         f"| `{mutant.path.stem}` `{mutant.function}` | `{mutant.change().replace('|', chr(92) + '|')}` |"
@@ -95,13 +96,13 @@ def unexplained(found: list[Mutant]) -> list[str]:
 
 
 def main(patterns: list[str]) -> int:
-    """Run mutmut and report; 1 when a survivor has no reason to live."""
-    # A test that waits for what a mutant never does fails after so many seconds: sooner than mutmut gives the run up.
+    """Run mutmut and report; returns 1 for an unexplained survivor."""
+    # A test that waits for an event that a mutant never causes fails after this many seconds, before mutmut ends the run.
     os.environ.setdefault("PYTEST_TIMEOUT", "6")
     mutators.mutation_operators.append((libcst.Expr, drop_call))
     mutmut.copy_also_copy_files = copy_tests
     if patterns:
-        # mutmut would not notice that a test reaches a function now which it did not reach before.
+        # mutmut would not detect that a test now reaches a function that it did not reach before.
         Path("mutants/mutmut-stats.json").unlink(missing_ok=True)
     else:
         shutil.rmtree("mutants", ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What needs Prometheus 3: `tests/newest.sh` brings one and runs these tests. Elsewhere they are not collected."""
+"""These tests need Prometheus 3: `tests/newest.sh` installs it and runs them. Elsewhere they are not collected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our classic histograms are native histograms with custom buckets where Prometheus 3 is told to convert them."""
+"""Prometheus 3 stores our classic histograms as native histograms with custom buckets if configured to convert them."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ WHERE = "on (instance, netdev, priority, direction)"
 def test_pause_episodes_are_native_histograms_that_agree_with_the_classic_ones(
     prometheus: Prometheus,
 ) -> None:
-    """Count, sum and the share below a bound: the same in both forms, of one moment without a pause between the scrapes."""
+    """Count, sum and the share below a bound: the same in both forms, at one moment without a pause between the scrapes."""
     count = f'histogram_count({EPISODES}{{job="native"}}) == {WHERE} {EPISODES}_count{{job="classic"}}'
     total = f'histogram_sum({EPISODES}{{job="native"}}) == {WHERE} {EPISODES}_sum{{job="classic"}}'
     fast = (
@@ -137,6 +137,6 @@ def test_a_quantile_is_the_same_in_both_forms(prometheus: Prometheus) -> None:
     assert prometheus.wait_for(f"abs({native} - {WHERE} {classic}) < 0.001")
 
 
-def test_an_fec_histogram_of_buckets_alone_is_one_too(prometheus: Prometheus) -> None:
+def test_an_fec_histogram_without_a_sum_is_converted_too(prometheus: Prometheus) -> None:
     (count,) = prometheus.wait_for('histogram_count(roce_phy_fec_codeword_errors{job="native"})')
     assert float(count["value"][1]) == 9982172523

@@ -1,18 +1,18 @@
-"""What a real kernel answered to questions about DCB, byte by byte.
+"""Replies of a real kernel to DCB queries, byte by byte.
 
-Recorded on Linux 6.12.117 and 6.1 (Debian, x86-64, so little-endian) in a virtual machine with a module of our own that
-registers a network device with DCB operations and no hardware. For what that module does not have it was extended by
-fixed answers. Each dump holds whole datagrams with their headers.
+Recorded on Linux 6.12.117 and 6.1 (Debian, x86-64, so little-endian) in a virtual machine with our own module, which
+registers a network device with DCB operations and no hardware. Fixed replies extend it where that module lacks
+something. Each dump holds whole datagrams with their headers.
 """
 
 from __future__ import annotations
 
-# What was sent to ask for roce0.
+# The query for roce0.
 ASKED_IEEE = bytes.fromhex("""
 20000000 4e000100 01000000 00000000 00150000 0a000100 726f6365 30000000
 """)
 
-# What was sent to ask for roce0's DCBX mode.
+# The query for roce0's DCBX mode.
 ASKED_DCBX = bytes.fromhex("""
 20000000 4e000100 02000000 00000000 00160000 0a000100 726f6365 30000000
 """)
@@ -23,7 +23,7 @@ NO_DCB = bytes.fromhex("""
 76657468 30000000
 """)
 
-# DCB_CMD_IEEE_GET, a name that nobody has: ENODEV.
+# DCB_CMD_IEEE_GET, a name without a device: ENODEV.
 NO_NETDEV = bytes.fromhex("""
 34000000 02000000 05000000 a8000000 edffffff 20000000 4e000100 05000000 00000000 00150000 0b000100
 6e6f7375 63680000
@@ -60,7 +60,7 @@ MODE = bytes.fromhex("""
 1c000000 4e000100 02000000 d5000000 00160000 05000e00 09000000
 """)
 
-# DCB_CMD_IEEE_GET, roce0 of the extended module: rate limits, trust, ETS, and what a peer said.
+# DCB_CMD_IEEE_GET, roce0 of the extended module: rate limits, trust, ETS, and the settings of a peer.
 RICH = bytes.fromhex("""
 80020000 4e000100 01000000 f1000000 00150000 0a000100 726f6365 30000000 58020d00 3f000100 0106010a
 003c1e00 00000014 00321e00 00000002 00020201 ff000007 06050403 0201005a 5b5c5d5e 5f606102 02020202
@@ -84,7 +84,7 @@ RICH_MODE = bytes.fromhex("""
 1c000000 4e000100 02000000 f1000000 00160000 05000e00 1e000000
 """)
 
-# DCB_CMD_IEEE_GET, roce1 of the extended module, whose driver answered EIO when it was asked for PFC.
+# DCB_CMD_IEEE_GET, roce1 of the extended module, whose driver returned EIO for PFC.
 PFC_FAILED = bytes.fromhex("""
 dc010000 4e000100 03000000 f1000000 00150000 0a000100 726f6365 31000000 b4010d00 3f000100 0106010a
 003c1e00 00000014 00321e00 00000002 00020201 ff000007 06050403 0201005a 5b5c5d5e 5f606102 02020202

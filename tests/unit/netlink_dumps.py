@@ -1,8 +1,8 @@
-"""What a real kernel answered to RDMA netlink, byte by byte, and a kernel that answers it again.
+"""Replies of a real kernel to RDMA netlink, byte by byte, and a kernel that replays them.
 
-Recorded on Linux 6.12.117 (Debian, x86-64, so little-endian) in a virtual machine with rdma_rxe over a veth pair,
-siw, and a module of our own that registers devices like mlx5's without hardware. Every name and GUID is that
-machine's. Each dump holds whole datagrams with their headers.
+Recorded on Linux 6.12.117 (Debian, x86-64, so little-endian) in a virtual machine with rdma_rxe over a veth pair, siw,
+and our own module that registers devices like mlx5's without hardware. Every name and GUID is that machine's. Each dump
+holds whole datagrams with their headers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ DEVICES = bytes.fromhex("""
 00000000
 """)
 
-# GET, dump, after the module was taken out.
+# GET, dump, after the module was unloaded.
 DEVICES_WITHOUT_MLX5 = bytes.fromhex("""
 74000000 01140200 3b040000 eb000000 08000100 00000000 09000200 72786530 00000000 08000300 01000000
 0c000400 763c2201 c0010000 0c000600 53fe1bfe ff58ccc8 0c000700 53fe1bfe ff58ccc8 05000e00 01000000
@@ -59,7 +59,7 @@ PORTS_RXE0 = bytes.fromhex("""
 02000000 eb000000 00000000
 """)
 
-# PORT_GET, dump, of a device that had gone: DONE with EINVAL.
+# PORT_GET, dump, of a removed device: DONE with EINVAL.
 PORTS_GONE = bytes.fromhex("""
 14000000 03000200 3a040000 eb000000 eaffffff
 """)
@@ -241,12 +241,12 @@ REFUSED = bytes.fromhex("""
 
 
 def payloads(datagram: bytes) -> list[bytes]:
-    """What the messages of a dump carry, netlink's own messages left out."""
+    """The payloads of the messages of a dump, without netlink's own messages."""
     return [message.payload for message in decode_messages(datagram) if message.kind >= 0x10]
 
 
 class Datagram(NamedTuple):
-    """Something to receive. Unless it is stamped already, its messages are made answers to the request."""
+    """A datagram to receive. Unless it is stamped already, its messages become replies to the request."""
 
     data: bytes
     sender: int = 0
@@ -255,7 +255,7 @@ class Datagram(NamedTuple):
 
 
 class FakeKernel:
-    """Opens sockets, and answers each request with what `answer` makes of it. No reply left is a time-out."""
+    """Opens sockets, and answers each request with the result of `answer`. Without a reply the socket times out."""
 
     def __init__(self, answer: Callable[[Message], Replies], port_id: int = 4711) -> None:
         self.answer = answer
@@ -279,7 +279,7 @@ class FakeSocket:
 
     @property
     def unread(self) -> int:
-        """Replies that nobody has received."""
+        """Replies that no call has received."""
         return len(self._replies)
 
     def send(self, data: bytes, /) -> int:
@@ -306,7 +306,7 @@ class FakeSocket:
 
 
 def stamp(reply: bytes | Datagram | OSError, sequence: int, port_id: int) -> bytes | Datagram | OSError:
-    """The reply with sequence number and port id written over those of its messages, as far as it has any."""
+    """The reply with sequence number and port id of its messages replaced, as far as it has any."""
     if isinstance(reply, OSError) or (isinstance(reply, Datagram) and reply.stamped):
         return reply
     datagram = reply if isinstance(reply, Datagram) else Datagram(reply)

@@ -1,4 +1,4 @@
-"""A captured host replays to the same series, apart from what was scrubbed; nothing that identifies it is left."""
+"""A captured host replays to the same series, except for scrubbed labels; nothing that identifies it remains."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_no_address_and_no_guid_of_the_host_is_left(tmp_path: Path) -> None:
     assert not [word for word in secrets if word in text]
 
 
-def test_an_output_that_is_there_is_left_alone(tmp_path: Path) -> None:
+def test_an_existing_output_is_not_overwritten(tmp_path: Path) -> None:
     with pytest.raises(CaptureError, match="is there already; choose another"):
         asyncio.run(capture(load_recording(str(RECORDINGS[0])), str(tmp_path), 1, 1.0))
 
@@ -100,7 +100,7 @@ def test_a_device_that_hangs_is_left_out_and_the_rest_is_captured(
     assert len(captured) == len(whole.entries("class/infiniband")) - 1
 
 
-def test_stand_ins_are_stable_and_nobodys() -> None:
+def test_stand_ins_are_stable_and_unassigned() -> None:
     scrub = Scrubber()
     first = scrub.text("9803:9b03:0012:3456")
     assert first == scrub.text("9803:9b03:0012:3456") != scrub.text("9803:9b03:0012:3457")

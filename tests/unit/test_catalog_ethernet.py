@@ -1,10 +1,9 @@
-"""The Ethernet rows: every driver's `ethtool -S` names have one meaning, one direction, base units, and a reason if none."""
+"""The Ethernet rows: each driver's `ethtool -S` name has one meaning, one direction and base units, or a reason."""
 
 from __future__ import annotations
 
 import re
 from itertools import product
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,8 +11,6 @@ from hypothesis import strategies as st
 
 from roce_exporter.catalog import CATALOG, DIALECTS, INDEX, pattern_of
 from roce_exporter.catalog.row import ANY, ETHTOOL, NETDEV_LABELS, Row, Spelling
-
-FACTS = Path(__file__).parents[3] / "shared/reference/counters.tsv"
 
 SPELT = [(row, spelling) for row in CATALOG for spelling in row.spellings if spelling.source == ETHTOOL]
 
@@ -133,7 +130,7 @@ NEW = [
 
 
 SOFTWARE = {"rxe", "siw"}
-"""RDMA in software: the private counters are those of the network device below, whose driver knows nothing of RDMA."""
+"""RDMA in software: the private counters are those of the network device below, whose driver does not support RDMA."""
 
 
 @pytest.mark.parametrize("dialect", sorted(SOFTWARE))
@@ -143,8 +140,8 @@ def test_rdma_in_software_has_no_private_counters_of_its_own(dialect: str) -> No
 
 
 @pytest.mark.parametrize(("dialect", "raw"), [*product((*DIALECTS, ""), NEW)])
-def test_a_name_that_nobody_has_seen_is_shown_as_unmapped(dialect: str, raw: str) -> None:
-    """No pattern is so wide that it hides what a new driver says of pause or congestion."""
+def test_an_unknown_name_is_shown_as_unmapped(dialect: str, raw: str) -> None:
+    """No pattern is wide enough to hide a new driver's names for pause or congestion."""
     assert INDEX.claimed(dialect, ETHTOOL, raw) is None
     assert INDEX.left_out(dialect, ETHTOOL, raw) == ""
 
@@ -157,13 +154,13 @@ def test_no_name_is_both_a_series_and_left_out() -> None:
 
 
 @given(st.text(max_size=30), st.sampled_from(["priority", "lane", "queue"]))
-def test_only_numbers_stand_for_a_priority_a_lane_or_a_queue(text: str, placeholder: str) -> None:
+def test_only_numbers_match_a_priority_a_lane_or_a_queue(text: str, placeholder: str) -> None:
     matched = pattern_of(f"rx_{{{placeholder}}}_pause").fullmatch(f"rx_{text}_pause")
     assert bool(matched) == bool(re.fullmatch("[0-9]+", text))
 
 
 @pytest.mark.parametrize(("row", "spelling"), SPELT)
-def test_what_is_told_apart_in_the_name_is_a_label(row: Row, spelling: Spelling) -> None:
+def test_numbers_in_a_name_become_labels(row: Row, spelling: Spelling) -> None:
     for raw in spelling.raw:
         assert set(re.findall(r"\{(\w+)\}", raw)) == set(row.labels) - set(NETDEV_LABELS)
 
@@ -172,7 +169,7 @@ def directions(raw: str) -> set[str]:
     return {"rx", "tx"} & set(re.split(r"[._-]", raw))
 
 
-def test_what_is_received_is_never_shown_as_sent() -> None:
+def test_received_values_are_never_shown_as_sent() -> None:
     opposite = {"receive": "tx", "transmit": "rx"}
     for row, spelling in SPELT:
         for way, other in opposite.items():
@@ -195,10 +192,10 @@ ONE_WAY = {
     "port.rx_priority_{priority}_xon_2_xoff",
     "rx_pause_1us_count",
 }
-"""Pause that a driver tells of one direction only."""
+"""Pause that a driver counts in one direction only."""
 
 
-def test_pause_is_told_alike_in_both_directions() -> None:
+def test_pause_rows_are_the_same_in_both_directions() -> None:
     rows = {row.name: row for row in CATALOG}
     twins = [name for name in rows if re.match("roce_(pfc|global_pause)_receive_", name)]
     assert len(twins) >= 10
@@ -257,12 +254,12 @@ def test_times_are_seconds_and_shares_are_ratios(raw: str) -> None:
 
 
 @pytest.mark.parametrize("raw", WIDTHS)
-def test_it_is_known_where_a_counter_wraps(raw: str) -> None:
+def test_narrow_counters_have_their_width(raw: str) -> None:
     """The narrow registers of ice are added up to 64 bits; those of i40e are shown as they wrap."""
     assert spelling_of(raw).bits == WIDTHS[raw]
 
 
-def test_the_unit_stands_in_the_name() -> None:
+def test_the_unit_is_in_the_name() -> None:
     for row, _ in SPELT:
         if row.unit in ("bytes", "seconds"):
             assert row.name.endswith(f"{row.unit}_total"), row.name
@@ -281,67 +278,11 @@ LIMITS = {
 
 
 @pytest.mark.parametrize("name", LIMITS)
-def test_what_a_counter_does_not_tell_is_said_in_its_help(name: str) -> None:
+def test_the_limits_of_a_counter_are_in_its_help(name: str) -> None:
     (row,) = (row for row in CATALOG if row.name == name)
     assert LIMITS[name] in row.help
 
 
-OF_TABLE = {
-    "mlx5": "mlx5",
-    "mlx4": "mlx4",
-    "bnxt_en": "bnxt_re",
-    "bnxt_en (out-of-tree)": "bnxt_re",
-    "ice": "irdma",
-    "i40e": "irdma",
-    "ionic": "ionic",
-    "hns3": "hns",
-    "qede": "qedr",
-    "mana_en": "mana",
-}
-
-NEVER = re.compile(r"port\.(rx_.*_tx|tx_.*_rx)")
-"""What writing out `{tx|rx}...[_tx|_rx]` gives beyond the driver's own names, whose two ends agree."""
-
-
-def written_out(raw: str) -> list[str]:
-    """The names that a name of the table stands for: `{a|b}` is either, `[_a|_b]` either or nothing, the rest a number."""
-    pieces = re.split(r"(\{[^}]*\}|\[[^]]*\])", raw)
-    choices = []
-    for piece in pieces:
-        inner = piece.strip("{}[]")
-        if piece.startswith("["):
-            choices.append(["", *inner.split("|")])
-        elif piece.startswith("{"):
-            choices.append(inner.split("|") if "|" in inner else ["3"])
-        else:
-            choices.append([piece])
-    return ["".join(parts) for parts in product(*choices)]
-
-
-def facts() -> list[tuple[str, str]]:
-    if not FACTS.exists():
-        return []
-    lines = [line.split("\t") for line in FACTS.read_text().splitlines()[1:]]
-    return [
-        (OF_TABLE[driver], name)
-        for driver, source, raw, *_ in lines
-        if source == "ethtool-S"
-        for name in written_out(raw)
-        if not NEVER.fullmatch(name)
-    ]
-
-
-@pytest.mark.skipif(not FACTS.exists(), reason="the table of facts is not beside the checkout")
-def test_every_known_counter_has_a_row_or_a_reason() -> None:
-    assert len(facts()) > 280
-    lost = [
-        (dialect, raw)
-        for dialect, raw in facts()
-        if not INDEX.claimed(dialect, ETHTOOL, raw) and not INDEX.left_out(dialect, ETHTOOL, raw)
-    ]
-    assert lost == []
-
-
-def test_no_driver_speaks_for_all() -> None:
+def test_no_row_applies_to_all_drivers() -> None:
     """The same name of `ethtool -S` means different things to different drivers."""
     assert ANY not in {spelling.dialect for _, spelling in SPELT}

@@ -1,4 +1,4 @@
-"""Collections over sources whose answers the test chooses, on a clock that it moves."""
+"""Collections over sources whose replies and clock the test sets."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ REFRESH = Settings().refresh
 
 
 class Clock:
-    """Monotonic seconds, moved by hand."""
+    """Monotonic seconds that the test sets."""
 
     def __init__(self, now: float = 1000.0) -> None:
         self.now = now
@@ -47,7 +47,7 @@ def reading(value: int | None = 7, *losses: Loss, source: str = QUICK, port: int
 
 
 class Source:
-    """One source of one device: its answer, when it was read, and how often it was closed."""
+    """One source of one device: its reply, the times of its reads, and how often it was closed."""
 
     quarantined = 0
 
@@ -71,7 +71,7 @@ class Source:
 
 
 class Host:
-    """Stands for the kernel: which devices are listed, how each is described, and what sources each has."""
+    """A fake kernel: the listed devices, the description of each, and the sources of each."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
         self.clock = Clock()
@@ -120,7 +120,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Host:
 
 
 def do(work: DeviceWork, clock: Clock, tasks: tuple[Task, ...]) -> dict[ReadKey, Outcome]:
-    """The outcomes of tasks and of what follows from them."""
+    """The outcomes of tasks and of the tasks that follow from them."""
     outcomes = {}
     waiting = list(tasks)
     while waiting:
@@ -157,7 +157,7 @@ def failing(error: Exception) -> Callable[[], Finished[Task, Outcome]]:
     return run
 
 
-def test_a_read_is_timed_and_hands_on_what_follows() -> None:
+def test_a_read_is_timed_and_returns_the_following_tasks() -> None:
     clock, after = Clock(5.0), Task(key("after"), failing(AssertionError()))
 
     def run() -> Finished[Task, Outcome]:
@@ -262,7 +262,7 @@ def test_errors_add_up_over_good_and_bad_reads() -> None:
     assert totals == [1, 1, 2, 2]
 
 
-def test_a_source_left_alone_keeps_the_error_for_which_it_is() -> None:
+def test_a_quarantined_source_keeps_its_error() -> None:
     account = Account()
     account.settle({key(): Outcome(up=False, error="EIO")})
     account.settle({key(): Outcome(up=True, readings=(reading(None, Loss("packets", QUARANTINED)),))})
@@ -278,7 +278,7 @@ def test_states_are_chosen_and_dropped_by_source() -> None:
     assert [state.source for state in account.states] == ["b"]
 
 
-def test_what_begins_and_ceases_to_fail_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_start_and_the_end_of_a_failure_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     account, where = Account(), key(netdev="eth0")
     for error in ("", "EIO", "EIO", "", ""):
@@ -300,7 +300,7 @@ def test_a_new_device_is_described_and_read_at_once(host: Host) -> None:
     assert work.so_far({}) == (None, ())
     outcomes = do(work, host.clock, work.tasks(REFRESH))
     assert [one.source for one in outcomes] == [INVENTORY, QUICK]
-    assert work.device is None, "nothing is entered before the end of the collection"
+    assert work.device is None, "nothing is stored before the end of the collection"
     work.settle(outcomes)
     assert work.device == replace(host.devices["mlx5_0"], incarnation=1)
     assert value(work) == 7
@@ -339,7 +339,7 @@ def test_a_device_that_changed_gets_new_readers_and_the_old_ones_are_closed(host
     assert new.reads == [host.clock.now]
 
 
-def test_a_port_that_changed_makes_a_device_another(host: Host) -> None:
+def test_a_changed_port_makes_a_new_device(host: Host) -> None:
     work = host.work()
     collect(work, host.clock)
     host.devices["mlx5_0"] = replace(host.devices["mlx5_0"], ports=(Port(1, "InfiniBand"),))
@@ -359,7 +359,7 @@ def test_addresses_that_come_and_go_cost_no_reader(host: Host) -> None:
     assert host.sources["mlx5_0"][0].closed == 0
 
 
-def test_what_is_under_way_is_closed_when_it_is_back_and_the_rest_at_once(host: Host) -> None:
+def test_a_reader_in_flight_is_closed_after_its_return_and_others_at_once(host: Host) -> None:
     first, second = host.sources["mlx5_0"] = [Source("first"), Source("second")]
     work = host.work()
     collect(work, host.clock)
@@ -373,7 +373,7 @@ def test_what_is_under_way_is_closed_when_it_is_back_and_the_rest_at_once(host: 
     assert (first.closed, second.closed) == (1, 1)
 
 
-def test_a_read_that_begins_after_the_device_went_is_absent(host: Host) -> None:
+def test_a_read_that_begins_after_the_removal_is_absent(host: Host) -> None:
     work = host.work()
     collect(work, host.clock)
     (task,) = work.tasks(REFRESH)
@@ -400,7 +400,7 @@ def test_an_interface_that_is_absent_is_tried_again_after_the_next_description(h
     assert value(work) == 8
 
 
-def test_a_quick_source_that_goes_and_comes_changes_nothing_for_the_others(host: Host) -> None:
+def test_a_quick_source_that_comes_and_goes_does_not_affect_the_others(host: Host) -> None:
     one, two = host.sources["mlx5_0"] = [Source("one"), Source("two")]
     work = host.work()
     collect(work, host.clock)
@@ -414,14 +414,14 @@ def test_a_quick_source_that_goes_and_comes_changes_nothing_for_the_others(host:
     assert work.readings == ()
 
 
-def test_files_left_alone_are_counted(host: Host) -> None:
+def test_quarantined_files_are_counted(host: Host) -> None:
     host.sources["mlx5_0"][0].quarantined = 3
     work = host.work()
     collect(work, host.clock)
     assert work.account.states_of({key()})[0].quarantined == 3
 
 
-def test_an_interface_that_goes_is_not_read_again_before_the_next_description(host: Host) -> None:
+def test_a_removed_interface_is_not_read_again_before_the_next_description(host: Host) -> None:
     work = host.work()
     collect(work, host.clock)
     host.sources["mlx5_0"][0].answer = Absent(errno.ENOENT, "none")
@@ -467,7 +467,7 @@ def test_the_values_of_an_aging_source_come_with_their_age(host: Host) -> None:
         (reading(7, Loss("packets", "ENODEV")),),
     ],
 )
-def test_a_device_that_says_it_is_gone_is_described_again_at_once(host: Host, answer: object) -> None:
+def test_a_device_that_returns_enodev_is_described_again_at_once(host: Host, answer: object) -> None:
     host.sources["mlx5_0"][0].answer = answer  # type: ignore[assignment]
     work = host.work()
     collect(work, host.clock)
@@ -484,7 +484,7 @@ def test_a_device_that_netlink_could_not_describe_is_described_again_at_once(hos
     assert sources(work.tasks(REFRESH)) == [QUICK, INVENTORY]
 
 
-def test_what_a_description_lacks_is_a_loss_of_the_inventory(host: Host) -> None:
+def test_a_missing_part_of_a_description_is_an_error_of_the_inventory(host: Host) -> None:
     lost = (Loss("fw_ver", "EIO"), Loss("board_id", "EACCES"))
     host.devices["mlx5_0"] = replace(host.devices["mlx5_0"], losses=lost)
     work = host.work()
@@ -506,7 +506,7 @@ def test_outcomes_of_sources_that_the_device_no_longer_has_are_dropped(host: Hos
     assert [state.source for state in work.so_far({key("former"): Outcome(up=True)})[1]] == [INVENTORY]
 
 
-def test_a_caller_who_cannot_wait_gets_names_without_values_and_enters_nothing(host: Host) -> None:
+def test_a_hurried_caller_gets_names_without_values_and_stores_nothing(host: Host) -> None:
     host.sources["mlx5_0"] = [Source("one"), Source("two"), Source(SEDATE)]
     work = host.work()
     collect(work, host.clock)
@@ -541,7 +541,7 @@ def values(found: Snapshot) -> dict[str, list[object]]:
     return {one.device.name: [each.values[0] for each in one.readings] for one in found.devices}
 
 
-async def test_a_collection_holds_every_device_and_how_each_source_fared(
+async def test_a_collection_has_every_device_and_the_state_of_each_source(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -570,7 +570,7 @@ async def test_a_collection_holds_every_device_and_how_each_source_fared(
     work.close()
 
 
-async def test_a_device_that_goes_is_closed_and_one_that_is_put_in_again_is_another(
+async def test_a_removed_device_is_closed_and_added_again_as_another(
     host: Host, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -694,7 +694,7 @@ async def test_quick_reads_are_done_by_one_thread(monkeypatch: pytest.MonkeyPatc
 
 
 class Stuck:
-    """A source that does not answer before the test lets it."""
+    """A source that does not answer until the test releases it."""
 
     def __init__(self, source: Source) -> None:
         self.begun, self.gate = threading.Event(), threading.Event()
@@ -710,7 +710,7 @@ async def until(event: threading.Event) -> None:
     await asyncio.to_thread(event.wait, 20)
 
 
-async def test_a_caller_who_cannot_wait_gets_what_is_ready_and_the_collection_goes_on(
+async def test_a_hurried_caller_gets_the_finished_part_and_the_collection_continues(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     host = Host(monkeypatch, "mlx5_0", "mlx5_1")
@@ -734,7 +734,7 @@ async def test_a_caller_who_cannot_wait_gets_what_is_ready_and_the_collection_go
     work.close()
 
 
-async def test_a_caller_who_cannot_wait_at_all_gets_an_unfinished_collection(host: Host) -> None:
+async def test_a_caller_without_time_gets_an_unfinished_collection(host: Host) -> None:
     work = host.collector(exclude=re.compile("mlx5_1"))
     assert await work.collect(0.0) == Snapshot(unfinished=1)
     assert (await work.collect()).excluded == 0
@@ -772,7 +772,7 @@ async def test_a_closed_slow_chain_begins_nothing_more(host: Host) -> None:
     assert host.described == 1
 
 
-async def test_a_read_that_never_returns_costs_its_source_and_not_those_behind_it(host: Host) -> None:
+async def test_a_read_that_never_returns_costs_its_source_and_not_the_following_ones(host: Host) -> None:
     first, second = host.sources["mlx5_0"] = [Source("first"), Source("second")]
     work = host.collector(timeout=2.0, patience=0.001)
     await work.collect()
@@ -823,7 +823,7 @@ async def test_jobs_behind_a_stuck_one_are_not_reached_when_the_time_is_up(host:
     work._wait = waiting  # type: ignore[method-assign]
     first.answer = (reading(5),)
     await work.collect()
-    assert (len(second.reads), len(slow.reads)) == (2, 1), "what is slow is due again only after a while"
+    assert (len(second.reads), len(slow.reads)) == (2, 1), "slow sources are due again only later"
     work.close()
 
 
@@ -836,7 +836,7 @@ async def test_collections_one_after_the_other_need_no_further_thread(host: Host
     work.close()
 
 
-async def test_the_slow_chain_is_read_after_a_collection_and_entered_by_the_next(host: Host) -> None:
+async def test_the_slow_chain_is_read_after_a_collection_and_stored_by_the_next(host: Host) -> None:
     quick, slow = host.sources["mlx5_0"] = [Source(), Source(SEDATE)]
     work = host.collector()
     await work.collect()
@@ -858,7 +858,7 @@ async def test_the_slow_chain_is_read_after_a_collection_and_entered_by_the_next
     work.close()
 
 
-async def test_a_slow_read_under_way_is_no_failure_before_its_time_is_up(host: Host) -> None:
+async def test_a_slow_read_in_flight_is_not_a_failure_before_its_deadline(host: Host) -> None:
     _, slow = host.sources["mlx5_0"] = [Source(), Source(SEDATE)]
     work = host.collector(timeout=5.0)
     await work.collect()
@@ -875,11 +875,11 @@ async def test_a_slow_read_under_way_is_no_failure_before_its_time_is_up(host: H
         await asyncio.sleep(0.001)
     slow.answer = (reading(5),)
     await work.collect()
-    assert len(slow.reads) == 2, "it is due again only after a while"
+    assert len(slow.reads) == 2, "it is due again only later"
     work.close()
 
 
-async def test_what_waits_behind_a_stuck_slow_read_is_read_when_that_is_given_up(host: Host) -> None:
+async def test_tasks_behind_a_stuck_slow_read_run_when_it_is_abandoned(host: Host) -> None:
     one, other = host.sources["mlx5_0"] = [Source(SEDATE), Source(AGING)]
     work = host.collector(timeout=5.0)
     await work.collect()
@@ -889,7 +889,7 @@ async def test_what_waits_behind_a_stuck_slow_read_is_read_when_that_is_given_up
     await until(stuck.begun)
     host.clock.now += 4.0
     await work.collect()
-    assert len(work._slow._crew._workers) == 1, "no second worker before the time is up"
+    assert len(work._slow._crew._workers) == 1, "no second worker before the deadline"
     host.clock.now += 2.0
     for times in (2, 3):
         await work.collect()
@@ -916,7 +916,7 @@ async def test_a_host_is_outdated_when_it_is_old_or_its_list_changed(host: Host)
     work.close()
 
 
-async def test_a_list_that_hangs_is_not_asked_for_twice_and_not_waited_for_long(
+async def test_a_hung_list_is_not_requested_twice_and_not_waited_for_long(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work = host.collector(timeout=0.01)
@@ -937,7 +937,7 @@ async def test_a_list_that_hangs_is_not_asked_for_twice_and_not_waited_for_long(
     work.close()
 
 
-async def test_a_fault_of_a_collection_is_raised_to_those_who_wait(host: Host) -> None:
+async def test_an_error_of_a_collection_is_raised_to_its_callers(host: Host) -> None:
     work = host.collector()
     host.begin = lambda: int("bug")  # type: ignore[assignment, return-value]
     with pytest.raises(ValueError, match="bug"):

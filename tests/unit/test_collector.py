@@ -1,4 +1,4 @@
-"""Collections shared by callers of all kinds, the slow chain, and devices that are replaced under a read."""
+"""Collections shared by all kinds of callers, the slow chain, and devices that are replaced during a read."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Clock:
 
 
 class Gate:
-    """A call that is held until the test lets it go, and that says when it has begun."""
+    """A call that blocks until the test releases it, and that signals its start."""
 
     def __init__(self) -> None:
         self.begun = threading.Event()
@@ -54,7 +54,7 @@ class Gate:
 
 
 class Host:
-    """A simulated host of two NICs, a clock that the test turns, and what each kernel call does beforehand."""
+    """A simulated host with two NICs, a clock that the test sets, and a hook before each kernel call."""
 
     def __init__(self, settings: Settings = Settings(timeout=0.3, patience=0.02, refresh=REFRESH)) -> None:  # noqa: B008 - frozen
         self.clock = Clock()
@@ -77,11 +77,11 @@ class Host:
         setattr(self.kernel, name, watched)
 
     async def background(self) -> None:
-        """Until the slow chain has nothing under way any more."""
+        """Wait until the slow chain has nothing in flight any more."""
         await until(lambda: self.collector._slow._batch is None or self.collector._slow._batch.is_over)
 
     async def overdue(self) -> None:
-        """Let a read of the slow chain go past its deadline, and the pass notice that."""
+        """Let a read of the slow chain exceed its deadline, and a pass detect that."""
         self.clock.now += 1.0
         await self.collector.collect()
 
@@ -113,7 +113,7 @@ def series(observation: Observation) -> set[tuple[str, ...]]:
 # Clients
 
 
-async def test_a_client_in_a_hurry_gets_what_is_ready_and_costs_the_others_nothing(
+async def test_a_hurried_client_gets_the_finished_part_and_does_not_affect_the_others(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     host = Host(Settings(timeout=60.0, patience=0.01, refresh=REFRESH))
@@ -122,13 +122,13 @@ async def test_a_client_in_a_hurry_gets_what_is_ready_and_costs_the_others_nothi
     host.before["ethtool_pause", "eth1"] = gate.hold
     patient = asyncio.ensure_future(host.exporter.observe(59.0))
     await asyncio.to_thread(gate.begun.wait, 60)
-    host.clock.now += 1.0  # so that what waits behind the held read is done by another thread
+    host.clock.now += 1.0  # another thread then runs the tasks behind the blocked read
     await until(lambda: host.collector._batch is not None and host.collector._batch.unfinished == 1)
     hurried = await host.exporter.observe(0.001)
     assert hurried.snapshot.unfinished == 1
     lost = {one for one in whole - series(hurried) if not one[0].startswith("roce_exporter_")}
     assert lost
-    assert {one[1] for one in lost} == {"mlx5_1"}, "the other device was ready"
+    assert {one[1] for one in lost} == {"mlx5_1"}, "the other device was finished"
     assert ("roce_exporter_unfinished_sources",) in series(hurried)
     assert [one for one in hurried.snapshot.states if one.up is False] == []
     gate.release()
@@ -151,7 +151,7 @@ async def test_a_partial_observation_changes_no_series_and_no_plan() -> None:
     assert not (await host.exporter.observe()).snapshot.unfinished
 
 
-async def test_before_anything_is_known_a_hurried_client_gets_the_account_only() -> None:
+async def test_before_the_first_collection_a_hurried_client_gets_self_metrics_only() -> None:
     host = Host(Settings(timeout=60.0, patience=0.01, refresh=REFRESH))
     gate = Gate()
     list_entries = host.kernel.entries
@@ -168,8 +168,8 @@ async def test_before_anything_is_known_a_hurried_client_gets_the_account_only()
     assert len((await host.exporter.observe()).snapshot.devices) == 2
 
 
-async def test_who_can_wait_for_the_deadline_waits_for_the_end() -> None:
-    """Else the deadline and the caller's own would be a race."""
+async def test_a_caller_with_time_for_the_deadline_waits_for_the_end() -> None:
+    """Otherwise the deadline and the caller's own would race."""
     host = Host(Settings(timeout=0.1, patience=0.01, refresh=REFRESH))
     await host.collector.collect()
     gate = Gate()
@@ -193,10 +193,10 @@ async def test_a_collection_that_fails_after_its_callers_have_gone_is_logged(
     gate = Gate()
     host.before["ethtool_pause", "eth0"] = gate.hold
     await host.collector.collect(0.02)
-    monkeypatch.setattr(host.collector, "_settle", lambda outcomes: int("a fault of ours"))
+    monkeypatch.setattr(host.collector, "_settle", lambda outcomes: int("an injected fault"))
     gate.release()
     assert host.collector._running is not None
-    with pytest.raises(ValueError, match="a fault of ours"):
+    with pytest.raises(ValueError, match="an injected fault"):
         await host.collector._running
     assert "a collection failed" in caplog.text
 
@@ -217,14 +217,14 @@ async def test_a_slow_source_is_read_once_a_minute_and_waited_for_only_when_it_h
     host.before["ethtool_settings", "eth0"] = gate.hold
     host.clock.now += 1
     second = await asyncio.wait_for(host.collector.collect(), 60)
-    assert raw(second, "settings") == raw(first, "settings"), "the last value, while the next is read"
+    assert raw(second, "settings") == raw(first, "settings"), "the last value during the next read"
     assert await asyncio.to_thread(gate.begun.wait, 60)
     gate.release()
     await host.background()
     assert host.calls.count(("ethtool_settings", "eth0")) == 2
 
 
-async def test_a_slow_value_that_nobody_fetched_for_long_is_read_anew_before_it_is_shown() -> None:
+async def test_an_old_slow_value_is_read_again_before_it_is_shown() -> None:
     host = Host()
     await host.collector.collect()
     host.clock.now += 2 * REFRESH
@@ -236,7 +236,7 @@ async def test_a_slow_value_that_nobody_fetched_for_long_is_read_anew_before_it_
 async def test_no_slow_value_outlives_the_failure_of_its_source() -> None:
     host = Host()
     await host.collector.collect()
-    for error in (OSError(5, "Input/output error"), ValueError("a fault of ours")):
+    for error in (OSError(5, "Input/output error"), ValueError("an injected fault")):
         host.before["ethtool_settings", "eth0"] = raising(error)
         host.clock.now += REFRESH
         await host.collector.collect()
@@ -313,8 +313,8 @@ async def test_the_age_of_the_configuration_is_that_of_its_read(monkeypatch: pyt
 # Devices that are replaced
 
 
-async def test_a_device_replaced_under_a_stuck_read_is_read_and_its_predecessor_forgotten() -> None:
-    """Its reads have keys of their own: the read that is stuck belongs to the device that was pulled out."""
+async def test_a_device_replaced_during_a_stuck_read_is_read_and_the_old_one_forgotten() -> None:
+    """Its reads have their own keys: the stuck read belongs to the removed device."""
     host = Host(Settings(timeout=0.1, patience=0.01, refresh=REFRESH))
     await host.collector.collect()
     gate = Gate()
@@ -364,7 +364,7 @@ async def test_devices_that_come_and_go_are_noticed_without_a_scrape(monkeypatch
     following.cancel()
 
 
-async def test_a_list_that_hangs_or_fails_is_not_taken_for_a_change() -> None:
+async def test_a_hung_or_failed_list_is_not_a_change() -> None:
     host = Host(Settings(timeout=0.01, refresh=REFRESH))
     await host.collector.collect()
     gate = Gate()
@@ -409,21 +409,21 @@ async def test_each_network_device_of_a_lag_has_an_account_of_its_own() -> None:
     assert states == {"eth0": False, "eth1": True}
 
 
-def test_what_a_first_description_opened_is_closed_although_it_was_never_adopted(tmp_path: Path) -> None:
-    """Its device went away meanwhile, or its collection failed."""
+def test_files_of_an_unused_first_description_are_closed(tmp_path: Path) -> None:
+    """Its device was removed meanwhile, or its collection failed."""
     HostTree(tmp_path, devices=1)
     kernel, clock = LiveKernel(str(tmp_path), netlink=False), Clock()
     (listed,) = list_devices(kernel)
     work = DeviceWork(kernel, listed, (), InFlight(clock), clock)
     before = len(os.listdir("/proc/self/fd"))
     (describe,) = work.tasks(REFRESH)
-    assert work.slow_tasks(REFRESH) == (), "not in the slow chain: an unknown device is waited for"
+    assert work.slow_tasks(REFRESH) == (), "not in the slow chain: a collection waits for an unknown device"
     first = describe.run().more
     for task in first:
         attempt(clock, task)
     assert len(os.listdir("/proc/self/fd")) > before
     second = describe.run().more
-    assert len(os.listdir("/proc/self/fd")) == before, "another description takes its place"
+    assert len(os.listdir("/proc/self/fd")) == before, "another description replaces it"
     for task in second:
         attempt(clock, task)
     work.retire()
@@ -432,7 +432,7 @@ def test_what_a_first_description_opened_is_closed_although_it_was_never_adopted
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-async def test_without_a_thread_to_be_had_a_collection_fails_and_the_next_one_works(
+async def test_without_a_thread_a_collection_fails_and_the_next_one_works(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     host = Host()
@@ -443,7 +443,7 @@ async def test_without_a_thread_to_be_had_a_collection_fails_and_the_next_one_wo
     assert len((await host.collector.collect()).devices) == 2
 
 
-async def test_closed_it_leaves_no_thread() -> None:
+async def test_a_closed_collector_leaves_no_thread() -> None:
     before = set(threading.enumerate())
     host = Host()
     await host.collector.collect()

@@ -1,4 +1,4 @@
-"""One connection over a transport that the test holds: when it reads, when it waits, and what it sends."""
+"""One connection over a transport that the test controls: when it reads, when it waits, and what it sends."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SOON = 0.01
 
 
 class Pipe(asyncio.Transport):
-    """What the server does to its side of a socket; `full`: the kernel takes nothing of what is written."""
+    """The server's calls on its side of a socket; `full`: the kernel accepts none of the written bytes."""
 
     def __init__(self, wire: Wire, *, full: bool = False, closes: bool = True) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class Pipe(asyncio.Transport):
         self.calls.append("abort")
 
     def receive(self, data: bytes) -> None:
-        """The client sends this."""
+        """Receive these bytes from the client."""
         self.wire.get_buffer(-1)[: len(data)] = data
         self.wire.buffer_updated(len(data))
 
@@ -83,7 +83,7 @@ def connected(limit: int = LIMIT, *, full: bool = False, closes: bool = True) ->
 
 
 async def settle() -> None:
-    """Let every task run until it waits."""
+    """Run every task until it waits."""
     for _ in range(10):
         await asyncio.sleep(0)
 
@@ -106,7 +106,7 @@ async def test_reading_stays_paused_while_the_limit_is_reached() -> None:
     assert not pipe.reading
 
 
-async def test_a_wire_without_a_transport_takes_and_aborts_without_an_error() -> None:
+async def test_a_wire_without_a_transport_writes_and_aborts_without_an_error() -> None:
     wire = Wire(memoryview(bytearray(LIMIT)), 1)
     wire.buffer_updated(2)
     assert wire.take(2) == b"\0\0"
@@ -125,7 +125,7 @@ async def test_a_wire_without_a_transport_takes_and_aborts_without_an_error() ->
     ],
     ids=["bytes", "end", "loss"],
 )
-async def test_waiting_for_input_ends_with_whatever_happens(event, expected: bool) -> None:
+async def test_waiting_for_input_ends_with_every_event(event, expected: bool) -> None:
     wire, pipe = connected()
     waiting = asyncio.create_task(wire.has_input())
     await settle()
@@ -168,7 +168,7 @@ async def test_a_write_ends_when_the_kernel_has_taken_everything() -> None:
     assert pipe.sent == [b"x"]
 
 
-async def test_a_write_that_nobody_takes_ends_with_its_patience() -> None:
+async def test_a_write_that_the_client_does_not_read_times_out() -> None:
     wire, _ = connected(full=True)
     with pytest.raises(TimeoutError):
         await wire.write(b"x", SOON)
@@ -199,7 +199,7 @@ async def test_closing_ends_our_side_waits_for_the_clients_and_then_closes() -> 
 
 
 @pytest.mark.parametrize(("size", "closed"), [(LINGER_BYTES - 1, False), (LINGER_BYTES, True)])
-async def test_a_closing_connection_reads_so_much_and_no_more(size: int, closed: bool) -> None:
+async def test_a_closing_connection_reads_a_limited_amount(size: int, closed: bool) -> None:
     wire, pipe = connected(2 * LINGER_BYTES)
     closing = asyncio.create_task(wire.close(ENDLESS, ENDLESS))
     pipe.receive(b"x" * (size - 1))
@@ -210,13 +210,13 @@ async def test_a_closing_connection_reads_so_much_and_no_more(size: int, closed:
     closing.cancel()
 
 
-async def test_a_client_that_stays_is_closed_after_the_linger() -> None:
+async def test_a_client_that_does_not_close_is_closed_after_the_linger_time() -> None:
     wire, pipe = connected()
     await wire.close(ENDLESS, SOON)
     assert pipe.calls == ["end", "close"]
 
 
-async def test_a_close_that_never_ends_is_given_up() -> None:
+async def test_a_close_that_never_ends_is_abandoned() -> None:
     wire, pipe = connected(closes=False)
     wire.eof_received()
     with pytest.raises(TimeoutError):
@@ -238,7 +238,7 @@ async def test_the_loss_of_a_connection_ends_its_closing() -> None:
 
 
 class Served:
-    """A connection under way, and the requests that reached the application."""
+    """An open connection, and the requests that reached the application."""
 
     def __init__(self, response: Response | None = None, *, full: bool = False, **limits: float) -> None:
         self.limits = Limits(**limits)  # type: ignore[arg-type]
@@ -255,7 +255,7 @@ class Served:
         return self._response
 
     def answers(self) -> list[tuple[h11.Response, bytes]]:
-        """What the client has received, as an HTTP client reads it."""
+        """The replies that the client has received, as an HTTP client parses them."""
         client = h11.Connection(h11.CLIENT)
         found = []
         client.send(h11.Request(method="GET", target="/", headers=[("Host", "x")]))
@@ -275,12 +275,12 @@ class Served:
 
 
 async def refusal(text: bytes, **limits: float) -> tuple[int, str]:
-    """Status and text of the only answer to this."""
+    """Status and text of the only reply to this."""
     served = Served(linger_seconds=SOON, **limits)
     served.pipe.receive(text)
     await served.connection.serve()
     assert not served.requests
-    assert served.connection.state is State.IDLE, "a connection that only lingers is missed least"
+    assert served.connection.state is State.IDLE, "a lingering connection is the first to be closed"
     ((head, body),) = served.answers()
     assert dict(head.headers)[b"connection"] == b"close"
     assert dict(head.headers)[b"content-type"] == TEXT.encode()
@@ -291,7 +291,7 @@ async def test_a_connection_is_idle_before_its_first_byte() -> None:
     assert Served().connection.state is State.IDLE
 
 
-async def test_a_silent_client_has_as_long_as_for_a_request() -> None:
+async def test_a_silent_client_has_the_time_of_a_request() -> None:
     served = Served(request_seconds=SOON, idle_seconds=ENDLESS, linger_seconds=SOON)
     await served.connection.serve()
     assert served.pipe.sent == []
@@ -321,7 +321,7 @@ async def test_an_answered_connection_is_idle_again() -> None:
     serving.cancel()
 
 
-async def test_a_connection_that_cannot_be_closed_is_given_up() -> None:
+async def test_a_connection_that_cannot_be_closed_is_abandoned() -> None:
     served = Served(request_seconds=SOON, linger_seconds=SOON, stalled_seconds=SOON)
     served.pipe.closes = False
     with pytest.raises(TimeoutError):
@@ -393,7 +393,7 @@ async def test_a_refusal_gives_its_reason(text: bytes, status: int, reason: str)
     assert await refusal(text, head_bytes=LIMIT, body_bytes=50) == (status, f"{reason}\n")
 
 
-async def test_a_small_body_is_read_piece_by_piece_and_thrown_away() -> None:
+async def test_a_small_body_is_read_in_pieces_and_discarded() -> None:
     served = Served(idle_seconds=SOON, linger_seconds=SOON, body_bytes=4)
     serving = asyncio.create_task(served.connection.serve())
     served.pipe.receive(GET[:-2] + b"Content-Length: 4\r\n\r\nab")
@@ -412,8 +412,8 @@ async def test_a_refused_method_is_answered_with_those_allowed() -> None:
     assert dict(head.headers)[b"allow"] == b"GET, HEAD"
 
 
-def test_a_length_beside_an_encoding_is_a_bad_request() -> None:
-    """It is how requests are smuggled past a proxy; h11 keeps the encoding only, so this is our own rule."""
+def test_a_length_together_with_an_encoding_is_a_bad_request() -> None:
+    """Such requests are used for smuggling past a proxy; h11 keeps the encoding only, so this rule is our own."""
     head = h11.Request(
         method="GET",
         target="/",
@@ -465,7 +465,7 @@ async def test_a_body_goes_out_in_slices_each_waited_for() -> None:
     serving.cancel()
 
 
-async def test_a_client_that_takes_nothing_is_given_up_after_its_time() -> None:
+async def test_a_client_that_reads_nothing_is_dropped_after_a_time_limit() -> None:
     served = Served(full=True, stalled_seconds=SOON)
     served.pipe.receive(GET)
     with pytest.raises(TimeoutError):

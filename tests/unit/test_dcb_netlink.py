@@ -1,4 +1,4 @@
-"""DCB netlink: what a real kernel answered is understood, and what it leaves out is never taken for zero."""
+"""DCB netlink: replies of a real kernel are decoded, and a missing attribute never becomes zero."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ from roce_exporter.kernel.netlink import (
     encode_message,
 )
 
-pytestmark = pytest.mark.skipif(sys.byteorder != "little", reason="the dumps are a little-endian machine's")
+pytestmark = pytest.mark.skipif(
+    sys.byteorder != "little", reason="the dumps are from a little-endian machine"
+)
 
 RTM_GETDCB = 78
 NESTED = 0x8000
@@ -105,7 +107,7 @@ TABLES = {APP_TABLE: "app", PEER_APP: "peer_app", REWRITE_TABLE: "rewrite", TRUS
 
 
 def dcb_that_says(*replies):
-    """DCB netlink that gives these answers whatever it is asked."""
+    """DCB netlink that returns these replies to any request."""
     kernel = FakeKernel(lambda request: replies)
     return DcbNetlink(kernel), kernel
 
@@ -115,7 +117,7 @@ def read(dump):
 
 
 def an_answer(*attributes):
-    """The payload of an answer to IEEE_GET that holds these attributes, given as (kind, value)."""
+    """The payload of a reply to IEEE_GET with these attributes, given as (kind, value)."""
     nest = b"".join(encode_attribute(kind, value) for kind, value in attributes)
     return struct.pack("=BBH", 0, 21, 0) + encode_attribute(IEEE, nest)
 
@@ -128,10 +130,10 @@ def a_refusal(code):
     return encode_message(Message(2, 0, 0, 0, struct.pack("=i", -code)))
 
 
-# What a real kernel answered
+# Replies of a real kernel
 
 
-def test_everything_a_driver_tells_is_read():
+def test_everything_that_a_driver_reports_is_read():
     assert read(SET) == Dcb(
         pfc=Pfc(
             capacity=8,
@@ -198,8 +200,8 @@ def test_rate_limits_trust_shares_and_the_peer_are_read():
     )
 
 
-def test_empty_tables_are_told_from_absent_ones():
-    """The kernel keeps the tables itself, so `app` is there even where the driver knows nothing of it."""
+def test_empty_tables_differ_from_absent_ones():
+    """The kernel keeps the tables itself, so `app` exists even if the driver does not support it."""
     told = read(PLAIN)
     assert (told.app, told.rewrite) == ((), ())
     assert (told.trust, told.peer_app, told.max_rate) == (None, None, None)
@@ -211,19 +213,19 @@ def test_an_older_kernel_has_no_rewrite_table():
     assert (told.pfc, told.ets, told.buffer) == (LABORATORY_PFC, LABORATORY_ETS, LABORATORY_BUFFER)
 
 
-def test_what_a_driver_failed_to_tell_is_absent_and_not_zero():
-    """The kernel leaves it out without a word."""
+def test_values_that_a_driver_failed_to_report_are_absent_and_not_zero():
+    """The kernel omits it without an error."""
     told = read(PFC_FAILED)
     assert told.pfc is None
     assert (told.ets, told.peer_pfc) == (read(RICH).ets, read(RICH).peer_pfc)
 
 
 @pytest.mark.parametrize(("dump", "mode"), [(MODE, 0x09), (RICH_MODE, 0x1E)])
-def test_the_dcbx_mode_is_told_alone_too(dump, mode):
+def test_the_dcbx_mode_can_be_read_alone(dump, mode):
     assert dcb_that_says(dump)[0].dcbx_mode("roce0") == mode
 
 
-def test_the_questions_are_what_was_asked_in_the_laboratory():
+def test_the_queries_are_the_recorded_ones():
     asked, kernel = dcb_that_says(SET)
     asked.ieee("roce0")
     asked.dcbx_mode("roce0")
@@ -232,7 +234,7 @@ def test_the_questions_are_what_was_asked_in_the_laboratory():
     assert len(kernel.sockets) == 1
 
 
-# Every kind of no
+# Negative replies
 
 
 @pytest.mark.parametrize("question", [DcbNetlink.ieee, DcbNetlink.dcbx_mode])
@@ -257,7 +259,7 @@ def test_any_other_refusal_is_the_kernels_and_names_the_network_device(question,
 
 
 @pytest.mark.parametrize("name", ["", "a" * 16, "ö" * 8, "roce0\0x"])
-def test_a_name_that_nothing_can_have_is_not_asked_for(name):
+def test_an_impossible_name_is_not_queried(name):
     """The kernel would cut a name at its NUL and answer for another device."""
     asked, kernel = dcb_that_says(SET)
     with pytest.raises(OSError, match="No such device") as caught:
@@ -266,13 +268,13 @@ def test_a_name_that_nothing_can_have_is_not_asked_for(name):
     assert kernel.asked == []
 
 
-def test_the_longest_name_is_asked_for():
+def test_the_longest_name_is_queried():
     asked, kernel = dcb_that_says(SET)
     asked.ieee("a" * 15)
     assert kernel.asked[0].payload.endswith(b"a" * 15 + b"\0")
 
 
-def test_a_name_that_is_no_utf_8_is_asked_for_as_it_is():
+def test_a_name_that_is_not_utf_8_is_queried_unchanged():
     asked, kernel = dcb_that_says(SET)
     asked.ieee(b"roce\xff".decode("utf-8", "surrogateescape"))
     assert kernel.asked[0].payload.endswith(encode_attribute(1, b"roce\xff\0"))
@@ -283,7 +285,7 @@ def test_a_lost_answer_is_an_error():
         dcb_that_says()[0].ieee("roce0")
 
 
-# Answers that break the format
+# Malformed replies
 
 
 def message(payload, *, flags=0, kind=RTM_GETDCB):
@@ -301,7 +303,7 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize(("why", "reply"), MALFORMED.items())
-def test_a_malformed_answer_says_why_and_the_next_question_opens_another_socket(why, reply):
+def test_a_malformed_answer_has_a_reason_and_the_next_query_opens_another_socket(why, reply):
     replies = [[reply], [SET]]
     kernel = FakeKernel(lambda request: replies.pop(0))
     asked = DcbNetlink(kernel)
@@ -337,7 +339,7 @@ def test_attributes_of_a_newer_kernel_are_passed_over():
 
 
 def test_a_nest_means_the_same_with_and_without_its_flag():
-    """The kernel leaves NLA_F_NESTED out of the nests that are older than the flag, and newer nests have it."""
+    """The kernel omits NLA_F_NESTED from the nests that are older than the flag, and newer nests have it."""
     (answer,) = payloads(SET)
     flagged = bytearray(answer)
     for start in (16, 272, 340):
@@ -348,14 +350,14 @@ def test_a_nest_means_the_same_with_and_without_its_flag():
 
 
 def test_the_attributes_of_one_answer_need_no_order():
-    """A peer's PFC is not taken for the port's own."""
+    """A peer's PFC is not decoded as the port's own."""
     own, peer = (struct.pack("=BBBxHxx16Q", 8, mask, 0, 0, *[0] * 16) for mask in (1, 2))
     for parts in ([(PFC, own), (PEER_PFC, peer)], [(PEER_PFC, peer), (PFC, own)]):
         told = decode_ieee(an_answer(*parts))
         assert (told.pfc.enabled.index(True), told.peer_pfc.enabled.index(True)) == (0, 1)
 
 
-def test_nothing_told_is_nothing():
+def test_an_empty_reply_is_empty():
     told = decode_ieee(an_answer())
     assert {field.name: getattr(told, field.name) for field in dataclasses.fields(told)} == dict.fromkeys(
         (field.name for field in dataclasses.fields(Dcb)), None
@@ -436,7 +438,7 @@ def test_attributes_of_any_content_are_read_or_malformed(attributes):
 
 
 def read_or_malformed(answer):
-    """What is read is whole: eight of everything, and every number within its width."""
+    """Every decoded value is complete: eight entries each, and every number within its width."""
     try:
         told, mode = decode_ieee(answer), decode_dcbx_mode(answer)
     except Malformed:
@@ -460,16 +462,16 @@ def test_arbitrary_datagrams_are_an_answer_a_refusal_or_an_oserror(replies):
 
 @given(st.integers(0, len(SET)))
 def test_a_datagram_cut_short_is_never_half_an_answer(length):
-    """Whole or nothing: a PFC mask without the frames behind it would be a lie."""
+    """A reply is decoded completely or not at all: a PFC mask without the frames after it would be wrong."""
     asked, _ = dcb_that_says(SET[:length])
     if length == len(SET):
         assert asked.ieee("roce0") == read(SET)
     else:
-        with pytest.raises(OSError):  # noqa: PT011 - Malformed, or TimeoutError where nothing is left
+        with pytest.raises(OSError):  # noqa: PT011 - Malformed, or TimeoutError if no reply is left
             asked.ieee("roce0")
 
 
-def test_close_gives_the_socket_back_and_the_next_question_opens_another():
+def test_close_releases_the_socket_and_the_next_query_opens_another():
     asked, kernel = dcb_that_says(SET)
     asked.close()
     assert kernel.sockets == []

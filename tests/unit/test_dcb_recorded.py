@@ -1,4 +1,4 @@
-"""A recorded host tells of DCB what the kernel told: the same values, and nothing where nothing was recorded."""
+"""A recorded host returns the same DCB values as the kernel did, and nothing where nothing was recorded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LITTLE_ENDIAN = pytest.mark.skipif(
     sys.byteorder != "little", reason="the dumps are a little-endian machine's"
 )
 
-# What dcb of iproute2 6.1 printed of the devices whose netlink answers are in dcb_dumps.
+# What dcb of iproute2 6.1 printed for the devices whose netlink replies are in dcb_dumps.
 BUFFER = '{"prio_buffer":[0,0,0,1,0,0,0,0],"buffer_size":[262144,131072,0,0,0,0,0,0],"total_size":524160}'
 PRINTED_PLAIN = {
     "pfc": '{"pfc_cap":8,"macsec_bypass":false,"delay":7,'
@@ -73,16 +73,16 @@ def pfc_with(**changes):
 @pytest.mark.parametrize(
     ("printed", "dump"), [(PRINTED_PLAIN, PLAIN), (PRINTED_SET, SET), (PRINTED_RICH, RICH)]
 )
-def test_a_recording_tells_what_the_kernel_told(printed, dump):
+def test_a_recording_returns_the_kernels_values(printed, dump):
     recorded, told = read(printed), decode_ieee(payloads(dump)[0])
     assert (recorded.pfc, recorded.ets, recorded.buffer) == (told.pfc, told.ets, told.buffer)
     assert recorded.dcbx == told.dcbx
-    # This version of dcb leaves PCP rows out, and sorts the others.
+    # This version of dcb omits PCP rows, and sorts the others.
     assert set(recorded.app) == {app for app in told.app if app.selector != 255}
 
 
 def test_pcp_rows_of_newer_versions_are_read_by_name_and_by_number():
-    """Priority code point 5 that may be dropped is 13 to the kernel; `dcb -N` prints it so."""
+    """The kernel encodes priority code point 5 with drop eligibility as 13; `dcb -N` prints 13."""
     told = read_one("app", {"pcp_prio": [["5de", 2], ["5nd", 3], [7, 1]]})
     assert told.app == (App(255, 13, 2), App(255, 5, 3), App(255, 7, 1))
 
@@ -93,7 +93,7 @@ def test_frames_that_were_not_printed_are_not_zero():
     assert pfc.enabled.index(True) == 3
 
 
-def test_what_was_not_recorded_is_absent():
+def test_unrecorded_values_are_absent():
     assert read({}) == Dcb()
     for kind in KINDS:
         told = read({kind: PRINTED_SET[kind]})
@@ -104,7 +104,7 @@ def test_no_dcbx_mode_at_all_is_a_mode():
     assert read_one("dcbx", {}).dcbx == 0
 
 
-def test_what_newer_versions_add_is_passed_over():
+def test_additions_of_newer_versions_are_ignored():
     for kind in KINDS:
         document = json.loads(PRINTED_RICH[kind])
         assert read_one(kind, {**document, "new": [1]}) == read_one(kind, document)
@@ -137,7 +137,7 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize(("why", "kind", "document"), [(why, *rest) for why, rest in MALFORMED.items()])
-def test_a_malformed_document_is_one_line_that_names_it_and_the_remedy(why, kind, document):
+def test_a_malformed_document_is_reported_in_one_line_with_the_remedy(why, kind, document):
     with pytest.raises(RecordingError) as caught:
         read_one(kind, document)
     text = str(caught.value)
@@ -162,7 +162,7 @@ def test_any_value_in_any_place_is_read_or_refused(kind, data):
         try:
             told = read_one(kind, tried)
         except RecordingError as error:
-            assert f"dcb/roce0.{kind}.json" in str(error)  # noqa: PT017 - which places refuse depends on the value
+            assert f"dcb/roce0.{kind}.json" in str(error)  # noqa: PT017 - which places are refused depends on the value
             assert len(str(error)) < 300  # noqa: PT017 - the same
         else:
             assert getattr(told, kind) is not None

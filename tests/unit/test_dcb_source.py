@@ -1,4 +1,4 @@
-"""What DCB says becomes names and numbers; what it does not say has no name."""
+"""DCB values become names and numbers; missing values have no name."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ WHOLE = Dcb(
 )
 
 
-def test_nothing_told_is_nothing() -> None:
+def test_an_empty_reply_has_no_names() -> None:
     assert flatten(Dcb()) == {}
     assert flatten(Dcb(app=())) == {"dscp_mappings": 0}, (
-        "an empty table is told, and says that mlx5 trusts PCP"
+        "an empty table is a value, and means that mlx5 trusts PCP"
     )
 
 
-def test_every_part_is_told_by_its_priority_class_buffer_or_dscp() -> None:
+def test_every_value_is_named_by_its_priority_class_buffer_or_dscp() -> None:
     found = flatten(WHOLE)
     assert found["pfc_enabled_3"] == 1
     assert found["pfc_enabled_4"] == 0
@@ -53,7 +53,7 @@ def test_every_part_is_told_by_its_priority_class_buffer_or_dscp() -> None:
     assert found["peer_pfc_enabled_3"] == 1
 
 
-def test_what_the_switch_says_is_told_apart_from_what_is_set_here() -> None:
+def test_settings_of_the_switch_differ_from_local_ones() -> None:
     found = flatten(Dcb(peer_ets=replace(ETS, willing=True), peer_app=(App(5, 26, 4), App(1, 0x8906, 3))))
     assert (found["peer_ets_willing"], found["peer_ets_transmit_bandwidth_3"]) == (1, 60)
     assert (found["peer_ets_algorithm_6"], found["peer_priority_traffic_class_5"]) == (2, 5)
@@ -63,7 +63,7 @@ def test_what_the_switch_says_is_told_apart_from_what_is_set_here() -> None:
         assert INDEX.claimed("mlx5", "dcb", name), name
 
 
-def test_a_delay_of_nothing_is_not_told() -> None:
+def test_a_delay_of_zero_is_not_exported() -> None:
     assert "pfc_delay" not in flatten(Dcb(pfc=replace(PFC, delay=0)))
 
 
@@ -83,14 +83,14 @@ def test_every_name_has_a_row_or_a_reason() -> None:
 
 
 def test_pause_frames_of_dcb_serve_only_where_they_count_enabled_priorities() -> None:
-    """mlx5 fills them for priorities without PFC, too, of which nothing may be shown."""
+    """mlx5 counts them for priorities without PFC, too, which must not be shown."""
     assert INDEX.claimed("irdma", "dcb", "pfc_indications_3").name == "roce_pfc_receive_frames_total"
     assert INDEX.claimed("hns", "dcb", "pfc_requests_3").name == "roce_pfc_transmit_frames_total"
     assert INDEX.claimed("mlx5", "dcb", "pfc_indications_3") is None
     assert INDEX.claimed("mlx4", "dcb", "pfc_requests_3") is None
 
 
-def test_what_a_capture_prints_is_read_back() -> None:
+def test_the_output_of_a_capture_is_read_back() -> None:
     read = flatten(read_dcb(print_dcb(WHOLE), "eth0", "test"))
     left = {name: value for name, value in flatten(WHOLE).items() if name not in read}
     assert left.keys() == {"trust_dscp"} | {f"max_rate_{n}" for n in range(8)}

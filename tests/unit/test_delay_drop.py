@@ -1,4 +1,4 @@
-"""Delay drop stands in debugfs, which is not for everybody: without the right it is absent, not broken."""
+"""Delay drop is in debugfs, which only root can read: without that right it is absent, not broken."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def test_it_is_read_where_it_may_be_read(tmp_path: Path) -> None:
 
 
 class Forbidden(LiveKernel):
-    """What everybody but root is told."""
+    """The errors that an unprivileged user gets."""
 
     def entries(self, path: str) -> tuple[str, ...]:
         raise PermissionError(errno.EACCES, "Permission denied", path)
 
 
 @pytest.mark.parametrize("kernel", [LiveKernel, Forbidden])
-def test_it_is_absent_where_it_is_not_or_may_not_be_read(tmp_path: Path, kernel: type[LiveKernel]) -> None:
+def test_it_is_absent_where_it_is_missing_or_unreadable(tmp_path: Path, kernel: type[LiveKernel]) -> None:
     with pytest.raises(Absent):
         DelayDrop(kernel(str(tmp_path)), DEVICE).read(0.0)
 
 
-def test_a_device_on_no_bus_has_none(tmp_path: Path) -> None:
+def test_a_device_without_a_bus_has_no_value(tmp_path: Path) -> None:
     with pytest.raises(Absent):
         DelayDrop(LiveKernel(str(tmp_path)), replace(DEVICE, pci="")).read(0.0)

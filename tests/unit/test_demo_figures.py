@@ -100,7 +100,7 @@ def test_no_time_no_rate() -> None:
     assert rate(moment(1.0), moment(1.0), "roce_ecn_marked_packets_total", ("mlx5_0", "1")) is None
 
 
-def test_of_a_nic_that_counts_all_priorities_those_that_pause_are_shown() -> None:
+def test_only_paused_priorities_are_shown_of_a_nic_that_counts_all() -> None:
     places = [("ionic_0", "1", "eth0", str(number)) for number in range(8)]
     states = {("roce_pfc_storm_detector_state", (*place, "receive")): 0.0 for place in places}
     figures = Figures()

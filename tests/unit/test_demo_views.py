@@ -187,7 +187,7 @@ class TestScreen:
         assert "%" not in row
         assert "·" in row
 
-    def test_no_prometheus_no_heading_of_alerts(self) -> None:
+    def test_without_prometheus_there_is_no_heading_of_alerts(self) -> None:
         assert "alerts" in shown(QUIET)
         assert "alerts" not in shown(later(alerts=None))
 

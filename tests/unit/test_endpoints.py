@@ -1,4 +1,4 @@
-"""What is answered under each path."""
+"""The reply under each path."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def test_the_content_type_is_that_of_the_body(endpoints: Endpoints, accept
     assert not [name for name in names if name.endswith("_created")]
 
 
-async def test_the_body_is_compressed_for_who_takes_it(endpoints: Endpoints) -> None:
+async def test_the_body_is_compressed_for_clients_that_accept_it(endpoints: Endpoints) -> None:
     answer = await get(endpoints, "/metrics", accept_encoding="gzip")
     assert ("Content-Encoding", "gzip") in answer.headers
     assert b"roce_port_up" in gzip.decompress(answer.body)
@@ -135,11 +135,11 @@ def test_the_deadline_is_the_scrapers_less_a_margin(header: str, seconds: float)
         ("", False),
     ],
 )
-def test_gzip_only_for_who_asks(header: str, accepted: bool) -> None:
+def test_gzip_only_on_request(header: str, accepted: bool) -> None:
     assert accepts_gzip(header) is accepted
 
 
-async def test_the_storms_are_told_as_json_and_none_without_a_sampler(endpoints: Endpoints) -> None:
+async def test_storms_are_listed_as_json_and_empty_without_a_sampler(endpoints: Endpoints) -> None:
     answer = await get(endpoints, "/debug/events")
     assert (answer.status, json.loads(answer.body)) == (200, {"storms": []})
     clock = [5000.0]

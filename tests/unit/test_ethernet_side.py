@@ -1,4 +1,4 @@
-"""PFC per network device and priority: series follow the mask, legs of a LAG stay apart, one that fails costs itself."""
+"""PFC per network device and priority: series follow the mask, member ports of a LAG stay separate, a failure costs only itself."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def pfc(found: dict[str, str]) -> dict[str, str]:
 
 
 async def test_moving_pfc_to_another_priority_moves_the_series() -> None:
-    """The count of names stays the same: what was priority 3 must never be shown as priority 4, nor as 0."""
+    """The number of names stays the same: values of priority 3 must never be shown as priority 4, nor as 0."""
     before, after, back = await shown(
         [
             moment({"eth0": {"rx_prio3_pause": 1000, "rx_packets": 1}}),
@@ -71,14 +71,14 @@ async def test_a_priority_without_pfc_has_no_series() -> None:
     assert found['roce_buffer_discards_total{device="mlx5_0",port="1",netdev="eth0",priority="3"}'] == "0"
 
 
-async def test_the_legs_of_a_lag_are_told_apart() -> None:
+async def test_the_member_ports_of_a_lag_are_distinguished() -> None:
     (found,) = await shown([moment({"eth0": {"rx_prio3_pause": 1}, "eth1": {"rx_prio3_pause": 2}})])
     assert pfc(found) == {"eth0 3": "1", "eth1 3": "2"}
 
 
 @pytest.mark.parametrize(("value", "errors"), [(2**64 - 1, "0"), (2**64, "1"), (10**23 - 1, "1")])
 async def test_all_ones_and_more_are_no_value_of_ethtool_either(value: int, errors: str) -> None:
-    """The rule of `hw_counters`: all ones say that the driver has no such value, and more than 64 bits is garbage."""
+    """The rule of `hw_counters`: all ones mean that the driver has no such value, and more than 64 bits are garbage."""
     (found,) = await shown([moment({"eth0": {"rx_prio3_pause": value, "rx_prio3_bytes": 2**64 - 2}})])
     assert pfc(found) == {}
     source = '{source="ethtool",device="mlx5_0",netdev="eth0"}'
@@ -98,8 +98,8 @@ async def test_all_ones_are_no_pause_frames_either() -> None:
     assert f"roce_global_pause_transmit_frames_total{port}" not in found
 
 
-class OneLegFails(RecordedKernel):
-    """The second leg refuses, with whatever errno the test sets."""
+class OneMemberFails(RecordedKernel):
+    """The second member port fails with the errno that the test sets."""
 
     number = errno.EIO
 
@@ -109,11 +109,11 @@ class OneLegFails(RecordedKernel):
         return super().ethtool_statistics(netdev)
 
 
-async def test_a_leg_that_fails_costs_itself() -> None:
+async def test_a_failing_member_port_costs_only_itself() -> None:
     for number in (errno.EIO, errno.EPERM, errno.ENODEV, errno.ETIMEDOUT):
-        OneLegFails.number = number
+        OneMemberFails.number = number
         (found,) = await shown(
-            [moment({"eth0": {"rx_prio3_pause": 1}, "eth1": {"rx_prio3_pause": 2}})], OneLegFails
+            [moment({"eth0": {"rx_prio3_pause": 1}, "eth1": {"rx_prio3_pause": 2}})], OneMemberFails
         )
         assert pfc(found) == {"eth0 3": "1"}
         state = 'roce_exporter_source_up{source="ethtool",device="mlx5_0",netdev="%s"}'
@@ -143,15 +143,15 @@ async def test_durations_are_seconds_and_stalls_are_ratios() -> None:
     assert found["roce_pcie_write_stalled_seconds_total{" + leg + "}"] == "212"
 
 
-async def test_a_name_that_is_there_twice_counts_once() -> None:
+async def test_a_duplicate_name_counts_once() -> None:
     one = moment({"eth0": {"rx_prio3_pause": 1}})
     one.tree.files["ethtool/eth0.stats"] = b"  rx_prio3_pause: 1\n  rx_prio3_pause: 99\n"
     (found,) = await shown([one])
     assert pfc(found) == {"eth0 3": "1"}
 
 
-class OneLegHangs(RecordedKernel):
-    """The second leg's driver never comes back, as when it waits for firmware."""
+class OneMemberHangs(RecordedKernel):
+    """The second member port's driver never returns, as when it waits for firmware."""
 
     gate = threading.Event()
 
@@ -161,8 +161,8 @@ class OneLegHangs(RecordedKernel):
         return super().ethtool_statistics(netdev)
 
 
-async def test_a_leg_that_hangs_costs_itself() -> None:
-    kernel = OneLegHangs([moment({"eth0": {"rx_prio3_pause": 1}, "eth1": {"rx_prio3_pause": 2}})])
+async def test_a_hung_member_port_costs_only_itself() -> None:
+    kernel = OneMemberHangs([moment({"eth0": {"rx_prio3_pause": 1}, "eth1": {"rx_prio3_pause": 2}})])
     collector = Collector(kernel, Settings(timeout=0.6, patience=0.05), time.monotonic)
     exporter = Exporter(collector)
     try:
@@ -178,7 +178,7 @@ async def test_a_leg_that_hangs_costs_itself() -> None:
 
 
 class EthernetFails(RecordedKernel):
-    """Every Ethernet source is refused."""
+    """Every Ethernet source fails."""
 
     def refuse(self, netdev: str) -> Any:
         raise OSError(errno.EIO, "refused", netdev)

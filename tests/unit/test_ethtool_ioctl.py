@@ -1,4 +1,4 @@
-"""`ethtool -S` by ioctl, against kernels that the test plays: sets that grow, wrong counts, arbitrary answers."""
+"""`ethtool -S` by ioctl, against simulated kernels: sets that grow, wrong counts, arbitrary replies."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from roce_exporter.kernel.ethtool_ioctl import (
 
 
 class FakeKernel:
-    """Answers as a kernel does that copies what there is now, whatever the caller announced."""
+    """Answers as a kernel does that copies its current counters, whatever the caller announced."""
 
     def __init__(self, counters: dict[str, int]) -> None:
         self.counters = counters
         self.checks_count = False
-        """Whether it says n_stats 0 where the caller's count is old, as kernels do since 2026."""
+        """Whether it returns n_stats 0 for an outdated count of the caller, as kernels do since 2026."""
         self.asked: list[int] = []
         self.then: dict[int, dict[str, int]] = {}
-        """Counters that are there after the question of this number."""
+        """The counters after the query of this number."""
 
     def __call__(self, descriptor: int, request: int, argument: bytes) -> int:
         name, place = struct.unpack("16sP16x", argument)
@@ -86,7 +86,7 @@ def test_the_names_stay_the_same_object_while_they_do_not_change() -> None:
 
 
 def test_values_are_those_of_their_own_reading() -> None:
-    """The buffer serves the next network device; what was read before must not change under its reader."""
+    """The buffer serves the next network device; values that were read before must not change."""
     kernel = FakeKernel({"a": 1, "b": 2})
     ethtool = EthtoolIoctl(kernel)
     _, values = ethtool.statistics("eth0")
@@ -107,10 +107,10 @@ def test_names_that_change_without_changing_their_number_are_seen() -> None:
 @pytest.mark.parametrize("checks_count", [False, True])
 @pytest.mark.parametrize("after", [1, 2])
 @pytest.mark.parametrize("count", [3, 700, SLACK + 30])
-def test_a_set_that_changes_between_two_questions_is_asked_for_again(
+def test_a_set_that_changes_between_two_queries_is_read_again(
     checks_count: bool, after: int, count: int
 ) -> None:
-    """It may grow by as much as the slack: nothing is overwritten, and old names never meet new values."""
+    """It may grow by as much as the slack: nothing is overwritten, and old names never pair with new values."""
     kernel = FakeKernel(many(40))
     kernel.checks_count = checks_count
     kernel.then = {after: many(count, "d")}
@@ -119,7 +119,7 @@ def test_a_set_that_changes_between_two_questions_is_asked_for_again(
     assert len(kernel.asked) > 3
 
 
-def test_a_set_that_never_stands_still_is_refused() -> None:
+def test_a_set_that_always_changes_is_refused() -> None:
     kernel = FakeKernel(many(10))
     kernel.then = {number: many(10 + number) for number in range(1, 20)}
     with pytest.raises(OSError, match="changed 3 times") as caught:
@@ -133,7 +133,7 @@ def test_a_driver_without_counters_is_absent() -> None:
 
 
 @pytest.mark.parametrize("name", ["eth1", "", "a" * 16, "a\0b"])
-def test_a_network_device_that_is_not_there_is_no_device(name: str) -> None:
+def test_a_missing_network_device_is_reported_as_such(name: str) -> None:
     with pytest.raises(OSError, match="No such device") as caught:
         EthtoolIoctl(FakeKernel(many(3))).statistics(name)
     assert caught.value.errno == errno.ENODEV
@@ -141,7 +141,7 @@ def test_a_network_device_that_is_not_there_is_no_device(name: str) -> None:
 
 
 @pytest.mark.parametrize("number", [errno.EPERM, errno.EIO, errno.EINVAL])
-def test_what_the_kernel_refuses_it_says(number: int) -> None:
+def test_errors_of_the_kernel_are_reported(number: int) -> None:
     def refuse(*_: object) -> None:
         raise OSError(number, "whatever")
 

@@ -1,4 +1,4 @@
-"""ethtool over generic netlink: what the kernel leaves out is left out, and no answer breaks the decoders."""
+"""ethtool over generic netlink: attributes missing in a reply have no value, and no reply breaks the decoders."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def u64(kind: int, *values: int) -> bytes:
 
 
 class FakeKernel:
-    """A generic netlink socket whose ethtool family answers with what the test put in, by command."""
+    """A generic netlink socket whose ethtool family returns the test's replies, by command."""
 
     def __init__(self, answers: dict[int, bytes | int]) -> None:
         self.answers = answers
@@ -71,7 +71,7 @@ def ask(answers: dict[int, bytes | int]) -> EthtoolNetlink:
     "family", [None, b"", u8(1, FAMILY), encode_u32(1, 1 << 16), u64(1, FAMILY)], ids=range(5)
 )
 def test_an_answer_without_a_number_of_the_family_is_malformed(family: bytes | None) -> None:
-    """None: the kernel acknowledges the question and sends no answer."""
+    """None: the kernel acknowledges the query and sends no reply."""
 
     class Kernel(FakeKernel):
         def send(self, data: bytes, /) -> int:
@@ -99,7 +99,7 @@ def test_pause_with_and_without_its_counters() -> None:
     }
 
 
-def test_the_link_is_told_from_two_answers() -> None:
+def test_the_link_is_read_from_two_answers() -> None:
     state = u8(2, 1) + encode_u32(7, 3)
     modes = encode_u32(5, 200_000) + u8(6, 1) + encode_u32(9, 4)
     assert ask({6: state, 4: modes}).link("eth0") == {
@@ -112,19 +112,19 @@ def test_the_link_is_told_from_two_answers() -> None:
     assert ask({6: u8(2, 0) + u8(5, 4)}).link("eth0") == {"up": 0, "extended_state": 4}
 
 
-def test_what_is_unknown_of_a_link_is_left_out() -> None:
+def test_unknown_attributes_of_a_link_are_left_out() -> None:
     assert decode_modes(encode_u32(5, 0xFFFFFFFF) + u8(6, 255) + encode_u32(9, 0)) == {}
 
 
-def test_of_an_array_of_lanes_the_first_is_the_whole_port() -> None:
+def test_the_first_of_an_array_of_lanes_is_the_whole_port() -> None:
     assert ask({29: encode_attribute(5, u64(2, 123, 100, 23) + u64(3, 4))}).fec("eth0") == {
         "corrected_blocks": 123,
         "uncorrectable_blocks": 4,
     }
 
 
-def test_an_array_of_no_numbers_is_a_counter_that_the_driver_does_not_fill() -> None:
-    # As netdevsim of Linux 6.12 answers.
+def test_an_empty_array_is_a_counter_that_the_driver_does_not_fill() -> None:
+    # As netdevsim of Linux 6.12 replies.
     assert ask({29: encode_attribute(5, u64(2, 123) + u64(3, 4) + u64(4))}).fec("eth0") == {
         "corrected_blocks": 123,
         "uncorrectable_blocks": 4,
@@ -140,7 +140,7 @@ def bin_of_histogram(low: int, high: int, value: bytes, *lanes: int) -> bytes:
 
 
 def test_the_fec_histogram_is_read_bin_by_bin_and_lane_by_lane() -> None:
-    # As netdevsim of Linux 7.3 answers.
+    # As netdevsim of Linux 7.3 replies.
     histogram = (
         bin_of_histogram(0, 0, struct.pack("=I", 445), 125, 120, 100, 100)
         + bin_of_histogram(1, 3, struct.pack("=I", 12))
@@ -193,7 +193,7 @@ def test_standard_counters_have_their_own_names() -> None:
 
 
 @pytest.mark.parametrize("question", ["pause", "link", "fec", "standard"])
-def test_a_driver_that_does_not_tell_is_absent_and_a_device_that_is_not_there_is_not(question: str) -> None:
+def test_an_unsupported_query_is_absent_and_a_missing_device_is_an_error(question: str) -> None:
     with pytest.raises(Absent):
         getattr(ask({}), question)("eth0")
     with pytest.raises(OSError, match="No such device") as caught:
@@ -225,7 +225,7 @@ def test_a_page_that_is_cut_short_is_malformed() -> None:
         ask({31: u64(7, 1)}).module_page("eth0", PageAddress())
 
 
-def test_a_page_is_asked_for_by_the_numbers_of_the_kernel() -> None:
+def test_a_page_is_requested_with_the_kernels_attribute_numbers() -> None:
     wire = FakeKernel({31: encode_attribute(7, bytes(range(128)))})
     place = PageAddress(page=0x11, offset=128, length=128, i2c=0x50, bank=1)
     assert EthtoolNetlink(lambda _: wire).module_page("eth0", place) == bytes(range(128))
@@ -235,6 +235,6 @@ def test_a_page_is_asked_for_by_the_numbers_of_the_kernel() -> None:
     )
 
 
-def test_without_the_right_to_ask_there_is_no_transceiver_and_no_failure() -> None:
+def test_without_permission_there_is_no_transceiver_and_no_failure() -> None:
     with pytest.raises(Absent, match="CAP_NET_ADMIN"):
         ask({31: errno.EPERM}).module_page("eth0", PageAddress())

@@ -1,4 +1,4 @@
-"""What the ethtool command prints is read back as it was, and anything else costs no more than itself."""
+"""The output of the ethtool command is read back unchanged, and a malformed line costs only itself."""
 
 from __future__ import annotations
 
@@ -159,8 +159,8 @@ def test_private_flags_and_the_pfc_watchdogs_timeout() -> None:
     assert parse_settings(print_settings(found)) == found
 
 
-def test_a_number_of_thousands_of_digits_is_no_counter() -> None:
-    """Python refuses to convert one with ValueError."""
+def test_a_number_of_thousands_of_digits_is_not_a_counter() -> None:
+    """Python raises ValueError instead of converting one."""
     digits = "9" * 5000
     assert parse_statistics(f"a: {digits}\nb: 1\n") == (("b",), (1,))
     assert parse_pause(f"tx_pause_frames: {digits}\nRX: on\n") == {"receive": 1}

@@ -1,4 +1,4 @@
-"""`explain` answers on a laptop: by pattern, with reasons of every driver, and with the nearest names where it must."""
+"""`explain` works without the hardware: by pattern, with the reasons of every driver, and with the nearest names otherwise."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BY_PATTERN = {
 
 
 @pytest.mark.parametrize("name", BY_PATTERN)
-def test_a_priority_a_lane_or_a_class_in_a_name_is_understood(
+def test_a_priority_a_lane_or_a_class_in_a_name_is_recognised(
     name: str, laptop: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     metric, label = BY_PATTERN[name]
@@ -61,7 +61,7 @@ REASONS = {
 
 
 @pytest.mark.parametrize("name", REASONS)
-def test_what_a_driver_leaves_out_is_said_without_that_driver(
+def test_names_left_out_are_explained_without_their_driver(
     name: str, laptop: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["explain", name, laptop]) == 0
@@ -69,7 +69,7 @@ def test_what_a_driver_leaves_out_is_said_without_that_driver(
     assert line.startswith(f"{name} {REASONS[name]}")
 
 
-def test_on_the_nic_only_its_own_reasons_are_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_on_the_nic_only_its_own_reasons_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     host = f"--host.recording={RECORDINGS / 'drift-bnxt-own'}"
     assert main(["explain", "rp_cnp_ignored", host]) == 0
     assert capsys.readouterr().out.count("not exported") == 1
@@ -96,7 +96,9 @@ def test_the_nearest_names_are_suggested(name: str, laptop: str, capsys: pytest.
     assert shown.err.count("\n") == 1
 
 
-def test_what_is_like_nothing_gets_no_suggestion(laptop: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_without_similar_ones_gets_no_suggestion(
+    laptop: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["explain", "xyzzy", laptop]) == 1
     assert capsys.readouterr().err.endswith("nor on this host\n")
     assert nearest("xyzzy") == []

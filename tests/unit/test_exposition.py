@@ -1,4 +1,4 @@
-"""The text is what Prometheus' own parsers read, whatever the values and labels are."""
+"""Prometheus' own parsers read the text, whatever the values and labels are."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read(text: str) -> dict[tuple[str, ...], str]:
 
 
 @given(st.dictionaries(LABELS, VALUES, max_size=8), st.dictionaries(LABELS, VALUES, max_size=8))
-def test_both_parsers_read_what_was_rendered(first: dict, second: dict) -> None:
+def test_both_parsers_read_the_rendered_text(first: dict, second: dict) -> None:
     parts = (samples(first), samples(second, ROWS[1]))
     renderer = Renderer(ROWS)
     expected = sorted(
@@ -63,7 +63,7 @@ def test_integers_stay_exact(value: int) -> None:
     assert text.endswith(f'roce_a_total{{device="d",port="1"}} {value}\n')
 
 
-def test_prometheus_clients_own_renderer_says_the_same() -> None:
+def test_prometheus_clients_own_renderer_agrees() -> None:
     row = next(row for row in CATALOG if row.kind == COUNTER and row.labels == ("device", "port"))
     parts = (samples({("mlx5_0", "1"): 7, ("mlx5_1", "1"): None, ("mlx5_2", "1"): 2**53}, row),)
 
@@ -85,14 +85,14 @@ def test_prometheus_clients_own_renderer_says_the_same() -> None:
     assert len(ours) == 2
 
 
-def test_a_family_stands_together_whatever_device_it_is_of() -> None:
+def test_a_family_is_contiguous_over_all_devices() -> None:
     parts = (samples({("x", "1"): 1}), samples({("x", "1"): 2}, ROWS[1]), samples({("y", "1"): 3}))
     text = Renderer(ROWS).render(parts, Format.TEXT).decode()
     assert text.count("# TYPE roce_a_total") == 1
     assert text.index('roce_a_total{device="y"') < text.index("# HELP roce_b_total")
 
 
-def test_a_family_without_values_is_not_there() -> None:
+def test_a_family_without_values_is_omitted() -> None:
     text = Renderer(ROWS).render(
         (samples({("x", "1"): None}), samples({("x", "1"): 2}, ROWS[1])), Format.TEXT
     )
@@ -153,7 +153,7 @@ def test_other_series_in_the_same_number_of_parts_get_their_own_template() -> No
     assert b'{device="y",port="2"} 5' in renderer.render((samples({("y", "2"): 5}),), Format.TEXT)
 
 
-def test_the_templates_kept_are_bounded_whatever_comes_and_goes() -> None:
+def test_the_number_of_cached_templates_is_bounded() -> None:
     renderer = Renderer(ROWS)
     series = tuple(Series(ROWS[0], (str(device), "1")) for device in range(3 * MOST_TEMPLATES))
     for absent in range(len(series)):

@@ -1,4 +1,4 @@
-"""FEC of a port: the bins of the kernel become a histogram of Prometheus, those of lanes stay as they are."""
+"""FEC of a port: the kernel's bins become a Prometheus histogram, those of lanes stay unchanged."""
 
 from __future__ import annotations
 

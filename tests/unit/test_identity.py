@@ -1,4 +1,4 @@
-"""The caches that decide by identity, one test each: what changes is shown, what stays costs nothing. See `model`."""
+"""The caches that compare by identity, one test each: changes are shown, unchanged data costs nothing. See `model`."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def test_another_set_of_series_is_another_layout() -> None:
     assert [line.count('port="1"') for line in lines(first) + lines(second)] == [1, 0]
 
 
-def test_a_part_that_is_no_longer_there_is_not_shown() -> None:
+def test_a_removed_part_is_not_shown() -> None:
     renderer = Renderer(CATALOG)
     one, two = Samples(cnp("1"), (5,)), Samples(cnp("2"), (6,))
     assert len(lines(renderer.render((one, two), Format.TEXT))) == 2
     assert len(lines(renderer.render((one,), Format.TEXT))) == 1
 
 
-def test_what_is_missing_now_is_left_out_and_what_is_kept_of_it_is_bounded() -> None:
+def test_missing_series_are_left_out_and_the_cache_is_bounded() -> None:
     renderer, series = Renderer(CATALOG), cnp(*map(str, range(20)))
     for missing in range(20):
         values = tuple(None if position == missing else position for position in range(20))
@@ -74,7 +74,7 @@ def test_what_is_missing_now_is_left_out_and_what_is_kept_of_it_is_bounded() -> 
 # Normalising
 
 
-def test_a_plan_is_made_anew_for_another_description_and_for_other_names() -> None:
+def test_a_new_plan_is_made_for_another_description_and_for_other_names() -> None:
     normaliser = Normaliser()
     found = DeviceReadings(DEVICE, (reading("np_cnp_sent"),))
     first = normaliser.normalise(found)
@@ -113,7 +113,7 @@ def test_another_answer_is_another_reading_and_the_same_answer_the_same() -> Non
     assert dict(zip(third.names, third.values, strict=True)) == {"up": 0, "speed": 3}
 
 
-def test_resources_that_change_are_read_anew() -> None:
+def test_resources_that_change_are_read_again() -> None:
     kernel = simulate("quiet", clock=lambda: 0.0, vendors=["mlx5"])
     found: dict[str, int] = {"qp": 3}
     kernel.rdma_resources = lambda device: found  # type: ignore[method-assign]
@@ -124,7 +124,7 @@ def test_resources_that_change_are_read_anew() -> None:
     assert dict(zip(source.read(1.0)[0].names, source.read(1.0)[0].values, strict=True)) == {"qp": 4, "cq": 1}
 
 
-def test_what_is_remembered_is_immutable_told_apart_and_bounded() -> None:
+def test_cached_results_are_immutable_distinct_and_bounded() -> None:
     calls: list[int] = []
 
     @remembered
@@ -141,7 +141,7 @@ def test_what_is_remembered_is_immutable_told_apart_and_bounded() -> None:
     for answer in range(2, 2 * REMEMBERED):
         decode(answer)
     decode(1)
-    assert calls.count(1) == 2, "dropped, not kept without end"
+    assert calls.count(1) == 2, "dropped, not kept permanently"
 
 
 # The fast loop
@@ -177,7 +177,7 @@ def settings(value: int, name: str = "trust_dscp") -> list[DeviceReadings]:
     return [DeviceReadings(DEVICE, (Reading("dcb", "mlx5_0", 1, names, (value, 8), (), "eth0"),))]
 
 
-def test_a_setting_that_changes_is_judged_anew() -> None:
+def test_a_setting_that_changes_is_evaluated_again() -> None:
     auditor = Auditor(load_profile("auto"))
     first = auditor.samples(settings(1))
     assert auditor.samples(settings(1)) is first
@@ -185,7 +185,7 @@ def test_a_setting_that_changes_is_judged_anew() -> None:
 
 
 def test_names_that_come_and_go_are_never_mistaken_for_others() -> None:
-    """An `id` may be given to another object once the first is gone, so the auditor holds on to the names."""
+    """An `id` may be reused after its object is deleted, so the auditor keeps references to the names."""
     auditor = Auditor(load_profile("auto"))
     for number in range(2 * MOST_PICKS):
         auditor.samples(settings(number % 2, f"name_{number}"))
@@ -212,7 +212,7 @@ async def test_every_observation_is_rendered_from_its_own_values() -> None:
     third = await exporter.observe()
     newest = exporter.render(third, Format.TEXT)
     second = await exporter.observe()
-    assert exporter.render(second, Format.TEXT) is not newest, "a new observation is rendered anew"
+    assert exporter.render(second, Format.TEXT) is not newest, "a new observation is rendered again"
     newest = exporter.render(second, Format.TEXT)
     assert exporter.render(second, Format.TEXT) is newest, "made once per observation and format"
     assert exporter.render(first, Format.TEXT) is not newest

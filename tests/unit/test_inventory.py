@@ -1,4 +1,4 @@
-"""Devices, ports, network devices, LAG, VF, GIDs: found where the kernel says, tolerated where it does not."""
+"""Devices, ports, network devices, LAG, VF, GIDs: found where the kernel lists them, tolerated where it does not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
 
 
 class Sysfs:
-    """A sysfs that a test writes line by line."""
+    """A sysfs that a test writes file by file."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -70,7 +70,7 @@ def gid(device: str, index: int, address: str, netdev: str, kind: str = "RoCE v2
     }
 
 
-def test_a_renamed_device_is_known_by_its_driver(sysfs: Sysfs) -> None:
+def test_a_renamed_device_is_recognised_by_its_driver(sysfs: Sysfs) -> None:
     name = "rocep59s0f0"
     sysfs.write(
         port(name)
@@ -95,7 +95,7 @@ def test_a_virtual_function_names_its_physical_function(sysfs: Sysfs) -> None:
     assert (device.function, device.physical_function) == ("vf", "0000:3b:00.0")
 
 
-def test_a_lag_is_one_device_with_its_legs(sysfs: Sysfs) -> None:
+def test_a_lag_is_one_device_with_its_member_ports(sysfs: Sysfs) -> None:
     sysfs.write(
         port("mlx5_bond_0")
         | function("mlx5_bond_0", "0000:3b:00.0", "mlx5_core", **{"net/eth2/dev_port": "0"})
@@ -136,14 +136,14 @@ def test_a_representor_is_not_taken_for_the_port(sysfs: Sysfs) -> None:
     assert sysfs.describe("mlx5_0").ports[0].netdevs == (Netdev("p0", "port"),)
 
 
-def test_among_network_devices_that_nobody_tells_apart_none_is_taken(sysfs: Sysfs) -> None:
+def test_indistinguishable_network_devices_are_not_assigned(sysfs: Sysfs) -> None:
     sysfs.write(
         port("mlx5_0") | function("mlx5_0", "0000:03:00.0", "mlx5_core", **{"net/a/x": "", "net/b/x": ""})
     )
     assert sysfs.describe("mlx5_0").ports[0].netdevs == ()
 
 
-def test_a_function_that_may_be_either_is_called_neither(sysfs: Sysfs) -> None:
+def test_an_ambiguous_function_is_neither_pf_nor_vf(sysfs: Sysfs) -> None:
     """A VF passed through to a virtual machine has no link to its PF."""
     sysfs.write(port("mlx5_0") | function("mlx5_0", "0000:00:05.0", "mlx5_core"))
     assert sysfs.describe("mlx5_0").function == ""
@@ -155,8 +155,8 @@ def test_twelve_planes_are_twelve_ports_in_order(sysfs: Sysfs) -> None:
     assert [one.number for one in sysfs.describe("mlx5_0").ports] == list(range(1, 13))
 
 
-def test_gids_are_read_and_empty_slots_are_not_asked_further(sysfs: Sysfs) -> None:
-    """The attributes of an empty slot answer EINVAL by intention: here they are not even there."""
+def test_gids_are_read_and_empty_slots_are_not_read_further(sysfs: Sysfs) -> None:
+    """The kernel returns EINVAL for the attributes of an empty slot by design: here the files do not even exist."""
     sysfs.write(
         port("mlx5_0", **{"gids/0": NO_GID})
         | gid("mlx5_0", 1, "0000:0000:0000:0000:0000:ffff:c612:0001", "eth2")
@@ -189,13 +189,13 @@ def test_the_protocol_follows_node_type_and_link_layer(
     assert sysfs.describe("x_0").protocol == protocol
 
 
-def test_a_device_of_which_nothing_is_told_is_still_a_device(sysfs: Sysfs) -> None:
+def test_a_device_without_attributes_is_still_a_device(sysfs: Sysfs) -> None:
     (sysfs.root / "class/infiniband/x_0").mkdir(parents=True)
     device = sysfs.describe("x_0")
     assert (device.name, device.driver, device.dialect, device.ports) == ("x_0", "", "", ())
 
 
-def test_the_dialect_is_recognised_by_names_where_the_driver_is_not_told(sysfs: Sysfs) -> None:
+def test_the_dialect_is_recognised_by_names_if_the_driver_is_unknown(sysfs: Sysfs) -> None:
     names = ("np_cnp_sent", "rp_cnp_handled", "np_ecn_marked_roce_packets")
     sysfs.write(port("rocep1s0", **{f"hw_counters/{name}": "0" for name in names}))
     assert sysfs.describe("rocep1s0").dialect == "mlx5"
@@ -205,7 +205,7 @@ def test_a_host_without_rdma_has_no_devices(sysfs: Sysfs) -> None:
     assert list_devices(LiveKernel(str(sysfs.root), netlink=False)) == ()
 
 
-def test_a_device_that_has_gone_is_absent(sysfs: Sysfs) -> None:
+def test_a_removed_device_is_absent(sysfs: Sysfs) -> None:
     sysfs.write(port("mlx5_0"))
     kernel = LiveKernel(str(sysfs.root), netlink=False)
     (listed,) = list_devices(kernel)
@@ -214,7 +214,7 @@ def test_a_device_that_has_gone_is_absent(sysfs: Sysfs) -> None:
     assert caught.value.errno == errno.ENOENT
 
 
-def test_a_port_is_not_there_twice(sysfs: Sysfs) -> None:
-    """No kernel makes a folder `01`; a recording may hold one."""
+def test_a_port_is_not_listed_twice(sysfs: Sysfs) -> None:
+    """No kernel makes a folder `01`; a recording may have one."""
     sysfs.write(port("mlx5_0") | {"class/infiniband/mlx5_0/ports/01/state": "4: ACTIVE"})
     assert [one.number for one in sysfs.describe("mlx5_0").ports] == [1]

@@ -1,4 +1,4 @@
-"""The live kernel over plain files and sockets that answer what the test wants."""
+"""The live kernel over plain files, and sockets with replies that the test sets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DEVICE = RdmaDevice(3, "mlx5_0", "9803:9b03:0000:0001", "roce", "28.39")
 
 
 class Reads:
-    """os.pread, but it fails with what the test puts into `faults`, once each; and a note of all descriptors."""
+    """os.pread that fails with the errors in `faults`, once each, and records all descriptors."""
 
     def __init__(self, *faults: int) -> None:
         self.faults = list(faults)
@@ -101,7 +101,7 @@ def test_a_file_that_is_missing_is_tried_again(paths: list[bytes]) -> None:
     files.close()
 
 
-def test_a_descriptor_of_a_device_that_went_away_is_closed_and_opened_again(paths: list[bytes]) -> None:
+def test_a_descriptor_of_a_removed_device_is_closed_and_opened_again(paths: list[bytes]) -> None:
     pread = Reads()
     files = LiveFiles(paths[:1], pread, 9)
     files.read()
@@ -119,7 +119,7 @@ def test_a_descriptor_of_a_device_that_went_away_is_closed_and_opened_again(path
     ("second", "expected"),
     [(errno.EIO, errno.EIO), (errno.ENODEV, errno.ENODEV), (errno.ENOENT, errno.ENODEV)],
 )
-def test_a_device_that_stays_away_says_so(paths: list[bytes], second: int, expected: int) -> None:
+def test_a_device_that_stays_away_is_reported(paths: list[bytes], second: int, expected: int) -> None:
     pread = Reads()
     files = LiveFiles(paths[:1], pread, 9)
     files.read()
@@ -142,7 +142,7 @@ def test_near_the_limit_no_descriptor_is_kept(
     free = os.open(paths[0], os.O_RDONLY)
     os.close(free)
     monkeypatch.setattr(resource, "getrlimit", lambda _: (2 * (free + more), 0))
-    monkeypatch.setattr("roce_exporter.kernel.live.RESERVE", 1 << 30)  # so that half of the limit is left
+    monkeypatch.setattr("roce_exporter.kernel.live.RESERVE", 1 << 30)  # so that half of the limit remains
     pread = Reads()
     files = LiveFiles(paths[:1], pread, 2)
     assert files.read() == [b"aa"]
@@ -189,7 +189,7 @@ def test_a_tree_is_listed_read_and_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ask", ["entries", "text", "link", "identity"])
-def test_what_is_not_there_is_absent_and_named(tmp_path: Path, ask: str) -> None:
+def test_a_missing_file_is_absent_and_named(tmp_path: Path, ask: str) -> None:
     with pytest.raises(Absent) as caught:
         getattr(LiveKernel(str(tmp_path)), ask)("class/nothing")
     assert (caught.value.errno, caught.value.strerror) == (errno.ENOENT, os.strerror(errno.ENOENT))
@@ -225,7 +225,7 @@ def test_a_text_that_cannot_be_read_leaves_no_descriptor(tmp_path: Path) -> None
 
 
 class Socket:
-    """Answers with the name of the question and its arguments. `netdev`: the only argument that is expected."""
+    """Returns the name of the query and its arguments. `netdev`: the only argument that is expected."""
 
     def __init__(self, netdev: str | None = None, **answers: Any) -> None:
         self.netdev = netdev
@@ -243,7 +243,7 @@ class Socket:
 
 
 def asked_of(kernel: LiveKernel, kind: str, **answers: Any) -> LiveKernel:
-    """The kernel, whose sockets of one kind answer like this in this thread."""
+    """The kernel, whose sockets of one kind return these replies in this thread."""
     setattr(kernel._local, kind, Socket(**answers))
     return kernel
 
@@ -317,7 +317,7 @@ def twins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, LiveKe
     return tmp_path, LiveKernel(str(tmp_path / "copy"))
 
 
-def test_a_copy_of_this_host_is_asked_like_the_host(twins: tuple[Path, LiveKernel]) -> None:
+def test_a_copy_of_this_host_is_queried_like_the_host(twins: tuple[Path, LiveKernel]) -> None:
     assert asked_of(twins[1], "EthtoolNetlink").ethtool_pause("eth0") == ("pause", "eth0")
 
 
@@ -352,7 +352,7 @@ def test_below_a_foreign_root_only_devices_of_the_same_guid_are_this_hosts(tmp_p
     assert kernel.rdma_devices() == (DEVICE,)
 
 
-ABSENT = Absent(errno.EOPNOTSUPP, "the driver has none of it")
+ABSENT = Absent(errno.EOPNOTSUPP, "the driver does not support it")
 
 
 def settings(tmp_path: Path, driver: str, **answers: Any) -> dict[str, int]:
@@ -407,7 +407,7 @@ def test_each_thread_has_sockets_of_its_own_and_keeps_them() -> None:
     assert isinstance(mine, EthtoolNetlink)
 
 
-def test_the_fast_loop_believes_the_names_of_counters_for_a_while(tmp_path: Path) -> None:
+def test_the_fast_loop_caches_the_names_of_counters_for_a_while(tmp_path: Path) -> None:
     pread = Reads()
     kernel = LiveKernel(str(tmp_path), pread, netlink=False)
     hurried = kernel.hurried()

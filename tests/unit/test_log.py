@@ -1,4 +1,4 @@
-"""One event, one line, whatever the message holds; and systemd is told or left in peace."""
+"""One event, one line, whatever the message holds; and notifications to systemd."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ def test_a_traceback_is_a_field() -> None:
 
 
 @pytest.mark.parametrize("address", ["", "nonsense", "/no/such/socket", "@roce-nobody-listens"])
-def test_nobody_to_tell_is_no_problem(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+def test_without_systemd_no_notification_is_sent(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", address)
     assert notify("READY=1") is False

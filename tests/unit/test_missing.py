@@ -1,4 +1,4 @@
-"""Essential facts: what a known driver must report is missed when it is gone, and nothing is missed that need not be."""
+"""Essential facts: a value that a known driver must report is listed when it is missing, and no other value is."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OLD_BNXT = {
     "rx_read_req": 10,
 }
 FUTURE = {"tx_cnp_pkts": "cnp_out_v2", "to_retransmits": "ack_timer_expired", "oos_drop_count": "ooo_packets"}
-"""What a kernel of the future may call them."""
+"""Possible names in a future kernel."""
 
 BNXT = Device("bnxt_re0", "bnxt_en", "bnxt_re", protocol="roce", ports=(Port(1, "Ethernet"),))
 MLX5 = Device(
@@ -68,18 +68,18 @@ def test_a_healthy_port_misses_nothing() -> None:
     assert missing(MLX5, reading(HW_COUNTERS, MLX5_RDMA | CONGESTION)) == set()
 
 
-def test_a_driver_that_renames_its_counters_is_found_out() -> None:
+def test_a_driver_that_renames_its_counters_is_detected() -> None:
     renamed = {FUTURE.get(name, name): value for name, value in OLD_BNXT.items()}
     assert missing(BNXT, reading(HW_COUNTERS, renamed)) == {"cnp_sent", "ack_timeouts", "out_of_sequence"}
 
 
 def test_an_interface_that_does_not_answer_misses_nothing() -> None:
-    """That is the matter of `roce_exporter_source_up`."""
+    """`roce_exporter_source_up` covers that case."""
     assert missing(BNXT) == set()
     assert missing(BNXT, reading(HW_COUNTERS, {})) == set()
 
 
-def test_what_old_firmware_lacks_is_missed_only_beside_unknown_names() -> None:
+def test_counters_that_old_firmware_lacks_are_missed_only_with_unknown_names() -> None:
     older = {name: value for name, value in OLD_BNXT.items() if "cnp" not in name and "ecn" not in name}
     assert missing(BNXT, reading(HW_COUNTERS, older)) == set()
     assert missing(BNXT, reading(HW_COUNTERS, older | {"cnp_out_v2": 3})) == {
@@ -95,7 +95,7 @@ def test_a_virtual_function_need_not_count_congestion() -> None:
         assert missing(replace(MLX5, function=function), reading(HW_COUNTERS, MLX5_RDMA)) == set()
     renamed = reading(HW_COUNTERS, MLX5_RDMA | {"cnp_out_v2": 1})
     assert missing(replace(MLX5, function="vf"), renamed) == set()
-    # of a function whose kind is unknown the names decide
+    # for a function of unknown kind the names decide
     assert missing(replace(MLX5, function=""), renamed) == {"cnp_sent", "cnp_handled", "ecn_marked"}
 
 
@@ -108,7 +108,7 @@ def test_pfc_frames_of_mlx5_are_missed_only_while_pfc_is_on(on: int, facts: set[
     assert missing(MLX5, reading(ETHTOOL, listed, netdev="eth0"), dcb) == set()
 
 
-def test_each_port_is_judged_alone() -> None:
+def test_each_port_is_checked_alone() -> None:
     device = replace(BNXT, ports=(Port(1, "Ethernet"), Port(2, "Ethernet")))
     renamed = {name: value for name, value in OLD_BNXT.items() if name != "to_retransmits"}
     normaliser = Normaliser()
@@ -128,8 +128,8 @@ def test_facts_of_the_whole_device_count_for_its_port() -> None:
     assert missing(device, reading(HW_COUNTERS, of_port)) == {"cnp_sent", "cnp_handled", "ecn_marked"}
 
 
-def test_what_is_no_roce_has_no_essential_facts() -> None:
-    """Nor has a driver that is unknown."""
+def test_devices_without_roce_have_no_essential_facts() -> None:
+    """A driver that is unknown has none either."""
     fresh = reading(HW_COUNTERS, {"fresh": 1})
     assert missing(BNXT, fresh)
     assert missing(replace(BNXT, ports=(Port(1, "InfiniBand"),)), fresh) == set()
@@ -193,6 +193,6 @@ def test_no_fact_is_required_twice() -> None:
 
 
 def test_every_driver_with_counters_has_essential_facts() -> None:
-    """There is no counter of siw, and bng_re no RDMA device yet."""
+    """Siw has no counters, and bng_re no RDMA device yet."""
     assert set(DIALECTS) - {essential.dialect for essential in ESSENTIALS} == {"siw", "bng_re"}
     assert any(essential.required == RENAMED for essential in ESSENTIALS)

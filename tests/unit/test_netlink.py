@@ -1,4 +1,4 @@
-"""The netlink message layer: what it encodes it decodes, and no bytes whatever confuse it."""
+"""The netlink message layer: it decodes what it encodes, and arbitrary bytes do not break it."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_the_last_attribute_of_a_kind_counts_as_in_the_kernel():
 
 
 @pytest.mark.parametrize("length", [0, 3, 9, 0xFFFF])
-def test_an_attribute_length_that_cannot_be_is_malformed(length):
+def test_an_impossible_attribute_length_is_malformed(length):
     with pytest.raises(Malformed, match=f"attribute 2 of {length} bytes with 8 left") as caught:
         decode_values(struct.pack("=HHI", length, 2, 0))
     assert caught.value.errno == errno.EBADMSG
@@ -107,7 +107,7 @@ def test_stray_bytes_after_the_last_attribute_are_malformed(stray):
 
 
 @pytest.mark.parametrize("length", [0, 15, 21, 0xFFFFFFFF])
-def test_a_message_length_that_cannot_be_is_malformed(length):
+def test_an_impossible_message_length_is_malformed(length):
     with pytest.raises(Malformed):
         list(decode_messages(struct.pack("=IHHII", length, KIND, 0, 1, 1) + b"1234"))
 
@@ -119,7 +119,7 @@ def test_less_than_a_header_is_malformed():
 
 @given(st.binary(max_size=200))
 def test_arbitrary_bytes_are_decoded_or_malformed(data):
-    """Nothing but Malformed comes out, and every span lies inside the data and behind the one before."""
+    """No exception but Malformed is raised, and every span lies inside the data and after the one before."""
     position = 0
     try:
         for _, start, end in decode_attributes(data):
@@ -145,7 +145,7 @@ def test_text_ends_at_the_first_nul():
     assert decode_name(b"mlx5_0\0\0garbage") == "mlx5_0"
 
 
-def test_text_that_is_no_utf8_stays_distinct_and_printable():
+def test_text_that_is_not_utf8_stays_distinct_and_printable():
     assert (decode_name(b"a\xff\0"), decode_name(b"a\xfe\0")) == ("a\\xff", "a\\xfe")
 
 
@@ -153,7 +153,7 @@ def test_text_may_be_any_utf8_and_long():
     assert decode_name(("ß" * 30000).encode() + b"\0") == "ß" * 30000
 
 
-# When an answer is whole
+# Complete and incomplete replies
 
 
 def an_answer():
@@ -202,7 +202,7 @@ def test_an_unknown_message_of_netlink_itself_is_malformed():
         an_answer().take(a_message(kind=15))
 
 
-def test_a_noop_says_nothing():
+def test_a_noop_is_ignored():
     answer = an_answer()
     assert not answer.take(a_message(kind=NOOP))
     assert answer.payloads == []
@@ -236,7 +236,7 @@ def test_a_truncated_or_changed_dump_is_an_answer_or_one_clear_error(dump, data)
         assert isinstance(error, (Malformed, Refused)) or error.errno == errno.ENOBUFS  # noqa: PT017 - one of three
 
 
-# One question at a time
+# Queries
 
 
 def test_the_first_question_opens_the_socket_and_later_ones_use_it():
@@ -264,14 +264,14 @@ def test_sequence_numbers_go_round_without_zero():
     assert [request.sequence for request in kernel.asked] == [0xFFFFFFFF, 1]
 
 
-def test_a_list_that_changed_while_it_was_read_is_asked_for_again():
+def test_a_list_that_changed_during_the_read_is_read_again():
     replies = iter([DUMP_INTERRUPTED, DUMP_INTERRUPTED, 0])
     kernel = FakeKernel(lambda _: [a_message(b"1234", flags=next(replies) | MULTIPART), an_error(0, DONE)])
     assert Netlink(20, kernel).ask(KIND, b"", dump=True) == [b"1234"]
     assert len(kernel.asked) == 3
 
 
-def test_a_list_that_always_changes_is_given_up():
+def test_a_list_that_always_changes_is_an_error():
     kernel = FakeKernel(lambda _: [an_error(0, DONE, DUMP_INTERRUPTED)])
     with pytest.raises(OSError, match="changed") as caught:
         Netlink(20, kernel).ask(KIND, b"", dump=True)
@@ -291,7 +291,7 @@ def test_a_lost_answer_is_an_error_at_once_and_gets_a_new_socket():
 
 
 def test_a_late_answer_is_never_taken_for_a_new_one():
-    """Not even by a new socket that was given the port id of the old one."""
+    """Not even by a new socket with the port id of the old one."""
 
     def answer(request):
         late = a_message(b"late", sequence=request.sequence - 1, port_id=4711)
@@ -303,12 +303,12 @@ def test_a_late_answer_is_never_taken_for_a_new_one():
     assert conversation.ask(KIND, b"") == [b"1234"]
 
 
-def test_only_the_kernel_is_listened_to():
+def test_only_messages_of_the_kernel_are_received():
     kernel = FakeKernel(lambda _: [Datagram(a_message(b"evil"), sender=1234), a_message(b"1234")])
     assert Netlink(20, kernel).ask(KIND, b"") == [b"1234"]
 
 
-def test_talk_that_is_no_answer_is_not_received_without_end(monkeypatch):
+def test_unrelated_messages_are_not_received_without_limit(monkeypatch):
     monkeypatch.setattr(netlink, "MOST_DATAGRAMS", 3)
     kernel = FakeKernel(lambda _: itertools.repeat(Datagram(a_message(sequence=99), stamped=True), 50))
     with pytest.raises(OSError, match="lost"):
@@ -352,7 +352,7 @@ def test_the_largest_answer_of_the_kernel_fits():
     assert BUFFER_BYTES >= 32 * 1024
 
 
-def test_closing_twice_and_asking_again_is_allowed():
+def test_closing_twice_and_querying_again_is_allowed():
     kernel = FakeKernel(lambda _: [a_message()])
     conversation = Netlink(20, kernel)
     conversation.ask(KIND, b"")
@@ -380,7 +380,7 @@ def test_the_real_kernel_lists_its_links():
     assert set(names) == {name for _, name in socket.if_nameindex()}
 
 
-def test_the_real_kernel_refuses_a_link_that_is_not_there():
+def test_the_real_kernel_refuses_a_missing_link():
     conversation = Netlink(NETLINK_ROUTE)
     with pytest.raises(Refused) as caught:
         conversation.ask(RTM_GETLINK, struct.pack("=BxHiII", 0, 0, 2**31 - 1, 0, 0))

@@ -1,4 +1,4 @@
-"""Plans: base units, sums, one spelling per series for as long as the device stays."""
+"""Plans: base units, sums, one spelling per series while the device stays."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_values_are_scaled_to_base_units(normaliser: Normaliser) -> None:
     assert normalise(normaliser, {"us": 1_500_001}) == {"roce_pause_seconds_total 1": 1.500001}
 
 
-def test_a_difference_is_what_began_less_what_is_over(normaliser: Normaliser) -> None:
+def test_a_difference_is_starts_minus_ends(normaliser: Normaliser) -> None:
     assert normalise(normaliser, {"over": 4, "begun": 5}) == {"roce_state 1": 1}
     assert normalise(normaliser, {"over": 5, "begun": 5}) == {"roce_state 1": 0}
     assert normalise(normaliser, {"over": None, "begun": 5}) == {"roce_state 1": None}
@@ -131,7 +131,7 @@ def test_a_counter_per_size_is_a_bucket_of_a_histogram() -> None:
     assert {one.suffix for one in series if one.row is row} == {"_bucket"}
 
 
-def test_what_identifies_a_device_is_a_series_of_value_1(normaliser: Normaliser) -> None:
+def test_identifying_labels_are_a_series_of_value_1(normaliser: Normaliser) -> None:
     series, values = normaliser.normalise(DeviceReadings(DEVICE, ()))
     assert "roce_device_info" in {one.row.name for one in series}
     assert set(values) == {1}
@@ -156,14 +156,14 @@ def test_the_first_spelling_is_preferred(normaliser: Normaliser) -> None:
 
 
 def test_a_chosen_spelling_is_kept_though_a_better_one_appears(normaliser: Normaliser) -> None:
-    """Changing over would show 1,000,000 and then 5: a counter reset that never happened."""
+    """A change of spelling would show 1,000,000 and then 5: a counter reset that never happened."""
     assert normalise(normaliser, {"old": 1_000_000}) == {"roce_first_total 1": 1_000_000}
     assert normalise(normaliser, {"old": 1_000_001, "new": 5}) == {"roce_first_total 1": 1_000_001}
     assert normalise(normaliser, {"new": 6}) == {}
     assert normalise(normaliser, {"old": 1_000_002, "new": 7}) == {"roce_first_total 1": 1_000_002}
 
 
-def test_a_device_put_in_again_may_choose_anew(normaliser: Normaliser) -> None:
+def test_a_device_that_was_added_again_may_choose_again(normaliser: Normaliser) -> None:
     normalise(normaliser, {"old": 1_000_000})
     assert normalise(normaliser, {"old": 1, "new": 5}, replace(DEVICE, incarnation=2)) == {
         "roce_first_total 1": 5
@@ -184,13 +184,13 @@ def test_placeholders_become_labels_and_follow_the_set_of_names(normaliser: Norm
     assert normalise(normaliser, {"rx_prio4_pause": 9}) == {"roce_by_priority_total 1 4": 9}
 
 
-def test_what_belongs_to_the_device_is_its_only_ports(normaliser: Normaliser) -> None:
+def test_values_of_the_device_belong_to_its_only_port(normaliser: Normaliser) -> None:
     assert normalise(normaliser, {"new": 5}, port=WHOLE_DEVICE) == {"roce_first_total 1": 5}
     two = replace(DEVICE, name="mlx5_9", ports=(Port(1, ""), Port(2, "")))
     assert normalise(normaliser, {"new": 5}, two, WHOLE_DEVICE) == {"roce_first_total all": 5}
 
 
-def test_what_the_port_says_goes_before_what_the_device_says(normaliser: Normaliser) -> None:
+def test_values_of_the_port_take_precedence_over_those_of_the_device(normaliser: Normaliser) -> None:
     readings = (
         Reading(HW_COUNTERS, "mlx5_0", WHOLE_DEVICE, ("new", "words"), (100, 100)),
         Reading(HW_COUNTERS, "mlx5_0", 1, ("new",), (1,)),
@@ -201,7 +201,7 @@ def test_what_the_port_says_goes_before_what_the_device_says(normaliser: Normali
     assert found["roce_words_total"] == 400
 
 
-def test_names_without_a_row_are_kept_in_mind(normaliser: Normaliser) -> None:
+def test_names_without_a_row_are_recorded(normaliser: Normaliser) -> None:
     normalise(normaliser, {"new": 1, "old": 1, "rx_prio3_pause": 1, "mystery": 1, "part a": 1, "vport_in": 1})
     assert normaliser.plans["mlx5_0"].unmapped == ((HW_COUNTERS, 1, "mystery"),)
 

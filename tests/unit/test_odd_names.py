@@ -1,4 +1,4 @@
-"""Names from the operating system: any bytes become text, and the text the same bytes again."""
+"""Names from the operating system: any bytes become text, and the text converts back to the same bytes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ODD = b"eth\xff0"
         (b"", ""),
     ],
 )
-def test_a_name_is_text_that_gives_its_bytes_back(raw: bytes, text: str) -> None:
+def test_a_name_is_text_that_converts_back_to_its_bytes(raw: bytes, text: str) -> None:
     assert decode_name(raw) == text
     assert encode_name(text) == raw.partition(b"\0")[0]
 
@@ -53,7 +53,7 @@ def test_two_names_stay_two(names: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a" * 16, "\\xff" * 16, "a\0b"])
-def test_what_no_network_device_can_be_called_is_none_of_this_host(name: str) -> None:
+def test_an_impossible_device_name_is_not_on_this_host(name: str) -> None:
     with pytest.raises(OSError, match="No such device") as caught:
         encode_netdev(name)
     assert caught.value.errno == errno.ENODEV
@@ -64,7 +64,7 @@ def test_the_length_that_counts_is_that_of_the_bytes() -> None:
 
 
 async def test_a_network_device_of_an_odd_name_is_read_like_any_other(tmp_path: Path) -> None:
-    """It stands in sysfs by its bytes, and in labels by its text."""
+    """Sysfs has it by its bytes, and labels by its text."""
     tree = HostTree(tmp_path, devices=2)
     (tree.infiniband / "mlx5_0/device/net" / os.fsdecode(ODD)).mkdir(parents=True)
     net = tmp_path / "class/net" / os.fsdecode(ODD)

@@ -1,4 +1,4 @@
-"""Flags and the configuration file: the same keys, flags win, and every mistake is one line that names it."""
+"""Flags and the configuration file: the same keys, flags win, and every mistake is reported in one line that names it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def config(folder: Path, text: str) -> str:
     return f"--config.file={folder}/roce.yml"
 
 
-def test_serve_is_the_command_that_need_not_be_named() -> None:
+def test_serve_is_the_default_command() -> None:
     assert parse_options([]).command == "serve"
     assert parse_options(["--log.level=debug"]).command == "serve"
     assert parse_options(["once"]).command == "once"
@@ -43,7 +43,7 @@ def test_without_a_command_it_serves_whatever_the_flags_are() -> None:
     assert parse_options(["--sampler.mode", "off"]).sampler_mode == "off"
 
 
-def test_what_a_flag_takes_is_no_command() -> None:
+def test_the_value_of_a_flag_is_not_a_command() -> None:
     assert parse_options(["--host.recording", "once", "explain", "once"]).name == "once"
 
 
@@ -172,7 +172,7 @@ def test_the_fast_loop_is_set_by_flags() -> None:
     assert storm_limits(parse_options(["serve", "--sampler.restoration-time=3"])).restore == 3.0
 
 
-def test_a_recording_stands_still_and_is_not_watched() -> None:
+def test_a_recording_is_static_and_has_no_fast_loop() -> None:
     assert sampler_pace(parse_options(["serve", f"--host.recording={RECORDING}"])).mode == "off"
     assert sampler_pace(parse_options(["serve", "--host.simulate=quiet"])).mode == "adaptive"
 
@@ -200,7 +200,7 @@ def test_a_mistake_about_watching_is_one_line(
     assert told.count("\n") == 1
 
 
-def test_a_simulated_host_is_printed_as_any_other(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_simulated_host_is_printed_like_any_other(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["once", "--host.simulate=incast", "--host.simulate-ports=mlx5,bnxt"]) == 0
     text = capsys.readouterr().out
     assert 'roce_port_up{device="mlx5_0",port="1"} 1' in text

@@ -1,4 +1,4 @@
-"""The PCIe slot and the network devices: read per device, and what cannot be told is not told."""
+"""The PCIe slot and the network devices: read per device; unreadable values are omitted."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_speeds_are_transfers_per_second(text: bytes, found: int | str) -> None:
     ("text", "found"),
     [(b"16\n", 16), (b"0\n", "not_available"), (b"255\n", "not_available"), (b"x\n", "garbage")],
 )
-def test_a_function_that_cannot_tell_its_width_tells_none(text: bytes, found: int | str) -> None:
+def test_a_function_of_unknown_width_has_no_width(text: bytes, found: int | str) -> None:
     assert parse_width(text) == found
 
 
@@ -94,7 +94,7 @@ def test_the_slot_is_read(tmp_path: Path) -> None:
     }
 
 
-def test_the_legs_of_a_lag_are_read_each_on_its_own_and_the_bond_is_not(tmp_path: Path) -> None:
+def test_the_member_ports_of_a_lag_are_read_separately_and_the_bond_is_not(tmp_path: Path) -> None:
     readers = write(tmp_path, HOST)
     found = {
         netdev: {
@@ -108,7 +108,7 @@ def test_the_legs_of_a_lag_are_read_each_on_its_own_and_the_bond_is_not(tmp_path
     assert found == {"eth2": {"carrier_changes": 4, "rx_dropped": 5}, "eth3": {"carrier_changes": 6}}
 
 
-def test_a_device_on_no_bus_has_no_slot(tmp_path: Path) -> None:
+def test_a_device_without_a_bus_has_no_slot(tmp_path: Path) -> None:
     readers = write(tmp_path, {f"{BELOW}/ports/1/state": "4: ACTIVE"})
     with pytest.raises(Absent):
         readers["pcie", ""].read(0.0)

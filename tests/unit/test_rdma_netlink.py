@@ -1,4 +1,4 @@
-"""RDMA netlink: what a real kernel answered is understood, and every kind of no is told from the others."""
+"""RDMA netlink: replies of a real kernel are decoded, and the kinds of negative replies are distinguished."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ from roce_exporter.kernel.rdma_netlink import (
 )
 from roce_exporter.model import RdmaDevice, RdmaPort
 
-pytestmark = pytest.mark.skipif(sys.byteorder != "little", reason="the dumps are a little-endian machine's")
+pytestmark = pytest.mark.skipif(
+    sys.byteorder != "little", reason="the dumps are from a little-endian machine"
+)
 
 RXE0 = RdmaDevice(0, "rxe0", "c8cc:58ff:fe1b:fe53", "roce", "")
 RXE1 = RdmaDevice(1, "rxe1", "dc80:f1ff:fe7e:cc01", "roce", "")
@@ -63,7 +65,7 @@ QUESTIONS = {
 
 
 def rdma_that_says(answers):
-    """RDMA netlink that answers from a table of message types, and refuses all else."""
+    """RDMA netlink that replies from a table of message types, and refuses all others."""
     kernel = FakeKernel(lambda request: [answers.get(request.kind, REFUSED)])
     return RdmaNetlink(kernel), kernel
 
@@ -89,7 +91,7 @@ def u64(value):
     return struct.pack("=Q", value)
 
 
-# What a real kernel answered
+# Replies of a real kernel
 
 
 def test_every_device_is_listed():
@@ -98,13 +100,13 @@ def test_every_device_is_listed():
     assert kernel.sockets[0].family == 20
 
 
-def test_a_device_tells_its_ports():
+def test_the_ports_of_a_device_are_listed():
     asked, kernel = rdma_that_says({PORT_GET: PORTS_RXE0})
     assert asked.ports(RXE0) == (RdmaPort(1, "veth0"),)
     assert kernel.asked[0].payload == encode_u32(1, 0)
 
 
-def test_a_port_tells_its_counters_in_the_kernels_order():
+def test_counters_of_a_port_are_in_the_kernels_order():
     asked, kernel = rdma_that_says({STAT_GET: STATISTICS_RXE0})
     counters = asked.statistics(RXE0, 1)
     assert list(counters)[:3] == ["sent_pkts", "rcvd_pkts", "duplicate_request"]
@@ -117,7 +119,7 @@ def test_a_port_tells_its_counters_in_the_kernels_order():
     assert kernel.asked[0].payload == encode_u32(1, 0) + encode_u32(3, 1)
 
 
-def test_counters_of_64_bits_come_whole():
+def test_counters_of_64_bits_are_read_completely():
     asked, _ = rdma_that_says({STAT_GET: STATISTICS_MLX5_0})
     counters = asked.statistics(MLX5_0, 1)
     assert len(counters) == 28
@@ -128,7 +130,7 @@ def test_counters_of_64_bits_come_whole():
     }
 
 
-def test_only_optional_counters_are_told_as_such():
+def test_only_optional_counters_are_listed_as_optional():
     asked, _ = rdma_that_says({STAT_GET_STATUS: STATUS_MLX5_0})
     assert asked.optional_counters(MLX5_0, 1) == {"cc_rx_ce_pkts": True, "cc_tx_cnp_pkts": False}
 
@@ -144,10 +146,10 @@ def test_objects_in_use_are_counted_by_kind():
     assert asked.resources(RXE1) == expected
 
 
-# The layout that spares decoding the same names again
+# The layout that avoids decoding the same names again
 
 
-def test_the_same_names_again_are_read_at_a_glance_and_alike():
+def test_the_same_names_are_read_by_their_layout_with_the_same_result():
     asked, _ = rdma_that_says({STAT_GET: STATISTICS_MLX5_0})
     first = asked.statistics(MLX5_0, 1)
     (learnt,) = asked._layouts.values()
@@ -155,7 +157,7 @@ def test_the_same_names_again_are_read_at_a_glance_and_alike():
     assert list(asked._layouts.values()) == [learnt]
 
 
-def test_a_counter_that_is_switched_on_or_off_is_seen_at_once():
+def test_a_counter_that_is_switched_on_or_off_is_noticed_at_once():
     answers = {STAT_GET: STATISTICS_MLX5_0}
     asked, _ = rdma_that_says(answers)
     for dump, told in (
@@ -216,16 +218,16 @@ def test_a_name_may_be_anything(name):
     assert asked.statistics(MLX5_0, 1) == {name: 1}
 
 
-def test_names_that_are_no_utf8_stay_apart():
+def test_names_that_are_not_utf8_stay_distinct():
     asked, _ = rdma_that_says({STAT_GET: an_answer((b"\xff", u64(1)), (b"\xfe", u64(2)))})
     assert asked.statistics(MLX5_0, 1) == {"\\xff": 1, "\\xfe": 2}
 
 
-# Absent is not broken, and gone is neither
+# Absent, broken and removed devices
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_what_the_kernel_does_not_know_of_a_listed_device_is_absent(question):
+def test_unsupported_queries_of_a_listed_device_are_absent(question):
     asked, _ = rdma_that_says({GET: DEVICES})
     with pytest.raises(Absent):
         QUESTIONS[question](asked)
@@ -233,7 +235,7 @@ def test_what_the_kernel_does_not_know_of_a_listed_device_is_absent(question):
 
 @pytest.mark.parametrize("code", [errno.EOPNOTSUPP, errno.ENOENT, errno.ENOSYS])
 @pytest.mark.parametrize("question", ["statistics", "optional_counters", "resources"])
-def test_other_ways_to_say_so_are_absent_too(question, code):
+def test_other_errnos_for_unsupported_are_absent_too(question, code):
     refusals = dict.fromkeys((STAT_GET, STAT_GET_STATUS, RES_GET), a_refusal(code))
     asked, _ = rdma_that_says({GET: DEVICES, **refusals})
     with pytest.raises(Absent):
@@ -241,7 +243,7 @@ def test_other_ways_to_say_so_are_absent_too(question, code):
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_a_device_that_is_no_longer_listed_has_gone(question):
+def test_a_device_that_is_no_longer_listed_is_removed(question):
     asked, _ = rdma_that_says({GET: DEVICES_WITHOUT_MLX5, PORT_GET: PORTS_GONE})
     with pytest.raises(OSError, match="gone") as caught:
         QUESTIONS[question](asked)
@@ -249,7 +251,7 @@ def test_a_device_that_is_no_longer_listed_has_gone(question):
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_a_device_whose_index_another_has_now_has_gone(question):
+def test_a_device_whose_index_was_reused_is_removed(question):
     """Otherwise the counters of one device would be shown as another's."""
     answers = {
         PORT_GET: PORTS_RXE0,
@@ -263,7 +265,7 @@ def test_a_device_whose_index_another_has_now_has_gone(question):
     assert (type(caught.value), caught.value.errno) == (OSError, errno.ENODEV)
 
 
-def test_a_device_that_was_renamed_has_gone_even_after_it_was_read():
+def test_a_renamed_device_is_removed_even_after_it_was_read():
     answers = {STAT_GET: STATISTICS_MLX5_0}
     asked, _ = rdma_that_says(answers)
     asked.statistics(MLX5_0, 1)
@@ -274,7 +276,7 @@ def test_a_device_that_was_renamed_has_gone_even_after_it_was_read():
 
 
 def test_a_driver_that_fails_is_broken_and_not_absent():
-    """The kernel says EINVAL to both; it tells the status only of a port that has statistics."""
+    """The kernel returns EINVAL in both cases; it returns the status only for a port that has statistics."""
     asked, _ = rdma_that_says({GET: DEVICES, STAT_GET: REFUSED, STAT_GET_STATUS: STATUS_MLX5_0})
     with pytest.raises(OSError, match="failed to read") as caught:
         asked.statistics(MLX5_0, 1)
@@ -349,7 +351,7 @@ def test_a_lost_answer_is_an_error():
         RdmaNetlink(FakeKernel(lambda _: [])).devices()
 
 
-# Answers that break the format
+# Malformed replies
 
 NAME_ONLY = encode_attribute(82, b"a\0")
 VALUE_ONLY = encode_attribute(83, u64(1))
@@ -382,7 +384,7 @@ VALUE_ONLY = encode_attribute(83, u64(1))
         "ack",
     ],
 )
-def test_a_malformed_answer_says_so_and_the_next_question_uses_a_new_socket(answer):
+def test_a_malformed_answer_is_reported_and_the_next_query_uses_a_new_socket(answer):
     answers = {STAT_GET: answer}
     asked, kernel = rdma_that_says(answers)
     with pytest.raises(Malformed) as caught:
@@ -400,7 +402,7 @@ def test_a_device_without_index_or_name_is_malformed(missing):
         decode_device(b"".join(value for kind, value in attributes.items() if kind != missing))
 
 
-def test_a_device_of_an_old_kernel_tells_less():
+def test_a_device_of_an_old_kernel_has_fewer_attributes():
     answer = encode_u32(1, 3) + encode_attribute(2, b"mlx5_0\0")
     assert decode_device(answer) == RdmaDevice(3, "mlx5_0", "", "", "")
 
@@ -410,7 +412,7 @@ def test_a_port_without_number_is_malformed():
         decode_port(encode_u32(1, 0) + encode_attribute(2, b"rxe0\0"), RXE0)
 
 
-def test_a_port_in_another_network_namespace_tells_no_netdev():
+def test_a_port_in_another_network_namespace_has_no_netdev():
     answer = encode_u32(1, 0) + encode_attribute(2, b"rxe0\0") + encode_u32(3, 1)
     assert decode_port(answer, RXE0) == RdmaPort(1, "")
 

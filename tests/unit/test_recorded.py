@@ -1,4 +1,4 @@
-"""Recordings: folders and archives, moments in turn, symbolic links inside, and every malformed one named."""
+"""Recordings: folders and archives, moments in turn, symbolic links inside; malformed files are named."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ HOST = {
 
 @pytest.mark.parametrize("prefix", ["", "host/", "./host/"])
 @pytest.mark.parametrize("packed", [True, False])
-def test_a_folder_and_an_archive_say_the_same(tmp_path: Path, prefix: str, packed: bool) -> None:
+def test_a_folder_and_an_archive_are_equivalent(tmp_path: Path, prefix: str, packed: bool) -> None:
     files = {prefix + path: text for path, text in HOST.items()}
     path = pack(tmp_path / "h.tar.gz", files) if packed else write(tmp_path / "h", files)
     kernel = load_recording(path)
@@ -77,7 +77,7 @@ def test_a_folder_and_an_archive_say_the_same(tmp_path: Path, prefix: str, packe
             kernel.entries(absent)
 
 
-def test_moments_are_played_in_turn_round_and_round(tmp_path: Path) -> None:
+def test_moments_are_played_in_turn_repeatedly(tmp_path: Path) -> None:
     states = ("1: DOWN", "2: INIT", "4: ACTIVE")
     kernel = load_recording(write(tmp_path, {f"{n}/{STATE}": state for n, state in enumerate(states)}))
     files = kernel.open_files(["class/infiniband/mlx5_0/ports/1/state"])
@@ -180,7 +180,7 @@ def test_a_truncated_archive_is_refused(tmp_path: Path, keep: int) -> None:
 
 
 def packed(files: dict[str, str], name: str) -> bytes:
-    """A tar archive, compressed as the end of its name says."""
+    """A tar archive, compressed according to the suffix of its name."""
     place = io.BytesIO()
     with tarfile.open(fileobj=place, mode="w") as archive:
         for path, text in files.items():
@@ -211,8 +211,8 @@ def test_an_archive_with_a_hole_in_it_is_refused(tmp_path: Path, name: str) -> N
     assert str(tmp_path / name) in str(caught.value)
 
 
-def test_headers_that_announce_each_other_without_end_are_refused(tmp_path: Path) -> None:
-    """Python's tar reader calls itself for the member that a long name belongs to."""
+def test_an_endless_chain_of_headers_is_refused(tmp_path: Path) -> None:
+    """Python's tar reader is recursive for the member that a long name belongs to."""
     header = tarfile.TarInfo("././@LongLink")
     header.type, header.size = tarfile.GNUTYPE_LONGNAME, 1
     (tmp_path / "h.tar").write_bytes((header.tobuf() + b"x".ljust(512, b"\0")) * 2000)
@@ -222,7 +222,7 @@ def test_headers_that_announce_each_other_without_end_are_refused(tmp_path: Path
 
 @pytest.mark.parametrize("name", FORMS[:3])
 def test_a_header_that_unpacks_to_far_too_much_is_refused(tmp_path: Path, name: str) -> None:
-    """Not only the files: the tar reader holds a name of any length in memory."""
+    """Not only the files: the tar reader keeps a name of any length in memory."""
     header = tarfile.TarInfo("././@LongLink")
     header.type, header.size = tarfile.GNUTYPE_LONGNAME, MAX_BYTES
     compress = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}[name.rpartition(".")[2]]
@@ -239,8 +239,8 @@ def test_a_path_that_no_host_has_is_refused(tmp_path: Path, path: str) -> None:
         load_recording(pack(tmp_path / "h.tar.gz", {"sys/a": f"-> {path}"}))
 
 
-def test_names_count_as_what_they_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each folder on the way to a file is kept under its whole path."""
+def test_names_count_with_their_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each parent folder of a file is stored under its full path."""
     deep = "a/" * 500
     monkeypatch.setattr(tree, "MAX_NAME_BYTES", 1 << 20)
     load_tree(pack(tmp_path / "one.tar.gz", {f"{number}/{deep}": "x" for number in range(1)}))
@@ -248,7 +248,7 @@ def test_names_count_as_what_they_take(tmp_path: Path, monkeypatch: pytest.Monke
         load_tree(pack(tmp_path / "many.tar.gz", {f"{number}/{deep}": "x" for number in range(6)}))
 
 
-def test_an_archive_of_nothing_that_never_ends_is_refused(
+def test_an_endless_archive_of_empty_members_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tree, "MAX_ARCHIVE_BYTES", 1 << 20)
@@ -275,13 +275,13 @@ def test_an_archive_that_unpacks_to_far_too_much_is_refused(tmp_path: Path) -> N
         load_recording(str(place))
 
 
-def test_paths_out_of_the_archive_are_left_alone(tmp_path: Path) -> None:
+def test_paths_out_of_the_archive_are_ignored(tmp_path: Path) -> None:
     kernel = load_recording(pack(tmp_path / "h.tar.gz", {"../../etc/passwd": "x", STATE: "4: ACTIVE\n"}))
     assert kernel.entries("class/infiniband") == ("mlx5_0",)
 
 
 @given(st.lists(st.sampled_from(["a", "b", "..", ".", "", "l"]), max_size=12))
-def test_no_path_leads_out_of_the_tree_or_round_for_ever(parts: list[str]) -> None:
+def test_no_path_leads_out_of_the_tree_or_in_circles(parts: list[str]) -> None:
     held = Tree(files={"a/b": b""}, links={"a/l": "..", "l": "/a/l/l"})
     for path in (*held.files, *held.links):
         held.add(path)

@@ -1,4 +1,4 @@
-"""Temperatures by hwmon: named by the driver's label, one bad sensor costs itself."""
+"""Temperatures by hwmon: named by the driver's label; one bad sensor costs only itself."""
 
 from __future__ import annotations
 

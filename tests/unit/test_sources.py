@@ -1,4 +1,4 @@
-"""Netlink first, sysfs for what it does not tell: one merged reading, never two series, and each fails on its own."""
+"""Netlink first, sysfs for values that it lacks: one merged reading, never two series, and each source fails alone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HW = f"{PORT}/hw_counters"
 
 
 class Host(RecordedKernel):
-    """A recorded host whose netlink fails when told to, and which notes what was read."""
+    """A recorded host whose netlink fails when the test sets an error, and which records all reads."""
 
     def __init__(self, files: dict[str, str], statistics: dict[str, int] | None = None) -> None:
         tree = Tree({path: f"{text}\n".encode() for path, text in files.items()})
@@ -72,7 +72,7 @@ FILES = {
 }
 
 
-def test_what_netlink_tells_is_not_read_from_sysfs_again() -> None:
+def test_values_of_netlink_are_not_read_from_sysfs_again() -> None:
     host = Host(FILES, {"np_cnp_sent": 50})
     readers = host.readers()
     assert found(readers["rdma_netlink"]) == {"np_cnp_sent": 50}
@@ -80,7 +80,7 @@ def test_what_netlink_tells_is_not_read_from_sysfs_again() -> None:
     assert host.read == ["rp_cnp_handled"]
 
 
-def test_where_netlink_fails_sysfs_tells_all_and_gives_way_again() -> None:
+def test_sysfs_replaces_netlink_while_it_fails() -> None:
     host = Host(FILES, {"np_cnp_sent": 50, "rp_cnp_handled": 60})
     readers = host.readers()
     for failure, netlink, sysfs in (
@@ -93,7 +93,7 @@ def test_where_netlink_fails_sysfs_tells_all_and_gives_way_again() -> None:
         assert found(readers["hw_counters"]) == sysfs
 
 
-def test_a_failing_netlink_says_which_port_and_why() -> None:
+def test_a_netlink_failure_names_the_port_and_the_reason() -> None:
     host = Host(FILES, {"np_cnp_sent": 50})
     host.failure = OSError(errno.EIO, "firmware")
     (reading,) = host.readers()["rdma_netlink"].read(0.0)
@@ -116,7 +116,7 @@ def test_all_ones_from_netlink_are_no_value() -> None:
 
 
 def test_a_netlink_that_is_forbidden_is_broken_and_not_absent() -> None:
-    """As by systemd's RestrictAddressFamilies: sysfs tells the counters, and what is lost is said."""
+    """As with systemd's RestrictAddressFamilies: sysfs provides the counters, and the loss is reported."""
 
     class Forbidden(Host):
         def rdma_devices(self):
@@ -140,7 +140,7 @@ def test_names_stay_the_same_object_while_they_do_not_change() -> None:
         assert all(a.names is b.names for a, b in zip(first, second, strict=True))
 
 
-def test_a_disabled_source_is_not_there() -> None:
+def test_a_disabled_source_is_omitted() -> None:
     readers = Host(FILES).readers("counters", "port")
     assert not {"counters", "port"} & readers.keys()
     assert {"rdma_netlink", "hw_counters", "resources"} <= readers.keys() <= set(NAMES)
@@ -162,7 +162,7 @@ def test_the_counters_of_qedr_are_a_stub_that_is_never_read(tmp_path: Path) -> N
 
 
 class ForeignNetlink:
-    """What the machine's own netlink would tell."""
+    """The replies of the machine's own netlink."""
 
     def devices(self) -> tuple[RdmaDevice, ...]:
         return (
@@ -176,7 +176,7 @@ class ForeignNetlink:
 
 
 def test_below_another_root_netlink_counts_only_where_the_guid_agrees(tmp_path: Path) -> None:
-    """Else the machine's own mlx5_0 would be mixed with the one in the folder."""
+    """Otherwise the machine's own mlx5_0 would be mixed with the one in the folder."""
     for number, guid in enumerate(("00aa", "00cc", "00dd")):
         place = tmp_path / f"class/infiniband/mlx5_{number}/node_guid"
         place.parent.mkdir(parents=True)
@@ -186,7 +186,7 @@ def test_below_another_root_netlink_counts_only_where_the_guid_agrees(tmp_path: 
     assert [device.name for device in kernel.rdma_devices()] == ["mlx5_0"]
 
 
-def test_descriptors_are_kept_and_given_back(tmp_path: Path) -> None:
+def test_descriptors_are_kept_and_closed(tmp_path: Path) -> None:
     for name in "abc":
         (tmp_path / name).write_text("1\n")
     before = len(os.listdir("/proc/self/fd"))

@@ -1,4 +1,4 @@
-"""Transceivers: three layouts of memory, one meaning. The pages are laid out by hand from the documents' tables."""
+"""Transceivers: three memory layouts with the same meaning. The pages follow the tables of the documents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Part = tuple[int, int]
 
 
 class Module:
-    """A module's memory, 128 bytes a part. It notes what was asked for."""
+    """A module's memory, 128 bytes a part. It records the requested parts."""
 
     def __init__(self, identifier: int) -> None:
         self.parts: dict[Part, bytearray] = {}
@@ -82,20 +82,20 @@ def test_a_qsfp28_by_the_tables_of_sff_8636() -> None:
     }
 
 
-def test_a_qsfp28_that_does_not_measure_what_it_sends_tells_nothing_of_it() -> None:
+def test_a_qsfp28_without_transmit_monitors_has_no_transmit_values() -> None:
     module = qsfp28()
     module.put(220, b"\0")
     assert not [name for name in read_transceiver(module.read) if name.startswith("transmit_power")]
 
 
-def test_a_module_of_flat_memory_is_not_asked_for_pages_that_it_does_not_have() -> None:
+def test_pages_that_a_flat_memory_module_lacks_are_not_requested() -> None:
     module = qsfp28()
     module.put(2, b"\x04")
     assert not [name for name in read_transceiver(module.read) if name.endswith("alarm")]
     assert {place.page for place in module.asked} == {0}
 
 
-def test_a_copper_cable_has_no_light() -> None:
+def test_a_copper_cable_has_no_optical_power() -> None:
     module = qsfp28()
     module.put(147, b"\xa0")
     assert read_transceiver(module.read).keys() == {
@@ -109,7 +109,7 @@ def test_a_copper_cable_has_no_light() -> None:
 
 
 @pytest.mark.parametrize("identifier", sorted(QSFP | CMIS | SFP))
-def test_a_passive_cable_measures_nothing_which_is_not_zero(identifier: int) -> None:
+def test_a_passive_cable_has_no_values_instead_of_zero(identifier: int) -> None:
     with pytest.raises(Absent):
         read_transceiver(Module(identifier).read)
 
@@ -123,7 +123,7 @@ def cmis(scaling: int = 0x08) -> Module:
     module = Module(0x18)
     module.words(14, -2 * 256)
     module.words(16, 33012)
-    module.put(210, b"\xf0")  # lanes 5 to 8 are not there
+    module.put(210, b"\xf0")  # lanes 5 to 8 are absent
     module.put(159, bytes([0x03, 0x07 | scaling]), page=1)
     module.words(128, 80 * 256, -10 * 256, page=2)
     module.words(136, 36300, 29700, page=2)
@@ -150,7 +150,7 @@ def test_a_qsfp_dd_by_the_tables_of_cmis() -> None:
         "transmit_power_4": 1_571_800,
         "transmit_power_high_alarm": 5_011_800,
         "transmit_power_low_alarm": 186_200,
-        "bias_1": 7488,  # 2 microamperes a step, times the factor 2
+        "bias_1": 7488,  # 2 microamperes a step, multiplied by the factor 2
         "bias_2": 7480,
         "bias_3": 7500,
         "bias_4": 7488,
@@ -166,11 +166,11 @@ def test_a_qsfp_dd_by_the_tables_of_cmis() -> None:
 
 
 @pytest.mark.parametrize(("scaling", "current"), [(0x00, 3744), (0x08, 7488), (0x10, 14976)])
-def test_a_module_says_by_what_its_laser_current_is_to_be_multiplied(scaling: int, current: int) -> None:
+def test_the_laser_current_is_scaled_by_the_modules_factor(scaling: int, current: int) -> None:
     assert read_transceiver(cmis(scaling).read)["bias_1"] == current
 
 
-def test_a_cmis_module_without_monitors_of_light_tells_no_light() -> None:
+def test_a_cmis_module_without_optical_monitors_has_no_optical_power() -> None:
     module = cmis()
     module.put(160, b"\0", page=1)
     assert {name.split("_")[0] for name in read_transceiver(module.read)} == {"temperature", "voltage"}
@@ -234,12 +234,12 @@ def test_no_content_of_a_module_breaks_the_decoders(identifier: int, noise: obje
     assert all(value >= 0 for name, value in found.items() if name.startswith("receive_power_"))
 
 
-def test_what_is_printed_reads_back_the_same() -> None:
+def test_printed_values_are_read_back_unchanged() -> None:
     for module in (qsfp28(), cmis(), sfp(0x60)):
         found = read_transceiver(module.read)
         assert parse_transceiver(print_transceiver(found)) == found
 
 
-def test_flags_and_other_lines_of_ethtool_are_passed_over() -> None:
+def test_flags_and_other_lines_of_ethtool_are_ignored() -> None:
     text = "\tLaser bias current high alarm (Chan 1): Off\n\tMax power : 12.00W\n\tVendor PN : V 1\n"
     assert parse_transceiver(text) == {}

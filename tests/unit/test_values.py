@@ -1,4 +1,4 @@
-"""Text of the kernel becomes numbers, or the reason why there is none; nothing else, whatever the bytes."""
+"""Text of the kernel becomes a number, or a reason why it is not valid; no bytes lead to anything else."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_every_64_bit_number_is_read(number: int) -> None:
 
 
 @given(st.binary(max_size=80))
-def test_whatever_is_no_number_is_a_reason(text: bytes) -> None:
+def test_text_that_is_not_a_number_gives_a_reason(text: bytes) -> None:
     found = parse_counter(text)
     if isinstance(found, int):
         assert int(text) == found
@@ -113,7 +113,7 @@ def test_quarantine_begins_with_the_third_failure_and_grows_to_an_hour() -> None
     assert not quarantine
 
 
-def test_what_the_driver_does_not_have_is_never_quarantined() -> None:
+def test_absent_values_are_never_quarantined() -> None:
     quarantine = Quarantine()
     for _ in range(10):
         quarantine.failed(0, "not_available", 0.0)
@@ -121,7 +121,7 @@ def test_what_the_driver_does_not_have_is_never_quarantined() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=60))
-def test_a_file_that_answers_is_never_held(events: list[tuple[int, bool]]) -> None:
+def test_a_readable_file_is_never_quarantined(events: list[tuple[int, bool]]) -> None:
     quarantine = Quarantine()
     for now, (position, answers) in enumerate(events):
         if answers:

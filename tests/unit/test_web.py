@@ -63,7 +63,7 @@ async def read_answer(reader: asyncio.StreamReader, *, head_only: bool = False) 
 
 
 async def ask(port: int, text: bytes, tls: ssl.SSLContext | None = None) -> Answer:
-    """The first answer to these bytes, on a connection of its own."""
+    """The first reply to these bytes, on a new connection."""
     reader, writer = await asyncio.open_connection(
         "127.0.0.1", port, ssl=tls, server_hostname="localhost" if tls else None
     )
@@ -84,7 +84,7 @@ def login(user: str, password: str) -> str:
     return f"Authorization: Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
-async def test_a_request_is_understood_and_answered() -> None:
+async def test_a_request_is_parsed_and_answered() -> None:
     async with serving() as port:
         answer = await ask(port, get("/a%20b/?x=1&x=2&empty=", "User-Agent: one", "User-Agent: two"))
     assert answer.status == 200
@@ -115,7 +115,7 @@ async def test_pipelined_requests_are_answered_in_order() -> None:
 
 
 @pytest.mark.parametrize("text", [get("/", "Connection: close"), b"GET / HTTP/1.0\r\n\r\n"])
-async def test_the_connection_is_closed_when_the_client_wants_it(text: bytes) -> None:
+async def test_the_connection_is_closed_on_request_of_the_client(text: bytes) -> None:
     async with serving() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(text + get("/second"))
@@ -170,7 +170,7 @@ async def test_a_body_of_any_size_arrives_whole(size: int) -> None:
         (get("/", "Content-Length: 3", "Expect: 100-continue"), 417),
     ],
 )
-async def test_what_is_not_served_is_refused_in_one_line(text: bytes, status: int) -> None:
+async def test_unsupported_requests_are_refused_in_one_line(text: bytes, status: int) -> None:
     async with serving() as port:
         answer = await ask(port, text)
     assert answer.status == status
@@ -179,7 +179,7 @@ async def test_what_is_not_served_is_refused_in_one_line(text: bytes, status: in
     assert ("allow" in answer.headers) == (status == 405)
 
 
-async def test_a_small_body_is_read_and_thrown_away() -> None:
+async def test_a_small_body_is_read_and_discarded() -> None:
     async with serving() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(
@@ -217,7 +217,7 @@ def test_a_relative_path_and_too_many_parameters_are_refused() -> None:
         parameters("a=1&" * 101)
 
 
-async def test_the_absolute_form_of_a_target_is_understood() -> None:
+async def test_the_absolute_form_of_a_target_is_accepted() -> None:
     async with serving() as port:
         assert (await ask(port, get("http://x:1/a?b=c"))).body == b"GET /a {'b': 'c'}\n"
         assert (await ask(port, get("http://x"))).body == b"GET / {}\n"
@@ -319,7 +319,7 @@ async def test_ipv6_is_bound_and_written_in_brackets() -> None:
         await server.close()
 
 
-async def test_an_occupied_port_is_named_with_the_remedy_and_nothing_stays_bound() -> None:
+async def test_a_port_in_use_is_named_with_the_remedy_and_nothing_stays_bound() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, socket.create_server(("127.0.0.1", 0)) as reserved:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         free = f"127.0.0.1:{reserved.getsockname()[1]}"
@@ -337,7 +337,7 @@ async def test_an_occupied_port_is_named_with_the_remedy_and_nothing_stays_bound
     "address",
     ["", "10123", "localhost", "1.2.3.4:x", "::1:80", "[::1]", "a:b:1", "127.0.0.1:65536", "256.0.0.1:0"],
 )
-async def test_what_is_no_address_is_refused_in_one_line(address: str) -> None:
+async def test_an_invalid_address_is_refused_in_one_line(address: str) -> None:
     with pytest.raises(ListenError) as caught:
         await Server(echo, None).start([address])
     message = str(caught.value)
@@ -406,7 +406,7 @@ async def test_only_the_first_72_bytes_of_a_password_count(tmp_path: Path) -> No
 
 @pytest.fixture
 def slow_bcrypt(monkeypatch):
-    """Password checks that wait until they are let go; the list says which have begun."""
+    """Password checks that block until they are released; the list has those that have begun."""
     begun: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     gate = threading.Event()
     real = bcrypt.checkpw
@@ -421,9 +421,7 @@ def slow_bcrypt(monkeypatch):
     gate.set()
 
 
-async def test_a_flood_of_wrong_passwords_does_not_delay_one_known_to_be_right(
-    tmp_path: Path, slow_bcrypt
-) -> None:
+async def test_a_flood_of_wrong_passwords_does_not_delay_a_verified_one(tmp_path: Path, slow_bcrypt) -> None:
     begun, gate = slow_bcrypt
     gate.set()
     async with serving(config=users(tmp_path, alice="secret")) as port:
@@ -438,7 +436,7 @@ async def test_a_flood_of_wrong_passwords_does_not_delay_one_known_to_be_right(
         assert {answer.status for answer in await asyncio.gather(*flood)} == {401}
 
 
-async def test_wrong_passwords_push_no_right_one_out_of_memory(tmp_path: Path, slow_bcrypt) -> None:
+async def test_wrong_passwords_evict_no_verified_one(tmp_path: Path, slow_bcrypt) -> None:
     begun, gate = slow_bcrypt
     gate.set()
     async with serving(config=users(tmp_path, alice="secret")) as port:
@@ -462,7 +460,7 @@ async def test_an_unknown_user_costs_a_check_of_the_same_cost(tmp_path: Path, mo
     with contextlib.suppress(ValueError):
         assert real(b"secret", seen[0]) is False
         return
-    pytest.fail("bcrypt refuses the decoy without checking it")
+    pytest.fail("bcrypt rejects the decoy without checking it")
 
 
 async def test_configured_headers_are_sent_with_every_answer(tmp_path: Path) -> None:
@@ -507,7 +505,7 @@ def tls_config(folder: Path, authority: trustme.CA, more: str = "") -> WebConfig
 
 
 def client_tls(authority: trustme.CA, *names: str) -> ssl.SSLContext:
-    """A client that trusts the authority, with a certificate of these names if there are any."""
+    """A client that trusts the authority, with a certificate for these names if there are any."""
     context = ssl.create_default_context()
     authority.configure_trust(context)
     if names:
@@ -643,5 +641,7 @@ def test_the_limits_are_the_promised_ones() -> None:
     assert LIMITS.slice_bytes <= 256 * 1024
     assert LIMITS.stalled_seconds <= 30
     assert LIMITS.closing_seconds < 0.5
-    assert LIMITS.idle_seconds > 300, "Prometheus closes its idle connections after five minutes, not we"
+    assert LIMITS.idle_seconds > 300, (
+        "Prometheus closes its idle connections after five minutes, not the exporter"
+    )
     assert replace(LIMITS, connections=1).connections == 1

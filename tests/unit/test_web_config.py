@@ -49,7 +49,7 @@ def issue(authority: trustme.CA, folder: Path) -> None:
 
 
 def web_yml(folder: Path, text: str) -> Path:
-    """Replace the file as configuration management does, so that its inode tells of every change."""
+    """Replace the file as configuration management does, so that its inode changes each time."""
     (folder / "new.yml").write_text(text)
     return (folder / "new.yml").replace(folder / "web.yml")
 
@@ -169,11 +169,11 @@ REFUSED = {
         TLS.replace("key.pem", "."),
         "cannot be read: Is a directory; correct the path or its permissions",
     ),
-    "certificate is none": (
+    "certificate is not a certificate": (
         TLS.replace("cert.pem", "text.pem"),
         "web.yml:2: tls_server_config.cert_file: holds no certificate; give it in PEM form",
     ),
-    "key is none": (
+    "key is not a key": (
         TLS.replace("key.pem", "text.pem"),
         "web.yml:3: tls_server_config.key_file: does not fit the certificate",
     ),
@@ -181,11 +181,11 @@ REFUSED = {
         TLS.replace("key.pem", "other-key.pem"),
         "web.yml:3: tls_server_config.key_file: does not fit the certificate (KEY_VALUES_MISMATCH); give its unencrypted",
     ),
-    "inline certificate is none": (
+    "inline certificate is not a certificate": (
         "tls_server_config: {cert: no, key: no}\n",
         "web.yml:1: tls_server_config.cert: holds no certificate; give it in PEM form",
     ),
-    "client authority is none": (
+    "client authority is not a certificate": (
         TLS + CLIENTS.replace("ca.pem", "text.pem"),
         "web.yml:4: tls_server_config.client_ca_file: holds no certificate; give it in PEM form",
     ),
@@ -298,7 +298,7 @@ def test_a_bad_file_is_refused_in_one_line_that_names_it(folder: Path, text: str
     assert "secret" not in message
 
 
-def test_a_file_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> None:
+def test_a_missing_or_binary_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         WebConfigError, match=r"none\.yml: cannot be read: No such file .*; check --web.config.file"
     ):
@@ -310,7 +310,7 @@ def test_a_file_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> None:
         WebConfigFile(tmp_path / "web.yml")
 
 
-def test_an_encrypted_key_is_refused_and_not_asked_for_on_the_terminal(folder: Path) -> None:
+def test_an_encrypted_key_is_refused_without_a_prompt_on_the_terminal(folder: Path) -> None:
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - comes with trustme
 
     key = serialization.load_pem_private_key((folder / "key.pem").read_bytes(), None)
@@ -349,8 +349,8 @@ def test_tls_settings_reach_the_context(folder: Path) -> None:
     assert offered == {"ECDHE-ECDSA-AES256-GCM-SHA384"}
 
 
-def test_every_suite_of_the_table_is_one_that_openssl_knows(folder: Path) -> None:
-    from roce_exporter.web.web_config_file import SUITES  # noqa: PLC0415 - only this test looks at the table
+def test_openssl_supports_every_suite_of_the_table(folder: Path) -> None:
+    from roce_exporter.web.web_config_file import SUITES  # noqa: PLC0415 - only this test needs the table
 
     text = TLS + f"  cipher_suites: [{', '.join(SUITES)}]\n"
     tls = now(WebConfigFile(web_yml(folder, text))).tls
@@ -381,7 +381,7 @@ def test_a_changed_file_is_followed(folder: Path) -> None:
     assert set(now(file).users) == {b"bob"}
 
 
-def test_a_bad_change_keeps_what_was_and_is_logged_once(
+def test_an_invalid_change_keeps_the_previous_file_and_is_logged_once(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = WebConfigFile(web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n"))
@@ -433,7 +433,7 @@ def test_rotated_certificates_are_picked_up_when_both_halves_are_there(
     assert now(file) is not before
 
 
-def test_a_file_that_a_change_names_too_early_is_waited_for(folder: Path) -> None:
+def test_a_file_that_does_not_exist_yet_is_read_when_it_appears(folder: Path) -> None:
     file = WebConfigFile(web_yml(folder, TLS))
     before = now(file)
     web_yml(folder, TLS + CLIENTS.replace("ca.pem", "late.pem"))

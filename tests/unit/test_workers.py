@@ -1,4 +1,4 @@
-"""Calls that may never return: one per key, given up and heard of again; nothing of theirs stays behind."""
+"""Calls that may never return: one per key, abandoned and noticed on return; they leave nothing behind."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Job(NamedTuple):
 
 
 class Bench:
-    """A batch whose jobs finish when the test says so, and a clock that the test turns. Jobs are written `d.s`."""
+    """A batch whose jobs finish when the test says so, and a clock that the test sets. Jobs are written `d.s`."""
 
     def __init__(self, *chains: str, more: dict[str, str] | None = None) -> None:
         self.clock = Clock()
@@ -57,7 +57,7 @@ def jobs(chain: str) -> list[Job]:
 
 
 def wait_for(worker: Worker) -> None:
-    """Until the worker has done all it was given."""
+    """Wait until the worker has finished its tasks."""
     idle = threading.Event()
     worker.submit(idle.set)
     assert idle.wait(20)
@@ -71,7 +71,7 @@ def workers():
         worker.retire()
 
 
-def test_jobs_are_done_in_order_and_what_follows_comes_next(workers: list[Worker]) -> None:
+def test_jobs_run_in_order_and_following_tasks_next(workers: list[Worker]) -> None:
     bench = Bench("a.1 a.2", "b.1", more={"a.1": "a.3 a.4"})
     bench.open()
     assert not bench.batch.is_over
@@ -97,12 +97,12 @@ def test_two_workers_never_share_a_chain(workers: list[Worker]) -> None:
     assert sorted(bench.attempts) == ["a.1", "a.2", "b.1", "b.2"]
 
 
-def test_what_waits_behind_a_stuck_job_is_freed_and_its_late_result_dropped(workers: list[Worker]) -> None:
+def test_jobs_behind_a_stuck_one_are_freed_and_its_late_result_dropped(workers: list[Worker]) -> None:
     bench = Bench("a.stuck a.next", "b.1")
     bench.open("a.next", "b.1")
     workers[0].submit(bench.batch.run)
     assert bench.begun["a.stuck"].wait(20)
-    assert bench.batch.overtake(0.0) == 0, "it began at 0 and not before"
+    assert bench.batch.overtake(0.0) == 0, "it began at 0 and not earlier"
     assert bench.batch.overtake(0.5) == 1
     workers[1].submit(bench.batch.run)
     assert bench.begun["b.1"].wait(20)
@@ -146,10 +146,10 @@ def test_a_closed_batch_begins_nothing_more(workers: list[Worker]) -> None:
     assert workers[0].error is None
 
 
-def test_a_job_whose_key_is_in_flight_is_passed_over_even_if_another_job_asks_for_it(
+def test_a_job_whose_key_is_in_flight_is_skipped_even_if_another_job_adds_it(
     workers: list[Worker],
 ) -> None:
-    """A device that was described while one of its reads was still under way would be read twice at once otherwise."""
+    """Otherwise a device that was described during one of its reads would be read twice at once."""
     bench = Bench("a.1", more={"a.1": "a.2 a.3"})
     before = bench.in_flight.begin("a.2")
     assert before
@@ -161,7 +161,7 @@ def test_a_job_whose_key_is_in_flight_is_passed_over_even_if_another_job_asks_fo
     assert not bench.in_flight
 
 
-def test_what_is_taken_from_a_batch_is_taken_once(workers: list[Worker]) -> None:
+def test_results_are_taken_from_a_batch_once(workers: list[Worker]) -> None:
     bench = Bench("a.1 a.2")
     bench.open("a.1")
     workers[0].submit(bench.batch.run)
@@ -173,7 +173,7 @@ def test_what_is_taken_from_a_batch_is_taken_once(workers: list[Worker]) -> None
     assert bench.batch.take() == {}
 
 
-def test_a_batch_is_over_when_only_a_given_up_call_is_left(workers: list[Worker]) -> None:
+def test_a_batch_is_over_when_only_an_abandoned_call_is_left(workers: list[Worker]) -> None:
     bench = Bench("a.1 a.2")
     workers[0].submit(bench.batch.run)
     assert bench.begun["a.1"].wait(20)
@@ -189,10 +189,10 @@ def test_a_batch_is_over_when_only_a_given_up_call_is_left(workers: list[Worker]
     assert bench.batch.is_over
     bench.open()
     wait_for(workers[0])
-    assert bench.batch.take() == {"a.2": "a.2 done"}, "what comes back late is dropped"
+    assert bench.batch.take() == {"a.2": "a.2 done"}, "the late result is dropped"
 
 
-def test_of_one_key_one_call_is_under_way() -> None:
+def test_one_call_per_key_is_in_flight() -> None:
     calls: InFlight[str] = InFlight(Clock())
     first = calls.begin("a")
     assert first
@@ -203,7 +203,7 @@ def test_of_one_key_one_call_is_under_way() -> None:
     assert calls.begin("a")
 
 
-def test_a_call_that_is_given_up_says_so_once_and_when_it_is_back() -> None:
+def test_an_abandoned_call_is_reported_once_and_again_on_its_return() -> None:
     clock = Clock()
     calls: InFlight[str] = InFlight(clock)
     slow = calls.begin("slow")
@@ -219,7 +219,7 @@ def test_a_call_that_is_given_up_says_so_once_and_when_it_is_back() -> None:
     assert (calls.end(slow), calls.end(quick)) == (False, True)
 
 
-def test_what_a_call_uses_is_closed_when_it_is_back_and_by_its_own_thread(
+def test_files_of_a_call_are_closed_after_its_return_by_its_own_thread(
     workers: list[Worker], caplog: pytest.LogCaptureFixture
 ) -> None:
     calls: InFlight[str] = InFlight(Clock())
@@ -249,7 +249,7 @@ def test_what_a_call_uses_is_closed_when_it_is_back_and_by_its_own_thread(
     assert closed[-1] == "idle"
 
 
-def test_a_worker_that_is_stuck_is_given_up_and_others_are_kept() -> None:
+def test_a_stuck_worker_is_abandoned_and_others_are_kept() -> None:
     crew, gate, begun = Crew("test"), threading.Event(), threading.Event()
 
     def stuck() -> None:
@@ -309,14 +309,14 @@ def test_a_retired_crew_leaves_no_thread() -> None:
     crew.start(lambda: None, 3)
     made = set(threading.enumerate()) - before
     assert len(made) == 3
-    assert all(thread.daemon for thread in made), "a stuck one must not keep the process"
+    assert all(thread.daemon for thread in made), "a stuck thread must not keep the process alive"
     crew.retire()
     for thread in made:
         thread.join(20)
         assert not thread.is_alive()
 
 
-def test_without_threads_to_be_had_fewer_workers_do_it_and_without_any_it_is_an_error(
+def test_fewer_workers_run_if_threads_are_short_and_none_is_an_error(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     crew, done = Crew("test"), threading.Event()
@@ -342,7 +342,7 @@ def test_a_worker_without_work_is_not_busy() -> None:
     worker.retire()
 
 
-def test_a_loop_that_has_ended_is_told_nothing() -> None:
+def test_a_closed_event_loop_is_not_notified() -> None:
     loop, called = asyncio.new_event_loop(), list[str]()
     loop.close()
     tell_loop(loop, lambda: called.append("late"))
@@ -375,7 +375,7 @@ async def test_a_call_in_a_worker_gives_its_result_or_its_error_and_ends_its_thr
         assert not thread.is_alive()
 
 
-async def test_a_call_that_does_not_come_back_is_not_made_a_second_time() -> None:
+async def test_a_call_that_does_not_return_is_not_repeated() -> None:
     calls: InFlight[str] = InFlight(Clock())
     gate = threading.Event()
     with pytest.raises(TimeoutError, match=r"\] no answer in 0\.01 s$") as late:
@@ -391,7 +391,7 @@ async def test_a_call_that_does_not_come_back_is_not_made_a_second_time() -> Non
     assert await call_in_worker(calls, "a", lambda: "again", 20.0) == "again"
 
 
-async def test_without_a_thread_to_be_had_nothing_is_left_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_a_thread_nothing_is_left_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: InFlight[str] = InFlight(Clock())
     monkeypatch.setattr(threading.Thread, "start", no_thread)
     with pytest.raises(RuntimeError):

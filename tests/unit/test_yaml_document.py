@@ -1,4 +1,4 @@
-"""The one reader of YAML files: entries with file and line, and what would cost too much or mean two things is refused."""
+"""The one reader of YAML files: entries with file and line; expensive or ambiguous input is refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from roce_exporter.yaml_document import (
 FILE = Path("a.yml")
 
 
-def test_an_entry_knows_its_key_its_line_and_its_value() -> None:
+def test_an_entry_has_its_key_its_line_and_its_value() -> None:
     outer = mapping_of(parse_document(FILE, "# first\na:\n  b: 1\n  c:\n  - x\n  - y\n"))["a"]
     inner = mapping_of(outer)
     assert (outer.key, outer.line, inner["b"].key, inner["b"].line) == ("a", 2, "a.b", 3)
@@ -67,14 +67,14 @@ def test_a_bad_document_is_refused_in_one_line(text: str, message: str) -> None:
     assert len(str(caught.value).splitlines()) == 1
 
 
-def test_the_depth_that_is_allowed_is_read() -> None:
+def test_the_maximum_depth_is_read() -> None:
     assert parse_document(FILE, "[" * MAX_DEPTH + "]" * MAX_DEPTH)
     with pytest.raises(DocumentError, match="nested more than"):
         parse_document(FILE, "[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1))
 
 
 def test_open_brackets_are_counted_where_they_are_scanned() -> None:
-    """PyYAML looks 1024 characters ahead for the end of a key, and goes through all open brackets for each of them."""
+    """PyYAML searches 1024 characters ahead for the end of a key, and scans all open brackets for each of them."""
     composer = _Composer("[" * 1000)
     with pytest.raises(yaml.YAMLError, match="nested more than 16 levels deep"):
         composer.get_single_node()
@@ -85,7 +85,7 @@ def test_depth_is_counted_from_the_file_not_over_it() -> None:
     assert parse_document(FILE, "a:\n" + "- [[1]]\n" * 100)
 
 
-def test_a_file_that_is_too_large_or_not_there_names_the_flag(tmp_path: Path) -> None:
+def test_a_too_large_or_missing_file_is_reported_with_the_flag(tmp_path: Path) -> None:
     file = tmp_path / "a.yml"
     file.write_bytes(b"#" * MAX_BYTES)
     assert len(read_text(file, "--flag")) == MAX_BYTES

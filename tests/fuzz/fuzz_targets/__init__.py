@@ -1,7 +1,7 @@
-"""One module per decoder: `decode` takes any bytes and raises only where the decoder is wrong.
+"""One module per decoder: `decode` accepts any bytes and raises only if the decoder is wrong.
 
-Each module names in `ALLOWED` what its decoder may raise for bad input, in `CORE` the modules whose lines count as covered,
-and in `WORDS` texts that random bytes would seldom contain.
+Each module names in `ALLOWED` the exceptions that its decoder may raise for bad input, in `CORE` the modules whose
+lines count as covered, and in `WORDS` texts that random bytes would rarely contain.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def decode(data: bytes) -> None:
 
 
 def checked(data: bytes) -> bytes:
-    """The input with the checksums of its tar headers put right: no mutation would, and none would be read on."""
+    """The input with corrected checksums of its tar headers: no mutation would find them, and the reader stops at a wrong one."""
     found = bytearray(data)
     for start in range(0, len(found) - BLOCK + 1, BLOCK):
         header = found[start : start + BLOCK]

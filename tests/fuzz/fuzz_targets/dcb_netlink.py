@@ -1,4 +1,4 @@
-"""DCB netlink: everything that IEEE_GET gives, and the DCBX mode; and a recording of it reads the same."""
+"""DCB netlink: every attribute of IEEE_GET, and the DCBX mode; a recording of it reads the same."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def decode(data: bytes) -> None:
 
 
 def recorded(dcb: Dcb) -> None:
-    """A capture prints what was read and reads it back; what dcb does not print is lost and nothing else."""
+    """A capture prints what was read and reads it back; only what dcb does not print is lost."""
     documents = json.loads(json.dumps(print_dcb(dcb)))
     again = read_dcb(documents, "eth0", "recording")
     assert again.pfc == dcb.pfc

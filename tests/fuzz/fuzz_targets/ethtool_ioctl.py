@@ -1,4 +1,4 @@
-"""The buffers of the ethtool ioctl: the kernel writes the next piece of the input over the question."""
+"""The buffers of the ethtool ioctl: the kernel writes the next piece of the input over the query."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from roce_exporter.kernel.ethtool_ioctl import EthtoolIoctl
 ALLOWED = (OSError,)
 CORE = ("kernel/ethtool_ioctl.py",)
 REFUSED = 0xFE
-"""A piece of one or two bytes, the first of which is this, is an errno."""
+"""A piece of one or two bytes that begins with this byte is an errno."""
 
 
 def decode(data: bytes) -> None:
@@ -26,7 +26,7 @@ def decode(data: bytes) -> None:
         if len(answer) == 2 and answer[0] == REFUSED:
             raise OSError(answer[1], "refused")
         place = struct.unpack("16sP16x", argument)[1]
-        # The kernel copies no more than the device's strings or counters, for which there is slack.
+        # The kernel copies only the device's strings or counters, for which the buffer has slack.
         ctypes.memmove(place, answer, min(len(answer), len(reader._room)))
         return 0
 

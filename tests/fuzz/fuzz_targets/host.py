@@ -1,4 +1,4 @@
-"""Everything that can be asked of a recorded host."""
+"""Every query to a recorded host."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 PATHS = ("class/infiniband", "class/infiniband/mlx5_0/ports/1/state", "class/net/eth0", "a", "..", "")
 LARGEST_DIGITS = 10**20
 LARGEST_STATISTIC = 10**64
-"""`ethtool -S` as text: more than 64 bits have is counted as unreadable, not passed over."""
+"""`ethtool -S` as text: a value of more than 64 bits is counted as unreadable, not skipped."""
 
 
 def visit(kernel: RecordedKernel) -> None:
-    """Read two moments of a host. Each question may fail with OSError; numbers fit what prints them."""
+    """Read two moments of a host. Each query may fail with OSError; numbers fit the code that prints them."""
     for _ in range(2):
         kernel.begin()
         files(kernel)
@@ -69,5 +69,5 @@ def rdma(kernel: RecordedKernel, device: RdmaDevice) -> None:
 def numbers(found: Mapping[str, int]) -> None:
     for name, value in found.items():
         assert isinstance(name, str)
-        # A hundred gigabit per second are stored in bytes per second: Mbit/s times 125,000.
+        # A hundred gigabit per second is stored in bytes per second: Mbit/s times 125,000.
         assert 0 <= value < LARGEST_DIGITS * 125_000, (name, value)

@@ -1,4 +1,4 @@
-"""What a client sends: heads, bodies and what follows them, and the headers that are decoded after the head."""
+"""Requests of a client: heads, bodies and the bytes after them, and the headers that are decoded after the head."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SCRATCH = memoryview(bytearray(1 << 16))
 
 
 class Transport(asyncio.Transport):
-    """A socket that takes everything at once and cannot be half closed, so that no test waits."""
+    """A socket that accepts everything at once and cannot be half closed, so that no test waits."""
 
     def __init__(self, wire: Wire) -> None:
         super().__init__()

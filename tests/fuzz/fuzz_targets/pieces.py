@@ -1,4 +1,4 @@
-"""How one input holds several answers: each is preceded by its length in two bytes, little-endian."""
+"""The format of several replies in one input: each is preceded by its length in two bytes, little-endian."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RDMA netlink: lists of devices and ports, counters (also by a learnt layout), optional counters, objects."""
+"""RDMA netlink: lists of devices and ports, counters (also with a learnt layout), optional counters, objects."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def ports(data: bytes, device: RdmaDevice) -> None:
 
 
 def statistics(data: bytes, device: RdmaDevice) -> None:
-    """What a learnt layout reads of the second answer is what a reader without one reads."""
+    """A learnt layout reads the same from the second reply as a reader without one."""
     once = reader(data)
     counts(once.statistics(device, 1))
     (_, *rest) = split(data)

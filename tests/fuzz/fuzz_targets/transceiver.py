@@ -1,4 +1,4 @@
-"""A transceiver's memory, 128 bytes a part, in the order of PARTS; what the input does not hold is zero."""
+"""A transceiver's memory, 128 bytes a part, in the order of PARTS; parts that the input lacks are zero."""
 
 from __future__ import annotations
 

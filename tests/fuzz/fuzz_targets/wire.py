@@ -1,4 +1,4 @@
-"""A netlink socket that answers each receive with the next piece of the input, and times out after the last."""
+"""A netlink socket that returns the next piece of the input for each receive, and times out after the last."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Wire:
         raise TimeoutError
 
     def _addressed(self, datagram: bytearray) -> bytearray:
-        """Number 0 in the input stands for the number of the request, which no mutation would find."""
+        """Number 0 in the input represents the number of the request, which no mutation would find."""
         start = 0
         while len(datagram) - start >= HEADER.size:
             length, kind, flags, sequence, _ = HEADER.unpack_from(datagram, start)
@@ -46,7 +46,7 @@ class Wire:
 
 
 def counts(found: dict[str, int]) -> None:
-    """Every number is one that the kernel's widest counter can hold, after a change of unit of at most 10**6."""
+    """Every number fits the kernel's widest counter, after a change of unit of at most 10**6."""
     for name, value in found.items():
         assert isinstance(name, str)
         assert 0 <= value < 10**6 << 64, (name, value)

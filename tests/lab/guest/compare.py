@@ -1,7 +1,7 @@
-"""Our exporter and its rivals on the same kernel, asked the same questions; prints the tables of docs/comparison.md.
+"""Our exporter and the others on the same kernel, with the same faults; prints the tables of docs/comparison.md.
 
-Every counter of every card gets a number that no other has, so that what an exporter tells is found by its value,
-whatever it calls it. Then the cards break in turn.
+Every counter of every card gets a unique number, so that an exported value is recognised whatever its name. Then the
+cards fail in turn.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 TOOLS = Path(os.environ.get("ROCELAB_TOOLS", "/nowhere"))
 COLLECTORS = ("--collector.disable-defaults", "--collector.infiniband", "--collector.ethtool")
 SCALES = (1, 4, 1e-6, 0.5, 125_000)
-"""Words, microseconds, half transitions, megabits: units that exporters turn into others."""
+"""Words, microseconds, half transitions, megabits: units that exporters convert."""
 
 SICK, WELL = "mlx5_0", "bnxt_re0"
 PATIENCE = 12.0
-"""Seconds after which a scrape is given up, longer than Prometheus's default of 10."""
+"""Seconds after which a scrape is abandoned, longer than Prometheus's default of 10."""
 
 HALF = 0.5
 SLOW = 2.0
-"""Seconds from which on the time of a scrape is worth telling."""
+"""Seconds from which on the duration of a scrape is reported."""
 
 DELAY = 200
 """Microseconds that each query of the firmware takes, as measured in the field for mlx5."""
@@ -40,14 +40,14 @@ DELAY = 200
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """One exporter that serves."""
+    """One serving exporter."""
 
     name: str
     process: subprocess.Popen[bytes]
     url: str
 
     def scrape(self) -> tuple[dict[str, float], float]:
-        """Every sample, none when there was no answer in time, and how many seconds it took."""
+        """Every sample (empty without a timely reply), and the duration in seconds."""
         begun = time.monotonic()
         try:
             samples = parse_loosely(get(self.url, PATIENCE))
@@ -62,7 +62,7 @@ class Rival:
 
 
 def parse_loosely(text: str) -> dict[str, float]:
-    """As `daemon.parse`, for expositions that hold the exporter's own runtime too."""
+    """As `daemon.parse`, for expositions that include the exporter's own runtime too."""
     return {
         series: number
         for series, number in parse(text).items()
@@ -71,7 +71,7 @@ def parse_loosely(text: str) -> dict[str, float]:
 
 
 def commands() -> dict[str, tuple[str, ...]]:
-    """The exporters that there are, by name, each with the port it shall serve on."""
+    """The available exporters by name, each with its port."""
     found = {
         "roce_exporter": (
             COMMAND,
@@ -92,7 +92,7 @@ def commands() -> dict[str, tuple[str, ...]]:
 
 
 def start() -> list[Rival]:
-    """All of them, unprivileged."""
+    """Start all of them, unprivileged."""
     rivals = []
     for name, command in commands().items():
         with Path(f"/run/{command[0].rpartition('/')[2]}.log").open("wb") as log:
@@ -105,14 +105,14 @@ def start() -> list[Rival]:
 
 
 class Place(NamedTuple):
-    """Where a counter is: device, and `hw_counters`, `counters` or `ethtool`."""
+    """The place of a counter: device, and `hw_counters`, `counters` or `ethtool`."""
 
     device: str
     interface: str
 
 
 def play() -> dict[Place, set[int]]:
-    """Give every counter of every card that the kernel tells anybody a number of its own."""
+    """Set every counter of every card that the kernel exposes to a unique number."""
     numbers: dict[Place, set[int]] = {}
     following = 1_000_003
     for device, card in sorted(nic.nics().items()):
@@ -125,7 +125,7 @@ def play() -> dict[Place, set[int]]:
 
 
 def counters(card: nic.Nic) -> dict[str, tuple[nic.Table, tuple[str, ...]]]:
-    """The table behind each interface of a card, and the names that the kernel tells there, wide enough for a number."""
+    """The table behind each interface of a card, and the names that the kernel exposes there, wide enough for a number."""
     (statistic,) = nic.ask_json("rdma", "-j", "statistic", "show", "link", f"{card.rdma}/1")
     lines = nic.run("ethtool", "-S", card.netdevs[0]).splitlines()[1:]
     private = tuple(line.rpartition(":")[0].strip() for line in lines)
@@ -143,26 +143,26 @@ def counters(card: nic.Nic) -> dict[str, tuple[nic.Table, tuple[str, ...]]]:
 
 
 def found(samples: dict[str, float], numbers: set[int]) -> int:
-    """How many of the numbers stand in an exposition, in whatever unit."""
+    """How many of the numbers are in an exposition, in whatever unit."""
     values = {round(number, 6) for number in samples.values()}
     return sum(any(round(number * scale, 6) in values for scale in SCALES) for number in numbers)
 
 
 def coverage(rivals: list[Rival]) -> Iterator[str]:
-    """A table: what each exporter tells of what the kernel tells."""
+    """A table: how many of the kernel's values each exporter reports."""
     numbers = play()
-    told = {rival.name: rival.scrape()[0] for rival in rivals}
-    yield table_row("", *told)
-    yield table_row(*["---"] * (len(told) + 1))
+    reported = {rival.name: rival.scrape()[0] for rival in rivals}
+    yield table_row("", *reported)
+    yield table_row(*["---"] * (len(reported) + 1))
     for place, wanted in numbers.items():
-        cells = [f"{found(samples, wanted)} of {len(wanted)}" for samples in told.values()]
+        cells = [f"{found(samples, wanted)} of {len(wanted)}" for samples in reported.values()]
         yield table_row(f"{nic.nics()[place.device].rdma} `{place.interface}`", *cells)
     yield table_row(
-        "network devices told apart by RDMA device",
-        *[says(samples, 'device="mlx5_0"', "netdev=") for samples in told.values()],
+        "network devices distinguished by RDMA device",
+        *[says(samples, 'device="mlx5_0"', "netdev=") for samples in reported.values()],
     )
     yield table_row(
-        "PFC on or off per priority", *[says(samples, "roce_pfc_enabled") for samples in told.values()]
+        "PFC on or off per priority", *[says(samples, "roce_pfc_enabled") for samples in reported.values()]
     )
 
 
@@ -188,7 +188,7 @@ def is_about(series: str, device: str, netdev: str) -> bool:
 
 
 def fates(rivals: list[Rival]) -> Iterator[str]:
-    """A table: what is left in each exporter when a card breaks, of the sick device and of all others."""
+    """A table: what remains in each exporter when a card fails, of the failed device and of all others."""
     cards = nic.nics()
     yield table_row("fault", *[rival.name for rival in rivals])
     yield table_row(*["---"] * (len(rivals) + 1))
@@ -196,7 +196,7 @@ def fates(rivals: list[Rival]) -> Iterator[str]:
         before = {rival.name: rival.scrape()[0] for rival in rivals}
         with cards[SICK].table(table).broken(fault):
             if fault == "hang":
-                # The first scrape may have asked other cards before the one that hangs.
+                # The first scrape may have queried other cards before the hung one.
                 for rival in rivals:
                     rival.scrape()
             after = {rival.name: rival.scrape() for rival in rivals}
@@ -211,11 +211,13 @@ def fate(before: dict[str, float], after: dict[str, float], seconds: float) -> s
     if not after:
         return f"**no answer** within {PATIENCE:.0f} s"
     netdev = nic.nics()[SICK].netdevs[0]
-    told = {series for series in before if 'device="' in series and not series.startswith("roce_exporter_")}
-    sick = {series for series in told if is_about(series, SICK, netdev)}
-    ethernet = {series for series in told if not is_rdma(series)}
+    reported = {
+        series for series in before if 'device="' in series and not series.startswith("roce_exporter_")
+    }
+    sick = {series for series in reported if is_about(series, SICK, netdev)}
+    ethernet = {series for series in reported if not is_rdma(series)}
     slow = f"; {seconds:.0f} s" if seconds > SLOW else ""
-    rdma = f"RDMA {share(sick - ethernet, after)} / {share(told - sick - ethernet, after)}"
+    rdma = f"RDMA {share(sick - ethernet, after)} / {share(reported - sick - ethernet, after)}"
     return f"{rdma}, Ethernet {share(sick & ethernet, after)} / {share(ethernet - sick, after)}{slow}"
 
 
@@ -237,13 +239,15 @@ def soft_roce(rivals: list[Rival]) -> Iterator[str]:
     after = {rival.name: rival.scrape() for rival in rivals}
     yield table_row("", *after)
     yield table_row(*["---"] * (len(after) + 1))
-    yield table_row("left of the others", *[fate(before[name], *told) for name, told in after.items()])
+    yield table_row(
+        "left of the others", *[fate(before[name], *reported) for name, reported in after.items()]
+    )
     yield table_row("its own counters", *[says(samples, 'device="rxe0"') for samples, _ in after.values()])
     traffic.take_down()
 
 
 def costs(rivals: list[Rival]) -> Iterator[str]:
-    """A table: how often each scrape asks the drivers, and how long it takes when each query takes a while."""
+    """A table: how often each scrape queries the drivers, and its duration when each query is slow."""
     tables = [
         table
         for card in nic.nics().values()
@@ -274,7 +278,7 @@ def cost(rival: Rival, tables: list[nic.Table], rounds: int = 5) -> tuple[float,
     for _ in range(rounds):
         samples, took = rival.scrape()
         seconds, series = seconds + took, len(samples)
-        time.sleep(HALF)  # beyond the 10 ms for which the kernel keeps what it read
+        time.sleep(HALF)  # longer than the 10 ms for which the kernel caches the values
     asked = sum(table.queries() for table in tables) - queries
     return asked / rounds, series, seconds / rounds, (rival.processor_seconds() - used) / rounds
 

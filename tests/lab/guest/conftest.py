@@ -1,4 +1,4 @@
-"""What the tests in the guest share: the cards, one exporter that serves all the time, and a kernel that stays well."""
+"""Shared by the tests in the guest: the cards, one exporter that serves all the time, and a check of the kernel log."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def pytest_sessionstart() -> None:
 
 @pytest.fixture(autouse=True)
 def _the_kernel_stays_well() -> Iterator[None]:
-    """Whatever a test does, no driver and no part of the kernel may complain."""
+    """No test may make a driver or any part of the kernel report a fault."""
     before = nic.run("dmesg").splitlines()
     yield
     said = nic.run("dmesg").splitlines()[len(before) :]
@@ -54,7 +54,7 @@ def cards() -> Iterator[dict[str, nic.Nic]]:
 @pytest.fixture(scope="module")
 def exporter(cards: dict[str, nic.Nic]) -> Iterator[Exporter]:
     """One exporter for all tests of a file that do not need another."""
-    # Slow sources are due often, and an emulated processor takes its time: the deadline is for what hangs.
+    # Slow sources are due often, and an emulated processor is slow: the deadline is for hung reads.
     made = Exporter("--inventory.refresh=4", "--collect.timeout=8", "--sampler.mode=off")
     yield made
     assert made.stop() == 0

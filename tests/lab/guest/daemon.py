@@ -1,4 +1,4 @@
-"""The exporter as its users run it: the installed wheel, unprivileged, asked over HTTP."""
+"""The exporter as in production: the installed wheel, unprivileged, read over HTTP."""
 
 from __future__ import annotations
 
@@ -28,22 +28,26 @@ LISTENS = re.compile(r"listens on (127\.0\.0\.1:\d+)")
 
 
 def get(url: str, timeout: float = 60.0) -> str:
-    """The body of an answer; OSError when there is none in time."""
+    """The body of a reply.
+
+    Raises:
+        OSError: no reply in time.
+    """
     with urllib.request.urlopen(url, timeout=timeout) as answer:
         return answer.read().decode()
 
 
 def parse(exposition: str) -> dict[str, float]:
-    """Every sample by the text of its series, as it stands in the exposition."""
+    """Every sample by the text of its series in the exposition."""
     lines = (line.rpartition(" ") for line in exposition.splitlines() if not line.startswith("#"))
     return {series: float(value) for series, _, value in lines}
 
 
 def wait_until(ask: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """What `ask` returns as soon as it is true; the limit only ends a test that has failed."""
+    """The result of `ask` as soon as it is true; the limit only ends a test that has failed."""
     end = time.monotonic() + seconds
     while not (found := ask()):
-        assert time.monotonic() < end, "it did not come to pass in time"
+        assert time.monotonic() < end, "timed out"
         time.sleep(0.1)
     return found
 
@@ -81,17 +85,17 @@ class Exporter:
         return found
 
     def snapshot(self) -> dict[str, Any]:
-        """What every source said, and what became of it."""
+        """The readings of every source, and the samples made from them."""
         return json.loads(get(f"http://{self.address}/debug/snapshot"))
 
     def stop(self) -> int:
-        """End it as systemd would; its exit status."""
+        """Terminate it as systemd would; returns its exit status."""
         self.process.terminate()
         return self.process.wait(timeout=60)
 
 
 def value(samples: dict[str, float], name: str, **labels: str) -> float | None:
-    """The sample of that name whose labels include these; None when there is none, an error when there are several."""
+    """The sample of that name whose labels include these; None without one, an error for several."""
     wanted = [f'{label}="{text}"' for label, text in labels.items()]
     found = [
         number

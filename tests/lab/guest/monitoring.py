@@ -1,4 +1,4 @@
-"""Prometheus with our rules beside the exporter, in a hurry: it asks and judges every two seconds."""
+"""Prometheus with our rules and the exporter: it scrapes and evaluates every two seconds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALERTMANAGER = "127.0.0.1:9093"
 
 @contextmanager
 def server(folder: Path, name: str, *flags: str) -> Iterator[None]:
-    """A server of $ROCELAB_TOOLS that runs meanwhile; its log is in the folder."""
+    """A server of $ROCELAB_TOOLS that runs during the block; its log is in the folder."""
     with (folder / f"{name}.log").open("w") as log:
         process = subprocess.Popen((str(TOOLS / name), *flags), stdout=log, stderr=log)
         try:
@@ -36,7 +36,7 @@ def server(folder: Path, name: str, *flags: str) -> Iterator[None]:
 
 @contextmanager
 def prometheus(folder: Path, exporter: Exporter) -> Iterator[None]:
-    """Prometheus with our rules, which scrapes this exporter and tells Alertmanager; ready once it has scraped."""
+    """Prometheus with our rules, which scrapes this exporter and notifies Alertmanager; ready after its first scrape."""
     target = {"targets": [exporter.address], "labels": {"instance": "lab", "cluster": "guest"}}
     config = {
         "global": {"scrape_interval": "2s", "evaluation_interval": "2s"},
@@ -52,7 +52,7 @@ def prometheus(folder: Path, exporter: Exporter) -> Iterator[None]:
 
 
 def query(expression: str) -> list[dict[str, Any]]:
-    """The series of an instant query; none as long as nobody answers."""
+    """The series of an instant query; empty without a reply."""
     text = urllib.parse.quote(expression)
     try:
         answer = json.loads(get(f"http://{PROMETHEUS}/api/v1/query?query={text}"))
@@ -63,6 +63,6 @@ def query(expression: str) -> list[dict[str, Any]]:
 
 
 def alerts() -> set[tuple[str, str]]:
-    """The conditions that are true now, firing or still waiting for their time: names, each with the RDMA device."""
+    """The conditions that are true now, firing or pending: names, each with the RDMA device."""
     found = [series["metric"] for series in query("ALERTS")]
     return {(labels["alertname"], labels.get("device", "")) for labels in found}

@@ -1,4 +1,4 @@
-"""The network cards without hardware: how a test loads them and plays on them (rocelab/README.md)."""
+"""The network cards without hardware: how a test loads and controls them (rocelab/README.md)."""
 
 from __future__ import annotations
 
@@ -15,44 +15,48 @@ if TYPE_CHECKING:
 
 CONTROL = Path("/sys/kernel/debug/rocelab")
 MODULE = os.environ.get("ROCELAB_MODULE", "")
-"""Where run.sh put the module that it built for this kernel."""
+"""The module that run.sh built for this kernel."""
 
 
 def run(*command: str) -> str:
-    """What a command prints; CalledProcessError when it fails."""
+    """The output of a command.
+
+    Raises:
+        CalledProcessError: the command failed.
+    """
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def kernel() -> tuple[int, int]:
-    """The series of the kernel that runs: (6, 12)."""
+    """The series of the running kernel: (6, 12)."""
     major, minor, *_ = os.uname().release.split(".")
     return int(major), int(minor)
 
 
 def ask_json(*command: str) -> Any:
-    """What a command prints as JSON."""
+    """The output of a command as JSON."""
     return json.loads(run(*command))
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What one query of the driver tells, and how it goes wrong."""
+    """The values that one query of the driver returns, and its faults."""
 
     path: Path
 
     def set(self, values: Mapping[str, int]) -> None:
-        """All values in one moment: no reader sees half of them."""
+        """Set all values at one moment: every read returns either the old or the new ones."""
         self.write("values", "".join(f"{name} {value}\n" for name, value in values.items()))
 
     def values(self) -> dict[str, int]:
-        """Every name, also those that the driver does not tell just now, with what was set; none where it has none."""
+        """Every name, including those that the driver does not list just now, with its set value; None if it has none."""
         if not (self.path / "values").exists():
             return {}
         lines = (line.rsplit(" ", 1) for line in (self.path / "values").read_text().splitlines())
         return {name: int(value) for name, value in lines}
 
     def spelling(self, *names: str) -> str:
-        """The first of these names that the driver has on this kernel; empty where it has none of them."""
+        """The first of these names that the driver has on this kernel; empty if it has none of them."""
         had = self.values()
         return next((name for name in names if name in had), "")
 
@@ -62,7 +66,7 @@ class Table:
 
     @contextmanager
     def broken(self, fault: str) -> Iterator[None]:
-        """Broken for as long as the block lasts. `fault` is an errno's name, or `hang`, or `NAME ERRNO`."""
+        """Broken until the block ends. `fault` is an errno's name, or `hang`, or `NAME ERRNO`."""
         self.break_with(fault)
         try:
             yield
@@ -70,16 +74,20 @@ class Table:
             self.break_with(" ".join((*fault.split(" ")[:-1], "none")))
 
     def delay(self, microseconds: int) -> None:
-        """How long each query takes from now on."""
+        """Set how long each query takes."""
         self.write("delay_us", str(microseconds))
 
     def queries(self) -> int:
-        """How often the driver was asked since it was loaded."""
+        """How often the driver was queried since it was loaded."""
         return int((self.path / "queries").read_text())
 
     def write(self, file: str, text: str) -> None:
-        """Write a file of the table: `values`, `fault`, `delay_us`, `refresh_ms`; OSError as the module says it."""
-        # One write system call: buffered text files may cut.
+        """Write a file of the table: `values`, `fault`, `delay_us`, `refresh_ms`.
+
+        Raises:
+            OSError: the error of the module.
+        """
+        # One write system call: buffered text files may split it.
         descriptor = os.open(self.path / file, os.O_WRONLY)
         try:
             os.write(descriptor, text.encode())
@@ -104,7 +112,7 @@ class Nic:
         return Table(CONTROL / str(self.number) / f"leg{number}" / name)
 
     def reset(self) -> None:
-        """Counters begin at 0 again."""
+        """Restart counters from 0."""
         (CONTROL / str(self.number) / "reset").write_text("1")
 
 
@@ -118,7 +126,7 @@ def order(what: str, text: str) -> None:
 
 
 def load(devices: str) -> None:
-    """Load the module with these devices, and switch their interfaces on."""
+    """Load the module with these devices, and bring their interfaces up."""
     run("insmod", MODULE, f"devices={devices}")
     for nic in nics().values():
         for netdev in nic.netdevs:
@@ -126,7 +134,7 @@ def load(devices: str) -> None:
 
 
 def unload() -> None:
-    """Take the module out."""
+    """Unload the module."""
     run("rmmod", "rocelab")
 
 

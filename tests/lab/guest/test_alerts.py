@@ -1,7 +1,7 @@
-"""The alerts that real traffic of Soft-RoCE calls for when its wire is bad, and that a good wire does not.
+"""The alerts that real traffic of Soft-RoCE causes on a bad wire, and that it does not cause on a good one.
 
-A condition counts as soon as it is true: the minutes for which it must stay so are tests/alerts' matter. A peer that falls
-silent is not here: perftest asks for 7 retries, by which rxe tries for ever, and it counts no timeouts.
+A condition counts as soon as it is true: tests/alerts tests how long it must last. A silent peer is not tested here:
+perftest requests 7 retries, for which rxe retries without limit, and it counts no timeouts.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def _watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 LEAST_RATE = 4000
-"""Packets per second over a good wire. The rules judge no ratio below 1,000, and loss leaves a part of it."""
+"""Packets per second over a good wire. The rules evaluate no ratio below 1,000, and losses leave a part of it."""
 
 
 @pytest.fixture(scope="module")
 def _fast(_watched: None) -> None:
-    """A processor that is emulated next to other work may be too slow for the rules to judge its traffic."""
+    """A processor that is emulated next to other load may be too slow for the rules to evaluate its traffic."""
     begun = traffic.printed("rxe0")["sent_pkts"]
     assert traffic.exchange("ib_write_bw", "-s", "4096", "-D", "8") == 0
     rate = (traffic.printed("rxe0")["sent_pkts"] - begun) / 8

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.timeout(240)
 
 
 class Pager:
-    """Somebody who is paged: a webhook that keeps what it was told."""
+    """A pager: a webhook that stores the messages."""
 
     def __init__(self) -> None:
         self.messages: list[dict[str, Any]] = []
@@ -48,7 +48,7 @@ class Pager:
 
 
 def hasten(route: dict[str, Any]) -> None:
-    """Our routes as they are, but without the waiting, which a test has no time for."""
+    """Our routes without their waiting times, which would take too long in a test."""
     if "group_wait" in route:
         route["group_wait"] = "0s"
     for below in route.get("routes", ()):
@@ -84,7 +84,7 @@ def test_a_storm_that_a_card_sends_is_a_page(cards: dict[str, Nic], chain: Pager
     nic = cards["mlx5_0"]
     paused, last, begun = 0.0, time.monotonic(), time.monotonic()
     while not chain.messages:
-        assert time.monotonic() < begun + 150, "nobody was paged"
+        assert time.monotonic() < begun + 150, "no page was sent"
         time.sleep(0.01)
         now = time.monotonic()
         paused, last = paused + now - last, now

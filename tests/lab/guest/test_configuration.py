@@ -1,4 +1,4 @@
-"""What is set on a card through the kernel's DCB is told as `dcb` prints it, and judged."""
+"""Settings made through the kernel's DCB are exported as `dcb` prints them, and audited."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROFILE = "nvidia-lossless"
 
 @pytest.fixture
 def netdev(cards: dict[str, Nic]) -> Iterator[str]:
-    """The network device of a card that is set as an operator would: RoCE by DSCP 26 on priority 3, alone."""
+    """The network device of a card with typical settings: RoCE by DSCP 26 on priority 3, alone."""
     name = cards["mlx5_0"].netdevs[0]
     run("dcb", "pfc", "set", "dev", name, "prio-pfc", "all:off", "3:on")
     run("dcb", "app", "add", "dev", name, "dscp-prio", "26:3", "48:6")
@@ -30,7 +30,7 @@ def netdev(cards: dict[str, Nic]) -> Iterator[str]:
     run("dcb", "pfc", "set", "dev", name, "prio-pfc", "all:off", "3:on")
 
 
-def test_scheduling_is_told_as_dcb_prints_it(netdev: str, exporter: Exporter) -> None:
+def test_scheduling_is_exported_as_dcb_prints_it(netdev: str, exporter: Exporter) -> None:
     classes = ("tc-tsa", "all:ets", "6:strict", "tc-bw", "all:10", "3:40", "6:0")
     run("dcb", "ets", "set", "dev", netdev, *classes, "prio-tc", "all:0", "3:3", "6:6")
     printed = ask_json("dcb", "-j", "ets", "show", "dev", netdev)
@@ -46,7 +46,7 @@ def test_scheduling_is_told_as_dcb_prints_it(netdev: str, exporter: Exporter) ->
     assert scheduled == [ALGORITHMS[name] for name in printed["tc_tsa"]]
 
 
-def test_buffers_are_told_as_dcb_prints_them(netdev: str, exporter: Exporter) -> None:
+def test_buffers_are_exported_as_dcb_prints_them(netdev: str, exporter: Exporter) -> None:
     sizes = ("buffer-size", "0:20480", "1:262144")
     run("dcb", "buffer", "set", "dev", netdev, "prio-buffer", "all:0", "3:1", *sizes)
     printed = ask_json("dcb", "-j", "buffer", "show", "dev", netdev)
@@ -58,7 +58,7 @@ def test_buffers_are_told_as_dcb_prints_them(netdev: str, exporter: Exporter) ->
         assert size == printed["buffer_size"][number]
 
 
-def test_dscps_are_told(netdev: str, exporter: Exporter) -> None:
+def test_dscps_are_exported(netdev: str, exporter: Exporter) -> None:
     samples = exporter.scrape()
     told = [value(samples, "roce_config_dscp_priority", netdev=netdev, dscp=dscp) for dscp in ("26", "48")]
     assert told == [3, 6]
@@ -66,7 +66,7 @@ def test_dscps_are_told(netdev: str, exporter: Exporter) -> None:
 
 
 def findings(netdev: str) -> dict[str, str]:
-    """What `audit` says of one network device, by check: ok, wrong or unreadable."""
+    """The results of `audit` for one network device, by check: ok, wrong or unreadable."""
     command = [*NOBODY, COMMAND, "audit", f"--audit.profile={PROFILE}", "--format=json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
@@ -74,7 +74,7 @@ def findings(netdev: str) -> dict[str, str]:
     return {check["check"]: check["status"] for check in checks if check["netdev"] == netdev}
 
 
-def test_what_is_set_wrong_is_found(netdev: str) -> None:
+def test_wrong_settings_are_found(netdev: str) -> None:
     found = findings(netdev)
     assert (found["pfc"], found["dscp_priority"]) == ("ok", "ok")
     run("dcb", "pfc", "set", "dev", netdev, "prio-pfc", "3:off", "4:on")

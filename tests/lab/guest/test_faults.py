@@ -1,7 +1,7 @@
-"""What breaks in the kernel costs what it must and no more, and comes back by itself.
+"""A fault in the kernel costs only its own series, and recovery is automatic.
 
-The errors are the kernel's own: a driver gives them to the ioctl, the netlink or the sysfs code of Linux, which makes
-of them what it makes of a real card's.
+The errors are the kernel's own: a driver returns them to the ioctl, the netlink or the sysfs code of Linux, which
+treats them as it treats those of a real card.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NAMES = {
     "leg0/ethtool": "roce_pfc_receive_frames_total",
     "leg0/dcb": "roce_pfc_enabled",
 }
-"""For each table a metric that lives on it."""
+"""For each table a metric that depends on it."""
 
 FAULTS = [
     ("rdma", "EIO"),
@@ -46,8 +46,8 @@ FAULTS = [
 
 
 @pytest.fixture(autouse=True)
-def _mended(cards: dict[str, Nic]) -> Iterator[None]:
-    """Whatever a test leaves behind is mended."""
+def _repaired(cards: dict[str, Nic]) -> Iterator[None]:
+    """Any fault that a test leaves is removed."""
     yield
     nic = cards[SICK]
     for table in (*map(nic.table, ("rdma", "port", "state")), *map(nic.leg, ("access", "ethtool", "dcb"))):
@@ -59,7 +59,7 @@ def families(samples: dict[str, float]) -> set[str]:
 
 
 def lives(samples: dict[str, float], table: str) -> bool:
-    """Whether the metric that lives on a table is told of the sick device."""
+    """Whether the metric that depends on a table is exported for the faulty device."""
     metric = NAMES["leg0/ethtool" if table == "leg0/access" else table]
     return any(series.startswith(metric + "{") for series in about(samples, SICK))
 
@@ -81,8 +81,8 @@ def test_an_error_costs_its_source_and_nothing_else(
     wait_until(lambda: families(about(exporter.scrape(), SICK)) >= families(about(before, SICK)))
 
 
-def test_an_error_of_the_counters_is_told(cards: dict[str, Nic], exporter: Exporter) -> None:
-    """Broken is not absent: a table that fails is a source that is down, in words that name the errno."""
+def test_an_error_of_the_counters_is_reported(cards: dict[str, Nic], exporter: Exporter) -> None:
+    """Broken is not absent: a table that fails is a source that is down, with the errno in its message."""
     with cards[SICK].table("rdma").broken("EIO"):
         samples = exporter.scrape()
         assert value(samples, "roce_exporter_source_up", device=SICK, source="hw_counters") == 0
@@ -95,9 +95,9 @@ def test_an_error_of_the_counters_is_told(cards: dict[str, Nic], exporter: Expor
 
 
 def test_one_counter_that_fails_costs_itself(cards: dict[str, Nic]) -> None:
-    """In sysfs every counter is a file of its own, and in a directory of twenty-nine one EIO is one series."""
+    """In sysfs every counter is a separate file, and in a directory of twenty-nine one EIO costs one series."""
     exporter = Exporter("--collect.timeout=3", "--sampler.mode=off", through=("unshare", "--mount", "--"))
-    # RDMA netlink asks the driver for its first counter, so it fails as a whole, and sysfs takes over.
+    # RDMA netlink queries the driver for its first counter, so it fails as a whole, and sysfs takes over.
     broken = cards[SICK].table("rdma")
     assert next(iter(broken.values())) == "duplicate_request"
     with broken.broken("duplicate_request EIO"):
@@ -110,10 +110,10 @@ def test_one_counter_that_fails_costs_itself(cards: dict[str, Nic]) -> None:
 
 @pytest.mark.parametrize("table", ["rdma", "port", "state", "leg0/ethtool", "leg0/dcb"])
 def test_a_query_that_hangs_costs_one_device(cards: dict[str, Nic], exporter: Exporter, table: str) -> None:
-    """The scrape answers all the same, the other device's RDMA counters are there, and all comes back after release.
+    """The scrape is still answered, the other device's RDMA counters are present, and everything recovers after release.
 
-    A hang in ethtool or DCB is one under the RTNL, the lock of all network configuration: nobody on the host can then
-    ask any network device. RDMA counters need no RTNL and must not suffer.
+    A hang in ethtool or DCB holds the RTNL, the lock of all network configuration: no process on the host can then
+    query any network device. RDMA counters need no RTNL and must not be affected.
     """
     before = exporter.scrape()
     cards[WELL].table("rdma").set({"max_retry_exceeded": 4711})
@@ -125,8 +125,10 @@ def test_a_query_that_hangs_costs_one_device(cards: dict[str, Nic], exporter: Ex
     wait_until(lambda: families(about(exporter.scrape(), SICK)) >= families(about(before, SICK)))
 
 
-def test_a_card_that_resets_is_told_as_gone_and_comes_back(cards: dict[str, Nic], exporter: Exporter) -> None:
-    """While firmware resets, mlx5 detaches its network device: every question gets ENODEV."""
+def test_a_card_that_resets_is_reported_as_absent_and_comes_back(
+    cards: dict[str, Nic], exporter: Exporter
+) -> None:
+    """While firmware resets, mlx5 detaches its network device: every query gets ENODEV."""
     before = exporter.scrape()
     cards[SICK].leg("link").set({"detached": 1})
     away = exporter.scrape()
@@ -146,17 +148,15 @@ def test_slow_firmware_costs_time_and_no_series(cards: dict[str, Nic], exporter:
 
 
 def test_no_query_is_made_twice_in_a_scrape(cards: dict[str, Nic], exporter: Exporter) -> None:
-    """One RDMA netlink question tells all counters of a port; every other way would ask the firmware again."""
+    """One RDMA netlink query returns all counters of a port; every other way would query the firmware again."""
     exporter.scrape()
     before = cards[SICK].table("rdma").queries()
     exporter.scrape()
     assert cards[SICK].table("rdma").queries() - before == 1
 
 
-def test_without_debugfs_and_sys_class_net_written_by_nobody(
-    cards: dict[str, Nic], exporter: Exporter
-) -> None:
-    """Nothing that the exporter tells needs debugfs: a sandbox that hides it loses no series."""
+def test_without_debugfs_no_series_is_lost(cards: dict[str, Nic], exporter: Exporter) -> None:
+    """No series of the exporter needs debugfs: a sandbox that hides it loses none."""
     hidden = Exporter(
         "--sampler.mode=off",
         through=(

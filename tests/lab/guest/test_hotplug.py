@@ -18,7 +18,7 @@ TIMES = 6
 
 @pytest.fixture
 def pair() -> Iterator[None]:
-    """Two devices; whatever module and devices a test leaves are taken out."""
+    """Two devices; the module and all devices are removed after the test."""
     nic.load("mlx5,bnxt")
     nic.nics()["bnxt_re0"].table("rdma").set({"max_retry_exceeded": 77})
     yield
@@ -38,7 +38,7 @@ def has(samples: dict[str, float], device: str) -> bool:
 
 
 def test_a_device_that_comes_and_goes_once_a_second_is_followed(served: Exporter) -> None:
-    """Each scrape tells the devices that there are, and the one that stays never misses a value."""
+    """Each scrape has the present devices, and the permanent one never misses a value."""
     for _ in range(TIMES):
         begun = time.monotonic()
         nic.order("remove", "0")
@@ -81,7 +81,7 @@ def test_scrapes_during_changes_are_all_answered(served: Exporter) -> None:
     assert failed == []
 
 
-def test_renamed_devices_are_told_by_their_new_names(served: Exporter) -> None:
+def test_renamed_devices_are_exported_by_their_new_names(served: Exporter) -> None:
     card = nic.nics()["mlx5_0"]
     card.leg("ethtool").set({"rx_prio3_pause": 12})
     nic.run("rdma", "dev", "set", "mlx5_0", "name", "rocep1s0")
@@ -112,16 +112,16 @@ def test_the_module_may_be_unloaded_under_it(pair: None) -> None:
 
 
 def once(*through: str) -> dict[str, float]:
-    """One exposition of an exporter that is started in some other surroundings."""
+    """One exposition of an exporter that is started in another environment."""
     return parse(nic.run(*through, COMMAND, "once"))
 
 
 OWN_NETWORK = ("unshare", "--net", "--mount", "sh", "-c", 'mount -t sysfs sys /sys && exec "$@"', "sh")
-"""As a pod without the host's network: a network namespace and a sysfs of its own."""
+"""As a pod without the host's network: a new network namespace with its own sysfs."""
 
 
-def test_in_a_namespace_of_its_own_rdma_netlink_is_left(pair: None) -> None:
-    """Hardware counters by netlink are left, and a metric says that network devices are hidden."""
+def test_in_a_network_namespace_rdma_netlink_still_works(pair: None) -> None:
+    """Hardware counters by netlink remain, and a metric reports that network devices are hidden."""
     samples = once(*OWN_NETWORK)
     assert value(samples, "roce_transport_retries_exceeded_total", device="bnxt_re0") == 77
     assert value(samples, "roce_exporter_ports_without_netdev") == 2

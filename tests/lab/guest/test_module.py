@@ -1,4 +1,4 @@
-"""rocelab itself: it can be trusted to be loaded, played on and taken out, also under load."""
+"""rocelab itself: it can be loaded, controlled and unloaded safely, also under load."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import nic
 import pytest
 
 ROUNDS = int(os.environ.get("ROCELAB_ROUNDS", "25"))
-"""How often devices are made and removed, and the module loaded and unloaded; run.sh --all asks for a thousand."""
+"""How often devices are created and removed, and the module loaded and unloaded; run.sh --all uses a thousand."""
 
 
 @pytest.fixture
 def loaded() -> None:
-    """The module with one mlx5, taken out afterwards unless the test did."""
+    """The module with one mlx5, unloaded afterwards unless the test did that."""
     nic.load("mlx5")
     yield
     if Path("/sys/module/rocelab").exists():
@@ -59,7 +59,7 @@ def test_there_may_be_twelve(loaded: None) -> None:
 )
 def test_a_wrong_word_is_refused(loaded: None, table: str, file: str, text: str, number: int) -> None:
     card = nic.nics()["mlx5_0"]
-    with pytest.raises(OSError) as refused:  # noqa: PT011 - the errno is looked at
+    with pytest.raises(OSError) as refused:  # noqa: PT011 - the errno is compared
         card.table(table).write(file, text)
     assert refused.value.errno == number
 
@@ -134,7 +134,7 @@ def test_a_hang_ends_when_the_device_goes(loaded: None, table: str) -> None:
 
 
 def test_the_bnxt_copy_is_a_second_old(loaded: None) -> None:
-    """Values are told as they were when the last whole second began, as by firmware that writes them once a second."""
+    """Values are those at the start of the last whole second, as with firmware that writes them once a second."""
     nic.order("add", "bnxt")
     card = nic.nics()["bnxt_re0"]
     table = card.leg("ethtool")

@@ -50,7 +50,7 @@ def test_pause_and_fec_of_netdevsim(told: tuple[dict[str, float], str]) -> None:
 
 @pytest.mark.skipif(kernel() < (6, 18), reason="FEC histograms came with Linux 6.18")
 def test_the_fec_histogram_of_netdevsim(told: tuple[dict[str, float], str]) -> None:
-    """Three bins; it counts four lanes in the first and the last of them. Before Linux 6.18 there are none."""
+    """Three bins; it counts four lanes in the first and the last of them. Before Linux 6.18 there are no bins."""
     samples, netdev = told
     buckets = [
         value(samples, "roce_phy_fec_codeword_errors_bucket", netdev=netdev, le=bound)
@@ -75,7 +75,7 @@ def test_the_fec_histogram_of_netdevsim(told: tuple[dict[str, float], str]) -> N
 
 
 def test_siw_is_iwarp_and_counts_nothing(told: tuple[dict[str, float], str]) -> None:
-    """Its netlink statistics answer EINVAL and it has no directory of counters: absent, and no failure."""
+    """Its netlink statistics return EINVAL and it has no directory of counters: absent, not failed."""
     samples = about(told[0], "siw0")
     assert value(samples, "roce_device_info", device="siw0", protocol="iw") == 1
     assert [series for series, number in samples.items() if "source_up" in series and number == 0] == []

@@ -1,4 +1,4 @@
-"""Every counter that the source of a RoCE driver names on this kernel (tests/drift) is read, and has a row or a reason."""
+"""Every counter that the source of a RoCE driver has on this kernel (tests/drift) is read, and has a row or a reason."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ DEVICES = {
     "mana": "mana_0",
     "erdma": "erdma_0",
 }
-"""Personalities, and what their first RDMA device is called."""
+"""Personalities, and the names of their first RDMA device."""
 
 
 @pytest.fixture(scope="module")
 def zoo() -> Iterator[dict[str, Nic]]:
-    """One card of every personality, with all on that mlx5 lists names for: PFC, global pause, features."""
+    """One card of every personality, with every feature on for which mlx5 lists names: PFC, global pause and others."""
     nic.load(",".join(DEVICES))
     for card in nic.nics().values():
         card.leg("ethtool").write("refresh_ms", "0")
@@ -54,12 +54,12 @@ def reading(zoo: dict[str, Nic]) -> Iterator[Exporter]:
 def test_every_name_has_its_own_series_or_a_reason(
     zoo: dict[str, Nic], reading: Exporter, device: str
 ) -> None:
-    """Each raw name that the driver has on this kernel gets a number of its own, and each of them comes out once."""
+    """Each raw name that the driver has on this kernel gets a unique number, and each number appears once."""
     card = zoo[device]
     set_to: dict[str, dict[str, int]] = {}
     for source, where in (("hw_counters", "rdma"), ("ethtool", "leg0/ethtool")):
         names = card.table(where).values()
-        # below 2^31, for some counters are that narrow
+        # below 2^31, because some counters are that narrow
         set_to[source] = {name: 1000 * (position + 1) for position, name in enumerate(names)}
         if names:
             card.table(where).set(set_to[source])

@@ -1,4 +1,4 @@
-"""Network cards of QEMU's and the kernel's own, as the ports of Soft-RoCE devices: odd names, refusals, no counters."""
+"""Network cards of QEMU and of the kernel itself, as ports of Soft-RoCE devices: odd names, errors, no counters."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def told() -> Iterator[tuple[Exporter, dict[str, str]]]:
     run("ip", "link", "del", "wire0")
 
 
-def test_all_of_them_are_there(told: tuple[Exporter, dict[str, str]]) -> None:
-    """run.sh gives the guest these cards; without one of them the other tests would prove less than they say."""
+def test_all_of_them_are_present(told: tuple[Exporter, dict[str, str]]) -> None:
+    """run.sh gives the guest these cards; without one of them the other tests would prove less than their names say."""
     assert set(told[1]) == {f"rxe_{driver}" for driver in DRIVERS}
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_a_card_is_told_without_a_failure(told: tuple[Exporter, dict[str, str]], driver: str) -> None:
+def test_a_card_is_exported_without_a_failure(told: tuple[Exporter, dict[str, str]], driver: str) -> None:
     exporter, below = told
     device, netdev = f"rxe_{driver}", below[f"rxe_{driver}"]
     samples = exporter.scrape()
@@ -58,8 +58,8 @@ def test_a_card_is_told_without_a_failure(told: tuple[Exporter, dict[str, str]],
     )
 
 
-def test_no_value_is_made_up(told: tuple[Exporter, dict[str, str]]) -> None:
-    """Cards without pause counters give no pause series, which a 0 would claim."""
+def test_no_value_is_invented(told: tuple[Exporter, dict[str, str]]) -> None:
+    """Cards without pause counters have no pause series; a 0 would be wrong."""
     for device in told[1]:
         assert not [
             series for series in about(told[0].scrape(), device) if series.startswith("roce_pfc_receive")

@@ -1,4 +1,4 @@
-"""Beside other exporters in one guest: where both know a counter, both tell the same value."""
+"""Compared with other exporters in one guest: where both export a counter, the values are the same."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ SAME = {
 
 
 @pytest.fixture(scope="module")
-def told(cards: dict[str, Nic]) -> Iterator[dict[str, dict[str, float]]]:
-    """One scrape of every exporter that there is, after every counter got a number of its own."""
+def scraped(cards: dict[str, Nic]) -> Iterator[dict[str, dict[str, float]]]:
+    """One scrape of every available exporter, after every counter got a unique number."""
     rivals = compare.start()
     compare.play()
     yield {rival.name: rival.scrape()[0] for rival in rivals}
@@ -32,15 +32,15 @@ def told(cards: dict[str, Nic]) -> Iterator[dict[str, dict[str, float]]]:
         rival.process.wait()
 
 
-def test_port_counters_are_those_of_the_newest_node_exporter(told: dict[str, dict[str, float]]) -> None:
-    ours, theirs = told["roce_exporter"], told["node_exporter (newest)"]
+def test_port_counters_are_those_of_the_newest_node_exporter(scraped: dict[str, dict[str, float]]) -> None:
+    ours, theirs = scraped["roce_exporter"], scraped["node_exporter (newest)"]
     for name, other in SAME.items():
         assert value(ours, name, device="mlx5_0") == value(theirs, other, device="mlx5_0") is not None
 
 
-def test_private_counters_are_those_of_node_exporter(told: dict[str, dict[str, float]]) -> None:
-    """Found by value: of the numbers that node_exporter tells of mlx5, those that we tell are most of what is not left out."""
-    theirs = told["node_exporter (newest)"]
+def test_private_counters_are_those_of_node_exporter(scraped: dict[str, dict[str, float]]) -> None:
+    """Found by value: of the numbers that node_exporter reports for mlx5, we report most of those that are not left out."""
+    theirs = scraped["node_exporter (newest)"]
     assert value(theirs, "node_ethtool_received_prio3_pause", device="roce0") == value(
-        told["roce_exporter"], "roce_pfc_receive_frames_total", device="mlx5_0", priority="3"
+        scraped["roce_exporter"], "roce_pfc_receive_frames_total", device="mlx5_0", priority="3"
     )

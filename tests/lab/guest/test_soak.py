@@ -1,7 +1,7 @@
-"""Faults of the real kernel mixed at random: after them, series, descriptors, threads and memory are as before.
+"""Random faults of the real kernel: after them, series, descriptors, threads and memory are as before.
 
-In one process with the test, so that a fault of the exporter itself can be among them. `ROCELAB_SOAK` sets how many
-collections there are, `ROCELAB_SEED` repeats a run whose seed was printed.
+The exporter runs in the test's process, so that faults of the exporter itself can be injected too. `ROCELAB_SOAK` sets
+the number of collections, `ROCELAB_SEED` repeats a run by its printed seed.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ KILOBYTE = 1024
 TABLES = ("rdma", "port", "state", "leg0/access", "leg0/ethtool", "leg0/dcb", "leg0/pause", "leg0/link")
 FAULTS = ("EIO", "EINVAL", "ETIMEDOUT", "hang")
 PASSING = ("roce_pfc_storm_unknown", "roce_gid_info")
-"""What says for a while that there was a fault, and addresses that a card makes anew when it is put in."""
+"""Metrics that report a past fault for a while, and addresses that change each time a card is added."""
 
 LEAST_THREADS = 3
-"""The test's own, the fast loop, and one that reads."""
+"""The test's own, the fast loop, and one reader."""
 PATIENT = Settings(timeout=60.0, patience=60.0, refresh=1e9)
 HASTY = Settings(timeout=0.2, patience=0.05, refresh=1.0)
 
@@ -49,7 +49,7 @@ class Faulty(LiveKernel):
     faulty = False
 
     def ethtool_statistics(self, netdev: str) -> Any:
-        """As the kernel answers."""
+        """The kernel's reply."""
         if self.faulty:
             raise ValueError("a fault of the exporter")
         return super().ethtool_statistics(netdev)
@@ -69,10 +69,10 @@ class Host:
         return time.monotonic() + self.skew
 
     async def account(self) -> tuple[set[tuple[str, ...]], int, int]:
-        """Series, descriptors and threads, when nothing is under way and everything was read with time enough."""
+        """Series, descriptors and threads, when nothing is in flight and everything was read within its deadline."""
         self.collector._settings = PATIENT
         for _ in range(3):
-            self.skew += 7200.0  # past every quarantine
+            self.skew += 7200.0  # later than every quarantine
             self.collector._settings = replace(PATIENT, refresh=600.0)
             await self.exporter.observe()
             while self.collector._in_flight or self.sampler._in_flight:
@@ -108,14 +108,14 @@ def cards() -> Iterator[None]:
 
 
 def plug() -> None:
-    """Put the mlx5 card in, where it is not."""
+    """Add the mlx5 card if it is missing."""
     if "mlx5_0" not in nic.nics():
         nic.order("add", "mlx5")
         nic.run("ip", "link", "set", nic.nics()["mlx5_0"].netdevs[0], "up")
 
 
 def tables(card: nic.Nic) -> list[nic.Table]:
-    """Those that the driver has in this kernel."""
+    """The tables that the driver has in this kernel."""
     return [table for table in map(card.table, TABLES) if table.path.exists()]
 
 
@@ -126,11 +126,11 @@ def heal() -> None:
 
 
 def disturb(host: Host, dice: random.Random) -> None:
-    """One more fault, or one less."""
+    """Add a fault, or remove one."""
     card = dice.choice(list(nic.nics().values()))
     match dice.choice(("unplug", "plug", "break", "fault", "heal", "heal")):
         case "unplug" if card.rdma == "mlx5_0":
-            heal()  # a driver that hangs cannot be taken out
+            heal()  # a hung driver cannot be removed
             nic.order("remove", str(card.number))
         case "plug":
             plug()

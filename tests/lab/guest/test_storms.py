@@ -1,6 +1,6 @@
-"""Storms that a script plays into the cards at steps of 10 ms are found, counted right, and nothing else is.
+"""Storms that a script plays into the cards in steps of 10 ms are found and counted correctly, without false storms.
 
-The guest is slow and its clock runs by the host's: the script computes what it plays from the time that truly passed.
+The guest is slow and its clock follows the host's: the script computes its steps from the time that really passed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PACKETS_A_SECOND = 100_000
 
 
 class Played(NamedTuple):
-    """What a port has counted so far."""
+    """The counts of a port so far."""
 
     paused: float
     """Seconds."""
@@ -68,7 +68,7 @@ Spell = Callable[[Played], dict[str, int]]
 
 
 class Traffic:
-    """What a port counts: pause that is on or off, and packets that it lets through. Time is the machine's own."""
+    """The counters of a port: pause that is on or off, and packets that it passes. Time is the machine's own."""
 
     def __init__(self, table: Table, spell: Spell) -> None:
         self._table = table
@@ -78,7 +78,7 @@ class Traffic:
         self._last = time.monotonic()
 
     def play(self, seconds: float, *, pause: bool) -> float:
-        """Go on for so long; how long it was in truth."""
+        """Continue for `seconds`; returns the actual duration."""
         self._ended = self._begun
         self._begun += pause
         begin = self._last = time.monotonic()
@@ -96,7 +96,7 @@ class Traffic:
 
 @pytest.fixture(scope="module")
 def watching(cards: dict[str, Nic]) -> Iterator[Exporter]:
-    """An exporter whose sampler looks ten times a second."""
+    """An exporter whose sampler polls ten times a second."""
     made = Exporter("--sampler.mode=fixed")
     yield made
     assert made.stop() == 0
@@ -112,9 +112,9 @@ class Case(NamedTuple):
     device: str
     spell: Spell
     refresh: int
-    """Milliseconds between two renewals of its counters; 0: none are needed."""
+    """Milliseconds between two renewals of its counters; 0: always current."""
     slack: float
-    """Seconds by which the length may be wrong: a renewal at both ends, and looks that a busy host delays."""
+    """Seconds by which the length may be wrong: a renewal at both ends, and polls that a busy host delays."""
 
 
 CASES = (
@@ -146,7 +146,7 @@ def test_a_storm_is_found_and_is_as_long_as_it_was(
     assert value(samples, "roce_pfc_storm_active", **labels) == 0
     assert value(samples, "roce_pfc_pause_episode_seconds_count", **labels) == 1
     assert value(samples, "roce_pfc_pause_episode_seconds_sum", **labels) == pytest.approx(lasted, abs=1e-5)
-    # Of a storm only what was seen is counted: looks that came too late are dropped, not made up.
+    # Only the observed part of a storm counts: late polls are dropped, not interpolated.
     assert lasted / 2 < value(samples, "roce_pfc_storm_seconds_total", **labels) <= storm["duration"] + 0.001
 
 
@@ -157,7 +157,7 @@ LENGTHS = (0.03, 0.15, 0.3, 0.7, 1.7)
 def test_every_pause_is_counted_with_its_length(
     cards: dict[str, Nic], watching: Exporter, case: Case
 ) -> None:
-    """Also where the NIC counts no ends of pauses, as long as the pauses are apart."""
+    """Also where the NIC does not count ends of pauses, if the pauses are separate."""
     nic = cards[case.device]
     nic.leg("ethtool").write("refresh_ms", "0")
     name = "roce_pfc_pause_episode_seconds"
@@ -182,7 +182,7 @@ def test_every_pause_is_counted_with_its_length(
 
 
 def test_congestion_is_no_storm(cards: dict[str, Nic], watching: Exporter) -> None:
-    """Half of the time paused, packets flow between: that is PFC doing its work."""
+    """Half of the time is paused, and packets flow in between: PFC works as intended."""
     nic = cards["mlx5_0"]
     before = len(storms(watching, nic.netdevs[0]))
     traffic = Traffic(nic.leg("ethtool"), mlx5)
@@ -194,8 +194,8 @@ def test_congestion_is_no_storm(cards: dict[str, Nic], watching: Exporter) -> No
     assert value(watching.scrape(), "roce_pfc_storm_active", **labels) == 0
 
 
-def test_xoff_without_time_is_judged_by_frames(cards: dict[str, Nic], watching: Exporter) -> None:
-    """The ice driver counts no time of pause: its storms are told by frames, and the exporter says by which method."""
+def test_xoff_without_time_is_evaluated_by_frames(cards: dict[str, Nic], watching: Exporter) -> None:
+    """The ice driver counts no pause time: its storms are detected by frames, and the exporter reports the method."""
     nic = cards["irdma0"]
     traffic = Traffic(nic.leg("ethtool"), ice)
     traffic.play(2, pause=False)
@@ -218,7 +218,7 @@ def test_xoff_without_time_is_judged_by_frames(cards: dict[str, Nic], watching: 
     assert 'method="pause_time"' not in methods[0]
 
 
-def test_a_hang_of_the_driver_is_told_by_the_sampler(cards: dict[str, Nic], watching: Exporter) -> None:
+def test_a_hang_of_the_driver_is_reported_by_the_sampler(cards: dict[str, Nic], watching: Exporter) -> None:
     nic = cards["ionic_0"]
     with nic.leg("ethtool").broken("hang"):
         wait_until(

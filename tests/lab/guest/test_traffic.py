@@ -1,6 +1,6 @@
-"""Real RDMA traffic of Soft-RoCE, on a good wire and on bad ones: what the kernel counts is what is told.
+"""Real RDMA traffic of Soft-RoCE, on a good wire and on bad ones: the exported values are the kernel's.
 
-How much a bad wire moves a counter is chance; that it moves, which, and that the exporter tells the same, is not.
+By how much a bad wire moves a counter is random; that it moves, which one, and that the exporter agrees, is not.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TOLD = {
 
 @pytest.fixture(scope="module")
 def wire() -> Iterator[Exporter]:
-    """Two Soft-RoCE devices, and an exporter that tells them."""
+    """Two Soft-RoCE devices, and an exporter that reads them."""
     traffic.bring_up()
     made = Exporter("--sampler.mode=off")
     yield made
@@ -45,8 +45,8 @@ def wire() -> Iterator[Exporter]:
     traffic.take_down()
 
 
-def check_told(exporter: Exporter) -> dict[str, float]:
-    """Everything told is what `rdma statistic` prints once all is quiet."""
+def check_exported(exporter: Exporter) -> dict[str, float]:
+    """All exported values are those of `rdma statistic` when traffic has stopped."""
 
     def is_quiet() -> bool:
         return traffic.printed("rxe0") == traffic.printed("rxe0") and traffic.printed(
@@ -65,7 +65,7 @@ def check_told(exporter: Exporter) -> dict[str, float]:
 def test_packets_and_messages_are_counted(wire: Exporter) -> None:
     before = wire.scrape()
     assert traffic.exchange("ib_send_bw", "-n", "200", "-s", "4096") == 0
-    after = check_told(wire)
+    after = check_exported(wire)
 
     def grown(metric: str, device: str) -> float:
         return value(after, metric, device=device) - value(before, metric, device=device)
@@ -97,7 +97,7 @@ def test_a_bad_wire_is_seen(
     before = wire.scrape()
     with traffic.spoilt(end, *how):
         traffic.exchange(test, "-n", "300", "-s", "4096")
-    after = check_told(wire)
+    after = check_exported(wire)
     for device, metric in grows:
         assert value(after, metric, device=device) > value(before, metric, device=device), metric
 
@@ -105,7 +105,7 @@ def test_a_bad_wire_is_seen(
 def test_a_receiver_that_is_not_ready_is_seen(wire: Exporter) -> None:
     before = wire.scrape()
     traffic.exchange("ib_send_bw", "-n", "300", "-s", "4096", "-r", "1")
-    after = check_told(wire)
+    after = check_exported(wire)
     for device, metric in (
         ("rxe0", "roce_transport_rnr_naks_received_total"),
         ("rxe1", "roce_transport_rnr_naks_sent_total"),
@@ -114,7 +114,7 @@ def test_a_receiver_that_is_not_ready_is_seen(wire: Exporter) -> None:
 
 
 def test_a_peer_that_falls_silent_is_seen(wire: Exporter) -> None:
-    """Traffic flows, then nothing arrives any more on either side: the sender tries again and again."""
+    """Traffic flows, then nothing arrives any more on either side: the sender retries repeatedly."""
     before = wire.scrape()
     with traffic.flowing("ib_write_bw", "-s", "4096", "-D", "60"):
         for end in (0, 1):
@@ -141,7 +141,7 @@ def test_a_link_that_falls_is_seen(wire: Exporter) -> None:
         assert value(after, metric, device=device) > value(before, metric, device=device)
 
 
-def test_queue_pairs_in_use_are_told(wire: Exporter) -> None:
+def test_queue_pairs_in_use_are_exported(wire: Exporter) -> None:
     (counted,) = [one for one in ask_json("rdma", "-j", "res", "show") if one["ifname"] == "rxe0"]
     samples = wire.scrape()
     kinds = ("pd", "cq", "qp", "mr")

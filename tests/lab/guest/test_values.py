@@ -1,4 +1,4 @@
-"""Every value that a test sets in a driver is the value that the exporter tells."""
+"""Every value that a test sets in a driver is the value that the exporter reports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nic import Nic
 
 BIG = 5_000_000_000
-"""More than 32 bits hold."""
+"""More than 32 bits."""
 
 EXPECTED = {
     "mlx5_0": (
@@ -59,9 +59,9 @@ EXPECTED = {
         ("leg0/ethtool", "link_xoff_rx.nic", 43, "roce_global_pause_receive_xoff_frames_total", 43),
     ),
 }
-"""Worked by hand: the table, the raw name, what is set, the metric, what it must be then.
+"""Computed by hand: the table, the raw name, the set value, the metric, its expected value.
 
-`new|old` is a name and what the driver called it on older kernels. Where the driver has neither there is no such series.
+`new|old` is a name and its name on older kernels. Without either of them the driver has no such series.
 """
 
 NAMES = [(device, *row) for device, rows in EXPECTED.items() for row in rows]
@@ -80,7 +80,7 @@ def played(cards: dict[str, Nic], exporter: Exporter) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("row", NAMES, ids=lambda row: f"{row[0]}-{row[2]}-{row[4]}")
-def test_a_value_that_was_set_is_told(
+def test_a_value_that_was_set_is_exported(
     cards: dict[str, Nic], played: dict[str, float], row: tuple[str, str, str, int, str, float]
 ) -> None:
     device, table, raw, _, metric, expected = row
@@ -122,7 +122,7 @@ def test_private_counters_are_those_that_ethtool_prints(cards: dict[str, Nic], e
     assert {name: printed[name] for name in raw} == raw
 
 
-def test_only_priorities_with_pfc_are_told_for_mlx5(played: dict[str, float]) -> None:
+def test_only_priorities_with_pfc_are_exported_for_mlx5(played: dict[str, float]) -> None:
     told = {
         series
         for series in played
@@ -131,13 +131,13 @@ def test_only_priorities_with_pfc_are_told_for_mlx5(played: dict[str, float]) ->
     assert {series.split('priority="')[1][0] for series in told} == {"3"}
 
 
-def test_all_priorities_are_told_for_ice(played: dict[str, float]) -> None:
+def test_all_priorities_are_exported_for_ice(played: dict[str, float]) -> None:
     told = {series for series in played if series.startswith("roce_pfc_receive_xoff_frames_total{")}
     assert {series.split('priority="')[1][0] for series in told if "irdma0" in series} == set("01234567")
 
 
 @pytest.mark.skipif(kernel() < (6, 18), reason="FEC histograms came with Linux 6.18")
-def test_the_fec_histogram_is_told_by_port_and_by_lane(cards: dict[str, Nic], exporter: Exporter) -> None:
+def test_the_fec_histogram_is_exported_by_port_and_by_lane(cards: dict[str, Nic], exporter: Exporter) -> None:
     """The driver counts two lanes; the port is their sum."""
     cards["mlx5_0"].leg("fec").set({"lane0_0": 2**40, "lane1_0": 7, "lane0_4_7": 20, "lane1_8_15": 1})
     samples = about(exporter.scrape(), "mlx5_0")
@@ -153,7 +153,7 @@ def test_the_fec_histogram_is_told_by_port_and_by_lane(cards: dict[str, Nic], ex
     assert value(samples, name, lane="1", low="4", high="7") == 0
 
 
-def test_both_legs_of_a_lag_are_told(cards: dict[str, Nic], exporter: Exporter) -> None:
+def test_both_member_ports_of_a_lag_are_exported(cards: dict[str, Nic], exporter: Exporter) -> None:
     lag = cards["mlx5_1"]
     for leg in (0, 1):
         lag.leg("ethtool", leg).set({"rx_prio3_pause": 100 + leg})
@@ -169,7 +169,7 @@ def test_both_legs_of_a_lag_are_told(cards: dict[str, Nic], exporter: Exporter) 
     }
 
 
-def test_an_optional_counter_is_told_once_it_is_on(cards: dict[str, Nic], exporter: Exporter) -> None:
+def test_an_optional_counter_is_exported_once_it_is_on(cards: dict[str, Nic], exporter: Exporter) -> None:
     cards["mlx5_0"].table("rdma").set({"cc_rx_ce_pkts": 12})
     assert value(exporter.scrape(), "roce_optional_enabled", device="mlx5_0", counter="cc_rx_ce_pkts") == 0
     run("rdma", "statistic", "set", "link", "mlx5_0/1", "optional-counters", "cc_rx_ce_pkts")
@@ -179,7 +179,7 @@ def test_an_optional_counter_is_told_once_it_is_on(cards: dict[str, Nic], export
 
 
 @pytest.mark.parametrize("device", ["mlx5_0", "bnxt_re0", "ionic_0", "irdma0"])
-def test_pfc_is_told_as_dcb_prints_it(cards: dict[str, Nic], exporter: Exporter, device: str) -> None:
+def test_pfc_is_exported_as_dcb_prints_it(cards: dict[str, Nic], exporter: Exporter, device: str) -> None:
     netdev = cards[device].netdevs[0]
     run("dcb", "pfc", "set", "dev", netdev, "prio-pfc", "all:off", "3:on", "5:on")
     printed = ask_json("dcb", "-j", "pfc", "show", "dev", netdev)["prio_pfc"]
@@ -190,7 +190,7 @@ def test_pfc_is_told_as_dcb_prints_it(cards: dict[str, Nic], exporter: Exporter,
 
 
 def test_the_pfc_mask_may_move_while_serving(cards: dict[str, Nic], exporter: Exporter) -> None:
-    """The series follow the mask, and nothing of the priority that was left stays behind."""
+    """The series follow the mask, and none of the previous priority remains."""
     nic = cards["mlx5_0"]
     nic.leg("ethtool").set({"rx_prio3_pause": 33, "rx_prio4_pause": 44})
     run("dcb", "pfc", "set", "dev", nic.netdevs[0], "prio-pfc", "3:off", "4:on")
@@ -211,7 +211,7 @@ def test_queues_that_come_and_go_move_no_other_value(cards: dict[str, Nic], expo
         assert value(exporter.scrape(), "roce_pfc_receive_frames_total", device="mlx5_0", priority="3") == 77
 
 
-def test_a_reset_is_told_as_it_is(cards: dict[str, Nic], exporter: Exporter) -> None:
+def test_a_reset_is_exported_unchanged(cards: dict[str, Nic], exporter: Exporter) -> None:
     cards["mlx5_0"].table("rdma").set({"np_cnp_sent": 9})
     assert value(exporter.scrape(), "roce_cnp_sent_total", device="mlx5_0") == 9
     cards["mlx5_0"].reset()
@@ -229,7 +229,7 @@ def test_link_and_speed_follow_the_card(cards: dict[str, Nic], exporter: Exporte
     nic.leg("link").set({"up": 1, "speed": 100_000})
 
 
-def test_the_exporter_is_nobody_and_has_no_right(exporter: Exporter) -> None:
+def test_the_exporter_runs_as_an_unprivileged_user(exporter: Exporter) -> None:
     status = Path(f"/proc/{exporter.process.pid}/status").read_text()
     fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
     assert fields["Uid"].split() == ["65534"] * 4

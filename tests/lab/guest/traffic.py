@@ -1,4 +1,4 @@
-"""Two Soft-RoCE devices over one wire, real RDMA traffic between them, and ways to spoil the wire."""
+"""Two Soft-RoCE devices over one wire, real RDMA traffic between them, and ways to degrade the wire."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ ADDRESSES = ("10.77.0.1", "10.77.0.2")
 TABLES = ("100", "101")
 
 UNDER_WAY = 2000
-"""Packets after which traffic is no handshake any more."""
+"""Packets after which traffic is past the handshake."""
 
 
 def bring_up() -> None:
-    """rxe0 on veth0 and rxe1 on veth1, in one network namespace.
+    """Set up rxe0 on veth0 and rxe1 on veth1, in one network namespace.
 
-    rxe up to 6.12 receives only in the first namespace, so both ends are there, and rules force what one sends to the
-    other over the wire, where the kernel would hand it over at once.
+    rxe up to 6.12 receives only in the first namespace, so both ends are there. Rules force the packets from one to the
+    other over the wire, where the kernel would deliver them directly.
     """
     run("modprobe", "rdma_rxe")
     run("ip", "link", "add", NETDEVS[0], "type", "veth", "peer", "name", NETDEVS[1])
@@ -48,14 +48,14 @@ def bring_up() -> None:
 
 
 def route() -> None:
-    """The routes over the wire; a link that goes down takes them with it."""
+    """Set the routes over the wire; they are lost when a link goes down."""
     for end, netdev in enumerate(NETDEVS):
         other = ADDRESSES[1 - end]
         run("ip", "route", "replace", other, "dev", netdev, "src", ADDRESSES[end], "table", TABLES[end])
 
 
 def take_down() -> None:
-    """As it was before."""
+    """Restore the previous state."""
     run("ip", "rule", "add", "pref", "0", "lookup", "local")
     for pref in ("100", "10", "11"):
         run("ip", "rule", "del", "pref", pref)
@@ -66,7 +66,7 @@ def take_down() -> None:
 
 @contextmanager
 def spoilt(end: int, *how: str) -> Iterator[None]:
-    """What this end sends is spoilt by netem: `loss 5%`, `duplicate 5%`, `corrupt 2%`, ..."""
+    """Netem degrades the packets of this end: `loss 5%`, `duplicate 5%`, `corrupt 2%`, ..."""
     run("tc", "qdisc", "add", "dev", NETDEVS[end], "root", "netem", *how)
     try:
         yield
@@ -85,7 +85,7 @@ def is_listening(port: int = 18515) -> bool:
 
 
 def exchange(test: str, *flags: str, seconds: int = 100) -> int:
-    """Run a test of perftest from rxe0 to rxe1; the client's exit status (perftest says 0 after some failures too)."""
+    """Run a test of perftest from rxe0 to rxe1; returns the client's exit status (perftest returns 0 after some failures too)."""
     common = ("timeout", str(seconds), test, "-F", "-x", "1", *flags)
     with subprocess.Popen(
         (*common, "-d", "rxe1"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -101,17 +101,17 @@ def exchange(test: str, *flags: str, seconds: int = 100) -> int:
 
 @contextmanager
 def flowing(test: str, *flags: str) -> Iterator[None]:
-    """A test of perftest that runs meanwhile, well under way, and is ended with the block."""
+    """A test of perftest that runs until the block ends, well past its start."""
     begun = printed("rxe0")["sent_pkts"]
     common = (test, "-F", "-x", "1", *flags)
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    # netem is there from the beginning: while it is put in place packets cannot be sent, by which rxe ends a connection.
+    # netem is in place from the start: while it is being added packets cannot be sent, and rxe then ends a connection.
     with spoilt(0), spoilt(1):
         server = subprocess.Popen((*common, "-d", "rxe1"), **quiet)
         wait_until(is_listening)
         client = subprocess.Popen((*common, "-d", "rxe0", ADDRESSES[1]), **quiet)
         try:
-            # perftest's own handshake goes over the same wire, and must be over.
+            # perftest's own handshake uses the same wire, and must be over.
             wait_until(lambda: printed("rxe0")["sent_pkts"] > begun + UNDER_WAY)
             yield
         finally:
@@ -121,11 +121,11 @@ def flowing(test: str, *flags: str) -> Iterator[None]:
 
 
 def lose(end: int, share: str) -> None:
-    """From now on this share of what this end of flowing traffic sends is lost."""
+    """Drop this share of the packets that this end of the running traffic sends."""
     run("tc", "qdisc", "change", "dev", NETDEVS[end], "root", "netem", "loss", share)
 
 
 def printed(device: str) -> dict[str, int]:
-    """What `rdma statistic` prints of a device."""
+    """The output of `rdma statistic` for a device."""
     (found,) = ask_json("rdma", "-j", "statistic", "show", "link", f"{device}/1")
     return {name: value for name, value in found.items() if isinstance(value, int)}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
 /*
- * The files below /sys/kernel/debug/rocelab/N/ by which a test plays on one
+ * The files below /sys/kernel/debug/rocelab/N/ with which a test controls one
  * table: values, fault, delay_us, refresh_ms, queries.
  */
 #include <linux/rtnetlink.h>
@@ -64,7 +64,7 @@ struct change {
 	u64 number;
 };
 
-/* Names may hold spaces, so the last one parts the name from its number. */
+/* Names may contain spaces: the last one separates the number. */
 static int parse_change(struct rocelab_table *table, char *line,
 			struct change *change)
 {
@@ -102,7 +102,7 @@ static void apply(struct rocelab_table *table, const struct change *changes,
 {
 	unsigned int i;
 
-	/* Before the first of them, so that a refresh between is not missed. */
+	/* Before the first value, so that a refresh in between is not missed. */
 	if (count)
 		rocelab_get(table, 0);
 	spin_lock(&table->lock);

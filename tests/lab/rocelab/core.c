@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
 /*
- * The module: makes and removes devices, one platform device each, below a
+ * The module: creates and removes devices, one platform device each, below a
  * platform driver of the personality's name.
  */
 #include <linux/module.h>
@@ -60,8 +60,8 @@ static void show(struct rocelab_device *device)
 }
 
 /*
- * Hangs end first: a query that hangs under the RTNL, or a test that waits
- * for the RTNL in one of our files, would hold up everything after.
+ * End hangs first: a query that hangs under the RTNL, or a test that waits
+ * for the RTNL in one of our files, would block everything after it.
  */
 static void take_down(struct rocelab_device *device)
 {
@@ -287,7 +287,7 @@ static int __init rocelab_init(void)
 		unregister_drivers(driver_count());
 		return error;
 	}
-	/* Only now: nobody may add while the module may still fail to load. */
+	/* Last: no device may be added while the module can fail to load. */
 	debugfs_create_file("add", 0200, root, NULL, &add_file);
 	debugfs_create_file("remove", 0200, root, NULL, &remove_file);
 	return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
 /*
- * Data centre bridging of a leg: PFC, scheduling, buffers and trust, as
- * "dcb ... show" asks for them and "dcb ... set" changes them.
+ * Data centre bridging of a network device: PFC, scheduling, buffers and
+ * trust, which "dcb ... show" reads and "dcb ... set" changes.
  */
 #include <linux/dcbnl.h>
 #include <net/dcbnl.h>
@@ -123,7 +123,7 @@ const struct dcbnl_rtnl_ops rocelab_dcb_ops = {
 #endif
 };
 
-/* As an administrator leaves a RoCE host: PFC on priority 3, DSCP trusted. */
+/* Typical settings of a RoCE host: PFC on priority 3, DSCP trusted. */
 int rocelab_dcb_make(struct rocelab_leg *leg)
 {
 	struct rocelab_table *table = &leg->dcb;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
 /*
- * What ethtool asks a leg, by ioctl and by netlink.
+ * The ethtool operations of a network device, for ioctl and netlink.
  */
 #include "rocelab.h"
 
-/* Every ethtool question, by ioctl and by netlink, begins with this one. */
+/* Every ethtool query, by ioctl and by netlink, begins with this one. */
 static int leg_begin(struct net_device *netdev)
 {
 	return rocelab_query(&rocelab_leg_of(netdev)->access);
@@ -27,7 +27,7 @@ static bool is_told(struct rocelab_leg *leg, const struct rocelab_value *value)
 	}
 }
 
-/* What is_told() looks at changes under the RTNL only, which callers hold. */
+/* The fields read by is_told() change under the RTNL only: callers hold it. */
 static int leg_count_strings(struct net_device *netdev, int set)
 {
 	struct rocelab_leg *leg = rocelab_leg_of(netdev);
@@ -94,7 +94,7 @@ static void leg_pause_statistics(struct net_device *netdev,
 	struct rocelab_table *table = &rocelab_leg_of(netdev)->pause;
 
 	if (rocelab_query(table))
-		return;		/* the core says "not counted" by itself */
+		return;		/* the core reports "not counted" itself */
 	statistics->rx_pause_frames = rocelab_get(table, PAUSE_RECEIVE_FRAMES);
 	statistics->tx_pause_frames = rocelab_get(table, PAUSE_TRANSMIT_FRAMES);
 }
@@ -111,7 +111,7 @@ static const struct ethtool_fec_hist_range fec_ranges[] = {
 	{ 0, 0 }, { 1, 3 }, { 4, 7 }, { 8, 15 }, { 0, 0 },
 };
 
-/* Two lanes: each bin is a value of the first one and a value of the second. */
+/* Two lanes: each bin has a value of the first and one of the second. */
 static void leg_fec_histogram(struct rocelab_table *table,
 			      struct ethtool_fec_hist *histogram)
 {

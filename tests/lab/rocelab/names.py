@@ -1,7 +1,7 @@
-"""names.py RELEASE: prints names.h, the counters that each personality lists on the kernel of this release.
+"""names.py RELEASE prints names.h: the counters that each personality lists on the kernel of this release.
 
-The names are those of tests/drift/names-SERIES.tsv, extracted from the kernel's source; the series is the newest that is
-no newer than the kernel. When the driver lists a name and how wide its counter is follows from the rules below.
+The names are those of tests/drift/names-SERIES.tsv, extracted from the kernel's source; the series is the newest that
+is not newer than the kernel. The rules below determine when the driver lists a name and how wide its counter is.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 LISTS = Path(__file__).parents[2] / "drift"
 I40E = r"(port|veb)\..+|.+-.+"
-"""What of Intel's names i40e and idpf list, and ice does not."""
+"""Intel's names that i40e and idpf list, and ice does not."""
 
 
 class Personality(NamedTuple):
-    """A personality and where its names are: the driver of the lists, and which private counters of it."""
+    """A personality and the place of its names: the driver in the lists, and which of its private counters."""
 
     name: str
     driver: str
@@ -88,7 +88,7 @@ FIRMWARE = {
         "resp_rx_s0_table_err",
     ]
 }
-"""RDMA counters whose names the driver reads from the device, so that no source lists them: as a card of 2025 has them."""
+"""RDMA counters whose names the driver reads from the device, so that no source lists them: those of a card of 2025."""
 
 SCOPES = (
     ("mlx5", r"[rt]x_prio\{priority\}_pause.*", "EACH_PFC_PRIORITY"),
@@ -103,9 +103,10 @@ SCOPES = (
     ("", r".*\{queue\}.*", "EACH_QUEUE"),
     ("", r".*\{\w+\}.*", "EACH_PRIORITY"),
 )
-"""Driver (empty: any), pattern, scope as rocelab.h has it: the first that matches. Everything else is listed ONCE.
+"""Driver (empty: any), pattern, scope as defined in rocelab.h; the first match counts. All other names are listed ONCE.
 
-Traffic classes are as many as priorities. A FEATURE is listed while `features` of the link is 1; of its queues the first.
+There are as many traffic classes as priorities. A FEATURE is listed while `features` of the link is 1, with its first
+queue only.
 """
 
 NARROW = {
@@ -118,7 +119,7 @@ NARROW = {
 
 
 def series_for(release: str) -> str:
-    """The newest series with a list that is no newer than a kernel's release, such as 7.3 for 7.4.1+deb14-amd64."""
+    """The newest series with a list that is not newer than a kernel's release, such as 7.3 for 7.4.1+deb14-amd64."""
     have = {_number(path.stem.removeprefix("names-")): path for path in LISTS.glob("names-*.tsv")}
     fitting = [number for number in have if number <= _number(release)]
     if not fitting:
@@ -140,13 +141,13 @@ def read_names(series: str) -> dict[tuple[str, str], list[str]]:
 
 
 def scope_of(driver: str, name: str) -> str:
-    """When a driver lists a name, as rocelab.h has it."""
+    """When a driver lists a name, as defined in rocelab.h."""
     rules = (scope for of, pattern, scope in SCOPES if of in ("", driver) and re.fullmatch(pattern, name))
     return next(rules, "ONCE")
 
 
 def entry(driver: str, source: str, name: str) -> str:
-    """A line of a table in C. Of a name with two numbers the second one is always 0."""
+    """A line of a table in C. In a name with two numbers the second one is always 0."""
     scope = scope_of(driver, name)
     bits = 32 if re.fullmatch(NARROW.get((driver, source), "-"), name) else 64
     text = re.sub(r"\{\w+\}", "0", re.sub(r"\{\w+\}", "%u", name, count=1))

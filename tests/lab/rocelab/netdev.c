@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
 /*
- * The network device of a leg, without a data path, and its tables.
+ * A network device without a data path, and its tables.
  */
 #include <linux/etherdevice.h>
 #include <linux/rtnetlink.h>
@@ -52,7 +52,7 @@ static const struct net_device_ops leg_ops = {
 	.ndo_open = leg_open,
 	.ndo_stop = leg_stop,
 	.ndo_start_xmit = leg_transmit,
-	.ndo_set_mac_address = eth_mac_addr,	/* a bond asks for it */
+	.ndo_set_mac_address = eth_mac_addr,	/* needed by a bond */
 	.ndo_validate_addr = eth_validate_addr,
 };
 
@@ -65,14 +65,14 @@ static void link_changed(struct rocelab_table *table)
 		netif_carrier_on(leg->netdev);
 	else
 		netif_carrier_off(leg->netdev);
-	/* As while the firmware resets: every question gets ENODEV. */
+	/* As while the firmware resets: every query gets ENODEV. */
 	if (values[LINK_DETACHED].set)
 		netif_device_detach(leg->netdev);
 	else
 		netif_device_attach(leg->netdev);
 }
 
-/* Nothing to do, but the RTNL is held: names of ethtool depend on it. */
+/* Only for the RTNL, which is held: names of ethtool depend on it. */
 static void names_changed(struct rocelab_table *table)
 {
 }
@@ -175,7 +175,7 @@ void rocelab_leg_let_go(struct rocelab_leg *leg)
 	rocelab_table_let_go(&leg->dcb);
 }
 
-/* Counters begin at 0 again; the configuration stays, and so does the link. */
+/* Restart counters from 0; keep the configuration and the link state. */
 void rocelab_leg_reset(struct rocelab_leg *leg)
 {
 	unsigned int i;

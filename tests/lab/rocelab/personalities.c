@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
 /*
- * The drivers that a device can pass for. names.py makes names.h from the lists
+ * The drivers that a device can imitate. names.py makes names.h from the lists
  * of names in the source of the kernel that the module is built for; a new
- * driver is an entry here and one there.
+ * driver needs an entry here and one there.
  */
 #include <linux/string.h>
 #include "rocelab.h"

@@ -35,7 +35,7 @@ static int query_device(struct ib_device *ib, struct ib_device_attr *attr,
 	return 0;
 }
 
-/* 0 in a value of "state" means: as the link below says. */
+/* 0 in a value of "state" means: follow the link below. */
 static int query_port(struct ib_device *ib, u32 port, struct ib_port_attr *attr)
 {
 	struct rocelab_device *device = device_of(ib);
@@ -115,9 +115,9 @@ static bool has_errors(struct rocelab_table *table)
 }
 
 /*
- * RDMA netlink asks with index 0 and gets what it counted; sysfs asks for one
- * index, and is not asked again for 10 ms when all were renewed. While single
- * counters fail nothing may be fresh, or their error would not be seen.
+ * RDMA netlink reads index 0 and gets all counters; sysfs reads one index, and
+ * does not call again for 10 ms if all were renewed. While single counters
+ * fail nothing may be reported as renewed, or their error would be hidden.
  */
 static int read_statistics(struct ib_device *ib, struct rdma_hw_stats *stats,
 			   u32 port, int index)
@@ -141,7 +141,7 @@ static int read_statistics(struct ib_device *ib, struct rdma_hw_stats *stats,
 static int switch_statistics(struct ib_device *ib, u32 port, u32 index,
 			     bool enable)
 {
-	return 0;	/* the core keeps account of what is on */
+	return 0;	/* the core records which counters are on */
 }
 
 static void tell_port(struct rocelab_table *table,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * rocelab: RoCE network cards without hardware. README.md says what they do
- * and how a test plays on them.
+ * rocelab: RoCE network cards without hardware. README.md describes them
+ * and how a test controls them.
  */
 #ifndef ROCELAB_H
 #define ROCELAB_H
@@ -17,13 +17,13 @@
 #include <rdma/ib_verbs.h>
 
 #define ROCELAB_DEVICES		12
-#define ROCELAB_PERSONALITIES	16	/* at the most */
+#define ROCELAB_PERSONALITIES	16	/* at most */
 #define ROCELAB_NAME		64
 #define ROCELAB_LEGS		2
 #define ROCELAB_PRIORITIES	8
 #define ROCELAB_QUEUES		16
 
-/* When a driver tells a name, and for what it stands several times. */
+/* When a driver lists a name, and for what it lists it several times. */
 enum rocelab_scope {
 	ONCE,
 	EACH_PRIORITY,
@@ -34,7 +34,7 @@ enum rocelab_scope {
 	OPTIONAL,		/* rdma statistic ... optional-counters */
 };
 
-/* A name of a driver; "%d" in it stands for the priority or the queue. */
+/* A name of a driver; "%d" in it is the priority or the queue. */
 struct rocelab_name {
 	const char *text;
 	enum rocelab_scope scope;
@@ -46,14 +46,14 @@ struct rocelab_value {
 	enum rocelab_scope scope;
 	u8 bits;
 	u8 index;		/* priority or queue */
-	int error;		/* what a query for it alone gets */
+	int error;		/* result of a query for it alone */
 	u64 set;		/* as the test wrote it */
-	u64 copy;		/* as it was at the last refresh */
+	u64 copy;		/* value at the last refresh */
 };
 
 /*
- * What one query of the driver tells: its values, and how the query goes wrong.
- * One write to its "values" file is one moment: no reader sees half of it.
+ * One query of the driver: its values, and its faults. One write to its
+ * "values" file is one moment: no reader sees half of it.
  */
 struct rocelab_table {
 	const char *title;
@@ -66,7 +66,7 @@ struct rocelab_table {
 	u64 period;		/* number of the refresh that made the copies */
 	wait_queue_head_t released;
 	u32 delay_us;
-	u32 refresh_ms;		/* 0: what is set is told at once */
+	u32 refresh_ms;		/* 0: values are visible at once */
 	atomic_t queries;
 	/* After a write; such tables are written under the RTNL. */
 	void (*changed)(struct rocelab_table *table);
@@ -97,7 +97,7 @@ enum { DCB_CAPABLE, DCB_ENABLED, DCB_DELAY, DCB_TOTAL_BUFFER,
 
 struct rocelab_personality {
 	const char *name;
-	const char *driver;	/* as the link "driver" in sysfs tells it */
+	const char *driver;	/* target of the link "driver" in sysfs */
 	const char *rdma_name;
 	const char *firmware;
 	const char *model;	/* hca_type and board_id; NULL: no such files */
@@ -115,7 +115,7 @@ struct rocelab_personality {
 struct rocelab_leg {
 	struct net_device *netdev;
 	const struct rocelab_personality *personality;
-	struct rocelab_table access;	/* every ethtool question */
+	struct rocelab_table access;	/* every ethtool query */
 	struct rocelab_table ethtool;
 	struct rocelab_table pause;
 	struct rocelab_table fec;
@@ -147,7 +147,7 @@ struct rocelab_device {
 	struct rocelab_table state;	/* query_port */
 };
 
-/* What a platform device of ours is made from. */
+/* Parameters of one of our platform devices. */
 struct rocelab_order {
 	const struct rocelab_personality *personality;
 	unsigned int legs;

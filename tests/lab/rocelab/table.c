@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
 /*
- * Tables of values that a test sets and a driver's query tells, with the
+ * Tables of values that a test sets and a driver's query returns, with the
  * faults, the delay and the refresh of that query.
  */
 #include <linux/delay.h>
@@ -24,7 +24,7 @@ static unsigned int copies_of(const struct rocelab_name *name)
 static void fill(struct rocelab_value *value, const struct rocelab_name *name,
 		 unsigned int index)
 {
-	/* Some have "%u" in them, and none has another percent sign. */
+	/* Some contain "%u"; no name has another percent sign. */
 	snprintf(value->name, sizeof(value->name), name->text, index);
 	value->scope = name->scope;
 	value->bits = name->bits ? name->bits : 64;
@@ -57,7 +57,7 @@ void rocelab_table_free(struct rocelab_table *table)
 	table->values = NULL;
 }
 
-/* Ends every hang, for the device is about to go. */
+/* End every hang, because the device is about to be removed. */
 void rocelab_table_let_go(struct rocelab_table *table)
 {
 	if (!table->title)
@@ -79,8 +79,8 @@ static bool goes_on(struct rocelab_table *table)
 }
 
 /*
- * The firmware is asked: takes its time, hangs or fails as the test ordered.
- * Not to be interrupted by a signal, as a command to real firmware is not.
+ * A query of the firmware: it delays, hangs or fails as the test configured.
+ * A signal does not interrupt it, as with a command to real firmware.
  */
 int rocelab_query(struct rocelab_table *table)
 {
@@ -98,8 +98,8 @@ int rocelab_query(struct rocelab_table *table)
 }
 
 /*
- * Values set before the last whole refresh period are what is told: called
- * before every read and every write, this needs no timer.
+ * Reads return the values set before the last whole refresh period. Called
+ * before every read and every write, so no timer is needed.
  */
 static void renew(struct rocelab_table *table)
 {
@@ -154,7 +154,7 @@ int rocelab_error(struct rocelab_table *table, unsigned int position)
 	return error;
 }
 
-/* All values of one moment; with is_told only those that it admits. */
+/* All values of one moment; with is_told only those that it accepts. */
 void rocelab_snapshot(struct rocelab_table *table, u64 *values,
 		      bool (*is_told)(struct rocelab_leg *leg,
 				      const struct rocelab_value *value),
@@ -170,7 +170,7 @@ void rocelab_snapshot(struct rocelab_table *table, u64 *values,
 	spin_unlock(&table->lock);
 }
 
-/* As after a reset of the firmware: counters begin at 0 again. */
+/* As after a reset of the firmware: restart counters from 0. */
 void rocelab_table_reset(struct rocelab_table *table)
 {
 	unsigned int i;

@@ -1,4 +1,4 @@
-"""DSCP, ToS, ECN, headroom and RDMA MTU: numbers worked out by hand, and what holds for all."""
+"""DSCP, ToS, ECN, headroom and RDMA MTU: values computed by hand, and properties of all values."""
 
 from __future__ import annotations
 
@@ -60,15 +60,15 @@ def test_a_tos_holds_its_dscp_its_ecn_and_its_class(dscp: int, ecn: int) -> None
         (9000, 400, 30, 170_480),
         (4200, 200, 100, 114_824),
         (1500, 40, 0, 16_120),
-        (1500, 10, 0, 16_120),  # the driver reckons with 40 Gb/s at least
+        (1500, 10, 0, 16_120),  # the driver assumes 40 Gb/s at least
     ],
 )
-def test_headroom_is_what_mlx5_reckons(mtu: int, gigabits: int, metres: int, expected: int) -> None:
+def test_headroom_is_that_of_mlx5(mtu: int, gigabits: int, metres: int, expected: int) -> None:
     assert headroom(mtu, gigabits * GIGABIT, metres) == expected
 
 
 @given(st.integers(256, 10_000), st.integers(1, 800), st.integers(0, 1000))
-def test_more_of_anything_needs_no_less_headroom(mtu: int, gigabits: int, metres: int) -> None:
+def test_larger_inputs_never_need_less_headroom(mtu: int, gigabits: int, metres: int) -> None:
     least = headroom(mtu, gigabits * GIGABIT, metres)
     assert headroom(mtu + 100, gigabits * GIGABIT, metres) > least
     assert headroom(mtu, (gigabits + 1) * GIGABIT, metres) >= least
@@ -79,7 +79,7 @@ def test_more_of_anything_needs_no_less_headroom(mtu: int, gigabits: int, metres
     ("mtu", "expected"),
     [(9000, 4096), (4200, 4096), (4192, 4096), (4191, 2048), (1500, 1024), (352, 256), (351, 0)],
 )
-def test_the_rdma_mtu_is_the_largest_that_fits_beside_the_headers(mtu: int, expected: int) -> None:
+def test_the_rdma_mtu_is_the_largest_that_fits_with_the_headers(mtu: int, expected: int) -> None:
     assert rdma_mtu(mtu) == expected
 
 

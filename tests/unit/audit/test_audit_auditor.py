@@ -1,4 +1,4 @@
-"""The series of the audit: 0, 1 or none at all, a fingerprint, and no work as long as nothing changed."""
+"""The series of the audit: 0, 1 or none at all, a fingerprint, and no work while nothing changes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def named(samples: Samples, row: str) -> dict[tuple[str, ...], Value]:
     }
 
 
-async def test_a_check_is_1_or_0_and_one_that_cannot_be_made_is_neither() -> None:
+async def test_a_check_is_1_or_0_and_absent_if_it_is_not_possible() -> None:
     samples = Auditor(load_profile("nvidia-lossless")).samples(await devices_of("audit-container"))
     ok = named(samples, "roce_config_check_ok")
     unreadable = named(samples, "roce_config_check_unreadable")
@@ -47,14 +47,14 @@ async def test_a_check_is_1_or_0_and_one_that_cannot_be_made_is_neither() -> Non
     assert named(samples, "roce_config_check_ok")["mlx5_0", "1", "ens1np0", "trust"] == 0
 
 
-async def test_the_rdma_mtu_is_told_of_the_port() -> None:
+async def test_the_rdma_mtu_is_exported_per_port() -> None:
     auditor = Auditor(load_profile("auto"))
     assert named(auditor.samples(await devices_of("audit-mtu-1500")), "roce_config_rdma_mtu_bytes") == {
         ("mlx5_0", "1"): 1024
     }
 
 
-async def test_no_series_is_made_twice_on_a_host_of_several_legs() -> None:
+async def test_no_series_is_duplicated_on_a_host_with_several_member_ports() -> None:
     for host in ("mlx5-lag", "mlx5-pair", "gpu16", "audit-drift", "cloud", "hns-qedr"):
         series = Auditor(load_profile("auto")).samples(await devices_of(host)).series
         assert len(set(series)) == len(series)
@@ -78,7 +78,7 @@ def changed(found: DeviceReadings, source: str, name: str, value: int) -> Device
     return replace(found, readings=tuple(map(other, found.readings)))
 
 
-async def test_it_is_judged_anew_only_when_a_setting_changed() -> None:
+async def test_it_is_evaluated_again_only_when_a_setting_changed() -> None:
     (found,) = await devices_of("audit-trust-after")
     auditor = Auditor(load_profile("nvidia-lossless"))
     first = auditor.samples([found])
@@ -104,7 +104,7 @@ async def test_it_is_judged_anew_only_when_a_setting_changed() -> None:
         ("configuration", "reaction_enabled_3"),
     ],
 )
-async def test_every_setting_that_is_judged_is_noticed(source: str, name: str) -> None:
+async def test_a_change_of_every_evaluated_setting_is_noticed(source: str, name: str) -> None:
     (found,) = await devices_of("audit-trust-after")
     auditor = Auditor(load_profile("nvidia-lossless"))
     before = auditor.samples([found])
@@ -118,7 +118,7 @@ async def test_equally_set_ports_have_equal_fingerprints_and_others_do_not() -> 
 
 
 def test_a_fingerprint_is_the_same_on_every_host() -> None:
-    """It must outlive a restart and a new Python: else every upgrade would look like drift."""
+    """It must survive a restart and a new Python: otherwise every upgrade would look like drift."""
     assert (
         fingerprint({"mtu": 4200, "pfc": (3,)})
         == fingerprint({"pfc": (3,), "mtu": 4200})
@@ -133,7 +133,7 @@ def test_a_fingerprint_is_exact_as_a_float(settings: dict[str, object]) -> None:
     assert 0 <= number < 1 << 48
 
 
-def test_what_is_of_the_place_and_no_setting_is_not_in_the_fingerprint() -> None:
+def test_identity_and_location_are_not_in_the_fingerprint() -> None:
     other = replace(
         GOOD,
         device="mlx5_7",

@@ -55,7 +55,7 @@ def answers(settings: PortSettings, profile: Profile) -> dict[str, bool | None]:
     return {one.check.id: one.result.ok for one in judge([settings], profile)}
 
 
-def test_a_port_that_is_right_passes_every_check_that_can_be_made() -> None:
+def test_a_correct_port_passes_every_possible_check() -> None:
     found = answers(GOOD, NVIDIA)
     assert {check for check, ok in found.items() if ok is not True} == {"adaptive_retransmission"}
     assert len(found) == 22
@@ -71,7 +71,7 @@ def test_a_port_that_is_right_passes_every_check_that_can_be_made() -> None:
         (True, False, None),
     ],
 )
-def test_adaptive_retransmission_is_judged_by_its_effect(
+def test_adaptive_retransmission_is_checked_by_its_effect(
     wanted: bool, happened: bool | None, ok: bool | None
 ) -> None:
     """The setting itself is not readable: a counter of 0 is consistent with off, and proves nothing else."""
@@ -145,7 +145,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("check", "change", "expected", "found"), WRONG)
-def test_one_thing_wrong_fails_its_check_alone_and_says_what_was_expected_and_found(
+def test_one_wrong_setting_fails_its_check_alone_with_expected_and_found(
     check: str, change: dict[str, object], expected: str, found: str
 ) -> None:
     verdicts = judge([replace(GOOD, **change)], NVIDIA)
@@ -159,7 +159,7 @@ def test_the_table_above_fails_every_check_but_those_with_a_test_of_their_own() 
 
 
 @pytest.mark.parametrize("check", ALL_CHECKS, ids=lambda check: check.id)
-def test_every_check_has_a_reason_and_a_command_whose_every_word_is_known(check: object) -> None:
+def test_every_check_has_a_reason_and_a_command_with_known_fields(check: object) -> None:
     assert check.why.endswith(".")
     values = fill(GOOD, NVIDIA)
     assert ANY in check.fix
@@ -173,7 +173,7 @@ def test_ids_are_unique() -> None:
     assert len({check.id for check in ALL_CHECKS}) == len(ALL_CHECKS)
 
 
-def test_mlx5_maps_by_the_upper_bits_what_nobody_mapped_and_others_to_0() -> None:
+def test_mlx5_maps_unmapped_dscps_by_their_upper_bits_and_others_to_0() -> None:
     unmapped = replace(GOOD, dscp_priority={})
     assert answers(unmapped, NVIDIA)["dscp_priority"] is True
     other = answers(replace(unmapped, dialect="bnxt_re"), NVIDIA)
@@ -185,10 +185,12 @@ def test_a_site_with_long_cables_fails_the_7_metres_that_mlx5_begins_with() -> N
     assert answers(GOOD, site)["cable_length"] is False
     assert answers(replace(GOOD, delay=100), site)["cable_length"] is True
     assert answers(replace(GOOD, delay=None), site)["cable_length"] is None
-    assert "cable_length" not in answers(replace(GOOD, dialect="irdma"), site), "elsewhere it is in bit times"
+    assert "cable_length" not in answers(replace(GOOD, dialect="irdma"), site), (
+        "on other drivers it is in bit times"
+    )
 
 
-def test_counters_of_bnxt_that_stand_still_are_found_and_nobody_elses() -> None:
+def test_frozen_counters_are_found_on_bnxt_only() -> None:
     bnxt = replace(GOOD, dialect="bnxt_re")
     assert answers(replace(bnxt, refresh=0), NOTHING_REQUIRED)["statistics_refresh"] is False
     assert answers(replace(bnxt, refresh=1_000_000), NOTHING_REQUIRED)["statistics_refresh"] is True
@@ -197,7 +199,7 @@ def test_counters_of_bnxt_that_stand_still_are_found_and_nobody_elses() -> None:
 
 
 @pytest.mark.parametrize(("switch", "ok"), [(1, True), (0, False)])
-def test_the_one_switch_of_bnxt_answers_for_both_points(switch: int, ok: bool) -> None:
+def test_the_one_setting_of_bnxt_applies_to_both_points(switch: int, ok: bool) -> None:
     bnxt = replace(
         GOOD, dialect="bnxt_re", notification=None, reaction=None, dcqcn={"cc.enabled.one": switch}
     )
@@ -205,7 +207,7 @@ def test_the_one_switch_of_bnxt_answers_for_both_points(switch: int, ok: bool) -
     assert (found["notification_point"], found["reaction_point"]) == (ok, ok)
 
 
-def test_where_nobody_says_whether_ecn_shall_be_on_half_of_it_is_wrong() -> None:
+def test_without_a_wanted_ecn_state_a_mixed_one_is_wrong() -> None:
     half = answers(replace(GOOD, reaction=frozenset()), AUTO)
     assert half["reaction_point"] is False
     assert "notification_point" not in half
@@ -213,14 +215,14 @@ def test_where_nobody_says_whether_ecn_shall_be_on_half_of_it_is_wrong() -> None
     assert not {"reaction_point", "notification_point"} & off.keys()
 
 
-def test_a_site_without_ecn_wants_both_points_off() -> None:
+def test_a_site_without_ecn_requires_both_points_off() -> None:
     site = replace(NVIDIA, ecn=False)
     assert answers(GOOD, site)["reaction_point"] is False
     assert answers(replace(GOOD, reaction=frozenset()), site)["reaction_point"] is True
     assert answers(replace(GOOD, cm_tos=104, tclass=104), site)["cm_tos"] is True
 
 
-def test_auto_takes_the_lossless_priority_from_what_is_set() -> None:
+def test_auto_takes_the_lossless_priority_from_the_settings() -> None:
     moved = replace(
         GOOD,
         pfc=frozenset({5}),
@@ -239,24 +241,24 @@ def test_auto_takes_the_lossless_priority_from_what_is_set() -> None:
     [
         ({"trust": "pcp"}, "trust"),
         ({"cm_tos": 104}, "cm_tos"),
-        ({"tclass": 0x62}, "traffic_class"),  # ECT(0), and a DSCP that leads elsewhere
+        ({"tclass": 0x62}, "traffic_class"),  # ECT(0), and a DSCP that maps to another priority
         ({"dscp_priority": {26: 4}, "cm_tos": None, "tclass": None}, "dscp_priority"),
         ({"dcqcn": {"np.cnp_priority.one": 3}}, "cnp_priority"),
     ],
 )
-def test_auto_finds_what_does_not_fit_together(change: dict[str, object], check: str) -> None:
+def test_auto_finds_contradictory_settings(change: dict[str, object], check: str) -> None:
     found = answers(replace(GOOD, **({"dscp_priority": {26: 3, 24: 0}} | change)), AUTO)
     assert {one for one, ok in found.items() if ok is False} == {check}
 
 
-def test_auto_asks_nothing_of_a_port_without_pfc_that_only_a_lossless_one_needs() -> None:
+def test_auto_omits_checks_of_lossless_ports_on_a_port_without_pfc() -> None:
     plain = replace(GOOD, pfc=frozenset(), trust="pcp", cm_tos=0, tclass_forced=False, tclass=None)
     found = answers(plain, AUTO)
     assert found.keys() == {"pfc", "global_pause", "roce_version", "gid", "pcie"}
     assert set(found.values()) == {True}
 
 
-def test_a_peer_is_judged_only_where_it_speaks() -> None:
+def test_a_peer_is_checked_only_if_it_sends_dcbx() -> None:
     assert "peer_pfc" not in answers(GOOD, NVIDIA)
     assert answers(replace(GOOD, peer_pfc=frozenset({3})), NVIDIA)["peer_pfc"] is True
 
@@ -279,14 +281,14 @@ def test_the_command_is_that_of_the_nic_and_names_its_port_and_the_profiles_valu
     )
 
 
-def test_the_command_for_pfc_names_what_the_profile_wants() -> None:
+def test_the_command_for_pfc_has_the_priorities_of_the_profile() -> None:
     (pfc,) = (one for one in judge([replace(GOOD, pfc=frozenset())], NVIDIA) if one.check.id == "pfc")
     assert fix_command(pfc, NVIDIA) == "mlnx_qos -i eth0 --pfc 0,0,0,1,0,0,0,0"
     assert fix_commands(pfc, NVIDIA)[ANY] == "dcb pfc set dev eth0 prio-pfc all:off 3:on"
     assert fix_commands(pfc, load_profile("lossy"))[ANY] == "dcb pfc set dev eth0 prio-pfc all:off"
 
 
-def test_the_command_for_the_mtu_leaves_room_for_what_is_wanted() -> None:
+def test_the_command_for_the_mtu_leaves_room_for_the_headers() -> None:
     assert fill(GOOD, NVIDIA)["mtu"] == 4200
     assert fill(GOOD, replace(NVIDIA, rdma_mtu=1024))["mtu"] == 1200
 
@@ -305,19 +307,19 @@ def consistent(*ports: PortSettings) -> list[bool | None]:
     ]
 
 
-def test_ports_of_one_kind_shall_be_set_alike_and_most_of_them_say_how() -> None:
+def test_ports_of_one_kind_are_compared_with_the_majority() -> None:
     other, third = replace(GOOD, netdev="eth1", mtu=1500), replace(GOOD, netdev="eth2")
     assert consistent(GOOD, other, third) == [True, False, True]
     assert consistent(other, GOOD, third) == [False, True, True]
-    assert consistent(GOOD, other) == [True, False], "of two the first says how"
+    assert consistent(GOOD, other) == [True, False], "of two ports the first is the reference"
 
 
-def test_a_port_alone_and_ports_of_other_kinds_are_compared_with_nobody() -> None:
+def test_a_single_port_and_ports_of_other_kinds_are_not_compared() -> None:
     assert consistent(GOOD) == []
     assert consistent(GOOD, replace(GOOD, netdev="eth1", kind="MT4129 vf", mtu=1500)) == []
     assert consistent(GOOD, replace(GOOD, netdev="eth1", dialect="bnxt_re", refresh=1, mtu=1500)) == []
     assert consistent(GOOD, replace(GOOD, device="mlx5_1", netdev="", mtu=1500)) == []
 
 
-def test_what_one_port_does_not_tell_is_no_difference() -> None:
+def test_an_unreadable_setting_is_not_a_difference() -> None:
     assert consistent(GOOD, replace(GOOD, netdev="eth1", cm_tos=None, pfc=None)) == [True, True]

@@ -1,4 +1,4 @@
-"""Recorded hosts, each with one thing wrong: the audit finds exactly that and nothing else."""
+"""Recorded hosts, each with one fault: the audit finds exactly that fault."""
 
 from __future__ import annotations
 
@@ -88,15 +88,15 @@ async def test_a_host_gives_its_findings_and_no_other(
 
 @pytest.mark.parametrize("host", sorted({host for host, _, _ in FINDINGS} - {"inbox", "container", "ionic"}))
 async def test_all_else_can_be_read_on_these_hosts(host: str, tmp_path: Path) -> None:
-    """So that the table above cannot be right for want of facts. That retransmission never happened says nothing."""
+    """So the table above cannot pass for lack of facts. The absence of retransmissions proves nothing."""
     assert unreadable(await audited(host, "nvidia-lossless", tmp_path)) <= {"adaptive_retransmission"}
 
 
-async def test_bnxt_has_its_own_priority_of_cnps_and_a_refresh_that_may_stand_still(tmp_path: Path) -> None:
+async def test_bnxt_has_a_cnp_priority_and_a_refresh_interval_that_may_be_0(tmp_path: Path) -> None:
     verdicts = await audited("bnxt", "broadcom-thor2", tmp_path)
     assert failed(verdicts, "bnxt_re0") == set()
     assert failed(verdicts, "bnxt_re1") == {"statistics_refresh"}
-    assert unreadable(verdicts) == {"trust"}, "recordings hold no trust, which only DCB's own table tells"
+    assert unreadable(verdicts) == {"trust"}, "recordings have no trust, which is only in DCB's own table"
     verdicts = await audited("bnxt", "nvidia-lossless", tmp_path)
     assert failed(verdicts, "bnxt_re0") == {"cnp_mapping", "cnp_strict", "cnp_priority"}
 
@@ -109,7 +109,7 @@ async def test_ionic_has_no_dcb_so_that_is_unreadable_and_not_wrong(tmp_path: Pa
     }
 
 
-async def test_in_a_container_what_only_root_sees_is_unreadable(tmp_path: Path) -> None:
+async def test_in_a_container_settings_that_only_root_can_read_are_unreadable(tmp_path: Path) -> None:
     assert unreadable(await audited("container", "nvidia-lossless", tmp_path)) == {
         "cm_tos",
         "traffic_class",
@@ -122,7 +122,7 @@ async def test_in_a_container_what_only_root_sees_is_unreadable(tmp_path: Path) 
     }
 
 
-async def test_debugfs_of_the_kernels_own_mlx5_tells_the_marks_of_cnps_but_not_who_answers(
+async def test_debugfs_of_the_in_tree_mlx5_has_the_cnp_dscp_but_not_the_enabled_points(
     tmp_path: Path,
 ) -> None:
     assert unreadable(await audited("inbox", "nvidia-lossless", tmp_path)) == {
@@ -133,7 +133,7 @@ async def test_debugfs_of_the_kernels_own_mlx5_tells_the_marks_of_cnps_but_not_w
     }
 
 
-async def test_a_port_that_is_set_otherwise_than_those_beside_it_is_found(tmp_path: Path) -> None:
+async def test_a_port_with_other_settings_than_its_neighbours_is_found(tmp_path: Path) -> None:
     verdicts = await audited("drift", "auto", tmp_path)
     (wrong,) = (one for one in verdicts if one.result.ok is False)
     assert (wrong.check.id, wrong.settings.device) == ("consistency", "mlx5_2")

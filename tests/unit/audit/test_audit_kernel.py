@@ -1,4 +1,4 @@
-"""What the audit needed of the kernel's door: the refresh of bnxt, what a peer says, and captures that hold settings."""
+"""Kernel reads that only the audit needs: the refresh interval of bnxt, the settings of a peer, and captures of settings."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def test_the_refresh_is_read_as_ethtool_prints_it(value: int) -> None:
     }
 
 
-def test_a_driver_without_one_says_so_and_gets_no_number() -> None:
+def test_a_driver_without_a_refresh_interval_has_no_value() -> None:
     assert parse_settings(REFRESH.format("n/a")) == {}
 
 
-def test_the_refresh_stands_in_the_tenth_word_of_struct_ethtool_coalesce() -> None:
+def test_the_refresh_is_the_tenth_word_of_struct_ethtool_coalesce() -> None:
     def ioctl(_: object, __: int, request: bytes) -> int:
         _, place = struct.unpack("16sP16x", request)
         words = (ctypes.c_uint32 * 23).from_address(place)
@@ -50,7 +50,7 @@ def test_the_refresh_stands_in_the_tenth_word_of_struct_ethtool_coalesce() -> No
 PEER = Pfc(8, tuple(priority == 4 for priority in range(8)), False, 0, (), ())
 
 
-def test_what_a_peer_says_is_captured_and_read_back() -> None:
+def test_settings_of_a_peer_are_captured_and_read_back() -> None:
     documents = print_dcb(Dcb(peer_pfc=PEER))
     assert documents.keys() == {"peer_pfc"}
     assert read_dcb(documents, "eth0", "test") == Dcb(peer_pfc=PEER)
@@ -75,7 +75,7 @@ def test_a_capture_holds_the_files_that_were_read_and_none_of_the_addresses_in_r
 
 
 class Door(LiveKernel):
-    """A live kernel whose network device has this driver, and whose ethtool answers everything with nothing."""
+    """A live kernel whose network device has this driver, and whose ethtool returns empty replies."""
 
     def __init__(self, driver: str, refresh: int) -> None:
         super().__init__()
@@ -101,6 +101,6 @@ class Door(LiveKernel):
         return Answers()
 
 
-def test_only_bnxt_is_asked_for_its_refresh_for_others_say_0_and_mean_nothing() -> None:
+def test_only_bnxt_is_queried_for_its_refresh_because_0_means_nothing_on_others() -> None:
     assert Door("bnxt_en", 0).ethtool_settings("eth0") == {"stats_block_microseconds": 0, "flag_some": 1}
     assert Door("mlx5_core", 0).ethtool_settings("eth0") == {"flag_some": 1}

@@ -1,4 +1,4 @@
-"""Profiles: those of the package are right, a site's own may extend one, and what cannot be is refused with its line."""
+"""Profiles: those of the package are valid, a site's own may extend one, and invalid ones are refused with their line."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def test_the_package_holds_these_profiles() -> None:
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_each_of_them_can_be_used_and_says_what_it_is(name: str) -> None:
+def test_each_of_them_is_usable_and_described(name: str) -> None:
     profile = load_profile(name)
     assert profile.name == name
     assert profile.description
 
 
-def test_the_table_of_keys_is_whole() -> None:
+def test_the_table_of_keys_is_complete() -> None:
     table = (
         (Path(profile_module.__file__).parent / "profiles/README.md")
         .read_text()
@@ -42,7 +42,7 @@ def test_the_table_of_keys_is_whole() -> None:
     assert keys == profile_module._RULES.keys()
 
 
-def test_they_want_what_their_vendors_write() -> None:
+def test_they_have_the_values_that_their_vendors_document() -> None:
     nvidia, broadcom = load_profile("nvidia-lossless"), load_profile("broadcom-thor2")
     assert (nvidia.roce_dscp, nvidia.lossless_priorities) == (26, (3,))
     assert (nvidia.cnp_dscp, nvidia.cnp_priority) == (48, 6)
@@ -66,7 +66,7 @@ def test_a_site_changes_single_keys_of_a_profile(tmp_path: Path) -> None:
     assert profile.name.endswith("site.toml")
 
 
-def test_a_site_may_begin_with_nothing(tmp_path: Path) -> None:
+def test_a_site_profile_may_extend_nothing(tmp_path: Path) -> None:
     profile = load_profile(site(tmp_path, 'name = "ours"\nrdma_mtu = 2048\n'))
     assert (profile.name, profile.rdma_mtu, profile.trust) == ("ours", 2048, None)
 
@@ -110,14 +110,14 @@ def test_a_site_may_begin_with_nothing(tmp_path: Path) -> None:
         ("cnp_priority = 3\nlossless_priorities = [3]\n", 1, "cnp_priority 3 is lossless"),
     ],
 )
-def test_what_cannot_be_is_refused_with_the_line(tmp_path: Path, text: str, line: int, said: str) -> None:
+def test_an_invalid_value_is_refused_with_its_line(tmp_path: Path, text: str, line: int, said: str) -> None:
     file = site(tmp_path, text)
     with pytest.raises(ProfileError, match=re.escape(f"profile {file} line {line}: {said}")) as refusal:
         load_profile(file)
     assert "\n" not in str(refusal.value)
 
 
-def test_what_a_site_changes_must_agree_with_what_it_extends(tmp_path: Path) -> None:
+def test_changed_keys_must_agree_with_the_extended_profile(tmp_path: Path) -> None:
     file = site(tmp_path, 'extends = "nvidia-lossless"\n\nlossless_priorities = [6]\n')
     with pytest.raises(ProfileError, match=re.escape(f"profile {file} line 3: ")):
         load_profile(file)
@@ -134,7 +134,7 @@ def test_toml_that_python_cannot_hold_is_refused(tmp_path: Path, value: str) -> 
         load_profile(site(tmp_path, f"roce_dscp = {value}\n"))
 
 
-def test_a_profile_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
+def test_an_unknown_profile_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(
         ProfileError, match=r"profile nvidia: there is no such profile; give one of amd-pollara, "
     ):
@@ -145,7 +145,7 @@ def test_a_profile_that_is_not_there_is_refused_with_those_that_are(tmp_path: Pa
         load_profile(site(tmp_path, 'extends = "nvidia"\n'))
 
 
-def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ProfileError, match=r"not UTF-8 text"):
         load_profile(str(tmp_path / "bad.toml"))

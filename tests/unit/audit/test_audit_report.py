@@ -35,7 +35,7 @@ def test_the_table_has_the_fault_the_reason_and_the_remedy(capsys: pytest.Captur
     )
     assert lines[reason + 1] == "    fix: mlnx_qos -i ens1np0 --trust dscp"
     assert lines[-1] == "profile nvidia-lossless: 18 ok, 1 wrong, 1 unreadable"
-    assert "\x1b" not in "".join(lines), "no colour where nobody sees it"
+    assert "\x1b" not in "".join(lines), "no colour without a terminal"
 
 
 async def test_colour_is_for_terminals(capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,7 +50,7 @@ async def test_colour_is_for_terminals(capsys: pytest.CaptureFixture[str]) -> No
     assert coloured == plain
 
 
-def test_json_holds_all_that_is_known_of_a_finding(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_all_fields_of_a_finding(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("audit-tos-104", "--profile=nvidia-lossless", "--format=json") == 1
     document = json.loads(capsys.readouterr().out)
     assert document["profile"] == "nvidia-lossless"
@@ -76,16 +76,14 @@ def test_json_holds_all_that_is_known_of_a_finding(capsys: pytest.CaptureFixture
     assert all(one["found"] is None for one in document["checks"] if one["status"] == "unreadable")
 
 
-def test_a_host_without_roce_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_host_without_roce_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("mlx5-multiplane") == 0
     assert capsys.readouterr().out == "profile auto: no RoCE ports on this host\n"
     assert as_table([], Profile("x"), colour=True) == "profile x: no RoCE ports on this host\n"
 
 
 @pytest.mark.parametrize("command", ["audit", "once", "serve"])
-def test_a_profile_that_is_not_there_is_one_clear_line(
-    command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_profile_is_reported_in_one_line(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     recording = f"--host.recording={RECORDINGS / 'audit-bnxt'}"
     assert main([command, recording, "--audit.profile=nvidia"]) == 2
     error = capsys.readouterr().err
@@ -101,7 +99,7 @@ def test_a_site_profile_with_a_fault_names_the_line(
     assert "site.toml line 2: roce_dscp is 64" in capsys.readouterr().err
 
 
-def test_a_scrape_tells_what_the_audit_finds(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_scrape_has_the_findings_of_the_audit(capsys: pytest.CaptureFixture[str]) -> None:
     recording = f"--host.recording={RECORDINGS / 'audit-roce-v1'}"
     assert main(["once", recording, "--audit.profile=nvidia-lossless"]) == 0
     lines = capsys.readouterr().out.splitlines()

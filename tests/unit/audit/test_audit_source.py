@@ -1,4 +1,4 @@
-"""Settings are read seldom and beside the scrape; what is not there is absent, what fails is lost alone."""
+"""Settings are read at long intervals outside the scrape; missing files are absent, a failure costs only its own value."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MLX5 = Device("mlx5_0", "mlx5_core", "mlx5", pci="0000:3b:00.0", ports=(PORT,))
 
 @pytest.fixture
 def sys(tmp_path: Path) -> Path:
-    """A folder that stands for /sys, with a /proc beside it."""
+    """A folder that represents /sys, with a /proc next to it."""
     (tmp_path / "sys").mkdir()
     return tmp_path / "sys"
 
@@ -64,7 +64,7 @@ def read(root: Path, device: Device = MLX5, now: float = 0.0) -> tuple[Reading, 
 CM = "kernel/config/rdma_cm/mlx5_0/ports/1"
 
 
-def test_every_place_is_told_of_its_port_or_network_device(sys: Path) -> None:
+def test_every_value_belongs_to_its_port_or_network_device(sys: Path) -> None:
     write(
         sys,
         {
@@ -91,7 +91,7 @@ def test_every_place_is_told_of_its_port_or_network_device(sys: Path) -> None:
     }
 
 
-def test_an_empty_traffic_class_says_that_none_is_forced_and_a_missing_one_says_nothing(sys: Path) -> None:
+def test_an_empty_traffic_class_means_not_forced_and_a_missing_one_is_absent(sys: Path) -> None:
     write(sys, {"class/infiniband/mlx5_0/tc/1/traffic_class": ""})
     assert told(read(sys)) == {(1, "", "traffic_class_forced"): 0}
     (sys / "class/infiniband/mlx5_0/tc/1/traffic_class").unlink()
@@ -108,7 +108,7 @@ def test_rules_for_some_connections_are_no_global_traffic_class(sys: Path) -> No
     assert told(read(sys))[1, "", "traffic_class"] == 106
 
 
-def test_ofed_that_answers_with_nothing_is_broken_and_not_zero(sys: Path) -> None:
+def test_an_empty_file_of_ofed_is_an_error_and_not_zero(sys: Path) -> None:
     write(sys, {"class/net/eth0/ecn/roce_rp/enable/3": "", "class/net/eth0/ecn/roce_rp/enable/4": "0"})
     readings = read(sys)
     assert told(readings)[1, "eth0", "reaction_enabled_3"] is None
@@ -124,7 +124,7 @@ def test_a_file_that_fails_costs_its_own_value(sys: Path) -> None:
     assert lost(readings) == {"cm_tos": "EIO"}
 
 
-def test_debugfs_tells_what_ofed_does_not(sys: Path) -> None:
+def test_debugfs_has_values_that_ofed_lacks(sys: Path) -> None:
     place = "kernel/debug/mlx5/0000:3b:00.0/cc_params"
     write(sys, {f"{place}/np_cnp_dscp": "0x30", f"{place}/rp_time_reset": "300", f"{place}/unknown": "1"})
     found = told(read(sys))
@@ -132,7 +132,9 @@ def test_debugfs_tells_what_ofed_does_not(sys: Path) -> None:
     assert found[1, "eth0", "rp.time_reset_seconds.us"] == 300
     write(sys, {"class/net/eth0/ecn/roce_np/cnp_dscp": "46"})
     found = told(read(sys))
-    assert found[1, "eth0", "np.cnp_dscp.one"] == 46, "each costs firmware commands: one of them is enough"
+    assert found[1, "eth0", "np.cnp_dscp.one"] == 46, (
+        "each read costs firmware commands: one of them is enough"
+    )
     assert (1, "eth0", "rp.time_reset_seconds.us") not in found
 
 
@@ -145,7 +147,7 @@ def test_the_parameters_of_mlx5_have_one_name_in_debugfs_and_ofed() -> None:
     assert OFED["roce_rp"]["clamp_tgt_rate_after_time_inc"] == MLX5_DEBUGFS["rp_clamp_tgt_rate_ati"]
 
 
-def test_bnxt_is_asked_in_debugfs_and_else_in_configfs_but_never_for_its_transmit_queue(sys: Path) -> None:
+def test_bnxt_is_read_in_debugfs_or_configfs_but_never_its_transmit_queue(sys: Path) -> None:
     bnxt = Device("bnxt_re0", "bnxt_en", "bnxt_re", pci="0000:31:00.0", ports=(PORT,))
     write(sys, {"kernel/config/bnxt_re/bnxt_re0/ports/1/cc/cnp_dscp": "0x30"})
     write(sys, {"kernel/config/bnxt_re/bnxt_re0/ports/1/cc/advanced": "a table"})
@@ -155,7 +157,7 @@ def test_bnxt_is_asked_in_debugfs_and_else_in_configfs_but_never_for_its_transmi
     assert told(read(sys, bnxt)) == {(1, "eth0", "cc.enabled.one"): 1}
 
 
-def test_irdma_hns_and_ionic_are_asked_for_whatever_they_have(sys: Path) -> None:
+def test_irdma_hns_and_ionic_are_read_for_all_their_settings(sys: Path) -> None:
     write(sys, {"kernel/config/irdma/mlx5_0/roce_dcqcn_enable": "1"})
     write(sys, {"class/infiniband/mlx5_0/ports/1/dcqcn_cc_param/ai": "14"})
     write(sys, {"class/infiniband/mlx5_0/ports/1/dcqcn_cc_param/lifespan": "10"})
@@ -172,7 +174,7 @@ def test_irdma_hns_and_ionic_are_asked_for_whatever_they_have(sys: Path) -> None
 
 
 class Forbidden(LiveKernel):
-    """What everybody but root is told of debugfs and configfs."""
+    """The errors that an unprivileged user gets from debugfs and configfs."""
 
     def entries(self, path: str) -> tuple[str, ...]:
         if path.startswith("kernel/"):
@@ -194,14 +196,14 @@ def test_without_the_right_to_read_them_settings_are_absent_and_not_broken(sys: 
     assert lost(readings) == {}
 
 
-def test_names_stay_the_same_object_as_long_as_they_are_the_same(sys: Path) -> None:
+def test_unchanged_names_stay_the_same_object(sys: Path) -> None:
     write(sys, {f"{CM}/default_roce_tos": "106"})
     source = Configuration(LiveKernel(str(sys)), MLX5)
     first, second = source.read(0.0), source.read(60.0)
     assert all(one.names is other.names for one, other in zip(first, second, strict=True))
 
 
-def test_settings_that_went_away_are_absent_at_the_next_read(sys: Path) -> None:
+def test_removed_settings_are_absent_at_the_next_read(sys: Path) -> None:
     write(sys, {f"{CM}/default_roce_tos": "106"})
     source = Configuration(LiveKernel(str(sys)), MLX5)
     source.read(0.0)
@@ -249,7 +251,7 @@ def test_numbers_are_decimal_or_hexadecimal(text: str, expected: int | str) -> N
     assert parse_number(text) == expected
 
 
-def test_words_are_those_of_the_kernel() -> None:
+def test_keywords_are_those_of_the_kernel() -> None:
     assert parse_version("IB/RoCE v1") == 1
     assert parse_version("RoCE v2") == 2
     assert parse_version("RoCE v3") == GARBAGE

@@ -1,4 +1,4 @@
-"""A network device whose pause counters a test moves by hand, and the looks that the fast loop would take at it."""
+"""A network device whose pause counters a test sets, and the fast loop's polls of it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TRANSMIT = Key("3", "transmit")
 
 @dataclass
 class Nic:
-    """Counters of some priorities; `kind` says which of them the driver has."""
+    """Counters of some priorities; `kind` determines which of them the driver has."""
 
     kind: str = "duration"
     keys: tuple[Key, ...] = (RECEIVE,)
@@ -45,7 +45,7 @@ class Nic:
     def pass_time(
         self, seconds: float, share: float = 0.0, packets: float | None = None, ends: float = 0
     ) -> None:
-        """Let time pass in which every key is paused for this share; `ends` pauses end in it. Nobody looks."""
+        """Advance time while every key is paused for this share; `ends` pauses end in it. No poll takes place."""
         self.now += seconds
         rate = (0.0 if share >= 1 else PACKETS) if packets is None else packets
         for key, old in self.counts.items():
@@ -57,7 +57,7 @@ class Nic:
             )
 
     def look(self, took: float = 0.001) -> None:
-        """Look at the counters now."""
+        """Poll the counters now."""
         if not self.frozen:
             self.shown = {key: as_told(self.kind, counts) for key, counts in self.counts.items()}
         look = Look(
@@ -76,18 +76,18 @@ class Nic:
     def run(
         self, seconds: float, share: float = 0.0, packets: float | None = None, ends_per_second: float = 0
     ) -> None:
-        """Let time pass and look at every poll."""
+        """Advance time and poll at every interval."""
         for _ in range(round(seconds / self.poll)):
             self.pass_time(self.poll, share, packets, ends_per_second * self.poll)
             self.look()
 
     def storm(self, seconds: float) -> None:
-        """The priority is held and nothing passes; the pause ends with the time."""
+        """The priority is paused and nothing passes; the pause ends with the time."""
         self.run(seconds, 1.0)
         self.end_pause()
 
     def end_pause(self) -> None:
-        """One pause ended."""
+        """End one pause."""
         self.counts = {key: replace_resumes(counts, 1) for key, counts in self.counts.items()}
 
     @property
@@ -101,7 +101,7 @@ class Nic:
 
     @property
     def told(self) -> list[str]:
-        """What was told so far: `begun`, and the reason of each end."""
+        """The reports so far: `begun`, and the reason of each end."""
         return ["begun" if isinstance(what, Begun) else what.reason for _, _, what in self.changes]
 
 
@@ -110,7 +110,7 @@ def replace_resumes(counts: Counts, more: float) -> Counts:
 
 
 def as_told(kind: str, counts: Counts) -> Counts:
-    """What a driver of this kind shows of the truth."""
+    """The counters of a driver of this kind, from the true values."""
     if kind == "duration":
         return counts._replace(resumes=None)
     if kind == "duration and transitions":

@@ -1,4 +1,4 @@
-"""The histogram of pause lengths is that of the pauses that were played, whatever their lengths and the moments of the reads."""
+"""The histogram of pause lengths is that of the simulated pauses, whatever their lengths and the moments of the reads."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ POLL = 0.1
 RATE = 100_000
 
 Pause = tuple[float, float]
-"""When it begins and ends, in seconds."""
+"""The start and the end, in seconds."""
 
 
 def counted(pauses: list[Pause], now: float, ends: str) -> Counts:
-    """What a NIC shows at a moment; `ends`: whether it counts `ends` of pauses, `edges` (each half of one) or `none`."""
+    """A NIC's counters at a moment; `ends`: whether it counts `ends` of pauses, `edges` (each half of one) or `none`."""
     paused = sum(max(0.0, min(end, now) - begin) for begin, end in pauses if begin < now)
     over = sum(end <= now for _, end in pauses)
     begun = sum(begin < now for begin, _ in pauses)
@@ -31,7 +31,7 @@ def counted(pauses: list[Pause], now: float, ends: str) -> Counts:
 
 
 def watched(pauses: list[Pause], ends: str, first: float = 0.0, until: float | None = None) -> Watch:
-    """A watch that read the counters ten times a second until all was quiet again."""
+    """A watch that read the counters ten times a second until all pauses were over."""
     watch = Watch()
     end = until or pauses[-1][1] + 1.0
     for step in range(round((end - first) / POLL) + 1):
@@ -53,11 +53,11 @@ def histogram(*seconds: float) -> tuple[float, ...]:
 
 KINDS = pytest.mark.parametrize("ends", ["ends", "edges", "none"])
 LENGTHS = st.sampled_from([0.00012, 0.0007, 0.003, 0.02, 0.07, 0.15, 0.3, 0.9, 2.2, 4.7, 7.0])
-"""None is near a bound of the histogram, so that rounding moves no pause into another bucket."""
+"""No length is near a bound of the histogram, so that rounding moves no pause into another bucket."""
 
 
 @KINDS
-@settings(deadline=None)  # a shared machine is slow at times
+@settings(deadline=None)  # a shared machine may be slow
 @given(
     played=st.lists(st.tuples(LENGTHS, st.floats(0.35, 2.0)), min_size=1, max_size=12),
     first=st.floats(0.0, POLL),
@@ -96,13 +96,13 @@ def test_steady_congestion_without_a_count_of_ends_is_no_endless_pause() -> None
     assert found[BOUNDS.index(0.2)] == found[-1]
 
 
-def test_a_pause_that_goes_on_is_not_counted_yet() -> None:
+def test_a_pause_in_progress_is_not_counted_yet() -> None:
     assert lengths(watched([(1.0, 9.0)], "ends", until=5.0)) == histogram()
 
 
 @KINDS
-def test_a_pause_of_which_a_part_was_not_seen_is_not_counted(ends: str) -> None:
-    """The link goes down in the middle: how long the pause would have lasted cannot be known."""
+def test_a_partly_unobserved_pause_is_not_counted(ends: str) -> None:
+    """The link goes down in the middle: the length of the pause cannot be known."""
     pauses = [(1.0, 3.0)]
     watch = Watch()
     for step in range(60):
@@ -114,7 +114,7 @@ def test_a_pause_of_which_a_part_was_not_seen_is_not_counted(ends: str) -> None:
 
 @KINDS
 def test_slow_and_late_reads_lose_no_pause(ends: str) -> None:
-    """The machine is busy: every third read takes half of the interval, every seventh comes a second late."""
+    """The machine is busy: every third read takes half of the interval, every seventh is a second late."""
     pauses = [(1.0, 5.03), (8.0, 8.3), (11.0, 11.02)]
     watch, now = Watch(), 0.0
     for step in range(200):
@@ -127,7 +127,7 @@ def test_slow_and_late_reads_lose_no_pause(ends: str) -> None:
 @pytest.mark.parametrize("poll", [0.1, 0.35])
 @pytest.mark.parametrize("ends", ["ends", "edges"])
 def test_counters_that_are_renewed_once_a_second_show_every_pause(ends: str, poll: float) -> None:
-    """As bnxt does; with reads that are too rare to learn it from, too."""
+    """As on bnxt; also with reads that are too rare to learn the interval from."""
     pauses = [(6.3, 10.35), (16.2, 16.9), (21.5, 22.7)]
     watch = Watch()
     for step in range(round(30 / poll)):
@@ -137,8 +137,8 @@ def test_counters_that_are_renewed_once_a_second_show_every_pause(ends: str, pol
 
 
 @KINDS
-def test_counts_that_come_in_lumps_show_the_whole_pause(ends: str) -> None:
-    """The NIC counts nothing for a moment, at the beginning of the pause and in it, then all of it at once."""
+def test_bursty_counts_show_the_whole_pause(ends: str) -> None:
+    """The NIC counts nothing for a moment, at the start of the pause and during it, then everything at once."""
     pauses = [(2.0, 6.05)]
     watch = Watch()
     for step in range(100):
@@ -150,7 +150,7 @@ def test_counts_that_come_in_lumps_show_the_whole_pause(ends: str) -> None:
 
 @KINDS
 def test_an_impossible_span_is_part_of_the_pause(ends: str) -> None:
-    """What one read brings is half a second younger than its time says."""
+    """The values of one read are half a second newer than its timestamp."""
     pauses = [(2.0, 6.05)]
     watch = Watch()
     for step in range(100):
@@ -169,8 +169,8 @@ def test_on_an_idle_priority_without_a_count_of_ends_two_pauses_are_two() -> Non
     assert lengths(watch) == pytest.approx(histogram(0.25, 0.33))
 
 
-def test_lengths_in_another_unit_are_thrown_away() -> None:
-    """Milliseconds where microseconds should be: after three impossible spans nothing is left."""
+def test_lengths_in_another_unit_are_discarded() -> None:
+    """Milliseconds where microseconds should be: after three impossible intervals no data is left."""
     watch = Watch()
     for step in range(40):
         now = step * POLL
@@ -187,7 +187,7 @@ def test_billions_of_ends_in_one_span_take_no_longer_than_one() -> None:
     assert lengths(watch)[-1] == 10**12
 
 
-def test_frames_alone_are_no_lengths() -> None:
+def test_frames_alone_give_no_lengths() -> None:
     watch = Watch()
     for step in range(40):
         watch.see(Look(step * POLL, {KEY: Counts(None, step * 3000, None, 0)}, POLL, speed=1e9))

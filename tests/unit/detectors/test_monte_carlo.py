@@ -1,4 +1,4 @@
-"""The bench of the storm detector, small: the same hosts and dice, so it either holds or it does not."""
+"""The benchmark of the storm detector on a small scale: the same hosts and seeds, so the result is deterministic."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TRIALS = 12
 
 
 @pytest.mark.parametrize("case", bench.CASES, ids="-".join)
-def test_long_storms_are_found_and_none_is_made_up(case) -> None:
+def test_long_storms_are_found_without_false_alarms(case) -> None:
     storms = [bench.play(case, seed, with_storm=True) for seed in range(TRIALS)]
     controls = [bench.play(case, seed, with_storm=False) for seed in range(TRIALS)]
     ours = bench.score(case, storms, controls, "roce_exporter")

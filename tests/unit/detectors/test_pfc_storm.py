@@ -1,6 +1,6 @@
-"""The storm detector against what broke the watchdogs of the field, one test per lesson.
+"""The storm detector on the cases where deployed watchdogs failed, one test per lesson.
 
-The lessons are the bugs of SONiC's pfcwd and what Guo et al. (SIGCOMM 2016) report; each test names its own.
+The lessons are the bugs of SONiC's pfcwd and the reports of Guo et al. (SIGCOMM 2016); each test names its own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ EVERY_KIND = ["duration", "duration and transitions", "xoff_xon", "frames"]
 
 
 @pytest.mark.parametrize("kind", EVERY_KIND)
-def test_a_storm_is_seen_counted_once_and_seen_to_end(kind: str) -> None:
+def test_a_storm_and_its_end_are_detected_and_counted_once(kind: str) -> None:
     nic = Nic(kind)
     nic.run(2.0)
     nic.storm(2.0)
@@ -30,7 +30,7 @@ def test_a_storm_is_seen_counted_once_and_seen_to_end(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", EVERY_KIND)
-def test_a_storm_is_told_within_half_a_second(kind: str) -> None:
+def test_a_storm_is_reported_within_half_a_second(kind: str) -> None:
     nic = Nic(kind)
     nic.run(1.0)
     nic.storm(2.0)
@@ -39,7 +39,7 @@ def test_a_storm_is_told_within_half_a_second(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", EVERY_KIND)
-def test_a_pause_that_is_shorter_than_a_storm_is_none(kind: str) -> None:
+def test_a_pause_below_the_detection_time_is_not_a_storm(kind: str) -> None:
     nic = Nic(kind)
     for _ in range(50):
         nic.run(0.3)
@@ -48,7 +48,7 @@ def test_a_pause_that_is_shorter_than_a_storm_is_none(kind: str) -> None:
     assert nic.track.near_misses >= 49
 
 
-def test_a_pause_of_less_than_half_of_it_is_not_even_a_near_miss() -> None:
+def test_a_pause_below_half_the_detection_time_is_not_a_near_miss() -> None:
     nic = Nic()
     for _ in range(10):
         nic.run(0.5)
@@ -71,8 +71,8 @@ def test_a_priority_that_is_held_while_packets_pass_is_congested_and_not_stormed
     assert nic.track.congested_seconds == pytest.approx(5.0)
 
 
-def test_looks_that_come_late_make_no_storm_and_hide_none() -> None:
-    """Watchdogs that took the planned interval for the real one counted a late look as 100 % paused."""
+def test_late_polls_neither_invent_nor_hide_a_storm() -> None:
+    """Watchdogs that used the planned interval instead of the real one counted a late poll as 100 % paused."""
     nic = Nic()
     nic.run(1.0)
     for _ in range(20):
@@ -81,18 +81,18 @@ def test_looks_that_come_late_make_no_storm_and_hide_none() -> None:
     assert nic.told == []
     nic.pass_time(0.5, 1.0)
     nic.look()
-    assert nic.state is State.STORM  # all of the half second was paused: that was measured, however late
+    assert nic.state is State.STORM  # all of the half second was paused: that was measured, although late
 
 
 def test_a_link_that_flaps_ends_the_storm_for_that_reason() -> None:
-    """A flap makes a NIC's pause counters jump; swss#1523 made storms of that."""
+    """A flap makes a NIC's pause counters jump; swss#1523 reported storms for that."""
     nic = Nic()
     nic.run(1.0)
     nic.storm(1.0)
     nic.up, nic.downs, nic.speed = False, 1, None
     nic.run(0.3)
     nic.up, nic.speed = True, 12.5e9
-    nic.pass_time(0.1, 1.0)  # counted while nobody knows what the link was doing
+    nic.pass_time(0.1, 1.0)  # counted while the state of the link was unknown
     nic.look()
     assert nic.told == ["begun", "link_down"]
     nic.run(0.3)
@@ -100,7 +100,7 @@ def test_a_link_that_flaps_ends_the_storm_for_that_reason() -> None:
     assert (nic.track.storms, nic.track.restored) == (1, 0)
 
 
-def test_a_flap_between_two_looks_is_seen_by_its_count() -> None:
+def test_a_flap_between_two_polls_is_detected_by_its_count() -> None:
     nic = Nic()
     nic.storm(1.0)
     nic.downs += 1
@@ -108,7 +108,7 @@ def test_a_flap_between_two_looks_is_seen_by_its_count() -> None:
     assert nic.told == ["begun", "link_down"]
 
 
-def test_counters_that_were_reset_make_no_storm_and_end_none() -> None:
+def test_counter_resets_neither_start_nor_end_a_storm() -> None:
     nic = Nic()
     nic.storm(1.0)
     nic.counts = {RECEIVE: Counts(0.0, 0.0, 0.0, 0.0)}
@@ -126,7 +126,7 @@ def test_resets_alone_never_make_a_storm() -> None:
     assert nic.told == []
 
 
-def test_pfc_switched_off_in_a_storm_is_blindness_and_no_recovery() -> None:
+def test_pfc_switched_off_in_a_storm_is_unknown_and_not_recovered() -> None:
     """buildimage#29203: 170 storms and restorations in 20 minutes, because the counter stops when PFC is off."""
     nic = Nic(keys=(RECEIVE, TRANSMIT))
     nic.storm(1.0)
@@ -140,7 +140,7 @@ def test_pfc_switched_off_in_a_storm_is_blindness_and_no_recovery() -> None:
     assert (nic.state, nic.track.reason) == (State.OK, "")
 
 
-def test_a_driver_that_lists_every_priority_is_believed_as_to_which_are_on() -> None:
+def test_a_driver_that_lists_every_priority_determines_which_are_on() -> None:
     nic = Nic("duration and transitions", keys=(RECEIVE, Key("4", "receive")), scope=frozenset({"3"}))
     assert set(nic.watch.tracks) == {RECEIVE}
     nic.run(1.0, 1.0)
@@ -150,13 +150,13 @@ def test_a_driver_that_lists_every_priority_is_believed_as_to_which_are_on() -> 
     assert nic.watch.tracks[Key("4", "receive")].storms == 1
 
 
-def test_counters_that_freeze_in_a_storm_are_blindness_and_no_recovery() -> None:
+def test_counters_that_freeze_in_a_storm_are_unknown_and_not_recovered() -> None:
     nic = Nic()
     nic.run(1.0)
     nic.run(1.0, 1.0)
     nic.frozen = True
     nic.run(0.8)
-    assert nic.state is State.STORM  # not known to be over
+    assert nic.state is State.STORM  # its end has not been observed
     nic.run(2.0)
     assert (nic.state, nic.track.reason, nic.told) == (State.UNKNOWN, "stale", ["begun", "stale"])
     assert nic.track.restored == 0
@@ -165,7 +165,7 @@ def test_counters_that_freeze_in_a_storm_are_blindness_and_no_recovery() -> None
     assert nic.state is State.OK
 
 
-def test_counters_that_freeze_under_traffic_are_found_out_by_a_witness() -> None:
+def test_counters_that_freeze_under_traffic_are_detected_by_a_cross_check() -> None:
     nic = Nic()
     nic.run(1.0)
     nic.frozen, nic.witness = True, 5
@@ -176,7 +176,7 @@ def test_counters_that_freeze_under_traffic_are_found_out_by_a_witness() -> None
     assert (nic.state, nic.track.reason) == (State.UNKNOWN, "stale")
 
 
-def test_a_port_that_idles_is_well_and_stays_so() -> None:
+def test_an_idle_port_stays_healthy() -> None:
     nic = Nic()
     nic.run(1.0)
     nic.witness = 5
@@ -184,7 +184,7 @@ def test_a_port_that_idles_is_well_and_stays_so() -> None:
     assert nic.state is State.OK
 
 
-def test_all_priorities_may_storm_at_once_and_are_told_apart() -> None:
+def test_simultaneous_storms_of_all_priorities_are_distinguished() -> None:
     keys = tuple(Key(str(number), direction) for number in range(8) for direction in ("receive", "transmit"))
     nic = Nic(keys=keys)
     nic.run(1.0)
@@ -195,8 +195,8 @@ def test_all_priorities_may_storm_at_once_and_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("kind", EVERY_KIND)
-def test_a_choppy_storm_is_one(kind: str) -> None:
-    """mgmt#27589: a rule that wants no transition at all misses a storm that lets go for 50 ms every second."""
+def test_a_choppy_storm_counts_once(kind: str) -> None:
+    """mgmt#27589: a rule that tolerates no transition misses a storm that releases the priority for 50 ms every second."""
     nic = Nic(kind)
     nic.run(1.0)
     for _ in range(10):
@@ -220,8 +220,8 @@ def test_two_seconds_on_and_two_off_are_as_many_storms(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", EVERY_KIND)
-def test_a_sampler_that_did_not_run_makes_nothing_up(kind: str) -> None:
-    """Suspended for a minute in which half of the time was paused, a thousand pauses: no single one was a storm."""
+def test_a_suspended_sampler_invents_no_storm(kind: str) -> None:
+    """Suspended for a minute in which half of the time was paused, with a thousand pauses: no single one was a storm."""
     nic = Nic(kind)
     nic.run(1.0)
     nic.pass_time(60.0, 0.5, ends=1000)
@@ -231,7 +231,7 @@ def test_a_sampler_that_did_not_run_makes_nothing_up(kind: str) -> None:
     assert nic.state is State.OK
 
 
-def test_a_minute_that_was_paused_throughout_is_a_storm_although_nobody_looked() -> None:
+def test_an_unpolled_minute_that_was_paused_throughout_is_a_storm() -> None:
     nic = Nic()
     nic.run(1.0)
     nic.pass_time(60.0, 1.0)
@@ -258,10 +258,10 @@ def test_a_link_that_changes_its_speed_makes_no_storm() -> None:
     assert nic.told == []
 
 
-def test_frames_are_no_measure_where_the_speed_is_not_known() -> None:
+def test_frames_are_not_evaluated_at_an_unknown_speed() -> None:
     nic = Nic("xoff_xon", speed=None)
     nic.run(1.0)
-    assert nic.state is State.OK  # no frames: nothing to judge
+    assert nic.state is State.OK  # no frames: nothing to evaluate
     nic.run(1.0, 1.0)
     assert (nic.state, nic.track.reason) == (State.UNKNOWN, "speed_unknown")
 
@@ -274,7 +274,7 @@ def test_a_vf_without_pause_counters_has_no_detector() -> None:
 
 @pytest.mark.parametrize("kind", ["xoff_xon", "frames"])
 def test_frames_that_all_come_in_the_last_moment_are_no_storm(kind: str) -> None:
-    """swss#3036: as many frames as would hold the priority for the whole interval, all within its last millisecond."""
+    """swss#3036: as many frames as would pause the priority for the whole interval, all within its last millisecond."""
     nic = Nic(kind)
     nic.run(1.0, packets=0)
     for _ in range(5):
@@ -285,14 +285,14 @@ def test_frames_that_all_come_in_the_last_moment_are_no_storm(kind: str) -> None
 
 
 def test_as_few_frames_at_100_gbit_as_would_hold_10_gbit_are_no_storm() -> None:
-    """2,000 frames a second hold a 40 Gb/s priority throughout and a 400 Gb/s one for a sixth of the time."""
+    """2,000 frames a second pause a 40 Gb/s priority permanently and a 400 Gb/s one for a sixth of the time."""
     nic = Nic("xoff_xon", speed=50e9)
     nic.run(10.0, 1.0)  # 3,000 frames a second: at 400 Gb/s no more than a quarter of the time
     assert nic.told == []
 
 
 class OnceASecond(Nic):
-    """A driver that shows what it copied at the last full second, as bnxt does."""
+    """A driver that shows the values copied at the last full second, as bnxt does."""
 
     period = 1.0
 
@@ -304,7 +304,7 @@ class OnceASecond(Nic):
 
 
 @pytest.mark.parametrize("kind", ["duration", "duration and transitions"])
-def test_a_driver_that_refreshes_once_a_second_is_judged_over_its_seconds(kind: str) -> None:
+def test_a_driver_that_refreshes_once_a_second_is_evaluated_per_second(kind: str) -> None:
     nic = OnceASecond(kind)
     nic.run(10.0)
     assert nic.watch.refresh.seconds == pytest.approx(1.0)
@@ -316,21 +316,21 @@ def test_a_driver_that_refreshes_once_a_second_is_judged_over_its_seconds(kind: 
 
 @pytest.mark.parametrize("kind", EVERY_KIND)
 def test_congestion_behind_a_copy_of_a_second_is_no_storm(kind: str) -> None:
-    """Judged as if it were fresh, the tenth look would see ten times too much pause."""
+    """Evaluated as if it were current, the tenth poll would count ten times too much pause."""
     nic = OnceASecond(kind)
     nic.run(60.0, 0.3, ends_per_second=30)
     assert (nic.told, nic.track.faults) == ([], 0)
 
 
-def test_a_copy_that_is_not_known_to_be_one_is_no_storm_either() -> None:
+def test_an_unrecognised_copy_is_no_storm_either() -> None:
     nic = OnceASecond("duration")
     nic.run(1.5)
     nic.run(2.0, 0.3)
     assert (nic.told, nic.track.faults) == ([], 0)
 
 
-def test_a_counter_in_another_unit_is_found_out_and_not_believed_any_more() -> None:
-    """swss#1586: quanta taken for microseconds."""
+def test_a_counter_in_another_unit_is_detected_and_no_longer_used() -> None:
+    """swss#1586: quanta interpreted as microseconds."""
     nic = Nic()
     nic.run(1.0)
     nic.run(5.0, 12.0)
@@ -340,7 +340,7 @@ def test_a_counter_in_another_unit_is_found_out_and_not_believed_any_more() -> N
     assert nic.state is State.UNKNOWN
 
 
-def test_one_impossible_span_is_a_hiccup() -> None:
+def test_one_impossible_interval_is_tolerated() -> None:
     nic = Nic()
     nic.run(1.0)
     nic.run(0.1, 6.0)
@@ -348,7 +348,7 @@ def test_one_impossible_span_is_a_hiccup() -> None:
     assert (nic.state, nic.track.storms) == (State.OK, 0)
 
 
-def test_a_read_that_took_a_good_part_of_the_span_is_not_judged() -> None:
+def test_a_read_that_took_much_of_the_interval_is_not_evaluated() -> None:
     nic = Nic()
     nic.run(1.0)
     for _ in range(10):
@@ -357,8 +357,8 @@ def test_a_read_that_took_a_good_part_of_the_span_is_not_judged() -> None:
     assert nic.told == []
 
 
-def test_a_long_pause_between_two_rare_looks_is_found_by_the_pauses_that_ended() -> None:
-    """A quiet device is looked at once a second: a storm of half a second lies between two looks."""
+def test_a_long_pause_between_two_rare_polls_is_found_by_the_ended_pauses() -> None:
+    """A quiet device is polled once a second: a storm of half a second lies between two polls."""
     nic = Nic("duration and transitions", poll=1.0)
     nic.run(3.0, packets=0)
     nic.pass_time(1.0, 0.85, packets=0, ends=1)
@@ -382,7 +382,7 @@ def test_a_storm_found_that_way_that_goes_on_is_the_same_storm() -> None:
     assert nic.track.storm_seconds == pytest.approx(2.9, abs=0.1)
 
 
-def test_many_short_pauses_between_two_rare_looks_are_no_storm() -> None:
+def test_many_short_pauses_between_two_rare_polls_are_no_storm() -> None:
     nic = Nic("duration and transitions", poll=1.0)
     nic.run(60.0, 0.9, ends_per_second=20)
     assert nic.told == []
@@ -418,7 +418,7 @@ def test_the_longest_single_pause_is_followed() -> None:
         (Counts(), None),
     ],
 )
-def test_the_best_that_a_driver_gives_is_what_it_is_judged_by(counts: Counts, method: Method | None) -> None:
+def test_each_driver_is_evaluated_by_its_best_counter(counts: Counts, method: Method | None) -> None:
     assert method_of(counts) is method
 
 
@@ -431,7 +431,7 @@ def test_one_second_that_frames_might_have_filled_is_no_storm_yet(kind: str) -> 
     assert nic.told == []
 
 
-def test_a_storm_is_over_when_the_pause_is_let_go_although_nobody_sends() -> None:
+def test_a_storm_ends_with_its_pause_even_without_traffic() -> None:
     nic = Nic()
     nic.storm(1.0)
     nic.run(2.0, 0.3, packets=0)
@@ -439,8 +439,8 @@ def test_a_storm_is_over_when_the_pause_is_let_go_although_nobody_sends() -> Non
 
 
 @pytest.mark.parametrize("lump", [0.01, 0.03, 0.05])
-def test_a_nic_that_adds_its_pause_up_in_lumps_is_judged_over_some_looks_together(lump: float) -> None:
-    """Met on the real kernel with counters moved every 30 ms: one look sees 0.09 s paused of 0.1, the next one 0.12."""
+def test_bursty_pause_counters_are_evaluated_over_several_polls(lump: float) -> None:
+    """Observed on the real kernel with counters moved every 30 ms: one poll sees 0.09 s paused of 0.1, the next one 0.12."""
     nic = Nic()
     nic.run(1.0)
     truth = shown = 0.0
@@ -456,7 +456,7 @@ def test_a_nic_that_adds_its_pause_up_in_lumps_is_judged_over_some_looks_togethe
     assert nic.told == ["begun", "restored"]
 
 
-def test_what_frozen_counters_catch_up_with_is_not_judged() -> None:
+def test_the_jump_of_frozen_counters_is_not_evaluated() -> None:
     nic = Nic()
     nic.run(1.0, 1.0)
     nic.frozen = True
@@ -469,7 +469,7 @@ def test_what_frozen_counters_catch_up_with_is_not_judged() -> None:
 
 
 def test_a_driver_that_counts_nothing_but_pause_frames_shows_the_end_of_a_storm_by_their_absence() -> None:
-    """ice: no packets per priority, so after a storm everything stands still."""
+    """Ice has no packets per priority, so after a storm no counter moves."""
     nic = Nic("xoff_xon alone")
     nic.run(1.0)
     nic.storm(2.0)

@@ -1,4 +1,4 @@
-"""What holds whatever happens to the counters: no order of events counts a storm twice or makes one up."""
+"""Invariants for all counter values: no order of events counts a storm twice or invents one."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_the_longest_is_the_largest_of_the_window_to_one_slice(steps) -> None:
     assert recent <= longest.value(now) <= older
 
 
-def test_a_refresh_is_learnt_from_fine_looks_only() -> None:
+def test_a_refresh_is_learnt_from_short_intervals_only() -> None:
     refresh = Refresh()
     for _ in range(10):
         refresh.note(1.0, poll=1.0)

@@ -1,4 +1,4 @@
-"""The fast loop over simulated hosts: hours in a moment, on a clock that is moved by hand."""
+"""The fast loop over simulated hosts: hours in an instant, on a clock that the test sets."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ EPOCH = 1_700_000_000.0
 
 
 class Clock:
-    """Monotonic seconds, moved by hand."""
+    """Monotonic seconds that the test sets."""
 
     def __init__(self) -> None:
         self.now = 5000.0
@@ -60,7 +60,7 @@ def watching(kernel: SimulatedKernel, clock: Clock, pace: Pace = FIXED) -> Sampl
 
 
 def run(sampler: Sampler, clock: Clock, seconds: float) -> None:
-    """Look whenever it is time, for so long."""
+    """Poll whenever it is due, for `seconds`."""
     until = clock.now + seconds
     while (due := sampler.tick()) < until:
         clock.now = max(clock.now, due)
@@ -68,7 +68,7 @@ def run(sampler: Sampler, clock: Clock, seconds: float) -> None:
 
 
 def values(sampler: Sampler, name: str, **labels: str) -> dict[tuple[str, ...], object]:
-    """The series of one row that have these labels, by their other labels."""
+    """The series of one row with these labels, by their other labels."""
     samples = sampler.samples()
     found = {}
     for series, value in zip(samples.series, samples.values, strict=True):
@@ -83,7 +83,7 @@ def total(sampler: Sampler, name: str, **labels: str) -> float:
 
 
 @pytest.mark.parametrize("vendor", ["mlx5", "mlx5-lag", "bnxt", "ionic", "ice"])
-def test_a_quarter_of_an_hour_of_storms_is_seen_as_it_was(vendor: str) -> None:
+def test_a_quarter_of_an_hour_of_storms_is_detected_correctly(vendor: str) -> None:
     clock = Clock()
     kernel = simulate("pfc-storm", clock=clock, vendors=[vendor] * 2)
     sampler = watching(kernel, clock)
@@ -116,7 +116,7 @@ def test_a_quarter_of_an_hour_of_storms_is_seen_as_it_was(vendor: str) -> None:
 
 
 @pytest.mark.parametrize("scenario", ["quiet", "incast", "lossy"])
-def test_a_long_time_without_a_storm_has_none(scenario: str) -> None:
+def test_a_long_time_without_a_storm_reports_none(scenario: str) -> None:
     assert scenario in SCENARIOS
     clock = Clock()
     kernel = simulate(scenario, clock=clock, vendors=["mlx5", "bnxt", "ionic", "ice"])
@@ -137,7 +137,7 @@ def test_a_long_time_without_a_storm_has_none(scenario: str) -> None:
         ("ice", Method.XOFF_XON),
     ],
 )
-def test_each_vendor_is_judged_by_the_best_that_it_gives(vendor: str, method: Method) -> None:
+def test_each_vendor_is_evaluated_by_its_best_counter(vendor: str, method: Method) -> None:
     clock = Clock()
     sampler = watching(simulate("quiet", clock=clock, vendors=[vendor]), clock)
     run(sampler, clock, 1.0)
@@ -146,7 +146,7 @@ def test_each_vendor_is_judged_by_the_best_that_it_gives(vendor: str, method: Me
     assert {labels[-2] for labels in info} == {"receive", "transmit"}
 
 
-def test_every_series_is_there_at_0_before_anything_happened() -> None:
+def test_every_series_starts_at_0() -> None:
     clock = Clock()
     sampler = watching(simulate("quiet", clock=clock, vendors=["mlx5"]), clock)
     run(sampler, clock, 0.2)
@@ -170,7 +170,7 @@ def pausing(direction: str, seconds: float = 3.0, **conditions: object) -> list[
     return [Span(5.0, calm), Span(seconds, storm), Span(1000.0, calm)]
 
 
-def test_a_storm_is_told_with_all_that_is_known_of_it(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_storm_is_reported_with_all_known_facts(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
     kernel = simulate_script([ScriptedPort("mlx5", pausing(TRANSMIT))], clock=clock)
     sampler = watching(kernel, clock)
@@ -217,7 +217,7 @@ def test_a_storm_is_told_with_all_that_is_known_of_it(caplog: pytest.LogCaptureF
         ),
     ],
 )
-def test_a_storm_has_a_hint_for_as_long_as_it_lasts(ports: list[ScriptedPort], hint: str) -> None:
+def test_a_storm_has_a_hint_while_it_lasts(ports: list[ScriptedPort], hint: str) -> None:
     clock = Clock()
     sampler = watching(simulate_script(ports, clock=clock), clock)
     run(sampler, clock, 7.0)
@@ -226,7 +226,7 @@ def test_a_storm_has_a_hint_for_as_long_as_it_lasts(ports: list[ScriptedPort], h
     assert values(sampler, "roce_pfc_storm_hint") == {}
 
 
-def test_a_quiet_device_is_looked_at_once_a_second_and_a_paused_one_ten_times() -> None:
+def test_a_quiet_device_is_polled_once_a_second_and_a_paused_one_ten_times() -> None:
     clock = Clock()
     spans = [
         Span(30.0, Conditions()),
@@ -245,7 +245,7 @@ def test_a_quiet_device_is_looked_at_once_a_second_and_a_paused_one_ten_times() 
     assert total(sampler, "roce_exporter_sampler_ticks_total") - before == pytest.approx(60, abs=2)
 
 
-def test_a_device_is_left_alone_for_fifty_times_what_its_reads_take() -> None:
+def test_the_interval_is_fifty_times_the_read_time() -> None:
     clock = Clock()
     kernel = simulate("quiet", clock=clock, vendors=["mlx5-lag", "mlx5"])
     quick = kernel.ethtool_statistics
@@ -258,7 +258,7 @@ def test_a_device_is_left_alone_for_fifty_times_what_its_reads_take() -> None:
     kernel.ethtool_statistics = slow
     sampler = watching(kernel, clock)
     run(sampler, clock, 60.0)
-    # The two legs of the bond are one device: together they take it 8 ms.
+    # The two member ports of the bond are one device: together they take 8 ms.
     intervals = {
         labels[-1]: value
         for labels, value in values(sampler, "roce_exporter_sampler_interval_seconds").items()
@@ -271,7 +271,7 @@ def test_a_device_is_left_alone_for_fifty_times_what_its_reads_take() -> None:
     )
 
 
-def test_looks_that_come_late_are_counted_and_those_left_out_too() -> None:
+def test_late_and_omitted_polls_are_counted() -> None:
     clock = Clock()
     sampler = watching(simulate("quiet", clock=clock, vendors=["mlx5"]), clock)
     run(sampler, clock, 2.0)
@@ -308,7 +308,7 @@ def test_a_device_that_fails_is_unknown_for_its_errno_and_costs_itself_only() ->
     assert values(sampler, "roce_pfc_storm_unknown") == {}
 
 
-def test_a_driver_without_private_counters_is_asked_once_a_minute_and_shows_nothing() -> None:
+def test_a_driver_without_private_counters_is_queried_once_a_minute_and_has_no_series() -> None:
     clock = Clock()
     kernel = simulate("quiet", clock=clock, vendors=["mlx5"])
     asked = []
@@ -324,7 +324,7 @@ def test_a_driver_without_private_counters_is_asked_once_a_minute_and_shows_noth
     assert sampler.samples().series == ()
 
 
-def test_devices_come_and_go_and_a_new_one_of_the_same_name_begins_anew() -> None:
+def test_a_new_device_of_the_same_name_starts_from_zero() -> None:
     clock = Clock()
     kernel = simulate_script([ScriptedPort("mlx5", pausing(RECEIVE)), ScriptedPort("mlx5", [])], clock=clock)
     sampler = watching(kernel, clock)
@@ -339,7 +339,7 @@ def test_devices_come_and_go_and_a_new_one_of_the_same_name_begins_anew() -> Non
     assert total(sampler, "roce_pfc_storms_total") == 0
 
 
-def test_priorities_without_pfc_are_not_judged_where_dcb_tells() -> None:
+def test_priorities_without_pfc_according_to_dcb_are_not_evaluated() -> None:
     clock = Clock()
     kernel = simulate("quiet", clock=clock, vendors=["bnxt"])
     (found,) = devices(kernel)
@@ -350,7 +350,7 @@ def test_priorities_without_pfc_are_not_judged_where_dcb_tells() -> None:
     assert {labels[3] for labels in values(sampler, "roce_pfc_storm_active")} == {"3"}
 
 
-def test_switched_off_it_asks_nothing() -> None:
+def test_switched_off_it_reads_nothing() -> None:
     clock = Clock()
     kernel = simulate("quiet", clock=clock)
     kernel.ethtool_statistics = lambda netdev: pytest.fail("asked")
@@ -361,14 +361,14 @@ def test_switched_off_it_asks_nothing() -> None:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    """Generous: this is about whether, not about when."""
+    """The limit is generous: the test checks whether it happens, not when."""
     deadline = time.monotonic() + 30
     while not condition():
         assert time.monotonic() < deadline
         threading.Event().wait(0.01)
 
 
-def test_a_device_that_does_not_answer_stops_its_own_watch_only_and_comes_back(
+def test_a_hung_device_stops_only_its_own_polling_and_recovers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(loop, "PATIENCE", 0.05)
@@ -404,7 +404,7 @@ def test_a_device_that_does_not_answer_stops_its_own_watch_only_and_comes_back(
         sampler.close()
 
 
-def test_a_watch_that_was_stuck_knows_that_it_was_blind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_storm_state_is_unknown_while_a_poll_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     kernel = simulate("quiet", clock=clock, vendors=["mlx5"])
     sampler = watching(kernel, clock)
@@ -413,7 +413,7 @@ def test_a_watch_that_was_stuck_knows_that_it_was_blind(monkeypatch: pytest.Monk
     reasons = []
 
     def supervised(netdev: str) -> object:
-        # While this look does not come back, the event loop's thread asks.
+        # While this poll hangs, the event loop's thread supervises.
         clock.now += 2.0
         monkeypatch.setattr(sampler, "_hire", lambda: setattr(sampler, "_worker", object()))
         sampler.supervise()
@@ -426,7 +426,7 @@ def test_a_watch_that_was_stuck_knows_that_it_was_blind(monkeypatch: pytest.Monk
     assert set(reasons) == {"stuck"}
 
 
-def test_the_exposition_holds_the_rows_and_promtool_has_nothing_to_say() -> None:
+def test_the_exposition_has_the_rows_and_promtool_finds_no_problem() -> None:
     text = asyncio.run(storm_exposition())
     for row in (*ROWS, *SAMPLER):
         if row.name not in (
@@ -453,7 +453,7 @@ async def storm_exposition() -> bytes:
     return exporter.render(await exporter.observe(5), Format.TEXT)
 
 
-def test_the_template_is_made_once_for_as_long_as_nothing_comes_or_goes() -> None:
+def test_the_template_is_made_once_while_the_series_stay() -> None:
     clock = Clock()
     sampler = watching(simulate("quiet", clock=clock, vendors=["mlx5"]), clock)
     run(sampler, clock, 1.0)
@@ -463,7 +463,7 @@ def test_the_template_is_made_once_for_as_long_as_nothing_comes_or_goes() -> Non
     assert Renderer(CATALOG).render((first,), Format.OPENMETRICS).count(b"# TYPE") > 10
 
 
-def test_the_limits_are_those_that_are_given() -> None:
+def test_the_limits_are_the_configured_ones() -> None:
     clock = Clock()
     kernel = simulate_script([ScriptedPort("mlx5", pausing(RECEIVE, 1.0))], clock=clock)
     for limits, storms in ((Limits(detect=0.8), 1), (Limits(detect=2.0), 0)):
@@ -476,7 +476,7 @@ def test_the_limits_are_those_that_are_given() -> None:
 
 
 def test_a_first_read_that_takes_long_does_not_slow_the_loop_down() -> None:
-    """Met on an emulated machine: the first read warms caches up, and its 0.25 s made the next look wait for 12 s."""
+    """Seen on an emulated machine: the first read fills caches, and its 0.25 s delayed the next poll by 12 s."""
     clock = Clock()
     kernel = simulate("quiet", clock=clock, vendors=["mlx5"])
     quick, slow = kernel.ethtool_statistics, [0.25]
@@ -491,7 +491,7 @@ def test_a_first_read_that_takes_long_does_not_slow_the_loop_down() -> None:
     assert total(sampler, "roce_exporter_sampler_ticks_total") > 20
 
 
-def test_a_fault_of_ours_at_one_device_does_not_end_the_watch_over_the_others() -> None:
+def test_an_internal_error_on_one_device_does_not_stop_polling_the_others() -> None:
     kernel = simulate("quiet", clock=time.monotonic, vendors=["mlx5", "mlx5"])
     sound = kernel.ethtool_statistics
 

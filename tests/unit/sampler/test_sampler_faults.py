@@ -1,4 +1,4 @@
-"""The fast loop after a fault: a read that hangs, a device that goes away, an exception of the exporter itself."""
+"""The fast loop after a fault: a read that hangs, a device that is removed, an exception of the exporter itself."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ QUICK = Pace(mode="fixed", interval=0.05)
 
 
 class Held:
-    """Holds the reads of eth0 until the test releases them."""
+    """Blocks the reads of eth0 until the test releases them."""
 
     def __init__(self, kernel: SimulatedKernel, error: Exception | None = None) -> None:
         self.begun, self.gate, self.reads = threading.Event(), threading.Event(), 0
@@ -46,7 +46,7 @@ class Held:
 
 
 class Opened:
-    """Counts files of the link that are opened and closed."""
+    """Counts opened and closed files of the link."""
 
     def __init__(self, kernel: SimulatedKernel) -> None:
         self.opened = self.closed = 0
@@ -65,7 +65,7 @@ class Opened:
 
 
 BEFORE: set[threading.Thread] = set()
-"""The threads of other tests, some of which take their time to end."""
+"""The threads of other tests; some end late."""
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +82,7 @@ def loops() -> int:
 def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "it did not come to pass"
+        assert time.monotonic() < deadline, "timed out"
         time.sleep(0.005)
 
 
@@ -98,8 +98,8 @@ def live(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sampler]:
     sampler.close()
 
 
-@pytest.mark.parametrize("error", [None, OSError(5, "Input/output error"), ValueError("a fault of ours")])
-def test_after_a_hang_that_ends_in_whatever_way_the_device_is_watched_again(
+@pytest.mark.parametrize("error", [None, OSError(5, "Input/output error"), ValueError("an injected fault")])
+def test_after_any_end_of_a_hang_the_device_is_polled_again(
     live: Sampler, error: Exception | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("CRITICAL")
@@ -118,7 +118,7 @@ def test_after_a_hang_that_ends_in_whatever_way_the_device_is_watched_again(
     until(lambda: loops() == 1)
 
 
-def test_one_given_up_read_hires_one_thread(live: Sampler) -> None:
+def test_one_abandoned_read_starts_one_thread(live: Sampler) -> None:
     held = Held(live.kernel_of_test)  # type: ignore[attr-defined]
     live.start()
     assert held.begun.wait(60)
@@ -129,7 +129,7 @@ def test_one_given_up_read_hires_one_thread(live: Sampler) -> None:
     held.gate.set()
 
 
-def test_a_device_that_goes_away_under_a_read_is_closed_by_that_read(live: Sampler) -> None:
+def test_a_device_removed_during_a_read_is_closed_by_that_read(live: Sampler) -> None:
     kernel = live.kernel_of_test  # type: ignore[attr-defined]
     opened, held = Opened(kernel), Held(kernel)
     reader = threading.Thread(target=live.tick)
@@ -145,7 +145,7 @@ def test_a_device_that_goes_away_under_a_read_is_closed_by_that_read(live: Sampl
     assert live._targets == {}
 
 
-def test_a_device_that_goes_away_between_two_reads_is_closed_at_once() -> None:
+def test_a_device_removed_between_two_reads_is_closed_at_once() -> None:
     clock = Clock()
     kernel = simulate("quiet", clock=clock, vendors=["mlx5", "mlx5"])
     opened = Opened(kernel)
@@ -158,7 +158,7 @@ def test_a_device_that_goes_away_between_two_reads_is_closed_at_once() -> None:
     assert opened.closed == 4
 
 
-def test_a_device_followed_again_while_its_old_read_is_stuck_is_read_when_that_is_back(live: Sampler) -> None:
+def test_a_device_added_again_is_read_after_its_stuck_read_returns(live: Sampler) -> None:
     kernel = live.kernel_of_test  # type: ignore[attr-defined]
     held = Held(kernel)
     live.start()
@@ -172,7 +172,7 @@ def test_a_device_followed_again_while_its_old_read_is_stuck_is_read_when_that_i
     assert total(live, "roce_exporter_sampler_stuck") == 0
 
 
-def test_a_device_whose_old_read_is_under_way_is_tried_later_and_not_again_and_again() -> None:
+def test_a_device_with_an_old_read_in_flight_is_retried_only_when_due() -> None:
     clock = Clock()
     kernel = simulate("quiet", clock=clock, vendors=["mlx5"])
     sampler = watching(kernel, clock)
@@ -187,7 +187,7 @@ def test_a_device_whose_old_read_is_under_way_is_tried_later_and_not_again_and_a
     assert total(sampler, "roce_exporter_sampler_ticks_total") > 3
 
 
-def test_a_storm_under_way_ends_when_its_device_goes_away() -> None:
+def test_a_storm_ends_when_its_device_is_removed() -> None:
     clock = Clock()
     kernel = simulate("pfc-storm", clock=clock, vendors=["mlx5"])
     sampler = watching(kernel, clock)
@@ -213,7 +213,7 @@ def test_while_dcb_cannot_be_read_the_same_priorities_are_watched() -> None:
     assert set(values(sampler, "roce_pfc_storm_active")) == watched
 
 
-def test_a_fault_in_judging_costs_one_device_and_is_counted(
+def test_an_error_in_evaluation_costs_one_device_and_is_counted(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = Clock()
@@ -221,7 +221,7 @@ def test_a_fault_in_judging_costs_one_device_and_is_counted(
     sampler = watching(kernel, clock)
     run(sampler, clock, 1.0)
     target = sampler._targets["mlx5_0", "eth0"]
-    monkeypatch.setattr(target, "judge", lambda seen: int("a fault of ours"))
+    monkeypatch.setattr(target, "judge", lambda seen: int("an injected fault"))
     ticks = total(sampler, "roce_exporter_sampler_ticks_total", netdev="eth1")
     run(sampler, clock, 1.0)
     assert total(sampler, "roce_exporter_sampler_errors_total", netdev="eth0") > 3
@@ -234,7 +234,7 @@ def test_a_fault_in_judging_costs_one_device_and_is_counted(
     assert values(sampler, "roce_pfc_storm_unknown") == {}, "and is over when the fault is"
 
 
-def test_a_link_that_says_what_is_no_text_counts_as_up() -> None:
+def test_a_link_state_that_is_not_text_counts_as_up() -> None:
     class Odd:
         def read(self, skip: object = ()) -> list[bytes]:
             return [b"\xff\xfe", b"\xff"]
@@ -265,11 +265,11 @@ def test_the_start_of_the_last_storm_does_not_move_with_the_wall_clock() -> None
         } == starts
 
 
-def test_a_loop_that_has_failed_says_so_to_its_supervisor(
+def test_a_failed_loop_is_reported_to_its_supervisor(
     live: Sampler, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("CRITICAL")
-    monkeypatch.setattr(live, "_claim", lambda: int("a fault of ours"))
+    monkeypatch.setattr(live, "_claim", lambda: int("an injected fault"))
     live.start()
     assert live._worker is not None
     until(lambda: live._worker is not None and live._worker.error is not None)
@@ -277,7 +277,7 @@ def test_a_loop_that_has_failed_says_so_to_its_supervisor(
         live.supervise()
 
 
-def test_without_a_thread_to_go_on_with_supervision_fails(
+def test_supervision_fails_without_a_replacement_thread(
     live: Sampler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = Held(live.kernel_of_test)  # type: ignore[attr-defined]

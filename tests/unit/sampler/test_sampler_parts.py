@@ -108,14 +108,14 @@ def tree(tmp_path: Path) -> Tree:
     ("state", "up"),
     [("up", True), ("unknown", True), ("down", False), ("lowerlayerdown", False), ("notpresent", False)],
 )
-def test_the_link_is_up_unless_it_says_otherwise(tree: Tree, state: str, up: bool) -> None:
+def test_the_link_is_up_unless_reported_otherwise(tree: Tree, state: str, up: bool) -> None:
     tree.write(operstate=state)
     files = LinkFiles(tree.kernel, "eth0")
     assert files.read(0.0) == Link(up, 2, 12_500_000_000)
     files.close()
 
 
-def test_what_cannot_be_read_of_a_link_counts_as_unchanged(tree: Tree) -> None:
+def test_unreadable_link_files_count_as_unchanged(tree: Tree) -> None:
     tree.write(operstate=None, carrier_down_count=None, speed=None)
     files = LinkFiles(tree.kernel, "eth0")
     assert files.read(0.0) == Link(up=True, downs=0, speed=None)
@@ -123,21 +123,21 @@ def test_what_cannot_be_read_of_a_link_counts_as_unchanged(tree: Tree) -> None:
 
 
 @pytest.mark.parametrize("speed", ["-1", "0", "", "fast"])
-def test_a_speed_that_is_none_is_not_known(tree: Tree, speed: str) -> None:
+def test_an_invalid_speed_is_unknown(tree: Tree, speed: str) -> None:
     tree.write(speed=speed)
     files = LinkFiles(tree.kernel, "eth0")
     assert files.read(0.0).speed is None
     files.close()
 
 
-def test_a_speed_of_1_megabit_is_one(tree: Tree) -> None:
+def test_a_speed_of_1_megabit_is_valid(tree: Tree) -> None:
     tree.write(speed="1")
     files = LinkFiles(tree.kernel, "eth0")
     assert files.read(0.0).speed == 125_000
     files.close()
 
 
-def test_the_speed_is_asked_for_now_and_then_and_after_each_loss_of_the_link(tree: Tree) -> None:
+def test_the_speed_is_read_occasionally_and_after_each_loss_of_the_link(tree: Tree) -> None:
     files = LinkFiles(tree.kernel, "eth0")
     assert files.read(1000.0).speed == 12_500_000_000
     tree.write(speed="200000")
@@ -167,7 +167,7 @@ def test_a_closed_link_holds_no_descriptor(tree: Tree) -> None:
     assert files._rarely._descriptors == [-1]  # type: ignore[attr-defined]
 
 
-def test_the_witness_is_what_the_rdma_port_counted_both_ways(tree: Tree) -> None:
+def test_the_cross_check_is_the_rdma_port_count_of_both_directions(tree: Tree) -> None:
     assert read_witness(tree.kernel, "mlx5_0", 1) is None
     tree.counters(port_rcv_data="40\n", port_xmit_data="2\n", other="1")
     assert read_witness(tree.kernel, "mlx5_0", 1) == 42
@@ -327,7 +327,7 @@ def test_an_event_holds_what_was_counted_while_the_storm_lasted(caplog: pytest.L
     assert ended.fields["pause_frames"] == "20"  # type: ignore[attr-defined]
 
 
-def test_what_was_not_counted_throughout_is_not_part_of_an_event() -> None:
+def test_values_that_were_missing_meanwhile_are_not_part_of_an_event() -> None:
     events = Events(lambda: WALL)
     for first, last in (
         (hot({}), hot({RECEIVE: Counts(1.0)})),
@@ -343,7 +343,7 @@ def test_what_was_not_counted_throughout_is_not_part_of_an_event() -> None:
         assert document["pcie_stalled_seconds"] is None
 
 
-def test_the_last_events_are_kept_newest_first_and_one_that_goes_on_has_no_end() -> None:
+def test_the_last_events_are_kept_newest_first_and_an_active_one_has_no_end() -> None:
     events = Events(lambda: WALL)
     for number in range(KEPT + 1):
         events.begin(PLACE._replace(priority=str(number)), WALL, "duration", "", hot())
@@ -395,7 +395,7 @@ def target(kernel: Kernel) -> Target:
     return Target(kernel, DEVICE, 1, "eth0", Limits())
 
 
-def test_a_target_begins_with_nothing_known(target: Target) -> None:
+def test_a_new_target_has_no_data(target: Target) -> None:
     assert target.key == TargetKey("mlx5_0", 4, "eth0")
     assert (target.ticks, target.late, target.missed, target.errors) == (0, 0, 0, 0)
     assert (target.due, target.interval, target.paused_at) == (0.0, 0.0, -math.inf)
@@ -405,7 +405,7 @@ def test_a_target_begins_with_nothing_known(target: Target) -> None:
     target.close()
 
 
-def test_a_read_holds_counters_link_and_a_witness_only_when_wanted(
+def test_a_read_has_counters_link_and_a_cross_check_only_when_requested(
     kernel: Kernel, clock: Clock, tree: Tree, target: Target
 ) -> None:
     tree.counters(port_rcv_data="40", port_xmit_data="2")
@@ -469,7 +469,7 @@ def test_lateness_is_counted_from_half_an_interval(
     assert (target.ticks, target.late, target.missed) == tuple(2 * count for count in counted)
 
 
-def test_what_was_read_is_judged_and_timed(kernel: Kernel, clock: Clock, target: Target) -> None:
+def test_each_read_is_evaluated_and_timed(kernel: Kernel, clock: Clock, target: Target) -> None:
     kernel.takes = 0.02
     target.interval = 0.1
     for _ in range(3):
@@ -489,7 +489,7 @@ def test_what_was_read_is_judged_and_timed(kernel: Kernel, clock: Clock, target:
     target.close()
 
 
-def test_a_failed_read_is_an_error_and_an_absent_one_is_none(target: Target) -> None:
+def test_a_failed_read_is_an_error_and_an_absent_one_is_not(target: Target) -> None:
     target.judge(Seen(0.0, 1.0, None, None, None, "EIO"))
     assert target.errors == 1
     target.absent = True
@@ -526,7 +526,7 @@ def test_the_scope_is_that_of_the_target(kernel: Kernel, clock: Clock, target: T
     ("due", "now", "planned"),
     [(10.0, 10.01, 10.1), (10.0, 10.04, 10.1), (10.0, 10.07, 10.12), (0.0, 99.0, 99.05)],
 )
-def test_the_next_look_keeps_step_and_makes_up_for_nothing(
+def test_the_next_poll_keeps_its_schedule_and_skips_missed_ones(
     target: Target, due: float, now: float, planned: float
 ) -> None:
     target.due = due
@@ -657,7 +657,7 @@ def test_an_absent_device_is_read_again_after_a_minute_and_has_no_series(
     sampler.close()
 
 
-def test_a_hung_read_is_given_up_reported_once_and_free_when_it_is_back(
+def test_a_hung_read_is_abandoned_reported_once_and_free_after_its_return(
     kernel: Kernel, clock: Clock, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sampler = following(kernel, clock, "eth0", "eth1")
@@ -688,16 +688,14 @@ def test_a_hung_read_is_given_up_reported_once_and_free_when_it_is_back(
     sampler.tick()
     assert {netdev for netdev, _ in kernel.asked[asked:]} == {"eth0", "eth1"} - {target.netdev}
     reads = target.reads.values()[-1]
-    assert sampler._poll(target, call) is False, "the thread that was given up ends"
+    assert sampler._poll(target, call) is False, "the abandoned thread ends"
     assert not target.stuck
-    assert target.reads.values()[-1] == reads, "what came late is dropped"
+    assert target.reads.values()[-1] == reads, "the late result is dropped"
     assert target.due == pytest.approx(clock.now + 0.05)
     sampler.close()
 
 
-def test_a_device_that_goes_during_a_read_is_closed_by_the_thread_that_reads(
-    kernel: Kernel, clock: Clock
-) -> None:
+def test_a_device_removed_during_a_read_is_closed_by_the_reading_thread(kernel: Kernel, clock: Clock) -> None:
     sampler = following(kernel, clock, "eth0")
     sampler.tick()
     clock.now += 0.2
@@ -772,7 +770,7 @@ def test_a_loop_that_is_off_follows_and_starts_nothing(kernel: Kernel, clock: Cl
     sampler.close()
 
 
-def test_a_fault_in_judging_costs_one_error_and_the_watch_goes_on(
+def test_an_error_in_evaluation_is_counted_and_polling_continues(
     kernel: Kernel, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     sampler = following(kernel, clock, "eth0")
@@ -825,7 +823,7 @@ def test_a_storm_begins_and_ends_with_the_wall_clock_of_its_time(kernel: Kernel,
 
 
 def storming(sampler: Sampler, kernel: Kernel, clock: Clock) -> Target:
-    """The only target, whose priority 3 is under a received storm since 2 seconds ago."""
+    """The only target, with a received storm on priority 3 that started 2 seconds ago."""
     sampler.tick()
     (target,) = sampler._targets.values()
     track = target.watch.tracks[RECEIVE]
@@ -834,7 +832,7 @@ def storming(sampler: Sampler, kernel: Kernel, clock: Clock) -> Target:
     return target
 
 
-def test_a_storm_of_a_device_that_goes_ends_with_it(kernel: Kernel, clock: Clock) -> None:
+def test_a_storm_of_a_removed_device_ends(kernel: Kernel, clock: Clock) -> None:
     sampler = following(kernel, clock, "eth0")
     storming(sampler, kernel, clock)
     clock.now += 0.5
@@ -845,7 +843,7 @@ def test_a_storm_of_a_device_that_goes_ends_with_it(kernel: Kernel, clock: Clock
     sampler.close()
 
 
-def test_a_storm_of_a_device_that_no_longer_answers_ends_when_it_is_given_up(
+def test_a_storm_of_a_hung_device_ends_when_its_read_is_abandoned(
     kernel: Kernel, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sampler = following(kernel, clock, "eth0")
@@ -864,7 +862,7 @@ def test_a_storm_of_a_device_that_no_longer_answers_ends_when_it_is_given_up(
 
 
 @pytest.mark.parametrize("incarnation", [0, 5])
-def test_a_hung_read_of_a_device_that_went_says_nothing_of_the_one_put_in_again(
+def test_a_hung_read_of_a_removed_device_does_not_affect_its_successor(
     kernel: Kernel, clock: Clock, monkeypatch: pytest.MonkeyPatch, incarnation: int
 ) -> None:
     sampler = following(kernel, clock, "eth0")
@@ -879,7 +877,7 @@ def test_a_hung_read_of_a_device_that_went_says_nothing_of_the_one_put_in_again(
     sampler.close()
 
 
-def test_a_closed_loop_ends_its_thread_and_gives_its_descriptors_back(kernel: Kernel, clock: Clock) -> None:
+def test_a_closed_loop_ends_its_thread_and_closes_its_descriptors(kernel: Kernel, clock: Clock) -> None:
     sampler = following(kernel, clock, "eth0", pace=Pace(FIXED, interval=1000.0))
     before = set(threading.enumerate())
     sampler.start()
@@ -941,7 +939,7 @@ def test_a_storm_of_a_device_that_cannot_be_read_ends_with_its_errno(kernel: Ker
     sampler.close()
 
 
-def test_a_storm_sent_by_a_host_that_receives_nothing_looks_like_a_stopped_host(
+def test_a_storm_sent_by_a_host_that_receives_nothing_has_the_hint_of_a_stopped_host(
     kernel: Kernel, clock: Clock
 ) -> None:
     sampler = following(kernel, clock, "eth0")

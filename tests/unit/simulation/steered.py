@@ -1,4 +1,4 @@
-"""What the tests of the simulated host share: a clock that is moved by hand, and everything a host can be asked."""
+"""Shared by the tests of the simulated host: a clock that a test sets, and reads of everything in a host."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GAUGES = ("outbound_pci_stalled_wr", "outbound_pci_stalled_rd")
 
 
 class Clock:
-    """Monotonic seconds, moved by hand."""
+    """Monotonic seconds that a test sets."""
 
     def __init__(self, now: float = START) -> None:
         self.now = now
@@ -40,7 +40,7 @@ def rdma(kernel: SimulatedKernel, position: int = 0) -> dict[str, int]:
 
 
 def counters(kernel: SimulatedKernel) -> dict[tuple[str, str], int]:
-    """Every counter that the host tells, by network or RDMA device and name; what refuses is not in there."""
+    """Every counter of the host, by network or RDMA device and name; counters that fail are missing."""
     found = {}
     for position, card in enumerate(kernel.world.cards):
         found |= {(card.name, name): value for name, value in _of_card(kernel, card, position)}

@@ -1,4 +1,4 @@
-"""The simulated host as a kernel: every scenario on every vendor's NIC, in each driver's own words."""
+"""The simulated host as a kernel: every scenario on every vendor's NIC, with each driver's own names."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def at_times(scenario: str, vendor: str, times: list[float], seed: int = 1):
 def test_counters_rise_between_resets(scenario: str, vendor: str, times: list[float]) -> None:
     found, kernel = at_times(scenario, vendor, times)
     for before, after, since, now in zip(found, found[1:], times, times[1:], strict=False):
-        # A reset shows where counters are refreshed once a second up to a second later.
+        # If counters are refreshed once a second, a reset shows up to a second later.
         reset = any(since - REFRESH < one.time <= now for one in kernel.world.resets)
         fallen = [key for key in before.keys() & after.keys() if after[key] < before[key]]
         assert reset or not fallen
@@ -98,14 +98,14 @@ def test_pause_lasts_no_longer_than_the_time(scenario: str, vendor: str, times: 
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_time_gone_by_at_once_is_time_read_second_by_second(vendor: str) -> None:
+def test_one_long_step_equals_many_short_ones(vendor: str) -> None:
     slow, _ = at_times("incast", vendor, [START + second for second in range(120)])
     fast, _ = at_times("incast", vendor, [START + 119])
     assert slow[-1] == fast[-1]
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_an_hour_may_go_by_between_two_readings(vendor: str) -> None:
+def test_an_hour_may_pass_between_two_readings(vendor: str) -> None:
     hour, kernel = at_times("pfc-storm", vendor, [START + 3600])
     assert hour
     assert 30 <= len(kernel.world.storms) <= 60
@@ -129,7 +129,7 @@ STORM = Span(2.0, Conditions(load=0.5, pauses=(Pause(3, TRANSMIT, 1.0),)))
 CALM = Span(10.0, Conditions(load=0.5))
 
 
-def test_the_truth_is_told_of_every_storm() -> None:
+def test_every_storm_is_in_the_list_of_true_storms() -> None:
     kernel, clock = one_port("mlx5", CALM, STORM, CALM, STORM, STORM, CALM, STORM)
     clock.now = START + 12 + 10 + 4 + 10 + 0.5
     at = START
@@ -140,13 +140,13 @@ def test_the_truth_is_told_of_every_storm() -> None:
     )
 
 
-def test_a_storm_from_the_start_is_told() -> None:
+def test_a_storm_from_the_start_is_in_the_list_of_true_storms() -> None:
     kernel, clock = one_port("mlx5", STORM)
     clock.now = START + 5
     assert kernel.world.storms == (Storm("eth0", 3, TRANSMIT, START, START + 2),)
 
 
-def test_mlx5_tells_a_storm_in_microseconds_without_a_packet() -> None:
+def test_mlx5_counts_a_storm_in_microseconds_without_a_packet() -> None:
     kernel, clock = one_port("mlx5", CALM, STORM, CALM)
     clock.now = START + 10.5
     before = ethtool(kernel)
@@ -217,7 +217,7 @@ def test_bnxt_changes_once_a_second_at_its_own_phase() -> None:
     assert changes == [3, 13, 23, 33, 43]
 
 
-def test_bnxt_refreshes_only_what_ethtool_tells() -> None:
+def test_bnxt_refreshes_only_the_ethtool_counters() -> None:
     kernel, clock = one_port("bnxt", phase=0.5)
     clock.now = START + 10.6
     ethtool_before, rdma_before = ethtool(kernel), rdma(kernel)
@@ -237,7 +237,7 @@ def test_bnxt_counts_both_halves_of_a_transition() -> None:
     assert (found["continuous_roce_pause_events"], found["resume_roce_pause_events"]) == (1, 1)
 
 
-def test_ice_tells_frames_and_no_duration() -> None:
+def test_ice_counts_frames_and_no_duration() -> None:
     kernel, clock = one_port("ice", CALM, STORM, CALM)
     clock.now = START + 10.5
     before = ethtool(kernel)
@@ -250,7 +250,7 @@ def test_ice_tells_frames_and_no_duration() -> None:
     assert ethtool(kernel)["tx_priority_3_xon.nic"] == 1
 
 
-def test_ionic_tells_microseconds_and_frames_by_priority() -> None:
+def test_ionic_counts_microseconds_and_frames_by_priority() -> None:
     kernel, clock = one_port("ionic", CALM, STORM, CALM)
     clock.now = START + 10.5
     before = ethtool(kernel)
@@ -268,7 +268,7 @@ def test_data_of_infiniband_is_counted_in_words() -> None:
     assert words == pytest.approx(50e9 * 8 / 4, rel=1e-9)
 
 
-def test_a_lag_is_one_device_whose_counters_are_the_sum_of_two_legs() -> None:
+def test_a_lag_is_one_device_whose_counters_are_the_sum_of_two_member_ports() -> None:
     first, second = Span(10.0, Conditions(load=1.0)), Span(10.0, Conditions(load=0.5, lost=5.0))
     kernel, clock = one_port("mlx5-lag", first, second=[second])
     clock.now = START + 10
@@ -283,7 +283,7 @@ def test_a_lag_is_one_device_whose_counters_are_the_sum_of_two_legs() -> None:
         kernel.ethtool_statistics("bond0")
 
 
-def test_a_lag_is_up_as_long_as_one_leg_is() -> None:
+def test_a_lag_is_up_while_one_member_port_is() -> None:
     down, up = Span(9.0, Conditions(up=False)), Span(4.0)
     kernel, clock = one_port("mlx5-lag", down, second=[up, down])
     assert kernel.text("class/infiniband/mlx5_bond_0/ports/1/state") == "4: ACTIVE"
@@ -291,7 +291,7 @@ def test_a_lag_is_up_as_long_as_one_leg_is() -> None:
     assert kernel.text("class/infiniband/mlx5_bond_0/ports/1/state") == "1: DOWN"
 
 
-def test_a_link_that_goes_down_says_so_everywhere_and_keeps_its_counters() -> None:
+def test_a_link_that_goes_down_is_down_everywhere_and_keeps_its_counters() -> None:
     kernel, clock = one_port("mlx5", CALM, Span(3.0, Conditions(up=False)), CALM)
     clock.now = START + 9
     busy = ethtool(kernel)
@@ -313,7 +313,7 @@ def test_a_link_that_goes_down_says_so_everywhere_and_keeps_its_counters() -> No
     ] == ["2", "1", "1"]
 
 
-def test_a_reset_begins_at_nothing_and_makes_another_device_of_it() -> None:
+def test_a_reset_starts_from_zero_as_another_device() -> None:
     kernel, clock = one_port(
         "mlx5", Span(5.0, Conditions(lost=10.0)), Span(1.0, Conditions(reset=True)), CALM
     )
@@ -334,7 +334,7 @@ def test_another_speed_shows_in_the_link_and_in_the_pause_frames() -> None:
     assert ethtool(kernel)["rx_prio3_pause"] == 5960
 
 
-def test_frozen_statistics_stand_still_while_rdma_goes_on() -> None:
+def test_frozen_statistics_do_not_change_while_rdma_continues() -> None:
     kernel, clock = one_port("mlx5", CALM, Span(10.0, Conditions(load=0.5, frozen=True)), CALM)
     clock.now = START + 12
     still, moving = ethtool(kernel), rdma(kernel)
@@ -345,7 +345,7 @@ def test_frozen_statistics_stand_still_while_rdma_goes_on() -> None:
     assert ethtool(kernel)["rx_prio3_packets"] > still["rx_prio3_packets"]
 
 
-def test_pcie_stall_is_a_percentage_of_now() -> None:
+def test_pcie_stall_is_the_current_percentage() -> None:
     kernel, clock = one_port("mlx5", Span(4.0, Conditions(pcie_stall=0.6)), CALM)
     clock.now = START + 3
     assert (
@@ -370,13 +370,13 @@ def test_dcb_follows_the_mask_and_counts_frames_in_the_right_direction() -> None
     assert kernel.dcb("eth0").pfc.enabled[3:6] == (False, False, True)
 
 
-def test_ionic_speaks_no_dcb() -> None:
+def test_ionic_has_no_dcb() -> None:
     kernel, _ = one_port("ionic")
     with pytest.raises(Absent):
         kernel.dcb("eth0")
 
 
-def test_only_what_there_is_can_be_asked() -> None:
+def test_missing_devices_and_files_cannot_be_read() -> None:
     kernel, _ = one_port("mlx5")
     device = kernel.rdma_devices()[0]
     for ask in (
@@ -414,9 +414,7 @@ def test_broken_files_fail_each_in_its_own_way() -> None:
         (lambda: simulate_script([], clock=Clock()), ("0 ports",)),
     ],
 )
-def test_what_there_is_not_is_refused_in_one_line_that_says_what_there_is(
-    make, words: tuple[str, ...]
-) -> None:
+def test_an_unknown_name_is_refused_in_one_line_with_the_known_ones(make, words: tuple[str, ...]) -> None:
     with pytest.raises(ScenarioError) as caught:
         make()
     assert "\n" not in str(caught.value)

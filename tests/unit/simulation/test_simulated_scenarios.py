@@ -1,4 +1,4 @@
-"""What each scenario is known by, on the counters of the NIC and through the exporter as a whole."""
+"""The signature of each scenario, in the counters of the NIC and in the output of the exporter."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_pfc_storm_is_transmitted_by_the_first_port_alone(vendor: str) -> None:
     assert all(60 <= round(gap, 6) <= 120 for gap in gaps)
 
 
-def test_pfc_storm_stops_what_the_port_is_sent_and_another_port_feels_it() -> None:
+def test_pfc_storm_stops_traffic_to_the_port_and_pauses_another_port() -> None:
     kernel, clock = play("pfc-storm")
     clock.now = START + 300
     storm = kernel.world.storms[0]
@@ -102,7 +102,7 @@ def test_pfc_storm_stops_what_the_port_is_sent_and_another_port_feels_it() -> No
     assert rdma(kernel)["local_ack_timeout_err"] > 0
 
 
-def test_victim_is_paused_without_end_by_others() -> None:
+def test_victim_is_paused_permanently_by_others() -> None:
     kernel, clock = play("victim")
     clock.now = TEN_MINUTES
     assert {(storm.netdev, storm.direction) for storm in kernel.world.storms} == {
@@ -132,7 +132,7 @@ def test_slow_receiver_pauses_its_switch_with_pcie_stall_and_without_a_storm() -
     assert ethtool(kernel, "eth1")["outbound_pci_stalled_wr_events"] == 0
 
 
-def test_misconfigured_has_pfc_beside_the_traffic() -> None:
+def test_misconfigured_has_pfc_on_another_priority_than_the_traffic() -> None:
     found, hardware = after(600, "misconfigured")
     assert "rx_prio4_pause" in found
     assert "rx_prio3_pause" not in found
@@ -161,7 +161,7 @@ def test_misconfigured_trusts_the_vlan_tag_and_marks_without_cnps() -> None:
     assert hardware["np_cnp_sent"] == 0
 
 
-def test_misconfigured_trust_is_told_where_the_driver_tells_it() -> None:
+def test_misconfigured_trust_is_exported_where_the_driver_exposes_it() -> None:
     kernel, _ = play("misconfigured", vendor="bnxt")
     assert [kernel.dcb(f"eth{n}").trust for n in range(4)] == [(5,), (5,), (255,), (5,)]
     kernel, _ = play("misconfigured")
@@ -246,7 +246,7 @@ COMMON = (
 
 
 async def collect(scenario: str, vendor: str, seconds: float = 100.0):
-    """The exporter and what it saw last, after two collections."""
+    """The exporter and its last observation, after two collections."""
     kernel, clock = play(scenario, vendor=vendor)
     collector = Collector(kernel, Settings(), clock=lambda: 0.0)
     exporter = Exporter(collector)
@@ -260,7 +260,7 @@ async def collect(scenario: str, vendor: str, seconds: float = 100.0):
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("vendor", VENDORS)
-async def test_the_exporter_knows_every_name(scenario: str, vendor: str) -> None:
+async def test_every_name_is_mapped(scenario: str, vendor: str) -> None:
     exporter, observation = await collect(scenario, vendor)
     plans = exporter.normaliser.plans
     assert len(plans) == 4
@@ -270,7 +270,7 @@ async def test_the_exporter_knows_every_name(scenario: str, vendor: str) -> None
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-async def test_the_exporter_shows_what_the_vendor_tells(vendor: str) -> None:
+async def test_the_exporter_exports_what_the_vendor_counts(vendor: str) -> None:
     exporter, observation = await collect("pfc-storm", vendor)
     shown = {series.partition("{")[0] for series in samples(exporter.render(observation, Format.TEXT))}
     assert {*COMMON, *FAMILIES[vendor]} - shown == set()

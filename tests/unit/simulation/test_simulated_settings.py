@@ -1,4 +1,4 @@
-"""The simulated host can be audited as a whole: every setting that a real NIC of the vendor shows can be read."""
+"""The simulated host can be audited completely: every setting that a real NIC of the vendor exposes is readable."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from roce_exporter.simulation import VENDORS
 
 
 def audited(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, dict[str, int]]:
-    """Exit code, table, and how many settings have which verdict."""
+    """Exit code, table, and the number of settings per verdict."""
     code = main(["audit", *arguments])
     table = capsys.readouterr().out
     counts = re.findall(r"(\d+) (ok|wrong|unreadable)", table.splitlines()[-1])
     return code, table, {verdict: int(number) for number, verdict in counts}
 
 
-def test_a_quiet_host_is_set_right_and_readable(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_quiet_host_is_configured_correctly_and_readable(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, counts = audited(capsys, "--host.simulate=quiet", "--profile", "nvidia-lossless")
     assert (code, counts["wrong"], counts["unreadable"]) == (0, 0, 0)
     assert counts["ok"] == 4 * 22
@@ -49,11 +49,11 @@ def test_a_misconfigured_host_shows_its_parameters(capsys: pytest.CaptureFixture
 
 
 UNREADABLE = {"ionic": 1}
-"""Linux has no DCB of ionic, so the audit cannot see its priorities, as on a real one."""
+"""Linux has no DCB of ionic, so the audit cannot read its priorities, as on a real one."""
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_every_vendor_shows_what_it_can(vendor: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_vendor_exposes_its_settings(vendor: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, counts = audited(capsys, "--host.simulate=quiet", f"--host.simulate-ports={vendor}")
     assert (code, counts["wrong"]) == (0, 0)
     assert counts["unreadable"] == UNREADABLE.get(vendor, 0)

@@ -1,4 +1,4 @@
-"""The model of RoCE: what each of a port's conditions does to which counter, against hand-worked numbers."""
+"""The model of RoCE: how each condition of a port moves each counter, compared with values computed by hand."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_priority_without_pfc_is_not_paused() -> None:
     assert settle(Conditions(pauses=pauses, lossless=()), Setup(), 1).pauses == ()
 
 
-def test_what_a_span_says_goes_before_how_the_port_is_set_up() -> None:
+def test_a_span_takes_precedence_over_the_configuration_of_the_port() -> None:
     settled = settle(Conditions(lossless=(5,), priority=5, speed=7), Setup(), 400)
     assert (settled.lossless, settled.priority, settled.speed) == ((5,), 5, 7)
     settled = settle(Conditions(), Setup(lossless=(4,), priority=4), 400)
@@ -168,6 +168,6 @@ def test_a_storm_that_ends_with_the_link_ends_without_a_frame() -> None:
         lambda: Conditions(pauses=(Pause(3, RECEIVE, 0.5), Pause(3, RECEIVE, 1.0))),
     ],
 )
-def test_what_cannot_be_is_refused(make) -> None:
+def test_impossible_conditions_are_refused(make) -> None:
     with pytest.raises(ValueError, match=r"pause|part"):
         make()

@@ -1,4 +1,4 @@
-"""Totals over time are exact, and what they are does not depend on who read before; spans are laid over one another."""
+"""Totals over time are exact and independent of earlier reads; spans can be overlaid."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_reset_is_once_however_many_spans_hold_it() -> None:
     )
 
 
-def test_what_is_frozen_stands_still_and_then_tells_what_was_missed() -> None:
+def test_frozen_counters_do_not_change_and_then_catch_up() -> None:
     one = meter(
         Span(5.0, Conditions(lost=10.0)),
         Span(5.0, Conditions(lost=10.0, frozen=True)),
@@ -113,7 +113,7 @@ def test_what_is_frozen_stands_still_and_then_tells_what_was_missed() -> None:
     )
 
 
-def test_only_what_is_shown_is_frozen() -> None:
+def test_only_the_exposed_counters_are_frozen() -> None:
     one = meter(Span(9.0, Conditions(lost=10.0, frozen=True)))
     assert one.shown(8.0).get("out_of_sequence", 0) == 0
     assert one.totals(8.0)["out_of_sequence"] == 80
@@ -129,7 +129,7 @@ WINDOWS = st.lists(st.floats(0.01, 50), max_size=10).map(
 
 
 @given(st.lists(st.floats(0.01, 10), min_size=1, max_size=12), WINDOWS)
-def test_windows_change_what_is_in_them_and_nothing_else(lengths: list[float], windows: list[Window]) -> None:
+def test_windows_change_their_own_time_and_nothing_else(lengths: list[float], windows: list[Window]) -> None:
     laid = list(overlay([Span(length, Conditions(load=0.1)) for length in lengths], windows))
     assert math.fsum(span.seconds for span in laid) == pytest.approx(sum(lengths))
     assert all(span.seconds > 0 for span in laid)
@@ -149,7 +149,7 @@ def test_bursts_are_as_ordinary_congestion_is() -> None:
     assert max(ratios) == 0.9
 
 
-def test_windows_come_again_and_again() -> None:
+def test_windows_repeat() -> None:
     windows = list(islice(repeat(DRAWN, paused(), first=(20, 40), lasting=(2, 6), every=(60, 120)), 50))
     assert 20 <= windows[0].start <= 40
     assert all(2 <= window.end - window.start <= 6 for window in windows)
@@ -157,6 +157,6 @@ def test_windows_come_again_and_again() -> None:
     assert all(60 <= gap <= 120 for gap in gaps)
 
 
-def test_a_pause_replaces_only_its_like() -> None:
+def test_a_pause_replaces_only_one_of_the_same_kind() -> None:
     mine, yours, other = Pause(3, RECEIVE, 1.0), Pause(3, RECEIVE, 0.2), Pause(3, TRANSMIT, 0.3)
     assert paused(mine)(Conditions(pauses=(yours, other))).pauses == (other, mine)
