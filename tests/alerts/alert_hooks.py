@@ -21,13 +21,7 @@ if TYPE_CHECKING:
 ALERTS = Path(__file__).parents[2] / "alerts"
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def wait_until(ask: Callable[[], Any], seconds: float = 60.0) -> Any:
+def wait_until(ask: Callable[[], Any], seconds: float = 300.0) -> Any:
     """The result of `ask` as soon as it is true."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -68,7 +68,7 @@ def start(running: ExitStack, log: Path, *command: str) -> None:
     """A process that ends with the fixture."""
     output = running.enter_context(log.open("wb"))
     process = subprocess.Popen(command, stdout=output, stderr=output)
-    running.callback(process.wait, 120)
+    running.callback(process.wait, 300)
     running.callback(process.terminate)
 
 
@@ -137,7 +137,7 @@ def test_a_storm_across_hosts_is_one_incident_that_shows_the_culprit(
     prometheus: str, alertmanager: Alertmanager
 ) -> None:
     """The tickets of its victims are muted."""
-    wait_until(lambda: alerts_of(firing(alertmanager, "many")) == PAGES, 120)
+    wait_until(lambda: alerts_of(firing(alertmanager, "many")) == PAGES, 300)
     pages = firing(alertmanager, "many")
     assert len({page["groupKey"] for page in pages}) == 1
     culprits = {

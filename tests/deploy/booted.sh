@@ -33,7 +33,7 @@ done
 rm "$drop_ins"/*
 
 # shorter than the 30 s of the unit, to save time
-printf '[Service]\nWatchdogSec=1s\nRestartSec=100ms\n' >"$drop_ins/hurry.conf"
+printf '[Service]\nWatchdogSec=5s\nRestartSec=100ms\n' >"$drop_ins/hurry.conf"
 restart
 sleep 12
 echo "alive.restarts $(systemctl show -P NRestarts roce-exporter)"

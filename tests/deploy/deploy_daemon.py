@@ -34,7 +34,7 @@ class Daemon:
         """The next notification.
 
         Raises:
-            TimeoutError: no notification for half a minute.
+            TimeoutError: no notification for two minutes.
         """
         self.told.append(self.supervisor.recv(4096).decode())
         return self.told[-1]
@@ -55,7 +55,7 @@ def running(
         supervisor.bind(
             ""
         )  # an abstract name chosen by the kernel: accessible from every user and mount namespace
-        supervisor.settimeout(30)
+        supervisor.settimeout(120)
         told = {"NOTIFY_SOCKET": "@" + supervisor.getsockname()[1:].decode(), **(environment or {})}
         process = subprocess.Popen(
             [*command, "serve", f"--web.listen-address=127.0.0.1:{port}", *flags], env={**os.environ, **told}

@@ -101,13 +101,6 @@ def _tool_environment(name: str) -> Path:
     return folder / "bin"
 
 
-def free_port() -> int:
-    """A loopback port without a listener at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def fetch(url: str) -> str:
     """The body at an address.
 

@@ -41,7 +41,7 @@ def get(url: str, password: str = "", authority: Path | None = None) -> bytes:
         return answer.read()
 
 
-def wait_until(ask: Any, seconds: float = 60.0) -> Any:
+def wait_until(ask: Any, seconds: float = 300.0) -> Any:
     """The result of `ask` as soon as it is true."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

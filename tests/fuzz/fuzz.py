@@ -54,7 +54,7 @@ def measure(name: str, folders: list[Path]) -> None:
     measured.report(include=[f"*/roce_exporter/{module}" for module in target.core], show_missing=True)
 
 
-def fuzz(name: str, seconds: int, seed: int, found: Path | None) -> None:
+def fuzz(name: str, limit: str, seed: int, found: Path | None) -> None:
     import atheris  # noqa: PLC0415 - only a replay needs it
 
     with atheris.instrument_imports(include=["roce_exporter", "yaml", "h11", "tarfile"]):
