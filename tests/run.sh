@@ -1,6 +1,9 @@
 #!/bin/sh
 # All checks: lint, types, and all tests against the built wheel, in a separate virtual environment.
-# Arguments go to pytest. Tests of tools that are missing (promtool, prometheus) are skipped and named; with CI=true they fail.
+# Tests of tools that are missing (promtool, prometheus) are skipped and named; with CI=true they fail.
+#
+# Without arguments the tests run in two workers per processor, because many of them wait for other programs most of the time.
+# One worker runs all tests of a file, so that shared fixtures are made once. Arguments go to one plain pytest instead.
 set -eu
 cd "$(dirname "$0")/.."
 python3 -m venv --help >/dev/null 2>&1 || { echo "python3-venv is missing: apt-get install python3-venv" >&2; exit 2; }
