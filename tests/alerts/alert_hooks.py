@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import threading
 import time
 import urllib.request
@@ -22,13 +21,7 @@ if TYPE_CHECKING:
 ALERTS = Path(__file__).parents[2] / "alerts"
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def wait_until(ask: Callable[[], Any], seconds: float = 60.0) -> Any:
+def wait_until(ask: Callable[[], Any], seconds: float = 300.0) -> Any:
     """The result of `ask` as soon as it is true."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -109,7 +102,7 @@ class Alertmanager:
         request = urllib.request.Request(
             f"{self.url}{path}", data=data, headers={"Content-Type": "application/json"}
         )
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             body = answer.read()
         return json.loads(body) if body.strip() else None
 

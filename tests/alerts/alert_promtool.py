@@ -93,7 +93,7 @@ def run(folder: Path, *tests: Mapping[str, Any]) -> str:
     place = folder / "rules_test.yml"
     place.write_text(json.dumps(content))
     done = subprocess.run(
-        ["promtool", "test", "rules", str(place)], capture_output=True, text=True, check=False, timeout=280
+        ["promtool", "test", "rules", str(place)], capture_output=True, text=True, check=False, timeout=880
     )
     return "" if done.returncode == 0 else done.stdout + done.stderr
 

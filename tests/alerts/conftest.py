@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from alert_hooks import Alertmanager, Hooks, free_port, hooked, need, wait_until
+from alert_hooks import Alertmanager, Hooks, hooked, need, wait_until
+from ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,9 +42,9 @@ def alertmanager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alertmana
         process = subprocess.Popen(command, stdout=log, stderr=log)
     running = Alertmanager(f"http://{address}", hooks)
     try:
-        wait_until(lambda: running.ask("/api/v2/status"), 20)
+        wait_until(lambda: running.ask("/api/v2/status"), 120)
         yield running
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
         hooks.close()

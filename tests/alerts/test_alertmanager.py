@@ -49,7 +49,7 @@ def settle(alertmanager: Alertmanager, cluster: str, active: set[str], muted: se
             alertmanager.names(cluster, "active") == active
             and alertmanager.names(cluster, "suppressed") == muted
         ),
-        20,
+        120,
     )
 
 
@@ -74,14 +74,15 @@ def test_a_storm_on_one_host_is_one_page_that_names_it_and_ends(alertmanager: Al
     alertmanager.ask("/api/v2/alerts", alerts)
     muted = {one["labels"]["alertname"] for one in alerts} - {"RocePfcStormTransmitted"}
     settle(alertmanager, cluster, {"RocePfcStormTransmitted"}, muted)
-    pages = wait_until(lambda: alertmanager.hooks.of("pager", cluster), 20)
+    pages = wait_until(lambda: alertmanager.hooks.of("pager", cluster), 120)
     assert [names_of(page) for page in pages] == [{"RocePfcStormTransmitted"}]
     said = pages[0]["alerts"][0]["annotations"]
     for part in ("h1", "mlx5_0/1", "ens1f0np0", "priority 3", "slow_receiver"):
         assert part in said["summary"] + said["description"]
     alertmanager.ask("/api/v2/alerts", [over(one) for one in alerts])
     ended = wait_until(
-        lambda: [page for page in alertmanager.hooks.of("pager", cluster) if page["status"] == "resolved"], 20
+        lambda: [page for page in alertmanager.hooks.of("pager", cluster) if page["status"] == "resolved"],
+        120,
     )
     assert "RocePfcStormTransmitted" in names_of(ended[0])
     firing = [page for page in alertmanager.hooks.of("pager", cluster) if page["status"] == "firing"]
@@ -107,7 +108,7 @@ def test_a_storm_across_hosts_is_one_page_next_to_that_of_the_culprit(alertmanag
     alertmanager.ask("/api/v2/alerts", [*victims, fabric, culprit, watchdog])
     muted = {one["labels"]["alertname"] for one in victims}
     settle(alertmanager, cluster, CULPRITS, muted)
-    pages = wait_until(lambda: alertmanager.hooks.of("pager", cluster), 20)
+    pages = wait_until(lambda: alertmanager.hooks.of("pager", cluster), 120)
     assert [names_of(page) for page in pages] == [CULPRITS]
     assert not alertmanager.hooks.of("tickets", cluster)
 
@@ -165,8 +166,8 @@ def test_a_silence_keeps_one_host_quiet_and_no_other(alertmanager: Alertmanager)
     )
     both = [alert("RocePacketLossCritical", cluster), alert("RocePacketLossCritical", cluster, instance="h2")]
     alertmanager.ask("/api/v2/alerts", both)
-    wait_until(lambda: len(alertmanager.names(cluster, "suppressed")) == 1, 20)
-    pages = wait_until(lambda: alertmanager.hooks.of("pager", cluster), 20)
+    wait_until(lambda: len(alertmanager.names(cluster, "suppressed")) == 1, 120)
+    pages = wait_until(lambda: alertmanager.hooks.of("pager", cluster), 120)
     assert [[one["labels"]["instance"] for one in page["alerts"]] for page in pages] == [["h2"]]
 
 

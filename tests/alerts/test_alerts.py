@@ -199,7 +199,6 @@ def test_the_written_texts_are_those_of_the_cases() -> None:
     assert list(TEXTS) == [case.title for case in CASES]
 
 
-@pytest.mark.timeout(300)  # promtool evaluates every rule 1,440 times
 def test_a_quiet_fleet_is_silent_for_a_day(tmp_path: Path) -> None:
     """All series of the cases, all healthy, and all rules at once."""
     series = {

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from alert_hooks import ALERTS, answers, free_port, need, wait_until
+from alert_hooks import ALERTS, answers, need, wait_until
+from ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 COMMAND = str(Path(sys.executable).with_name("roce-exporter"))
 PAGES = {"RocePfcStormFabricWide", "RocePfcStormTransmitted"}
-
-pytestmark = pytest.mark.timeout(240)
 
 
 def hasty_rules(folder: Path) -> Path:
@@ -69,7 +68,7 @@ def start(running: ExitStack, log: Path, *command: str) -> None:
     """A process that ends with the fixture."""
     output = running.enter_context(log.open("wb"))
     process = subprocess.Popen(command, stdout=output, stderr=output)
-    running.callback(process.wait, 20)
+    running.callback(process.wait, 300)
     running.callback(process.terminate)
 
 
@@ -94,7 +93,7 @@ def prometheus(alertmanager: Alertmanager, tmp_path_factory: pytest.TempPathFact
             f"--storage.tsdb.path={folder}/data",
             f"--web.listen-address={address}",
         )
-        wait_until(answers(f"http://{address}/-/ready"), 30)
+        wait_until(answers(f"http://{address}/-/ready"), 300)
         yield f"http://{address}"
 
 
@@ -115,14 +114,14 @@ def test_no_rule_fails_on_the_series_that_the_exporter_serves(prometheus: str) -
         rules = [rule for group in groups for rule in group["rules"]]
         return rules if rules and all(rule["health"] != "unknown" for rule in rules) else []
 
-    rules = wait_until(evaluated, 60)
+    rules = wait_until(evaluated, 300)
     assert not [(rule["name"], rule.get("lastError")) for rule in rules if rule["health"] != "ok"]
 
 
 def test_a_storm_on_one_host_is_one_page_that_names_all_and_ends(
     prometheus: str, alertmanager: Alertmanager
 ) -> None:
-    pages = wait_until(lambda: firing(alertmanager, "one"), 120)
+    pages = wait_until(lambda: firing(alertmanager, "one"), 300)
     (alert,) = pages[0]["alerts"]
     assert alert["labels"]["alertname"] == "RocePfcStormTransmitted"
     text = alert["annotations"]["summary"] + alert["annotations"]["description"]
@@ -138,7 +137,7 @@ def test_a_storm_across_hosts_is_one_incident_that_shows_the_culprit(
     prometheus: str, alertmanager: Alertmanager
 ) -> None:
     """The tickets of its victims are muted."""
-    wait_until(lambda: alerts_of(firing(alertmanager, "many")) == PAGES, 120)
+    wait_until(lambda: alerts_of(firing(alertmanager, "many")) == PAGES, 300)
     pages = firing(alertmanager, "many")
     assert len({page["groupKey"] for page in pages}) == 1
     culprits = {

@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import psutil
 import pytest
+from ports import free_port
 from prometheus_client.parser import text_string_to_metric_families
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ Samples = dict[Key, float]
 COMMAND = str(Path(sys.executable).with_name("roce-exporter"))
 """The command of the environment that runs the tests: in CI that of the built wheel."""
 
-GENEROUS = 60.0
+GENEROUS = 240.0
 """Seconds after which even a loaded machine has had enough time."""
 
 SCRAPE = {"X-Prometheus-Scrape-Timeout-Seconds": "5"}
@@ -59,12 +59,6 @@ def wait_until(ask: Callable[[], T], seconds: float = GENEROUS) -> T:
                 return found
         time.sleep(0.05)
     raise AssertionError("timed out")
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 def key(name: str, **labels: str) -> Key:

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from chaos_daemon import GENEROUS, free_port, process
+from chaos_daemon import GENEROUS, process
 from faulty_daemon import PLACES
+from ports import free_port
 
 from roce_exporter.background import background
 
 if TYPE_CHECKING:
     import subprocess
 
-pytestmark = pytest.mark.timeout(240)
 
 PROGRAM = str(Path(__file__).with_name("faulty_daemon.py"))
 

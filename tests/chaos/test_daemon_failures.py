@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from chaos_daemon import Daemon
 
-pytestmark = pytest.mark.timeout(240)
 
 BROKEN = "mlx5_3"
 PORT = f"class/infiniband/{BROKEN}/ports/1"

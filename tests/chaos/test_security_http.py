@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.timeout(240)
 
 SIMULATED = ("--host.simulate=quiet", "--sampler.mode=off")
 CONNECTIONS = 256

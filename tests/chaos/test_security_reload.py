@@ -15,8 +15,6 @@ from chaos_daemon import wait_until
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.timeout(240)
-
 
 @pytest.fixture
 def credentials(tmp_path: Path) -> Credentials:

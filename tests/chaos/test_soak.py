@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from chaos_daemon import GENEROUS, Daemon, free_port, is_ready, process, wait_until
+from chaos_daemon import GENEROUS, Daemon, is_ready, process, wait_until
+from ports import free_port
 from soak_daemon import PORTS
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ SCRAPES = int(os.environ.get("ROCE_SOAK_SCRAPES", "1000"))
 CLIENTS = 4
 MEGABYTE = 1024 * 1024
 
-pytestmark = pytest.mark.timeout(180 + SCRAPES)
+pytestmark = pytest.mark.timeout(900 + SCRAPES)
 
 FORMS = (
     {},

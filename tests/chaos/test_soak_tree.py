@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
-import pytest
 from host_tree import HostTree
 
 from roce_exporter.collect import Collector, Settings
@@ -37,8 +36,6 @@ COLLECTIONS = int(os.environ.get("ROCE_SOAK_COLLECTIONS", "10000"))
 SEED = int(os.environ.get("ROCE_SOAK_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 31)
 DEVICES = 3
 MEGABYTE = 1 << 20
-
-pytestmark = pytest.mark.timeout(600)
 
 
 class SickKernel(LiveKernel):

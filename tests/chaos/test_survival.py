@@ -23,7 +23,6 @@ from chaos_daemon import (
     Daemon,
     Samples,
     exporter,
-    free_port,
     get,
     is_ready,
     lacking,
@@ -32,13 +31,13 @@ from chaos_daemon import (
     status_of,
     wait_until,
 )
+from ports import free_port
 
 from roce_exporter.cli.serve import _report_alive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-pytestmark = pytest.mark.timeout(240)
 
 SIMULATED = ("--host.simulate=incast",)
 FULL = "/dev/full"

@@ -5,14 +5,11 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING
 
-import pytest
 from chaos_daemon import Samples, exporter, need
 from host_tree import HostTree
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-pytestmark = pytest.mark.timeout(240)
 
 
 def of_host(samples: Samples) -> Samples:

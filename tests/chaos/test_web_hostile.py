@@ -27,7 +27,7 @@ IMPATIENT = ClientLimits(request_seconds=0.3, stalled_seconds=0.3, linger_second
 GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 CLOSE = GET[:-2] + b"Connection: close\r\n\r\n"
 TEXT = "text/plain; charset=utf-8"
-GENEROUS = 20.0
+GENEROUS = 120.0
 
 
 async def hello(_: Request) -> Response:

@@ -64,7 +64,7 @@ class Prometheus:
         self._wait_until_ready()
 
     def _wait_until_ready(self) -> None:
-        end = time.monotonic() + 30
+        end = time.monotonic() + 120
         while time.monotonic() < end:
             try:
                 with urllib.request.urlopen(f"{self.url}/-/ready", timeout=5):
@@ -77,7 +77,7 @@ class Prometheus:
         """Terminate the server and wait for it."""
         if self._process is not None:
             self._process.terminate()
-            self._process.wait(30)
+            self._process.wait(120)
 
     def ask(self, path: str, **parameters: Any) -> Any:
         """The `data` of a reply of the HTTP API.
@@ -87,7 +87,7 @@ class Prometheus:
         """
         url = f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(parameters, doseq=True)}"
         try:
-            with urllib.request.urlopen(url, timeout=60) as answer:
+            with urllib.request.urlopen(url, timeout=300) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
             raise RefusedError(f"{parameters}: {json.load(error).get('error')}") from error

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from boards.model import Panel
     from dashboard_past import Prometheus
 
-pytestmark = pytest.mark.timeout(900)
 
 EVERYTHING = {"cluster": ".*"} | dict.fromkeys(("job", "instance", "device", "port", "priority"), ".+")
 CLUSTERS = sorted({host.cluster for host in HOSTS})

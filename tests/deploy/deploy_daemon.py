@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from deploy_tools import free_port
+from ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ class Daemon:
         """The next notification.
 
         Raises:
-            TimeoutError: no notification for half a minute.
+            TimeoutError: no notification for two minutes.
         """
         self.told.append(self.supervisor.recv(4096).decode())
         return self.told[-1]
@@ -42,7 +42,7 @@ class Daemon:
     def stop(self) -> int:
         """The exit code after SIGTERM."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(20)
+        return self.process.wait(120)
 
 
 @contextmanager
@@ -55,7 +55,7 @@ def running(
         supervisor.bind(
             ""
         )  # an abstract name chosen by the kernel: accessible from every user and mount namespace
-        supervisor.settimeout(30)
+        supervisor.settimeout(120)
         told = {"NOTIFY_SOCKET": "@" + supervisor.getsockname()[1:].decode(), **(environment or {})}
         process = subprocess.Popen(
             [*command, "serve", f"--web.listen-address=127.0.0.1:{port}", *flags], env={**os.environ, **told}

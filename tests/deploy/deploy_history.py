@@ -65,7 +65,7 @@ async def _history(host: Host, seconds: int, *, looks: bool) -> list[str]:
     clock = Clock()
     kernel = simulate(host.scenario, clock=clock, vendors=("mlx5",) * host.ports, seed=host.ports)
     collector = Collector(kernel, Settings(), clock)
-    sampler = Sampler(kernel, clock, lambda: END - seconds + clock(), Pace(interval=LOOKS))
+    sampler = Sampler(kernel, clock, lambda: END - seconds + clock(), Pace(interval=LOOKS, linger=5.0))
     exporter = Exporter(collector, sampler, Auditor(load_profile("auto")))
     lines: list[str] = []
     while clock.now <= seconds:

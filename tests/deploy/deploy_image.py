@@ -12,7 +12,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deploy_tools import DEPLOY, ROOT, cache_folder, lacking, need
+from deploy_tools import DEPLOY, ROOT, cache_folder, cache_lock, lacking, need
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,6 +58,11 @@ def buildah(store: Path, *arguments: str) -> str:
 
 def base_tar(name: str, variant: str, packages: str) -> Path:
     """A root file system of Debian 12, made once and kept."""
+    with cache_lock(name):
+        return _base_tar(name, variant, packages)
+
+
+def _base_tar(name: str, variant: str, packages: str) -> Path:
     place = cache_folder() / f"{name}.tar"
     if not place.exists():
         unfinished = place.with_suffix(".part.tar")

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from deploy_tools import fetch, free_port, wait_until
+from deploy_tools import fetch, wait_until
+from ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,7 +50,7 @@ def started(command: Sequence[str | Path], port: int, log: Path, ready: str = "/
         process = subprocess.Popen(command, stdout=file, stderr=file)
     server = Server(f"http://127.0.0.1:{port}")
     try:
-        wait_until(lambda: fetch(f"{server.url}{ready}"), f"{command[0]} ready", 30)
+        wait_until(lambda: fetch(f"{server.url}{ready}"), f"{command[0]} ready", 120)
         yield server
     finally:
         process.kill()  # killed, because a terminated agent would wait for its store; its data is not needed any more

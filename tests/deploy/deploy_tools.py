@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -71,8 +72,21 @@ def cache_folder() -> Path:
     return place
 
 
+@contextlib.contextmanager
+def cache_lock(name: str) -> Iterator[None]:
+    """While it is held, no other process makes what is kept under this name."""
+    with (cache_folder() / f"{name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def tool_environment(name: str) -> Path:
     """The `bin` folder of an environment that has the packages of `PACKAGES[name]`."""
+    with cache_lock(name):
+        return _tool_environment(name)
+
+
+def _tool_environment(name: str) -> Path:
     packages = PACKAGES[name]
     folder = cache_folder() / f"tools-{name}-{sys.version_info.minor}"
     told = folder / "packages"
@@ -87,24 +101,17 @@ def tool_environment(name: str) -> Path:
     return folder / "bin"
 
 
-def free_port() -> int:
-    """A loopback port without a listener at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def fetch(url: str) -> str:
     """The body at an address.
 
     Raises:
         OSError: no reply, or a status other than 200.
     """
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=60) as answer:
         return str(answer.read().decode())
 
 
-def wait_until(ask: Callable[[], object], what: str, seconds: float = 60.0) -> None:
+def wait_until(ask: Callable[[], object], what: str, seconds: float = 300.0) -> None:
     """Return as soon as `ask` is true; an OSError counts as not yet."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

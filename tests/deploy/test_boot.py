@@ -23,8 +23,6 @@ NO_CAPABILITY = f"{0:016x}"
 NET_ADMIN = 1 << 12
 DAC_READ_SEARCH = 1 << 2
 
-pytestmark = pytest.mark.timeout(300)  # the machine's file system is made once, and kept
-
 
 @pytest.fixture(scope="module")
 def report(package: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
@@ -42,7 +40,7 @@ def report(package: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[d
         subprocess.run(["chroot", root, *command], check=True, capture_output=True)
     command = [nspawn, "--quiet", "--register=no", "--keep-unit", "--private-network", "-D", root, "--boot"]
     try:
-        boot = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        boot = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
         said = boot.stdout + boot.stderr
     except subprocess.TimeoutExpired as error:
         said = f"{error.output!r}"

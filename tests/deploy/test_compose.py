@@ -37,7 +37,6 @@ def mounts(service: str) -> dict[str, Path]:
     return found
 
 
-@pytest.mark.timeout(300)
 def test_the_compose_specification_is_kept() -> None:
     checker = tool_environment("compose") / "check-jsonschema"
     command = [checker, "--builtin-schema=vendor.compose-spec", COMPOSE]

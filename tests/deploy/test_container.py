@@ -28,8 +28,6 @@ CONTAINERFILE = DEPLOY / "container/Containerfile"
 CONTAINED = Path(__file__).with_name("contained.py")
 LARGEST = 120 * 1000 * 1000
 
-pytestmark = pytest.mark.timeout(600)  # the bases are made once, and kept
-
 
 @pytest.fixture(scope="session")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:

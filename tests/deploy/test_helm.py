@@ -46,8 +46,6 @@ LARGEST_SECRET = 1024 * 1024
 
 Documents = list[dict[str, Any]]
 
-pytestmark = pytest.mark.timeout(300)  # Helm and the schemas are fetched once, and kept
-
 
 @pytest.fixture(scope="session")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:

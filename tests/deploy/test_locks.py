@@ -95,7 +95,6 @@ def test_dependencies_between_components_are_listed(materials: dict[str, Any]) -
     assert direct == {canonicalize_name(Requirement(text).name) for text in WANTED["requirements.lock"]}
 
 
-@pytest.mark.timeout(300)
 def test_the_exporter_installs_and_runs_from_the_lock_alone(tmp_path: Path) -> None:
     """The commands are those of SECURITY.md, except that the exporter itself is the one under test."""
     venv.create(tmp_path / "venv", with_pip=True)

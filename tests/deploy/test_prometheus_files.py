@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from deploy_servers import prometheus
-from deploy_tools import DEPLOY, ROOT, free_port, need, wait_until
+from deploy_tools import DEPLOY, ROOT, need, wait_until
+from ports import free_port
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

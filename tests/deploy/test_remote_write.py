@@ -21,7 +21,8 @@ import yaml
 from deploy_daemon import running
 from deploy_history import END, HOSTS, SCRAPE, SECONDS, history
 from deploy_servers import Server, prometheus, started
-from deploy_tools import COMMAND, DEPLOY, ROOT, fetch, free_port, need, wait_until
+from deploy_tools import COMMAND, DEPLOY, ROOT, fetch, need, wait_until
+from ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,8 +37,6 @@ JOINED_INTO_ITSELF = re.compile(r'"value", "=", "\w+", "value"\)')
 """label_join into a label that is also joined: VictoriaMetrics 1.79 overwrites the label while it reads it, so the text is wrong there."""
 INTERVALS = {"__interval": "15s", "__rate_interval": "60s", "__range": "15m"}
 Labels = frozenset[tuple[str, str]]
-
-pytestmark = pytest.mark.timeout(300)
 
 
 @contextmanager

@@ -141,7 +141,7 @@ def status_of(url: str, credentials: str) -> int:
     """The status of a request with these credentials."""
     header = {"Authorization": f"Basic {base64.b64encode(credentials.encode()).decode()}"}
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=header), timeout=10) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=header), timeout=60) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         with error:

@@ -29,6 +29,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("target", choices=fuzz_targets.NAMES)
     options.add_argument("--seconds", type=int, default=60, help="how long (60)")
+    options.add_argument("--runs", type=int, help="so many inputs instead, however long they take")
     options.add_argument("--seed", type=int, default=1, help="of the mutations (1)")
     options.add_argument("--found", type=Path, help="folder for inputs that reach new code")
     options.add_argument("--replay", type=Path, nargs="+", metavar="FOLDER", help="only measure these inputs")
@@ -37,7 +38,8 @@ def main() -> None:
     if given.replay:
         measure(given.target, given.replay)
     else:
-        fuzz(given.target, given.seconds, given.seed, given.found)
+        limit = f"-runs={given.runs}" if given.runs else f"-max_total_time={given.seconds}"
+        fuzz(given.target, limit, given.seed, given.found)
 
 
 def measure(name: str, folders: list[Path]) -> None:
@@ -52,7 +54,7 @@ def measure(name: str, folders: list[Path]) -> None:
     measured.report(include=[f"*/roce_exporter/{module}" for module in target.core], show_missing=True)
 
 
-def fuzz(name: str, seconds: int, seed: int, found: Path | None) -> None:
+def fuzz(name: str, limit: str, seed: int, found: Path | None) -> None:
     import atheris  # noqa: PLC0415 - only a replay needs it
 
     with atheris.instrument_imports(include=["roce_exporter", "yaml", "h11", "tarfile"]):
@@ -64,10 +66,10 @@ def fuzz(name: str, seconds: int, seed: int, found: Path | None) -> None:
         new = found or work / "found"
         new.mkdir(parents=True, exist_ok=True)
         arguments = [
-            f"-max_total_time={seconds}",
+            limit,
             f"-seed={seed}",
             f"-max_len={LARGEST.get(name, 4096)}",
-            "-timeout=10",
+            "-timeout=60",
             "-rss_limit_mb=2048",
             "-print_final_stats=1",
             f"-artifact_prefix={os.getcwd()}/{name}-",

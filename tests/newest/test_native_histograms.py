@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,14 +22,6 @@ if TYPE_CHECKING:
 COMMAND = str(Path(sys.executable).with_name("roce-exporter"))
 RECORDING = Path(__file__).parents[1] / "recordings/mlx5-7.3"
 LISTENS = re.compile(r"listens on (127\.0\.0\.1:\d+)")
-
-pytestmark = pytest.mark.timeout(240)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def exporter(running: ExitStack, *flags: str) -> str:
