@@ -26,7 +26,7 @@ generate: ## write every generated file again: docs/metrics.md, alerts, dashboar
 	$(PYTHON) alerts/generate.py
 	$(PYTHON) dashboards/generate.py
 	$(PYTHON) tests/drift/table.py
-	$(PYTHON) -m pytest -q tests/golden/test_golden.py --rewrite-golden -k as_written_down
+	$(PYTHON) -m pytest -q tests/golden/test_golden.py --rewrite-golden -k matches_its_golden_file
 	if command -v promtool >/dev/null; then $(PYTHON) tests/alerts/write_annotations.py; fi
 
 lab: ## the wheel on real kernels in QEMU, eight minutes per kernel; as root
