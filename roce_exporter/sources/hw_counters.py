@@ -91,7 +91,8 @@ class HardwareCounters:
         self._device = device
         self._told = told
         self._names: dict[int, tuple[str, ...]] | None = None
-        self._files: dict[tuple[int, tuple[str, ...]], CounterFiles] = {}
+        self._files: dict[int, CounterFiles] = {}
+        """Per port, the files that netlink did not tell the last time."""
 
     @property
     def quarantined(self) -> int:
@@ -112,8 +113,7 @@ class HardwareCounters:
         for port, names in self._names.items():
             told = self._told.get(port, frozenset())
             rest = names if not told else tuple(name for name in names if name not in told)
-            if rest:
-                files = self._open(port, rest)
+            if files := self._current(port, rest):
                 readings.append(files.read(self.source, self._device.name, port, now))
         return tuple(readings)
 
@@ -127,10 +127,14 @@ class HardwareCounters:
             listed[port] = tuple(name for name in entries if name not in SETTINGS)
         return listed
 
-    def _open(self, port: int, names: tuple[str, ...]) -> CounterFiles:
-        files = self._files.get((port, names))
-        if files is None:
-            files = self._files[port, names] = CounterFiles(self._kernel, self._directory(port), names)
+    def _current(self, port: int, names: tuple[str, ...]) -> CounterFiles | None:
+        """The files of these names. What netlink tells again is neither held open nor counted as left alone."""
+        files = self._files.get(port)
+        if files is not None and files.names != names:
+            self._files.pop(port).close()
+            files = None
+        if files is None and names:
+            files = self._files[port] = CounterFiles(self._kernel, self._directory(port), names)
         return files
 
     def _directory(self, port: int) -> str:

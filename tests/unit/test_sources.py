@@ -17,8 +17,10 @@ from roce_exporter.kernel.tree import Tree
 from roce_exporter.sources import NAMES, open_readers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from roce_exporter.kernel.live import LiveFiles
     from roce_exporter.sources import Reader
 
 PORT = "sys/class/infiniband/mlx5_0/ports/1"
@@ -90,6 +92,52 @@ def test_where_netlink_fails_sysfs_tells_all_and_gives_way_again() -> None:
         host.failure = failure
         assert found(readers["rdma_netlink"]) == netlink
         assert found(readers["hw_counters"]) == sysfs
+
+
+@pytest.mark.parametrize("told", [{"np_cnp_sent": 50, "rp_cnp_handled": 60}, {"np_cnp_sent": 50}])
+def test_files_that_netlink_tells_again_are_given_back(tmp_path: Path, told: dict[str, int]) -> None:
+    for path, text in FILES.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    live = LiveKernel(str(tmp_path / "sys"))
+
+    class Descriptors(Host):
+        def open_files(self, paths: Sequence[str], size: int = 0) -> LiveFiles:
+            return live.open_files(paths)
+
+    host = Descriptors(FILES, told)
+    readers = host.readers()
+    statistics, files = readers["rdma_netlink"], readers["hw_counters"]
+    held = []
+    for host.failure in (None, OSError(errno.EIO, "firmware"), None):
+        statistics.read(0.0)
+        files.read(0.0)
+        held.append(len(os.listdir("/proc/self/fd")))
+    files.close()
+    assert held[0] == held[2] == held[1] - len(told)
+
+
+def test_files_that_netlink_tells_again_are_not_left_alone_any_more() -> None:
+    """A file is left alone until it is read well again, which it is not where netlink tells its value."""
+
+    class Broken(Host):
+        def content(self, path: str) -> bytes:
+            if "hw_counters" in path:
+                raise OSError(errno.EIO, path)
+            return super().content(path)
+
+    host = Broken(FILES, {"np_cnp_sent": 50, "rp_cnp_handled": 60})
+    host.failure = OSError(errno.EIO, "firmware")
+    readers = host.readers()
+    statistics, files = readers["rdma_netlink"], readers["hw_counters"]
+    for now in range(100):
+        statistics.read(now)
+        files.read(now)
+    assert files.quarantined == 2
+    host.failure = None
+    statistics.read(100.0)
+    files.read(100.0)
+    assert files.quarantined == 0
 
 
 def test_a_failing_netlink_says_which_port_and_why() -> None:
