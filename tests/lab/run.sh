@@ -71,7 +71,7 @@ prepare_host && prepare_wheel && prepare_tools || exit 1
 case ${1:-} in
   --soak)
     export ROCELAB_SOAK=${ROCELAB_SOAK:-10000}
-    test_in_guest 6.12 10000 test_soak.py
+    test_in_guest 6.12 10000 -s test_soak.py
     ;;
   --compare)
     in_guest 6.12 900 "$python" compare.py
