@@ -1,6 +1,6 @@
 """Storms that a script plays into the cards at steps of 10 ms are found, counted right, and nothing else is.
 
-The guest is slow and its clock runs by the host's: the script computes what it plays from the time that truly passed.
+The guest's processor is slow: the script computes what it plays from the time that truly passed there.
 """
 
 from __future__ import annotations
