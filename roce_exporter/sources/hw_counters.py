@@ -91,7 +91,8 @@ class HardwareCounters:
         self._device = device
         self._reported = reported
         self._names: dict[int, tuple[str, ...]] | None = None
-        self._files: dict[tuple[int, tuple[str, ...]], CounterFiles] = {}
+        self._files: dict[int, CounterFiles] = {}
+        """Per port, the files that netlink did not report in the last read."""
 
     @property
     def quarantined(self) -> int:
@@ -111,8 +112,7 @@ class HardwareCounters:
         for port, names in self._names.items():
             reported = self._reported.get(port, frozenset())
             rest = names if not reported else tuple(name for name in names if name not in reported)
-            if rest:
-                files = self._open(port, rest)
+            if files := self._current(port, rest):
                 readings.append(files.read(self.source, self._device.name, port, now))
         return tuple(readings)
 
@@ -126,10 +126,14 @@ class HardwareCounters:
             listed[port] = tuple(name for name in entries if name not in SETTINGS)
         return listed
 
-    def _open(self, port: int, names: tuple[str, ...]) -> CounterFiles:
-        files = self._files.get((port, names))
-        if files is None:
-            files = self._files[port, names] = CounterFiles(self._kernel, self._directory(port), names)
+    def _current(self, port: int, names: tuple[str, ...]) -> CounterFiles | None:
+        """The files of these names. A counter that netlink reports again is neither held open nor counted as quarantined."""
+        files = self._files.get(port)
+        if files is not None and files.names != names:
+            self._files.pop(port).close()
+            files = None
+        if files is None and names:
+            files = self._files[port] = CounterFiles(self._kernel, self._directory(port), names)
         return files
 
     def _directory(self, port: int) -> str:

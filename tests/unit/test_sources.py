@@ -18,8 +18,10 @@ from roce_exporter.recording.tree import Tree
 from roce_exporter.sources import NAMES, open_readers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from roce_exporter.kernel.live import LiveFiles
     from roce_exporter.sources import Reader
 
 PORT = "sys/class/infiniband/mlx5_0/ports/1"
@@ -91,6 +93,52 @@ def test_sysfs_replaces_netlink_while_it_fails() -> None:
         host.failure = failure
         assert found(readers["rdma_netlink"]) == netlink
         assert found(readers["hw_counters"]) == sysfs
+
+
+@pytest.mark.parametrize("reported", [{"np_cnp_sent": 50, "rp_cnp_handled": 60}, {"np_cnp_sent": 50}])
+def test_files_that_netlink_reports_again_are_closed(tmp_path: Path, reported: dict[str, int]) -> None:
+    for path, text in FILES.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    live = LiveKernel(str(tmp_path / "sys"))
+
+    class Descriptors(Host):
+        def open_files(self, paths: Sequence[str], size: int = 0) -> LiveFiles:
+            return live.open_files(paths)
+
+    host = Descriptors(FILES, reported)
+    readers = host.readers()
+    statistics, files = readers["rdma_netlink"], readers["hw_counters"]
+    held = []
+    for host.failure in (None, OSError(errno.EIO, "firmware"), None):
+        statistics.read(0.0)
+        files.read(0.0)
+        held.append(len(os.listdir("/proc/self/fd")))
+    files.close()
+    assert held[0] == held[2] == held[1] - len(reported)
+
+
+def test_files_that_netlink_reports_again_leave_the_quarantine() -> None:
+    """A file stays in quarantine until it is read again, which does not happen while netlink reports its value."""
+
+    class Broken(Host):
+        def content(self, path: str) -> bytes:
+            if "hw_counters" in path:
+                raise OSError(errno.EIO, path)
+            return super().content(path)
+
+    host = Broken(FILES, {"np_cnp_sent": 50, "rp_cnp_handled": 60})
+    host.failure = OSError(errno.EIO, "firmware")
+    readers = host.readers()
+    statistics, files = readers["rdma_netlink"], readers["hw_counters"]
+    for now in range(100):
+        statistics.read(now)
+        files.read(now)
+    assert files.quarantined == 2
+    host.failure = None
+    statistics.read(100.0)
+    files.read(100.0)
+    assert files.quarantined == 0
 
 
 def test_a_netlink_failure_names_the_port_and_the_reason() -> None:

@@ -74,4 +74,5 @@ def test_every_name_has_its_own_series_or_a_reason(
         if source in set_to and set_to[source][raw] != number
     }
     assert wrong == set()
-    assert any(source in set_to for source, _ in read)
+    # erdma counts nothing before Linux 6.12.
+    assert any(source in set_to for source, _ in read) is any(set_to.values())

@@ -1,6 +1,6 @@
 """Storms that a script plays into the cards in steps of 10 ms are found and counted correctly, without false storms.
 
-The guest is slow and its clock follows the host's: the script computes its steps from the time that really passed.
+The guest's processor is slow: the script computes its steps from the time that really passed there.
 """
 
 from __future__ import annotations
