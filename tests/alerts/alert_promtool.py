@@ -85,11 +85,11 @@ def _text(rule: Mapping[str, Any]) -> str:
     return " ".join([rule["expr"], *rule.get("annotations", {}).values()])
 
 
-def run(folder: Path, *tests: Mapping[str, Any]) -> str:
-    """Promtool's complaints; empty when everything is as expected."""
+def run(folder: Path, *tests: Mapping[str, Any], every: str = "30s") -> str:
+    """Promtool's complaints; empty when everything is as expected. `every` is the time between two evaluations."""
     alerts = {expectation["alertname"] for test in tests for expectation in test["alert_rule_test"]}
     (folder / "rules.yml").write_text(json.dumps(needed_rules(alerts)) if alerts else RULES.read_text())
-    content = {"rule_files": ["rules.yml"], "evaluation_interval": "30s", "tests": list(tests)}
+    content = {"rule_files": ["rules.yml"], "evaluation_interval": every, "tests": list(tests)}
     place = folder / "rules_test.yml"
     place.write_text(json.dumps(content))
     done = subprocess.run(

@@ -212,4 +212,4 @@ def test_a_quiet_fleet_is_silent_for_a_day(tmp_path: Path) -> None:
     test["promql_expr_test"] = [
         {"expr": "ALERTS", "eval_time": f"{minute}m", "exp_samples": []} for minute in range(5, 24 * 60, 15)
     ]
-    assert not run(tmp_path, test)
+    assert not run(tmp_path, test, every="2m")

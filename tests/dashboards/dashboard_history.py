@@ -105,7 +105,7 @@ async def _write(host: Host, seconds: float, wanted: frozenset[str], write: Call
     start = END - seconds
     kernel = _kernel(host, clock)
     collector = Collector(kernel, Settings(), clock)
-    pace = Pace(OFF) if host.recording else Pace(interval=LOOKS)
+    pace = Pace(OFF) if host.recording else Pace(interval=LOOKS, linger=10.0)
     sampler = Sampler(kernel, clock, lambda: start + clock(), pace)
     exporter = Exporter(collector, sampler, Auditor(load_profile("auto")))
     label = _Labels(host, wanted)
