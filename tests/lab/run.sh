@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # The lab: the built wheel on Debian's own kernels, in QEMU. See README.md.
 #
-#   run.sh                 the core on the newest kernel that Debian packages and on Linux 6.12: eight minutes each on
-#                          two cores, 2 more on a machine that has nothing
+#   run.sh                 the core on the newest kernel that Debian packages and on Linux 6.12: twelve minutes each on
+#                          two busy cores, 2 more on a machine that has nothing
 #   run.sh --core SERIES   the core on one of them: newest, 6.12
 #   run.sh --all           the same, then 6.1, thousands of rounds, netdevsim and siw, and the comparison: 50 minutes
-#   run.sh --soak          10,000 collections among faults at random, on Linux 6.12: an hour or more; $ROCELAB_SOAK of them
+#   run.sh --soak          10,000 collections among faults at random, on Linux 6.12: a quarter of an hour; $ROCELAB_SOAK of them
 #   run.sh --compare       only the tables of docs/comparison.md
 #   run.sh -- ARGUMENT...  only what these arguments of pytest choose, on Linux 6.12, or on $ROCE_LAB_SERIES
 #
