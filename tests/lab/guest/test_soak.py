@@ -129,6 +129,7 @@ def cards() -> Iterator[None]:
 def plug() -> None:
     """Add the mlx5 card if it is missing."""
     if "mlx5_0" not in nic.nics():
+        heal()  # a query that hangs under the RTNL holds up every driver that makes a network device
         nic.order("add", "mlx5")
         nic.run("ip", "link", "set", nic.nics()["mlx5_0"].netdevs[0], "up")
 
@@ -170,6 +171,8 @@ async def soak(dice: random.Random) -> None:
     for step in range(COLLECTIONS):
         if dice.random() < 0.2:
             disturb(host, dice)
+        if step % 1000 == 0:
+            print(f"collection {step}, {memory()} KiB", flush=True)  # noqa: T201 - it takes long
         if step % 20 == 0:
             host.sampler.supervise()
             host.skew += dice.choice((0.0, 1.0, 40.0))
