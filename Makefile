@@ -29,7 +29,7 @@ generate: ## write every generated file again: docs/metrics.md, alerts, dashboar
 	$(PYTHON) -m pytest -q tests/golden/test_golden.py --rewrite-golden -k matches_its_golden_file
 	if command -v promtool >/dev/null; then $(PYTHON) tests/alerts/write_annotations.py; fi
 
-lab: ## the wheel on real kernels in QEMU, eight minutes per kernel; as root
+lab: ## the wheel on real kernels in QEMU, ten minutes per kernel; as root
 	tests/lab/run.sh
 
 bench: ## every table of docs/performance.md; `python bench NAME` prints one

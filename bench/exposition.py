@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from prometheus_client import Metric
 
-    from roce_exporter.normalise.normaliser import Samples
+    from roce_exporter.normalise.series import Samples
 
 PORTS = (1, 16)
 ROUNDS = 15

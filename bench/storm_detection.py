@@ -36,7 +36,7 @@ from roce_exporter.simulation.timeline import Window
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from roce_exporter.detectors.pfc_storm import Counts
+    from roce_exporter.detectors.counts import Counts
 
 CALM = Conditions(load=0.4)
 BURST = Conditions(load=0.9, marked=0.02, notified=0.1)

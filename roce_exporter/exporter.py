@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from roce_exporter.audit import Auditor
     from roce_exporter.collect import Collector
     from roce_exporter.model import Snapshot
-    from roce_exporter.normalise.normaliser import Samples
+    from roce_exporter.normalise.series import Samples
     from roce_exporter.sampler import Sampler
 
 FOLLOW_SECONDS = 5.0

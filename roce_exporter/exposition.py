@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from roce_exporter.catalog.row import Row
-    from roce_exporter.normalise.normaliser import Samples, Series, Value
+    from roce_exporter.normalise.series import Samples, Series, Value
 
 
 MOST_TEMPLATES = 8

@@ -14,7 +14,7 @@ from roce_exporter.catalog import CATALOG
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from roce_exporter.normalise.normaliser import Samples
+    from roce_exporter.normalise.series import Samples
 
 
 def families(parts: Sequence[Samples]) -> Iterator[Metric]:

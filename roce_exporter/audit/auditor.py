@@ -14,7 +14,7 @@ from roce_exporter.audit.port_settings import ADAPTIVE, SOURCES, port_settings
 from roce_exporter.audit.verdict import Verdict
 from roce_exporter.catalog.configuration import CHECK_OK, CHECK_UNREADABLE, FINGERPRINT, RDMA_MTU
 from roce_exporter.catalog.row import HW_COUNTERS
-from roce_exporter.normalise.normaliser import Samples, Series
+from roce_exporter.normalise.series import Samples, Series
 from roce_exporter.sources.configuration import AGE
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from roce_exporter.audit.port_settings import PortSettings
     from roce_exporter.audit.profile import Profile
     from roce_exporter.model import DeviceReadings, Reading
-    from roce_exporter.normalise.normaliser import Value
+    from roce_exporter.normalise.series import Value
 
 CHECKS = (*lossless_checks.CHECKS, *marking_checks.CHECKS, *host_checks.CHECKS)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from roce_exporter.normalise.normaliser import Samples
+    from roce_exporter.normalise.series import Samples
 
 PORT_UP = "roce_port_up"
 MARKED = "roce_ecn_marked_packets_total"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.detectors.histogram import Histogram
 
 if TYPE_CHECKING:
-    from roce_exporter.detectors.pfc_storm import Counts
+    from roce_exporter.detectors.counts import Counts
 
 # Seconds. Switch watchdogs act after 0.2 s, a storm is 0.4 s.
 BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 1.0, 2.5, 5.0)

@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.detectors.episodes import Episodes
+
+if TYPE_CHECKING:
+    from roce_exporter.detectors.counts import Counts
 
 PAUSE_QUANTA = 65535
 """The longest time that one pause frame can request (IEEE 802.1Qbb), in quanta."""
@@ -41,19 +44,6 @@ class StormState(IntEnum):
     STORM = 2
     RECOVERING = 3
     UNKNOWN = 4
-
-
-class Counts(NamedTuple):
-    """The counters of one priority in one direction since the driver was loaded; None: not counted by the driver."""
-
-    paused: float | None = None
-    """Seconds."""
-    stops: float | None = None
-    """XOFF frames; with `Method.FRAMES` all pause frames."""
-    resumes: float | None = None
-    """Ends of pause: XON frames, or transitions of the NIC's own state."""
-    packets: float | None = None
-    """Packets of the priority in the direction that the pause blocks."""
 
 
 def method_of(counts: Counts) -> Method | None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from roce_exporter.detectors.counts import Counts
 from roce_exporter.detectors.pfc_storm import (
     Begun,
     CountedSpan,
-    Counts,
     Ended,
     Method,
     StormLimits,

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
 
     from roce_exporter.exporter import Observation
     from roce_exporter.model import DeviceReadings
-    from roce_exporter.normalise.normaliser import Normaliser, Plan, Series, Value
+    from roce_exporter.normalise.normaliser import Normaliser, Plan
+    from roce_exporter.normalise.series import Series, Value
 
 
 def snapshot_document(observation: Observation, normaliser: Normaliser) -> dict[str, Any]:

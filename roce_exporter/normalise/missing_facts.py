@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.catalog.essential import Essential
     from roce_exporter.model import Device
-    from roce_exporter.normalise.normaliser import PlanKey, Series, Value
+    from roce_exporter.normalise.series import PlanKey, Series, Value
 
 PFC_ENABLED = "roce_pfc_enabled"
 IWARP = "iw"

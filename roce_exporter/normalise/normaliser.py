@@ -16,6 +16,7 @@ from roce_exporter.catalog.row import HISTOGRAM
 from roce_exporter.model import WHOLE_DEVICE
 from roce_exporter.normalise.info_metrics import device_facts
 from roce_exporter.normalise.missing_facts import missing_facts
+from roce_exporter.normalise.series import PlanKey, Samples, Series, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,34 +25,10 @@ if TYPE_CHECKING:
     from roce_exporter.model import Device, DeviceReadings, Reading
     from roce_exporter.normalise.missing_facts import MissingFact
 
-Value = int | float | None
-
 Picker = Callable[[Sequence[Value]], tuple[Value, ...]]
 
 
-class Series(NamedTuple):
-    """The identity of one time series: `labels[i]` is the value of the row's label `row.labels[i]`."""
-
-    row: Row
-    labels: tuple[str, ...]
-    suffix: str = ""
-    """The suffix of the sample's name after the row's: `_bucket`, `_sum` or `_count` of a histogram."""
-
-
-class Samples(NamedTuple):
-    """Series and their values now, position by position; None: no sample now.
-
-    `series` is the same object as long as the set of series has not changed.
-    """
-
-    series: tuple[Series, ...]
-    values: tuple[Value, ...]
-
-
 Chosen = dict[Series, tuple[str, tuple[str, ...]]]
-
-PlanKey = tuple[tuple[str, int, str, tuple[str, ...]], ...]
-"""Source, port, network device and names of each reading of a device: the input of a plan."""
 
 Spot = tuple[str, str, str]
 """Source, `port` label and network device: a raw name is unique within these."""

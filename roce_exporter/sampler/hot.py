@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import CATALOG, check
 from roce_exporter.catalog.row import ETHTOOL
-from roce_exporter.detectors.pfc_storm import Counts
+from roce_exporter.detectors.counts import Counts
 from roce_exporter.detectors.watch import PauseKey
 from roce_exporter.kernel import BYTES_PER_MEGABIT
 from roce_exporter.model import DeviceReadings
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.kernel import Kernel
     from roce_exporter.model import Device
-    from roce_exporter.normalise.normaliser import Series, Value
+    from roce_exporter.normalise.series import Series, Value
 
 PAUSED = "paused"
 XOFF, FRAMES = "xoff", "frames"

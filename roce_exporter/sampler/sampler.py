@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from roce_exporter.detectors.watch import Change, PauseKey
     from roce_exporter.kernel import Kernel
     from roce_exporter.model import Device, DeviceReadings
-    from roce_exporter.normalise.normaliser import Samples
+    from roce_exporter.normalise.series import Samples
     from roce_exporter.sampler.hot import Hot
     from roce_exporter.sampler.target import ReadResult, TargetKey
 

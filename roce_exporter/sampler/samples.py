@@ -8,7 +8,7 @@ from roce_exporter.catalog import storm
 from roce_exporter.detectors.episodes import BOUNDS
 from roce_exporter.detectors.histogram import INFINITY, Histogram
 from roce_exporter.detectors.pfc_storm import Method, StormState
-from roce_exporter.normalise.normaliser import Samples, Series
+from roce_exporter.normalise.series import Samples, Series
 from roce_exporter.sampler.events import StormPlace
 from roce_exporter.sampler.target import DURATIONS, RATIOS
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from roce_exporter.catalog.row import Row
     from roce_exporter.detectors.pfc_storm import Track
     from roce_exporter.detectors.watch import PauseKey
-    from roce_exporter.normalise.normaliser import Value
+    from roce_exporter.normalise.series import Value
     from roce_exporter.sampler.events import Events
     from roce_exporter.sampler.target import Target
 

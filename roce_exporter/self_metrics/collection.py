@@ -20,13 +20,14 @@ from roce_exporter.catalog.exporter import (
     UNREADABLE,
 )
 from roce_exporter.normalise.missing_facts import missing_now
-from roce_exporter.normalise.normaliser import Samples, Series
+from roce_exporter.normalise.series import Samples, Series
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from roce_exporter.model import Snapshot, SourceState
-    from roce_exporter.normalise.normaliser import Plan, Value
+    from roce_exporter.normalise.normaliser import Plan
+    from roce_exporter.normalise.series import Value
 
 
 PER_SOURCE = (SOURCE_UP, SOURCE_DURATION, READ_ERRORS, UNREADABLE, QUARANTINED)

@@ -5,6 +5,8 @@ A new choice would show two hardware counters as one, and their difference as a 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +14,10 @@ from hypothesis import strategies as st
 from roce_exporter.catalog import CATALOG, DIALECTS, INDEX
 from roce_exporter.catalog.row import ANY, COUNTER, COUNTERS, HW_COUNTERS, Row, Spelling
 from roce_exporter.model import Device, DeviceReadings, Port, Reading
-from roce_exporter.normalise.normaliser import Normaliser, Series
+from roce_exporter.normalise.normaliser import Normaliser
+
+if TYPE_CHECKING:
+    from roce_exporter.normalise.series import Series
 
 RawName = tuple[str, str]
 """Source and name."""

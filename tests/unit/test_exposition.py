@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import COUNTER, Row, counter
 from roce_exporter.exposition import MOST_TEMPLATES, Format, NoRowError, Renderer, negotiate
-from roce_exporter.normalise.normaliser import Samples, Series
+from roce_exporter.normalise.series import Samples, Series
 
 ROWS = (
     counter("roce_a_total", "packets", 'A "quoted" % help\nin two lines with a \\.'),

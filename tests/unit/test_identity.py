@@ -16,7 +16,8 @@ from roce_exporter.exposition import Format, Renderer
 from roce_exporter.inventory import describe, list_devices
 from roce_exporter.kernel.netlink import REMEMBERED, remembered
 from roce_exporter.model import Device, DeviceReadings, Netdev, Port, Reading, Snapshot, SourceState
-from roce_exporter.normalise.normaliser import Normaliser, Samples, Series
+from roce_exporter.normalise.normaliser import Normaliser
+from roce_exporter.normalise.series import Samples, Series
 from roce_exporter.sampler.hot import HotCounters
 from roce_exporter.self_metrics.collection import Gaps, SelfSamples
 from roce_exporter.simulation.kernel import simulate

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from roce_exporter.catalog import CATALOG, check
 from roce_exporter.catalog.row import GAUGE, HW_COUNTERS, Row, counter, spelt
 from roce_exporter.model import WHOLE_DEVICE, Device, DeviceReadings, Port, Reading
-from roce_exporter.normalise.normaliser import Normaliser, Value
+from roce_exporter.normalise.normaliser import Normaliser
+
+if TYPE_CHECKING:
+    from roce_exporter.normalise.series import Value
 
 ROWS = (
     counter(

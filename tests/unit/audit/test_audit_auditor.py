@@ -18,7 +18,7 @@ from roce_exporter.model import DeviceReadings, Gid, Reading
 from roce_exporter.recording.recorded import load_recording
 
 if TYPE_CHECKING:
-    from roce_exporter.normalise.normaliser import Samples, Value
+    from roce_exporter.normalise.series import Samples, Value
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 

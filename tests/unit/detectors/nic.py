@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from roce_exporter.detectors.pfc_storm import Begun, Counts, Ended, StormState
+from roce_exporter.detectors.counts import Counts
+from roce_exporter.detectors.pfc_storm import Begun, Ended, StormState
 from roce_exporter.detectors.watch import CounterSample, PauseKey, Watch
 
 PACKETS = 100_000.0

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from roce_exporter.detectors.counts import Counts
 from roce_exporter.detectors.episodes import BOUNDS
 from roce_exporter.detectors.histogram import Histogram
-from roce_exporter.detectors.pfc_storm import Counts
 from roce_exporter.detectors.watch import CounterSample, PauseKey, Watch
 
 KEY = PauseKey("3", "receive")

@@ -8,7 +8,8 @@ from __future__ import annotations
 import pytest
 from nic import PACKETS, RECEIVE, TRANSMIT, Nic
 
-from roce_exporter.detectors.pfc_storm import Counts, Method, StormState, method_of
+from roce_exporter.detectors.counts import Counts
+from roce_exporter.detectors.pfc_storm import Method, StormState, method_of
 from roce_exporter.detectors.watch import PauseKey
 
 EVERY_KIND = ["duration", "duration and transitions", "xoff_xon", "frames"]

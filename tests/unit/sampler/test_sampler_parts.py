@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from roce_exporter.catalog import storm
+from roce_exporter.detectors.counts import Counts
 from roce_exporter.detectors.histogram import Histogram
 from roce_exporter.detectors.longest import Longest
-from roce_exporter.detectors.pfc_storm import Begun, Counts, Ended, Method, StormLimits, StormState, Track
+from roce_exporter.detectors.pfc_storm import Begun, Ended, Method, StormLimits, StormState, Track
 from roce_exporter.detectors.watch import Change, PauseKey
 from roce_exporter.kernel import Absent
 from roce_exporter.kernel.live import LiveKernel
