@@ -7,6 +7,7 @@ import logging
 import math
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,11 +17,12 @@ from roce_exporter.detectors.counts import Counts
 from roce_exporter.detectors.histogram import Histogram
 from roce_exporter.detectors.longest import Longest
 from roce_exporter.detectors.pfc_storm import Begun, Ended, Method, StormLimits, StormState, Track
-from roce_exporter.detectors.watch import Change, PauseKey
+from roce_exporter.detectors.watch import Change, CounterSample, PauseKey, Watch
 from roce_exporter.kernel import Absent
 from roce_exporter.kernel.live import LiveKernel
 from roce_exporter.model import Device, DeviceReadings, Netdev, Port, Reading
 from roce_exporter.sampler import OFF, Pace, Sampler
+from roce_exporter.sampler import sampler as loop
 from roce_exporter.sampler.events import KEPT, STALLS, Events, StormPlace, guess
 from roce_exporter.sampler.hot import SPEED_EVERY, Hot, HotCounters, LinkFiles, LinkState, read_cross_check
 from roce_exporter.sampler.pace import FIXED, Cost
@@ -490,6 +492,28 @@ def test_each_read_is_evaluated_and_timed(kernel: Kernel, clock: Clock, target: 
     target.close()
 
 
+def test_the_detectors_are_given_the_whole_read(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    samples: list[CounterSample] = []
+    monkeypatch.setattr(Watch, "see", lambda _, sample: samples.append(sample) or [])
+    counters = hot({RECEIVE: Counts(1.0)})
+    target.interval, target.scope = 0.1, frozenset({"3"})
+    target.judge(ReadResult(1.0, 2.0, counters, LinkState(True, 7, 125.0), 11))
+    assert samples == [
+        CounterSample(
+            time=1.5,
+            counts=counters.counts,
+            poll=0.1,
+            seconds=1.0,
+            up=True,
+            downs=7,
+            speed=125.0,
+            scope=frozenset({"3"}),
+            shape=counters.shape,
+            cross_check=11,
+        )
+    ]
+
+
 def test_a_failed_read_is_an_error_and_an_absent_one_is_not(target: Target) -> None:
     target.judge(ReadResult(0.0, 1.0, None, None, None, "EIO"))
     assert target.errors == 1
@@ -759,6 +783,63 @@ def test_the_scope_comes_from_dcb(kernel: Kernel, clock: Clock) -> None:
     assert {target.netdev: target.scope for target in sampler._targets.values()} == scopes, (
         "as it was last read"
     )
+    sampler.close()
+
+
+def test_each_device_keeps_its_own_scope(kernel: Kernel, clock: Clock) -> None:
+    sampler = following(kernel, clock, "eth0")
+    first = Reading(DCB, "mlx5_0", 1, ("pfc_enabled_3",), (1,), netdev="eth0")
+    second = Reading(DCB, "mlx5_1", 1, ("pfc_enabled_4",), (1,), netdev="eth1")
+    other = replace(device("eth1"), name="mlx5_1")
+    sampler.follow([DeviceReadings(device("eth0"), (first,)), DeviceReadings(other, (second,))])
+    assert {target.netdev: target.scope for target in sampler._targets.values()} == {
+        "eth0": frozenset({"3"}),
+        "eth1": frozenset({"4"}),
+    }
+    sampler.close()
+
+
+def test_a_loop_closed_during_a_read_leaves_the_files_to_that_read(kernel: Kernel, clock: Clock) -> None:
+    sampler = following(kernel, clock, "eth0")
+    sampler.tick()
+    clock.now += 0.2
+    claimed = sampler._claim()
+    assert claimed
+    link = claimed[0]._link
+    assert link is not None
+    sampler.close()
+    assert link._often._descriptors != [-1, -1]  # type: ignore[attr-defined]
+    sampler._poll(*claimed)
+    assert link._often._descriptors == [-1, -1]  # type: ignore[attr-defined]
+
+
+def test_an_end_and_a_beginning_in_one_read_are_both_reported(kernel: Kernel, clock: Clock) -> None:
+    sampler = following(kernel, clock, "eth0")
+    target = storming(sampler, kernel, clock)
+    sampler._report(
+        target,
+        [Change(RECEIVE, Ended(98.0, clock.now, "restored")), Change(TRANSMIT, Begun(clock.now))],
+    )
+    newest, oldest = sampler.events()
+    assert (newest["direction"], newest["end"]) == ("transmit", None)
+    assert (oldest["direction"], oldest["reason"]) == ("receive", "restored")
+    sampler.close()
+
+
+def test_a_hint_is_given_the_counters_of_the_read_before(
+    kernel: Kernel, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = []
+    monkeypatch.setattr(loop, "guess", lambda _key, before, hot, *_: given.append((before, hot)) or "none")
+    sampler = following(kernel, clock, "eth0")
+    sampler.tick()
+    (target,) = sampler._targets.values()
+    first = target.last
+    monkeypatch.setattr(target, "judge", lambda _: [Change(RECEIVE, Begun(clock.now))])
+    clock.now += 0.2
+    sampler.tick()
+    assert given == [(first, target.last)]
+    assert first is not target.last
     sampler.close()
 
 
