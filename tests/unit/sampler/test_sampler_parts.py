@@ -73,6 +73,9 @@ def test_a_cost_is_the_median_of_the_last_nine_and_0_before_the_third() -> None:
         cost.note(seconds)
         seen.append(cost.seconds)
     assert seen == [0.0, 0.0, 5, 3, 5, 3, 5, 4, 5, 4, 4, 3]
+    for _ in range(5):
+        cost.note(20)
+    assert cost.seconds == 20
 
 
 # The link.
