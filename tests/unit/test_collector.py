@@ -429,7 +429,9 @@ def test_files_of_an_unused_first_description_are_closed(tmp_path: Path) -> None
     work.retire()
     assert len(os.listdir("/proc/self/fd")) == before
     late = describe.run().more
-    assert {attempt(clock, task).result.up for task in (*second, *late)} == {None}, "nothing is opened any more"
+    assert {attempt(clock, task).result.up for task in (*second, *late)} == {None}, (
+        "nothing is opened any more"
+    )
     assert len(os.listdir("/proc/self/fd")) == before
 
 

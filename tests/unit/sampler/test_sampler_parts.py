@@ -21,6 +21,7 @@ from roce_exporter.detectors.watch import Change, CounterSample, PauseKey, Watch
 from roce_exporter.kernel import Absent
 from roce_exporter.kernel.live import LiveKernel
 from roce_exporter.model import Device, DeviceReadings, Netdev, Port, Reading
+from roce_exporter.normalise.series import Series
 from roce_exporter.sampler import OFF, Pace, Sampler
 from roce_exporter.sampler import sampler as loop
 from roce_exporter.sampler.events import KEPT, STALLS, Events, StormPlace, guess
@@ -498,7 +499,7 @@ def test_each_read_is_evaluated_and_timed(kernel: Kernel, clock: Clock, target: 
 def test_the_detectors_are_given_the_whole_read(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     samples: list[CounterSample] = []
     monkeypatch.setattr(Watch, "see", lambda _, sample: samples.append(sample) or [])
-    counters = hot({RECEIVE: Counts(1.0)})
+    counters = hot({RECEIVE: Counts(1.0)})._replace(shape=(Series(storm.INFO, ("mlx5_0",)),))
     target.interval, target.scope = 0.1, frozenset({"3"})
     target.judge(ReadResult(1.0, 2.0, counters, LinkState(True, 7, 125.0), 11))
     assert samples == [
@@ -786,6 +787,24 @@ def test_the_scope_comes_from_dcb(kernel: Kernel, clock: Clock) -> None:
     assert {target.netdev: target.scope for target in sampler._targets.values()} == scopes, (
         "as it was last read"
     )
+    sampler.close()
+
+
+def test_a_storm_ends_when_its_evaluation_fails(
+    kernel: Kernel, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("CRITICAL")
+    sampler = following(kernel, clock, "eth0")
+    target = storming(sampler, kernel, clock)
+
+    def fail(_: ReadResult) -> list[Change]:
+        raise ValueError("an injected fault")
+
+    monkeypatch.setattr(target, "judge", fail)
+    clock.now += 0.5
+    sampler.tick()
+    (event,) = sampler.events()
+    assert (event["reason"], event["duration"]) == (FAULT, 2.5)
     sampler.close()
 
 
