@@ -25,6 +25,9 @@ report=$(mktemp)
 trap 'rm -f "$report"' EXIT
 "$venv/bin/mypy" >"$report" 2>&1 &
 types=$!
+# The tests are compiled once, next to mypy, and not in every worker.
+unset PYTHONDONTWRITEBYTECODE
+"$venv/bin/pytest" --collect-only --quiet >/dev/null || true
 status=0
 "$venv/bin/pytest" --numprocesses=$((2 * $(nproc))) --dist=loadfile --no-loadscope-reorder || status=$?
 wait $types || status=$?
