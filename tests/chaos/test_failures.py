@@ -244,7 +244,9 @@ async def test_a_hung_source_is_not_waited_for_again(tree: HostTree) -> None:
     tree.replace(tree.hw_counter(BROKEN, "np_cnp_sent"), fifo=True)
     host = Host(tree.root, Settings(timeout=0.4, patience=0.05))
     samples = await host.scrape()
-    while state(samples, "source_up", "hw_counters") != 0:  # on a busy machine its read may not have begun yet
+    while (
+        state(samples, "source_up", "hw_counters") != 0
+    ):  # on a busy machine its read may not have begun yet
         samples = await host.scrape()
     errors = state(samples, "read_errors_total", "hw_counters")
     threads = threading.active_count()
