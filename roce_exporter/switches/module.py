@@ -34,7 +34,7 @@ class Module:
     dialect: str
     """The catalogue's name of the operating system."""
     ports: Mapping[str, int]
-    """The schemes that an address may have, each with its default port. The first one is the default."""
+    """The schemes that the module uses, each with its default port. An address without a scheme has the first one."""
     query: Callable[[Visit], Awaitable[Replies]]
     """Query the switch. Faults of sources are in the replies; any exception but cancellation is a defect.
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 PFC_PRIORITIES = "pfc"
@@ -51,7 +52,8 @@ class SwitchTarget:
     """`redis`, `rediss`, `unix`, `grpc` (gNMI over TLS), `grpc+insecure`, `https` or `http`."""
     host: str
     """Host name or IP address; for `unix` the path of the socket."""
-    port: int
+    ports: Mapping[str, int]
+    """The port of each scheme that the module uses. EOS uses two: `grpc` for gNMI, `https` for eAPI."""
     database_config: Path | None = None
     """SONiC over Redis: a copy of database_config.json, or of its global form for several ASICs; None: the default layout."""
     basic_auth: BasicAuth | None = None
@@ -80,7 +82,6 @@ class Route:
     """Where to connect: the address was resolved and checked once, and is the only one that a door connects to."""
 
     address: str
-    """An IP address, or the path of a unix socket."""
-    port: int
+    """An IP address, or the path of a unix socket. The port is `target.ports[scheme]`."""
     server_name: str = ""
     """The host name to verify in the certificate and to send in `Host` and SNI."""
