@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from roce_exporter.switches.pause_steps import OPEN_ENDS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -24,10 +26,17 @@ def _lines(tree: PauseTree) -> Iterator[str]:
     plural = "" if tree.switches == 1 else "es"
     if not tree.steps:
         yield f"No pause is known on {tree.switches} switch{plural}."
-    if tree.causes:
-        yield f"Where it starts ({tree.switches} switch{plural} answered):"
-        yield from (f"  {step.sentence}" for step in tree.causes)
-        yield ""
+    for heading, ends in (
+        (f"Where it starts ({tree.switches} switch{plural} answered):", _certain(tree)),
+        (
+            f"Where the walk ends without a reason ({tree.switches} switch{plural} answered):",
+            _uncertain(tree),
+        ),
+    ):
+        if ends:
+            yield heading
+            yield from (f"  {step.sentence}" for step in ends)
+            yield ""
     if tree.steps:
         yield "How the pause gets there:"
         yield from ("  " * (step.depth + 1) + step.sentence for step in in_order(tree))
@@ -37,6 +46,14 @@ def _lines(tree: PauseTree) -> Iterator[str]:
         yield ""
         yield "What is not known:"
         yield from (f"  {gap.switch}: {gap.text}" if gap.switch else f"  {gap.text}" for gap in tree.gaps)
+
+
+def _certain(tree: PauseTree) -> list[PauseStep]:
+    return [step for step in tree.causes if step.kind not in OPEN_ENDS]
+
+
+def _uncertain(tree: PauseTree) -> list[PauseStep]:
+    return [step for step in tree.causes if step.kind in OPEN_ENDS]
 
 
 def in_order(tree: PauseTree) -> Iterator[PauseStep]:

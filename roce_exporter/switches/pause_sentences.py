@@ -137,7 +137,7 @@ def unexplained(ingress: PausePlace, *, queues_read: bool) -> str:
 
 def seen(places: Sequence[PausePlace]) -> str:
     """About queues that the tree has elsewhere."""
-    return f"also {listed_some(tuple(map(str, places)))}: followed elsewhere in this tree."
+    return f"also {listed_some(places)}: followed elsewhere in this tree."
 
 
 def too_deep(most: int) -> str:

@@ -31,8 +31,11 @@ SEEN = "seen"
 CUT = "cut"
 """The tree is deeper than its bound."""
 
-CAUSES = frozenset({SLOW_RECEIVER, PAUSED_RECEIVER, INCAST, LOOP, LEAVES, UNEXPLAINED})
-"""Ends of the walk that say something about the reason of the pause."""
+OPEN_ENDS = frozenset({LEAVES, UNEXPLAINED})
+"""Ends of the walk without a reason for the pause."""
+
+CAUSES = frozenset({SLOW_RECEIVER, PAUSED_RECEIVER, INCAST, LOOP}) | OPEN_ENDS
+"""Ends of the walk that are findings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,4 +61,4 @@ class PauseStep:
     tripped: bool | None
     """Whether the watchdog holds the queue."""
     ports: tuple[str, ...] = ()
-    """Of a loop or of queues that are elsewhere in the tree: all of them."""
+    """All queues of a loop; the first of the queues that are elsewhere in the tree."""

@@ -21,6 +21,7 @@ from roce_exporter.switches.pause_steps import (
     LEAVES,
     LOOP,
     NOT_PAUSED,
+    OPEN_ENDS,
     PAUSED,
     PAUSED_RECEIVER,
     PAUSES,
@@ -42,6 +43,8 @@ MOST_STEPS = 2000
 """Steps of one tree. Each paused port is followed once, so only a storm over thousands of ports reaches this."""
 MOST_DEPTH = 32
 """Switches between a host and the start of the pause; more than any fabric has."""
+MOST_NAMED = 16
+"""Ports that a step names of those that are followed elsewhere: in a storm each host has them all."""
 
 NO_PAUSE = PortPause()
 
@@ -126,11 +129,11 @@ def pause_tree(views: Sequence[SwitchView], choice: PauseChoice = EVERYWHERE) ->
     if choice != EVERYWHERE and not chosen:
         gaps = (PauseGap("", say.nothing_chosen(choice)), *gaps)
     answered = sum(1 for view in views if view.samples.series)
-    return PauseTree(steps, causes, gaps, answered, walk.cut)
+    return PauseTree(steps, causes, gaps, answered, len(walk.left_out))
 
 
 def _cause_order(step: PauseStep) -> tuple[object, ...]:
-    return step.kind in (LEAVES, UNEXPLAINED), -(step.share or 0), -(step.frames or 0), step.number
+    return step.kind in OPEN_ENDS, -(step.share or 0), -(step.frames or 0), step.number
 
 
 def _candidates(pauses: Mapping[PausePlace, PortPause]) -> dict[tuple[str, str], tuple[PausePlace, ...]]:
@@ -212,7 +215,8 @@ class _Walk:
     def __init__(self, fabric: _Fabric) -> None:
         self.steps: list[PauseStep] = []
         self.seen: set[PausePlace] = set()
-        self.cut = 0
+        self.left_out: set[PausePlace] = set()
+        """Ports that are not followed because the tree is full."""
         self._fabric = fabric
         self._path: dict[PausePlace, int] = {}
         """The queues between the start and here, with their steps."""
@@ -223,7 +227,7 @@ class _Walk:
     def start(self, place: PausePlace, *, is_victim: bool) -> None:
         """Walk from a port that pauses its neighbour, or from one that its neighbour pauses."""
         if len(self.steps) >= MOST_STEPS:
-            self.cut += 1
+            self.left_out.add(place)
         elif is_victim:
             self._start_at_victim(place)
         elif place not in self.seen:
@@ -243,7 +247,7 @@ class _Walk:
         if visit.leave:
             self._path.pop(visit.place)
         elif len(self.steps) >= MOST_STEPS:
-            self.cut += 1
+            self.left_out.add(visit.place)
         elif visit.parent is not None and visit.place in self.seen:
             self._repeats.setdefault(visit.parent, []).append(visit.place)
         else:
@@ -296,7 +300,7 @@ class _Walk:
         for parent, places in self._repeats.items():
             depth = self.steps[parent].depth + 1
             number = self._add(places[0], parent, depth, SEEN, say.seen(places))
-            self.steps[number] = replace(self.steps[number], ports=tuple(map(str, places)))
+            self.steps[number] = replace(self.steps[number], ports=tuple(map(str, places[:MOST_NAMED])))
         self._repeats.clear()
 
     def _add(self, place: PausePlace, parent: int | None, depth: int, kind: str, sentence: str) -> int:
@@ -339,4 +343,3 @@ def _answering(fabric: _Fabric, place: PausePlace) -> bool:
     """Whether the switch at the other end does not deny that it sends the pause."""
     peer = fabric.peer(place)
     return peer is None or fabric.pause(peer).transmits is not False
-

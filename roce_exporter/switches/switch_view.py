@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from roce_exporter.normalise.series import Samples
-from roce_exporter.switches.readings import NOTHING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from roce_exporter.normalise.series import Value
 
@@ -34,7 +33,7 @@ class SwitchView:
     """The answer before, from which rates follow; None: there is none."""
     seconds: float = 0.0
     """Seconds between the two answers."""
-    faults: Mapping[str, str] = NOTHING
+    faults: Mapping[str, str] = field(default_factory=dict)
     """Per source that failed in the last answer, why: one line. The key "" is the whole switch."""
     age: float = 0.0
     """Seconds since the last answer."""
@@ -93,7 +92,7 @@ def natural(name: str) -> tuple[tuple[int, str], ...]:
     return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in DIGITS.split(name))
 
 
-def listed_some(names: tuple[str, ...], most: int = 4) -> str:
+def listed_some(names: Sequence[object], most: int = 4) -> str:
     """The first names of a list, and the number of the others: `a, b and 3 more`."""
-    shown = ", ".join(names[:most])
+    shown = ", ".join(map(str, names[:most]))
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown

@@ -63,6 +63,7 @@ class MadeSwitch:
         neighbor_port: str,
         kind: str = "name",
         mac: str = "",
+        *,
         description: str = "",
         source: str = "lldp",
         chassis: str = "",
@@ -83,9 +84,7 @@ class MadeSwitch:
         return self.set("queue_watermark_bytes", port, "3", "periodic", value=held)
 
     def view(self, *, answers: int = 2) -> SwitchView:
-        now, before = (
-            Samples(tuple(answer), tuple(answer.values())) for answer in (self.now, self.before)
-        )
+        now, before = (Samples(tuple(answer), tuple(answer.values())) for answer in (self.now, self.before))
         return SwitchView(self.name, now, before if answers > 1 else None, SECONDS if answers > 1 else 0.0)
 
 
