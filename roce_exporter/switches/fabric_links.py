@@ -87,7 +87,7 @@ class _Announced:
 
 
 @dataclass(frozen=True, slots=True)
-class _Fabric:
+class _Names:
     """How names that neighbours announce are resolved."""
 
     switches: Mapping[str, str]
@@ -98,7 +98,7 @@ class _Fabric:
 
 def fabric_links(views: Sequence[SwitchView], values: Mapping[str, ViewValues]) -> dict[PortId, FabricLink]:
     """The link of every switch port with a neighbour."""
-    fabric = _Fabric(
+    fabric = _Names(
         _unique((name, view.device) for view in views for name in _system_names(view.device)),
         {view.device: _port_names(values[view.device]) for view in views},
     )
@@ -141,12 +141,12 @@ def _canonical(name: str) -> str:
     return name.lower().replace(" ", "").replace("ethernet", "eth")
 
 
-def _switch_of(announced: _Announced, fabric: _Fabric) -> str | None:
+def _switch_of(announced: _Announced, fabric: _Names) -> str | None:
     name = announced.neighbor.lower()
     return fabric.switches.get(name) or fabric.switches.get(name.partition(".")[0])
 
 
-def _preference(announced: _Announced, fabric: _Fabric) -> tuple[object, ...]:
+def _preference(announced: _Announced, fabric: _Names) -> tuple[object, ...]:
     # NIC firmware and the host's own agent can both announce themselves on one port.
     return (
         _switch_of(announced, fabric) is None,
@@ -158,7 +158,7 @@ def _preference(announced: _Announced, fabric: _Fabric) -> tuple[object, ...]:
     )
 
 
-def _link(announced: _Announced, fabric: _Fabric) -> FabricLink:
+def _link(announced: _Announced, fabric: _Names) -> FabricLink:
     switch = _switch_of(announced, fabric)
     neighbor = announced.neighbor or announced.chassis
     names = tuple(filter(None, (announced.neighbor_port, announced.description, announced.mac)))
