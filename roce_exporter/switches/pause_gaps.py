@@ -20,6 +20,10 @@ STALE = 120.0
 """Seconds after which an answer is old: two scrapes at the longest usual interval."""
 
 
+SHORT = 5.0
+"""Seconds; most switches refresh their counters once a second, and some once in ten."""
+
+
 class PauseGap(NamedTuple):
     """Something that the tree does not know."""
 
@@ -59,6 +63,8 @@ def _of_answer(view: SwitchView, values: ViewValues) -> Iterator[str]:
             yield "has not answered"
     elif view.before is None or view.seconds <= 0:
         yield "answered once: rates need two answers, only states are known"
+    elif view.seconds < SHORT:
+        yield f"the last two answers are {view.seconds:.1f} s apart: its rates are rough"
     if view.samples.series and view.age > STALE:
         yield f"the last answer is {view.age:.0f} s old"
 

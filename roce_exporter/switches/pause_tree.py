@@ -120,13 +120,13 @@ def pause_tree(views: Sequence[SwitchView], choice: PauseChoice = EVERYWHERE) ->
         pauses |= port_pauses(switch, of_switch)
     fabric = _Fabric(pauses, fabric_links(views, values), _candidates(pauses))
     walk = _Walk(fabric)
-    chosen = _chosen(fabric, choice)
-    for place, is_victim in chosen if choice != EVERYWHERE else _everywhere(fabric, walk):
+    starts = _everywhere(fabric, walk) if choice == EVERYWHERE else _chosen(fabric, choice)
+    for place, is_victim in starts:
         walk.start(place, is_victim=is_victim)
     steps = tuple(walk.steps)
     causes = tuple(sorted((step for step in steps if step.kind in CAUSES), key=_cause_order))
     gaps = pause_gaps(views, values, fabric.pauses, fabric.links)
-    if choice != EVERYWHERE and not chosen:
+    if choice != EVERYWHERE and not steps and not walk.left_out:
         gaps = (PauseGap("", say.nothing_chosen(choice)), *gaps)
     answered = sum(1 for view in views if view.samples.series)
     return PauseTree(steps, causes, gaps, answered, len(walk.left_out))
@@ -168,8 +168,14 @@ def _victims(fabric: _Fabric) -> list[PausePlace]:
 
 
 def _everywhere(fabric: _Fabric, walk: _Walk) -> Iterator[tuple[PausePlace, bool]]:
-    """Hosts that are paused; then paused ports whose pause reaches no host, those first that no other pause explains."""
-    yield from ((place, True) for place in _victims(fabric))
+    """Where to start without a choice, so that the bound of the tree cuts off repetitions and no causes.
+
+    First one paused host per switch and priority; then paused ports whose pause reaches none of these hosts, those first that
+    no other pause explains; then the other paused hosts.
+    """
+    victims = _victims(fabric)
+    first = set({(place.switch, place.priority): place for place in reversed(victims)}.values())
+    yield from ((place, True) for place in victims if place in first)
     paused = [
         place for places in fabric.candidates.values() for place in places if fabric.pause(place).is_paused
     ]
@@ -178,6 +184,7 @@ def _everywhere(fabric: _Fabric, walk: _Walk) -> Iterator[tuple[PausePlace, bool
     yield from ((place, False) for place in rest if place not in followed)
     # What is left was reached by those, or is a loop.
     yield from ((place, False) for place in rest if place not in walk.seen)
+    yield from ((place, True) for place in victims if place not in first)
 
 
 def _next(fabric: _Fabric, place: PausePlace) -> tuple[PausePlace, ...]:
@@ -196,7 +203,9 @@ def _chosen(fabric: _Fabric, choice: PauseChoice) -> list[tuple[PausePlace, bool
     """The chosen ports that pause their neighbour, then those that are paused by it; if neither is, all of them."""
     fitting = [place for place in fabric.pauses if choice.fits(place, fabric.link(place))]
     pausing = [place for place in fitting if fabric.pause(place).transmits]
-    paused = [place for place in fitting if place not in pausing and fabric.pause(place).is_paused]
+    paused = [
+        place for place in fitting if fabric.pause(place).is_paused and not fabric.pause(place).transmits
+    ]
     if pausing or paused:
         return [*((place, True) for place in pausing), *((place, False) for place in paused)]
     return [(place, True) for place in fitting]

@@ -133,6 +133,11 @@ def test_the_operating_system_is_preferred_to_nic_firmware() -> None:
     leaf = MadeSwitch("leaf1", "Ethernet0")
     leaf.neighbor("Ethernet0", "", mac, "mac", mac, chassis=mac).neighbor("Ethernet0", "gpu-001", "eth2")
     assert str(links(leaf)["leaf1", "Ethernet0"]) == "gpu-001 eth2"
+    leaf.drop("lldp_neighbor_info").neighbor("Ethernet0", "", "p0", chassis=mac)
+    leaf.neighbor("Ethernet0", "gpu-002", mac, "mac", mac)
+    assert str(links(leaf)["leaf1", "Ethernet0"]) == f"gpu-002 {mac}", (
+        "a name is worth more than a port's name"
+    )
     leaf.drop("lldp_neighbor_info").neighbor("Ethernet0", "", mac, "mac", mac, chassis="chassis")
     assert str(links(leaf)["leaf1", "Ethernet0"]) == f"chassis {mac}"
 

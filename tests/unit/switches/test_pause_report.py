@@ -76,3 +76,19 @@ def test_the_document_is_complete_and_versioned() -> None:
 def test_what_is_about_no_switch_has_no_switch() -> None:
     document = as_document(pause_tree([], PauseChoice(host="gpu-001")))
     assert document["unknown"][0]["switch"] is None
+
+
+def test_starts_and_siblings_keep_their_order() -> None:
+    leaf1, leaf2, spine = slow_receiver()
+    leaf1.pauses("Ethernet4", 400)
+    leaf2.paused("Ethernet16", 0.9)
+    tree = pause_tree(views(leaf1, leaf2, spine))
+    assert [str(step.place) for step in in_order(tree)] == [
+        "leaf1 Ethernet4",
+        "leaf1 Ethernet48",
+        "spine1 Ethernet4",
+        "leaf2 Ethernet16",
+        "leaf2 Ethernet12",
+        "leaf1 Ethernet0",
+        "leaf1 Ethernet48",
+    ]

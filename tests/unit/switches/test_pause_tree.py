@@ -24,7 +24,7 @@ from roce_exporter.switches.pause_steps import (
     UNEXPLAINED,
 )
 from roce_exporter.switches.pause_tree import PauseChoice, PauseTree, pause_tree
-from roce_exporter.switches.switch_view import SwitchView
+from roce_exporter.switches.switch_view import SwitchView, view_values
 
 
 def lines(tree: PauseTree) -> list[tuple[int, str, str]]:
@@ -439,3 +439,107 @@ def test_no_length_of_a_chain_exhausts_the_stack(monkeypatch: pytest.MonkeyPatch
 def test_no_answers_at_all() -> None:
     tree = pause_tree([])
     assert (tree.steps, tree.causes, tree.gaps, tree.switches) == ((), (), (), 0)
+
+
+def test_a_counter_that_started_again_has_no_rate() -> None:
+    switch = MadeSwitch("leaf1", "Ethernet0")
+    switch.now[switch.series("pfc_receive_frames_total", "Ethernet0", "3")] = 5
+    values = view_values(switch.view())
+    assert values.rate("roce_switch_pfc_receive_frames_total", "Ethernet0", "3") is None
+    assert values.rate("roce_switch_pfc_transmit_frames_total", "Ethernet0", "3") == 0
+
+
+def test_the_lowest_pause_threshold_of_the_switch_decides() -> None:
+    leaf1, *_ = leaf_spine()
+    leaf1.set("buffer_pause_threshold_bytes", "Ethernet0", "3", value=100_000).pauses("Ethernet0")
+    leaf1.full("Ethernet4", 60_000)
+    assert causes(pause_tree(views(leaf1))) == [(INCAST, "leaf1 Ethernet4")]
+    assert "(50 kB)" in pause_tree(views(leaf1)).causes[0].sentence
+
+
+def test_the_bound_cuts_off_victims_and_no_causes(monkeypatch: pytest.MonkeyPatch) -> None:
+    ports = [f"Ethernet{number}" for number in range(40)]
+    switches = [MadeSwitch(f"leaf{number}", *ports) for number in range(3)]
+    for switch in switches:
+        for port in ports:
+            switch.pauses(port).neighbor(port, f"{switch.name}-{port}", "eth0")
+        switch.pauses("Ethernet9", 0).paused("Ethernet9", 0.7)
+    monkeypatch.setattr(pause_tree_module, "MOST_STEPS", 20)
+    tree = pause_tree(views(*switches))
+    assert causes(tree) == [(SLOW_RECEIVER, f"leaf{number} Ethernet9") for number in range(3)]
+    assert len({step.place for step in tree.steps if step.kind == PAUSES}) + tree.cut == 3 * 39
+
+
+def test_what_a_chosen_tree_leaves_out_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pause_tree_module, "MOST_STEPS", 2)
+    tree = pause_tree(views(*slow_receiver()), PauseChoice(host="gpu-001"))
+    assert (len(tree.steps), tree.cut) == (2, 1)
+
+
+def test_pause_that_reaches_no_host_starts_where_nothing_else_explains_it() -> None:
+    """The names of the switches are in the opposite order of the pause."""
+    end, start = MadeSwitch("a", "Ethernet0", "Ethernet4"), MadeSwitch("z", "Ethernet0", "Ethernet4")
+    linked(start, "Ethernet4", end, "Ethernet0")
+    start.paused("Ethernet4", 0.5)
+    end.pauses("Ethernet0").paused("Ethernet4", 0.6).neighbor("Ethernet4", "gpu-002", "eth0")
+    assert lines(pause_tree(views(end, start))) == [
+        (0, PAUSED, "z Ethernet4"),
+        (1, SLOW_RECEIVER, "a Ethernet4"),
+    ]
+
+
+def test_a_neighbour_that_does_not_count_its_pause_denies_nothing() -> None:
+    leaf1, leaf2, spine = slow_receiver()
+    spine.drop("pfc_transmit_frames_total")
+    assert not [
+        step
+        for step in pause_tree(views(leaf1, leaf2, spine)).steps
+        if "counts no pause frames" in step.sentence
+    ]
+
+
+def test_a_loop_is_as_paused_as_its_least_paused_port() -> None:
+    one, two, three = ring()
+    two.paused("Ethernet4", 0.2)
+    (cause,) = pause_tree(views(one, two, three)).causes
+    assert cause.share == pytest.approx(0.2)
+    assert "The least paused of them is paused for 20 % of the time." in cause.sentence
+
+
+def test_an_end_without_a_reason_comes_after_a_reason() -> None:
+    leaf1, leaf2, spine = slow_receiver()
+    leaf1.port("Ethernet8")
+    leaf1.paused("Ethernet8", 0.99)
+    assert [kind for kind, _ in causes(pause_tree(views(leaf1, leaf2, spine)))] == [SLOW_RECEIVER, LEAVES]
+
+
+def test_candidates_are_in_the_order_of_time_not_of_frames() -> None:
+    leaf1, leaf2, spine = slow_receiver()
+    leaf2.paused("Ethernet16", 0.9).rate("pfc_receive_frames_total", "Ethernet16", "3", each_second=1)
+    assert [place for depth, _, place in lines(pause_tree(views(leaf1, leaf2, spine))) if depth == 3] == [
+        "leaf2 Ethernet16",
+        "leaf2 Ethernet12",
+    ]
+
+
+def test_answers_that_are_close_together_are_said() -> None:
+    made = leaf_spine()[0].view()
+    close = SwitchView(made.device, made.samples, made.before, 1.5)
+    assert [gap.text for gap in pause_tree([close]).gaps] == [
+        "the last two answers are 1.5 s apart: its rates are rough"
+    ]
+
+
+def test_a_failed_source_is_named_once() -> None:
+    leaf1, *_ = leaf_spine()
+    made = leaf1.set("source_up", "lldp", value=0).view()
+    failed = SwitchView(made.device, made.samples, made.before, made.seconds, {"lldp": "no reply"})
+    assert [gap.text for gap in pause_tree([failed]).gaps] == ["source lldp: no reply"]
+
+
+def test_a_full_queue_of_which_pause_is_not_read_is_not_called_unpaused() -> None:
+    leaf1, *_ = leaf_spine()
+    leaf1.pauses("Ethernet0").full("Ethernet4")
+    assert "and is not paused" in pause_tree(views(leaf1)).causes[0].sentence
+    leaf1.drop("pfc_receive_frames_total").drop("pfc_receive_pause_seconds_total")
+    assert "and is not known to be paused" in pause_tree(views(leaf1)).causes[0].sentence
