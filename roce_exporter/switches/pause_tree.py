@@ -12,7 +12,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.switches import pause_sentences as say
-from roce_exporter.switches.fabric_links import HOST, SWITCH, UNKNOWN_LINK, fabric_links, is_named
+from roce_exporter.switches.fabric_links import (
+    HOST,
+    NOT_CONFIGURED,
+    SWITCH,
+    UNKNOWN_LINK,
+    fabric_links,
+    is_named,
+)
 from roce_exporter.switches.pause_gaps import PauseGap, pause_gaps
 from roce_exporter.switches.pause_steps import (
     CAUSES,
@@ -61,7 +68,7 @@ class PauseChoice(NamedTuple):
     def fits(self, place: PausePlace, link: FabricLink) -> bool:
         """Whether a switch port, or the host behind it, is chosen."""
         return (
-            (not self.host or (link.kind == HOST and is_named(link.neighbor, self.host)))
+            (not self.host or (link.kind in (HOST, NOT_CONFIGURED) and is_named(link.neighbor, self.host)))
             and (
                 not self.netdev
                 or any(self.netdev in name.split() for name in (link.neighbor_port, *link.names))
