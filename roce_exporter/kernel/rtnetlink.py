@@ -58,7 +58,7 @@ def open_route() -> AbstractContextManager[LinkQuery]:
         from pyroute2 import IPRoute  # type: ignore[import-untyped]  # noqa: PLC0415 - see the module
     except (ImportError, MemoryError) as error:
         # MemoryError: the ctypes module where a security policy forbids writable and executable memory.
-        why = f"pyroute2 cannot be imported ({error or 'no memory'}); reinstall it or use --source.disable=mac_address"
+        why = f"pyroute2 cannot be imported ({str(error) or 'no memory'}); reinstall it or use --source.disable=mac_address"
         raise OSError(errno.ELIBACC, why) from None
     return IPRoute()  # type: ignore[no-any-return]
 
@@ -93,7 +93,7 @@ def _addresses(message: LinkMessage) -> LinkAddresses:
 
 
 def _as_os_error(error: Exception, netdev: str) -> OSError:
-    code = getattr(error, "code", None)
-    if not isinstance(code, int):
+    code = getattr(error, "code", -1)
+    if code not in errno.errorcode:
         return OSError(errno.EBADMSG, f"malformed reply to RTM_GETLINK: {error!r}", netdev)
     return (Absent if code == errno.ENODEV else OSError)(code, os.strerror(code), netdev)

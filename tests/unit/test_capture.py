@@ -27,7 +27,7 @@ RECORDINGS = sorted(
     if place.is_dir() and place.name != "sick"
 )
 
-SCRUBBED = re.compile(r'(node_guid|address)="[^"]*"')
+SCRUBBED = re.compile(r'(node_guid|address|mac|hostname)="[^"]*"')
 
 
 def series(kernel: RecordedKernel) -> list[str]:
