@@ -25,12 +25,17 @@ from roce_exporter.catalog import (
     pfc,
     port,
     storm,
+    switch_ports,
+    switch_probe,
+    switch_queues,
+    switch_watchdog,
     transceiver,
     transport,
 )
 from roce_exporter.catalog.drivers import DIALECTS, dialect_of
 from roce_exporter.catalog.left_out import reason_for
 from roce_exporter.catalog.row import ANY, COUNTER, GAUGE, HISTOGRAM, HW_COUNTERS, Row, Spelling
+from roce_exporter.catalog.switch_systems import SWITCH_SYSTEMS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -39,6 +44,7 @@ __all__ = [
     "CATALOG",
     "DIALECTS",
     "INDEX",
+    "SWITCH_SYSTEMS",
     "CatalogError",
     "Claim",
     "Index",
@@ -65,6 +71,10 @@ CATALOG: tuple[Row, ...] = (
     *transceiver.ROWS,
     *exporter.ROWS,
     *storm.SAMPLER,
+    *switch_ports.ROWS,
+    *switch_watchdog.ROWS,
+    *switch_queues.ROWS,
+    *switch_probe.ROWS,
 )
 
 _METRIC = re.compile(r"roce_[a-z0-9]+(_[a-z0-9]+)*")
@@ -199,7 +209,7 @@ def _check_row(row: Row) -> None:
         fault = "has no help or no unit"
     elif not all(_LABEL.fullmatch(label) for label in row.labels):
         fault = "has a bad label name"
-    elif unknown := {spelling.dialect for spelling in row.spellings} - {*DIALECTS, ANY}:
+    elif unknown := {spelling.dialect for spelling in row.spellings} - {*DIALECTS, *SWITCH_SYSTEMS, ANY}:
         fault = f"has a spelling of the unknown dialect {', '.join(sorted(unknown))}"
     elif not all(spelling.raw for spelling in row.spellings):
         fault = "has a spelling without a raw name"

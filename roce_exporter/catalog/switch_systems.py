@@ -1,0 +1,51 @@
+"""The operating systems of switches, whose raw names the rows of switches list as they list those of drivers."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from roce_exporter.catalog.row import spelt
+
+SONIC = "sonic"
+NXOS = "nxos"
+EOS = "eos"
+CUMULUS = "cumulus"
+
+SWITCH_SYSTEMS = (SONIC, NXOS, EOS, CUMULUS)
+"""The dialects of switches. No RDMA device has one, so a row of switches is never searched on a host."""
+
+sonic_port = partial(spelt, SONIC, "port_counters")
+"""Fields of `COUNTERS:<oid of a port>` in SONiC's COUNTERS_DB (SAI, saiport.h), and what SONiC itself adds to them."""
+sonic_queue = partial(spelt, SONIC, "queue_counters")
+"""Fields of `COUNTERS:<oid of a queue>`: SAI (saiqueue.h) and SONiC's PFC watchdog (sonic-swss, pfcwdorch)."""
+sonic_group = partial(spelt, SONIC, "priority_group_counters")
+"""Fields of `COUNTERS:<oid of a priority group>` (SAI, saibuffer.h)."""
+sonic_watermark = partial(spelt, SONIC, "watermarks")
+"""Fields of the tables USER_, PERSISTENT_ and PERIODIC_WATERMARKS (sonic-swss, watermarkorch)."""
+sonic_config = partial(spelt, SONIC, "configuration")
+"""Settings in CONFIG_DB, by the name of their field."""
+
+nxos_watchdog = partial(spelt, NXOS, "pfc_queue_detail")
+"""`show queuing pfc-queue detail`."""
+nxos_queuing = partial(spelt, NXOS, "queuing_interface")
+"""`show queuing interface`."""
+nxos_pfc = partial(spelt, NXOS, "priority_flow_control")
+"""`show interface priority-flow-control`."""
+nxos_statistics = partial(spelt, NXOS, "queuing_statistics")
+"""The DME class `ipqosQueuingStats`."""
+
+eos_pfc = partial(spelt, EOS, "pfc")
+"""gNMI: `/interfaces/interface/ethernet/pfc` (arista-intf-augments and its history and buffer augments)."""
+eos_queue = partial(spelt, EOS, "queues")
+"""gNMI: `/qos/interfaces/interface/output/queues/queue/state` (openconfig-qos)."""
+eos_ecn = partial(spelt, EOS, "ecn_counters")
+"""eAPI: `show qos interfaces ecn counters queue`."""
+eos_drops = partial(spelt, EOS, "queue_drops")
+"""eAPI: `show interfaces counters queue drops`."""
+
+cumulus_counters = partial(spelt, CUMULUS, "counters")
+"""NVUE: `/interface/{name}/counters/qos`."""
+cumulus_watchdog = partial(spelt, CUMULUS, "pfc_watchdog")
+"""NVUE: `/interface/{name}/qos/pfc-watchdog` and `/qos/pfc-watchdog`."""
+cumulus_config = partial(spelt, CUMULUS, "configuration")
+"""NVUE: `/qos/congestion-control`, `/qos/pfc`."""

@@ -1,0 +1,120 @@
+"""A switch as the configuration file describes it."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+PFC_PRIORITIES = "pfc"
+ALL_PRIORITIES = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """How the certificate of a switch is verified, and which one the exporter shows. The keys of Prometheus' tls_config."""
+
+    ca_file: Path | None = None
+    cert_file: Path | None = None
+    key_file: Path | None = None
+    server_name: str = ""
+    """The name in the switch's certificate, where it is not the host of the address."""
+    insecure_skip_verify: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BasicAuth:
+    """A user and the file that holds the password, which is read again when it changes."""
+
+    username: str
+    password_file: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One link of a switch port to a host, for switches on which LLDP is off."""
+
+    port: str
+    host: str
+    netdev: str
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchTarget:
+    """One switch."""
+
+    name: str
+    module: str
+    scheme: str
+    """`redis`, `rediss`, `unix`, `grpc` (gNMI over TLS), `grpc+insecure`, `https` or `http`."""
+    host: str
+    """Host name or IP address; for `unix` the path of the socket."""
+    ports: Mapping[str, int]
+    """The port of each scheme that the module uses. EOS uses two: `grpc` for gNMI, `https` for eAPI."""
+    database_config: Path | None = None
+    """SONiC over Redis: a copy of database_config.json, or of its global form for several ASICs; None: the default layout."""
+    basic_auth: BasicAuth | None = None
+    tls: TlsFiles = TlsFiles()
+    links: tuple[Link, ...] = ()
+    priorities: str = PFC_PRIORITIES
+    """`pfc`: metrics of queues and priority groups cover priorities with PFC; `all`: all of them."""
+    timeout: float = 10.0
+    """Most seconds that one round of queries may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Credentials as they are now, read from their files for one round of queries."""
+
+    username: str = ""
+    password: str = ""
+
+    def __repr__(self) -> str:
+        """Without the password, so that no log and no traceback shows it."""
+        return f"Login(username={self.username!r}, password=***)" if self.username else "Login()"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where to connect: the address was resolved and checked once, and is the only one that a door connects to."""
+
+    address: str
+    """An IP address, or the path of a unix socket. The port is `target.ports[scheme]`."""
+    server_name: str = ""
+    """The host name to verify in the certificate and to send in `Host` and SNI."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """Targets that the file does not name: addresses in these networks, all with the settings of `pattern`."""
+
+    networks: tuple[Network, ...]
+    pattern: SwitchTarget
+    """A target without name and host."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeLimits:
+    """Limits of the process, for the sake of the switches."""
+
+    cache_seconds: float = 10.0
+    """How long answers are kept, so that a pair of Prometheus servers queries a switch once per interval."""
+    targets_at_once: int = 32
+    """Switches that are queried at the same time; others wait until their deadline."""
+    timeout: float = 10.0
+    """Most seconds of one round of queries, for targets without a timeout of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchesFile:
+    """The content of the configuration file of `roce-exporter switches`."""
+
+    targets: Mapping[str, SwitchTarget] = field(default_factory=dict)
+    discovery: Discovery | None = None
+    limits: ProbeLimits = ProbeLimits()
