@@ -69,23 +69,24 @@ def run(switch: FakeSwitch, tmp_path: Path):
     (tmp_path / "switches.yml").write_text(CONFIGURATION)
 
     def command(*words: str) -> int:
-        return main(["switches", f"--config.file={tmp_path / 'switches.yml'}", *words])
+        """`words` in the order of the manual: the action, flags, then targets."""
+        return main(["switches", words[0], f"--config.file={tmp_path / 'switches.yml'}", *words[1:]])
 
     return command
 
 
 def test_the_exit_code_is_0_when_all_is_right_and_1_when_not(run, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--audit.profile=nvidia-lossless", "audit", "leaf1") == 0
+    assert run("audit", "--audit.profile=nvidia-lossless", "leaf1") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == "profile nvidia-lossless: 8 ok, 0 wrong, 1 unreadable"
-    assert run("--profile=nvidia-lossless", "audit") == 1
+    assert run("audit", "--profile=nvidia-lossless") == 1
     text = capsys.readouterr().out
     assert "leaf2 port Ethernet0" in text
     assert "    fix: pfcwd start --action drop --restoration-time 400 Ethernet0 400" in text
 
 
 def test_json_has_the_switches_that_were_named(run, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--profile=nvidia-lossless", "--format=json", "audit", "leaf2", "leaf2") == 1
+    assert run("audit", "leaf2", "--profile=nvidia-lossless", "--format=json", "leaf2") == 1
     document = json.loads(capsys.readouterr().out)
     assert {one["device"] for one in document["checks"]} == {"leaf2"}
     assert document["summary"]["wrong"] == 1
@@ -112,6 +113,7 @@ def test_a_source_that_fails_is_said(run, switch: FakeSwitch, capsys: pytest.Cap
     [
         (["audit", "leaf9"], "'leaf9' is not a target of the configuration file"),
         (["check"], "'check' is not an action of switches; use audit, or leave it out to serve"),
+        (["audit", "--nonsense", "leaf1"], "unrecognized arguments: --nonsense leaf1"),
         (["audit", "--profile=x"], "profile x: there is no such profile"),
     ],
 )
