@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from roce_exporter.audit import JSON, load_profile
@@ -13,6 +14,7 @@ from roce_exporter.switches.answer_views import answer_views
 from roce_exporter.switches.audit_report import is_clean_switch, switches_json, switches_table
 from roce_exporter.switches.audit_switches import audit_switches
 from roce_exporter.switches.probe import UnknownTargetError
+from roce_exporter.switches.targets import ALL_PRIORITIES
 
 if TYPE_CHECKING:
     import argparse
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.switches.probe import Answer, Prober
     from roce_exporter.switches.switch_view import SwitchView
+    from roce_exporter.switches.targets import SwitchesFile
 
 LONGEST = 120.0
 """Seconds for one switch, at most; each has the timeout of its target."""
@@ -64,6 +67,15 @@ async def _probe_all(prober: Prober, names: Sequence[str]) -> list[Answer]:
         return await asyncio.gather(*(probe(name) for name in names))
     except UnknownTargetError as error:
         raise OptionError(str(error)) from None
+
+
+def with_all_priorities(file: SwitchesFile) -> SwitchesFile:
+    """The file with `priorities: all` for every target."""
+    targets = {name: replace(target, priorities=ALL_PRIORITIES) for name, target in file.targets.items()}
+    discovery = file.discovery and replace(
+        file.discovery, pattern=replace(file.discovery.pattern, priorities=ALL_PRIORITIES)
+    )
+    return replace(file, targets=targets, discovery=discovery)
 
 
 def _report_faults(views: Sequence[SwitchView]) -> None:

@@ -71,8 +71,13 @@ SWITCH_HEADROOM = SwitchCheck(
 
 
 def switch_neighbor(settings: SwitchPortSettings, _: Profile) -> CheckResult | None:
-    """Whether the neighbour of a port with PFC is known. Without it, no alert names the host behind the port."""
+    """Whether the neighbour of a port with PFC is known. Without it, no alert names the host behind the port.
+
+    A port that has never sent a packet has no cable, so it needs no neighbour.
+    """
     if not settings.pfc:
+        return None
+    if settings.link.kind == NO_NEIGHBOR and settings.used is False:
         return None
     if settings.link.kind == NO_NEIGHBOR:
         return judged(False, "known", "none") if settings.neighbors_read else unreadable("known")

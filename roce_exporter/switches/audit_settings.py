@@ -30,6 +30,7 @@ WATCHDOG_DETECTION = "roce_switch_pfc_watchdog_detection_seconds"
 ECN_ENABLED = "roce_switch_config_ecn_enabled"
 ECN_MINIMUM = "roce_switch_config_ecn_minimum_bytes"
 ECN_PROBABILITY = "roce_switch_config_ecn_probability_ratio"
+SENT_PACKETS = "roce_switch_queue_transmit_packets_total"
 HEADROOM = "roce_switch_buffer_headroom_bytes"
 
 MANAGEMENT = re.compile(r"(eth\d|mgmt|ma\d|management|oob|lo|docker)", re.IGNORECASE | re.ASCII)
@@ -77,6 +78,8 @@ class SwitchPortSettings:
     link: FabricLink = UNKNOWN_LINK
     neighbors_read: bool = True
     """Whether the switch reports neighbours at all, or none of its sources failed."""
+    used: bool | None = None
+    """Whether any queue of the port has sent a packet: one without a cable has not."""
     overridden: bool | None = None
     """Of the whole switch: whether its watchdog is forced on or off."""
 
@@ -112,6 +115,7 @@ def _of_switch(
                 _queues(values, port),
                 links.get((view.device, port), UNKNOWN_LINK),
                 read,
+                _used(values, port),
             )
             for port in sorted(_ports(values), key=natural)
         ),
@@ -124,13 +128,18 @@ def _ports(values: ViewValues) -> set[str]:
 
 
 def _pfc(values: ViewValues, port: str) -> frozenset[int] | None:
-    """None if the switch reports the setting of no port. A port without it among others has PFC off."""
-    enabled = values.of(PFC_ENABLED)
-    if not enabled:
-        return None
-    return frozenset(
-        int(priority) for (at, priority), on in enabled.items() if at == port and on and priority.isdecimal()
-    )
+    """None if the switch reports the setting of no priority of the port: that PFC is off is a value, too."""
+    found = {
+        int(priority): on
+        for (at, priority), on in values.of(PFC_ENABLED).items()
+        if at == port and priority.isdecimal()
+    }
+    return frozenset(priority for priority, on in found.items() if on) if found else None
+
+
+def _used(values: ViewValues, port: str) -> bool | None:
+    sent = [packets for labels, packets in values.of(SENT_PACKETS).items() if labels[0] == port]
+    return any(sent) if sent else None
 
 
 def _queues(values: ViewValues, port: str) -> dict[int, QueueSettings]:

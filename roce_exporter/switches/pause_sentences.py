@@ -127,12 +127,19 @@ def loop(members: Sequence[PausePlace], pauses: Sequence[PortPause]) -> str:
     )
 
 
-def unexplained(ingress: PausePlace, *, queues_read: bool) -> str:
+def unexplained(ingress: PausePlace, fullest: tuple[PausePlace, PortPause] | None) -> str:
     """About a switch that sends pause without a known reason."""
     start = f"{ingress.switch} sends pause on {ingress.port}, and no other queue of priority {ingress.priority} on it"
-    if queues_read:
-        return f"{start} is paused or full now: the reason was short, or the pause threshold of {ingress.port} is too low."
-    return f"{start} is paused; how full its queues are was not read, so a full queue is possible."
+    if fullest is None:
+        return f"{start} is paused; how full its queues are was not read, so a full queue is possible."
+    place, pause = fullest
+    held = f"the fullest is that of {place.port} with {bytes_text(pause.fill.held or 0)}"
+    if pause.fill.full_at is None:
+        return f"{start} is paused; {held}, but neither pause nor ECN thresholds were read."
+    return (
+        f"{start} is paused or full now ({held}): the reason was short, "
+        f"or the pause threshold of {ingress.port} is too low."
+    )
 
 
 def seen(places: Sequence[PausePlace]) -> str:

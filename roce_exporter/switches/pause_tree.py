@@ -288,12 +288,8 @@ class _Walk:
         """Add what may be the reason for the pause that a port of a switch sends."""
         found = _others(self._fabric, ingress)
         if not found:
-            reads = any(
-                pause.fill.is_full is not None
-                for place, pause in self._fabric.pauses.items()
-                if (place.switch, place.priority) == (ingress.switch, ingress.priority)
-            )
-            self._add(ingress, parent, depth, UNEXPLAINED, say.unexplained(ingress, queues_read=reads))
+            fullest = _fullest(self._fabric, ingress)
+            self._add(ingress, parent, depth, UNEXPLAINED, say.unexplained(ingress, fullest))
         among = set(found)
         for place in [one for one in self._path if one in among]:
             self._add_loop(place, parent, depth)
@@ -353,6 +349,17 @@ def _judge(fabric: _Fabric, place: PausePlace) -> tuple[str, str]:
         return LEAVES, say.leaves(place, link, pause)
     kind = PAUSED_RECEIVER if pause.transmits else SLOW_RECEIVER
     return kind, say.receiver(place, link, pause)
+
+
+def _fullest(fabric: _Fabric, ingress: PausePlace) -> tuple[PausePlace, PortPause] | None:
+    """The fullest queue of the priority on this switch; None if it is not read how full any of them is."""
+    found = [
+        (place, pause)
+        for place, pause in fabric.pauses.items()
+        if (place.switch, place.priority) == (ingress.switch, ingress.priority)
+        and pause.fill.held is not None
+    ]
+    return max(found, key=lambda one: one[1].fill.held or 0, default=None)
 
 
 def _answering(fabric: _Fabric, place: PausePlace) -> bool:

@@ -166,9 +166,9 @@ def _port_pause(values: ViewValues, place: PausePlace, queue: str, threshold: fl
 def _fill(values: ViewValues, port: str, queue: str, threshold: float | None) -> QueueFill:
     now, recent = values.value(OCCUPANCY, port, queue), values.value(WATERMARK, port, queue, RECENT)
     held = max((one for one in (now, recent) if one is not None), default=None)
-    full_at, limit = None, ""
-    if threshold is not None:
-        full_at, limit = threshold * FULL, "half of the pause threshold"
-    elif (maximum := values.value(ECN_MAXIMUM, port, queue)) is not None:
-        full_at, limit = maximum, "the ECN maximum"
+    limits = [] if threshold is None else [(threshold * FULL, "half of the pause threshold")]
+    if maximum := values.value(ECN_MAXIMUM, port, queue):
+        # The threshold of a dynamic buffer is the highest that it can have, and so can be far above this.
+        limits.append((maximum, "the ECN maximum"))
+    full_at, limit = min(limits, default=(None, ""))
     return QueueFill(held, recent is not None, full_at, limit, values.rate(ECN_MARKS, port, queue))

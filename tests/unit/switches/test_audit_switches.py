@@ -66,7 +66,7 @@ def verdict(
 
 def test_the_rows_that_it_reads_are_in_the_catalogue() -> None:
     names = {value for name, value in vars(audit_settings).items() if str(value).startswith("roce_switch_")}
-    assert len(names) == 11
+    assert len(names) == 12
     assert names <= ROWS.keys()
     assert port_pause.PAUSE_THRESHOLD in names
 
@@ -174,10 +174,15 @@ def test_pfc_is_on_for_exactly_the_priorities_of_the_hosts(
 
 
 def test_a_port_to_a_host_without_pfc_is_wrong_and_its_queues_are_not_judged() -> None:
+    assert judged(leaf().set("pfc_enabled", "Ethernet0", "3", value=0)) == {"switch_pfc": False}
+
+
+def test_a_port_whose_pfc_was_not_read_is_not_wrong_although_others_were_read() -> None:
     switch = leaf()
     for answer in (switch.now, switch.before):
         del answer[switch.series("pfc_enabled", "Ethernet0", "3")]
-    assert judged(switch) == {"switch_pfc": False}
+    assert judged(switch)["switch_pfc"] is None
+    assert judged(switch, port="Ethernet4")["switch_pfc"] is True
 
 
 def test_a_lossy_profile_does_not_require_what_is_for_lossless_queues() -> None:
@@ -237,6 +242,18 @@ def test_a_port_with_pfc_needs_a_neighbour() -> None:
     switch = leaf().drop("lldp_neighbor_info").neighbor("Ethernet4", "gpu-001", "eth0")
     assert verdict(switch, "switch_neighbor").result == (False, "known", "none")
     assert verdict(switch, "switch_neighbor", port="Ethernet4").result.found == "gpu-001 eth0"
+
+
+def test_a_port_without_a_cable_needs_no_neighbour() -> None:
+    switch = leaf().drop("lldp_neighbor_info")
+    for queue, packets in (("3", 0), ("0", 0)):
+        switch.set("queue_transmit_packets_total", "Ethernet0", queue, value=packets)
+    assert "switch_neighbor" not in judged(switch)
+    assert verdict(switch, "switch_neighbor", port="Ethernet4").result.ok is False, (
+        "not known whether it is used"
+    )
+    switch.set("queue_transmit_packets_total", "Ethernet0", "0", value=1)
+    assert verdict(switch, "switch_neighbor").result.ok is False
 
 
 def test_no_neighbours_because_a_source_failed_is_not_wrong() -> None:

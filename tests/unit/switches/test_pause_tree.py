@@ -134,12 +134,16 @@ def test_ecn_marks_show_a_filled_queue_only_without_a_watermark() -> None:
     assert "marks 5e+03 packets per second with ECN" in tree.causes[0].sentence
 
 
-def test_the_ecn_maximum_is_the_limit_where_no_pause_threshold_is_read() -> None:
+def test_the_ecn_maximum_is_the_limit_where_the_pause_threshold_is_higher_or_not_read() -> None:
     leaf1, leaf2, _ = leaf_spine()
     leaf2.pauses("Ethernet16").full("Ethernet12", 400_000).drop("buffer_pause_threshold_bytes")
     leaf2.set("config_ecn_maximum_bytes", "Ethernet12", "3", value=300_000)
     tree = pause_tree(views(leaf1, leaf2))
     assert "more than the ECN maximum (300 kB)" in tree.causes[0].sentence
+    leaf2.set("buffer_pause_threshold_bytes", "Ethernet12", "3", value=30_000_000)
+    assert pause_tree(views(leaf1, leaf2)).causes == tree.causes, (
+        "the highest that a dynamic threshold can have"
+    )
 
 
 def ring() -> tuple[MadeSwitch, MadeSwitch, MadeSwitch]:
@@ -319,6 +323,12 @@ def test_pause_without_a_known_reason_says_what_was_not_read() -> None:
     tree = pause_tree(views(leaf1, leaf2, spine))
     assert causes(tree) == [(UNEXPLAINED, "leaf1 Ethernet0")]
     assert "the pause threshold of Ethernet0 is too low" in tree.causes[0].sentence
+    leaf1.drop("buffer_pause_threshold_bytes").full("Ethernet48", 12_345)
+    sentence = pause_tree(views(leaf1, leaf2, spine)).causes[0].sentence
+    assert (
+        "the fullest is that of Ethernet48 with 12 kB, but neither pause nor ECN thresholds were read"
+        in sentence
+    )
     leaf1.drop("queue_watermark_bytes")
     tree = pause_tree(views(leaf1, leaf2, spine))
     assert "how full its queues are was not read" in tree.causes[0].sentence

@@ -10,15 +10,14 @@ import pytest
 
 from roce_exporter.catalog.switch_ports import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITCH_QUEUE_INFO
 from roce_exporter.cli import main
-from roce_exporter.cli.switches_audit import _probe_all
+from roce_exporter.cli.switches_audit import _probe_all, with_all_priorities
 from roce_exporter.switches.readings import Replies, SwitchFact, SwitchReading, SwitchReadings
+from roce_exporter.switches.targets import Discovery, SwitchesFile, SwitchTarget
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from switch_fakes import FakeSwitch
-
-    from roce_exporter.switches.targets import SwitchTarget
 
 CONFIGURATION = """
 targets:
@@ -122,6 +121,20 @@ def test_bad_words_are_one_line(run, capsys: pytest.CaptureFixture[str], words: 
     error = capsys.readouterr().err
     assert line in error
     assert error.count("\n") == 1
+
+
+def test_the_audit_reads_all_priorities(run, switch: FakeSwitch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A switch on which PFC is off has no priority with PFC, of which metrics would say that it is off."""
+    run("audit")
+    assert {visit.target.priorities for visit in switch.visits} == {"all"}
+
+
+def test_targets_of_service_discovery_are_audited_over_all_priorities() -> None:
+    pattern = SwitchTarget("", "sonic", "redis", "", {"redis": 6379})
+    found = with_all_priorities(SwitchesFile({"leaf1": pattern}, Discovery((), pattern)))
+    assert found.discovery is not None
+    assert found.discovery.pattern.priorities == found.targets["leaf1"].priorities == "all"
+    assert with_all_priorities(SwitchesFile({})).discovery is None
 
 
 async def test_no_more_probes_begin_than_get_a_turn() -> None:
