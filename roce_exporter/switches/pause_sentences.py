@@ -142,6 +142,11 @@ def unexplained(ingress: PausePlace, fullest: tuple[PausePlace, PortPause] | Non
     )
 
 
+def as_unexplained(first: PausePlace) -> str:
+    """About a further port of a switch that sends pause without a known reason."""
+    return f"no reason is known, as for {first.port}."
+
+
 def seen(places: Sequence[PausePlace]) -> str:
     """About queues that the tree has elsewhere."""
     return f"also {listed_some(places)}: followed elsewhere in this tree."

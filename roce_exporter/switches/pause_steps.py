@@ -27,7 +27,7 @@ LEAVES = "leaves_known"
 UNEXPLAINED = "unexplained"
 """A switch sends pause, and none of its queues is known to be paused or full."""
 SEEN = "seen"
-"""Queues that the tree already has elsewhere."""
+"""Queues, or a switch without a known reason, that the tree already has elsewhere."""
 CUT = "cut"
 """The tree is deeper than its bound."""
 

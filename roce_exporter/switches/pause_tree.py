@@ -237,6 +237,8 @@ class _Walk:
         self._path: dict[PausePlace, int] = {}
         """The queues between the start and here, with their steps."""
         self._stack: list[_Visit] = []
+        self._unexplained: dict[tuple[str, str], PausePlace] = {}
+        """By switch and priority, the first port whose pause has no known reason."""
         self._repeats: dict[int, list[PausePlace]] = {}
         """By step, the queues below it that another branch follows."""
 
@@ -288,8 +290,7 @@ class _Walk:
         """Add what may be the reason for the pause that a port of a switch sends."""
         found = _others(self._fabric, ingress)
         if not found:
-            fullest = _fullest(self._fabric, ingress)
-            self._add(ingress, parent, depth, UNEXPLAINED, say.unexplained(ingress, fullest))
+            self._add_unexplained(ingress, parent, depth)
         among = set(found)
         for place in [one for one in self._path if one in among]:
             self._add_loop(place, parent, depth)
@@ -298,6 +299,15 @@ class _Walk:
             self._repeats.setdefault(parent, []).extend(repeats)
         fresh = (place for place in found if place not in self.seen)
         self._stack += reversed([_Visit(place, parent, depth) for place in fresh])
+
+    def _add_unexplained(self, ingress: PausePlace, parent: int, depth: int) -> None:
+        first = self._unexplained.setdefault((ingress.switch, ingress.priority), ingress)
+        if first != ingress:
+            # A switch that pauses all its neighbours for no known reason is one finding.
+            self._add(ingress, parent, depth, SEEN, say.as_unexplained(first))
+            return
+        fullest = _fullest(self._fabric, ingress)
+        self._add(ingress, parent, depth, UNEXPLAINED, say.unexplained(ingress, fullest))
 
     def _add_loop(self, place: PausePlace, parent: int, depth: int) -> None:
         members = list(self._path)[list(self._path).index(place) :]

@@ -340,6 +340,15 @@ def test_pause_without_a_known_reason_says_what_was_not_read() -> None:
     ) in (pause_tree(views(leaf1, leaf2, spine)).gaps)
 
 
+def test_a_switch_that_pauses_all_its_neighbours_for_no_known_reason_is_one_finding() -> None:
+    leaf1, *_ = leaf_spine()
+    leaf1.pauses("Ethernet0", 300).pauses("Ethernet4", 200)
+    tree = pause_tree(views(leaf1))
+    assert causes(tree) == [(UNEXPLAINED, "leaf1 Ethernet0")]
+    assert lines(tree)[-1] == (1, SEEN, "leaf1 Ethernet4")
+    assert tree.steps[-1].sentence == "no reason is known, as for Ethernet0."
+
+
 def test_sources_that_failed_and_old_answers_are_said() -> None:
     leaf1, *_ = leaf_spine()
     leaf1.set("source_up", "lldp", value=0).set("source_up", "port_counters", value=1)
