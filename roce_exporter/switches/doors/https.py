@@ -69,8 +69,10 @@ MEANINGS = {
 class StatusError(SourceError):
     """A reply with another status than 200."""
 
-    def __init__(self, status: int) -> None:
+    def __init__(self, status: int, body: bytes = b"") -> None:
+        """`body` is the beginning of the reply. NX-API says there what is wrong with a command."""
         self.status = status
+        self.body = body
         super().__init__(status_fault(status))
 
 
@@ -242,7 +244,7 @@ class HttpsDoor:
         """The reply, of status 200."""
         reply = await self._exchange(HttpRequest(method, path, (*self._headers(body), *authority), body))
         if reply.status != OK:
-            raise StatusError(reply.status)
+            raise StatusError(reply.status, reply.body)
         if reply.header("content-encoding").lower() not in ("", "identity"):
             raise SourceError("the reply is compressed, which was not requested")
         self._keep_cookie(reply)
