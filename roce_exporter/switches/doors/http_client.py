@@ -68,6 +68,7 @@ class ClientConnection:
         self._parser = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES)
         self._requests = 0
         self._received = False
+        self._ended = False
 
     @classmethod
     async def open(
@@ -177,11 +178,12 @@ class ClientConnection:
             room
         )  # no bytes: the switch has closed, which empty bytes signal to the parser
         self._received = self._received or bool(data)
+        self._ended = not data
         self._parser.receive_data(data)
 
     def _protocol_fault(self) -> str:
         if not self._received:
             return "the switch closed the connection without a reply"
-        if self._reader.at_eof():
+        if self._ended:
             return "the reply is cut off: the switch closed the connection before its end"
         return "the reply is not valid HTTP/1.1"
