@@ -99,6 +99,9 @@ class CookieJar:
     value: str = field(default="", repr=False)
 
 
+MOST_TARGETS = 4096
+"""Targets that are remembered: service discovery can name any number of addresses."""
+
 JARS: dict[tuple[str, str], CookieJar] = {}
 """By target and name of the cookie, between visits. In memory only."""
 WARNED: set[str] = set()
@@ -134,12 +137,8 @@ class HttpsDoor:
 
     async def __aenter__(self) -> Self:
         """Nothing is sent before the first request."""
-        if self._scheme == "http" and self._visit.login.username and self._visit.target.name not in WARNED:
-            WARNED.add(self._visit.target.name)
-            LOG.warning(
-                "target %s: credentials are sent without encryption, because its address begins with http://",
-                self._visit.target.name,
-            )
+        if self._scheme == "http" and self._visit.login.username:
+            warn_once(self._visit.target.name)
         return self
 
     async def __aexit__(
@@ -324,8 +323,22 @@ def kept_jar(target: str, cookie: str, owner: tuple[str, int, Login]) -> CookieJ
     """The jar of this target's session; a new one where the address or the login has changed."""
     jar = JARS.get((target, cookie))
     if jar is None or jar.owner != owner:
+        if len(JARS) >= MOST_TARGETS:
+            del JARS[next(iter(JARS))]
         jar = JARS[target, cookie] = CookieJar(owner)
     return jar
+
+
+def warn_once(target: str) -> None:
+    """Log that the credentials of this target are sent in clear text."""
+    if target in WARNED:
+        return
+    if len(WARNED) >= MOST_TARGETS:
+        WARNED.clear()
+    WARNED.add(target)
+    LOG.warning(
+        "target %s: credentials are sent without encryption, because its address begins with http://", target
+    )
 
 
 def basic_auth(login: Login) -> tuple[tuple[str, str], ...]:

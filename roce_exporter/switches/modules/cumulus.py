@@ -59,6 +59,8 @@ SUBTREES: dict[str, tuple[Subtree, ...]] = {
 NO_PATH = (400, 404, 422)
 """How NVUE says that it does not have a path or does not know a parameter."""
 
+MOST_TARGETS = 4096
+
 PER_PORT: set[str] = set()
 """Targets that do not support `include`, so that it is not tried in every visit. Forgotten when the process ends."""
 
@@ -80,6 +82,8 @@ class PortList:
         self._door = door
         self._turn = asyncio.Lock()
         self._document: Any = None
+        self.filter_is_known = asyncio.Event()
+        """Set when it is known whether the switch has the filter."""
 
     async def read(self, source: str) -> Any:
         """The document: by port what the switch puts there by itself.
@@ -100,7 +104,7 @@ async def query(visit: Visit) -> Replies:
         subtrees = {
             source: partial(_subtree, door, ports, target, source, names)
             for source, names in SUBTREES.items()
-        }
+        } | {COUNTERS: partial(_counters, door, ports, target)}
         documents = {source: partial(_document, door, source, path) for source, path in PATHS.items()}
         return await query_sources(subtrees | documents, door)
 
@@ -119,16 +123,34 @@ async def _subtree(
     door: HttpsDoor, ports: PortList, target: str, source: str, names: tuple[Subtree, ...]
 ) -> Any:
     """By port the documents of one source; None if the switch does not have them."""
+    filtered = None
     if target not in PER_PORT:
         filtered = await _filtered(door, source, names)
-        # Every port has counters: a reply without them means that the switch ignores the filter.
-        if filtered is not None and (source != COUNTERS or holds(filtered, names)):
-            return filtered
-        PER_PORT.add(target)
-    if source in (COUNTERS, WATCHDOG):
-        return await _from_each_port(door, ports, source, names)
+        if not holds(filtered, names):
+            # The switch has no such subtree, or no filter: the reply with the counters decides.
+            await ports.filter_is_known.wait()
+    if target not in PER_PORT:
+        return filtered
+    if source == WATCHDOG:
+        return await _from_each_port(door, ports, source, names) or None
     listed = await ports.read(source)
     return listed if holds(listed, names) else None
+
+
+async def _counters(door: HttpsDoor, ports: PortList, target: str) -> Any:
+    """By port its counters. Every port has them: a reply without them shows that the switch ignores or refuses the filter."""
+    names = SUBTREES[COUNTERS]
+    try:
+        if target not in PER_PORT:
+            filtered = await _filtered(door, COUNTERS, names)
+            if holds(filtered, names):
+                return filtered
+            if len(PER_PORT) >= MOST_TARGETS:
+                PER_PORT.clear()
+            PER_PORT.add(target)
+    finally:
+        ports.filter_is_known.set()
+    return await _from_each_port(door, ports, COUNTERS, names)
 
 
 async def _filtered(door: HttpsDoor, source: str, names: tuple[Subtree, ...]) -> Any:
@@ -180,4 +202,4 @@ async def _of_port(door: HttpsDoor, source: str, port: str, names: tuple[Subtree
     return None
 
 
-MODULE = Module(name="cumulus", dialect=CUMULUS, ports={"https": 8765}, query=query, read=read)
+MODULE = Module(name="cumulus", dialect=CUMULUS, query=query, read=read)

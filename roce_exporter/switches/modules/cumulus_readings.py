@@ -185,25 +185,33 @@ def port_classes(
 ) -> dict[str, PortClasses]:
     """By port the priorities with PFC and their queues.
 
-    Where the PFC settings of a port are not known, priorities count that have had a PFC frame. Where the queue mapping is not
-    known, queues count that the watchdog watches; the priority's number is never taken for the queue's.
+    Where the PFC settings of a port are not known, priorities count that have had a PFC frame, and queues that the watchdog has
+    tripped. Where the queue mapping is not known, queues count that the watchdog watches; the priority's number is never taken
+    for the queue's.
     """
     pfc = pfc_of_ports(documents)
     queues = queue_of_priority(documents.get(QUEUES))
     scopes = {}
     for port in sorted({*counters, *watchdog, *pfc}):
         on = pfc.get(port)
-        used = frozenset(
-            priority
-            for priority, node in classes(below(counters.get(port), PRIORITIES.name))
-            if any(exact(node.get(name)) for name in PRIORITIES.counters)
-        )
-        priorities = used if on is None else on
-        mapped = frozenset(queues[priority] for priority in priorities if priority in queues)
-        watched = frozenset(queue for queue, _ in classes(below(watchdog.get(port), "status")))
-        known = mapped if queues else watched
+        watched = dict(classes(below(watchdog.get(port), "status")))
+        priorities = _paused(counters.get(port)) if on is None else on
+        known = frozenset(queues[priority] for priority in priorities if priority in queues)
+        if not queues:
+            known = frozenset(watched)
+        elif on is None:
+            known |= {queue for queue, node in watched.items() if any(_watched(node).values())}
         scopes[port] = PortClasses(everything, priorities, known, off=on == frozenset())
     return scopes
+
+
+def _paused(counters: Any) -> frozenset[str]:
+    """The priorities with PFC frames."""
+    return frozenset(
+        priority
+        for priority, node in classes(below(counters, PRIORITIES.name))
+        if any(exact(node.get(name)) for name in PRIORITIES.counters)
+    )
 
 
 def _pfc_readings(documents: Mapping[str, Any], scopes: Mapping[str, PortClasses]) -> Iterator[SwitchReading]:

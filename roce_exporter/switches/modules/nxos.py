@@ -377,4 +377,4 @@ def _neighbor_facts(body: Any) -> Iterable[SwitchFact]:
             yield SwitchFact(SWITCH_NEIGHBOR_INFO, {"port": port, **labels})
 
 
-MODULE = Module(name="nxos", dialect=NXOS, ports={"https": 443, "http": 80}, query=query, read=read)
+MODULE = Module(name="nxos", dialect=NXOS, query=query, read=read)

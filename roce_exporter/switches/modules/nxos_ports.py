@@ -190,10 +190,12 @@ def watchdog_of_ports(body: Any) -> dict[str, WatchdogOfPort]:
         for row in rows(module, "queuing_interface"):
             # The queues of a port can come in a row of their own, after the row with its name.
             port = port_name(row["if_name_str"]) if "if_name_str" in row else port
-            if port:
-                watchdog = ports.setdefault(port, WatchdogOfPort())
+            if not port:
+                continue
+            watchdog = ports.setdefault(port, WatchdogOfPort())
+            watchdog.queues.extend(_watched_queues(row))
+            if "if_name_str" in row:
                 watchdog.values.update(_port_settings(module, row))
-                watchdog.queues.extend(_watched_queues(row))
     return ports
 
 
