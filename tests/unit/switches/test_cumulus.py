@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from https_switch import Says, https_switch, says
 from switch_recordings import as_text, assert_sound, changed, damaged, paths, read_recorded, recorded
+from switch_replay import nvue
 
 from roce_exporter.switches.doors import https
 from roce_exporter.switches.interpretation import Interpreter
@@ -218,32 +218,6 @@ def test_what_the_switch_does_not_have_is_absent_and_not_broken() -> None:
 # Requests
 
 
-def nvue(asked, *, filtered: bool = True, old: bool = False, replies=None) -> Says:
-    """A switch that replays the recording: with the filter `include`, without it, or with the paths of version 5.4."""
-    replies = replies or recorded(FOLDER)
-    parts = urlsplit(asked.path)
-    documents = {path: source for source, path in cumulus.PATHS.items()}
-    if parts.path in documents:
-        return says(replies[documents[parts.path]])
-    subtrees = {names[0]: source for source, names in cumulus.SUBTREES.items()}
-    if parts.path == "/nvue_v1/interface":
-        if not filtered or not parts.query:
-            return says({port: {"type": "swp"} for port in replies["counters"]})
-        include = parse_qs(parts.query)["include"][0].removeprefix("/*/")
-        return says(replies.get(subtrees.get(tuple(include.split("/"))), {}))
-    port, *names = parts.path.removeprefix("/nvue_v1/interface/").split("/")
-    if old:
-        names = {("qos", "counters"): ["counters", "qos"], ("counters", "qos"): ["none"]}.get(
-            tuple(names), names
-        )
-    document = replies.get(subtrees.get(tuple(names)), {}).get(port, {})
-    for name in names:
-        document = document.get(name)
-        if document is None:
-            return Says(status=404)
-    return says(document)
-
-
 async def readings_from(switch, **options):
     visit = switch.visit("cumulus", seconds=30.0, **options)
     replies = await cumulus.query(visit)
@@ -251,7 +225,7 @@ async def readings_from(switch, **options):
     return replace(found, faults={**found.faults, **replies.faults})
 
 
-async def test_eight_requests_are_enough_where_the_filter_works(tmp_path) -> None:
+async def test_nine_requests_are_enough_where_the_filter_works(tmp_path) -> None:
     async with https_switch(nvue, tmp_path) as switch:
         found = await readings_from(switch)
         assert as_text(found) == as_text(read_recorded(cumulus, FOLDER))
