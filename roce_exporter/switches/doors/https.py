@@ -193,21 +193,21 @@ class HttpsDoor:
 
     async def _authorised(self, method: str, path: str, body: bytes) -> HttpReply:
         """The reply to a request with the session's cookie, and without it if the switch no longer accepts the cookie."""
-        if self._jar.value:
+        if cookie := self._jar.value:
             try:
-                return await self._accepted(
-                    method, path, body, ("Cookie", f"{self._cookie.name}={self._jar.value}")
-                )
+                return await self._accepted(method, path, body, self._session(cookie))
             except StatusError as error:
                 if error.status not in REFUSED:
                     raise
-                self._jar.value = ""
+                if self._jar.value == cookie:  # another request may already have a new one
+                    self._jar.value = ""
         if self._cookie.login_path:
             await self._log_in()
-            return await self._accepted(
-                method, path, body, ("Cookie", f"{self._cookie.name}={self._jar.value}")
-            )
+            return await self._accepted(method, path, body, self._session(self._jar.value))
         return await self._with_password(method, path, body)
+
+    def _session(self, cookie: str) -> tuple[str, str]:
+        return "Cookie", f"{self._cookie.name}={cookie}"
 
     async def _with_password(self, method: str, path: str, body: bytes) -> HttpReply:
         if self._denied:

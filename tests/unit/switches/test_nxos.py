@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from functools import partial
 from pathlib import Path
 
 import pytest
+from https_switch import Says, https_switch
 from switch_recordings import (
     as_text,
     assert_sound,
@@ -14,7 +17,9 @@ from switch_recordings import (
     read_recorded,
     recorded,
 )
+from switch_replay import nxapi
 
+from roce_exporter.switches.doors import https
 from roce_exporter.switches.interpretation import Interpreter
 from roce_exporter.switches.modules import nxos
 from roce_exporter.switches.modules.nxos_tables import (
@@ -94,6 +99,11 @@ def test_times_are_in_seconds_and_states_are_numbers_in_the_series() -> None:
     assert shown["roce_switch_queue_ecn_marked_packets_total", *port] == 42_000
     assert shown["roce_switch_buffer_pause_threshold_bytes", "Ethernet1/2", "2"] == 77_376
     assert shown["roce_switch_pfc_watchdog_overridden",] == 0
+
+
+@pytest.fixture(autouse=True)
+def no_sessions():
+    https.JARS.clear()
 
 
 # Names and numbers
@@ -403,6 +413,60 @@ def test_a_reply_of_another_form_is_a_fault(source, reply) -> None:
     found = read_recorded(nxos, CLASSIC, **{source: reply})
     if source not in ("version", "lldp_neighbors") or reply != output(body={}):
         assert list(found.faults) == [source]
+
+
+# Requests
+
+
+async def queried(folder, **replies):
+    """The readings and faults of a visit to a switch that replays a recording with some replies replaced."""
+    async with https_switch(partial(nxapi, replies=recorded(CLASSIC) | replies), folder) as switch:
+        visit = switch.visit(seconds=30.0)
+        got = await nxos.query(visit)
+        return nxos.read(got, visit.target), got.faults
+
+
+def envelope(**changes) -> bytes:
+    return json.dumps(output(**changes)).encode()
+
+
+@pytest.mark.parametrize("status", [400, 500])
+async def test_newer_versions_refuse_a_command_over_http_too(tmp_path, status) -> None:
+    """The usual document is in the body of the error: LLDP that is off is absent, not broken."""
+    body = envelope(code="400", msg="Input CLI command error", clierror="% Invalid command\n")
+    found, faults = await queried(tmp_path, lldp_neighbors=Says(body, status=status))
+    assert not faults
+    assert not found.faults
+    assert "lldp_neighbors" not in found.sources
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (envelope(code="500", msg="Backend processing error"), "status 500"),
+        (b"<html>500</html>", "status 500"),
+        (b"", "status 500"),
+        (b"x" * 200_000, "status 500"),
+    ],
+)
+async def test_an_error_without_an_answer_of_the_command_keeps_its_status(tmp_path, body, words) -> None:
+    found, faults = await queried(tmp_path, version=Says(body, status=500))
+    assert words in faults["version"]
+    assert values(found, "pfc_queue_detail", port="Ethernet1/2", queue="3")
+
+
+@pytest.mark.parametrize("status", [400, 404])
+async def test_without_a_dme_the_command_line_has_the_counters(tmp_path, status) -> None:
+    found, faults = await queried(tmp_path, queuing_statistics=Says(status=status))
+    assert not faults
+    assert "queuing_statistics" not in found.sources
+    assert values(found, "queuing_interface", port="Ethernet1/2", queue="3")["Tx Pkts"] == 1057
+
+
+async def test_a_dme_that_refuses_the_user_is_a_fault_and_replaced(tmp_path) -> None:
+    found, faults = await queried(tmp_path, queuing_statistics=Says(status=403))
+    assert "the role of the user" in faults["queuing_statistics"]
+    assert values(found, "queuing_interface", port="Ethernet1/2", queue="3")["Tx Pkts"] == 1057
 
 
 # Reading only
