@@ -2,7 +2,7 @@
 
 Names: a switch priority is the priority of PFC, a traffic class is an egress queue, and the egress queue mapping joins the two. No reply says
 which priority group belongs to which priority, so `roce_switch_queue_info` has no group, and priority groups are exported only where the
-target asks for all of them: a discard in a group of lossy traffic is no fault.
+target asks for all of them: discards of lossy traffic are no fault.
 """
 
 from __future__ import annotations

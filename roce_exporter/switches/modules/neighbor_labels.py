@@ -15,7 +15,7 @@ NOT_SAID = frozenset({"", "null", "-", "n/a", "none", "not advertised", "not-adv
 
 
 def said(value: Any) -> str:
-    """A text of the switch as a label; empty where it says that there is none."""
+    """A text of the switch as a label; empty where the switch says that it has none."""
     plain = label_text(value) if isinstance(value, str | int) else ""
     return "" if plain.lower() in NOT_SAID else plain
 

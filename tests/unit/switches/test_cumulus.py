@@ -297,3 +297,19 @@ async def test_a_port_name_from_a_reply_cannot_change_a_path(tmp_path) -> None:
         await readings_from(switch)
         asked = {asked.path for asked in switch.asked if asked.path.startswith("/nvue_v1/interface/")}
     assert asked == {"/nvue_v1/interface/swp1/counters/qos", "/nvue_v1/interface/swp1/qos/pfc-watchdog"}
+
+
+async def test_a_list_without_switch_ports_is_a_fault(tmp_path) -> None:
+    async with https_switch(lambda asked: says({"eth0": {}}), tmp_path) as switch:
+        found = await readings_from(switch)
+    assert "no switch port" in found.faults["counters"]
+
+
+async def test_which_switches_have_no_filter_is_remembered_for_a_limited_number(
+    tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(cumulus, "MOST_TARGETS", 2)
+    async with https_switch(lambda asked: nvue(asked, filtered=False), tmp_path) as switch:
+        for name in ("a", "b", "c"):
+            await readings_from(switch, name=name)
+    assert {"c"} == cumulus.PER_PORT

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime as dt
+import errno
 import json
 import logging
 import os
 import socket
 import ssl
+from dataclasses import replace
 
 import pytest
 import trustme
@@ -379,6 +381,8 @@ async def test_tls_files_that_cannot_be_used_are_named(tmp_path) -> None:
         missing = TlsFiles(ca_file=tmp_path / "missing.pem")
         assert "missing.pem cannot be read: No such file" in await fault_of(switch, tls=missing)
         assert "garbage.pem is not a PEM file" in await fault_of(switch, tls=TlsFiles(ca_file=garbage))
+        absent = TlsFiles(ca_file=switch.ca_file, cert_file=tmp_path / "absent.pem")
+        assert "cert_file or key_file cannot be read: No such file" in await fault_of(switch, tls=absent)
         own = TlsFiles(ca_file=switch.ca_file, cert_file=garbage, key_file=garbage)
         assert "garbage.pem and its key_file" in await fault_of(switch, tls=own)
 
@@ -403,6 +407,23 @@ async def test_a_refused_connection_names_the_port(tmp_path) -> None:
         await taken.wait_closed()
         line = await fault_of(switch)
         assert f"127.0.0.1:{switch.port} refuses connections" in line
+
+
+def test_any_other_failure_of_a_connection_has_the_words_of_the_system() -> None:
+    unreachable = OSError(errno.EHOSTUNREACH, "x")
+    assert https.connection_fault(unreachable, "192.0.2.1:443") == "192.0.2.1:443: No route to host"
+    assert https.connection_fault(OSError(), "192.0.2.1:443") == "192.0.2.1:443: the connection failed"
+
+
+async def test_an_address_of_ipv6_is_in_brackets(tmp_path) -> None:
+    """Whether this machine has IPv6 or not, no process listens on the port."""
+    async with https_switch(lambda asked: says({}), tmp_path) as switch:
+        visit = switch.visit(server_name="")
+        visit = replace(visit, route=replace(visit.route, address="::1"))
+        async with HttpsDoor(visit) as door:
+            assert dict(door._headers(b""))["Host"] == f"[::1]:{switch.port}"
+            with pytest.raises(SourceError, match=rf"\[::1\]:{switch.port}"):
+                await door.get("x", "/a")
 
 
 async def test_everything_is_closed_after_a_visit(tmp_path) -> None:
@@ -473,6 +494,16 @@ async def test_a_cookie_is_for_one_login_one_address_and_one_target(tmp_path) ->
             async with HttpsDoor(switch.visit(**options), cookie=COOKIE) as door:
                 await door.get("x", "/a")
         assert ["cookie" in asked.headers for asked in switch.asked] == [False, False, False]
+
+
+def test_what_is_remembered_of_targets_is_limited(caplog, monkeypatch) -> None:
+    """Service discovery can name any number of addresses."""
+    monkeypatch.setattr(https, "MOST_TARGETS", 3)
+    for number in range(10):
+        https.kept_jar(f"t{number}", "c", ("192.0.2.1", 443, LOGIN)).value = "abc"
+        https.warn_once(f"t{number}")
+    assert [target for target, _ in https.JARS] == ["t7", "t8", "t9"]
+    assert len(https.WARNED) <= 3
 
 
 @pytest.mark.parametrize("header", ["nxapi_auth=", "other=abc", "nxapi_auth=a b", "=", "nxapi_auth=ä"])

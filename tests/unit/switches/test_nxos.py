@@ -463,6 +463,12 @@ async def test_without_a_dme_the_command_line_has_the_counters(tmp_path, status)
     assert values(found, "queuing_interface", port="Ethernet1/2", queue="3")["Tx Pkts"] == 1057
 
 
+async def test_a_dme_that_fails_for_now_is_not_replaced(tmp_path) -> None:
+    found, faults = await queried(tmp_path, queuing_statistics=Says(status=503))
+    assert "overloaded" in faults["queuing_statistics"]
+    assert "Tx Pkts" not in values(found, "queuing_interface", port="Ethernet1/2", queue="3")
+
+
 async def test_a_dme_that_refuses_the_user_is_a_fault_and_replaced(tmp_path) -> None:
     found, faults = await queried(tmp_path, queuing_statistics=Says(status=403))
     assert "the role of the user" in faults["queuing_statistics"]
