@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -14,12 +15,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from ports import free_port
 from redis import Redis
-from redis.exceptions import RedisError
+from redis.exceptions import AuthenticationError, RedisError
+
+from roce_exporter.switches.interpretation import Interpreter
+from roce_exporter.switches.module import Visit
+from roce_exporter.switches.modules import sonic
+from roce_exporter.switches.targets import Login, Route, SwitchTarget
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from roce_exporter.switches.readings import Replies, SwitchReadings
+
 RECORDINGS = Path(__file__).parent / "recordings"
+NO_LOGIN = Login()
 DATABASES = {"appl_db": 0, "counters_db": 2, "config_db": 4, "state_db": 6}
 
 Tables = dict[str, dict[str, dict[str, str]]]
@@ -61,12 +70,13 @@ class RedisServer:
             try:
                 with Redis(unix_socket_path=self.socket) as client:
                     client.ping()
-            except RedisError as error:
-                if "NOAUTH" in str(error) or "Authentication" in str(error):
-                    return self
+            except AuthenticationError:
+                return self
+            except RedisError:
                 time.sleep(0.02)
             else:
                 return self
+        self.stop()
         raise AssertionError("redis-server did not start")
 
     def stop(self) -> None:
@@ -86,3 +96,24 @@ class RedisServer:
                     if fields:
                         pipeline.hset(key, mapping=dict(fields))
                 pipeline.execute()
+
+
+def target_of(host: str, scheme: str = "unix", **options: Any) -> SwitchTarget:
+    """A target by its socket, or by its address with the port in `ports`."""
+    return SwitchTarget("t", "sonic", scheme, host, **{"ports": {}, **options})
+
+
+async def query_switch(
+    target: SwitchTarget, login: Login = NO_LOGIN, seconds: float = 60.0, *, record: bool = False
+) -> tuple[Replies, SwitchReadings]:
+    """One round of queries, interpreted."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    replies = await sonic.query(Visit(target, Route(target.host), login, deadline, record))
+    return replies, sonic.read(replies, target)
+
+
+def values(readings: SwitchReadings, name: str) -> dict[tuple[str, ...], Any]:
+    """The values of one metric by its labels without the device, as the catalogue makes them."""
+    samples = Interpreter("sonic").samples("d", readings)
+    pairs = zip(samples.series, samples.values, strict=True)
+    return {series.labels[1:]: value for series, value in pairs if series.row.name == name}

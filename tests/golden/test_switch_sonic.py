@@ -11,31 +11,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from sonic_redis import RECORDINGS, RedisServer, need_redis, recorded
+from sonic_redis import RECORDINGS, RedisServer, need_redis, query_switch, recorded, target_of
 
 from roce_exporter.switches.interpretation import Interpreter
-from roce_exporter.switches.module import Visit
-from roce_exporter.switches.modules import sonic
 from roce_exporter.switches.probe_samples import probe_samples
-from roce_exporter.switches.targets import Login, Route, SwitchTarget
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from roce_exporter.normalise.series import Samples
     from roce_exporter.switches.readings import SwitchReadings
+    from roce_exporter.switches.targets import SwitchTarget
 
 GOLDEN = Path(__file__).parent
 NAMES = ("switch-sonic", "switch-sonic-breakout/0", "switch-sonic-breakout/1")
 
 
-def ask_switch(target: SwitchTarget) -> SwitchReadings:
-    async def visit() -> SwitchReadings:
-        deadline = asyncio.get_running_loop().time() + 60
-        replies = await sonic.query(Visit(target, Route(target.host), Login(), deadline))
-        return sonic.read(replies, target)
-
-    return asyncio.run(visit())
+def read_switch(target: SwitchTarget) -> SwitchReadings:
+    return asyncio.run(query_switch(target))[1]
 
 
 def lines(samples: Samples) -> Iterator[str]:
@@ -70,13 +63,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_switch(request: pytest.FixtureRequest, server: RedisServer, name: str) -> None:
     server.load(recorded(name))
-    readings = ask_switch(SwitchTarget("t", "sonic", "unix", server.socket, {}))
+    readings = read_switch(target_of(server.socket))
     compare(request, name, shown(readings))
 
 
 def test_all_queues_of_a_switch(request: pytest.FixtureRequest, server: RedisServer) -> None:
     server.load(recorded("switch-sonic"))
-    readings = ask_switch(SwitchTarget("t", "sonic", "unix", server.socket, {}, priorities="all"))
+    readings = read_switch(target_of(server.socket, priorities="all"))
     compare(request, "switch-sonic-all", shown(readings))
 
 
@@ -96,10 +89,10 @@ def test_a_switch_with_several_asics(request: pytest.FixtureRequest, tmp_path: P
     place = tmp_path / "database_global.json"
     place.write_text(json.dumps({"INCLUDES": includes, "VERSION": "1.0"}))
     try:
-        unix = SwitchTarget("t", "sonic", "unix", "/nowhere", {}, database_config=place)
-        text = shown(ask_switch(unix))
-        remote = SwitchTarget("t", "sonic", "redis", "127.0.0.1", {"redis": 1}, database_config=place)
-        assert shown(ask_switch(remote)) == text
+        unix = target_of("/nowhere", database_config=place)
+        text = shown(read_switch(unix))
+        remote = target_of("127.0.0.1", "redis", ports={"redis": 1}, database_config=place)
+        assert shown(read_switch(remote)) == text
         compare(request, "switch-sonic-asics", text)
     finally:
         for server in servers.values():
