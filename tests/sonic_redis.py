@@ -62,7 +62,15 @@ class RedisServer:
 
     def start(self) -> RedisServer:
         self.place.mkdir(exist_ok=True)
-        command = ["redis-server", "--bind", "127.0.0.1", "--port", str(self.port), "--unixsocket", self.socket]
+        command = [
+            "redis-server",
+            "--bind",
+            "127.0.0.1",
+            "--port",
+            str(self.port),
+            "--unixsocket",
+            self.socket,
+        ]
         command += ["--save", "", "--appendonly", "no", "--dir", str(self.place), *self.flags]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         end = time.monotonic() + 60
@@ -90,7 +98,10 @@ class RedisServer:
     def load(self, tables: Mapping[str, Mapping[str, Mapping[str, str]]], **options: Any) -> None:
         """Replace what the databases hold."""
         for name, rows in tables.items():
-            with self.client(DATABASES[name], **options) as client, client.pipeline(transaction=False) as pipeline:
+            with (
+                self.client(DATABASES[name], **options) as client,
+                client.pipeline(transaction=False) as pipeline,
+            ):
                 pipeline.flushdb()
                 for key, fields in rows.items():
                     if fields:

@@ -23,7 +23,7 @@ from roce_exporter.switches.targets import Login, TlsFiles
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PASSWORD = "correct-horse-battery"
+PASSWORD = "correct-horse-battery"  # noqa: S105 - of the Redis of this test alone
 SHARED = Path(__file__).parents[3] / "shared/captures/switch/sonic"
 
 
@@ -75,7 +75,9 @@ async def test_only_reading_commands_are_sent(switch: RedisServer, priorities: s
     assert len(seen) > 100
 
 
-@pytest.mark.parametrize("command", ["KEYS", "SCAN", "EVAL", "SET", "HSET", "FLUSHALL", "CONFIG", "hgetall", "DEL"])
+@pytest.mark.parametrize(
+    "command", ["KEYS", "SCAN", "EVAL", "SET", "HSET", "FLUSHALL", "CONFIG", "hgetall", "DEL"]
+)
 def test_no_other_command_can_be_sent(command: str) -> None:
     with pytest.raises(ValueError, match="no reading command"):
         packed([(command, "x")])
@@ -241,7 +243,7 @@ async def test_a_cancelled_round_leaves_nothing_behind(switch: RedisServer) -> N
     switch.process.send_signal(19)
     try:
         task = asyncio.create_task(query_switch(target_of(switch.socket)))
-        while len(set(os.listdir("/proc/self/fd"))) < len(descriptors) + 4:
+        while len(set(os.listdir("/proc/self/fd"))) < len(descriptors) + 4:  # noqa: ASYNC110 - connections have no event
             await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -333,7 +335,9 @@ async def test_tls_verifies_the_name(guarded: RedisServer) -> None:
 
 
 async def test_a_port_without_tls_is_a_fault_of_one_line(switch: RedisServer) -> None:
-    plain = target_of("127.0.0.1", "rediss", ports={"rediss": switch.port}, tls=TlsFiles(insecure_skip_verify=True))
+    plain = target_of(
+        "127.0.0.1", "rediss", ports={"rediss": switch.port}, tls=TlsFiles(insecure_skip_verify=True)
+    )
     _, readings = await query_switch(plain, seconds=0.5)
     assert set(readings.faults.values()) == {"no complete reply by the deadline"}
 
