@@ -67,12 +67,14 @@ def _described() -> dict[str, type[Any]]:
         for text in fields.split(", "):
             *label, kind, field, number = text.split()
             added = message.field.add(name=field, number=int(number))
-            added.label = FieldDescriptorProto.LABEL_REPEATED if label else FieldDescriptorProto.LABEL_OPTIONAL
+            added.label = (
+                FieldDescriptorProto.LABEL_REPEATED if label else FieldDescriptorProto.LABEL_OPTIONAL
+            )
             added.type = KINDS.get(kind, FieldDescriptorProto.TYPE_MESSAGE)
             if kind not in KINDS:
                 added.type_name = f".gnmi.{kind}"
     pool = DescriptorPool()
-    pool.Add(file)  # type: ignore[no-untyped-call]  # the stubs leave this method out
+    pool.Add(file)
     return {name: GetMessageClass(pool.FindMessageTypeByName(f"gnmi.{name}")) for name in MESSAGES}
 
 
@@ -177,4 +179,3 @@ def _value(typed: Any) -> Any:
     if name == "decimal_val":
         return value.digits / 10 ** min(value.precision, 18)
     return value
-

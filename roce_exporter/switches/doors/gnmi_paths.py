@@ -82,7 +82,9 @@ def _descend(spot: Spot, value: Any, lists: Mapping[str, tuple[str, ...]]) -> It
             yield from _descend(Spot((*spot.names, plain_name(name)), spot.keys), child, lists)
     elif isinstance(value, list) and spot.names and spot.names[-1] in lists:
         for entry in value:
-            members = {plain_name(name): child for name, child in entry.items()} if isinstance(entry, dict) else {}
+            members = (
+                {plain_name(name): child for name, child in entry.items()} if isinstance(entry, dict) else {}
+            )
             own = {key: str(members[key]) for key in lists[spot.names[-1]] if key in members}
             if len(own) == len(lists[spot.names[-1]]):
                 yield from _descend(Spot(spot.names, {**spot.keys, **own}), members, lists)
