@@ -25,7 +25,7 @@ NAME = "leaf2.example.com"
 LOGIN = Login("reader", "hunter2-very-secret")
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """The server ends the request with this status."""
 
     def __init__(self, code: grpc.StatusCode, details: str = "") -> None:
@@ -114,7 +114,7 @@ Answer = "Callable[[GnmiQuestion], bytes | list[bytes] | Awaitable[Any]]"
 
 
 def _asked(method: str, data: bytes, context: Any) -> GnmiQuestion:
-    metadata = {key: value for key, value in context.invocation_metadata() or ()}
+    metadata = dict(context.invocation_metadata() or ())
     if method == "Get":
         request = gnmi_messages.CLASSES["GetRequest"].FromString(data)
         return GnmiQuestion(method, request.prefix.target, _texts(request.path), metadata)
@@ -140,7 +140,7 @@ async def gnmi_switch(
     names: tuple[str, ...] = (NAME,),
     **certificate: Any,
 ) -> AsyncIterator[GnmiSwitch]:
-    """Serve until the block is left. `answer` returns bytes for Get, a list of messages for Subscribe, or raises `Refused`.
+    """Serve until the block is left. `answer` returns bytes for Get, a list of messages for Subscribe, or raises `RefusedError`.
 
     An awaitable is awaited first. With an asynchronous iterator, its messages are sent.
     """
@@ -157,7 +157,7 @@ async def gnmi_switch(
         try:
             found = answer(question)
             return await found if asyncio.iscoroutine(found) else found
-        except Refused as refused:
+        except RefusedError as refused:
             await context.abort(refused.code, refused.details)
 
     async def get(data: bytes, context: Any) -> bytes:

@@ -14,6 +14,7 @@ from roce_exporter.catalog.switch_systems import (
     eos_drops,
     eos_ecn,
     eos_pfc,
+    eos_profile,
     eos_queue,
     nxos_queuing,
     nxos_statistics,
@@ -113,7 +114,6 @@ ROWS = (
         "Most bytes in the queue within the window.",
         sonic_watermark("SAI_QUEUE_STAT_SHARED_WATERMARK_BYTES"),
         nxos_statistics("maxQueueDepth"),
-        eos_queue("max-queue-len"),
         labels=(*QUEUE, "window"),
     ),
     Row(
@@ -185,6 +185,7 @@ ROWS = (
         "Whether the queue marks packets with ECN.",
         sonic_config("ecn"),
         nxos_queuing("ecn"),
+        eos_profile("enable-ecn"),
         cumulus_config("ecn"),
     ),
     _gauge(
@@ -193,6 +194,7 @@ ROWS = (
         "Fill level of the queue from which packets are marked.",
         sonic_config("green_min_threshold"),
         nxos_queuing("min-threshold"),
+        eos_profile("min-threshold"),
         cumulus_config("min-threshold"),
     ),
     _gauge(
@@ -201,6 +203,7 @@ ROWS = (
         "Fill level of the queue at which the probability of a mark is highest.",
         sonic_config("green_max_threshold"),
         nxos_queuing("max-threshold"),
+        eos_profile("max-threshold"),
         cumulus_config("max-threshold"),
     ),
     _gauge(
@@ -208,6 +211,7 @@ ROWS = (
         "ratio",
         "Probability of a mark at the maximum threshold.",
         sonic_config("green_drop_probability", per=100),
+        eos_profile("max-drop-probability-percent", per=100),
         cumulus_config("probability", per=100),
     ),
 )

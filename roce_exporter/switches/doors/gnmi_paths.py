@@ -69,7 +69,7 @@ def path_text(path: Path) -> str:
 def flat(leaf: Leaf, lists: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[Spot, Any]]:
     """The leaves of a model that a reply holds, also where the switch sent a document for a whole subtree.
 
-    `lists` has the keys of the model's lists by their names. An entry of a list without its keys is left out.
+    `lists` has the keys of the model's lists by their paths, without keys. An entry of a list without its keys is left out.
     """
     names = tuple(plain_name(step.name) for step in leaf.path)
     keys = {plain_name(key): value for step in leaf.path for key, value in step.keys}
@@ -80,13 +80,17 @@ def _descend(spot: Spot, value: Any, lists: Mapping[str, tuple[str, ...]]) -> It
     if isinstance(value, dict):
         for name, child in value.items():
             yield from _descend(Spot((*spot.names, plain_name(name)), spot.keys), child, lists)
-    elif isinstance(value, list) and spot.names and spot.names[-1] in lists:
+    elif isinstance(value, list) and (keys := lists.get("/".join(spot.names))):
         for entry in value:
-            members = (
-                {plain_name(name): child for name, child in entry.items()} if isinstance(entry, dict) else {}
-            )
-            own = {key: str(members[key]) for key in lists[spot.names[-1]] if key in members}
-            if len(own) == len(lists[spot.names[-1]]):
-                yield from _descend(Spot(spot.names, {**spot.keys, **own}), members, lists)
+            yield from _descend_entry(spot, entry, keys, lists)
     else:
         yield spot, value
+
+
+def _descend_entry(
+    spot: Spot, entry: Any, keys: tuple[str, ...], lists: Mapping[str, tuple[str, ...]]
+) -> Iterator[tuple[Spot, Any]]:
+    members = {plain_name(name): child for name, child in entry.items()} if isinstance(entry, dict) else {}
+    own = {key: str(members[key]) for key in keys if key in members}
+    if len(own) == len(keys):
+        yield from _descend(Spot(spot.names, {**spot.keys, **own}), members, lists)
