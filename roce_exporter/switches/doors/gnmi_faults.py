@@ -51,7 +51,7 @@ CONNECTION = (
         re.compile(r"http1\.x|http/1|Unexpected HTTP|HTTP status|SETTINGS|settings frame", re.IGNORECASE),
         "the port does not speak gRPC: correct the port, or write grpc:// if it needs TLS",
     ),
-    (re.compile(r"handshake|SSL_ERROR|TSI_", re.IGNORECASE), "the TLS handshake failed"),
+    (re.compile(r"handshake|SSL_ERROR|TSI_", re.IGNORECASE), "the TLS handshake failed: check the port"),
     (
         re.compile(
             r"Socket closed|Connection reset|GOAWAY|Broken pipe|recvmsg|EOF|Endpoint clos", re.IGNORECASE

@@ -152,9 +152,10 @@ class _Elements(dict[bytes, Element]):
     def __missing__(self, data: bytes) -> Element:
         try:
             message = CLASSES["PathElem"].FromString(data)
-            found = Element(message.name, tuple((key.key, key.value) for key in message.key))
-        except (DecodeError, UnicodeDecodeError):
+        except DecodeError:
             raise SourceError("the reply has a path that cannot be decoded") from None
+        keys = tuple((_text(one.key), _text(one.value)) for one in message.key)
+        found = Element(_text(message.name), keys)
         self[data] = found
         return found
 
@@ -178,4 +179,9 @@ def _value(typed: Any) -> Any:
         return [_value(item) for item in value.element]
     if name == "decimal_val":
         return value.digits / 10 ** min(value.precision, 18)
-    return value
+    return _text(value) if isinstance(value, bytes) else value
+
+
+def _text(value: str | bytes) -> str:
+    """A text of a message. protobuf returns bytes for one that is not UTF-8, such as a neighbour's name in another encoding."""
+    return value if isinstance(value, str) else value.decode(errors="replace")

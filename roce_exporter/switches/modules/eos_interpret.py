@@ -62,7 +62,7 @@ def read(replies: Replies, target: SwitchTarget) -> SwitchReadings:
     neighbors, lldp_fault = _neighbors(found, tables)
     return SwitchReadings(
         name=label_text(
-            tables[SYSTEM].get((), {}).get("hostname") or _text(found.get("hostname"), "hostname")
+            _text(tables[SYSTEM].get(()), "hostname") or _text(found.get("hostname"), "hostname")
         ),
         readings=tuple(reading for reading in readings if reading.values),
         facts=(*_switch_facts(found, tables), *neighbors),
@@ -82,9 +82,7 @@ def _neighbors(found: Mapping[str, Any], tables: Tables) -> tuple[Iterable[Switc
 
 
 def _switch_facts(found: Mapping[str, Any], tables: Tables) -> Iterator[SwitchFact]:
-    version = (
-        _text(found.get("version"), "version") or tables[SYSTEM].get((), {}).get("software-version") or ""
-    )
+    version = _text(found.get("version"), "version") or _text(tables[SYSTEM].get(()), "software-version")
     model = _text(found.get("version"), "modelName")
     if version or model:
         yield SwitchFact(
