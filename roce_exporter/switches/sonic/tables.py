@@ -40,6 +40,8 @@ FIELD_CHARACTERS = 1024
 INTERNAL_PORT = re.compile(r"Ethernet-|PortChannel|Loopback|Vlan|CPU|Fabric|eth[0-9]|mgmt", re.ASCII)
 """Ports between the ASICs of one switch (Ethernet-BP, -IB, -Rec), and names that are no port of a front panel."""
 
+PORT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_./-]{0,63}", re.ASCII)
+
 INDEX = re.compile(r"[0-9]{1,5}", re.ASCII)
 
 
@@ -97,7 +99,7 @@ class SonicTables:
 
 def is_front_panel(port: str) -> bool:
     """Whether the port leads out of the switch. LAGs are not: their member ports are reported."""
-    return bool(port) and INTERNAL_PORT.match(port) is None
+    return PORT_NAME.fullmatch(port) is not None and INTERNAL_PORT.match(port) is None
 
 
 def fields_of(value: object) -> Fields:
@@ -122,8 +124,8 @@ def queue_objects(names: Fields, indexes: Fields, types: Fields) -> dict[str, So
         port, _, number = name.rpartition(":")
         index = indexes.get(oid, number)
         if is_front_panel(port) and INDEX.fullmatch(index):
-            kind = types.get(oid, QUEUE_TYPE + UNICAST).removeprefix(QUEUE_TYPE)
-            found[oid] = SonicQueue(port, int(index), kind)
+            kind = types.get(oid, "").removeprefix(QUEUE_TYPE)
+            found[oid] = SonicQueue(port, int(index), kind or UNICAST)
     return found
 
 
