@@ -48,6 +48,7 @@ LEAVES = 500_000
 """Most leaves of one reply: a switch of 512 ports, each with 20 queues, has a fifth of that."""
 EXCHANGE_CHARACTERS = 256 * 1024
 """Most characters of one reply on the debug page."""
+QUERY_CHARACTERS = 4096
 LATE = "no answer by the deadline: raise the timeout of the target, or query it less often"
 
 OPTIONS = (
@@ -91,16 +92,16 @@ class GnmiDoor:
         if self._link:
             await self._link.channel.close()
 
-    async def get(self, source: str, target: str, path: str) -> tuple[Leaf, ...]:
-        """The value at one path; `target` names the database on SONiC.
+    async def get(self, source: str, target: str, paths: Sequence[str]) -> tuple[Leaf, ...]:
+        """The values at some paths, in any order; `target` names the database on SONiC.
 
         Raises:
-            AbsentError: the switch does not have the path.
+            AbsentError: the switch does not have one of the paths.
             SourceError: no usable reply by the visit's deadline.
         """
-        request = get_request(target, path_of(path))
+        request = get_request(target, map(path_of, paths))
         leaves = await self._limited(self._get, request)
-        self._record(source, f"Get {target} {path}", leaves)
+        self._record(source, f"Get {target} {' '.join(paths)}", leaves)
         return leaves
 
     async def once(self, source: str, paths: Sequence[str]) -> tuple[Leaf, ...]:
@@ -206,7 +207,8 @@ class GnmiDoor:
 
     def _record(self, source: str, query: str, leaves: Sequence[Leaf]) -> None:
         if self._visit.record:
-            self.exchanges.append(Exchange(source, query, self._without_secrets(leaves_text(leaves))))
+            shown = query[:QUERY_CHARACTERS]
+            self.exchanges.append(Exchange(source, shown, self._without_secrets(leaves_text(leaves))))
 
     def _without_secrets(self, text: str) -> str:
         password = self._visit.login.password

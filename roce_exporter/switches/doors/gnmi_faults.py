@@ -48,6 +48,11 @@ CONNECTION = (
         "the switch refuses the exporter's certificate: set tls: cert_file and key_file",
     ),
     (
+        # In TLS 1.3 a server refuses the client's certificate after the handshake.
+        re.compile(r"Unwrap failed|TSI_DATA_CORRUPTED"),
+        "the switch ended TLS, perhaps because it requires a client certificate: set tls: cert_file and key_file",
+    ),
+    (
         re.compile(r"http1\.x|http/1|Unexpected HTTP|HTTP status|SETTINGS|settings frame", re.IGNORECASE),
         "the port does not speak gRPC: correct the port, or write grpc:// if it needs TLS",
     ),

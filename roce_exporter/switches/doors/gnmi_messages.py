@@ -89,11 +89,12 @@ class SubscribeReply(NamedTuple):
     """Whether the switch has sent everything once."""
 
 
-def get_request(target: str, path: Iterable[Element]) -> bytes:
-    """A request for the value at one path. `target` names the database on SONiC."""
+def get_request(target: str, paths: Iterable[Iterable[Element]]) -> bytes:
+    """A request for the values at some paths. `target` names the database on SONiC."""
     request = CLASSES["GetRequest"](encoding=JSON_IETF)
     request.prefix.target = target
-    request.path.add(elem=_encoded(path))
+    for path in paths:
+        request.path.add(elem=_encoded(path))
     return bytes(request.SerializeToString())
 
 

@@ -60,7 +60,7 @@ async def hang(asked: GnmiQuestion) -> Any:
 
 async def get(visit: Visit) -> tuple[Leaf, ...]:
     async with GnmiDoor(visit) as door:
-        return await door.get("queues", "COUNTERS_DB", QUEUES)
+        return await door.get("queues", "COUNTERS_DB", (QUEUES,))
 
 
 async def once(visit: Visit) -> tuple[Leaf, ...]:
@@ -187,7 +187,7 @@ async def test_a_wrong_password_is_sent_once_per_visit_and_never_shown(tmp_path:
     wrong = Login("reader", "wrong-but-secret")
     async with gnmi_switch(answers, tmp_path) as switch, GnmiDoor(switch.visit(login=wrong)) as door:
         requests = (
-            door.get("queues", "COUNTERS_DB", QUEUES),
+            door.get("queues", "COUNTERS_DB", (QUEUES,)),
             door.once("pfc", (PFC,)),
             door.once("x", (PFC,)),
         )
@@ -225,7 +225,7 @@ async def test_one_request_that_hangs_does_not_cost_the_others(tmp_path: Path) -
 
     async with gnmi_switch(answer, tmp_path) as switch, GnmiDoor(switch.visit(seconds=4)) as door:
         stuck, works = await asyncio.gather(
-            door.get("queues", "COUNTERS_DB", QUEUES), door.once("pfc", (PFC,)), return_exceptions=True
+            door.get("queues", "COUNTERS_DB", (QUEUES,)), door.once("pfc", (PFC,)), return_exceptions=True
         )
     assert "no answer by the deadline" in str(stuck)
     assert works == (Leaf(path_of(LEAF), 4711),)
@@ -341,7 +341,7 @@ async def test_the_debug_page_gets_queries_and_replies_without_credentials(tmp_p
     async with gnmi_switch(echo, tmp_path) as switch:
         for record in (True, False):
             async with GnmiDoor(switch.visit(record=record)) as door:
-                await door.get("queues", "COUNTERS_DB", QUEUES)
+                await door.get("queues", "COUNTERS_DB", (QUEUES,))
             exchanges = [(one.source, one.query, one.reply) for one in door.exchanges]
             assert exchanges == [("queues", f"Get COUNTERS_DB {QUEUES}", "x: {'said': '***'}")] * record
 

@@ -30,7 +30,7 @@ def value_of(**value: object) -> object:
 def test_requests_are_those_that_the_wire_format_has() -> None:
     """Worked out by hand from gnmi.proto: field number and wire type, length, content."""
     element = b"\x1a\x03\x0a\x01a"  # Path.elem = 3: PathElem.name = 1
-    assert get_request("X", path_of("a")) == b"\x0a\x03\x22\x01X" + b"\x12\x05" + element + b"\x28\x04"
+    assert get_request("X", [path_of("a")]) == b"\x0a\x03\x22\x01X" + b"\x12\x05" + element + b"\x28\x04"
     subscription = b"\x12\x07\x0a\x05" + element  # SubscriptionList.subscription = 2: Subscription.path = 1
     assert once_request([path_of("a")]) == b"\x0a\x0d" + subscription + b"\x28\x01\x40\x04"
 
