@@ -42,6 +42,8 @@ class Spot(NamedTuple):
 
 def plain_name(name: str) -> str:
     """A name without the YANG module that defines it: `arista-intf-augments:pfc` is `pfc`."""
+    if ":" not in name:
+        return name
     return name[found.end() :] if (found := MODULE.match(name)) else name
 
 

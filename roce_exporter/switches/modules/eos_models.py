@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.switches.doors.gnmi_paths import flat
+from roce_exporter.switches.doors.gnmi_paths import flat, plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from roce_exporter.switches.doors.gnmi_paths import Leaf
+    from roce_exporter.switches.doors.gnmi_paths import Leaf, Path
 
 PRIORITY = "interfaces/interface/ethernet/pfc/priorities/priority/state"
 TX_QUEUE = "interfaces/interface/ethernet/pfc/watchdog/tx-queues/tx-queue/state"
@@ -66,13 +66,27 @@ PfcPriorities = dict[str, frozenset[str]]
 def tables_of(leaves: Iterable[Leaf]) -> Tables:
     """The rows of all tables that are kept, by table and by the values of the row's keys."""
     found: Tables = {table: {} for table in KEYS}
+    place: Path = ()
+    row: Row | None = None
     for leaf in leaves:
-        for spot, value in flat(leaf, LISTS):
-            table = "/".join(spot.names[:-1])
-            if table in KEYS:
-                row = tuple(spot.keys.get(key, "") for key in KEYS[table])
-                found[table].setdefault(row, {})[spot.names[-1]] = value
+        parent = leaf.path[:-1]
+        if row is None or parent != place or isinstance(leaf.value, dict | list):
+            place, row = parent, _add(leaf, found)
+        else:  # the next leaf of the same row: thousands of them make up a reply
+            row[plain_name(leaf.path[-1].name)] = leaf.value
     return found
+
+
+def _add(leaf: Leaf, found: Tables) -> Row | None:
+    """Add the leaves in a leaf of a reply; the row, if it is a single one in a table that is kept."""
+    row: Row | None = None
+    for spot, value in flat(leaf, LISTS):
+        table = "/".join(spot.names[:-1])
+        if table in KEYS:
+            keys = tuple(spot.keys.get(key, "") for key in KEYS[table])
+            row = found[table].setdefault(keys, {})
+            row[spot.names[-1]] = value
+    return None if isinstance(leaf.value, dict | list) else row
 
 
 def is_port(name: str) -> bool:
