@@ -171,6 +171,15 @@ def test_passwords_are_checked_under_the_units_restrictions() -> None:
             assert status_of(daemon.url, "prometheus:wrong") == HTTPStatus.UNAUTHORIZED
 
 
+def test_addresses_are_read_under_the_units_restrictions() -> None:
+    """pyroute2 imports ctypes, and its sockets need an event loop."""
+    need_root()
+    need("systemd-analyze", "systemd")
+    code = "from roce_exporter.kernel.rtnetlink import read_link_addresses as read; print(read('lo').current)"
+    result = subprocess.run([*SANDBOX, "-P", "-c", code], capture_output=True, text=True, check=False)
+    assert (result.stdout, result.stderr) == ("00:00:00:00:00:00\n", "")
+
+
 def status_of(url: str, credentials: str) -> int:
     """The status of a request with these credentials."""
     header = {"Authorization": f"Basic {base64.b64encode(credentials.encode()).decode()}"}
