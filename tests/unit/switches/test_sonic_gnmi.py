@@ -320,7 +320,10 @@ async def test_a_configuration_that_hangs_leaves_the_rest(tmp_path: Path) -> Non
             await asyncio.Event().wait()
         return reply(asked, DATABASES)
 
-    replies, found, _ = await over_gnmi(tmp_path, DATABASES, answer, seconds=2.0)
+    replies, found, asked = await over_gnmi(tmp_path, DATABASES, answer, seconds=2.0)
+    assert any("COUNTERS/oid:" in path for one in asked for path in one.paths), (
+        "what is lossless is not waited for"
+    )
     assert "no answer by the deadline" in replies.faults["configuration"]
     assert dict(found.faults)["port_counters"] == NO_ALIASES
     assert "lldp_neighbor_info" in " ".join(series(found))
