@@ -53,7 +53,10 @@ CONNECTION = (
         "the switch ended TLS, perhaps because it requires a client certificate: set tls: cert_file and key_file",
     ),
     (
-        re.compile(r"http1\.x|http/1|last error: OK$|Unexpected HTTP|HTTP status|SETTINGS|settings frame", re.IGNORECASE),
+        re.compile(
+            r"http1\.x|http/1|last error: OK$|Unexpected HTTP|HTTP status|SETTINGS|settings frame",
+            re.IGNORECASE,
+        ),
         "the port does not speak gRPC: correct the port, or write grpc:// if it needs TLS",
     ),
     (re.compile(r"handshake|SSL_ERROR|TSI_", re.IGNORECASE), "the TLS handshake failed: check the port"),
