@@ -1,10 +1,13 @@
 """SONiC over gNMI: the tables that Redis holds, from the switch's gNMI server (sonic-gnmi).
 
 Name maps, configuration and counters are queried at the same time; then, by the object identifiers in the name maps, what has
-no path by name: drops of priority groups, and watermarks. One switch gives the same series as over Redis, with three
-exceptions. Ports of several ASICs are not supported. The server itself lists the keys of tables in CONFIG_DB, STATE_DB and of
-LLDP_ENTRY_TABLE by KEYS. It keeps its name maps until it is restarted, so ports without counters after a change of breakout
-mean that the container `gnmi` must be restarted.
+no path by name: drops of priority groups, and watermarks. One switch gives the same series as over Redis, except:
+
+* Switches of several ASICs are not supported: use the module `sonic` there.
+* If one object has no watermark in a window, that kind of objects has none: the server refuses a request if one key is missing.
+
+The server lists the rows of tables in CONFIG_DB, STATE_DB and of LLDP_ENTRY_TABLE by KEYS. It keeps its name maps until it is
+restarted: ports without counters after a change of breakout mean that the container `gnmi` must be restarted.
 """
 
 from __future__ import annotations
