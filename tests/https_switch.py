@@ -63,6 +63,8 @@ class HttpsSwitch:
     connections: int = 0
     most_at_once: int = 0
     open: int = 0
+    quiet: asyncio.Event = field(default_factory=asyncio.Event)
+    """No connection is open any more."""
 
     def visit(self, module: str = "nxos", *, seconds: float = 5.0, **options: Any) -> Visit:
         """A visit to this switch; options: scheme, login, tls, record, name, server_name, links, priorities."""
@@ -107,6 +109,7 @@ async def https_switch(
     """Serve until the block is left; `answer` gets each request."""
     own, ca_file = server_context(folder)
     switch = HttpsSwitch(0, ca_file)
+    switch.quiet.set()
     tasks: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -115,13 +118,16 @@ async def https_switch(
         tasks.add(task)
         switch.connections += 1
         switch.open += 1
+        switch.quiet.clear()
         switch.most_at_once = max(switch.most_at_once, switch.open)
         try:
             await converse(reader, writer, answer, switch.asked)
-        except (OSError, h11.RemoteProtocolError):
-            pass
+        except (OSError, h11.RemoteProtocolError, asyncio.CancelledError):
+            pass  # the client or the test has ended
         finally:
             switch.open -= 1
+            if not switch.open:
+                switch.quiet.set()
             tasks.discard(task)
             writer.transport.abort()
 
@@ -145,7 +151,7 @@ async def https_switch(
 
 async def converse(reader: Any, writer: Any, answer: Callable[[Asked], Says], asked: list[Asked]) -> None:
     parser = h11.Connection(h11.SERVER)
-    while request := await received(parser, reader):
+    while request := await received(parser, reader, writer):
         asked.append(request)
         reply = answer(request)
         if reply.raw is not None:
@@ -158,6 +164,7 @@ async def converse(reader: Any, writer: Any, answer: Callable[[Asked], Says], as
             if reply.hang:
                 await reader.read()
             writer.close()
+            await writer.wait_closed()
             return
         extra = (("Connection", "close"),) if reply.close else ()
         headers = [*reply.headers, ("Content-Length", str(len(reply.body))), *extra]
@@ -171,10 +178,16 @@ async def converse(reader: Any, writer: Any, answer: Callable[[Asked], Says], as
         parser.start_next_cycle()
 
 
-async def received(parser: h11.Connection, reader: Any) -> Asked | None:
+async def received(parser: h11.Connection, reader: Any, writer: Any) -> Asked | None:
     head, body = None, b""
     while True:
-        event = parser.next_event()
+        try:
+            event = parser.next_event()
+        except h11.RemoteProtocolError:
+            writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            await writer.drain()
+            await reader.read()
+            return None
         if event is h11.NEED_DATA:
             parser.receive_data(await reader.read(65536))
         elif isinstance(event, h11.Request):

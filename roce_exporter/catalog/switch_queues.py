@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from roce_exporter.catalog.row import COUNTER, GAUGE, Row, Spelling
 from roce_exporter.catalog.switch_systems import (
-    cumulus_config,
+    cumulus_congestion,
     cumulus_counters,
     eos_drops,
     eos_ecn,
@@ -65,6 +65,8 @@ ROWS = (
         sonic_queue("SAI_QUEUE_STAT_DROPPED_PACKETS"),
         nxos_statistics("dropPackets"),
         nxos_queuing("Dropped Pkts"),
+        nxos_queuing("WRED/AFD & Tail Drop Pkts"),
+        nxos_queuing("WRED & Tail Drop Pkts"),
         eos_queue("dropped-pkts"),
         eos_drops("droppedPackets"),
         cumulus_counters("tx-uc-buffer-discards"),
@@ -84,6 +86,7 @@ ROWS = (
         "Packets in which the queue set the ECN mark (congestion experienced). Absent where the switch does not count them.",
         sonic_queue("SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS"),
         nxos_statistics("randEcnMarkedPackets"),
+        nxos_queuing("ECN Pkts"),
         eos_queue("ecn-marked-pkts"),
         eos_ecn("queueCounter"),
         cumulus_counters("ecn-marked-frames"),
@@ -100,6 +103,7 @@ ROWS = (
         "Bytes in the queue now.",
         sonic_queue("SAI_QUEUE_STAT_CURR_OCCUPANCY_BYTES"),
         nxos_statistics("currQueueDepth"),
+        nxos_queuing("Q Depth Byts"),
     ),
     _gauge(
         "roce_switch_queue_paused",
@@ -113,7 +117,6 @@ ROWS = (
         "bytes",
         "Most bytes in the queue within the window.",
         sonic_watermark("SAI_QUEUE_STAT_SHARED_WATERMARK_BYTES"),
-        nxos_statistics("maxQueueDepth"),
         labels=(*QUEUE, "window"),
     ),
     Row(
@@ -184,27 +187,24 @@ ROWS = (
         "bool",
         "Whether the queue marks packets with ECN.",
         sonic_config("ecn"),
-        nxos_queuing("ecn"),
         eos_profile("enable-ecn"),
-        cumulus_config("ecn"),
+        cumulus_congestion("ecn"),
     ),
     _gauge(
         "roce_switch_config_ecn_minimum_bytes",
         "bytes",
         "Fill level of the queue from which packets are marked.",
         sonic_config("green_min_threshold"),
-        nxos_queuing("min-threshold"),
         eos_profile("min-threshold"),
-        cumulus_config("min-threshold"),
+        cumulus_congestion("min-threshold"),
     ),
     _gauge(
         "roce_switch_config_ecn_maximum_bytes",
         "bytes",
         "Fill level of the queue at which the probability of a mark is highest.",
         sonic_config("green_max_threshold"),
-        nxos_queuing("max-threshold"),
         eos_profile("max-threshold"),
-        cumulus_config("max-threshold"),
+        cumulus_congestion("max-threshold"),
     ),
     _gauge(
         "roce_switch_config_ecn_probability_ratio",
@@ -212,6 +212,6 @@ ROWS = (
         "Probability of a mark at the maximum threshold.",
         sonic_config("green_drop_probability", per=100),
         eos_profile("max-drop-probability-percent", per=100),
-        cumulus_config("probability", per=100),
+        cumulus_congestion("probability", per=100),
     ),
 )

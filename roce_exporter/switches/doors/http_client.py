@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 HEAD_BYTES = 16 * 1024
 BODY_BYTES = 32 * 1024 * 1024
 ERROR_BODY_BYTES = 64 * 1024
-"""Of a reply that is not 200: its body is discarded so that the connection can be used again."""
+"""Of a reply that is not 200. The rest of a longer body is not read, which costs the connection."""
 INTERIM_RESPONSES = 8
 READ_BYTES = 64 * 1024
 OK = 200
@@ -44,7 +44,7 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class HttpReply:
-    """One reply; the body is kept only of status 200."""
+    """One reply; of a status that is not 200 the beginning of the body."""
 
     status: int
     headers: Headers
@@ -68,6 +68,7 @@ class ClientConnection:
         self._parser = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES)
         self._requests = 0
         self._received = False
+        self._ended = False
 
     @classmethod
     async def open(
@@ -127,8 +128,7 @@ class ClientConnection:
     async def _receive(self) -> HttpReply:
         head = await self._head()
         headers = tuple((name.decode("ascii"), value.decode("latin-1")) for name, value in head.headers)
-        wanted = head.status_code == OK
-        body = await self._body(BODY_BYTES if wanted else ERROR_BODY_BYTES, discard=not wanted)
+        body = await (self._body() if head.status_code == OK else self._error_body())
         return HttpReply(head.status_code, headers, body)
 
     async def _head(self) -> h11.Response:
@@ -149,31 +149,41 @@ class ClientConnection:
             raise SourceError(f"the head of the reply is larger than {HEAD_BYTES} bytes")
         await self._feed(room)
 
-    async def _body(self, limit: int, *, discard: bool) -> bytes:
+    async def _body(self) -> bytes:
         body = bytearray()
-        size = 0
+        while part := await self._part():
+            body += part
+            if len(body) > BODY_BYTES:
+                raise SourceError(f"the reply is larger than {BODY_BYTES // 1024 // 1024} MiB")
+        return bytes(body)
+
+    async def _error_body(self) -> bytes:
+        body = bytearray()
+        # Leaves the parser in the middle of a longer body, so that the connection is not reusable.
+        while len(body) < ERROR_BODY_BYTES and (part := await self._part()):
+            body += part
+        return bytes(body)
+
+    async def _part(self) -> bytes:
+        """The next bytes of the body; none at its end."""
         while not isinstance(event := self._parser.next_event(), h11.EndOfMessage):
+            if isinstance(event, h11.Data) and event.data:
+                return bytes(event.data)
             if event is h11.NEED_DATA:
                 await self._feed(READ_BYTES)
-            elif isinstance(event, h11.Data):
-                size += len(event.data)
-                if size > limit and discard:
-                    return b""  # the parser is in the middle of the body, so the connection is not reusable
-                if size > limit:
-                    raise SourceError(f"the reply is larger than {limit // 1024 // 1024} MiB")
-                body += b"" if discard else event.data
-        return bytes(body)
+        return b""
 
     async def _feed(self, room: int) -> None:
         data = await self._reader.read(
             room
         )  # no bytes: the switch has closed, which empty bytes signal to the parser
         self._received = self._received or bool(data)
+        self._ended = not data
         self._parser.receive_data(data)
 
     def _protocol_fault(self) -> str:
         if not self._received:
             return "the switch closed the connection without a reply"
-        if self._reader.at_eof():
+        if self._ended:
             return "the reply is cut off: the switch closed the connection before its end"
         return "the reply is not valid HTTP/1.1"

@@ -69,8 +69,10 @@ MEANINGS = {
 class StatusError(SourceError):
     """A reply with another status than 200."""
 
-    def __init__(self, status: int) -> None:
+    def __init__(self, status: int, body: bytes = b"") -> None:
+        """`body` is the beginning of the reply. NX-API says there what is wrong with a command."""
         self.status = status
+        self.body = body
         super().__init__(status_fault(status))
 
 
@@ -96,6 +98,9 @@ class CookieJar:
     owner: tuple[str, int, Login]
     value: str = field(default="", repr=False)
 
+
+MOST_TARGETS = 4096
+"""Targets that are remembered: service discovery can name any number of addresses."""
 
 JARS: dict[tuple[str, str], CookieJar] = {}
 """By target and name of the cookie, between visits. In memory only."""
@@ -132,12 +137,8 @@ class HttpsDoor:
 
     async def __aenter__(self) -> Self:
         """Nothing is sent before the first request."""
-        if self._scheme == "http" and self._visit.login.username and self._visit.target.name not in WARNED:
-            WARNED.add(self._visit.target.name)
-            LOG.warning(
-                "target %s: credentials are sent without encryption, because its address begins with http://",
-                self._visit.target.name,
-            )
+        if self._scheme == "http" and self._visit.login.username:
+            warn_once(self._visit.target.name)
         return self
 
     async def __aexit__(
@@ -192,21 +193,21 @@ class HttpsDoor:
 
     async def _authorised(self, method: str, path: str, body: bytes) -> HttpReply:
         """The reply to a request with the session's cookie, and without it if the switch no longer accepts the cookie."""
-        if self._jar.value:
+        if cookie := self._jar.value:
             try:
-                return await self._accepted(
-                    method, path, body, ("Cookie", f"{self._cookie.name}={self._jar.value}")
-                )
+                return await self._accepted(method, path, body, self._session(cookie))
             except StatusError as error:
                 if error.status not in REFUSED:
                     raise
-                self._jar.value = ""
+                if self._jar.value == cookie:  # another request may already have a new one
+                    self._jar.value = ""
         if self._cookie.login_path:
             await self._log_in()
-            return await self._accepted(
-                method, path, body, ("Cookie", f"{self._cookie.name}={self._jar.value}")
-            )
+            return await self._accepted(method, path, body, self._session(self._jar.value))
         return await self._with_password(method, path, body)
+
+    def _session(self, cookie: str) -> tuple[str, str]:
+        return "Cookie", f"{self._cookie.name}={cookie}"
 
     async def _with_password(self, method: str, path: str, body: bytes) -> HttpReply:
         if self._denied:
@@ -242,7 +243,7 @@ class HttpsDoor:
         """The reply, of status 200."""
         reply = await self._exchange(HttpRequest(method, path, (*self._headers(body), *authority), body))
         if reply.status != OK:
-            raise StatusError(reply.status)
+            raise StatusError(reply.status, reply.body)
         if reply.header("content-encoding").lower() not in ("", "identity"):
             raise SourceError("the reply is compressed, which was not requested")
         self._keep_cookie(reply)
@@ -322,8 +323,22 @@ def kept_jar(target: str, cookie: str, owner: tuple[str, int, Login]) -> CookieJ
     """The jar of this target's session; a new one where the address or the login has changed."""
     jar = JARS.get((target, cookie))
     if jar is None or jar.owner != owner:
+        if len(JARS) >= MOST_TARGETS:
+            del JARS[next(iter(JARS))]
         jar = JARS[target, cookie] = CookieJar(owner)
     return jar
+
+
+def warn_once(target: str) -> None:
+    """Log that the credentials of this target are sent in clear text."""
+    if target in WARNED:
+        return
+    if len(WARNED) >= MOST_TARGETS:
+        WARNED.clear()
+    WARNED.add(target)
+    LOG.warning(
+        "target %s: credentials are sent without encryption, because its address begins with http://", target
+    )
 
 
 def basic_auth(login: Login) -> tuple[tuple[str, str], ...]:
