@@ -299,24 +299,45 @@ async def test_what_the_switch_does_not_have_is_absent(tmp_path: Path, request_o
             await request_of(switch.visit())
 
 
-async def test_other_servers_on_the_port(tmp_path: Path) -> None:
-    (tmp_path / "web").mkdir()
+async def answer_in_http(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A web server that gets what is no request, and leaves it to the client to disconnect."""
+    await reader.read(1)
+    writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>")
+    await reader.read()
+    writer.close()
+
+
+async def test_a_web_server_on_the_port(tmp_path: Path) -> None:
+    server = await asyncio.start_server(answer_in_http, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
     async with gnmi_switch(answers, tmp_path) as switch:
-        async with https_switch(lambda asked: Says(b"<html>"), tmp_path / "web") as web:
-            tls = TlsFiles(ca_file=web.ca_file)
-            visit = at_port(switch.visit(server_name="switch.example.com", tls=tls), web.port)
-            assert (await fault(get, visit)).endswith("the port speaks TLS, but not gRPC: correct the port")
-        async with https_switch(lambda asked: Says(b"<html>"), tmp_path / "web", plain=True) as web:
-            visit = at_port(switch.visit(scheme="grpc+insecure", login=Login()), web.port)
-            assert "the port does not speak gRPC: correct the port" in await fault(get, visit)
-            line = await fault(get, at_port(switch.visit(), web.port))
-            # which of the two depends on when the server closes
-            assert line.endswith(
-                ("the TLS handshake failed: check the port", "the switch closed the connection")
-            )
-        visit = switch.visit(scheme="grpc+insecure", login=Login())
-        assert (await fault(get, visit)).endswith(": the switch closed the connection")
-    assert "refuses connections: check the port" in await fault(get, switch.visit())
+        plain = switch.visit(scheme="grpc+insecure", login=Login())
+        line = await fault(get, at_port(plain, port))
+        assert line.endswith(
+            "the port does not speak gRPC: correct the port, or write grpc:// if it needs TLS"
+        )
+        line = await fault(get, at_port(switch.visit(), port))
+        assert "the port does not speak TLS: correct the port" in line
+    server.close()
+
+
+async def test_a_web_server_with_tls_on_the_port(tmp_path: Path) -> None:
+    (tmp_path / "web").mkdir()
+    async with (
+        gnmi_switch(answers, tmp_path) as switch,
+        https_switch(lambda asked: Says(b"<html>"), tmp_path / "web") as web,
+    ):
+        visit = switch.visit(server_name="switch.example.com", tls=TlsFiles(ca_file=web.ca_file))
+        line = await fault(get, at_port(visit, web.port))
+    assert line.endswith("the port speaks TLS, but not gRPC: correct the port")
+
+
+async def test_a_switch_with_tls_alone_and_one_that_is_away(tmp_path: Path) -> None:
+    async with gnmi_switch(answers, tmp_path) as switch:
+        plain = switch.visit(scheme="grpc+insecure", login=Login())
+        assert (await fault(get, plain)).endswith(": the switch closed the connection")
+        visit = switch.visit()
+    assert "refuses connections: check the port" in await fault(get, visit)
 
 
 @pytest.mark.parametrize(
