@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from dashboard_past import Prometheus
 
 
-EVERYTHING = {"cluster": ".*"} | dict.fromkeys(("job", "instance", "device", "port", "priority"), ".+")
+OF_PORTS = ("job", "instance", "device", "port", "priority")
+OF_LINKS = {"host": ".*", "netdev": ".*", "switch": ".+", "switch_port": ".+"}
+EVERYTHING = {"cluster": ".*"} | dict.fromkeys(OF_PORTS, ".+") | OF_LINKS
 CLUSTERS = sorted({host.cluster for host in HOSTS})
 QUERIES = [
     pytest.param(panel, position, id=f"{board.uid}-{panel.title}-{chr(ord('A') + position)}")
