@@ -28,12 +28,18 @@ WATCHDOG = "roce_switch_pfc_watchdog"
 BOTH = "One series per end and priority, solid for the host and dashed for the switch; they should agree."
 
 
-def _differs(by: str) -> str:
-    """1 where only one end has PFC on."""
-    host, switch = (f'max by ({by}) ({ENABLED}{{end="{end}",{THIS_LINK}}})' for end in ("host", "switch"))
-    return f"abs({host} - {switch})"
+def _enabled(end: str) -> str:
+    """By priority whether this end has PFC on. A priority that only the other end reports is off here, unless this end reports none."""
+    own = f'{ENABLED}{{end="{end}",{THIS_LINK}}}'
+    return (
+        f"(max by (priority) ({own}) or (0 * max by (priority) ({ENABLED}{{{THIS_LINK}}}) and on () {own}))"
+    )
 
 
+DIFFERS = f"abs({_enabled('host')} - {_enabled('switch')})"
+"""1 for priorities for which only one end has PFC on."""
+USED = f"max by (priority) ({ENABLED}{{{THIS_LINK}}}) == 1"
+"""Priorities with PFC at either end."""
 NUMBERS_PANELS = (
     number(
         "Host's end",
@@ -73,7 +79,7 @@ NUMBERS_PANELS = (
         "Disagreement",
         "Priorities for which only one end has PFC on. Such an end sends pause that the other ignores, and packets are lost.",
         "none",
-        Query(f"sum({_differs('priority')})", "priorities"),
+        Query(f"sum({DIFFERS})", "priorities"),
         limits=steps((1, SEVERITY[ALERTS["RocePfcMismatchOnLink"]["severity"]])),
         width=6,
         empty=NO_HOST,
@@ -85,8 +91,8 @@ ENDS = table(
     f"host's port.\n\n{reported('roce_switch_lldp_neighbor_info')}",
     ("cluster", "job", "instance", "host", "device", "port", "netdev", "switch", "switch_port", "Value"),
     Query(
-        f"{INFO}{{{THIS_LINK}}} * on (cluster, instance, device, port) group_left (job) "
-        f"max by (cluster, job, instance, device, port) ({now('roce_port_up', PORT)})",
+        f"({INFO}{{{THIS_LINK}}} * on (cluster, instance, device, port) group_left (job) max by (cluster, job, instance, device, port) "
+        f"({now('roce_port_up', PORT)})) or on (switch, switch_port, netdev) {INFO}{{{THIS_LINK}}} - 2",
         form="table", instant=True,
     ),
     names={"Value": "host port"},
@@ -96,10 +102,10 @@ ENDS = table(
         by_name("device", ("links", [to_port()])),
         by_name("switch", ("custom.width", 150)),
         by_name("switch_port", ("custom.width", 150)),
-        as_text("host port", named(LINK)),
+        as_text("host port", named({-1: ("no answer", SEVERITY["ticket"])} | LINK)),
     ),
     width=24,
-    height=3,
+    height=4,
     empty=NO_RULES,
 )  # fmt: skip
 
@@ -110,19 +116,18 @@ def _on_or_off(column: str) -> Json:
 
 AGREEMENT = table(
     "PFC by priority",
-    "PFC must be on for the same priorities at both ends.\n\n"
+    "Priorities with PFC at either end; it must be on for the same ones at both. A priority that an end does not list is off there.\n\n"
     + reported("roce_switch_pfc_enabled")
     + "\n"
     + meanings("roce_pfc_enabled"),
     ("priority", "Value #A", "Value #B", "Value #C"),
     *(
-        Query(f'max by (priority) ({ENABLED}{{end="{end}",{THIS_LINK}}})', form="table", instant=True)
-        for end in ("host", "switch")
+        Query(f"{expression} and {USED}", form="table", instant=True)
+        for expression in (_enabled("host"), _enabled("switch"), DIFFERS)
     ),
-    Query(_differs("priority"), form="table", instant=True),
     # a merge of empty frames is an empty frame, which would show nothing at all
     Query(
-        f'label_replace(vector(-1), "priority", "none", "", "") unless on () {ENABLED}{{{THIS_LINK}}}',
+        f'label_replace(vector(-1), "priority", "no PFC", "", "") unless on () ({USED})',
         form="table", instant=True, instead=True,
     ),
     names={"Value #A": "host", "Value #B": "switch", "Value #C": "both ends"},
@@ -170,7 +175,7 @@ WATCHDOG_SETTINGS = table(
     names={f"Value #{letter}": name for letter, name in _LETTERED},
     overrides=(
         _on_or_off("monitors"),
-        by_name("acts", ("mappings", [named({0: ("only reports", SEVERITY["ticket"]), 1: ("yes", "")})]), ("custom.width", 100)),
+        by_name("acts", ("mappings", [named({0: ("only reports", SEVERITY["ticket"]), 1: ("yes", "")})]), ("custom.width", 90)),
         by_name("trips after", ("unit", "s")),
         by_name("restores after", ("unit", "s")),
     ),
@@ -246,7 +251,7 @@ PAUSE_PANELS = (
         "switch",
         f"The host pauses the switch: it receives too slowly. {BOTH}",
         "RocePfcTransmitPauseSaturated",
-        Query(f"{ESTIMATED}{{{THIS_LINK}}}", "p{{priority}} estimated by the switch", proof="estimated"),
+        Query(f"{ESTIMATED}{{{THIS_LINK}}}", "p{{priority}} estimated by the switch", proof="slow-receiver"),
         explained="\n\n"
         + reported(
             "roce_switch_pfc_receive_pause_seconds_total",
@@ -280,8 +285,8 @@ PAUSE_PANELS = (
         + reported("roce_switch_pfc_receive_transitions_total", "roce_switch_global_pause_receive_frames_total", "roce_switch_global_pause_transmit_frames_total"),
         "cps",
         Query(moved("roce_switch_pfc_receive_transitions_total", SWITCH_PORT), "p{{priority}} changes", proof="pfc-storm"),
-        Query(moved("roce_switch_global_pause_receive_frames_total", SWITCH_PORT), "global pause received, {{port}}", proof="global-pause"),
-        Query(moved("roce_switch_global_pause_transmit_frames_total", SWITCH_PORT), "global pause sent, {{port}}", proof="global-pause"),
+        Query(moved("roce_switch_global_pause_receive_frames_total", SWITCH_PORT), "global pause received, {{port}}", proof="pfc-storm"),
+        Query(moved("roce_switch_global_pause_transmit_frames_total", SWITCH_PORT), "global pause sent, {{port}}", proof="pfc-storm"),
         Query(still("roce_switch_pfc_receive_transitions_total", SWITCH_PORT), "no change", instead=True),
         Query(still("roce_switch_global_pause_receive_frames_total", SWITCH_PORT), "no global pause", instead=True),
         overrides=by_priority(),

@@ -56,8 +56,8 @@ QUEUE_PANELS = (
         "bytes",
         _filled(f"{QUEUE}_watermark_bytes", "most", "queue", WINDOWS),
         _filled(f"{QUEUE}_occupancy_bytes", "now"),
-        _filled("roce_switch_config_ecn_minimum_bytes", "limit: first marks"),
-        _filled("roce_switch_config_ecn_maximum_bytes", "limit: most marks"),
+        _filled("roce_switch_config_ecn_minimum_bytes", "limit: ECN begins"),
+        _filled("roce_switch_config_ecn_maximum_bytes", "limit: ECN strongest"),
         overrides=[LIMITS],
         empty="This switch reports neither fill nor thresholds",
     ),
@@ -131,7 +131,7 @@ BUFFERS_PANELS = (
         f"Discarded on receive because buffer and headroom were full; zero in a lossless group.\n\n{reported(*LOST)}",
         "pps",
         Query(moved(LOST[0], SWITCH_PORT), "group {{priority_group}}", proof="pfc-storm"),
-        Query(moved(LOST[1], SWITCH_PORT), "whole port", proof="global-pause"),
+        Query(moved(LOST[1], SWITCH_PORT), "whole port", proof="lossy"),
         *(
             Query(still(name, SWITCH_PORT), f"none {said}", instead=True)
             for name, said in zip(LOST, ("in any group", "on the port"), strict=True)

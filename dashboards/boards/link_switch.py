@@ -19,7 +19,7 @@ from boards.link_series import (
     systems,
     with_neighbor,
 )
-from boards.measures import meanings, now, rate, row
+from boards.measures import meanings, now, row
 from boards.model import Panel, Query
 from boards.panels import by_name, history, lines, named, states
 from boards.scopes import CLUSTER, to_switch_port
@@ -38,44 +38,46 @@ WATCHDOG = "roce_switch_pfc_watchdog"
 BUFFER = "roce_switch_buffer"
 
 
-def _cells(expression: str) -> str:
-    """The worst ports of the range shown, ranked once for all times."""
-    return f"{expression} and topk({ROWS}, max_over_time(({expression})[$__range:] @ end()))"
-
-
-def _heat(title: str, reading: str, saturated: str, query: Query, nothing: str) -> Panel:
+def _heat(title: str, reading: str, saturated: str, query: Query, ranked: str, *, nothing: str) -> Panel:
+    """The worst ports by `ranked`, which is one value per port for the range shown: ranked once for all times."""
     return history(
         title,
         f"One row per port, at most the {ROWS} worst; each cell is the share of time paused in the worst priority. Green: below "
         f"{limit('RocePfcPauseElevated'):.1%}, then the alert limits: purple, orange from {limit('RocePfcPauseHigh'):.0%}, red from "
         f"{limit(saturated):.0%}. {reading}",
         "percentunit",
-        Query(_cells(query.expr), query.legend),
+        Query(f"({query.expr}) and topk({ROWS}, {ranked})", query.legend),
         limits=steps(step("RocePfcPauseElevated"), step("RocePfcPauseHigh"), step(saturated)),
-        ever=query.expr.replace("[$__rate_interval]", "[$__range]"),
+        ever=ranked,
         nothing=nothing,
         height=14,
     )
 
 
-_RECEIVED = " or ".join(f"max by (port) ({rate(name, SWITCH)})" for name in (MEASURED, ESTIMATED))
-_OF_LINKS = 'max by (switch_port, host) ({}{{toward="{}",{}}})'.format
+def _received(window: str) -> str:
+    """Time paused of each port by its neighbour, measured if the switch measures it."""
+    return " or ".join(f"max by (port) (rate({name}{{{SWITCH}}}[{window}))" for name in (MEASURED, ESTIMATED))
+
+
+_SENT = f'{PAUSE}{{toward="host",{OF_SWITCH}}}'
 HEATS = (
     _heat(
         "Pause received, by port",
         "The neighbour pauses this port: a slow host, or a congested next switch. Where the switch measures no time, see *Ports by pause*.\n\n"
         + reported(MEASURED, ESTIMATED),
         "RocePfcTransmitPauseSaturated",
-        Query(_RECEIVED, "{{port}}"),
-        "not measured",
+        Query(_received("$__rate_interval]"), "{{port}}"),
+        _received("$__range] @ end()"),
+        nothing="not measured",
     ),
     _heat(
         "Pause sent, by port of a host",
         "This port pauses its host: the switch is congested. Measured by the hosts, so ports without a known host are missing.\n\n"
         + meanings("roce_pfc_receive_pause_seconds_total"),
         "RocePfcReceivePauseSaturated",
-        Query(_OF_LINKS(PAUSE, "host", OF_SWITCH), "{{switch_port}} {{host}}"),
-        "no host known",
+        Query(f"max by (switch_port, host) ({_SENT})", "{{switch_port}} {{host}}"),
+        f"max by (switch_port, host) (avg_over_time({_SENT}[$__range] @ end()))",
+        nothing="no host known",
     ),
 )
 
@@ -140,7 +142,7 @@ PORTS = _listed(
 )
 WATCHDOGS = _listed(
     "Watchdogs",
-    "By port and queue, over the range shown; tripped queues first. Discards are packets that the watchdog threw away in both directions.\n\n"
+    "By port and queue, over the range shown, the most trips first. Discards are packets that the watchdog threw away in both directions.\n\n"
     + reported(*(f"{WATCHDOG}_{what}" for what in ("enabled", "tripped", "trips_total", "restores_total", "transmit_discards_total", "receive_discards_total"))),
     ("queue",),
     {
@@ -164,7 +166,7 @@ _USED = now(f"{BUFFER}_headroom_watermark_bytes", f"{WINDOWS},{SWITCH}")
 _SPACE = now(f"{BUFFER}_headroom_bytes", SWITCH)
 _GROUP = "cluster, device, port, priority_group"
 HEADROOMS = _listed(
-    "Headroom",
+    "Headroom by port",
     "By port and priority group, the fullest first. *most used* is the maximum within the range shown, *lost* are packets discarded because buffer and "
     "headroom were full.\n\n"
     + reported(f"{BUFFER}_headroom_watermark_bytes", f"{BUFFER}_headroom_bytes", LOST),
@@ -234,27 +236,37 @@ VALUES = table(
     sort="Value",
     rarest=True,
     overrides=(_NAMED, by_name("value", ("mappings", _value_texts()))),
-    width=12,
-    height=9,
+    width=24,
+    height=7,
     empty="Every setting has one value on this switch, or none is reported",
+    proof="pfc-storm",
 )  # fmt: skip
+# the value of each port that differs, as a label, because its unit depends on the setting
+_ODD = (
+    f"count_values by (device, port, setting, {', '.join(_PLACES)}) "
+    f'("value", {_SET} != on {_BY} group_left () quantile by {_BY} (0.5, {_SET}))'
+)
 ODD_ONES = table(
     "Ports that differ from the others",
-    "Ports whose setting is not the median of all ports of this switch, at most 50. *value* is the port's, in base units: bytes, seconds, or 1 for on. "
+    "Ports whose setting is not the median of all ports of this switch, at most 50. "
     f"Click a port to open it.\n\nReported by:\n{_SYSTEMS}",
-    ("device", "port", "setting", *_PLACES, "Value"),
+    ("device", "port", "setting", *_PLACES, "value"),
     Query(
-        f"topk(50, {_SET} != on {_BY} group_left () quantile by {_BY} (0.5, {_SET}))",
+        f'topk(50, label_join({_ODD}, "value", "=", "setting", "value"))',
         form="table",
         instant=True,
     ),
-    names={"Value": "own value"},
     concealed=("device",),
     wide="setting",
-    overrides=(_NAMED, by_name("port", ("custom.width", 130), ("links", [to_switch_port()]))),
-    width=12,
-    height=9,
+    overrides=(
+        _NAMED,
+        by_name("value", ("mappings", _value_texts())),
+        by_name("port", ("custom.width", 130), ("links", [to_switch_port()])),
+    ),
+    width=24,
+    height=7,
     empty="No port differs, or no setting is reported",
+    proof="pfc-storm",
 )
 SWITCH_PANELS = (*HEATS, PORTS, WATCHDOGS, HEADROOMS, VALUES, ODD_ONES)
 
@@ -290,16 +302,16 @@ PROBE_PANELS = (
         concealed=(),
         wide="source",
         overrides=(by_name("device", ("custom.width", 110)),),
-        width=10,
+        width=12,
         empty="Every source of every switch can be read",
         proof="pfc-storm",
     ),
     lines(
-        "Values that cannot be read",
+        "Unreadable values",
         reported(f"{SOURCE}_unreadable_values"),
         "none",
         Query(f"max by (source) ({now(f'{SOURCE}_unreadable_values', SWITCH)})", "{{source}}"),
-        width=7,
+        width=6,
         empty="No series of this switch",
     ),
     table(
@@ -309,7 +321,7 @@ PROBE_PANELS = (
         Query(f"max by (source) ({now(f'{SOURCE}_renewal_seconds', SWITCH)})", form="table", instant=True),
         names={"Value": "interval"},
         overrides=(by_name("interval", ("unit", "s")),),
-        width=7,
+        width=6,
         empty="This switch does not report them",
     ),
 )  # fmt: skip

@@ -77,12 +77,15 @@ def series_to_port() -> Json:
     return {"title": "Open the port", "url": f"/d/roce-port/roce-port?{_SOURCE}{labels}{_TIME}"}
 
 
-def to_switch_port() -> Json:
-    """A link from a row of a switch's port to this port on the link dashboard. Without a host, which would hide the port."""
-    port = "&var-switch=${__data.fields.device}&var-switch_port=${__data.fields.port}"
+def to_switch_port(switch: str = "device", port: str = "port") -> Json:
+    """A link from a row with the columns `switch` and `port` to this port on the link dashboard.
+
+    Without a host, which would hide other ports of the switch there.
+    """
+    chosen = f"&var-switch=${{__data.fields.{switch}}}&var-switch_port=${{__data.fields.{port}}}"
     return {
         "title": "Open the link",
-        "url": f"/d/roce-link/roce-link?{_SOURCE}{port}&var-host=$__all&var-netdev=$__all{_TIME}",
+        "url": f"/d/roce-link/roce-link?{_SOURCE}&${{cluster:queryparam}}{chosen}&var-host=$__all&var-netdev=$__all{_TIME}",
     }
 
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 SAMPLE = re.compile(r"(roce_\w+)\{(.*)\} (\S+)")
 LABEL = re.compile(r'(\w+)="([^"]*)"')
-STALLED = 0.9
-"""The share of a scrape interval in pause at which the watchdog trips."""
 SOURCES = ("databases", "port_counters", "queue_counters", "watermarks")
+UPLINK = "Ethernet252"
+"""A port without a host."""
 KILOBYTES = 1000
 
 
@@ -30,6 +30,8 @@ class Leaf:
 
     system: str = "sonic"
     without: tuple[str, ...] = ()
+    trips: float = 0.15
+    """The share of a scrape interval in pause at which the watchdog trips and headroom overflows: storms last a few seconds."""
     faulty: bool = True
     """Whether one of its ports has other settings than the rest, and one of its sources fails."""
 
@@ -43,7 +45,7 @@ LEAVES = {
     "quiet": Leaf(faulty=False),
     "pfc-storm": Leaf(),
     "incast": Leaf(),
-    "slow-receiver": Leaf(without=("roce_switch_pfc_receive_pause_seconds_total",)),
+    "slow-receiver": Leaf(without=("roce_switch_pfc_receive_pause_seconds_total",), trips=1.0),
     "lossy": Leaf("nxos"),
 }
 """The switch of each cluster that has one."""
@@ -92,6 +94,11 @@ class OtherEnd:
             labels = {"pool": "ingress_lossless_pool", "window": "periodic"}
             yield f"roce_switch_pool{what}_watermark_bytes", labels, 900 * KILOBYTES
 
+        yield "roce_switch_port_info", {"port": UPLINK, "alias": "etp64", "description": "to spine1"}, 1
+        for way in ("receive", "transmit"):
+            name = f"roce_switch_pfc_{way}_frames_total"
+            yield name, {"port": UPLINK, "priority": "3"}, self._add(f"{UPLINK} {way}", 10)
+
     def _port(
         self, name: str, place: int, port: Port, seconds: float
     ) -> Iterator[tuple[str, dict[str, str], float]]:
@@ -107,7 +114,7 @@ class OtherEnd:
                 at,
                 port.values[f"{other}_global_frames"] + odd * self._add(f"{name} {way}", 20),
             )
-        for row, label, value in (*_priority(port), *self._queue(name, port, held, odd=odd)):
+        for row, label, value in (*_priority(port, odd=odd), *self._queue(name, port, held, odd=odd)):
             yield row, {**at, label: "3"}, value
         yield "roce_switch_queue_info", {**at, "priority": "3", "queue": "3", "priority_group": "3"}, 1
         yield "roce_switch_pfc_enabled", {**at, "priority": "4"}, int(odd)
@@ -115,7 +122,7 @@ class OtherEnd:
         yield from self._watermarks(at, held, pauses)
 
     def _queue(self, name: str, port: Port, held: float, *, odd: bool) -> Iterator[tuple[str, str, float]]:
-        tripped = held > STALLED
+        tripped = held > self._leaf.trips
         was = self._before.get(f"{name} tripped", 0)
         self._before[f"{name} tripped"] = tripped
         watchdog, queue, ecn = "roce_switch_pfc_watchdog", "roce_switch_queue", "roce_switch_config_ecn"
@@ -132,7 +139,7 @@ class OtherEnd:
         yield f"{queue}_wred_discards_total", "queue", self._add(f"{name} wred", 5 * odd)
         yield f"{queue}_trimmed_packets_total", "queue", self._add(f"{name} trimmed", 2 * odd)
         yield f"{queue}_transmit_bytes_total", "queue", port.values["receive_bytes"]
-        yield f"{queue}_ecn_marked_packets_total", "queue", port.values["ecn_marked"]
+        yield f"{queue}_ecn_marked_packets_total", "queue", port.values["ecn_marked"] // 1.25
         yield f"{queue}_paused", "queue", int(held > 0)
         yield f"{queue}_occupancy_bytes", "queue", 10 * KILOBYTES + 900 * KILOBYTES * held
         yield f"{ecn}_enabled", "queue", 1
@@ -154,7 +161,7 @@ class OtherEnd:
         yield (
             f"{buffer}_discards_total",
             group,
-            self._add(f"{at['port']} headroom", 30 * (max(held, pauses) > STALLED)),
+            self._add(f"{at['port']} headroom", 30 * (max(held, pauses) > self._leaf.trips)),
         )
 
     def _share(self, key: str, total: float, seconds: float) -> float:
@@ -168,11 +175,15 @@ class OtherEnd:
         return self._counted[key]
 
 
-def _priority(port: Port) -> Iterator[tuple[str, str, float]]:
+def _priority(port: Port, *, odd: bool) -> Iterator[tuple[str, str, float]]:
     """The series of a switch port's priority, from the host's."""
     yield "roce_switch_pfc_enabled", "priority", 1
     for way, other in (("receive", "transmit"), ("transmit", "receive")):
-        yield f"roce_switch_pfc_{way}_frames_total", "priority", port.values[f"{other}_frames"]
+        yield (
+            f"roce_switch_pfc_{way}_frames_total",
+            "priority",
+            port.values[f"{other}_frames"] // (1.1 if odd else 1),
+        )
     paused = port.values["transmit_pause_seconds"]
     yield "roce_switch_pfc_receive_pause_seconds_total", "priority", paused
     yield "roce_switch_pfc_receive_pause_estimated_seconds_total", "priority", 1.1 * paused
