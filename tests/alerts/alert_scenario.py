@@ -135,7 +135,10 @@ def input_series(case: Case, turn: Turn = SICK) -> Iterator[dict[str, str]]:
             state = turn.states.get(series, "sick") if (cluster, host) in sick else "healthy"
             inside = series.removeprefix(metric(series)).strip("{}")
             name = f"{metric(series)}{{{target}{',' if inside else ''}{inside}}}"
-            yield {"series": name.replace("<host>", host), "values": " ".join(_values(case, shape, state, turn.restart))}
+            yield {
+                "series": name.replace("<host>", host),
+                "values": " ".join(_values(case, shape, state, turn.restart)),
+            }
 
 
 def _values(case: Case, shape: Shape, state: State, restart: int) -> Iterator[str]:
