@@ -149,6 +149,23 @@ def test_no_rule_fails_on_the_series_that_the_exporter_serves(prometheus: str) -
     assert not [(rule["name"], rule.get("lastError")) for rule in rules if rule["health"] != "ok"]
 
 
+def test_the_switch_that_tripped_is_part_of_that_page(prometheus: str, alertmanager: Alertmanager) -> None:
+    """The alert on the watchdog fires and is muted; drops of a tripped queue are no ticket."""
+    wait_until(lambda: "RoceSwitchWatchdogTripped" in alertmanager.names("one", "suppressed"), 300)
+    assert alerts_of(firing(alertmanager, "one")) == {"RocePfcStormTransmitted"}
+    wait_until(lambda: TRIPPED in texts_of(alertmanager, "one", "RocePfcStormTransmitted"), 300)
+    assert "RoceSwitchLosslessQueueDrops" not in alerts_of(alertmanager.hooks.of("tickets", "one"))
+
+
+def test_a_switch_alone_is_one_page_too(prometheus: str, alertmanager: Alertmanager) -> None:
+    """The host behind the port has no exporter: the page names the switch port and its neighbour."""
+    pages = wait_until(lambda: firing(alertmanager, "bare"), 300)
+    assert alerts_of(pages) == {"RoceSwitchWatchdogTripped"}
+    text = pages[0]["alerts"][0]["annotations"]
+    assert text["summary"] == "The PFC watchdog of leaf1 Ethernet0 tripped on queue 3."
+    assert "Its neighbour is gpu-1" in text["description"]
+
+
 def test_a_storm_on_one_host_is_one_page_that_names_all_and_ends(
     prometheus: str, alertmanager: Alertmanager
 ) -> None:
@@ -180,23 +197,6 @@ def test_a_storm_across_hosts_is_one_incident_that_shows_the_culprit(
     assert culprits == {"storming"}
     tickets = [page for page in alertmanager.hooks.of("tickets", "many") if page["status"] == "firing"]
     assert "RocePfcStormReceived" not in alerts_of(tickets)
-
-
-def test_the_switch_that_tripped_is_part_of_that_page(prometheus: str, alertmanager: Alertmanager) -> None:
-    """The alert on the watchdog fires and is muted; drops of a tripped queue are no ticket."""
-    wait_until(lambda: "RoceSwitchWatchdogTripped" in alertmanager.names("one", "suppressed"), 300)
-    assert alerts_of(firing(alertmanager, "one")) == {"RocePfcStormTransmitted"}
-    wait_until(lambda: TRIPPED in texts_of(alertmanager, "one", "RocePfcStormTransmitted"), 300)
-    assert "RoceSwitchLosslessQueueDrops" not in alerts_of(alertmanager.hooks.of("tickets", "one"))
-
-
-def test_a_switch_alone_is_one_page_too(prometheus: str, alertmanager: Alertmanager) -> None:
-    """The host behind the port has no exporter: the page names the switch port and its neighbour."""
-    pages = wait_until(lambda: firing(alertmanager, "bare"), 300)
-    assert alerts_of(pages) == {"RoceSwitchWatchdogTripped"}
-    text = pages[0]["alerts"][0]["annotations"]
-    assert text["summary"] == "The PFC watchdog of leaf1 Ethernet0 tripped on queue 3."
-    assert "Its neighbour is gpu-1" in text["description"]
 
 
 def test_a_quiet_host_next_to_them_stays_silent(prometheus: str, alertmanager: Alertmanager) -> None:
