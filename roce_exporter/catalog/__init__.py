@@ -175,12 +175,16 @@ def _speaks(dialect: str, spelling: Spelling) -> bool:
     return not any(reason_for(dialect, spelling.source, raw) for raw in spelling.raw)
 
 
-TEXT = ("counter", "flag", "sensor", "role", "parameter", "le")
-"""Placeholders that match any text. All others (priority, lane, queue and so on) match numbers only."""
+FORMS = {
+    **dict.fromkeys(("counter", "flag", "sensor", "role", "parameter", "le"), ".+"),
+    "mac": "[0-9a-f]{2}(?::[0-9a-f]{2}){5}",
+    "hostname": "(?s:.*)",
+}
+"""What a placeholder matches. All others (priority, lane, queue and so on) match numbers only."""
 
 
 def _form(placeholder: str) -> str:
-    return ".+" if placeholder in TEXT else "[0-9]+"
+    return FORMS.get(placeholder, "[0-9]+")
 
 
 def _claim(claims: dict[Claim, Row], claim: Claim, row: Row) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from roce_exporter.catalog.row import ANY, GAUGE, PORT_LABELS, Row, gauge, spelt
+from roce_exporter.catalog.row import ANY, GAUGE, NETDEV_LABELS, PORT_LABELS, Row, gauge, spelt
 
 port = partial(spelt, ANY, "port")
 resources = partial(spelt, ANY, "resources")
@@ -47,6 +47,17 @@ PORT_NETDEV_INFO = Row(
     "A network device of a port, constant 1. `role` is port, bond (master of the LAG) or member (member port of the LAG).",
     labels=("device", "port", "netdev", "role"),
 )
+NETDEV_INFO = Row(
+    "roce_netdev_info",
+    GAUGE,
+    "info",
+    "MAC address of a network device of a port, and the host's own name, constant 1: one series per port or member port of a "
+    "LAG, none for the bond. Join `mac` with `neighbor_mac` of `roce_switch_lldp_neighbor_info`, or `hostname` and `netdev` with "
+    "`neighbor` and `neighbor_port`, to find the switch port at the other end of the link. `mac` is the permanent address; "
+    "where the driver reports none, the address before bonding, or else the current one.",
+    (spelt(ANY, "mac_address", "{mac} {hostname}"),),
+    (*NETDEV_LABELS, "mac", "hostname"),
+)
 GID_INFO = Row(
     "roce_gid_info",
     GAUGE,
@@ -59,6 +70,7 @@ ROWS = (
     DEVICE_INFO,
     PORT_INFO,
     PORT_NETDEV_INFO,
+    NETDEV_INFO,
     GID_INFO,
     gauge("roce_port_up", "bool", "Whether the port is ACTIVE (1) or in any other state (0).", port("up")),
     gauge(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import socket
@@ -34,3 +35,10 @@ def notify(state: str) -> bool:
         sock.sendall(state.encode())
         return True
     return False
+
+
+async def report_alive(interval: float | None) -> None:
+    """Notify the watchdog from the event loop, which serves requests: systemd restarts a daemon whose loop hangs."""
+    while interval:
+        notify(ALIVE)
+        await asyncio.sleep(interval)

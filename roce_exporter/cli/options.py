@@ -6,18 +6,22 @@ import argparse
 import re
 from typing import TYPE_CHECKING
 
-from roce_exporter import __version__, audit, sources
-from roce_exporter.cli.log import FORMATS, LEVELS
+from roce_exporter import __version__, sources
 from roce_exporter.cli.parser import OptionError, Parser, command_first
+from roce_exporter.cli.shared_flags import (
+    DEFAULT_PORT,
+    add_audit_flags,
+    add_log_flags,
+    add_path_flag,
+    add_switch_flags,
+    add_web_flags,
+)
 from roce_exporter.collect import Settings
 from roce_exporter.detectors.pfc_storm import StormLimits
 from roce_exporter.sampler import MODES, OFF, Pace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-DEFAULT_PORT = 10123
-"""To be registered: the public list of exporter ports was not available when the port was chosen."""
 
 SCENARIOS = (
     "quiet",
@@ -33,6 +37,8 @@ SCENARIOS = (
 VENDORS = ("mlx5", "mlx5-lag", "bnxt", "ionic", "ice")
 """The same as in `simulation`, which is imported only where it is used: its import takes as long as all the others together."""
 
+SWITCHES = "switches"
+
 COMMANDS = {
     "demo": "show a simulated host, with Prometheus and Alertmanager if they are installed",
     "serve": "serve metrics over HTTP (the default)",
@@ -40,6 +46,7 @@ COMMANDS = {
     "capture": "record the host into a folder or .tar.gz, with identifying data scrubbed",
     "explain": "explain a raw counter or a metric: its meaning, its source and its current value",
     "audit": "compare the host's settings with a profile; exit code 0: all checks pass, 1: a check fails, 2: the audit could not run",
+    SWITCHES: "serve metrics of switches at /probe?target=NAME, or audit their settings",
 }
 
 
@@ -52,6 +59,8 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
     parser = make_parser()
     argv = command_first(list(argv), parser)
     options = parser.parse_args(argv)
+    if options.command == SWITCHES:
+        return options
     if options.config_file:
         from roce_exporter.cli.config_file import config_flags  # noqa: PLC0415 - most have none, and YAML is slow to import
 
@@ -124,12 +133,19 @@ def make_parser() -> Parser:
     host = _host_flags()
     for name, meaning in COMMANDS.items():
         command = commands.add_parser(
-            name, parents=[host], help=meaning, description=meaning, allow_abbrev=False
+            name,
+            parents=[] if name == SWITCHES else [host],
+            help=meaning,
+            description=meaning,
+            allow_abbrev=False,
         )
+        if name == SWITCHES:
+            add_switch_flags(command)
         if name in ("serve", "once", "audit", "demo"):
-            _add_audit_flags(command, alone=name == "audit")
+            add_audit_flags(command, alone=name == "audit")
         if name == "serve":
-            _add_web_flags(command)
+            add_web_flags(command, DEFAULT_PORT)
+            add_path_flag(command)
             _add_sampler_flags(command)
         elif name == "capture":
             _add_capture_flags(command)
@@ -150,27 +166,14 @@ def _host_flags() -> Parser:
     _add_source_flags(flags)
     _add_simulation_flags(flags)
     _add_collect_flags(flags)
-    add = flags.add_argument
-    add(
+    flags.add_argument(
         "--config.file",
         dest="config_file",
         default="",
         metavar="FILE",
         help="YAML file whose keys are these flags without their dashes",
     )
-    add(
-        "--log.level",
-        dest="log_level",
-        choices=LEVELS,
-        help="minimum log level (serve: info, demo: error, others: warn)",
-    )
-    add(
-        "--log.format",
-        dest="log_format",
-        choices=FORMATS,
-        default="logfmt",
-        help="format of the log lines (logfmt)",
-    )
+    add_log_flags(flags)
     return flags
 
 
@@ -257,30 +260,6 @@ def _add_collect_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_web_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--web.listen-address",
-        dest="web_listen_address",
-        action="append",
-        metavar="[HOST]:PORT",
-        help=f"address to listen on, may be repeated (:{DEFAULT_PORT}); port 0 selects a free port, which is logged",
-    )
-    parser.add_argument(
-        "--web.telemetry-path",
-        dest="web_telemetry_path",
-        type=_path,
-        default="/metrics",
-        help="path of the metrics (/metrics)",
-    )
-    parser.add_argument(
-        "--web.config.file",
-        dest="web_config_file",
-        default="",
-        metavar="FILE",
-        help="file with TLS and users, in the format of the Prometheus exporter-toolkit",
-    )
-
-
 def _add_sampler_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
@@ -314,21 +293,6 @@ def _add_sampler_flags(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="how long pause must be gone for the storm to end, 0.1 to 60 (twice the detection time)",
     )
-
-
-def _add_audit_flags(parser: argparse.ArgumentParser, *, alone: bool) -> None:
-    parser.add_argument(
-        "--audit.profile",
-        *(("--profile",) if alone else ()),
-        dest="audit_profile",
-        default="auto",
-        metavar="PROFILE",
-        help=f"profile to check the settings against: {', '.join(audit.built_in())}, or a .toml file (auto)",
-    )
-    if alone:
-        parser.add_argument(
-            "--format", choices=audit.FORMATS, default=audit.TABLE, help="format of the findings (table)"
-        )
 
 
 def _add_demo_flags(parser: argparse.ArgumentParser) -> None:
@@ -378,17 +342,3 @@ def _count(text: str) -> int:
     if not text.isdecimal() or not 0 < int(text) <= 1000:  # noqa: PLR2004 - a thousand snapshots do not fill a disk
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 1000")
     return int(text)
-
-
-def _path(text: str) -> str:
-    if not text.startswith("/") or text in (
-        "/",
-        "/-/healthy",
-        "/-/ready",
-        "/debug/snapshot",
-        "/debug/events",
-    ):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not an absolute path, or is reserved; use one like /metrics"
-        )
-    return text

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import logging
-import signal
 import time
 from typing import TYPE_CHECKING
 
 from roce_exporter import __version__
 from roce_exporter.audit import Auditor, load_profile
 from roce_exporter.background import background, supervise
-from roce_exporter.cli.notify import ALIVE, READY, STOPPING, notify, watchdog_interval
-from roce_exporter.cli.options import DEFAULT_PORT, collect_settings, sampler_pace, storm_limits
+from roce_exporter.cli.notify import READY, STOPPING, notify, report_alive, watchdog_interval
+from roce_exporter.cli.options import collect_settings, sampler_pace, storm_limits
+from roce_exporter.cli.shared_flags import DEFAULT_PORT
+from roce_exporter.cli.until_stopped import stop_event, web_config_of
 from roce_exporter.collect import Collector
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import argparse
 
     from roce_exporter.kernel import Kernel
-    from roce_exporter.web.web_config_file import WebConfigFile
 
 LOG = logging.getLogger(__name__)
 
@@ -35,11 +34,8 @@ SUPERVISION = 0.5
 
 async def serve(options: argparse.Namespace, kernel: Kernel) -> int:
     """Serve until SIGTERM or SIGINT."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    web_config = _web_config(options.web_config_file) if options.web_config_file else None
+    stop = stop_event()
+    web_config = web_config_of(options)
     auditor = Auditor(load_profile(options.audit_profile))
     collector = Collector(kernel, collect_settings(options), time.monotonic)
     sampler = Sampler(
@@ -57,7 +53,7 @@ async def serve(options: argparse.Namespace, kernel: Kernel) -> int:
             server.accept(),
             _supervise(sampler),
             exporter.follow(),
-            _report_alive(watchdog_interval()),
+            report_alive(watchdog_interval()),
         ):
             await stop.wait()
             notify(STOPPING)
@@ -68,12 +64,6 @@ async def serve(options: argparse.Namespace, kernel: Kernel) -> int:
     return 0
 
 
-def _web_config(path: str) -> WebConfigFile:
-    from roce_exporter.web.web_config_file import WebConfigFile  # noqa: PLC0415 - rarely used, and YAML is slow to import
-
-    return WebConfigFile(path)
-
-
 async def _first_collection(exporter: Exporter, endpoints: Endpoints) -> None:
     observation = await exporter.observe()
     exporter.render(observation, Format.TEXT)
@@ -82,13 +72,6 @@ async def _first_collection(exporter: Exporter, endpoints: Endpoints) -> None:
     gc.freeze()  # the plans are permanent, so later garbage collections can skip them
     LOG.info("ready: %d RDMA devices", len(observation.snapshot.devices))
     notify(READY)
-
-
-async def _report_alive(interval: float | None) -> None:
-    """Notify the watchdog from the event loop, which serves requests: systemd restarts a daemon whose loop hangs."""
-    while interval:
-        notify(ALIVE)
-        await asyncio.sleep(interval)
 
 
 async def _supervise(sampler: Sampler) -> None:

@@ -187,6 +187,20 @@ class Kernel(Protocol):
             Absent: no module, a module without measurements, or no permission to read it (CAP_NET_ADMIN).
         """
 
+    def mac_address(self, netdev: str) -> str:
+        """The address by which the other end of the link knows a network device: see `kernel.mac_address`.
+
+        Raises:
+            Absent: no such network device here, or it has no Ethernet address of its own.
+        """
+
+    def hostname(self) -> str:
+        """The host's own name, as `uname -n` prints it; LLDP announces it as the system's name.
+
+        Raises:
+            Absent: it is not set, or not recorded.
+        """
+
     def dcb(self, netdev: str) -> Dcb:
         """PFC, scheduling, priority mapping and buffers of a network device.
 

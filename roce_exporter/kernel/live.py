@@ -1,4 +1,4 @@
-"""This Linux host: sysfs below a root path, RDMA netlink, ethtool by ioctl and netlink.
+"""This Linux host: sysfs below a root path, RDMA netlink, ethtool by ioctl and netlink, rtnetlink.
 
 Follows Documentation/ABI/stable/sysfs-class-infiniband and include/uapi/rdma/rdma_netlink.h. Needs no privilege.
 """
@@ -17,8 +17,10 @@ from roce_exporter.kernel import FILE_BYTES, TEXT_BYTES, Absent
 from roce_exporter.kernel.dcb_netlink import DcbNetlink
 from roce_exporter.kernel.ethtool_ioctl import NAMES_SECONDS, EthtoolIoctl
 from roce_exporter.kernel.ethtool_netlink import EthtoolNetlink
-from roce_exporter.kernel.names import decode_name, encode_name
+from roce_exporter.kernel.mac_address import choose_mac_address
+from roce_exporter.kernel.names import decode_name, encode_name, given_hostname
 from roce_exporter.kernel.rdma_netlink import RdmaNetlink
+from roce_exporter.kernel.rtnetlink import read_link_addresses
 from roce_exporter.kernel.transceiver import read_transceiver
 
 if TYPE_CHECKING:
@@ -204,6 +206,13 @@ class LiveKernel:
         self._check_own(netdev)
         netlink = self._mine(EthtoolNetlink)
         return read_transceiver(lambda place: netlink.module_page(netdev, place))
+
+    def mac_address(self, netdev: str) -> str:
+        self._check_own(netdev)
+        return choose_mac_address(read_link_addresses(netdev), netdev)
+
+    def hostname(self) -> str:
+        return given_hostname(decode_name(os.fsencode(os.uname().nodename)))
 
     def dcb(self, netdev: str) -> Dcb:
         self._check_own(netdev)

@@ -12,8 +12,12 @@ import errno
 import os
 import re
 
+from roce_exporter.kernel import Absent
+
 LONGEST_NETDEV = 15
 """IFNAMSIZ of include/uapi/linux/if.h without the terminating NUL."""
+
+_NO_HOSTNAME = "(none)"
 
 _ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
 
@@ -42,6 +46,18 @@ def encode_name(text: str) -> bytes:
     for escape, piece in zip(escapes, plain[1:], strict=True):
         found += bytes.fromhex(escape) + piece.encode("utf-8", "surrogateescape")
     return found
+
+
+def given_hostname(text: str) -> str:
+    """The host's name in a text of the kernel.
+
+    Raises:
+        Absent: it is not set (UTS_NODENAME of include/linux/uts.h).
+    """
+    name = text.strip()
+    if name in ("", _NO_HOSTNAME):
+        raise Absent(errno.ENOENT, "the host has no name")
+    return name
 
 
 def encode_netdev(name: str) -> bytes:

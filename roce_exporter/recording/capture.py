@@ -1,6 +1,6 @@
 """Record a host as the output of the standard tools, so that it replays to the same series anywhere.
 
-GUIDs, MAC and IP addresses and the node description are replaced, always in the same way for the same value within
+GUIDs, MAC and IP addresses, the host's name and the node description are replaced, always in the same way for the same value within
 one capture; another capture of the host may number them differently. Capture only reads, and sends nothing anywhere.
 """
 
@@ -27,6 +27,7 @@ from roce_exporter.recording.ethtool_text import (
     print_fec,
     print_link,
     print_pause,
+    print_permanent_address,
     print_settings,
     print_statistics,
 )
@@ -63,6 +64,8 @@ NETDEV_FILES = (
     *COUNTER_FILES,
     *(f"statistics/{name}" for name in STATISTICS_FILES),
 )
+
+HOSTNAME = "proc/sys/kernel/hostname"
 
 Part = dict[str, "str | SymbolicLink"]
 """Path below the recording to the text of a file or a link."""
@@ -110,7 +113,7 @@ async def capture(kernel: Kernel, output: str, moments: int, interval: float) ->
     if not whole:
         raise CaptureError("this host has no RDMA devices, so there is nothing to record; see --path.sysfs")
     await _write(whole, output)
-    return f"{output}: {devices} devices, {moments} moments, {len(whole)} files, addresses replaced"
+    return f"{output}: {devices} devices, {moments} moments, {len(whole)} files, addresses and host name replaced"
 
 
 async def _read(in_flight: InFlight[str], what: str, work: Callable[[], T]) -> T | None:
@@ -140,8 +143,10 @@ def _device(kernel: Kernel, listed: Listed, scrub: Scrubber) -> tuple[Part, dict
         for netdev in port.netdevs:
             part |= _netdev(kernel, netdev)
     for _, leg in hardware_netdevs(device):
-        part |= _ethtool(kernel, leg)
+        part |= _ethtool(kernel, leg, scrub)
     part |= texts(kernel, device)
+    if hostname := _or_nothing(kernel.hostname):
+        part[HOSTNAME] = scrub.hostname(hostname) + "\n"
     return part, _rdma(kernel, device, scrub)
 
 
@@ -192,7 +197,7 @@ def _netdev_files(kernel: Kernel, netdev: str) -> Part:
     return part
 
 
-def _ethtool(kernel: Kernel, netdev: str) -> Part:
+def _ethtool(kernel: Kernel, netdev: str, scrub: Scrubber) -> Part:
     """The output of ethtool and dcb for every part that a network device has."""
     printed: dict[str, Callable[[], str]] = {
         "driver": lambda: f"driver: {kernel.ethtool_driver(netdev)}\n",
@@ -202,6 +207,8 @@ def _ethtool(kernel: Kernel, netdev: str) -> Part:
         "settings": lambda: print_settings(kernel.ethtool_settings(netdev)),
         "fec": lambda: print_fec(kernel.ethtool_fec(netdev)),
         "module": lambda: print_transceiver(kernel.transceiver(netdev)),
+        # The address that the series shows, also where `ethtool -P` would print `not set`.
+        "permaddr": lambda: print_permanent_address(scrub.text(kernel.mac_address(netdev))),
     }
     found = {kind: _or_nothing(read) for kind, read in printed.items()}
     documents = _or_nothing(lambda: print_dcb(kernel.dcb(netdev))) or {}

@@ -1,7 +1,7 @@
 """Read and write the output of the ethtool command, as in a recorded host.
 
 `ethtool -S` (.stats), `ethtool -i` (.driver), `ethtool -I -a` (.pause), `ethtool DEV` (.link), `ethtool -I --show-fec`
-(.fec), `ethtool --show-priv-flags` and `--get-tunable` (.settings).
+(.fec), `ethtool --show-priv-flags` and `--get-tunable` (.settings), `ethtool -P` (.permaddr).
 Unknown lines are ignored: every version of ethtool prints some more.
 """
 
@@ -56,6 +56,16 @@ def parse_statistics(text: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
 def parse_driver(text: str) -> str:
     """The driver's name in `ethtool -i`; empty if missing."""
     return dict(_fields(text)).get("driver", "")
+
+
+def parse_permanent_address(text: str) -> str:
+    """The address in `ethtool -P`, or `not set`; empty if missing."""
+    return dict(_fields(text)).get("permanent address", "")
+
+
+def print_permanent_address(mac: str) -> str:
+    """`ethtool -P`."""
+    return f"Permanent address: {mac}\n"
 
 
 def parse_pause(text: str) -> dict[str, int]:

@@ -14,9 +14,11 @@
     HOST/ethtool/DEV.fec          `ethtool -I --show-fec DEV`
     HOST/ethtool/DEV.settings     `ethtool --show-priv-flags DEV`, `--get-tunable DEV pfc-prevention-tout`, `-c DEV`
     HOST/ethtool/DEV.module       `ethtool -m DEV`
+    HOST/ethtool/DEV.permaddr     `ethtool -P DEV`; where it prints no address, sys/class/net/DEV/address counts unless DEV has
+                                  a master
     HOST/dcb/DEV.pfc.json         `dcb -s -j pfc show dev DEV`; .ets, .app, .buffer and .dcbx likewise
     HOST/dcb/DEV.peer_pfc.json    PFC as announced by the switch, in the format of .pfc.json: dcb itself does not print it
-    HOST/proc/sys/...             files under /proc/sys, as they are
+    HOST/proc/sys/...             files under /proc/sys, as they are; kernel/hostname is the host's name
 
 Every part is optional: a missing part is an interface that the host does not have. Several moments of one host
 are in HOST/0/ ... HOST/n/ and are played in a loop, one per collection.
@@ -32,6 +34,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.kernel import FILE_BYTES, TEXT_BYTES, Absent
+from roce_exporter.kernel.mac_address import LinkAddresses, choose_mac_address
+from roce_exporter.kernel.names import given_hostname
 from roce_exporter.model import RdmaDevice, RdmaPort
 from roce_exporter.recording.dcb_recorded import KINDS, PEER_PFC, is_count, read_dcb, shown
 from roce_exporter.recording.ethtool_text import (
@@ -39,6 +43,7 @@ from roce_exporter.recording.ethtool_text import (
     parse_fec,
     parse_link,
     parse_pause,
+    parse_permanent_address,
     parse_settings,
     parse_statistics,
 )
@@ -232,11 +237,34 @@ class RecordedKernel:
             raise Absent(errno.EOPNOTSUPP, "the transceiver measures nothing", netdev)
         return found
 
+    def mac_address(self, netdev: str) -> str:
+        permanent = parse_permanent_address(self._ethtool(netdev, "permaddr"))
+        current = self._or_empty(self.text, f"class/net/{netdev}/address")
+        return choose_mac_address(LinkAddresses(permanent, "", current, self._has_master(netdev)), netdev)
+
+    def hostname(self) -> str:
+        return given_hostname(self.text("../proc/sys/kernel/hostname"))
+
     def dcb(self, netdev: str) -> Dcb:
         try:
             return self._moment.dcb[netdev]
         except KeyError:
             raise Absent(errno.EOPNOTSUPP, f"no dcb/{netdev}.*.json in this recording") from None
+
+    def _has_master(self, netdev: str) -> bool:
+        # A recording may lack the link, or the list of the bond's members.
+        if self._or_empty(self.link, f"class/net/{netdev}/master"):
+            return True
+        netdevs = self._moment.tree.folders.get("sys/class/net", ())
+        return any(
+            netdev in self._or_empty(self.text, f"class/net/{one}/bonding/slaves").split() for one in netdevs
+        )
+
+    def _or_empty(self, read: Callable[[str], str], path: str) -> str:
+        try:
+            return read(path)
+        except OSError:
+            return ""
 
     def _ethtool(self, netdev: str, kind: str) -> str:
         content = self._moment.tree.files.get(f"ethtool/{netdev}.{kind}")

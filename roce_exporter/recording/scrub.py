@@ -1,7 +1,8 @@
 """Replacements for values that identify a machine: the same one for the same value, from ranges without an owner.
 
 IPv4 addresses come from 198.18.0.0/15 (RFC 2544), IPv6 addresses from 2001:db8::/32 (RFC 3849), GUIDs and MAC-based
-interface identifiers from the locally administered range 0200:00ff:fe00:0000 upwards.
+interface identifiers from the locally administered range 0200:00ff:fe00:0000 upwards, MAC addresses from
+02:00:00:00:00:00 upwards. A host is named host-001.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ class Scrubber:
         """The text with every GUID and MAC address replaced, except an unset GUID (all zeros)."""
         text = _GUID.sub(lambda match: self._guid(match[0]), text)
         return _MAC.sub(lambda match: self._stand_in("mac", match[0], _mac), text)
+
+    def hostname(self, name: str) -> str:
+        """The replacement of a host's name."""
+        return self._stand_in("hostname", name, lambda number: f"host-{number + 1:03}")
 
     def gid(self, address: str) -> str:
         """The replacement of an address from the inventory, as a GID in the eight groups of sysfs."""

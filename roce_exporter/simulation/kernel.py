@@ -38,13 +38,14 @@ BITS_PER_BYTE = 8
 class SimulatedKernel:
     """A host that exists in memory only."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, host: int = 1) -> None:
+        """`host` distinguishes the MAC addresses and the name of this host from those of others."""
         self.world = world
         """The simulated truth: devices, `netdevs`, `storms`, `resets`."""
         self._cards = {card.name: card for card in world.cards}
         self._netdevs = {member.netdev: member for member in world.netdevs}
         self._moving = moving_files(world.cards)
-        self._still = RecordedKernel([record(world.cards, tuple(self._moving))])
+        self._still = RecordedKernel([record(world.cards, tuple(self._moving), host)])
 
     def begin(self) -> None:
         pass  # time advances with the clock
@@ -151,6 +152,13 @@ class SimulatedKernel:
         self._netdev(netdev)
         return self._still.transceiver(netdev)
 
+    def mac_address(self, netdev: str) -> str:
+        self._netdev(netdev)
+        return self._still.mac_address(netdev)
+
+    def hostname(self) -> str:
+        return self._still.hostname()
+
     def dcb(self, netdev: str) -> Dcb:
         member = self._netdevs.get(netdev)
         if member is None or not member.driver.dcb:
@@ -176,12 +184,13 @@ def simulate(
 ) -> SimulatedKernel:
     """A host of 1 to 16 ports, one of `VENDORS` each, that plays a scenario on this clock (monotonic seconds).
 
-    The same scenario, vendors and seed give the same host.
+    The same scenario, vendors and seed give the same host. Seed 7 is named gpu-007, and its eth3 has the MAC address
+    02:00:00:07:00:03: see `simulation.still`.
 
     Raises:
         ScenarioError: unknown scenario or vendor, or an invalid number of ports; one line that lists the valid ones.
     """
-    return SimulatedKernel(make_scenario_world(scenario, clock, vendors, seed))
+    return SimulatedKernel(make_scenario_world(scenario, clock, vendors, seed), seed)
 
 
 def simulate_script(ports: Sequence[ScriptedPort], *, clock: Callable[[], float]) -> SimulatedKernel:

@@ -1,4 +1,7 @@
-"""The constant part of the simulated host, as a recording: sysfs, the lists of RDMA netlink, ethtool's settings.
+"""The constant part of the simulated host, as a recording: sysfs, the lists of RDMA netlink, ethtool's settings, names.
+
+Host number N, by default the seed, is named gpu-N with at least three digits. The MAC address of its network device ethM is
+02:H:H:H:M:M, with the low 24 bits of N and the number M in hexadecimal, so that hosts of a simulated fabric differ.
 
 Files with changing values are included, but empty, so that they are listed: `simulation.kernel` supplies their content.
 """
@@ -41,17 +44,32 @@ OPTIONAL = ["cc_rx_ce_pkts", "cc_rx_cnp_pkts", "cc_tx_cnp_pkts"]
 RESOURCES = {"pd": 9, "cq": 64, "qp": 256, "cm_id": 12, "mr": 1800, "ctx": 8}
 
 
-def record(cards: Sequence[Card], moving: Sequence[str]) -> Moment:
-    """The host as a recording; `moving` are the files below /sys with changing values."""
+def record(cards: Sequence[Card], moving: Sequence[str], host: int = 1) -> Moment:
+    """Host number `host` as a recording; `moving` are the files below /sys with changing values."""
     tree = Tree()
     for number, card in enumerate(cards):
         _add_files(tree, card, number)
         _add_links(tree, card, number)
     tree.files.update((f"sys/{path}", b"") for path in moving)
     tree.files["proc/sys/net/ipv4/tcp_ecn"] = b"2\n"
+    tree.files["proc/sys/kernel/hostname"] = f"{hostname_of(host)}\n".encode()
+    for member in (member for card in cards for member in card.members):
+        address = f"Permanent address: {mac_of(host, member.netdev)}\n"
+        tree.files[f"ethtool/{member.netdev}.permaddr"] = address.encode()
     for path in (*tree.files, *tree.links):
         tree.add(path)
     return Moment(tree, _rdma(cards))
+
+
+def hostname_of(host: int) -> str:
+    """The name of simulated host number `host`."""
+    return f"gpu-{host:03}"
+
+
+def mac_of(host: int, netdev: str) -> str:
+    """The MAC address of a network device of simulated host number `host`: locally administered, unicast."""
+    octets = bytes((2,)) + (host % 2**24).to_bytes(3) + int(netdev.removeprefix("eth")).to_bytes(2)
+    return octets.hex(":")
 
 
 def dcb(member: SimulatedNetdev, enabled: tuple[int, ...], facts: Mapping[str, float]) -> Dcb:

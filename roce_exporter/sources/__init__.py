@@ -16,6 +16,7 @@ from roce_exporter.sources.hw_counters import HardwareCounters, ReportedNames, S
 from roce_exporter.sources.netdev import (
     FEC,
     LINK,
+    MAC_ADDRESS,
     PAUSE,
     SETTINGS,
     STANDARD,
@@ -54,11 +55,12 @@ NAMES = (
     FEC,
     STANDARD,
     TRANSCEIVER,
+    MAC_ADDRESS,
     Configuration.source,
 )
 """Every source, in the order in which a device's sources are read."""
 
-SLOW = frozenset({SETTINGS, TRANSCEIVER, CONFIGURATION})
+SLOW = frozenset({SETTINGS, TRANSCEIVER, MAC_ADDRESS, CONFIGURATION})
 """Sources whose values hardly ever change, or change slowly, and are expensive to read: see `collect.slow`."""
 
 AGED = {CONFIGURATION: AGE}

@@ -1,4 +1,4 @@
-"""The sources of each network device behind a port: `ethtool -S`, pause, link, FEC, and the kernel's own counters.
+"""The sources of each network device behind a port: `ethtool -S`, pause, link, FEC, identity, the kernel's own counters.
 
 Every network device has its own readers: if one fails or hangs, only that source on that device is lost. Of a RoCE LAG the
 member ports are read, not the bond, which has no hardware.
@@ -7,6 +7,7 @@ member ports are read, not the bond, which has no hardware.
 from __future__ import annotations
 
 import errno
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from roce_exporter.catalog.row import ETHTOOL
@@ -14,6 +15,7 @@ from roce_exporter.kernel import Absent
 from roce_exporter.sources.dcb import DCB, flatten
 from roce_exporter.sources.fec import fec_numbers
 from roce_exporter.sources.files import CounterFiles
+from roce_exporter.sources.netdev_identity import read_netdev_identity
 from roce_exporter.sources.values import check_counters, make_reading
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ STANDARD = "ethernet"
 NETDEV = "netdev"
 SETTINGS = "settings"
 TRANSCEIVER = "transceiver"
+MAC_ADDRESS = "mac_address"
 
 COUNTER_FILES = ("carrier_changes", "carrier_up_count", "carrier_down_count")
 STATISTICS_FILES = ("rx_dropped", "rx_missed_errors")
@@ -181,3 +184,4 @@ def netdev_readers(
         yield NetdevQuery(FEC, kernel.ethtool_fec, *where, numbers=fec_numbers)
         yield NetdevQuery(STANDARD, kernel.ethtool_standard, *where, numbers=dict)
         yield NetdevQuery(TRANSCEIVER, kernel.transceiver, *where, numbers=dict)
+        yield NetdevQuery(MAC_ADDRESS, partial(read_netdev_identity, kernel), *where, numbers=dict)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable
 
     from roce_exporter.switches.readings import Replies, SwitchReadings
     from roce_exporter.switches.targets import Login, Route, SwitchTarget
@@ -33,8 +33,6 @@ class Module:
     """As in the configuration file: sonic, sonic_gnmi, nxos, eos, cumulus."""
     dialect: str
     """The catalogue's name of the operating system."""
-    ports: Mapping[str, int]
-    """The schemes that the module uses, each with its default port. An address without a scheme has the first one."""
     query: Callable[[Visit], Awaitable[Replies]]
     """Query the switch. Faults of sources are in the replies; any exception but cancellation is a defect.
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,8 +15,6 @@ Labels = tuple[tuple[str, str], ...]
 
 RawNumber = int | float | None
 """None: the switch has the value, and it is not a valid number."""
-
-NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 LABEL_CHARACTERS = 256
 """Most characters of a text that becomes a label. Any host can choose the system name that it announces by LLDP."""
@@ -45,9 +42,9 @@ class Exchange:
 class Replies:
     """What one round of queries to a switch brought, before it is interpreted."""
 
-    replies: Mapping[str, Any] = NOTHING
+    replies: Mapping[str, Any] = field(default_factory=dict)
     """Per source its decoded reply: JSON, or tables of SONiC."""
-    faults: Mapping[str, str] = NOTHING
+    faults: Mapping[str, str] = field(default_factory=dict)
     """Per source that did not answer, why not: one line."""
     exchanges: tuple[Exchange, ...] = ()
     """For the debug page only; empty unless it was requested."""
@@ -80,9 +77,9 @@ class SwitchReadings:
     """The switch's own host name; empty if no reply has it."""
     readings: tuple[SwitchReading, ...] = ()
     facts: tuple[SwitchFact, ...] = ()
-    renewals: Mapping[str, float] = NOTHING
+    renewals: Mapping[str, float] = field(default_factory=dict)
     """Per source the interval in seconds at which the switch refreshes it, where it reports that."""
-    faults: Mapping[str, str] = NOTHING
+    faults: Mapping[str, str] = field(default_factory=dict)
     """Per source whose reply cannot be used, why not: one line."""
     sources: tuple[str, ...] = ()
     """All sources that were queried, also those that failed. What the switch does not have is no source."""

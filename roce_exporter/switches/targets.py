@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import ipaddress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 PFC_PRIORITIES = "pfc"
 ALL_PRIORITIES = "all"
@@ -85,3 +88,33 @@ class Route:
     """An IP address, or the path of a unix socket. The port is `target.ports[scheme]`."""
     server_name: str = ""
     """The host name to verify in the certificate and to send in `Host` and SNI."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """Targets that the file does not name: addresses in these networks, all with the settings of `pattern`."""
+
+    networks: tuple[Network, ...]
+    pattern: SwitchTarget
+    """A target without name and host."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeLimits:
+    """Limits of the process, for the sake of the switches."""
+
+    cache_seconds: float = 10.0
+    """How long answers are kept, so that a pair of Prometheus servers queries a switch once per interval."""
+    targets_at_once: int = 32
+    """Switches that are queried at the same time; others wait until their deadline."""
+    timeout: float = 10.0
+    """Most seconds of one round of queries, for targets without a timeout of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchesFile:
+    """The content of the configuration file of `roce-exporter switches`."""
+
+    targets: Mapping[str, SwitchTarget] = field(default_factory=dict)
+    discovery: Discovery | None = None
+    limits: ProbeLimits = ProbeLimits()

@@ -37,12 +37,14 @@ LINGER_BYTES = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One parsed request: the path is decoded and free of `.`, `..` and empty segments. The query is ignored."""
+    """One parsed request: the path is decoded and free of `.`, `..` and empty segments."""
 
     method: str
     path: str
     headers: Mapping[str, str]
     """By lower-case name; repeated headers are joined by a comma."""
+    query: str = ""
+    """What follows the first `?` of the target, not decoded: `web.query` reads it, for the paths that have one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,8 +342,8 @@ def understood(head: h11.Request, body_bytes: int) -> Request:
     method = head.method.decode("ascii")
     if method not in METHODS:
         raise RequestError(405, f"only {' and '.join(METHODS)} are served", ("Allow", ", ".join(METHODS)))
-    raw_path = AUTHORITY.sub(b"", head.target).decode("ascii").partition("?")[0]
-    return Request(method, normalised(raw_path), headers)
+    raw_path, _, query = AUTHORITY.sub(b"", head.target).decode("ascii").partition("?")
+    return Request(method, normalised(raw_path), headers, query)
 
 
 def _refuse_framing(version: bytes, headers: Mapping[str, str], body_bytes: int) -> None:

@@ -19,7 +19,7 @@ from deploy_image import Image, build
 from deploy_tools import DEPLOY, fetch, need_root, shipped_data, tool_environment
 
 import roce_exporter
-from roce_exporter.cli.options import DEFAULT_PORT
+from roce_exporter.cli.shared_flags import DEFAULT_PORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,8 @@ from roce_exporter.recording.recorded import load_recording
 from roce_exporter.sampler import Pace, Sampler
 from roce_exporter.simulation.kernel import simulate
 from roce_exporter.web import Request, Response
-from roce_exporter.web.endpoints import Endpoints, accepts_gzip, scrape_timeout
+from roce_exporter.web.endpoints import Endpoints
+from roce_exporter.web.routes import accepts_gzip, scrape_timeout
 
 MOVING = Path(__file__).parents[1] / "recordings/moving"
 

@@ -9,8 +9,8 @@ import math
 
 from roce_exporter.exposition import negotiate
 from roce_exporter.web.connection import ClientLimits, ClientStream, Connection, Request, Response
-from roce_exporter.web.endpoints import accepts_gzip, scrape_timeout
 from roce_exporter.web.passwords import _credentials
+from roce_exporter.web.routes import accepts_gzip, scrape_timeout
 
 ALLOWED = (OSError,)
 CORE = ("web/connection.py",)

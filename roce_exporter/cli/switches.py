@@ -1,0 +1,66 @@
+"""`roce-exporter switches`: metrics of switches over HTTP until SIGTERM or SIGINT. `switches audit` compares their settings.
+
+A process of its own, so that credentials of switches are on no host of the cluster.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from roce_exporter import __version__
+from roce_exporter.background import background
+from roce_exporter.cli.notify import READY, STOPPING, notify, report_alive, watchdog_interval
+from roce_exporter.cli.parser import OptionError
+from roce_exporter.cli.shared_flags import SWITCHES_PORT
+from roce_exporter.cli.until_stopped import stop_event, web_config_of
+from roce_exporter.switches.probe import BadModuleError, Prober
+from roce_exporter.switches.systems import ModuleMissingError
+from roce_exporter.switches.targets_file import read_switches_file
+from roce_exporter.web import Server
+from roce_exporter.web.switch_endpoints import SWITCH_PRIVATE, SwitchEndpoints
+from roce_exporter.yaml_document import DocumentError
+
+if TYPE_CHECKING:
+    import argparse
+
+LOG = logging.getLogger(__name__)
+
+
+async def switches(options: argparse.Namespace) -> int:
+    """Serve probes, or audit.
+
+    Raises:
+        OptionError: the configuration file is missing or invalid, or a package is not installed.
+    """
+    if options.words:
+        raise OptionError(f"{options.words[0]!r} is not an action of switches; leave it out to serve")
+    prober = _prober(options.config_file)
+    try:
+        return await _serve(options, prober)
+    finally:
+        await prober.close()
+
+
+def _prober(path: str) -> Prober:
+    if not path:
+        raise OptionError("switches needs --config.file, a YAML file that names them; see docs/switches.md")
+    try:
+        return Prober(read_switches_file(path))
+    except (DocumentError, ModuleMissingError, BadModuleError) as error:
+        raise OptionError(str(error)) from None
+
+
+async def _serve(options: argparse.Namespace, prober: Prober) -> int:
+    stop = stop_event()
+    server = Server(SwitchEndpoints(prober), web_config_of(options), private=SWITCH_PRIVATE)
+    try:
+        for address in await server.start(options.web_listen_address or [f":{SWITCHES_PORT}"]):
+            LOG.info("roce_exporter %s listens on %s for probes of switches", __version__, address)
+        async with background(server.accept(), report_alive(watchdog_interval())):
+            notify(READY)
+            await stop.wait()
+            notify(STOPPING)
+    finally:
+        await server.close()
+    return 0

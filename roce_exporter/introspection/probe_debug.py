@@ -1,0 +1,72 @@
+"""One probe of a switch in detail: what was queried, what the replies were, and which raw value became which series."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from roce_exporter.introspection.debug import series_text
+from roce_exporter.switches.credentials import hide
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roce_exporter.switches.probe import Answer
+
+
+def probe_document(answer: Answer) -> dict[str, Any]:
+    """The answer as JSON, version 1: `sources`, `queries`, `facts`, `values` (object, raw name, value, series) and `rest`."""
+    readings, plan, login = answer.readings, answer.plan, answer.login
+    return {
+        "version": 1,
+        "target": answer.target.name,
+        "module": answer.target.module,
+        "device": answer.device,
+        "seconds": answer.seconds,
+        "sources": [
+            {
+                "source": source,
+                "up": source not in readings.faults,
+                "fault": hide(readings.faults.get(source, ""), login),
+            }
+            for source in sorted({*readings.sources, *readings.faults})
+        ],
+        "queries": [
+            {
+                "source": exchange.source,
+                "query": hide(exchange.query, login),
+                "reply": hide(exchange.reply, login),
+            }
+            for exchange in answer.replies.exchanges
+        ],
+        "facts": [series_text(series) for series in plan.series[: plan.facts]],
+        "values": list(_values(answer)),
+        "rest": list(_rest(answer)),
+    }
+
+
+def _values(answer: Answer) -> Iterator[dict[str, Any]]:
+    values = answer.samples[0].values[answer.plan.facts :]
+    for origin, value in zip(answer.plan.origins, values, strict=True):
+        reading = answer.readings.readings[origin.reading]
+        yield {
+            "source": origin.source,
+            "object": dict(reading.labels),
+            "raw": origin.raw,
+            "raw_value": reading.values[origin.raw],
+            "series": series_text(origin.series),
+            "value": value,
+        }
+
+
+def _rest(answer: Answer) -> Iterator[dict[str, Any]]:
+    """Raw values that became no series: the switch has a preferred one, or the catalogue has no row."""
+    used = {(origin.reading, origin.raw) for origin in answer.plan.origins}
+    for position, reading in enumerate(answer.readings.readings):
+        for raw, value in reading.values.items():
+            if (position, raw) not in used:
+                yield {
+                    "source": reading.source,
+                    "object": dict(reading.labels),
+                    "raw": raw,
+                    "raw_value": value,
+                }

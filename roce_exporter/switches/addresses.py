@@ -1,0 +1,83 @@
+"""Which address of a switch is connected to: resolved and checked here, so that nothing else resolves a name.
+
+A name of the configuration file may not lead to this host or to link-local addresses unless the file says so, and a
+target of service discovery must be in one of the listed networks. A name whose address changes between the check and the
+connection (DNS rebinding) has no effect: doors connect to the address that was checked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from typing import TYPE_CHECKING
+
+from roce_exporter.switches.readings import SourceError
+from roce_exporter.switches.targets import Route
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from roce_exporter.switches.targets import Network, SwitchTarget
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+UNIX = "unix"
+LOCAL_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
+
+
+async def find_route(target: SwitchTarget, allowed: Sequence[Network] | None) -> Route:
+    """The address to connect to. `allowed` are the networks for a target of service discovery; None: any network.
+
+    Raises:
+        SourceError: the name does not resolve, or none of its addresses may be connected to.
+    """
+    if target.scheme == UNIX:
+        return Route(target.host)
+    addresses = await _resolve(target.host)
+    for address in addresses:
+        if is_allowed(address, target.host, allowed):
+            return Route(str(address), target.tls.server_name or target.host)
+    raise SourceError(
+        f"{target.host}: {addresses[0]} is not an allowed address; "
+        + ("write the address itself into the target" if allowed is None else "see discovery.allow")
+    )
+
+
+def is_allowed(address: Address, host: str, allowed: Sequence[Network] | None) -> bool:
+    """Whether `address`, found for `host`, may be connected to.
+
+    Loopback, link-local, multicast and unspecified addresses must be named: written as the host itself, or by a listed
+    network that consists of such addresses only.
+    """
+    if allowed is not None:
+        networks = [network for network in allowed if address in network]
+        return any(not _is_special(address) or _is_special(network) for network in networks)
+    return not _is_special(address) or host in LOCAL_NAMES or _literal(host) is not None
+
+
+def _is_special(place: Address | Network) -> bool:
+    """Whether an address, or all addresses of a network, are of this host or this link only."""
+    mapped = getattr(place, "ipv4_mapped", None)
+    place = mapped or place
+    return place.is_loopback or place.is_link_local or place.is_multicast or place.is_unspecified
+
+
+async def _resolve(host: str) -> list[Address]:
+    if (literal := _literal(host)) is not None:
+        return [literal]
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not a valid host name"
+        raise SourceError(f"{host}: cannot be resolved: {reason}") from None
+    addresses = [ipaddress.ip_address(str(where[0]).partition("%")[0]) for *_, where in found]
+    if not addresses:
+        raise SourceError(f"{host}: cannot be resolved: it has no address")
+    return list(dict.fromkeys(addresses))
+
+
+def _literal(host: str) -> Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None

@@ -1,0 +1,262 @@
+"""Queries to switches: who may be queried, once at a time, for how long, and how long answers are kept.
+
+One round of queries per target is under way at any time, and everyone who wants that target gets its answer. Answers are
+kept for a few seconds, so that a pair of Prometheus servers costs the switch one round per interval.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from roce_exporter.exposition import Renderer
+from roce_exporter.normalise.series import Samples
+from roce_exporter.switches.addresses import find_route
+from roce_exporter.switches.credentials import hide, read_login
+from roce_exporter.switches.interpretation import Interpreter, SwitchPlan
+from roce_exporter.switches.links import with_links
+from roce_exporter.switches.module import Visit
+from roce_exporter.switches.probe_samples import probe_samples
+from roce_exporter.switches.readings import Replies, SourceError, SwitchReadings
+from roce_exporter.switches.systems import SYSTEMS, load_module
+from roce_exporter.switches.targets import Login
+from roce_exporter.switches.targets_file import HOST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roce_exporter.switches.module import Module
+    from roce_exporter.switches.targets import Network, SwitchesFile, SwitchTarget
+
+LOG = logging.getLogger(__name__)
+
+MOST_TARGETS = 4096
+"""Targets whose last answers are kept; service discovery can name any number of addresses."""
+
+READING_SECONDS = 0.25
+"""What is left of a client's time for the replies to become an answer."""
+
+REACH = "target"
+"""The source of a fault that concerns the whole target: no address, no credentials, no answer in time."""
+
+
+class UnknownTargetError(Exception):
+    """A target that may not be queried: one line."""
+
+
+class BadModuleError(Exception):
+    """A module that the target cannot be queried with: one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The result of one round of queries."""
+
+    target: SwitchTarget
+    device: str
+    """The switch's own name, or the target's until the switch has given one."""
+    readings: SwitchReadings
+    replies: Replies
+    samples: tuple[Samples, ...]
+    """Samples of the switch, then those of the probe."""
+    plan: SwitchPlan
+    """How the samples of the switch were made; for the debug page."""
+    login: Login
+    """What the debug page hides."""
+    renderer: Renderer
+    """Renders these samples; keeps the templates of this target."""
+    ended: float
+    """By the clock of the event loop."""
+    seconds: float
+
+
+@dataclass(slots=True)
+class _State:
+    """What is kept of one target and module."""
+
+    target: SwitchTarget
+    module: Module
+    interpreter: Interpreter
+    networks: tuple[Network, ...] | None
+    device: str
+    renderer: Renderer = field(default_factory=Renderer)
+    last: Answer | None = None
+    before: Answer | None = None
+    """The answer before the last one, for rates of the pause tree."""
+    running: asyncio.Task[Answer] | None = None
+    faults: frozenset[str] = field(default_factory=frozenset)
+    """The sources whose faults were logged."""
+
+
+class Prober:
+    """Probes the targets of one configuration file. All calls come from one event loop."""
+
+    def __init__(self, file: SwitchesFile) -> None:
+        """Load the modules of all targets.
+
+        Raises:
+            ModuleMissingError: a package that a module needs is not installed.
+        """
+        self._file = file
+        self._room = asyncio.Semaphore(file.limits.targets_at_once)
+        self._states: OrderedDict[tuple[str, str], _State] = OrderedDict()
+        for target in file.targets.values():
+            self._state(target, target.module, None)
+        if file.discovery:
+            load_module(file.discovery.pattern.module)
+
+    async def close(self) -> None:
+        """End all rounds of queries."""
+        running = [state.running for state in self._states.values() if state.running]
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    def views(self) -> Iterator[tuple[Answer, Answer | None]]:
+        """The last answer of every target, and the one before it."""
+        for state in self._states.values():
+            if state.last:
+                yield state.last, state.before
+
+    async def probe(self, name: str, module: str, wait: float, *, record: bool = False) -> Answer:
+        """An answer of this target that is at most `cache_seconds` old. Faults are in the answer.
+
+        With `record` the switch is queried again, and the answer has queries and replies.
+
+        Raises:
+            UnknownTargetError: the name is neither in the file nor allowed by service discovery.
+            BadModuleError: there is no such module, or it does not fit the address of the target.
+        """
+        state = self._find(name, module)
+        now = asyncio.get_running_loop().time()
+        if not record and state.last and now - state.last.ended < self._file.limits.cache_seconds:
+            return state.last
+        if record and state.running:
+            await asyncio.wait([state.running], timeout=wait)
+        if state.running is None:
+            deadline = now + max(min(wait, state.target.timeout) - READING_SECONDS, READING_SECONDS)
+            state.running = asyncio.create_task(self._round(state, now, deadline, record=record))
+        # A client that disconnects must not end the round that others wait for.
+        done, _ = await asyncio.wait([state.running], timeout=wait)
+        return done.pop().result() if done else self._late(state, wait)
+
+    def _find(self, name: str, module: str) -> _State:
+        known = self._file.targets.get(name)
+        discovery = self._file.discovery
+        if known is None and (discovery is None or not HOST.fullmatch(name)):
+            raise UnknownTargetError(f"{name[:200]!r} is not a target of the configuration file")
+        if module and module not in SYSTEMS:
+            raise BadModuleError(f"{module[:200]!r} is not a module; use one of {', '.join(SYSTEMS)}")
+        if known:
+            return self._state(known, module or known.module, None)
+        assert discovery is not None  # noqa: S101 - for the type checker
+        target = replace(discovery.pattern, name=name, host=name)
+        return self._state(target, module or target.module, discovery.networks)
+
+    def _state(self, target: SwitchTarget, module: str, networks: tuple[Network, ...] | None) -> _State:
+        key = (target.name, module)
+        if key not in self._states:
+            self._states[key] = _make_state(target, module, networks)
+            self._forget_oldest()
+        self._states.move_to_end(key)
+        return self._states[key]
+
+    def _forget_oldest(self) -> None:
+        for key in [key for key, state in self._states.items() if not state.running]:
+            if len(self._states) <= MOST_TARGETS:
+                return
+            del self._states[key]
+
+    async def _round(self, state: _State, begin: float, deadline: float, *, record: bool) -> Answer:
+        try:
+            replies, login = await self._query(state, deadline, record=record)
+            readings = _read(state, replies)
+            state.device = readings.name or state.device
+            samples = state.interpreter.samples(state.device, readings)
+            answer = _answer(state, readings, samples, begin, replies=replies, login=login)
+            _log_faults(state, readings, login)
+            state.before, state.last = state.last or answer, answer
+            return answer
+        finally:
+            state.running = None
+
+    async def _query(self, state: _State, deadline: float, *, record: bool) -> tuple[Replies, Login]:
+        login = Login()
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._room.acquire()
+        except TimeoutError:
+            return Replies(
+                faults={REACH: "too many other switches are being queried; raise limits.targets_at_once"}
+            ), login
+        try:
+            async with asyncio.timeout_at(deadline):
+                login = await read_login(state.target.basic_auth)
+                route = await find_route(state.target, state.networks)
+            return await state.module.query(Visit(state.target, route, login, deadline, record)), login
+        except SourceError as error:
+            return Replies(faults={REACH: str(error)}), login
+        except TimeoutError:
+            return Replies(faults={REACH: f"{state.target.host}: the name was not resolved in time"}), login
+        finally:
+            self._room.release()
+
+    def _late(self, state: _State, wait: float) -> Answer:
+        """The answer for a client that could not wait for the end of the round. It is not kept."""
+        begin = asyncio.get_running_loop().time() - wait
+        readings = SwitchReadings(faults={REACH: f"no answer within the {wait:g} s that the client waits"})
+        return _answer(state, readings, Samples((), ()), begin)
+
+
+def _make_state(target: SwitchTarget, module: str, networks: tuple[Network, ...] | None) -> _State:
+    system = SYSTEMS[module]
+    if target.scheme not in system.schemes:
+        raise BadModuleError(
+            f"module {module} cannot query {target.scheme}:// addresses such as that of {target.name}"
+        )
+    loaded = load_module(module)
+    target = replace(target, module=module, ports={**system.schemes, **target.ports})
+    return _State(target, loaded, Interpreter(loaded.dialect), networks, target.name)
+
+
+def _read(state: _State, replies: Replies) -> SwitchReadings:
+    faults = replies.faults
+    readings = SwitchReadings() if REACH in faults else state.module.read(replies, state.target)
+    return with_links(replace(readings, faults={**readings.faults, **faults}), state.target)
+
+
+def _answer(
+    state: _State,
+    readings: SwitchReadings,
+    samples: Samples,
+    begin: float,
+    *,
+    replies: Replies = Replies(),  # noqa: B008 - frozen
+    login: Login = Login(),  # noqa: B008 - frozen
+) -> Answer:
+    ended = asyncio.get_running_loop().time()
+    return Answer(
+        state.target,
+        state.device,
+        readings,
+        replies,
+        (samples, probe_samples(state.device, readings, ended - begin)),
+        state.interpreter.plan if samples.series else SwitchPlan((), 0, (), ()),
+        login,
+        state.renderer,
+        ended,
+        ended - begin,
+    )
+
+
+def _log_faults(state: _State, readings: SwitchReadings, login: Login) -> None:
+    """One line when a source begins to fail, and one when it works again."""
+    for source in sorted(readings.faults.keys() - state.faults):
+        line = hide(readings.faults[source], login)
+        LOG.warning("target %s: %s: %s", state.target.name, source, line)
+    for source in sorted(state.faults - readings.faults.keys()):
+        LOG.info("target %s: %s works again", state.target.name, source)
+    state.faults = frozenset(readings.faults)

@@ -1,0 +1,247 @@
+"""The configuration file of `roce-exporter switches`: targets, service discovery, limits.
+
+Names and keys are those of Prometheus' own configuration where it has them. Paths of files are relative to this file.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.switches.systems import SYSTEMS
+from roce_exporter.switches.targets import (
+    ALL_PRIORITIES,
+    PFC_PRIORITIES,
+    BasicAuth,
+    Discovery,
+    Link,
+    Network,
+    ProbeLimits,
+    SwitchesFile,
+    SwitchTarget,
+    TlsFiles,
+)
+from roce_exporter.yaml_document import items_of, mapping_of, parse_document, read_text, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from roce_exporter.yaml_document import Entry
+
+SECTIONS = ("targets", "discovery", "limits")
+COMMON_KEYS = ("module", "basic_auth", "tls", "priorities", "timeout", "ports")
+TARGET_KEYS = ("address", *COMMON_KEYS, "links", "database_config")
+DISCOVERY_KEYS = ("allow", *COMMON_KEYS)
+TLS_KEYS = tuple(one.name for one in fields(TlsFiles))
+LIMIT_KEYS = ("cache", "targets_at_once", "timeout")
+FLAG = "--config.file"
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
+HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?|[0-9a-fA-F:.]{2,45}")
+ADDRESS = re.compile(
+    r"(?:(?P<scheme>[a-z+]+)://)?(?:\[(?P<six>[0-9a-fA-F:.]{2,45})\]|(?P<host>[^:/@\[\]]+))(?::(?P<port>[0-9]{1,5}))?/?"
+)
+SOCKET = re.compile(r"unix://(?P<path>/.+)")
+DURATION = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|m)")
+UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0}
+LARGEST_PORT = 65535
+
+
+class Endpoint(NamedTuple):
+    """A parsed address: port 0 means the default of the module."""
+
+    scheme: str
+    host: str
+    port: int
+
+
+def read_switches_file(path: str) -> SwitchesFile:
+    """The content of the file.
+
+    Raises:
+        DocumentError: the file cannot be read, or a key or a value in it is invalid; the message names the line.
+    """
+    document = parse_document(Path(path), read_text(Path(path), FLAG))
+    sections = mapping_of(document, SECTIONS)
+    limits = _limits(sections.get("limits"))
+    targets = {
+        name: _target(name, entry, limits) for name, entry in mapping_of(sections.get("targets")).items()
+    }
+    discovery = _discovery(sections["discovery"], limits) if "discovery" in sections else None
+    if document and not targets and discovery is None:
+        document.refuse("has no targets; add them under `targets`, or networks under `discovery`")
+    return SwitchesFile(targets, discovery, limits)
+
+
+def _limits(section: Entry | None) -> ProbeLimits:
+    keys = mapping_of(section, LIMIT_KEYS)
+    limits = ProbeLimits()
+    if "cache" in keys:
+        limits = replace(limits, cache_seconds=_seconds(keys["cache"], 0, 300))
+    if "targets_at_once" in keys:
+        limits = replace(limits, targets_at_once=_whole(keys["targets_at_once"], 1, 1000))
+    if "timeout" in keys:
+        limits = replace(limits, timeout=_seconds(keys["timeout"], 0.1, 300))
+    return limits
+
+
+def _target(name: str, entry: Entry, limits: ProbeLimits) -> SwitchTarget:
+    keys = mapping_of(entry, TARGET_KEYS)
+    if not NAME.fullmatch(name):
+        entry.refuse(
+            "is not a valid name; use letters, digits, dot, colon, underscore and hyphen, at most 128"
+        )
+    if "address" not in keys:
+        entry.refuse("has no address; add one, such as https://switch.example.com")
+    target = _common(name, entry, keys, limits)
+    target = _with_address(target, keys["address"])
+    if "database_config" in keys:
+        if target.module != "sonic":
+            keys["database_config"].refuse("is for module sonic only; remove it")
+        target = replace(target, database_config=_path(keys["database_config"]))
+    return replace(target, links=_links(keys.get("links")))
+
+
+def _common(name: str, entry: Entry, keys: Mapping[str, Entry], limits: ProbeLimits) -> SwitchTarget:
+    """What a target and service discovery have in common."""
+    if "module" not in keys:
+        entry.refuse(f"has no module; add one of {', '.join(SYSTEMS)}")
+    module = _choice(keys["module"], tuple(SYSTEMS))
+    schemes = SYSTEMS[module].schemes
+    return SwitchTarget(
+        name,
+        module,
+        next(iter(schemes)),
+        "",
+        {**schemes, **_ports(keys.get("ports"), tuple(schemes))},
+        basic_auth=_basic_auth(keys["basic_auth"]) if "basic_auth" in keys else None,
+        tls=_tls(keys.get("tls")),
+        priorities=_choice(keys["priorities"], (PFC_PRIORITIES, ALL_PRIORITIES))
+        if "priorities" in keys
+        else PFC_PRIORITIES,
+        timeout=_seconds(keys["timeout"], 0.1, 300) if "timeout" in keys else limits.timeout,
+    )
+
+
+def _with_address(target: SwitchTarget, entry: Entry) -> SwitchTarget:
+    found = parse_address(entry)
+    scheme = found.scheme or target.scheme
+    if scheme not in target.ports:
+        entry.refuse(
+            f"module {target.module} has no scheme {scheme}; use one of {', '.join(f'{one}://' for one in target.ports)}"
+        )
+    ports = {**target.ports, scheme: found.port} if found.port else target.ports
+    return replace(target, scheme=scheme, host=found.host, ports=ports)
+
+
+def parse_address(entry: Entry) -> Endpoint:
+    """An address as written: `SCHEME://HOST:PORT`, of which scheme and port can be missing, or `unix:///PATH`.
+
+    Raises:
+        DocumentError: it is not one, or holds a user or a path.
+    """
+    text = text_of(entry)
+    if socket := SOCKET.fullmatch(text):
+        return Endpoint("unix", socket["path"], 0)
+    if "@" in text:
+        # The line must not repeat the address, which may hold a password.
+        entry.refuse("has a user in it; write basic_auth with username and password_file instead")
+    parts = ADDRESS.fullmatch(text)
+    host = (parts["six"] or parts["host"]) if parts else ""
+    if not parts or not HOST.fullmatch(host) or int(parts["port"] or 0) > LARGEST_PORT:
+        entry.refuse(
+            f"{text!r} is not an address; write SCHEME://HOST:PORT, such as https://switch.example.com:443"
+        )
+    return Endpoint(parts["scheme"] or "", host, int(parts["port"] or 0))
+
+
+def _discovery(section: Entry, limits: ProbeLimits) -> Discovery:
+    keys = mapping_of(section, DISCOVERY_KEYS)
+    networks = tuple(_network(item) for item in items_of(keys.get("allow")))
+    if not networks:
+        section.refuse("has no networks; list them under `allow`, such as - 10.1.0.0/16")
+    return Discovery(networks, _common("", section, keys, limits))
+
+
+def _network(item: Entry) -> Network:
+    try:
+        return ipaddress.ip_network(text_of(item))
+    except ValueError as error:
+        item.refuse(f"{error}; write a network such as 10.1.0.0/16")
+
+
+def _basic_auth(entry: Entry) -> BasicAuth:
+    keys = mapping_of(entry, ("username", "password_file"))
+    for key in ("username", "password_file"):
+        if key not in keys:
+            entry.refuse(f"has no {key}; add it")
+    return BasicAuth(text_of(keys["username"]), _path(keys["password_file"]))
+
+
+def _tls(entry: Entry | None) -> TlsFiles:
+    keys = mapping_of(entry, TLS_KEYS)
+    files = {key: _path(keys[key]) for key in ("ca_file", "cert_file", "key_file") if key in keys}
+    if entry and len(files.keys() & {"cert_file", "key_file"}) == 1:
+        entry.refuse("needs cert_file and key_file together; add the other one")
+    skip = (
+        _choice(keys["insecure_skip_verify"], ("true", "false"))
+        if "insecure_skip_verify" in keys
+        else "false"
+    )
+    return TlsFiles(
+        **files,
+        server_name=text_of(keys["server_name"]) if "server_name" in keys else "",
+        insecure_skip_verify=skip == "true",
+    )
+
+
+def _links(entry: Entry | None) -> tuple[Link, ...]:
+    links = []
+    for port, value in mapping_of(entry).items():
+        host, _, netdev = text_of(value).partition("/")
+        if not host or not netdev or "/" in netdev:
+            value.refuse(f"{text_of(value)!r} is not HOST/NETDEV; write one such as gpu-001/eth0")
+        links.append(Link(port, host, netdev))
+    return tuple(links)
+
+
+def _ports(entry: Entry | None, schemes: tuple[str, ...]) -> dict[str, int]:
+    return {scheme: _whole(value, 1, LARGEST_PORT) for scheme, value in mapping_of(entry, schemes).items()}
+
+
+def _path(entry: Entry) -> Path:
+    path = entry.file.parent / text_of(entry)
+    try:
+        with path.open("rb"):
+            return path
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is not a valid path"
+        entry.refuse(f"{path} cannot be read: {reason}; correct the path or its permissions")
+
+
+def _choice(entry: Entry, choices: tuple[str, ...]) -> str:
+    value = text_of(entry)
+    if value not in choices:
+        entry.refuse(f"{value!r} is not supported; choose from {', '.join(choices)}")
+    return value
+
+
+def _whole(entry: Entry, least: int, most: int) -> int:
+    text = text_of(entry)
+    if not re.fullmatch("[0-9]{1,9}", text) or not least <= int(text) <= most:
+        entry.refuse(f"{text!r} is not a whole number from {least} to {most}")
+    return int(text)
+
+
+def _seconds(entry: Entry, least: float, most: float) -> float:
+    text = text_of(entry)
+    parts = DURATION.fullmatch(text)
+    seconds = float(parts[1]) * UNITS[parts[2]] if parts else 0.0
+    if not (parts or text == "0") or not least <= seconds <= most:
+        entry.refuse(
+            f"{text!r} is not a duration from {least:g} s to {most:g} s; write it with its unit, such as 10s"
+        )
+    return seconds
