@@ -109,9 +109,7 @@ LOSS = (
             f'roce_switch_buffer_headroom_watermark_bytes{{{GROUP},window="periodic"}}': Level(
                 sick=90_000, below=80_000
             ),
-            f"roce_switch_buffer_headroom_bytes{{{GROUP}}}": Level(
-                sick=100_000, below=120_000, healthy=100_000
-            ),
+            f"roce_switch_buffer_headroom_bytes{{{GROUP}}}": Level(sick=100_000, healthy=100_000),
         },
         labels=GROUP,
         background={
@@ -165,7 +163,7 @@ ECN = (
                 **QUEUE_OF_PFC,
             },
             name=setting,
-            labels=f'{SWITCH},queue="3",setting="{setting}",speed="5e+10"',
+            labels=f'{SWITCH},queue="3",setting="{setting}",speed="50000000000"',
             background={
                 **TWO_HOST_PORTS,
                 f'roce_switch_config_ecn_{setting}_bytes{{{OTHER_PORT},queue="3"}}': Level(
@@ -233,8 +231,8 @@ LINKS_OF_SWITCHES = (
     Case(
         "RocePauseCountersDisagree",
         {
-            f"roce_pfc_transmit_frames_total{{{PRIORITY}}}": Rate(sick=100, below=0.5, healthy=90),
-            f"roce_switch_pfc_receive_frames_total{{{SWITCH_PRIORITY}}}": Rate(sick=90, below=97, healthy=90),
+            f"roce_pfc_transmit_frames_total{{{PRIORITY}}}": Rate(sick=100, below=94),
+            f"roce_switch_pfc_receive_frames_total{{{SWITCH_PRIORITY}}}": Rate(sick=90, below=0.9),
         },
         labels=f'{LINK},priority="3",toward="switch"',
         background=HOST_BEHIND,
@@ -245,11 +243,9 @@ LINKS_OF_SWITCHES = (
     Case(
         "RocePauseCountersDisagree",
         {
-            f"roce_pfc_receive_xoff_frames_total{{{PRIORITY}}}": Rate(sick=40, below=48, healthy=50),
-            f"roce_pfc_receive_xon_frames_total{{{PRIORITY}}}": Rate(sick=40, below=48, healthy=50),
-            f"roce_switch_pfc_transmit_frames_total{{{SWITCH_PRIORITY}}}": Rate(
-                sick=100, below=0.9, healthy=100
-            ),
+            f"roce_pfc_receive_xoff_frames_total{{{PRIORITY}}}": Rate(sick=40, below=56),
+            f"roce_pfc_receive_xon_frames_total{{{PRIORITY}}}": Rate(sick=40, below=56),
+            f"roce_switch_pfc_transmit_frames_total{{{SWITCH_PRIORITY}}}": Rate(sick=100, below=84),
         },
         name="of a NIC that counts XOFF and XON",
         labels=f'{LINK},priority="3",toward="host"',
@@ -269,7 +265,7 @@ LINKS_OF_SWITCHES = (
         {f"roce_switch_pfc_receive_pause_estimated_seconds_total{{{UPLINK}}}": Rate(sick=0.05, below=0.0099)},
         name="estimated",
         labels=f'{PAUSED_UPLINK},measure="estimated time"',
-        background={**SPINE, f"roce_switch_pfc_receive_frames_total{{{UPLINK}}}": Rate(sick=400)},
+        background={**SPINE, f"roce_switch_pfc_receive_frames_total{{{UPLINK}}}": Rate(sick=90)},
     ),
     Case(
         "RoceSwitchPausedBySwitch",
@@ -296,7 +292,6 @@ PROBE = (
         "RoceSwitchProbeFailing",
         {f"roce_switch_probe_success{{{SWITCH}}}": Level(sick=0, below=1, healthy=1)},
         labels=SWITCH,
-        background={f'roce_switch_source_up{{{SWITCH},source="watermarks"}}': Level(sick=0, healthy=1)},
     ),
     Case(
         "RoceSwitchProbeFailing",

@@ -255,5 +255,5 @@ def test_recorded_names_are_level_metric_and_operations() -> None:
             assert re.fullmatch(
                 r"((ratio_)?rate|increase)\d+[smhd]|count|range|info|evidence|timestamp|bool", operations
             )
-            if "link" not in level and not operations == "info":
+            if "link" not in level and operations != "info":
                 assert level.startswith("cluster") == (" by (cluster" in rule["expr"]), name
