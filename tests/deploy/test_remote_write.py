@@ -150,7 +150,9 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Ser
             unmade = {rule["record"] for rule in waiting}
             # a rule that reads its own past has none here
             ready = [
-                rule for rule in waiting if not any(name in rule["expr"] for name in unmade - {rule["record"]})
+                rule
+                for rule in waiting
+                if not any(name in rule["expr"] for name in unmade - {rule["record"]})
             ]
             assert ready, f"rules that depend on each other: {unmade}"
             with on_blocks(folder) as server:
