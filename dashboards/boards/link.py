@@ -6,7 +6,7 @@ link are joined by the recording rules `link:*` of the alerts.
 
 from __future__ import annotations
 
-from boards.link_ends import ENDS_PANELS, PAUSE_PANELS
+from boards.link_ends import ENDS_PANELS, PAUSE_PANELS, WATCHDOG_PANELS
 from boards.link_queue import BUFFERS_PANELS, QUEUE_PANELS
 from boards.link_series import LINK, OF_LINK, SWITCH_PORT
 from boards.link_switch import PROBE_PANELS, SWITCH_PANELS
@@ -21,7 +21,7 @@ BOARD = Board(
     (
         Row("Link", "who is at both ends, and do their settings agree", ENDS_PANELS),
         Row("Pause in both directions", "to the switch: a slow host. To the host: a congested switch", PAUSE_PANELS),
-        Row("Queues of the switch port", "marks and CNPs must begin before pause", QUEUE_PANELS),
+        Row("Queues of the switch port", "marks and CNPs must begin before pause", (*QUEUE_PANELS, *WATCHDOG_PANELS)),
         Row("Buffers of the switch port", "full headroom loses packets that PFC should protect", BUFFERS_PANELS),
         Row("Whole switch", "which port pauses, which watchdog tripped, which setting differs", SWITCH_PANELS),
         Row("Probe", "what is missing here is missing above", PROBE_PANELS),

@@ -134,7 +134,7 @@ AGREEMENT = table(
     overrides=(_on_or_off("host"), _on_or_off("switch"), as_text("both ends", named(BOTH_ENDS))),
     joined=True,
     width=8,
-    height=7,
+    height=5,
     empty=NO_RULES,
 )  # fmt: skip
 _MONITORED = now(f"{WATCHDOG}_enabled", SWITCH_PORT)
@@ -148,7 +148,7 @@ WATCHED = states(
     ever=f"max_over_time({_MONITORED}[$__range] @ end()) or max_over_time({_TRIPPED}[$__range] @ end())",
     nothing=("watchdog", "not reported", UNKNOWN),
     width=16,
-    height=7,
+    height=5,
 )  # fmt: skip
 
 
@@ -201,7 +201,8 @@ WATCHDOG_DISCARDS = lines(
     height=7,
     empty="This switch does not count them",
 )
-ENDS_PANELS = (*NUMBERS_PANELS, ENDS, AGREEMENT, WATCHED, WATCHDOG_SETTINGS, WATCHDOG_DISCARDS)
+ENDS_PANELS = (*NUMBERS_PANELS, ENDS, AGREEMENT, WATCHED)
+WATCHDOG_PANELS = (WATCHDOG_SETTINGS, WATCHDOG_DISCARDS)
 
 BY_END = "p{{priority}} {{end}}"
 DASHED_IF_SWITCH = override(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from boards.codes import STOPPED
 from boards.colours import CNP_SENT, MARKED, RECOVERED, UNKNOWN
-from boards.link_series import SWITCH, SWITCH_PORT, reported
+from boards.link_series import SWITCH, SWITCH_PORT, only, reported
 from boards.measures import meanings, moved, now, rate, still
 from boards.model import Json, Query
 from boards.panels import coloured, lines, states
@@ -114,7 +114,7 @@ BUFFERS_PANELS = (
         _group(f"{BUFFER}_headroom_watermark_bytes", "most", WINDOWS),
         _group(f"{BUFFER}_headroom_bytes", "limit: configured"),
         overrides=[LIMITS],
-        empty="Only SONiC reports headroom",
+        empty=only(f"{BUFFER}_headroom_watermark_bytes"),
     ),
     lines(
         "Shared buffer, and where pause begins",
@@ -145,6 +145,6 @@ BUFFERS_PANELS = (
         "bytes",
         Query(f"max by (pool) ({now('roce_switch_pool_watermark_bytes', f'{WINDOWS},{SWITCH}')})", "{{pool}}"),
         Query(f"max by (pool) ({now('roce_switch_pool_headroom_watermark_bytes', f'{WINDOWS},{SWITCH}')})", "{{pool}} headroom"),
-        empty="Only SONiC reports pools",
+        empty=only("roce_switch_pool_watermark_bytes"),
     ),
 )  # fmt: skip

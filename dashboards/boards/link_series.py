@@ -62,6 +62,11 @@ def systems(name: str) -> tuple[str, ...]:
     return tuple(SYSTEMS[dialect] for dialect in SWITCH_SYSTEMS if dialect in known)
 
 
+def only(name: str) -> str:
+    """The text of an empty panel for a metric that some switch systems lack."""
+    return f"This switch does not report it: {', '.join(systems(name))} only"
+
+
 def reported(*names: str) -> str:
     """The metrics' HELP texts as a list in Markdown, each with the switch systems that report it."""
     return "\n".join(f"- `{name}`{_by(name)}: {row(name).help}" for name in names)

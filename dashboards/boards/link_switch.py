@@ -13,6 +13,7 @@ from boards.link_series import (
     OF_SWITCH,
     PAUSE,
     SWITCH,
+    only,
     per_second,
     reported,
     risen,
@@ -186,7 +187,7 @@ HEADROOMS = _listed(
     ),
     always=_SPACE,
     sort="share",
-    empty="Only SONiC reports headroom",
+    empty=only(f"{BUFFER}_headroom_bytes"),
 )
 
 SETTINGS = {
