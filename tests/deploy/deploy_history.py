@@ -36,11 +36,9 @@ class Host:
     scenario: str
     ports: int = 2
     cluster: str = "simulated"
-    seed: int = 2
-    """Also the number in the host's own name and in its MAC addresses."""
 
 
-HOSTS = (Host("gpu-1", "pfc-storm"), Host("gpu-2", "incast", seed=3), Host("gpu-3", "quiet", seed=4))
+HOSTS = (Host("gpu-1", "pfc-storm"), Host("gpu-2", "incast"), Host("gpu-3", "quiet"))
 
 
 @dataclass(slots=True)
@@ -65,7 +63,7 @@ def history(host: Host, seconds: int = SECONDS, *, looks: bool = True) -> list[s
 
 async def _history(host: Host, seconds: int, *, looks: bool) -> list[str]:
     clock = Clock()
-    kernel = simulate(host.scenario, clock=clock, vendors=("mlx5",) * host.ports, seed=host.seed)
+    kernel = simulate(host.scenario, clock=clock, vendors=("mlx5",) * host.ports, seed=host.ports)
     collector = Collector(kernel, Settings(), clock)
     sampler = Sampler(kernel, clock, lambda: END - seconds + clock(), Pace(interval=LOOKS, linger=5.0))
     exporter = Exporter(collector, sampler, Auditor(load_profile("auto")))
