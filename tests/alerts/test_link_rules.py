@@ -411,3 +411,14 @@ def test_ports_between_probed_switches_have_peers(tmp_path: Path) -> None:
     ]
     labels = 'cluster="east",instance="leaf1",device="leaf1",port="Ethernet48",peer="spine1.example.com",peer_port="Ethernet4"'
     assert not check(tmp_path, dict.fromkeys(names, ALWAYS), (5, PEERS, {f"{PEERS}{{{labels}}}": 1}))
+
+
+def test_a_port_with_two_peers_has_one(tmp_path: Path) -> None:
+    """A join with the peers cannot fail."""
+    labels = 'device="spine1",os="sonic",version="",model="",asic=""'
+    names = [
+        target(f"roce_switch_info{{{labels}}}", "spine1", "roce-switch"),
+        entry("Ethernet48", neighbor="spine1", neighbor_port="Ethernet4"),
+        entry("Ethernet48", neighbor="spine1", neighbor_port="Ethernet8"),
+    ]
+    assert not check(tmp_path, dict.fromkeys(names, ALWAYS), (5, f"count({PEERS})", {"{}": 1}))
