@@ -21,6 +21,7 @@ import links
 import scrape
 import start
 import storm_detection
+import switches
 
 TABLES = {
     "scrape": scrape.main,
@@ -36,6 +37,7 @@ TABLES = {
     "fleet": fleet.main,
     "links": links.main,
     "storms": storm_detection.main,
+    "switches": switches.main,
 }
 """In the order of printing; the last three take the longest."""
 

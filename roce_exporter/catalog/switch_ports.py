@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from roce_exporter.catalog.row import COUNTER, GAUGE, Row, Spelling
 from roce_exporter.catalog.switch_systems import (
-    cumulus_config,
     cumulus_counters,
+    cumulus_pfc,
+    eos_config,
     eos_pfc,
     nxos_pfc,
     nxos_queuing,
@@ -80,8 +81,8 @@ ROWS = (
         "Whether PFC is on for the priority on this switch port.",
         sonic_config("pfc_enable"),
         nxos_pfc("oper"),
-        eos_pfc("enabled"),
-        cumulus_config("pfc_enabled"),
+        eos_config("priorities-no-drop"),
+        cumulus_pfc("pfc_enabled"),
     ),
     _counter(
         "roce_switch_pfc_receive_frames_total",
