@@ -39,7 +39,7 @@ TABLES = {
     "storms": storm_detection.main,
     "switches": switches.main,
 }
-"""In the order of printing; the last three take the longest."""
+"""In the order of printing; fleet, links and storms take the longest."""
 
 
 def main() -> int:

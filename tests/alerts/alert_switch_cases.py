@@ -168,7 +168,7 @@ ECN = (
             "RoceSwitchEcnThresholdsInconsistent",
             {
                 f"roce_switch_config_ecn_{setting}_bytes{{{QUEUE}}}": Level(
-                    sick=500_000, below=1_000_000, healthy=1_000_000
+                    sick=150_000, below=300_000, healthy=300_000
                 ),
                 SPEED: Level(sick=5e10, below=2.5e10, healthy=5e10),
                 **QUEUE_OF_PFC,
@@ -178,7 +178,7 @@ ECN = (
             background={
                 **TWO_HOST_PORTS,
                 f'roce_switch_config_ecn_{setting}_bytes{{{OTHER_PORT},queue="3"}}': Level(
-                    sick=1_000_000, healthy=1_000_000
+                    sick=300_000, healthy=300_000
                 ),
                 f"roce_link_speed_bytes_per_second{{{OTHER_NETDEV}}}": Level(sick=5e10, healthy=5e10),
             },
@@ -229,13 +229,13 @@ LINKS_OF_SWITCHES = (
         "RocePfcMismatchOnLink",
         {
             f"roce_pfc_enabled{{{PRIORITY}}}": Level(sick=1, below=0),
-            f'roce_switch_pfc_enabled{{{SWITCH_PORT},priority="4"}}': ON,
+            f'roce_switch_pfc_enabled{{{SWITCH_PORT},priority="4"}}': Level(sick=1, healthy=None),
         },
         name="another priority on the switch",
         labels=f'{LINK},priority="3",end="host"',
         background={
             **HOST_BEHIND,
-            f'roce_pfc_enabled{{{NETDEV},priority="4"}}': ON,
+            f'roce_pfc_enabled{{{NETDEV},priority="4"}}': Level(sick=1, healthy=None),
         },
         fabric=True,
     ),

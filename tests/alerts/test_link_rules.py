@@ -289,6 +289,31 @@ def test_a_switch_port_with_another_host_forgets_the_former_one(tmp_path: Path) 
     assert not check(tmp_path, series, (30, LINKS, link(host="gpu-2")))
 
 
+def test_a_host_does_not_remember_the_port_before_its_last_one(tmp_path: Path) -> None:
+    """It moved from Ethernet0 to Ethernet4 and vanished; then another host got Ethernet4."""
+    third = "02:00:00:00:00:03"
+    series = {
+        host(): "1x40 stale",
+        host(Leg(mac=third, hostname="gpu-3")): ALWAYS,
+        entry(**MAC): "1x20 stale",
+        entry("Ethernet4", **MAC): "_x20 1x20 stale",
+        entry("Ethernet4", neighbor_mac=third): "_x41 1x200",
+    }
+    assert not check(tmp_path, series, (25, LINKS, link(port="Ethernet4", host="gpu-3")))
+
+
+def test_a_port_does_not_remember_the_host_before_its_last_one(tmp_path: Path) -> None:
+    second = Leg(mac="02:00:00:00:00:02", hostname="gpu-2")
+    series = {
+        host(): "1x20 stale",
+        host(second): ALWAYS,
+        entry(**MAC): "1x20 stale",
+        entry(**OTHER_MAC): "_x20 1x20 stale",
+        entry("Ethernet8", **OTHER_MAC): "_x41 1x200",
+    }
+    assert not check(tmp_path, series, (25, LINKS, link(port="Ethernet8", host="gpu-2")))
+
+
 ENDS = 'cluster="east",host="gpu-1",netdev="eth0",switch="leaf1",switch_port="Ethernet0",priority="3"'
 HOST_LABELS = 'device="mlx5_0",port="1",netdev="eth0",priority="3"'
 SWITCH_LABELS = 'device="leaf1",port="Ethernet0",priority="3"'
@@ -411,3 +436,14 @@ def test_ports_between_probed_switches_have_peers(tmp_path: Path) -> None:
     ]
     labels = 'cluster="east",instance="leaf1",device="leaf1",port="Ethernet48",peer="spine1.example.com",peer_port="Ethernet4"'
     assert not check(tmp_path, dict.fromkeys(names, ALWAYS), (5, PEERS, {f"{PEERS}{{{labels}}}": 1}))
+
+
+def test_a_port_with_two_peers_has_one(tmp_path: Path) -> None:
+    """A join with the peers cannot fail."""
+    labels = 'device="spine1",os="sonic",version="",model="",asic=""'
+    names = [
+        target(f"roce_switch_info{{{labels}}}", "spine1", "roce-switch"),
+        entry("Ethernet48", neighbor="spine1", neighbor_port="Ethernet4"),
+        entry("Ethernet48", neighbor="spine1", neighbor_port="Ethernet8"),
+    ]
+    assert not check(tmp_path, dict.fromkeys(names, ALWAYS), (5, f"count({PEERS})", {"{}": 1}))
