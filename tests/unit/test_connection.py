@@ -553,6 +553,23 @@ def test_an_absolute_target_loses_its_authority(target: str, path: str) -> None:
     assert request.path == path
 
 
+@pytest.mark.parametrize(
+    ("target", "path", "query"),
+    [
+        ("/probe?target=leaf1&module=sonic", "/probe", "target=leaf1&module=sonic"),
+        ("/probe?target=https://spine1.example.com/x", "/probe", "target=https://spine1.example.com/x"),
+        ("http://exporter:10124/probe?target=http://a", "/probe", "target=http://a"),
+        ("http://exporter:10124?target=a", "/", "target=a"),
+        ("/probe?a?b", "/probe", "a?b"),
+        ("/probe?", "/probe", ""),
+        ("/a%3Fb", "/a?b", ""),
+    ],
+)
+def test_the_query_is_what_follows_the_first_question_mark(target: str, path: str, query: str) -> None:
+    request = understood(h11.Request(method="GET", target=target, headers=[("Host", "x")]), 0)
+    assert (request.path, request.query) == (path, query)
+
+
 def test_lines_of_one_header_are_joined_and_their_bytes_kept() -> None:
     headers = [("Host", "x"), ("A", b"\xe9"), ("B", "1"), ("a", "2")]
     request = understood(h11.Request(method="HEAD", target="/", headers=headers), 0)

@@ -1,0 +1,100 @@
+"""Which addresses of switches are connected to."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+
+import pytest
+
+from roce_exporter.switches.addresses import find_route, is_allowed
+from roce_exporter.switches.readings import SourceError
+from roce_exporter.switches.targets import Route, SwitchTarget, TlsFiles
+
+
+def target(host: str, scheme: str = "https", server_name: str = "") -> SwitchTarget:
+    return SwitchTarget("t", "nxos", scheme, host, {}, tls=TlsFiles(server_name=server_name))
+
+
+def resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
+    """Let every name have these addresses; returns the names that were resolved."""
+    resolved = []
+
+    async def getaddrinfo(host: str, port: object, **_: object) -> list[object]:
+        resolved.append(host)
+        return [(0, 0, 0, "", (address, 0)) for address in addresses]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+    return resolved
+
+
+@pytest.mark.parametrize(
+    ("address", "host", "allowed", "expected"),
+    [
+        ("192.0.2.1", "leaf1", None, True),
+        ("127.0.0.1", "127.0.0.1", None, True),
+        ("127.0.0.1", "localhost", None, True),
+        ("127.0.0.1", "leaf1", None, False),
+        ("0.0.0.0", "leaf1", None, False),  # noqa: S104 - an address that a name could have  # noqa: S104 - an address that a name could have
+        ("169.254.169.254", "metadata", None, False),
+        ("169.254.169.254", "169.254.169.254", None, True),
+        ("::1", "leaf1", None, False),
+        ("::ffff:127.0.0.1", "leaf1", None, False),
+        ("fe80::1", "leaf1", None, False),
+        ("224.0.0.1", "leaf1", None, False),
+        ("10.1.2.3", "leaf1", ["10.1.0.0/16"], True),
+        ("10.1.2.3", "10.1.2.3", ["10.1.0.0/16"], True),
+        ("10.2.2.3", "10.2.2.3", ["10.1.0.0/16"], False),
+        ("127.0.0.1", "127.0.0.1", ["0.0.0.0/0"], False),
+        ("169.254.1.1", "169.254.1.1", ["0.0.0.0/0"], False),
+        ("127.0.0.1", "127.0.0.1", ["127.0.0.0/8"], True),
+        ("fe80::1", "fe80::1", ["::/0"], False),
+        ("2001:db8::1", "leaf1", ["10.0.0.0/8"], False),
+    ],
+)
+def test_special_addresses_must_be_named(
+    address: str, host: str, allowed: list[str] | None, expected: bool
+) -> None:
+    networks = None if allowed is None else [ipaddress.ip_network(one) for one in allowed]
+    assert is_allowed(ipaddress.ip_address(address), host, networks) is expected
+
+
+async def test_the_first_allowed_address_is_the_route(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolved = resolving(monkeypatch, "127.0.0.1", "192.0.2.7", "192.0.2.8")
+    assert await find_route(target("leaf1"), None) == Route("192.0.2.7", "leaf1")
+    assert resolved == ["leaf1"]
+
+
+async def test_the_name_in_the_certificate_can_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolving(monkeypatch, "192.0.2.7")
+    assert await find_route(target("leaf1", server_name="switch"), None) == Route("192.0.2.7", "switch")
+
+
+async def test_a_literal_address_is_not_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolved = resolving(monkeypatch, "192.0.2.7")
+    assert await find_route(target("2001:db8::1"), None) == Route("2001:db8::1", "2001:db8::1")
+    assert not resolved
+
+
+async def test_the_path_of_a_socket_is_the_route() -> None:
+    assert await find_route(target("/run/redis.sock", "unix"), None) == Route("/run/redis.sock")
+
+
+async def test_a_refused_address_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolving(monkeypatch, "127.0.0.1")
+    with pytest.raises(
+        SourceError, match=r"leaf1: 127\.0\.0\.1 is not an allowed address; write the address"
+    ):
+        await find_route(target("leaf1"), None)
+    with pytest.raises(SourceError, match=r"see discovery\.allow"):
+        await find_route(target("leaf1"), [ipaddress.ip_network("10.0.0.0/8")])
+
+
+async def test_an_unknown_name_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def getaddrinfo(*_: object, **__: object) -> list[object]:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+    with pytest.raises(SourceError, match="leaf1: cannot be resolved: Name or service not known"):
+        await find_route(target("leaf1"), None)

@@ -1,0 +1,85 @@
+"""Readings of switches become samples by the catalogue, in base units, with one spelling per series."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roce_exporter.catalog import CATALOG, SWITCH_SYSTEMS
+from roce_exporter.catalog.switch_ports import SWITCH_PORT_INFO
+from roce_exporter.introspection.debug import series_text
+from roce_exporter.switches.interpretation import Interpreter, meaning_of
+from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings
+
+if TYPE_CHECKING:
+    from roce_exporter.normalise.series import Samples
+
+PORT = (("port", "Ethernet0"),)
+PAUSE = "SAI_PORT_STAT_PFC_3_RX_PAUSE_DURATION_US"
+SAI = "SAI_PORT_STAT_PFC_3_ON2OFF_RX_PKTS"
+ESTIMATE = "EST_PORT_STAT_PFC_3_ON2OFF_RX_PKTS"
+TRANSITIONS = 'roce_switch_pfc_receive_transitions_total{device="leaf1",port="Ethernet0",priority="3"}'
+
+
+def readings(*values: dict[str, int | None], facts: tuple[SwitchFact, ...] = ()) -> SwitchReadings:
+    return SwitchReadings("leaf1", tuple(SwitchReading("port_counters", PORT, one) for one in values), facts)
+
+
+def as_text(samples: Samples) -> dict[str, object]:
+    return dict(zip(map(series_text, samples.series), samples.values, strict=True))
+
+
+def test_a_value_is_scaled_and_labelled_by_its_row() -> None:
+    found = Interpreter("sonic").samples("leaf1", readings({PAUSE: 2_500_000}))
+    assert as_text(found) == {
+        'roce_switch_pfc_receive_pause_seconds_total{device="leaf1",port="Ethernet0",priority="3"}': 2.5
+    }
+
+
+def test_facts_come_first_and_have_the_value_1() -> None:
+    fact = SwitchFact(SWITCH_PORT_INFO, {"port": "Ethernet0", "alias": "etp1"})
+    found = Interpreter("sonic").samples("leaf1", readings({SAI: 7}, facts=(fact, fact)))
+    assert list(as_text(found).items()) == [
+        ('roce_switch_port_info{device="leaf1",port="Ethernet0",alias="etp1"}', 1),
+        (TRANSITIONS, 7),
+    ]
+
+
+def test_the_preferred_spelling_wins_whatever_the_order() -> None:
+    for values in ({SAI: 7, ESTIMATE: 9}, {ESTIMATE: 9, SAI: 7}):
+        assert as_text(Interpreter("sonic").samples("leaf1", readings(values))) == {TRANSITIONS: 7}
+
+
+def test_a_chosen_spelling_is_not_replaced_by_another() -> None:
+    interpreter = Interpreter("sonic")
+    assert as_text(interpreter.samples("leaf1", readings({ESTIMATE: 9}))) == {TRANSITIONS: 9}
+    assert as_text(interpreter.samples("leaf1", readings({ESTIMATE: 10, SAI: 2}))) == {TRANSITIONS: 10}
+    assert as_text(interpreter.samples("leaf1", readings({SAI: 3}))) == {}
+
+
+def test_the_series_are_the_same_object_while_names_do_not_change() -> None:
+    interpreter = Interpreter("sonic")
+    first = interpreter.samples("leaf1", readings({SAI: 1}))
+    second = interpreter.samples("leaf1", readings({SAI: 2}))
+    assert second.series is first.series
+    assert second.values == (2,)
+    assert interpreter.samples("leaf2", readings({SAI: 2})).series is not first.series
+    assert as_text(interpreter.samples("leaf1", readings({SAI: 2}, {PAUSE: 0}))).keys() >= {TRANSITIONS}
+
+
+def test_an_unreadable_value_stays_missing() -> None:
+    assert Interpreter("sonic").samples("leaf1", readings({PAUSE: None})).values == (None,)
+
+
+def test_an_unknown_name_has_no_series() -> None:
+    assert Interpreter("sonic").samples("leaf1", readings({"SAI_PORT_STAT_IF_IN_OCTETS": 1})).series == ()
+
+
+def test_every_spelling_of_a_switch_has_one_raw_name_and_finds_its_row() -> None:
+    spellings = [(row, one) for row in CATALOG for one in row.spellings if one.dialect in SWITCH_SYSTEMS]
+    assert len(spellings) > 50
+    for row, one in spellings:
+        (raw,) = one.raw
+        meaning = meaning_of(one.dialect, one.source, raw.replace("{priority}", "3"))
+        assert meaning
+        assert meaning.row is row
+        assert (meaning.times, meaning.per) == (one.times, one.per)

@@ -1,0 +1,255 @@
+"""Probes: one round of queries per target at a time, answers kept for a moment, and every fault in the answer."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from switch_fakes import FakeSwitch, leaf, prober
+
+from roce_exporter.catalog.switch_ports import SWITCH_NEIGHBOR_INFO
+from roce_exporter.introspection.debug import series_text
+from roce_exporter.switches import probe as probe_module
+from roce_exporter.switches.links import with_links
+from roce_exporter.switches.probe import Answer, BadModuleError, Prober, UnknownTargetError
+from roce_exporter.switches.readings import SwitchFact, SwitchReadings
+from roce_exporter.switches.targets import (
+    BasicAuth,
+    Discovery,
+    Link,
+    ProbeLimits,
+    SwitchesFile,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FRAMES = 'roce_switch_pfc_receive_frames_total{device="leaf1.example.com",port="Ethernet0",priority="3"}'
+
+
+def as_text(answer: Answer) -> dict[str, object]:
+    return {
+        series_text(series): value
+        for part in answer.samples
+        for series, value in zip(part.series, part.values, strict=True)
+    }
+
+
+def up(source: str, device: str = "leaf1") -> str:
+    return f'roce_switch_source_up{{device="{device}",source="{source}"}}'
+
+
+async def test_a_probe_has_the_metrics_of_the_switch_and_of_itself(switch: FakeSwitch) -> None:
+    found = as_text(await prober().probe("leaf1", "", 10))
+    assert found[FRAMES] == 1
+    assert found['roce_switch_probe_success{device="leaf1.example.com"}'] == 1
+    assert found[up("lldp", "leaf1.example.com")] == 1
+    assert (
+        found['roce_switch_source_unreadable_values{device="leaf1.example.com",source="port_counters"}'] == 0
+    )
+
+
+async def test_simultaneous_clients_share_one_round(switch: FakeSwitch) -> None:
+    switch.gate.clear()
+    one = prober()
+    clients = [asyncio.create_task(one.probe("leaf1", "", 10)) for _ in range(3)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    switch.gate.set()
+    answers = await asyncio.gather(*clients)
+    assert switch.rounds == 1
+    assert answers[0] is answers[1] is answers[2]
+
+
+async def test_a_client_that_disconnects_does_not_end_the_round(switch: FakeSwitch) -> None:
+    switch.gate.clear()
+    one = prober()
+    first = asyncio.create_task(one.probe("leaf1", "", 10))
+    second = asyncio.create_task(one.probe("leaf1", "", 10))
+    await switch.entered.wait()
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    switch.gate.set()
+    assert as_text(await second)[FRAMES] == 1
+    assert switch.rounds == 1
+
+
+async def test_answers_are_kept_for_a_moment(switch: FakeSwitch, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now[0])
+    one = prober(limits=ProbeLimits(cache_seconds=10))
+    await one.probe("leaf1", "", 10)
+    now[0] += 9.9
+    await one.probe("leaf1", "", 10)
+    assert switch.rounds == 1
+    now[0] += 0.2
+    assert as_text(await one.probe("leaf1", "", 10))[FRAMES] == 2
+    assert [
+        (last.samples[0].values, before and before.samples[0].values) for last, before in one.views()
+    ] == [((2,), (1,))]
+
+
+async def test_only_so_many_targets_are_queried_at_once(switch: FakeSwitch) -> None:
+    switch.gate.clear()
+    one = prober(*(leaf(f"leaf{n}") for n in range(5)), limits=ProbeLimits(targets_at_once=2))
+    probes = [asyncio.create_task(one.probe(f"leaf{n}", "", 60)) for n in range(5)]
+    for _ in range(100):
+        await asyncio.sleep(0)
+    switch.gate.set()
+    assert all(as_text(answer)[FRAMES] for answer in await asyncio.gather(*probes))
+    assert switch.most_at_once == 2
+
+
+async def test_a_target_that_gets_no_turn_says_so(switch: FakeSwitch) -> None:
+    switch.gate.clear()
+    one = prober(leaf("leaf0"), leaf("leaf1", timeout=0.6), limits=ProbeLimits(targets_at_once=1))
+    first = asyncio.create_task(one.probe("leaf0", "", 60))
+    await switch.entered.wait()
+    answer = await one.probe("leaf1", "", 60)
+    assert "raise limits.targets_at_once" in answer.readings.faults["target"]
+    assert as_text(answer)['roce_switch_probe_success{device="leaf1"}'] == 0
+    assert as_text(answer)[up("target")] == 0
+    switch.gate.set()
+    await first
+
+
+async def test_a_client_that_cannot_wait_gets_a_failed_probe_that_is_not_kept(switch: FakeSwitch) -> None:
+    switch.gate.clear()
+    one = prober()
+    answer = await one.probe("leaf1", "", 0.05)
+    assert as_text(answer)['roce_switch_probe_success{device="leaf1"}'] == 0
+    switch.gate.set()
+    assert as_text(await one.probe("leaf1", "", 10))[FRAMES] == 1
+    assert switch.rounds == 1, "the round went on"
+
+
+async def test_the_deadline_leaves_time_to_read_the_replies(switch: FakeSwitch) -> None:
+    one = prober(leaf(timeout=3))
+    now = asyncio.get_running_loop().time()
+    await one.probe("leaf1", "", 60)
+    assert now + 2 < switch.visits[0].deadline < now + 3
+
+
+async def test_one_source_that_fails_is_one_line(
+    switch: FakeSwitch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    switch.faults["lldp"] = "no database APPL_DB"
+    one = prober(limits=ProbeLimits(cache_seconds=0))
+    for _ in range(3):
+        found = as_text(await one.probe("leaf1", "", 10))
+    assert (found[up("lldp", "leaf1.example.com")], found[up("port_counters", "leaf1.example.com")]) == (0, 1)
+    assert found['roce_switch_probe_success{device="leaf1.example.com"}'] == 1
+    assert caplog.messages == ["target leaf1: lldp: no database APPL_DB"]
+    switch.faults.clear()
+    await one.probe("leaf1", "", 10)
+    assert caplog.messages[1:] == ["target leaf1: lldp works again"]
+
+
+async def test_a_name_that_is_not_in_the_file_is_refused_before_anything_is_resolved(
+    switch: FakeSwitch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def find_route(*_: object) -> None:
+        pytest.fail("resolved")
+
+    monkeypatch.setattr(probe_module, "find_route", find_route)
+    for name in ("leaf9", "192.0.2.1", "", "x" * 10000):
+        with pytest.raises(UnknownTargetError, match="is not a target of the configuration file"):
+            await prober().probe(name, "", 10)
+
+
+async def test_service_discovery_allows_addresses_in_its_networks(switch: FakeSwitch) -> None:
+    discovery = Discovery((ipaddress.ip_network("192.0.2.0/24"),), leaf(""))
+    one = Prober(SwitchesFile({}, discovery))
+    assert as_text(await one.probe("192.0.2.9", "", 10))[FRAMES] == 1
+    assert switch.visits[0].route.address == "192.0.2.9"
+    answer = await one.probe("198.51.100.1", "", 10)
+    assert answer.readings.faults["target"].startswith("198.51.100.1: 198.51.100.1 is not an allowed address")
+    with pytest.raises(UnknownTargetError):
+        await one.probe("http://192.0.2.9/", "", 10)
+    assert switch.rounds == 1
+
+
+async def test_a_module_must_fit_the_address(switch: FakeSwitch) -> None:
+    with pytest.raises(BadModuleError, match="'junos' is not a module; use one of sonic"):
+        await prober().probe("leaf1", "junos", 10)
+    with pytest.raises(BadModuleError, match="module nxos cannot query redis:// addresses"):
+        await prober().probe("leaf1", "nxos", 10)
+
+
+async def test_the_password_is_read_for_every_round(switch: FakeSwitch, tmp_path: Path) -> None:
+    file = tmp_path / "pw"
+    file.write_text("one\n")
+    one = prober(leaf(basic_auth=BasicAuth("ro", file)), limits=ProbeLimits(cache_seconds=0))
+    await one.probe("leaf1", "", 10)
+    file.write_text("two")
+    await one.probe("leaf1", "", 10)
+    assert [visit.login.password for visit in switch.visits] == ["one", "two"]
+    assert "two" not in repr(switch.visits)
+    file.unlink()
+    answer = await one.probe("leaf1", "", 10)
+    assert answer.readings.faults == {
+        "target": f"password_file {file}: cannot be read: No such file or directory"
+    }
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"a\nb", b"\xff", b"x" * 5000, b"a\x00b"])
+async def test_a_file_that_is_no_password_is_one_line(
+    switch: FakeSwitch, tmp_path: Path, content: bytes
+) -> None:
+    file = tmp_path / "pw"
+    file.write_bytes(content)
+    answer = await prober(leaf(basic_auth=BasicAuth("ro", file))).probe("leaf1", "", 10)
+    assert "is not a password; write it as one line" in answer.readings.faults["target"]
+
+
+async def test_links_of_the_file_are_neighbours(switch: FakeSwitch) -> None:
+    links = (Link("Ethernet4", "gpu-001", "eth1"),)
+    found = as_text(await prober(leaf(links=links)).probe("leaf1", "", 10))
+    assert [name for name in found if "lldp_neighbor" in name] == [
+        (
+            'roce_switch_lldp_neighbor_info{device="leaf1.example.com",port="Ethernet4",neighbor="gpu-001",'
+            'neighbor_port="eth1",port_id_kind="name",source="file"}'
+        )
+    ]
+
+
+def test_a_neighbour_by_lldp_takes_precedence_over_a_link_of_the_file() -> None:
+    seen = SwitchFact(SWITCH_NEIGHBOR_INFO, {"port": "Ethernet4", "neighbor": "gpu-002", "source": "lldp"})
+    readings = SwitchReadings(facts=(seen,))
+    assert with_links(readings, leaf(links=(Link("Ethernet4", "gpu-001", "eth1"),))) is readings
+
+
+async def test_a_recorded_probe_queries_the_switch_again(switch: FakeSwitch) -> None:
+    one = prober(limits=ProbeLimits(cache_seconds=300))
+    await one.probe("leaf1", "", 10)
+    answer = await one.probe("leaf1", "", 10, record=True)
+    assert (switch.rounds, len(answer.replies.exchanges)) == (2, 1)
+
+
+async def test_a_defect_of_a_module_reaches_the_caller_and_the_next_probe_works(
+    switch: FakeSwitch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = prober(limits=ProbeLimits(cache_seconds=0))
+    state = next(iter(one._states.values()))
+    module, broken = state.module, replace(state.module, read=lambda *_: 1 / 0)
+    state.module = broken
+    with pytest.raises(ZeroDivisionError):
+        await one.probe("leaf1", "", 10)
+    state.module = module
+    assert as_text(await one.probe("leaf1", "", 10))[FRAMES] == 2
+
+
+async def test_closing_ends_the_rounds(switch: FakeSwitch) -> None:
+    switch.gate.clear()
+    one = prober()
+    client = asyncio.create_task(one.probe("leaf1", "", 10))
+    await switch.entered.wait()
+    await one.close()
+    assert switch.at_once == 0
+    client.cancel()
+    await asyncio.gather(client, return_exceptions=True)

@@ -1,0 +1,102 @@
+"""The paths of `roce-exporter switches`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+from switch_fakes import FakeSwitch, leaf, prober
+
+from roce_exporter.switches.targets import BasicAuth
+from roce_exporter.web import Request, Response
+from roce_exporter.web.switch_endpoints import SwitchEndpoints
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+async def get(endpoints: SwitchEndpoints, target: str, **headers: str) -> Response:
+    path, _, query = target.partition("?")
+    found = {name.replace("_", "-"): text for name, text in headers.items()}
+    return await endpoints(Request("GET", path, found, query))
+
+
+@pytest.mark.parametrize("accept", ["", "application/openmetrics-text;version=1.0.0"])
+async def test_a_probe_is_a_complete_exposition(switch: FakeSwitch, accept: str) -> None:
+    answer = await get(SwitchEndpoints(prober()), "/probe?target=leaf1", accept=accept)
+    assert answer.status == 200
+    parse = parse_openmetrics if accept else parse_text
+    names = {sample.name for family in parse(answer.body.decode()) for sample in family.samples}
+    assert {"roce_switch_pfc_receive_frames_total", "roce_switch_probe_success"} <= names
+    assert not [name for name in names if name.startswith(("process_", "roce_exporter"))]
+
+
+@pytest.mark.parametrize(
+    ("target", "status", "line"),
+    [
+        ("/probe", 400, "no target; write /probe?target=NAME with a name from the configuration file"),
+        ("/probe?target=", 400, "no target; write /probe?target=NAME"),
+        ("/probe?target=leaf9", 404, "'leaf9' is not a target of the configuration file"),
+        ("/probe?target=http://leaf1/", 404, "'http://leaf1/' is not a target of the configuration file"),
+        ("/probe?target=leaf1&target=leaf2", 400, "target is given twice"),
+        ("/probe?target=leaf1&user=x", 400, "'user' is not a parameter; known here: target, module"),
+        ("/probe?target=leaf1&module=x", 400, "'x' is not a module"),
+        ("/probe?target=leaf1%0Ax", 400, "target is given twice or is not printable text"),
+        ("/probe?target=%ff", 400, "the query is not of the form"),
+        ("/probe?%s", 400, "the query is not of the form"),
+        ("/debug/probe", 400, "no target"),
+        ("/metrics/x", 404, "not found; metrics of a switch are at /probe?target=NAME"),
+    ],
+)
+async def test_a_bad_request_is_one_line(switch: FakeSwitch, target: str, status: int, line: str) -> None:
+    answer = await get(SwitchEndpoints(prober()), target)
+    assert answer.status == status
+    assert line in answer.body.decode()
+    assert answer.body.count(b"\n") == 1
+    assert switch.rounds == 0
+
+
+async def test_the_debug_page_shows_queries_and_series_and_hides_the_password(
+    switch: FakeSwitch,
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "pw").write_text("hunter2")
+    endpoints = SwitchEndpoints(prober(leaf(basic_auth=BasicAuth("ro", tmp_path / "pw"))))
+    switch.faults["lldp"] = "refused hunter2"
+    answer = await get(endpoints, "/debug/probe?target=leaf1")
+    document = json.loads(answer.body)
+    assert b"hunter2" not in answer.body
+    assert document["queries"] == [{"source": "port_counters", "query": "HMGET", "reply": "***"}]
+    assert document["sources"] == [
+        {"source": "lldp", "up": False, "fault": "refused ***"},
+        {"source": "port_counters", "up": True, "fault": ""},
+    ]
+    assert document["values"] == [
+        {
+            "source": "port_counters",
+            "object": {"port": "Ethernet0"},
+            "raw": "SAI_PORT_STAT_PFC_3_RX_PKTS",
+            "raw_value": 1,
+            "series": 'roce_switch_pfc_receive_frames_total{device="leaf1.example.com",port="Ethernet0",priority="3"}',
+            "value": 1,
+        }
+    ]
+
+
+async def test_the_exporter_counts_probes_and_requests(switch: FakeSwitch) -> None:
+    endpoints = SwitchEndpoints(prober())
+    await get(endpoints, "/probe?target=leaf1")
+    text = (await get(endpoints, "/metrics")).body.decode()
+    assert 'roce_exporter_switch_probes_total{module="sonic",success="true"} 1.0' in text
+    assert 'roce_exporter_http_requests_total{code="200",path="/probe"} 1.0' in text
+    assert "roce_exporter_build_info" in text
+
+
+@pytest.mark.parametrize("path", ["/", "/-/healthy", "/-/ready"])
+async def test_the_other_paths_answer(switch: FakeSwitch, path: str) -> None:
+    answer = await get(SwitchEndpoints(prober()), path)
+    assert answer.status == 200
+    assert b"roce_exporter" in answer.body
