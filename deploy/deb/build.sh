@@ -1,10 +1,11 @@
 #!/bin/sh
 # Build a Debian package: deploy/deb/build.sh FOLDER. Needs dpkg-deb and a Python 3.11 or newer with pip and venv (PYTHON, else python3).
-# It contains the packages of requirements.lock below /opt/roce-exporter and runs with Debian's own Python.
+# It contains the packages of requirements.lock (LOCK=requirements-switches.lock: with the libraries for all switches) below /opt/roce-exporter and runs with Debian's own Python.
 set -eu
 top=$(cd "$(dirname "$0")/../.." && pwd)
 folder=${1:?where to put the package: $0 FOLDER}
 python=${PYTHON:-python3}
+lock=${LOCK:-requirements.lock}
 version=$(sed -n 's/^__version__ = "\(.*\)"$/\1/p' "$top/roce_exporter/__init__.py")
 architecture=$(dpkg --print-architecture)
 root=$(mktemp -d)
@@ -13,7 +14,7 @@ trap 'rm -rf "$root" "$work"' EXIT
 chmod 755 "$root"
 
 library=$root/opt/roce-exporter/lib
-"$python" -m pip install --quiet --require-hashes --only-binary=:all: --no-compile --requirement="$top/requirements.lock" \
+"$python" -m pip install --quiet --require-hashes --only-binary=:all: --no-compile --requirement="$top/$lock" \
   --target="$library"
 "$python" -m venv "$work/build"
 "$work/build/bin/pip" install --quiet --require-hashes --only-binary=:all: --requirement="$top/requirements-build.lock"
@@ -27,15 +28,18 @@ install -D -m 755 "$top/deploy/deb/roce-exporter.py" "$root/opt/roce-exporter/bi
 install -D -m 644 "$top/deploy/systemd/roce-exporter.service" "$root/lib/systemd/system/roce-exporter.service"
 install -D -m 644 "$top/deploy/systemd/roce-exporter.sysusers" "$root/usr/lib/sysusers.d/roce-exporter.conf"
 install -D -m 644 "$top/deploy/systemd/roce-exporter.default" "$root/etc/default/roce-exporter"
+install -D -m 644 "$top/deploy/systemd/roce-exporter-switches.service" "$root/lib/systemd/system/roce-exporter-switches.service"
+install -D -m 644 "$top/deploy/systemd/roce-exporter-switches.default" "$root/etc/default/roce-exporter-switches"
 documents=$root/usr/share/doc/roce-exporter
 install -D -m 644 "$top/LICENSE" "$documents/copyright"
+install -D -m 644 -t "$documents" "$top/deploy/systemd/switches.yml"
 install -D -m 644 -t "$documents/drop-ins" "$top"/deploy/systemd/drop-ins/*.conf
 install -D -m 644 -t "$root/usr/share/roce-exporter/alerts" "$top"/alerts/*.yml
 install -D -m 644 -t "$root/usr/share/roce-exporter/dashboards" "$top"/dashboards/*.json "$top"/dashboards/*.rules.yml
 
 install -d "$root/DEBIAN"
 install -m 755 "$top/deploy/deb/postinst" "$top/deploy/deb/prerm" "$top/deploy/deb/postrm" "$root/DEBIAN/"
-echo /etc/default/roce-exporter >"$root/DEBIAN/conffiles"
+printf '%s\n' /etc/default/roce-exporter /etc/default/roce-exporter-switches >"$root/DEBIAN/conffiles"
 cat >"$root/DEBIAN/control" <<END
 Package: roce-exporter
 Version: $version

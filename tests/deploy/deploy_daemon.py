@@ -47,9 +47,12 @@ class Daemon:
 
 @contextmanager
 def running(
-    command: Sequence[str], environment: Mapping[str, str] | None = None, flags: Sequence[str] = ()
+    command: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    flags: Sequence[str] = (),
+    action: str = "serve",
 ) -> Iterator[Daemon]:
-    """The daemon that a command starts; `serve`, its address and the flags are added."""
+    """The daemon that a command starts; the action, its address and the flags are added."""
     port = free_port()
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
         supervisor.bind(
@@ -58,7 +61,7 @@ def running(
         supervisor.settimeout(120)
         told = {"NOTIFY_SOCKET": "@" + supervisor.getsockname()[1:].decode(), **(environment or {})}
         process = subprocess.Popen(
-            [*command, "serve", f"--web.listen-address=127.0.0.1:{port}", *flags], env={**os.environ, **told}
+            [*command, action, f"--web.listen-address=127.0.0.1:{port}", *flags], env={**os.environ, **told}
         )
         try:
             yield Daemon(process, port, supervisor)

@@ -19,10 +19,12 @@ from deploy_servers import prometheus
 from deploy_tools import COMMAND, DEPLOY, ROOT, need, tool_environment, wait_until
 
 from roce_exporter.cli.options import parse_options
+from roce_exporter.switches.targets_file import read_switches_file
 
 COMPOSE = DEPLOY / "compose/compose.yaml"
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE.read_text())["services"]
 EXPORTERS = {name: service for name, service in SERVICES.items() if service.get("image") == "roce-exporter"}
+PROMETHEUS = yaml.safe_load((DEPLOY / "prometheus/prometheus.yml").read_text())
 TARGETS = yaml.safe_load((DEPLOY / "compose/targets.yml").read_text())
 
 
@@ -62,6 +64,20 @@ def test_the_exporters_run_without_privileges() -> None:
     for service in EXPORTERS.values():
         assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
         assert (COMPOSE.parent / service["build"]["context"] / service["build"]["dockerfile"]).exists()
+
+
+def test_the_service_for_switches_fits_prometheus_and_its_own_file() -> None:
+    service = SERVICES["switches"]
+    assert service["profiles"] == ["switches"]
+    assert (ROOT / service["build"]["args"]["LOCK"]).exists()
+    options = parse_options(service["command"])
+    file = mounts("switches")[str(Path(options.config_file).parent)] / Path(options.config_file).name
+    assert list(read_switches_file(str(file)).targets) == ["spine1"]
+    (job,) = (one for one in PROMETHEUS["scrape_configs"] if one["job_name"] == "roce-switches")
+    addresses = [
+        rule["replacement"] for rule in job["relabel_configs"] if rule["target_label"] == "__address__"
+    ]
+    assert addresses == [f"localhost{options.web_listen_address[0]}"]
 
 
 def test_prometheus_has_each_exporter_under_its_name() -> None:

@@ -38,7 +38,15 @@ def test_the_unit_finds_its_command_and_its_user(root: Path) -> None:
     assert os.access(root / command.lstrip("/"), os.X_OK)
     assert "roce-exporter" in (root / "usr/lib/sysusers.d/roce-exporter.conf").read_text()
     assert (root / "etc/default/roce-exporter").exists()
-    assert (root / "DEBIAN/conffiles").read_text() == "/etc/default/roce-exporter\n"
+    conffiles = (root / "DEBIAN/conffiles").read_text().split()
+    assert conffiles == ["/etc/default/roce-exporter", "/etc/default/roce-exporter-switches"]
+    assert all((root / file.lstrip("/")).exists() for file in conffiles)
+
+
+def test_the_unit_for_switches_has_its_command_and_an_example(root: Path) -> None:
+    unit = (root / "lib/systemd/system/roce-exporter-switches.service").read_text()
+    assert "\nExecStart=/opt/roce-exporter/bin/roce-exporter switches " in unit
+    assert (root / "usr/share/doc/roce-exporter/switches.yml").exists()
 
 
 def test_everything_in_it_belongs_to_root(package: str) -> None:

@@ -39,6 +39,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {**IMAGE, "serviceMonitor": {"enabled": True}, "podMonitor": {"enabled": True}},
         "scraped twice",
     ),
+    "switches without a file": ({**IMAGE, "switches": {"enabled": True}}, "switches.configSecret is empty"),
+    "a probe without targets": (
+        {**IMAGE, "switches": {"enabled": True, "configSecret": "x", "probe": {"enabled": True}}},
+        "switches.probe.targets is empty",
+    ),
 }
 FAULTY = {**IMAGE, "tolerations": [{"operater": "Exists"}]}
 HELM_3 = "helm.sh/helm/v3/cmd/helm@v3.19.2"
@@ -95,8 +100,10 @@ def test_the_cases_render_every_kind_and_no_kind_that_grants_rights(answers: dic
     assert kinds == {
         "ConfigMap",
         "DaemonSet",
+        "Deployment",
         "NetworkPolicy",
         "PodMonitor",
+        "Probe",
         "PrometheusRule",
         "Service",
         "ServiceAccount",
@@ -187,6 +194,50 @@ def test_the_service_selects_the_pods_and_has_the_labels_of_the_monitor(answers:
     (monitor,) = of_kind(answers, "tls-values", "ServiceMonitor")
     assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     assert service["spec"]["selector"] == monitor["spec"]["selector"]["matchLabels"]
+
+
+def test_the_pod_for_switches_has_no_privileges_and_accepts_its_arguments(answers: dict[str, Any]) -> None:
+    (deployment,) = of_kind(answers, "switches-values", "Deployment")
+    pod = deployment["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert "hostNetwork" not in pod
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert container["image"] == "registry.example.com/roce-exporter-switches:1"
+    options = parse_options(container["args"])
+    (port,) = container["ports"]
+    assert options.command == "switches"
+    assert options.web_listen_address == [f":{port['containerPort']}"]
+    mounts = [Path(mount["mountPath"]) for mount in container["volumeMounts"]]
+    assert {Path(options.config_file).parent, Path(options.web_config_file).parent} == set(mounts)
+
+
+def test_nothing_of_the_hosts_selects_the_pod_for_switches(answers: dict[str, Any]) -> None:
+    (deployment,) = of_kind(answers, "switches-values", "Deployment")
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    (daemon_set,) = of_kind(answers, "switches-values", "DaemonSet")
+    assert not daemon_set["spec"]["selector"]["matchLabels"].items() <= labels.items()
+    (service,) = of_kind(answers, "switches-values", "Service")
+    assert service["spec"]["selector"].items() <= labels.items()
+    policies = of_kind(answers, "switches-values", "NetworkPolicy")
+    matching = [
+        one for one in policies if one["spec"]["podSelector"]["matchLabels"].items() <= labels.items()
+    ]
+    assert [bool(one["spec"]["egress"]) for one in matching] == [True]
+
+
+def test_the_probe_names_the_service_and_each_target(answers: dict[str, Any]) -> None:
+    (probe,) = of_kind(answers, "switches-values", "Probe")
+    (service,) = of_kind(answers, "switches-values", "Service")
+    name, port = service["metadata"]["name"], service["spec"]["ports"][0]["port"]
+    assert probe["spec"]["prober"] == {"url": f"{name}.monitoring.svc:{port}", "path": "/probe"}
+    assert probe["spec"]["jobName"].startswith("roce")
+    assert probe["spec"]["targets"]["staticConfig"]["static"] == ["leaf1", "spine1"]
+    assert probe["spec"]["basicAuth"]["username"]["name"] == "roce-scrape"
 
 
 def test_nothing_in_the_chart_is_a_copy() -> None:

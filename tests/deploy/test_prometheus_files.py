@@ -62,6 +62,23 @@ def in_place(folder: Path) -> Path:
     return folder / "prometheus.yml"
 
 
+def test_switches_are_probed_by_their_names(tmp_path: Path) -> None:
+    """By a real Prometheus; nothing answers at the exporter's address."""
+    config = in_place(tmp_path)
+    shutil.copy(FOLDER / "targets/switches.example.yml", tmp_path / "targets/switches.yml")
+    with prometheus(need("prometheus", "prometheus"), config, tmp_path) as server:
+        wait_until(lambda: len(server.ask("/api/v1/targets")["activeTargets"]) == 5, "five targets")
+        found = {
+            target["labels"]["instance"]: (target["scrapeUrl"], target["labels"])
+            for target in server.ask("/api/v1/targets")["activeTargets"]
+            if target["scrapePool"] == "roce-switches"
+        }
+    assert {name: url for name, (url, _) in found.items()} == {
+        name: f"http://localhost:10124/probe?target={name}" for name in ("leaf1", "spine1")
+    }
+    assert found["leaf1"][1]["cluster"] == "fabric-a"
+
+
 def labels_of_targets(told: dict[str, Any]) -> dict[str, dict[str, str]]:
     return {
         target["discoveredLabels"]["__address__"]: {

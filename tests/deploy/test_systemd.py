@@ -21,20 +21,22 @@ from deploy_tools import COMMAND, DEPLOY, fetch, need, need_root, wait_until
 from roce_exporter.cli.options import parse_options
 
 UNIT = DEPLOY / "systemd/roce-exporter.service"
+SWITCHES = DEPLOY / "systemd/roce-exporter-switches.service"
 DROP_INS = sorted(path.stem for path in (DEPLOY / "systemd/drop-ins").glob("*.conf"))
 COMBINATIONS = [
     names for count in range(len(DROP_INS) + 1) for names in itertools.combinations(DROP_INS, count)
 ]
 SANDBOX = [sys.executable, str(Path(__file__).with_name("sandbox.py")), str(UNIT), "nobody", sys.prefix]
+SWITCHES_SANDBOX = [str(SWITCHES) if word == str(UNIT) else word for word in SANDBOX]
 
 
-def installed(folder: Path, drop_ins: tuple[str, ...] = ()) -> str:
+def installed(folder: Path, drop_ins: tuple[str, ...] = (), original: Path = UNIT) -> str:
     """The unit as it would be installed, with the path of the command on this machine."""
-    text = UNIT.read_text()
+    text = original.read_text()
     assert "/opt/roce-exporter/bin/roce-exporter" in text
-    unit = folder / UNIT.name
+    unit = folder / original.name
     unit.write_text(text.replace("/opt/roce-exporter/bin/roce-exporter", str(COMMAND)))
-    place = folder / f"{UNIT.name}.d"
+    place = folder / f"{original.name}.d"
     place.mkdir()
     for name in drop_ins:
         shutil.copy(DEPLOY / f"systemd/drop-ins/{name}.conf", place)
@@ -58,6 +60,35 @@ def test_exposure_is_at_most_two_with_any_drop_ins(tmp_path: Path, drop_ins: tup
     unit = installed(tmp_path, drop_ins)
     verdict = analyze("security", "--offline=true", "--threshold=20", unit)
     assert verdict.returncode == 0, verdict.stdout
+
+
+def test_the_unit_for_switches_is_valid_and_as_restricted(tmp_path: Path) -> None:
+    unit = installed(tmp_path, original=SWITCHES)
+    verdict = analyze("verify", unit)
+    assert (verdict.returncode, verdict.stderr) == (0, "")
+    assert analyze("security", "--offline=true", "--threshold=20", unit).returncode == 0
+
+
+def test_the_example_for_switches_works_under_the_restrictions_of_its_unit(tmp_path: Path) -> None:
+    """The switch of the example does not exist here, so the probe says that its name cannot be resolved."""
+    need_root()
+    need("systemd-analyze", "systemd")
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        place = Path(folder)
+        place.chmod(0o755)
+        shutil.copy(SWITCHES.with_name("switches.yml"), place)
+        for name in ("nxos.password", "ca.pem"):
+            (place / name).write_text("secret\n")
+            (place / name).chmod(0o644)
+        flags = [f"--config.file={place}/switches.yml"]
+        command = [*SWITCHES_SANDBOX, "-P", "-m", "roce_exporter"]
+        with running(command, flags=flags, action="switches") as daemon:
+            assert daemon.hear() == "READY=1"
+            metrics = fetch(f"{daemon.url}/probe?target=spine1")
+            assert 'roce_switch_probe_success{device="spine1"} 0' in metrics
+            document = fetch(f"{daemon.url}/debug/probe?target=spine1")
+            assert "spine1.example.com: cannot be resolved" in document
+            assert daemon.stop() == 0
 
 
 def test_the_threshold_can_be_missed(tmp_path: Path) -> None:
@@ -95,6 +126,9 @@ def test_every_example_of_the_default_file_is_accepted() -> None:
     lines = UNIT.with_suffix(".default").read_text().splitlines()
     examples = [line.split('"')[1].split() for line in lines if "ROCE_EXPORTER_FLAGS=" in line]
     assert len(examples) >= 4
+    others = SWITCHES.with_suffix(".default").read_text().splitlines()
+    of_switches = [line.split('"')[1].split() for line in others if "ROCE_SWITCHES_FLAGS=" in line]
+    assert [parse_options(["switches", *flags]).command for flags in of_switches] == ["switches"] * 2
     for flags in examples:
         if "--config.file" not in " ".join(flags):
             assert parse_options(["serve", *flags]).command == "serve"

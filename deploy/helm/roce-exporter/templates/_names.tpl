@@ -55,3 +55,29 @@ httpGet:
   port: metrics
 {{- end }}
 {{- end -}}
+
+{{- /* Names of its own: no selector of the hosts' exporters may match the pod that queries switches. */ -}}
+{{- define "roce-exporter.switches.fullname" -}}
+{{ include "roce-exporter.fullname" . | trunc 54 | trimSuffix "-" }}-switches
+{{- end -}}
+
+{{- define "roce-exporter.switches.selector" -}}
+app.kubernetes.io/name: {{ include "roce-exporter.name" . }}-switches
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "roce-exporter.switches.labels" -}}
+{{ include "roce-exporter.switches.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- end -}}
+
+{{- /* The image of the hosts has no package of an extra: SONiC and Arista need an image built with their lock file. */ -}}
+{{- define "roce-exporter.switches.image" -}}
+{{- $image := merge (dict) .Values.switches.image .Values.image -}}
+{{- if .Values.switches.image.repository -}}
+{{- $image = .Values.switches.image -}}
+{{- end -}}
+{{- include "roce-exporter.image" (dict "Values" (dict "image" $image) "Chart" .Chart) -}}
+{{- end -}}
