@@ -220,7 +220,7 @@ def prometheus_config(
 def _switch_job(switch: SwitchJob) -> dict[str, Any]:
     scraped = {"targets": [switch.address], "labels": {"instance": switch.name, "cluster": "demo"}}
     return {
-        "job_name": "roce_switch",
+        "job_name": "roce-switches",
         "metrics_path": "/probe",
         "params": {"target": [switch.name]},
         "static_configs": [scraped],
