@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog.switch_systems import SONIC
 from roce_exporter.switches.doors import redis_layout as layouts
+from roce_exporter.switches.doors.redis import Tls, open_database
 from roce_exporter.switches.doors.redis_replies import ReplyError
 from roce_exporter.switches.module import Module
 from roce_exporter.switches.readings import Replies, SourceError, label_text
@@ -31,15 +32,13 @@ from roce_exporter.switches.targets import PFC_PRIORITIES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
+    from contextlib import AbstractAsyncContextManager
 
-    from roce_exporter.switches.doors.redis import RedisDatabase, Tls
+    from roce_exporter.switches.doors.redis import RedisDatabase
     from roce_exporter.switches.module import Visit
     from roce_exporter.switches.readings import Exchange, SwitchReadings
     from roce_exporter.switches.targets import SwitchTarget
 
-REDIS_IS_MISSING = (
-    "module sonic needs the package redis; install the extra sonic, in a clone: pip install '.[sonic]'"
-)
 LATE = "no complete reply by the deadline"
 NO_NAMES = "the names of ports come from COUNTERS_DB, which cannot be used"
 PATIENCE = 0.5
@@ -54,15 +53,11 @@ COUNTED = (t.PORT_COUNTERS, t.QUEUE_COUNTERS, t.GROUP_COUNTERS, t.WATERMARKS)
 async def query(visit: Visit) -> Replies:
     """Read the tables of a switch: `replies["tables"]` has one `SonicTables` per namespace."""
     try:
-        from roce_exporter.switches.doors import redis  # noqa: PLC0415 - an extra, which the host's exporter does not need
-    except ImportError:
-        return Replies(faults=dict.fromkeys(t.SOURCES, REDIS_IS_MISSING))
-    try:
         layout = await layouts.layout_of(visit.target)
         tls = _tls(visit)
     except SourceError as error:
         return Replies(faults=dict.fromkeys(t.SOURCES, str(error)))
-    rounds = [_NamespaceRound(visit, layout, part, tls, redis.open_database) for part in layout.namespaces]
+    rounds = [_NamespaceRound(visit, layout, part, tls) for part in layout.namespaces]
     async with asyncio.TaskGroup() as group:
         for part in rounds:
             group.create_task(part.run())
@@ -86,8 +81,6 @@ def _replies(rounds: Iterable[_NamespaceRound]) -> Replies:
 
 def _tls(visit: Visit) -> Tls | None:
     """How to verify the switch's certificate, for the scheme `rediss`."""
-    from roce_exporter.switches.doors.redis import Tls  # noqa: PLC0415 - see `query`
-
     if visit.target.scheme != "rediss":
         return None
     files = visit.target.tls
@@ -110,7 +103,6 @@ class _NamespaceRound:
     layout: layouts.Layout
     place: layouts.Namespace
     tls: Tls | None
-    open_database: Any
     faults: dict[str, str] = field(default_factory=dict)
     exchanges: list[Exchange] = field(default_factory=list)
     read: dict[str, Any] = field(default_factory=dict)
@@ -322,10 +314,10 @@ class _NamespaceRound:
             if source not in self.read or len(sources) == 1 or source == t.WATERMARKS:
                 self.faults.setdefault(source, line)
 
-    def _open(self, source: str, name: str) -> Any:
+    def _open(self, source: str, name: str) -> AbstractAsyncContextManager[RedisDatabase]:
         address = layouts.address_of(self.layout, self.place, name, self.visit.target, self.visit.route)
         exchanges = self.exchanges if self.visit.record else None
-        return self.open_database(address, self.visit.login, self.tls, source, exchanges)
+        return open_database(address, self.visit.login, self.tls, source, exchanges)
 
 
 def _settle(future: asyncio.Future[Any], value: Any) -> None:
@@ -339,10 +331,4 @@ def read(replies: Replies, target: SwitchTarget) -> SwitchReadings:
     return read_tables(replies.replies.get("tables", ()), replies.faults, target.priorities)
 
 
-MODULE = Module(
-    name="sonic",
-    dialect=SONIC,
-    ports={"redis": 6379, "rediss": 6379, "unix": 0},
-    query=query,
-    read=read,
-)
+MODULE = Module(name="sonic", dialect=SONIC, query=query, read=read)

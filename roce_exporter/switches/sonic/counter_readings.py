@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING
 from roce_exporter.switches.numbers import is_absent, number
 from roce_exporter.switches.readings import SwitchReading, label_text
 from roce_exporter.switches.sonic import tables as t
-from roce_exporter.switches.sonic.lossless import PRIORITIES, ports_with_unicast, queue_label
+from roce_exporter.switches.sonic.lossless import ports_with_unicast, queue_label
 from roce_exporter.switches.sonic.wanted import (
     GROUP_FIELDS,
     GROUP_WATERMARKS,
     PAUSE_STATUS,
     POOL_WATERMARKS,
-    PORT_FIELDS,
-    PRIORITY,
-    PRIORITY_FIELDS,
     QUEUE_FIELDS,
     QUEUE_WATERMARKS,
     WATCHDOG_STATUS,
+    port_fields,
 )
 
 if TYPE_CHECKING:
@@ -33,12 +31,6 @@ FLAGS = {
 }
 """Fields that are words; another word is no valid number."""
 
-SPELT = {
-    priority: tuple((name, name.replace(PRIORITY, str(priority))) for name in PRIORITY_FIELDS)
-    for priority in PRIORITIES
-}
-"""Per priority: the catalogue's name of each field, and SONiC's."""
-
 
 def counter_readings(view: NamespaceView) -> Iterator[SwitchReading]:
     """Everything that is counted on the ports, queues, priority groups and pools that are shown."""
@@ -49,42 +41,30 @@ def counter_readings(view: NamespaceView) -> Iterator[SwitchReading]:
         yield from _watermarks(view, window, part)
 
 
-def _reading(
-    source: str, labels: Labels, fields: t.Fields, names: Iterable[tuple[str, str]]
-) -> Iterator[SwitchReading]:
+def _reading(source: str, labels: Labels, fields: t.Fields, names: Iterable[str]) -> Iterator[SwitchReading]:
     """One reading of the fields that the switch has; nothing if it has none of them."""
     values: dict[str, RawNumber] = {}
-    for raw, spelt in names:
-        text = fields.get(spelt)
+    for name in names:
+        text = fields.get(name)
         if not is_absent(text):
-            values[raw] = FLAGS[raw].get(str(text)) if raw in FLAGS else number(text)
+            values[name] = FLAGS[name].get(str(text)) if name in FLAGS else number(text)
     if values:
         yield SwitchReading(source, labels, values)
 
 
-def _same(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, name) for name in names)
-
-
 def _ports(view: NamespaceView) -> Iterator[SwitchReading]:
-    if "PORT" in view.polling.disabled:
-        return
-    whole = _same(PORT_FIELDS)
-    priorities = tuple(view.priorities)
-    for port, fields in (view.tables.port_counters or {}).items():
-        if port not in view.ports:
-            continue
-        yield from _reading(t.PORT_COUNTERS, (("port", port),), fields, whole)
-        for priority in priorities:
-            labels = (("port", port), ("priority", str(priority)))
-            yield from _reading(t.PORT_COUNTERS, labels, fields, SPELT[priority])
+    names = port_fields(view.priorities)
+    ports = {} if "PORT" in view.polling.disabled else view.tables.port_counters or {}
+    for port, fields in ports.items():
+        if port in view.ports:
+            yield from _reading(t.PORT_COUNTERS, (("port", port),), fields, names)
 
 
 def _queues(view: NamespaceView) -> Iterator[SwitchReading]:
     queues = view.tables.queue_counters or {}
     typed = ports_with_unicast(queues)
-    names = _same(view.polling.fresh(QUEUE_FIELDS))
-    watchdog = tuple(pair for pair in names if pair[0].startswith("PFC_WD_"))
+    names = view.polling.fresh(QUEUE_FIELDS)
+    watchdog = tuple(name for name in names if name.startswith("PFC_WD_"))
     for queue, fields in queues.items():
         label = queue_label(queue, typed)
         labels = (("port", queue.port), ("queue", label))
@@ -95,11 +75,10 @@ def _queues(view: NamespaceView) -> Iterator[SwitchReading]:
 
 
 def _groups(view: NamespaceView) -> Iterator[SwitchReading]:
-    names = _same(GROUP_FIELDS)
     groups = {} if "PG_DROP" in view.polling.disabled else view.tables.priority_group_counters or {}
     for group, fields in groups.items():
         if view.shows_group(group):
-            yield from _reading(t.GROUP_COUNTERS, _group_labels(group), fields, names)
+            yield from _reading(t.GROUP_COUNTERS, _group_labels(group), fields, GROUP_FIELDS)
 
 
 def _group_labels(group: t.SonicGroup) -> Labels:
@@ -115,13 +94,13 @@ def _watermarks(view: NamespaceView, window: str, part: t.SonicWatermarks) -> It
         label = queue_label(queue, typed)
         if view.shows_queue(queue.port, label):
             labels = (("port", queue.port), ("queue", label), *last)
-            yield from _reading(t.WATERMARKS, labels, fields, _same(QUEUE_WATERMARKS))
+            yield from _reading(t.WATERMARKS, labels, fields, QUEUE_WATERMARKS)
     for group, fields in () if "PG_WATERMARK" in off else part.groups.items():
         if view.shows_group(group):
-            yield from _reading(t.WATERMARKS, (*_group_labels(group), *last), fields, _same(GROUP_WATERMARKS))
+            yield from _reading(t.WATERMARKS, (*_group_labels(group), *last), fields, GROUP_WATERMARKS)
     for pool, fields in () if "BUFFER_POOL_WATERMARK" in off else part.pools.items():
         name = (("pool", pool_label(view, pool)), *last)
-        yield from _reading(t.WATERMARKS, name, fields, _same(POOL_WATERMARKS))
+        yield from _reading(t.WATERMARKS, name, fields, POOL_WATERMARKS)
 
 
 def pool_label(view: NamespaceView, pool: str) -> str:

@@ -32,8 +32,8 @@ def read_tables(
     """What the tables of a switch say. `faults` are those of the doors, by source; they are kept.
 
     `priorities` is that of the target: `pfc` limits queues, groups and priorities to those with PFC. Where CONFIG_DB is not
-    available, those are the priorities with PFC frames and the queues on which the watchdog runs. Raw names with a
-    priority are those of the catalogue, literally: `SAI_PORT_STAT_PFC_{priority}_RX_PKTS`, with the label `priority`.
+    available, those are the priorities with PFC frames and the queues on which the watchdog runs. Raw names are SONiC's own:
+    `SAI_PORT_STAT_PFC_3_RX_PKTS`; the catalogue takes the label `priority` from the name.
     """
     views = _views(namespaces, everything=priorities != PFC_PRIORITIES)
     complaints: dict[str, list[str]] = {}

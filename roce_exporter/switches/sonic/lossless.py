@@ -8,8 +8,7 @@ queue and the group have the number of the priority. The watchdog always takes t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.switches.numbers import number
@@ -46,7 +45,7 @@ class Lossless:
 
     ports: Mapping[str, PortLossless]
     """A port that is absent has no priority with PFC, or it is not known which."""
-    unclear: Mapping[str, str] = MappingProxyType({})
+    unclear: Mapping[str, str] = field(default_factory=dict)
     """Per port whose row does not say which priorities have PFC, why not: one line."""
 
     @property
