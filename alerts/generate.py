@@ -16,7 +16,19 @@ from typing import Any, NamedTuple
 import yaml
 
 FOLDER = Path(__file__).parent
-GROUPS = ("storm", "pause", "congestion", "transport", "link", "optics", "pcie", "config", "exporter")
+GROUPS = (
+    "storm",
+    "pause",
+    "congestion",
+    "transport",
+    "link",
+    "optics",
+    "pcie",
+    "config",
+    "exporter",
+    "links",
+    "switch",
+)
 """The files under `rules/`, in the order of the result."""
 SEVERITIES = ("page", "ticket", "info")
 RULE_KEYS = ("severity", "for", "keep_firing_for", "enabled")

@@ -15,6 +15,7 @@ from alert_scenario import (
     Level,
     Rate,
 )
+from alert_switch_cases import HOST_BEHIND, QUEUE, SWITCH_CASES
 
 ON = Level(sick=1, healthy=1)
 DEVICE = 'device="mlx5_0"'
@@ -86,6 +87,13 @@ STORM = (
         name="over before the next scrape",
         labels=TRANSMIT,
         look=3,
+    ),
+    Case(
+        "RocePfcStormTransmitted",
+        {f"roce_pfc_storm_active{{{TRANSMIT}}}": Level(sick=1, below=0)},
+        name="with a tripped switch port",
+        labels=TRANSMIT,
+        background={**HOST_BEHIND, f"roce_switch_pfc_watchdog_tripped{{{QUEUE}}}": Level(sick=1)},
     ),
     *(
         Case(
@@ -691,4 +699,5 @@ CASES = (
     *PCIE,
     *CONFIG,
     *EXPORTER,
+    *SWITCH_CASES,
 )

@@ -1,7 +1,8 @@
 """How the alerts are tested: series of a few hosts that are healthy, faulty for a while and healthy again, for promtool.
 
 Hosts h1 to h4 are in cluster east, another h1 is in cluster west and stays healthy: events in east must not show there,
-and shared labels (host, device, port) must not confuse the expressions.
+and shared labels (host, device, port) must not confuse the expressions. `<host>` in the labels of a case is the name of the
+host; a switch of a case is scraped under the name of its host.
 """
 
 from __future__ import annotations
@@ -134,7 +135,10 @@ def input_series(case: Case, turn: Turn = SICK) -> Iterator[dict[str, str]]:
             state = turn.states.get(series, "sick") if (cluster, host) in sick else "healthy"
             inside = series.removeprefix(metric(series)).strip("{}")
             name = f"{metric(series)}{{{target}{',' if inside else ''}{inside}}}"
-            yield {"series": name, "values": " ".join(_values(case, shape, state, turn.restart))}
+            yield {
+                "series": name.replace("<host>", host),
+                "values": " ".join(_values(case, shape, state, turn.restart)),
+            }
 
 
 def _values(case: Case, shape: Shape, state: State, restart: int) -> Iterator[str]:

@@ -113,7 +113,7 @@ ALONE = [
     # a single host in a cluster has no peers
     case
     for case in CASES
-    if not case.fabric and case.alert != "RoceLinkSpeedBelowPeers"
+    if rule_of(case.alert)["labels"]["scope"] != "fabric" and case.alert != "RoceLinkSpeedBelowPeers"
 ]
 
 
