@@ -65,6 +65,7 @@ HOST_STORM = (
     "RoceSlowReceiver",
     "RoceNicPauseWatchdogWarning",
     "RoceLosslessPriorityDrops",
+    "RoceSwitchWatchdogTripped",
 )
 
 
@@ -147,6 +148,63 @@ def test_a_sent_storm_does_not_mute_received_pause_of_its_port(alertmanager: Ale
     settle(alertmanager, cluster, {"RocePfcStormTransmitted", "RocePfcPauseHigh"}, {"RocePfcLongPause"})
 
 
+def test_a_tripped_switch_port_is_the_page_where_its_host_has_none(alertmanager: Alertmanager) -> None:
+    """The host's exporter lacks the fast loop, so that only averages are known: they are muted, and the host is named."""
+    cluster = "no-fast-loop"
+    alertmanager.ask(
+        "/api/v2/alerts",
+        [
+            alert("RoceSwitchWatchdogTripped", cluster),
+            alert("RocePfcTransmitPauseSaturated", cluster),
+            alert("RoceAckTimeouts", cluster),
+            alert("RocePfcPauseHigh", cluster),
+        ],
+    )
+    muted = {"RocePfcTransmitPauseSaturated", "RoceAckTimeouts"}
+    settle(alertmanager, cluster, {"RoceSwitchWatchdogTripped", "RocePfcPauseHigh"}, muted)
+    pages = wait_until(lambda: alertmanager.hooks.of("pager", cluster), 120)
+    assert [names_of(page) for page in pages] == [{"RoceSwitchWatchdogTripped"}]
+    assert "host gpu-h1.example.com (ens1f0np0)" in pages[0]["alerts"][0]["annotations"]["summary"]
+
+
+def test_a_tripped_port_of_an_unknown_neighbour_is_part_of_the_incident(alertmanager: Alertmanager) -> None:
+    """It may be the culprit, so no storm mutes it; it is in the page of its cluster's storm and not another one."""
+    cluster, unknown = "unknown-neighbour", "RoceSwitchWatchdogTripped, without LLDP"
+    alertmanager.ask(
+        "/api/v2/alerts",
+        [
+            alert("RocePfcStormTransmitted, slow_receiver", cluster),
+            alert(unknown, cluster, instance="leaf7", device="leaf7"),
+            alert("RoceSwitchPausedBySwitch", cluster),
+            alert("RocePfcStormFabricWide", cluster),
+        ],
+    )
+    storm = {"RocePfcStormFabricWide", "RocePfcStormTransmitted", "RoceSwitchWatchdogTripped"}
+    settle(alertmanager, cluster, storm, {"RoceSwitchPausedBySwitch"})
+    pages = wait_until(lambda: alertmanager.hooks.of("pager", cluster), 120)
+    assert [names_of(page) for page in pages] == [storm]
+
+
+def test_lost_packets_explain_a_nearly_full_headroom_of_their_group_only(alertmanager: Alertmanager) -> None:
+    cluster = "headroom"
+    other = alert("RoceSwitchHeadroomNearlyFull", cluster, priority_group="4")
+    alertmanager.ask(
+        "/api/v2/alerts",
+        [
+            alert("RoceSwitchHeadroomExhausted", cluster),
+            alert("RoceSwitchHeadroomNearlyFull", cluster),
+            other,
+        ],
+    )
+    wait_until(lambda: alertmanager.names(cluster, "suppressed") == {"RoceSwitchHeadroomNearlyFull"}, 120)
+    active = {
+        (one["labels"]["alertname"], one["labels"]["priority_group"])
+        for one in alertmanager.alerts(cluster)
+        if one["status"]["state"] == "active"
+    }
+    assert active == {("RoceSwitchHeadroomExhausted", "3"), ("RoceSwitchHeadroomNearlyFull", "4")}
+
+
 def test_a_silence_keeps_one_host_quiet_and_no_other(alertmanager: Alertmanager) -> None:
     cluster = "silenced"
     matchers = [
@@ -175,6 +233,8 @@ ROUTES = [
     ("RocePfcStormFabricWide", "page", "pager"),
     ("RocePacketLossCritical", "page", "pager"),
     ("RocePfcStormReceived", "ticket", "tickets"),
+    ("RoceSwitchWatchdogTripped", "page", "pager"),
+    ("RocePauseCountersDisagree", "info", "nobody"),
     ("RocePfcPauseElevated", "info", "nobody"),
     ("SomebodyElses", "page", "nobody"),
 ]
@@ -241,7 +301,7 @@ def test_an_alert_about_a_host_mutes_on_that_host_only() -> None:
         hosts = [
             name
             for name in NAMES
-            if any(re.fullmatch(source, name) for source in sources) and scopes[name] == "host"
+            if any(re.fullmatch(source, name) for source in sources) and scopes[name] in {"host", "switch"}
         ]
         assert "cluster" in rule["equal"]
         assert not hosts or "instance" in rule["equal"], hosts
@@ -261,11 +321,17 @@ LASTS = {"RocePfcPauseBudgetBurnFast", "RocePfcPauseBudgetBurnSlow"}
 """Averages over hours: they are meant to last longer than a storm."""
 
 
-@pytest.mark.parametrize("source", ["RocePfcStormFabricWide", "RocePfcStormTransmitted"])
+@pytest.mark.parametrize(
+    "source", ["RocePfcStormFabricWide", "RocePfcStormTransmitted", "RoceSwitchWatchdogTripped"]
+)
 def test_alerts_muted_by_a_storm_end_before_the_storm(source: str) -> None:
     """Otherwise the consequences of the storm would page when it has ended."""
     rules = {rule["alert"]: rule for group in RULES["groups"] for rule in group["rules"] if "alert" in rule}
-    inhibitions = [rule for rule in CONFIG["inhibit_rules"] if f'"{source}"' in rule["source_matchers"][0]]
+    inhibitions = [
+        rule
+        for rule in CONFIG["inhibit_rules"]
+        if any(re.fullmatch(names, source) for names in expressions([rule], "source_matchers"))
+    ]
     targets = expressions(inhibitions, "target_matchers")
     muted = {name for name in NAMES - LASTS for target in targets if re.fullmatch(target, name)}
     assert len(muted) > 5
