@@ -51,10 +51,10 @@ NETDEV_INFO = Row(
     "roce_netdev_info",
     GAUGE,
     "info",
-    "The MAC address of a network device of a port, and the host's own name, constant 1: one series per port or member port "
-    "of a LAG, none for the bond. Join on `mac`, or on `hostname` and `netdev`, with the LLDP table of a switch to find the "
-    "port at the other end of the link. `mac` is the permanent address; where the driver reports none, the address before "
-    "bonding or the current one. `hostname` is empty if the host has no name.",
+    "MAC address of a network device of a port, and the host's own name, constant 1: one series per port or member port of a "
+    "LAG, none for the bond. Join `mac` with `neighbor_mac` of `roce_switch_lldp_neighbor_info`, or `hostname` and `netdev` with "
+    "`neighbor` and `neighbor_port`, to find the switch port at the other end of the link. `mac` is the permanent address; "
+    "where the driver reports none, the address before bonding, or else the current one.",
     (spelt(ANY, "mac_address", "{mac} {hostname}"),),
     (*NETDEV_LABELS, "mac", "hostname"),
 )

@@ -21,8 +21,8 @@ pending, its thread ends, and the next pass reads the source as before. A replug
 read in the meantime.
 
 **Two chains.** The quick chain of a device is read in every pass, and the pass waits for it. The slow chain (transceivers,
-settings, the description of the device) is due once a minute and is read after a pass by its own worker. The next pass
-enters its outcomes, with the same keys, the same deadline and the same `roce_exporter_source_*` metrics.
+settings, MAC addresses, the description of the device) is due once a minute and is read after a pass by its own worker. The
+next pass enters its outcomes, with the same keys, the same deadline and the same `roce_exporter_source_*` metrics.
 
 **Callers.** Simultaneous callers share one pass. A caller with less time than the pass needs gets what is ready and does
 not affect the others: states, errors and log lines are entered only at the end of the pass.

@@ -55,7 +55,7 @@ class Settings:
     patience: float = 0.25
     """How long a device's other sources wait behind one that does not respond."""
     refresh: float = 60.0
-    """Seconds between two reads of the slow chain: descriptions of devices, settings, transceivers."""
+    """Seconds between two reads of the slow chain: descriptions of devices, settings, transceivers, MAC addresses."""
 
 
 class Collector:

@@ -113,7 +113,7 @@ async def capture(kernel: Kernel, output: str, moments: int, interval: float) ->
     if not whole:
         raise CaptureError("this host has no RDMA devices, so there is nothing to record; see --path.sysfs")
     await _write(whole, output)
-    return f"{output}: {devices} devices, {moments} moments, {len(whole)} files, addresses replaced"
+    return f"{output}: {devices} devices, {moments} moments, {len(whole)} files, addresses and host name replaced"
 
 
 async def _read(in_flight: InFlight[str], what: str, work: Callable[[], T]) -> T | None:

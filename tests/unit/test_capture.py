@@ -72,6 +72,20 @@ def test_no_address_and_no_guid_of_the_host_is_left(tmp_path: Path) -> None:
     assert not [word for word in secrets if word in text]
 
 
+def test_mac_addresses_and_the_host_name_are_replaced(tmp_path: Path) -> None:
+    """The addresses of a LAG's members stay different, and the domain goes, too."""
+    output = tmp_path / "c"
+    asyncio.run(capture(load_recording(str(RECORDINGS[0].parent / "mlx5-lag")), str(output), 1, 1.0))
+    assert [(output / f"ethtool/ens2f{n}np{n}.permaddr").read_text() for n in range(2)] == [
+        "Permanent address: 02:00:00:00:00:00\n",
+        "Permanent address: 02:00:00:00:00:01\n",
+    ]
+    assert (output / "proc/sys/kernel/hostname").read_text() == "host-001\n"
+    text = "".join(place.read_text() for place in output.rglob("*") if place.is_file())
+    assert "gpu-042" not in text
+    assert "02:00:5e" not in text
+
+
 def test_an_existing_output_is_not_overwritten(tmp_path: Path) -> None:
     with pytest.raises(CaptureError, match="exists already; choose another"):
         asyncio.run(capture(load_recording(str(RECORDINGS[0])), str(tmp_path), 1, 1.0))
@@ -106,6 +120,11 @@ def test_stand_ins_are_stable_and_unassigned() -> None:
     assert first == scrub.text("9803:9b03:0012:3456") != scrub.text("9803:9b03:0012:3457")
     assert scrub.text("0000:0000:0000:0000") == "0000:0000:0000:0000"
     assert scrub.text("mac 98:03:9b:12:34:56 end") == "mac 02:00:00:00:00:00 end"
+    assert [scrub.hostname(name) for name in ("a", "b.example.com", "a")] == [
+        "host-001",
+        "host-002",
+        "host-001",
+    ]
     assert scrub.gid("10.1.2.3") == "0000:0000:0000:0000:0000:ffff:c612:0001"
     assert scrub.gid("fe80::a00:27ff:fe00:1").startswith("fe80:0000:0000:0000:0200:00ff:fe00:")
     assert scrub.gid("2a00:1450::1").startswith("2001:0db8:")

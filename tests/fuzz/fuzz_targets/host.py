@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+from roce_exporter.catalog import INDEX
 from roce_exporter.recording.transceiver_text import parse_transceiver, print_transceiver
+from roce_exporter.sources.netdev import MAC_ADDRESS
+from roce_exporter.sources.netdev_identity import read_netdev_identity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,6 +56,9 @@ def ethernet(kernel: RecordedKernel) -> None:
         kernel.ethtool_driver("eth0")
     with contextlib.suppress(OSError):
         kernel.dcb("eth0")
+    with contextlib.suppress(OSError):
+        (name,) = read_netdev_identity(kernel, "eth0")
+        assert INDEX.claimed("", MAC_ADDRESS, name)
 
 
 def rdma(kernel: RecordedKernel, device: RdmaDevice) -> None:

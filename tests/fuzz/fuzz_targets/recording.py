@@ -20,6 +20,9 @@ FILES = (
     *(f"ethtool/eth0.{kind}" for kind in ("stats", "driver", "pause", "link", "fec", "settings", "module")),
     "sys/class/infiniband/mlx5_0/ports/1/state",
     "1/rdma/dev.json",
+    "ethtool/eth0.permaddr",
+    "sys/class/net/eth0/address",
+    "proc/sys/kernel/hostname",
 )
 WORDS = (
     *(
@@ -40,6 +43,7 @@ WORDS = (
     b"degrees C",
     b"Module temperature",
     b" high alarm threshold : ",
+    b"Permanent address: 02:00:5e:00:00:01",
     b"Speed: ",
     b"Mb/s",
 )
