@@ -247,6 +247,8 @@ def prometheus_command(program: str, folder: Path, address: str) -> list[str]:
         f"--storage.tsdb.path={folder}/prometheus",
         f"--web.listen-address={address}",
         f"--web.external-url=http://{address}/",
+        # so that texts in Alertmanager follow what becomes known, such as a switch's watchdog that trips after the host's alert
+        "--rules.alert.resend-delay=1s",
         "--log.level=warn",
     ]
 
