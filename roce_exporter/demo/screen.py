@@ -63,11 +63,13 @@ def screen(scene: Scene, width: int, height: int) -> RenderableType:
 def _shown_ports(scene: Scene, room: int) -> list[SwitchPriority]:
     """As many ports of the switch as fit below an empty line and a heading: those with the most trips and pause."""
     ports = scene.switch.ports if scene.switch else ()
-    most = max(0, room - 2)
-    urgent = sorted(
-        ports, key=lambda port: (port.watchdog != "tripped", -(port.trips or 0), -(port.now or 0))
-    )
-    return [port for port in ports if port in urgent[:most]]
+    urgent = sorted(range(len(ports)), key=lambda number: urgency(ports[number]))
+    return [ports[number] for number in sorted(urgent[: max(0, room - 2)])]
+
+
+def urgency(port: SwitchPriority) -> tuple[bool, int, float]:
+    """A key that sorts the ports of a switch: tripped ones first, then by trips and pause."""
+    return port.watchdog != "tripped", -(port.trips or 0), -(port.now or 0.0)
 
 
 def sparkline(history: Iterable[float | None], width: int) -> Text:
