@@ -52,8 +52,7 @@ class SwitchFigures:
 
     def ports(self, now: TimedValues) -> tuple[SwitchPriority, ...]:
         """Each priority with PFC of each port, in the order of the switch. One call per moment."""
-        if not self._moments or now.time > self._moments[-1].time:
-            self._moments.append(now)
+        self._moments.append(now)
         neighbors = neighbors_of(now)
         return tuple(
             self._port(labels, neighbors.get(labels[1], ""), now)

@@ -193,7 +193,7 @@ class TestFigures:
         assert port.marked == 25
         assert self.only(port_values(10, 0.0), port_values(12, 2.4)).now == 1.0
 
-    def test_the_same_tables_read_twice_are_one_moment(self) -> None:
+    def test_the_same_tables_read_twice_have_the_same_share(self) -> None:
         port = self.only(*(port_values(time, time / 2) for time in (10, 10, 12, 12)))
         assert port.shares == (None, None, 0.5, 0.5)
 
