@@ -20,6 +20,7 @@ import lab
 import scrape
 import start
 import storm_detection
+import switches
 
 TABLES = {
     "scrape": scrape.main,
@@ -34,6 +35,7 @@ TABLES = {
     "lab": lab.main,
     "fleet": fleet.main,
     "storms": storm_detection.main,
+    "switches": switches.main,
 }
 """In the order of printing; the last two take the longest."""
 

@@ -15,7 +15,11 @@ SWITCH_SYSTEMS = (SONIC, NXOS, EOS, CUMULUS)
 """The dialects of switches. No RDMA device has one, so a row of switches is never searched on a host."""
 
 sonic_port = partial(spelt, SONIC, "port_counters")
-"""Fields of `COUNTERS:<oid of a port>` in SONiC's COUNTERS_DB (SAI, saiport.h), and what SONiC itself adds to them."""
+"""Fields of `COUNTERS:<oid of a port>` in SONiC's COUNTERS_DB (SAI, saiport.h), and what SONiC itself adds to them.
+
+`SAI_PORT_STAT_PFC_n_RX_PAUSE_DURATION` without `_US` has no row: SAI defines it in quanta, whose length depends on the speed of
+the port, and some ASICs have written other units into it.
+"""
 sonic_queue = partial(spelt, SONIC, "queue_counters")
 """Fields of `COUNTERS:<oid of a queue>`: SAI (saiqueue.h) and SONiC's PFC watchdog (sonic-swss, pfcwdorch)."""
 sonic_group = partial(spelt, SONIC, "priority_group_counters")
@@ -23,7 +27,7 @@ sonic_group = partial(spelt, SONIC, "priority_group_counters")
 sonic_watermark = partial(spelt, SONIC, "watermarks")
 """Fields of the tables USER_, PERSISTENT_ and PERIODIC_WATERMARKS (sonic-swss, watermarkorch)."""
 sonic_config = partial(spelt, SONIC, "configuration")
-"""Settings in CONFIG_DB, by the name of their field."""
+"""Settings in CONFIG_DB, by the name of their field. `pause_threshold` is `static_th`, or what `dynamic_th` allows at most."""
 
 nxos_watchdog = partial(spelt, NXOS, "pfc_queue_detail")
 """`show queuing pfc-queue detail`."""

@@ -24,7 +24,7 @@ from roce_exporter.recording.scrub import Scrubber
 RECORDINGS = sorted(
     place
     for place in (Path(__file__).parents[1] / "recordings").iterdir()
-    if place.is_dir() and place.name != "sick"
+    if place.is_dir() and place.name != "sick" and not place.name.startswith("switch-")
 )
 
 SCRUBBED = re.compile(r'(node_guid|address|mac|hostname)="[^"]*"')

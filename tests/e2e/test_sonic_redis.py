@@ -1,0 +1,387 @@
+"""A real Redis with the tables of a SONiC: what is sent to it, what faults cost, and what restarts leave behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trustme
+from ports import free_port
+from sonic_redis import RECORDINGS, RedisServer, need_redis, query_switch, recorded, target_of, values
+
+from roce_exporter.switches.doors.redis import packed
+from roce_exporter.switches.sonic.tables import SOURCES
+from roce_exporter.switches.targets import Login, TlsFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PASSWORD = "correct-horse-battery"  # noqa: S105 - of the Redis of this test alone
+SHARED = Path(__file__).parents[3] / "shared/captures/switch/sonic"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    need_redis()
+    server = RedisServer(tmp_path_factory.mktemp("redis")).start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def switch(server: RedisServer) -> RedisServer:
+    """The storm, loaded again before each test."""
+    server.load(recorded("switch-sonic"))
+    return server
+
+
+@contextmanager
+def monitored(server: RedisServer) -> Iterator[list[str]]:
+    """Every command that the server executes meanwhile, as MONITOR shows it."""
+    seen: list[str] = []
+    with server.client() as client, server.client() as other:
+        other.ping()  # connects now, so that its greeting is not among the commands
+        monitor = client.monitor()
+        monitor.__enter__()
+
+        def listen() -> None:
+            for entry in monitor.listen():
+                if "end of the test" in entry["command"]:
+                    return
+                seen.append(entry["command"])
+
+        thread = threading.Thread(target=listen)
+        thread.start()
+        yield seen
+        other.echo("end of the test")
+        thread.join(60)
+        assert not thread.is_alive()
+        monitor.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize("priorities", ["pfc", "all"])
+async def test_only_reading_commands_are_sent(switch: RedisServer, priorities: str) -> None:
+    with monitored(switch) as seen:
+        await query_switch(target_of(switch.socket, priorities=priorities))
+    commands = {line.split(" ", 1)[0] for line in seen}
+    assert commands == {"SELECT", "HMGET", "HGETALL"}
+    assert len(seen) > 100
+
+
+@pytest.mark.parametrize(
+    "command", ["KEYS", "SCAN", "EVAL", "SET", "HSET", "FLUSHALL", "CONFIG", "hgetall", "DEL"]
+)
+def test_no_other_command_can_be_sent(command: str) -> None:
+    with pytest.raises(ValueError, match="no reading command"):
+        packed([(command, "x")])
+
+
+async def test_queues_that_are_not_lossless_are_not_even_read(switch: RedisServer) -> None:
+    with monitored(switch) as seen:
+        await query_switch(target_of(switch.socket))
+    read = {match[1] for line in seen if (match := re.match(r"HMGET COUNTERS:(oid:0x15\S+)", line))}
+    maps = recorded("switch-sonic")["counters_db"]
+    names = {oid: name for name, oid in maps["COUNTERS_QUEUE_NAME_MAP"].items()}
+    assert sorted(names[oid] for oid in read) == ["Ethernet0:3", "Ethernet0:4", "Ethernet8:3", "Ethernet8:4"]
+
+
+async def test_a_restart_of_the_services_changes_the_identifiers_and_no_label(switch: RedisServer) -> None:
+    """Trap 14: other object identifiers, counters from 0, the same series."""
+    _, before = await query_switch(target_of(switch.socket))
+    text = json.dumps(recorded("switch-sonic")["counters_db"])
+    restarted = json.loads(re.sub(r"oid:0x(1[05a8])0000", r"oid:0x\g<1>0077", text))
+    assert restarted.keys() != recorded("switch-sonic")["counters_db"].keys()
+    switch.load({"counters_db": restarted})
+    _, after = await query_switch(target_of(switch.socket))
+    assert [(r.source, r.labels, dict(r.values)) for r in after.readings] == [
+        (r.source, r.labels, dict(r.values)) for r in before.readings
+    ]
+    assert "oid:" not in str([r.labels for r in after.readings])
+
+
+async def test_a_restart_between_name_map_and_counters_gives_no_zero(switch: RedisServer) -> None:
+    """The name maps are there, and the hashes behind them are gone."""
+    tables = recorded("switch-sonic")["counters_db"]
+    maps = {key: fields for key, fields in tables.items() if key.endswith("_MAP")}
+    switch.load({"counters_db": maps})
+    _, readings = await query_switch(target_of(switch.socket))
+    assert {reading.source for reading in readings.readings} == {"configuration"}
+    assert "restart" in readings.faults["port_counters"]
+    assert "restart" in readings.faults["queue_counters"]
+    assert values(readings, "roce_switch_pfc_enabled")
+
+
+async def test_a_breakout_brings_the_new_ports(server: RedisServer) -> None:
+    ports = []
+    for moment in (0, 1):
+        server.load(recorded(f"switch-sonic-breakout/{moment}"))
+        _, readings = await query_switch(target_of(server.socket))
+        ports.append({labels[0] for labels in values(readings, "roce_switch_pfc_receive_frames_total")})
+    assert ports == [{"Ethernet0", "Ethernet8"}, {"Ethernet0", "Ethernet4", "Ethernet8"}]
+
+
+async def test_rows_in_another_form_of_range_are_found(switch: RedisServer) -> None:
+    """One port has `3-4`, the next `3` and `4`, the third `0-7`: no KEYS needed."""
+    config = recorded("switch-sonic")["config_db"]
+    for table in ("QUEUE", "BUFFER_PG"):
+        row = config.pop(f"{table}|Ethernet8|3-4")
+        config |= {f"{table}|Ethernet8|3": row, f"{table}|Ethernet8|4": row}
+        config |= {f"{table}|Ethernet16|0-7": config[f"{table}|Ethernet0|3-4"]}
+    config["PORT_QOS_MAP|Ethernet16"] = {"pfc_enable": "3,4"}
+    switch.load({"config_db": config})
+    _, readings = await query_switch(target_of(switch.socket))
+    assert values(readings, "roce_switch_config_ecn_enabled") == {
+        (port, queue): 1 for port in ("Ethernet0", "Ethernet8", "Ethernet16") for queue in "34"
+    }
+    assert set(values(readings, "roce_switch_buffer_headroom_bytes").values()) == {165888}
+
+
+LOST = {
+    "counters_db": {"port_counters", "queue_counters"},
+    "config_db": {"configuration"},
+}
+
+
+@pytest.mark.parametrize("name", LOST)
+async def test_an_empty_database_costs_its_own_sources(switch: RedisServer, name: str) -> None:
+    switch.load({name: {}})
+    _, readings = await query_switch(target_of(switch.socket))
+    assert set(readings.faults) == LOST[name]
+    assert len({reading.source for reading in readings.readings}) >= (name == "config_db") * 4
+    assert all("\n" not in line and len(line) < 300 for line in readings.faults.values())
+
+
+async def test_without_configuration_priorities_come_from_the_counters(switch: RedisServer) -> None:
+    _, before = await query_switch(target_of(switch.socket))
+    switch.load({"config_db": {}})
+    _, readings = await query_switch(target_of(switch.socket))
+    for name in ("roce_switch_pfc_receive_frames_total", "roce_switch_pfc_watchdog_tripped"):
+        assert values(readings, name) == values(before, name)
+    assert not values(readings, "roce_switch_pfc_enabled")
+    assert not values(readings, "roce_switch_pfc_watchdog_enabled")
+
+
+async def test_a_key_of_another_type_is_one_fault_and_one_loss(switch: RedisServer) -> None:
+    oid = recorded("switch-sonic")["counters_db"]["COUNTERS_PORT_NAME_MAP"]["Ethernet0"]
+    with switch.client(2) as client:
+        client.delete(f"COUNTERS:{oid}")
+        client.set(f"COUNTERS:{oid}", "text")
+    _, readings = await query_switch(target_of(switch.socket))
+    assert readings.faults == {"port_counters": f"COUNTERS:{oid}: the key is not a hash"}
+    found = {labels[0] for labels in values(readings, "roce_switch_pfc_receive_frames_total")}
+    assert found == {"Ethernet8", "Ethernet16"}
+
+
+async def test_a_database_that_is_away(tmp_path: Path) -> None:
+    _, readings = await query_switch(target_of(str(tmp_path / "no.sock")))
+    assert set(readings.faults) == set(SOURCES)
+    assert readings.faults["lldp"] == (
+        f"cannot connect to {tmp_path}/no.sock database 0: No such file or directory"
+    )
+    _, readings = await query_switch(target_of("127.0.0.1", "redis", ports={"redis": free_port()}))
+    assert readings.faults["state"].endswith("database 6: Connection refused")
+    assert readings.sources == SOURCES
+
+
+async def test_one_instance_of_several_is_away(switch: RedisServer, tmp_path: Path) -> None:
+    """LLDP's database is in an instance that does not run: everything else is read."""
+    document = json.loads((RECORDINGS / "switch-sonic/database_config.json").read_text())
+    document["INSTANCES"]["redis"]["unix_socket_path"] = switch.socket
+    document["INSTANCES"]["other"] = {"hostname": "127.0.0.1", "port": 1, "unix_socket_path": "/no/such.sock"}
+    document["DATABASES"]["APPL_DB"]["instance"] = "other"
+    (tmp_path / "c.json").write_text(json.dumps(document))
+    _, readings = await query_switch(target_of("/x", database_config=tmp_path / "c.json"))
+    assert list(readings.faults) == ["lldp"]
+    assert values(readings, "roce_switch_pfc_watchdog_tripped")[("Ethernet0", "3")] == 1
+
+
+async def test_databases_of_other_numbers(server: RedisServer, tmp_path: Path) -> None:
+    """The file decides which database is where."""
+    server.load(recorded("switch-sonic"))
+    _, expected = await query_switch(target_of(server.socket))
+    with server.client(2) as client:
+        client.swapdb(2, 11)
+        client.swapdb(4, 9)
+    document = json.loads((RECORDINGS / "switch-sonic/database_config.json").read_text())
+    document["DATABASES"]["COUNTERS_DB"]["id"] = 11
+    document["DATABASES"]["CONFIG_DB"]["id"] = "9"
+    (tmp_path / "c.json").write_text(json.dumps(document))
+    try:
+        _, readings = await query_switch(target_of(server.socket, database_config=tmp_path / "c.json"))
+    finally:
+        with server.client(2) as client:
+            client.swapdb(2, 11)
+            client.swapdb(4, 9)
+    assert readings == expected
+
+
+async def test_a_redis_that_does_not_answer_is_left_at_the_deadline(switch: RedisServer) -> None:
+    """Its process is stopped: connections are accepted by the kernel, and no reply comes."""
+    descriptors = set(os.listdir("/proc/self/fd"))
+    assert switch.process is not None
+    switch.process.send_signal(19)
+    try:
+        _, readings = await query_switch(target_of(switch.socket), seconds=0.5)
+    finally:
+        switch.process.send_signal(18)
+    assert set(readings.faults.values()) == {"no complete reply by the deadline"}
+    await asyncio.sleep(0)
+    assert set(os.listdir("/proc/self/fd")) == descriptors
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_cancelled_round_leaves_nothing_behind(switch: RedisServer) -> None:
+    descriptors = set(os.listdir("/proc/self/fd"))
+    assert switch.process is not None
+    switch.process.send_signal(19)
+    try:
+        task = asyncio.create_task(query_switch(target_of(switch.socket)))
+        while len(set(os.listdir("/proc/self/fd"))) < len(descriptors) + 4:  # noqa: ASYNC110 - connections have no event
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    finally:
+        switch.process.send_signal(18)
+    await asyncio.sleep(0)
+    assert set(os.listdir("/proc/self/fd")) == descriptors
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_many_rounds_leave_no_descriptor(switch: RedisServer) -> None:
+    descriptors = set(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        await query_switch(target_of(switch.socket))
+    await asyncio.sleep(0)
+    assert set(os.listdir("/proc/self/fd")) == descriptors
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A Redis with a password, a user that may only read, and TLS."""
+    need_redis()
+    place = tmp_path_factory.mktemp("guarded")
+    authority, port = trustme.CA(), free_port()
+    certificate = authority.issue_cert("leaf1.example.com")
+    authority.cert_pem.write_to_path(place / "ca.pem")
+    certificate.private_key_pem.write_to_path(place / "key.pem")
+    certificate.cert_chain_pems[0].write_to_path(place / "cert.pem")
+    flags = ["--requirepass", PASSWORD, "--tls-port", str(port), "--tls-auth-clients", "no"]
+    for flag, name in (("--tls-cert-file", "cert"), ("--tls-key-file", "key"), ("--tls-ca-cert-file", "ca")):
+        flags += [flag, str(place / f"{name}.pem")]
+    server = RedisServer(place, tuple(flags)).start()
+    server.load(recorded("switch-sonic"), password=PASSWORD)
+    with server.client(password=PASSWORD) as client:
+        client.execute_command(
+            "ACL", "SETUSER", "ro", "on", f">{PASSWORD}", "~*", "-@all", "+hgetall", "+hmget", "+select"
+        )
+        client.execute_command("ACL", "SETUSER", "no", "on", f">{PASSWORD}", "~*", "-@all", "+select")
+    server.tls_port = port  # type: ignore[attr-defined]
+    yield server
+    server.stop()
+
+
+async def test_a_user_who_may_only_read_suffices(guarded: RedisServer) -> None:
+    replies, readings = await query_switch(target_of(guarded.socket), Login("ro", PASSWORD), record=True)
+    assert not readings.faults
+    assert PASSWORD not in str(replies)
+    replies, readings = await query_switch(target_of(guarded.socket), Login("", PASSWORD))
+    assert not readings.faults
+
+
+@pytest.mark.parametrize(
+    ("login", "line"),
+    [
+        (Login(), "Redis wants a password: set basic_auth"),
+        (Login("ro", "wrong-password"), "Redis refuses the user or the password: check basic_auth"),
+        (Login("no", PASSWORD), "allow +hgetall +hmget +select on all keys"),
+    ],
+    ids=["none", "wrong", "no permission"],
+)
+async def test_refused_credentials(guarded: RedisServer, login: Login, line: str) -> None:
+    replies, readings = await query_switch(target_of(guarded.socket), login, record=True)
+    assert set(readings.faults) >= {"port_counters", "configuration", "lldp", "state"}
+    assert all(line in fault for source, fault in readings.faults.items() if source != "watermarks")
+    assert not login.password or login.password not in str((replies, readings))
+
+
+def secure(server: RedisServer, **files: Any) -> Any:
+    port = server.tls_port  # type: ignore[attr-defined]
+    return target_of("127.0.0.1", "rediss", ports={"rediss": port}, tls=TlsFiles(**files))
+
+
+async def test_tls_verifies_the_name(guarded: RedisServer) -> None:
+    authority, login = guarded.place / "ca.pem", Login("ro", PASSWORD)
+    named = secure(guarded, ca_file=authority, server_name="leaf1.example.com")
+    assert not (await query_switch(named, login))[1].faults
+    assert not (await query_switch(secure(guarded, insecure_skip_verify=True), login))[1].faults
+    for wrong in (
+        secure(guarded, ca_file=authority, server_name="leaf2.example.com"),
+        secure(guarded, server_name="leaf1.example.com"),
+        secure(guarded, ca_file=authority),
+    ):
+        _, readings = await query_switch(wrong, login)
+        assert set(readings.faults) == set(SOURCES)
+        assert all("its certificate is not trusted" in line for line in readings.faults.values())
+    missing = secure(guarded, ca_file=Path("/no/ca.pem"))
+    assert "the files of tls cannot be used" in (await query_switch(missing, login))[1].faults["lldp"]
+
+
+async def test_a_port_without_tls_is_a_fault_of_one_line(switch: RedisServer) -> None:
+    plain = target_of(
+        "127.0.0.1", "rediss", ports={"rediss": switch.port}, tls=TlsFiles(insecure_skip_verify=True)
+    )
+    _, readings = await query_switch(plain, seconds=0.5)
+    assert set(readings.faults.values()) == {"no complete reply by the deadline"}
+
+
+@pytest.fixture(scope="module")
+def mocked(server: RedisServer) -> RedisServer:
+    """The tables with which SONiC tests its own command line."""
+    if not SHARED.is_dir():
+        pytest.skip("the tables of sonic-utilities are not here")
+    tables = {}
+    for path in SHARED.glob("*_db.json"):
+        if path.stem in ("appl_db", "counters_db", "config_db", "state_db"):
+            rows = json.loads(path.read_text())
+            tables[path.stem] = {
+                key: {name: str(text) for name, text in fields.items()}
+                for key, fields in rows.items()
+                if isinstance(fields, dict)
+            }
+    server.load(tables)
+    return server
+
+
+async def test_the_numbers_are_those_of_sonic_s_own_commands(mocked: RedisServer) -> None:
+    """`pfcstat`, `wredstat` and `watermarkstat` print these for Ethernet0 and Ethernet4 from the same tables."""
+    _, readings = await query_switch(target_of(mocked.socket, priorities="all"))
+    received = values(readings, "roce_switch_pfc_receive_frames_total")
+    sent = values(readings, "roce_switch_pfc_transmit_frames_total")
+    printed = (SHARED / "cli/pfcstat_test.py").read_text()
+    for way, found in (("Rx", received), ("Tx", sent)):
+        rows = re.search(rf"Port {way} .*?\n-+.*?\n(.*?)\n(?:\n|\"\"\")", printed, re.DOTALL)
+        assert rows is not None
+        for line in rows[1].splitlines():
+            port, *numbers = line.split()
+            expected = [int(number.replace(",", "")) for number in numbers]
+            assert [found[port, str(priority)] for priority in range(8)] == expected
+    marked = values(readings, "roce_switch_queue_ecn_marked_packets_total")
+    discarded = values(readings, "roce_switch_queue_wred_discards_total")
+    printed = (SHARED / "cli/wred_queue_counter_test.py").read_text()
+    lines = re.findall(r"^(Ethernet\d)\s+([UM]C\d+)" + r"\s+([\d,]+|N/A)" * 4, printed, re.MULTILINE)
+    assert {line[0] for line in lines} == {"Ethernet0", "Ethernet4", "Ethernet8"}
+    seen = set()
+    for port, name, dropped, _, packets, _ in lines:
+        key = (port, name.removeprefix("UC"))
+        if key not in seen:  # later tables of that file are differences to a cleared copy
+            seen.add(key)
+            shown = [None if text == "N/A" else int(text.replace(",", "")) for text in (dropped, packets)]
+            assert [discarded.get(key), marked.get(key)] == shown, key

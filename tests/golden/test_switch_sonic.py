@@ -1,0 +1,99 @@
+"""Recorded SONiC switches through a real Redis and the whole interpretation, series by series.
+
+`pytest --rewrite-golden` rewrites the golden files; read the diff.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from sonic_redis import RECORDINGS, RedisServer, need_redis, query_switch, recorded, target_of
+
+from roce_exporter.switches.interpretation import Interpreter
+from roce_exporter.switches.probe_samples import probe_samples
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roce_exporter.normalise.series import Samples
+    from roce_exporter.switches.readings import SwitchReadings
+    from roce_exporter.switches.targets import SwitchTarget
+
+GOLDEN = Path(__file__).parent
+NAMES = ("switch-sonic", "switch-sonic-breakout/0", "switch-sonic-breakout/1")
+
+
+def read_switch(target: SwitchTarget) -> SwitchReadings:
+    return asyncio.run(query_switch(target))[1]
+
+
+def lines(samples: Samples) -> Iterator[str]:
+    for series, value in zip(samples.series, samples.values, strict=True):
+        labels = zip(series.row.labels, series.labels, strict=True)
+        text = ",".join(f"{name}={json.dumps(label)}" for name, label in labels if label)
+        yield f"{series.row.name}{{{text}}} {value}"
+
+
+def shown(readings: SwitchReadings) -> str:
+    found = [*lines(Interpreter("sonic").samples(readings.name, readings))]
+    found += lines(probe_samples(readings.name, readings, 0.0))
+    assert len(found) == len({line.rpartition(" ")[0] for line in found}), "a series twice"
+    return "\n".join(sorted(found)) + "\n"
+
+
+def compare(request: pytest.FixtureRequest, name: str, text: str) -> None:
+    place = GOLDEN / f"{name.replace('/', '.')}.series"
+    if request.config.getoption("--rewrite-golden"):
+        place.write_text(text)
+    assert text == place.read_text()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    need_redis()
+    server = RedisServer(tmp_path_factory.mktemp("redis")).start()
+    yield server
+    server.stop()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_switch(request: pytest.FixtureRequest, server: RedisServer, name: str) -> None:
+    server.load(recorded(name))
+    readings = read_switch(target_of(server.socket))
+    compare(request, name, shown(readings))
+
+
+def test_all_queues_of_a_switch(request: pytest.FixtureRequest, server: RedisServer) -> None:
+    server.load(recorded("switch-sonic"))
+    readings = read_switch(target_of(server.socket, priorities="all"))
+    compare(request, "switch-sonic-all", shown(readings))
+
+
+def test_a_switch_with_several_asics(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """Three Redis, as on such a switch; the included files have the form of SONiC's database_global.json."""
+    need_redis()
+    servers = {name: RedisServer(tmp_path / name) for name in ("host", "asic0", "asic1")}
+    includes = []
+    for name, server in servers.items():
+        server.start()
+        server.load(recorded(f"switch-sonic-asics/{name}"))
+        document = json.loads((RECORDINGS / "switch-sonic/database_config.json").read_text())
+        document["INSTANCES"]["redis"] |= {"unix_socket_path": server.socket, "port": server.port}
+        (tmp_path / name / "database_config.json").write_text(json.dumps(document))
+        namespace = {} if name == "host" else {"namespace": name}
+        includes.append({**namespace, "include": f"./{name}/database_config.json"})
+    place = tmp_path / "database_global.json"
+    place.write_text(json.dumps({"INCLUDES": includes, "VERSION": "1.0"}))
+    try:
+        unix = target_of("/nowhere", database_config=place)
+        text = shown(read_switch(unix))
+        remote = target_of("127.0.0.1", "redis", ports={"redis": 1}, database_config=place)
+        assert shown(read_switch(remote)) == text
+        compare(request, "switch-sonic-asics", text)
+    finally:
+        for server in servers.values():
+            server.stop()

@@ -1,0 +1,130 @@
+"""A real Redis with the databases of a recorded SONiC switch."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from ports import free_port
+from redis import Redis
+from redis.exceptions import AuthenticationError, RedisError
+
+from roce_exporter.switches.interpretation import Interpreter
+from roce_exporter.switches.module import Visit
+from roce_exporter.switches.modules import sonic
+from roce_exporter.switches.targets import Login, Route, SwitchTarget
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from roce_exporter.switches.readings import Replies, SwitchReadings
+
+RECORDINGS = Path(__file__).parent / "recordings"
+NO_LOGIN = Login()
+DATABASES = {"appl_db": 0, "counters_db": 2, "config_db": 4, "state_db": 6}
+
+Tables = dict[str, dict[str, dict[str, str]]]
+"""Database, key, field."""
+
+
+def recorded(name: str) -> Tables:
+    """The databases of a recorded namespace: `switch-sonic`, `switch-sonic-asics/asic0`."""
+    place = RECORDINGS / name
+    return {path.stem: json.loads(path.read_text()) for path in sorted(place.glob("*_db.json"))}
+
+
+def need_redis() -> None:
+    """Skip, and name what is missing; in CI fail."""
+    if shutil.which("redis-server") is None:
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("redis-server is not installed")
+
+
+@dataclass
+class RedisServer:
+    """A redis-server of its own in a folder, by a unix socket and a port of loopback, without persistence."""
+
+    place: Path
+    flags: tuple[str, ...] = ()
+    port: int = field(default_factory=free_port)
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def socket(self) -> str:
+        return str(self.place / "redis.sock")
+
+    def start(self) -> RedisServer:
+        self.place.mkdir(exist_ok=True)
+        command = [
+            "redis-server",
+            "--bind",
+            "127.0.0.1",
+            "--port",
+            str(self.port),
+            "--unixsocket",
+            self.socket,
+        ]
+        command += ["--save", "", "--appendonly", "no", "--dir", str(self.place), *self.flags]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            try:
+                with Redis(unix_socket_path=self.socket) as client:
+                    client.ping()
+            except AuthenticationError:
+                return self
+            except RedisError:
+                time.sleep(0.02)
+            else:
+                return self
+        self.stop()
+        raise AssertionError("redis-server did not start")
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    def client(self, number: int = 0, **options: Any) -> Redis:
+        return Redis(unix_socket_path=self.socket, db=number, decode_responses=True, **options)
+
+    def load(self, tables: Mapping[str, Mapping[str, Mapping[str, str]]], **options: Any) -> None:
+        """Replace what the databases hold."""
+        for name, rows in tables.items():
+            with (
+                self.client(DATABASES[name], **options) as client,
+                client.pipeline(transaction=False) as pipeline,
+            ):
+                pipeline.flushdb()
+                for key, fields in rows.items():
+                    if fields:
+                        pipeline.hset(key, mapping=dict(fields))
+                pipeline.execute()
+
+
+def target_of(host: str, scheme: str = "unix", **options: Any) -> SwitchTarget:
+    """A target by its socket, or by its address with the port in `ports`."""
+    return SwitchTarget("t", "sonic", scheme, host, **{"ports": {}, **options})
+
+
+async def query_switch(
+    target: SwitchTarget, login: Login = NO_LOGIN, seconds: float = 60.0, *, record: bool = False
+) -> tuple[Replies, SwitchReadings]:
+    """One round of queries, interpreted."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    replies = await sonic.query(Visit(target, Route(target.host), login, deadline, record))
+    return replies, sonic.read(replies, target)
+
+
+def values(readings: SwitchReadings, name: str) -> dict[tuple[str, ...], Any]:
+    """The values of one metric by its labels without the device, as the catalogue makes them."""
+    samples = Interpreter("sonic").samples("d", readings)
+    pairs = zip(samples.series, samples.values, strict=True)
+    return {series.labels[1:]: value for series, value in pairs if series.row.name == name}
