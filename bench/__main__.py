@@ -17,6 +17,7 @@ import firmware
 import fleet
 import growth
 import lab
+import links
 import scrape
 import start
 import storm_detection
@@ -34,10 +35,11 @@ TABLES = {
     "growth": growth.main,
     "lab": lab.main,
     "fleet": fleet.main,
+    "links": links.main,
     "storms": storm_detection.main,
     "switches": switches.main,
 }
-"""In the order of printing; the last two take the longest."""
+"""In the order of printing; the last three take the longest."""
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Simulated hosts, the exporter, Prometheus with our rules, Alertmanager with our routes: a storm, from NIC to page."""
+"""Simulated hosts, a switch, Prometheus with our rules, Alertmanager with our routes: a storm, from NIC and switch to page."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from alert_hooks import ALERTS, answers, need, wait_until
+from alert_switch import Switch
 from ports import free_port
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ def hasty_rules(folder: Path) -> Path:
     thresholds["alerts"]["RocePfcStormReceived"]["keep_firing_for"] = "1s"
     for alert in PAGES:
         thresholds["alerts"][alert]["keep_firing_for"] = "10s"
+    thresholds["alerts"]["RoceSwitchWatchdogTripped"] |= {"for": "5s", "keep_firing_for": "1s"}
+    thresholds["alerts"]["RoceLosslessPriorityDrops"] |= {"window": "15s", "keep_firing_for": "1s"}
     (folder / "thresholds.yml").write_text(yaml.safe_dump(thresholds))
     subprocess.run([sys.executable, str(folder / "generate.py")], check=True)
     return folder / "roce.rules.yml"
@@ -43,8 +46,10 @@ def target(address: str, cluster: str, instance: str) -> dict[str, Any]:
     return {"targets": [address], "labels": {"cluster": cluster, "instance": instance}}
 
 
-def configuration(rules: Path, alertmanager: str, exporters: dict[str, str]) -> dict[str, Any]:
-    """One storming host in cluster one; a storming host and three paused ones in many; a quiet one in calm.
+def configuration(rules: Path, alertmanager: str, exporters: dict[str, str], switch: str) -> dict[str, Any]:
+    """One storming host in cluster one, with its switch; a storming host and three paused ones in many; a quiet one in calm.
+
+    In cluster bare only the switch is scraped, so that the host behind its port is unknown.
 
     One simulated victim is scraped as three hosts, which are therefore paused at the same moment.
     """
@@ -60,7 +65,19 @@ def configuration(rules: Path, alertmanager: str, exporters: dict[str, str]) -> 
         "alerting": {
             "alertmanagers": [{"static_configs": [{"targets": [alertmanager.removeprefix("http://")]}]}]
         },
-        "scrape_configs": [{"job_name": "roce", "static_configs": targets}],
+        "scrape_configs": [
+            {"job_name": "roce", "static_configs": targets},
+            {
+                "job_name": "roce-legs",
+                "metrics_path": "/host",
+                "static_configs": [target(switch, "one", "storming")],
+            },
+            {
+                "job_name": "roce-switch",
+                "metrics_path": "/probe",
+                "static_configs": [target(switch, "one", "leaf1"), target(switch, "bare", "leaf1")],
+            },
+        ],
     }
 
 
@@ -79,9 +96,11 @@ def prometheus(alertmanager: Alertmanager, tmp_path_factory: pytest.TempPathFact
     exporters = {scenario: f"127.0.0.1:{free_port()}" for scenario in ("pfc-storm", "victim", "quiet")}
     address = f"127.0.0.1:{free_port()}"
     rules = hasty_rules(folder)
-    config = configuration(rules, alertmanager.url, exporters)
-    (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
     with ExitStack() as running:
+        switch = Switch(exporters["pfc-storm"])
+        running.callback(switch.close)
+        config = configuration(rules, alertmanager.url, exporters, switch.address)
+        (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
         for scenario, where in exporters.items():
             arguments = ("serve", f"--host.simulate={scenario}", f"--web.listen-address={where}")
             start(running, folder / f"{scenario}.log", COMMAND, *arguments)
@@ -102,6 +121,18 @@ def firing(alertmanager: Alertmanager, cluster: str) -> list[dict[str, Any]]:
     return [page for page in alertmanager.hooks.of("pager", cluster) if page["status"] == "firing"]
 
 
+TRIPPED = "Its switch port leaf1 Ethernet0 tripped its PFC watchdog"
+
+
+def texts_of(alertmanager: Alertmanager, cluster: str, name: str) -> str:
+    """The descriptions of the alerts of this name."""
+    return " ".join(
+        alert["annotations"]["description"]
+        for alert in alertmanager.alerts(cluster)
+        if alert["labels"]["alertname"] == name
+    )
+
+
 def alerts_of(pages: list[dict[str, Any]]) -> set[str]:
     return {alert["labels"]["alertname"] for page in pages for alert in page["alerts"]}
 
@@ -116,6 +147,23 @@ def test_no_rule_fails_on_the_series_that_the_exporter_serves(prometheus: str) -
 
     rules = wait_until(evaluated, 300)
     assert not [(rule["name"], rule.get("lastError")) for rule in rules if rule["health"] != "ok"]
+
+
+def test_the_switch_that_tripped_is_part_of_that_page(prometheus: str, alertmanager: Alertmanager) -> None:
+    """The alert on the watchdog fires and is muted; drops of a tripped queue are no ticket."""
+    wait_until(lambda: "RoceSwitchWatchdogTripped" in alertmanager.names("one", "suppressed"), 300)
+    assert alerts_of(firing(alertmanager, "one")) == {"RocePfcStormTransmitted"}
+    wait_until(lambda: TRIPPED in texts_of(alertmanager, "one", "RocePfcStormTransmitted"), 300)
+    assert "RoceSwitchLosslessQueueDrops" not in alerts_of(alertmanager.hooks.of("tickets", "one"))
+
+
+def test_a_switch_alone_is_one_page_too(prometheus: str, alertmanager: Alertmanager) -> None:
+    """The host behind the port has no exporter: the page names the switch port and its neighbour."""
+    pages = wait_until(lambda: firing(alertmanager, "bare"), 300)
+    assert alerts_of(pages) == {"RoceSwitchWatchdogTripped"}
+    text = pages[0]["alerts"][0]["annotations"]
+    assert text["summary"] == "The PFC watchdog of leaf1 Ethernet0 tripped on queue 3."
+    assert "Its neighbour is gpu-1" in text["description"]
 
 
 def test_a_storm_on_one_host_is_one_page_that_names_all_and_ends(
