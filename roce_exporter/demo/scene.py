@@ -108,7 +108,7 @@ class SwitchPriority:
     shares: tuple[float | None, ...]
     """Share of the time for which received pause stopped the port, 0 to 1, oldest first; None: not measured."""
     watchdog: str
-    """`ok`, `tripped`, `reports` (it only reports storms), `off`."""
+    """`ok`, `tripped`, `reports` (it only reports storms), `off`; empty if unknown."""
     trips: int | None
     marked: float | None
     """Packets per second that the queue marked with ECN."""

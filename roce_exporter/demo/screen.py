@@ -174,7 +174,7 @@ def _switch_row(port: SwitchPriority, room: int) -> list[RenderableType]:
     return [
         Text(_switch_port(port)),
         _share(port.shares, room, ""),
-        Text(port.watchdog, WATCHDOG_STYLES.get(port.watchdog, "")),
+        Text(port.watchdog or "-", WATCHDOG_STYLES.get(port.watchdog, "")),
         Text(trips, "bold red" if port.trips else "dim"),
         short_number(port.marked),
         Text("-" if used is None else f"{used:.0%}", "red" if (used or 0) >= NEARLY_FULL else ""),

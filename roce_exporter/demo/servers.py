@@ -39,6 +39,8 @@ ROUTING_KEYS = ("route", "inhibit_rules", "time_intervals", "mute_time_intervals
 
 SEVERITIES = ("page", "ticket", "info", "")
 
+SWITCH_INTERVAL = "2s"
+
 QUERY_SECONDS = 1.0
 """Timeout of a query to Prometheus."""
 
@@ -223,6 +225,9 @@ def _switch_job(switch: SwitchJob) -> dict[str, Any]:
         "job_name": "roce-switches",
         "metrics_path": "/probe",
         "params": {"target": [switch.name]},
+        # A probe queries the switch, which takes longer than a read of the exporter's own host.
+        "scrape_interval": SWITCH_INTERVAL,
+        "scrape_timeout": SWITCH_INTERVAL,
         "static_configs": [scraped],
     }
 

@@ -63,6 +63,7 @@ class SwitchEnd:
     """When the tables that the server has were written, by the clock of the host."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while tables are written or the demo reads them, so that it knows how old they are."""
+    _last: SwitchView | None = None
     _lost: bool = False
 
     @property
@@ -71,14 +72,17 @@ class SwitchEnd:
         return Address("switch", f"http://{self.address}/probe?target={self.name}")
 
     async def view(self) -> SwitchView | None:
-        """The switch now; None once redis-server has ended, or when the switch does not answer."""
+        """The switch now, or when it was last read completely; None before that, and once redis-server has ended."""
         if not self.running:
             return None
-        async with self.lock:
-            answer = await self.prober.probe(self.name, "", PROBE_SECONDS)
-            values = switch_values(answer.samples, self.written)
-        ports = self.figures.ports(values)
-        return SwitchView(answer.device, ports) if ports else None
+        with contextlib.suppress(TimeoutError):
+            # Also for the lock: a server that hangs blocks the writer, too.
+            async with asyncio.timeout(PROBE_SECONDS), self.lock:
+                answer = await self.prober.probe(self.name, "", PROBE_SECONDS)
+                values = switch_values(answer.samples, self.written)
+                if not answer.readings.faults:
+                    self._last = SwitchView(answer.device, self.figures.ports(values))
+        return self._last
 
     @property
     def running(self) -> bool:

@@ -101,11 +101,11 @@ def neighbors_of(now: TimedValues) -> dict[str, str]:
 
 
 def watchdog_state(queue: Labels, now: TimedValues) -> str:
-    """`tripped`, `ok`, `reports` (it only reports storms), or `off`."""
+    """`tripped`, `ok`, `reports` (it only reports storms), `off`, or empty if the switch does not report it."""
     if now.values.get((TRIPPED, queue)):
         return "tripped"
-    if not now.values.get((ENABLED, queue)):
-        return "off"
+    if not (enabled := now.values.get((ENABLED, queue))):
+        return "" if enabled is None else "off"
     return "ok" if now.values.get((ACTS, queue), 1.0) else "reports"
 
 

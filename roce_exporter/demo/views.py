@@ -124,9 +124,9 @@ def _watchdogs(before: Scene, after: Scene) -> Iterator[str]:
     for port in after.switch.ports:
         was = known.get((port.port, port.priority), port)
         place = f"{after.switch.name} {port.place}"
-        if (port.trips or 0) > (was.trips or 0):
+        if port.trips is not None and was.trips is not None and port.trips > was.trips:
             yield f"switch watchdog trips: {place}"
-        if was.watchdog == "tripped" != port.watchdog:
+        if was.watchdog == "tripped" != port.watchdog and port.watchdog:
             yield f"switch watchdog restores: {place}"
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -218,7 +220,7 @@ class TestFigures:
     def test_what_the_switch_does_not_have_is_not_shown_as_zero(self) -> None:
         port = self.only(values(10, ("roce_switch_queue_info", (*PORT, "3", "3", "3"), 1)))
         assert (port.trips, port.marked, port.headroom, port.now) == (None, None, None, None)
-        assert (port.neighbor, port.watchdog) == ("", "off")
+        assert (port.neighbor, port.watchdog) == ("", "")
 
     def test_a_neighbour_is_named_by_its_port_unless_that_is_an_address(self) -> None:
         info = ("roce_switch_queue_info", (*PORT, "3", "3", "3"), 1)
@@ -231,6 +233,27 @@ class TestFigures:
 
 
 class TestServer:
+    async def test_the_switch_is_shown_and_kept_while_it_does_not_answer(self) -> None:
+        notes: list[str] = []
+        switch = simulate_leaf("quiet", start=time.monotonic(), vendors=("mlx5",), seed=57)
+        with short_folder() as folder:
+            async with switch_end(switch, folder, notes) as end:
+                assert end is not None
+                while (first := await end.view()) is None:
+                    pass
+                assert first.name == LEAF
+                assert [port.neighbor for port in first.ports] == [
+                    "gpu-057 eth0",
+                    "gpu-058 eth0",
+                    "gpu-059 eth0",
+                ]
+                end.child.process.send_signal(signal.SIGSTOP)
+                assert await end.view() == first
+                end.child.process.send_signal(signal.SIGCONT)
+                while await end.view() == first:
+                    pass
+        assert all("cannot be written: Timeout" in note for note in notes)
+
     async def test_its_end_is_noted_once(self, tmp_path: Path) -> None:
         notes: list[str] = []
         async with running("redis-server", ["sleep", "60"], tmp_path / "log") as child:

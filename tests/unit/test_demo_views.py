@@ -123,6 +123,11 @@ class TestLines:
             "[  12.3 s] switch watchdog trips: leaf-057 Ethernet0 (no neighbour) priority 3"
         ]
 
+    def test_a_port_whose_queues_were_not_read_has_no_lines(self) -> None:
+        unread = later(switch=SwitchView("leaf-057", (replace(SWITCH_PORT, watchdog="", trips=None),)))
+        assert changes(later(switch=tripped()), unread) == []
+        assert changes(unread, later(switch=tripped())) == []
+
     def test_a_switch_that_appears_or_ends_has_no_trips(self) -> None:
         assert changes(QUIET, later(switch=tripped(trips=3))) == []
         assert changes(later(switch=tripped()), later()) == []
@@ -241,14 +246,14 @@ class TestScreen:
         ]
 
     def test_what_a_switch_does_not_report_is_a_dash(self) -> None:
-        port = replace(SWITCH_PORT, neighbor="", shares=(None,), watchdog="off", trips=None)
+        port = replace(SWITCH_PORT, neighbor="", shares=(None,), watchdog="", trips=None)
         port = replace(port, marked=None, headroom=None)
         (row,) = (
             line
             for line in shown(later(switch=SwitchView("leaf-057", (port,))))
             if line.startswith("Ethernet0")
         )
-        assert row.split() == ["Ethernet0", "-", "p3", "·", "-", "off", "-", "-", "-"]
+        assert row.split() == ["Ethernet0", "-", "p3", "·", "-", "-", "-", "-", "-"]
 
     def test_on_a_low_screen_the_ports_with_trips_and_pause_are_shown(self) -> None:
         calm = [replace(SWITCH_PORT, port=f"Ethernet{8 * number}", shares=(0.0,)) for number in range(9)]
