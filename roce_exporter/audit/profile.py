@@ -63,7 +63,13 @@ class Profile:
     adaptive_retransmission: bool | None = None
     full_pcie: bool | None = None
     consistent: bool | None = None
-    """Whether ports with the same driver, model and function must have the same settings."""
+    """Whether ports with the same driver, model and function must have the same settings, and ports of a switch to hosts."""
+    switch_ports: str | None = None
+    """A regular expression for the switch ports that are audited; None: those with PFC or with a neighbour."""
+    switch_watchdog: bool | None = None
+    """Whether switches must have a PFC watchdog on lossless queues that acts."""
+    switch_watchdog_most: int | None = None
+    """The longest time in milliseconds until the watchdog of a switch acts."""
 
 
 def built_in() -> tuple[str, ...]:
@@ -163,6 +169,13 @@ def _is_flag(value: object) -> bool:
     return isinstance(value, bool)
 
 
+def _is_pattern(value: object) -> bool:
+    try:
+        return isinstance(value, str) and bool(value) and bool(re.compile(value))
+    except (re.error, RecursionError, OverflowError):
+        return False
+
+
 def _one_of(*words: object) -> Callable[[object], bool]:
     return lambda value: not isinstance(value, bool) and value in words
 
@@ -205,5 +218,8 @@ _RULES: dict[str, tuple[str, Callable[[object], bool]]] = {
     "adaptive_retransmission": _FLAG,
     "full_pcie": _FLAG,
     "consistent": _FLAG,
+    "switch_ports": ("a regular expression", _is_pattern),
+    "switch_watchdog": _FLAG,
+    "switch_watchdog_most": ("a whole number of milliseconds from 100 to 60000", _within(100, 60000)),
 }
 """The allowed values of each key, in words and as a predicate."""

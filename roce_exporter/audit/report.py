@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.audit.commands import fix_command, fix_commands
 from roce_exporter.catalog.drivers import family_of
 from roce_exporter.catalog.row import ANY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from roce_exporter.audit.port_settings import PortSettings
     from roce_exporter.audit.profile import Profile
-    from roce_exporter.audit.verdict import Verdict
+    from roce_exporter.audit.verdict import CheckResult, Verdict
 
 TABLE, JSON = "table", "json"
 FORMATS = (TABLE, JSON)
@@ -24,8 +23,22 @@ RED, GREEN, DIM, BOLD, PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[2m", "\x1b[1m", "\x
 STATUS = {True: "ok", False: "WRONG", None: "unreadable"}
 COLOUR = {True: GREEN, False: RED, None: DIM}
 
-PortKey = tuple[str, int, str]
-"""Device, port and network device."""
+
+class Finding(NamedTuple):
+    """A verdict with everything that is printed about it, for hosts and switches."""
+
+    place: Mapping[str, object]
+    """Where it is, as in JSON: device, port and so on."""
+    heading: str
+    """Where it is, for people; findings with the same heading are one table."""
+    check: str
+    title: str
+    why: str
+    result: CheckResult
+    fix: str
+    """The command for this system."""
+    fixes: Mapping[str, str]
+    """The commands by system."""
 
 
 def is_clean(verdicts: Sequence[Verdict]) -> bool:
@@ -35,33 +48,53 @@ def is_clean(verdicts: Sequence[Verdict]) -> bool:
 
 def as_json(verdicts: Sequence[Verdict], profile: Profile) -> str:
     """One object per check with everything the audit found, and the number of checks by status."""
+    return findings_json([_finding(verdict, profile) for verdict in verdicts], profile)
+
+
+def findings_json(findings: Sequence[Finding], profile: Profile) -> str:
+    """See `as_json`."""
     document = {
         "profile": profile.name,
-        "ok": is_clean(verdicts),
-        "summary": _summary(verdicts),
-        "checks": [_object(verdict, profile) for verdict in verdicts],
+        "ok": all(finding.result.ok is not False for finding in findings),
+        "summary": _summary(findings),
+        "checks": [_object(finding) for finding in findings],
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-def _summary(verdicts: Sequence[Verdict]) -> dict[str, int]:
-    results = [verdict.result.ok for verdict in verdicts]
+def _summary(findings: Sequence[Finding]) -> dict[str, int]:
+    results = [finding.result.ok for finding in findings]
     return {"ok": results.count(True), "wrong": results.count(False), "unreadable": results.count(None)}
 
 
-def _object(verdict: Verdict, profile: Profile) -> dict[str, object]:
-    settings, result = verdict.settings, verdict.result
+def summary_line(findings: Sequence[Finding], profile: Profile) -> str:
+    """The number of checks by status."""
+    count = _summary(findings)
+    return (
+        f"profile {profile.name}: {count['ok']} ok, {count['wrong']} wrong, {count['unreadable']} unreadable"
+    )
+
+
+def _object(finding: Finding) -> dict[str, object]:
+    result = finding.result
     return {
-        "device": settings.device,
-        "port": settings.port,
-        "netdev": settings.netdev,
-        "check": verdict.check.id,
+        **finding.place,
+        "check": finding.check,
         "status": STATUS[result.ok].lower(),
         "expected": result.expected,
         "found": None if result.ok is None else result.found,
-        "why": verdict.check.why,
-        "mend": {_driver(dialect): command for dialect, command in fix_commands(verdict, profile).items()},
+        "why": finding.why,
+        "mend": dict(finding.fixes),
     }
+
+
+def _finding(verdict: Verdict, profile: Profile) -> Finding:
+    settings, check = verdict.settings, verdict.check
+    place = {"device": settings.device, "port": settings.port, "netdev": settings.netdev}
+    fixes = {_driver(dialect): command for dialect, command in fix_commands(verdict, profile).items()}
+    heading = f"{settings.device} port {settings.port}" + (f", {settings.netdev}" if settings.netdev else "")
+    fix = fix_command(verdict, profile)
+    return Finding(place, heading, check.id, check.title, check.why, verdict.result, fix, fixes)
 
 
 def _driver(dialect: str) -> str:
@@ -70,47 +103,31 @@ def _driver(dialect: str) -> str:
 
 def as_table(verdicts: Sequence[Verdict], profile: Profile, *, colour: bool) -> str:
     """A table per port, each failed check with its reason and fix, and a summary line."""
-    lines: list[str] = []
-    for key, found in _by_port(verdicts).items():
-        lines += [
-            _paint(_heading(key), BOLD, colour),
-            *_rows(found, colour),
-            *_fixes(found, profile),
-            "",
-        ]
-    count = _summary(verdicts)
-    lines.append(
-        f"profile {profile.name}: {count['ok']} ok, {count['wrong']} wrong, {count['unreadable']} unreadable"
-        if verdicts
-        else f"profile {profile.name}: no RoCE ports on this host"
+    findings = [_finding(verdict, profile) for verdict in verdicts]
+    last = (
+        summary_line(findings, profile) if findings else f"profile {profile.name}: no RoCE ports on this host"
     )
-    return "\n".join(lines) + "\n"
+    return findings_table(findings, last, colour=colour)
 
 
-def _by_port(verdicts: Sequence[Verdict]) -> dict[PortKey, list[Verdict]]:
-    found: dict[PortKey, list[Verdict]] = {}
-    for verdict in verdicts:
-        found.setdefault(_key(verdict.settings), []).append(verdict)
-    return found
+def findings_table(findings: Sequence[Finding], last: str, *, colour: bool) -> str:
+    """A table per heading, each failed check with its reason and fix, and a last line."""
+    by_heading: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_heading.setdefault(finding.heading, []).append(finding)
+    lines: list[str] = []
+    for heading, found in by_heading.items():
+        lines += [_paint(heading, BOLD, colour), *_rows(found, colour), *_fixes(found), ""]
+    return "\n".join([*lines, last]) + "\n"
 
 
-def _key(settings: PortSettings) -> PortKey:
-    return settings.device, settings.port, settings.netdev
-
-
-def _heading(key: PortKey) -> str:
-    device, port, netdev = key
-    return f"{device} port {port}" + (f", {netdev}" if netdev else "")
-
-
-def _rows(verdicts: Sequence[Verdict], colour: bool) -> Iterator[str]:
+def _rows(findings: Sequence[Finding], colour: bool) -> Iterator[str]:
     cells = [
-        (STATUS[one.result.ok], one.check.title, one.result.expected, one.result.found or "-")
-        for one in verdicts
+        (STATUS[one.result.ok], one.title, one.result.expected, one.result.found or "-") for one in findings
     ]
     widths = [max(map(len, column)) for column in zip(*cells, ("", "", "expected", "found"), strict=True)]
     yield _paint(_row(("", "", "expected", "found"), widths), DIM, colour)
-    for one, row in zip(verdicts, cells, strict=True):
+    for one, row in zip(findings, cells, strict=True):
         yield _paint(_row(row, widths), COLOUR[one.result.ok], colour)
 
 
@@ -118,11 +135,11 @@ def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  " + "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
-def _fixes(verdicts: Sequence[Verdict], profile: Profile) -> Iterator[str]:
-    for verdict in verdicts:
-        if verdict.result.ok is False:
-            yield f"  {verdict.check.title}: {verdict.check.why}"
-            yield f"    fix: {fix_command(verdict, profile)}"
+def _fixes(findings: Sequence[Finding]) -> Iterator[str]:
+    for finding in findings:
+        if finding.result.ok is False:
+            yield f"  {finding.title}: {finding.why}"
+            yield f"    fix: {finding.fix}"
 
 
 def _paint(line: str, colour: str, wanted: bool) -> str:

@@ -58,9 +58,9 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
     """
     parser = make_parser()
     argv = command_first(list(argv), parser)
+    if argv[:1] == [SWITCHES]:
+        return _switches_options(argv, parser)
     options = parser.parse_args(argv)
-    if options.command == SWITCHES:
-        return options
     if options.config_file:
         from roce_exporter.cli.config_file import config_flags  # noqa: PLC0415 - most have none, and YAML is slow to import
 
@@ -70,6 +70,15 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
     if options.command == "demo":
         options.host_simulate = options.host_simulate or "pfc-storm"
     _check_together(options)
+    return options
+
+
+def _switches_options(argv: list[str], parser: Parser) -> argparse.Namespace:
+    """The options of `switches`, whose words may have flags between them: argparse itself ends a list at the first flag."""
+    options, rest = parser.parse_known_args(argv)
+    if any(word.startswith("-") for word in rest):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    options.words += rest
     return options
 
 

@@ -13,6 +13,7 @@ from roce_exporter.background import background
 from roce_exporter.cli.notify import READY, STOPPING, notify, report_alive, watchdog_interval
 from roce_exporter.cli.parser import OptionError
 from roce_exporter.cli.shared_flags import SWITCHES_PORT
+from roce_exporter.cli.switches_audit import audit_targets, with_all_priorities
 from roce_exporter.cli.until_stopped import stop_event, web_config_of
 from roce_exporter.switches.probe import BadModuleError, Prober
 from roce_exporter.switches.systems import ModuleMissingError
@@ -24,6 +25,8 @@ from roce_exporter.yaml_document import DocumentError
 if TYPE_CHECKING:
     import argparse
 
+AUDIT = "audit"
+
 LOG = logging.getLogger(__name__)
 
 
@@ -33,20 +36,26 @@ async def switches(options: argparse.Namespace) -> int:
     Raises:
         OptionError: the configuration file is missing or invalid, or a package is not installed.
     """
-    if options.words:
-        raise OptionError(f"{options.words[0]!r} is not an action of switches; leave it out to serve")
-    prober = _prober(options.config_file)
+    if options.words and options.words[0] != AUDIT:
+        raise OptionError(
+            f"{options.words[0]!r} is not an action of switches; use {AUDIT}, or leave it out to serve"
+        )
+    prober = _prober(options.config_file, everything=bool(options.words))
     try:
+        if options.words:
+            return await audit_targets(options, prober, options.words[1:])
         return await _serve(options, prober)
     finally:
         await prober.close()
 
 
-def _prober(path: str) -> Prober:
+def _prober(path: str, *, everything: bool) -> Prober:
+    """`everything`: all priorities, also where metrics cover those with PFC: where PFC is off, the audit has to see that."""
     if not path:
         raise OptionError("switches needs --config.file, a YAML file that names them; see docs/switches.md")
     try:
-        return Prober(read_switches_file(path))
+        file = read_switches_file(path)
+        return Prober(with_all_priorities(file) if everything else file)
     except (DocumentError, ModuleMissingError, BadModuleError) as error:
         raise OptionError(str(error)) from None
 

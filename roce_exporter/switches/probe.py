@@ -108,6 +108,16 @@ class Prober:
         if file.discovery:
             load_module(file.discovery.pattern.module)
 
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The names of the targets of the configuration file."""
+        return tuple(self._file.targets)
+
+    @property
+    def targets_at_once(self) -> int:
+        """How many targets are queried at once. More simultaneous probes wait, within their deadlines."""
+        return self._file.limits.targets_at_once
+
     async def close(self) -> None:
         """End all rounds of queries."""
         running = [state.running for state in self._states.values() if state.running]

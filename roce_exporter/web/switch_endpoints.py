@@ -15,6 +15,7 @@ from roce_exporter.introspection.probe_debug import probe_document
 from roce_exporter.switches.probe import BadModuleError, UnknownTargetError
 from roce_exporter.switches.systems import ModuleMissingError
 from roce_exporter.web.connection import Request, Response, plain
+from roce_exporter.web.pause_tree_page import pause_tree_page
 from roce_exporter.web.query import QueryError, parameters
 from roce_exporter.web.routes import (
     JSON,
@@ -65,6 +66,7 @@ class SwitchEndpoints:
             "/metrics": self._metrics,
             "/probe": partial(_refusing, self._probe),
             "/debug/probe": partial(_refusing, self._debug_probe),
+            "/debug/pause-tree": partial(_refusing, partial(pause_tree_page, prober)),
             "/-/healthy": healthy,
             "/-/ready": _ready,
         }

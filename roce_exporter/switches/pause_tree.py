@@ -1,0 +1,378 @@
+"""The pause tree: from the hosts that switches pause, through the switches, to the ports where the pause starts.
+
+A pure walk over the last answers of all switches. A switch that pauses its neighbour on priority p does so because packets of
+p wait in it (IEEE 802.1Qbb): its other ports whose queue of p is paused or full are the candidates. A paused queue leads on to
+the neighbour that paused it; a full queue that is not paused, a host that sends pause, and a loop are ends.
+Counters do not show which port's packets wait in which queue, so every candidate is followed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.switches import pause_sentences as say
+from roce_exporter.switches.fabric_links import (
+    HOST,
+    NOT_CONFIGURED,
+    SWITCH,
+    UNKNOWN_LINK,
+    fabric_links,
+    is_named,
+)
+from roce_exporter.switches.pause_gaps import PauseGap, pause_gaps
+from roce_exporter.switches.pause_steps import (
+    CAUSES,
+    CUT,
+    INCAST,
+    LEAVES,
+    LOOP,
+    NOT_PAUSED,
+    OPEN_ENDS,
+    PAUSED,
+    PAUSED_RECEIVER,
+    PAUSES,
+    SEEN,
+    SLOW_RECEIVER,
+    UNEXPLAINED,
+    PauseStep,
+)
+from roce_exporter.switches.port_pause import PausePlace, PortPause, place_order, port_pauses
+from roce_exporter.switches.switch_view import view_values
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from roce_exporter.switches.fabric_links import FabricLink, PortId
+    from roce_exporter.switches.switch_view import SwitchView
+
+MOST_STEPS = 2000
+"""Steps of one tree. Each paused port is followed once, so only a storm over thousands of ports reaches this."""
+MOST_DEPTH = 32
+"""Switches between a host and the start of the pause; more than any fabric has."""
+MOST_NAMED = 16
+"""Ports that a step names of those that are followed elsewhere: in a storm each host has them all."""
+
+NO_PAUSE = PortPause()
+
+
+class PauseChoice(NamedTuple):
+    """Where the tree starts. Empty fields match everything; all empty: wherever there is pause."""
+
+    host: str = ""
+    netdev: str = ""
+    switch: str = ""
+    port: str = ""
+    priority: str = ""
+
+    def fits(self, place: PausePlace, link: FabricLink) -> bool:
+        """Whether a switch port, or the host behind it, is chosen."""
+        return (
+            (not self.host or (link.kind in (HOST, NOT_CONFIGURED) and is_named(link.neighbor, self.host)))
+            and (
+                not self.netdev
+                or any(self.netdev in name.split() for name in (link.neighbor_port, *link.names))
+            )
+            and (not self.switch or is_named(place.switch, self.switch))
+            and self.port in ("", place.port)
+            and self.priority in ("", place.priority)
+        )
+
+
+EVERYWHERE = PauseChoice()
+
+
+@dataclass(frozen=True, slots=True)
+class PauseTree:
+    """The result: steps in the order of the walk, each below its parent."""
+
+    steps: tuple[PauseStep, ...]
+    causes: tuple[PauseStep, ...]
+    """The steps at which the walk ended with a finding: what is certain first, then by pause."""
+    gaps: tuple[PauseGap, ...]
+    """What is not known: switches and sources that failed, estimates, missing neighbours."""
+    switches: int
+    """How many switches answered."""
+    cut: int = 0
+    """Paused ports that were not followed, because the tree has `MOST_STEPS` steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Fabric:
+    pauses: Mapping[PausePlace, PortPause]
+    links: Mapping[PortId, FabricLink]
+    candidates: Mapping[tuple[str, str], tuple[PausePlace, ...]]
+    """By switch and priority, the queues that are paused or full, the most paused first."""
+
+    def pause(self, place: PausePlace) -> PortPause:
+        return self.pauses.get(place, NO_PAUSE)
+
+    def link(self, place: PausePlace) -> FabricLink:
+        return self.links.get((place.switch, place.port), UNKNOWN_LINK)
+
+    def peer(self, place: PausePlace) -> PausePlace | None:
+        """The same priority at the other end of the link, if that is a known port of a switch."""
+        peer = self.link(place).peer
+        return None if peer is None else PausePlace(*peer, place.priority)
+
+
+def pause_tree(views: Sequence[SwitchView], choice: PauseChoice = EVERYWHERE) -> PauseTree:
+    """The tree from the chosen ports, or from everything that is paused now.
+
+    Rates need two answers of a switch; with one, only states are known (queue paused, watchdog tripped, fill level).
+    """
+    values = {view.device: view_values(view) for view in views}
+    pauses: dict[PausePlace, PortPause] = {}
+    for switch, of_switch in values.items():
+        pauses |= port_pauses(switch, of_switch)
+    fabric = _Fabric(pauses, fabric_links(views, values), _candidates(pauses))
+    walk = _Walk(fabric)
+    starts = _everywhere(fabric, walk) if choice == EVERYWHERE else _chosen(fabric, choice)
+    for place, is_victim in starts:
+        walk.start(place, is_victim=is_victim)
+    steps = tuple(walk.steps)
+    causes = tuple(sorted((step for step in steps if step.kind in CAUSES), key=_cause_order))
+    gaps = pause_gaps(views, values, fabric.pauses, fabric.links)
+    if choice != EVERYWHERE and not steps and not walk.left_out:
+        gaps = (PauseGap("", say.nothing_chosen(choice)), *gaps)
+    answered = sum(1 for view in views if view.samples.series)
+    return PauseTree(steps, causes, gaps, answered, len(walk.left_out))
+
+
+def _cause_order(step: PauseStep) -> tuple[object, ...]:
+    return step.kind in OPEN_ENDS, -(step.share or 0), -(step.frames or 0), step.number
+
+
+def _candidates(pauses: Mapping[PausePlace, PortPause]) -> dict[tuple[str, str], tuple[PausePlace, ...]]:
+    found: dict[tuple[str, str], list[PausePlace]] = {}
+    for place, pause in pauses.items():
+        if pause.is_paused or pause.fill.is_full:
+            found.setdefault((place.switch, place.priority), []).append(place)
+    return {
+        key: tuple(sorted(places, key=lambda one: _pause_order(pauses[one], one)))
+        for key, places in found.items()
+    }
+
+
+def _pause_order(pause: PortPause, place: PausePlace) -> tuple[object, ...]:
+    return (
+        not pause.is_paused,
+        -(pause.receive_share or 0),
+        -(pause.receive_frames or 0),
+        -(pause.fill.held or 0),
+        place_order(place),
+    )
+
+
+def _victims(fabric: _Fabric) -> list[PausePlace]:
+    """The ports on which a switch pauses what is no port of a known switch, the most paused first."""
+    found = [
+        place
+        for place, pause in fabric.pauses.items()
+        if pause.transmits and fabric.link(place).kind != SWITCH
+    ]
+    return sorted(found, key=lambda one: (-(fabric.pause(one).transmit_frames or 0), place_order(one)))
+
+
+def _everywhere(fabric: _Fabric, walk: _Walk) -> Iterator[tuple[PausePlace, bool]]:
+    """Where to start without a choice, so that the bound of the tree cuts off repetitions and no causes.
+
+    First one paused host per switch and priority; then paused ports whose pause reaches none of these hosts, those first that
+    no other pause explains; then the other paused hosts.
+    """
+    victims = _victims(fabric)
+    first = set({(place.switch, place.priority): place for place in reversed(victims)}.values())
+    yield from ((place, True) for place in victims if place in first)
+    paused = [
+        place for places in fabric.candidates.values() for place in places if fabric.pause(place).is_paused
+    ]
+    rest = [place for place in paused if place not in walk.seen]
+    followed = {place for one in rest for place in _next(fabric, one)}
+    yield from ((place, False) for place in rest if place not in followed)
+    # What is left was reached by those, or is a loop.
+    yield from ((place, False) for place in rest if place not in walk.seen)
+    yield from ((place, True) for place in victims if place not in first)
+
+
+def _next(fabric: _Fabric, place: PausePlace) -> tuple[PausePlace, ...]:
+    """The queues for which the neighbour of a paused queue may have sent the pause."""
+    peer = fabric.peer(place) if fabric.pause(place).is_paused else None
+    return () if peer is None else _others(fabric, peer)
+
+
+def _others(fabric: _Fabric, ingress: PausePlace) -> tuple[PausePlace, ...]:
+    # A switch does not send packets back to the port from which they came.
+    found = fabric.candidates.get((ingress.switch, ingress.priority), ())
+    return tuple(place for place in found if place != ingress)
+
+
+def _chosen(fabric: _Fabric, choice: PauseChoice) -> list[tuple[PausePlace, bool]]:
+    """The chosen ports that pause their neighbour, then those that are paused by it; if neither is, all of them."""
+    fitting = [place for place in fabric.pauses if choice.fits(place, fabric.link(place))]
+    pausing = [place for place in fitting if fabric.pause(place).transmits]
+    paused = [
+        place for place in fitting if fabric.pause(place).is_paused and not fabric.pause(place).transmits
+    ]
+    if pausing or paused:
+        return [*((place, True) for place in pausing), *((place, False) for place in paused)]
+    return [(place, True) for place in fitting]
+
+
+class _Visit(NamedTuple):
+    place: PausePlace
+    parent: int | None
+    depth: int
+    leave: bool = False
+
+
+class _Walk:
+    """A depth-first walk with its own stack: a loop of any length costs no recursion. Each paused queue is followed once."""
+
+    def __init__(self, fabric: _Fabric) -> None:
+        self.steps: list[PauseStep] = []
+        self.seen: set[PausePlace] = set()
+        self.left_out: set[PausePlace] = set()
+        """Ports that are not followed because the tree is full."""
+        self._fabric = fabric
+        self._path: dict[PausePlace, int] = {}
+        """The queues between the start and here, with their steps."""
+        self._stack: list[_Visit] = []
+        self._unexplained: dict[tuple[str, str], PausePlace] = {}
+        """By switch and priority, the first port whose pause has no known reason."""
+        self._repeats: dict[int, list[PausePlace]] = {}
+        """By step, the queues below it that another branch follows."""
+
+    def start(self, place: PausePlace, *, is_victim: bool) -> None:
+        """Walk from a port that pauses its neighbour, or from one that its neighbour pauses."""
+        if len(self.steps) >= MOST_STEPS:
+            self.left_out.add(place)
+        elif is_victim:
+            self._start_at_victim(place)
+        elif place not in self.seen:
+            self._stack.append(_Visit(place, None, 0))
+        while self._stack:
+            self._visit(self._stack.pop())
+        self._note_repeats()
+
+    def _start_at_victim(self, place: PausePlace) -> None:
+        pause, link = self._fabric.pause(place), self._fabric.link(place)
+        kind = PAUSES if pause.transmits else NOT_PAUSED
+        number = self._add(place, None, 0, kind, say.victim(place, link, pause))
+        if kind == PAUSES:
+            self._below(place, number, 1)
+
+    def _visit(self, visit: _Visit) -> None:
+        if visit.leave:
+            self._path.pop(visit.place)
+        elif len(self.steps) >= MOST_STEPS:
+            self.left_out.add(visit.place)
+        elif visit.parent is not None and visit.place in self.seen:
+            self._repeats.setdefault(visit.parent, []).append(visit.place)
+        else:
+            self._follow(visit)
+
+    def _follow(self, visit: _Visit) -> None:
+        place, parent, depth, _ = visit
+        self.seen.add(place)
+        kind, sentence = _judge(self._fabric, place)
+        number = self._add(place, parent, depth, kind, sentence)
+        peer = self._fabric.peer(place)
+        if kind != PAUSED or peer is None:
+            return
+        if depth >= MOST_DEPTH:
+            self._add(place, number, depth + 1, CUT, say.too_deep(MOST_DEPTH))
+            return
+        self._path[place] = number
+        self._stack.append(_Visit(place, None, depth, leave=True))
+        self._below(peer, number, depth + 1)
+
+    def _below(self, ingress: PausePlace, parent: int, depth: int) -> None:
+        """Add what may be the reason for the pause that a port of a switch sends."""
+        found = _others(self._fabric, ingress)
+        if not found:
+            self._add_unexplained(ingress, parent, depth)
+        among = set(found)
+        for place in [one for one in self._path if one in among]:
+            self._add_loop(place, parent, depth)
+        repeats = [place for place in found if place in self.seen and place not in self._path]
+        if repeats:
+            self._repeats.setdefault(parent, []).extend(repeats)
+        fresh = (place for place in found if place not in self.seen)
+        self._stack += reversed([_Visit(place, parent, depth) for place in fresh])
+
+    def _add_unexplained(self, ingress: PausePlace, parent: int, depth: int) -> None:
+        first = self._unexplained.setdefault((ingress.switch, ingress.priority), ingress)
+        if first != ingress:
+            # A switch that pauses all its neighbours for no known reason is one finding.
+            self._add(ingress, parent, depth, SEEN, say.as_unexplained(first))
+            return
+        fullest = _fullest(self._fabric, ingress)
+        self._add(ingress, parent, depth, UNEXPLAINED, say.unexplained(ingress, fullest))
+
+    def _add_loop(self, place: PausePlace, parent: int, depth: int) -> None:
+        members = list(self._path)[list(self._path).index(place) :]
+        pauses = [self._fabric.pause(one) for one in members]
+        number = self._add(place, parent, depth, LOOP, say.loop(members, pauses))
+        shares = [pause.receive_share for pause in pauses if pause.receive_share is not None]
+        # A loop is as paused as its least paused port.
+        share = min(shares) if len(shares) == len(pauses) else None
+        self.steps[number] = replace(self.steps[number], share=share, ports=tuple(map(str, members)))
+
+    def _note_repeats(self) -> None:
+        for parent, places in self._repeats.items():
+            depth = self.steps[parent].depth + 1
+            number = self._add(places[0], parent, depth, SEEN, say.seen(places))
+            self.steps[number] = replace(self.steps[number], ports=tuple(map(str, places[:MOST_NAMED])))
+        self._repeats.clear()
+
+    def _add(self, place: PausePlace, parent: int | None, depth: int, kind: str, sentence: str) -> int:
+        pause, link = self._fabric.pause(place), self._fabric.link(place)
+        sends = kind in (PAUSES, NOT_PAUSED, UNEXPLAINED)
+        self.steps.append(
+            PauseStep(
+                number=len(self.steps),
+                parent=parent,
+                depth=depth,
+                kind=kind,
+                sentence=sentence,
+                place=place,
+                neighbor=link.neighbor,
+                neighbor_port=link.neighbor_port,
+                share=None if sends else pause.receive_share,
+                estimated=pause.estimated and not sends,
+                frames=pause.transmit_frames if sends else pause.receive_frames,
+                held=pause.fill.held,
+                tripped=pause.tripped,
+            )
+        )
+        return len(self.steps) - 1
+
+
+def _judge(fabric: _Fabric, place: PausePlace) -> tuple[str, str]:
+    """What a paused or full queue is in the tree, and the sentence about it."""
+    pause, link = fabric.pause(place), fabric.link(place)
+    if not pause.is_paused:
+        return INCAST, say.incast(place, link, pause)
+    if link.kind == SWITCH:
+        return PAUSED, say.paused(place, link, pause, _answering(fabric, place))
+    if link.kind != HOST:
+        return LEAVES, say.leaves(place, link, pause)
+    kind = PAUSED_RECEIVER if pause.transmits else SLOW_RECEIVER
+    return kind, say.receiver(place, link, pause)
+
+
+def _fullest(fabric: _Fabric, ingress: PausePlace) -> tuple[PausePlace, PortPause] | None:
+    """The fullest queue of the priority on this switch; None if it is not read how full any of them is."""
+    found = [
+        (place, pause)
+        for place, pause in fabric.pauses.items()
+        if (place.switch, place.priority) == (ingress.switch, ingress.priority)
+        and pause.fill.held is not None
+    ]
+    return max(found, key=lambda one: one[1].fill.held or 0, default=None)
+
+
+def _answering(fabric: _Fabric, place: PausePlace) -> bool:
+    """Whether the switch at the other end does not deny that it sends the pause."""
+    peer = fabric.peer(place)
+    return peer is None or fabric.pause(peer).transmits is not False

@@ -1,0 +1,98 @@
+"""The last answers of one switch, normalised: the input of the pause tree and of the audit of switches."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from roce_exporter.normalise.series import Samples
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from roce_exporter.normalise.series import Value
+
+NO_SAMPLES = Samples((), ())
+
+RowValues = dict[tuple[str, ...], float]
+"""The values of one row by its labels without `device`."""
+
+DIGITS = re.compile(r"(\d+)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchView:
+    """What one switch answered last, and before that."""
+
+    device: str
+    """The switch's own name, as in the label `device`; the name of the target if it never answered."""
+    samples: Samples = NO_SAMPLES
+    """The last answer; empty if there is none."""
+    before: Samples | None = None
+    """The answer before, from which rates follow; None: there is none."""
+    seconds: float = 0.0
+    """Seconds between the two answers."""
+    faults: Mapping[str, str] = field(default_factory=dict)
+    """Per source that failed in the last answer, why: one line. The key "" is the whole switch."""
+    age: float = 0.0
+    """Seconds since the last answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewValues:
+    """The values of a view by row name: now, and their increase per second."""
+
+    now: Mapping[str, RowValues]
+    earlier: Mapping[str, RowValues]
+    seconds: float
+
+    def of(self, row: str) -> RowValues:
+        """The values of a row now; empty if the switch has none."""
+        return self.now.get(row, {})
+
+    def value(self, row: str, *labels: str) -> float | None:
+        """One value now; None if it was not read."""
+        return self.of(row).get(labels)
+
+    def flag(self, row: str, *labels: str) -> bool | None:
+        """One value of a row with the unit `bool`."""
+        found = self.value(row, *labels)
+        return None if found is None else bool(found)
+
+    def rate(self, row: str, *labels: str) -> float | None:
+        """The increase of a counter per second; None with one answer only, or if the counter started again between the two."""
+        after, before = self.value(row, *labels), self.earlier.get(row, {}).get(labels)
+        if after is None or before is None or self.seconds <= 0 or after < before:
+            return None
+        return (after - before) / self.seconds
+
+    def labels(self, row: str) -> tuple[tuple[str, ...], ...]:
+        """The labels of all series of a row, for rows that say something by their labels."""
+        return tuple(self.of(row))
+
+
+def view_values(view: SwitchView) -> ViewValues:
+    """The values of a view. Series without a value now are left out."""
+    earlier = {} if view.before is None else _by_row(view.before)
+    return ViewValues(_by_row(view.samples), earlier, view.seconds)
+
+
+def _by_row(samples: Samples) -> dict[str, RowValues]:
+    found: dict[str, RowValues] = {}
+    value: Value
+    for series, value in zip(samples.series, samples.values, strict=True):
+        if value is not None:
+            found.setdefault(series.row.name, {})[series.labels[1:]] = value
+    return found
+
+
+def natural(name: str) -> tuple[tuple[int, str], ...]:
+    """A key that sorts `Ethernet8` before `Ethernet12`."""
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in DIGITS.split(name))
+
+
+def listed_some(names: Sequence[object], most: int = 4) -> str:
+    """The first names of a list, and the number of the others: `a, b and 3 more`."""
+    shown = ", ".join(map(str, names[:most]))
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown

@@ -1,0 +1,163 @@
+"""/debug/pause-tree over the answers of probes, and the views that it and the audit are made of."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from switch_fakes import FakeSwitch, leaf, prober
+
+from roce_exporter.catalog.switch_ports import SWITCH_INFO, SWITCH_NEIGHBOR_INFO
+from roce_exporter.switches.answer_views import NOT_PROBED, answer_views
+from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings
+from roce_exporter.switches.targets import BasicAuth, ProbeLimits
+from roce_exporter.web import Request, Response
+from roce_exporter.web.switch_endpoints import SwitchEndpoints
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from roce_exporter.switches.probe import Prober
+    from roce_exporter.switches.readings import Replies
+    from roce_exporter.switches.targets import SwitchTarget
+
+ALWAYS = ProbeLimits(cache_seconds=0)
+NEIGHBOR = {"port": "Ethernet0", "neighbor": "gpu-007", "neighbor_port": "eth2", "port_id_kind": "name"}
+
+
+def paused_leaf(replies: Replies, target: SwitchTarget) -> SwitchReadings:
+    """gpu-007 pauses Ethernet0, more with each round."""
+    rounds = replies.replies["port_counters"]
+    values: Mapping[str, int] = {
+        "SAI_PORT_STAT_PFC_3_RX_PKTS": rounds * 1000,
+        "SAI_PORT_STAT_PFC_3_TX_PKTS": 5,
+        "SAI_PORT_STAT_PFC_3_RX_PAUSE_DURATION_US": rounds * 5_000_000,
+    }
+    facts = (
+        SwitchFact(SWITCH_INFO, {"os": "sonic"}),
+        SwitchFact(SWITCH_NEIGHBOR_INFO, {**NEIGHBOR, "source": "lldp"}),
+    )
+    reading = SwitchReading("port_counters", (("port", "Ethernet0"),), values)
+    return SwitchReadings(target.name, (reading,), facts, sources=("port_counters",))
+
+
+@pytest.fixture
+async def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [100.0]
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now[0])
+    return now
+
+
+async def get(one: Prober, query: str = "") -> Response:
+    return await SwitchEndpoints(one)(Request("GET", "/debug/pause-tree", {}, query))
+
+
+async def two_rounds(one: Prober, clock: list[float], *names: str) -> None:
+    for _ in range(2):
+        for name in names:
+            await one.probe(name, "", 10)
+        clock[0] += 10
+
+
+@pytest.mark.parametrize("query", ["", "host=gpu-007&netdev=eth2&priority=3", "switch=leaf1&port=Ethernet0"])
+async def test_the_page_shows_where_pause_starts(switch: FakeSwitch, clock: list[float], query: str) -> None:
+    switch.read = paused_leaf  # type: ignore[method-assign]
+    one = prober(limits=ALWAYS)
+    await two_rounds(one, clock, "leaf1")
+    answer = await get(one, query)
+    assert answer.status == 200
+    assert answer.body.decode().startswith(
+        "Where it starts (1 switch answered):\n"
+        "  gpu-007 eth2 sends pause on priority 3 to leaf1 Ethernet0 for 50 % of the time and receives none"
+    )
+    document = json.loads((await get(one, f"{query}&format=json".lstrip("&"))).body)
+    assert (document["version"], document["steps"][0]["pause_ratio"]) == (1, 0.5)
+    assert switch.rounds == 2, "the page queries no switch"
+
+
+@pytest.mark.parametrize(
+    ("query", "line"),
+    [
+        (
+            "target=leaf1",
+            "'target' is not a parameter; known here: host, netdev, switch, port, priority, format",
+        ),
+        ("format=xml", "format is 'xml'; use one of text, json"),
+        ("priority=8", "priority is '8', not a number from 0 to 7"),
+        ("host=a&host=b", "host is given twice"),
+    ],
+)
+async def test_a_bad_query_is_one_line(switch: FakeSwitch, query: str, line: str) -> None:
+    answer = await get(prober(), query)
+    assert answer.status == 400
+    assert line in answer.body.decode()
+    assert answer.body.count(b"\n") == 1
+
+
+async def test_targets_that_were_not_probed_are_said(switch: FakeSwitch) -> None:
+    text = (await get(prober(leaf("leaf1"), leaf("leaf2")))).body.decode()
+    assert text.startswith("No pause is known on 0 switches.")
+    assert f"  leaf1: {NOT_PROBED}\n  leaf2: {NOT_PROBED}\n" in text
+
+
+async def test_a_password_in_a_fault_is_hidden(switch: FakeSwitch, tmp_path: Path) -> None:
+    (tmp_path / "pw").write_text("hunter2")
+    one = prober(leaf(basic_auth=BasicAuth("ro", tmp_path / "pw")))
+    switch.faults["lldp"] = "refused hunter2"
+    await one.probe("leaf1", "", 10)
+    text = (await get(one)).body.decode()
+    assert "source lldp: refused ***" in text
+    assert "hunter2" not in text
+
+
+async def test_views_have_the_time_between_two_answers_and_their_age(
+    switch: FakeSwitch, clock: list[float]
+) -> None:
+    one = prober(limits=ALWAYS)
+    await one.probe("leaf1", "", 10)
+    (view,) = answer_views(one.views(), one.targets, clock[0])
+    assert (view.before, view.seconds) == (None, 0), "one answer gives no rate"
+    clock[0] += 15
+    await one.probe("leaf1", "", 10)
+    (view,) = answer_views(one.views(), one.targets, clock[0] + 7)
+    assert (view.seconds, view.age) == (15, 7)
+    assert view.before is not None
+    assert [answer.values for answer in (view.before, view.samples)] == [(1,), (2,)]
+
+
+async def test_a_target_that_fails_as_a_whole_is_a_switch_without_samples(switch: FakeSwitch) -> None:
+    switch.faults["target"] = "connection refused"
+    one = prober()
+    await one.probe("leaf1", "", 10)
+    (view,) = answer_views(one.views(), one.targets, 0)
+    assert (view.device, dict(view.faults), view.samples.series) == (
+        "leaf1",
+        {"": "connection refused"},
+        (),
+    )
+
+
+async def test_two_switches_with_one_name_are_two(switch: FakeSwitch) -> None:
+    one = prober(leaf("a"), leaf("b"))
+    for name in ("a", "b"):
+        await one.probe(name, "", 10)
+    assert [view.device for view in answer_views(one.views(), one.targets, 0)] == [
+        "leaf1.example.com",
+        "leaf1.example.com (b)",
+    ]
+
+
+async def test_of_two_modules_the_newest_answer_counts(switch: FakeSwitch, clock: list[float]) -> None:
+    one = prober(limits=ALWAYS)
+    await one.probe("leaf1", "sonic", 10)
+    clock[0] += 5
+    answer = await one.probe("leaf1", "", 10)
+    older = (answer, None)
+    clock[0] += 5
+    newer = (await one.probe("leaf1", "", 10), None)
+    for order in ([older, newer], [newer, older]):
+        (view,) = answer_views(order, one.targets, clock[0])
+        assert view.samples.values == (3,)

@@ -1,0 +1,156 @@
+"""`roce-exporter switches audit`: which switches are read, what is printed, and the exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from roce_exporter.catalog.switch_ports import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITCH_QUEUE_INFO
+from roce_exporter.cli import main
+from roce_exporter.cli.switches_audit import _probe_all, with_all_priorities
+from roce_exporter.switches.readings import Replies, SwitchFact, SwitchReading, SwitchReadings
+from roce_exporter.switches.targets import Discovery, SwitchesFile, SwitchTarget
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from switch_fakes import FakeSwitch
+
+CONFIGURATION = """
+targets:
+  leaf1: {module: sonic, address: "redis://192.0.2.1:6379"}
+  leaf2: {module: sonic, address: "redis://192.0.2.2:6379"}
+"""
+
+FACTS = (
+    SwitchFact(SWITCH_INFO, {"os": "sonic"}),
+    SwitchFact(
+        SWITCH_QUEUE_INFO, {"port": "Ethernet0", "priority": "3", "queue": "3", "priority_group": "3"}
+    ),
+    SwitchFact(
+        SWITCH_NEIGHBOR_INFO,
+        {
+            "port": "Ethernet0",
+            "neighbor": "gpu-001",
+            "neighbor_port": "eth0",
+            "port_id_kind": "name",
+            "source": "lldp",
+        },
+    ),
+)
+
+
+def configured_leaf(_: Replies, target: SwitchTarget) -> SwitchReadings:
+    """leaf2 has no watchdog."""
+    of_queue = {
+        "pfcwd_sw_enable": int(target.name == "leaf1"),
+        "action": 1,
+        "detection_time": 400,
+        "ecn": 1,
+        "green_min_threshold": 250_000,
+        "green_max_threshold": 500_000,
+    }
+    port = ("port", "Ethernet0")
+    readings = (
+        SwitchReading("configuration", (port, ("priority", "3")), {"pfc_enable": 1}),
+        SwitchReading("configuration", (port, ("queue", "3")), of_queue),
+        SwitchReading("configuration", (port, ("priority_group", "3")), {"xoff": 160_000}),
+    )
+    return SwitchReadings(target.name, readings, FACTS, sources=("configuration",))
+
+
+@pytest.fixture
+def run(switch: FakeSwitch, tmp_path: Path):
+    switch.read = configured_leaf  # type: ignore[method-assign]
+    (tmp_path / "switches.yml").write_text(CONFIGURATION)
+
+    def command(*words: str) -> int:
+        """`words` in the order of the manual: the action, flags, then targets."""
+        return main(["switches", words[0], f"--config.file={tmp_path / 'switches.yml'}", *words[1:]])
+
+    return command
+
+
+def test_the_exit_code_is_0_when_all_is_right_and_1_when_not(run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("audit", "--audit.profile=nvidia-lossless", "leaf1") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "profile nvidia-lossless: 8 ok, 0 wrong, 1 unreadable"
+    assert run("audit", "--profile=nvidia-lossless") == 1
+    text = capsys.readouterr().out
+    assert "leaf2 port Ethernet0" in text
+    assert "    fix: pfcwd start --action drop --restoration-time 400 Ethernet0 400" in text
+
+
+def test_json_has_the_switches_that_were_named(run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("audit", "leaf2", "--profile=nvidia-lossless", "--format=json", "leaf2") == 1
+    document = json.loads(capsys.readouterr().out)
+    assert {one["device"] for one in document["checks"]} == {"leaf2"}
+    assert document["summary"]["wrong"] == 1
+
+
+def test_a_switch_that_does_not_answer_is_no_clean_switch(
+    run, switch: FakeSwitch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    switch.faults["target"] = "connection refused"
+    assert run("audit", "leaf1") == 2
+    output = capsys.readouterr()
+    assert "roce-exporter: leaf1: connection refused\n" in output.err
+    assert output.out == "profile auto: no switch answered\n"
+
+
+def test_a_source_that_fails_is_said(run, switch: FakeSwitch, capsys: pytest.CaptureFixture[str]) -> None:
+    switch.faults["lldp"] = "no reply"
+    assert run("audit", "leaf1") == 0
+    assert "roce-exporter: leaf1: lldp: no reply\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["audit", "leaf9"], "'leaf9' is not a target of the configuration file"),
+        (["check"], "'check' is not an action of switches; use audit, or leave it out to serve"),
+        (["audit", "--nonsense", "leaf1"], "unrecognized arguments: --nonsense leaf1"),
+        (["audit", "--profile=x"], "profile x: there is no such profile"),
+    ],
+)
+def test_bad_words_are_one_line(run, capsys: pytest.CaptureFixture[str], words: list[str], line: str) -> None:
+    assert run(*words) == 2
+    error = capsys.readouterr().err
+    assert line in error
+    assert error.count("\n") == 1
+
+
+def test_the_audit_reads_all_priorities(run, switch: FakeSwitch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A switch on which PFC is off has no priority with PFC, of which metrics would say that it is off."""
+    run("audit")
+    assert {visit.target.priorities for visit in switch.visits} == {"all"}
+
+
+def test_targets_of_service_discovery_are_audited_over_all_priorities() -> None:
+    pattern = SwitchTarget("", "sonic", "redis", "", {"redis": 6379})
+    found = with_all_priorities(SwitchesFile({"leaf1": pattern}, Discovery((), pattern)))
+    assert found.discovery is not None
+    assert found.discovery.pattern.priorities == found.targets["leaf1"].priorities == "all"
+    assert with_all_priorities(SwitchesFile({})).discovery is None
+
+
+async def test_no_more_probes_begin_than_get_a_turn() -> None:
+    """The deadline of a probe begins with it: one that waits for others could end without a query."""
+
+    class Counting:
+        targets_at_once = 2
+        now = most = 0
+
+        async def probe(self, name: str, *_: object) -> str:
+            self.now += 1
+            self.most = max(self.most, self.now)
+            await asyncio.sleep(0)
+            self.now -= 1
+            return name
+
+    one = Counting()
+    assert await _probe_all(one, ["a", "b", "c", "d"]) == ["a", "b", "c", "d"]
+    assert one.most == 2
