@@ -7,18 +7,16 @@ import threading
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-MAC = "02:00:00:00:00:01"
-STORM = re.compile(r'^roce_pfc_storm_active\{(.*direction="transmit".*)\} 1$', re.MULTILINE)
-NETDEV = re.compile(r'^roce_pfc_storms_total\{(.*direction="transmit".*)\} ', re.MULTILINE)
-LINE = re.compile(r'(\w+)="([^"]*)"')
+STORM = re.compile(r'^roce_pfc_storm_active\{device="mlx5_0".*direction="transmit".*\} 1$', re.MULTILINE)
+MAC = re.compile(r'^roce_netdev_info\{device="mlx5_0".*mac="([^"]+)"', re.MULTILINE)
 
 
-def exposition(storming: bool, trips: int) -> str:
+def exposition(mac: str, storming: bool, trips: int) -> str:
     """The switch's series: its watchdog trips when the host sends a storm, and restores the queue afterwards."""
     port = 'device="leaf1",port="Ethernet0"'
     neighbor = (
-        'neighbor="gpu-1",neighbor_chassis="",neighbor_port="",neighbor_description="",'
-        f'neighbor_mac="{MAC}",port_id_kind="mac",source="lldp"'
+        f'neighbor="gpu-1",neighbor_chassis="",neighbor_port="{mac}",neighbor_description="",'
+        f'neighbor_mac="{mac}",port_id_kind="mac",source="lldp"'
     )
     return f"""\
 roce_switch_probe_success{{device="leaf1"}} 1
@@ -33,11 +31,10 @@ roce_switch_queue_discards_total{{{port},queue="3"}} {1000 * trips}
 
 
 class Switch:
-    """A server of `/probe`, and of `/host`: the MAC address of the host's port, as the host's exporter reports it."""
+    """A server of `/probe`. Port mlx5_0 of the host with this exporter is connected to Ethernet0."""
 
     def __init__(self, exporter: str) -> None:
         self.exporter = exporter
-        self.netdev: dict[str, str] = {}
         self.storming = False
         self.trips = 0
         switch = self
@@ -47,7 +44,7 @@ class Switch:
                 self.send_response(200)
                 self.send_header("Content-Type", "text/plain; version=0.0.4")
                 self.end_headers()
-                self.wfile.write(switch.page(self.path).encode())
+                self.wfile.write(switch.page().encode())
 
             def log_message(self, *words: object) -> None:
                 """Log nothing."""
@@ -56,18 +53,14 @@ class Switch:
         self.address = f"127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
-    def page(self, path: str) -> str:
-        """The body of a page; the host's storm is what its exporter reports now."""
+    def page(self) -> str:
+        """The body; the host's MAC address and storm are what its exporter reports now."""
         with urllib.request.urlopen(f"http://{self.exporter}/metrics", timeout=30) as answer:
             text = answer.read().decode()
-        self.netdev = self.netdev or dict(LINE.findall(NETDEV.search(text)[1]))
         storming = bool(STORM.search(text))
         self.trips += storming and not self.storming
         self.storming = storming
-        if path.startswith("/probe"):
-            return exposition(storming, self.trips)
-        labels = ",".join(f'{name}="{self.netdev[name]}"' for name in ("device", "port", "netdev"))
-        return f'roce_netdev_info{{{labels},mac="{MAC}",hostname="gpu-1"}} 1\n'
+        return exposition(MAC.search(text)[1], storming, self.trips)
 
     def close(self) -> None:
         """Stop serving."""

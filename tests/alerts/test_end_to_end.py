@@ -68,11 +68,6 @@ def configuration(rules: Path, alertmanager: str, exporters: dict[str, str], swi
         "scrape_configs": [
             {"job_name": "roce", "static_configs": targets},
             {
-                "job_name": "roce-legs",
-                "metrics_path": "/host",
-                "static_configs": [target(switch, "one", "storming")],
-            },
-            {
                 "job_name": "roce-switch",
                 "metrics_path": "/probe",
                 "static_configs": [target(switch, "one", "leaf1"), target(switch, "bare", "leaf1")],
