@@ -16,7 +16,7 @@ import sys
 import termios
 import urllib.request
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
@@ -194,6 +194,45 @@ def test_prometheus_scrapes_the_switch_too(environment, tmp_path, monitored, swi
     assert {series["metric"]["instance"] for series in found} == {"leaf-001"}
     assert {series["metric"]["job"] for series in found} == {"roce-switches"}
     assert len(found) == 6
+
+
+def test_one_storm_seen_from_both_ends_is_one_page_that_names_the_watchdog(
+    environment, tmp_path, monitored, switched
+) -> None:
+    if not monitored or servers.find_program(servers.ALERTMANAGER) is None:
+        pytest.skip("prometheus or alertmanager is not installed (apt-get install prometheus-alertmanager)")
+    with running(environment, SOON) as process:
+        address = next(line for line in process.stdout if line.startswith("alertmanager")).split("/")[2]
+        fired = next(line for line in process.stdout if "alert fires: RoceSwitchWatchdogTripped" in line)
+        assert "leaf-057 Ethernet0 tripped on queue 3; host gpu-057 (eth0) pauses it" in fired
+        muted: set[str] = set()
+        while "RoceSwitchWatchdogTripped" not in muted:
+            alerts = alerts_of(address)
+            muted = {name_of(alert) for alert in alerts if alert["status"]["state"] == "suppressed"}
+        process.terminate()
+        finish(process)
+    pages = [
+        alert
+        for alert in alerts
+        if alert["labels"]["severity"] == "page" and alert["status"]["state"] == "active"
+    ]
+    assert {name_of(alert) for alert in pages} == {"RocePfcStormTransmitted"}
+    text = pages[0]["annotations"]["description"]
+    assert "Its switch port leaf-057 Ethernet0 tripped its PFC watchdog" in text
+
+
+def alerts_of(address: str) -> list[dict[str, Any]]:
+    """The alerts of an Alertmanager, none while it starts."""
+    with (
+        contextlib.suppress(OSError),
+        urllib.request.urlopen(f"http://{address}/api/v2/alerts", timeout=60) as answer,
+    ):
+        return json.load(answer)
+    return []
+
+
+def name_of(alert: dict[str, Any]) -> str:
+    return alert["labels"]["alertname"]
 
 
 def test_without_redis_server_a_line_says_what_it_would_show(environment, tmp_path) -> None:
