@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from roce_exporter.catalog.row import COUNTER, GAUGE, Row, Spelling
 from roce_exporter.catalog.switch_systems import (
-    cumulus_config,
     cumulus_counters,
+    cumulus_pfc,
     eos_pfc,
     nxos_pfc,
     nxos_queuing,
@@ -81,7 +81,7 @@ ROWS = (
         sonic_config("pfc_enable"),
         nxos_pfc("oper"),
         eos_pfc("enabled"),
-        cumulus_config("pfc_enabled"),
+        cumulus_pfc("pfc_enabled"),
     ),
     _counter(
         "roce_switch_pfc_receive_frames_total",

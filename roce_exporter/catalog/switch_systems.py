@@ -50,6 +50,8 @@ eos_drops = partial(spelt, EOS, "queue_drops")
 cumulus_counters = partial(spelt, CUMULUS, "counters")
 """NVUE: `/interface/{name}/counters/qos`."""
 cumulus_watchdog = partial(spelt, CUMULUS, "pfc_watchdog")
-"""NVUE: `/interface/{name}/qos/pfc-watchdog` and `/qos/pfc-watchdog`."""
-cumulus_config = partial(spelt, CUMULUS, "configuration")
-"""NVUE: `/qos/congestion-control`, `/qos/pfc`."""
+"""NVUE: `/interface/{name}/qos/pfc-watchdog`, with the times of `/qos/pfc-watchdog`."""
+cumulus_pfc = partial(spelt, CUMULUS, "pfc")
+"""NVUE: `/interface/{name}/qos/pfc`, with the profiles of `/qos/pfc`."""
+cumulus_congestion = partial(spelt, CUMULUS, "congestion_control")
+"""NVUE: `/interface/{name}/qos/congestion-control`."""

@@ -7,8 +7,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from roce_exporter.switches.answer_views import answer_views
-from roce_exporter.switches.pause_report import as_json, as_text
-from roce_exporter.switches.pause_tree import PauseChoice, pause_tree
+from roce_exporter.switches.pause.pause_report import as_json, as_text
+from roce_exporter.switches.pause.pause_tree import PauseChoice, pause_tree
 from roce_exporter.web.connection import Request, Response
 from roce_exporter.web.query import QueryError, parameters
 from roce_exporter.web.routes import JSON, PLAIN

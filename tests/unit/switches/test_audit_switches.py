@@ -10,9 +10,10 @@ from fabric_views import ROWS, MadeSwitch, linked, views
 from roce_exporter.audit import Profile, load_profile
 from roce_exporter.catalog import SWITCH_SYSTEMS
 from roce_exporter.catalog.row import ANY
-from roce_exporter.switches import audit_settings, port_pause
-from roce_exporter.switches.audit_check import SwitchVerdict, fix_text, fix_texts
-from roce_exporter.switches.audit_switches import OWN_CHECKS, SWITCH_CHECKS, audit_switches
+from roce_exporter.switches.audit import audit_settings
+from roce_exporter.switches.audit.audit_check import SwitchVerdict, fix_text, fix_texts
+from roce_exporter.switches.audit.audit_switches import OWN_CHECKS, SWITCH_CHECKS, audit_switches
+from roce_exporter.switches.pause import port_pause
 from roce_exporter.switches.switch_view import SwitchView
 
 NVIDIA = load_profile("nvidia-lossless")

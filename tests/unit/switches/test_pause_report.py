@@ -6,8 +6,8 @@ import json
 
 from fabric_views import leaf_spine, slow_receiver, views
 
-from roce_exporter.switches.pause_report import as_document, as_json, as_text, in_order
-from roce_exporter.switches.pause_tree import PauseChoice, pause_tree
+from roce_exporter.switches.pause.pause_report import as_document, as_json, as_text, in_order
+from roce_exporter.switches.pause.pause_tree import PauseChoice, pause_tree
 from roce_exporter.switches.switch_view import SwitchView
 
 

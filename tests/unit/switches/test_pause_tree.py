@@ -8,9 +8,9 @@ import random
 import pytest
 from fabric_views import ROWS, MadeSwitch, leaf_spine, linked, slow_receiver, views
 
-from roce_exporter.switches import pause_tree as pause_tree_module
-from roce_exporter.switches import port_pause
-from roce_exporter.switches.pause_steps import (
+from roce_exporter.switches.pause import pause_tree as pause_tree_module
+from roce_exporter.switches.pause import port_pause
+from roce_exporter.switches.pause.pause_steps import (
     CUT,
     INCAST,
     LEAVES,
@@ -23,7 +23,7 @@ from roce_exporter.switches.pause_steps import (
     SLOW_RECEIVER,
     UNEXPLAINED,
 )
-from roce_exporter.switches.pause_tree import PauseChoice, PauseTree, pause_tree
+from roce_exporter.switches.pause.pause_tree import PauseChoice, PauseTree, pause_tree
 from roce_exporter.switches.switch_view import SwitchView, view_values
 
 

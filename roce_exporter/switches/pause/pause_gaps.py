@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog.switch_ports import SWITCH_NEIGHBOR_INFO, SWITCH_QUEUE_INFO
 from roce_exporter.catalog.switch_probe import SOURCE_UP
-from roce_exporter.switches.port_pause import place_order
+from roce_exporter.switches.pause.port_pause import place_order
 from roce_exporter.switches.switch_view import listed_some
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from roce_exporter.switches.fabric_links import FabricLink, PortId
-    from roce_exporter.switches.port_pause import PausePlace, PortPause
+    from roce_exporter.switches.pause.fabric_links import FabricLink, PortId
+    from roce_exporter.switches.pause.port_pause import PausePlace, PortPause
     from roce_exporter.switches.switch_view import SwitchView, ViewValues
 
 STALE = 120.0

@@ -12,14 +12,14 @@ from roce_exporter.catalog.switch_ports import (
     SWITCH_PORT_INFO,
     SWITCH_QUEUE_INFO,
 )
-from roce_exporter.switches.fabric_links import UNKNOWN_LINK, fabric_links
-from roce_exporter.switches.port_pause import ECN_MAXIMUM, PAUSE_THRESHOLD
+from roce_exporter.switches.pause.fabric_links import UNKNOWN_LINK, fabric_links
+from roce_exporter.switches.pause.port_pause import ECN_MAXIMUM, PAUSE_THRESHOLD
 from roce_exporter.switches.switch_view import natural, view_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from roce_exporter.switches.fabric_links import FabricLink, PortId
+    from roce_exporter.switches.pause.fabric_links import FabricLink, PortId
     from roce_exporter.switches.switch_view import SwitchView, ViewValues
 
 PFC_ENABLED = "roce_switch_pfc_enabled"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.switches.fabric_links import AWAY, NOT_CONFIGURED, PORT_UNKNOWN
+from roce_exporter.switches.pause.fabric_links import AWAY, NOT_CONFIGURED, PORT_UNKNOWN
 from roce_exporter.switches.switch_view import listed_some
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from roce_exporter.switches.fabric_links import FabricLink
-    from roce_exporter.switches.pause_tree import PauseChoice
-    from roce_exporter.switches.port_pause import PausePlace, PortPause
+    from roce_exporter.switches.pause.fabric_links import FabricLink
+    from roce_exporter.switches.pause.pause_tree import PauseChoice
+    from roce_exporter.switches.pause.port_pause import PausePlace, PortPause
 
 KILO, MEGA = 1000, 1_000_000
 

@@ -9,14 +9,14 @@ from roce_exporter.audit.lossless_checks import listed
 from roce_exporter.audit.verdict import CheckResult, judged, unreadable
 from roce_exporter.catalog.row import ANY
 from roce_exporter.catalog.switch_systems import SONIC
-from roce_exporter.switches.audit_check import SwitchCheck, SwitchVerdict
-from roce_exporter.switches.fabric_links import HOST, SWITCH
+from roce_exporter.switches.audit.audit_check import SwitchCheck, SwitchVerdict
+from roce_exporter.switches.pause.fabric_links import HOST, SWITCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from roce_exporter.audit.profile import Profile
-    from roce_exporter.switches.audit_settings import SwitchPortSettings
+    from roce_exporter.switches.audit.audit_settings import SwitchPortSettings
 
 ROLES = {HOST: "hosts", SWITCH: "switches"}
 """What a port leads to. Ports with other links are not compared: their role is not known."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from roce_exporter.switches.port_pause import PausePlace
+    from roce_exporter.switches.pause.port_pause import PausePlace
 
 PAUSES = "pauses"
 """A switch pauses what is behind its port: a start of the walk."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from roce_exporter.switches import audit_comparison, audit_lossless, audit_marking, audit_watchdog
-from roce_exporter.switches.audit_check import SwitchVerdict
-from roce_exporter.switches.audit_comparison import compare_ports
-from roce_exporter.switches.audit_settings import WHOLE_SWITCH, switch_port_settings
-from roce_exporter.switches.fabric_links import NO_NEIGHBOR
+from roce_exporter.switches.audit import audit_comparison, audit_lossless, audit_marking, audit_watchdog
+from roce_exporter.switches.audit.audit_check import SwitchVerdict
+from roce_exporter.switches.audit.audit_comparison import compare_ports
+from roce_exporter.switches.audit.audit_settings import WHOLE_SWITCH, switch_port_settings
+from roce_exporter.switches.pause.fabric_links import NO_NEIGHBOR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from roce_exporter.audit.profile import Profile
-    from roce_exporter.switches.audit_settings import SwitchPortSettings
+    from roce_exporter.switches.audit.audit_settings import SwitchPortSettings
     from roce_exporter.switches.switch_view import SwitchView
 
 OWN_CHECKS = (*audit_lossless.CHECKS, *audit_watchdog.CHECKS, *audit_marking.CHECKS)

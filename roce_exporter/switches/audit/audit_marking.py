@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.row import ANY
 from roce_exporter.catalog.switch_systems import CUMULUS, EOS, NXOS, SONIC
-from roce_exporter.switches.audit_check import SwitchCheck, on_queues
+from roce_exporter.switches.audit.audit_check import SwitchCheck, on_queues
 
 if TYPE_CHECKING:
     from roce_exporter.audit.profile import Profile
     from roce_exporter.audit.verdict import CheckResult
-    from roce_exporter.switches.audit_settings import QueueSettings, SwitchPortSettings
+    from roce_exporter.switches.audit.audit_settings import QueueSettings, SwitchPortSettings
 
 THRESHOLDS = {
     ANY: "set the ECN thresholds of queue {queue} on {port}: the minimum below the maximum, and below the pause threshold",

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from roce_exporter.audit.verdict import CheckResult, judged, unreadable
 from roce_exporter.catalog.row import ANY
 from roce_exporter.catalog.switch_systems import CUMULUS, EOS, NXOS, SONIC
-from roce_exporter.switches.audit_check import SwitchCheck, on_queues
+from roce_exporter.switches.audit.audit_check import SwitchCheck, on_queues
 
 if TYPE_CHECKING:
     from roce_exporter.audit.profile import Profile
-    from roce_exporter.switches.audit_settings import QueueSettings, SwitchPortSettings
+    from roce_exporter.switches.audit.audit_settings import QueueSettings, SwitchPortSettings
 
 SONIC_START = "pfcwd start --action drop --restoration-time {milliseconds} {port} {milliseconds}"
 NXOS_ON = "interface {port}: priority-flow-control watch-dog-interval on"

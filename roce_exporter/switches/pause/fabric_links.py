@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.switch_ports import SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO
-from roce_exporter.switches.port_pause import RECEIVE_FRAMES, TRANSMIT_FRAMES
+from roce_exporter.switches.pause.port_pause import RECEIVE_FRAMES, TRANSMIT_FRAMES
 from roce_exporter.switches.switch_view import natural
 
 if TYPE_CHECKING:

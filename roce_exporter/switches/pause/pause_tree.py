@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.switches import pause_sentences as say
-from roce_exporter.switches.fabric_links import (
+from roce_exporter.switches.pause import pause_sentences as say
+from roce_exporter.switches.pause.fabric_links import (
     HOST,
     NOT_CONFIGURED,
     SWITCH,
@@ -20,8 +20,8 @@ from roce_exporter.switches.fabric_links import (
     fabric_links,
     is_named,
 )
-from roce_exporter.switches.pause_gaps import PauseGap, pause_gaps
-from roce_exporter.switches.pause_steps import (
+from roce_exporter.switches.pause.pause_gaps import PauseGap, pause_gaps
+from roce_exporter.switches.pause.pause_steps import (
     CAUSES,
     CUT,
     INCAST,
@@ -37,13 +37,13 @@ from roce_exporter.switches.pause_steps import (
     UNEXPLAINED,
     PauseStep,
 )
-from roce_exporter.switches.port_pause import PausePlace, PortPause, place_order, port_pauses
+from roce_exporter.switches.pause.port_pause import PausePlace, PortPause, place_order, port_pauses
 from roce_exporter.switches.switch_view import view_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from roce_exporter.switches.fabric_links import FabricLink, PortId
+    from roce_exporter.switches.pause.fabric_links import FabricLink, PortId
     from roce_exporter.switches.switch_view import SwitchView
 
 MOST_STEPS = 2000

@@ -12,12 +12,12 @@ from roce_exporter.audit.lossless_checks import listed
 from roce_exporter.audit.verdict import CheckResult, judged, unreadable
 from roce_exporter.catalog.row import ANY
 from roce_exporter.catalog.switch_systems import CUMULUS, EOS, NXOS, SONIC
-from roce_exporter.switches.audit_check import SwitchCheck, on_queues
-from roce_exporter.switches.fabric_links import NO_NEIGHBOR
+from roce_exporter.switches.audit.audit_check import SwitchCheck, on_queues
+from roce_exporter.switches.pause.fabric_links import NO_NEIGHBOR
 
 if TYPE_CHECKING:
     from roce_exporter.audit.profile import Profile
-    from roce_exporter.switches.audit_settings import SwitchPortSettings
+    from roce_exporter.switches.audit.audit_settings import SwitchPortSettings
 
 
 def switch_pfc(settings: SwitchPortSettings, profile: Profile) -> CheckResult:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.switches.pause_steps import OPEN_ENDS
+from roce_exporter.switches.pause.pause_steps import OPEN_ENDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roce_exporter.switches.pause_steps import PauseStep
-    from roce_exporter.switches.pause_tree import PauseTree
+    from roce_exporter.switches.pause.pause_steps import PauseStep
+    from roce_exporter.switches.pause.pause_tree import PauseTree
 
 VERSION = 1
 """Of the document. New keys do not change it; a key that is removed or means something else does."""

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.audit.report import Finding, findings_json, findings_table, summary_line
 from roce_exporter.catalog.row import ANY
-from roce_exporter.switches.audit_check import fix_text, fix_texts
+from roce_exporter.switches.audit.audit_check import fix_text, fix_texts
 from roce_exporter.switches.switch_view import listed_some
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from roce_exporter.audit.profile import Profile
-    from roce_exporter.switches.audit_check import SwitchVerdict
+    from roce_exporter.switches.audit.audit_check import SwitchVerdict
 
 MOST_PORTS = 8
 """Ports that one heading names."""

@@ -11,7 +11,7 @@ from roce_exporter.catalog.row import ANY
 
 if TYPE_CHECKING:
     from roce_exporter.audit.profile import Profile
-    from roce_exporter.switches.audit_settings import QueueSettings, SwitchPortSettings
+    from roce_exporter.switches.audit.audit_settings import QueueSettings, SwitchPortSettings
 
 SwitchJudge = Callable[["SwitchPortSettings", "Profile"], CheckResult | None]
 """Returns None if the profile does not set the value, or there is nothing to check."""

@@ -1,0 +1,390 @@
+"""HTTPS to a switch: JSON in, JSON out, over a few keep-alive connections that end with the visit.
+
+Only reading requests can be sent: GET, and POST to the paths that a module lists, with documents that the module's rule for
+the path accepts. Redirects are not followed. Credentials are sent over TLS, and without it only where the address of the target
+begins with `http://`, which logs a warning once. No error and no exchange holds a password, a cookie or a line of the reply's head.
+
+    async with HttpsDoor(visit, posts={"/command-api": only_show}) as door:
+        reply = await door.post("queues", "/command-api", {...})
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import logging
+import os
+import re
+import ssl
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self
+
+from roce_exporter import __version__
+from roce_exporter.switches.doors.http_client import (
+    OK,
+    ClientConnection,
+    HttpReply,
+    HttpRequest,
+    StaleConnectionError,
+)
+from roce_exporter.switches.doors.json_reply import decode_json
+from roce_exporter.switches.doors.tls_client import client_context, tls_fault
+from roce_exporter.switches.readings import Exchange, Replies, SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from types import TracebackType
+
+    from roce_exporter.switches.module import Visit
+    from roce_exporter.switches.targets import Login
+
+LOG = logging.getLogger(__name__)
+
+CONNECTIONS = 3
+"""Most connections to one switch at a time. Web servers of switches have few workers, which others use too."""
+EXCHANGE_CHARACTERS = 256 * 1024
+"""Most characters of one reply on the debug page."""
+DEFAULT_PORTS = {"https": 443, "http": 80}
+PATH = re.compile(r"/[!-~]*", re.ASCII)
+COOKIE = re.compile(r'"?[!#-+\--:<-\[\]-~]{1,4096}"?', re.ASCII)
+"""The value of a cookie (RFC 6265, section 4.1.1)."""
+REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+MEANINGS = {
+    400: "the switch does not understand the request",
+    401: "the switch refuses the user or the password: check basic_auth",
+    403: "the user may not read this: check the role of the user",
+    404: "the switch does not have this path: check its version, and that its interface is enabled",
+    405: "the switch does not allow this request: check its version",
+    429: "the switch limits the rate of requests: query it less often",
+    500: "the switch failed inside",
+    502: "the process behind the switch's web server does not answer",
+    503: "the switch is overloaded or starting",
+    504: "the process behind the switch's web server is too slow",
+}
+
+
+class StatusError(SourceError):
+    """A reply with another status than 200."""
+
+    def __init__(self, status: int, body: bytes = b"") -> None:
+        """`body` is the beginning of the reply. NX-API says there what is wrong with a command."""
+        self.status = status
+        self.body = body
+        super().__init__(status_fault(status))
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCookie:
+    """A cookie by which a switch recognises a session, so that it does not authenticate every request again."""
+
+    name: str
+    login_path: str = ""
+    """Where a POST of the credentials returns the cookie; empty: any request with basic authentication does."""
+    login_document: Callable[[Login], Any] | None = None
+    """The document to post there. It is never recorded."""
+
+
+NO_COOKIE = SessionCookie("")
+NO_POSTS: Mapping[str, Callable[[Any], bool]] = MappingProxyType({})
+
+
+@dataclass(slots=True)
+class CookieJar:
+    """The value of one session's cookie, for the login and address that it was given to."""
+
+    owner: tuple[str, int, Login]
+    value: str = field(default="", repr=False)
+
+
+MOST_TARGETS = 4096
+"""Targets that are remembered: service discovery can name any number of addresses."""
+
+JARS: dict[tuple[str, str], CookieJar] = {}
+"""By target and name of the cookie, between visits. In memory only."""
+WARNED: set[str] = set()
+"""Targets for which the warning about plain HTTP was logged."""
+
+
+class HttpsDoor:
+    """The requests of one visit to one switch. Use it with `async with`: leaving closes all connections."""
+
+    def __init__(
+        self,
+        visit: Visit,
+        posts: Mapping[str, Callable[[Any], bool]] = NO_POSTS,
+        cookie: SessionCookie = NO_COOKIE,
+        connections: int = CONNECTIONS,
+    ) -> None:
+        """`posts` has the paths to which documents may be posted, each with a rule that accepts reading documents only."""
+        target = visit.target
+        self.exchanges: list[Exchange] = []
+        self._visit = visit
+        self._posts = posts
+        self._cookie = cookie
+        self._scheme = "http" if target.scheme == "http" else "https"
+        self._port = target.ports[self._scheme]
+        self._name = target.tls.server_name or visit.route.server_name or visit.route.address
+        self._jar = kept_jar(target.name, cookie.name, (visit.route.address, self._port, visit.login))
+        self._slots = asyncio.Semaphore(connections)
+        self._login_turn = asyncio.Lock()
+        self._open: set[ClientConnection] = set()
+        self._idle: list[ClientConnection] = []
+        self._denied: StatusError | None = None
+        self._started = asyncio.get_running_loop().time()
+
+    async def __aenter__(self) -> Self:
+        """Nothing is sent before the first request."""
+        if self._scheme == "http" and self._visit.login.username:
+            warn_once(self._visit.target.name)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close all connections, also when the visit is cancelled."""
+        for connection in self._open:
+            connection.abort()
+        self._open.clear()
+        self._idle.clear()
+        await asyncio.sleep(0)  # the event loop closes descriptors in its next cycle
+
+    async def get(self, source: str, path: str) -> Any:
+        """The JSON document at this path; the query is part of the path, and names in it are quoted by the caller.
+
+        Raises:
+            SourceError: no usable reply by the visit's deadline; StatusError for another status than 200.
+        """
+        return await self._document(source, "GET", path, b"")
+
+    async def post(self, source: str, path: str, document: Any) -> Any:
+        """The reply to a reading document.
+
+        Raises:
+            SourceError: as for `get`.
+            ValueError: the module's rules do not allow the document: a defect.
+        """
+        rule = self._posts.get(path)
+        if rule is None or not rule(document):
+            raise ValueError(f"the module does not allow this document at {path}")
+        return await self._document(source, "POST", path, json.dumps(document).encode())
+
+    async def _document(self, source: str, method: str, path: str, body: bytes) -> Any:
+        try:
+            async with asyncio.timeout_at(self._visit.deadline), self._slots:
+                reply = await self._authorised(method, path, body)
+        except TimeoutError:
+            seconds = self._visit.deadline - self._started
+            line = f"{method} {path}: no complete reply within {seconds:.1f} s"
+            self._record(source, method, path, body, line)
+            raise SourceError(line) from None
+        except SourceError as error:
+            self._record(source, method, path, body, str(error))
+            error.args = (f"{method} {path}: {error}",)
+            raise
+        text = reply.body.decode("utf-8", errors="replace") if self._visit.record else ""
+        self._record(source, method, path, body, text)
+        try:
+            return decode_json(reply.body, reply.header("content-type"))
+        except SourceError as error:
+            raise SourceError(f"{method} {path}: {error}") from None
+
+    async def _authorised(self, method: str, path: str, body: bytes) -> HttpReply:
+        """The reply to a request with the session's cookie, and without it if the switch no longer accepts the cookie."""
+        if cookie := self._jar.value:
+            try:
+                return await self._accepted(method, path, body, self._session(cookie))
+            except StatusError as error:
+                if error.status not in REFUSED:
+                    raise
+                if self._jar.value == cookie:  # another request may already have a new one
+                    self._jar.value = ""
+        if self._cookie.login_path:
+            await self._log_in()
+            return await self._accepted(method, path, body, self._session(self._jar.value))
+        return await self._with_password(method, path, body)
+
+    def _session(self, cookie: str) -> tuple[str, str]:
+        return "Cookie", f"{self._cookie.name}={cookie}"
+
+    async def _with_password(self, method: str, path: str, body: bytes) -> HttpReply:
+        if self._denied:
+            # Each attempt with a wrong password counts towards locking the user out: one per visit is enough.
+            raise StatusError(self._denied.status)
+        try:
+            return await self._accepted(method, path, body, *basic_auth(self._visit.login))
+        except StatusError as error:
+            if error.status == HTTPStatus.UNAUTHORIZED:
+                self._denied = error
+            raise
+
+    async def _log_in(self) -> None:
+        """Get a cookie for the credentials. Requests that wait for the same login share it."""
+        async with self._login_turn:
+            if self._jar.value:
+                return
+            if self._denied:
+                raise StatusError(self._denied.status)
+            make_document = self._cookie.login_document
+            document = make_document(self._visit.login) if make_document else {}
+            try:
+                await self._accepted("POST", self._cookie.login_path, json.dumps(document).encode())
+            except StatusError as error:
+                self._denied = error
+                raise
+            if not self._jar.value:
+                raise SourceError(
+                    f"the login at {self._cookie.login_path} returned no cookie {self._cookie.name}"
+                )
+
+    async def _accepted(self, method: str, path: str, body: bytes, *authority: tuple[str, str]) -> HttpReply:
+        """The reply, of status 200."""
+        reply = await self._exchange(HttpRequest(method, path, (*self._headers(body), *authority), body))
+        if reply.status != OK:
+            raise StatusError(reply.status, reply.body)
+        if reply.header("content-encoding").lower() not in ("", "identity"):
+            raise SourceError("the reply is compressed, which was not requested")
+        self._keep_cookie(reply)
+        return reply
+
+    def _headers(self, body: bytes) -> tuple[tuple[str, str], ...]:
+        host = f"[{self._name}]" if ":" in self._name else self._name
+        port = "" if self._port == DEFAULT_PORTS[self._scheme] else f":{self._port}"
+        content = (("Content-Type", "application/json"), ("Content-Length", str(len(body)))) if body else ()
+        return (
+            ("Host", host + port),
+            ("User-Agent", f"roce-exporter/{__version__}"),
+            ("Accept", "application/json"),
+            ("Accept-Encoding", "identity"),
+            *content,
+        )
+
+    async def _exchange(self, request: HttpRequest) -> HttpReply:
+        if not PATH.fullmatch(request.path):
+            raise ValueError("a path has characters that must be quoted")
+        connection = self._idle.pop() if self._idle else await self._connected()
+        try:
+            try:
+                reply = await connection.exchange(request)
+            except StaleConnectionError:
+                self._close(connection)
+                connection = await self._connected()
+                reply = await connection.exchange(request)
+        except OSError as error:
+            self._close(connection)
+            raise SourceError(connection_fault(error, self._place())) from None
+        except BaseException:
+            self._close(connection)
+            raise
+        if connection.reusable():
+            self._idle.append(connection)
+        else:
+            self._close(connection)
+        return reply
+
+    async def _connected(self) -> ClientConnection:
+        files, address = self._visit.target.tls, self._visit.route.address
+        context = client_context(files) if self._scheme == "https" else None
+        try:
+            connection = await ClientConnection.open(address, self._port, context, self._name)
+        except OSError as error:
+            raise SourceError(connection_fault(error, self._place())) from None
+        self._open.add(connection)
+        return connection
+
+    def _close(self, connection: ClientConnection) -> None:
+        connection.abort()
+        self._open.discard(connection)
+
+    def _place(self) -> str:
+        address = self._visit.route.address
+        return f"[{address}]:{self._port}" if ":" in address else f"{address}:{self._port}"
+
+    def _keep_cookie(self, reply: HttpReply) -> None:
+        for header in reply.all_headers("set-cookie"):
+            name, _, value = header.partition(";")[0].strip().partition("=")
+            if self._cookie.name and name == self._cookie.name and COOKIE.fullmatch(value):
+                self._jar.value = value
+
+    def _record(self, source: str, method: str, path: str, body: bytes, text: str) -> None:
+        if self._visit.record:
+            query = " ".join(filter(None, (method, path, body.decode())))
+            self.exchanges.append(Exchange(source, query, self._without_secrets(text[:EXCHANGE_CHARACTERS])))
+
+    def _without_secrets(self, text: str) -> str:
+        for secret in (self._visit.login.password, self._jar.value):
+            text = text.replace(secret, "***") if secret else text
+        return text
+
+
+def kept_jar(target: str, cookie: str, owner: tuple[str, int, Login]) -> CookieJar:
+    """The jar of this target's session; a new one where the address or the login has changed."""
+    jar = JARS.get((target, cookie))
+    if jar is None or jar.owner != owner:
+        if len(JARS) >= MOST_TARGETS:
+            del JARS[next(iter(JARS))]
+        jar = JARS[target, cookie] = CookieJar(owner)
+    return jar
+
+
+def warn_once(target: str) -> None:
+    """Log that the credentials of this target are sent in clear text."""
+    if target in WARNED:
+        return
+    if len(WARNED) >= MOST_TARGETS:
+        WARNED.clear()
+    WARNED.add(target)
+    LOG.warning(
+        "target %s: credentials are sent without encryption, because its address begins with http://", target
+    )
+
+
+def basic_auth(login: Login) -> tuple[tuple[str, str], ...]:
+    """The header of basic authentication (RFC 7617), if there is a user."""
+    if not login.username:
+        return ()
+    token = base64.b64encode(f"{login.username}:{login.password}".encode()).decode("ascii")
+    return (("Authorization", f"Basic {token}"),)
+
+
+def status_fault(status: int) -> str:
+    """One line for a status that is not 200; nothing of the reply is in it."""
+    if 300 <= status < 400:  # noqa: PLR2004 - the class of redirects, RFC 9110
+        return f"status {status}: redirects are not followed, give the address that the switch itself serves"
+    phrase = next((member.phrase for member in HTTPStatus if member == status), "")
+    named = f"status {status} {phrase}".strip()
+    return f"{named}: {MEANINGS[status]}" if status in MEANINGS else f"{named} instead of 200"
+
+
+def connection_fault(error: OSError, place: str) -> str:
+    """One line for a connection that failed."""
+    if isinstance(error, ssl.SSLError):
+        return f"{place}: {tls_fault(error)}"
+    if isinstance(error, ConnectionRefusedError):
+        return f"{place} refuses connections: check the port, and that the switch's web interface is enabled"
+    if isinstance(error, ConnectionError):
+        return f"{place}: the switch closed the connection"
+    reason = os.strerror(error.errno) if error.errno else "the connection failed"
+    return f"{place}: {reason}"
+
+
+async def query_sources(sources: Mapping[str, Callable[[], Awaitable[Any]]], *doors: HttpsDoor) -> Replies:
+    """Query all sources at the same time, as far as their doors have connections; the first ones have precedence.
+
+    A SourceError becomes the fault of its source. Any other exception is a defect, and ends the other queries.
+    """
+    replies: dict[str, Any] = {}
+    faults: dict[str, str] = {}
+
+    async def query(source: str, request: Callable[[], Awaitable[Any]]) -> None:
+        try:
+            replies[source] = await request()
+        except SourceError as error:
+            faults[source] = str(error)
+
+    async with asyncio.TaskGroup() as group:
+        for source, request in sources.items():
+            group.create_task(query(source, request))
+    return Replies(replies, faults, tuple(exchange for door in doors for exchange in door.exchanges))

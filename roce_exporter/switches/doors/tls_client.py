@@ -1,0 +1,125 @@
+"""TLS towards a switch: the context for its TlsFiles, and its failures in one line each.
+
+The keys are those of Prometheus' `tls_config`: with `ca_file` only that authority is trusted, else those of the system.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from typing import TYPE_CHECKING
+
+from roce_exporter.switches.readings import SourceError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from roce_exporter.switches.targets import TlsFiles
+
+Stamp = tuple[tuple[int, int, int] | None, ...]
+
+NOT_TLS = frozenset(
+    {
+        "WRONG_VERSION_NUMBER",
+        "HTTP_REQUEST",
+        "RECORD_LAYER_FAILURE",
+        "UNKNOWN_PROTOCOL",
+        "PACKET_LENGTH_TOO_LONG",
+    }
+)
+"""What OpenSSL says, by version, when the first bytes of the other end are no TLS record."""
+CLIENT_CERTIFICATE = frozenset({"TLSV13_ALERT_CERTIFICATE_REQUIRED", "TLSV1_ALERT_UNKNOWN_CA"})
+"""What a switch that requires a client certificate sends when it gets none, or one that it does not trust."""
+
+CONTEXTS: dict[TlsFiles, tuple[Stamp, ssl.SSLContext]] = {}
+"""Contexts are kept because loading the system's authorities takes tens of milliseconds; one per kind of target."""
+
+
+def client_context(files: TlsFiles) -> ssl.SSLContext:
+    """The context for these files, loaded again when one of them has changed.
+
+    Raises:
+        SourceError: a file cannot be read, or is not a certificate or key.
+    """
+    stamp = tuple(_stamp(path) for path in (files.ca_file, files.cert_file, files.key_file))
+    kept = CONTEXTS.get(files)
+    if kept and kept[0] == stamp:
+        return kept[1]
+    context = _loaded(files)
+    CONTEXTS[files] = (stamp, context)
+    return context
+
+
+def _stamp(path: Path | None) -> tuple[int, int, int] | None:
+    if path is None:
+        return None
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _loaded(files: TlsFiles) -> ssl.SSLContext:
+    # Not ssl.create_default_context(): from Python 3.13 its strict mode refuses the certificates that switches make for themselves.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    if files.insecure_skip_verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    _load_authorities(context, files.ca_file)
+    if files.cert_file:
+        _load_own_certificate(context, files.cert_file, files.key_file)
+    return context
+
+
+def _load_authorities(context: ssl.SSLContext, path: Path | None) -> None:
+    if path is None:
+        context.load_default_certs()
+        return
+    try:
+        context.load_verify_locations(path)
+    except ssl.SSLError:
+        raise SourceError(f"tls: ca_file {path} is not a PEM file of certificates") from None
+    except OSError as error:
+        raise SourceError(f"tls: ca_file {path} cannot be read: {error.strerror}") from None
+
+
+def _load_own_certificate(context: ssl.SSLContext, certificate: Path, key: Path | None) -> None:
+    try:
+        # The empty password refuses an encrypted key; without it OpenSSL would prompt on the terminal.
+        context.load_cert_chain(certificate, key, password="")
+    except ssl.SSLError:
+        raise SourceError(
+            f"tls: cert_file {certificate} and its key_file are not a PEM certificate with its unencrypted key"
+        ) from None
+    except OSError as error:
+        raise SourceError(f"tls: cert_file or key_file cannot be read: {error.strerror}") from None
+
+
+def tls_fault(error: ssl.SSLError) -> str:
+    """One line: what is wrong with TLS, and the remedy."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the switch's certificate is refused: {error.verify_message.rstrip('.')}; {_remedy(error)}"
+    reason = error.reason or "UNKNOWN"
+    if reason in NOT_TLS:
+        return (
+            "the port does not speak TLS: correct the port, or write http:// if it is meant to be unencrypted"
+        )
+    if reason in CLIENT_CERTIFICATE or "CERTIFICATE" in reason:
+        return f"the switch refuses the exporter's certificate ({reason}): set tls: cert_file and key_file"
+    return f"the TLS handshake failed ({reason})"
+
+
+EXPIRED = (9, 10)
+WRONG_NAME = (62, 64)
+
+
+def _remedy(error: ssl.SSLCertVerificationError) -> str:
+    """By the error codes of OpenSSL, x509_vfy.h."""
+    if error.verify_code in EXPIRED:
+        return "renew it, or correct the clock"
+    if error.verify_code in WRONG_NAME:
+        return "set tls: server_name to a name in the certificate"
+    return "set tls: ca_file to the authority that signed it, or to the certificate itself"

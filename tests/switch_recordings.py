@@ -1,0 +1,130 @@
+"""Recorded switches: one file per source in `tests/recordings/switch-*`, their readings as text, and replies gone wrong."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from roce_exporter.catalog import INDEX
+from roce_exporter.switches.readings import LABEL_CHARACTERS, Replies
+from roce_exporter.switches.targets import SwitchTarget
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roce_exporter.switches.readings import SwitchReadings
+
+RECORDINGS = Path(__file__).parent / "recordings"
+Path_ = tuple[str | int, ...]
+
+ODD: tuple[Any, ...] = (
+    None,
+    "",
+    "-",
+    "null",
+    [],
+    {},
+    [[]],
+    [None, 1, {"a": {}}],
+    "text",
+    -1,
+    2**63,
+    2**64,
+    1.5,
+    float("nan"),
+    True,
+    "NaN",
+    "18446744073709551616",
+    "1e3",
+    "gpu\x00\x1b[31m\n001",
+    "x" * 5000,
+)
+"""What a reply can have in place of anything."""
+
+
+def recorded(folder: str) -> dict[str, Any]:
+    """The replies of a recorded switch by source."""
+    return {path.stem: json.loads(path.read_text()) for path in sorted((RECORDINGS / folder).glob("*.json"))}
+
+
+def target(module: str, priorities: str = "pfc") -> SwitchTarget:
+    return SwitchTarget(
+        "spine1", module, "https", "spine1.example.com", {"https": 443}, priorities=priorities
+    )
+
+
+def read_recorded(module: Any, folder: str, priorities: str = "pfc", **replaced: Any) -> SwitchReadings:
+    """The readings of a recorded switch; a replaced reply of `...` is left out, an exception is a fault."""
+    replies = recorded(folder) | replaced
+    faults = {source: str(reply) for source, reply in replies.items() if isinstance(reply, Exception)}
+    kept = {source: reply for source, reply in replies.items() if reply is not ... and source not in faults}
+    return module.read(Replies(kept, faults), target(module.MODULE.name, priorities))
+
+
+def as_text(found: SwitchReadings) -> str:
+    """One line per value, then one per fact, then the sources."""
+    lines = [
+        f"{reading.source} {labelled(dict(reading.labels))} {raw} {value}"
+        for reading in found.readings
+        for raw, value in reading.values.items()
+    ]
+    facts = [f"{fact.row.name} {labelled(fact.labels)}" for fact in found.facts]
+    sources = [f"{source}: {found.faults.get(source, 'up')}" for source in found.sources]
+    return "\n".join((f"name {found.name}", *sorted(lines), *sorted(facts), *sources, ""))
+
+
+def labelled(labels: Any) -> str:
+    return "{" + ",".join(f'{name}="{value}"' for name, value in sorted(labels.items())) + "}"
+
+
+def paths(node: Any, above: Path_ = ()) -> Iterator[Path_]:
+    """The path of every value in a document."""
+    for key, child in (
+        node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    ):
+        yield (*above, key)
+        yield from paths(child, (*above, key))
+
+
+def changed(document: Any, path: Path_, value: Any) -> Any:
+    """A copy in which the value at this path is another one, or with `...` is missing."""
+    whole = copy.deepcopy(document)
+    node = whole
+    for key in path[:-1]:
+        node = node[key]
+    if value is ...:
+        del node[path[-1]]
+    else:
+        node[path[-1]] = value
+    return whole
+
+
+def damaged(document: Any) -> Iterator[Any]:
+    """The document with every value missing once, and replaced by four odd values."""
+    for number, path in enumerate(paths(document)):
+        for value in (..., *(ODD[(4 * number + step) % len(ODD)] for step in range(4))):
+            yield changed(document, path, value)
+
+
+def assert_sound(found: SwitchReadings, dialect: str) -> None:
+    """Values are counters or missing, names have rows, labels are printable and short, faults are one line."""
+    for reading in found.readings:
+        for raw, value in reading.values.items():
+            assert INDEX.claimed(dialect, reading.source, raw), raw
+            assert value is None or (isinstance(value, int) and 0 <= value < 2**64 - 1)
+        assert_labels(dict(reading.labels))
+    for fact in found.facts:
+        assert set(fact.labels) <= set(fact.row.labels)
+        assert_labels(fact.labels)
+    assert_labels({"name": found.name})
+    assert set(found.faults) <= set(found.sources)
+    assert not any("\n" in fault or len(fault) > 300 for fault in found.faults.values())
+
+
+def assert_labels(labels: Any) -> None:
+    for value in labels.values():
+        assert isinstance(value, str)
+        assert value.isprintable()
+        assert len(value) <= LABEL_CHARACTERS

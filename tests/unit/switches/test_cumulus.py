@@ -1,0 +1,315 @@
+"""Cumulus Linux: NVUE's requests, and from its replies to readings. `tests/recordings/README.md` says what each was made of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from https_switch import Says, https_switch, says
+from switch_recordings import as_text, assert_sound, changed, damaged, paths, read_recorded, recorded
+from switch_replay import nvue
+
+from roce_exporter.switches.doors import https
+from roce_exporter.switches.interpretation import Interpreter
+from roce_exporter.switches.modules import cumulus
+from roce_exporter.switches.modules.nvue_values import exact, size, state
+from roce_exporter.switches.readings import SourceError
+
+GOLDEN = Path(__file__).parent / "golden"
+FOLDER = "switch-cumulus"
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered():
+    https.JARS.clear()
+    cumulus.PER_PORT.clear()
+
+
+def values(found, source, **labels) -> dict:
+    """The values of one object of a source."""
+    return next(
+        (
+            dict(reading.values)
+            for reading in found.readings
+            if reading.source == source and dict(reading.labels) == labels
+        ),
+        {},
+    )
+
+
+@pytest.mark.parametrize("priorities", ["pfc", "all"])
+def test_readings_are_as_worked_out_by_hand(priorities, request) -> None:
+    """The golden files were compared with the recording line by line."""
+    text = as_text(read_recorded(cumulus, FOLDER, priorities))
+    place = GOLDEN / f"{FOLDER}.{priorities}.txt"
+    if request.config.getoption("--rewrite-golden"):
+        place.write_text(text)
+    assert place.read_text() == text
+
+
+@pytest.mark.parametrize("priorities", ["pfc", "all"])
+def test_every_name_has_a_row(priorities) -> None:
+    assert_sound(read_recorded(cumulus, FOLDER, priorities), "cumulus")
+
+
+def test_series_are_in_base_units() -> None:
+    samples = Interpreter("cumulus").samples("leaf3", read_recorded(cumulus, FOLDER))
+    shown = {
+        (series.row.name, *series.labels[1:]): value
+        for series, value in zip(samples.series, samples.values, strict=True)
+    }
+    assert shown["roce_switch_pfc_watchdog_detection_seconds", "swp1", "3"] == 1.0
+    assert shown["roce_switch_pfc_watchdog_tripped", "swp1", "3"] == 1
+    assert shown["roce_switch_pfc_watchdog_trips_total", "swp1", "3"] == 2
+    assert shown["roce_switch_queue_ecn_marked_packets_total", "swp1", "3"] == 100
+    assert shown["roce_switch_config_ecn_minimum_bytes", "swp1", "3"] == 40_000
+    assert shown["roce_switch_config_ecn_probability_ratio", "swp1", "3"] == 0.5
+    assert not [key for key in shown if "pause_seconds" in key[0]]
+
+
+# Values
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        (4, 4),
+        ("4", 4),
+        ("0 Bytes", 0),
+        ("25000 B", 25_000),
+        ("1,024 Bytes", 1024),
+        ("75.19 KB", None),
+        ("64 KB", None),
+        ("-1 Bytes", None),
+        (1.5, None),
+        (2**64, None),
+        ("NaN", None),
+        ({}, None),
+        (None, None),
+    ],
+)
+def test_a_counter_is_exact_or_missing(value, number) -> None:
+    """75.19 KB was printed for 76993 discarded frames: such a number would make a rate of steps."""
+    assert exact(value) == number
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        (1_500_000, 1_500_000),
+        ("40000 B", 40_000),
+        ("146.48 KB", 149_996),
+        ("153.00 KB", 156_672),
+        ("1.43 MB", 1_499_464),
+        ("2 GB", 2 * 1024**3),
+        ("1.5 kB", None),
+        ("1.5 KiB", None),
+        ("KB", None),
+        (None, None),
+    ],
+)
+def test_a_size_has_binary_units(value, number) -> None:
+    """150000 and 1500000 bytes, the defaults of ECN, are printed as 146.48 KB and 1.43 MB."""
+    assert size(value) == number
+
+
+@pytest.mark.parametrize(
+    ("value", "flag"),
+    [
+        ("enabled", 1),
+        ("disable", 0),
+        ("on", 1),
+        ({"enabled": {}}, 1),
+        ({"off": {}}, 0),
+        ({}, None),
+        ("maybe", None),
+        (True, 1),
+    ],
+)
+def test_states_in_the_words_of_several_versions(value, flag) -> None:
+    assert state(value) == flag
+
+
+@pytest.mark.parametrize(
+    ("name", "port"),
+    [("swp1", True), ("swp12s3", True), ("eth0", False), ("bond1", False), ("swp1.100", False), (1, False)],
+)
+def test_ports_are_switch_ports(name, port) -> None:
+    assert cumulus.is_port(name) is port
+
+
+# Scope
+
+
+def test_a_queue_is_never_taken_for_a_priority() -> None:
+    """Priority 4 is in queue 2 in the recording."""
+    found = read_recorded(cumulus, FOLDER)
+    assert values(found, "pfc", port="swp2s0", priority="4") == {"pfc_enabled": 1}
+    assert values(found, "congestion_control", port="swp2s0", queue="2") == {"ecn": 0}
+    assert not values(found, "congestion_control", port="swp2s0", queue="4")
+
+
+def test_without_the_pfc_settings_priorities_with_frames_are_lossless() -> None:
+    found = read_recorded(cumulus, FOLDER, pfc=SourceError("late"))
+    assert values(found, "counters", port="swp1", priority="3")
+    assert not values(found, "counters", port="swp1", priority="2")
+    assert not values(found, "counters", port="swp3", queue="3")
+
+
+def test_without_the_queue_mapping_the_watched_queues_are_covered() -> None:
+    found = read_recorded(cumulus, FOLDER, queue_mapping=SourceError("late"))
+    assert values(found, "counters", port="swp1", queue="0")
+    assert not [fact for fact in found.facts if fact.row.name == "roce_switch_queue_info"]
+
+
+def test_without_profiles_a_port_is_judged_by_its_frames() -> None:
+    found = read_recorded(cumulus, FOLDER, pfc_profiles=...)
+    assert not values(found, "pfc", port="swp1", priority="3")
+    assert values(found, "counters", port="swp1", priority="3")
+
+
+@pytest.mark.parametrize("listed", [{"3": {}}, ["3"], [3], "3", 3, "3,"])
+def test_priorities_of_a_profile_in_any_form(listed) -> None:
+    profiles = {"default-global": {"switch-priority": listed}}
+    found = read_recorded(cumulus, FOLDER, pfc_profiles=profiles)
+    assert values(found, "pfc", port="swp1", priority="3") == {"pfc_enabled": 1}
+
+
+def test_a_deadlock_ends_and_its_count_stays() -> None:
+    reply = recorded(FOLDER)["pfc_watchdog"]
+    path = next(path for path in paths(reply) if path[-2:] == ("3", "status"))
+    found = read_recorded(cumulus, FOLDER, pfc_watchdog=changed(reply, path, "OK"))
+    queue = values(found, "pfc_watchdog", port="swp1", queue="3")
+    assert (queue["status"], queue["deadlock-count"]) == (0, 2)
+
+
+def test_the_release_of_newer_versions_is_in_an_object() -> None:
+    found = read_recorded(
+        cumulus, FOLDER, system={"hostname": "leaf3", "version": {"product-release": "5.14.0"}}
+    )
+    assert next(fact.labels["version"] for fact in found.facts if "version" in fact.labels) == "5.14.0"
+
+
+# Replies gone wrong
+
+
+@pytest.mark.parametrize("source", sorted(recorded(FOLDER)))
+def test_no_reply_makes_it_raise_and_the_other_sources_go_on(source) -> None:
+    replies = recorded(FOLDER)
+    for reply in damaged(replies[source]):
+        found = read_recorded(cumulus, FOLDER, "all", **{source: reply})
+        assert_sound(found, "cumulus")
+        assert set(replies) - {source} <= set(found.sources) - set(found.faults)
+
+
+@pytest.mark.parametrize("source", sorted(recorded(FOLDER)))
+@pytest.mark.parametrize("reply", [[], "", "x", 1])
+def test_a_reply_of_another_form_is_a_fault(source, reply) -> None:
+    assert list(read_recorded(cumulus, FOLDER, **{source: reply}).faults) == [source]
+
+
+def test_what_the_switch_does_not_have_is_absent_and_not_broken() -> None:
+    found = read_recorded(cumulus, FOLDER, pfc_watchdog=None, pfc_watchdog_settings=None)
+    assert not found.faults
+    assert not {"pfc_watchdog", "pfc_watchdog_settings"} & set(found.sources)
+
+
+# Requests
+
+
+async def readings_from(switch, **options):
+    visit = switch.visit("cumulus", seconds=30.0, **options)
+    replies = await cumulus.query(visit)
+    found = cumulus.read(replies, visit.target)
+    return replace(found, faults={**found.faults, **replies.faults})
+
+
+async def test_nine_requests_are_enough_where_the_filter_works(tmp_path) -> None:
+    async with https_switch(nvue, tmp_path) as switch:
+        found = await readings_from(switch)
+        assert as_text(found) == as_text(read_recorded(cumulus, FOLDER))
+        assert len(switch.asked) == 9
+        assert switch.connections <= https.CONNECTIONS
+        assert {asked.method for asked in switch.asked} == {"GET"}
+
+
+@pytest.mark.parametrize("old", [False, True])
+async def test_without_the_filter_counters_and_watchdog_come_from_each_port(tmp_path, old) -> None:
+    async with https_switch(lambda asked: nvue(asked, filtered=False, old=old), tmp_path) as switch:
+        await readings_from(switch)
+        switch.asked.clear()
+        found = await readings_from(switch)
+        assert not [asked for asked in switch.asked if "include" in asked.path]
+        assert switch.most_at_once <= https.CONNECTIONS
+    whole = read_recorded(cumulus, FOLDER, pfc=None, congestion_control=None, lldp_neighbors=None)
+    assert as_text(found) == as_text(whole)
+
+
+@pytest.mark.parametrize("status", [400, 404, 422])
+async def test_a_filter_that_is_refused_is_replaced_in_the_same_visit(tmp_path, status) -> None:
+    def answer(asked):
+        return Says(status=status) if "include" in asked.path else nvue(asked)
+
+    async with https_switch(answer, tmp_path) as switch:
+        found = await readings_from(switch)
+    assert values(found, "counters", port="swp1", queue="3")["tx-frames"] == 1000
+    assert values(found, "pfc_watchdog", port="swp1", queue="3")["status"] == 1
+
+
+async def test_counters_of_some_ports_only_are_a_fault(tmp_path) -> None:
+    def answer(asked):
+        return Says(status=500) if asked.path.endswith("swp3/counters/qos") else nvue(asked, filtered=False)
+
+    async with https_switch(answer, tmp_path) as switch:
+        found = await readings_from(switch)
+    assert "swp3" in found.faults["counters"]
+    assert values(found, "pfc_watchdog", port="swp1", queue="3")
+
+
+async def test_a_source_that_fails_for_now_is_no_reason_to_query_each_port(tmp_path) -> None:
+    def answer(asked):
+        return Says(status=503) if "counters" in asked.path else nvue(asked)
+
+    async with https_switch(answer, tmp_path) as switch:
+        found = await readings_from(switch)
+        assert list(found.faults) == ["counters"]
+        assert not cumulus.PER_PORT
+
+
+async def test_a_switch_without_a_watchdog_has_no_such_source(tmp_path) -> None:
+    def answer(asked):
+        return Says(status=404) if "watchdog" in asked.path else nvue(asked)
+
+    async with https_switch(answer, tmp_path) as switch:
+        found = await readings_from(switch)
+        assert not found.faults
+        assert not {"pfc_watchdog", "pfc_watchdog_settings"} & set(found.sources)
+
+
+async def test_a_port_name_from_a_reply_cannot_change_a_path(tmp_path) -> None:
+    def answer(asked):
+        if asked.path == "/nvue_v1/interface":
+            return says({"swp1": {}, "../system": {}, "swp2?rev=x": {}, "swp3\r\nX: 1": {}})
+        return nvue(asked, filtered=False)
+
+    async with https_switch(answer, tmp_path) as switch:
+        await readings_from(switch)
+        asked = {asked.path for asked in switch.asked if asked.path.startswith("/nvue_v1/interface/")}
+    assert asked == {"/nvue_v1/interface/swp1/counters/qos", "/nvue_v1/interface/swp1/qos/pfc-watchdog"}
+
+
+async def test_a_list_without_switch_ports_is_a_fault(tmp_path) -> None:
+    async with https_switch(lambda asked: says({"eth0": {}}), tmp_path) as switch:
+        found = await readings_from(switch)
+    assert "no switch port" in found.faults["counters"]
+
+
+async def test_which_switches_have_no_filter_is_remembered_for_a_limited_number(
+    tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(cumulus, "MOST_TARGETS", 2)
+    async with https_switch(lambda asked: nvue(asked, filtered=False), tmp_path) as switch:
+        for name in ("a", "b", "c"):
+            await readings_from(switch, name=name)
+    assert {"c"} == cumulus.PER_PORT
