@@ -11,7 +11,9 @@ import os
 import ssl
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 
 READING_COMMANDS = frozenset({"HGETALL", "HMGET"})
 SESSION_COMMANDS = frozenset({"AUTH", "SELECT"})
+
+NAMELESS: dict[str, Any] = {"driver_info": None} if find_spec("redis.driver_info") else {}
+"""Otherwise redis-py from 7 on reads its own version from disk for every connection, to introduce itself."""
 
 SLICE = 500
 """Commands that are sent before their replies are read."""
@@ -133,6 +138,7 @@ class _SwitchConnection(AbstractConnection):
         self._address = address
         self._transport: asyncio.WriteTransport | None = None
         super().__init__(
+            **NAMELESS,
             protocol=2,
             socket_timeout=None,
             parser_class=ReplyParser,  # type: ignore[arg-type]  # redis-py calls three methods of it, and it has these
@@ -204,11 +210,24 @@ def packed(commands: Iterable[Command]) -> bytes:
     """
     parts = []
     for command in commands:
-        if command[0] not in READING_COMMANDS and command[0] not in SESSION_COMMANDS:
+        if command[0] in READING_COMMANDS:
+            words = f"{_word(command[0])}{_word(command[1])}{_fields(command[2:])}"
+        elif command[0] in SESSION_COMMANDS:
+            words = "".join(map(_word, command))
+        else:
             raise ValueError(f"{command[0]} is no reading command")
-        parts.append(f"*{len(command)}\r\n")
-        parts += [f"${len(word) if word.isascii() else len(word.encode())}\r\n{word}\r\n" for word in command]
+        parts.append(f"*{len(command)}\r\n{words}")
     return "".join(parts).encode()
+
+
+@lru_cache(maxsize=256)
+def _fields(names: tuple[str, ...]) -> str:
+    """The fields of a command, which are the same for all queues."""
+    return "".join(map(_word, names))
+
+
+def _word(word: str) -> str:
+    return f"${len(word) if word.isascii() else len(word.encode())}\r\n{word}\r\n"
 
 
 def _hash_of(command: Command, reply: Reply) -> Hash | ReplyError:

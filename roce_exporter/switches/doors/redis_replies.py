@@ -103,20 +103,22 @@ class ReplyParser:
         """Append the texts that have been received completely, until there are `count` of them."""
         buffer, position = self._buffer, self._position
         while len(items) < count and (end := buffer.find(b"\r\n", position)) >= 0:
-            if buffer[position] != ord("$"):
-                raise SourceError(NOT_REDIS)
+            header = buffer[position:end]
+            length = KNOWN_LENGTHS.get(header)
+            if length is None:
+                length = _text_length(header)
             start = end + 2
-            if buffer[position + 1 : end] == b"-1":
+            stop = start + length
+            if length < 0:
                 items.append(None)
                 position = start
-                continue
-            stop = start + _length(buffer[position + 1 : end], MOST_CHARACTERS)
-            if len(buffer) < stop + 2:
+            elif buffer[stop : stop + 2] == b"\r\n":
+                items.append(buffer[start:stop].decode("utf-8", "replace"))
+                position = stop + 2
+            elif len(buffer) < stop + 2:
                 break
-            if buffer[stop : stop + 2] != b"\r\n":
+            else:
                 raise SourceError(NOT_REDIS)
-            items.append(buffer[start:stop].decode("utf-8", "replace"))
-            position = stop + 2
         self._position = position
 
     async def _receive(self, waiting: int) -> None:
@@ -131,6 +133,16 @@ class ReplyParser:
             raise SourceError(f"the replies are longer than {MOST_BYTES >> 20} MiB: is this a SONiC switch?")
         self._buffer = self._buffer[self._position :] + chunk
         self._position = 0
+
+
+KNOWN_LENGTHS = {b"$%d" % length: length for length in range(-1, 256)}
+"""The headers of nearly all texts. A length of -1 means that there is no text."""
+
+
+def _text_length(header: bytes) -> int:
+    if header[:1] != b"$":
+        raise SourceError(NOT_REDIS)
+    return _length(header[1:], MOST_CHARACTERS)
 
 
 def _length(digits: bytes, most: int) -> int:

@@ -287,11 +287,11 @@ class _NamespaceRound:
     def _usable(
         self, database: RedisDatabase, source: str, key: str, found: t.Fields | ReplyError
     ) -> t.Fields:
-        """The hash, cut to a sensible length; empty, and a fault of the source, if Redis could not return it."""
+        """The hash; empty, and a fault of the source, if Redis could not return it."""
         if isinstance(found, ReplyError):
             self.faults.setdefault(source, label_text(f"{key}: {database.line(found)}"))
             return {}
-        return t.fields_of(found)
+        return found
 
     async def _patiently(self, future: asyncio.Future[Any], otherwise: Any) -> Any:
         """The result of another task, awaited for a part of the remaining time only."""

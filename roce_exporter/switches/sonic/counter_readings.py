@@ -32,6 +32,10 @@ FLAGS = {
 """Fields that are words; another word is no valid number."""
 
 
+SURE_DIGITS = 20
+"""A number with fewer digits is below 2^64 - 1."""
+
+
 def counter_readings(view: NamespaceView) -> Iterator[SwitchReading]:
     """Everything that is counted on the ports, queues, priority groups and pools that are shown."""
     yield from _ports(view)
@@ -46,8 +50,12 @@ def _reading(source: str, labels: Labels, fields: t.Fields, names: Iterable[str]
     values: dict[str, RawNumber] = {}
     for name in names:
         text = fields.get(name)
-        if not is_absent(text):
-            values[name] = FLAGS[name].get(str(text)) if name in FLAGS else number(text)
+        if text is None:
+            continue
+        if text.isdigit() and text.isascii() and len(text) < SURE_DIGITS:  # nearly all of some 20,000 values
+            values[name] = int(text)
+        elif not is_absent(text):
+            values[name] = FLAGS[name].get(text) if name in FLAGS else number(text)
     if values:
         yield SwitchReading(source, labels, values)
 

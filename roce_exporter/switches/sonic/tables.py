@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ class SonicTables:
     """Rows of APPL_DB by whole key: `LLDP_ENTRY_TABLE:Ethernet0`, `LLDP_LOC_CHASSIS`."""
 
 
+@lru_cache(maxsize=4096)
 def is_front_panel(port: str) -> bool:
     """Whether the port leads out of the switch. LAGs are not: their member ports are reported."""
     return PORT_NAME.fullmatch(port) is not None and INTERNAL_PORT.match(port) is None
