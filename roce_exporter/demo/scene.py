@@ -127,7 +127,7 @@ class SwitchPriority:
 
 
 @dataclass(frozen=True, slots=True)
-class SwitchView:
+class ShownSwitch:
     """The switch at one moment."""
 
     name: str
@@ -150,7 +150,7 @@ class Scene:
     """None: no Prometheus evaluates the rules."""
     notes: tuple[str, ...] = ()
     """Messages for the viewer, oldest first: what is missing, what failed."""
-    switch: SwitchView | None = None
+    switch: ShownSwitch | None = None
     """None: there is no switch, or it does not answer."""
 
     @property

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from roce_exporter.background import background
-from roce_exporter.demo.scene import Address, SwitchView
+from roce_exporter.demo.scene import Address, ShownSwitch
 from roce_exporter.demo.servers import LOOPBACK, describe_exit, find_program, running
 from roce_exporter.demo.switch_figures import SwitchFigures, switch_values
 from roce_exporter.switches.probe import Prober
@@ -63,7 +63,7 @@ class SwitchEnd:
     """When the tables that the server has were written, by the clock of the host."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while tables are written or the demo reads them, so that it knows how old they are."""
-    _last: SwitchView | None = None
+    _last: ShownSwitch | None = None
     _lost: bool = False
 
     @property
@@ -71,7 +71,7 @@ class SwitchEnd:
         """The page of the probe."""
         return Address("switch", f"http://{self.address}/probe?target={self.name}")
 
-    async def view(self) -> SwitchView | None:
+    async def view(self) -> ShownSwitch | None:
         """The switch now, or when it was last read completely; None before that, and once redis-server has ended."""
         if not self.running:
             return None
@@ -81,7 +81,7 @@ class SwitchEnd:
                 answer = await self.prober.probe(self.name, "", PROBE_SECONDS)
                 values = switch_values(answer.samples, self.written)
                 if not answer.readings.faults:
-                    self._last = SwitchView(answer.device, self.figures.ports(values))
+                    self._last = ShownSwitch(answer.device, self.figures.ports(values))
         return self._last
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
 SEED = 57
 """Its first storm begins after 20 s and lasts 3.3 s."""
 
-BOTH, ALONE = "both-ends", "switch-alone"
-"""Clusters: one with the host and its switch, and one where the host has no exporter."""
+BOTH, ALONE, CALM = "both-ends", "switch-alone", "calm-link"
+"""Clusters: one with the host and its switch, one where the host has no exporter, and one without a storm."""
 
 
 def rules_without_waiting(folder: Path) -> Path:
@@ -39,20 +38,22 @@ def rules_without_waiting(folder: Path) -> Path:
     return rules
 
 
-def jobs(host: str, switches: str) -> list[dict[str, Any]]:
-    clusters = (BOTH, ALONE)
-    scraped = [{"targets": [switches], "labels": {"cluster": name, "instance": "leaf"}} for name in clusters]
+def of_cluster(cluster: str, instance: str, address: str, target: str = "") -> dict[str, Any]:
+    """What Prometheus scrapes; with `target` it is a probe."""
+    labels = {"cluster": cluster, "instance": instance} | ({"__param_target": target} if target else {})
+    return {"targets": [address], "labels": labels}
+
+
+def jobs(storming: str, quiet: str, switches: str) -> list[dict[str, Any]]:
+    hosts = [of_cluster(BOTH, "gpu-057", storming), of_cluster(CALM, "gpu-001", quiet)]
+    probes = [
+        of_cluster(BOTH, "leaf-057", switches, "storming"),
+        of_cluster(ALONE, "leaf-057", switches, "storming"),
+        of_cluster(CALM, "leaf-001", switches, "quiet"),
+    ]
     return [
-        {
-            "job_name": "roce",
-            "static_configs": [{"targets": [host], "labels": {"cluster": BOTH, "instance": "gpu-057"}}],
-        },
-        {
-            "job_name": "roce-switches",
-            "metrics_path": "/probe",
-            "params": {"target": ["leaf"]},
-            "static_configs": scraped,
-        },
+        {"job_name": "roce", "static_configs": hosts},
+        {"job_name": "roce-switches", "metrics_path": "/probe", "static_configs": probes},
     ]
 
 
@@ -60,24 +61,31 @@ def jobs(host: str, switches: str) -> list[dict[str, Any]]:
 def monitored(alertmanager: Alertmanager, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a Prometheus that scrapes a storming host and its switch."""
     folder = tmp_path_factory.mktemp("switch-page")
-    host, switches, address = (f"127.0.0.1:{free_port()}" for _ in range(3))
+    storming, quiet, switches, address = (f"127.0.0.1:{free_port()}" for _ in range(4))
     config = {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
         "rule_files": [str(rules_without_waiting(folder))],
         "alerting": {
             "alertmanagers": [{"static_configs": [{"targets": [alertmanager.url.removeprefix("http://")]}]}]
         },
-        "scrape_configs": jobs(host, switches),
+        "scrape_configs": jobs(storming, quiet, switches),
     }
     (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
     with ExitStack() as running:
-        flags = ("--host.simulate=pfc-storm", f"--host.simulate-seed={SEED}", f"--web.listen-address={host}")
-        start(running, folder / "host.log", COMMAND, "serve", *flags)
-        wait_until(answers(f"http://{host}/-/ready"), 300)
-        socket = running.enter_context(sonic_server("pfc-storm", seed=SEED, start=time.monotonic()))
+        targets = {}
+        for name, scenario, seed, host in (
+            ("storming", "pfc-storm", SEED, storming),
+            ("quiet", "quiet", 1, quiet),
+        ):
+            simulated = (f"--host.simulate={scenario}", f"--host.simulate-seed={seed}")
+            start(
+                running, folder / f"{name}.log", COMMAND, "serve", *simulated, f"--web.listen-address={host}"
+            )
+            wait_until(answers(f"http://{host}/-/ready"), 300)
+            socket = running.enter_context(sonic_server(scenario, seed=seed))
+            targets[name] = {"module": "sonic", "address": f"unix://{socket}"}
         file = folder / "switches.yml"
-        leaf = {"module": "sonic", "address": f"unix://{socket}"}
-        file.write_text(json.dumps({"targets": {"leaf": leaf}, "limits": {"cache": "0"}}))
+        file.write_text(json.dumps({"targets": targets, "limits": {"cache": "0"}}))
         flags = (f"--config.file={file}", f"--web.listen-address={switches}")
         start(running, folder / "switches.log", COMMAND, "switches", *flags)
         flags = (
@@ -119,6 +127,17 @@ def test_where_the_host_has_no_exporter_the_page_names_the_neighbour(
     (alert,) = pages[0]["alerts"]
     assert "leaf-057 Ethernet0" in alert["annotations"]["summary"]
     assert "gpu-057" in alert["annotations"]["description"]
+
+
+def test_a_quiet_switch_next_to_them_has_no_alert(monitored: str, alertmanager: Alertmanager) -> None:
+    """Checked after the storms, so that there was enough time."""
+    assert firing(alertmanager, BOTH)
+    query = f"{monitored}/api/v1/query?query=count(link:roce_host_port:info{{cluster='{CALM}'}})"
+    (links,) = json.loads(answers(query)())["data"]["result"]
+    assert links["value"][1] == "4"
+    assert not [
+        alert["labels"] for alert in alertmanager.alerts(CALM) if alert["labels"]["severity"] != "info"
+    ]
 
 
 def test_no_rule_fails_on_the_series_of_a_switch(monitored: str) -> None:

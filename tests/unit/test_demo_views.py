@@ -15,9 +15,9 @@ from roce_exporter.demo.scene import (
     PauseHistory,
     Priority,
     Scene,
+    ShownSwitch,
     StormEvent,
     SwitchPriority,
-    SwitchView,
 )
 from roce_exporter.demo.screen import screen, short_number, sparkline
 from roce_exporter.demo.views import changes, closing, opening, view, wants_screen
@@ -41,11 +41,11 @@ QUIET = Scene(
 )
 
 SWITCH_PORT = SwitchPriority("Ethernet0", "3", "gpu-057 eth0", (0.0, 1.0), "ok", 0, 3200.0, 0.25)
-SWITCH = SwitchView("leaf-057", (SWITCH_PORT,))
+SWITCH = ShownSwitch("leaf-057", (SWITCH_PORT,))
 
 
-def tripped(port: SwitchPriority = SWITCH_PORT, trips: int = 1) -> SwitchView:
-    return SwitchView("leaf-057", (replace(port, watchdog="tripped", trips=trips),))
+def tripped(port: SwitchPriority = SWITCH_PORT, trips: int = 1) -> ShownSwitch:
+    return ShownSwitch("leaf-057", (replace(port, watchdog="tripped", trips=trips),))
 
 
 def later(**changed: object) -> Scene:
@@ -110,7 +110,7 @@ class TestLines:
 
     def test_a_watchdog_of_the_switch_has_a_line_when_it_trips_and_when_it_restores(self) -> None:
         calm, held = later(switch=SWITCH), later(switch=tripped())
-        restored = later(switch=SwitchView("leaf-057", (replace(SWITCH_PORT, trips=1),)))
+        restored = later(switch=ShownSwitch("leaf-057", (replace(SWITCH_PORT, trips=1),)))
         place = "leaf-057 Ethernet0 (gpu-057 eth0) priority 3"
         assert changes(calm, calm) == []
         assert changes(calm, held) == [f"[  12.3 s] switch watchdog trips: {place}"]
@@ -118,13 +118,13 @@ class TestLines:
         assert changes(held, restored) == [f"[  12.3 s] switch watchdog restores: {place}"]
 
     def test_a_storm_between_two_scenes_is_a_trip(self) -> None:
-        after = later(switch=SwitchView("leaf-057", (replace(SWITCH_PORT, trips=1, neighbor=""),)))
+        after = later(switch=ShownSwitch("leaf-057", (replace(SWITCH_PORT, trips=1, neighbor=""),)))
         assert changes(later(switch=SWITCH), after) == [
             "[  12.3 s] switch watchdog trips: leaf-057 Ethernet0 (no neighbour) priority 3"
         ]
 
     def test_a_port_whose_queues_were_not_read_has_no_lines(self) -> None:
-        unread = later(switch=SwitchView("leaf-057", (replace(SWITCH_PORT, watchdog="", trips=None),)))
+        unread = later(switch=ShownSwitch("leaf-057", (replace(SWITCH_PORT, watchdog="", trips=None),)))
         assert changes(later(switch=tripped()), unread) == []
         assert changes(unread, later(switch=tripped())) == []
 
@@ -250,7 +250,7 @@ class TestScreen:
         port = replace(port, marked=None, headroom=None)
         (row,) = (
             line
-            for line in shown(later(switch=SwitchView("leaf-057", (port,))))
+            for line in shown(later(switch=ShownSwitch("leaf-057", (port,))))
             if line.startswith("Ethernet0")
         )
         assert row.split() == ["Ethernet0", "-", "p3", "·", "-", "-", "-", "-", "-"]
@@ -263,7 +263,7 @@ class TestScreen:
             *calm[5:8],
             replace(calm[8], shares=(0.5,)),
         )
-        lines = shown(later(switch=SwitchView("leaf-057", ports)), height=19)
+        lines = shown(later(switch=ShownSwitch("leaf-057", ports)), height=19)
         assert [line.split()[0] for line in lines if line.startswith("Ethernet")] == [
             "Ethernet32",
             "Ethernet64",
@@ -291,7 +291,7 @@ class TestScreen:
             alerts=(replace(ALERT, summary="x" * 300),) * alerts,
             storms=(STORM,) * storms,
             notes=("something is missing " * 20,) * notes,
-            switch=SwitchView("leaf-057", (SWITCH_PORT,) * ports),
+            switch=ShownSwitch("leaf-057", (SWITCH_PORT,) * ports),
         )
         lines = shown(scene, width, height)
         assert len(lines) <= height
