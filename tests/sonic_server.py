@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import shutil
-import subprocess
 import tempfile
 import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
 import redis
+from sonic_redis import RedisServer, need_redis
 
 from roce_exporter.simulation.leaf import DATABASE_NUMBERS, simulate_leaf
 
@@ -26,15 +23,6 @@ PORTS = ("mlx5",) * 4
 """Those of a simulated host without flags."""
 
 
-def need_redis_server() -> str:
-    """The path of redis-server; without it the test is skipped, and in CI it fails."""
-    if found := shutil.which("redis-server"):
-        return found
-    if os.environ.get("CI") == "true":
-        pytest.fail("redis-server is not installed; CI needs it")
-    pytest.skip("redis-server is not installed (apt-get install redis-server)")
-
-
 @contextlib.contextmanager
 def short_folder() -> Iterator[Path]:
     """A folder whose path leaves room for the name of a socket; those of pytest can be too long."""
@@ -43,32 +31,15 @@ def short_folder() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def redis_server(port: int = 0) -> Iterator[Path]:
-    """An empty redis-server: its unix socket. With `port` it listens on loopback too."""
-    program = need_redis_server()
+def redis_server() -> Iterator[Path]:
+    """An empty redis-server: its unix socket."""
+    need_redis()
     with short_folder() as folder:
-        socket = folder / "redis.sock"
-        options = ("--port", str(port), "--bind", "127.0.0.1", "--unixsocket", str(socket), "--save", "")
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen([program, *options, "--dir", folder], stdout=log, stderr=log)
+        server = RedisServer(folder).start()
         try:
-            _await_reply(socket, process)
-            yield socket
+            yield Path(server.socket)
         finally:
-            process.kill()
-            process.wait()
-
-
-def _await_reply(socket: Path, process: subprocess.Popen[bytes]) -> None:
-    with redis.Redis(unix_socket_path=str(socket)) as client:
-        while process.poll() is None:
-            try:
-                client.ping()
-            except redis.ConnectionError:
-                time.sleep(0.02)
-            else:
-                return
-    pytest.fail("redis-server ended when it started")
+            server.stop()
 
 
 def load_tables(socket: Path, databases: Databases) -> None:
@@ -90,7 +61,6 @@ def sonic_server(
     *,
     seed: int = 1,
     start: float | None = None,
-    port: int = 0,
     change: Callable[[Databases], Databases] = lambda databases: databases,
 ) -> Iterator[Path]:
     """A redis-server whose tables are those of the simulated switch, written every half second; its unix socket.
@@ -99,7 +69,7 @@ def sonic_server(
     """
     began = time.monotonic() if start is None else start
     leaf = simulate_leaf(scenario, start=began, vendors=PORTS, seed=seed)
-    with redis_server(port) as socket:
+    with redis_server() as socket:
         load_tables(socket, change(leaf.databases(time.monotonic())))
         with _written_on(socket, leaf, change):
             yield socket

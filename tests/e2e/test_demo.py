@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
-from sonic_server import need_redis_server, short_folder
+from sonic_redis import need_redis
+from sonic_server import short_folder
 
 from roce_exporter.demo import servers
 
@@ -49,7 +50,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 @pytest.fixture
 def switched() -> None:
     """redis-server is installed."""
-    need_redis_server()
+    need_redis()
 
 
 @pytest.fixture
