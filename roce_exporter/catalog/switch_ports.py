@@ -10,6 +10,7 @@ from roce_exporter.catalog.row import COUNTER, GAUGE, Row, Spelling
 from roce_exporter.catalog.switch_systems import (
     cumulus_counters,
     cumulus_pfc,
+    eos_config,
     eos_pfc,
     nxos_pfc,
     nxos_queuing,
@@ -80,7 +81,7 @@ ROWS = (
         "Whether PFC is on for the priority on this switch port.",
         sonic_config("pfc_enable"),
         nxos_pfc("oper"),
-        eos_pfc("enabled"),
+        eos_config("priorities-no-drop"),
         cumulus_pfc("pfc_enabled"),
     ),
     _counter(

@@ -14,6 +14,7 @@ from roce_exporter.catalog.switch_systems import (
     eos_drops,
     eos_ecn,
     eos_pfc,
+    eos_profile,
     eos_queue,
     nxos_queuing,
     nxos_statistics,
@@ -116,7 +117,6 @@ ROWS = (
         "bytes",
         "Most bytes in the queue within the window.",
         sonic_watermark("SAI_QUEUE_STAT_SHARED_WATERMARK_BYTES"),
-        eos_queue("max-queue-len"),
         labels=(*QUEUE, "window"),
     ),
     Row(
@@ -187,6 +187,7 @@ ROWS = (
         "bool",
         "Whether the queue marks packets with ECN.",
         sonic_config("ecn"),
+        eos_profile("enable-ecn"),
         cumulus_congestion("ecn"),
     ),
     _gauge(
@@ -194,6 +195,7 @@ ROWS = (
         "bytes",
         "Fill level of the queue from which packets are marked.",
         sonic_config("green_min_threshold"),
+        eos_profile("min-threshold"),
         cumulus_congestion("min-threshold"),
     ),
     _gauge(
@@ -201,6 +203,7 @@ ROWS = (
         "bytes",
         "Fill level of the queue at which the probability of a mark is highest.",
         sonic_config("green_max_threshold"),
+        eos_profile("max-threshold"),
         cumulus_congestion("max-threshold"),
     ),
     _gauge(
@@ -208,6 +211,7 @@ ROWS = (
         "ratio",
         "Probability of a mark at the maximum threshold.",
         sonic_config("green_drop_probability", per=100),
+        eos_profile("max-drop-probability-percent", per=100),
         cumulus_congestion("probability", per=100),
     ),
 )

@@ -41,7 +41,13 @@ nxos_statistics = partial(spelt, NXOS, "queuing_statistics")
 eos_pfc = partial(spelt, EOS, "pfc")
 """gNMI: `/interfaces/interface/ethernet/pfc` (arista-intf-augments and its history and buffer augments)."""
 eos_queue = partial(spelt, EOS, "queues")
-"""gNMI: `/qos/interfaces/interface/output/queues/queue/state` (openconfig-qos)."""
+"""gNMI: `/qos/interfaces/interface/output/queues/queue/state` (openconfig-qos, arista-qos-augments)."""
+eos_config = partial(spelt, EOS, "configuration")
+"""gNMI: `/qos/interfaces/interface/output/pfc/config` and `/qos/pfc/watchdog/config` (arista-qos-augments)."""
+eos_profile = partial(spelt, EOS, "ecn_profiles")
+"""gNMI: `/qos/queue-management-profiles/queue-management-profile/wred/uniform/state` (openconfig-qos)."""
+eos_stuck = partial(spelt, EOS, "watchdog_counters", bits=32)
+"""eAPI: `show priority-flow-control counters watchdog`."""
 eos_ecn = partial(spelt, EOS, "ecn_counters")
 """eAPI: `show qos interfaces ecn counters queue`."""
 eos_drops = partial(spelt, EOS, "queue_drops")

@@ -9,7 +9,9 @@ from __future__ import annotations
 from roce_exporter.catalog.row import COUNTER, GAUGE, Row, Spelling
 from roce_exporter.catalog.switch_systems import (
     cumulus_watchdog,
+    eos_config,
     eos_pfc,
+    eos_stuck,
     nxos_watchdog,
     sonic_config,
     sonic_queue,
@@ -33,7 +35,7 @@ ROWS = (
         "Whether the PFC watchdog is configured to monitor the queue.",
         sonic_config("pfcwd_sw_enable"),
         nxos_watchdog("wd-status"),
-        eos_pfc("watchdog-enabled"),
+        eos_config("watchdog-enabled"),
         cumulus_watchdog("state"),
     ),
     _gauge(
@@ -42,6 +44,7 @@ ROWS = (
         "Whether the watchdog discards or forwards the queue's packets during a storm (1) or only reports it (0).",
         sonic_config("action"),
         nxos_watchdog("disable-action"),
+        eos_config("action"),
     ),
     Row(
         "roce_switch_pfc_watchdog_overridden",
@@ -67,6 +70,7 @@ ROWS = (
         sonic_queue("PFC_WD_QUEUE_STATS_DEADLOCK_DETECTED"),
         nxos_watchdog("q-shutdown"),
         eos_pfc("stuck-count", bits=32),
+        eos_stuck("stuckCount"),
         cumulus_watchdog("deadlock-count"),
     ),
     _counter(
@@ -76,6 +80,7 @@ ROWS = (
         sonic_queue("PFC_WD_QUEUE_STATS_DEADLOCK_RESTORED"),
         nxos_watchdog("q-restored"),
         eos_pfc("recovery-count", bits=32),
+        eos_stuck("recoveryCount"),
     ),
     _counter(
         "roce_switch_pfc_watchdog_transmit_discards_total",
@@ -97,6 +102,7 @@ ROWS = (
         "How long pause must last until the watchdog trips.",
         sonic_config("detection_time", per=1000),
         nxos_watchdog("detection-milliseconds", per=1000),
+        eos_config("default-timeout"),
         cumulus_watchdog("detection-milliseconds", per=1000),
     ),
     _gauge(
@@ -105,5 +111,6 @@ ROWS = (
         "How long pause must be gone until the watchdog restores the queue.",
         sonic_config("restoration_time", per=1000),
         nxos_watchdog("restoration-milliseconds", per=1000),
+        eos_config("default-recovery-time"),
     ),
 )

@@ -39,7 +39,7 @@ LOOPBACK = frozenset({"", "127.0.0.1", "::1", "localhost"})
 SINGLE_ASIC = ""
 
 
-class Place(NamedTuple):
+class DatabasePlace(NamedTuple):
     """Where the file says that one database is."""
 
     instance: str
@@ -50,21 +50,21 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Namespace:
+class DatabaseNamespace:
     """The databases of the host, or of one ASIC."""
 
     name: str
-    databases: Mapping[str, Place]
+    databases: Mapping[str, DatabasePlace]
     """Empty if the file of the namespace cannot be used."""
     fault: str = ""
     """Why not: one line."""
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class DatabaseLayout:
     """All databases of a switch. Without a file: one instance, with the numbers of the community's SONiC."""
 
-    namespaces: tuple[Namespace, ...]
+    namespaces: tuple[DatabaseNamespace, ...]
 
     @property
     def several(self) -> bool:
@@ -82,16 +82,17 @@ class Layout:
         return any(part.name for part in self.namespaces)
 
 
-DEFAULT_LAYOUT = Layout(
+DEFAULT_LAYOUT = DatabaseLayout(
     (
-        Namespace(
-            SINGLE_ASIC, {name: Place("redis", "", 0, "", number) for name, number in DEFAULT_NUMBERS.items()}
+        DatabaseNamespace(
+            SINGLE_ASIC,
+            {name: DatabasePlace("redis", "", 0, "", number) for name, number in DEFAULT_NUMBERS.items()},
         ),
     )
 )
 
 
-async def layout_of(target: SwitchTarget) -> Layout:
+async def layout_of(target: SwitchTarget) -> DatabaseLayout:
     """The layout of a switch: of the file that the target names, or on the switch itself of SONiC's own file.
 
     Raises:
@@ -106,29 +107,29 @@ async def layout_of(target: SwitchTarget) -> Layout:
     return DEFAULT_LAYOUT
 
 
-async def read_layout(path: Path) -> Layout:
+async def read_layout(path: Path) -> DatabaseLayout:
     """The layout in a file and those that it includes; an included file that cannot be used costs its namespace only."""
     document = await _document(path)
     includes = document.get("INCLUDES")
     if includes is None:
-        return Layout((Namespace(SINGLE_ASIC, _places(document, path)),))
+        return DatabaseLayout((DatabaseNamespace(SINGLE_ASIC, _places(document, path)),))
     if not isinstance(includes, list) or len(includes) > MOST_NAMESPACES:
         raise SourceError(f"{path}: INCLUDES is not a list of at most {MOST_NAMESPACES} files")
     parts = [await _included(path, entry) for entry in includes]
     unique = {part.name: part for part in reversed(parts)}
-    return Layout(tuple(sorted(unique.values(), key=lambda part: part.name)))
+    return DatabaseLayout(tuple(sorted(unique.values(), key=lambda part: part.name)))
 
 
-async def _included(path: Path, entry: Any) -> Namespace:
+async def _included(path: Path, entry: Any) -> DatabaseNamespace:
     fields = entry if isinstance(entry, dict) else {}
     name, include = fields.get("namespace", SINGLE_ASIC), fields.get("include")
     if not isinstance(name, str) or not isinstance(include, str):
         raise SourceError(f"{path}: an entry of INCLUDES has no file")
     place = path.parent / include
     try:
-        return Namespace(name, _places(await _document(place), place))
+        return DatabaseNamespace(name, _places(await _document(place), place))
     except SourceError as error:
-        return Namespace(name, {}, str(error))
+        return DatabaseNamespace(name, {}, str(error))
 
 
 async def _document(path: Path) -> dict[str, Any]:
@@ -146,18 +147,20 @@ async def _document(path: Path) -> dict[str, Any]:
     return document
 
 
-def _places(document: Mapping[str, Any], path: Path) -> dict[str, Place]:
+def _places(document: Mapping[str, Any], path: Path) -> dict[str, DatabasePlace]:
     instances, databases = document.get("INSTANCES"), document.get("DATABASES")
     if not isinstance(instances, dict) or not isinstance(databases, dict):
         raise SourceError(f"{path}: INSTANCES or DATABASES is missing")
     return {name: _place(instances, databases, name, path) for name in DEFAULT_NUMBERS if name in databases}
 
 
-def _place(instances: Mapping[str, Any], databases: Mapping[str, Any], name: str, path: Path) -> Place:
+def _place(
+    instances: Mapping[str, Any], databases: Mapping[str, Any], name: str, path: Path
+) -> DatabasePlace:
     try:
         database = databases[name]
         instance = instances[database["instance"]]
-        return Place(
+        return DatabasePlace(
             instance=str(database["instance"]),
             host=str(instance.get("hostname", "")),
             port=int(instance.get("port", 0)),
@@ -169,7 +172,7 @@ def _place(instances: Mapping[str, Any], databases: Mapping[str, Any], name: str
 
 
 def address_of(
-    layout: Layout, part: Namespace, name: str, target: SwitchTarget, route: Route
+    layout: DatabaseLayout, part: DatabaseNamespace, name: str, target: SwitchTarget, route: Route
 ) -> RedisAddress:
     """Where to connect for a database.
 

@@ -114,6 +114,7 @@ def tls_fault(error: ssl.SSLError) -> str:
 
 EXPIRED = (9, 10)
 WRONG_NAME = (62, 64)
+TOO_WEAK = (66, 67, 68)
 
 
 def _remedy(error: ssl.SSLCertVerificationError) -> str:
@@ -122,4 +123,6 @@ def _remedy(error: ssl.SSLCertVerificationError) -> str:
         return "renew it, or correct the clock"
     if error.verify_code in WRONG_NAME:
         return "set tls: server_name to a name in the certificate"
+    if error.verify_code in TOO_WEAK:
+        return "install one with a key of 2048 bits or more and SHA-256"
     return "set tls: ca_file to the authority that signed it, or to the certificate itself"

@@ -100,8 +100,8 @@ class _NamespaceRound:
     """One round of queries to one namespace. What has arrived by the deadline is kept."""
 
     visit: Visit
-    layout: layouts.Layout
-    place: layouts.Namespace
+    layout: layouts.DatabaseLayout
+    place: layouts.DatabaseNamespace
     tls: Tls | None
     faults: dict[str, str] = field(default_factory=dict)
     exchanges: list[Exchange] = field(default_factory=list)
@@ -122,7 +122,7 @@ class _NamespaceRound:
         if self.layout.asics and not self.place.name:
             await self._host()
             return
-        names: asyncio.Future[keys.Names | None] = loop.create_future()
+        names: asyncio.Future[keys.SonicNames | None] = loop.create_future()
         lossless: asyncio.Future[Lossless | None] = loop.create_future()
         buffers: asyncio.Future[Buffers] = loop.create_future()
         async with asyncio.TaskGroup() as group:
@@ -143,7 +143,7 @@ class _NamespaceRound:
 
     async def _counters(
         self,
-        names: asyncio.Future[keys.Names | None],
+        names: asyncio.Future[keys.SonicNames | None],
         lossless: asyncio.Future[Lossless | None],
     ) -> None:
         try:
@@ -160,8 +160,8 @@ class _NamespaceRound:
         finally:
             _settle(names, None)
 
-    async def _objects(self, database: RedisDatabase, names: keys.Names, plan: Lossless | None) -> None:
-        """Counters first; the watermarks, of which there are three of each, last."""
+    async def _objects(self, database: RedisDatabase, names: keys.SonicNames, plan: Lossless | None) -> None:
+        """Counters first; the watermarks, three per object, last."""
         known = PRIORITIES if plan is None or self.everything else plan.priorities
         queue_fields = (*QUEUE_FIELDS, OVERRIDE)
         for source, objects, fields in (
@@ -195,7 +195,7 @@ class _NamespaceRound:
 
     async def _configuration(
         self,
-        names: asyncio.Future[keys.Names | None],
+        names: asyncio.Future[keys.SonicNames | None],
         lossless: asyncio.Future[Lossless | None],
         buffers: asyncio.Future[Buffers],
     ) -> None:
@@ -264,7 +264,7 @@ class _NamespaceRound:
             wanted = [(f"BUFFER_POOL_TABLE|{pool}", ("size",)) for pool in used]
             self.read[source] = rows | await self._rows(database, source, wanted)
 
-    async def _lldp(self, names: asyncio.Future[keys.Names | None]) -> None:
+    async def _lldp(self, names: asyncio.Future[keys.SonicNames | None]) -> None:
         source = t.LLDP
         async with self._attempt(source), self._open(source, layouts.APPL_DB) as database:
             known = await names

@@ -1,4 +1,4 @@
-"""Tables of SONiC to readings: the meaning of what both doors bring."""
+"""Convert tables of SONiC to readings, whichever door they came through."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from roce_exporter.switches.sonic.tables import Fields
 
 Row = tuple[str, tuple[str, ...]]
-"""A key, and the fields that are read of it; all fields if there are none."""
+"""A key and the fields to read; no fields means all of them."""
 
 NAME_MAPS = {
     "COUNTERS_PORT_NAME_MAP": PORT_COUNTERS,
@@ -70,7 +70,7 @@ CHASSIS: Row = ("LLDP_LOC_CHASSIS", ("lldp_loc_sys_name", "lldp_loc_sys_desc"))
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class SonicNames:
     """What the name maps of one namespace say: objects by object identifier, which is valid for this round only."""
 
     ports: Mapping[str, str]
@@ -79,10 +79,10 @@ class Names:
     pools: Mapping[str, str]
 
 
-def names_of(maps: Sequence[Fields]) -> Names:
+def names_of(maps: Sequence[Fields]) -> SonicNames:
     """The objects in the hashes of `NAME_MAPS`."""
     ports, queues, indexes, types, groups, group_indexes, pools = maps
-    return Names(
+    return SonicNames(
         {oid: port for port, oid in ports.items() if is_front_panel(port)},
         queue_objects(queues, indexes, types),
         group_objects(groups, group_indexes),
@@ -90,7 +90,7 @@ def names_of(maps: Sequence[Fields]) -> Names:
     )
 
 
-def chosen_names(names: Names, lossless: Lossless | None, *, everything: bool) -> Names:
+def chosen_names(names: SonicNames, lossless: Lossless | None, *, everything: bool) -> SonicNames:
     """The objects to read: all, or those of priorities with PFC; where these are unknown, all that can have PFC."""
     if everything:
         return names
@@ -104,7 +104,7 @@ def chosen_names(names: Names, lossless: Lossless | None, *, everything: bool) -
         else dict.fromkeys(names.ports.values(), ({*PRIORITIES}, {*PRIORITIES}))
     )
     nothing: tuple[set[int], set[int]] = (set(), set())
-    return Names(
+    return SonicNames(
         names.ports,
         {
             oid: queue

@@ -1,4 +1,4 @@
-"""Which priorities of which ports have PFC, and the queue and the priority group behind each priority.
+"""The priorities with PFC per port, and the queue and the priority group behind each priority.
 
 SONiC: PORT_QOS_MAP names the priorities (`pfc_enable`) and the maps from priority to queue and to group; without a map, the
 queue and the group have the number of the priority. The watchdog always takes the queue with the number of the priority

@@ -35,7 +35,7 @@ class Polling:
 
 
 def polling_of(rows: SonicRows, state: Mapping[str, Fields]) -> Polling:
-    """What the two databases say; a group of which they say nothing is neither enabled nor disabled."""
+    """What the two databases say; a group that they do not mention is neither enabled nor disabled."""
     groups = {group: rows.get(f"FLEX_COUNTER_TABLE|{group}") for group in FLEX_GROUPS}
     states = {group: fields.get("FLEX_COUNTER_STATUS") for group, fields in groups.items()}
     intervals = {group: number(fields.get("POLL_INTERVAL")) for group, fields in groups.items()}

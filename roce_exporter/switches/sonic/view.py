@@ -32,7 +32,7 @@ class NamespaceView:
 
     @property
     def priorities(self) -> Iterable[int]:
-        """The priorities of which counters and settings are shown."""
+        """The priorities whose counters and settings are shown."""
         return PRIORITIES if self.everything else sorted(self.used)
 
     def shows_queue(self, port: str, label: str) -> bool:

@@ -21,6 +21,7 @@ from roce_exporter.switches.doors import https
 from roce_exporter.switches.doors.http_client import BODY_BYTES, HEAD_BYTES
 from roce_exporter.switches.doors.https import HttpsDoor, SessionCookie, StatusError, query_sources
 from roce_exporter.switches.doors.json_reply import DEPTH, decode_json
+from roce_exporter.switches.doors.tls_client import tls_fault
 from roce_exporter.switches.readings import SourceError
 from roce_exporter.switches.targets import Login, TlsFiles
 
@@ -323,6 +324,27 @@ async def test_an_expired_certificate(tmp_path) -> None:
         line = await fault_of(switch, tls=TlsFiles(ca_file=ca_file))
         assert "expired" in line
         assert "renew" in line
+
+
+@pytest.mark.parametrize(
+    ("code", "remedy"),
+    [
+        (9, "correct the clock"),
+        (10, "renew it"),
+        (18, "set tls: ca_file"),
+        (20, "set tls: ca_file"),
+        (62, "set tls: server_name"),
+        (64, "set tls: server_name"),
+        (66, "2048 bits"),
+        (68, "2048 bits"),
+    ],
+)
+def test_each_fault_of_a_certificate_has_its_remedy(code, remedy) -> None:
+    """The codes of OpenSSL. Switches often make themselves a certificate with a short key."""
+    error = ssl.SSLCertVerificationError(1, "verify failed")
+    error.verify_code, error.verify_message = code, "words of OpenSSL."
+    assert tls_fault(error).startswith("the switch's certificate is refused: words of OpenSSL; ")
+    assert remedy in tls_fault(error)
 
 
 async def test_verification_can_be_switched_off(tmp_path) -> None:

@@ -1,0 +1,433 @@
+"""The gNMI door against a real gRPC server on loopback that behaves, and misbehaves, like the one of a switch."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import inspect
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+from gnmi_switch import (
+    LOGIN,
+    NAME,
+    GnmiQuestion,
+    RefusedError,
+    get_response,
+    gnmi_switch,
+    ietf,
+    leaf_updates,
+    subscribe_response,
+    sync_response,
+)
+from https_switch import Says, https_switch
+
+from roce_exporter.switches.doors import gnmi
+from roce_exporter.switches.doors.gnmi import GnmiDoor
+from roce_exporter.switches.doors.gnmi_faults import AbsentError, gnmi_fault
+from roce_exporter.switches.doors.gnmi_paths import Leaf, path_of
+from roce_exporter.switches.doors.gnmi_tls import certificate_names
+from roce_exporter.switches.doors.quiet_grpc import grpc
+from roce_exporter.switches.readings import SourceError
+from roce_exporter.switches.targets import Login, TlsFiles
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from roce_exporter.switches.module import Visit
+
+QUEUES = "COUNTERS/Ethernet*/Queues"
+PFC = "interfaces/interface[name=*]/ethernet/pfc"
+LEAF = "interfaces/interface[name=Ethernet1/1]/ethernet/pfc/priorities/priority[index=3]/state/in-frames"
+NOW = dt.datetime.now(dt.UTC)
+PAST = {"not_before": NOW - dt.timedelta(days=9), "not_after": NOW - dt.timedelta(days=1)}
+
+
+def answers(asked: GnmiQuestion) -> Any:
+    if asked.method == "Get":
+        return get_response(
+            (path_of(asked.paths[0]), ietf({"Ethernet68:3": {"SAI_QUEUE_STAT_PACKETS": "7"}}))
+        )
+    return [subscribe_response(*leaf_updates({LEAF: 4711})), sync_response()]
+
+
+async def hang(asked: GnmiQuestion) -> Any:
+    await asyncio.Event().wait()
+
+
+async def get(visit: Visit) -> tuple[Leaf, ...]:
+    async with GnmiDoor(visit) as door:
+        return await door.get("queues", "COUNTERS_DB", (QUEUES,))
+
+
+async def once(visit: Visit) -> tuple[Leaf, ...]:
+    async with GnmiDoor(visit) as door:
+        return await door.once("pfc", (PFC,))
+
+
+async def fault(request: Any, visit: Visit) -> str:
+    with pytest.raises(SourceError, match=r"^[^\n]+$") as caught:
+        await request(visit)
+    assert LOGIN.password not in str(caught.value)
+    return str(caught.value)
+
+
+def at_port(visit: Visit, port: int) -> Visit:
+    ports = {"grpc": port, "grpc+insecure": port}
+    return replace(visit, target=replace(visit.target, ports=ports))
+
+
+async def test_get_over_tls_with_credentials_in_the_metadata(tmp_path: Path) -> None:
+    async with gnmi_switch(answers, tmp_path) as switch:
+        leaves = await get(switch.visit())
+    assert leaves == (Leaf(path_of(QUEUES), {"Ethernet68:3": {"SAI_QUEUE_STAT_PACKETS": "7"}}),)
+    assert [(asked.method, asked.target, asked.paths) for asked in switch.asked] == [
+        ("Get", "COUNTERS_DB", (QUEUES,))
+    ]
+    assert switch.asked[0].metadata["password"] == LOGIN.password
+    assert switch.asked[0].metadata["user-agent"].startswith("roce-exporter/")
+
+
+async def test_subscribe_once(tmp_path: Path) -> None:
+    async with gnmi_switch(answers, tmp_path) as switch:
+        assert await once(switch.visit()) == (Leaf(path_of(LEAF), 4711),)
+    assert [(asked.method, asked.paths) for asked in switch.asked] == [("Subscribe", (PFC,))]
+
+
+def test_the_door_has_two_methods_and_no_other_path_of_a_service() -> None:
+    source = inspect.getsource(gnmi)
+    assert {"Get", "Subscribe"} == {part.split('"')[0] for part in source.split("/gnmi.gNMI/")[1:]}
+    public = {name for name in vars(GnmiDoor) if not name.startswith("_")}
+    assert public == {"get", "once"}
+    assert source.count("channel.unary_unary(GET)") == source.count("channel.stream_stream(SUBSCRIBE)") == 1
+    assert source.count("_unary(") + source.count("_stream(") == 2
+
+
+async def test_without_tls_nothing_secret_is_sent(tmp_path: Path) -> None:
+    async with gnmi_switch(answers, tmp_path, login=None, plain=True) as switch:
+        line = await fault(get, switch.visit(scheme="grpc+insecure"))
+        assert line == "basic_auth is not sent without TLS: use grpc:// instead of grpc+insecure://"
+        assert not switch.asked
+        assert await get(switch.visit(scheme="grpc+insecure", login=Login()))
+    assert "password" not in switch.asked[0].metadata
+
+
+async def test_tls_where_the_switch_has_none(tmp_path: Path) -> None:
+    async with gnmi_switch(answers, tmp_path, plain=True) as switch:
+        line = await fault(get, switch.visit(tls=TlsFiles()))
+        assert "the port does not speak TLS: correct the port, or write grpc+insecure://" in line
+    assert not switch.asked
+
+
+async def test_a_proxy_in_the_environment_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("grpc_proxy", "https_proxy", "http_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    async with gnmi_switch(answers, tmp_path) as switch:
+        assert await get(switch.visit())
+
+
+async def test_the_resolved_address_is_used_and_the_name_verified(tmp_path: Path) -> None:
+    """The name is of a domain that does not exist; it is only compared with the certificate."""
+    async with gnmi_switch(answers, tmp_path) as switch:
+        other = switch.visit(server_name="other.invalid")
+        line = await fault(get, other)
+        assert line.endswith(
+            "the switch's certificate has another name: set tls: server_name to a name in the certificate"
+        )
+        named = TlsFiles(ca_file=switch.ca_file, server_name=NAME)
+        assert await get(switch.visit(server_name="other.invalid", tls=named))
+
+
+@pytest.mark.parametrize("names", [(NAME,), ("*.example.com",), ("127.0.0.1",)])
+async def test_skipping_verification_accepts_any_authority_and_name(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    skip = TlsFiles(insecure_skip_verify=True)
+    async with gnmi_switch(answers, tmp_path, names=names) as switch:
+        assert await get(switch.visit(server_name="other.invalid", tls=skip))
+
+
+async def test_an_expired_certificate_is_refused_even_without_verification(tmp_path: Path) -> None:
+    async with gnmi_switch(answers, tmp_path, **PAST) as switch:
+        line = await fault(get, switch.visit())
+        assert line.endswith("the switch's certificate has expired: renew it, or correct the clock")
+        line = await fault(get, switch.visit(tls=TlsFiles(insecure_skip_verify=True)))
+        assert line.endswith("certificate has expired; renew it, or correct the clock")
+
+
+async def test_an_unknown_authority_is_refused(tmp_path: Path) -> None:
+    async with gnmi_switch(answers, tmp_path) as switch:
+        line = await fault(get, switch.visit(tls=TlsFiles()))
+    assert line.endswith("is refused: set tls: ca_file to the authority that signed it")
+    assert not switch.asked
+
+
+@pytest.mark.parametrize(
+    ("files", "line"),
+    [
+        (
+            {"ca_file": Path("/nonexistent")},
+            "tls: ca_file /nonexistent cannot be read: No such file or directory",
+        ),
+        ({"ca_file": Path(__file__)}, f"tls: ca_file {__file__} is not a PEM file of certificates"),
+    ],
+)
+async def test_files_that_cannot_be_used(tmp_path: Path, files: dict[str, Path], line: str) -> None:
+    async with gnmi_switch(answers, tmp_path) as switch:
+        assert await fault(get, switch.visit(tls=TlsFiles(**files))) == line
+
+
+async def test_a_wrong_password_is_sent_once_per_visit_and_never_shown(tmp_path: Path) -> None:
+    """The server repeats the password in its refusal."""
+    wrong = Login("reader", "wrong-but-secret")
+    async with gnmi_switch(answers, tmp_path) as switch, GnmiDoor(switch.visit(login=wrong)) as door:
+        requests = (
+            door.get("queues", "COUNTERS_DB", (QUEUES,)),
+            door.once("pfc", (PFC,)),
+            door.once("x", (PFC,)),
+        )
+        found = await asyncio.gather(*requests, return_exceptions=True)
+    assert len(switch.asked) == 1
+    assert {type(one) for one in found} == {SourceError}
+    assert all(
+        "UNAUTHENTICATED: the switch refuses the user or the password: check basic_auth" in str(one)
+        for one in found
+    )
+    assert not any(wrong.password in str(one) for one in found)
+
+
+@pytest.mark.parametrize("login", [Login("us\ner", "x"), Login("user", "pass\u00e9")])
+async def test_credentials_that_http_cannot_carry(tmp_path: Path, login: Login) -> None:
+    async with gnmi_switch(answers, tmp_path) as switch:
+        line = await fault(get, switch.visit(login=login))
+    assert line == "basic_auth: gNMI can carry only printable ASCII characters in user and password"
+
+
+async def test_a_switch_that_never_answers_ends_with_the_visit(tmp_path: Path) -> None:
+    async with gnmi_switch(hang, tmp_path) as switch:
+        for request in (get, once):
+            line = await fault(request, switch.visit(seconds=0.3))
+            assert line.endswith(
+                ": no answer by the deadline: raise the timeout of the target, or query it less often"
+            )
+
+
+async def test_one_request_that_hangs_does_not_cost_the_others(tmp_path: Path) -> None:
+    """The first one hangs, which the others wait for only a part of their time."""
+
+    async def answer(asked: GnmiQuestion) -> Any:
+        return await hang(asked) if asked.method == "Get" else answers(asked)
+
+    async with gnmi_switch(answer, tmp_path) as switch, GnmiDoor(switch.visit(seconds=4)) as door:
+        stuck, works = await asyncio.gather(
+            door.get("queues", "COUNTERS_DB", (QUEUES,)), door.once("pfc", (PFC,)), return_exceptions=True
+        )
+    assert "no answer by the deadline" in str(stuck)
+    assert works == (Leaf(path_of(LEAF), 4711),)
+
+
+@pytest.mark.parametrize("scheme", ["grpc", "grpc+insecure"])
+@pytest.mark.parametrize("skip", [False, True])
+async def test_a_port_that_accepts_and_is_silent(tmp_path: Path, scheme: str, skip: bool) -> None:
+    async def mute(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+
+    writers: list[asyncio.StreamWriter] = []
+    server = await asyncio.start_server(mute, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with gnmi_switch(answers, tmp_path) as switch:
+        tls = TlsFiles(ca_file=switch.ca_file, insecure_skip_verify=skip)
+        line = await fault(
+            get, at_port(switch.visit(scheme=scheme, login=Login(), seconds=0.5, tls=tls), port)
+        )
+    assert "no answer by the deadline" in line
+    server.close()
+    for writer in writers:
+        writer.close()
+
+
+async def endless() -> AsyncIterator[bytes]:
+    while True:
+        yield subscribe_response(*leaf_updates({LEAF: 1, f"{LEAF}-x": 2}))
+
+
+@pytest.mark.parametrize(("name", "limit"), [("LEAVES", 1000), ("REPLY_BYTES", 100_000)])
+async def test_a_reply_that_never_ends_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, limit: int
+) -> None:
+    monkeypatch.setattr(gnmi, name, limit)
+    async with gnmi_switch(lambda asked: endless(), tmp_path) as switch:
+        line = await fault(once, switch.visit(seconds=60))
+    assert line.startswith("the reply is larger than ")
+
+
+async def test_a_message_that_is_too_large_is_a_fault(tmp_path: Path) -> None:
+    large = get_response((path_of("x"), {"json_ietf_val": b" " * (33 * 1024 * 1024)}))
+    async with gnmi_switch(lambda asked: large, tmp_path) as switch:
+        assert (await fault(get, switch.visit(seconds=60))).endswith(": the reply is larger than 32 MiB")
+
+
+async def test_a_subscription_that_ends_early_is_a_fault(tmp_path: Path) -> None:
+    early = [subscribe_response(*leaf_updates({LEAF: 1}))]
+    async with gnmi_switch(lambda asked: early, tmp_path) as switch:
+        line = await fault(once, switch.visit())
+    assert line == "the switch ended the subscription before it had sent everything"
+
+
+async def test_what_is_no_message_is_a_fault(tmp_path: Path) -> None:
+    async with gnmi_switch(
+        lambda asked: b"<html>" if asked.method == "Get" else [b"<html>"], tmp_path
+    ) as switch:
+        for request in (get, once):
+            assert await fault(request, switch.visit()) == "the reply is not a gNMI message: check the port"
+
+
+@pytest.mark.parametrize("request_of", [get, once])
+async def test_what_the_switch_does_not_have_is_absent(tmp_path: Path, request_of: Any) -> None:
+    def refuse(asked: GnmiQuestion) -> Any:
+        raise RefusedError(grpc.StatusCode.NOT_FOUND, "no \x1b[31mtable\n")
+
+    async with gnmi_switch(refuse, tmp_path) as switch:
+        with pytest.raises(
+            AbsentError, match=r"NOT_FOUND: the switch does not have this path \(no \[31mtable\)$"
+        ):
+            await request_of(switch.visit())
+
+
+async def answer_in_http(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A web server that gets what is no request, and leaves it to the client to disconnect."""
+    await reader.read(1)
+    writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>")
+    await reader.read()
+    writer.close()
+
+
+async def test_a_web_server_on_the_port(tmp_path: Path) -> None:
+    server = await asyncio.start_server(answer_in_http, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with gnmi_switch(answers, tmp_path) as switch:
+        plain = switch.visit(scheme="grpc+insecure", login=Login())
+        line = await fault(get, at_port(plain, port))
+        assert line.endswith(
+            "the port does not speak gRPC: correct the port, or write grpc:// if it needs TLS"
+        )
+        line = await fault(get, at_port(switch.visit(), port))
+        assert "the port does not speak TLS: correct the port" in line
+    server.close()
+
+
+async def test_a_web_server_with_tls_on_the_port(tmp_path: Path) -> None:
+    (tmp_path / "web").mkdir()
+    async with (
+        gnmi_switch(answers, tmp_path) as switch,
+        https_switch(lambda asked: Says(b"<html>"), tmp_path / "web") as web,
+    ):
+        visit = switch.visit(server_name="switch.example.com", tls=TlsFiles(ca_file=web.ca_file))
+        line = await fault(get, at_port(visit, web.port))
+    assert line.endswith("the port speaks TLS, but not gRPC: correct the port")
+
+
+async def test_a_switch_with_tls_alone_and_one_that_is_away(tmp_path: Path) -> None:
+    async with gnmi_switch(answers, tmp_path) as switch:
+        plain = switch.visit(scheme="grpc+insecure", login=Login())
+        assert (await fault(get, plain)).endswith(": the switch closed the connection")
+        visit = switch.visit()
+    assert "refuses connections: check the port" in await fault(get, visit)
+
+
+@pytest.mark.parametrize(
+    ("code", "details", "line"),
+    [
+        ("RESOURCE_EXHAUSTED", "too many connections", "RESOURCE_EXHAUSTED: too many connections"),
+        ("UNAVAILABLE", "something new", "UNAVAILABLE: something new"),
+        (
+            "INVALID_ARGUMENT",
+            "",
+            "INVALID_ARGUMENT: the switch does not understand the path or the encoding: check its version",
+        ),
+        ("UNKNOWN", "Stream removed", "the port does not answer in gRPC: correct the port (Stream removed)"),
+        ("INTERNAL", "a\nb" + "x" * 999, "INTERNAL: a b" + "x" * 253),
+    ],
+)
+def test_other_failures(code: str, details: str, line: str) -> None:
+    assert gnmi_fault(code, details) == line
+
+
+async def test_the_debug_page_gets_queries_and_replies_without_credentials(tmp_path: Path) -> None:
+    def echo(asked: GnmiQuestion) -> bytes:
+        return get_response((path_of("x"), ietf({"said": asked.metadata["password"]})))
+
+    async with gnmi_switch(echo, tmp_path) as switch:
+        for record in (True, False):
+            async with GnmiDoor(switch.visit(record=record)) as door:
+                await door.get("queues", "COUNTERS_DB", (QUEUES,))
+            exchanges = [(one.source, one.query, one.reply) for one in door.exchanges]
+            assert exchanges == [("queues", f"Get COUNTERS_DB {QUEUES}", "x: {'said': '***'}")] * record
+
+
+def test_a_long_reply_is_cut_on_the_debug_page() -> None:
+    text = gnmi.leaves_text([Leaf(path_of("x"), "y" * 1000)] * 10_000)
+    assert len(text) == gnmi.EXCHANGE_CHARACTERS
+
+
+async def test_a_cancelled_visit_ends_its_requests(tmp_path: Path) -> None:
+    ended = asyncio.Event()
+
+    async def wait(asked: GnmiQuestion) -> Any:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    begun = asyncio.Event()
+    async with gnmi_switch(wait, tmp_path) as switch:
+        task = asyncio.create_task(once(switch.visit(seconds=60)))
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.wait_for(ended.wait(), 30)
+
+
+async def test_the_channel_is_closed_after_the_visit_and_after_a_fault(tmp_path: Path) -> None:
+    async with gnmi_switch(answers, tmp_path) as switch:
+        for login in (LOGIN, Login("reader", "wrong-but-secret")):
+            async with GnmiDoor(switch.visit(login=login)) as door:
+                await asyncio.gather(door.get("queues", "COUNTERS_DB", (QUEUES,)), return_exceptions=True)
+                assert door._link
+                channel = door._link.channel
+                assert channel.get_state() is grpc.ChannelConnectivity.READY
+            assert channel.get_state() is grpc.ChannelConnectivity.SHUTDOWN
+
+
+async def test_visit_after_visit_leaves_nothing_behind(tmp_path: Path) -> None:
+    """GRPC's own threads come and go, so a few more or less are not counted, and fifty channels would show."""
+    process = psutil.Process()
+    async with gnmi_switch(answers, tmp_path) as switch:
+        await get(switch.visit())
+        before = process.num_fds(), process.num_threads()
+        for _ in range(50):
+            await get(switch.visit())
+            await once(switch.visit())
+        after = process.num_fds(), process.num_threads()
+    assert after[0] < before[0] + 20
+    assert after[1] < before[1] + 20
+
+
+@pytest.mark.parametrize(
+    ("certificate", "names"),
+    [
+        ({"subjectAltName": (("DNS", "a"), ("IP Address", "192.0.2.1"), ("email", "x"))}, ("a", "192.0.2.1")),
+        ({"subject": ((("organizationName", "x"),), (("commonName", "switch"),))}, ("switch",)),
+        ({"subject": ((("commonName", "x"),),), "subjectAltName": (("DNS", "*.a"),)}, ("any.a",)),
+        ({}, ()),
+    ],
+)
+def test_the_names_of_a_certificate(certificate: dict[str, Any], names: tuple[str, ...]) -> None:
+    assert certificate_names(certificate) == names

@@ -1,0 +1,168 @@
+"""The messages of gNMI: field numbers, every kind of value, and bytes that are no message."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+import pytest
+from gnmi_switch import get_response, ietf, leaf_updates, subscribe_response, sync_response
+
+from roce_exporter.switches.doors import gnmi_messages
+from roce_exporter.switches.doors.gnmi_messages import (
+    CLASSES,
+    get_reply,
+    get_request,
+    once_request,
+    subscribe_reply,
+)
+from roce_exporter.switches.doors.gnmi_paths import Element, Leaf, Spot, flat, path_of, path_text, plain_name
+from roce_exporter.switches.readings import SourceError
+
+PFC = "interfaces/interface[name=Ethernet1/1]/ethernet/pfc/priorities/priority[index=3]/state/in-frames"
+PATH = path_of("a/b[k=v]")
+
+
+def value_of(**value: object) -> object:
+    return get_reply(get_response((PATH, value)))[0].value
+
+
+def test_requests_are_those_that_the_wire_format_has() -> None:
+    """Worked out by hand from gnmi.proto: field number and wire type, length, content."""
+    element = b"\x1a\x03\x0a\x01a"  # Path.elem = 3: PathElem.name = 1
+    assert get_request("X", [path_of("a")]) == b"\x0a\x03\x22\x01X" + b"\x12\x05" + element + b"\x28\x04"
+    subscription = b"\x12\x07\x0a\x05" + element  # SubscriptionList.subscription = 2: Subscription.path = 1
+    assert once_request([path_of("a")]) == b"\x0a\x0d" + subscription + b"\x28\x01\x40\x04"
+
+
+def test_no_message_can_set_a_value() -> None:
+    assert not [name for name in CLASSES if name.startswith("Set")]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"string_val": "17"}, "17"),
+        ({"int_val": -3}, -3),
+        ({"uint_val": 2**64 - 1}, 2**64 - 1),
+        ({"bool_val": False}, False),
+        ({"double_val": 0.5}, 0.5),
+        ({"float_val": 0.25}, 0.25),
+        ({"decimal_val": {"digits": 125, "precision": 2}}, 1.25),
+        ({"leaflist_val": {"element": [{"uint_val": 3}, {"uint_val": 4}]}}, [3, 4]),
+        ({"json_val": b"[1]"}, [1]),
+        ({"json_ietf_val": b'{"in-frames": "4711"}'}, {"in-frames": "4711"}),
+        ({"ascii_val": "x"}, "x"),
+        ({}, None),
+    ],
+)
+def test_every_kind_of_value(value: dict[str, object], expected: object) -> None:
+    assert value_of(**value) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (b"{", "the reply is not valid JSON: Expecting property name"),
+        (b"", "the reply is empty where JSON is expected"),
+        (b"<html><body>Login</body></html>", "an HTML page instead of JSON"),
+        (b'{"x": NaN}', "the reply is not acceptable JSON: NaN"),
+        (b"[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_json_that_is_none_is_one_clear_line(text: bytes, line: str) -> None:
+    with pytest.raises(SourceError, match=r"^[^\n]+$") as fault:
+        value_of(json_ietf_val=text)
+    assert line in str(fault.value)
+
+
+def test_a_prefix_is_the_beginning_of_every_path() -> None:
+    message = CLASSES["GetResponse"].FromString(get_response((path_of("c[k=v]"), {"uint_val": 1})))
+    message.notification[0].prefix.elem.extend(gnmi_messages._encoded(path_of("a[x=y]/b")))
+    assert get_reply(message.SerializeToString()) == (Leaf(path_of("a[x=y]/b/c[k=v]"), 1),)
+
+
+def test_a_subscription_ends_with_a_sync_response() -> None:
+    reply = subscribe_reply(subscribe_response(*leaf_updates({PFC: 4711})))
+    assert (reply.leaves, reply.finished) == ((Leaf(path_of(PFC), 4711),), False)
+    assert subscribe_reply(sync_response()) == ((), True)
+
+
+def test_unknown_fields_are_ignored() -> None:
+    """A later version of gNMI adds fields: here field 99 of the response, and field 13 of the value."""
+    assert get_reply(get_response((PATH, {"uint_val": 1})) + b"\x9a\x06\x01x")[0].value == 1
+    assert get_reply(b"\x0a\x07\x22\x05\x1a\x03\x6a\x01x")[0].value is None
+
+
+@pytest.mark.parametrize(
+    "reply", [get_response((PATH, ietf({"a": 1}))), b"<html>", b"HTTP/1.1 400 Bad Request\r\n"]
+)
+def test_a_reply_cut_off_anywhere_is_a_fault_or_a_shorter_reply(reply: bytes) -> None:
+    for end in range(len(reply)):
+        with suppress(SourceError):
+            assert isinstance(get_reply(reply[:end]), tuple)
+
+
+@pytest.mark.parametrize("element", [b"\x0a\x01\xff", b"\x0a\x01\xe9"])
+def test_text_in_another_encoding_does_not_cost_the_reply(element: bytes) -> None:
+    message = CLASSES["GetResponse"]()
+    update = message.notification.add().update.add()
+    update.path.elem.append(element)
+    update.val.MergeFromString(element)
+    assert get_reply(message.SerializeToString()) == (Leaf((Element("\ufffd"),), "\ufffd"),)
+
+
+def test_an_element_that_is_no_message_is_a_fault() -> None:
+    message = CLASSES["GetResponse"]()
+    message.notification.add().update.add().path.elem.append(b"\x0a\x09x")
+    with pytest.raises(SourceError, match="a path that cannot be decoded"):
+        get_reply(message.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a",
+        "a/b",
+        "interfaces/interface[name=Ethernet1/1]/state",
+        "a[x=1][y=*]/b",
+        "COUNTERS/Ethernet*/Queues",
+    ],
+)
+def test_paths_as_text_and_back(text: str) -> None:
+    assert path_text(path_of(text)) == text
+
+
+def test_keys_of_a_path() -> None:
+    assert path_of("a[x=1][y=b/c]/d") == (Element("a", (("x", "1"), ("y", "b/c"))), Element("d"))
+
+
+@pytest.mark.parametrize("text", ["[x=1]", "a[x]", "a]"])
+def test_what_is_no_path_is_a_defect(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a path of gNMI"):
+        path_of(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [("arista-intf-augments:pfc", "pfc"), ("pfc", "pfc"), ("Ethernet1:3", "Ethernet1:3"), ("a:b:c", "b:c")],
+)
+def test_the_name_of_a_yang_module_is_cut_off(name: str, plain: str) -> None:
+    assert plain_name(name) == plain
+
+
+LISTS = {"x/queue": ("index", "queue-type")}
+
+
+def test_a_document_is_the_same_as_its_leaves() -> None:
+    document = {"m:queue": [{"m:index": 3, "queue-type": "UNICAST", "m:state": {"stuck-count": "2"}}]}
+    spots = list(flat(Leaf(path_of("x"), json.loads(json.dumps(document))), LISTS))
+    keys = {"index": "3", "queue-type": "UNICAST"}
+    assert (Spot(("x", "queue", "state", "stuck-count"), keys), "2") in spots
+    leaf = Leaf(path_of("x/queue[index=3][queue-type=UNICAST]/state/stuck-count"), "2")
+    assert list(flat(leaf, LISTS)) == [(Spot(("x", "queue", "state", "stuck-count"), keys), "2")]
+
+
+@pytest.mark.parametrize("entry", [{"index": 3}, 7, None, "x", []])
+def test_an_entry_of_a_list_without_its_keys_is_left_out(entry: object) -> None:
+    assert not list(flat(Leaf(path_of("x/queue"), [entry]), LISTS))

@@ -1,0 +1,392 @@
+"""SONiC over gNMI gives the series that Redis gives, from the same databases: through a real gRPC server over TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from gnmi_switch import LOGIN, GnmiQuestion, RefusedError, get_response, gnmi_switch, ietf
+from sonic_gnmi_replies import PATHS, reply, virtual
+
+from roce_exporter.switches.doors.gnmi_paths import path_of
+from roce_exporter.switches.doors.quiet_grpc import grpc
+from roce_exporter.switches.interpretation import Interpreter
+from roce_exporter.switches.modules import sonic_gnmi
+from roce_exporter.switches.modules.sonic_gnmi import MODULE, NO_ALIASES
+from roce_exporter.switches.sonic.interpret import read_tables
+from roce_exporter.switches.sonic.keys import NAME_MAPS, WATERMARK_TABLES, names_of
+from roce_exporter.switches.sonic.tables import SonicTables, SonicWatermarks
+from roce_exporter.switches.targets import Login
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sonic_gnmi_replies import Databases
+
+    from roce_exporter.switches.readings import Replies, SwitchReadings
+
+RECORDING = Path(__file__).parents[2] / "recordings/switch-sonic-gnmi"
+DATABASES: Databases = json.loads((RECORDING / "databases.json").read_text())
+SHARED = Path(__file__).parents[4] / "shared/captures/switch/sonic-gnmi"
+"""Whole pairs of raw hash and reply, where they are: sonic-net/sonic-gnmi, `testdata/`."""
+
+
+def redis_tables(databases: Databases) -> SonicTables:
+    """The tables as the Redis door reads them: by object identifier, all of them."""
+    counters = databases["COUNTERS_DB"]
+    names = names_of([counters.get(name, {}) for name in NAME_MAPS])
+
+    def hashes(table: str, objects: Any) -> dict[Any, dict[str, str]]:
+        return {name: counters.get(f"{table}:{oid}", {}) for oid, name in objects.items()}
+
+    appl = databases["APPL_DB"]
+    return SonicTables(
+        port_counters=hashes("COUNTERS", names.ports),
+        queue_counters=hashes("COUNTERS", names.queues),
+        priority_group_counters=hashes("COUNTERS", names.groups),
+        watermarks={
+            window: SonicWatermarks(
+                hashes(table, names.queues), hashes(table, names.groups), hashes(table, names.pools)
+            )
+            for window, table in WATERMARK_TABLES.items()
+        },
+        configuration=databases["CONFIG_DB"]
+        | {key: row for key, row in appl.items() if key.startswith("BUFFER_")},
+        state=databases["STATE_DB"],
+        lldp={key: row for key, row in appl.items() if key.startswith("LLDP_")},
+    )
+
+
+def series(found: SwitchReadings) -> dict[str, float | None]:
+    samples = Interpreter(MODULE.dialect).samples("leaf2", found)
+    return {
+        " ".join((one.row.name.removeprefix("roce_switch_"), *filter(None, one.labels[1:]))): value
+        for one, value in zip(samples.series, samples.values, strict=True)
+    }
+
+
+async def over_gnmi(
+    folder: Path,
+    databases: Databases,
+    answer: Callable[[GnmiQuestion], Any] | None = None,
+    **options: Any,
+) -> tuple[Replies, SwitchReadings, list[GnmiQuestion]]:
+    async with gnmi_switch(answer or (lambda asked: reply(asked, databases)), folder) as switch:
+        visit = switch.visit(**options)
+        replies = await MODULE.query(visit)
+    return replies, MODULE.read(replies, visit.target), switch.asked
+
+
+@pytest.mark.parametrize("priorities", ["pfc", "all"])
+async def test_the_series_are_those_from_redis(tmp_path: Path, priorities: str) -> None:
+    replies, over, _ = await over_gnmi(tmp_path, DATABASES, priorities=priorities)
+    direct = read_tables([redis_tables(DATABASES)], {}, priorities)
+    assert not replies.faults
+    assert series(over) == series(direct)
+    assert (over.name, over.sources, dict(over.faults)) == (direct.name, direct.sources, dict(direct.faults))
+    assert dict(over.renewals) == dict(direct.renewals)
+
+
+async def test_some_of_the_series_worked_out_by_hand(tmp_path: Path) -> None:
+    _, found, _ = await over_gnmi(tmp_path, DATABASES)
+    shown = series(found)
+    assert {
+        "info sonic 202411.7 Arista-7260CX3-C64 broadcom": 1,
+        "port_info Ethernet68 Ethernet68/1 gpu-001 eth0": 1,
+        "lldp_neighbor_info Ethernet68 gpu-001 02:00:00:00:00:01 02:00:00:00:00:11 Interface 4 as eth0 "
+        "02:00:00:00:00:11 mac lldp": 1,
+        "pfc_receive_frames_total Ethernet68 3": 4711,
+        "pfc_receive_pause_estimated_seconds_total Ethernet68 3": 1.5,
+        "pfc_receive_transitions_total Ethernet68 3": 9,
+        "pfc_watchdog_tripped Ethernet68 3": 1,
+        "pfc_watchdog_tripped Ethernet1 3": 0,
+        "pfc_watchdog_trips_total Ethernet68 3": 3,
+        "pfc_watchdog_transmit_discards_total Ethernet68 3": 77,
+        "pfc_watchdog_enabled Ethernet68 3": 1,
+        "pfc_watchdog_enabled Ethernet1 3": 0,
+        "queue_ecn_marked_packets_total Ethernet68 3": 41,
+        "queue_watermark_bytes Ethernet68 3 periodic": 192,
+        "queue_watermark_bytes Ethernet68 3 user": 576,
+        "buffer_discards_total Ethernet68 3": 6,
+        "buffer_headroom_watermark_bytes Ethernet68 3 periodic": 1000,
+        "buffer_headroom_watermark_bytes Ethernet68 3 persistent": 5000,
+        "pool_watermark_bytes ingress_lossless_pool user": 9000,
+        "buffer_headroom_bytes Ethernet1 3": 184320,
+        "queue_info Ethernet1 3 3 3": 1,
+    }.items() <= shown.items()
+    assert not [key for key in shown if "/1" in key and not key.startswith("port_info")], "no alias is a port"
+
+
+def test_the_replies_are_those_that_the_recorded_switch_gave() -> None:
+    recorded = json.loads((RECORDING / "replies.json").read_text())
+    assert {path: virtual(path, DATABASES) for path in PATHS} == recorded
+
+
+async def test_what_is_requested_is_limited_to_lossless_objects(tmp_path: Path) -> None:
+    _, _, asked = await over_gnmi(tmp_path, DATABASES)
+    assert {one.method for one in asked} == {"Get"}
+    by_identifier = [path for one in asked for path in one.paths if "/oid:" in path]
+    assert sum(path.startswith("COUNTERS/") for path in by_identifier) == 3, (
+        "of three lossless priority groups"
+    )
+    assert len(by_identifier) == 3 + 2 * (3 + 3 + 1) + 1
+    assert {one.target for one in asked} == {"COUNTERS_DB", "CONFIG_DB", "APPL_DB", "STATE_DB"}
+
+
+async def test_ports_without_an_alias_keep_their_names(tmp_path: Path) -> None:
+    databases = copy.deepcopy(DATABASES)
+    for port in ("Ethernet1", "Ethernet68"):
+        del databases["CONFIG_DB"][f"PORT|{port}"]["alias"]
+    _, over, _ = await over_gnmi(tmp_path, databases)
+    assert series(over) == series(read_tables([redis_tables(databases)], {}))
+
+
+async def test_an_alias_that_is_the_name_of_another_port(tmp_path: Path) -> None:
+    databases = copy.deepcopy(DATABASES)
+    databases["CONFIG_DB"]["PORT|Ethernet1"]["alias"] = "Ethernet68"
+    databases["CONFIG_DB"]["PORT|Ethernet68"]["alias"] = "Ethernet1"
+    _, over, _ = await over_gnmi(tmp_path, databases)
+    assert series(over) == series(read_tables([redis_tables(databases)], {}))
+
+
+async def test_drops_that_are_not_polled_are_absent(tmp_path: Path) -> None:
+    databases = copy.deepcopy(DATABASES)
+    for oid in databases["COUNTERS_DB"]["COUNTERS_PG_NAME_MAP"].values():
+        databases["COUNTERS_DB"].pop(f"COUNTERS:{oid}", None)
+    replies, over, _ = await over_gnmi(tmp_path, databases)
+    assert not replies.faults
+    assert series(over) == series(read_tables([redis_tables(databases)], {}))
+    assert not [key for key in series(over) if key.startswith("buffer_discards")]
+
+
+async def test_one_object_without_a_watermark_costs_its_kind_and_window_over_gnmi_alone(
+    tmp_path: Path,
+) -> None:
+    """The one thing that Redis says and gNMI does not: the server refuses a request if one of its keys does not exist."""
+    databases = copy.deepcopy(DATABASES)
+    counters = databases["COUNTERS_DB"]
+    del counters[f"USER_WATERMARKS:{counters['COUNTERS_QUEUE_NAME_MAP']['Ethernet1:3']}"]
+    replies, over, _ = await over_gnmi(tmp_path, databases)
+    direct = series(read_tables([redis_tables(databases)], {}))
+    assert not replies.faults
+    assert set(direct) - set(series(over)) == {
+        f"queue_watermark_bytes Ethernet68 {queue} user" for queue in (3, 4)
+    }
+    assert not set(series(over)) - set(direct)
+
+
+def refusing(part: str, code: grpc.StatusCode) -> Callable[[GnmiQuestion], bytes]:
+    def answer(asked: GnmiQuestion) -> bytes:
+        if any(part in path for path in asked.paths) or part == asked.target:
+            raise RefusedError(code, "not today")
+        return reply(asked, DATABASES)
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("part", "sources"),
+    [
+        ("COUNTERS/Ethernet*/Queues", {"queue_counters"}),
+        ("PriorityGroups", {"watermarks"}),
+        ("USER_WATERMARKS", {"watermarks"}),
+        ("STATE_DB", {"state"}),
+        ("LLDP", {"lldp"}),
+        ("COUNTERS/oid", {"priority_group_counters"}),
+        (
+            "COUNTERS_PG_NAME_MAP",
+            {"port_counters", "queue_counters", "priority_group_counters", "watermarks"},
+        ),
+        ("BUFFER_PG_TABLE", {"configuration"}),
+    ],
+)
+async def test_each_source_fails_alone(tmp_path: Path, part: str, sources: set[str]) -> None:
+    answer = refusing(part, grpc.StatusCode.INTERNAL)
+    replies, found, _ = await over_gnmi(tmp_path, DATABASES, answer)
+    assert set(replies.faults) == sources
+    assert all("INTERNAL: not today" in line for line in replies.faults.values())
+    whole = series((await over_gnmi(tmp_path, DATABASES))[1])
+    assert {key: value for key, value in series(found).items() if key in whole}
+    assert set(found.sources) >= sources
+
+
+async def test_without_configuration_replies_by_alias_cannot_be_used(tmp_path: Path) -> None:
+    answer = refusing("CONFIG_DB", grpc.StatusCode.INTERNAL)
+    replies, found, _ = await over_gnmi(tmp_path, DATABASES, answer)
+    assert replies.faults["port_counters"] == replies.faults["queue_counters"] == NO_ALIASES
+    assert "configuration" in replies.faults
+    assert "lldp_neighbor_info" in " ".join(series(found))
+    databases = copy.deepcopy(DATABASES)
+    for port in ("Ethernet1", "Ethernet68"):
+        del databases["CONFIG_DB"][f"PORT|{port}"]["alias"]
+
+    def plain(asked: GnmiQuestion) -> bytes:
+        return answer(asked) if asked.target == "CONFIG_DB" else reply(asked, databases)
+
+    replies, found, _ = await over_gnmi(tmp_path, databases, plain)
+    assert set(replies.faults) == {"configuration"}
+    assert series(found)["pfc_receive_frames_total Ethernet68 3"] == 4711
+
+
+async def test_what_every_path_refuses_with_not_found_is_a_fault_where_every_sonic_has_it(
+    tmp_path: Path,
+) -> None:
+    answer = refusing("COUNTERS/Ethernet*", grpc.StatusCode.NOT_FOUND)
+    replies, _, _ = await over_gnmi(tmp_path, DATABASES, answer)
+    assert set(replies.faults) == {"port_counters", "queue_counters"}
+
+
+async def test_stale_name_maps_of_the_server_are_a_fault(tmp_path: Path) -> None:
+    """After a breakout the server queries objects that no longer exist, and leaves all of them out."""
+
+    def stale(asked: GnmiQuestion) -> bytes:
+        virtual_paths = [path for path in asked.paths if path in PATHS]
+        return (
+            get_response((path_of(virtual_paths[0]), ietf({}))) if virtual_paths else reply(asked, DATABASES)
+        )
+
+    _, found, _ = await over_gnmi(tmp_path, DATABASES, stale)
+    assert "none of the 2 ports has counters" in found.faults["port_counters"]
+
+
+async def test_a_wrong_password_is_one_line_for_every_source(tmp_path: Path) -> None:
+    wrong = Login("reader", "wrong-but-secret")
+    replies, found, asked = await over_gnmi(tmp_path, DATABASES, login=wrong, record=True)
+    assert len(asked) == 1
+    assert len(set(replies.faults.values())) == 1
+    assert "check basic_auth" in replies.faults["port_counters"]
+    assert wrong.password not in str(replies)
+    assert not series(found)
+
+
+async def test_the_debug_page_gets_all_exchanges(tmp_path: Path) -> None:
+    replies, _, asked = await over_gnmi(tmp_path, DATABASES, record=True)
+    assert len(replies.exchanges) == len(asked)
+    assert LOGIN.password not in str(replies)
+
+
+BAD: tuple[Any, ...] = (
+    None,
+    7,
+    "x",
+    [],
+    ["x"],
+    {},
+    {"": {}},
+    {"Ethernet68/1": 7},
+    {"Ethernet68/1:3": None},
+    {"PORT": []},
+)
+
+
+@pytest.mark.parametrize(
+    "part", ["COUNTERS/Ethernet*", "Queues", "PriorityGroups", "NAME_MAP", "PORT", "LLDP", "oid", "QUEUE_C"]
+)
+async def test_documents_of_another_shape_do_no_harm(tmp_path: Path, part: str) -> None:
+    def answer(asked: GnmiQuestion) -> bytes:
+        if any(part in path for path in asked.paths):
+            return get_response(*((path_of(path), ietf(wrong[-1])) for path in asked.paths))
+        return reply(asked, DATABASES)
+
+    wrong: list[Any] = []
+    async with gnmi_switch(answer, tmp_path) as switch:
+        for bad in BAD:
+            wrong.append(bad)
+            visit = switch.visit(priorities="all")
+            series(MODULE.read(await MODULE.query(visit), visit.target))
+
+
+@pytest.mark.parametrize("bad", ["NaN", str(2**64), "-1", "", "x"])
+async def test_a_counter_that_is_no_number(tmp_path: Path, bad: str) -> None:
+    databases = copy.deepcopy(DATABASES)
+    counters = databases["COUNTERS_DB"]
+    counters[f"COUNTERS:{counters['COUNTERS_PORT_NAME_MAP']['Ethernet68']}"][
+        "SAI_PORT_STAT_PFC_3_RX_PKTS"
+    ] = bad
+    _, over, _ = await over_gnmi(tmp_path, databases)
+    shown = series(over)
+    assert shown.get("pfc_receive_frames_total Ethernet68 3") is None
+    assert ("pfc_receive_frames_total Ethernet68 3" in shown) == bool(bad)
+    assert shown == series(read_tables([redis_tables(databases)], {}))
+
+
+async def test_a_configuration_that_hangs_leaves_the_rest(tmp_path: Path) -> None:
+    async def answer(asked: GnmiQuestion) -> bytes:
+        if asked.target == "CONFIG_DB":
+            await asyncio.Event().wait()
+        return reply(asked, DATABASES)
+
+    replies, found, asked = await over_gnmi(tmp_path, DATABASES, answer, seconds=2.0)
+    assert any("COUNTERS/oid:" in path for one in asked for path in one.paths), (
+        "what is lossless is not waited for"
+    )
+    assert "no answer by the deadline" in replies.faults["configuration"]
+    assert dict(found.faults)["port_counters"] == NO_ALIASES
+    assert "lldp_neighbor_info" in " ".join(series(found))
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the recorded pairs of sonic-gnmi are not on this machine")
+class TestRecordedPairs:
+    """Whole recorded pairs of a switch of 54 ports: the rules of `sonic_gnmi_replies` are those of the real server."""
+
+    @staticmethod
+    def document(name: str) -> Any:
+        return json.loads((SHARED / f"{name}.txt").read_text())
+
+    def databases(self) -> Databases:
+        """The raw hashes, with those of Ethernet1 and Ethernet7 from replies, because they were not recorded."""
+        ports, queues = self.document("COUNTERS_PORT_NAME_MAP"), self.document("COUNTERS_QUEUE_NAME_MAP")
+        groups = self.document("COUNTERS_PG_NAME_MAP")
+        counters = {
+            "COUNTERS_PORT_NAME_MAP": ports,
+            "COUNTERS_QUEUE_NAME_MAP": queues,
+            "COUNTERS_PG_NAME_MAP": groups,
+            f"COUNTERS:{ports['Ethernet68']}": self.document("COUNTERS:Ethernet68"),
+            f"COUNTERS:{ports['Ethernet1']}": self.document("COUNTERS:Ethernet_wildcard")["Ethernet1"],
+            f"COUNTERS:{queues['Ethernet7:5']}": self.document("COUNTERS:Ethernet7:Queues")["Ethernet7:5"],
+        }
+        for name in ("0x1500000000091c", "0x1500000000091e", "0x1500000000091f"):
+            counters[f"COUNTERS:oid:{name}"] = self.document(f"COUNTERS:oid:{name}")
+        for name in ("0x1500000000091c", "0x1a0000000002d2"):
+            counters[f"PERIODIC_WATERMARKS:oid:{name}"] = self.document(f"PERIODIC_WATERMARKS:oid:{name}")
+        configuration = self.document("CONFIG_PFCWD_PORTS") | self.document("COUNTERS_PORT_ALIAS_MAP")
+        return {"COUNTERS_DB": counters, "CONFIG_DB": configuration, "APPL_DB": {}, "STATE_DB": {}}
+
+    @pytest.mark.parametrize(
+        ("path", "name"),
+        [
+            ("COUNTERS/Ethernet*", "COUNTERS:Ethernet_wildcard_alias_expected"),
+            ("COUNTERS/Ethernet*/Queues", "COUNTERS:Ethernet_wildcard_Queues_alias_expected"),
+            (
+                "PERIODIC_WATERMARKS/Ethernet*/PriorityGroups",
+                "PERIODIC_WATERMARKS:Ethernet_wildcard:PriorityGroups_alias_expected",
+            ),
+        ],
+    )
+    def test_replies_are_those_of_the_real_server(self, path: str, name: str) -> None:
+        assert virtual(path, self.databases()) == self.document(name)
+
+    @pytest.mark.parametrize("priorities", ["pfc", "all"])
+    async def test_series_are_those_from_the_raw_hashes(self, tmp_path: Path, priorities: str) -> None:
+        databases = self.databases()
+        recorded = {
+            "COUNTERS/Ethernet*": self.document("COUNTERS:Ethernet_wildcard_alias_expected"),
+            "COUNTERS/Ethernet*/Queues": self.document("COUNTERS:Ethernet_wildcard_Queues_alias_expected"),
+            sonic_gnmi.PERIODIC_GROUPS: self.document(
+                "PERIODIC_WATERMARKS:Ethernet_wildcard:PriorityGroups_alias_expected"
+            ),
+        }
+
+        def answer(asked: GnmiQuestion) -> bytes:
+            if asked.paths[0] in recorded:
+                return get_response((path_of(asked.paths[0]), ietf(recorded[asked.paths[0]])))
+            return reply(asked, databases)
+
+        _, over, _ = await over_gnmi(tmp_path, databases, answer, priorities=priorities)
+        found, direct = series(over), series(read_tables([redis_tables(databases)], {}, priorities))
+        assert len(found) > 100
+        assert found == direct
