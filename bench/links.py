@@ -22,9 +22,9 @@ ADDRESS = "127.0.0.1:19191"
 SWITCH_PORTS = 64
 PRIORITIES = (3, 4)
 EVERY = 60
-SECONDS = 390
+SECONDS = 360
 """So that windows of five minutes are full."""
-SIZES = ((1000, False), (100, True), (1000, True), (5000, True))
+SIZES = ((1000, False), (1000, True), (5000, True))
 """Numbers of hosts, and whether their switches are scraped."""
 
 
@@ -163,7 +163,8 @@ def value_of(expression: str) -> float:
 
 def figures(hosts: int) -> Figures:
     """What Prometheus reports now."""
-    group = 'prometheus_rule_group_last_duration_seconds{{rule_group=~".*;roce-{}"}}'
+    # the fastest of the last evaluations: the machine does other work too
+    group = 'min_over_time(prometheus_rule_group_last_duration_seconds{{rule_group=~".*;roce-{}"}}[2m])'
     return Figures(
         hosts,
         value_of("count(link:roce_switch_port:info)"),

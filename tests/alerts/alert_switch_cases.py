@@ -74,6 +74,17 @@ WATCHDOG = (
         look=4,
     ),
     Case(
+        "RoceSwitchWatchdogTripped",
+        {
+            f"roce_switch_pfc_watchdog_trips_total{{{QUEUE}}}": Level(sick=1, below=0, healthy=None),
+            f"roce_switch_probe_success{{{SWITCH}}}": ON,
+        },
+        name="on a switch that lists queues with their first trip",
+        labels=f'{QUEUE},switch="leaf-<host>",switch_port="Ethernet0"',
+        background={f'roce_switch_source_up{{{SWITCH},source="watchdog_counters"}}': ON},
+        look=4,
+    ),
+    Case(
         "RoceSwitchWatchdogMissing",
         {
             f"roce_switch_pfc_watchdog_enabled{{{QUEUE}}}": Level(sick=0, below=1, healthy=1),

@@ -186,6 +186,24 @@ def test_rates_are_of_counters_and_only_of_those(rule: dict[str, str]) -> None:
     assert not {name for name in bare if f"unless\n{name}" not in re.sub(r"\n\s+", "\n", expression)}
 
 
+RENEWED = {"watermark": 60.0, "roce_switch_queue": 10.0, "roce_switch_buffer": 10.0, "roce_switch": 1.0}
+"""Seconds in which SONiC, the slowest, refreshes metrics whose name has this text; of several texts the first counts."""
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def test_windows_over_metrics_of_switches_hold_four_renewals() -> None:
+    """A shorter window shows sawteeth, or misses the largest value."""
+    windows = [
+        found
+        for rule in RULES
+        for found in re.findall(r"(roce_switch_\w+)(?:\{[^}]*\})?\[(\d+)([smhd])\]", rule["expr"])
+    ]
+    assert len(windows) >= 10
+    for name, length, unit in windows:
+        renewed = next(seconds for text, seconds in RENEWED.items() if text in name)
+        assert int(length) * SECONDS[unit] >= 4 * renewed, name
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.get("alert") or rule["record"])
 def test_matched_labels_are_labels_of_ours(rule: dict[str, str]) -> None:
     known = TARGET | {label for labels in LABELS.values() for label in labels} | MADE

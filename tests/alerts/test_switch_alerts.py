@@ -161,6 +161,24 @@ def test_an_end_that_was_not_scraped_for_a_while_does_not_disagree(end: str, tmp
     assert not firing(tmp_path, series_of(names), *quiet)
 
 
+@pytest.mark.parametrize("gone", ["the source", "the switch"])
+def test_trips_of_the_past_that_are_read_again_are_no_page(gone: str, tmp_path: Path) -> None:
+    """A source, or the whole switch, that could not be read for half an hour."""
+    target = 'job="roce-switch",instance="h1",'
+    counts, away = f"{{{target}{QUEUE}}}", "1x20 _x60 1x200"
+    whole = away if gone == "the switch" else "1x300"
+    names = {
+        f"roce_switch_pfc_watchdog_trips_total{counts}": "7x20 stale _x59 7x200",
+        f"roce_switch_probe_success{{{target}{SWITCH}}}": whole,
+        f'roce_switch_source_up{{{target}{SWITCH},source="watchdog"}}': (
+            away if gone == "the switch" else "1x20 0x59 1x200"
+        ),
+        'up{job="roce",instance="h1"}': "1x400",
+    }
+    fired = [(minute, set()) for minute in (*range(8, 12), *range(41, 60))]
+    assert not firing(tmp_path, series_of(names), *fired)
+
+
 def test_a_probe_that_fails_is_one_alert_not_one_per_source(tmp_path: Path) -> None:
     names = {
         f'roce_switch_probe_success{{job="roce-switch",instance="h1",{SWITCH}}}': "0x100",

@@ -35,6 +35,8 @@ VARIABLE = re.compile(r"\$(?:\{([a-z_]\w*)(?::\w+)?\}|([a-z_]\w*))")
 """Excludes $1, which belongs to label_replace."""
 JOINED_INTO_ITSELF = re.compile(r'"value", "=", "\w+", "value"\)')
 """label_join into a label that is also joined: VictoriaMetrics 1.79 overwrites the label while it reads it, so the text is wrong there."""
+ANY_OF_EQUALS = "topk by"
+"""Of equal values, as of two instances of one host, Prometheus and VictoriaMetrics keep different ones."""
 INTERVALS = {"__interval": "15s", "__rate_interval": "60s", "__range": "15m"}
 Labels = frozenset[tuple[str, str]]
 
@@ -147,8 +149,13 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Ser
         backfill(folder, "scraped", lines)
         import_lines(store, lines)
         while waiting:
-            unmade = [rule["record"] for rule in waiting]
-            ready = [rule for rule in waiting if not any(name in rule["expr"] for name in unmade)]
+            unmade = {rule["record"] for rule in waiting}
+            # a rule may read what it recorded before: here nothing
+            ready = [
+                rule
+                for rule in waiting
+                if not any(name in rule["expr"] for name in unmade - {rule["record"]})
+            ]
             assert ready, f"rules that depend on each other: {unmade}"
             with on_blocks(folder) as server:
                 lines = [line for rule in ready for line in recorded(server, rule)]
@@ -199,7 +206,7 @@ def test_the_store_answers_as_prometheus_does(both: tuple[Server, Server], kind:
     told = 0
     for expression in dict.fromkeys(expressions):
         ours, theirs = (without_names(values_of(server, expression)) for server in both)
-        if JOINED_INTO_ITSELF.search(expression):
+        if JOINED_INTO_ITSELF.search(expression) or ANY_OF_EQUALS in expression:
             assert len(ours) == len(theirs), expression
             continue
         assert ours.keys() == theirs.keys(), expression
