@@ -13,6 +13,7 @@ from roce_exporter.exporter import make_registry, render_registry
 from roce_exporter.exposition import Format, negotiate
 from roce_exporter.introspection.probe_debug import probe_document
 from roce_exporter.switches.probe import BadModuleError, UnknownTargetError
+from roce_exporter.switches.probe_samples import is_success
 from roce_exporter.switches.systems import ModuleMissingError
 from roce_exporter.web.connection import Request, Response, plain
 from roce_exporter.web.pause_tree_page import pause_tree_page
@@ -78,8 +79,8 @@ class SwitchEndpoints:
 
     async def _probe(self, request: Request) -> Response:
         answer = await self._answer(request)
-        success = bool(set(answer.readings.sources) - set(answer.readings.faults))
-        self._probes.labels(answer.target.module, "true" if success else "false").inc()
+        success = "true" if is_success(answer.readings) else "false"
+        self._probes.labels(answer.target.module, success).inc()
         form = negotiate(request.headers.get("accept", ""))
         end = b"# EOF\n" if form is Format.OPENMETRICS else b""
         return exposition(answer.renderer.render(answer.samples, form) + end, form, request)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from roce_exporter.switches.doors.gnmi_paths import Leaf
     from roce_exporter.switches.module import Visit
     from roce_exporter.switches.readings import SwitchReadings
-    from roce_exporter.switches.sonic.keys import Names
+    from roce_exporter.switches.sonic.keys import SonicNames
     from roce_exporter.switches.targets import SwitchTarget
 
 COUNTERS_DB, CONFIG_DB, STATE_DB, APPL_DB = "COUNTERS_DB", "CONFIG_DB", "STATE_DB", "APPL_DB"
@@ -99,7 +99,7 @@ class _GnmiRound:
     """The replies for all ports by path. Their names of ports are aliases."""
     by_identifier: dict[str, Fields] = field(default_factory=dict)
     """Hashes by path; of those that were queried by object identifier."""
-    chosen: Names | None = None
+    chosen: SonicNames | None = None
     """The objects that were queried by object identifier."""
     drops: dict[str, Fields] | None = None
     """Counters of priority groups by path."""
@@ -175,7 +175,7 @@ class _GnmiRound:
         values = {name: named.get(f"{CHASSIS}/{name}") for name in CHASSIS_FIELDS}
         self.lldp[CHASSIS] = t.fields_of(values)
 
-    async def _by_identifier(self, names: Names) -> None:
+    async def _by_identifier(self, names: SonicNames) -> None:
         """What has no path by name, of the queues and groups that are wanted."""
         everything = self.visit.target.priorities != PFC_PRIORITIES
         plan = lossless_of(rows_of(self.rows)) if self.rows else None
@@ -237,7 +237,7 @@ class _GnmiRound:
         return objects
 
     def _watermarks(
-        self, maps: replies.MapReply, chosen: Names, queues: dict[str, Fields], groups: dict[str, Fields]
+        self, maps: replies.MapReply, chosen: SonicNames, queues: dict[str, Fields], groups: dict[str, Fields]
     ) -> dict[str, SonicWatermarks]:
         periodic = replies.periodic_watermarks(queues, groups, maps)
         return {

@@ -1,7 +1,7 @@
 """Replies of SONiC's gNMI server to tables by the names of ports, as the Redis door produces them.
 
 The server (sonic-gnmi, `sonic_data_client/virtual_db.go`) names ports in its replies by the vendor's alias where they have one
-(`Ethernet68/1:3`), and leaves out objects without counters. Names and indexes come from the same maps as over Redis.
+(`Ethernet68/1:3`), and leaves out objects without counters. SonicNames and indexes come from the same maps as over Redis.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.switches.doors.gnmi_paths import path_text
-from roce_exporter.switches.sonic.keys import NAME_MAPS, WATERMARK_TABLES, Names, names_of
+from roce_exporter.switches.sonic.keys import NAME_MAPS, WATERMARK_TABLES, SonicNames, names_of
 from roce_exporter.switches.sonic.tables import Fields, SonicWatermarks, fields_of
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ IDENTIFIER = re.compile(r"oid:0x[0-9a-f]{1,16}", re.ASCII)
 class MapReply(NamedTuple):
     """The name maps of one reply."""
 
-    names: Names
+    names: SonicNames
     queues: Fields
     """The object identifier of each queue by its name, `Ethernet68:3`."""
     groups: Fields
@@ -87,7 +87,7 @@ def hashes_of(leaves: Iterable[Leaf]) -> dict[str, Fields]:
     return {path: fields_of(document) for path, document in documents(leaves).items()}
 
 
-def port_counters(objects: Mapping[str, Fields], names: Names) -> dict[str, Fields]:
+def port_counters(objects: Mapping[str, Fields], names: SonicNames) -> dict[str, Fields]:
     """Counters of all ports; empty fields for a port that the reply leaves out."""
     return {port: objects.get(port, {}) for port in names.ports.values()}
 
@@ -98,13 +98,13 @@ def queue_counters(objects: Mapping[str, Fields], maps: MapReply) -> dict[SonicQ
     return {queue: found[oid] for oid, queue in maps.names.queues.items()}
 
 
-def group_counters(hashes: Mapping[str, Fields], names: Names) -> dict[SonicGroup, Fields]:
+def group_counters(hashes: Mapping[str, Fields], names: SonicNames) -> dict[SonicGroup, Fields]:
     """Counters of the priority groups that were queried by object identifier."""
     return {group: hashes.get(f"COUNTERS/{oid}", {}) for oid, group in names.groups.items()}
 
 
 def with_watermarks(
-    window: str, hashes: Mapping[str, Fields], names: Names, periodic: SonicWatermarks
+    window: str, hashes: Mapping[str, Fields], names: SonicNames, periodic: SonicWatermarks
 ) -> SonicWatermarks:
     """One window's watermarks: those that were queried by object identifier, and those that came with other replies."""
     table = WATERMARK_TABLES[window]
