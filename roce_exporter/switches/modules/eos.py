@@ -5,8 +5,8 @@ commands and their revisions those of eAPI. Neither door is needed for the other
 of its sources alone. What the platform does not have (NOT_FOUND, an invalid command) is no source.
 
 EOS does not expose these by gNMI, nor in a JSON whose form is documented: whether PFC itself is on (a priority counts as having
-PFC if it is no-drop on the port), the map from priorities to queues (so there is no roce_switch_queue_info, and the queue of a
-priority is taken to be that of the same number, the default), settings of the watchdog that one port overrides, and whether
+PFC if it is no-drop on the port), the map from priorities to queues (the queue of a priority is taken to be that of the same
+number, the default, also in roce_switch_queue_info), settings of the watchdog that one port overrides, and whether
 a queue is tripped now.
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.catalog.switch_ports import SWITCH_INFO, SWITCH_PORT_INFO
+from roce_exporter.catalog.switch_ports import SWITCH_INFO, SWITCH_PORT_INFO, SWITCH_QUEUE_INFO
 from roce_exporter.switches.modules.eos_eapi import drop_readings, ecn_readings, stuck_readings
 from roce_exporter.switches.modules.eos_gnmi import (
     EosView,
@@ -30,7 +30,7 @@ from roce_exporter.switches.targets import ALL_PRIORITIES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from roce_exporter.switches.modules.eos_models import Tables
+    from roce_exporter.switches.modules.eos_models import PfcPriorities, Tables
     from roce_exporter.switches.readings import Replies, SwitchReading
     from roce_exporter.switches.targets import SwitchTarget
 
@@ -65,7 +65,7 @@ def read(replies: Replies, target: SwitchTarget) -> SwitchReadings:
             _text(tables[SYSTEM].get(()), "hostname") or _text(found.get("hostname"), "hostname")
         ),
         readings=tuple(reading for reading in readings if reading.values),
-        facts=(*_switch_facts(found, tables), *neighbors),
+        facts=(*_switch_facts(found, tables), *_queue_facts(pfc), *neighbors),
         faults={**faults, **lldp_fault},
         sources=tuple(dict.fromkeys((*found, *replies.faults))),
     )
@@ -93,6 +93,14 @@ def _switch_facts(found: Mapping[str, Any], tables: Tables) -> Iterator[SwitchFa
     for port in filter(is_port, ports):
         description = label_text(descriptions.get(port) or "")
         yield SwitchFact(SWITCH_PORT_INFO, {"port": label_text(port), "description": description})
+
+
+def _queue_facts(pfc: PfcPriorities) -> Iterator[SwitchFact]:
+    """The queue of each priority with PFC, by the default map: no reply has the map of the switch."""
+    for port, priorities in pfc.items():
+        for priority in sorted(priorities):
+            numbers = dict.fromkeys(("priority", "queue", "priority_group"), priority)
+            yield SwitchFact(SWITCH_QUEUE_INFO, {"port": label_text(port), **numbers})
 
 
 def _text(result: Any, name: str) -> str:

@@ -66,6 +66,9 @@ def test_every_series_of_the_recorded_switch() -> None:
     assert (found.name, dict(found.faults)) == ("leaf2", {})
     assert series(found) == {
         "info eos 4.36.1F DCS-7060X6-64PE-F": 1,
+        "queue_info Ethernet1/1 3 3 3": 1,
+        "queue_info Ethernet3/1 3 3 3": 1,
+        "queue_info Ethernet3/1 4 4 4": 1,
         "port_info Ethernet1/1 gpu-001 eth0": 1,
         "port_info Ethernet2/1": 1,
         "port_info Ethernet3/1": 1,
