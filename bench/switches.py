@@ -7,6 +7,7 @@ round trips, which cost most where they cost least, on loopback.
 from __future__ import annotations
 
 import asyncio
+import resource
 import shutil
 import statistics
 import subprocess
@@ -17,12 +18,14 @@ from typing import TYPE_CHECKING
 
 import sonic_switch
 
+from roce_exporter.exposition import Format
 from roce_exporter.switches.doors.redis import open_database
 from roce_exporter.switches.doors.redis_address import RedisAddress
 from roce_exporter.switches.interpretation import Interpreter
 from roce_exporter.switches.module import Visit
 from roce_exporter.switches.modules import sonic
-from roce_exporter.switches.targets import Login, Route, SwitchTarget
+from roce_exporter.switches.probe import Prober
+from roce_exporter.switches.targets import Login, ProbeLimits, Route, SwitchesFile, SwitchTarget
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -32,6 +35,11 @@ ROUNDS = 15
 WALL = 0.3
 CPU = 0.1
 """Seconds that one round may take, on the wall clock and of this process."""
+
+FLEET = 100
+FLEET_ROUNDS = 5
+INTERVAL = 15
+"""Seconds between two scrapes of every switch."""
 
 WATERMARKS = "SAI_QUEUE_STAT_SHARED_WATERMARK_BYTES"
 
@@ -59,11 +67,44 @@ async def key_by_key(socket: str) -> int:
     return values
 
 
-async def measure(work: Callable[[], Awaitable[int]]) -> tuple[int, float, float]:
+async def scrape_all(prober: Prober, names: list[str]) -> int:
+    """Probe all switches at once and render the answers, as for one interval of Prometheus; the bytes."""
+
+    async def scrape(name: str) -> int:
+        answer = await prober.probe(name, "", 60)
+        if answer.readings.faults:
+            raise AssertionError(answer.readings.faults)
+        return len(answer.renderer.render(answer.samples, Format.TEXT))
+
+    return sum(await asyncio.gather(*map(scrape, names)))
+
+
+async def compare_fleet(socket: str) -> None:
+    """Print what 100 such switches cost one process. They share one Redis, which has a processor of its own here."""
+    targets = {
+        f"leaf{n}": SwitchTarget(f"leaf{n}", "sonic", "unix", socket, {"unix": 0}, timeout=60)
+        for n in range(FLEET)
+    }
+    prober = Prober(SwitchesFile(targets, None, ProbeLimits(cache_seconds=0)))
+    found, wall, processor = await measure(lambda: scrape_all(prober, list(targets)), FLEET_ROUNDS)
+    print(
+        f"\n### {FLEET} such switches in one process, probed and rendered, median of {FLEET_ROUNDS} rounds\n"
+    )
+    print(f"| MB of text | wall s | CPU s | CPU / {INTERVAL} s (one core) | peak MB of memory |")
+    print("| ---: | ---: | ---: | ---: | ---: |")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(
+        f"| {found / 1e6:.1f} | {wall:.1f} | {processor:.1f} | {processor / INTERVAL:.2f} | {peak:.0f} |",
+        flush=True,
+    )
+    await prober.close()
+
+
+async def measure(work: Callable[[], Awaitable[int]], rounds: int = ROUNDS) -> tuple[int, float, float]:
     """What the work returns, and the median of its wall and CPU seconds after a first round."""
     await work()
     walls, processors, found = [], [], 0
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         wall, processor = time.perf_counter(), time.process_time()
         found = await work()
         walls.append(time.perf_counter() - wall)
@@ -109,6 +150,7 @@ def main() -> None:
                 time.sleep(0.01)
             sonic_switch.load(socket, PORTS)
             asyncio.run(compare(socket))
+            asyncio.run(compare_fleet(socket))
         finally:
             process.kill()
             process.wait()

@@ -2,7 +2,7 @@
 # Regenerate requirements*.lock and deploy/sbom.cdx.json from pyproject.toml. Needs: pip install pip-tools cyclonedx-bom
 # With --upgrade all packages move to the newest versions; without it only changes in pyproject.toml take effect.
 # Run it with the oldest supported Python: newer ones need no additional packages.
-# Extras other than test are not locked: the container and the Debian package do not include them.
+# requirements-switches.lock is for the machine that queries switches. Other extras are not locked: no package includes them.
 set -eu
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
@@ -14,6 +14,7 @@ lock() {
     --output-file="$output" "$@"
 }
 lock requirements.lock pyproject.toml "$@"
+lock requirements-switches.lock --extra=sonic --extra=gnmi pyproject.toml "$@"
 lock requirements-build.lock --only-build-deps --build-deps-for=wheel pyproject.toml "$@"
 lock requirements-test.lock --extra=test pyproject.toml "$@"
 # From an environment with exactly the locked packages, so that licences and the dependency graph are included.

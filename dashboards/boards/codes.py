@@ -26,6 +26,16 @@ ALERT: dict[float, tuple[str, str]] = {
     3: ("page", SEVERITY["page"]),
 }
 LINK = {0: ("down", SEVERITY["page"]), 1: ("up", GOOD)}
+TRIPPED: dict[float, tuple[str, str]] = {
+    0: ("monitors", GOOD),
+    1: ("tripped: pause is not obeyed", SEVERITY["page"]),
+    2: ("does not monitor this queue", SEVERITY["ticket"]),
+}
+"""States of a switch's PFC watchdog."""
+STOPPED: dict[float, tuple[str, str]] = {0: ("may send", GOOD), 1: ("stopped by pause", SEVERITY["ticket"])}
+ANSWERS: dict[float, tuple[str, str]] = {0: ("failed", SEVERITY["ticket"]), 1: ("up", GOOD)}
+BOTH_ENDS = {-1: ("no data", UNKNOWN), 0: ("agree", GOOD), 1: ("differ", SEVERITY["ticket"])}
+"""Whether the ends of a link have the same setting."""
 VERDICT = {
     0: ("clear", GOOD),
     1: ("victim: its switch pauses it", SEVERITY["ticket"]),

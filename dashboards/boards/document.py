@@ -14,7 +14,7 @@ SCHEMA = 39
 """The schema version of Grafana 10.4; newer versions migrate it on load."""
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-IGNORE_NO_VALUE = {"state-timeline", "heatmap"}
+IGNORE_NO_VALUE = {"state-timeline", "status-history", "heatmap"}
 """Panels that show Grafana's own message if there is no data, so that their queries must always return a result."""
 
 
@@ -47,7 +47,12 @@ def document(board: Board, boards: tuple[Board, ...]) -> Json:
 
 def _link(board: Board, other: Board) -> Json:
     """A link that keeps the time, the data source, and the variables that both boards have."""
-    kept = "&".join(f"${{{name}:queryparam}}" for name in ("datasource", *_shared(board, other)))
+    kept = "&".join(
+        (
+            *(f"${{{name}:queryparam}}" for name in ("datasource", *_shared(board, other))),
+            *_renamed(board, other),
+        )
+    )
     return {
         "type": "link",
         "title": other.title.rpartition(" ")[2],
@@ -68,6 +73,14 @@ def _shared(board: Board, other: Board) -> Iterator[str]:
     for one in board.variables:
         if one.name in there and (there[one.name].include_all or not one.include_all):
             yield one.name
+
+
+def _renamed(board: Board, other: Board) -> Iterator[str]:
+    """Values for variables of the other board that have another name there. All is not a value."""
+    own = {one.name for one in board.variables if not one.include_all}
+    for one in other.variables:
+        if one.filled_from in own and one.name not in own:
+            yield f"var-{one.name}=${{{one.filled_from}:percentencode}}"
 
 
 def _built_in() -> Json:
@@ -132,7 +145,7 @@ def _variable(one: Variable) -> Json:
         "includeAll": one.include_all,
         "allValue": one.all_value if one.include_all else None,
         "current": every if one.include_all else {},
-        "hide": 0,
+        "hide": 2 if one.hidden else 0,
         "options": [],
         "skipUrlSync": False,
     }
@@ -184,6 +197,7 @@ def _panel(panel: Panel, number: int, position: Json) -> Json:
         "gridPos": position,
         "options": panel.options,
     }
+    document |= {"maxDataPoints": panel.points} if panel.points else {}
     return document | {
         "datasource": SOURCE,
         "targets": [_target(query, LETTERS[place]) for place, query in enumerate(panel.queries)],

@@ -9,7 +9,17 @@ from boards.measures import meanings
 from boards.model import Json, Panel, Query
 from boards.panels import all_series, by_name, lines, number, states
 from boards.rules import CHECKS, CHECKS_FAILED, DISCARDS, ELEVATED
-from boards.scopes import CLUSTER, FLEET, firing, series_to_port, to_cluster, to_host, to_port, to_runbook
+from boards.scopes import (
+    CLUSTER,
+    FLEET,
+    firing,
+    series_to_link,
+    series_to_port,
+    to_cluster,
+    to_host,
+    to_port,
+    to_runbook,
+)
 from boards.tables import graded, severities, table
 
 NO_RULES = "No rules"
@@ -47,11 +57,11 @@ def _worst(direction: str, title: str, verdict: str) -> Panel:
     return lines(
         title,
         f"Share of time paused; the ten worst ports of the range shown. {verdict} Dashed: alert limits. "
-        f"Gaps: less than {limit('RocePfcPauseElevated'):.1%}. Click a line to open the port.",
+        f"Gaps: less than {limit('RocePfcPauseElevated'):.1%}. Click a line to open the port or the link.",
         "percentunit",
         Query(f"{selected} and topk(10, max_over_time({selected}[$__range] @ end()))", PORT_LEGEND),
         limits=steps(step("RocePfcPauseHigh"), step(alert)),
-        overrides=(all_series(("links", [series_to_port()])),),
+        overrides=(all_series(("links", [series_to_port(), series_to_link()])),),
         height=8,
         empty=f"No priority was paused for more than {limit('RocePfcPauseElevated'):.1%} of the time",
         proof="pfc-storm",

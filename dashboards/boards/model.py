@@ -46,6 +46,8 @@ class Panel:
     overrides: tuple[Json, ...] = ()
     options: Json = field(default_factory=dict)
     transformations: tuple[Json, ...] = ()
+    points: int = 0
+    """The most samples per series, if the panel cannot draw one per pixel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,10 @@ class Variable:
     include_all: bool = True
     all_value: str = ".+"
     """The value of `$__all`; used only if All can be selected."""
+    hidden: bool = False
+    """Whether it is not shown, because it follows from the others."""
+    filled_from: str = ""
+    """The variable of another dashboard whose value a link passes to this one, if the names differ."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,9 @@ NUMBERED = (("mlx5_|mlx5_bond_", 0), ("bnxt_re|bnxt_re_bond|ionic_|irdma|hns_", 
 SOFT_TOP = {"percentunit": 0.02, "none": 10, "pps": 10, "cps": 10, "s": 0.001}
 """Minimum upper end of an axis, so that zeros do not look like 100 %, and ticks are whole numbers."""
 
+CELLS = 100
+"""The most cells of a row of a status history, which shows a text instead of cells narrower than two pixels."""
+
 LINE: Json = {
     "drawStyle": "line",
     "lineInterpolation": "linear",
@@ -34,7 +37,7 @@ LINE: Json = {
 }
 BARS: Json = {"drawStyle": "bars", "fillOpacity": 60, "lineWidth": 0}
 DASHED: Json = {"thresholdsStyle": {"mode": "dashed"}}
-PER_SERIES = re.compile(r"\{\{(instance|device|netdev|priority|lane|source)\}\}")
+PER_SERIES = re.compile(r"\{\{(instance|device|netdev|priority|lane|source|queue|priority_group|pool)\}\}")
 """Labels with many values: a panel with one of them in its legend has many lines."""
 LIST: Json = {"showLegend": True, "displayMode": "list", "placement": "bottom", "calcs": []}
 TABLE: Json = LIST | {
@@ -191,6 +194,33 @@ def states(
         options=options,
         **place,
     )
+
+
+def history(
+    title: str, reading: str, unit: str, *queries: Query, limits: Json, ever: str, nothing: str, **place: Any
+) -> Panel:
+    """Values over time as one row of coloured cells per series, for many series. `limits` are the colours.
+
+    `ever` returns a result if the range shown has any value. Otherwise one row with the name `nothing` is shown, because
+    this panel ignores `noValue`. Values are in the tooltip only: Grafana cuts texts that are wider than a cell.
+    """
+    absent = Query(f"vector(-1) unless on () ({ever})", nothing, instead=True)
+    defaults: Json = {
+        "color": {"mode": "thresholds"},
+        "custom": {"fillOpacity": 80, "lineWidth": 0},
+        "thresholds": limits,
+    }
+    options = {
+        "showValue": "never",
+        "rowHeight": 0.9,
+        "colWidth": 1,
+        "legend": {"showLegend": True, "displayMode": "list", "placement": "bottom"},
+        "tooltip": {"mode": "single", "sort": "none"},
+    }
+    return Panel(
+        "status-history", title, reading, (*queries, absent), unit, defaults=defaults, options=options,
+        points=CELLS, **place,
+    )  # fmt: skip
 
 
 def ranking(

@@ -6,15 +6,18 @@ from boards.colours import CNP_HANDLED, LOST, RECEIVED, RECOVERED, SENT
 from boards.congestion import chain
 from boards.host_ports import NO_TIME, alerts_over_time, detector
 from boards.limits import step, steps
+from boards.link_series import INFO
 from boards.measures import growth, lossless, meanings, moved, now, part_above, rate, relevant
 from boards.model import Board, Query, Row
 from boards.panels import BARS, by_name, by_priority, by_query, coloured, fixed, lines, mirrored, number
 from boards.port_faults import DROPS_PANELS, WIRE_PANELS
 from boards.port_series import DIRECTED, SAID, TWO_WAYS, both, event, limit_line
-from boards.scopes import HOST, OF_PORT, PORT, PRIORITY, alerts, storms
+from boards.scopes import CLUSTER, HOST, OF_PORT, PORT, PRIORITY, alerts, storms, to_switch_port
 from boards.tables import table
 
 THIS = f'{HOST},device=~"$device"'
+OTHER_END = f'{CLUSTER},instance=~"$instance",device=~"$device",port=~"$port"'
+"""Rules that join both ends of a link do not keep the job."""
 TWO_COLOURS = [
     by_query("A", ("color", fixed(RECEIVED))),
     by_query("B", ("color", fixed(SENT))),
@@ -62,6 +65,22 @@ NOW_PANELS = (
         width=6,
         empty="No storm",
         proof="pfc-storm",
+    ),
+    table(
+        "Other end of the link",
+        "The switch port behind each network device of this port, from the LLDP table of the switch. Click it to see both ends.\n\n"
+        + meanings("roce_netdev_info", "roce_switch_lldp_neighbor_info"),
+        ("netdev", "host", "switch", "switch_port"),
+        Query(f"{INFO}{{{OTHER_END}}}", form="table", instant=True),
+        overrides=(
+            by_name("switch", ("custom.width", 260)),
+            by_name("host", ("custom.width", 260)),
+            by_name("switch_port", ("links", [to_switch_port("switch", "switch_port")])),
+        ),
+        wide="switch_port",
+        width=24,
+        height=4,
+        empty="No switch port is known: no switch of this cluster is probed, or its LLDP table lacks this host",
     ),
     alerts_over_time(THIS, "device", width=24, height=5),
     detector(DIRECTED, width=24, height=5),

@@ -21,6 +21,7 @@ UNJUDGED = "cluster_job_reason:roce_pfc_storm_unknown:count"
 CHECKS_FAILED = "cluster_job_check:roce_config_check_failed:count"
 UNREADABLE = "cluster_job_check:roce_config_check_unreadable:count"
 CHECKS = "cluster_job:roce_config_checks:count"
+LINK_ENDS = "switch_port:roce_link_ends:info"
 
 OFTEN = {
     MARKS: f"sum by (cluster, job) (rate(roce_ecn_marked_packets_total[{MEDIUM}]))",
@@ -53,6 +54,15 @@ SELDOM = {
     CHECKS_FAILED: "count by (cluster, job, check) (roce_config_check_ok == 0)",
     UNREADABLE: "count by (cluster, job, check) (roce_config_check_unreadable == 1)",
     CHECKS: "count by (cluster, job) (roce_config_check_ok)",
+    # the choice of the link dashboard: every port of every switch, with the host at its other end if it is known
+    LINK_ENDS: """\
+max by (cluster, instance, netdev, switch, switch_port) (link:roce_switch_port:info)
+  or on (cluster, switch, switch_port)
+max by (cluster, switch, switch_port) (
+  label_replace(
+    label_replace(roce_switch_port_info, "switch", "$1", "device", "(.*)"), "switch_port", "$1", "port", "(.*)"
+  )
+)""",
 }
 """For many series that hardly change."""
 

@@ -77,6 +77,25 @@ def series_to_port() -> Json:
     return {"title": "Open the port", "url": f"/d/roce-port/roce-port?{_SOURCE}{labels}{_TIME}"}
 
 
+def to_switch_port(switch: str = "device", port: str = "port") -> Json:
+    """A link from a row with the columns `switch` and `port` to this port on the link dashboard.
+
+    Without a host, which would hide other ports of the switch there.
+    """
+    chosen = f"&var-switch=${{__data.fields.{switch}}}&var-switch_port=${{__data.fields.{port}}}"
+    return {
+        "title": "Open the link",
+        "url": f"/d/roce-link/roce-link?{_SOURCE}&${{cluster:queryparam}}{chosen}&var-host=$__all&var-netdev=$__all{_TIME}",
+    }
+
+
+def series_to_link() -> Json:
+    """A link from a line of a graph of a host's port to the link dashboard, which finds the switch port."""
+    host = "&var-host=${__field.labels.instance}&var-netdev=${__field.labels.netdev}"
+    cluster = "&var-cluster=${__field.labels.cluster}"
+    return {"title": "Open the link", "url": f"/d/roce-link/roce-link?{_SOURCE}{cluster}{host}{_TIME}"}
+
+
 def to_runbook() -> Json:
     """A link from an alert's name to its runbook, with the same base URL as in the rules' annotations."""
     return {
@@ -94,11 +113,12 @@ def firing(scope: str, severity: str = "page|ticket") -> str:
     )
 
 
-def alerts(scope: str) -> Annotation:
-    """Onsets of the alerts of a few hosts. The timelines show when they end."""
+def alerts(*scopes: str) -> Annotation:
+    """Onsets of the alerts of a few hosts, or of other series. The timelines show when they end."""
+    found = " or ".join(map(firing, scopes))
     return Annotation(
         "Alerts",
-        f"{firing(scope)} * 1000",
+        f"({found}) * 1000" if len(scopes) > 1 else f"{found} * 1000",
         "{{alertname}}",
         "{{severity}}: {{instance}} {{device}}/{{port}} {{netdev}} priority {{priority}} {{direction}}",
         BAD,

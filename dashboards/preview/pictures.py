@@ -32,6 +32,10 @@ CHOSEN: dict[str, dict[str, dict[str, str]]] = {
     "roce-fleet": {"healthy": {"cluster": "quiet"}, "incident": {}},
     "roce-host": {"healthy": QUIET, "incident": STORM},
     "roce-port": {"healthy": QUIET | PORT, "incident": STORM | PORT},
+    "roce-link": {
+        "healthy": {"cluster": "quiet", "switch": "leaf1", "switch_port": "Ethernet0"},
+        "incident": {"cluster": "pfc-storm", "switch": "leaf1", "switch_port": "Ethernet0"},
+    },
     "roce-configuration": {"healthy": {"cluster": "quiet"}, "incident": {}},
     "roce-exporter": {"healthy": {"cluster": "quiet"}, "incident": {}},
 }
@@ -95,6 +99,7 @@ README = {
     "fleet": "fleet-incident-dark-1920",
     "host": "host-incident-light-1920",
     "port": "port-incident-dark-1920",
+    "link": "link-incident-dark-1920",
     "configuration": "configuration-incident-light-1920",
     "exporter": "exporter-incident-dark-1920",
 }

@@ -3,7 +3,7 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import ts from 'typescript';
 
-const KINDS = { timeseries: 'timeseries', stat: 'stat', bargauge: 'bargauge', table: 'table', 'state-timeline': 'statetimeline' };
+const KINDS = { timeseries: 'timeseries', stat: 'stat', bargauge: 'bargauge', table: 'table', 'state-timeline': 'statetimeline', 'status-history': 'statushistory' };
 const CORE = ['Dashboard', 'Panel', 'AnnotationQuery', 'VariableModel', 'DashboardLink', 'DataTransformerConfig', 'FieldConfig', 'ThresholdsConfig', 'GridPos', 'FieldColor'];
 const DEPTH = 3;
 

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from roce_exporter.audit import Auditor, load_profile
+from roce_exporter.cli.host import simulated_ports
 from roce_exporter.cli.options import collect_settings
 from roce_exporter.cli.parser import OptionError
 
@@ -26,7 +27,18 @@ async def demo(options: argparse.Namespace, kernel: Kernel) -> int:
     if find_spec("rich") is None:
         raise OptionError(RICH_IS_MISSING)
     from roce_exporter.demo import run_demo  # noqa: PLC0415 - imports rich, which the daemon does not install
+    from roce_exporter.simulation.kernel import SimulatedKernel  # noqa: PLC0415 - its import takes long
+    from roce_exporter.simulation.leaf import simulate_leaf  # noqa: PLC0415 - the same
 
+    assert isinstance(kernel, SimulatedKernel)  # noqa: S101 - the options of this command select no other host
+    leaf = simulate_leaf(
+        options.host_simulate,
+        start=kernel.world.start,
+        vendors=simulated_ports(options),
+        seed=options.host_simulate_seed,
+    )
     auditor = Auditor(load_profile(options.audit_profile))
     settings = collect_settings(options)
-    return await run_demo(kernel, settings, options.host_simulate, options.demo_seconds, auditor)
+    return await run_demo(
+        kernel, leaf, settings, options.host_simulate, seconds=options.demo_seconds, auditor=auditor
+    )

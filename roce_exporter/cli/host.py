@@ -36,13 +36,18 @@ def open_kernel(options: argparse.Namespace) -> Kernel:
 def _simulate(options: argparse.Namespace) -> Kernel:
     from roce_exporter.simulation.kernel import ScenarioError, simulate  # noqa: PLC0415 - its import takes as long as all others together
 
-    ports = [port.strip() for port in options.host_simulate_ports.split(",")]
+    ports = simulated_ports(options)
     try:
         return simulate(
             options.host_simulate, clock=time.monotonic, vendors=ports, seed=options.host_simulate_seed
         )
     except ScenarioError as error:
         raise OptionError(str(error)) from None
+
+
+def simulated_ports(options: argparse.Namespace) -> list[str]:
+    """The vendor of each port of the simulated host."""
+    return [port.strip() for port in options.host_simulate_ports.split(",")]
 
 
 def _replay(path: str) -> Kernel:

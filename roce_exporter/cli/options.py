@@ -40,7 +40,7 @@ VENDORS = ("mlx5", "mlx5-lag", "bnxt", "ionic", "ice")
 SWITCHES = "switches"
 
 COMMANDS = {
-    "demo": "show a simulated host, with Prometheus and Alertmanager if they are installed",
+    "demo": "show a simulated host, with Prometheus, Alertmanager and a switch (redis-server) if they are installed",
     "serve": "serve metrics over HTTP (the default)",
     "once": "collect once and print the metrics",
     "capture": "record the host into a folder or .tar.gz, with identifying data scrubbed",

@@ -55,15 +55,15 @@ class TimedValues(NamedTuple):
     values: dict[tuple[str, Labels], float]
 
 
-def wanted_values(samples: Iterable[Samples], time: float) -> TimedValues:
-    """The values that the demo shows, among all samples."""
+def wanted_values(samples: Iterable[Samples], time: float, wanted: frozenset[str] = WANTED) -> TimedValues:
+    """The values of these metrics, among all samples."""
     return TimedValues(
         time,
         {
             (series.row.name, series.labels): float(value)
             for group in samples
             for series, value in zip(group.series, group.values, strict=True)
-            if series.row.name in WANTED and value is not None
+            if series.row.name in wanted and value is not None
         },
     )
 

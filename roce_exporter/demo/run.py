@@ -15,7 +15,8 @@ from roce_exporter.background import background, supervise
 from roce_exporter.collect import Collector
 from roce_exporter.demo.figures import Figures, storm_events, wanted_values
 from roce_exporter.demo.scene import Address, Scene
-from roce_exporter.demo.servers import LOOPBACK, monitoring_servers
+from roce_exporter.demo.servers import LOOPBACK, SwitchJob, monitoring_servers
+from roce_exporter.demo.switch_end import switch_end
 from roce_exporter.demo.views import view
 from roce_exporter.exporter import Exporter
 from roce_exporter.sampler import Sampler
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
     from roce_exporter.audit import Auditor
     from roce_exporter.collect import Settings
     from roce_exporter.demo.servers import MonitoringServers
+    from roce_exporter.demo.switch_end import SwitchEnd
     from roce_exporter.kernel import Kernel
+    from roce_exporter.simulation.leaf import SimulatedLeaf
 
 SCENE_SECONDS = 0.5
 """Between two scenes."""
@@ -42,26 +45,34 @@ END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 async def run_demo(
     kernel: Kernel,
+    leaf: SimulatedLeaf,
     settings: Settings,
     scenario: str,
+    *,
     seconds: float | None = None,
     auditor: Auditor | None = None,
 ) -> int:
-    """Show the scenario that the kernel simulates, for `seconds` or until a signal; returns 0.
+    """Show the scenario that the kernel and the switch simulate, for `seconds` or until a signal; returns 0.
 
     Raises:
         ListenError: no port on loopback is free.
     """
     stop = _stop_event(seconds)
+    notes: list[str] = []
     with tempfile.TemporaryDirectory(prefix="roce-exporter-demo-") as folder:
         async with (
             served_exporter(kernel, settings, auditor) as served,
-            monitoring_servers(served.address, Path(folder)) as servers,
+            switch_end(leaf, Path(folder), notes) as switch,
+            monitoring_servers(served.address, Path(folder), notes, _job(switch)) as servers,
         ):
             with view(sys.stdout) as show:
-                async for scene in scenes(scenario, served, servers, stop):
+                async for scene in scenes(scenario, served, switch, servers, stop):
                     show(scene)
     return 0
+
+
+def _job(switch: SwitchEnd | None) -> SwitchJob | None:
+    return SwitchJob(switch.name, switch.address) if switch else None
 
 
 def _stop_event(seconds: float | None) -> asyncio.Event:
@@ -105,14 +116,20 @@ async def served_exporter(
 
 
 async def scenes(
-    scenario: str, served: ServedExporter, servers: MonitoringServers, stop: asyncio.Event
+    scenario: str,
+    served: ServedExporter,
+    switch: SwitchEnd | None,
+    servers: MonitoringServers,
+    stop: asyncio.Event,
 ) -> AsyncIterator[Scene]:
     """A scene every `SCENE_SECONDS` until `stop` is set."""
     figures, began = Figures(), time.monotonic()
-    addresses = (Address("exporter", f"http://{served.address}/"), *servers.addresses)
+    pages = (switch.page,) if switch else ()
+    addresses = (Address("exporter", f"http://{served.address}/"), *pages, *servers.addresses)
     while not stop.is_set():
         observation = await served.exporter.observe(SCENE_SECONDS)
         now = time.monotonic()
+        switch_view = await switch.view() if switch else None
         alerts = await servers.alerts()
         yield Scene(
             scenario,
@@ -123,6 +140,7 @@ async def scenes(
             storm_events(served.sampler.events()),
             alerts,
             tuple(servers.notes),
+            switch_view,
         )
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), SCENE_SECONDS)

@@ -98,6 +98,43 @@ class Alert:
 
 
 @dataclass(frozen=True, slots=True)
+class SwitchPriority:
+    """One priority with PFC of one switch port."""
+
+    port: str
+    priority: str
+    neighbor: str
+    """Host and network device behind the port; empty without one."""
+    shares: tuple[float | None, ...]
+    """Share of the time for which received pause stopped the port, 0 to 1, oldest first; None: not measured."""
+    watchdog: str
+    """`ok`, `tripped`, `reports` (it only reports storms), `off`; empty if unknown."""
+    trips: int | None
+    marked: float | None
+    """Packets per second that the queue marked with ECN."""
+    headroom: float | None
+    """Share of the headroom that was used at most, in the switch's periodic window."""
+
+    @property
+    def now(self) -> float | None:
+        """The newest share of the time paused."""
+        return self.shares[-1] if self.shares else None
+
+    @property
+    def place(self) -> str:
+        """Port, neighbour and priority in words."""
+        return f"{self.port} ({self.neighbor or 'no neighbour'}) priority {self.priority}"
+
+
+@dataclass(frozen=True, slots=True)
+class ShownSwitch:
+    """The switch at one moment."""
+
+    name: str
+    ports: tuple[SwitchPriority, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Scene:
     """The demo at one moment."""
 
@@ -113,6 +150,8 @@ class Scene:
     """None: no Prometheus evaluates the rules."""
     notes: tuple[str, ...] = ()
     """Messages for the viewer, oldest first: what is missing, what failed."""
+    switch: ShownSwitch | None = None
+    """None: there is no switch, or it does not answer."""
 
     @property
     def firing(self) -> tuple[Alert, ...]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from roce_exporter.demo.scene import Alert, PauseHistory, Priority, Scene, StormEvent
+    from roce_exporter.demo.scene import Alert, PauseHistory, Priority, Scene, StormEvent, SwitchPriority
 
 BARS = " ▁▂▃▄▅▆▇█"
 UNMEASURED = "·"
@@ -37,13 +37,39 @@ NARROWEST, WIDEST = 3, 60
 """Characters of a sparkline."""
 MANY = 1000.0
 
+EVENT_LINES = 8
+"""Lines that the switch leaves to alerts and storms."""
+
+SWITCH_COLUMNS = 42
+"""Characters of a row of the switch without the port and its sparkline."""
+
+WATCHDOG_STYLES = {"ok": "green", "tripped": "bold white on red", "reports": "yellow", "off": "yellow"}
+NEARLY_FULL = 0.8
+"""Share of the headroom from which on it is red."""
+
 
 def screen(scene: Scene, width: int, height: int) -> RenderableType:
-    """One screen: addresses, priorities, and as many alerts, storms and notes as fit."""
+    """One screen: addresses, priorities, and as many switch ports, alerts, storms and notes as fit."""
     head = _head(scene)
     table = _table(scene.priorities, width)
     room = height - len(head) - len(scene.priorities) - 1
-    return Group(*head, table, *_events(scene, room))
+    ports = _shown_ports(scene, room - EVENT_LINES - len(scene.notes))
+    if not ports or scene.switch is None:
+        return Group(*head, table, *_events(scene, room))
+    switch = switch_table(scene.switch.name, ports, width)
+    return Group(*head, table, Text(), switch, *_events(scene, room - len(ports) - 2))
+
+
+def _shown_ports(scene: Scene, room: int) -> list[SwitchPriority]:
+    """As many ports of the switch as fit below an empty line and a heading: those with the most trips and pause."""
+    ports = scene.switch.ports if scene.switch else ()
+    urgent = sorted(range(len(ports)), key=lambda number: urgency(ports[number]))
+    return [ports[number] for number in sorted(urgent[: max(0, room - 2)])]
+
+
+def urgency(port: SwitchPriority) -> tuple[bool, int, float]:
+    """A key that sorts the ports of a switch: tripped ones first, then by trips and pause."""
+    return port.watchdog != "tripped", -(port.trips or 0), -(port.now or 0.0)
 
 
 def sparkline(history: Iterable[float | None], width: int) -> Text:
@@ -123,12 +149,49 @@ def _row(found: Priority, room: int) -> list[RenderableType]:
     ]
 
 
+def switch_table(name: str, ports: Sequence[SwitchPriority], width: int) -> Table:
+    """The ports of a switch: its view of the same links, so pause in is what the host behind the port sends."""
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    longest = max(len(name), *(len(_switch_port(port)) for port in ports))
+    room = min(WIDEST, max(NARROWEST, width - SWITCH_COLUMNS - longest))
+    table.add_column(name, no_wrap=True, min_width=longest)
+    table.add_column("pause in", no_wrap=True)
+    table.add_column("watchdog", no_wrap=True, min_width=len("watchdog"))
+    for heading in ("trips", "ECN/s", "headroom"):
+        table.add_column(heading, justify="right", no_wrap=True, min_width=len(heading))
+    for port in ports:
+        table.add_row(*_switch_row(port, room))
+    return table
+
+
+def _switch_port(port: SwitchPriority) -> str:
+    return f"{port.port} {port.neighbor or '-'} p{port.priority}"
+
+
+def _switch_row(port: SwitchPriority, room: int) -> list[RenderableType]:
+    used = port.headroom
+    trips = "-" if port.trips is None else str(port.trips)
+    return [
+        Text(_switch_port(port)),
+        _share(port.shares, room, ""),
+        Text(port.watchdog or "-", WATCHDOG_STYLES.get(port.watchdog, "")),
+        Text(trips, "bold red" if port.trips else "dim"),
+        short_number(port.marked),
+        Text("-" if used is None else f"{used:.0%}", "red" if (used or 0) >= NEARLY_FULL else ""),
+    ]
+
+
 def _pause(pause: PauseHistory | None, room: int) -> Text:
     if pause is None:
         return Text("-")
-    share = pause.now
-    text = "-" if share is None else f"{'≤' if pause.estimated else ''}{share:.0%}"
-    return sparkline(pause.shares, room).append(f"{text:>6}", heat(share) if share is not None else "dim")
+    return _share(pause.shares, room, "≤" if pause.estimated else "")
+
+
+def _share(shares: Sequence[float | None], room: int, mark: str) -> Text:
+    """A sparkline and the newest share, after `mark`."""
+    share = shares[-1] if shares else None
+    text = "-" if share is None else f"{mark}{share:.0%}"
+    return sparkline(shares, room).append(f"{text:>6}", heat(share) if share is not None else "dim")
 
 
 WORST_FIRST = ("storm", "recovering", "suspect", "unknown", "ok")

@@ -1,6 +1,6 @@
 """Prometheus and Alertmanager next to the exporter, where they are installed: configuration, processes, alerts.
 
-This is the only module of the package that starts processes. No metric depends on them.
+`running` is the only place of the package that starts processes. No metric depends on them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import socket
 from asyncio.subprocess import DEVNULL, Process
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
@@ -39,6 +39,8 @@ ROUTING_KEYS = ("route", "inhibit_rules", "time_intervals", "mute_time_intervals
 
 SEVERITIES = ("page", "ticket", "info", "")
 
+SWITCH_INTERVAL = "2s"
+
 QUERY_SECONDS = 1.0
 """Timeout of a query to Prometheus."""
 
@@ -52,6 +54,13 @@ PR_SET_PDEATHSIG = 1
 """prctl(2): send this process a signal when its parent dies."""
 
 LIBC = ctypes.CDLL(None)
+
+
+class SwitchJob(NamedTuple):
+    """A switch to scrape: its name as a target, and HOST:PORT of the probe."""
+
+    name: str
+    address: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +106,14 @@ class MonitoringServers:
 
 
 @contextlib.asynccontextmanager
-async def monitoring_servers(target: str, folder: Path) -> AsyncIterator[MonitoringServers]:
-    """Starts Prometheus and Alertmanager, if they are on the PATH, to monitor `target`; stops them at the end of the block."""
-    servers = MonitoringServers()
+async def monitoring_servers(
+    target: str, folder: Path, notes: list[str] | None = None, switch: SwitchJob | None = None
+) -> AsyncIterator[MonitoringServers]:
+    """Starts Prometheus and Alertmanager, if they are on the PATH, to monitor `target` and a switch.
+
+    Stops them at the end of the block. Messages are added to `notes`.
+    """
+    servers = MonitoringServers(notes=[] if notes is None else notes)
     async with contextlib.AsyncExitStack() as stack:
         prometheus = find_program(PROMETHEUS)
         if prometheus is None:
@@ -107,7 +121,7 @@ async def monitoring_servers(target: str, folder: Path) -> AsyncIterator[Monitor
         else:
             alertmanager = await _start_alertmanager(servers, stack, folder)
             address = free_address()
-            _write_prometheus_config(servers, folder, target, alertmanager)
+            _write_prometheus_config(servers, folder, (target, switch), alertmanager)
             command = prometheus_command(prometheus, folder, address)
             if await _start(servers, stack, "prometheus", command, folder):
                 servers.prometheus = address
@@ -134,14 +148,14 @@ async def _start_alertmanager(
 
 
 def _write_prometheus_config(
-    servers: MonitoringServers, folder: Path, target: str, alertmanager: str | None
+    servers: MonitoringServers, folder: Path, targets: tuple[str, SwitchJob | None], alertmanager: str | None
 ) -> None:
     rules = find_file(RULES, alert_folders())
     if rules is None:
         servers.notes.append(f"{RULES} is not there: prometheus runs without our alerts")
     else:
         (folder / RULES).write_text(rules.read_text())
-    config = prometheus_config(target, RULES if rules else None, alertmanager)
+    config = prometheus_config(*targets, RULES if rules else None, alertmanager)
     (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
 
 
@@ -187,18 +201,35 @@ def free_address() -> str:
         return f"{LOOPBACK}:{sock.getsockname()[1]}"
 
 
-def prometheus_config(target: str, rules: str | None, alertmanager: str | None) -> dict[str, Any]:
-    """Scrapes the target and evaluates the rules once a second."""
+def prometheus_config(
+    target: str, switch: SwitchJob | None, rules: str | None, alertmanager: str | None
+) -> dict[str, Any]:
+    """Scrapes the targets and evaluates the rules once a second."""
     scraped = {"targets": [target], "labels": {"instance": HOST, "cluster": "demo"}}
     config: dict[str, Any] = {
         "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
         "scrape_configs": [{"job_name": "roce", "static_configs": [scraped]}],
     }
+    if switch:
+        config["scrape_configs"].append(_switch_job(switch))
     if rules:
         config["rule_files"] = [rules]
     if alertmanager:
         config["alerting"] = {"alertmanagers": [{"static_configs": [{"targets": [alertmanager]}]}]}
     return config
+
+
+def _switch_job(switch: SwitchJob) -> dict[str, Any]:
+    scraped = {"targets": [switch.address], "labels": {"instance": switch.name, "cluster": "demo"}}
+    return {
+        "job_name": "roce-switches",
+        "metrics_path": "/probe",
+        "params": {"target": [switch.name]},
+        # A probe queries the switch, which takes longer than a read of the exporter's own host.
+        "scrape_interval": SWITCH_INTERVAL,
+        "scrape_timeout": SWITCH_INTERVAL,
+        "static_configs": [scraped],
+    }
 
 
 def alertmanager_config(routes: str | None) -> dict[str, Any]:
@@ -221,6 +252,8 @@ def prometheus_command(program: str, folder: Path, address: str) -> list[str]:
         f"--storage.tsdb.path={folder}/prometheus",
         f"--web.listen-address={address}",
         f"--web.external-url=http://{address}/",
+        # so that texts in Alertmanager follow what becomes known, such as a switch's watchdog that trips after the host's alert
+        "--rules.alert.resend-delay=1s",
         "--log.level=warn",
     ]
 

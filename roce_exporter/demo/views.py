@@ -79,7 +79,12 @@ def opening(scene: Scene) -> list[str]:
 
 def changes(before: Scene, after: Scene) -> list[str]:
     """The events between two scenes, each line with the seconds since the beginning."""
-    found = (*_notes(before, after), *_storms(before, after), *_alerts(before, after))
+    found = (
+        *_notes(before, after),
+        *_storms(before, after),
+        *_watchdogs(before, after),
+        *_alerts(before, after),
+    )
     return [f"[{after.seconds:6.1f} s] {text}" for text in found]
 
 
@@ -110,6 +115,19 @@ def _lasts(storm: StormEvent | None) -> bool:
 
 def _hint(storm: StormEvent) -> str:
     return f", hint {storm.hint}" if storm.hint else ""
+
+
+def _watchdogs(before: Scene, after: Scene) -> Iterator[str]:
+    if before.switch is None or after.switch is None:
+        return
+    known = {(port.port, port.priority): port for port in before.switch.ports}
+    for port in after.switch.ports:
+        was = known.get((port.port, port.priority), port)
+        place = f"{after.switch.name} {port.place}"
+        if port.trips is not None and was.trips is not None and port.trips > was.trips:
+            yield f"switch watchdog trips: {place}"
+        if was.watchdog == "tripped" != port.watchdog and port.watchdog:
+            yield f"switch watchdog restores: {place}"
 
 
 def _alerts(before: Scene, after: Scene) -> Iterator[str]:

@@ -36,7 +36,7 @@ def probe_document(answer: Answer) -> dict[str, Any]:
                 "query": hide(exchange.query, login),
                 "reply": hide(exchange.reply, login),
             }
-            for exchange in answer.replies.exchanges
+            for exchange in answer.exchanges
         ],
         "facts": [series_text(series) for series in plan.series[: plan.facts]],
         "values": list(_values(answer)),

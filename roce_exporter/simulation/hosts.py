@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.simulation.conditions import Span
     from roce_exporter.simulation.drivers import Driver
+    from roce_exporter.simulation.scenarios import Scenario
 
 VENDORS = tuple(DRIVERS)
 MAX_PORTS = 16
@@ -70,9 +71,18 @@ def make_scenario_world(
     Raises:
         ScenarioError: unknown scenario or vendor, or an invalid number of ports.
     """
-    if scenario not in SCENARIOS:
-        raise ScenarioError(f"no scenario {scenario!r}; there are {', '.join(SCENARIOS)}")
-    return _world([*_scenario_parts(scenario, vendors, seed)], clock)
+    return _world(_scenario_parts(scenario, vendors, seed), clock)
+
+
+def scenario_courses(scenario: str, vendors: Sequence[str], seed: int) -> Iterator[tuple[Driver, Course]]:
+    """The driver and the course of each network device of a scenario's host, in the order of their names.
+
+    Raises:
+        ScenarioError: unknown scenario or vendor, or an invalid number of ports.
+    """
+    for driver, courses, _ in _scenario_parts(scenario, vendors, seed):
+        for course in courses:
+            yield driver, course
 
 
 def make_scripted_world(ports: Sequence[ScriptedPort], clock: Callable[[], float]) -> World:
@@ -81,7 +91,7 @@ def make_scripted_world(ports: Sequence[ScriptedPort], clock: Callable[[], float
     Raises:
         ScenarioError: unknown vendor, or an invalid number of ports.
     """
-    return _world([_scripted(port) for port in ports], clock)
+    return _world(_checked([_scripted(port) for port in ports]), clock)
 
 
 def _driver(vendor: str) -> Driver:
@@ -90,8 +100,14 @@ def _driver(vendor: str) -> Driver:
     return DRIVERS[vendor]
 
 
-def _scenario_parts(scenario: str, vendors: Sequence[str], seed: int) -> Iterator[Part]:
-    played, positions = SCENARIOS[scenario], count()
+def _scenario_parts(scenario: str, vendors: Sequence[str], seed: int) -> list[Part]:
+    if scenario not in SCENARIOS:
+        raise ScenarioError(f"no scenario {scenario!r}; there are {', '.join(SCENARIOS)}")
+    return _checked([*_parts(SCENARIOS[scenario], vendors, seed)])
+
+
+def _parts(played: Scenario, vendors: Sequence[str], seed: int) -> Iterator[Part]:
+    positions = count()
     for driver in map(_driver, vendors):
         ports = [PortSeed(next(positions), seed) for _ in range(1 + driver.lag)]
         courses = tuple(Course(played.setup(port.position), played.spans(port)) for port in ports)
@@ -105,9 +121,13 @@ def _scripted(port: ScriptedPort) -> Part:
     return Part(driver, tuple(Course(setup, spans, port.afterwards) for spans in scripts), port.phase)
 
 
-def _world(parts: Sequence[Part], clock: Callable[[], float]) -> World:
+def _checked(parts: list[Part]) -> list[Part]:
     if not 1 <= len(parts) <= MAX_PORTS:
         raise ScenarioError(f"{len(parts)} ports; a simulated host has 1 to {MAX_PORTS}")
+    return parts
+
+
+def _world(parts: Sequence[Part], clock: Callable[[], float]) -> World:
     start = clock()
     return World(tuple(_cards(parts, start)), clock, start)
 

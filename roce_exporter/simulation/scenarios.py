@@ -55,7 +55,8 @@ def _incast(port: PortSeed) -> Iterator[Span]:
     return bursts(port.random(), calm, burst, BUSY)
 
 
-_again = partial(repeat, first=(20.0, 40.0), lasting=(2.0, 6.0), every=(60.0, 120.0))
+again = partial(repeat, first=(20.0, 40.0), lasting=(2.0, 6.0), every=(60.0, 120.0))
+"""Windows of a few seconds every minute or two."""
 
 
 def _pfc_storm(port: PortSeed) -> Iterator[Span]:
@@ -63,12 +64,12 @@ def _pfc_storm(port: PortSeed) -> Iterator[Span]:
     storm = Pause(3, TRANSMIT, 1.0)
     felt = Pause(3, RECEIVE, 0.6, 0.004)
     change = paused(storm if port.position == 0 else felt)
-    windows = _again(port.random("storms"), change) if port.position < 2 else iter(())  # noqa: PLR2004 - one port storms, one feels it
+    windows = again(port.random("storms"), change) if port.position < 2 else iter(())  # noqa: PLR2004 - one port storms, one feels it
     return overlay(quiet(port), windows)
 
 
 def _victim(port: PortSeed) -> Iterator[Span]:
-    windows = _again(port.random("storms"), paused(Pause(3, RECEIVE, 1.0)))
+    windows = again(port.random("storms"), paused(Pause(3, RECEIVE, 1.0)))
     return overlay(quiet(port), windows if port.position % 2 == 0 else ())
 
 

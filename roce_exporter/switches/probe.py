@@ -19,8 +19,8 @@ from roce_exporter.switches.credentials import hide, read_login
 from roce_exporter.switches.interpretation import Interpreter, SwitchPlan
 from roce_exporter.switches.links import with_links
 from roce_exporter.switches.module import Visit
-from roce_exporter.switches.probe_samples import probe_samples
-from roce_exporter.switches.readings import Replies, SourceError, SwitchReadings
+from roce_exporter.switches.probe_samples import is_success, probe_samples
+from roce_exporter.switches.readings import Exchange, Replies, SourceError, SwitchReadings
 from roce_exporter.switches.systems import SYSTEMS, load_module
 from roce_exporter.switches.targets import Login
 from roce_exporter.switches.targets_file import HOST
@@ -59,7 +59,11 @@ class Answer:
     device: str
     """The switch's own name, or the target's until the switch has given one."""
     readings: SwitchReadings
-    replies: Replies
+    """Without the values, unless they were recorded: the samples have them."""
+    exchanges: tuple[Exchange, ...]
+    """Queries and replies, if they were recorded."""
+    success: bool
+    """Whether anything of the switch could be used."""
     samples: tuple[Samples, ...]
     """Samples of the switch, then those of the probe."""
     plan: SwitchPlan
@@ -186,8 +190,13 @@ class Prober:
             readings = _read(state, replies)
             state.device = readings.name or state.device
             samples = state.interpreter.samples(state.device, readings)
-            answer = _answer(state, readings, samples, begin, replies=replies, login=login)
+            answer = _answer(state, readings, samples, begin, exchanges=replies.exchanges, login=login)
             _log_faults(state, readings, login)
+            if record:
+                return (
+                    answer  # not kept: it has every reply, and rates need answers that are an interval apart
+                )
+            answer = replace(answer, readings=replace(readings, readings=()))
             state.before, state.last = state.last or answer, answer
             return answer
         finally:
@@ -244,7 +253,7 @@ def _answer(
     samples: Samples,
     begin: float,
     *,
-    replies: Replies = Replies(),  # noqa: B008 - frozen
+    exchanges: tuple[Exchange, ...] = (),
     login: Login = Login(),  # noqa: B008 - frozen
 ) -> Answer:
     ended = asyncio.get_running_loop().time()
@@ -252,7 +261,8 @@ def _answer(
         state.target,
         state.device,
         readings,
-        replies,
+        exchanges,
+        is_success(readings),
         (samples, probe_samples(state.device, readings, ended - begin)),
         state.interpreter.plan if samples.series else SwitchPlan((), 0, (), ()),
         login,

@@ -78,8 +78,8 @@ class SwitchEndpoints:
 
     async def _probe(self, request: Request) -> Response:
         answer = await self._answer(request)
-        success = bool(set(answer.readings.sources) - set(answer.readings.faults))
-        self._probes.labels(answer.target.module, "true" if success else "false").inc()
+        success = "true" if answer.success else "false"
+        self._probes.labels(answer.target.module, success).inc()
         form = negotiate(request.headers.get("accept", ""))
         end = b"# EOF\n" if form is Format.OPENMETRICS else b""
         return exposition(answer.renderer.render(answer.samples, form) + end, form, request)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from switch_history import LEAVES, OtherEnd
+
 from roce_exporter.audit import Auditor, load_profile
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter, make_registry, render_registry
@@ -30,6 +32,7 @@ SECONDS = 20 * 60
 """The length of every history."""
 SCRAPE = 15.0
 JOB = "roce"
+SWITCH_JOB = "roce-switches"
 LOOKS = 0.2
 """Seconds between polls of the fast loop while there is pause: half of the shortest storm, the slowest that is allowed."""
 FOUR = ("mlx5",) * 4
@@ -63,7 +66,7 @@ HOSTS = (
     Host("incast", "node11:10099", "incast"),
     Host("incast", "node12:10099", "incast", seed=2),
     Host("pfc-storm", "node21:10099", "pfc-storm"),
-    Host("pfc-storm", "node22:10099", "victim"),
+    Host("pfc-storm", "node22:10099", "victim", seed=2),
     Host("slow-receiver", "node31:10099", "slow-receiver", FOUR[:2]),
     Host("misconfigured", "node41:10099", "misconfigured"),
     Host("misconfigured", "node42:10099", "quiet", seed=3),
@@ -108,7 +111,8 @@ async def _write(host: Host, seconds: float, wanted: frozenset[str], write: Call
     pace = Pace(OFF) if host.recording else Pace(interval=LOOKS, linger=10.0)
     sampler = Sampler(kernel, clock, lambda: start + clock(), pace)
     exporter = Exporter(collector, sampler, Auditor(load_profile("auto")))
-    label = _Labels(host, wanted)
+    label = _Labels(host.cluster, JOB, host.instance, wanted)
+    switch = _Switch(host, wanted)
     while clock.now <= seconds:
         answers = clock.now <= seconds * host.answers
         text = ""
@@ -119,6 +123,8 @@ async def _write(host: Host, seconds: float, wanted: frozenset[str], write: Call
         for line in (*text.splitlines(), *_scraped(text, answers=answers)):
             if series := label(line):
                 write(f"{series} {start + clock.now:.3f}\n")
+        for series in switch.scrape(text):
+            write(f"{series} {start + clock.now:.3f}\n")
         _pass(clock, sampler, SCRAPE)
     collector.close()
 
@@ -144,11 +150,26 @@ def _scraped(text: str, *, answers: bool) -> Iterator[str]:
     yield f"scrape_samples_scraped {sum(not line.startswith('#') for line in text.splitlines())}"
 
 
+class _Switch:
+    """The series of the switch behind a host, if its cluster has one. The host's name has its seed as its number."""
+
+    def __init__(self, host: Host, wanted: frozenset[str]) -> None:
+        self._end = None
+        if host.cluster in LEAVES:
+            self._end = OtherEnd(host.cluster, host.seed, first=host.seed == 1)
+            self._label = _Labels(host.cluster, SWITCH_JOB, self._end.instance, wanted)
+
+    def scrape(self, text: str) -> Iterator[str]:
+        """Labelled samples, for the host's exposition of the same moment."""
+        if self._end is not None:
+            yield from filter(None, map(self._label, self._end.scrape(text, SCRAPE)))
+
+
 class _Labels:
     """Adds the labels of the target to a line of an exposition, and omits unused series."""
 
-    def __init__(self, host: Host, wanted: frozenset[str]) -> None:
-        self._target = f'cluster="{host.cluster}",job="{JOB}",instance="{host.instance}"'
+    def __init__(self, cluster: str, job: str, instance: str, wanted: frozenset[str]) -> None:
+        self._target = f'cluster="{cluster}",job="{job}",instance="{instance}"'
         self._wanted = wanted
         self._known: dict[str, str] = {}
 

@@ -140,11 +140,14 @@ def _seconds(text: str) -> float:
 
 
 def evaluate(prometheus: Prometheus, rules: Sequence[Rule], start: float, end: float, step: float) -> None:
-    """The series that the rules would have recorded, and when alerts would have fired. Rules on rules come after these."""
+    """The series that the rules would have recorded, and when alerts would have fired. Rules on rules come after these.
+
+    A rule that reads its own past is evaluated without a past.
+    """
     waiting = list(rules)
     while waiting:
         unmade = {rule.name for rule in waiting if rule.name != "ALERTS"}
-        ready = [rule for rule in waiting if not any(name in rule.expr for name in unmade)]
+        ready = [rule for rule in waiting if not any(name in rule.expr for name in unmade - {rule.name})]
         assert ready, f"rules that depend on each other: {unmade}"
         place = prometheus.data.with_name(f"rules-{len(waiting)}.om")
         prometheus.start()

@@ -130,6 +130,21 @@ RULES = (
         _board(_panel("heatmap", expr="sum by (le) (increase(roce_pfc_pause_ratio_bucket[1m]))")),
     ),
     Rule(
+        "a status history with more points than half of its pixels is replaced by a text",
+        check.cells_can_be_drawn,
+        _board(_panel("status-history")),
+    ),
+    Rule(
+        "a status history cuts the text of a cell to the letters that fit: 12 % may be 1",
+        check.cells_have_no_texts,
+        _board(_panel("status-history")),
+    ),
+    Rule(
+        "a status history draws the name of every row, one over the other if there are too many",
+        check.rows_of_cells_have_room,
+        _board(_panel("status-history", expr="topk(64, a)", h=14)),
+    ),
+    Rule(
         "a comparison removes samples, which leaves gaps in a line",
         check.lines_are_not_cut,
         _board(_panel("timeseries", expr="sum by (priority) (rate(a_total[1m])) > 0")),

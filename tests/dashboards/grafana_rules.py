@@ -21,6 +21,8 @@ CHARACTER, LINE, HEADER = 7.2, 22, 40
 """Pixels of 14 px Inter: the mean character, a line of text, and a panel's header with its icon."""
 BAR = 26
 """The minimum height of one bar of a bar gauge in pixels, with the space to the next."""
+NAME = 12
+"""The height of a row's name beside a status history in pixels; Grafana draws every name."""
 CELL = 14
 """Padding of a table's cell, both sides."""
 ICON = 52
@@ -146,7 +148,7 @@ def the_default_data_source_is_chosen(board: Json) -> Iterator[str]:
 
 
 def panels_that_ignore_no_value_always_get_something(board: Json) -> Iterator[str]:
-    for panel in _kind(board, "state-timeline", "heatmap"):
+    for panel in _kind(board, "state-timeline", "status-history", "heatmap"):
         if not any("vector(" in expression for expression in _expressions(panel)):
             yield panel["title"]
         if "noValue" in _defaults(panel):
@@ -178,6 +180,27 @@ def heatmaps_leave_out_what_is_idle(board: Json) -> Iterator[str]:
     for panel in _kind(board, "heatmap"):
         if not all("le!~" in expression for expression in _expressions(panel)):
             yield panel["title"]
+
+
+def cells_can_be_drawn(board: Json) -> Iterator[str]:
+    for panel in _kind(board, "status-history"):
+        points = panel.get("maxDataPoints", math.inf)
+        if points > width_of(panel) / 2:
+            yield f"{panel['title']}: {points} points in {width_of(panel):.0f} px"
+
+
+def cells_have_no_texts(board: Json) -> Iterator[str]:
+    for panel in _kind(board, "status-history"):
+        if panel["options"].get("showValue") != "never":
+            yield panel["title"]
+
+
+def rows_of_cells_have_room(board: Json) -> Iterator[str]:
+    for panel in _kind(board, "status-history"):
+        most = [int(number) for one in _expressions(panel) for number in re.findall(r"topk\((\d+)", one)]
+        left = height_of(panel) - HEADER - 24 - 24
+        if not most or left / max(most) < NAME:
+            yield f"{panel['title']}: {most or 'any number of'} rows in {left} px"
 
 
 def lines_are_not_cut(board: Json) -> Iterator[str]:
@@ -362,7 +385,7 @@ def texts_fill_their_panels(board: Json) -> Iterator[str]:
                 yield f"{panel['title']}: {filled:.0%} of the height at {screen}"
 
 
-PER_SERIES = re.compile(r"\{\{(instance|device|netdev|priority|lane|source)\}\}")
+PER_SERIES = re.compile(r"\{\{(instance|device|netdev|priority|lane|source|queue|priority_group|pool)\}\}")
 
 
 def legends_of_many_series_are_tables(board: Json) -> Iterator[str]:

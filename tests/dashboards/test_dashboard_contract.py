@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from boards.colours import GOOD, SEVERITY
+from boards.link import BOARD as LINK
+from boards.link_switch import SETTINGS
 from boards.model import WIDTH
 from boards.scopes import OF_PORT
 from boards.written import BOARDS, files
@@ -110,6 +112,7 @@ def test_every_label_of_groupings_legends_and_columns_exists(place: Path) -> Non
         "why",
         "fix",
     }
+    known |= {"end", "toward", "host", "switch", "switch_port"}  # of the rules that join both ends of a link
     known |= {"alertstate", "__name__"}
     for panel in panels(read(place)):
         text = json.dumps(panel.get("targets", []))
@@ -129,7 +132,7 @@ def test_every_label_of_groupings_legends_and_columns_exists(place: Path) -> Non
 def test_uids_are_stable() -> None:
     """Links and bookmarks contain them."""
     assert [board.uid for board in BOARDS] == [
-        "roce-fleet", "roce-host", "roce-port", "roce-configuration", "roce-exporter",
+        "roce-fleet", "roce-host", "roce-port", "roce-link", "roce-configuration", "roce-exporter",
     ]  # fmt: skip
 
 
@@ -185,9 +188,10 @@ def test_colours_are_names_of_the_palette(place: Path) -> None:
 def test_every_panel_has_a_text_for_no_data(place: Path) -> None:
     """An empty panel means either health or a NIC that does not count the value, and the panel says which."""
     for panel in panels(read(place)):
-        if (
-            panel["type"] != "state-timeline"
-        ):  # it ignores the text, and has a bar for an empty result instead
+        if panel["type"] not in {
+            "state-timeline",
+            "status-history",
+        }:  # they ignore the text, and have a bar for an empty result instead
             said = panel["fieldConfig"]["defaults"].get("noValue", "")
             assert said, panel["title"]
             assert said != "No data"
@@ -333,12 +337,56 @@ def test_no_panel_of_the_fleet_loads_every_series() -> None:
 def test_variables_list_the_ports_of_one_host_only(place: Path) -> None:
     """5,000 hosts with 8 ports and 8 priorities would be 320,000 series for one list."""
     listed = {one["name"]: one for one in read(place)["templating"]["list"] if one["type"] == "query"}
+    if place.stem == "roce-link":
+        return  # it begins with switches: the next test
     for name, one in listed.items():
         if name not in {"cluster", "job", "instance"}:
             assert 'instance=~"$instance"' in one["query"]["query"]
             assert not listed["instance"]["includeAll"]
         else:
             assert one["query"]["query"].startswith("label_values(roce_exporter_devices")
+
+
+def test_the_variables_of_a_link_read_one_series_per_switch_port() -> None:
+    """Host and interface narrow the switches; the host's end follows from the switch port and is not shown."""
+    listed = {one.name: one for one in LINK.variables}
+    chosen = ["cluster", "host", "netdev", "switch", "switch_port"]
+    for place, name in enumerate(chosen[1:], start=1):
+        assert listed[name].query.startswith("label_values(switch_port:roce_link_ends:info{")
+        assert re.findall(r"\$(\w+)", listed[name].query) == chosen[:place]
+        assert listed[name].include_all == (name in {"host", "netdev"})
+    for name in ("instance", "device", "port"):
+        assert listed[name].hidden
+        assert re.findall(r"\$(\w+)", listed[name].query) == ["cluster", "switch", "switch_port"]
+
+
+def test_links_to_the_link_board_pass_the_host() -> None:
+    """It is called `instance` on boards of one host; All of several hosts is not a host."""
+    passed = {
+        place.stem: "var-host=${instance:percentencode}" in link["url"]
+        for place in DASHBOARDS
+        for link in read(place)["links"]
+        if link["url"].startswith("/d/roce-link/")
+    }
+    assert passed == {
+        "roce-fleet": False, "roce-host": True, "roce-port": True, "roce-configuration": False, "roce-exporter": False,
+    }  # fmt: skip
+
+
+SYSTEMS = {"sonic": "SONiC", "nxos": "NX-OS", "eos": "EOS", "cumulus": "Cumulus"}
+
+
+def test_panels_of_the_link_board_list_the_switch_systems_of_each_metric() -> None:
+    """An empty panel is understandable only if it says which switches report the value."""
+    for panel in panels(read(FOLDER / "roce-link.json")):
+        used = {name for target in panel["targets"] for name in names(target["expr"])}
+        for name in sorted(one for one in used if one in ROWS and one.startswith("roce_switch_")):
+            reporting = {spelling.dialect for spelling in ROWS[name].spellings}
+            told = [line for line in panel["description"].splitlines() if f"`{name}`" in line]
+            told = told or [panel["description"]] * (name in SETTINGS or not reporting)
+            assert told, (panel["title"], name)
+            missing = {SYSTEMS[one] for one in reporting if SYSTEMS[one] not in told[0]}
+            assert missing == set(), (panel["title"], name)
 
 
 def test_the_fleet_uses_recording_rules_for_series_of_every_port() -> None:

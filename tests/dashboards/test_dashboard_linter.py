@@ -29,6 +29,8 @@ UNITS = {
 }  # fmt: skip
 """The units that the linter accepts and the boards use."""
 
+OF_ALL_SWITCHES = {name: {"device"} for name in ("roce_switch_source_up", "roce_switch_probe_success")}
+"""Metrics with few series per switch, for a table of the switches whose probe fails."""
 ALL = pytest.mark.parametrize("place", DASHBOARDS, ids=lambda place: place.stem)
 
 
@@ -44,7 +46,8 @@ def test_template_datasource(place: Path) -> None:
 def test_template_job_and_instance(place: Path) -> None:
     """The fleet has no `instance`: a list of 5,000 is too long to choose from, and its panels are per cluster."""
     variables = {one["name"]: one for one in read(place)["templating"]["list"]}
-    wanted = ("job",) if place.stem in {"roce-fleet", "roce-host", "roce-port"} else ("job", "instance")
+    one_host = {"roce-fleet", "roce-host", "roce-port", "roce-link"}
+    wanted = ("job",) if place.stem in one_host else ("job", "instance")
     for name in wanted:
         one = variables[name]
         assert (one["label"], one["datasource"]["uid"], one["multi"], one["allValue"], one["type"]) == (
@@ -55,7 +58,7 @@ def test_template_job_and_instance(place: Path) -> None:
 @ALL
 def test_one_host_is_one_host(place: Path) -> None:
     """The linter requires several values. Lines of two hosts have the same names, and `allValue` would load all hosts."""
-    if place.stem in {"roce-host", "roce-port"}:
+    if place.stem in {"roce-host", "roce-port", "roce-link"}:
         (one,) = [one for one in read(place)["templating"]["list"] if one["name"] == "instance"]
         assert (one["multi"], one["includeAll"], one["allValue"]) == (False, False, None)
 
@@ -87,10 +90,11 @@ def test_panel_title_description_units_and_targets(place: Path) -> None:
 
 @ALL
 def test_target_rate_interval(place: Path) -> None:
-    """Rates follow the resolution of the graph and the scrape interval; the table of a host's ports sums over the displayed range."""
+    """Rates follow the resolution of the graph and the scrape interval; tables of the ports of a host or switch sum over the displayed range."""
     for query in queries(read(place)):
         for window in re.findall(r"i?rate\([^()]*\[([^\]]*)\]", query):
-            assert window == "$__rate_interval" or (window == "$__range" and place.stem == "roce-host"), query
+            in_a_table = window == "$__range" and place.stem in {"roce-host", "roce-link"}
+            assert window == "$__rate_interval" or in_a_table, query
 
 
 @ALL
@@ -113,6 +117,14 @@ def test_target_job_and_instance(place: Path) -> None:
             if row_of(name) or name in OF_PROCESS or name in {"up", "scrape_duration_seconds"}:
                 chained = set(re.findall(r'(\w+)=~"\$\1"', matchers))
                 missing = (fleet if "label_values" not in query else set()) - chained
+                if name.startswith("roce_switch_"):
+                    # one switch is chosen by its own name; its target has another job than the hosts
+                    missing = {"cluster"} - chained
+                    missing |= (
+                        set()
+                        if 'device=~"$switch"' in matchers
+                        else {"device"} - OF_ALL_SWITCHES.get(name, set())
+                    )
                 assert not missing or _is_a_variable(place, query), (query, missing)
 
 

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from dashboard_past import Prometheus
 
 
-EVERYTHING = {"cluster": ".*"} | dict.fromkeys(("job", "instance", "device", "port", "priority"), ".+")
+OF_PORTS = ("job", "instance", "device", "port", "priority")
+OF_LINKS = {"host": ".*", "netdev": ".*", "switch": ".+", "switch_port": ".+"}
+EVERYTHING = {"cluster": ".*"} | dict.fromkeys(OF_PORTS, ".+") | OF_LINKS
 CLUSTERS = sorted({host.cluster for host in HOSTS})
 QUERIES = [
     pytest.param(panel, position, id=f"{board.uid}-{panel.title}-{chr(ord('A') + position)}")
@@ -51,7 +53,7 @@ VARIABLES = [
     pytest.param(one, id=f"{place.stem}-{one['name']}")
     for place in DASHBOARDS
     for one in read(place)["templating"]["list"]
-    if one["type"] == "query"
+    if one["type"] == "query" and (place.stem != "roce-link" or one["name"] in {"cluster", "job"})
 ]
 ANNOTATIONS = [
     pytest.param(one["expr"], id=f"{place.stem}-{one['name']}")
@@ -104,6 +106,10 @@ def test_query_takes_a_host_by_its_name(past: Prometheus, panel: Panel, position
         "device": "mlx5_0",
         "port": "1",
         "priority": "3",
+        "host": "node11:10099",
+        "netdev": "eth0",
+        "switch": "leaf1",
+        "switch_port": "Ethernet0",
     }
     answer(past, panel, position, chosen)
 
@@ -131,6 +137,39 @@ def test_variable_lists_something_and_only_what_fits(past: Prometheus, variable:
         "priority": [str(number) for number in range(8)],
     }
     assert found == expected[variable["name"]]
+
+
+LINK_VARIABLES = [
+    pytest.param(one, id=one["name"])
+    for one in read(FOLDER / "roce-link.json")["templating"]["list"]
+    if one["name"] not in {"datasource", "cluster", "job"}
+]
+
+
+@pytest.mark.parametrize("variable", LINK_VARIABLES)
+def test_variable_of_a_link_lists_what_fits(past: Prometheus, variable: Json) -> None:
+    """A host and its interface lead to their switch port, and the switch port to its host."""
+    chosen = {"host": "node01:10099", "netdev": "eth1", "switch": "leaf1", "switch_port": "Ethernet4"}
+    label = variable["query"]["query"].rpartition(", ")[2].rstrip(")")
+    query = interpolate(selector(variable), {"cluster": "quiet"} | chosen, SECONDS)
+    found = past.ask(f"label/{label}/values", **{"match[]": query, "start": END - SECONDS, "end": END})
+    expected = {
+        "host": ["node01:10099", "node02:10099"],
+        "netdev": ["eth0", "eth1", "eth2", "eth3"],
+        "switch": ["leaf1"],
+        "switch_port": ["Ethernet4"],
+        "instance": ["node01:10099"],
+        "device": ["mlx5_1"],
+        "port": ["1"],
+    }
+    assert found == expected[variable["name"]]
+
+
+def test_every_port_of_a_switch_can_be_chosen(past: Prometheus) -> None:
+    """Also those without a known host."""
+    query = 'count(switch_port:roce_link_ends:info{cluster="quiet",instance=""})'
+    assert past.instant(query, END)[0]["value"][1] == "1"
+    assert len(past.instant('switch_port:roce_link_ends:info{cluster="quiet"}', END)) == 9
 
 
 @pytest.mark.parametrize("expression", ANNOTATIONS)

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 WANTED = {
     "requirements.lock": PROJECT["project"]["dependencies"],
+    "requirements-switches.lock": [
+        *PROJECT["project"]["dependencies"],
+        *PROJECT["project"]["optional-dependencies"]["sonic"],
+        *PROJECT["project"]["optional-dependencies"]["gnmi"],
+    ],
     "requirements-build.lock": PROJECT["build-system"]["requires"],
     "requirements-test.lock": [
         *PROJECT["project"]["dependencies"],
@@ -64,6 +69,8 @@ def test_the_demo_is_tested_and_not_shipped() -> None:
 
 def test_tests_run_with_the_shipped_versions() -> None:
     shipped = locked("requirements.lock")
+    assert shipped.items() <= locked("requirements-switches.lock").items()
+    assert locked("requirements-switches.lock").items() <= locked("requirements-test.lock").items()
     assert shipped.items() <= locked("requirements-test.lock").items()
 
 

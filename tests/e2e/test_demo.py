@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import pty
 import re
@@ -13,11 +14,14 @@ import struct
 import subprocess
 import sys
 import termios
+import urllib.request
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
+from sonic_redis import need_redis
+from sonic_server import short_folder
 
 from roce_exporter.demo import servers
 
@@ -31,9 +35,22 @@ SOON = "--host.simulate-seed=57"
 
 
 @pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """Shorter than pytest's own, which can leave no room for the name of a socket."""
+    with short_folder() as folder:
+        yield folder
+
+
+@pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     """Temporary files go to a folder of their own, so that leftovers are noticed."""
     return os.environ | {"TMPDIR": str(tmp_path), "TERM": "xterm-256color"}
+
+
+@pytest.fixture
+def switched() -> None:
+    """redis-server is installed."""
+    need_redis()
 
 
 @pytest.fixture
@@ -142,13 +159,118 @@ def test_the_crash_of_prometheus_is_one_line_and_the_rest_goes_on(environment, t
     assert_nothing_is_left(tmp_path, children)
 
 
-def test_its_child_processes_end_when_it_is_killed(environment, monitored) -> None:
+def test_the_switch_end_shows_the_watchdog_that_trips(environment, tmp_path, switched) -> None:
+    with running(environment, SOON, "--demo.seconds=28") as process:
+        lines = [process.stdout.readline() for _ in range(3)]
+        children = descendants(process.pid)
+        assert [child.name() for child in children].count("redis-server") == 1
+        (server,) = (child for child in children if child.name() == "redis-server")
+        assert server.net_connections("inet") == [], "no TCP port"
+        page = re.fullmatch(r"switch +(http://127\.0\.0\.1:\d+/probe\?target=leaf-057)\n", lines[2])
+        assert page
+        with urllib.request.urlopen(page[1], timeout=60) as answer:
+            assert b'roce_switch_probe_success{device="leaf-057"} 1' in answer.read()
+        rest, errors = finish(process)
+    place = r"leaf-057 Ethernet0 \(gpu-057 eth0\) priority 3"
+    trips = re.findall(rf"^\[ *(\d+\.\d) s\] switch watchdog trips: {place}$", rest, re.MULTILINE)
+    restores = re.findall(rf"^\[ *(\d+\.\d) s\] switch watchdog restores: {place}$", rest, re.MULTILINE)
+    assert len(trips) == len(restores) == 1
+    assert float(trips[0]) < float(restores[0])
+    assert (process.returncode, errors) == (0, "")
+    assert_nothing_is_left(tmp_path, children)
+
+
+def test_prometheus_scrapes_the_switch_too(environment, tmp_path, monitored, switched) -> None:
+    if not monitored:
+        pytest.skip("prometheus is not installed (apt-get install prometheus)")
+    with running(environment, "--host.simulate=quiet") as process:
+        address = next(line for line in process.stdout if line.startswith("prometheus")).split("/")[2]
+        query = f"http://{address}/api/v1/query?query=roce_switch_pfc_watchdog_enabled%20==%201"
+        found: list[dict[str, dict[str, str]]] = []
+        while not found:
+            with contextlib.suppress(OSError), urllib.request.urlopen(query, timeout=60) as answer:
+                found = json.load(answer)["data"]["result"]
+        process.terminate()
+        finish(process)
+    assert {series["metric"]["instance"] for series in found} == {"leaf-001"}
+    assert {series["metric"]["job"] for series in found} == {"roce-switches"}
+    assert len(found) == 6
+
+
+def test_one_storm_seen_from_both_ends_is_one_page_that_names_the_watchdog(
+    environment, tmp_path, monitored, switched
+) -> None:
+    if not monitored or servers.find_program(servers.ALERTMANAGER) is None:
+        pytest.skip("prometheus or alertmanager is not installed (apt-get install prometheus-alertmanager)")
+    with running(environment, SOON) as process:
+        address = next(line for line in process.stdout if line.startswith("alertmanager")).split("/")[2]
+        fired = next(line for line in process.stdout if "alert fires: RoceSwitchWatchdogTripped" in line)
+        assert "leaf-057 Ethernet0 tripped on queue 3; host gpu-057 (eth0) pauses it" in fired
+        muted: set[str] = set()
+        while "RoceSwitchWatchdogTripped" not in muted:
+            alerts = alerts_of(address)
+            muted = {name_of(alert) for alert in alerts if alert["status"]["state"] == "suppressed"}
+        process.terminate()
+        finish(process)
+    pages = [
+        alert
+        for alert in alerts
+        if alert["labels"]["severity"] == "page" and alert["status"]["state"] == "active"
+    ]
+    assert {name_of(alert) for alert in pages} == {"RocePfcStormTransmitted"}
+    text = pages[0]["annotations"]["description"]
+    assert "Its switch port leaf-057 Ethernet0 tripped its PFC watchdog" in text
+
+
+def alerts_of(address: str) -> list[dict[str, Any]]:
+    """The alerts of an Alertmanager, none while it starts."""
+    with (
+        contextlib.suppress(OSError),
+        urllib.request.urlopen(f"http://{address}/api/v2/alerts", timeout=60) as answer,
+    ):
+        return json.load(answer)
+    return []
+
+
+def name_of(alert: dict[str, Any]) -> str:
+    return alert["labels"]["alertname"]
+
+
+def test_without_redis_server_a_line_says_what_it_would_show(environment, tmp_path) -> None:
+    with running(environment | {"PATH": str(tmp_path / "none")}, "--host.simulate=quiet") as process:
+        lines = [process.stdout.readline() for _ in range(4)]
+        process.terminate()
+        _, errors = finish(process)
+    assert [line.partition("] ")[2] for line in lines[2:]] == [
+        "redis-server is not on the PATH: with it the demo shows the switch end of the links too\n",
+        "prometheus is not on the PATH: no alerts here until it is installed\n",
+    ]
+    assert (process.returncode, errors) == (0, "")
+    assert_nothing_is_left(tmp_path, [])
+
+
+def test_the_crash_of_redis_server_is_one_line_and_the_rest_goes_on(environment, tmp_path, switched) -> None:
+    with running(environment, SOON, "--demo.seconds=25") as process:
+        assert "scenario pfc-storm" in process.stdout.readline()
+        children = descendants(process.pid)
+        (server,) = (child for child in children if child.name() == "redis-server")
+        server.kill()
+        text, errors = finish(process)
+    notes = [line.partition("] ")[2] for line in text.splitlines() if "redis" in line]
+    assert notes == ["redis-server was ended by SIGKILL; the rest goes on"]
+    assert "storm begins: mlx5_0/1 (eth0) priority 3 transmit" in text, "the host goes on"
+    assert (process.returncode, errors) == (0, "")
+    assert_nothing_is_left(tmp_path, children)
+
+
+def test_its_child_processes_end_when_it_is_killed(environment, monitored, switched) -> None:
     """Temporary files remain in this case."""
     if not monitored:
         pytest.skip("prometheus is not installed (apt-get install prometheus)")
     with running(environment, "--host.simulate=quiet") as process:
         assert "scenario quiet" in process.stdout.readline()
         children = descendants(process.pid)
+        assert {"prometheus", "redis-server"} <= {child.name() for child in children}
         process.kill()
         _, alive = psutil.wait_procs(children, timeout=120)
     assert alive == []
@@ -218,6 +340,9 @@ def check_screen(terminal: Terminal, folder: Path, monitored: bool) -> None:
     for expected in ("roce-exporter demo", "http://127.0.0.1:", "pause in", "eth3 mlx5_3/1 p3", "none yet"):
         terminal.read_until(expected)
     terminal.read_until("goes on")
+    if shutil.which("redis-server"):
+        for expected in ("leaf-057", "headroom", "Ethernet0 gpu-057 eth0 p3", "tripped"):
+            terminal.read_until(expected)
     os.write(terminal.descriptor, b"\x03")
     assert terminal.end() == 0
     assert "\x1b[?1049l" in terminal.output, "the terminal is restored"

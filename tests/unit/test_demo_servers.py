@@ -17,14 +17,16 @@ from roce_exporter.demo.servers import describe_exit, fetch_alerts, monitoring_s
 
 class TestConfiguration:
     def test_prometheus_scrapes_and_evaluates_every_second(self) -> None:
-        config = servers.prometheus_config("127.0.0.1:1", "roce.rules.yml", "127.0.0.1:2")
+        config = servers.prometheus_config("127.0.0.1:1", None, "roce.rules.yml", "127.0.0.1:2")
         assert config["global"]["scrape_interval"] == config["global"]["evaluation_interval"] == "1s"
         assert config["rule_files"] == ["roce.rules.yml"]
         assert config["scrape_configs"][0]["static_configs"][0]["targets"] == ["127.0.0.1:1"]
         assert config["alerting"]["alertmanagers"] == [{"static_configs": [{"targets": ["127.0.0.1:2"]}]}]
 
     def test_missing_parts_are_not_configured(self) -> None:
-        assert not {"rule_files", "alerting"} & servers.prometheus_config("127.0.0.1:1", None, None).keys()
+        assert (
+            not {"rule_files", "alerting"} & servers.prometheus_config("127.0.0.1:1", None, None, None).keys()
+        )
 
     def test_the_demo_sends_no_notifications(self) -> None:
         """Our routing is kept. Of a receiver only the name is kept: no secrets, no SMTP hosts."""

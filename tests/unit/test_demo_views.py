@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from roce_exporter.demo.scene import Address, Alert, PauseHistory, Priority, Scene, StormEvent
+from roce_exporter.demo.scene import (
+    Address,
+    Alert,
+    PauseHistory,
+    Priority,
+    Scene,
+    ShownSwitch,
+    StormEvent,
+    SwitchPriority,
+)
 from roce_exporter.demo.screen import screen, short_number, sparkline
 from roce_exporter.demo.views import changes, closing, opening, view, wants_screen
 
@@ -30,6 +39,13 @@ QUIET = Scene(
     (PRIORITY,),
     alerts=(),
 )
+
+SWITCH_PORT = SwitchPriority("Ethernet0", "3", "gpu-057 eth0", (0.0, 1.0), "ok", 0, 3200.0, 0.25)
+SWITCH = ShownSwitch("leaf-057", (SWITCH_PORT,))
+
+
+def tripped(port: SwitchPriority = SWITCH_PORT, trips: int = 1) -> ShownSwitch:
+    return ShownSwitch("leaf-057", (replace(port, watchdog="tripped", trips=trips),))
 
 
 def later(**changed: object) -> Scene:
@@ -91,6 +107,30 @@ class TestLines:
 
     def test_a_prometheus_that_ended_resolves_nothing(self) -> None:
         assert changes(later(alerts=(ALERT,)), later(alerts=None)) == []
+
+    def test_a_watchdog_of_the_switch_has_a_line_when_it_trips_and_when_it_restores(self) -> None:
+        calm, held = later(switch=SWITCH), later(switch=tripped())
+        restored = later(switch=ShownSwitch("leaf-057", (replace(SWITCH_PORT, trips=1),)))
+        place = "leaf-057 Ethernet0 (gpu-057 eth0) priority 3"
+        assert changes(calm, calm) == []
+        assert changes(calm, held) == [f"[  12.3 s] switch watchdog trips: {place}"]
+        assert changes(held, held) == []
+        assert changes(held, restored) == [f"[  12.3 s] switch watchdog restores: {place}"]
+
+    def test_a_storm_between_two_scenes_is_a_trip(self) -> None:
+        after = later(switch=ShownSwitch("leaf-057", (replace(SWITCH_PORT, trips=1, neighbor=""),)))
+        assert changes(later(switch=SWITCH), after) == [
+            "[  12.3 s] switch watchdog trips: leaf-057 Ethernet0 (no neighbour) priority 3"
+        ]
+
+    def test_a_port_whose_queues_were_not_read_has_no_lines(self) -> None:
+        unread = later(switch=ShownSwitch("leaf-057", (replace(SWITCH_PORT, watchdog="", trips=None),)))
+        assert changes(later(switch=tripped()), unread) == []
+        assert changes(unread, later(switch=tripped())) == []
+
+    def test_a_switch_that_appears_or_ends_has_no_trips(self) -> None:
+        assert changes(QUIET, later(switch=tripped(trips=3))) == []
+        assert changes(later(switch=tripped()), later()) == []
 
     def test_a_note_has_one_line(self) -> None:
         noted = later(notes=("prometheus was ended by SIGKILL",))
@@ -187,6 +227,51 @@ class TestScreen:
         assert "%" not in row
         assert "·" in row
 
+    def test_the_row_of_a_switch_port_reads_from_pause_in_to_headroom(self) -> None:
+        lines = shown(later(switch=tripped()), width=90)
+        (heading,) = (line for line in lines if line.startswith("leaf-057"))
+        assert heading.split() == ["leaf-057", "pause", "in", "watchdog", "trips", "ECN/s", "headroom"]
+        (row,) = (line for line in lines if line.startswith("Ethernet0"))
+        assert row.split() == [
+            "Ethernet0",
+            "gpu-057",
+            "eth0",
+            "p3",
+            "█",
+            "100%",
+            "tripped",
+            "1",
+            "3.2k",
+            "25%",
+        ]
+
+    def test_what_a_switch_does_not_report_is_a_dash(self) -> None:
+        port = replace(SWITCH_PORT, neighbor="", shares=(None,), watchdog="", trips=None)
+        port = replace(port, marked=None, headroom=None)
+        (row,) = (
+            line
+            for line in shown(later(switch=ShownSwitch("leaf-057", (port,))))
+            if line.startswith("Ethernet0")
+        )
+        assert row.split() == ["Ethernet0", "-", "p3", "·", "-", "-", "-", "-", "-"]
+
+    def test_on_a_low_screen_the_ports_with_trips_and_pause_are_shown(self) -> None:
+        calm = [replace(SWITCH_PORT, port=f"Ethernet{8 * number}", shares=(0.0,)) for number in range(9)]
+        ports = (
+            *calm[:4],
+            replace(calm[4], watchdog="tripped", trips=1),
+            *calm[5:8],
+            replace(calm[8], shares=(0.5,)),
+        )
+        lines = shown(later(switch=ShownSwitch("leaf-057", ports)), height=19)
+        assert [line.split()[0] for line in lines if line.startswith("Ethernet")] == [
+            "Ethernet32",
+            "Ethernet64",
+        ]
+
+    def test_without_a_switch_there_is_no_table_of_it(self) -> None:
+        assert not any("headroom" in line for line in shown(QUIET))
+
     def test_without_prometheus_there_is_no_heading_of_alerts(self) -> None:
         assert "alerts" in shown(QUIET)
         assert "alerts" not in shown(later(alerts=None))
@@ -197,14 +282,16 @@ class TestScreen:
         alerts=st.integers(0, 40),
         storms=st.integers(0, 256),
         notes=st.integers(0, 2),
+        ports=st.integers(0, 40),
     )
     def test_it_fits_the_screen_and_shows_the_newest_of_each(
-        self, width: int, height: int, alerts: int, storms: int, notes: int
+        self, *, width: int, height: int, alerts: int, storms: int, notes: int, ports: int
     ) -> None:
         scene = later(
             alerts=(replace(ALERT, summary="x" * 300),) * alerts,
             storms=(STORM,) * storms,
             notes=("something is missing " * 20,) * notes,
+            switch=ShownSwitch("leaf-057", (SWITCH_PORT,) * ports),
         )
         lines = shown(scene, width, height)
         assert len(lines) <= height

@@ -54,7 +54,7 @@ function prepare() {
 }
 
 function variable(one: any) {
-  const base = { name: one.name, label: one.label, description: one.description, isMulti: one.multi, includeAll: one.includeAll, allValue: one.allValue, skipUrlSync: true };
+  const base = { name: one.name, hide: one.hide, label: one.label, description: one.description, isMulti: one.multi, includeAll: one.includeAll, allValue: one.allValue, skipUrlSync: true };
   if (one.type === 'datasource') return new scenes.DataSourceVariable({ ...base, pluginId: one.query, value: 'prometheus', text: 'Prometheus' });
   const value = chosen[one.name] ?? (one.includeAll ? '$__all' : '');
   const text = value === '$__all' ? 'All' : value;
@@ -63,7 +63,7 @@ function variable(one: any) {
 }
 
 function panel(one: any) {
-  const runner = one.targets?.length ? new scenes.SceneQueryRunner({ datasource: one.datasource, queries: one.targets }) : undefined;
+  const runner = one.targets?.length ? new scenes.SceneQueryRunner({ datasource: one.datasource, queries: one.targets, maxDataPoints: one.maxDataPoints }) : undefined;
   const data = runner && one.transformations?.length ? new scenes.SceneDataTransformer({ $data: runner, transformations: one.transformations }) : runner;
   const body = new scenes.VizPanel({
     key: `panel-${one.id}`, title: one.title, description: one.description, pluginId: one.type, pluginVersion: '12.4.10',

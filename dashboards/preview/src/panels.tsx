@@ -6,7 +6,7 @@ import { BarGauge, BigValue, TimeSeries, useTheme2, VizRepeater } from '@grafana
 import { TableNG } from '@grafana/ui/unstable';
 import { Annotations } from './annotations';
 import { customOptions } from './options';
-import { Heatmap, StateTimeline } from './timeline';
+import { Heatmap, StateTimeline, StatusHistory } from './timeline';
 
 // Grafana shows `noValue` here, otherwise its own message
 function WithData({ Panel, ...props }: PanelProps<any> & { Panel: any }) {
@@ -84,5 +84,6 @@ export const PLUGINS: Record<string, PanelPlugin> = {
   table: plugin('table', filled(Table), Thresholds),
   text: plugin('text', Text),
   'state-timeline': plugin('state-timeline', StateTimeline),
+  'status-history': plugin('status-history', StatusHistory, Thresholds),
   heatmap: plugin('heatmap', Heatmap),
 };

@@ -1,4 +1,4 @@
-// State timelines and heatmaps, which Grafana does not publish: drawn here from Grafana's own display processors, colour modes and thresholds.
+// State timelines, status histories and heatmaps, which Grafana does not publish: drawn here from Grafana's own display processors, colour modes and thresholds.
 import {
   DataFrame, Field, FieldColorModeId, FieldType, GrafanaTheme2, PanelProps, formattedValueToString, getActiveThreshold, getFieldDisplayName, getValueFormat,
 } from '@grafana/data';
@@ -78,6 +78,51 @@ export function StateTimeline({ data, options, timeRange, width, height }: Panel
         <text key={part} x={left + part * (width - left)} y={height - 5} textAnchor={part === 0 ? 'start' : part === 1 ? 'end' : 'middle'} fill={theme.colors.text.secondary} style={font}>
           {new Date(from + part * (to - from)).toISOString().slice(11, 16)}
         </text>
+      ))}
+    </svg>
+  );
+}
+
+// One cell per sample in the field's own colour; Grafana refuses more points than half of the pixels, and has texts in cells only if they are shown.
+export function StatusHistory({ data, options, timeRange, width, height }: PanelProps<any>) {
+  const theme = useTheme2();
+  const rows = valueFields(data.series);
+  if (!rows.length) return <div data-empty="status history" style={{ textAlign: 'center' }}>No data</div>;
+  const points = Math.max(...rows.map(({ time }) => time.values.length));
+  if (points > width / 2) return <div data-empty="status history">Too many points to visualize properly. ({points} points received)</div>;
+  const [from, to] = [timeRange.from.valueOf(), timeRange.to.valueOf()];
+  const names = rows.map(({ frame, field }) => getFieldDisplayName(field, frame, data.series));
+  const left = Math.min(width * 0.5, Math.max(...names.map((name) => name.length)) * 6.7 + 16);
+  const legend = options.legend.showLegend ? AXIS : 0;
+  const tall = (height - AXIS - legend) / rows.length;
+  const x = (at: number) => left + ((at - from) / (to - from)) * (width - left);
+  const font = { fontFamily: theme.typography.fontFamily, fontSize: 12 };
+  const steps = rows[0].field.config.thresholds?.steps ?? [];
+  const bound = getValueFormat(rows[0].field.config.unit ?? '');
+  return (
+    <svg width={width} height={height}>
+      {rows.map(({ time, field }, row) => (
+        <g key={row} transform={`translate(0 ${row * tall})`}>
+          <text x={left - 8} y={tall / 2} textAnchor="end" dominantBaseline="central" fill={theme.colors.text.primary} style={font}>{names[row]}</text>
+          {field.values.map((value, place) => {
+            const step = time.config.interval ?? 15000;
+            const wide = Math.max(1, (x(from + step) - x(from)) * options.colWidth);
+            return value === null || time.values[place] < from ? null : (
+              <rect key={place} x={x(time.values[place])} width={wide} y={(tall * (1 - options.rowHeight)) / 2} height={tall * options.rowHeight} fill={field.display!(value).color} fillOpacity={(field.config.custom?.fillOpacity ?? 70) / 100} />
+            );
+          })}
+        </g>
+      ))}
+      {[0, 0.25, 0.5, 0.75, 1].map((part) => (
+        <text key={part} x={left + part * (width - left)} y={height - legend - 5} textAnchor={part === 0 ? 'start' : part === 1 ? 'end' : 'middle'} fill={theme.colors.text.secondary} style={font}>
+          {new Date(from + part * (to - from)).toISOString().slice(11, 16)}
+        </text>
+      ))}
+      {legend > 0 && steps.filter((step) => step.value !== -Infinity).map((step, place) => (
+        <g key={place} transform={`translate(${place * 90} ${height - 14})`}>
+          <rect width="14" height="4" y="3" fill={theme.visualization.getColorByName(step.color)} />
+          <text x="20" y="10" fill={theme.colors.text.secondary} style={font}>{`${formattedValueToString(bound(step.value))}+`}</text>
+        </g>
       ))}
     </svg>
   );

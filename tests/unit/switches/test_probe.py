@@ -16,7 +16,8 @@ from roce_exporter.introspection.debug import series_text
 from roce_exporter.switches import probe as probe_module
 from roce_exporter.switches.links import with_links
 from roce_exporter.switches.probe import Answer, BadModuleError, Prober, UnknownTargetError
-from roce_exporter.switches.readings import SwitchFact, SwitchReadings
+from roce_exporter.switches.probe_samples import is_success
+from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings
 from roce_exporter.switches.targets import (
     BasicAuth,
     Discovery,
@@ -228,7 +229,7 @@ async def test_a_recorded_probe_queries_the_switch_again(switch: FakeSwitch) -> 
     one = prober(limits=ProbeLimits(cache_seconds=300))
     await one.probe("leaf1", "", 10)
     answer = await one.probe("leaf1", "", 10, record=True)
-    assert (switch.rounds, len(answer.replies.exchanges)) == (2, 1)
+    assert (switch.rounds, len(answer.exchanges)) == (2, 1)
 
 
 async def test_a_defect_of_a_module_reaches_the_caller_and_the_next_probe_works(
@@ -242,6 +243,14 @@ async def test_a_defect_of_a_module_reaches_the_caller_and_the_next_probe_works(
         await one.probe("leaf1", "", 10)
     state.module = module
     assert as_text(await one.probe("leaf1", "", 10))[FRAMES] == 2
+
+
+def test_readings_of_one_asic_are_a_success_although_the_other_is_away() -> None:
+    reading = SwitchReading("port_counters", (("port", "Ethernet0"),), {})
+    faults = {"port_counters": "asic1: connection refused"}
+    assert is_success(SwitchReadings("", (reading,), faults=faults, sources=("port_counters",)))
+    assert not is_success(SwitchReadings(faults=faults, sources=("port_counters",)))
+    assert is_success(SwitchReadings(sources=("lldp",)))
 
 
 async def test_closing_ends_the_rounds(switch: FakeSwitch) -> None:

@@ -1,0 +1,328 @@
+"""The rows of the link dashboard on the whole switch, and on its probe."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from boards.codes import ANSWERS, ON_OFF, TRIPPED
+from boards.colours import BAD, GOOD, SEVERITY, UNKNOWN
+from boards.configuration_series import with_units
+from boards.limits import limit, step, steps
+from boards.link_queue import WINDOWS
+from boards.link_series import (
+    OF_SWITCH,
+    PAUSE,
+    SWITCH,
+    only,
+    per_second,
+    reported,
+    risen,
+    systems,
+    with_neighbor,
+)
+from boards.measures import meanings, now, row
+from boards.model import Panel, Query
+from boards.panels import by_name, history, lines, named, states
+from boards.scopes import CLUSTER, to_switch_port
+from boards.tables import as_text, graded, table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from boards.model import Json
+
+ROWS = 32
+"""The most rows of a status history: below 14 pixels per row the names would overlap."""
+MEASURED = "roce_switch_pfc_receive_pause_seconds_total"
+ESTIMATED = "roce_switch_pfc_receive_pause_estimated_seconds_total"
+WATCHDOG = "roce_switch_pfc_watchdog"
+BUFFER = "roce_switch_buffer"
+
+
+def _heat(title: str, reading: str, saturated: str, query: Query, ranked: str, *, nothing: str) -> Panel:
+    """The worst ports by `ranked`, which is one value per port for the range shown: ranked once for all times."""
+    return history(
+        title,
+        f"One row per port, at most the {ROWS} worst; each cell is the share of time paused in the worst priority. Green: below "
+        f"{limit('RocePfcPauseElevated'):.1%}, then the alert limits: purple, orange from {limit('RocePfcPauseHigh'):.0%}, red from "
+        f"{limit(saturated):.0%}. {reading}",
+        "percentunit",
+        Query(f"({query.expr}) and topk({ROWS}, {ranked})", query.legend),
+        limits=steps(step("RocePfcPauseElevated"), step("RocePfcPauseHigh"), step(saturated)),
+        ever=ranked,
+        nothing=nothing,
+        height=14,
+    )
+
+
+def _received(window: str) -> str:
+    """Time paused of each port by its neighbour, measured if the switch measures it."""
+    return " or ".join(f"max by (port) (rate({name}{{{SWITCH}}}[{window}))" for name in (MEASURED, ESTIMATED))
+
+
+_SENT = f'{PAUSE}{{toward="host",{OF_SWITCH}}}'
+HEATS = (
+    _heat(
+        "Pause received, by port",
+        "The neighbour pauses this port: a slow host, or a congested next switch. Where the switch measures no time, see *Ports by pause*.\n\n"
+        + reported(MEASURED, ESTIMATED),
+        "RocePfcTransmitPauseSaturated",
+        Query(_received("$__rate_interval]"), "{{port}}"),
+        _received("$__range] @ end()"),
+        nothing="not measured",
+    ),
+    _heat(
+        "Pause sent, by port of a host",
+        "This port pauses its host: the switch is congested. Measured by the hosts, so ports without a known host are missing.\n\n"
+        + meanings("roce_pfc_receive_pause_seconds_total"),
+        "RocePfcReceivePauseSaturated",
+        Query(f"max by (switch_port, host) ({_SENT})", "{{switch_port}} {{host}}"),
+        f"max by (switch_port, host) (avg_over_time({_SENT}[$__range] @ end()))",
+        nothing="no host known",
+    ),
+)
+
+
+def _listed(
+    title: str,
+    reading: str,
+    by: Sequence[str],
+    parts: Mapping[str, str],
+    overrides: Sequence[Json],
+    *,
+    always: str,
+    sort: str,
+    empty: str,
+    height: int = 9,
+) -> Panel:
+    """A table with one line per port and `by`, whose columns are `parts`; each name must differ from a label."""
+    lettered = tuple(zip("ABCDEFGHIJ", parts, strict=False))
+    renamed = {f"Value #{letter}": name for letter, name in lettered}
+    queries = [Query(with_neighbor(part, *by), form="table", instant=True) for part in parts.values()]
+    # a merge of empty frames is an empty frame, which would show nothing at all
+    nothing = f'label_replace(vector(-1), "port", "{empty}", "", "") unless on () {always}'
+    return table(
+        title, reading, ("device", "port", "neighbor", *by, *renamed), *queries,
+        Query(nothing, form="table", instant=True, instead=True),
+        names=renamed,
+        concealed=("device",),
+        wide="neighbor",
+        sort=next(key for key, name in renamed.items() if name == sort),
+        overrides=(by_name("port", ("custom.width", 130), ("links", [to_switch_port()])), *overrides),
+        joined=True,
+        width=24,
+        height=height,
+        empty=empty,
+    )  # fmt: skip
+
+
+LOST = f"{BUFFER}_discards_total"
+PAUSED = steps(step("RocePfcPauseHigh"), step("RocePfcTransmitPauseSaturated"))
+_FRAMES_IN, _FRAMES_OUT = (f"roce_switch_pfc_{way}_frames_total" for way in ("receive", "transmit"))
+PORTS = _listed(
+    "Ports by pause",
+    "Every port, over the range shown, in its worst priority. *paused*: share of time for which the neighbour stopped this port. Much received and "
+    "little sent: the neighbour is the cause. Sent: this switch is congested. A dash: this switch system does not report it. Click a port to open it.\n\n"
+    + reported(MEASURED, ESTIMATED, _FRAMES_IN, _FRAMES_OUT),
+    (),
+    {
+        "paused": per_second(MEASURED, SWITCH),
+        "paused, estimated": per_second(ESTIMATED, SWITCH),
+        "frames received/s": per_second(_FRAMES_IN, SWITCH),
+        "frames sent/s": per_second(_FRAMES_OUT, SWITCH),
+    },
+    (
+        graded("paused", "percentunit", PAUSED),
+        graded("paused, estimated", "percentunit", PAUSED),
+        by_name("frames received/s", ("unit", "pps")),
+        by_name("frames sent/s", ("unit", "pps")),
+    ),
+    always=per_second(_FRAMES_IN, SWITCH),
+    sort="frames received/s",
+    empty="This switch does not count pause frames",
+)
+WATCHDOGS = _listed(
+    "Watchdogs",
+    "By port and queue, over the range shown, the most trips first. Discards are packets that the watchdog threw away in both directions.\n\n"
+    + reported(*(f"{WATCHDOG}_{what}" for what in ("enabled", "tripped", "trips_total", "restores_total", "transmit_discards_total", "receive_discards_total"))),
+    ("queue",),
+    {
+        "monitors": now(f"{WATCHDOG}_enabled", SWITCH),
+        "tripped": now(f"{WATCHDOG}_tripped", SWITCH),
+        "trips": risen(f"{WATCHDOG}_trips_total", SWITCH),
+        "restores": risen(f"{WATCHDOG}_restores_total", SWITCH),
+        "discards sent": risen(f"{WATCHDOG}_transmit_discards_total", SWITCH),
+        "discards received": risen(f"{WATCHDOG}_receive_discards_total", SWITCH),
+    },
+    (
+        as_text("monitors", named({0: ("off", SEVERITY["ticket"]), 1: ("on", "")})),
+        as_text("tripped", named({0: ("no", GOOD), 1: ("tripped", TRIPPED[1][1])})),
+        graded("trips", "none", steps((1, BAD))),
+    ),
+    always=now(f"{WATCHDOG}_enabled", SWITCH),
+    sort="trips",
+    empty="This switch does not report its watchdog",
+)  # fmt: skip
+_USED = now(f"{BUFFER}_headroom_watermark_bytes", f"{WINDOWS},{SWITCH}")
+_SPACE = now(f"{BUFFER}_headroom_bytes", SWITCH)
+_GROUP = "cluster, device, port, priority_group"
+HEADROOMS = _listed(
+    "Headroom by port",
+    "By port and priority group, the fullest first. *most used* is the maximum within the range shown, *lost* are packets discarded because buffer and "
+    "headroom were full.\n\n"
+    + reported(f"{BUFFER}_headroom_watermark_bytes", f"{BUFFER}_headroom_bytes", LOST),
+    ("priority_group",),
+    {
+        "share": f"max by ({_GROUP}) (max_over_time({_USED}[$__range])) / (max by ({_GROUP}) ({_SPACE}) > 0)",
+        "most used": f"max_over_time({_USED}[$__range])",
+        "configured": _SPACE,
+        "lost": risen(LOST, SWITCH),
+    },
+    (
+        graded("share", "percentunit", steps(step("RoceSwitchHeadroomNearlyFull"), (1, BAD))),
+        by_name("most used", ("unit", "bytes"), ("custom.width", 110)),
+        by_name("configured", ("unit", "bytes")),
+        graded("lost", "none", steps((1, BAD))),
+        by_name("lost", ("custom.width", 80)),
+    ),
+    always=_SPACE,
+    sort="share",
+    empty=only(f"{BUFFER}_headroom_bytes"),
+)
+
+SETTINGS = {
+    "roce_switch_pfc_enabled": "PFC",
+    f"{WATCHDOG}_enabled": "watchdog",
+    f"{WATCHDOG}_acts": "watchdog acts",
+    f"{WATCHDOG}_detection_seconds": "watchdog trips after",
+    f"{WATCHDOG}_restoration_seconds": "watchdog restores after",
+    f"{BUFFER}_headroom_bytes": "headroom",
+    f"{BUFFER}_pause_threshold_bytes": "pause begins at",
+    "roce_switch_config_ecn_enabled": "ECN",
+    "roce_switch_config_ecn_minimum_bytes": "ECN begins at",
+    "roce_switch_config_ecn_maximum_bytes": "ECN is strongest at",
+    "roce_switch_config_ecn_probability_ratio": "ECN probability",
+}
+"""The settings of a port, in words."""
+_PLACES = ("priority", "queue", "priority_group")
+_SET = f'label_replace({{__name__=~"{"|".join(SETTINGS)}",{SWITCH}}}, "setting", "$1", "__name__", "(.*)")'
+_BY = f"(cluster, device, setting, {', '.join(_PLACES)})"
+_COUNTED = f'count_values by {_BY} ("value", {_SET})'
+_NAMED = by_name("setting", ("mappings", [named({name: (said, "") for name, said in SETTINGS.items()})]))
+_SYSTEMS = "\n".join(f"- {said}: {', '.join(systems(name))}" for name, said in SETTINGS.items())
+
+
+def _value_texts() -> list[Json]:
+    """Texts for values written as `setting=value`."""
+    codes = {
+        f"{name}={code}": (text, "")
+        for name in SETTINGS
+        if row(name).unit == "bool"
+        for code, text in ON_OFF.items()
+    }
+    return [named(codes), *with_units({"_seconds": " s", "_bytes": " B"})]
+
+
+VALUES = table(
+    "What differs among the ports",
+    "Settings with more than one value on this switch: number of ports with each value, the rarest first, at most 50. Ports to hosts should not differ; "
+    f"ports to other switches may.\n\nReported by:\n{_SYSTEMS}",
+    ("setting", *_PLACES, "value", "Value"),
+    Query(
+        f'bottomk(50, label_join({_COUNTED}, "value", "=", "setting", "value") and on {_BY} count by {_BY} ({_COUNTED}) > 1)',
+        form="table", instant=True,
+    ),
+    names={"Value": "ports"},
+    wide="setting",
+    sort="Value",
+    rarest=True,
+    overrides=(_NAMED, by_name("value", ("mappings", _value_texts()))),
+    width=24,
+    height=7,
+    empty="Every setting has one value on this switch, or none is reported",
+    proof="pfc-storm",
+)  # fmt: skip
+# the value of each port that differs, as a label, because its unit depends on the setting
+_ODD = (
+    f"count_values by (device, port, setting, {', '.join(_PLACES)}) "
+    f'("value", {_SET} != on {_BY} group_left () quantile by {_BY} (0.5, {_SET}))'
+)
+ODD_ONES = table(
+    "Ports that differ from the others",
+    "Ports whose setting is not the median of all ports of this switch, at most 50. "
+    f"Click a port to open it.\n\nReported by:\n{_SYSTEMS}",
+    ("device", "port", "setting", *_PLACES, "value"),
+    Query(
+        f'topk(50, label_join({_ODD}, "value", "=", "setting", "value"))',
+        form="table",
+        instant=True,
+    ),
+    concealed=("device",),
+    wide="setting",
+    overrides=(
+        _NAMED,
+        by_name("value", ("mappings", _value_texts())),
+        by_name("port", ("custom.width", 130), ("links", [to_switch_port()])),
+    ),
+    width=24,
+    height=7,
+    empty="No port differs, or no setting is reported",
+    proof="pfc-storm",
+)
+SWITCH_PANELS = (*HEATS, PORTS, WATCHDOGS, HEADROOMS, VALUES, ODD_ONES)
+
+PROBE, SOURCE = "roce_switch_probe", "roce_switch_source"
+PROBE_PANELS = (
+    states(
+        "Sources of this switch",
+        "Each source that the probe reads, and the probe itself. Series of a failed source are missing on this dashboard.\n\n"
+        + reported(f"{PROBE}_success", f"{SOURCE}_up"),
+        ANSWERS,
+        Query(f"max by (device) ({now(f'{PROBE}_success', SWITCH)})", "probe of {{device}}"),
+        Query(f"max by (source) ({now(f'{SOURCE}_up', SWITCH)})", "{{source}}"),
+        ever=f"max_over_time({now(f'{PROBE}_success', SWITCH)}[$__range] @ end())",
+        nothing=("probe", "no series of this switch", UNKNOWN),
+        width=12,
+        height=8,
+    ),
+    lines(
+        "Duration of the probe",
+        reported(f"{PROBE}_duration_seconds"),
+        "s",
+        Query(f"max by (device) ({now(f'{PROBE}_duration_seconds', SWITCH)})", "{{device}}"),
+        empty="No series of this switch",
+    ),
+    table(
+        "Switches whose probe or source fails",
+        f"All switches of the cluster, at most 50. `/debug/probe?target=` of the switch process shows the reply.\n\n{reported(f'{SOURCE}_up', f'{PROBE}_success')}",
+        ("cluster", "instance", "device", "source"),
+        Query(
+            f'topk(50, {now(f"{SOURCE}_up", CLUSTER)} == 0 or label_replace({now(f"{PROBE}_success", CLUSTER)} == 0, "source", "whole probe", "", ""))',
+            form="table", instant=True,
+        ),
+        concealed=(),
+        wide="source",
+        overrides=(by_name("device", ("custom.width", 110)),),
+        width=12,
+        empty="Every source of every switch can be read",
+        proof="pfc-storm",
+    ),
+    lines(
+        "Unreadable values",
+        reported(f"{SOURCE}_unreadable_values"),
+        "none",
+        Query(f"max by (source) ({now(f'{SOURCE}_unreadable_values', SWITCH)})", "{{source}}"),
+        width=6,
+        empty="No series of this switch",
+    ),
+    table(
+        "Refresh intervals",
+        reported(f"{SOURCE}_renewal_seconds"),
+        ("source", "Value"),
+        Query(f"max by (source) ({now(f'{SOURCE}_renewal_seconds', SWITCH)})", form="table", instant=True),
+        names={"Value": "interval"},
+        overrides=(by_name("interval", ("unit", "s")),),
+        width=6,
+        empty="This switch does not report them",
+    ),
+)  # fmt: skip

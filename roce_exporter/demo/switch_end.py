@@ -1,0 +1,193 @@
+"""The other end of the links in the demo: a simulated SONiC switch in a Redis server of its own, and the probe that reads it.
+
+The probe is the one of `roce-exporter switches`. It needs redis-server on the PATH and the package redis; without them the
+demo has a note, and no switch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from roce_exporter.background import background
+from roce_exporter.demo.scene import Address, ShownSwitch
+from roce_exporter.demo.servers import LOOPBACK, describe_exit, find_program, running
+from roce_exporter.demo.switch_figures import SwitchFigures, switch_values
+from roce_exporter.switches.probe import Prober
+from roce_exporter.switches.targets import ProbeLimits, SwitchesFile, SwitchTarget
+from roce_exporter.web import Server
+from roce_exporter.web.switch_endpoints import SWITCH_PRIVATE, SwitchEndpoints
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from roce_exporter.demo.servers import ChildProcess
+    from roce_exporter.demo.table_writer import TableWriter
+    from roce_exporter.simulation.leaf import SimulatedLeaf
+
+REDIS = ("redis-server",)
+
+RENEWAL_SECONDS = 1.0
+"""Between two writes of the tables, as a SONiC refreshes the counters of its ports."""
+
+START_SECONDS = 10.0
+"""Until a redis-server that does not answer is given up."""
+
+RETRY_SECONDS = 0.05
+
+PROBE_SECONDS = 1.0
+"""Most seconds that a scene waits for the switch."""
+
+LONGEST_SOCKET = 107
+"""Bytes of the path of a unix socket (unix(7))."""
+
+
+@dataclass(slots=True)
+class SwitchEnd:
+    """The switch end of the demo while it runs."""
+
+    name: str
+    address: str
+    """HOST:PORT of the probe."""
+    prober: Prober
+    child: ChildProcess
+    notes: list[str]
+    figures: SwitchFigures = field(default_factory=SwitchFigures)
+    written: float = 0.0
+    """When the tables that the server has were written, by the clock of the host."""
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while tables are written or the demo reads them, so that it knows how old they are."""
+    _last: ShownSwitch | None = None
+    _lost: bool = False
+
+    @property
+    def page(self) -> Address:
+        """The page of the probe."""
+        return Address("switch", f"http://{self.address}/probe?target={self.name}")
+
+    async def view(self) -> ShownSwitch | None:
+        """The switch now, or when it was last read completely; None before that, and once redis-server has ended."""
+        if not self.running:
+            return None
+        with contextlib.suppress(TimeoutError):
+            # Also for the lock: a server that hangs blocks the writer, too.
+            async with asyncio.timeout(PROBE_SECONDS), self.lock:
+                answer = await self.prober.probe(self.name, "", PROBE_SECONDS)
+                values = switch_values(answer.samples, self.written)
+                if not answer.readings.faults:
+                    self._last = ShownSwitch(answer.device, self.figures.ports(values))
+        return self._last
+
+    @property
+    def running(self) -> bool:
+        """Whether redis-server runs; its end is noted once."""
+        if not self.child.alive and not self._lost:
+            self._lost = True
+            self.notes.append(describe_exit(self.child))
+        return self.child.alive
+
+
+@contextlib.asynccontextmanager
+async def switch_end(leaf: SimulatedLeaf, folder: Path, notes: list[str]) -> AsyncIterator[SwitchEnd | None]:
+    """The switch end of the demo, with its files in this folder; None, and a note, if something that it needs is missing."""
+    program, socket = find_program(REDIS), folder / "redis.sock"
+    if missing := _missing(program, socket):
+        notes.append(missing)
+    if missing or program is None:
+        yield None
+        return
+    async with contextlib.AsyncExitStack() as stack:
+        yield await _start(stack, leaf, program, socket, notes)
+
+
+def _missing(program: str | None, socket: Path) -> str:
+    if program is None:
+        return "redis-server is not on the PATH: with it the demo shows the switch end of the links too"
+    if find_spec("redis") is None:
+        return "the package redis is not installed: with the extra sonic the demo shows the switch end of the links too"
+    if len(os.fsencode(socket)) > LONGEST_SOCKET:
+        return f"{socket} is too long for a socket: no switch here; set TMPDIR to a shorter folder"
+    return ""
+
+
+async def _start(
+    stack: contextlib.AsyncExitStack, leaf: SimulatedLeaf, program: str, socket: Path, notes: list[str]
+) -> SwitchEnd | None:
+    from roce_exporter.demo.table_writer import table_writer  # noqa: PLC0415 - imports redis, which may not be installed
+
+    try:
+        child = await stack.enter_async_context(
+            running("redis-server", redis_command(program, socket), socket.with_name("redis-server.log"))
+        )
+    except OSError as error:
+        notes.append(f"{program} cannot be started: {error.strerror}; the rest goes on")
+        return None
+    writer = await stack.enter_async_context(table_writer(socket))
+    if not await _first_write(writer, leaf, child, notes):
+        return None
+    prober = Prober(switches_file(leaf.hostname, socket))
+    stack.push_async_callback(prober.close)
+    server = Server(SwitchEndpoints(prober), None, private=SWITCH_PRIVATE)
+    stack.push_async_callback(server.close)
+    (address,) = await server.start([f"{LOOPBACK}:0"])
+    end = SwitchEnd(leaf.hostname, address, prober, child, notes)
+    await stack.enter_async_context(background(server.accept(), keep_written(end, writer, leaf)))
+    return end
+
+
+def redis_command(program: str, socket: Path) -> list[str]:
+    """A server with a unix socket for this user only, without a TCP port, that keeps nothing on disk."""
+    return [
+        *(program, "--port", "0", "--unixsocket", str(socket), "--unixsocketperm", "700"),
+        *("--save", "", "--appendonly", "no", "--dir", str(socket.parent), "--daemonize", "no"),
+        *("--loglevel", "warning"),
+    ]
+
+
+def switches_file(name: str, socket: Path) -> SwitchesFile:
+    """The configuration of the probe: one target, whose answers are not kept, because Prometheus scrapes it each second."""
+    target = SwitchTarget(name, "sonic", "unix", str(socket), {"unix": 0}, timeout=PROBE_SECONDS)
+    return SwitchesFile({name: target}, None, ProbeLimits(cache_seconds=0.0))
+
+
+async def _first_write(
+    writer: TableWriter, leaf: SimulatedLeaf, child: ChildProcess, notes: list[str]
+) -> bool:
+    """Write the tables as soon as the server answers; False, and a note, if it does not."""
+    from roce_exporter.demo.table_writer import TablesNotWrittenError  # noqa: PLC0415 - imports redis
+
+    end = time.monotonic() + START_SECONDS
+    while child.alive and time.monotonic() < end:
+        try:
+            await writer.write(leaf.databases(time.monotonic()))
+        except TablesNotWrittenError:
+            await asyncio.sleep(RETRY_SECONDS)
+        else:
+            return True
+    notes.append("redis-server does not answer; the rest goes on" if child.alive else describe_exit(child))
+    return False
+
+
+async def keep_written(end: SwitchEnd, writer: TableWriter, leaf: SimulatedLeaf) -> None:
+    """Write the tables of the switch every `RENEWAL_SECONDS` until the server ends. Its first failure is noted."""
+    from roce_exporter.demo.table_writer import TablesNotWrittenError  # noqa: PLC0415 - imports redis
+
+    failed = False
+    while end.child.alive:
+        try:
+            async with end.lock:
+                now = time.monotonic()
+                await writer.write(leaf.databases(now))
+                end.written = now
+        except TablesNotWrittenError as error:
+            # That the server has ended is noted elsewhere, once.
+            if end.child.alive and not failed:
+                end.notes.append(f"{error}; the rest goes on")
+            failed = True
+        await asyncio.sleep(RENEWAL_SECONDS)

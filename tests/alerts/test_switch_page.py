@@ -1,0 +1,150 @@
+"""Both ends of a link: a simulated host and its simulated switch, the exporters, Prometheus, Alertmanager: one storm, one page."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from alert_hooks import answers, need, wait_until
+from ports import free_port
+from sonic_server import sonic_server
+from test_end_to_end import COMMAND, alerts_of, firing, hasty_rules, start
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from alert_hooks import Alertmanager
+
+SEED = 57
+"""Its first storm begins after 20 s and lasts 3.3 s."""
+
+BOTH, ALONE, CALM = "both-ends", "switch-alone", "calm-link"
+"""Clusters: one with the host and its switch, one where the host has no exporter, and one without a storm."""
+
+
+def rules_without_waiting(folder: Path) -> Path:
+    """Our rules, in which the alert of the switch does not wait for that of the host."""
+    rules = hasty_rules(folder)
+    document = yaml.safe_load(rules.read_text())
+    for group in document["groups"]:
+        for rule in group["rules"]:
+            if rule.get("alert") == "RoceSwitchWatchdogTripped":
+                rule["for"] = "3s"
+    rules.write_text(yaml.safe_dump(document))
+    return rules
+
+
+def of_cluster(cluster: str, instance: str, address: str, target: str = "") -> dict[str, Any]:
+    """What Prometheus scrapes; with `target` it is a probe."""
+    labels = {"cluster": cluster, "instance": instance} | ({"__param_target": target} if target else {})
+    return {"targets": [address], "labels": labels}
+
+
+def jobs(storming: str, quiet: str, switches: str) -> list[dict[str, Any]]:
+    hosts = [of_cluster(BOTH, "gpu-057", storming), of_cluster(CALM, "gpu-001", quiet)]
+    probes = [
+        of_cluster(BOTH, "leaf-057", switches, "storming"),
+        of_cluster(ALONE, "leaf-057", switches, "storming"),
+        of_cluster(CALM, "leaf-001", switches, "quiet"),
+    ]
+    return [
+        {"job_name": "roce", "static_configs": hosts},
+        {"job_name": "roce-switches", "metrics_path": "/probe", "static_configs": probes},
+    ]
+
+
+@pytest.fixture(scope="module")
+def monitored(alertmanager: Alertmanager, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a Prometheus that scrapes a storming host and its switch."""
+    folder = tmp_path_factory.mktemp("switch-page")
+    storming, quiet, switches, address = (f"127.0.0.1:{free_port()}" for _ in range(4))
+    config = {
+        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "rule_files": [str(rules_without_waiting(folder))],
+        "alerting": {
+            "alertmanagers": [{"static_configs": [{"targets": [alertmanager.url.removeprefix("http://")]}]}]
+        },
+        "scrape_configs": jobs(storming, quiet, switches),
+    }
+    (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
+    with ExitStack() as running:
+        targets = {}
+        for name, scenario, seed, host in (
+            ("storming", "pfc-storm", SEED, storming),
+            ("quiet", "quiet", 1, quiet),
+        ):
+            simulated = (f"--host.simulate={scenario}", f"--host.simulate-seed={seed}")
+            start(
+                running, folder / f"{name}.log", COMMAND, "serve", *simulated, f"--web.listen-address={host}"
+            )
+            wait_until(answers(f"http://{host}/-/ready"), 300)
+            socket = running.enter_context(sonic_server(scenario, seed=seed))
+            targets[name] = {"module": "sonic", "address": f"unix://{socket}"}
+        file = folder / "switches.yml"
+        file.write_text(json.dumps({"targets": targets, "limits": {"cache": "0"}}))
+        flags = (f"--config.file={file}", f"--web.listen-address={switches}")
+        start(running, folder / "switches.log", COMMAND, "switches", *flags)
+        flags = (
+            f"--config.file={folder}/prometheus.yml",
+            f"--storage.tsdb.path={folder}/data",
+            f"--web.listen-address={address}",
+            "--rules.alert.resend-delay=1s",
+        )
+        start(running, folder / "prometheus.log", need("prometheus"), *flags)
+        yield f"http://{address}"
+
+
+def test_one_storm_seen_from_both_ends_is_one_page(monitored: str, alertmanager: Alertmanager) -> None:
+    """The host's alert has the reason. That of the switch fires as well, and is muted."""
+    wait_until(lambda: "RocePfcStormTransmitted" in alerts_of(firing(alertmanager, BOTH)), 300)
+    wait_until(lambda: "RoceSwitchWatchdogTripped" in alertmanager.names(BOTH, "suppressed"), 300)
+    pages = firing(alertmanager, BOTH)
+    assert len({page["groupKey"] for page in pages}) == 1
+    assert {page["receiver"] for page in pages} == {"pager"}
+    named = "Its switch port leaf-057 Ethernet0 tripped its PFC watchdog"
+    wait_until(lambda: named in storm_text(alertmanager))
+
+
+def storm_text(alertmanager: Alertmanager) -> str:
+    """What Alertmanager shows of the storm; the text follows what becomes known after the alert began."""
+    return " ".join(
+        alert["annotations"]["summary"] + alert["annotations"]["description"]
+        for alert in alertmanager.alerts(BOTH)
+        if alert["labels"]["alertname"] == "RocePfcStormTransmitted"
+    )
+
+
+def test_where_the_host_has_no_exporter_the_page_names_the_neighbour(
+    monitored: str, alertmanager: Alertmanager
+) -> None:
+    pages = wait_until(lambda: firing(alertmanager, ALONE), 300)
+    assert alerts_of(pages) == {"RoceSwitchWatchdogTripped"}
+    assert len({page["groupKey"] for page in pages}) == 1
+    (alert,) = pages[0]["alerts"]
+    assert "leaf-057 Ethernet0" in alert["annotations"]["summary"]
+    assert "gpu-057" in alert["annotations"]["description"]
+
+
+def test_a_quiet_switch_next_to_them_has_no_alert(monitored: str, alertmanager: Alertmanager) -> None:
+    """Checked after the storms, so that there was enough time."""
+    assert firing(alertmanager, BOTH)
+    query = f"{monitored}/api/v1/query?query=count(link:roce_host_port:info{{cluster='{CALM}'}})"
+    (links,) = json.loads(answers(query)())["data"]["result"]
+    assert links["value"][1] == "4"
+    assert not [
+        alert["labels"] for alert in alertmanager.alerts(CALM) if alert["labels"]["severity"] != "info"
+    ]
+
+
+def test_no_rule_fails_on_the_series_of_a_switch(monitored: str) -> None:
+    def evaluated() -> list[dict[str, Any]]:
+        groups = json.loads(answers(f"{monitored}/api/v1/rules")())["data"]["groups"]
+        rules = [rule for group in groups for rule in group["rules"]]
+        return rules if rules and all(rule["health"] != "unknown" for rule in rules) else []
+
+    rules = wait_until(evaluated, 300)
+    assert not [(rule["name"], rule.get("lastError")) for rule in rules if rule["health"] != "ok"]

@@ -1,0 +1,96 @@
+"""A real redis-server with the tables of the simulated switch, for tests from end to end."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import redis
+from sonic_redis import RedisServer, need_redis
+
+from roce_exporter.simulation.leaf import DATABASE_NUMBERS, simulate_leaf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from roce_exporter.simulation.leaf import Databases, SimulatedLeaf
+
+PORTS = ("mlx5",) * 4
+"""Those of a simulated host without flags."""
+
+
+@contextlib.contextmanager
+def short_folder() -> Iterator[Path]:
+    """A folder whose path leaves room for the name of a socket; those of pytest can be too long."""
+    with tempfile.TemporaryDirectory(prefix="r", dir="/tmp") as folder:
+        yield Path(folder)
+
+
+@contextlib.contextmanager
+def redis_server() -> Iterator[Path]:
+    """An empty redis-server: its unix socket."""
+    need_redis()
+    with short_folder() as folder:
+        server = RedisServer(folder).start()
+        try:
+            yield Path(server.socket)
+        finally:
+            server.stop()
+
+
+def load_tables(socket: Path, databases: Databases) -> None:
+    """Replace everything in the server by these tables, each database at once."""
+    for name, tables in databases.items():
+        with (
+            redis.Redis(unix_socket_path=str(socket), db=DATABASE_NUMBERS[name]) as client,
+            client.pipeline(transaction=True) as pipeline,
+        ):
+            pipeline.flushdb()
+            for key, fields in tables.items():
+                pipeline.hset(key, mapping=fields)
+            pipeline.execute()
+
+
+@contextlib.contextmanager
+def sonic_server(
+    scenario: str,
+    *,
+    seed: int = 1,
+    start: float | None = None,
+    change: Callable[[Databases], Databases] = lambda databases: databases,
+) -> Iterator[Path]:
+    """A redis-server whose tables are those of the simulated switch, written every half second; its unix socket.
+
+    `start` is when the scenario began, by the monotonic clock: now, unless given. `change` edits what is written.
+    """
+    began = time.monotonic() if start is None else start
+    leaf = simulate_leaf(scenario, start=began, vendors=PORTS, seed=seed)
+    with redis_server() as socket:
+        load_tables(socket, change(leaf.databases(time.monotonic())))
+        with _written_on(socket, leaf, change):
+            yield socket
+
+
+@contextlib.contextmanager
+def _written_on(
+    socket: Path, leaf: SimulatedLeaf, change: Callable[[Databases], Databases]
+) -> Iterator[None]:
+    end = threading.Event()
+
+    def write() -> None:
+        while not end.wait(0.5):
+            # A test may have ended the server.
+            with contextlib.suppress(redis.RedisError):
+                load_tables(socket, change(leaf.databases(time.monotonic())))
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        end.set()
+        thread.join()

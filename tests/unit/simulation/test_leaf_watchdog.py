@@ -1,0 +1,118 @@
+"""The watchdog of the simulated switch: when it trips and when it restores, to the poll."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roce_exporter.simulation.conditions import RECEIVE, TRANSMIT, Conditions, Pause, Setup, Span
+from roce_exporter.simulation.leaf_watchdog import LeafWatchdog, watched
+from roce_exporter.simulation.meter import hold
+
+START = 50.0
+DETECTION, RESTORATION, POLL = 0.4, 0.6, 0.2
+WATCHDOG = LeafWatchdog(detection=DETECTION, restoration=RESTORATION, poll=POLL)
+
+CALM = Conditions()
+STORM = Conditions(pauses=(Pause(3, TRANSMIT, 1.0),))
+BUSY_STORM = Conditions(load=0.9, pauses=(Pause(3, TRANSMIT, 1.0),))
+SOME = Conditions(pauses=(Pause(3, TRANSMIT, 0.9),))
+VICTIM = Conditions(pauses=(Pause(3, RECEIVE, 1.0),))
+
+
+def play(*spans: tuple[float, Conditions], watchdog: LeafWatchdog | None = WATCHDOG):
+    timed = hold([Span(*span) for span in spans], START, Setup(lossless=(3, 4)), 400 * 10**9, CALM)
+    return list(watched(timed, watchdog, START))
+
+
+def changes(*spans: tuple[float, Conditions], watchdog: LeafWatchdog | None = WATCHDOG) -> list[float]:
+    """Seconds from the start at which the watchdog trips, restores, trips, ..."""
+    played = play(*spans, watchdog=watchdog)
+    return [
+        round(new.start - START, 6)
+        for old, new in pairwise(played)
+        if (3 in old.stormed) != (3 in new.stormed)
+    ]
+
+
+def test_it_trips_after_the_detection_time_since_a_poll_and_restores_after_pause_is_gone() -> None:
+    assert changes((1.0, CALM), (2.0, STORM)) == [1.4, 3.6]
+    assert changes((1.05, CALM), (2.0, STORM)) == [1.6, 3.8], "the next poll is at 1.2, and after it at 3.2"
+
+
+def test_a_storm_that_is_too_short_does_not_trip_it() -> None:
+    assert changes((1.0, CALM), (0.39, STORM)) == []
+    assert changes((1.0, CALM), (0.41, STORM)) == [1.4, 2.2]
+
+
+def test_a_storm_through_changing_conditions_is_one_storm() -> None:
+    assert changes((1.0, CALM), (0.3, STORM), (0.3, BUSY_STORM), (1.0, STORM)) == [1.4, 3.2]
+
+
+def test_pause_that_ends_now_and_then_is_no_storm() -> None:
+    assert changes((1.0, CALM), (10.0, SOME)) == []
+
+
+def test_pause_that_the_switch_sends_is_no_storm() -> None:
+    assert changes((1.0, CALM), (10.0, VICTIM)) == []
+
+
+def test_it_holds_the_queue_while_any_pause_arrives() -> None:
+    assert changes((1.0, CALM), (1.0, STORM), (2.0, SOME), (0.1, CALM), (1.0, SOME)) == [1.4, 5.8]
+
+
+def test_a_second_storm_trips_it_again() -> None:
+    assert changes((1.0, CALM), (1.0, STORM), (2.0, CALM), (1.0, STORM)) == [1.4, 2.6, 4.4, 5.6]
+
+
+def test_every_priority_has_its_own_state() -> None:
+    other = Conditions(pauses=(Pause(4, TRANSMIT, 1.0),))
+    both = Conditions(pauses=(*STORM.pauses, *other.pauses))
+    watchdog = LeafWatchdog((3, 4), detection=DETECTION, restoration=RESTORATION, poll=POLL)
+    played = play((1.0, STORM), (1.0, both), (1.0, other), watchdog=watchdog)
+    states = [(round(span.start - START, 6), sorted(span.stormed)) for span in played]
+    assert states == [
+        (0.0, []),
+        (0.4, [3]),
+        (1.0, [3]),
+        (1.4, [3, 4]),
+        (2.0, [3, 4]),
+        (2.6, [4]),
+        (3.0, [4]),
+        (3.6, []),
+    ]
+
+
+def test_without_a_watchdog_nothing_trips() -> None:
+    assert changes((1.0, CALM), (10.0, STORM), watchdog=None) == []
+
+
+@given(st.lists(st.tuples(st.floats(0.01, 5), st.sampled_from((CALM, STORM, BUSY_STORM, SOME, VICTIM)))))
+def test_the_spans_keep_their_conditions_and_every_trip_follows_a_storm(spans) -> None:
+    played = play(*spans)
+    assert played[0].start == START
+    assert math.isinf(played[-1].end)
+    assert all(old.end == new.start for old, new in pairwise(played)), "without a gap"
+    plain = hold([Span(*span) for span in spans], START, Setup(lossless=(3, 4)), 400 * 10**9, CALM)
+    for conditions, start, end in plain:
+        inside = [span for span in played if start <= span.start < end]
+        assert inside[0].start == start
+        assert inside[-1].end == end
+        assert {span.conditions for span in inside} == {conditions}
+    check_trips(played)
+
+
+def check_trips(played) -> None:
+    since = None
+    for old, new in pairwise(played):
+        pause = old.conditions.pause(3, TRANSMIT)
+        storming = pause is not None and pause.storm
+        since = (old.start if since is None else since) if storming else None
+        if new.stormed - old.stormed:
+            assert since is not None
+            assert DETECTION - 1e-6 <= new.start - since <= DETECTION + POLL + 1e-6
+        elif storming and not old.stormed:
+            assert new.start - since <= DETECTION + POLL + 1e-6, "it must have tripped"

@@ -1,0 +1,266 @@
+"""The switch end of the demo: what it needs, what it writes, and what it shows."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import redis
+from sonic_server import redis_server, short_folder
+
+from roce_exporter.catalog import CATALOG
+from roce_exporter.demo import switch_end as module
+from roce_exporter.demo.servers import running
+from roce_exporter.demo.switch_end import redis_command, switch_end, switches_file
+from roce_exporter.demo.switch_figures import SwitchFigures, switch_values
+from roce_exporter.demo.table_writer import TablesNotWrittenError, table_writer
+from roce_exporter.normalise.series import Samples, Series
+from roce_exporter.simulation.leaf import DATABASE_NUMBERS, simulate_leaf
+
+if TYPE_CHECKING:
+    from roce_exporter.demo.figures import TimedValues
+
+LEAF = "leaf-057"
+PORT = (LEAF, "Ethernet0")
+
+
+def leaf():
+    return simulate_leaf("pfc-storm", start=100.0, vendors=("mlx5",) * 4, seed=57)
+
+
+class TestMissing:
+    async def noted(self, folder: Path) -> list[str]:
+        notes: list[str] = []
+        async with switch_end(leaf(), folder, notes) as found:
+            assert found is None
+        return notes
+
+    async def test_without_redis_server_a_note_says_what_it_would_show(self, tmp_path, monkeypatch) -> None:
+        monkeypatch.setenv("PATH", str(tmp_path))
+        assert await self.noted(tmp_path) == [
+            "redis-server is not on the PATH: with it the demo shows the switch end of the links too"
+        ]
+
+    @pytest.fixture
+    def installed(self, tmp_path, monkeypatch) -> Path:
+        """A program of this name on the PATH."""
+        program = tmp_path / "redis-server"
+        program.write_text("#!/bin/sh\necho the port is taken >&2\nexit 3\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path))
+        return program
+
+    async def test_without_the_package_a_note_names_the_extra(self, installed, tmp_path, monkeypatch) -> None:
+        monkeypatch.setitem(sys.modules, "redis", None)
+        assert await self.noted(tmp_path) == [
+            "the package redis is not installed: with the extra sonic the demo shows the switch end of the links too"
+        ]
+
+    async def test_a_folder_whose_path_is_too_long_is_noted(self, installed, tmp_path) -> None:
+        folder = tmp_path / ("x" * 100)
+        assert await self.noted(folder) == [
+            f"{folder}/redis.sock is too long for a socket: no switch here; set TMPDIR to a shorter folder"
+        ]
+
+    async def test_a_server_that_ends_at_once_is_noted_with_its_reason(self, installed) -> None:
+        with short_folder() as folder:
+            assert await self.noted(folder) == [
+                "redis-server ended with code 3; the rest goes on: the port is taken"
+            ]
+
+    async def test_a_server_that_cannot_be_started_is_noted(self, installed) -> None:
+        installed.write_bytes(b"\x7fELF no program")
+        with short_folder() as folder:
+            assert await self.noted(folder) == [
+                f"{installed} cannot be started: Exec format error; the rest goes on"
+            ]
+
+    async def test_a_server_that_never_answers_is_ended(self, installed, monkeypatch) -> None:
+        installed.write_text("#!/bin/sh\nexec /bin/sleep 60\n")
+        monkeypatch.setattr(module, "START_SECONDS", 0.0)
+        with short_folder() as folder:
+            assert await self.noted(folder) == ["redis-server does not answer; the rest goes on"]
+
+
+class TestConfiguration:
+    def test_the_server_has_no_port_and_keeps_nothing(self) -> None:
+        command = redis_command("redis-server", Path("/tmp/demo/redis.sock"))
+        options = dict(zip(command[1::2], command[2::2], strict=True))
+        assert options["--port"] == "0"
+        assert (options["--unixsocket"], options["--unixsocketperm"]) == ("/tmp/demo/redis.sock", "700")
+        assert (options["--save"], options["--appendonly"], options["--dir"]) == ("", "no", "/tmp/demo")
+
+    def test_the_probe_has_one_target_and_keeps_no_answer(self) -> None:
+        file = switches_file(LEAF, Path("/tmp/demo/redis.sock"))
+        (target,) = file.targets.values()
+        assert (target.name, target.module, target.scheme, target.host) == (
+            *(LEAF, "sonic", "unix"),
+            "/tmp/demo/redis.sock",
+        )
+        assert file.limits.cache_seconds == 0
+
+
+def stored(socket: Path) -> dict[str, dict[str, dict[str, str]]]:
+    """Everything in the server."""
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    for name, number in DATABASE_NUMBERS.items():
+        with redis.Redis(unix_socket_path=str(socket), db=number, decode_responses=True) as client:
+            found[name] = {key: client.hgetall(key) for key in client.scan_iter()}
+    return found
+
+
+class TestWriter:
+    async def test_the_server_has_exactly_the_tables_of_the_switch(self) -> None:
+        switch = leaf()
+        with redis_server() as socket:
+            async with table_writer(socket) as writer:
+                for now in (101.0, 121.5, 130.0):
+                    databases = switch.databases(now)
+                    await writer.write(databases)
+                    assert stored(socket) == databases
+
+    async def test_keys_and_fields_that_are_gone_are_removed(self) -> None:
+        rest = {"CONFIG_DB": {"A|1": {"one": "1"}}, "APPL_DB": {}, "STATE_DB": {}}
+        with redis_server() as socket:
+            async with table_writer(socket) as writer:
+                await writer.write({**rest, "COUNTERS_DB": {"a": {"x": "1", "y": "2"}, "b": {"x": "1"}}})
+                await writer.write({**rest, "COUNTERS_DB": {"a": {"x": "1"}}})
+                assert stored(socket) == {**rest, "COUNTERS_DB": {"a": {"x": "1"}}}
+
+    async def test_a_server_that_is_away_is_one_line(self, tmp_path) -> None:
+        async with table_writer(tmp_path / "none.sock") as writer:
+            with pytest.raises(
+                TablesNotWrittenError, match=r"^the tables of the switch cannot be written: .+"
+            ):
+                await writer.write(leaf().databases(101.0))
+
+    async def test_it_leaves_no_connection(self) -> None:
+        with redis_server() as socket:
+            async with table_writer(socket) as writer:
+                await writer.write(leaf().databases(101.0))
+            with redis.Redis(unix_socket_path=str(socket)) as client:
+                while len(client.client_list()) > 1:  # noqa: ASYNC110 - the server closes its end soon after ours
+                    await asyncio.sleep(0.01)
+
+
+ROWS = {row.name: row for row in CATALOG}
+
+
+def values(time: float, *found: tuple[str, tuple[str, ...], float]) -> TimedValues:
+    samples = Samples(
+        tuple(Series(ROWS[name], labels) for name, labels, _ in found), tuple(value for *_, value in found)
+    )
+    return switch_values([samples], time)
+
+
+def neighbor(port: str = "02:00:00:39:00:00", description: str = "eth0", kind: str = "mac"):
+    labels = (*PORT, "gpu-057", "02:00:00:39:00:00", port, description, "", kind, "lldp")
+    return "roce_switch_lldp_neighbor_info", labels, 1
+
+
+def port_values(time: float, pause: float = 0.0, **more: float) -> TimedValues:
+    queue, group = (*PORT, "3"), (*PORT, "3")
+    known = {
+        "roce_switch_queue_info": ((*PORT, "3", "3", "3"), 1),
+        "roce_switch_pfc_receive_pause_seconds_total": ((*PORT, "3"), pause),
+        "roce_switch_pfc_watchdog_enabled": (queue, more.get("enabled", 1)),
+        "roce_switch_pfc_watchdog_acts": (queue, more.get("acts", 1)),
+        "roce_switch_pfc_watchdog_tripped": (queue, more.get("tripped", 0)),
+        "roce_switch_pfc_watchdog_trips_total": (queue, more.get("trips", 0)),
+        "roce_switch_queue_ecn_marked_packets_total": (queue, more.get("marked", 0)),
+        "roce_switch_buffer_headroom_bytes": (group, 400),
+        "roce_switch_buffer_headroom_watermark_bytes": ((*group, "periodic"), more.get("used", 0)),
+    }
+    found = [(name, labels, value) for name, (labels, value) in known.items()]
+    return values(time, *found, neighbor())
+
+
+class TestFigures:
+    def only(self, *moments: TimedValues):
+        figures = SwitchFigures()
+        for moment in moments:
+            (port,) = figures.ports(moment)
+        return port
+
+    def test_rates_are_over_two_seconds_of_the_switch_and_shares_at_most_1(self) -> None:
+        port = self.only(
+            port_values(10, 0.0, marked=0), port_values(11, 0.5, marked=10), port_values(12, 1.0, marked=50)
+        )
+        assert port.shares == (None, 0.5, 0.5)
+        assert port.marked == 25
+        assert self.only(port_values(10, 0.0), port_values(12, 2.4)).now == 1.0
+
+    def test_the_same_tables_read_twice_have_the_same_share(self) -> None:
+        port = self.only(*(port_values(time, time / 2) for time in (10, 10, 12, 12)))
+        assert port.shares == (None, None, 0.5, 0.5)
+
+    def test_trips_neighbour_and_headroom_are_those_of_its_queue_and_group(self) -> None:
+        port = self.only(port_values(10, trips=2, used=100))
+        assert (port.port, port.priority, port.neighbor) == ("Ethernet0", "3", "gpu-057 eth0")
+        assert (port.trips, port.headroom) == (2, 0.25)
+
+    @pytest.mark.parametrize(
+        ("state", "found"),
+        [
+            ("ok", {}),
+            ("tripped", {"tripped": 1}),
+            ("tripped", {"tripped": 1, "acts": 0}),
+            ("reports", {"acts": 0}),
+            ("off", {"enabled": 0}),
+        ],
+    )
+    def test_the_state_of_the_watchdog(self, state: str, found: dict[str, float]) -> None:
+        assert self.only(port_values(10, **found)).watchdog == state
+
+    def test_what_the_switch_does_not_have_is_not_shown_as_zero(self) -> None:
+        port = self.only(values(10, ("roce_switch_queue_info", (*PORT, "3", "3", "3"), 1)))
+        assert (port.trips, port.marked, port.headroom, port.now) == (None, None, None, None)
+        assert (port.neighbor, port.watchdog) == ("", "")
+
+    def test_a_neighbour_is_named_by_its_port_unless_that_is_an_address(self) -> None:
+        info = ("roce_switch_queue_info", (*PORT, "3", "3", "3"), 1)
+        for text, found in (
+            ("gpu-057 eth0", neighbor()),
+            ("gpu-057 eth7", neighbor("eth7", "Interface 7", "name")),
+            ("gpu-057 02:00:00:39:00:00", neighbor(description="")),
+        ):
+            assert self.only(values(10, info, found)).neighbor == text
+
+
+class TestServer:
+    async def test_the_switch_is_shown_and_kept_while_it_does_not_answer(self) -> None:
+        notes: list[str] = []
+        switch = simulate_leaf("quiet", start=time.monotonic(), vendors=("mlx5",), seed=57)
+        with short_folder() as folder:
+            async with switch_end(switch, folder, notes) as end:
+                assert end is not None
+                while (first := await end.view()) is None:
+                    pass
+                assert first.name == LEAF
+                assert [port.neighbor for port in first.ports] == [
+                    "gpu-057 eth0",
+                    "gpu-058 eth0",
+                    "gpu-059 eth0",
+                ]
+                end.child.process.send_signal(signal.SIGSTOP)
+                assert await end.view() == first
+                end.child.process.send_signal(signal.SIGCONT)
+                while await end.view() == first:
+                    pass
+        assert all("cannot be written: Timeout" in note for note in notes)
+
+    async def test_its_end_is_noted_once(self, tmp_path: Path) -> None:
+        notes: list[str] = []
+        async with running("redis-server", ["sleep", "60"], tmp_path / "log") as child:
+            end = module.SwitchEnd(LEAF, "127.0.0.1:1", None, child, notes)  # type: ignore[arg-type]
+            assert end.running
+            child.process.kill()
+            await child.process.wait()
+            assert await end.view() is None
+            assert await end.view() is None
+        assert notes == ["redis-server was ended by SIGKILL; the rest goes on"]
