@@ -25,7 +25,7 @@ EVERY = 60
 EVALUATE = 15
 SECONDS = 340
 """So that windows of five minutes are full."""
-SIZES = ((1000, False), (1000, True))
+SIZES = ((1000, False), (1000, True), (5000, True))
 """Numbers of hosts, and whether their switches are scraped."""
 
 
