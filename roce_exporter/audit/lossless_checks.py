@@ -11,7 +11,7 @@ from roce_exporter.audit.verdict import Check, CheckResult, judged, unreadable
 from roce_exporter.catalog.row import ANY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from roce_exporter.audit.port_settings import PortSettings
     from roce_exporter.audit.profile import Profile
@@ -55,12 +55,17 @@ TRUST = Check(
 
 def pfc(settings: PortSettings, profile: Profile) -> CheckResult:
     """Whether PFC is on for the priorities of the profile; without them, for one priority at most."""
+    return judged_pfc(settings.pfc, profile)
+
+
+def judged_pfc(found: Collection[int] | None, profile: Profile) -> CheckResult:
+    """Whether PFC is on for the priorities of the profile, at either end of a link; None: it was not read."""
     priorities = profile.lossless_priorities
     expected = "at most one" if priorities is None else listed(priorities)
-    if settings.pfc is None:
+    if found is None:
         return unreadable(expected)
-    right = len(settings.pfc) <= 1 if priorities is None else settings.pfc == set(priorities)
-    return judged(right, expected, listed(settings.pfc))
+    right = len(found) <= 1 if priorities is None else set(found) == set(priorities)
+    return judged(right, expected, listed(found))
 
 
 PFC = Check(

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import threading
-import time
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,19 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ALERTS = Path(__file__).parents[2] / "alerts"
-
-
-def wait_until(ask: Callable[[], Any], seconds: float = 300.0) -> Any:
-    """The result of `ask` as soon as it is true."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            if found := ask():
-                return found
-        except OSError:
-            pass
-        time.sleep(0.05)
-    raise AssertionError(f"timed out waiting: {ask()}")
 
 
 def need(*programs: str) -> str:

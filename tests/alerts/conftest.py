@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from alert_hooks import Alertmanager, Hooks, hooked, need, wait_until
+from alert_hooks import Alertmanager, Hooks, hooked, need
 from ports import free_port
+from waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

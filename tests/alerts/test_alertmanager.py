@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from alert_cases import CASES
-from alert_hooks import ALERTS, wait_until
+from alert_hooks import ALERTS
 from alert_promtool import ANNOTATIONS, expected
+from waiting import wait_until
 
 if TYPE_CHECKING:
     from alert_hooks import Alertmanager

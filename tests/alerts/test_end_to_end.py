@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from alert_hooks import ALERTS, answers, need, wait_until
+from alert_hooks import ALERTS, answers, need
 from alert_switch import Switch
 from ports import free_port
+from waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from alert_hooks import answers, need, wait_until
+from alert_hooks import answers, need
 from ports import free_port
 from sonic_server import sonic_server
 from test_end_to_end import COMMAND, alerts_of, firing, hasty_rules, start
+from waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

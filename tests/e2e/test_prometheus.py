@@ -22,6 +22,7 @@ import pytest
 import trustme
 from host_tree import HostTree
 from ports import free_port
+from waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,19 +40,6 @@ def get(url: str, password: str = "", authority: Path | None = None) -> bytes:
     context = ssl.create_default_context(cafile=authority) if authority else None
     with urllib.request.urlopen(request, timeout=60, context=context) as answer:
         return answer.read()
-
-
-def wait_until(ask: Any, seconds: float = 300.0) -> Any:
-    """The result of `ask` as soon as it is true."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            if found := ask():
-                return found
-        except OSError:
-            pass
-        time.sleep(0.1)
-    raise AssertionError("timed out")
 
 
 class Exporter:

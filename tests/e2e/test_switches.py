@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from ports import free_port
 from sonic_server import sonic_server
+from waiting import wait_until
 
 from roce_exporter.simulation.leaf_watchdog import LeafWatchdog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from roce_exporter.simulation.leaf import Databases
 
@@ -38,19 +39,6 @@ STORM = 20.1
 def get(url: str) -> str:
     with urllib.request.urlopen(url, timeout=60) as answer:
         return answer.read().decode()
-
-
-def wait_until(ask: Callable[[], Any], seconds: float = 300.0) -> Any:
-    """The result of `ask` as soon as it is true."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            if found := ask():
-                return found
-        except OSError:
-            pass
-        time.sleep(0.1)
-    raise AssertionError("timed out")
 
 
 class Command:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.audit.lossless_checks import listed
+from roce_exporter.audit.lossless_checks import judged_pfc
 from roce_exporter.audit.verdict import CheckResult, judged, unreadable
 from roce_exporter.catalog.row import ANY
 from roce_exporter.catalog.switch_systems import CUMULUS, EOS, NXOS, SONIC
@@ -22,12 +22,7 @@ if TYPE_CHECKING:
 
 def switch_pfc(settings: SwitchPortSettings, profile: Profile) -> CheckResult:
     """Whether PFC is on for the lossless priorities of the hosts, and no other; without them, for one at most."""
-    priorities = profile.lossless_priorities
-    expected = "at most one" if priorities is None else listed(priorities)
-    if settings.pfc is None:
-        return unreadable(expected)
-    right = len(settings.pfc) <= 1 if priorities is None else settings.pfc == set(priorities)
-    return judged(right, expected, listed(settings.pfc))
+    return judged_pfc(settings.pfc, profile)
 
 
 SWITCH_PFC = SwitchCheck(
