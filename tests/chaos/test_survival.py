@@ -33,7 +33,7 @@ from chaos_daemon import (
 )
 from ports import free_port
 
-from roce_exporter.cli.serve import _report_alive
+from roce_exporter.cli.notify import report_alive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -333,7 +333,7 @@ async def test_a_hung_loop_does_not_notify_the_watchdog(
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
         sock.bind(str(tmp_path / "notify"))
-        telling = asyncio.ensure_future(_report_alive(0.01))
+        telling = asyncio.ensure_future(report_alive(0.01))
         assert await asyncio.to_thread(sock.recv, 100) == b"WATCHDOG=1"
         sock.setblocking(False)
         with contextlib.suppress(BlockingIOError):
