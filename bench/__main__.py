@@ -22,6 +22,7 @@ import scrape
 import start
 import storm_detection
 import switches
+import wire_speed
 
 TABLES = {
     "scrape": scrape.main,
@@ -38,8 +39,9 @@ TABLES = {
     "links": links.main,
     "storms": storm_detection.main,
     "switches": switches.main,
+    "wire": wire_speed.main,
 }
-"""In the order of printing; fleet, links and storms take the longest."""
+"""In the order of printing; fleet, links, storms and wire take the longest."""
 
 
 def main() -> int:

@@ -31,6 +31,7 @@ from roce_exporter.catalog import (
     switch_watchdog,
     transceiver,
     transport,
+    wire,
 )
 from roce_exporter.catalog.drivers import DIALECTS, dialect_of
 from roce_exporter.catalog.left_out import reason_for
@@ -75,6 +76,7 @@ CATALOG: tuple[Row, ...] = (
     *switch_watchdog.ROWS,
     *switch_queues.ROWS,
     *switch_probe.ROWS,
+    *wire.ROWS,
 )
 
 _METRIC = re.compile(r"roce_[a-z0-9]+(_[a-z0-9]+)*")

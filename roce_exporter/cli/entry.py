@@ -1,4 +1,4 @@
-"""`roce-exporter`: parses the flags and runs one command (serve, once, capture, explain, audit, demo, switches).
+"""`roce-exporter`: parses the flags and runs one command (serve, once, capture, explain, audit, demo, switches, wire).
 
 Exit codes: 0 success; 1 nothing found to explain, a setting found wrong, or an internal error (with its traceback);
 2 invalid input (reported as one line).
@@ -17,7 +17,7 @@ from roce_exporter.cli.explain import explain_name
 from roce_exporter.cli.host import open_kernel
 from roce_exporter.cli.log import set_up_logging
 from roce_exporter.cli.once import once
-from roce_exporter.cli.options import SWITCHES, parse_options
+from roce_exporter.cli.options import HOSTLESS, parse_options
 from roce_exporter.cli.output import OutputError, mute
 from roce_exporter.cli.parser import OptionError
 from roce_exporter.cli.serve import serve
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 UNUSABLE = 2
 
-LOG_LEVELS = {"serve": "info", "switches": "info", "demo": "error"}
+LOG_LEVELS = {"serve": "info", "switches": "info", "wire": "info", "demo": "error"}
 """Defaults per command; "warn" for the others. The demo shows storms on its screen, so it logs errors only."""
 
 
@@ -40,8 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         options = parse_options(sys.argv[1:] if argv is None else argv)
         set_up_logging(options.log_level or LOG_LEVELS.get(options.command, "warn"), options.log_format)
-        if options.command == SWITCHES:
-            return asyncio.run(switches(options))
+        if options.command in HOSTLESS:
+            return asyncio.run(WITHOUT_HOST[options.command](options))
         kernel = open_kernel(options)
         return asyncio.run(COMMANDS[options.command](options, kernel))
     except (
@@ -75,6 +75,13 @@ async def switches(options: argparse.Namespace) -> int:
     return await command.switches(options)
 
 
+async def wire(options: argparse.Namespace) -> int:
+    """See cli.wire."""
+    from roce_exporter.cli import wire as command  # noqa: PLC0415 - no other command needs the modules of packets
+
+    return await command.wire(options)
+
+
 async def demo(options: argparse.Namespace, kernel: Kernel) -> int:
     """See cli.demo."""
     from roce_exporter.cli import demo as command  # noqa: PLC0415 - imports rich, which no other command needs
@@ -82,6 +89,7 @@ async def demo(options: argparse.Namespace, kernel: Kernel) -> int:
     return await command.demo(options, kernel)
 
 
+WITHOUT_HOST = {"switches": switches, "wire": wire}
 COMMANDS = {
     "demo": demo,
     "serve": serve,

@@ -16,6 +16,7 @@ from roce_exporter.cli.shared_flags import (
     add_switch_flags,
     add_web_flags,
 )
+from roce_exporter.cli.wire_flags import add_wire_flags, check_wire_options
 from roce_exporter.collect import Settings
 from roce_exporter.detectors.pfc_storm import StormLimits
 from roce_exporter.sampler import MODES, OFF, Pace
@@ -38,6 +39,9 @@ VENDORS = ("mlx5", "mlx5-lag", "bnxt", "ionic", "ice")
 """The same as in `simulation`, which is imported only where it is used: its import takes as long as all the others together."""
 
 SWITCHES = "switches"
+WIRE = "wire"
+HOSTLESS = (SWITCHES, WIRE)
+"""Commands that read no host."""
 
 COMMANDS = {
     "demo": "show a simulated host, with Prometheus, Alertmanager and a switch (redis-server) if they are installed",
@@ -47,6 +51,7 @@ COMMANDS = {
     "explain": "explain a raw counter or a metric: its meaning, its source and its current value",
     "audit": "compare the host's settings with a profile; exit code 0: all checks pass, 1: a check fails, 2: the audit could not run",
     SWITCHES: "serve metrics of switches at /probe?target=NAME, or audit their settings",
+    WIRE: "read RoCE packets of a capture or a mirror port: who congests whom, who retransmits",
 }
 
 
@@ -61,6 +66,9 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
     if argv[:1] == [SWITCHES]:
         return _switches_options(argv, parser)
     options = parser.parse_args(argv)
+    if options.command == WIRE:
+        check_wire_options(options)
+        return options
     if options.config_file:
         from roce_exporter.cli.config_file import config_flags  # noqa: PLC0415 - most have none, and YAML is slow to import
 
@@ -143,13 +151,15 @@ def make_parser() -> Parser:
     for name, meaning in COMMANDS.items():
         command = commands.add_parser(
             name,
-            parents=[] if name == SWITCHES else [host],
+            parents=[] if name in HOSTLESS else [host],
             help=meaning,
             description=meaning,
             allow_abbrev=False,
         )
         if name == SWITCHES:
             add_switch_flags(command)
+        if name == WIRE:
+            add_wire_flags(command)
         if name in ("serve", "once", "audit", "demo"):
             add_audit_flags(command, alone=name == "audit")
         if name == "serve":

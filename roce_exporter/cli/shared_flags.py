@@ -18,6 +18,7 @@ RESERVED = (
     "/-/ready",
     "/debug/snapshot",
     "/debug/events",
+    "/debug/wire",
 )
 
 
@@ -27,7 +28,7 @@ def add_log_flags(parser: argparse.ArgumentParser) -> None:
         "--log.level",
         dest="log_level",
         choices=LEVELS,
-        help="minimum log level (serve, switches: info, demo: error, others: warn)",
+        help="minimum log level (serve, switches, wire: info, demo: error, others: warn)",
     )
     parser.add_argument(
         "--log.format",

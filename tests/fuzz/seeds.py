@@ -15,12 +15,14 @@ import tarfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path += [str(HERE.parent / "unit"), str(HERE.parent)]
+sys.path += [str(HERE.parent / "unit"), str(HERE.parent / "unit" / "wire"), str(HERE.parent)]
 
 import dcb_dumps  # noqa: E402 - on the path set above
 import netlink_dumps  # noqa: E402 - the same
 import test_transceiver  # noqa: E402 - the same
 import test_web_config  # noqa: E402 - the same
+import test_wire_headers  # noqa: E402 - the same
+import wire_frames  # noqa: E402 - the same
 from fuzz_targets import recording  # noqa: E402 - the same
 from fuzz_targets.pieces import join  # noqa: E402 - the same
 from fuzz_targets.transceiver import PARTS  # noqa: E402 - the same
@@ -259,6 +261,23 @@ def web_config_file() -> Seeds:
     return accepted | bad
 
 
+def wire_packets() -> Seeds:
+    """The first byte is even for a file; odd for a frame, with the number of its link type in bits 1 and 2."""
+    mixed = [test_wire_headers.RECORDED_CNP, test_wire_headers.RECORDED_WRITE, test_wire_headers.RECORDED_ACK]
+    mixed += [test_wire_headers._valid(kind) for kind in range(8)]
+    found = {f"frame-{number}": b"\1" + frame for number, frame in enumerate(mixed)}
+    found |= {
+        "raw-ip": b"\3" + test_wire_headers.FRAME[14:],
+        "cooked": b"\5" + bytes(14) + b"\x08\x00" + test_wire_headers.FRAME[14:],
+        "cooked-2": b"\7\x08\x00" + bytes(18) + test_wire_headers.FRAME[14:],
+        "pcap": b"\0" + wire_frames.pcap(mixed),
+        "pcap-big": b"\0" + wire_frames.pcap(mixed, order=">"),
+        "pcapng": b"\0" + wire_frames.pcapng_bytes(mixed),
+        "pcapng-interfaces": b"\0" + wire_frames.section(">") + wire_frames.interface(113, 9, ">", 5),
+    }
+    return found
+
+
 WRITERS = {
     "rdma_netlink": rdma_netlink,
     "ethtool_netlink": ethtool_netlink,
@@ -270,6 +289,7 @@ WRITERS = {
     "http_head": http_head,
     "config_file": config_file,
     "web_config_file": web_config_file,
+    "wire_packets": wire_packets,
 }
 
 

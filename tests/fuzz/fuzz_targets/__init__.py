@@ -23,6 +23,7 @@ NAMES = (
     "http_head",
     "config_file",
     "web_config_file",
+    "wire_packets",
 )
 
 

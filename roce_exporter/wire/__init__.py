@@ -1,0 +1,6 @@
+"""RoCE packets from a capture or a mirror port: who congests whom, who retransmits, who is outside the lossless priority.
+
+`inputs` yield batches of frames (`Frames`), `decode` turns a batch into columns of header fields, `tally` counts them per
+pair of addresses, and `summary`, `wire_table` and `wire_samples` show the counts. Only `inputs` do I/O. The work is done per
+batch, not per packet: a packet costs a few array operations, so numpy is required (extra `wire`).
+"""

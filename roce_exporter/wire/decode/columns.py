@@ -1,0 +1,167 @@
+"""The header fields of all RoCE packets of a batch, a column per field."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from roce_exporter.wire.decode import opcodes
+from roce_exporter.wire.decode.batch_crc import check_crcs
+from roce_exporter.wire.decode.infiniband import AETH_BYTES, BTH_BYTES, ICRC_BYTES, RETH_BYTES
+from roce_exporter.wire.decode.internet import IPV4_BYTES, IPV6_BYTES
+from roce_exporter.wire.decode.link_layer import IPV4, ROCE_V1
+from roce_exporter.wire.decode.locate_batch import locate_batch
+from roce_exporter.wire.decode.mac_control import read_mac_control
+from roce_exporter.wire.decode.neighbour_frame import read_lldp
+from roce_exporter.wire.decode.windows import big32, window
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from roce_exporter.wire.decode.locate_batch import Located
+    from roce_exporter.wire.decode.mac_control import PauseFrame
+    from roce_exporter.wire.decode.neighbour_frame import LinkNeighbour
+    from roce_exporter.wire.decode.windows import Bytes, Integers
+    from roce_exporter.wire.frames import Frames
+
+NO_SYNDROME = -1
+EARLIEST = 946_684_800_000_000_000
+"""The year 2000. The kernel stamps packets that Soft-RoCE sends with the time since boot, which is no date."""
+MAPPED_WORD = 0xFFFF << 32
+
+
+class Columns(NamedTuple):
+    """The fields of the RoCE packets of a batch, in the order of the capture."""
+
+    times: Integers
+    lengths: Integers
+    """Bytes of the frame on the wire, tunnels of a mirror included."""
+    addresses: NDArray[np.uint64]
+    """Source and destination, two words each; an IPv4 address is mapped into IPv6."""
+    versions: Integers
+    opcodes: Integers
+    queues: Integers
+    """Destination QP."""
+    sequences: Integers
+    """PSN."""
+    ack_requests: NDArray[np.bool_]
+    becn: NDArray[np.bool_]
+    dscp: Integers
+    ecn: Integers
+    priorities: Integers
+    """VLAN priority (PCP); -1 without a tag."""
+    syndromes: Integers
+    """Bits 0 to 6 of the AETH's syndrome; -1 without an AETH."""
+    read_lengths: Integers
+    """Bytes that a read request requests; -1 for other packets."""
+    icrc: Integers
+    """1: correct, 0: wrong, -1: cannot be verified, for the capture is cut off."""
+
+
+class Decoded(NamedTuple):
+    """What a batch holds."""
+
+    frames: int
+    columns: Columns
+    pauses: tuple[tuple[int, PauseFrame], ...]
+    """Time and content of each pause frame."""
+    neighbours: tuple[LinkNeighbour, ...]
+    first: int
+    last: int
+    """Times of the first and last frame; 0 without a valid time."""
+
+
+def decode_frames(frames: Frames) -> Decoded:
+    """The RoCE packets, pause frames and LLDP neighbours of a batch."""
+    found = locate_batch(frames)
+    ends = frames.starts + frames.captured
+    pauses = []
+    for row, offset in found.control.tolist():
+        start = int(frames.starts[row])
+        if pause := read_mac_control(frames.data[start : ends[row]].tobytes(), offset - start):
+            pauses.append((int(frames.times[row]), pause))
+    neighbours = []
+    for row, offset in found.lldp.tolist():
+        start = int(frames.starts[row])
+        if neighbour := read_lldp(frames.data[start : ends[row]].tobytes(), offset - start):
+            neighbours.append(neighbour)
+    valid = frames.times[frames.times > EARLIEST]
+    first, last = (int(valid.min()), int(valid.max())) if len(valid) else (0, 0)
+    return Decoded(
+        len(frames.times), read_columns(frames, found.roce), tuple(pauses), tuple(neighbours), first, last
+    )
+
+
+def read_columns(frames: Frames, roce: Located) -> Columns:
+    """The fields of the located packets."""
+    data = frames.data
+    addresses, traffic_classes = _network_fields(data, roce)
+    bth = window(data, roce.bth, BTH_BYTES)
+    codes = bth[:, 0].astype(np.int64)
+    queue_word, sequence_word = big32(bth, 4), big32(bth, 8)
+    room = np.minimum(roce.limits, roce.end - ICRC_BYTES) - roce.bth - BTH_BYTES
+    return Columns(
+        times=frames.times[roce.rows],
+        lengths=frames.lengths[roce.rows],
+        addresses=addresses,
+        versions=np.where(roce.kinds == ROCE_V1, 1, 2),
+        opcodes=codes,
+        queues=queue_word & 0xFFFFFF,
+        sequences=sequence_word & 0xFFFFFF,
+        ack_requests=sequence_word >> 31 != 0,
+        becn=queue_word & 0x40000000 != 0,
+        dscp=traffic_classes >> 2,
+        ecn=traffic_classes & 3,
+        priorities=np.where(roce.tags < 0, -1, roce.tags >> 13),
+        syndromes=_syndromes(data, roce, codes, room),
+        read_lengths=_read_lengths(data, roce, codes, room),
+        icrc=check_crcs(data, roce),
+    )
+
+
+def _network_fields(data: Bytes, roce: Located) -> tuple[NDArray[np.uint64], Integers]:
+    """Addresses and traffic class of each packet."""
+    count = len(roce.rows)
+    addresses = np.zeros((count, 4), np.uint64)
+    classes = np.zeros(count, np.int64)
+    old = roce.kinds == IPV4
+    if old.any():
+        head = window(data, roce.network[old], IPV4_BYTES)
+        words = head.view(">u4")
+        addresses[old, 1] = words[:, 3].astype(np.uint64) | np.uint64(MAPPED_WORD)
+        addresses[old, 3] = words[:, 4].astype(np.uint64) | np.uint64(MAPPED_WORD)
+        classes[old] = head[:, 1]
+    if not old.all():
+        head = window(data, roce.network[~old], IPV6_BYTES)
+        addresses[~old] = head.view(">u8")[:, 1:].astype(np.uint64)
+        classes[~old] = (head[:, 0].astype(np.int64) & 0xF) << 4 | head[:, 1] >> 4
+    return addresses, classes
+
+
+AETH_OFFSET = np.full(256, -1, np.int64)
+"""Bytes from the end of the BTH to the AETH by opcode; -1 without one."""
+READ_OFFSET = np.full(256, -1, np.int64)
+"""The same for the RETH of a read request."""
+for _transport, _before in ((opcodes.RC, 0), (opcodes.RD, 4), (opcodes.XRC, 0)):
+    for _low in opcodes.WITH_AETH:
+        AETH_OFFSET[_transport << 5 | _low] = _before
+for _transport, _before in ((opcodes.RC, 0), (opcodes.RD, 12), (opcodes.XRC, 4)):
+    READ_OFFSET[_transport << 5 | opcodes.READ_REQUEST] = _before
+
+
+def _syndromes(data: Bytes, roce: Located, codes: Integers, room: Integers) -> Integers:
+    offsets = AETH_OFFSET[codes]
+    found = np.full(len(codes), NO_SYNDROME, np.int64)
+    present = (offsets >= 0) & (room >= offsets + AETH_BYTES)
+    found[present] = data[roce.bth[present] + BTH_BYTES + offsets[present]] & 0x7F
+    return found
+
+
+def _read_lengths(data: Bytes, roce: Located, codes: Integers, room: Integers) -> Integers:
+    offsets = READ_OFFSET[codes]
+    found = np.full(len(codes), -1, np.int64)
+    present = (offsets >= 0) & (room >= offsets + RETH_BYTES)
+    if present.any():
+        found[present] = big32(window(data, roce.bth[present] + BTH_BYTES + offsets[present], RETH_BYTES), 12)
+    return found

@@ -1,0 +1,238 @@
+"""Where the RoCE packets of a batch are: what `roce_packet.locate` does, for all frames at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from roce_exporter.wire.decode.infiniband import BTH_BYTES, ICRC_BYTES
+from roce_exporter.wire.decode.internet import GRH_NEXT, IPV4_BYTES, IPV6_BYTES, ROCE_PORT, UDP, UDP_BYTES
+from roce_exporter.wire.decode.link_layer import (
+    ERSPAN,
+    ERSPAN_3,
+    GRE,
+    GRE_ETHERNET,
+    IPV4,
+    IPV6,
+    LLDP,
+    MAC_CONTROL,
+    MOST_TAGS,
+    ROCE_V1,
+    TAG_TYPES,
+    VXLAN_BYTES,
+    VXLAN_PORT,
+)
+from roce_exporter.wire.decode.roce_packet import MOST_TUNNELS
+from roce_exporter.wire.decode.windows import big16, window
+from roce_exporter.wire.frames import ETHERNET, LINUX_COOKED, LINUX_COOKED_2, NO_TAG
+
+if TYPE_CHECKING:
+    from roce_exporter.wire.decode.windows import Bytes, Flags, Integers
+    from roce_exporter.wire.frames import Frames
+
+TYPE_AT = {ETHERNET: 12, LINUX_COOKED: 14}
+"""Offset of the EtherType in each link header with tags behind it."""
+
+
+class Layer(NamedTuple):
+    """Frames, or frames within tunnels, whose headers are followed together. One element per frame in every array."""
+
+    rows: Integers
+    """Position of the frame in the batch."""
+    starts: Integers
+    limits: Integers
+    """Offset behind the last byte captured."""
+    tags: Integers
+    """The outer VLAN tag's TCI, or -1."""
+    kinds: Integers
+    """EtherType of what begins at `starts`."""
+
+    def where(self, chosen: Flags) -> Layer:
+        """These frames of the layer."""
+        return Layer(*(part[chosen] for part in self))
+
+
+class Located(NamedTuple):
+    """The RoCE packets of a batch. One element per packet in every array."""
+
+    rows: Integers
+    network: Integers
+    """Offset of the IP header or GRH."""
+    bth: Integers
+    end: Integers
+    """Offset behind the ICRC, by the stated length."""
+    limits: Integers
+    tags: Integers
+    kinds: Integers
+    """IPV4, IPV6 or ROCE_V1."""
+
+
+class Inventory(NamedTuple):
+    """What a batch holds."""
+
+    roce: Located
+    control: Integers
+    """Rows of MAC control frames, and where their opcode is, in turn."""
+    lldp: Integers
+
+
+def locate_batch(frames: Frames) -> Inventory:
+    """The RoCE packets, MAC control frames and LLDP frames of a batch."""
+    layer = _link(frames.data, _whole(frames), frames.link)
+    control = _pairs(layer.where(layer.kinds == MAC_CONTROL))
+    lldp = _pairs(layer.where(layer.kinds == LLDP))
+    found: list[Located] = []
+    for _ in range(MOST_TUNNELS + 1):
+        roce, inner = _follow(frames.data, layer)
+        found += roce
+        if inner is None or not len(inner.rows):
+            break
+        layer = _link(frames.data, inner, ETHERNET)
+    return Inventory(_in_order(found), control, lldp)
+
+
+def _whole(frames: Frames) -> Layer:
+    rows = np.arange(len(frames.starts))
+    return Layer(rows, frames.starts, frames.starts + frames.captured, frames.tags, np.zeros_like(rows))
+
+
+def _pairs(layer: Layer) -> Integers:
+    return np.stack((layer.rows, layer.starts), axis=1)
+
+
+def _in_order(found: list[Located]) -> Located:
+    """Packets in the order of the capture: sequence numbers depend on it."""
+    parts = [np.concatenate(part) for part in zip(*found, strict=True)]
+    if len(found) == 1 and (np.diff(parts[0]) > 0).all():
+        return Located(*parts)
+    order = np.argsort(parts[0], kind="stable")
+    return Located(*(part[order] for part in parts))
+
+
+def _link(data: Bytes, layer: Layer, link: int) -> Layer:
+    """The layer behind the link header and up to two VLAN tags; frames that end before it are left out."""
+    if link in TYPE_AT:
+        return _behind_tags(data, layer, TYPE_AT[link])
+    if link == LINUX_COOKED_2:
+        kinds = big16(window(data, layer.starts, 2), 0)
+        moved = layer._replace(kinds=kinds, starts=layer.starts + 20)
+    else:
+        version = window(data, layer.starts, 1)[:, 0] >> 4
+        moved = layer._replace(kinds=np.where(version == 4, IPV4, np.where(version == 6, IPV6, 0)))  # noqa: PLR2004
+    return moved.where(moved.starts <= moved.limits)
+
+
+def _behind_tags(data: Bytes, layer: Layer, at: int) -> Layer:
+    head = window(data, layer.starts, at + 4 * MOST_TAGS + 2)
+    kinds, starts, tags = big16(head, at), layer.starts + at + 2, layer.tags
+    for level in range(MOST_TAGS):
+        tagged = np.isin(kinds, TAG_TYPES) & (starts == layer.starts + at + 2 + 4 * level)
+        if not tagged.any():
+            break
+        tags = np.where(tagged & (tags == NO_TAG), big16(head, at + 2 + 4 * level), tags)
+        kinds = np.where(tagged, big16(head, at + 4 + 4 * level), kinds)
+        starts = np.where(tagged, starts + 4, starts)
+    return Layer(layer.rows, starts, layer.limits, tags, kinds).where(starts <= layer.limits)
+
+
+class _Payload(NamedTuple):
+    """What the network headers of a layer carry."""
+
+    layer: Layer
+    protocol: Integers
+    transport: Integers
+    end: Integers
+
+
+def _follow(data: Bytes, layer: Layer) -> tuple[list[Located], Layer | None]:
+    """The RoCE packets of a layer, and the Ethernet frames in its tunnels."""
+    old = _ipv4(data, layer.where(layer.kinds == IPV4))
+    new = _ipv6(data, layer.where(layer.kinds == IPV6))
+    found = [_version_1(_ipv6(data, layer.where(layer.kinds == ROCE_V1)))]
+    inner = []
+    for payload in (old, new):
+        if not len(payload.protocol):
+            continue
+        datagrams = _chosen(
+            payload, (payload.protocol == UDP) & (payload.transport + UDP_BYTES <= payload.layer.limits)
+        )
+        head = window(data, datagrams.transport, UDP_BYTES)
+        ports = big16(head, 2)
+        found.append(_version_2(datagrams, ports, big16(head, 4)))
+        inner.append(_vxlan(data, _chosen(datagrams, ports == VXLAN_PORT)))
+        inner.append(_gre(data, _chosen(payload, payload.protocol == GRE)))
+    return found, Layer(*(np.concatenate(part) for part in zip(*inner, strict=True))) if inner else None
+
+
+def _chosen(payload: _Payload, flags: Flags) -> _Payload:
+    return _Payload(
+        payload.layer.where(flags), payload.protocol[flags], payload.transport[flags], payload.end[flags]
+    )
+
+
+def _ipv4(data: Bytes, layer: Layer) -> _Payload:
+    layer = layer.where(layer.starts + IPV4_BYTES <= layer.limits)
+    head = window(data, layer.starts, IPV4_BYTES)
+    size, total = (head[:, 0] & 0xF).astype(np.int64) * 4, big16(head, 2)
+    whole = (head[:, 0] >> 4 == 4) & (big16(head, 6) & 0x3FFF == 0) & (size >= IPV4_BYTES) & (total >= size)  # noqa: PLR2004
+    return _chosen(
+        _Payload(layer, head[:, 9].astype(np.int64), layer.starts + size, layer.starts + total), whole
+    )
+
+
+def _ipv6(data: Bytes, layer: Layer) -> _Payload:
+    layer = layer.where(layer.starts + IPV6_BYTES <= layer.limits)
+    head = window(data, layer.starts, IPV6_BYTES)
+    transport = layer.starts + IPV6_BYTES
+    payload = _Payload(layer, head[:, 6].astype(np.int64), transport, transport + big16(head, 4))
+    return _chosen(payload, head[:, 0] >> 4 == 6)  # noqa: PLR2004
+
+
+def _version_1(payload: _Payload) -> Located:
+    layer = payload.layer
+    found = Located(
+        layer.rows, layer.starts, payload.transport, payload.end, layer.limits, layer.tags, layer.kinds
+    )
+    return _complete(found, payload.protocol == GRH_NEXT)
+
+
+def _version_2(datagrams: _Payload, ports: Integers, lengths: Integers) -> Located:
+    layer, end = datagrams.layer, datagrams.transport + lengths
+    bth = datagrams.transport + UDP_BYTES
+    found = Located(layer.rows, layer.starts, bth, end, layer.limits, layer.tags, layer.kinds)
+    return _complete(found, (ports == ROCE_PORT) & (end <= datagrams.end))
+
+
+def _complete(found: Located, flags: Flags) -> Located:
+    """Those with room for a BTH and an ICRC whose BTH was captured."""
+    enough = (found.end - found.bth >= BTH_BYTES + ICRC_BYTES) & (found.bth + BTH_BYTES <= found.limits)
+    chosen = flags & enough
+    return found if chosen.all() else Located(*(part[chosen] for part in found))
+
+
+def _vxlan(data: Bytes, payload: _Payload) -> Layer:
+    start = payload.transport + UDP_BYTES
+    valid = (window(data, start, 1)[:, 0] & 0x08 != 0) & (start + VXLAN_BYTES <= payload.layer.limits)
+    return payload.layer._replace(starts=start + VXLAN_BYTES, tags=_untagged(start)).where(valid)
+
+
+def _gre(data: Bytes, payload: _Payload) -> Layer:
+    """See link_layer.read_gre."""
+    head = window(data, payload.transport, 4)
+    flags, kind = big16(head, 0), big16(head, 2)
+    start = payload.transport + 4 + 4 * ((flags >> 15 & 1) + (flags >> 13 & 1) + (flags >> 12 & 1))
+    limits = payload.layer.limits
+    third = big16(window(data, start + 10, 2), 0)
+    behind = np.select(
+        [kind == GRE_ETHERNET, kind == ERSPAN, kind == ERSPAN_3],
+        [start, start + np.where(flags & 0x1000, 8, 0), start + np.where(third & 1, 20, 12)],
+        -1,
+    )
+    valid = (behind >= 0) & (flags & 7 == 0) & (payload.transport + 4 <= limits)
+    valid &= (kind != ERSPAN_3) | ((third >> 10 & 0x1F == 0) & (start + 12 <= limits))
+    return payload.layer._replace(starts=behind, tags=_untagged(behind)).where(valid)
+
+
+def _untagged(rows: Integers) -> Integers:
+    return np.full(len(rows), NO_TAG, np.int64)

@@ -1,0 +1,93 @@
+"""Opcodes of the base transport header: InfiniBand specification 1.2.1, table 35; the CNP is of annex A17.
+
+The upper three bits are the transport, the lower five the operation.
+"""
+
+from __future__ import annotations
+
+TRANSPORTS = ("RC", "UC", "RD", "UD", "CNP", "XRC", "manufacturer 6", "manufacturer 7")
+RC, UC, RD, UD, CNP_TRANSPORT, XRC = range(6)
+CNP = 0x81
+
+OPERATIONS = {
+    0x00: "send first",
+    0x01: "send middle",
+    0x02: "send last",
+    0x03: "send last with immediate",
+    0x04: "send only",
+    0x05: "send only with immediate",
+    0x06: "write first",
+    0x07: "write middle",
+    0x08: "write last",
+    0x09: "write last with immediate",
+    0x0A: "write only",
+    0x0B: "write only with immediate",
+    0x0C: "read request",
+    0x0D: "read response first",
+    0x0E: "read response middle",
+    0x0F: "read response last",
+    0x10: "read response only",
+    0x11: "acknowledge",
+    0x12: "atomic acknowledge",
+    0x13: "compare and swap",
+    0x14: "fetch and add",
+    0x15: "resync",
+    0x16: "send last with invalidate",
+    0x17: "send only with invalidate",
+    0x1C: "flush",
+    0x1D: "atomic write",
+}
+WRITES = frozenset({0x06, 0x0A, 0x0B})
+"""Operations with a RETH in addition to the read request and flush: the first or only packet of a write."""
+READ_REQUEST = 0x0C
+READ_FIRST, READ_MIDDLE, READ_LAST, READ_ONLY = 0x0D, 0x0E, 0x0F, 0x10
+ACKNOWLEDGE = 0x11
+ATOMIC_ACKNOWLEDGE = 0x12
+COMPARE_SWAP, FETCH_ADD = 0x13, 0x14
+FLUSH = 0x1C
+ATOMIC_WRITE = 0x1D
+RESPONSES = frozenset({READ_FIRST, READ_MIDDLE, READ_LAST, READ_ONLY, ACKNOWLEDGE, ATOMIC_ACKNOWLEDGE})
+WITH_AETH = frozenset({READ_FIRST, READ_LAST, READ_ONLY, ACKNOWLEDGE, ATOMIC_ACKNOWLEDGE})
+WITH_IMMEDIATE = frozenset({0x03, 0x05, 0x09, 0x0B})
+WITH_INVALIDATE = frozenset({0x16, 0x17})
+
+GROUPS = ("send", "write", "read_request", "read_response", "acknowledge", "atomic", "cnp", "other")
+"""Groups of operations that packets and bytes are counted by."""
+SEND, WRITE, READ, RESPONSE, ACK, ATOMIC, CNP_GROUP, OTHER = range(8)
+
+
+def transport_of(opcode: int) -> int:
+    """The number of the transport: an index of TRANSPORTS."""
+    return opcode >> 5
+
+
+def operation_of(opcode: int) -> str:
+    """The operation in words; `opcode 0x..` for one that the specification does not define."""
+    if opcode == CNP:
+        return "congestion notification"
+    if transport_of(opcode) in (CNP_TRANSPORT, 6, 7):
+        return f"opcode {opcode:#04x}"
+    return OPERATIONS.get(opcode & 0x1F, f"opcode {opcode:#04x}")
+
+
+def group_of(opcode: int) -> int:
+    """The group of an opcode: an index of GROUPS."""
+    if opcode == CNP:
+        return CNP_GROUP
+    if transport_of(opcode) in (CNP_TRANSPORT, 6, 7):
+        return OTHER
+    low = opcode & 0x1F
+    for group, members in _MEMBERS:
+        if low in members:
+            return group
+    return OTHER
+
+
+_MEMBERS = (
+    (SEND, frozenset({0, 1, 2, 3, 4, 5, 0x16, 0x17})),
+    (WRITE, frozenset({6, 7, 8, 9, 0x0A, 0x0B})),
+    (READ, frozenset({READ_REQUEST})),
+    (RESPONSE, frozenset({READ_FIRST, READ_MIDDLE, READ_LAST, READ_ONLY})),
+    (ACK, frozenset({ACKNOWLEDGE, ATOMIC_ACKNOWLEDGE})),
+    (ATOMIC, frozenset({COMPARE_SWAP, FETCH_ADD, ATOMIC_WRITE})),
+)

@@ -1,0 +1,160 @@
+"""Capture files: pcap, pcap with nanoseconds, and pcapng, from a path or standard input, in blocks of a few megabytes.
+
+dpkt recognises the file and reads its header, sections and interfaces. Packet records are located here, because a batch
+of offsets costs a tenth of an object per packet. Memory is bounded by the size of one block.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from io import FileIO
+from typing import TYPE_CHECKING, Protocol
+
+import dpkt  # type: ignore[import-untyped,unused-ignore] # it has no types
+
+from roce_exporter.wire.inputs.pcap_records import PcapRecords
+from roce_exporter.wire.inputs.pcapng_blocks import PcapngBlocks
+from roce_exporter.wire.inputs.refusal import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roce_exporter.wire.frames import Frames
+
+BLOCK = 8 << 20
+"""Bytes read at once."""
+LARGEST_RECORD = 1 << 20
+"""No frame is longer; a record that claims more is damage. A jumbo frame has 9 KB, an offloaded one 64."""
+GATHER = 0.1
+"""Seconds."""
+SLACK = 256
+"""Zero bytes after the data, so that the header of the last frame can be read in full width."""
+FILE_HEADER = 24
+"""Bytes of a pcap file header; a pcapng file is longer."""
+
+SECTION = b"\x0a\x0d\x0d\x0a"
+
+
+class Records(Protocol):
+    """The records of one format."""
+
+    def split(self, data: bytearray, end: int) -> tuple[int, list[Frames]]:
+        """The complete records of `data[:end]`: bytes consumed, and their frames.
+
+        Raises:
+            InputError: the records are damaged.
+        """
+
+
+class CaptureFile:
+    """The frames of one file or stream."""
+
+    def __init__(self, stream: Stream, name: str) -> None:
+        """Read the file header.
+
+        Raises:
+            InputError: the file is neither pcap nor pcapng, or has an unknown link type.
+        """
+        self._stream = stream
+        self._name = name
+        try:
+            self._first = _read_at_least(stream, FILE_HEADER)
+            self._records, self._skip = _recognise(self._first, name)
+        except BaseException:
+            stream.close()
+            raise
+        self.fault = ""
+        """Why reading ended before the end of the file; empty as long as it did not."""
+
+    def __iter__(self) -> Iterator[Frames]:
+        """The frames, batch by batch. Damage ends the iteration and is described in `fault`."""
+        try:
+            yield from self._batches()
+        except InputError as error:
+            self.fault = f"{self._name}: {error}; the counts are those up to there"
+        except OSError as error:
+            self.fault = f"{self._name}: {error.strerror or error}; the counts are those up to there"
+        finally:
+            self._stream.close()
+
+    def _batches(self) -> Iterator[Frames]:
+        room = bytearray(BLOCK + LARGEST_RECORD + SLACK)
+        kept = len(self._first) - self._skip
+        room[:kept] = self._first[self._skip :]
+        with memoryview(room) as view:
+            while True:
+                count = _read_into(self._stream, view[kept : kept + BLOCK])
+                end = kept + count
+                used, batches = self._records.split(room, end)
+                yield from batches
+                kept = end - used
+                if kept > LARGEST_RECORD:
+                    raise InputError("a record is longer than 1 MiB, so the file is damaged")
+                view[:kept] = view[used:end]
+                if not count:
+                    break
+        if kept:
+            raise InputError(f"ends within a record, {kept} bytes are left over")
+
+
+def open_capture(path: str) -> CaptureFile:
+    """The capture at a path, or on standard input for `-`.
+
+    Raises:
+        InputError: the file cannot be opened or is no capture.
+    """
+    name = "standard input" if path == "-" else path
+    try:
+        # Unbuffered: a buffer would keep the newest packets of a live stream, and a block is read at once anyway.
+        return CaptureFile(FileIO(0 if path == "-" else path, closefd=path != "-"), name)
+    except OSError as error:
+        raise InputError(
+            f"{name}: {error.strerror}; name a pcap or pcapng file, or - for standard input"
+        ) from None
+
+
+def _recognise(first: bytes, name: str) -> tuple[Records, int]:
+    """The format of a file, and the length of its header."""
+    try:
+        if first[:4] == SECTION:
+            return PcapngBlocks(), 0
+        return PcapRecords.from_header(first), FILE_HEADER
+    except dpkt.UnpackError:
+        raise InputError(f"{name}: is empty or shorter than the header of a capture") from None
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+
+
+class Stream(Protocol):
+    """A file without a buffer."""
+
+    def read(self, size: int, /) -> bytes | None:
+        """At most that many bytes; none at the end."""
+
+    def readinto(self, view: memoryview, /) -> int | None:
+        """Read into memory: the number of bytes, 0 at the end."""
+
+    def close(self) -> None:
+        """Close it."""
+
+
+def _read_at_least(stream: Stream, size: int) -> bytes:
+    """That many bytes; fewer at the end of the stream. A pipe returns what it has."""
+    found = b""
+    while len(found) < size and (more := stream.read(size - len(found))):
+        found += more
+    return found
+
+
+def _read_into(stream: Stream, view: memoryview) -> int:
+    """As much as there is, and of a pipe what comes within GATHER: a batch costs the same for one packet and a thousand."""
+    count = stream.readinto(view) or 0
+    if not isinstance(stream, FileIO):
+        return count
+    end = time.monotonic() + GATHER
+    while 0 < count < len(view) and (left := end - time.monotonic()) > 0:
+        if not select.select((stream,), (), (), left)[0] or not (more := stream.readinto(view[count:])):
+            break
+        count += more
+    return count

@@ -1,0 +1,111 @@
+"""Records of a pcap file: https://www.ietf.org/archive/id/draft-ietf-opsawg-pcap-04.html."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from dpkt import pcap  # type: ignore[import-untyped,unused-ignore] # it has no types
+
+from roce_exporter.wire.frames import LINKS, NO_TAG, Frames
+from roce_exporter.wire.inputs.refusal import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+LARGEST = 1 << 20
+NANOSECONDS = (pcap.TCPDUMP_MAGIC_NANO, pcap.PMUDPCT_MAGIC_NANO)
+MODIFIED = (pcap.MODPCAP_MAGIC, pcap.PACPDOM_MAGIC)
+LITTLE = (pcap.PMUDPCT_MAGIC, pcap.PMUDPCT_MAGIC_NANO, pcap.PACPDOM_MAGIC)
+
+
+class PcapRecords(NamedTuple):
+    """How the records of one file are written."""
+
+    order: str
+    """Byte order: < or >."""
+    header: int
+    """Bytes of a record's header."""
+    tick: int
+    """Nanoseconds per unit of the second time field."""
+    link: int
+
+    @classmethod
+    def from_header(cls, first: bytes) -> PcapRecords:
+        """The format that a file header states.
+
+        Raises:
+            InputError: it is no pcap header, or the link type cannot be decoded.
+            dpkt.UnpackError: it is too short.
+        """
+        header = pcap.FileHdr(first[:24])
+        if header.magic not in pcap.MAGIC_TO_PKT_HDR:
+            raise InputError("is neither pcap nor pcapng; write it with `tcpdump -w`")
+        little = header.magic in LITTLE
+        if little:
+            header = pcap.LEFileHdr(first[:24])
+        magic = pcap.FileHdr(first[:24]).magic
+        link = check_link(header.linktype & 0xFFFF)  # the upper half holds the length of the FCS
+        return cls(
+            "<" if little else ">", 24 if magic in MODIFIED else 16, 1 if magic in NANOSECONDS else 1000, link
+        )
+
+    def split(self, data: bytearray, end: int) -> tuple[int, list[Frames]]:
+        """See Records."""
+        starts, used = self._starts(data, end)
+        if not starts:
+            return used, []
+        found = np.array(starts, np.int64)
+        whole = np.frombuffer(data, np.uint8)
+        fields = record_fields(whole, found - self.header, 16, self.order)
+        return used, [
+            Frames(
+                data=whole,
+                starts=found,
+                captured=fields[:, 2],
+                lengths=fields[:, 3],
+                times=fields[:, 0] * 1_000_000_000 + fields[:, 1] * self.tick,
+                tags=np.full(len(found), NO_TAG, np.int64),
+                link=self.link,
+            )
+        ]
+
+    def _starts(self, data: bytearray, end: int) -> tuple[list[int], int]:
+        read = Struct(self.order + "I").unpack_from
+        header = self.header
+        starts: list[int] = []
+        add = starts.append
+        position = 0
+        last = end - header
+        while position <= last:
+            captured = read(data, position + 8)[0]
+            following = position + header + captured
+            if following > end:
+                if captured > LARGEST:
+                    raise InputError(f"a record claims {captured} bytes, so the file is damaged")
+                break
+            add(position + header)
+            position = following
+        return starts, position
+
+
+def check_link(link: int) -> int:
+    """A link type that can be decoded.
+
+    Raises:
+        InputError: it cannot.
+    """
+    if link not in LINKS:
+        raise InputError(f"has link type {link}, which is not decoded; capture Ethernet, `any` or raw IP")
+    return link
+
+
+def record_fields(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], size: int, order: str
+) -> NDArray[np.int64]:
+    """The 32-bit words of headers of one size at these offsets, a row per header."""
+    words: NDArray[np.int64] = (
+        np.lib.stride_tricks.sliding_window_view(data, size)[offsets].view(order + "u4").astype(np.int64)
+    )
+    return words

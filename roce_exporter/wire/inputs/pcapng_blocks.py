@@ -1,0 +1,200 @@
+"""Blocks of a pcapng file: https://www.ietf.org/archive/id/draft-ietf-opsawg-pcapng-02.html.
+
+dpkt reads section headers and interface descriptions; packet blocks are located here and read as a batch.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from dpkt import UnpackError, pcapng  # type: ignore[import-untyped,unused-ignore] # it has no types
+
+from roce_exporter.wire.frames import LINKS, NO_TAG, Frames
+from roce_exporter.wire.inputs.pcap_records import LARGEST, check_link, record_fields
+from roce_exporter.wire.inputs.refusal import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+INTERFACE, PACKET, SIMPLE, ENHANCED, SECTION = 1, 2, 3, 6, 0x0A0D0D0A
+ENHANCED_HEADER = 28
+SIMPLE_HEADER = 12
+MOST_INTERFACES = 4096
+BINARY = 0x80
+"""Bit of if_tsresol: the exponent is one of 2, not of 10."""
+MOST_BITS = 32
+"""Largest exponent of 2 and (with 9 decimal digits to spare) of 10 that is accepted."""
+MOST_DIGITS = 18
+NANO, DIGITS = 1_000_000_000, 9
+
+
+class Interface(NamedTuple):
+    """What an interface description says about its packets."""
+
+    link: int
+    resolution: int
+    """if_tsresol: 6 for microseconds."""
+    offset: int
+    """Seconds to add to each time."""
+    snap: int
+
+
+class PcapngBlocks:
+    """The blocks of one file, which may hold several sections, each with its byte order and interfaces."""
+
+    def __init__(self) -> None:
+        self._order = "<"
+        self._interfaces: list[Interface] = []
+
+    def split(self, data: bytearray, end: int) -> tuple[int, list[Frames]]:
+        """See Records."""
+        batches: list[Frames] = []
+        position = 0
+        while True:
+            starts, following = self._packets(data, position, end)
+            if starts:
+                batches += self._frames(data, np.array(starts, np.int64))
+            position = following
+            used = self._other_block(data, position, end)
+            if not used:
+                return position, batches
+            position += used
+
+    def _packets(self, data: bytearray, position: int, end: int) -> tuple[list[int], int]:
+        """The positions of enhanced and simple packet blocks up to a block of another kind."""
+        read = Struct(self._order + "II").unpack_from
+        starts: list[int] = []
+        add = starts.append
+        last = end - 12
+        while position <= last:
+            kind, length = read(data, position)
+            if kind not in (ENHANCED, SIMPLE):
+                break
+            if position + length > end:
+                check_length(length)
+                break
+            check_length(length)
+            add(position)
+            position += length
+        return starts, position
+
+    def _other_block(self, data: bytearray, position: int, end: int) -> int:
+        """Read one block that holds no packet; the bytes that it has, 0 while it is incomplete."""
+        if position + 12 > end:
+            return 0
+        kind = Struct(self._order + "I").unpack_from(data, position)[0]
+        if kind == SECTION:
+            self._order = {0x1A2B3C4D: "<", 0x4D3C2B1A: ">"}.get(
+                Struct("<I").unpack_from(data, position + 8)[0], ""
+            )
+            if not self._order:
+                raise InputError("a section has no byte order, so the file is damaged")
+        length = int(Struct(self._order + "I").unpack_from(data, position + 4)[0])
+        check_length(length)
+        if position + length > end or (kind in (ENHANCED, SIMPLE)):
+            return 0
+        if kind == SECTION:
+            self._interfaces = []
+        elif kind == INTERFACE:
+            self._describe(bytes(data[position : position + length]))
+        return length
+
+    def _describe(self, block: bytes) -> None:
+        if len(self._interfaces) >= MOST_INTERFACES:
+            raise InputError(f"describes more than {MOST_INTERFACES} interfaces, so the file is damaged")
+        self._interfaces.append(read_interface(block, self._order))
+
+    def _frames(self, data: bytearray, positions: NDArray[np.int64]) -> list[Frames]:
+        whole = np.frombuffer(data, np.uint8)
+        words = record_fields(whole, positions, ENHANCED_HEADER, self._order)
+        simple = words[:, 0] == SIMPLE
+        names = np.where(simple, 0, words[:, 2])
+        if not self._interfaces or int(names.max()) >= len(self._interfaces):
+            raise InputError("a packet names an interface that is not described, so the file is damaged")
+        return [
+            self._of_link(whole, positions, words, names, link)
+            for link in sorted({one.link for one in self._interfaces} & set(LINKS))
+            if np.isin(names, [at for at, one in enumerate(self._interfaces) if one.link == link]).any()
+        ]
+
+    def _of_link(
+        self,
+        data: NDArray[np.uint8],
+        positions: NDArray[np.int64],
+        words: NDArray[np.int64],
+        names: NDArray[np.int64],
+        link: int,
+    ) -> Frames:
+        """The frames of all interfaces of one link type, in the order of the file."""
+        mine = np.isin(names, [at for at, one in enumerate(self._interfaces) if one.link == link])
+        positions, words, names = positions[mine], words[mine], names[mine]
+        simple = words[:, 0] == SIMPLE
+        snap = self._interfaces[0].snap or LARGEST
+        room = words[:, 1] - np.where(simple, SIMPLE_HEADER + 4, ENHANCED_HEADER + 4)
+        captured = np.where(simple, np.minimum(words[:, 2], snap), words[:, 5])
+        if (captured > room).any():
+            raise InputError("a packet is longer than its block, so the file is damaged")
+        ticks = words[:, 3] << 32 | words[:, 4]
+        return Frames(
+            data=data,
+            starts=positions + np.where(simple, SIMPLE_HEADER, ENHANCED_HEADER),
+            captured=captured,
+            lengths=np.where(simple, words[:, 2], words[:, 6]),
+            times=np.where(simple, 0, self._nanoseconds(ticks, names)),
+            tags=np.full(len(positions), NO_TAG, np.int64),
+            link=link,
+        )
+
+    def _nanoseconds(self, ticks: NDArray[np.int64], names: NDArray[np.int64]) -> NDArray[np.int64]:
+        times = np.zeros(len(ticks), np.int64)
+        for name in np.unique(names):
+            mine = names == name
+            one = self._interfaces[int(name)]
+            times[mine] = nanoseconds(ticks[mine], one.resolution) + one.offset * 1_000_000_000
+        return times
+
+
+def check_length(length: int) -> None:
+    """Refuse a block length that no writer produces.
+
+    Raises:
+        InputError: it is no multiple of 4, too short or too long.
+    """
+    if length < 12 or length % 4 or length > LARGEST:  # noqa: PLR2004 - type and both lengths
+        raise InputError(f"a block claims {length} bytes, so the file is damaged")
+
+
+def nanoseconds(ticks: NDArray[np.int64], resolution: int) -> NDArray[np.int64]:
+    """Ticks of a resolution (if_tsresol) as nanoseconds."""
+    exponent = resolution & ~BINARY
+    found: NDArray[np.int64]
+    if resolution & BINARY:
+        whole, part = ticks >> exponent, ticks & ((1 << exponent) - 1)
+        found = whole * NANO + (part * NANO >> exponent)
+    elif exponent <= DIGITS:
+        found = ticks * 10 ** (DIGITS - exponent)
+    else:
+        found = ticks // 10 ** (exponent - DIGITS)
+    return found
+
+
+def read_interface(block: bytes, order: str) -> Interface:
+    """An interface description block.
+
+    Raises:
+        InputError: it is damaged, its link type cannot be decoded or its time resolution is unusable.
+    """
+    kind = pcapng.InterfaceDescriptionBlockLE if order == "<" else pcapng.InterfaceDescriptionBlock
+    try:
+        found = kind(block)
+    except (UnpackError, UnicodeDecodeError, ValueError):
+        raise InputError("the description of an interface is damaged") from None
+    options = {option.code: bytes(option.data) for option in found.opts}
+    resolution = (options.get(pcapng.PCAPNG_OPT_IF_TSRESOL) or b"\x06")[0]
+    if resolution & ~BINARY > (MOST_BITS if resolution & BINARY else MOST_DIGITS):
+        raise InputError(f"an interface has the time resolution {resolution:#x}, which no tool writes")
+    shift = options.get(pcapng.PCAPNG_OPT_IF_TSOFFSET, b"")
+    offset = Struct(order + "q").unpack(shift)[0] if len(shift) == 8 else 0  # noqa: PLR2004 - a 64-bit number
+    return Interface(check_link(found.linktype), resolution, offset % (1 << 33), found.snaplen)

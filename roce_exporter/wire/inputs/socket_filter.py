@@ -1,0 +1,95 @@
+"""The filter that the kernel applies before it copies a frame: RoCE, the tunnels of mirror ports, MAC control and LLDP.
+
+Classic BPF (Documentation/networking/filter.rst of Linux). Where the NIC removes the outer VLAN tag, the filter sees the
+frame without it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from roce_exporter.wire.decode.internet import IPV6_BYTES, ROCE_PORT, UDP
+from roce_exporter.wire.decode.link_layer import (
+    GRE,
+    IPV4,
+    IPV6,
+    LLDP,
+    MAC_CONTROL,
+    MOST_TAGS,
+    ROCE_V1,
+    TAG_TYPES,
+    VXLAN_PORT,
+)
+
+LOAD_HALF, LOAD_BYTE, LOAD_HALF_INDEXED, LOAD_HEADER_LENGTH = 0x28, 0x30, 0x48, 0xB1
+"""BPF_LD with BPF_ABS or BPF_IND, and BPF_LDX with BPF_MSH: the length of an IPv4 header into X."""
+JUMP_EQUAL, RETURN = 0x15, 0x06
+WHOLE = 0x40000
+"""Bytes to copy: all of any frame."""
+
+ACCEPT, REJECT = "accept", "reject"
+TYPE_AT, NETWORK_AT = 12, 14
+PROTOCOL_AT = {IPV4: 9, IPV6: 6}
+
+
+class Instruction(NamedTuple):
+    """One instruction; a jump names the label that it goes to when the values are equal."""
+
+    code: int
+    value: int
+    target: str = ""
+    label: str = ""
+
+
+def socket_filter() -> list[tuple[int, int, int, int]]:
+    """The program: code, jump if true, jump if false, value of each instruction (struct sock_filter)."""
+    source: list[Instruction] = []
+    for level in range(MOST_TAGS + 1):
+        source += _level(level)
+    source += [Instruction(RETURN, 0, label=REJECT), Instruction(RETURN, WHOLE, label=ACCEPT)]
+    places = {one.label: at for at, one in enumerate(source) if one.label}
+    return [
+        (one.code, places[one.target] - at - 1 if one.target else 0, 0, one.value)
+        for at, one in enumerate(source)
+    ]
+
+
+def _level(level: int) -> list[Instruction]:
+    """The frame behind `level` VLAN tags."""
+    base = 4 * level
+    following = f"type{level + 1}" if level < MOST_TAGS else REJECT
+    return [
+        Instruction(LOAD_HALF, TYPE_AT + base, label=f"type{level}"),
+        *(_equal(kind, ACCEPT) for kind in (ROCE_V1, MAC_CONTROL, LLDP)),
+        _equal(IPV4, f"ipv4{level}"),
+        _equal(IPV6, f"ipv6{level}"),
+        *(_equal(kind, following) for kind in TAG_TYPES),
+        Instruction(RETURN, 0),
+        *_network(IPV4, f"ipv4{level}", NETWORK_AT + base),
+        Instruction(LOAD_HEADER_LENGTH, NETWORK_AT + base),
+        Instruction(LOAD_HALF_INDEXED, NETWORK_AT + base + 2),
+        *_ports(),
+        *_network(IPV6, f"ipv6{level}", NETWORK_AT + base),
+        Instruction(LOAD_HALF, NETWORK_AT + base + IPV6_BYTES + 2),
+        *_ports(),
+    ]
+
+
+def _network(kind: int, label: str, start: int) -> list[Instruction]:
+    """Accept GRE; continue behind this for UDP; reject the rest."""
+    return [
+        Instruction(LOAD_BYTE, start + PROTOCOL_AT[kind], label=label),
+        _equal(GRE, ACCEPT),
+        _equal(UDP, f"{label}udp"),
+        Instruction(RETURN, 0),
+        # A label needs an instruction: loading again changes nothing.
+        Instruction(LOAD_BYTE, start + PROTOCOL_AT[kind], label=f"{label}udp"),
+    ]
+
+
+def _ports() -> list[Instruction]:
+    return [_equal(ROCE_PORT, ACCEPT), _equal(VXLAN_PORT, ACCEPT), Instruction(RETURN, 0)]
+
+
+def _equal(value: int, target: str) -> Instruction:
+    return Instruction(JUMP_EQUAL, value, target)

@@ -1,0 +1,98 @@
+"""The counters of one pair of addresses, by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.wire.decode.opcodes import GROUPS
+from roce_exporter.wire.tally.counter_layout import (
+    BLOCKS,
+    ECN_NAMES,
+    ICRC_NAMES,
+    NAK_REASONS,
+    SEQUENCE_COUNTS,
+    UNTAGGED,
+)
+
+if TYPE_CHECKING:
+    from roce_exporter.wire.decode.windows import Integers
+
+LOSSLESS_DSCP = frozenset(range(24, 32))
+"""DSCP values of priority 3 in the usual map, `priority = dscp / 8`."""
+LOSSLESS_PRIORITY = frozenset({3})
+
+
+class LosslessMarks(NamedTuple):
+    """What belongs to the lossless priorities."""
+
+    dscp: frozenset[int] = LOSSLESS_DSCP
+    priorities: frozenset[int] = LOSSLESS_PRIORITY
+    """VLAN priorities, which decide for RoCE v1."""
+
+
+class PairCounts:
+    """One row of the table of pairs."""
+
+    __slots__ = ("_row",)
+
+    def __init__(self, row: Integers) -> None:
+        self._row = row
+
+    def block(self, name: str) -> list[int]:
+        """The counts of one block of `counter_layout.BLOCKS`."""
+        return [int(count) for count in self._row[BLOCKS[name].columns]]
+
+    def one(self, name: str) -> int:
+        """The count of a block of one column."""
+        return int(self._row[BLOCKS[name].start])
+
+    @property
+    def packets(self) -> int:
+        """All RoCE packets."""
+        return sum(self.block("operation_packets"))
+
+    @property
+    def wire_bytes(self) -> int:
+        """Bytes of their frames."""
+        return sum(self.block("operation_bytes"))
+
+    @property
+    def cnps(self) -> int:
+        """Congestion notification packets."""
+        return self.operations()["cnp"][0]
+
+    def operations(self) -> dict[str, tuple[int, int]]:
+        """Packets and bytes by group of operations."""
+        counts = zip(self.block("operation_packets"), self.block("operation_bytes"), strict=True)
+        return dict(zip(GROUPS, counts, strict=True))
+
+    def ecn(self) -> dict[str, int]:
+        """Packets by ECN codepoint."""
+        return dict(zip(ECN_NAMES, self.block("ecn"), strict=True))
+
+    def naks(self) -> dict[str, int]:
+        """NAKs by reason."""
+        return dict(zip(NAK_REASONS, self.block("naks"), strict=True))
+
+    def icrc(self) -> dict[str, int]:
+        """Packets by the state of their CRC."""
+        return dict(zip(ICRC_NAMES, self.block("icrc"), strict=True))
+
+    def sequences(self) -> dict[str, int]:
+        """Counts of PSN sequences."""
+        return {name: self.one(name) for name in SEQUENCE_COUNTS}
+
+    def dscp(self, name: str = "dscp") -> dict[int, int]:
+        """Packets of RoCE v2 by DSCP: all but CNPs, or with `cnp_dscp` those."""
+        return {value: count for value, count in enumerate(self.block(name)) if count}
+
+    def vlan_priorities(self) -> dict[str, int]:
+        """Packets by VLAN priority, `untagged` without a tag."""
+        counts = enumerate(self.block("priority"))
+        return {"untagged" if value == UNTAGGED else str(value): count for value, count in counts if count}
+
+    def outside(self, lossless: LosslessMarks) -> int:
+        """Packets outside the lossless priorities."""
+        second = sum(count for value, count in self.dscp().items() if value not in lossless.dscp)
+        first = self.block("version_1_priority")
+        return second + sum(count for value, count in enumerate(first) if value not in lossless.priorities)

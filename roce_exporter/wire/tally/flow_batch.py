@@ -1,0 +1,195 @@
+"""PSN sequences of a batch: flows in order are counted at once, the others packet by packet in `sequences`."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from roce_exporter.wire.decode import opcodes
+from roce_exporter.wire.decode.batch_crc import WRONG
+from roce_exporter.wire.tally.counter_layout import SEQUENCE_COUNTS
+from roce_exporter.wire.tally.key_table import UNNUMBERED
+from roce_exporter.wire.tally.sequences import (
+    ANY_STEP,
+    LARGEST_MTU,
+    MODULUS,
+    SMALLEST_MTU,
+    SequenceCounts,
+    SequenceTrack,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from roce_exporter.wire.decode.columns import Columns
+    from roce_exporter.wire.decode.windows import Integers
+
+REQUESTS, RESPONSES, ACKS, UNTRACKED = range(4)
+"""Classes of packets whose PSNs grow together."""
+NO_STATE = -1
+LAST_ACK = 0x1F
+"""Syndromes up to this are ACKs with a number of credits."""
+
+CLASSES = np.full(256, UNTRACKED, np.int64)
+"""The class of each opcode."""
+for _transport in (opcodes.RC, opcodes.UC, opcodes.XRC):
+    for _low in opcodes.OPERATIONS:
+        CLASSES[_transport << 5 | _low] = REQUESTS
+    for _low in (opcodes.READ_FIRST, opcodes.READ_MIDDLE, opcodes.READ_LAST, opcodes.READ_ONLY):
+        CLASSES[_transport << 5 | _low] = RESPONSES
+    for _low in (opcodes.ACKNOWLEDGE, opcodes.ATOMIC_ACKNOWLEDGE):
+        CLASSES[_transport << 5 | _low] = ACKS
+
+OPEN_END = np.zeros(256, np.bool_)
+"""Opcodes after which any later PSN may follow in their class."""
+for _transport in (opcodes.RC, opcodes.UC, opcodes.XRC):
+    for _low in (opcodes.READ_LAST, opcodes.READ_ONLY, opcodes.ACKNOWLEDGE, opcodes.ATOMIC_ACKNOWLEDGE):
+        OPEN_END[_transport << 5 | _low] = True
+
+
+class FlowCounts(NamedTuple):
+    """Counts of sequences per flow that has any."""
+
+    flows: list[int]
+    counts: list[tuple[int, ...]]
+    """As SEQUENCE_COUNTS."""
+
+
+def classes_of(columns: Columns) -> Integers:
+    """The class of each packet. NAKs repeat a PSN that is acknowledged later, so they belong to none.
+
+    Nor do packets with a wrong CRC: receivers drop them, and their fields may be wrong.
+    """
+    found = CLASSES[columns.opcodes]
+    refused = (found == ACKS) & (columns.syndromes > LAST_ACK)
+    return np.where(refused | (columns.icrc == WRONG), UNTRACKED, found)
+
+
+def steps_of(columns: Columns) -> tuple[Integers, Integers]:
+    """The fewest and most PSNs that each packet takes."""
+    reads = columns.read_lengths
+    least = np.where(reads > 0, -(-reads // LARGEST_MTU), 1)
+    most = np.where(reads > 0, -(-reads // SMALLEST_MTU), 1)
+    return least, np.where(OPEN_END[columns.opcodes], ANY_STEP, most)
+
+
+class FlowStates:
+    """The state of every flow between two batches."""
+
+    def __init__(self) -> None:
+        self._low: NDArray[np.int64] = np.full(1, NO_STATE, np.int64)
+        self._high: NDArray[np.int64] = np.full(1, NO_STATE, np.int64)
+        self._tracks: dict[int, SequenceTrack] = {}
+        """Flows in which something is missing."""
+
+    def retain(self, renamed: Integers) -> None:
+        """Flows have new numbers; forgotten ones have UNNUMBERED."""
+        kept = np.flatnonzero(renamed)
+        count = len(kept) + 1
+        for name in ("_low", "_high"):
+            fresh = np.full(count, NO_STATE, np.int64)
+            known = kept[kept < len(getattr(self, name))]
+            fresh[renamed[known]] = getattr(self, name)[known]
+            setattr(self, name, fresh)
+        self._tracks = {
+            int(renamed[flow]): track for flow, track in self._tracks.items() if renamed[flow] != UNNUMBERED
+        }
+
+    def add(self, columns: Columns, flows: Integers, count: int) -> FlowCounts:
+        """Follow a batch; `flows` numbers the flow of each packet, below `count`, UNNUMBERED is not followed."""
+        self._grow(count)
+        rows = np.flatnonzero((flows != UNNUMBERED) & (classes_of(columns) != UNTRACKED))
+        if not len(rows):
+            return FlowCounts([], [])
+        rows = rows[np.argsort(flows[rows].astype(np.uint16), kind="stable")]
+        least, most = steps_of(columns)
+        batch = _Sorted(flows[rows], columns.sequences[rows], least[rows], most[rows])
+        begins = np.flatnonzero(np.concatenate(([True], np.diff(batch.flows) != 0)))
+        fits = self._in_order(batch, begins)
+        ordered = np.logical_and.reduceat(fits, begins)
+        ends = np.append(begins[1:], len(rows))
+        self._continue(batch, ends[ordered] - 1)
+        found = FlowCounts([], [])
+        for begin, end in zip(begins[~ordered].tolist(), ends[~ordered].tolist(), strict=True):
+            self._follow(batch, begin, end, (np.flatnonzero(~fits[begin:end]) + begin).tolist(), found)
+        return found
+
+    def _grow(self, count: int) -> None:
+        more = count - len(self._low)
+        if more > 0:
+            self._low = np.concatenate((self._low, np.full(more, NO_STATE, np.int64)))
+            self._high = np.concatenate((self._high, np.full(more, NO_STATE, np.int64)))
+
+    def _in_order(self, batch: _Sorted, begins: Integers) -> NDArray[np.bool_]:
+        """Whether each packet has a PSN that may follow the one before it in its flow."""
+        low = np.empty_like(batch.sequences)
+        width = np.empty_like(batch.sequences)
+        low[1:] = batch.sequences[:-1] + batch.least[:-1]
+        width[1:] = batch.most[:-1] - batch.least[:-1]
+        first = batch.flows[begins]
+        low[begins] = self._low[first]
+        width[begins] = self._high[first] - self._low[first]
+        fits = (batch.sequences - low) % MODULUS <= width % MODULUS
+        fits[begins] |= self._low[first] == NO_STATE
+        if self._tracks:
+            fits[begins] &= ~np.isin(first, list(self._tracks))
+        return fits
+
+    def _continue(self, batch: _Sorted, last: Integers) -> None:
+        flows = batch.flows[last]
+        self._low[flows] = (batch.sequences[last] + batch.least[last]) % MODULUS
+        self._high[flows] = (batch.sequences[last] + batch.most[last]) % MODULUS
+
+    def _follow(self, batch: _Sorted, begin: int, end: int, odd: list[int], found: FlowCounts) -> None:
+        """One flow: packet by packet from each one that is out of order until nothing is missing."""
+        flow = int(batch.flows[begin])
+        track = self._tracks.pop(flow, None)
+        if track is None:
+            low, high = int(self._low[flow]), int(self._high[flow])
+            track = SequenceTrack(low, high, low, high)
+        at = begin
+        while at < end:
+            if track.settled:
+                following = bisect_left(odd, at)
+                at = self._skip(batch, track, at, odd[following] if following < len(odd) else end)
+            at = _walk(batch, track, at, end)
+        found.flows.append(flow)
+        found.counts.append(track.counts.values())
+        track.counts = SequenceCounts()
+        self._low[flow], self._high[flow] = track.low, track.high
+        if not track.settled:
+            self._tracks[flow] = track
+
+    @staticmethod
+    def _skip(batch: _Sorted, track: SequenceTrack, at: int, until: int) -> int:
+        """Continue behind packets that are in order."""
+        if until > at:
+            psn = int(batch.sequences[until - 1])
+            track.low = track.expected = (psn + int(batch.least[until - 1])) % MODULUS
+            track.high = track.expected_high = (psn + int(batch.most[until - 1])) % MODULUS
+        return until
+
+
+def _walk(batch: _Sorted, track: SequenceTrack, at: int, end: int) -> int:
+    """Packet by packet until nothing is missing; where that is."""
+    part = slice(at, end)
+    for psn, least, most in zip(batch.sequences[part], batch.least[part], batch.most[part], strict=True):
+        track.advance(int(psn), int(least), int(most))
+        at += 1
+        if track.settled:
+            break
+    return at
+
+
+class _Sorted(NamedTuple):
+    """The packets of a batch by flow, in the order of the capture within each."""
+
+    flows: Integers
+    sequences: Integers
+    least: Integers
+    most: Integers
+
+
+__all__ = ["SEQUENCE_COUNTS", "FlowCounts", "FlowStates", "classes_of"]

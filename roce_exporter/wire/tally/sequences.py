@@ -1,0 +1,180 @@
+"""What PSNs say: retransmissions, gaps and duplicates, per flow (InfiniBand specification 9.7.1 and 9.7.5).
+
+A flow is one direction of a queue pair, and of it the requests, the read responses or the ACKs: each has PSNs that only
+grow. `Track` follows one flow exactly, packet by packet. It sees what the receiver of the flow would see at the place of the
+capture: `duplicate_requests` and `out_of_sequence` are what a go-back-N responder counts there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+MODULUS = 1 << 24
+HALF = 1 << 23
+RESTART = 1 << 18
+"""PSNs that differ by more belong to another connection of the same queue pair."""
+MOST_HOLES = 64
+PATIENCE = 8192
+"""Packets after which missing ones are not expected any more: the capture missed them, or the connection is unreliable."""
+SMALLEST_MTU, LARGEST_MTU = 256, 4096
+ANY_STEP = 1 << 22
+"""The next PSN after a complete read response or an ACK: any later one."""
+
+
+@dataclass(slots=True)
+class SequenceCounts:
+    """Counts of one flow, as `counter_layout.SEQUENCE_COUNTS`."""
+
+    retransmissions: int = 0
+    """Packets with a PSN below the highest."""
+    gaps: int = 0
+    """Times that PSNs were skipped."""
+    missing: int = 0
+    """PSNs that were skipped."""
+    duplicate_requests: int = 0
+    """Packets that the responder had accepted before."""
+    out_of_sequence: int = 0
+    """Times that a responder sends a NAK for a sequence error, or would."""
+    go_back_n: int = 0
+    """Retransmissions that began at a PSN and continued up to the highest."""
+    selective: int = 0
+    """Retransmissions that did not."""
+    restarts: int = 0
+    """Times that PSNs began somewhere else: a new connection."""
+
+    def values(self) -> tuple[int, ...]:
+        """The counts in the order of SEQUENCE_COUNTS."""
+        return (
+            self.retransmissions,
+            self.gaps,
+            self.missing,
+            self.duplicate_requests,
+            self.out_of_sequence,
+            self.go_back_n,
+            self.selective,
+            self.restarts,
+        )
+
+
+@dataclass(slots=True)
+class SequenceTrack:
+    """The state of one flow: what comes next, and what is missing."""
+
+    low: int
+    high: int
+    """The PSN that follows the highest one: from `low` to `high`, since a read request takes as many as its response has
+    packets, which depends on an MTU that packets do not name."""
+    expected: int
+    """The PSN that a go-back-N responder accepts next (its lowest value; the range is as wide as that of `low`)."""
+    expected_high: int
+    waiting: bool = False
+    """Whether the responder has sent a NAK and waits."""
+    holes: list[tuple[int, int]] = field(default_factory=list)
+    """Ranges of PSNs that were skipped: first, and first after."""
+    rewound: int = -1
+    """The PSN after the last retransmitted packet; -1 while there is no retransmission."""
+    since: int = 0
+    """Packets since the last hole opened."""
+    counts: SequenceCounts = field(default_factory=SequenceCounts)
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is missing, so that the batch path can continue."""
+        return not self.holes and not self.waiting and self.rewound < 0 and self.expected == self.low
+
+    def advance(self, psn: int, least: int, most: int) -> None:
+        """The next packet; `least` and `most` are the PSNs that it takes."""
+        ahead = distance(psn, self.low)
+        if not -RESTART < ahead < RESTART + (self.high - self.low) % MODULUS:
+            self._restart(psn, least, most)
+        elif ahead >= 0:
+            self._new(psn, ahead, least, most)
+        else:
+            self._repeated(psn, least, most)
+        self.since += 1
+        if self.since > PATIENCE and (self.holes or self.waiting):
+            self._give_up()
+
+    def _new(self, psn: int, ahead: int, least: int, most: int) -> None:
+        if self.rewound >= 0:
+            self._end_retransmission()
+        skipped = ahead - (self.high - self.low) % MODULUS
+        complete = not self.holes
+        if skipped > 0:
+            self._open_hole((self.high) % MODULUS, psn, skipped)
+        elif complete or self._accepts(psn):
+            self._accept(psn, least, most)
+        if skipped > 0 and not self.waiting:
+            self.counts.out_of_sequence += 1
+            self.waiting = True
+        self.low, self.high = (psn + least) % MODULUS, (psn + most) % MODULUS
+
+    def _repeated(self, psn: int, least: int, most: int) -> None:
+        self.counts.retransmissions += 1
+        if self.rewound >= 0 and distance(psn, self.rewound) < 0:
+            self._end_retransmission()
+        self.rewound = (psn + least) % MODULUS
+        filled, late = self._fill(psn), distance(psn, self.expected)
+        # A packet that fills a later hole is accepted by a receiver that keeps what came out of order.
+        if self._accepts(psn) or (filled and late > 0 and not self.waiting):
+            self._accept(psn, least, most)
+        elif late < 0:
+            self.counts.duplicate_requests += 1
+        elif not self.waiting:
+            # It was seen before and comes again behind one that is expected: the receiver goes back n, and lost it again.
+            self.counts.out_of_sequence += 1
+            self.waiting = True
+
+    def _accepts(self, psn: int) -> bool:
+        return 0 <= distance(psn, self.expected) <= (self.expected_high - self.expected) % MODULUS
+
+    def _accept(self, psn: int, least: int, most: int) -> None:
+        self.expected, self.expected_high = (psn + least) % MODULUS, (psn + most) % MODULUS
+        self.waiting = False
+
+    def _open_hole(self, first: int, after: int, skipped: int) -> None:
+        self.counts.gaps += 1
+        self.counts.missing += skipped
+        self.since = 0
+        self.holes.append((first, after))
+        if len(self.holes) > MOST_HOLES:
+            del self.holes[0]
+
+    def _fill(self, psn: int) -> bool:
+        for at, (first, after) in enumerate(self.holes):
+            if distance(psn, first) >= 0 > distance(psn, after):
+                rest = [(first, psn), ((psn + 1) % MODULUS, after)]
+                self.holes[at : at + 1] = [(start, end) for start, end in rest if start != end]
+                return True
+        return False
+
+    def _end_retransmission(self) -> None:
+        if distance(self.rewound, self.low) >= 0:
+            self.counts.go_back_n += 1
+        else:
+            self.counts.selective += 1
+        self.rewound = -1
+
+    def _restart(self, psn: int, least: int, most: int) -> None:
+        self.counts.restarts += 1
+        self._give_up()
+        self._accept(psn, least, most)
+        self.low, self.high = self.expected, self.expected_high
+
+    def _give_up(self) -> None:
+        """Continue from the highest PSN."""
+        if self.rewound >= 0:
+            self._end_retransmission()
+        self.holes.clear()
+        self.waiting = False
+        self.expected, self.expected_high = self.low, self.high
+
+
+def distance(psn: int, other: int) -> int:
+    """How far `psn` is after `other`, negative before it: PSNs have 24 bits and wrap."""
+    return (psn - other + HALF) % MODULUS - HALF
+
+
+def read_steps(length: int) -> tuple[int, int]:
+    """The fewest and most PSNs that a read request of this many bytes takes."""
+    return max(1, -(-length // LARGEST_MTU)), max(1, -(-length // SMALLEST_MTU))

@@ -1,0 +1,187 @@
+"""Counts per pair of addresses: what a batch of decoded packets adds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from roce_exporter.wire.decode import opcodes
+from roce_exporter.wire.decode.batch_crc import WRONG
+from roce_exporter.wire.tally.counter_layout import (
+    BLOCKS,
+    NAK_REASONS,
+    ROUND_TRIP_BOUNDS,
+    SEQUENCE_COUNTS,
+    UNTAGGED,
+)
+from roce_exporter.wire.tally.flow_batch import ACKS, FlowStates, classes_of
+from roce_exporter.wire.tally.key_table import UNNUMBERED, KeyTable
+from roce_exporter.wire.tally.link_events import LinkEvents
+from roce_exporter.wire.tally.pair_table import OTHER, PairTable
+from roce_exporter.wire.tally.round_trips import PendingRequests
+
+if TYPE_CHECKING:
+    from roce_exporter.wire.decode.columns import Columns, Decoded
+    from roce_exporter.wire.decode.windows import Integers
+
+MOST_FLOWS = 60_000
+"""Below 65,536: flows are sorted as 16-bit numbers."""
+BOUNDS = np.array([round(bound * 1e9) for bound in ROUND_TRIP_BOUNDS], np.int64)
+GROUPS = np.array([opcodes.group_of(opcode) for opcode in range(256)], np.int64)
+RNR, NAK = 1, 3
+
+
+class Tally:
+    """All counts of one capture."""
+
+    def __init__(self, *, most_flows: int = MOST_FLOWS, pairs: PairTable | None = None) -> None:
+        self.frames = 0
+        self.roce = 0
+        self.first = 0
+        """Time of the first frame, nanoseconds since 1970; 0 while there is none with a valid time."""
+        self.last = 0
+        self.pairs = pairs or PairTable()
+        self.link = LinkEvents()
+        self._most_flows = most_flows
+        self._flows = KeyTable(5, most_flows)
+        self._flow_pairs = np.zeros(1, np.int64)
+        self._flow_active = np.zeros(1, np.int64)
+        self.flow_counts = np.zeros((1, 2 + len(SEQUENCE_COUNTS)), np.int64)
+        """Packets, bytes and SEQUENCE_COUNTS per flow."""
+        self._states = FlowStates()
+        self._pending = PendingRequests()
+        self._batches = 0
+
+    def add(self, decoded: Decoded) -> None:
+        """Count a batch."""
+        self._batches += 1
+        self.frames += decoded.frames
+        self.link.add(decoded)
+        if decoded.last:
+            self.first = min(self.first or decoded.first, decoded.first)
+            self.last = max(self.last, decoded.last)
+        columns = decoded.columns
+        if not len(columns.times):
+            return
+        self.roce += len(columns.times)
+        flows = self._number_flows(columns)
+        rows, local = np.unique(self._flow_pairs[flows], return_inverse=True)
+        self.pairs.touch(rows, self._batches)
+        _Counting(self.pairs, rows, local).add(columns)
+        self._count_flows(columns, flows)
+        self._count_round_trips(columns, self._flow_pairs[flows])
+
+    def _number_flows(self, columns: Columns) -> Integers:
+        if len(self._flows) > self._most_flows // 2:
+            self._forget_flows()
+        if self.pairs.full:
+            renamed = self.pairs.forget_half()
+            self._flow_pairs = renamed[self._flow_pairs]
+            self._pending = PendingRequests()
+        low = columns.queues << 2 | classes_of(columns)
+        numbers = self._flows.number(np.column_stack((columns.addresses, low.astype(np.uint64))))
+        self._add_flows(len(self._flows))
+        self._flow_active[numbers] = self._batches
+        return numbers
+
+    def _add_flows(self, count: int) -> None:
+        known = len(self._flow_pairs)
+        if count == known:
+            return
+        words = self._flows.keys[known:, :4].astype(">u8").tobytes()
+        fresh = [self.pairs.number(words[at : at + 32]) for at in range(0, len(words), 32)]
+        self._flow_pairs = np.concatenate((self._flow_pairs, np.array(fresh, np.int64)))
+        self._flow_active = np.concatenate((self._flow_active, np.zeros(len(fresh), np.int64)))
+        self.flow_counts = np.concatenate(
+            (self.flow_counts, np.zeros((len(fresh), self.flow_counts.shape[1]), np.int64))
+        )
+
+    def _forget_flows(self) -> None:
+        """Forget the half that was not active for longest; their packets stay counted in their pairs."""
+        order = np.argsort(self._flow_active[1:], kind="stable") + 1
+        kept = np.sort(order[len(order) // 2 :])
+        self._states.retain(self._flows.retain(kept))
+        rows = np.concatenate(([UNNUMBERED], kept))
+        self._flow_pairs, self._flow_active = self._flow_pairs[rows], self._flow_active[rows]
+        self.flow_counts = self.flow_counts[rows]
+
+    def _count_flows(self, columns: Columns, flows: Integers) -> None:
+        count = len(self._flow_pairs)
+        self.flow_counts[:, 0] += np.bincount(flows, minlength=count)
+        self.flow_counts[:, 1] += np.bincount(flows, columns.lengths, minlength=count).astype(np.int64)
+        found = self._states.add(columns, flows, count)
+        if not found.flows:
+            return
+        rows, counts = np.array(found.flows), np.array(found.counts, np.int64)
+        self.flow_counts[rows, 2:] += counts
+        acks = self._flows.keys[rows, 4] & np.uint64(3) == ACKS
+        pairs = self._flow_pairs[rows]
+        place = BLOCKS["duplicate_acks"].start
+        np.add.at(self.pairs.counts, (pairs[acks], place), counts[acks, 0])
+        for at, name in enumerate(SEQUENCE_COUNTS):
+            np.add.at(self.pairs.counts, (pairs[~acks], BLOCKS[name].start), counts[~acks, at])
+
+    def _count_round_trips(self, columns: Columns, pairs: Integers) -> None:
+        """In the row of the request's direction."""
+        back = self.pairs.reverse[pairs]
+        trips = self._pending.add(columns, pairs, back)
+        rows = back[trips.rows]
+        buckets = np.searchsorted(BOUNDS, trips.nanoseconds)
+        known = rows != OTHER
+        np.add.at(self.pairs.counts, (rows[known], BLOCKS["round_trips"].start + buckets[known]), 1)
+        np.add.at(
+            self.pairs.counts, (rows[known], BLOCKS["round_trip_nanoseconds"].start), trips.nanoseconds[known]
+        )
+
+    def queue_pairs(self) -> list[tuple[int, int, Integers]]:
+        """Row of the pair, destination QP and counts (packets, bytes, SEQUENCE_COUNTS) of the flows that are followed."""
+        words = self._flows.keys[1:, 4].astype(np.int64)
+        keys = np.stack((self._flow_pairs[1:], words >> 2), axis=1)
+        unique, inverse = np.unique(keys, axis=0, return_inverse=True)
+        sums = np.zeros((len(unique), self.flow_counts.shape[1]), np.int64)
+        counts = self.flow_counts[1:].copy()
+        counts[words & 3 == ACKS, 2:] = 0
+        np.add.at(sums, inverse.reshape(-1), counts)
+        return [(int(pair), int(queue), row) for (pair, queue), row in zip(unique, sums, strict=True)]
+
+
+class _Counting:
+    """Counts the packets of a batch that do not depend on earlier ones."""
+
+    def __init__(self, pairs: PairTable, rows: Integers, local: Integers) -> None:
+        self._pairs = pairs
+        self._rows = rows
+        self._local = local
+
+    def add(self, columns: Columns) -> None:
+        groups = GROUPS[columns.opcodes]
+        cnp = groups == opcodes.CNP_GROUP
+        second = columns.versions == 2  # noqa: PLR2004 - RoCE v2
+        priority = np.where(columns.priorities < 0, UNTAGGED, columns.priorities)
+        self._count("operation_packets", groups)
+        self._count("operation_bytes", groups, weights=columns.lengths)
+        self._count("ecn", columns.ecn)
+        self._count("becn", np.zeros_like(groups), columns.becn & ~cnp)
+        self._count("icrc", columns.icrc + 1)
+        self._count("dscp", columns.dscp, second & ~cnp)
+        self._count("cnp_dscp", columns.dscp, second & cnp)
+        self._count("priority", priority)
+        self._count("version_1_priority", priority, ~second)
+        correct = columns.icrc != WRONG
+        kinds, codes = columns.syndromes >> 5, columns.syndromes & 0x1F
+        self._count("rnr_naks", np.zeros_like(groups), (kinds == RNR) & correct)
+        self._count("naks", np.minimum(codes, len(NAK_REASONS) - 1), (kinds == NAK) & correct)
+
+    def _count(
+        self, block: str, columns: Integers, chosen: Integers | None = None, weights: Integers | None = None
+    ) -> None:
+        """One more, or the weight, in the column of each packet, of those chosen."""
+        local = self._local
+        if chosen is not None:
+            if not chosen.any():
+                return
+            local, columns = local[chosen], columns[chosen]
+        size = BLOCKS[block].size
+        found = np.bincount(local * size + columns, weights, minlength=len(self._rows) * size)
+        self._pairs.add(self._rows, block, found.astype(np.int64).reshape(len(self._rows), size))

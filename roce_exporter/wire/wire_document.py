@@ -1,0 +1,96 @@
+"""The JSON of `roce-exporter wire`: counts only, no value that is not in the packets. docs/wire.md describes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from roce_exporter.wire.sentences import sentences
+from roce_exporter.wire.tally.counter_layout import ROUND_TRIP_BOUNDS, SEQUENCE_COUNTS
+
+if TYPE_CHECKING:
+    from roce_exporter.wire.pair_counts import PairCounts
+    from roce_exporter.wire.wire_summary import PairSummary, PauseSummary, WireSummary
+
+VERSION = 1
+"""Grows when a key changes its meaning or disappears; new keys do not change it."""
+QUEUE_KEYS = ("packets", "bytes", *SEQUENCE_COUNTS)
+
+
+def wire_document(summary: WireSummary, top: int, dropped: int | None = None) -> dict[str, Any]:
+    """The document; `dropped` frames are known for a live capture only."""
+    pairs = [_pair(pair, summary.queues.get((pair.source, pair.destination))) for pair in summary.pairs[:top]]
+    return {
+        "version": VERSION,
+        "packets": summary.frames,
+        "roce_packets": summary.roce,
+        "dropped": dropped,
+        "from": summary.first / 1e9 if summary.first else None,
+        "to": summary.last / 1e9 if summary.last else None,
+        "pairs": pairs,
+        "pairs_left_out": max(0, len(summary.pairs) - top),
+        "pfc": [_pause(one) for one in summary.pauses],
+        "neighbors": [one._asdict() for one in summary.neighbours],
+        "sentences": list(sentences(summary, top)),
+    }
+
+
+def _pair(pair: PairSummary, queues: dict[int, list[int]] | None) -> dict[str, Any]:
+    counts = pair.counts
+    ecn, icrc, sequences = counts.ecn(), counts.icrc(), counts.sequences()
+    found: dict[str, Any] = {
+        "source": pair.source,
+        "destination": pair.destination,
+        "packets": counts.packets,
+        "bytes": counts.wire_bytes,
+        "operations": {
+            name: {"packets": packets, "bytes": size}
+            for name, (packets, size) in counts.operations().items()
+            if packets
+        },
+        "not_ect": ecn["not_ect"],
+        "ect0": ecn["ect0"],
+        "ect1": ecn["ect1"],
+        "ce": ecn["ce"],
+        "cnps": counts.cnps,
+        "naks": _present(counts.naks()),
+        "rnr_naks": counts.one("rnr_naks"),
+        **sequences,
+        "duplicate_acks": counts.one("duplicate_acks"),
+        "bad_icrc": icrc["bad"],
+        "unverified_icrc": icrc["unverified"],
+        "outside_lossless": pair.outside,
+        "dscp": {str(value): count for value, count in counts.dscp().items()},
+        "cnp_dscp": {str(value): count for value, count in counts.dscp("cnp_dscp").items()},
+        "vlan_priority": counts.vlan_priorities(),
+        "round_trips": _round_trips(counts),
+    }
+    if queues is not None:
+        found["queue_pairs"] = {
+            str(queue): dict(zip(QUEUE_KEYS, row, strict=True)) for queue, row in sorted(queues.items())
+        }
+    return found
+
+
+def _present(counts: dict[str, int]) -> dict[str, int]:
+    return {name: count for name, count in counts.items() if count}
+
+
+def _round_trips(counts: PairCounts) -> dict[str, Any]:
+    """Counts per bucket (not cumulative) by upper bound in seconds, and the sum."""
+    buckets = counts.block("round_trips")
+    names = [*(f"{bound:g}" for bound in ROUND_TRIP_BOUNDS), "+Inf"]
+    return {
+        "count": sum(buckets),
+        "seconds": counts.one("round_trip_nanoseconds") / 1e9,
+        "buckets": _present(dict(zip(names, buckets, strict=True))),
+    }
+
+
+def _pause(one: PauseSummary) -> dict[str, Any]:
+    return {
+        "source": one.sender,
+        "priority": one.priority,
+        "frames": one.counts.frames,
+        "pauses": one.counts.xoff,
+        "quanta": one.counts.quanta,
+    }

@@ -1,0 +1,126 @@
+"""One run: an input that a thread reads, the tally that it fills, and consistent views of it at any time."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Protocol
+
+from roce_exporter.wire.decode.columns import decode_frames
+from roce_exporter.wire.inputs.capture_file import CaptureFile
+from roce_exporter.wire.inputs.refusal import InputError
+from roce_exporter.wire.shown_pairs import ShownPairs
+from roce_exporter.wire.tally.tally import Tally
+from roce_exporter.wire.wire_samples import wire_samples
+from roce_exporter.wire.wire_summary import summarise
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from roce_exporter.normalise.series import Samples
+    from roce_exporter.wire.frames import Frames
+    from roce_exporter.wire.pair_counts import LosslessMarks
+    from roce_exporter.wire.wire_summary import WireSummary
+
+POLL = 0.2
+"""Seconds that a live input is waited for at once: longer than the kernel keeps a block that is not full."""
+MOST_LEFT = 128
+"""Batches that are read after the end of a live capture was requested: more than the ring has blocks."""
+
+
+class LiveFrames(Protocol):
+    """A packet socket."""
+
+    def read(self, seconds: float) -> Frames | None:
+        """The next frames; None after `seconds` without any."""
+
+    def drops(self) -> tuple[int, int]:
+        """Frames received and dropped since opening."""
+
+
+class WireSession:
+    """A capture that is being read."""
+
+    def __init__(self, source: CaptureFile | LiveFrames, lossless: LosslessMarks, top: int) -> None:
+        self._source = source
+        self._lossless = lossless
+        self._tally = Tally()
+        self._shown = ShownPairs(top)
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._ending = False
+        self._dropped: int | None = None
+        self._failure: BaseException | None = None
+        self.fault = ""
+        """Why the input ended early; empty while it did not."""
+
+    def read(self, ended: Callable[[], None]) -> None:
+        """Read the input until it ends or `stop`; `ended` is called in any case."""
+        try:
+            if isinstance(self._source, CaptureFile):
+                self._read_file(self._source)
+            else:
+                self._read_live(self._source)
+        except InputError as error:
+            self.fault = str(error)
+        except BaseException as error:  # noqa: BLE001 - the main thread raises it: see check
+            self._failure = error
+        finally:
+            ended()
+
+    def _read_file(self, source: CaptureFile) -> None:
+        for frames in source:
+            if self._stopped:
+                return
+            self._add(frames)
+        self.fault = source.fault
+
+    def _read_live(self, source: LiveFrames) -> None:
+        while not self._ending:
+            self._add_live(source, source.read(POLL))
+        for _ in range(MOST_LEFT):
+            frames = source.read(POLL)
+            self._add_live(source, frames)
+            if frames is None:
+                break
+
+    def _add_live(self, source: LiveFrames, frames: Frames | None) -> None:
+        if frames is not None:
+            self._add(frames)
+        self._dropped = source.drops()[1]
+
+    def _add(self, frames: Frames) -> None:
+        decoded = decode_frames(frames)
+        with self._lock:
+            if not self._stopped:
+                self._tally.add(decoded)
+
+    def check(self) -> None:
+        """Raise in this thread what ended the reading thread: an error of ours."""
+        if self._failure is not None:
+            raise self._failure
+
+    def finish(self) -> None:
+        """Count what a live capture already holds, then end it."""
+        self._ending = True
+
+    def stop(self) -> None:
+        """Count no more; the input ends with its next batch."""
+        with self._lock:
+            self._stopped = True
+
+    @property
+    def dropped(self) -> int | None:
+        """Frames that the ring dropped; None for a file."""
+        return self._dropped
+
+    def summary(self, *, queues: bool = False) -> WireSummary:
+        """The counts now."""
+        with self._lock:
+            return summarise(self._tally, self._lossless, queues=queues)
+
+    def samples(self) -> Samples:
+        """The counts now, for the pairs that are shown."""
+        with self._lock:
+            return wire_samples(
+                self._tally, self._shown.choose(self._tally.pairs), self._lossless, self._dropped
+            )

@@ -1,0 +1,112 @@
+"""What a capture says: pairs of addresses, ordered by how much they hurt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from roce_exporter.wire.decode.internet import address_text
+from roce_exporter.wire.pair_counts import LosslessMarks, PairCounts
+from roce_exporter.wire.tally.link_events import GLOBAL
+from roce_exporter.wire.tally.pair_table import OTHER
+
+if TYPE_CHECKING:
+    from roce_exporter.wire.decode.neighbour_frame import LinkNeighbour
+    from roce_exporter.wire.tally.link_events import WirePauseCounts
+    from roce_exporter.wire.tally.tally import Tally
+
+OTHER_NAME = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class PairSummary:
+    """One direction between two addresses."""
+
+    source: str
+    destination: str
+    counts: PairCounts
+    back: PairCounts
+    """The opposite direction: CNPs and NAKs about this one."""
+    outside: int
+    """Packets outside the lossless priorities."""
+
+    @property
+    def hurt(self) -> tuple[int, int, int, int]:
+        """The order of pairs: packets about trouble that it caused or had, marks, wrong priority, packets."""
+        icrc, naks = self.counts.icrc()["bad"], sum(self.back.naks().values())
+        trouble = (
+            self.back.cnps + self.counts.one("retransmissions") + naks + self.back.one("rnr_naks") + icrc
+        )
+        return trouble, self.counts.ecn()["ce"], self.outside, self.counts.packets
+
+
+@dataclass(frozen=True, slots=True)
+class PauseSummary:
+    """Pause frames of one sender."""
+
+    sender: str
+    priority: int | None
+    """None: global pause."""
+    counts: WirePauseCounts
+
+
+@dataclass(frozen=True, slots=True)
+class WireSummary:
+    """A capture, or a live capture up to now."""
+
+    frames: int
+    roce: int
+    first: int
+    """Nanoseconds since 1970; 0: no frame has a valid time."""
+    last: int
+    pairs: tuple[PairSummary, ...]
+    """All of them; the first hurts most."""
+    pauses: tuple[PauseSummary, ...]
+    neighbours: tuple[LinkNeighbour, ...]
+    queues: dict[tuple[str, str], dict[int, list[int]]]
+    """Counts by pair and destination QP, as `Tally.queue_pairs`."""
+
+    @property
+    def seconds(self) -> float:
+        """Time from the first to the last frame."""
+        return (self.last - self.first) / 1e9
+
+
+def summarise(tally: Tally, lossless: LosslessMarks, *, queues: bool = False) -> WireSummary:
+    """The counts now."""
+    table = tally.pairs
+    names = {OTHER: (OTHER_NAME, OTHER_NAME)} | {
+        row: (address_text(key[:16]), address_text(key[16:])) for key, row in table.pairs()
+    }
+    counts = {row: PairCounts(table.counts[row].copy()) for row in names}
+    found = [
+        PairSummary(*name, counts[row], counts[int(table.reverse[row])], counts[row].outside(lossless))
+        for row, name in names.items()
+        if counts[row].packets or _accused(counts[int(table.reverse[row])])
+    ]
+    pauses = (
+        PauseSummary(sender, None if priority == GLOBAL else priority, one)
+        for (sender, priority), one in tally.link.pauses.items()
+    )
+    return WireSummary(
+        tally.frames,
+        tally.roce,
+        tally.first,
+        tally.last,
+        tuple(sorted(found, key=lambda one: one.hurt, reverse=True)),
+        tuple(sorted(pauses, key=lambda one: one.counts.frames, reverse=True)),
+        tuple(tally.link.neighbours.values()),
+        _queues(tally, names) if queues else {},
+    )
+
+
+def _accused(back: PairCounts) -> bool:
+    """Whether replies are about a direction of which no packet was captured: a mirror of one direction only."""
+    return bool(back.cnps or back.one("rnr_naks") or sum(back.naks().values()))
+
+
+def _queues(tally: Tally, names: dict[int, tuple[str, str]]) -> dict[tuple[str, str], dict[int, list[int]]]:
+    found: dict[tuple[str, str], dict[int, list[int]]] = {}
+    for pair, queue, counts in tally.queue_pairs():
+        found.setdefault(names[pair], {})[queue] = [int(count) for count in counts]
+    return found

@@ -1,0 +1,96 @@
+"""A capture: first byte even: any file; odd: one frame of a link type, decoded by the exact and by the batch decoder."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+
+from roce_exporter.wire.decode.columns import decode_frames
+from roce_exporter.wire.decode.roce_packet import read_packet
+from roce_exporter.wire.frames import LINKS, NO_TAG, Frames
+from roce_exporter.wire.inputs.capture_file import CaptureFile
+from roce_exporter.wire.inputs.refusal import InputError
+from roce_exporter.wire.packet_lines import packet_lines
+from roce_exporter.wire.pair_counts import LosslessMarks
+from roce_exporter.wire.tally.tally import Tally
+from roce_exporter.wire.wire_document import wire_document
+from roce_exporter.wire.wire_summary import summarise
+from roce_exporter.wire.wire_table import text_table
+
+ALLOWED = (InputError,)
+CORE = (
+    "wire/decode/columns.py",
+    "wire/decode/locate_batch.py",
+    "wire/decode/roce_packet.py",
+    "wire/inputs/pcapng_blocks.py",
+    "wire/inputs/pcap_records.py",
+    "wire/tally/tally.py",
+)
+WORDS = (
+    b"\x0a\x0d\x0d\x0a",
+    b"\x4d\x3c\x2b\x1a",
+    b"\xd4\xc3\xb2\xa1",
+    b"\xa1\xb2\xc3\xd4",
+    b"\x08\x00\x45",
+    b"\x86\xdd\x60",
+    b"\x89\x15\x60",
+    b"\x88\x08\x01\x01",
+    b"\x88\xcc",
+    b"\x81\x00",
+    b"\x12\xb7",
+    b"\x12\xb5",
+    b"\x88\xbe",
+    b"\x22\xeb",
+    b"\x81\x00\xff\xff",
+    b"\x11\x40\xff\xff",
+)
+
+
+def decode(data: bytes) -> None:
+    if not data:
+        return
+    if data[0] & 1:
+        one_frame(data[1:], LINKS[data[0] >> 1 & 3])
+    else:
+        whole_file(data[1:])
+
+
+def one_frame(frame: bytes, link: int) -> None:
+    """Both decoders find the same packet, or none."""
+    found = read_packet(frame, link)
+    columns = decode_frames(batch(frame, link)).columns
+    assert len(columns.times) == (found is not None)
+    if found:
+        assert columns.opcodes[0] == found.bth.opcode
+        assert columns.sequences[0] == found.bth.psn
+        assert columns.queues[0] == found.bth.destination_qp
+        assert columns.icrc[0] == {None: -1, False: 0, True: 1}[found.icrc_valid]
+        assert (
+            columns.addresses[0].astype(">u8").tobytes() == found.network.source + found.network.destination
+        )
+
+
+def batch(frame: bytes, link: int) -> Frames:
+    size = np.array([len(frame)], np.int64)
+    start, time, tag = np.array([16]), np.array([1_800_000_000_000_000_000]), np.array([NO_TAG])
+    return Frames(np.frombuffer(bytearray(16) + frame, np.uint8), start, size, size, time, tag, link)
+
+
+def whole_file(content: bytes) -> None:
+    """Counted to the end or to one line; every count is at least 0 and no pair has more packets than there are."""
+    tally = Tally()
+    try:
+        source = CaptureFile(io.BytesIO(content), "fuzzed")
+    except ALLOWED:
+        return
+    for frames in source:
+        for _ in packet_lines(frames):
+            pass
+        tally.add(decode_frames(frames))
+    assert "\n" not in source.fault
+    found = summarise(tally, LosslessMarks(), queues=True)
+    assert (tally.pairs.counts >= 0).all()
+    assert sum(pair.counts.packets for pair in found.pairs) == tally.roce <= tally.frames
+    wire_document(found, 5)
+    assert text_table(found, 5).isprintable() is False

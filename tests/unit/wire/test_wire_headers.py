@@ -1,0 +1,353 @@
+"""Each header as the standard defines it; scapy's contrib.roce is the oracle (its licence forbids more than tests)."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scapy.contrib import roce as oracle
+from scapy.layers.inet import IP, UDP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import Dot1Q, Ether
+from wire_frames import bth, ethernet, frames_of, ipv4, ipv6, roce, udp
+
+from roce_exporter.wire.decode import opcodes
+from roce_exporter.wire.decode.columns import decode_frames
+from roce_exporter.wire.decode.infiniband import NAK, RNR, RNR_MILLISECONDS, nak_reason, read_aeth, read_bth
+from roce_exporter.wire.decode.internet import address_text
+from roce_exporter.wire.decode.invariant_crc import invariant_crc
+from roce_exporter.wire.decode.link_layer import read_gre
+from roce_exporter.wire.decode.mac_control import read_mac_control
+from roce_exporter.wire.decode.neighbour_frame import read_lldp
+from roce_exporter.wire.decode.roce_packet import locate, read_extensions, read_packet
+
+# The example of the note on the CNP format: recorded; only the transport part is given there.
+EXAMPLE_CNP = bytes.fromhex("8100ffff400000d200000000") + bytes(16) + bytes.fromhex("e42dad81")
+# Recorded on a ConnectX-4 Lx, as scapy's own tests print it.
+RECORDED_CNP = bytes.fromhex(
+    "e41d2dab2bc27cfe9064 3b32 0800 45c2003c718c40004011 9161 0a001101 0a001201 0000 12b7 0028 0000 8100ffff40000118 00000000"
+    "00000000000000000000000000000000 82fd002a"
+)
+# RoCE v1, the same source: a write of 8 bytes... and its ACK.
+RECORDED_WRITE = bytes.fromhex(
+    "7cfe90753cd87cfe90753cd8 8915 602000000028 1b40 00000000000000000000ffff0f000002 00000000000000000000ffff0f000002"
+    "0a70ffff0000010a80a788bc 000055d4c0726000 000047b3 00000005 0000000001000000 e3d856bb"
+)
+RECORDED_ACK = bytes.fromhex(
+    "7cfe90753cd87cfe90753cd8 8915 602000000014 1b40 00000000000000000000ffff0f000002 00000000000000000000ffff0f000002"
+    "1140ffff0000010900a788c0 00000005 25f0c038"
+)
+
+
+def test_the_example_cnp_of_the_note() -> None:
+    found = read_bth(EXAMPLE_CNP)
+    assert found is not None
+    assert (found.opcode, found.destination_qp, found.becn, found.fecn, found.psn) == (
+        0x81,
+        210,
+        True,
+        False,
+        0,
+    )
+    assert found.partition_key == 0xFFFF
+    assert opcodes.operation_of(found.opcode) == "congestion notification"
+    packet = read_packet(ethernet(0x0800, ipv4("10.0.0.1", "10.0.0.2", udp(EXAMPLE_CNP))))
+    assert packet is not None
+    assert packet.icrc == 0x81AD2DE4  # sent with its least significant byte first
+
+
+def test_a_recorded_cnp_is_valid_with_its_crc() -> None:
+    packet = read_packet(RECORDED_CNP)
+    assert packet is not None
+    assert packet.bth.destination_qp == 0x118
+    assert packet.bth.becn
+    assert packet.icrc_valid
+    assert (address_text(packet.network.source), address_text(packet.network.destination)) == (
+        "10.0.17.1",
+        "10.0.18.1",
+    )
+    assert packet.network.traffic_class == 0xC2
+
+
+@pytest.mark.parametrize("frame", [RECORDED_WRITE, RECORDED_ACK, RECORDED_CNP], ids=["write", "ack", "cnp"])
+def test_recorded_packets_have_correct_crcs_in_a_batch_too(frame: bytes) -> None:
+    columns = decode_frames(frames_of([frame])).columns
+    assert columns.icrc.tolist() == [1]
+    broken = bytearray(frame)
+    broken[-6] ^= 1
+    assert decode_frames(frames_of([bytes(broken)])).columns.icrc.tolist() == [0]
+
+
+def test_recorded_packets_of_version_1() -> None:
+    write, ack = read_packet(RECORDED_WRITE), read_packet(RECORDED_ACK)
+    assert write
+    assert ack
+    assert write.place.version == ack.place.version == 1
+    assert write.icrc_valid
+    assert ack.icrc_valid
+    assert write.extensions.reth
+    assert (write.extensions.reth.length, write.extensions.reth.key) == (5, 0x47B3)
+    assert write.bth.pad == 3
+    assert ack.extensions.aeth == (0, 0, 5)
+    assert (write.bth.psn, ack.bth.psn) == (0xA788BC, 0xA788C0)
+    assert address_text(write.network.source) == "15.0.0.2"
+
+
+BTHS = st.builds(
+    oracle.BTH,
+    opcode=st.sampled_from([low | transport << 5 for transport in (0, 1, 3) for low in range(24)] + [0x81]),
+    solicited=st.booleans(),
+    migreq=st.booleans(),
+    padcount=st.integers(0, 3),
+    version=st.integers(0, 15),
+    pkey=st.integers(0, 0xFFFF),
+    fecn=st.booleans(),
+    becn=st.booleans(),
+    dqpn=st.integers(0, 0xFFFFFF),
+    ackreq=st.booleans(),
+    psn=st.integers(0, 0xFFFFFF),
+)
+BELOW = st.one_of(
+    st.builds(
+        lambda tos, ttl, tags: Ether() / tags / IP(src="10.1.2.3", dst="10.3.2.1", tos=tos, ttl=ttl),
+        st.integers(0, 255),
+        st.integers(1, 255),
+        st.sampled_from([Dot1Q(vlan=5, prio=3), Dot1Q(vlan=5, prio=3) / Dot1Q(vlan=6, prio=1)]),
+    ),
+    st.builds(lambda tos: Ether() / IP(src="10.1.2.3", dst="10.3.2.1", tos=tos), st.integers(0, 255)),
+    st.builds(
+        lambda tc, label: Ether() / IPv6(src="fd00::1", dst="fd00::2", tc=tc, fl=label),
+        st.integers(0, 255),
+        st.integers(0, 0xFFFFF),
+    ),
+)
+
+
+@given(BELOW, BTHS, st.binary(max_size=64).filter(lambda data: len(data) % 4 == 0))
+def test_packets_that_scapy_encodes_are_decoded_field_by_field(
+    below: Ether, base: oracle.BTH, payload: bytes
+) -> None:
+    made = below / UDP(sport=0xC000, dport=4791) / base / payload
+    frame = bytes(made)
+    written = Ether(frame)
+    expected = written[oracle.BTH]
+    found = read_packet(frame)
+    assert found
+    got = found.bth
+    assert got.opcode == expected.opcode
+    assert (got.solicited, got.migration, got.pad) == (expected.solicited, expected.migreq, expected.padcount)
+    assert (got.version, got.partition_key) == (expected.version, expected.pkey)
+    assert (got.fecn, got.becn, got.destination_qp) == (expected.fecn, expected.becn, expected.dqpn)
+    assert (got.acknowledge_request, got.psn) == (expected.ackreq, expected.psn)
+    assert found.icrc == struct.unpack("<I", struct.pack(">I", expected.icrc))[0]
+    tags = [layer for layer in (written.getlayer(Dot1Q, 1), written.getlayer(Dot1Q, 2)) if layer is not None]
+    assert [tag >> 13 for tag in found.place.tags] == [layer.prio for layer in tags]
+    columns = decode_frames(frames_of([frame])).columns
+    assert columns.opcodes.tolist() == [expected.opcode]
+    assert columns.queues.tolist() == [expected.dqpn]
+    assert columns.sequences.tolist() == [expected.psn]
+    assert columns.becn.tolist() == [bool(expected.becn)]
+    assert columns.ack_requests.tolist() == [bool(expected.ackreq)]
+    assert columns.priorities.tolist() == [tags[0].prio if tags else -1]
+
+
+@given(st.integers(0, 255), st.integers(0, 63), st.binary(max_size=40))
+def test_the_crc_is_scapys(tos: int, queue: int, payload: bytes) -> None:
+    """The oracle computes the CRC of an IPv4 packet when it writes it."""
+    made = (
+        Ether()
+        / IP(src="10.1.2.3", dst="10.3.2.1", tos=tos)
+        / UDP(sport=1, dport=4791)
+        / oracle.BTH(opcode=4, dqpn=queue)
+    )
+    found = read_packet(bytes(made / payload))
+    assert found
+    assert found.icrc_valid
+
+
+def test_the_aeth_of_scapy() -> None:
+    for syndrome, expected in ((0x60, (NAK, 0)), (0x63, (NAK, 3)), (0x2E, (RNR, 14)), (0x1F, (0, 31))):
+        made = bytes(oracle.AETH(syndrome=syndrome, msn=77))
+        found = read_aeth(made)
+        assert found == (*expected, 77)
+    assert RNR_MILLISECONDS[14] == 1.28
+    assert nak_reason(2) == "remote_access_error"
+    assert nak_reason(9) == "reserved"
+
+
+def test_extended_headers_by_opcode() -> None:
+    """Lengths and order by table 35 of the specification."""
+    body = bytes(range(1, 65))
+    xrc_read = read_extensions(opcodes.XRC << 5 | opcodes.READ_REQUEST, body)
+    assert xrc_read.xrceth == 0x020304
+    assert xrc_read.reth
+    assert xrc_read.reth.address == int.from_bytes(body[4:12])
+    datagram = read_extensions(opcodes.UD << 5 | 0x05, body)
+    assert datagram.deth == (0x01020304, 0x060708)
+    assert datagram.immediate == 0x090A0B0C
+    swap = read_extensions(opcodes.COMPARE_SWAP, body)
+    assert swap.atomic == (
+        int.from_bytes(body[:8]),
+        int.from_bytes(body[8:12]),
+        int.from_bytes(body[12:20]),
+        int.from_bytes(body[20:28]),
+    )
+    answer = read_extensions(opcodes.ATOMIC_ACKNOWLEDGE, body)
+    assert answer.aeth == (0, 1, 0x020304)
+    assert answer.atomic_ack == int.from_bytes(body[4:12])
+    assert read_extensions(0x16, body).invalidate == 0x01020304
+    reliable = read_extensions(opcodes.RD << 5 | opcodes.READ_REQUEST, body)
+    assert reliable.rdeth == 0x020304
+    assert reliable.reth
+    assert reliable.reth.address == int.from_bytes(body[12:20])
+
+
+FRAME = roce(bth(0x0A, psn=5), bytes(16))
+TUNNELS = {
+    "erspan 1": (47, struct.pack(">HH", 0, 0x88BE)),
+    "erspan 2": (47, struct.pack(">HHI", 0x1000, 0x88BE, 9) + bytes(8)),
+    "erspan 3": (47, struct.pack(">HHI", 0x1000, 0x22EB, 9) + bytes(12)),
+    "erspan 3 with subheader": (47, struct.pack(">HHI", 0x1000, 0x22EB, 9) + bytes(11) + b"\x01" + bytes(8)),
+    "ethernet over gre": (47, struct.pack(">HHI", 0x2000, 0x6558, 9)),
+}
+
+
+@pytest.mark.parametrize("name", [*TUNNELS, "vxlan"])
+@pytest.mark.parametrize("outer", [4, 6])
+def test_frames_behind_the_tunnels_of_mirror_ports(name: str, outer: int) -> None:
+    inner = roce(bth(0x0A, psn=5), bytes(16), tags=[3 << 13 | 8])
+    if name == "vxlan":
+        protocol, payload = 17, udp(b"\x08" + bytes(7) + inner, 4789)
+    else:
+        protocol, head = TUNNELS[name]
+        payload = head + inner
+    if outer == 4:
+        frame = ethernet(0x0800, ipv4("1.1.1.1", "2.2.2.2", payload, protocol=protocol), [7 << 13])
+    else:
+        frame = ethernet(0x86DD, ipv6(1, 2, payload, protocol=protocol))
+    place = locate(frame)
+    assert place
+    assert place.bth == len(frame) - 16 - 4 - 12
+    assert [tag >> 13 for tag in place.tags] == [3]
+    columns = decode_frames(frames_of([FRAME, frame])).columns
+    assert columns.sequences.tolist() == [5, 5]
+    assert columns.priorities.tolist() == [-1, 3]
+    assert columns.icrc.tolist() == [1, 1]
+    assert columns.lengths.tolist() == [len(FRAME), len(frame)]
+
+
+def test_gre_that_carries_no_ethernet() -> None:
+    assert read_gre(struct.pack(">HH", 0, 0x0800)) is None
+    assert (
+        read_gre(struct.pack(">HHI", 0x1000, 0x22EB, 9) + bytes(10) + b"\x08\x00") is None
+    )  # a frame type of IP
+    assert read_gre(b"\0\x01\x88\xbe" + bytes(20)) is None  # version 1
+
+
+@given(st.integers(0, 7), st.binary(max_size=24), st.integers(0, 400), st.data())
+def test_the_batch_and_the_exact_decoder_agree_on_broken_frames(
+    kind: int, noise: bytes, cut: int, data: st.DataObject
+) -> None:
+    """Truncated frames, lying lengths, flipped bytes: both find the same, or both find no packet."""
+    frame = bytearray(_valid(kind))
+    for _ in range(data.draw(st.integers(0, 3))):
+        at = data.draw(st.integers(0, len(frame) - 1))
+        frame[at] = data.draw(st.integers(0, 255))
+    broken = bytes(frame[: max(0, len(frame) - cut)]) if cut < 200 else bytes(frame) + noise
+    found = read_packet(broken)
+    columns = decode_frames(frames_of([FRAME, broken, FRAME])).columns
+    rows = columns.times != 0
+    assert int(rows.sum()) == (3 if found else 2)
+    if not found:
+        return
+    assert columns.opcodes[1] == found.bth.opcode
+    assert columns.sequences[1] == found.bth.psn
+    assert columns.icrc[1] == {None: -1, False: 0, True: 1}[found.icrc_valid]
+    assert columns.dscp[1] == found.network.traffic_class >> 2
+    address = columns.addresses[1].astype(">u8").tobytes()
+    assert address == found.network.source + found.network.destination
+    assert columns.priorities[1] == (found.place.tags[0] >> 13 if found.place.tags else -1)
+    aeth = found.extensions.aeth
+    assert columns.syndromes[1] == (aeth.kind << 5 | aeth.value if aeth else -1)
+
+
+def _valid(kind: int) -> bytes:
+    plain = roce(bth(0x11, psn=9), struct.pack(">I", 0x60000001))
+    network = plain[14:]
+    return (
+        plain,
+        roce(bth(0x11, psn=9), struct.pack(">I", 0x1F000001), tags=[3 << 13, 5]),
+        roce(bth(0x0A, psn=9), bytes(16), options=bytes(8)),
+        ethernet(0x86DD, ipv6(1, 2, udp(bth(0x11) + bytes(8)))),
+        RECORDED_ACK,
+        ethernet(
+            0x0800,
+            ipv4(
+                "1.1.1.1", "2.2.2.2", struct.pack(">HHI", 0x1000, 0x88BE, 9) + bytes(8) + plain, protocol=47
+            ),
+        ),
+        ethernet(0x0800, ipv4("1.1.1.1", "2.2.2.2", udp(b"\x08" + bytes(7) + plain, 4789))),
+        ethernet(0x0800, network[:6] + b"\x20\x00" + network[8:]),  # a fragment
+    )[kind]
+
+
+def test_pause_frames() -> None:
+    source = bytes.fromhex("020000000002")
+    head = bytes.fromhex("0180c2000001") + source + struct.pack(">H", 0x8808)
+    pfc = head + struct.pack(">HH8H", 0x0101, 0b1000_1000, *(0, 0, 0, 65535, 0, 0, 0, 0)) + bytes(26)
+    found = read_mac_control(pfc, 14)
+    assert found
+    assert found.source == "02:00:00:00:00:02"
+    assert found.quanta == (None, None, None, 65535, None, None, None, 0)
+    assert found.per_priority
+    plain = read_mac_control(head + struct.pack(">HH", 1, 200), 14)
+    assert plain
+    assert (plain.quanta, plain.per_priority) == ((200,), False)
+    assert read_mac_control(pfc[:30], 14) is None
+    assert read_mac_control(head + struct.pack(">HH", 2, 200), 14) is None
+    decoded = decode_frames(frames_of([pfc, FRAME]))
+    assert [pause.quanta for _, pause in decoded.pauses] == [found.quanta]
+
+
+def test_lldp_says_who_is_at_the_mirrored_link() -> None:
+    def tlv(kind: int, value: bytes) -> bytes:
+        return struct.pack(">H", kind << 9 | len(value)) + value
+
+    body = (
+        tlv(1, b"\x04" + bytes.fromhex("0a0b0c0d0e0f"))
+        + tlv(2, b"\x05Ethernet4")
+        + tlv(5, b"leaf1\x1b[2J")
+        + tlv(0, b"")
+    )
+    frame = ethernet(0x88CC, body)
+    found = read_lldp(frame, 14)
+    assert found == ("02:00:00:00:00:02", "0a:0b:0c:0d:0e:0f", "Ethernet4", "leaf1?[2J")
+    assert read_lldp(frame[:20], 14) is None
+    assert [one.name for one in decode_frames(frames_of([frame])).neighbours] == ["leaf1?[2J"]
+
+
+def test_cooked_and_raw_captures() -> None:
+    network = FRAME[14:]
+    cooked = bytes(14) + b"\x08\x00" + network
+    cooked_2 = b"\x08\x00" + bytes(18) + network
+    for link, frame in ((113, cooked), (276, cooked_2), (101, network)):
+        assert read_packet(frame, link)
+        assert decode_frames(frames_of([frame], link=link)).columns.icrc.tolist() == [1]
+
+
+def test_the_crc_depends_on_no_field_that_routers_change() -> None:
+    packet = bytearray(FRAME)
+    packet[14 + 1] ^= 3  # ECN: marked
+    packet[14 + 8] = 9  # time to live
+    packet[14 + 10] = 5  # checksum
+    found = read_packet(bytes(packet))
+    assert found
+    assert found.icrc_valid
+    changed = bytearray(FRAME)
+    changed[14 + 15] ^= 1
+    found = read_packet(bytes(changed))
+    assert found
+    assert found.icrc_valid is False
+    assert invariant_crc(FRAME[14:34], FRAME[34:-4], version=2) == struct.unpack("<I", FRAME[-4:])[0]

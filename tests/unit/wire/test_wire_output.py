@@ -1,0 +1,244 @@
+"""The document, the table and the sentences, and the samples of a scrape."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+
+from rich.console import Console
+from wire_frames import ACK, CNP, WRITE, A, B, C, aeth, bth, frames_of, roce, tally_of
+
+from roce_exporter.catalog import CATALOG, wire
+from roce_exporter.exposition import Format, Renderer
+from roce_exporter.wire.packet_lines import packet_lines
+from roce_exporter.wire.pair_counts import LosslessMarks, PairCounts
+from roce_exporter.wire.sentences import sentences
+from roce_exporter.wire.shown_pairs import ShownPairs
+from roce_exporter.wire.tally.pair_table import PairTable
+from roce_exporter.wire.wire_document import wire_document
+from roce_exporter.wire.wire_samples import wire_samples
+from roce_exporter.wire.wire_screen import wire_screen
+from roce_exporter.wire.wire_summary import WireSummary, summarise
+from roce_exporter.wire.wire_table import text_table
+
+MARKED = 26 << 2 | 3
+LOSSY = 0
+
+
+def congested() -> list[bytes]:
+    """A writes to B, 17 % of it is marked, and B answers with CNPs; C writes to B outside the lossless priority."""
+    frames = [
+        roce(bth(WRITE, psn=psn), bytes(16), tos=MARKED if psn % 6 == 0 else 26 << 2 | 2)
+        for psn in range(100)
+    ]
+    frames += [roce(bth(CNP, becn=True), bytes(16), source=B, destination=A, tos=48 << 2)] * 1204
+    frames += [roce(bth(WRITE, psn=psn), bytes(16), source=C, tos=LOSSY) for psn in (0, 1, 1, 5)]
+    return [
+        *frames,
+        roce(bth(ACK, psn=2), aeth(0x60), source=B, destination=C),
+        roce(bth(ACK, psn=2), aeth(0x2E), source=B, destination=C),
+    ]
+
+
+def summary(frames: list[bytes] | None = None) -> WireSummary:
+    return summarise(tally_of(congested() if frames is None else frames), LosslessMarks())
+
+
+def test_the_document_counts_each_direction() -> None:
+    document = json.loads(json.dumps(wire_document(summary(), 10, 7)))
+    assert (document["version"], document["packets"], document["roce_packets"], document["dropped"]) == (
+        1,
+        1310,
+        1310,
+        7,
+    )
+    assert document["to"] - document["from"] > 0
+    pairs = {(one["source"], one["destination"]): one for one in document["pairs"]}
+    assert next(iter(pairs)) == (A, B)
+    there = pairs[A, B]
+    assert (there["packets"], there["ce"], there["ect0"], there["ect1"], there["not_ect"]) == (
+        100,
+        17,
+        83,
+        0,
+        0,
+    )
+    assert there["cnps"] == 0
+    assert there["dscp"] == {"26": 100}
+    assert there["operations"] == {"write": {"packets": 100, "bytes": there["bytes"]}}
+    back = pairs[B, A]
+    assert (back["cnps"], back["dscp"], back["cnp_dscp"]) == (1204, {}, {"48": 1204})
+    refused = pairs[B, C]
+    assert (refused["naks"], refused["rnr_naks"]) == ({"psn_sequence_error": 1}, 1)
+    lossy = pairs[C, B]
+    assert (lossy["outside_lossless"], lossy["retransmissions"], lossy["gaps"], lossy["missing"]) == (
+        4,
+        1,
+        1,
+        3,
+    )
+    assert document["pairs_left_out"] == 0
+    assert wire_document(summary(), 1)["pairs_left_out"] == 3
+    assert document["sentences"] == list(sentences(summary(), 10))
+
+
+def test_the_sentences_name_both_ends_and_the_counts() -> None:
+    found = sentences(summary(), 10)
+    assert found == (
+        "10.0.0.1 congests 10.0.0.2: 1,204 CNPs in 0.0013 s, 17 % of its packets arrive marked",
+        "10.0.0.3 retransmits to 10.0.0.2: 1 packet (25 %)",
+        "10.0.0.3 to 10.0.0.2: 3 packets missing in 1 gap, lost or delayed before the capture",
+        "10.0.0.2 refuses packets of 10.0.0.3: 1 NAK for lost packets",
+        "10.0.0.2 has no receive buffers for 10.0.0.3: 1 RNR NAK",
+        "10.0.0.3 to 10.0.0.2: 4 packets outside the lossless priority (100 %), DSCP 0",
+    )
+
+
+def test_marks_without_cnps_and_bad_crcs() -> None:
+    frames = [roce(bth(WRITE, psn=psn), bytes(16), tos=MARKED, bad=psn == 3) for psn in range(300)]
+    found = sentences(summary(frames), 10)
+    assert found[0].startswith("10.0.0.1 to 10.0.0.2: 300 packets marked CE (100 %), and no CNP")
+    assert "10.0.0.1 to 10.0.0.2: 1 packet with a wrong ICRC, corrupted between the NICs" in found
+    gap = sentences(summary([*frames[:100], *[roce(bth(WRITE, psn=99), bytes(16))], *frames[100:]]), 10)
+    assert any("less than 1 %" in one for one in gap)
+    assert any("more than 99 %" in one for one in gap)
+
+
+def test_a_mirror_of_one_direction_names_the_other_end_too() -> None:
+    cnps = [roce(bth(CNP), bytes(16), source=B, destination=A)] * 3
+    found = summary(cnps)
+    assert [(one.source, one.counts.packets) for one in found.pairs] == [(A, 0), (B, 3)]
+    assert sentences(found, 5)[0].startswith("10.0.0.1 congests 10.0.0.2: 3 CNPs")
+
+
+def test_pause_frames_have_sentences() -> None:
+    pause = bytes.fromhex("0180c2000001 020000000002 8808 0101 0008") + struct.pack(
+        ">8H", 0, 0, 0, 9, 0, 0, 0, 0
+    )
+    everything = bytes.fromhex("0180c2000001 020000000002 8808 0001 0008")
+    assert sentences(summary([pause, everything, pause]), 10) == (
+        "02:00:00:00:00:02 pauses priority 3 of its neighbor: 2 pause frames",
+        "02:00:00:00:00:02 pauses all traffic of its neighbor: 1 pause frame",
+    )
+    document = wire_document(summary([pause]), 10)
+    assert document["pfc"] == [
+        {"source": "02:00:00:00:00:02", "priority": 3, "frames": 1, "pauses": 1, "quanta": 9}
+    ]
+
+
+def test_the_table() -> None:
+    lines = text_table(summary(), 2, 0).splitlines()
+    assert lines[0] == "1,310 frames, 1,310 RoCE packets, 4 pairs, 0.0 s, 0 dropped by the ring"
+    assert lines[2].split()[:4] == ["source", "destination", "packets", "bytes"]
+    assert lines[3].split()[:3] + lines[3].split()[4:6] == [A, B, "100", "17", "1,204"]
+    assert lines[5] == "... and 2 pairs that hurt less (--top)"
+    assert text_table(summary([]), 5).splitlines()[-1].startswith("No RoCE packet was seen.")
+    quiet = text_table(summary([roce(bth(WRITE), bytes(16))]), 5)
+    assert quiet.splitlines()[-1] == "Nothing wrong was seen in these packets."
+
+
+def test_the_live_table_fits_its_terminal() -> None:
+    for height in (6, 10, 24):
+        console = Console(width=130, height=height, record=True, file=io.StringIO())
+        console.print(wire_screen(summary(), 20, height, 3))
+        text = console.export_text()
+        assert len(text.splitlines()) <= height
+        assert "10.0.0.1" in text
+
+
+def exposition(tally: object, shown: ShownPairs) -> dict[str, float]:
+    samples = wire_samples(tally, shown.choose(tally.pairs), LosslessMarks(), 5)  # type: ignore[arg-type,attr-defined]
+    text = Renderer(CATALOG).render([samples], Format.TEXT).decode()
+    return {
+        line.rpartition(" ")[0]: float(line.rpartition(" ")[2])
+        for line in text.splitlines()
+        if line[0] != "#"
+    }
+
+
+def test_the_samples_are_rows_of_the_catalogue() -> None:
+    found = exposition(tally_of(congested()), ShownPairs(10))
+    pair = 'source="10.0.0.1",destination="10.0.0.2"'
+    assert found[f'roce_wire_packets_total{{{pair},operation="write"}}'] == 100
+    assert found[f'roce_wire_ecn_packets_total{{{pair},codepoint="ce"}}'] == 17
+    assert found['roce_wire_cnps_total{source="10.0.0.2",destination="10.0.0.1"}'] == 1204
+    assert (
+        found['roce_wire_naks_total{source="10.0.0.2",destination="10.0.0.3",reason="psn_sequence_error"}']
+        == 1
+    )
+    assert found['roce_wire_outside_lossless_packets_total{source="10.0.0.3",destination="10.0.0.2"}'] == 4
+    assert found["roce_wire_capture_dropped_frames_total"] == 5
+    assert found["roce_wire_capture_frames_total"] == 1310
+    exported = {name.partition("{")[0] for name in found}
+    assert exported <= {row.name for row in wire.ROWS} | {
+        wire.ROUND_TRIP.name + end for end in ("_bucket", "_sum", "_count")
+    }
+
+
+def test_round_trips_are_a_histogram() -> None:
+    frames = [
+        roce(bth(WRITE, psn=1, ack=True), bytes(16)),
+        roce(bth(ACK, psn=1), aeth(), source=B, destination=A),
+    ]
+    found = exposition(tally_of(frames), ShownPairs(10))
+    pair = 'source="10.0.0.1",destination="10.0.0.2"'
+    assert found[f'roce_wire_acknowledge_seconds_bucket{{{pair},le="2e-06"}}'] == 1
+    assert found[f'roce_wire_acknowledge_seconds_bucket{{{pair},le="+Inf"}}'] == 1
+    assert found[f"roce_wire_acknowledge_seconds_sum{{{pair}}}"] == 1e-6
+    assert found[f"roce_wire_acknowledge_seconds_count{{{pair}}}"] == 1
+
+
+def key(host: int) -> bytes:
+    return bytes(31) + bytes([host])
+
+
+def sent(table: PairTable, host: int, packets: int) -> None:
+    row = table.number(key(host))
+    table.counts[row, 0] += packets
+
+
+def shown(choice: ShownPairs, table: PairTable) -> dict[bytes, int]:
+    return {one.key: PairCounts(one.counts).packets for one in choice.choose(table)}
+
+
+def test_pairs_without_a_place_count_as_other_and_no_counter_falls() -> None:
+    table, choice = PairTable(), ShownPairs(2)
+    for host, packets in ((1, 100), (2, 50), (3, 10)):
+        sent(table, host, packets)
+    assert shown(choice, table) == {key(1): 100, key(2): 50, b"": 10}
+    sent(table, 3, 30)  # not twice as active as the least of the two
+    assert shown(choice, table) == {key(1): 100, key(2): 50, b"": 40}
+    sent(table, 3, 500)
+    found = shown(choice, table)
+    assert found == {key(1): 100, key(3): 0, b"": 540}
+    sent(table, 3, 5)
+    sent(table, 2, 7)
+    assert shown(choice, table) == {key(1): 100, key(3): 5, b"": 547}
+
+
+def test_a_shown_pair_that_the_table_forgets_does_not_come_back_in_other() -> None:
+    table, choice = PairTable(most=7), ShownPairs(2)
+    for host in (1, 2, 3):
+        sent(table, host, 10 * host)
+    assert shown(choice, table) == {key(3): 30, key(2): 20, b"": 10}
+    table._active[:] = 0
+    table._active[table.number(key(1))] = 9
+    table.forget_half()
+    after = shown(choice, table)
+    assert after[b""] + sum(count for name, count in after.items() if name) + 50 >= 60
+    assert after[b""] >= 10
+
+
+def test_the_packets_format_has_every_header() -> None:
+
+    nak = roce(bth(ACK, psn=3), aeth(0x62), source=B, destination=A, tags=[3 << 13 | 100])
+    rnr = roce(bth(ACK, psn=3), aeth(0x2E), source=B, destination=A)
+    write = roce(bth(WRITE, psn=4), struct.pack(">QII", 1, 2, 8) + bytes(8))
+    lines = [json.loads(line) for line in packet_lines(frames_of([nak, bytes(60), rnr, write]))]
+    assert len(lines) == 3
+    assert lines[0]["aeth"] == {"kind": 3, "value": 2, "msn": 1, "nak": "remote_access_error"}
+    assert (lines[0]["vlan"], lines[0]["vlan_priority"], lines[0]["icrc_valid"]) == ([100], [3], True)
+    assert lines[1]["aeth"]["rnr_milliseconds"] == 1.28
+    assert lines[2]["reth"] == {"address": 1, "key": 2, "length": 8}
+    assert (lines[2]["operation"], lines[2]["transport"], lines[2]["bth"]["psn"]) == ("write only", "RC", 4)

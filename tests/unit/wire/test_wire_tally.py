@@ -1,0 +1,363 @@
+"""What the tally counts, against counts by hand and against a plain loop over the packets."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from wire_frames import ACK, BEGIN, CNP, READ, WRITE, A, B, aeth, bth, ethernet, frames_of, roce, tally_of
+
+from roce_exporter.wire.decode.columns import decode_frames
+from roce_exporter.wire.decode.roce_packet import read_packet
+from roce_exporter.wire.pair_counts import LosslessMarks, PairCounts
+from roce_exporter.wire.tally.key_table import UNNUMBERED, KeyTable
+from roce_exporter.wire.tally.pair_table import OTHER, PairTable
+from roce_exporter.wire.tally.sequences import SequenceTrack, distance, read_steps
+from roce_exporter.wire.tally.tally import Tally
+from roce_exporter.wire.wire_summary import PairSummary, summarise
+
+
+def pair(tally: Tally, source: str = A, destination: str = B) -> PairSummary:
+    (found,) = [
+        one
+        for one in summarise(tally, LosslessMarks()).pairs
+        if (one.source, one.destination) == (source, destination)
+    ]
+    return found
+
+
+def requests(*psns: int, **more: int) -> list[bytes]:
+    return [roce(bth(0x07, psn=psn, **more), bytes(8)) for psn in psns]
+
+
+def sequence_counts(*psns: int) -> dict[str, int]:
+    counts = pair(tally_of(requests(*psns))).counts.sequences()
+    return {name: count for name, count in counts.items() if count}
+
+
+def test_packets_in_order_are_nothing_special() -> None:
+    assert sequence_counts(*range(100)) == {}
+    assert sequence_counts(*((1 << 24) - 3 + psn & 0xFFFFFF for psn in range(10))) == {}
+
+
+def test_go_back_n_before_the_capture() -> None:
+    """3 is lost before the capture: a gap, one NAK of the receiver, and everything from 3 is sent again."""
+    assert sequence_counts(0, 1, 2, 4, 5, 6, 3, 4, 5, 6, 7) == {
+        "retransmissions": 4,
+        "gaps": 1,
+        "missing": 1,
+        "out_of_sequence": 1,
+        "go_back_n": 1,
+    }
+
+
+def test_go_back_n_behind_the_capture() -> None:
+    """The capture is at the sender, and 3 was lost behind it: for a receiver here they are duplicates."""
+    assert sequence_counts(0, 1, 2, 3, 4, 5, 3, 4, 5, 6) == {
+        "retransmissions": 3,
+        "duplicate_requests": 3,
+        "go_back_n": 1,
+    }
+
+
+def test_selective_retransmission() -> None:
+    assert sequence_counts(0, 1, 3, 4, 5, 2, 6, 7) == {
+        "retransmissions": 1,
+        "gaps": 1,
+        "missing": 1,
+        "out_of_sequence": 1,
+        "selective": 1,
+    }
+
+
+def test_two_gaps_filled_selectively() -> None:
+    found = sequence_counts(0, 2, 4, 5, 1, 3, 6, 7, 8)
+    assert (found["gaps"], found["missing"], found["retransmissions"]) == (2, 2, 2)
+    assert "duplicate_requests" not in found
+
+
+def test_packets_duplicated_by_the_network() -> None:
+    assert sequence_counts(0, 1, 1, 2, 3, 3, 3, 4) == {
+        "retransmissions": 3,
+        "duplicate_requests": 3,
+        "go_back_n": 3,
+    }
+
+
+def test_a_new_connection_is_no_gap() -> None:
+    assert sequence_counts(0, 1, 2, 5_000_000, 5_000_001) == {"restarts": 1}
+
+
+def test_missing_packets_are_not_waited_for_for_ever() -> None:
+    track = SequenceTrack(0, 0, 0, 0)
+    track.advance(5, 1, 1)
+    for psn in range(6, 10_000):
+        track.advance(psn, 1, 1)
+    assert track.settled
+    assert track.counts.gaps == 1
+
+
+def test_a_read_request_takes_the_psns_of_its_response() -> None:
+    def read(psn: int, size: int) -> bytes:
+        return roce(bth(READ, psn=psn), struct.pack(">QII", 0, 0, size))
+
+    counts = pair(tally_of([read(0, 8192), read(2, 4096), *requests(3), read(4, 8192), *requests(12)])).counts
+    assert not any(counts.sequences().values())  # an MTU of 4096 and of 1024 are both possible
+    lost = pair(tally_of([read(0, 8192), *requests(40)])).counts.sequences()
+    assert (lost["gaps"], lost["missing"]) == (1, 8)
+    assert read_steps(8192) == (2, 32)
+
+
+def test_read_responses_continue_within_one_and_jump_between_two() -> None:
+    def response(low: int, psn: int) -> bytes:
+        return roce(bth(low, psn=psn), aeth() if low != 0x0E else b"")
+
+    good = [response(0x0D, 5), response(0x0E, 6), response(0x0F, 7), response(0x10, 20)]
+    assert not any(pair(tally_of(good)).counts.sequences().values())
+    assert pair(tally_of([good[0], response(0x0F, 9)])).counts.sequences()["gaps"] == 1
+
+
+def test_duplicate_acks_count_apart_and_naks_are_no_duplicates() -> None:
+    def ack(psn: int, syndrome: int = 0x1F) -> bytes:
+        return roce(bth(ACK, psn=psn), aeth(syndrome))
+
+    counts = pair(tally_of([ack(1), ack(5), ack(5), ack(6, 0x60), ack(6, 0x2A), ack(6), ack(9)])).counts
+    assert counts.one("duplicate_acks") == 1
+    assert counts.one("retransmissions") == 0
+    assert counts.naks()["psn_sequence_error"] == 1
+    assert counts.one("rnr_naks") == 1
+
+
+def test_packets_with_a_wrong_crc_are_counted_and_not_believed() -> None:
+    bad = roce(bth(0x07, psn=77), bytes(8), bad=True)
+    nak = roce(bth(ACK, psn=1), aeth(0x60), bad=True)
+    found = pair(tally_of([*requests(0, 1), bad, *requests(2, 3), nak])).counts
+    assert found.icrc() == {"unverified": 0, "bad": 2, "valid": 4}
+    assert not any(found.sequences().values())
+    assert not any(found.naks().values())
+
+
+PSNS = st.lists(st.integers(0, 30), min_size=1, max_size=60)
+
+
+@given(PSNS, st.lists(st.integers(1, 12), min_size=1, max_size=8))
+def test_batches_of_any_size_count_what_one_packet_at_a_time_counts(
+    psns: list[int], sizes: list[int]
+) -> None:
+    """The path for ordered packets and the exact one agree, wherever a batch ends."""
+    track = SequenceTrack(psns[0], psns[0], psns[0], psns[0])
+    for psn in psns:
+        track.advance(psn, 1, 1)
+    batches, rest = [], requests(*psns)
+    for size in [*sizes, len(psns)]:
+        batches.append(rest[:size])
+        rest = rest[size:]
+    counts = pair(tally_of(*batches)).counts.sequences()
+    assert tuple(counts.values()) == track.counts.values()
+
+
+@given(st.sets(st.integers(1, 50)))
+def test_duplicates_and_sequence_errors_are_those_of_a_go_back_n_receiver(lost: set[int]) -> None:
+    """For senders that go back n, the model is rxe's `check_psn` in drivers/infiniband/sw/rxe/rxe_resp.c."""
+    wire = go_back_n(lost)
+    expected, waiting, duplicates, errors = wire[0], False, 0, 0
+    for psn in wire:
+        if psn == expected:
+            expected, waiting = expected + 1, False
+        elif psn < expected:
+            duplicates += 1
+        elif not waiting:
+            errors, waiting = errors + 1, True
+    found = pair(tally_of(requests(*wire))).counts.sequences()
+    assert (found["duplicate_requests"], found["out_of_sequence"]) == (duplicates, errors)
+
+
+def go_back_n(lost: set[int]) -> list[int]:
+    """PSNs at a receiver whose sender goes back to each lost PSN four packets later; each is lost once."""
+    losses, wire, psn = set(lost), [0], 1
+    while psn < 60:
+        for ahead in range(psn, psn + 4):
+            if ahead in losses:
+                losses.remove(ahead)
+            else:
+                wire.append(ahead)
+        received = set(wire)
+        psn = next(number for number in range(psn, psn + 5) if number not in received or number == psn + 4)
+    return wire
+
+
+def test_distance_wraps() -> None:
+    assert distance(1, 0xFFFFFF) == 2
+    assert distance(0xFFFFFF, 1) == -2
+
+
+MIXED = st.lists(
+    st.builds(
+        lambda source, destination, opcode, tos, tag, syndrome: roce(
+            bth(opcode, queue=source), aeth(syndrome) + bytes(12), source=f"10.0.0.{source}", destination=f"10.0.0.{destination}", tos=tos, tags=tag
+        ),
+        st.integers(1, 4),
+        st.integers(1, 4),
+        st.sampled_from([0x04, WRITE, READ, ACK, CNP, 0x10, 0x13, 0x64, 0xC0]),
+        st.integers(0, 255),
+        st.sampled_from([(), (3 << 13,), (5 << 13 | 100,)]),
+        st.sampled_from([0x1F, 0x00, 0x60, 0x61, 0x64, 0x65, 0x7F, 0x20, 0x3F]),
+    ),
+    max_size=40,
+)  # fmt: skip
+
+
+@given(MIXED, st.integers(0, 40))
+def test_all_plain_counts_are_those_of_a_loop_over_the_packets(frames: list[bytes], cut: int) -> None:
+    tally = tally_of(frames[:cut], frames[cut:])
+    expected: dict[tuple[str, str], Counter[str]] = {}
+    for frame in frames:
+        packet = read_packet(frame)
+        assert packet
+        key = tuple(".".join(map(str, address[12:])) for address in packet.network[:2])
+        counts = expected.setdefault((key[0], key[1]), Counter())
+        counts["packets"] += 1
+        counts["bytes"] += len(frame)
+        counts[("not_ect", "ect1", "ect0", "ce")[packet.network.traffic_class & 3]] += 1
+        counts["cnps"] += packet.bth.opcode == 0x81
+        aeth_found = packet.extensions.aeth
+        counts["rnr"] += aeth_found is not None and aeth_found.kind == 1
+        counts["naks"] += aeth_found is not None and aeth_found.kind == 3
+        dscp = packet.network.traffic_class >> 2
+        counts["outside"] += packet.bth.opcode != 0x81 and not 24 <= dscp < 32
+        counts["tagged 3"] += bool(packet.place.tags) and packet.place.tags[0] >> 13 == 3
+    found = {}
+    for one in summarise(tally, LosslessMarks()).pairs:
+        counts = one.counts
+        if not counts.packets:
+            continue
+        found[one.source, one.destination] = Counter(
+            counts.ecn()
+            | {
+                "packets": counts.packets,
+                "bytes": counts.wire_bytes,
+                "cnps": counts.cnps,
+                "rnr": counts.one("rnr_naks"),
+                "naks": sum(counts.naks().values()),
+                "outside": one.outside,
+                "tagged 3": counts.vlan_priorities().get("3", 0),
+            }
+        )
+    assert {key: +counts for key, counts in found.items()} == {
+        key: +counts for key, counts in expected.items()
+    }
+    assert tally.roce == tally.frames == len(frames)
+
+
+def test_round_trips() -> None:
+    """A microsecond between frames: the write of PSN 1 is answered after 3, that of PSN 2 was sent twice."""
+    frames = [
+        roce(bth(WRITE, psn=1, ack=True), bytes(16)),
+        roce(bth(WRITE, psn=2, ack=True), bytes(16)),
+        roce(bth(WRITE, psn=2, ack=True), bytes(16)),
+        roce(bth(ACK, psn=1, queue=9), aeth(), source=B, destination=A),
+        roce(bth(ACK, psn=2, queue=9), aeth(), source=B, destination=A),
+    ]
+    for batches in ([frames], [[one] for one in frames]):
+        counts = pair(tally_of(*batches)).counts
+        assert counts.block("round_trips")[:3] == [0, 1, 0]
+        assert sum(counts.block("round_trips")) == 1
+        assert counts.one("round_trip_nanoseconds") == 3000
+
+
+def test_a_read_is_answered_by_its_first_response() -> None:
+    frames = [
+        roce(bth(READ, psn=8), struct.pack(">QII", 0, 0, 9000)),
+        roce(bth(0x0D, psn=8, queue=9), aeth(), source=B, destination=A),
+        roce(bth(0x0F, psn=9, queue=9), aeth(), source=B, destination=A),
+    ]
+    assert pair(tally_of(frames)).counts.one("round_trip_nanoseconds") == 1000
+
+
+def test_two_queue_pairs_at_one_psn_are_not_timed() -> None:
+    frames = [roce(bth(WRITE, psn=1, ack=True, queue=queue), bytes(16)) for queue in (1, 2)] + [
+        roce(bth(ACK, psn=1), aeth(), source=B, destination=A)
+    ]
+    assert sum(pair(tally_of(frames)).counts.block("round_trips")) == 0
+
+
+def test_times_since_boot_are_no_dates() -> None:
+    """The kernel stamps packets that Soft-RoCE sends with the time since boot: seen in captures of rxe over veth."""
+    tally = Tally()
+    tally.add(decode_frames(frames_of(requests(1, 2), begin=4_597_036_673_000)))
+    assert tally.first == 0
+    tally.add(decode_frames(frames_of(requests(3, 4))))
+    assert (tally.first, tally.last) == (BEGIN, BEGIN + 1000)
+
+
+def test_pause_frames_per_sender_and_priority() -> None:
+    frame = bytes.fromhex("0180c2000001 020000000002 8808 0101 0018") + struct.pack(
+        ">8H", 0, 0, 0, 100, 0, 0, 0, 0
+    )
+    tally = tally_of([frame, frame, ethernet(0x0800, b"")])
+    found = summarise(tally, LosslessMarks()).pauses
+    assert [
+        (one.sender, one.priority, one.counts.frames, one.counts.xoff, one.counts.quanta) for one in found
+    ] == [
+        ("02:00:00:00:00:02", 3, 2, 2, 200),
+        ("02:00:00:00:00:02", 4, 2, 0, 0),
+    ]
+
+
+def test_pairs_beyond_the_limit_are_other_and_no_packet_is_lost() -> None:
+    tally = Tally(pairs=PairTable(most=9))
+    for host in range(30):
+        tally.add(
+            decode_frames(frames_of([roce(bth(WRITE), bytes(16), source=f"10.1.0.{host}"), *requests(host)]))
+        )
+    pairs = summarise(tally, LosslessMarks()).pairs
+    assert len(pairs) <= 9
+    assert sum(one.counts.packets for one in pairs) == 60
+    assert pair(tally).counts.packets == 30  # always active, so never forgotten
+    assert pair(tally, "other", "other").counts.packets > 0
+    assert len(tally.pairs.counts) <= 32
+
+
+def test_flows_beyond_the_limit_are_forgotten_and_their_packets_stay_counted() -> None:
+    tally = Tally(most_flows=16)
+    for batch in range(20):
+        tally.add(
+            decode_frames(frames_of([roce(bth(WRITE, queue=batch * 4 + one), bytes(16)) for one in range(4)]))
+        )
+    assert pair(tally).counts.packets == 80
+    assert len(tally.queue_pairs()) <= 16
+    many = Tally(most_flows=16)
+    many.add(decode_frames(frames_of([roce(bth(WRITE, queue=one), bytes(16)) for one in range(80)])))
+    assert sum(one.counts.packets for one in summarise(many, LosslessMarks()).pairs) == 80
+
+
+def test_queue_pairs_on_demand() -> None:
+    tally = tally_of([*requests(1, 2, queue=5), *requests(9, 9, queue=6)])
+    found = summarise(tally, LosslessMarks(), queues=True).queues[A, B]
+    assert {queue: counts[0] for queue, counts in found.items()} == {5: 2, 6: 2}
+    assert found[6][2] == 1
+
+
+def test_keys_keep_their_numbers_and_are_bounded() -> None:
+    table = KeyTable(2, 3)
+    rows = np.array([[1, 1], [2, 2], [1, 1], [3, 3], [4, 4]], np.uint64)
+    assert table.number(rows).tolist() == [1, 2, 1, 3, UNNUMBERED]
+    assert table.number(rows[::-1]).tolist() == [UNNUMBERED, 3, 1, 2, 1]
+    renamed = table.retain(np.array([2, 3]))
+    assert renamed.tolist() == [UNNUMBERED, UNNUMBERED, 1, 2]
+    assert table.number(rows).tolist() == [3, 1, 3, 2, UNNUMBERED]
+
+
+def test_keys_with_one_hash_are_never_mixed(monkeypatch: object) -> None:
+    table = KeyTable(1, 9)
+    table._hash = lambda rows: np.zeros(len(rows), np.uint64)  # type: ignore[method-assign]
+    numbers = table.number(np.array([[5], [6], [5]], np.uint64))
+    assert numbers.tolist() == [1, UNNUMBERED, 1]
+
+
+def test_the_row_of_others_is_its_own_reverse() -> None:
+    assert PairTable().reverse[OTHER] == OTHER
+    assert PairCounts(PairTable().counts[OTHER]).packets == 0
