@@ -11,6 +11,7 @@ import functools
 import socket
 import ssl
 import subprocess
+from collections import deque
 from typing import TYPE_CHECKING
 
 import pytest
@@ -69,19 +70,20 @@ CROWDS = {
 @pytest.mark.parametrize("name", CROWDS)
 def test_3000_clients_cost_a_bounded_amount_and_keep_no_scrape_out(daemon: Daemon, name: str) -> None:
     threads, memory = daemon.seen.num_threads(), daemon.seen.memory_info().rss
-    clients: list[socket.socket] = []
-    for number in range(CROWD):
-        with contextlib.suppress(ConnectionError):
-            clients.append(connect(daemon, CROWDS[name]))
-        if len(clients) > CONNECTIONS * 2:  # the number of descriptors of this process is limited too
-            clients.pop(0).close()
-        if number % 1000 == 999:
-            assert daemon.scrape(), f"after {number}"
-    assert daemon.seen.num_fds() <= CONNECTIONS + 32
-    assert daemon.seen.num_threads() <= threads + 1
-    assert daemon.seen.memory_info().rss - memory < MEMORY
-    for client in clients:
-        client.close()
+    clients: deque[socket.socket] = deque()
+    with contextlib.ExitStack() as stack:
+        stack.callback(lambda: [client.close() for client in clients])
+        for number in range(CROWD):
+            with contextlib.suppress(ConnectionError):
+                clients.append(connect(daemon, CROWDS[name]))
+            if len(clients) > CONNECTIONS * 2:  # the number of descriptors of this process is limited too
+                clients.popleft().close()
+            if number % 1000 == 999:
+                assert daemon.scrape(), f"after {number}"
+        assert daemon.seen.num_fds() <= CONNECTIONS + 32
+        # Reads that are slow because this machine is busy get more workers, which end with the next quick pass.
+        wait_until(lambda: daemon.scrape() and daemon.seen.num_threads() <= threads + 1)
+        assert daemon.seen.memory_info().rss - memory < MEMORY
     wait_until(lambda: daemon.seen.num_fds() < 64)
     assert daemon.scrape()
 
