@@ -111,14 +111,27 @@ BTHS = st.builds(
 )
 BELOW = st.one_of(
     st.builds(
-        lambda tos, ttl, tags: Ether() / tags / IP(src="10.1.2.3", dst="10.3.2.1", tos=tos, ttl=ttl),
+        lambda tos, ttl, tags: (
+            Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
+            / tags
+            / IP(src="10.1.2.3", dst="10.3.2.1", tos=tos, ttl=ttl)
+        ),
         st.integers(0, 255),
         st.integers(1, 255),
         st.sampled_from([Dot1Q(vlan=5, prio=3), Dot1Q(vlan=5, prio=3) / Dot1Q(vlan=6, prio=1)]),
     ),
-    st.builds(lambda tos: Ether() / IP(src="10.1.2.3", dst="10.3.2.1", tos=tos), st.integers(0, 255)),
     st.builds(
-        lambda tc, label: Ether() / IPv6(src="fd00::1", dst="fd00::2", tc=tc, fl=label),
+        lambda tos: (
+            Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
+            / IP(src="10.1.2.3", dst="10.3.2.1", tos=tos)
+        ),
+        st.integers(0, 255),
+    ),
+    st.builds(
+        lambda tc, label: (
+            Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
+            / IPv6(src="fd00::1", dst="fd00::2", tc=tc, fl=label)
+        ),
         st.integers(0, 255),
         st.integers(0, 0xFFFFF),
     ),
@@ -157,7 +170,7 @@ def test_packets_that_scapy_encodes_are_decoded_field_by_field(
 def test_the_crc_is_scapys(tos: int, queue: int, payload: bytes) -> None:
     """The oracle computes the CRC of an IPv4 packet when it writes it."""
     made = (
-        Ether()
+        Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
         / IP(src="10.1.2.3", dst="10.3.2.1", tos=tos)
         / UDP(sport=1, dport=4791)
         / oracle.BTH(opcode=4, dqpn=queue)
