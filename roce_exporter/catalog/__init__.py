@@ -22,6 +22,7 @@ from roce_exporter.catalog import (
     link,
     operations,
     optional,
+    owners,
     pfc,
     port,
     storm,
@@ -77,6 +78,7 @@ CATALOG: tuple[Row, ...] = (
     *switch_queues.ROWS,
     *switch_probe.ROWS,
     *wire.ROWS,
+    *owners.ROWS,
 )
 
 _METRIC = re.compile(r"roce_[a-z0-9]+(_[a-z0-9]+)*")

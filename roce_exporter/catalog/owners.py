@@ -1,0 +1,110 @@
+"""Whose RDMA objects: processes, pods and jobs. From RDMA netlink and /proc, a minute's round off the scrape path.
+
+Series per device: at most the configured number of owners. Rows with `state` have a series per state that occurs.
+"""
+
+from __future__ import annotations
+
+from roce_exporter.catalog.row import COUNTER, GAUGE, Row
+
+OWNER_LABELS = ("device", "owner")
+
+
+def _gauge(name: str, unit: str, meaning: str, *more: str) -> Row:
+    return Row(f"roce_owner_{name}", GAUGE, unit, meaning, (), (*OWNER_LABELS, *more), "experimental")
+
+
+QUEUE_PAIRS = _gauge(
+    "queue_pairs", "objects", "Queue pairs of the owner, by state and type.", "state", "type"
+)
+QUEUE_PAIRS_IN_ERROR = _gauge(
+    "queue_pairs_in_error",
+    "objects",
+    "Queue pairs of the owner in state ERR: they transfer nothing any more.",
+)
+REMOTE_QUEUE_PAIRS = _gauge(
+    "remote_queue_pairs",
+    "objects",
+    "Different remote queue pairs that the owner's queue pairs are connected to.",
+)
+COMPLETION_QUEUES = _gauge("completion_queues", "objects", "Completion queues of the owner.")
+MEMORY_REGIONS = _gauge("memory_regions", "objects", "Memory regions that the owner has registered.")
+MEMORY_REGION_BYTES = _gauge(
+    "memory_region_bytes",
+    "bytes",
+    "Bytes of the memory regions that the owner has registered. Regions may overlap.",
+)
+CONTEXTS = _gauge("contexts", "objects", "User contexts that the owner has open.")
+CONNECTIONS = _gauge(
+    "connections",
+    "objects",
+    "Connections of the owner by the RDMA connection manager, by remote IP address.",
+    "peer",
+)
+PROCESSES = _gauge("processes", "objects", "Processes of the owner that have RDMA objects on the device.")
+
+OWNER_INFO = Row(
+    "roce_owner_info",
+    GAUGE,
+    "info",
+    "Who an owner is. `kind` is pod, container, slurm, unit, cgroup, process, kernel, unknown or other; always 1.",
+    (),
+    ("owner", "kind", "command", "user", "pod_uid", "container_id", "slurm_job", "slurm_step", "unit"),
+    "experimental",
+)
+
+
+def _of_device(name: str, unit: str, meaning: str, *more: str) -> Row:
+    return Row(f"roce_owner_{name}", GAUGE, unit, meaning, (), ("device", *more), "experimental")
+
+
+FOLDED = _of_device(
+    "folded",
+    "owners",
+    "Owners that are counted as `other` because the device has more than the configured number.",
+)
+UNSEEN = _of_device(
+    "unseen_objects",
+    "objects",
+    "Objects that the kernel counts and does not list for this process: those of other PID or network namespaces.",
+    "kind",
+)
+HIDDEN_PROCESSES = _of_device(
+    "hidden_processes",
+    "processes",
+    "Processes with RDMA objects of which /proc reports nothing to this process.",
+)
+SURVEY_SECONDS = _of_device(
+    "survey_duration_seconds", "seconds", "Time that the last complete survey of the device's objects took."
+)
+SURVEY_TIME = _of_device(
+    "survey_timestamp_seconds",
+    "seconds",
+    "Time at which the last complete survey ended, in seconds since 1970.",
+)
+
+
+def owner_counter(name: str, unit: str, meaning: str) -> Row:
+    """A counter of an owner, from the counter sets of its queue pairs; named after the port's row."""
+    return Row(
+        f"roce_owner_{name}_total", COUNTER, unit, meaning, (), (*OWNER_LABELS, "port"), "experimental"
+    )
+
+
+ROWS = (
+    QUEUE_PAIRS,
+    QUEUE_PAIRS_IN_ERROR,
+    REMOTE_QUEUE_PAIRS,
+    COMPLETION_QUEUES,
+    MEMORY_REGIONS,
+    MEMORY_REGION_BYTES,
+    CONTEXTS,
+    CONNECTIONS,
+    PROCESSES,
+    OWNER_INFO,
+    FOLDED,
+    UNSEEN,
+    HIDDEN_PROCESSES,
+    SURVEY_SECONDS,
+    SURVEY_TIME,
+)
