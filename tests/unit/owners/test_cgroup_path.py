@@ -90,8 +90,10 @@ KUBELET = {
     ),
     # a cluster in containers: kind and k3d start nodes with Docker
     "kind": (
-        f"0::/system.slice/docker-{OTHER_ID}.scope/kubelet.slice/kubelet-kubepods.slice"
-        + f"/kubelet-kubepods-pod{UNDERSCORES}.slice/cri-containerd-{ID}.scope",
+        (
+            f"0::/system.slice/docker-{OTHER_ID}.scope/kubelet.slice/kubelet-kubepods.slice"
+            f"/kubelet-kubepods-pod{UNDERSCORES}.slice/cri-containerd-{ID}.scope"
+        ),
         IN_POD,
     ),
     "kind, cgroupfs": (f"0::/docker/{OTHER_ID}/kubelet/kubepods/besteffort/pod{UID}/{ID}", IN_POD),
@@ -168,8 +170,10 @@ SLURM_PLUGINS = {
     "version 1, the job alone": ("4:memory:/slurm/uid_0/job_42", step("42")),
     "version 1, the user alone": ("4:memory:/slurm/uid_0", CgroupPlace(CGROUP, "slurm/uid_0")),
     "version 1, with systemd's hierarchy": (
-        "12:pids:/system.slice/slurmd.service\n11:freezer:/slurm/uid_1000/job_42/step_0\n10:blkio:/system.slice\n"
-        + "5:memory:/slurm/uid_1000/job_42/step_0/task_0\n1:name=systemd:/system.slice/slurmd.service\n0::/",
+        (
+            "12:pids:/system.slice/slurmd.service\n11:freezer:/slurm/uid_1000/job_42/step_0\n10:blkio:/system.slice\n"
+            "5:memory:/slurm/uid_1000/job_42/step_0/task_0\n1:name=systemd:/system.slice/slurmd.service\n0::/"
+        ),
         step("42", "0"),
     ),
     # src/plugins/cgroup/v2/cgroup_v2.c
@@ -200,7 +204,7 @@ SLURM_PLUGINS = {
 }
 
 SYSTEMD = {
-    # systemd.slice(5), systemd.scope(5), CGROUP_DELEGATION.md
+    # systemd: man pages systemd.slice and systemd.scope, docs/CGROUP_DELEGATION.md
     "a service": ("0::/system.slice/nvmet.service", unit("nvmet.service")),
     "a service in a slice of its own": (
         "0::/system.slice/system-getty.slice/getty@tty1.service",
