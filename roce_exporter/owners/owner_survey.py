@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from roce_exporter.kernel import Absent
 from roce_exporter.kernel.object_kernel import ObjectKernel
@@ -27,6 +27,15 @@ class SurveyKernel(ObjectKernel, Protocol):
 
     def rdma_resources(self, device: RdmaDevice) -> Mapping[str, int]:
         """Objects in use by kind, see `roce_exporter.kernel.Kernel`."""
+
+
+class Part(NamedTuple):
+    """A part of a list that was read."""
+
+    seconds: float
+    """Time that the kernel took."""
+    ended: bool
+    """Whether this was the end of the list."""
 
 
 class Survey:
@@ -63,11 +72,11 @@ class Survey:
             Absent: the kernel does not list this kind.
             OSError: the kernel or the driver fails.
         """
-        while self.part(kind) is not None:
+        while not self.part(kind).ended:
             pass
 
-    def part(self, kind: ObjectKind) -> float | None:
-        """Read the next part of the list of one kind; returns the seconds that the kernel took, or None after the end.
+    def part(self, kind: ObjectKind) -> Part:
+        """Read the next part of the list of one kind.
 
         Raises:
             Absent: the kernel does not list this kind.
@@ -83,10 +92,10 @@ class Survey:
         if objects is None:
             self.close()
             self.censuses[kind] = self._census
-            return None
+            return Part(seconds, ended=True)
         self._census.add(objects)
         self.roll.learn((one.pid for one in objects), self._wall())
-        return seconds
+        return Part(seconds, ended=False)
 
     def compare(self) -> None:
         """Compare the kernel's own numbers with those listed since the last call; a list that failed is left out."""
