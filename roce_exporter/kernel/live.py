@@ -25,12 +25,15 @@ from roce_exporter.kernel.processes import read_process
 from roce_exporter.kernel.rdma_netlink import RdmaNetlink
 from roce_exporter.kernel.rtnetlink import read_link_addresses
 from roce_exporter.kernel.transceiver import read_transceiver
+from roce_exporter.kernel.uverbs import read_limits
+from roce_exporter.kernel.vf_netlink import read_virtual_functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from roce_exporter.kernel.dcb_netlink import Dcb
     from roce_exporter.kernel.object_kernel import ObjectList
+    from roce_exporter.kernel.vf_netlink import VirtualFunction
     from roce_exporter.model import RdmaDevice, RdmaPort
     from roce_exporter.owner_model import CounterSet, ObjectKind, ProcessFacts
 
@@ -115,12 +118,17 @@ class LiveKernel:
         pread: Callable[[int, int, int], bytes] = os.pread,
         netlink: bool = True,
         names_for: float = 0.0,
+        limits: bool = False,
     ) -> None:
-        """`names_for` is the number of seconds for which names of private counters are cached; see `kernel.ethtool_ioctl`."""
+        """`names_for` is the number of seconds for which names of private counters are cached; see `kernel.ethtool_ioctl`.
+
+        `limits` permits to open a context on each device once, to read its limits; see `kernel.uverbs`.
+        """
         self._root = os.path.abspath(sysfs)
         self._pread = pread
         self._netlink = netlink
         self._names_for = names_for
+        self._limits = limits
         self._local = threading.local()
 
     def with_cached_names(self) -> LiveKernel:
@@ -177,6 +185,11 @@ class LiveKernel:
     def process(self, pid: int) -> ProcessFacts:
         return read_process(pid)
 
+    def object_limits(self, device: RdmaDevice) -> Mapping[str, int]:
+        if not self._limits:
+            raise Absent(errno.EPERM, "no context is opened without --owners.limits", device.name)
+        return read_limits(device)
+
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], Sequence[int]]:
         self._check_own(netdev)
         return self._ethtool().statistics(netdev)
@@ -226,6 +239,13 @@ class LiveKernel:
     def mac_address(self, netdev: str) -> str:
         self._check_own(netdev)
         return choose_mac_address(read_link_addresses(netdev), netdev)
+
+    def virtual_functions(self, netdev: str) -> tuple[VirtualFunction, ...]:
+        # Without VFs the kernel is not queried, and pyroute2 is not imported.
+        if self.text(f"class/net/{netdev}/device/sriov_numvfs") == "0":
+            raise Absent(errno.EOPNOTSUPP, "no virtual functions", netdev)
+        self._check_own(netdev)
+        return read_virtual_functions(netdev)
 
     def hostname(self) -> str:
         return given_hostname(decode_name(os.fsencode(os.uname().nodename)))
