@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from roce_exporter import __version__, sources
+from roce_exporter.cli.counter_flags import add_counter_flags
 from roce_exporter.cli.owner_flags import add_owner_flags
 from roce_exporter.cli.parser import OptionError, Parser, command_first
 from roce_exporter.cli.shared_flags import (
@@ -45,8 +46,9 @@ SOURCES = (*sources.NAMES, OWNERS)
 
 SWITCHES = "switches"
 WIRE = "wire"
-HOSTLESS = (SWITCHES, WIRE)
-"""Commands that read no host."""
+COUNTERS = "counters"
+HOSTLESS = {SWITCHES: add_switch_flags, WIRE: add_wire_flags, COUNTERS: add_counter_flags}
+"""Commands without the flags that select a host, and their own flags."""
 
 COMMANDS = {
     "demo": "show a simulated host, with Prometheus, Alertmanager and a switch (redis-server) if they are installed",
@@ -57,6 +59,7 @@ COMMANDS = {
     "audit": "compare the host's settings with a profile; exit code 0: all checks pass, 1: a check fails, 2: the audit could not run",
     SWITCHES: "serve metrics of switches at /probe?target=NAME, or audit their settings",
     WIRE: "read RoCE packets of a capture or a mirror port: who congests whom, who retransmits",
+    COUNTERS: "show, enable or disable the counter sets of queue pairs, which counters per process need",
 }
 
 
@@ -73,6 +76,7 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(argv)
     if options.command == WIRE:
         check_wire_options(options)
+    if options.command in HOSTLESS:
         return options
     if options.config_file:
         from roce_exporter.cli.config_file import config_flags  # noqa: PLC0415 - most have none, and YAML is slow to import
@@ -146,7 +150,7 @@ def make_parser() -> Parser:
     """The parser of the whole command line."""
     parser = Parser(
         prog="roce-exporter",
-        description="Prometheus exporter for the health of RDMA over Converged Ethernet. It never changes a setting of the host.",
+        description="Prometheus exporter for the health of RDMA over Converged Ethernet. It never changes a setting of the host, except by `counters`.",
         epilog="Every flag, without its dashes, is also a key of the file given with --config.file.",
         allow_abbrev=False,
     )
@@ -161,10 +165,8 @@ def make_parser() -> Parser:
             description=meaning,
             allow_abbrev=False,
         )
-        if name == SWITCHES:
-            add_switch_flags(command)
-        if name == WIRE:
-            add_wire_flags(command)
+        if name in HOSTLESS:
+            HOSTLESS[name](command)
         if name in ("serve", "once", "audit", "demo"):
             add_audit_flags(command, alone=name == "audit")
         if name in ("serve", "once"):
