@@ -29,7 +29,7 @@ from roce_exporter.simulation.settings import ethtool_settings, setting_files
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from roce_exporter.recording.recorded import Rows
+    from roce_exporter.recording.rdma_recorded import Rows
     from roce_exporter.simulation.world import Card, SimulatedNetdev
 
 MTU = 4200
