@@ -9,9 +9,9 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.owner_model import ObjectKind
+from roce_exporter.recording.ibv_devinfo_text import print_limits
 from roce_exporter.recording.object_rows import print_counter_set, print_object
 from roce_exporter.recording.process_files import print_processes
-from roce_exporter.recording.recorded_objects import print_limits
 from roce_exporter.recording.scrub_processes import scrub_process
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class ProcessBook:
     def files(self) -> dict[str, str]:
         """The files of every process whose command was read."""
         # A device that hung may still add processes.
-        return print_processes(facts for facts in tuple(self._known.values()) if facts)
+        return print_processes({pid: facts for pid, facts in tuple(self._known.items()) if facts})
 
     def _read(self, pid: int) -> ProcessFacts | None:
         with contextlib.suppress(OSError):

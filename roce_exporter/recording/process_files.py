@@ -19,6 +19,8 @@ TICKS = 100
 _START = 19
 """Position of `starttime` after the name of the command, which may contain spaces and parentheses."""
 
+_LEADER = re.compile(r"^Tgid:\s+(\d{1,10})\b", re.MULTILINE | re.ASCII)
+"""RDMA netlink reports the thread that made an object; this is its process."""
 _UID = re.compile(r"^Uid:\s+(\d{1,10})\b", re.MULTILINE | re.ASCII)
 _BOOT = re.compile(r"^btime (\d{1,12})$", re.MULTILINE | re.ASCII)
 _DIGITS = re.compile(r"\d{1,18}", re.ASCII)
@@ -40,30 +42,30 @@ def read_processes(tree: Tree, path: str) -> dict[int, ProcessFacts]:
     }
 
 
-def print_processes(processes: Iterable[ProcessFacts]) -> dict[str, str]:
-    """The files of these processes. Each user gets a number of its own, except root, and users that are numbers."""
-    facts = sorted(processes)
-    if not facts:
+def print_processes(processes: Mapping[int, ProcessFacts]) -> dict[str, str]:
+    """The files of these processes and threads, by their ID. Each user that is not a number gets one of its own."""
+    if not processes:
         return {}
-    boot = int(min(one.created for one in facts))
-    uids = _uids(one.user for one in facts)
+    boot = int(min(one.created for one in processes.values()))
+    uids = _uids(one.user for one in processes.values())
     found = {
         "proc/stat": f"btime {boot}\n",
         "etc/passwd": "".join(f"{user}:x:{uid}:{uid}::/:/bin/false\n" for user, uid in uids.items()),
     }
-    for one in facts:
-        found |= _files(one, round((one.created - boot) * TICKS), uids)
+    for pid, one in sorted(processes.items()):
+        found |= _files(pid, one, round((one.created - boot) * TICKS), uids)
     return found
 
 
-def _files(one: ProcessFacts, start: int, uids: Mapping[str, int]) -> dict[str, str]:
+def _files(pid: int, one: ProcessFacts, start: int, uids: Mapping[str, int]) -> dict[str, str]:
     uid = uids.get(one.user, one.user)
+    # The fields between the name of the command and the start time, which are not read.
     before = " ".join(["S", *"0" * (_START - 1)])
     return {
-        f"proc/{one.pid}/comm": f"{one.command}\n",
-        f"proc/{one.pid}/cgroup": one.cgroups if one.cgroups.endswith("\n") else f"{one.cgroups}\n",
-        f"proc/{one.pid}/stat": f"{one.pid} ({one.command}) {before} {start}\n",
-        f"proc/{one.pid}/status": f"Name:\t{one.command}\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\n",
+        f"proc/{pid}/comm": f"{one.command}\n",
+        f"proc/{pid}/cgroup": one.cgroups,
+        f"proc/{pid}/stat": f"{pid} ({one.command}) {before} {start}\n",
+        f"proc/{pid}/status": f"Name:\t{one.command}\nTgid:\t{one.pid}\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\n",
     }
 
 
@@ -91,13 +93,19 @@ def _process(tree: Tree, path: str, pid: int, boot: int, names: Mapping[int, str
     uid = _UID.search(status)
     if status and not uid:
         raise RecordingError(f"recording {path}: proc/{pid}/status: no line `Uid:`; copy it from /proc/{pid}")
+    found = _LEADER.search(status)
+    leader = int(found[1]) if found else pid
     return ProcessFacts(
-        pid=pid,
+        pid=leader,
         created=boot + start / TICKS,
-        command=_text(tree, f"proc/{pid}/comm").removesuffix("\n") or command,
+        command=_comm(tree, leader) or _comm(tree, pid) or command,
         user=names.get(int(uid[1]), uid[1]) if uid else "",
         cgroups=_text(tree, f"proc/{pid}/cgroup"),
     )
+
+
+def _comm(tree: Tree, pid: int) -> str:
+    return _text(tree, f"proc/{pid}/comm").removesuffix("\n")
 
 
 def _command_and_start(text: str, what: str) -> tuple[str, int]:

@@ -9,7 +9,6 @@
     HOST/rdma/resource.json       `rdma -j resource show`
     HOST/rdma/resource-qp.json    `rdma -j resource show qp`; -mr, -cq, -ctx and -cm_id likewise
     HOST/rdma/statistic-qp.json   `rdma -j statistic qp show`: counter sets that are bound to queue pairs
-    HOST/ibv_devinfo/DEV.txt      `ibv_devinfo -v -d DEV`: how many queue pairs, CQs and MRs the device can have
     HOST/ethtool/DEV.stats        `ethtool -S DEV`
     HOST/ethtool/DEV.driver       `ethtool -i DEV`
     HOST/ethtool/DEV.pause        `ethtool -I -a DEV`
@@ -21,6 +20,8 @@
                                   a master
     HOST/dcb/DEV.pfc.json         `dcb -s -j pfc show dev DEV`; .ets, .app, .buffer and .dcbx likewise
     HOST/dcb/DEV.peer_pfc.json    PFC as announced by the switch, in the format of .pfc.json: dcb itself does not print it
+    HOST/ibv_devinfo/DEVICE.txt   `ibv_devinfo -v -d DEVICE`: its limits
+    HOST/ip/DEV.link.json         `ip -j -s -d link show dev DEV`: its virtual functions
     HOST/proc/sys/...             files under /proc/sys, as they are; kernel/hostname is the host's name
     HOST/proc/PID/...             stat, status, comm and cgroup of the processes with RDMA objects, as they are
     HOST/proc/stat                its line `btime`: start times in /proc/PID/stat count from there
@@ -52,6 +53,8 @@ from roce_exporter.recording.ethtool_text import (
     parse_settings,
     parse_statistics,
 )
+from roce_exporter.recording.ibv_devinfo_text import parse_limits
+from roce_exporter.recording.ip_link import parse_virtual_functions
 from roce_exporter.recording.rdma_recorded import ON, SUPPORTED, read_json, read_rdma
 from roce_exporter.recording.recorded_objects import RecordedObjects, read_recorded_objects
 from roce_exporter.recording.transceiver_text import parse_transceiver
@@ -61,11 +64,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from roce_exporter.kernel.dcb_netlink import Dcb
+    from roce_exporter.kernel.vf_netlink import VirtualFunction
     from roce_exporter.owner_model import CounterSet, ObjectKind, ProcessFacts
     from roce_exporter.recording.rdma_recorded import Rows
     from roce_exporter.recording.recorded_objects import HeldObjects
 
-_PARTS = frozenset({"sys", "rdma", "ethtool", "dcb", "debugfs", "proc", "ibv_devinfo"})
+_PARTS = frozenset({"sys", "rdma", "ethtool", "dcb", "debugfs", "proc", "ibv_devinfo", "ip"})
 
 MAX_MOMENTS = 1000
 """The maximum that `roce-exporter capture` writes."""
@@ -209,6 +213,12 @@ class RecordedKernel:
                 return {kind: value for kind, value in row.items() if kind not in ("ifname", "ifindex")}
         raise Absent(errno.ENODEV, "not in rdma/resource.json", device.name)
 
+    def object_limits(self, device: RdmaDevice) -> Mapping[str, int]:
+        found = parse_limits(self._text(f"ibv_devinfo/{device.name}.txt"))
+        if not found:
+            raise Absent(errno.EOPNOTSUPP, "no limits in ibv_devinfo/*.txt", device.name)
+        return found
+
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
         names, values = parse_statistics(self._ethtool(netdev, "stats"))
         if not names:
@@ -246,6 +256,9 @@ class RecordedKernel:
         current = self._or_empty(self.text, f"class/net/{netdev}/address")
         return choose_mac_address(LinkAddresses(permanent, "", current, self._has_master(netdev)), netdev)
 
+    def virtual_functions(self, netdev: str) -> tuple[VirtualFunction, ...]:
+        return parse_virtual_functions(self._text(f"ip/{netdev}.link.json"), netdev)
+
     def hostname(self) -> str:
         return given_hostname(self.text("../proc/sys/kernel/hostname"))
 
@@ -260,9 +273,6 @@ class RecordedKernel:
 
     def counter_sets(self, device: RdmaDevice, port: int) -> tuple[CounterSet, ...]:
         return self._moment.held.sets_of(device.name, port)
-
-    def object_limits(self, device: RdmaDevice) -> Mapping[str, int]:
-        return self._moment.held.limits_of(device.name)
 
     def process(self, pid: int) -> ProcessFacts:
         return self._moment.held.process(pid)
@@ -283,9 +293,12 @@ class RecordedKernel:
             return ""
 
     def _ethtool(self, netdev: str, kind: str) -> str:
-        content = self._moment.tree.files.get(f"ethtool/{netdev}.{kind}")
+        return self._text(f"ethtool/{netdev}.{kind}")
+
+    def _text(self, path: str) -> str:
+        content = self._moment.tree.files.get(path)
         if content is None:
-            raise Absent(errno.EOPNOTSUPP, f"no ethtool/{netdev}.{kind} in this recording")
+            raise Absent(errno.EOPNOTSUPP, f"no {path} in this recording")
         return content.decode("utf-8", "replace")
 
     def _rdma(self, kind: str) -> Rows:

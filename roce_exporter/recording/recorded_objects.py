@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 PART = 50
 """Objects of one part, about as many as fit in a reply of the kernel."""
 
-_LIMIT = re.compile(r"^\s+(max_(?:qp|cq|mr)):\s+(\d{1,10})\s*$", re.MULTILINE | re.ASCII)
-
 
 class HeldObjects:
     """A list of objects in memory, in parts."""
@@ -46,14 +43,12 @@ class HeldObjects:
 
 @dataclass(frozen=True, slots=True)
 class RecordedObjects:
-    """Objects, counter sets, limits and processes of a host at one moment."""
+    """Objects, counter sets and processes of a host at one moment."""
 
     objects: Mapping[tuple[str, ObjectKind], tuple[RdmaObject, ...]] = field(default_factory=dict)
     """By device and kind; ("", kind) says that the kind was recorded."""
     counter_sets: Mapping[str, tuple[CounterSet, ...]] | None = None
     """By device; None: not recorded."""
-    limits: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """By device."""
     processes: Mapping[int, ProcessFacts] = field(default_factory=dict)
 
     def open_objects(self, device: str, kind: ObjectKind) -> HeldObjects:
@@ -67,12 +62,6 @@ class RecordedObjects:
         if self.counter_sets is None:
             raise Absent(errno.EOPNOTSUPP, f"no {COUNTER_SET_FILE} in this recording")
         return tuple(one for one in self.counter_sets.get(device, ()) if one.port == port)
-
-    def limits_of(self, device: str) -> Mapping[str, int]:
-        """See `ObjectKernel.object_limits`."""
-        if device not in self.limits:
-            raise Absent(errno.EOPNOTSUPP, f"no ibv_devinfo/{device}.txt in this recording")
-        return self.limits[device]
 
     def process(self, pid: int) -> ProcessFacts:
         """See `ObjectKernel.process`."""
@@ -89,19 +78,5 @@ def read_recorded_objects(tree: Tree, path: str) -> RecordedObjects:
         RecordingError: a file is malformed; one line that names it.
     """
     return RecordedObjects(
-        read_objects(tree, path), read_counter_sets(tree, path), _limits(tree), read_processes(tree, path)
+        read_objects(tree, path), read_counter_sets(tree, path), read_processes(tree, path)
     )
-
-
-def print_limits(limits: Mapping[str, int]) -> str:
-    """The lines of `ibv_devinfo -v` that `read_recorded_objects` reads."""
-    return "".join(f"\t{name}:\t\t\t{most}\n" for name, most in limits.items())
-
-
-def _limits(tree: Tree) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
-    for name in tree.folders.get("ibv_devinfo", ()):
-        text = tree.files.get(f"ibv_devinfo/{name}", b"").decode("utf-8", "replace")
-        if name.endswith(".txt") and (lines := _LIMIT.findall(text)):
-            found[name.removesuffix(".txt")] = {limit: int(most) for limit, most in lines}
-    return found

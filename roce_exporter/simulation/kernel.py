@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from roce_exporter.kernel.dcb_netlink import Dcb
+    from roce_exporter.kernel.vf_netlink import VirtualFunction
     from roce_exporter.model import RdmaDevice, RdmaPort
     from roce_exporter.owner_model import CounterSet, ObjectKind, ProcessFacts
     from roce_exporter.simulation.world import Card, SimulatedNetdev, World
@@ -161,6 +162,10 @@ class SimulatedKernel:
     def mac_address(self, netdev: str) -> str:
         self._netdev(netdev)
         return self._still.mac_address(netdev)
+
+    def virtual_functions(self, netdev: str) -> tuple[VirtualFunction, ...]:
+        self._netdev(netdev)
+        return self._still.virtual_functions(netdev)
 
     def hostname(self) -> str:
         return self._still.hostname()
