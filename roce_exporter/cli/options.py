@@ -36,6 +36,7 @@ SCENARIOS = (
     "misconfigured",
     "flapping",
     "lossy",
+    "dead-peer",
     "broken",
 )
 VENDORS = ("mlx5", "mlx5-lag", "bnxt", "ionic", "ice")
