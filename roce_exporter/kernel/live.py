@@ -19,6 +19,8 @@ from roce_exporter.kernel.ethtool_ioctl import NAMES_SECONDS, EthtoolIoctl
 from roce_exporter.kernel.ethtool_netlink import EthtoolNetlink
 from roce_exporter.kernel.mac_address import choose_mac_address
 from roce_exporter.kernel.names import decode_name, encode_name, given_hostname
+from roce_exporter.kernel.object_netlink import ObjectDump
+from roce_exporter.kernel.processes import read_process
 from roce_exporter.kernel.rdma_netlink import RdmaNetlink
 from roce_exporter.kernel.rtnetlink import read_link_addresses
 from roce_exporter.kernel.transceiver import read_transceiver
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from roce_exporter.kernel.dcb_netlink import Dcb
     from roce_exporter.kernel.vf_netlink import VirtualFunction
     from roce_exporter.model import RdmaDevice, RdmaPort
+    from roce_exporter.owner_model import ObjectKind, ProcessFacts
 
 T = TypeVar("T")
 S = TypeVar("S", RdmaNetlink, EthtoolIoctl, EthtoolNetlink, DcbNetlink)
@@ -173,6 +176,13 @@ class LiveKernel:
         if not self._limits:
             raise Absent(errno.EPERM, "no context is opened without --owners.limits", device.name)
         return read_limits(device)
+
+    def open_objects(self, device: RdmaDevice, kind: ObjectKind) -> ObjectDump:
+        self._rdma()  # Absent where RDMA netlink is switched off
+        return ObjectDump(self._rdma, device, kind)
+
+    def process(self, pid: int) -> ProcessFacts:
+        return read_process(pid)
 
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], Sequence[int]]:
         self._check_own(netdev)

@@ -117,15 +117,7 @@ def test_a_device_without_netlink_has_no_limits() -> None:
         Limits(RecordedKernel([Moment(Tree({}), {})]), Device("rxe0", "", "")).read(0.0)
 
 
-@pytest.mark.parametrize(
-    ("flags", "expected"),
-    [
-        ([], False),
-        (["--owners.limits"], True),
-        (["--owners.limits=true"], True),
-        (["--owners.limits=false"], False),
-    ],
-)
+@pytest.mark.parametrize(("flags", "expected"), [([], False), (["--owners.limits"], True)])
 def test_the_option_is_off_by_default(flags: list[str], expected: bool) -> None:
     assert parse_options(["serve", *flags]).owners_limits is expected
 
@@ -135,5 +127,5 @@ def test_the_option_is_a_key_of_the_configuration_file(tmp_path: Path) -> None:
     file.write_text("owners.limits: true\n")
     assert parse_options(["serve", f"--config.file={file}"]).owners_limits is True
     file.write_text("owners.limits: perhaps\n")
-    with pytest.raises(OptionError, match="neither true nor false"):
+    with pytest.raises(OptionError, match="must be true or false"):
         parse_options(["serve", f"--config.file={file}"])
