@@ -17,6 +17,7 @@ from roce_exporter.cli.shared_flags import (
     add_switch_flags,
     add_web_flags,
 )
+from roce_exporter.cli.surrounding_flags import add_surrounding_flags
 from roce_exporter.cli.wire_flags import add_wire_flags, check_wire_options
 from roce_exporter.collect import Settings
 from roce_exporter.detectors.pfc_storm import StormLimits
@@ -169,6 +170,7 @@ def make_parser() -> Parser:
             add_audit_flags(command, alone=name == "audit")
         if name in ("serve", "once"):
             add_owner_flags(command, rounds=name == "serve")
+            add_surrounding_flags(command)
         if name == "serve":
             add_web_flags(command, DEFAULT_PORT)
             add_path_flag(command)
