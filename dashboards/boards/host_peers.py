@@ -87,8 +87,8 @@ PEERS_PANELS = (
         proof=PROOF,
     ),
     lines(
-        "Packets outside the lossless priority by pair",
-        explained(f"Switches may drop them. {SHOWN}", OUTSIDE),
+        "Outside the lossless priority",
+        explained(f"By pair. Switches may drop these packets. {SHOWN}", OUTSIDE),
         "pps",
         Query(most(rate(OUTSIDE, CLUSTER), OUTSIDE), PAIR),
         width=8,
