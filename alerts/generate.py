@@ -28,6 +28,7 @@ GROUPS = (
     "exporter",
     "links",
     "switch",
+    "wire",
 )
 """The files under `rules/`, in the order of the result."""
 SEVERITIES = ("page", "ticket", "info")

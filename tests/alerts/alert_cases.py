@@ -16,6 +16,7 @@ from alert_scenario import (
     Rate,
 )
 from alert_switch_cases import HOST_BEHIND, QUEUE, SWITCH_CASES
+from alert_wire_cases import WIRE_CASES
 
 ON = Level(sick=1, healthy=1)
 DEVICE = 'device="mlx5_0"'
@@ -700,4 +701,5 @@ CASES = (
     *CONFIG,
     *EXPORTER,
     *SWITCH_CASES,
+    *WIRE_CASES,
 )
