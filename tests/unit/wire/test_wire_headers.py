@@ -11,7 +11,18 @@ from scapy.contrib import roce as oracle
 from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Dot1Q, Ether
-from wire_frames import bth, ethernet, frames_of, ipv4, ipv6, roce, udp
+from wire_frames import (
+    RECORDED_ACK,
+    RECORDED_CNP,
+    RECORDED_WRITE,
+    bth,
+    ethernet,
+    frames_of,
+    ipv4,
+    ipv6,
+    roce,
+    udp,
+)
 
 from roce_exporter.wire.decode import opcodes
 from roce_exporter.wire.decode.columns import decode_frames
@@ -25,20 +36,6 @@ from roce_exporter.wire.decode.roce_packet import locate, read_extensions, read_
 
 # The example of the note on the CNP format: recorded; only the transport part is given there.
 EXAMPLE_CNP = bytes.fromhex("8100ffff400000d200000000") + bytes(16) + bytes.fromhex("e42dad81")
-# Recorded on a ConnectX-4 Lx, as scapy's own tests print it.
-RECORDED_CNP = bytes.fromhex(
-    "e41d2dab2bc27cfe9064 3b32 0800 45c2003c718c40004011 9161 0a001101 0a001201 0000 12b7 0028 0000 8100ffff40000118 00000000"
-    "00000000000000000000000000000000 82fd002a"
-)
-# RoCE v1, the same source: a write of 8 bytes... and its ACK.
-RECORDED_WRITE = bytes.fromhex(
-    "7cfe90753cd87cfe90753cd8 8915 602000000028 1b40 00000000000000000000ffff0f000002 00000000000000000000ffff0f000002"
-    "0a70ffff0000010a80a788bc 000055d4c0726000 000047b3 00000005 0000000001000000 e3d856bb"
-)
-RECORDED_ACK = bytes.fromhex(
-    "7cfe90753cd87cfe90753cd8 8915 602000000014 1b40 00000000000000000000ffff0f000002 00000000000000000000ffff0f000002"
-    "1140ffff0000010900a788c0 00000005 25f0c038"
-)
 
 
 def test_the_example_cnp_of_the_note() -> None:
