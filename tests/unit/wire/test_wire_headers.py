@@ -163,18 +163,47 @@ def test_packets_that_scapy_encodes_are_decoded_field_by_field(
     assert columns.priorities.tolist() == [tags[0].prio if tags else -1]
 
 
-@given(st.integers(0, 255), st.integers(0, 63), st.binary(max_size=40))
-def test_the_crc_is_scapys(tos: int, queue: int, payload: bytes) -> None:
-    """The oracle computes the CRC of an IPv4 packet when it writes it."""
-    made = (
-        Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
-        / IP(src="10.1.2.3", dst="10.3.2.1", tos=tos)
-        / UDP(sport=1, dport=4791)
-        / oracle.BTH(opcode=4, dqpn=queue)
+@given(st.integers(0, 255), st.integers(0, 63), st.binary(max_size=40), st.booleans())
+def test_the_crc_is_scapys(traffic_class: int, queue: int, payload: bytes, new: bool) -> None:
+    """The oracle computes the CRC of an IPv4 or IPv6 packet when it writes it."""
+    network = (
+        IPv6(src="fd00::1", dst="fd00::2", tc=traffic_class, fl=queue << 9, hlim=queue + 1)
+        if new
+        else IP(src="10.1.2.3", dst="10.3.2.1", tos=traffic_class, ttl=queue + 1)
     )
-    found = read_packet(bytes(made / payload))
+    made = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02") / network
+    frame = bytes(made / UDP(sport=1, dport=4791) / oracle.BTH(opcode=4, dqpn=queue) / payload)
+    found = read_packet(frame)
     assert found
     assert found.icrc_valid
+    assert decode_frames(frames_of([frame])).columns.icrc.tolist() == [1]
+
+
+def crc_of_the_standard(content: bytes) -> int:
+    """CRC-32 bit by bit, from its polynomial: the register starts with ones, the lowest bit of a byte is first, the rest inverted."""
+    register = 0xFFFFFFFF
+    for byte in content:
+        for place in range(8):
+            differs = (register ^ byte >> place) & 1
+            register = register >> 1 ^ (0xEDB88320 if differs else 0)
+    return register ^ 0xFFFFFFFF
+
+
+@given(st.binary(min_size=40, max_size=40), BTHS, st.binary(max_size=40))
+def test_the_crc_of_version_1(grh: bytes, base: oracle.BTH, payload: bytes) -> None:
+    """Which scapy does not compute: eight bytes of ones for the LRH, and ones for what routers change (A16.5.1)."""
+    transport = bytes(base)[:12] + payload
+    grh = b"\x6f" + grh[1:4] + struct.pack(">HB", len(transport) + 4, 0x1B) + grh[7:]
+    ones = b"\xff" * 8 + b"\x6f\xff\xff\xff" + grh[4:7] + b"\xff" + grh[8:]
+    crc = crc_of_the_standard(ones + transport[:4] + b"\xff" + transport[5:])
+    frame = ethernet(0x8915, grh + transport + struct.pack("<I", crc))
+    found = read_packet(frame)
+    assert found
+    assert found.icrc_valid
+    assert decode_frames(frames_of([frame])).columns.icrc.tolist() == [1]
+    written = Ether(frame)
+    assert (written[oracle.BTH].psn, written[oracle.GRH].tclass) == (base.psn, found.network.traffic_class)
+    assert found.bth.psn == base.psn
 
 
 def test_the_aeth_of_scapy() -> None:
@@ -212,6 +241,19 @@ def test_extended_headers_by_opcode() -> None:
     assert reliable.rdeth == 0x020304
     assert reliable.reth
     assert reliable.reth.address == int.from_bytes(body[12:20])
+
+
+def test_both_decoders_read_the_same_extended_headers_of_every_opcode() -> None:
+    """Also of those that no transport defines: nothing."""
+    body = bytes(range(0x41, 0x81))
+    columns = decode_frames(frames_of(roce(bth(opcode), body) for opcode in range(256))).columns
+    for opcode in range(256):
+        found = read_extensions(opcode, body)
+        aeth, reth = found.aeth, found.reth if opcode & 0x1F == opcodes.READ_REQUEST else None
+        assert columns.syndromes[opcode] == (aeth.kind << 5 | aeth.value if aeth else -1), opcode
+        assert columns.read_lengths[opcode] == (reth.length if reth else -1), opcode
+        if opcode & 0x1F not in opcodes.DEFINED.get(opcode >> 5, ()):
+            assert set(found) == {None}, opcode
 
 
 FRAME = roce(bth(0x0A, psn=5), bytes(16))
