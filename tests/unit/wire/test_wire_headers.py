@@ -290,6 +290,20 @@ def test_frames_behind_the_tunnels_of_mirror_ports(name: str, outer: int) -> Non
     assert columns.lengths.tolist() == [len(FRAME), len(frame)]
 
 
+def test_packets_of_different_tunnels_stay_in_the_order_of_the_capture() -> None:
+    """PSN sequences depend on it."""
+    frames = []
+    for psn in range(9):
+        inner = roce(bth(0x0A, psn=psn), bytes(16))
+        protocol, head = TUNNELS["erspan 2"]
+        vxlan = ipv4("1.1.1.1", "2.2.2.2", udp(b"\x08" + bytes(7) + inner, 4789))
+        gre = ipv4("1.1.1.1", "2.2.2.2", head + inner, protocol=protocol)
+        frames.append((ethernet(0x0800, gre), ethernet(0x0800, vxlan), inner)[psn % 3])
+    assert decode_frames(frames_of(frames)).columns.sequences.tolist() == list(range(9))
+    tunnels = [frame for at, frame in enumerate(frames) if at % 3 < 2]
+    assert decode_frames(frames_of(tunnels)).columns.sequences.tolist() == [0, 1, 3, 4, 6, 7]
+
+
 def test_gre_that_carries_no_ethernet() -> None:
     assert read_gre(struct.pack(">HH", 0, 0x0800)) is None
     assert (
