@@ -52,9 +52,9 @@ class PcapRecords(NamedTuple):
             "<" if little else ">", 24 if magic in MODIFIED else 16, 1 if magic in NANOSECONDS else 1000, link
         )
 
-    def split(self, data: bytearray, end: int) -> tuple[int, list[Frames]]:
+    def split(self, data: bytearray, begin: int, end: int) -> tuple[int, list[Frames]]:
         """See Records."""
-        starts, used = self._starts(data, end)
+        starts, used = self._starts(data, begin, end)
         if not starts:
             return used, []
         found = np.array(starts, np.int64)
@@ -72,12 +72,12 @@ class PcapRecords(NamedTuple):
             )
         ]
 
-    def _starts(self, data: bytearray, end: int) -> tuple[list[int], int]:
+    def _starts(self, data: bytearray, begin: int, end: int) -> tuple[list[int], int]:
         read = Struct(self.order + "I").unpack_from
         header = self.header
         starts: list[int] = []
         add = starts.append
-        position = 0
+        position = begin
         last = end - header
         while position <= last:
             add(position)
@@ -86,7 +86,7 @@ class PcapRecords(NamedTuple):
         if position > end:  # the last record is incomplete
             position = starts.pop()
             (captured,) = read(data, position + 8)
-            if captured > LARGEST:
+            if captured > LARGEST and not starts:
                 raise InputError(f"a record claims {captured} bytes, so the file is damaged")
         return starts, position
 
