@@ -6,9 +6,10 @@ joins them. Pause is counted per port: it is that of all owners of the port toge
 
 from __future__ import annotations
 
+from boards.limits import WORKLOADS
 from boards.measures import rate
 from boards.model import Variable
-from boards.rules import ELEVATED, WORKLOADS
+from boards.rules import ELEVATED
 from boards.scopes import FLEET, HOST, OF_HOSTS
 
 OWNER = "(cluster, job, instance, owner)"

@@ -22,9 +22,6 @@ CHECKS_FAILED = "cluster_job_check:roce_config_check_failed:count"
 UNREADABLE = "cluster_job_check:roce_config_check_unreadable:count"
 CHECKS = "cluster_job:roce_config_checks:count"
 LINK_ENDS = "switch_port:roce_link_ends:info"
-WORKLOADS = "owner:roce_workload:info"
-
-_OWNERS = "max by (cluster, job, instance, owner, {}) (roce_owner_info{})"
 
 OFTEN = {
     MARKS: f"sum by (cluster, job) (rate(roce_ecn_marked_packets_total[{MEDIUM}]))",
@@ -66,21 +63,6 @@ max by (cluster, switch, switch_port) (
     label_replace(roce_switch_port_info, "switch", "$1", "device", "(.*)"), "switch_port", "$1", "port", "(.*)"
   )
 )""",
-    # what an owner belongs to: a Slurm job, the controller of its pod if kube-state-metrics is scraped, otherwise itself
-    WORKLOADS: f"""\
-label_replace(
-  {_OWNERS.format("slurm_job", '{slurm_job!=""}')}, "workload", "slurm/$1", "slurm_job", "(.*)"
-)
-  or on (cluster, job, instance, owner)
-label_join(
-  label_replace({_OWNERS.format("pod_uid", '{pod_uid!=""}')}, "uid", "$1", "pod_uid", "(.*)")
-    * on (uid) group_left (namespace, owner_kind, owner_name)
-  # a controller without a name is not known; of two controllers one counts, because an ambiguous join is an error
-  topk by (uid) (1, max by (uid, namespace, owner_kind, owner_name) (kube_pod_owner{{owner_name!~"|<none>"}})),
-  "workload", "/", "namespace", "owner_kind", "owner_name"
-)
-  or on (cluster, job, instance, owner)
-label_replace(max by (cluster, job, instance, owner) (roce_owner_info), "workload", "$1", "owner", "(.*)")""",
 }
 """For many series that hardly change."""
 
