@@ -32,6 +32,7 @@ from roce_exporter.catalog import (
     switch_watchdog,
     transceiver,
     transport,
+    virtual_functions,
     wire,
 )
 from roce_exporter.catalog.drivers import DIALECTS, dialect_of
@@ -79,6 +80,7 @@ CATALOG: tuple[Row, ...] = (
     *switch_probe.ROWS,
     *wire.ROWS,
     *owners.ROWS,
+    *virtual_functions.ROWS,
 )
 
 _METRIC = re.compile(r"roce_[a-z0-9]+(_[a-z0-9]+)*")
@@ -182,6 +184,8 @@ def _speaks(dialect: str, spelling: Spelling) -> bool:
 FORMS = {
     **dict.fromkeys(("counter", "flag", "sensor", "role", "parameter", "le"), ".+"),
     "mac": "[0-9a-f]{2}(?::[0-9a-f]{2}){5}",
+    "pci": "[0-9a-f.:]*",
+    "rdma_device": "[^ ]*",
     "hostname": "(?s:.*)",
 }
 """What a placeholder matches. All others (priority, lane, queue and so on) match numbers only."""

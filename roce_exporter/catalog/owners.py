@@ -1,10 +1,15 @@
 """Whose RDMA objects: processes, pods and jobs. From RDMA netlink and /proc, a minute's round off the scrape path.
 
 Series per device: at most the configured number of owners. Rows with `state` have a series per state that occurs.
+
+The counters (`_total`) are parts of the port's counters of the same name without `owner_`: what the owner's queue pairs
+caused, as far as they are bound to counter sets per process (`roce-exporter counters`). They count from the exporter's
+first sight of the device. A process that ends between two rounds takes the last part of its counts with it.
 """
 
 from __future__ import annotations
 
+from roce_exporter.catalog import congestion, optional, port, transport
 from roce_exporter.catalog.row import COUNTER, GAUGE, Row
 
 OWNER_LABELS = ("device", "owner")
@@ -25,7 +30,7 @@ QUEUE_PAIRS_IN_ERROR = _gauge(
 REMOTE_QUEUE_PAIRS = _gauge(
     "remote_queue_pairs",
     "objects",
-    "Different remote queue pairs that the owner's queue pairs are connected to.",
+    "Remote queue pairs that the owner's queue pairs are connected to.",
 )
 COMPLETION_QUEUES = _gauge("completion_queues", "objects", "Completion queues of the owner.")
 MEMORY_REGIONS = _gauge("memory_regions", "objects", "Memory regions that the owner has registered.")
@@ -84,11 +89,52 @@ SURVEY_TIME = _of_device(
 )
 
 
-def owner_counter(name: str, unit: str, meaning: str) -> Row:
-    """A counter of an owner, from the counter sets of its queue pairs; named after the port's row."""
+_COUNTED_PER_OWNER = (
+    "roce_ecn_marked_packets_total",
+    "roce_cnp_sent_total",
+    "roce_cnp_handled_total",
+    "roce_transport_out_of_sequence_total",
+    "roce_transport_packet_sequence_errors_total",
+    "roce_transport_implied_naks_total",
+    "roce_transport_ack_timeouts_total",
+    "roce_transport_retransmitted_packets_total",
+    "roce_transport_retransmitted_bytes_total",
+    "roce_transport_retries_exceeded_total",
+    "roce_transport_adaptive_retransmits_total",
+    "roce_transport_duplicate_requests_total",
+    "roce_transport_rnr_naks_received_total",
+    "roce_transport_rnr_naks_sent_total",
+    "roce_transport_rnr_retries_exceeded_total",
+    "roce_port_receive_bytes_total",
+    "roce_port_transmit_bytes_total",
+    "roce_port_receive_packets_total",
+    "roce_port_transmit_packets_total",
+    *(row.name for row in optional.ROWS),
+)
+"""The port's counters that owners have, too."""
+
+
+def owner_counter(of_port: Row) -> Row:
+    """The owner's part of a port's counter: same unit, and the first sentence of its meaning."""
+    name = of_port.name.replace("roce_", "roce_owner_", 1)
+    meaning = of_port.help.partition(". ")[0].removesuffix(".")
     return Row(
-        f"roce_owner_{name}_total", COUNTER, unit, meaning, (), (*OWNER_LABELS, "port"), "experimental"
+        name,
+        COUNTER,
+        of_port.unit,
+        f"{meaning}. Counts only queue pairs of the owner that are bound to counter sets.",
+        (),
+        (*OWNER_LABELS, "port"),
+        "experimental",
     )
+
+
+OWNER_COUNTERS: tuple[tuple[Row, Row], ...] = tuple(
+    (row, owner_counter(row))
+    for row in (*congestion.ROWS, *transport.ROWS, *port.ROWS, *optional.ROWS)
+    if row.name in _COUNTED_PER_OWNER
+)
+"""Each row of a port with the row of its owners. The spellings of the port's row name the values of a counter set."""
 
 
 ROWS = (
@@ -101,6 +147,7 @@ ROWS = (
     CONTEXTS,
     CONNECTIONS,
     PROCESSES,
+    *(row for _, row in OWNER_COUNTERS),
     OWNER_INFO,
     FOLDED,
     UNSEEN,

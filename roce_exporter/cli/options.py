@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from roce_exporter import __version__, sources
+from roce_exporter.cli.owner_flags import add_owner_flags
 from roce_exporter.cli.parser import OptionError, Parser, command_first
 from roce_exporter.cli.shared_flags import (
     DEFAULT_PORT,
@@ -19,6 +20,7 @@ from roce_exporter.cli.shared_flags import (
 from roce_exporter.cli.wire_flags import add_wire_flags, check_wire_options
 from roce_exporter.collect import Settings
 from roce_exporter.detectors.pfc_storm import StormLimits
+from roce_exporter.owners import OWNERS
 from roce_exporter.sampler import MODES, OFF, Pace
 
 if TYPE_CHECKING:
@@ -37,6 +39,9 @@ SCENARIOS = (
 )
 VENDORS = ("mlx5", "mlx5-lag", "bnxt", "ionic", "ice")
 """The same as in `simulation`, which is imported only where it is used: its import takes as long as all the others together."""
+
+SOURCES = (*sources.NAMES, OWNERS)
+"""Sources that can be disabled: those of a collection, and the survey between collections."""
 
 SWITCHES = "switches"
 WIRE = "wire"
@@ -162,6 +167,8 @@ def make_parser() -> Parser:
             add_wire_flags(command)
         if name in ("serve", "once", "audit", "demo"):
             add_audit_flags(command, alone=name == "audit")
+        if name in ("serve", "once"):
+            add_owner_flags(command, rounds=name == "serve")
         if name == "serve":
             add_web_flags(command, DEFAULT_PORT)
             add_path_flag(command)
@@ -185,6 +192,17 @@ def _host_flags() -> Parser:
     _add_source_flags(flags)
     _add_simulation_flags(flags)
     _add_collect_flags(flags)
+    flags.add_argument(
+        "--owners.limits",
+        dest="owners_limits",
+        type=_switch,
+        nargs="?",
+        const=True,
+        default=False,
+        metavar="true|false",
+        help="read how many queue pairs, CQs and memory regions each device can have. This opens a user context on each "
+        "device once, as ibv_devinfo does: on mlx5 firmware objects, and loopback may be switched on for that moment",
+    )
     flags.add_argument(
         "--config.file",
         dest="config_file",
@@ -227,9 +245,9 @@ def _add_source_flags(parser: argparse.ArgumentParser) -> None:
         dest="source_disable",
         action="append",
         default=[],
-        choices=sources.NAMES,
+        choices=SOURCES,
         metavar="SOURCE",
-        help=f"disable a source, may be repeated: {', '.join(sources.NAMES)}",
+        help=f"disable a source, may be repeated: {', '.join(SOURCES)}",
     )
 
 
@@ -355,6 +373,13 @@ def _seconds(text: str) -> float:
     if not 0 < seconds <= 86400:  # noqa: PLR2004 - a day is the longest that makes sense
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0 and up to 86400")
     return seconds
+
+
+def _switch(text: str) -> bool:
+    """A flag that may have a value, because a key of the configuration file has one."""
+    if text not in ("true", "false"):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+    return text == "true"
 
 
 def _count(text: str) -> int:

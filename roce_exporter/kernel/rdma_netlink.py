@@ -34,14 +34,14 @@ T = TypeVar("T")
 
 NETLINK_RDMA = 20
 
-_NLDEV = 5 << 10
-"""RDMA_NL_NLDEV, in the upper bits of every message type."""
+NLDEV = 5 << 10
+"""RDMA_NLNLDEV, in the upper bits of every message type."""
 
-GET = _NLDEV | 1
-PORT_GET = _NLDEV | 5
-RES_GET = _NLDEV | 9
-STAT_GET = _NLDEV | 17
-STAT_GET_STATUS = _NLDEV | 24
+GET = NLDEV | 1
+PORT_GET = NLDEV | 5
+RES_GET = NLDEV | 9
+STAT_GET = NLDEV | 17
+STAT_GET_STATUS = NLDEV | 24
 
 DEV_INDEX = 1
 DEV_NAME = 2
@@ -103,7 +103,7 @@ def decode_port(answer: bytes, device: RdmaDevice) -> RdmaPort:
         OSError: ENODEV, the reply is for another device.
     """
     values = decode_values(answer)
-    _check_device(values, device)
+    check_device(values, device)
     return RdmaPort(
         number=decode_number(_required(values, PORT_INDEX)),
         netdev=decode_name(values.get(NDEV_NAME, b"")),
@@ -117,7 +117,7 @@ def decode_table(answer: bytes, table: Table, device: RdmaDevice) -> Spans:
         Malformed: the message violates the format, has no such table, a row without a name, or a name twice.
         OSError: ENODEV, the reply is for another device.
     """
-    _check_device(decode_values(answer), device)
+    check_device(decode_values(answer), device)
     rows: Spans = {}
     for kind, start, end in decode_attributes(answer):
         if kind == table.whole:
@@ -203,7 +203,7 @@ class RdmaNetlink:
                 dump=True,
             )
         except Refused as error:
-            raise self._explain(error, device, "this kernel does not list RDMA ports") from None
+            raise self.explain(error, device, "this kernel does not list RDMA ports") from None
 
     def statistics(self, device: RdmaDevice, port: int) -> dict[str, int]:
         """Every enabled hardware counter of one port, in one snapshot and in the driver's own units.
@@ -222,7 +222,7 @@ class RdmaNetlink:
                 raise OSError(
                     errno.EINVAL, "the driver failed to read its statistics", f"{device.name}/{port}"
                 ) from None
-            raise self._explain(error, device, f"no statistics of port {port}") from None
+            raise self.explain(error, device, f"no statistics of port {port}") from None
 
     def optional_counters(self, device: RdmaDevice, port: int) -> Mapping[str, bool]:
         """The optional counters of one port and whether each is on; empty if the driver has none.
@@ -233,7 +233,7 @@ class RdmaNetlink:
         try:
             return self._request_status(device, port)
         except Refused as error:
-            raise self._explain(error, device, f"no status of the counters of port {port}") from None
+            raise self.explain(error, device, f"no status of the counters of port {port}") from None
 
     def resources(self, device: RdmaDevice) -> Mapping[str, int]:
         """Objects in use by kind: `pd`, `cq`, `qp`, `cm_id`, `mr`, and on newer kernels `ctx` and `srq`.
@@ -246,7 +246,16 @@ class RdmaNetlink:
                 RES_GET, encode_device(device), lambda answers: decode_objects(only_payload(answers), device)
             )
         except Refused as error:
-            raise self._explain(error, device, "this kernel does not count RDMA objects") from None
+            raise self.explain(error, device, "this kernel does not count RDMA objects") from None
+
+    def explain(self, error: Refused, device: RdmaDevice, missing: str) -> OSError:
+        """The error of a refused request for a device: ENODEV if it was removed, `Absent` if the command is unknown."""
+        if error.errno not in _NO_SUCH_COMMAND:
+            return error
+        # The kernel also returns EINVAL for the index of a removed device.
+        if not any(_is_same(device, found.index, found.name) for found in self.devices()):
+            return _gone(device)
+        return Absent(error.errno, missing, device.name)
 
     def close(self) -> None:
         self._netlink.close()
@@ -260,10 +269,7 @@ class RdmaNetlink:
             self.close()
             raise
         except OSError as error:
-            # Kernels that restrict RDMA netlink to the initial network namespace refuse the connection elsewhere.
-            if error.errno in (errno.EPROTONOSUPPORT, errno.ECONNREFUSED):
-                raise Absent(error.errno, "no RDMA netlink here (is ib_core loaded?)") from None
-            raise
+            raise explain_socket_error(error) from None
 
     def _read(self, answers: list[bytes], device: RdmaDevice, port: int) -> dict[str, int]:
         answer = only_payload(answers)
@@ -298,13 +304,13 @@ class RdmaNetlink:
             raise
         return True
 
-    def _explain(self, error: Refused, device: RdmaDevice, missing: str) -> OSError:
-        if error.errno not in _NO_SUCH_COMMAND:
-            return error
-        # The kernel also returns EINVAL for the index of a removed device.
-        if not any(_is_same(device, found.index, found.name) for found in self.devices()):
-            return _gone(device)
-        return Absent(error.errno, missing, device.name)
+
+def explain_socket_error(error: OSError) -> OSError:
+    """The same error, or `Absent` if it means that there is no RDMA netlink."""
+    # Kernels that restrict RDMA netlink to the initial network namespace refuse the connection elsewhere.
+    if error.errno in (errno.EPROTONOSUPPORT, errno.ECONNREFUSED):
+        return Absent(error.errno, "no RDMA netlink here (is ib_core loaded?)")
+    return error
 
 
 def _decode_rows(answer: bytes, start: int, end: int, table: Table, rows: Spans) -> None:
@@ -325,7 +331,13 @@ def _required(values: Mapping[int, bytes], kind: int) -> bytes:
     return values[kind]
 
 
-def _check_device(values: Mapping[int, bytes], device: RdmaDevice) -> None:
+def check_device(values: Mapping[int, bytes], device: RdmaDevice) -> None:
+    """Check the device's attributes in a reply.
+
+    Raises:
+        Malformed: the reply has no index or no name.
+        OSError: ENODEV, the reply is for another device.
+    """
     # A device can be renamed, and older kernels reuse indexes: the reply may be for another device.
     index = decode_number(_required(values, DEV_INDEX))
     if not _is_same(device, index, decode_name(_required(values, DEV_NAME))):

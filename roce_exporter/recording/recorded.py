@@ -18,6 +18,8 @@
                                   a master
     HOST/dcb/DEV.pfc.json         `dcb -s -j pfc show dev DEV`; .ets, .app, .buffer and .dcbx likewise
     HOST/dcb/DEV.peer_pfc.json    PFC as announced by the switch, in the format of .pfc.json: dcb itself does not print it
+    HOST/ibv_devinfo/DEVICE.txt   `ibv_devinfo -v -d DEVICE`: its limits
+    HOST/ip/DEV.link.json         `ip -j -s -d link show dev DEV`: its virtual functions
     HOST/proc/sys/...             files under /proc/sys, as they are; kernel/hostname is the host's name
 
 Every part is optional: a missing part is an interface that the host does not have. Several moments of one host
@@ -47,6 +49,8 @@ from roce_exporter.recording.ethtool_text import (
     parse_settings,
     parse_statistics,
 )
+from roce_exporter.recording.ibv_devinfo_text import parse_limits
+from roce_exporter.recording.ip_link import parse_virtual_functions
 from roce_exporter.recording.transceiver_text import parse_transceiver
 from roce_exporter.recording.tree import RecordingError, Tree, load_tree
 
@@ -54,12 +58,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from roce_exporter.kernel.dcb_netlink import Dcb
+    from roce_exporter.kernel.vf_netlink import VirtualFunction
 
 Rows = tuple[dict[str, Any], ...]
 
 RDMA_FILES = ("dev", "link", "statistic", "mode", "mode_supported", "resource")
 
-_PARTS = frozenset({"sys", "rdma", "ethtool", "dcb", "debugfs", "proc"})
+_PARTS = frozenset({"sys", "rdma", "ethtool", "dcb", "debugfs", "proc", "ibv_devinfo", "ip"})
 
 MAX_MOMENTS = 1000
 """The maximum that `roce-exporter capture` writes."""
@@ -205,6 +210,12 @@ class RecordedKernel:
                 return {kind: value for kind, value in row.items() if kind not in ("ifname", "ifindex")}
         raise Absent(errno.ENODEV, "not in rdma/resource.json", device.name)
 
+    def object_limits(self, device: RdmaDevice) -> Mapping[str, int]:
+        found = parse_limits(self._text(f"ibv_devinfo/{device.name}.txt"))
+        if not found:
+            raise Absent(errno.EOPNOTSUPP, "no limits in ibv_devinfo/*.txt", device.name)
+        return found
+
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
         names, values = parse_statistics(self._ethtool(netdev, "stats"))
         if not names:
@@ -242,6 +253,9 @@ class RecordedKernel:
         current = self._or_empty(self.text, f"class/net/{netdev}/address")
         return choose_mac_address(LinkAddresses(permanent, "", current, self._has_master(netdev)), netdev)
 
+    def virtual_functions(self, netdev: str) -> tuple[VirtualFunction, ...]:
+        return parse_virtual_functions(self._text(f"ip/{netdev}.link.json"), netdev)
+
     def hostname(self) -> str:
         return given_hostname(self.text("../proc/sys/kernel/hostname"))
 
@@ -267,9 +281,12 @@ class RecordedKernel:
             return ""
 
     def _ethtool(self, netdev: str, kind: str) -> str:
-        content = self._moment.tree.files.get(f"ethtool/{netdev}.{kind}")
+        return self._text(f"ethtool/{netdev}.{kind}")
+
+    def _text(self, path: str) -> str:
+        content = self._moment.tree.files.get(path)
         if content is None:
-            raise Absent(errno.EOPNOTSUPP, f"no ethtool/{netdev}.{kind} in this recording")
+            raise Absent(errno.EOPNOTSUPP, f"no {path} in this recording")
         return content.decode("utf-8", "replace")
 
     def _rdma(self, kind: str) -> Rows:

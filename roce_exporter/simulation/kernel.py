@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from roce_exporter.kernel.dcb_netlink import Dcb
+    from roce_exporter.kernel.vf_netlink import VirtualFunction
     from roce_exporter.model import RdmaDevice, RdmaPort
     from roce_exporter.simulation.world import SimulatedNetdev, World
 
@@ -108,6 +109,9 @@ class SimulatedKernel:
     def rdma_resources(self, device: RdmaDevice) -> Mapping[str, int]:
         return self._still.rdma_resources(device)
 
+    def object_limits(self, device: RdmaDevice) -> Mapping[str, int]:
+        return self._still.object_limits(device)
+
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
         member = self._netdev(netdev)
         with self.world.lock:
@@ -155,6 +159,10 @@ class SimulatedKernel:
     def mac_address(self, netdev: str) -> str:
         self._netdev(netdev)
         return self._still.mac_address(netdev)
+
+    def virtual_functions(self, netdev: str) -> tuple[VirtualFunction, ...]:
+        self._netdev(netdev)
+        return self._still.virtual_functions(netdev)
 
     def hostname(self) -> str:
         return self._still.hostname()
