@@ -101,12 +101,13 @@ def _exhaustion(kind: str, title: str, said: str) -> Panel:
     used, most_possible = f"roce_resource_{kind}", f"roce_resource_{kind}_limit"
     return ranking(
         title,
-        f"Share of the {said} that the device offers; the eight fullest devices. At 100 % the device refuses new ones.\n\n{meanings(used)}",
+        f"Share of the {said} that the device offers; the eight fullest devices. At 100 % the device refuses new ones. "
+        f"Limits are read with `--owners.limits`.\n\n{meanings(used, most_possible)}",
         "percentunit",
         Query(f"topk(8, {used}{{{HOST}}} / {most_possible}{{{HOST}}})", "{{instance}} {{device}}", instant=True),
         steps(step("RoceResourcesNearlyExhausted")),
         width=8,
-        empty="The limit of the device is not known",
+        empty="Limits unknown: see --owners.limits",
     )  # fmt: skip
 
 

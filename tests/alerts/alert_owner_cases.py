@@ -97,6 +97,13 @@ OWNER_CASES = (
         sick=90,
     ),
     Case(
+        "RoceOwnersHidden",
+        {f'roce_owner_unseen_objects{{{DEVICE},kind="qp"}}': Level(sick=5, below=0)},
+        name="in another namespace",
+        labels=DEVICE,
+        sick=90,
+    ),
+    Case(
         "RoceSourceBroken",
         {f'roce_exporter_source_up{{source="owners",{DEVICE}}}': Level(0, 1, 1)},
         name="of owners",

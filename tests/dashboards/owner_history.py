@@ -17,9 +17,24 @@ if TYPE_CHECKING:
 DEVICE = re.compile(r'roce_port_up\{.*?device="(\w+)".*?\}')
 PAUSED = re.compile(r'roce_pfc_transmit_pause_seconds_total\{.*?device="(\w+)".*?\} (\S+)')
 MEGABYTES = 1_000_000
+COUNTED = (
+    "cnp_handled",
+    "cnp_sent",
+    "ecn_marked_packets",
+    "port_receive_bytes",
+    "port_transmit_bytes",
+    "transport_ack_timeouts",
+    "transport_out_of_sequence",
+    "transport_packet_sequence_errors",
+    "transport_retransmitted_packets",
+    "transport_retries_exceeded",
+)
+"""Counters of counter sets."""
 UIDS = "0f3c1a52-9b1e-4a35-8d6c-00000000000{}"
 NO_OWNERS = frozenset({"unknown"})
 """Clusters whose exporters have no owners."""
+COUNTER_SETS = frozenset({"pfc-storm", "incast"})
+"""Clusters whose NICs count by process."""
 NO_KUBERNETES = frozenset({"incast"})
 """Clusters without kube-state-metrics."""
 
@@ -97,6 +112,13 @@ class HostOwners:
         yield _sample("roce_owner_survey_duration_seconds", at, 1.5)
         yield _sample("roce_owner_survey_timestamp_seconds", at, self.now - 20)
 
+    def _counters(self, at: dict[str, str], owned: Owned) -> Iterator[str]:
+        """Counters of the owner's counter sets, which grow with its queue pairs."""
+        for place, name in enumerate(COUNTED if self.cluster in COUNTER_SETS and owned.pairs > 2 else ()):
+            key = f"{at} {name}"
+            self._counted[key] += owned.pairs * (place + 1)
+            yield _sample(f"roce_owner_{name}_total", {**at, "port": "1"}, self._counted[key])
+
     def _of_owner(self, at: dict[str, str], owned: Owned, *, broken: bool) -> Iterator[str]:
         lost = 8 * broken
         kind = "GSI" if owned.name == "kernel/ib_core" else "RC"
@@ -110,6 +132,7 @@ class HostOwners:
         yield _sample("roce_owner_memory_region_bytes", at, owned.pairs * 512 * MEGABYTES)
         yield _sample("roce_owner_contexts", at, 1)
         yield _sample("roce_owner_processes", at, min(owned.pairs, 8))
+        yield from self._counters(at, owned)
         if owned.peer:
             yield _sample("roce_owner_connections", {**at, "peer": owned.peer}, owned.pairs)
 
