@@ -49,6 +49,13 @@ def add_owner_flags(parser: argparse.ArgumentParser, *, rounds: bool) -> None:
         action="store_true",
         help="leave the command and the user of owners out of metrics and debug pages",
     )
+    add(
+        "--owners.limits",
+        dest="owners_limits",
+        action="store_true",
+        help="read how many queue pairs, completion queues and memory regions each device can have: opens a user context on "
+        "each device once, as ibv_devinfo does, which on mlx5 makes firmware objects and may enable loopback meanwhile",
+    )
     if rounds:
         add(
             "--owners.interval",
