@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.kernel import Absent
-from roce_exporter.kernel.object_kernel import ObjectKernel
 from roce_exporter.owner_model import FROM_MEMORY, ObjectKind
 from roce_exporter.owners.holdings import Census
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from roce_exporter.kernel import Kernel
     from roce_exporter.kernel.object_kernel import ObjectList
     from roce_exporter.model import RdmaDevice
     from roce_exporter.owner_model import CounterSet, RdmaObject
@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 
 SUMMED = (*FROM_MEMORY, ObjectKind.QUEUE_PAIR)
 """Kinds of which the kernel's own number is compared with the number listed."""
-
-
-class SurveyKernel(ObjectKernel, Protocol):
-    """What a survey reads of a host."""
-
-    def rdma_resources(self, device: RdmaDevice) -> Mapping[str, int]:
-        """Objects in use by kind, see `roce_exporter.kernel.Kernel`."""
 
 
 class Part(NamedTuple):
@@ -43,7 +36,7 @@ class Survey:
 
     def __init__(
         self,
-        kernel: SurveyKernel,
+        kernel: Kernel,
         device: RdmaDevice,
         roll: Roll,
         clock: Callable[[], float],

@@ -21,10 +21,10 @@ from roce_exporter.sources.values import reason_of
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
+    from roce_exporter.kernel import Kernel
     from roce_exporter.model import Device, DeviceReadings, RdmaDevice
     from roce_exporter.normalise.series import Samples
     from roce_exporter.owner_model import Owner
-    from roce_exporter.owners.owner_survey import SurveyKernel
 
 LOG = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class Surveyor:
 
     def __init__(
         self,
-        kernel: SurveyKernel,
+        kernel: Kernel,
         limits: SurveyLimits,
         clock: Callable[[], float],
         wall: Callable[[], float],
