@@ -22,7 +22,7 @@ SUMMED = (*FROM_MEMORY, ObjectKind.QUEUE_PAIR)
 """Kinds of which the kernel's own number is compared with the number listed."""
 
 
-class Part(NamedTuple):
+class ListPart(NamedTuple):
     """A part of a list that was read."""
 
     seconds: float
@@ -68,7 +68,7 @@ class Survey:
         while not self.part(kind).ended:
             pass
 
-    def part(self, kind: ObjectKind) -> Part:
+    def part(self, kind: ObjectKind) -> ListPart:
         """Read the next part of the list of one kind.
 
         Raises:
@@ -85,10 +85,10 @@ class Survey:
         if objects is None:
             self.close()
             self.censuses[kind] = self._census
-            return Part(seconds, ended=True)
+            return ListPart(seconds, ended=True)
         self._census.add(objects)
         self.roll.learn((one.pid for one in objects), self._wall())
-        return Part(seconds, ended=False)
+        return ListPart(seconds, ended=False)
 
     def compare(self) -> None:
         """Compare the kernel's own numbers with those listed since the last call; a list that failed is left out."""
