@@ -18,6 +18,7 @@ from roce_exporter.cli.shared_flags import (
     add_switch_flags,
     add_web_flags,
 )
+from roce_exporter.cli.surrounding_flags import add_surrounding_flags
 from roce_exporter.cli.wire_flags import add_wire_flags, check_wire_options
 from roce_exporter.collect import Settings
 from roce_exporter.detectors.pfc_storm import StormLimits
@@ -36,6 +37,7 @@ SCENARIOS = (
     "misconfigured",
     "flapping",
     "lossy",
+    "dead-peer",
     "broken",
 )
 VENDORS = ("mlx5", "mlx5-lag", "bnxt", "ionic", "ice")
@@ -171,6 +173,7 @@ def make_parser() -> Parser:
             add_audit_flags(command, alone=name == "audit")
         if name in ("serve", "once"):
             add_owner_flags(command, rounds=name == "serve")
+            add_surrounding_flags(command)
         if name == "serve":
             add_web_flags(command, DEFAULT_PORT)
             add_path_flag(command)
@@ -194,17 +197,6 @@ def _host_flags() -> Parser:
     _add_source_flags(flags)
     _add_simulation_flags(flags)
     _add_collect_flags(flags)
-    flags.add_argument(
-        "--owners.limits",
-        dest="owners_limits",
-        type=_switch,
-        nargs="?",
-        const=True,
-        default=False,
-        metavar="true|false",
-        help="read how many queue pairs, CQs and memory regions each device can have. This opens a user context on each "
-        "device once, as ibv_devinfo does: on mlx5 firmware objects, and loopback may be switched on for that moment",
-    )
     flags.add_argument(
         "--config.file",
         dest="config_file",
@@ -375,13 +367,6 @@ def _seconds(text: str) -> float:
     if not 0 < seconds <= 86400:  # noqa: PLR2004 - a day is the longest that makes sense
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0 and up to 86400")
     return seconds
-
-
-def _switch(text: str) -> bool:
-    """A flag that may have a value, because a key of the configuration file has one."""
-    if text not in ("true", "false"):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
-    return text == "true"
 
 
 def _count(text: str) -> int:

@@ -39,7 +39,7 @@ def test_the_unit_finds_its_command_and_its_user(root: Path) -> None:
     assert "roce-exporter" in (root / "usr/lib/sysusers.d/roce-exporter.conf").read_text()
     assert (root / "etc/default/roce-exporter").exists()
     conffiles = (root / "DEBIAN/conffiles").read_text().split()
-    assert conffiles == ["/etc/default/roce-exporter", "/etc/default/roce-exporter-switches"]
+    assert conffiles == [f"/etc/default/roce-exporter{name}" for name in ("", "-switches", "-wire")]
     assert all((root / file.lstrip("/")).exists() for file in conffiles)
 
 
@@ -54,6 +54,11 @@ def test_counter_sets_come_with_a_unit_and_without_an_active_rule(root: Path) ->
     assert "\nExecStart=/opt/roce-exporter/bin/roce-exporter counters enable " in unit
     rule = "90-roce-exporter-counters.rules"
     assert [path.relative_to(root).parts[:3] for path in root.rglob(rule)] == [("usr", "share", "doc")]
+
+
+def test_the_unit_for_captures_has_its_command(root: Path) -> None:
+    unit = (root / "lib/systemd/system/roce-exporter-wire.service").read_text()
+    assert "\nExecStart=/opt/roce-exporter/bin/roce-exporter wire " in unit
 
 
 def test_everything_in_it_belongs_to_root(package: str) -> None:
