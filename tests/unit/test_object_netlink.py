@@ -41,6 +41,7 @@ from roce_exporter.kernel.object_netlink import (
     QUEUE_PAIR_TYPES,
     decode_address,
     open_object_dump,
+    read_object_limits,
 )
 from roce_exporter.kernel.rdma_netlink import GET, NETLINK_RDMA, RES_GET, RdmaNetlink
 from roce_exporter.model import RdmaDevice
@@ -267,6 +268,56 @@ def test_a_list_that_is_dropped_closes_its_socket():
     objects = host.open()
     del objects
     assert host.is_closed
+
+
+# Limits
+
+
+def a_summary(*rows, device=MLX5_0):
+    """A count of objects; a row has a name, a number and a limit (0: none)."""
+    contents = b"".join(encode_attribute(16, a_count(*row)) for row in rows)
+    handle = encode_u32(1, device.index) + encode_attribute(2, device.name.encode() + b"\0")
+    return encode_message(Message(RES_GET, 0, 0, 0, handle + encode_attribute(15, contents)))
+
+
+def a_count(name, number, most):
+    row = encode_attribute(17, name.encode() + b"\0") + encode_attribute(18, struct.pack("=Q", number))
+    return row + encode_attribute(118, struct.pack("=Q", most)) if most else row
+
+
+def limits_of(summary, devices=DEVICES, device=MLX5_0):
+    return read_object_limits(RdmaNetlink(Host(summary=summary, devices=devices).others), device)
+
+
+def test_a_newer_kernel_reports_the_limits_without_a_context():
+    rows = [("pd", 2, 1024), ("cq", 3, 1 << 24), ("qp", 2, 262144), ("cm_id", 0, 0), ("mr", 1, 1 << 40)]
+    expected = {"max_qp": 262144, "max_cq": 1 << 24, "max_mr": 1 << 40}
+    assert limits_of(a_summary(*rows)) == expected
+
+
+def test_a_limit_that_the_driver_does_not_report_is_missing():
+    assert limits_of(a_summary(("qp", 2, 100), ("cq", 3, 0))) == {"max_qp": 100}
+
+
+def test_an_older_kernel_reports_no_limits():
+    with pytest.raises(Absent, match="limits"):
+        limits_of(OBJECTS_RXE1, device=RXE1)
+
+
+def test_a_kernel_that_does_not_count_objects_reports_no_limits():
+    with pytest.raises(Absent, match="limits"):
+        limits_of(an_end(errno.EINVAL, 2))
+
+
+def test_limits_of_a_removed_device_are_gone():
+    with pytest.raises(OSError, match="removed") as caught:
+        limits_of(an_end(errno.EINVAL, 2), DEVICES_WITHOUT_MLX5)
+    assert caught.value.errno == errno.ENODEV
+
+
+def test_limits_of_another_device_are_not_taken_for_these():
+    with pytest.raises(OSError, match="removed"):
+        limits_of(a_summary(("qp", 2, 100), device=RXE1))
 
 
 # Failures
