@@ -49,8 +49,9 @@ def add_owner_flags(parser: argparse.ArgumentParser, *, rounds: bool) -> None:
         "--owners.limits",
         dest="owners_limits",
         action="store_true",
-        help="read how many queue pairs, completion queues and memory regions each device can have: opens a user context on "
-        "each device once, as ibv_devinfo does, which on mlx5 makes firmware objects and may enable loopback meanwhile",
+        help="read how many queue pairs, completion queues and memory regions each device can have on kernels that do not report "
+        "it (6.12; 7.3 does): opens a user context on each device once, as ibv_devinfo does, which on mlx5 makes firmware "
+        "objects and may enable loopback meanwhile",
     )
     if rounds:
         add(
