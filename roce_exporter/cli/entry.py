@@ -1,4 +1,4 @@
-"""`roce-exporter`: parses the flags and runs one command (serve, once, capture, explain, audit, demo, switches, wire).
+"""`roce-exporter`: parses the flags and runs one of `options.COMMANDS`.
 
 Exit codes: 0 success; 1 nothing found to explain, a setting found wrong, or an internal error (with its traceback);
 2 invalid input (reported as one line).
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 UNUSABLE = 2
 
-LOG_LEVELS = {"serve": "info", "switches": "info", "wire": "info", "demo": "error"}
+LOG_LEVELS = {"serve": "info", "switches": "info", "wire": "info", "namespaces": "info", "demo": "error"}
 """Defaults per command; "warn" for the others. The demo shows storms on its screen, so it logs errors only."""
 
 
@@ -82,6 +82,13 @@ async def wire(options: argparse.Namespace) -> int:
     return await command.wire(options)
 
 
+async def namespaces(options: argparse.Namespace) -> int:
+    """See cli.namespaces."""
+    from roce_exporter.cli import namespaces as command  # noqa: PLC0415 - a process of its own
+
+    return await command.namespaces(options)
+
+
 async def demo(options: argparse.Namespace, kernel: Kernel) -> int:
     """See cli.demo."""
     from roce_exporter.cli import demo as command  # noqa: PLC0415 - imports rich, which no other command needs
@@ -89,7 +96,7 @@ async def demo(options: argparse.Namespace, kernel: Kernel) -> int:
     return await command.demo(options, kernel)
 
 
-WITHOUT_HOST = {"switches": switches, "wire": wire}
+WITHOUT_HOST = {"switches": switches, "wire": wire, "namespaces": namespaces}
 COMMANDS = {
     "demo": demo,
     "serve": serve,

@@ -17,7 +17,7 @@ from roce_exporter.cli.shared_flags import (
     add_switch_flags,
     add_web_flags,
 )
-from roce_exporter.cli.surrounding_flags import add_surrounding_flags
+from roce_exporter.cli.surrounding_flags import add_namespace_flags, add_surrounding_flags
 from roce_exporter.cli.wire_flags import add_wire_flags, check_wire_options
 from roce_exporter.collect import Settings
 from roce_exporter.detectors.pfc_storm import StormLimits
@@ -46,7 +46,8 @@ SOURCES = (*sources.NAMES, OWNERS)
 
 SWITCHES = "switches"
 WIRE = "wire"
-HOSTLESS = (SWITCHES, WIRE)
+NAMESPACES = "namespaces"
+HOSTLESS = (SWITCHES, WIRE, NAMESPACES)
 """Commands that read no host."""
 
 COMMANDS = {
@@ -57,6 +58,7 @@ COMMANDS = {
     "explain": "explain a raw counter or a metric: its meaning, its source and its current value",
     "audit": "compare the host's settings with a profile; exit code 0: all checks pass, 1: a check fails, 2: the audit could not run",
     SWITCHES: "serve metrics of switches at /probe?target=NAME, or audit their settings",
+    NAMESPACES: "report the RDMA devices of other network namespaces on a Unix socket, for `serve`; needs CAP_SYS_ADMIN",
     WIRE: "read RoCE packets of a capture or a mirror port: who congests whom, who retransmits",
 }
 
@@ -74,6 +76,7 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(argv)
     if options.command == WIRE:
         check_wire_options(options)
+    if options.command in HOSTLESS:
         return options
     if options.config_file:
         from roce_exporter.cli.config_file import config_flags  # noqa: PLC0415 - most have none, and YAML is slow to import
@@ -162,10 +165,8 @@ def make_parser() -> Parser:
             description=meaning,
             allow_abbrev=False,
         )
-        if name == SWITCHES:
-            add_switch_flags(command)
-        if name == WIRE:
-            add_wire_flags(command)
+        if name in HOSTLESS:
+            _add_flags_without_host(command, name)
         if name in ("serve", "once", "audit", "demo"):
             add_audit_flags(command, alone=name == "audit")
         if name in ("serve", "once"):
@@ -187,6 +188,16 @@ def make_parser() -> Parser:
                 help="raw counter or metric name; without it, list the raw names that are not in the catalogue",
             )
     return parser
+
+
+def _add_flags_without_host(parser: Parser, name: str) -> None:
+    if name == SWITCHES:
+        add_switch_flags(parser)
+    elif name == WIRE:
+        add_wire_flags(parser)
+    else:
+        add_namespace_flags(parser)
+        add_log_flags(parser)
 
 
 def _host_flags() -> Parser:

@@ -22,6 +22,7 @@ from roce_exporter.kernel.names import decode_name, encode_name, given_hostname
 from roce_exporter.kernel.object_netlink import ObjectDump
 from roce_exporter.kernel.processes import read_process
 from roce_exporter.kernel.rdma_netlink import RdmaNetlink
+from roce_exporter.kernel.rdma_system import read_shared_mode
 from roce_exporter.kernel.rtnetlink import read_link_addresses
 from roce_exporter.kernel.transceiver import read_transceiver
 from roce_exporter.kernel.uverbs import read_limits
@@ -176,6 +177,9 @@ class LiveKernel:
         if not self._limits:
             raise Absent(errno.EPERM, "no context is opened without --owners.limits", device.name)
         return read_limits(device)
+
+    def rdma_namespaces_shared(self) -> bool:
+        return read_shared_mode()
 
     def open_objects(self, device: RdmaDevice, kind: ObjectKind) -> ObjectDump:
         self._rdma()  # Absent where RDMA netlink is switched off
