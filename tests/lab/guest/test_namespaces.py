@@ -52,10 +52,16 @@ def objects(netns: str, device: str) -> float:
     return float(words[words.index("qp") + 1])
 
 
+def scrape(exporter: Exporter) -> dict[str, float]:
+    """A scrape after the namespaces have been read: that happens in the background, and no scrape waits for it."""
+    wait_until(lambda: value(exporter.scrape(), "roce_rdma_namespaces_shared") is not None)
+    return exporter.scrape()
+
+
 def test_without_the_helper_a_hidden_device_is_counted() -> None:
     exporter = Exporter("--sampler.mode=off")
     try:
-        samples = exporter.scrape()
+        samples = scrape(exporter)
         assert value(samples, "roce_rdma_namespaces_shared") == 0
         assert value(samples, "roce_exporter_rdma_devices_unseen") == 1
         assert value(samples, "roce_device_info", device=DEVICES[0]) == 1
@@ -79,7 +85,7 @@ def test_the_helper_reports_the_hidden_device() -> None:
         wait_until(lambda: os.path.exists(SOCKET) and Path(SOCKET).stat().st_mode & 0o777 == 0o660)
         exporter = Exporter("--sampler.mode=off", f"--rdma.namespaces={SOCKET}")
         try:
-            samples = exporter.scrape()
+            samples = scrape(exporter)
             assert value(samples, "roce_exporter_source_up", source="rdma_namespaces") == 1
             assert value(
                 samples, "roce_namespace_objects", device=DEVICES[1], kind="qp", netns=NETNS
