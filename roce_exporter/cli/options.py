@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from roce_exporter import __version__, sources
+from roce_exporter.cli.counter_flags import add_counter_flags
 from roce_exporter.cli.owner_flags import add_owner_flags
 from roce_exporter.cli.parser import OptionError, Parser, command_first
 from roce_exporter.cli.shared_flags import (
@@ -36,6 +37,7 @@ SCENARIOS = (
     "misconfigured",
     "flapping",
     "lossy",
+    "dead-peer",
     "broken",
 )
 VENDORS = ("mlx5", "mlx5-lag", "bnxt", "ionic", "ice")
@@ -46,9 +48,15 @@ SOURCES = (*sources.NAMES, OWNERS)
 
 SWITCHES = "switches"
 WIRE = "wire"
+COUNTERS = "counters"
 NAMESPACES = "namespaces"
-HOSTLESS = (SWITCHES, WIRE, NAMESPACES)
-"""Commands that read no host."""
+HOSTLESS = {
+    SWITCHES: add_switch_flags,
+    WIRE: add_wire_flags,
+    COUNTERS: add_counter_flags,
+    NAMESPACES: add_namespace_flags,
+}
+"""Commands without the flags that select a host, and their own flags."""
 
 COMMANDS = {
     "demo": "show a simulated host, with Prometheus, Alertmanager and a switch (redis-server) if they are installed",
@@ -60,6 +68,7 @@ COMMANDS = {
     SWITCHES: "serve metrics of switches at /probe?target=NAME, or audit their settings",
     NAMESPACES: "report the RDMA devices of other network namespaces on a Unix socket, for `serve`; needs CAP_SYS_ADMIN",
     WIRE: "read RoCE packets of a capture or a mirror port: who congests whom, who retransmits",
+    COUNTERS: "show, enable or disable the counter sets of queue pairs, which counters per process need",
 }
 
 
@@ -150,7 +159,7 @@ def make_parser() -> Parser:
     """The parser of the whole command line."""
     parser = Parser(
         prog="roce-exporter",
-        description="Prometheus exporter for the health of RDMA over Converged Ethernet. It never changes a setting of the host.",
+        description="Prometheus exporter for the health of RDMA over Converged Ethernet. It never changes a setting of the host, except by `counters`.",
         epilog="Every flag, without its dashes, is also a key of the file given with --config.file.",
         allow_abbrev=False,
     )
@@ -166,7 +175,7 @@ def make_parser() -> Parser:
             allow_abbrev=False,
         )
         if name in HOSTLESS:
-            _add_flags_without_host(command, name)
+            HOSTLESS[name](command)
         if name in ("serve", "once", "audit", "demo"):
             add_audit_flags(command, alone=name == "audit")
         if name in ("serve", "once"):
@@ -188,16 +197,6 @@ def make_parser() -> Parser:
                 help="raw counter or metric name; without it, list the raw names that are not in the catalogue",
             )
     return parser
-
-
-def _add_flags_without_host(parser: Parser, name: str) -> None:
-    if name == SWITCHES:
-        add_switch_flags(parser)
-    elif name == WIRE:
-        add_wire_flags(parser)
-    else:
-        add_namespace_flags(parser)
-        add_log_flags(parser)
 
 
 def _host_flags() -> Parser:

@@ -20,6 +20,9 @@ LEAST_LOAD, MOST_LOAD = 0.1, 100.0
 
 DEFAULTS = SurveyLimits()
 
+NEEDED = ("open_objects", "counter_sets", "process")
+"""Methods that a kind of host may lack."""
+
 
 def add_owner_flags(parser: argparse.ArgumentParser, *, rounds: bool) -> None:
     """What is shown of owners, and with `rounds` how often and how fast the objects are listed."""
@@ -75,7 +78,7 @@ def add_owner_flags(parser: argparse.ArgumentParser, *, rounds: bool) -> None:
 
 def make_surveyor(options: argparse.Namespace, kernel: Kernel) -> Surveyor | None:
     """The surveyor of a host; None if the source is disabled or the host cannot list objects."""
-    if OWNERS in options.source_disable or not hasattr(kernel, "open_objects"):
+    if OWNERS in options.source_disable or not all(hasattr(kernel, name) for name in NEEDED):
         return None
     limits = SurveyLimits(
         getattr(options, "owners_interval", DEFAULTS.interval),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from roce_exporter.cli.shared_flags import add_log_flags
 from roce_exporter.kernel.live import LiveKernel
 from roce_exporter.kernel.network_namespace import FOLDER
 from roce_exporter.surroundings import Surroundings
@@ -60,6 +61,7 @@ def add_namespace_flags(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help=f"where network namespaces are kept by name ({FOLDER})",
     )
+    add_log_flags(parser)
 
 
 def make_surroundings(options: argparse.Namespace, kernel: Kernel) -> Surroundings:
