@@ -23,6 +23,7 @@ from roce_exporter.kernel.names import decode_name, encode_name, given_hostname
 from roce_exporter.kernel.object_netlink import open_object_dump, read_object_limits
 from roce_exporter.kernel.processes import read_process
 from roce_exporter.kernel.rdma_netlink import RdmaNetlink
+from roce_exporter.kernel.rdma_system import read_shared_mode
 from roce_exporter.kernel.rtnetlink import read_link_addresses
 from roce_exporter.kernel.transceiver import read_transceiver
 from roce_exporter.kernel.uverbs import read_limits
@@ -196,6 +197,9 @@ class LiveKernel:
                     device.name,
                 ) from None
         return read_limits(device)
+
+    def rdma_namespaces_shared(self) -> bool:
+        return read_shared_mode()
 
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], Sequence[int]]:
         self._check_own(netdev)

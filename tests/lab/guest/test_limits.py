@@ -41,7 +41,7 @@ def held(exporter: Exporter) -> list[str]:
     """The files of uverbs that the exporter has open."""
     folder = Path(f"/proc/{exporter.process.pid}/fd")
     names = [os.readlink(file) for file in folder.iterdir() if file.is_symlink()]
-    return [name for name in names if "uverbs" in name or "infiniband" in name]
+    return [name for name in names if "infinibandevent" in name or name.startswith("/dev/infiniband")]
 
 
 def test_limits_are_those_of_ibv_devinfo_and_the_context_is_closed() -> None:
