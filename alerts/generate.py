@@ -26,6 +26,7 @@ GROUPS = (
     "pcie",
     "config",
     "exporter",
+    "owners",
     "links",
     "switch",
     "wire",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from alert_owner_cases import OWNER_CASES
 from alert_scenario import (
     EAST,
     LANE,
@@ -700,6 +701,7 @@ CASES = (
     *PCIE,
     *CONFIG,
     *EXPORTER,
+    *OWNER_CASES,
     *SWITCH_CASES,
     *WIRE_CASES,
 )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from owner_history import HostOwners, kubernetes
 from switch_history import LEAVES, OtherEnd
 from wire_history import CAPTURED, Capture
 
@@ -35,6 +36,7 @@ SCRAPE = 15.0
 JOB = "roce"
 SWITCH_JOB = "roce-switches"
 WIRE_JOB = "roce-wire"
+KUBERNETES_JOB = "kube-state-metrics"
 LOOKS = 0.2
 """Seconds between polls of the fast loop while there is pause: half of the shortest storm, the slowest that is allowed."""
 FOUR = ("mlx5",) * 4
@@ -115,6 +117,8 @@ async def _write(host: Host, seconds: float, wanted: frozenset[str], write: Call
     exporter = Exporter(collector, sampler, Auditor(load_profile("auto")))
     label = _Labels(host.cluster, JOB, host.instance, wanted)
     others = (_Switch(host, wanted), _Wire(host, wanted))
+    owners = HostOwners(host.cluster, host.seed)
+    pods = _Labels(host.cluster, KUBERNETES_JOB, "kube-state-metrics:8080", wanted)
     while clock.now <= seconds:
         answers = clock.now <= seconds * host.answers
         text = ""
@@ -122,9 +126,12 @@ async def _write(host: Host, seconds: float, wanted: frozenset[str], write: Call
             observation = await exporter.observe(5.0)
             text = exporter.render(observation, Format.OPENMETRICS).decode()
             text += render_registry(registry, Format.OPENMETRICS).decode() + "\n".join(host.extra)
-        for line in (*text.splitlines(), *_scraped(text, answers=answers)):
+        owned = owners.scrape(text, start + clock.now)
+        for line in (*text.splitlines(), *owned, *_scraped(text, answers=answers)):
             if series := label(line):
                 write(f"{series} {start + clock.now:.3f}\n")
+        for series in filter(None, map(pods, kubernetes(host.cluster, host.seed))):
+            write(f"{series} {start + clock.now:.3f}\n")
         for other in others:
             for series in other.scrape(text):
                 write(f"{series} {start + clock.now:.3f}\n")
