@@ -29,6 +29,7 @@ GROUPS = (
     "owners",
     "links",
     "switch",
+    "wire",
 )
 """The files under `rules/`, in the order of the result."""
 SEVERITIES = ("page", "ticket", "info")

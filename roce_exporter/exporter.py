@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from roce_exporter.normalise.series import Samples
     from roce_exporter.owners import Surveyor
     from roce_exporter.sampler import Sampler
+    from roce_exporter.surroundings import Surroundings
 
 FOLLOW_SECONDS = 5.0
 """Seconds between two checks for added and removed devices."""
@@ -46,10 +47,12 @@ class Exporter:
         sampler: Sampler | None = None,
         auditor: Auditor | None = None,
         surveyor: Surveyor | None = None,
+        surroundings: Surroundings | None = None,
     ) -> None:
         self.normaliser = Normaliser()
         self.sampler = sampler
         self.surveyor = surveyor
+        self._surroundings = surroundings
         self._auditor = auditor
         self._collector = collector
         self._self_samples = SelfSamples()
@@ -73,11 +76,13 @@ class Exporter:
         return self._last
 
     async def observe_complete(self) -> Observation:
-        """Collect, survey the owners of all devices, and normalise: for one exposition without a background."""
+        """Collect, survey the owners of all devices and the surroundings, and normalise: for one exposition without a background."""
         snapshot = await self._collector.collect()
         if self.surveyor is not None:
             self.surveyor.follow(snapshot.devices)
             await self.surveyor.survey_once()
+        if self._surroundings is not None:
+            await self._surroundings.read_all()
         return Observation(snapshot, self._normalise(snapshot))
 
     async def follow(self) -> None:
@@ -115,12 +120,14 @@ class Exporter:
         ]
         sampled = (self.sampler.samples(),) if self.sampler is not None else ()
         surveyed = self.surveyor.samples() if self.surveyor is not None else ()
+        around = self._surroundings.samples() if self._surroundings is not None else ()
         own = self._self_samples.samples(snapshot, sorted(gaps), self.survey_states())
-        return (*samples, *self._audited, *sampled, *surveyed, own)
+        return (*samples, *self._audited, *sampled, *surveyed, *around, own)
 
     def survey_states(self) -> tuple[SourceState, ...]:
-        """The state of the source `owners` of each device that has been surveyed."""
-        return self.surveyor.states() if self.surveyor is not None else ()
+        """The states of sources read between collections: `owners` of each surveyed device, and the surroundings."""
+        surveyed = self.surveyor.states() if self.surveyor is not None else ()
+        return (*surveyed, *(self._surroundings.states() if self._surroundings is not None else ()))
 
 
 def make_registry() -> prometheus_client.CollectorRegistry:

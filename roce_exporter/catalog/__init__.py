@@ -24,6 +24,7 @@ from roce_exporter.catalog import (
     optional,
     owners,
     pfc,
+    pods,
     port,
     storm,
     switch_ports,
@@ -81,6 +82,7 @@ CATALOG: tuple[Row, ...] = (
     *wire.ROWS,
     *owners.ROWS,
     *virtual_functions.ROWS,
+    *pods.ROWS,
 )
 
 _METRIC = re.compile(r"roce_[a-z0-9]+(_[a-z0-9]+)*")

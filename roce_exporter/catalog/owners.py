@@ -77,7 +77,7 @@ UNSEEN = _of_device(
 HIDDEN_PROCESSES = _of_device(
     "hidden_processes",
     "processes",
-    "Processes with RDMA objects of which /proc reports nothing to this process.",
+    "Processes with RDMA objects, by the threads that made them, of which /proc reports nothing to this process.",
 )
 SURVEY_SECONDS = _of_device(
     "survey_duration_seconds", "seconds", "Time that the last complete survey of the device's objects took."

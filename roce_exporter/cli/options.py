@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from roce_exporter import __version__, sources
+from roce_exporter.cli.counter_flags import add_counter_flags
 from roce_exporter.cli.owner_flags import add_owner_flags
 from roce_exporter.cli.parser import OptionError, Parser, command_first
 from roce_exporter.cli.shared_flags import (
@@ -17,6 +18,7 @@ from roce_exporter.cli.shared_flags import (
     add_switch_flags,
     add_web_flags,
 )
+from roce_exporter.cli.surrounding_flags import add_surrounding_flags
 from roce_exporter.cli.wire_flags import add_wire_flags, check_wire_options
 from roce_exporter.collect import Settings
 from roce_exporter.detectors.pfc_storm import StormLimits
@@ -35,6 +37,7 @@ SCENARIOS = (
     "misconfigured",
     "flapping",
     "lossy",
+    "dead-peer",
     "broken",
 )
 VENDORS = ("mlx5", "mlx5-lag", "bnxt", "ionic", "ice")
@@ -45,8 +48,9 @@ SOURCES = (*sources.NAMES, OWNERS)
 
 SWITCHES = "switches"
 WIRE = "wire"
-HOSTLESS = (SWITCHES, WIRE)
-"""Commands that read no host."""
+COUNTERS = "counters"
+HOSTLESS = {SWITCHES: add_switch_flags, WIRE: add_wire_flags, COUNTERS: add_counter_flags}
+"""Commands without the flags that select a host, and their own flags."""
 
 COMMANDS = {
     "demo": "show a simulated host, with Prometheus, Alertmanager and a switch (redis-server) if they are installed",
@@ -57,6 +61,7 @@ COMMANDS = {
     "audit": "compare the host's settings with a profile; exit code 0: all checks pass, 1: a check fails, 2: the audit could not run",
     SWITCHES: "serve metrics of switches at /probe?target=NAME, or audit their settings",
     WIRE: "read RoCE packets of a capture or a mirror port: who congests whom, who retransmits",
+    COUNTERS: "show, enable or disable the counter sets of queue pairs, which counters per process need",
 }
 
 
@@ -73,6 +78,7 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(argv)
     if options.command == WIRE:
         check_wire_options(options)
+    if options.command in HOSTLESS:
         return options
     if options.config_file:
         from roce_exporter.cli.config_file import config_flags  # noqa: PLC0415 - most have none, and YAML is slow to import
@@ -146,7 +152,7 @@ def make_parser() -> Parser:
     """The parser of the whole command line."""
     parser = Parser(
         prog="roce-exporter",
-        description="Prometheus exporter for the health of RDMA over Converged Ethernet. It never changes a setting of the host.",
+        description="Prometheus exporter for the health of RDMA over Converged Ethernet. It never changes a setting of the host, except by `counters`.",
         epilog="Every flag, without its dashes, is also a key of the file given with --config.file.",
         allow_abbrev=False,
     )
@@ -161,14 +167,13 @@ def make_parser() -> Parser:
             description=meaning,
             allow_abbrev=False,
         )
-        if name == SWITCHES:
-            add_switch_flags(command)
-        if name == WIRE:
-            add_wire_flags(command)
+        if name in HOSTLESS:
+            HOSTLESS[name](command)
         if name in ("serve", "once", "audit", "demo"):
             add_audit_flags(command, alone=name == "audit")
         if name in ("serve", "once"):
             add_owner_flags(command, rounds=name == "serve")
+            add_surrounding_flags(command)
         if name == "serve":
             add_web_flags(command, DEFAULT_PORT)
             add_path_flag(command)
@@ -192,17 +197,6 @@ def _host_flags() -> Parser:
     _add_source_flags(flags)
     _add_simulation_flags(flags)
     _add_collect_flags(flags)
-    flags.add_argument(
-        "--owners.limits",
-        dest="owners_limits",
-        type=_switch,
-        nargs="?",
-        const=True,
-        default=False,
-        metavar="true|false",
-        help="read how many queue pairs, CQs and memory regions each device can have. This opens a user context on each "
-        "device once, as ibv_devinfo does: on mlx5 firmware objects, and loopback may be switched on for that moment",
-    )
     flags.add_argument(
         "--config.file",
         dest="config_file",
@@ -373,13 +367,6 @@ def _seconds(text: str) -> float:
     if not 0 < seconds <= 86400:  # noqa: PLR2004 - a day is the longest that makes sense
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0 and up to 86400")
     return seconds
-
-
-def _switch(text: str) -> bool:
-    """A flag that may have a value, because a key of the configuration file has one."""
-    if text not in ("true", "false"):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
-    return text == "true"
 
 
 def _count(text: str) -> int:

@@ -20,6 +20,9 @@ LEAST_LOAD, MOST_LOAD = 0.1, 100.0
 
 DEFAULTS = SurveyLimits()
 
+NEEDED = ("open_objects", "counter_sets", "process")
+"""Methods that a kind of host may lack."""
+
 
 def add_owner_flags(parser: argparse.ArgumentParser, *, rounds: bool) -> None:
     """What is shown of owners, and with `rounds` how often and how fast the objects are listed."""
@@ -46,6 +49,13 @@ def add_owner_flags(parser: argparse.ArgumentParser, *, rounds: bool) -> None:
         action="store_true",
         help="leave the command and the user of owners out of metrics and debug pages",
     )
+    add(
+        "--owners.limits",
+        dest="owners_limits",
+        action="store_true",
+        help="read how many queue pairs, completion queues and memory regions each device can have: opens a user context on "
+        "each device once, as ibv_devinfo does, which on mlx5 makes firmware objects and may enable loopback meanwhile",
+    )
     if rounds:
         add(
             "--owners.interval",
@@ -68,7 +78,7 @@ def add_owner_flags(parser: argparse.ArgumentParser, *, rounds: bool) -> None:
 
 def make_surveyor(options: argparse.Namespace, kernel: Kernel) -> Surveyor | None:
     """The surveyor of a host; None if the source is disabled or the host cannot list objects."""
-    if OWNERS in options.source_disable or not hasattr(kernel, "open_objects"):
+    if OWNERS in options.source_disable or not all(hasattr(kernel, name) for name in NEEDED):
         return None
     limits = SurveyLimits(
         getattr(options, "owners_interval", DEFAULTS.interval),

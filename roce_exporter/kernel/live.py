@@ -14,12 +14,13 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from roce_exporter.kernel import FILE_BYTES, TEXT_BYTES, Absent
+from roce_exporter.kernel.counter_set_netlink import read_counter_sets
 from roce_exporter.kernel.dcb_netlink import DcbNetlink
 from roce_exporter.kernel.ethtool_ioctl import NAMES_SECONDS, EthtoolIoctl
 from roce_exporter.kernel.ethtool_netlink import EthtoolNetlink
 from roce_exporter.kernel.mac_address import choose_mac_address
 from roce_exporter.kernel.names import decode_name, encode_name, given_hostname
-from roce_exporter.kernel.object_netlink import ObjectDump
+from roce_exporter.kernel.object_netlink import open_object_dump
 from roce_exporter.kernel.processes import read_process
 from roce_exporter.kernel.rdma_netlink import RdmaNetlink
 from roce_exporter.kernel.rtnetlink import read_link_addresses
@@ -31,9 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from roce_exporter.kernel.dcb_netlink import Dcb
+    from roce_exporter.kernel.object_kernel import ObjectList
     from roce_exporter.kernel.vf_netlink import VirtualFunction
     from roce_exporter.model import RdmaDevice, RdmaPort
-    from roce_exporter.owner_model import ObjectKind, ProcessFacts
+    from roce_exporter.owner_model import CounterSet, ObjectKind, ProcessFacts
 
 T = TypeVar("T")
 S = TypeVar("S", RdmaNetlink, EthtoolIoctl, EthtoolNetlink, DcbNetlink)
@@ -172,9 +174,13 @@ class LiveKernel:
     def rdma_resources(self, device: RdmaDevice) -> Mapping[str, int]:
         return self._rdma().resources(device)
 
-    def open_objects(self, device: RdmaDevice, kind: ObjectKind) -> ObjectDump:
+    def open_objects(self, device: RdmaDevice, kind: ObjectKind) -> ObjectList:
         self._rdma()  # Absent where RDMA netlink is switched off
-        return ObjectDump(self._rdma, device, kind)
+        return open_object_dump(self._rdma, device, kind)
+
+    def counter_sets(self, device: RdmaDevice, port: int) -> tuple[CounterSet, ...]:
+        self._rdma()
+        return read_counter_sets(self._rdma, device, port)
 
     def process(self, pid: int) -> ProcessFacts:
         return read_process(pid)

@@ -5,7 +5,7 @@ Every method may block and is called from worker threads only. `Absent` means th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +28,7 @@ class ObjectList(Protocol):
         """Give up the rest. May be called again, also from another thread once no call is in flight."""
 
 
+@runtime_checkable
 class ObjectKernel(Protocol):
     """Objects and processes of a host."""
 

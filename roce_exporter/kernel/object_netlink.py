@@ -11,35 +11,21 @@ from __future__ import annotations
 
 import errno
 import sys
+from contextlib import suppress
+from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from socket import AF_INET, AF_INET6
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from roce_exporter.kernel import Absent
+from roce_exporter.kernel.entry_dump import EntryDump, Listing, number_or_zero
 from roce_exporter.kernel.names import decode_name
-from roce_exporter.kernel.netlink import (
-    Malformed,
-    NetlinkSocket,
-    Refused,
-    decode_attributes,
-    decode_number,
-    decode_values,
-    open_kernel_socket,
-)
-from roce_exporter.kernel.paced_dump import PacedDump
-from roce_exporter.kernel.rdma_netlink import (
-    NETLINK_RDMA,
-    NLDEV,
-    PORT_INDEX,
-    RdmaNetlink,
-    check_device,
-    encode_device,
-    explain_socket_error,
-)
+from roce_exporter.kernel.netlink import Malformed, NetlinkSocket, decode_number, open_kernel_socket
+from roce_exporter.kernel.rdma_netlink import NLDEV, PORT_INDEX, RdmaNetlink, encode_device
 from roce_exporter.owner_model import ObjectKind, RdmaObject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from roce_exporter.model import RdmaDevice
 
@@ -54,9 +40,6 @@ RES_MRLEN = 45
 
 PART_BYTES = 8192
 """Size of a part: about 90 queue pairs."""
-
-MOST_EMPTY_PARTS = 8
-"""The kernel repeats an empty part endlessly if an object does not fit into it."""
 
 QUEUE_PAIR_TYPES = (
     "SMI",
@@ -100,14 +83,6 @@ _ADDRESSES: Mapping[int, tuple[int, int]] = {AF_INET: (4, 4), AF_INET6: (8, 16)}
 """Family to offset and length of the address in its sockaddr."""
 
 
-class Listing(NamedTuple):
-    """The numbers of one kind of list: its command, its table, an entry of the table."""
-
-    command: int
-    table: int
-    entry: int
-
-
 LISTINGS = {
     ObjectKind.QUEUE_PAIR: Listing(NLDEV | 10, 19, 20),
     ObjectKind.CONNECTION: Listing(NLDEV | 11, 30, 31),
@@ -119,22 +94,6 @@ LISTINGS = {
 _STATES = {ObjectKind.QUEUE_PAIR: QUEUE_PAIR_STATES, ObjectKind.CONNECTION: CONNECTION_STATES}
 
 
-def decode_entries(answer: bytes, listing: Listing, device: RdmaDevice) -> Iterator[dict[int, bytes]]:
-    """The attributes of each entry of a message, in the kernel's order.
-
-    Raises:
-        Malformed: the message violates the format.
-        OSError: ENODEV, the message is for another device.
-    """
-    check_device(decode_values(answer), device)
-    for kind, start, end in decode_attributes(answer):
-        if kind != listing.table:
-            continue
-        for entry, entry_start, entry_end in decode_attributes(answer, start, end):
-            if entry == listing.entry:
-                yield decode_values(answer, entry_start, entry_end)
-
-
 def decode_object(values: Mapping[int, bytes], kind: ObjectKind) -> RdmaObject:
     """The object of one entry.
 
@@ -143,14 +102,14 @@ def decode_object(values: Mapping[int, bytes], kind: ObjectKind) -> RdmaObject:
     """
     return RdmaObject(
         kind,
-        pid=_number(values, RES_PID),
+        pid=number_or_zero(values, RES_PID),
         kernel=decode_name(values.get(RES_KERN_NAME, b"")),
-        port=_number(values, PORT_INDEX),
-        number=_number(values, RES_LQPN),
-        remote=_number(values, RES_RQPN),
+        port=number_or_zero(values, PORT_INDEX),
+        number=number_or_zero(values, RES_LQPN),
+        remote=number_or_zero(values, RES_RQPN),
         type=type_name(values[RES_TYPE]) if RES_TYPE in values else "",
         state=_state_name(values[RES_STATE], _STATES.get(kind, ())) if RES_STATE in values else "",
-        size=_number(values, RES_MRLEN),
+        size=number_or_zero(values, RES_MRLEN),
         peer=decode_address(values.get(RES_DST_ADDR, b"")),
     )
 
@@ -196,90 +155,33 @@ def _state_name(value: bytes, names: tuple[str, ...]) -> str:
     return names[number] if number < len(names) else UNKNOWN
 
 
-def _number(values: Mapping[int, bytes], kind: int) -> int:
-    return decode_number(values[kind]) if kind in values else 0
+def open_object_dump(
+    rdma: Callable[[], RdmaNetlink],
+    device: RdmaDevice,
+    kind: ObjectKind,
+    open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket,
+) -> EntryDump[RdmaObject]:
+    """Begin to list the objects of one kind. `rdma` returns the calling thread's own connection; it explains errors.
 
-
-class ObjectDump:
-    """The objects of one kind and device, part by part. Not thread-safe."""
-
-    def __init__(
-        self,
-        rdma: Callable[[], RdmaNetlink],
-        device: RdmaDevice,
-        kind: ObjectKind,
-        open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket,
-    ) -> None:
-        """Open the list and read its first part, because only the first reply shows whether the kernel has the command.
-
-        `rdma` returns the calling thread's own connection; it explains errors.
-
-        Raises:
-            Absent: the kernel does not list this kind: queue pairs before 4.16, contexts before 5.12.
-            OSError: netlink or the driver fails; ENODEV: the device was removed.
-        """
-        self._rdma = rdma
-        self._device = device
-        self._kind = kind
-        self._listing = LISTINGS[kind]
-        self._empty_parts = 0
-        self._known = False
-        self._dump = _open_dump(self._listing.command, device, open_socket)
-        self._first = self._read()
-        self._known = True
-
-    def next_part(self) -> tuple[RdmaObject, ...] | None:
-        first, self._first = self._first, None
-        return self._read() if first is None else first
-
-    def close(self) -> None:
-        self._first = None
-        self._dump.close()
-
-    def _read(self) -> tuple[RdmaObject, ...] | None:
-        try:
-            payloads = self._dump.next_part()
-            return None if payloads is None else self._decode(payloads)
-        except Refused as error:
-            raise self._explain(error) from None
-        except BaseException:
-            self._dump.close()
-            raise
-
-    def _decode(self, payloads: list[bytes]) -> tuple[RdmaObject, ...]:
-        part = tuple(
-            decode_object(values, self._kind)
-            for payload in payloads
-            for values in decode_entries(payload, self._listing, self._device)
-        )
-        self._empty_parts = 0 if part else self._empty_parts + 1
-        if self._empty_parts >= MOST_EMPTY_PARTS:
-            raise OSError(
-                errno.EMSGSIZE, "an object is larger than a part of the kernel's list", self._device.name
-            )
-        return part
-
-    def _explain(self, error: Refused) -> OSError:
-        missing = f"this kernel does not list objects of kind {self._kind.value}"
-        found = self._rdma().explain(error, self._device, missing)
-        if isinstance(found, Absent) and self._has_command(error):
-            return OSError(error.errno, "the driver failed to report an object", self._device.name)
-        return found
-
-    def _has_command(self, error: Refused) -> bool:
-        # Only queue pairs make the kernel query the driver, whose EINVAL also means that the command is unknown.
-        # Kernels got their list together with the count of objects.
-        if self._known or error.errno != errno.EINVAL or self._kind is not ObjectKind.QUEUE_PAIR:
-            return self._known
-        try:
-            self._rdma().resources(self._device)
-        except Absent:
-            return False
-        return True
-
-
-def _open_dump(command: int, device: RdmaDevice, open_socket: Callable[[int], NetlinkSocket]) -> PacedDump:
+    Raises:
+        Absent: the kernel does not list this kind: queue pairs before 4.16, contexts before 5.12.
+        OSError: netlink or the driver fails; ENODEV: the device was removed.
+    """
     try:
-        return PacedDump(NETLINK_RDMA, command, encode_device(device), PART_BYTES, open_socket)
-    except OSError as error:
-        raise explain_socket_error(error) from None
+        return EntryDump(
+            rdma,
+            device,
+            LISTINGS[kind],
+            selection=encode_device(device),
+            decode=partial(decode_object, kind=kind),
+            part_bytes=PART_BYTES,
+            open_socket=open_socket,
+        )
+    except Absent as error:
+        # Only for queue pairs the kernel queries the driver, whose EINVAL also means that the command is unknown.
+        if kind is ObjectKind.QUEUE_PAIR and error.errno == errno.EINVAL:
+            with suppress(Absent):
+                # Kernels got both commands together.
+                rdma().resources(device)
+                raise OSError(errno.EINVAL, "the driver failed to report a queue pair", device.name) from None
+        raise

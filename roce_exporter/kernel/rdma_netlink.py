@@ -87,8 +87,8 @@ def decode_device(answer: bytes) -> RdmaDevice:
     values = decode_values(answer)
     guid = values.get(NODE_GUID)
     return RdmaDevice(
-        index=decode_number(_required(values, DEV_INDEX)),
-        name=decode_name(_required(values, DEV_NAME)),
+        index=decode_number(required(values, DEV_INDEX)),
+        name=decode_name(required(values, DEV_NAME)),
         node_guid="" if guid is None else _guid_text(decode_number(guid)),
         protocol=decode_name(values.get(DEV_PROTOCOL, b"")),
         firmware=decode_name(values.get(FW_VERSION, b"")),
@@ -105,7 +105,7 @@ def decode_port(answer: bytes, device: RdmaDevice) -> RdmaPort:
     values = decode_values(answer)
     check_device(values, device)
     return RdmaPort(
-        number=decode_number(_required(values, PORT_INDEX)),
+        number=decode_number(required(values, PORT_INDEX)),
         netdev=decode_name(values.get(NDEV_NAME, b"")),
     )
 
@@ -118,11 +118,9 @@ def decode_table(answer: bytes, table: Table, device: RdmaDevice) -> Spans:
         OSError: ENODEV, the reply is for another device.
     """
     check_device(decode_values(answer), device)
-    rows: Spans = {}
     for kind, start, end in decode_attributes(answer):
         if kind == table.whole:
-            _decode_rows(answer, start, end, table, rows)
-            return rows
+            return decode_rows(answer, start, end, table)
     raise Malformed(f"no attribute {table.whole}")
 
 
@@ -183,7 +181,7 @@ class RdmaNetlink:
             Absent: the kernel is older than 4.14.
         """
         try:
-            return self._request(GET, b"", lambda answers: tuple(map(decode_device, answers)), dump=True)
+            return self.request(GET, b"", lambda answers: tuple(map(decode_device, answers)), dump=True)
         except Refused as error:
             if error.errno in _NO_SUCH_COMMAND:
                 raise Absent(error.errno, "this kernel does not list RDMA devices") from None
@@ -196,7 +194,7 @@ class RdmaNetlink:
             Absent: the kernel is older than 4.14.
         """
         try:
-            return self._request(
+            return self.request(
                 PORT_GET,
                 encode_device(device),
                 lambda answers: tuple(decode_port(answer, device) for answer in answers),
@@ -214,7 +212,7 @@ class RdmaNetlink:
             OSError: EINVAL, the driver has them and failed to read them. The kernel does not report the reason.
         """
         try:
-            return self._request(
+            return self.request(
                 STAT_GET, encode_port(device, port), lambda answers: self._read(answers, device, port)
             )
         except Refused as error:
@@ -242,7 +240,7 @@ class RdmaNetlink:
             Absent: the kernel does not know the command, which came with 4.16 or 4.17.
         """
         try:
-            return self._request(
+            return self.request(
                 RES_GET, encode_device(device), lambda answers: decode_objects(only_payload(answers), device)
             )
         except Refused as error:
@@ -260,9 +258,15 @@ class RdmaNetlink:
     def close(self) -> None:
         self._netlink.close()
 
-    def _request(
+    def request(
         self, kind: int, payload: bytes, decode: Callable[[list[bytes]], T], *, dump: bool = False
     ) -> T:
+        """The decoded reply to one request; `decode` gets the payload of each message.
+
+        Raises:
+            Refused: the kernel replies with an error.
+            OSError: as the other methods.
+        """
         try:
             return decode(self._netlink.request(kind, payload, dump=dump))
         except Malformed:
@@ -287,7 +291,7 @@ class RdmaNetlink:
         return numbers
 
     def _request_status(self, device: RdmaDevice, port: int) -> Mapping[str, bool]:
-        return self._request(
+        return self.request(
             STAT_GET_STATUS,
             encode_port(device, port),
             lambda answers: decode_switches(only_payload(answers), device),
@@ -313,7 +317,13 @@ def explain_socket_error(error: OSError) -> OSError:
     return error
 
 
-def _decode_rows(answer: bytes, start: int, end: int, table: Table, rows: Spans) -> None:
+def decode_rows(answer: bytes, start: int, end: int, table: Table) -> Spans:
+    """The rows of the table in a part of a message, in the kernel's order.
+
+    Raises:
+        Malformed: the part violates the format, has a row without a name, or a name twice.
+    """
+    rows: Spans = {}
     for _, row_start, row_end in decode_attributes(answer, start, end):
         spans = {kind: (begin, stop) for kind, begin, stop in decode_attributes(answer, row_start, row_end)}
         if table.name not in spans:
@@ -323,9 +333,15 @@ def _decode_rows(answer: bytes, start: int, end: int, table: Table, rows: Spans)
         if name in rows:
             raise Malformed(f"{name!r} occurs twice")
         rows[name] = spans.get(table.number)
+    return rows
 
 
-def _required(values: Mapping[int, bytes], kind: int) -> bytes:
+def required(values: Mapping[int, bytes], kind: int) -> bytes:
+    """The value of an attribute that every reply has.
+
+    Raises:
+        Malformed: this one does not have it.
+    """
     if kind not in values:
         raise Malformed(f"no attribute {kind}")
     return values[kind]
@@ -339,8 +355,8 @@ def check_device(values: Mapping[int, bytes], device: RdmaDevice) -> None:
         OSError: ENODEV, the reply is for another device.
     """
     # A device can be renamed, and older kernels reuse indexes: the reply may be for another device.
-    index = decode_number(_required(values, DEV_INDEX))
-    if not _is_same(device, index, decode_name(_required(values, DEV_NAME))):
+    index = decode_number(required(values, DEV_INDEX))
+    if not _is_same(device, index, decode_name(required(values, DEV_NAME))):
         raise _gone(device)
 
 

@@ -30,6 +30,9 @@ _CONTAINER = re.compile(r"(?:^|[/:-])(?P<container>[0-9a-f]{64}|[0-9a-f]{32}-[0-
 """The ID is the whole component or follows the name of its runtime: `crio-ID.scope`. ECS on Fargate has the short form."""
 _SLURM = re.compile(r"(?:^|/)[^/]*slurm[^/]*(?:/uid_\d+)?/job_(?P<job>\d+)(?:/step_(?P<step>[^/]+))?(?=/|$)")
 
+_PBS = re.compile(r"(?:^|/)pbs_jobs\.service/jobid/[^/]+")
+"""OpenPBS has the jobs of a host below one unit. They are different owners, known by their path."""
+
 _UNIT = re.compile(r"[^/]*\.(?:service|scope)")
 
 _DELETED = " (deleted)"
@@ -76,7 +79,7 @@ def place_of(path: str) -> CgroupPlace:
     if found:
         return _workload(sorted(found, key=lambda match: match.end()))
     units = [position for position, part in enumerate(path.split("/")) if _UNIT.fullmatch(part)]
-    if units:
+    if units and not _PBS.search(path):
         return _unit(path.split("/")[: units[-1] + 1])
     return CgroupPlace(CGROUP, path) if path else CgroupPlace(ROOT)
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from roce_exporter.owner_model import OTHER_OWNERS, UNKNOWN_OWNER, ObjectKind
 from roce_exporter.owners.folding import choose_shown
 from roce_exporter.owners.holdings import Holdings, OwnerHoldings, by_owner, together
-from roce_exporter.owners.identify import Processes
 from roce_exporter.owners.owner_counters import Ledger
 
 if TYPE_CHECKING:
@@ -54,7 +53,8 @@ class DeviceOwners:
     """Owners with series of their own."""
     most_peers: int
     ledger: Ledger = field(default_factory=Ledger)
-    processes: Processes = field(default_factory=Processes)
+    created: Mapping[int, float] = field(default_factory=dict)
+    """Creation time per process ID of the last round, see `Roll`."""
     last: Round = field(default_factory=Round)
     """The last round; empty if it failed altogether."""
     _shown: frozenset[str] = frozenset()
@@ -64,8 +64,8 @@ class DeviceOwners:
 
     def enter(self, survey: Survey, dialect: str) -> None:
         """Enter what a round has found; `dialect` is the catalogue's name for how the driver spells its counters."""
-        found = by_owner(survey.censuses.values(), survey.roll.owners)
-        self.processes = survey.roll.result()
+        found = by_owner(survey.censuses.values(), survey.roll.owners, survey.roll.processes)
+        self.created = survey.roll.created
         self._choose(found)
         folded = {name: held for name, held in found.held.items() if not self._is_shown(name)}
         held = {name: held for name, held in found.held.items() if name not in folded}

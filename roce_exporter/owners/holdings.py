@@ -21,7 +21,7 @@ KERNEL = "kernel"
 
 
 class Holder(NamedTuple):
-    """Whom the kernel names as the owner of an object: a process or a kernel module."""
+    """Whom the kernel names as the owner of an object: a thread or a kernel module."""
 
     pid: int
     kernel: str
@@ -42,6 +42,7 @@ class Holdings:
     connections: Counter[str] = field(default_factory=Counter)
     """By remote IP address; empty for those without one (listeners)."""
     processes: set[int] = field(default_factory=set)
+    """Entered by `by_owner`."""
 
     @property
     def in_error(self) -> int:
@@ -85,8 +86,6 @@ class Census:
             held = self.holders.get(holder)
             if held is None:
                 held = self.holders[holder] = Holdings()
-                if one.pid:
-                    held.processes.add(one.pid)
             _count(held, one)
 
 
@@ -115,16 +114,22 @@ class OwnerHoldings(NamedTuple):
     """Processes of one owner can differ in command and user; the number of processes per identity."""
 
 
-def by_owner(censuses: Iterable[Census], owners: Mapping[int, Owner]) -> OwnerHoldings:
-    """The holdings of all holders per owner; `owners` is the owner of each process."""
+def by_owner(
+    censuses: Iterable[Census], owners: Mapping[int, Owner], processes: Mapping[int, int]
+) -> OwnerHoldings:
+    """The holdings of all holders per owner; `owners` and `processes` are the owner and process of each thread."""
     held: dict[str, Holdings] = {}
-    processes: dict[str, dict[Holder, Owner]] = {}
+    members: dict[str, dict[tuple[int, str], Owner]] = {}
     for census in censuses:
-        for holder, holdings in census.holders.items():
-            owner = owner_of_holder(holder, owners)
-            held.setdefault(owner.name, Holdings()).add(holdings)
-            processes.setdefault(owner.name, {})[holder] = owner
-    return OwnerHoldings(held, {name: Counter(found.values()) for name, found in processes.items()})
+        for (pid, kernel), holdings in census.holders.items():
+            owner = owner_of_holder(Holder(pid, kernel), owners)
+            process = processes.get(pid, pid)
+            of_owner = held.setdefault(owner.name, Holdings())
+            of_owner.add(holdings)
+            if process:
+                of_owner.processes.add(process)
+            members.setdefault(owner.name, {})[process, kernel] = owner
+    return OwnerHoldings(held, {name: Counter(found.values()) for name, found in members.items()})
 
 
 def owner_of_holder(holder: Holder, owners: Mapping[int, Owner]) -> Owner:

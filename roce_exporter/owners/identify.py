@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from roce_exporter.kernel import Absent
 from roce_exporter.owner_model import UNKNOWN_OWNER, Owner
@@ -42,55 +42,45 @@ def _hash(text: str) -> str:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
 
 
-class Processes(NamedTuple):
-    """What the processes of one round mean for the next one."""
-
-    created: Mapping[int, float] = {}
-    """Creation time per process ID."""
-    silent: frozenset[int] = frozenset()
-    """Process IDs of which /proc reported nothing."""
-
-
 class Roll:
-    """The owners of the processes of one round. Used by one thread at a time."""
+    """Who the kernel's process IDs of one round are. Used by one thread at a time.
+
+    The kernel reports the thread that created an object. Its ID works in /proc like that of its process.
+    """
 
     def __init__(
-        self, process: Callable[[int], ProcessFacts], before: Processes, *, anonymous: bool = False
+        self, process: Callable[[int], ProcessFacts], before: Mapping[int, float], *, anonymous: bool = False
     ) -> None:
-        """`before` is what the last round of the same device found."""
+        """`before` is `created` of the last round of the same device."""
         self.owners: dict[int, Owner] = {}
+        """Per ID."""
+        self.processes: dict[int, int] = {}
+        """Per ID of a thread its process; IDs of which /proc reports nothing are missing."""
+        self.created: dict[int, float] = {}
+        """Creation time per ID."""
         self.hidden = 0
-        """Processes that exist and of which /proc reports nothing."""
+        """IDs that exist and of which /proc reports nothing."""
         self._process = process
         self._before = before
         self._anonymous = anonymous
-        self._created: dict[int, float] = {}
-        self._silent: set[int] = set()
 
     def learn(self, pids: Iterable[int], listed: float) -> None:
-        """Find the owners of processes that the kernel listed at the Unix time `listed`, where they are not known yet."""
+        """Find the owners of IDs that the kernel listed at the Unix time `listed`, where they are not known yet."""
         for pid in pids:
             if pid and pid not in self.owners:
                 self.owners[pid] = self._identify(pid, listed)
-
-    def result(self) -> Processes:
-        """What the next round needs."""
-        return Processes(self._created, frozenset(self._silent))
 
     def _identify(self, pid: int, listed: float) -> Owner:
         try:
             facts = self._process(pid)
         except Absent:
-            # `hidepid` makes a process look absent. One that the kernel still lists a round later has not ended.
-            self.hidden += pid in self._before.silent
-            self._silent.add(pid)
             return UNKNOWN_OWNER
         except OSError:
             self.hidden += 1
-            self._silent.add(pid)
             return UNKNOWN_OWNER
-        self._created[pid] = facts.created
-        # A process of an earlier round is older than this list, even if the clock was set back since.
-        if facts.created > listed and self._before.created.get(pid) != facts.created:
+        self.created[pid] = facts.created
+        # One that an earlier round met is older than this list, even if the clock was set back since.
+        if facts.created > listed and self._before.get(pid) != facts.created:
             return UNKNOWN_OWNER
+        self.processes[pid] = facts.pid
         return owner_of(facts, anonymous=self._anonymous)

@@ -170,7 +170,7 @@ class Surveyor:
 
     async def _round(self, surveyed: Surveyed, pause: float) -> None:
         begun, surveyed.reading = self._clock(), 0.0
-        roll = Roll(self._kernel.process, surveyed.owners.processes, anonymous=self._limits.anonymous)
+        roll = Roll(self._kernel.process, surveyed.owners.created, anonymous=self._limits.anonymous)
         survey = Survey(self._kernel, _netlink(surveyed.device), roll, self._clock, self._wall)
         one = OwnerRound(survey, partial(self._call, surveyed), self._sleep, pause)
         try:

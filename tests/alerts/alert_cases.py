@@ -17,6 +17,7 @@ from alert_scenario import (
     Rate,
 )
 from alert_switch_cases import HOST_BEHIND, QUEUE, SWITCH_CASES
+from alert_wire_cases import WIRE_CASES
 
 ON = Level(sick=1, healthy=1)
 DEVICE = 'device="mlx5_0"'
@@ -702,4 +703,5 @@ CASES = (
     *EXPORTER,
     *OWNER_CASES,
     *SWITCH_CASES,
+    *WIRE_CASES,
 )

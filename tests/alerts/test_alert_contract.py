@@ -42,6 +42,7 @@ OBJECT = {
     "fabric": r"\$labels\.cluster",
     "switch": r"\$labels\.(device|switch)\b",
     "link": r"\$labels\.host .*\$labels\.switch_port",
+    "wire": r"\$labels\.(source|instance)\b",
 }
 """What an alert is about, and what its summary must therefore name."""
 MADE = {
@@ -217,11 +218,36 @@ def test_matched_labels_are_labels_of_ours(rule: dict[str, str]) -> None:
 
 
 def test_every_link_between_runbooks_leads_somewhere() -> None:
+    """To a runbook, or to a heading of one."""
     links = {
-        link for place in RUNBOOKS.values() for link in re.findall(r"\]\((\w+)\.md\)", place.read_text())
+        link
+        for place in RUNBOOKS.values()
+        for link in re.findall(r"\]\((\w+\.md(?:#[\w-]+)?)\)", place.read_text())
+    }
+    places = {f"{name}.md" for name in RUNBOOKS} | {
+        f"{name}.md#{heading.lower().replace(' ', '-')}"
+        for name, place in RUNBOOKS.items()
+        for heading in re.findall(r"^#+ (.+)$", place.read_text(), re.MULTILINE)
     }
     assert links
-    assert not links - set(RUNBOOKS)
+    assert not links - places
+
+
+PEERS = "RoceWireReceiverCongested.md#find-the-peer"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("RoceCnpIgnored", "RoceCnpDeliveryDeficit", "RoceEcnMarkRatioHigh", "RoceEcnMarkedButNoCnpSent"),
+        *("RocePacketLossCritical", "RocePacketLossHigh", "RoceAckTimeouts", "RoceTransportRetriesExceeded"),
+        *("RoceTrafficOutsideLosslessPriority", "RoceReceiverNotReady", "RoceIcrcErrors"),
+    ],
+)
+def test_alerts_on_a_port_whose_peer_is_the_question_lead_to_the_peer(name: str) -> None:
+    """Counters of a host name no peer; packets do."""
+    diagnosis = RUNBOOKS[name].read_text().split("## Diagnosis")[1].split("## Mitigation")[0]
+    assert PEERS in diagnosis
 
 
 @pytest.mark.parametrize("place", [*RUNBOOKS.values(), ALERTS / "README.md"], ids=lambda place: place.stem)
@@ -253,7 +279,7 @@ def test_the_readme_has_the_number_of_alerts() -> None:
         )
     )
     assert told == {severity: str(count) for severity, count in counted.items()}
-    assert len(ALERTING) == 80, "the README says eighty"
+    assert len(ALERTING) == 86, "the README says eighty-six"
 
 
 def test_recorded_names_are_level_metric_and_operations() -> None:

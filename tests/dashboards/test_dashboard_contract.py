@@ -210,6 +210,8 @@ LIMITED = (
     ("roce-host", "Longest single pause", {"RocePfcLongPause": "seconds"}),
     ("roce-host", "PCIe stalls", {"RocePcieBackpressure": "ratio"}),
     ("roce-host", "CNPs ignored by port", {"RoceCnpIgnored": "per_second"}),
+    ("roce-host", "Retransmissions by pair", {"RoceWireRetransmissions": "ratio"}),
+    ("roce-host", "Frames that captures dropped", {"RoceWireFramesDropped": "ratio"}),
     ("roce-port", "Marked packets", {"RoceEcnMarkRatioHigh": "ratio"}),
     ("roce-port", "Longest single pause", {"RocePfcLongPause": "seconds"}),
     ("roce-exporter", "Polls late or missed", {"RoceSamplerOverrun": "ratio"}),
