@@ -26,8 +26,10 @@ GROUPS = (
     "pcie",
     "config",
     "exporter",
+    "owners",
     "links",
     "switch",
+    "wire",
 )
 """The files under `rules/`, in the order of the result."""
 SEVERITIES = ("page", "ticket", "info")

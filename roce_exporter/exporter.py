@@ -20,9 +20,11 @@ from roce_exporter.self_metrics.process import ProcessFamilies
 if TYPE_CHECKING:
     from roce_exporter.audit import Auditor
     from roce_exporter.collect import Collector
-    from roce_exporter.model import Snapshot
+    from roce_exporter.model import Snapshot, SourceState
     from roce_exporter.normalise.series import Samples
+    from roce_exporter.owners import Surveyor
     from roce_exporter.sampler import Sampler
+    from roce_exporter.surroundings import Surroundings
 
 FOLLOW_SECONDS = 5.0
 """Seconds between two checks for added and removed devices."""
@@ -37,13 +39,20 @@ class Observation:
 
 
 class Exporter:
-    """Observes the host of one collector, and renders the samples together with those of the fast loop."""
+    """Observes the host of one collector, and renders the samples together with those of fast loop and surveyor."""
 
     def __init__(
-        self, collector: Collector, sampler: Sampler | None = None, auditor: Auditor | None = None
+        self,
+        collector: Collector,
+        sampler: Sampler | None = None,
+        auditor: Auditor | None = None,
+        surveyor: Surveyor | None = None,
+        surroundings: Surroundings | None = None,
     ) -> None:
         self.normaliser = Normaliser()
         self.sampler = sampler
+        self.surveyor = surveyor
+        self._surroundings = surroundings
         self._auditor = auditor
         self._collector = collector
         self._self_samples = SelfSamples()
@@ -65,6 +74,16 @@ class Exporter:
             self._last = Observation(snapshot, self._normalise(snapshot))
             self._rendered.clear()
         return self._last
+
+    async def observe_complete(self) -> Observation:
+        """Collect, survey the owners of all devices and the surroundings, and normalise: for one exposition without a background."""
+        snapshot = await self._collector.collect()
+        if self.surveyor is not None:
+            self.surveyor.follow(snapshot.devices)
+            await self.surveyor.survey_once()
+        if self._surroundings is not None:
+            await self._surroundings.read_all()
+        return Observation(snapshot, self._normalise(snapshot))
 
     async def follow(self) -> None:
         """Keep the list of devices up to date without scrapes, for the fast loop as well. Runs until cancelled."""
@@ -88,6 +107,8 @@ class Exporter:
             self._audited = (self._auditor.samples(snapshot.devices),)
         if self.sampler is not None:
             self.sampler.follow(snapshot.devices)
+        if self.surveyor is not None:
+            self.surveyor.follow(snapshot.devices)
         return self._normalise_part(snapshot)
 
     def _normalise_part(self, snapshot: Snapshot) -> tuple[Samples, ...]:
@@ -98,7 +119,15 @@ class Exporter:
             for found, one in zip(snapshot.devices, samples, strict=True)
         ]
         sampled = (self.sampler.samples(),) if self.sampler is not None else ()
-        return (*samples, *self._audited, *sampled, self._self_samples.samples(snapshot, sorted(gaps)))
+        surveyed = self.surveyor.samples() if self.surveyor is not None else ()
+        around = self._surroundings.samples() if self._surroundings is not None else ()
+        own = self._self_samples.samples(snapshot, sorted(gaps), self.survey_states())
+        return (*samples, *self._audited, *sampled, *surveyed, *around, own)
+
+    def survey_states(self) -> tuple[SourceState, ...]:
+        """The states of sources read between collections: `owners` of each surveyed device, and the surroundings."""
+        surveyed = self.surveyor.states() if self.surveyor is not None else ()
+        return (*surveyed, *(self._surroundings.states() if self._surroundings is not None else ()))
 
 
 def make_registry() -> prometheus_client.CollectorRegistry:

@@ -13,6 +13,7 @@ from boards.scopes import (
     CLUSTER,
     FLEET,
     firing,
+    series_to_jobs,
     series_to_link,
     series_to_port,
     to_cluster,
@@ -57,11 +58,11 @@ def _worst(direction: str, title: str, verdict: str) -> Panel:
     return lines(
         title,
         f"Share of time paused; the ten worst ports of the range shown. {verdict} Dashed: alert limits. "
-        f"Gaps: less than {limit('RocePfcPauseElevated'):.1%}. Click a line to open the port or the link.",
+        f"Gaps: less than {limit('RocePfcPauseElevated'):.1%}. Click a line to open the port, the link or the jobs.",
         "percentunit",
         Query(f"{selected} and topk(10, max_over_time({selected}[$__range] @ end()))", PORT_LEGEND),
         limits=steps(step("RocePfcPauseHigh"), step(alert)),
-        overrides=(all_series(("links", [series_to_port(), series_to_link()])),),
+        overrides=(all_series(("links", [series_to_port(), series_to_link(), series_to_jobs()])),),
         height=8,
         empty=f"No priority was paused for more than {limit('RocePfcPauseElevated'):.1%} of the time",
         proof="pfc-storm",

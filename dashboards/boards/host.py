@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from boards.congestion import chain
 from boards.host_faults import ERRORS_PANELS, MACHINE_PANELS
+from boards.host_peers import PEERS_PANELS
 from boards.host_ports import FIRST_PANELS
 from boards.host_series import AT_NETDEV, AT_PORT, AT_PRIORITY, explained, rates
 from boards.limits import step, steps
@@ -147,6 +148,12 @@ BOARD = Board(
             "Errors and drops",
             "normally zero. Loss without drops here: a switch or a cable",
             ERRORS_PANELS,
+        ),
+        Row(
+            "Peers (wire)",
+            "with whom, from packets on mirror ports: who congests whom, who retransmits",
+            PEERS_PANELS,
+            collapsed=True,
         ),
         Row(
             "Host, cable and optics",

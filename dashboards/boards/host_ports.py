@@ -9,7 +9,7 @@ from boards.limits import limit, step, steps
 from boards.measures import growth, lossless, now, rate, relevant
 from boards.model import Panel, Query
 from boards.panels import by_name, by_port, lines, named, states
-from boards.scopes import HOST, PORT, PRIORITY, to_port
+from boards.scopes import HOST, PORT, PRIORITY, to_jobs, to_port
 from boards.tables import as_text, graded, table
 
 PAUSE_RECEIVED, PAUSE_SENT = "roce_pfc_receive_pause_seconds_total", "roce_pfc_transmit_pause_seconds_total"
@@ -60,7 +60,7 @@ PORTS = table(
     "Ports",
     f"One line per port, over the range shown. **Cause**: it sent storms, or paused its switch for more than {limit('RocePfcPauseHigh'):.0%} of the time: the host "
     "receives too slowly; check PCIe below. **Victim**: its switch paused it; with CNPs handled it is part of the congestion, without them a victim of "
-    "others. The pause columns show the worst lossless priority. Click a device to open its port.",
+    "others. The pause columns show the worst lossless priority. Click a device to open its port or the jobs of the host.",
     ("cluster", "job", "instance", "device", "port", *(f"Value #{letter}" for letter, _ in LETTERED)),
     *(Query(expression, form="table", instant=True) for expression in PARTS.values()),
     # a merge of empty frames is an empty frame, which would show nothing at all
@@ -72,7 +72,7 @@ PORTS = table(
     concealed=("cluster", "job", "instance"),
     wide="verdict",
     overrides=(
-        by_name("device", ("links", [to_port()])),
+        by_name("device", ("links", [to_port(), to_jobs()])),
         as_text("link", named(LINK)),
         as_text("verdict", named(VERDICT)),
         by_name("verdict", ("custom.align", "left")),

@@ -26,6 +26,7 @@ MARKED = f"port:roce_ecn_marked:ratio_rate{MEDIUM}"
 LOSS = f"port_direction:roce_transport_loss:ratio_rate{MEDIUM}"
 STALLED = f"netdev:roce_pcie_stalled:ratio_rate{MEDIUM}"
 DRIFT = "cluster_device_setting:roce_config:range"
+WORKLOADS = "owner:roce_workload:info"
 
 
 def limit(alert: str, key: str = "ratio") -> float:

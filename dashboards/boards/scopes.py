@@ -77,6 +77,26 @@ def series_to_port() -> Json:
     return {"title": "Open the port", "url": f"/d/roce-port/roce-port?{_SOURCE}{labels}{_TIME}"}
 
 
+def to_jobs() -> Json:
+    """A link from a row to the owners of the RDMA objects of its host."""
+    return {"title": "Open its jobs", "url": f"/d/roce-jobs/roce-jobs?{_SOURCE}{_FIELDS}{_TIME}"}
+
+
+def series_to_jobs() -> Json:
+    """The same link, from a line of a graph."""
+    labels = "".join(f"&var-{name}=${{__field.labels.{name}}}" for name in ("cluster", "job", "instance"))
+    return {"title": "Open the jobs of the host", "url": f"/d/roce-jobs/roce-jobs?{_SOURCE}{labels}{_TIME}"}
+
+
+def to_workload() -> Json:
+    """A link from a row to its workload on all hosts."""
+    chosen = "&var-workload=${__data.fields.workload}&var-instance=$__all"
+    return {
+        "title": "Show only this workload",
+        "url": f"/d/roce-jobs/roce-jobs?{_SOURCE}&${{cluster:queryparam}}&${{job:queryparam}}{chosen}{_TIME}",
+    }
+
+
 def to_switch_port(switch: str = "device", port: str = "port") -> Json:
     """A link from a row with the columns `switch` and `port` to this port on the link dashboard.
 

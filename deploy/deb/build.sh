@@ -1,6 +1,6 @@
 #!/bin/sh
 # Build a Debian package: deploy/deb/build.sh FOLDER. Needs dpkg-deb and a Python 3.11 or newer with pip and venv (PYTHON, else python3).
-# It contains the packages of requirements.lock (LOCK=requirements-switches.lock: with the libraries for all switches) below /opt/roce-exporter and runs with Debian's own Python.
+# It contains the packages of requirements.lock (LOCK=requirements-switches.lock: with the libraries for all switches, LOCK=requirements-wire.lock: for captures) below /opt/roce-exporter and runs with Debian's own Python.
 set -eu
 top=$(cd "$(dirname "$0")/../.." && pwd)
 folder=${1:?where to put the package: $0 FOLDER}
@@ -30,6 +30,8 @@ install -D -m 644 "$top/deploy/systemd/roce-exporter.sysusers" "$root/usr/lib/sy
 install -D -m 644 "$top/deploy/systemd/roce-exporter.default" "$root/etc/default/roce-exporter"
 install -D -m 644 "$top/deploy/systemd/roce-exporter-switches.service" "$root/lib/systemd/system/roce-exporter-switches.service"
 install -D -m 644 "$top/deploy/systemd/roce-exporter-switches.default" "$root/etc/default/roce-exporter-switches"
+install -D -m 644 "$top/deploy/systemd/roce-exporter-wire.service" "$root/lib/systemd/system/roce-exporter-wire.service"
+install -D -m 644 "$top/deploy/systemd/roce-exporter-wire.default" "$root/etc/default/roce-exporter-wire"
 documents=$root/usr/share/doc/roce-exporter
 install -D -m 644 "$top/LICENSE" "$documents/copyright"
 install -D -m 644 -t "$documents" "$top/deploy/systemd/switches.yml"
@@ -39,7 +41,7 @@ install -D -m 644 -t "$root/usr/share/roce-exporter/dashboards" "$top"/dashboard
 
 install -d "$root/DEBIAN"
 install -m 755 "$top/deploy/deb/postinst" "$top/deploy/deb/prerm" "$top/deploy/deb/postrm" "$root/DEBIAN/"
-printf '%s\n' /etc/default/roce-exporter /etc/default/roce-exporter-switches >"$root/DEBIAN/conffiles"
+printf '%s\n' /etc/default/roce-exporter /etc/default/roce-exporter-switches /etc/default/roce-exporter-wire >"$root/DEBIAN/conffiles"
 cat >"$root/DEBIAN/control" <<END
 Package: roce-exporter
 Version: $version

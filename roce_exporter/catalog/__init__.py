@@ -22,7 +22,9 @@ from roce_exporter.catalog import (
     link,
     operations,
     optional,
+    owners,
     pfc,
+    pods,
     port,
     storm,
     switch_ports,
@@ -31,6 +33,7 @@ from roce_exporter.catalog import (
     switch_watchdog,
     transceiver,
     transport,
+    virtual_functions,
     wire,
 )
 from roce_exporter.catalog.drivers import DIALECTS, dialect_of
@@ -77,6 +80,9 @@ CATALOG: tuple[Row, ...] = (
     *switch_queues.ROWS,
     *switch_probe.ROWS,
     *wire.ROWS,
+    *owners.ROWS,
+    *virtual_functions.ROWS,
+    *pods.ROWS,
 )
 
 _METRIC = re.compile(r"roce_[a-z0-9]+(_[a-z0-9]+)*")
@@ -180,6 +186,8 @@ def _speaks(dialect: str, spelling: Spelling) -> bool:
 FORMS = {
     **dict.fromkeys(("counter", "flag", "sensor", "role", "parameter", "le"), ".+"),
     "mac": "[0-9a-f]{2}(?::[0-9a-f]{2}){5}",
+    "pci": "[0-9a-f.:]*",
+    "rdma_device": "[^ ]*",
     "hostname": "(?s:.*)",
 }
 """What a placeholder matches. All others (priority, lane, queue and so on) match numbers only."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from roce_exporter.catalog.row import ANY, GAUGE, NETDEV_LABELS, PORT_LABELS, Row, gauge, spelt
+from roce_exporter.catalog.row import ANY, GAUGE, HW_COUNTERS, NETDEV_LABELS, PORT_LABELS, Row, gauge, spelt
 
 port = partial(spelt, ANY, "port")
 resources = partial(spelt, ANY, "resources")
@@ -13,6 +13,17 @@ resources = partial(spelt, ANY, "resources")
 def resource(kind: str, meaning: str) -> Row:
     """Objects of one kind in use on a device."""
     return Row(f"roce_resource_{kind}", GAUGE, "objects", meaning, (resources(kind),), ("device",))
+
+
+def limit(kind: str, meaning: str) -> Row:
+    """The most objects of one kind that a device can have. bnxt_re counts it; for others see `kernel.uverbs`."""
+    spellings = (
+        spelt("bnxt_re", HW_COUNTERS, f"max_{kind}"),
+        spelt(ANY, "limits", f"max_{kind}"),
+    )
+    return Row(
+        f"roce_resource_{kind}_limit", GAUGE, "objects", meaning, spellings, ("device",), "experimental"
+    )
 
 
 DEVICE_INFO = Row(
@@ -105,6 +116,9 @@ ROWS = (
     resource("ctx", "User contexts open on the device."),
     resource("srq", "Shared receive queues in use on the device."),
     resource("comp_cntr", "Completion counters in use on the device (Linux 7 and newer)."),
+    limit("qp", "Queue pairs that the device can have at once."),
+    limit("cq", "Completion queues that the device can have at once."),
+    limit("mr", "Memory regions that the device can have at once."),
     Row(
         "roce_optional_enabled",
         GAUGE,

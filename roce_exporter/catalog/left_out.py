@@ -125,7 +125,7 @@ RDMA = (
     ),
     _rdma(
         "bnxt_re",
-        "max_(qp|cq|mr|pd|srq|ah|mw)s?|hw_retransmission|fw_service_prof_type_sup",
+        "max_(qps|cqs|mrs|(pd|srq|ah|mw)s?)|hw_retransmission|fw_service_prof_type_sup",
         SETTING,
         "a limit or a capability, which never changes",
     ),

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     from roce_exporter.yaml_document import Entry
 
+NOT_KEYS = ("--help", "--config.file")
+SWITCHES = {"true": True, "false": False}
+
 
 def config_flags(path: str, argv: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
     """The keys of a configuration file as flags of the command `argv[0]`, except those that `argv` itself contains.
@@ -29,9 +32,7 @@ def config_flags(path: str, argv: Sequence[str], parser: argparse.ArgumentParser
         OptionError: the file cannot be read, or a key or a value in it is unknown or invalid; the message names the line.
     """
     given = {argument.partition("=")[0] for argument in argv if argument.startswith("--")}
-    commands = {
-        name: flags.keys() - {"--help", "--config.file"} for name, flags in flags_of_commands(parser).items()
-    }
+    commands = flags_of_commands(parser)
     flags: list[str] = []
     try:
         for key, entry in mapping_of(_document(path)).items():
@@ -49,14 +50,25 @@ def _document(path: str) -> Entry | None:
 
 
 def _arguments(
-    key: str, entry: Entry, command: str, commands: Mapping[str, set[str]]
+    key: str, entry: Entry, command: str, commands: Mapping[str, Mapping[str, argparse.Action]]
 ) -> tuple[str, list[str]]:
     """The command against which a key is checked, and the key as flags of that command."""
     # All commands share one file, so a key of another command is valid; a key that no command has is an error.
-    owners = [name for name in (command, *commands) if f"--{key}" in commands.get(name, ())]
-    if not owners:
+    flag = f"--{key}"
+    owners = [name for name in (command, *commands) if flag in commands.get(name, ())]
+    if not owners or flag in NOT_KEYS:
         entry.refuse("unknown key; the keys are the flags without their dashes, see --help")
-    return owners[0], [f"--{key}={text_of(value)}" for value in values_of(entry)]
+    if commands[owners[0]][flag].nargs == 0:
+        return owners[0], [flag] if _is_on(entry) else []
+    return owners[0], [f"{flag}={text_of(value)}" for value in values_of(entry)]
+
+
+def _is_on(entry: Entry) -> bool:
+    """The value of a flag that takes none."""
+    text = text_of(entry).lower()
+    if text not in SWITCHES:
+        entry.refuse(f"must be true or false, not {text!r}")
+    return SWITCHES[text]
 
 
 def _try_out(entry: Entry, parser: argparse.ArgumentParser, argv: list[str]) -> None:

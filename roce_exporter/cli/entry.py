@@ -1,4 +1,4 @@
-"""`roce-exporter`: parses the flags and runs one command (serve, once, capture, explain, audit, demo, switches, wire).
+"""`roce-exporter`: parses the flags and runs one command, for example `serve`; `cli.options.COMMANDS` lists them.
 
 Exit codes: 0 success; 1 nothing found to explain, a setting found wrong, or an internal error (with its traceback);
 2 invalid input (reported as one line).
@@ -82,6 +82,13 @@ async def wire(options: argparse.Namespace) -> int:
     return await command.wire(options)
 
 
+async def counters(options: argparse.Namespace) -> int:
+    """See cli.counters."""
+    from roce_exporter.cli import counters as command  # noqa: PLC0415 - no other command may load what changes a setting
+
+    return await command.counters(options)
+
+
 async def demo(options: argparse.Namespace, kernel: Kernel) -> int:
     """See cli.demo."""
     from roce_exporter.cli import demo as command  # noqa: PLC0415 - imports rich, which no other command needs
@@ -89,7 +96,7 @@ async def demo(options: argparse.Namespace, kernel: Kernel) -> int:
     return await command.demo(options, kernel)
 
 
-WITHOUT_HOST = {"switches": switches, "wire": wire}
+WITHOUT_HOST = {"switches": switches, "wire": wire, "counters": counters}
 COMMANDS = {
     "demo": demo,
     "serve": serve,

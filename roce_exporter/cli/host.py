@@ -30,7 +30,7 @@ def open_kernel(options: argparse.Namespace) -> Kernel:
             f"--path.sysfs={options.path_sysfs}: no such folder; give the folder where sysfs is mounted"
         )
     raise_descriptor_limit()
-    return LiveKernel(options.path_sysfs)
+    return LiveKernel(options.path_sysfs, limits=getattr(options, "owners_limits", False))
 
 
 def _simulate(options: argparse.Namespace) -> Kernel:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from roce_exporter.audit import Auditor, load_profile
 from roce_exporter.cli.options import collect_settings
 from roce_exporter.cli.output import print_text
+from roce_exporter.cli.owner_flags import make_surveyor
+from roce_exporter.cli.surrounding_flags import make_surroundings
 from roce_exporter.collect import Collector
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
@@ -21,7 +23,13 @@ if TYPE_CHECKING:
 async def once(options: argparse.Namespace, kernel: Kernel) -> int:
     """Print one exposition in text format 0.0.4."""
     auditor = Auditor(load_profile(options.audit_profile))
-    exporter = Exporter(Collector(kernel, collect_settings(options), time.monotonic), auditor=auditor)
-    observation = await exporter.observe()
+    collector = Collector(kernel, collect_settings(options), time.monotonic)
+    exporter = Exporter(
+        collector,
+        auditor=auditor,
+        surveyor=make_surveyor(options, kernel),
+        surroundings=make_surroundings(options, kernel),
+    )
+    observation = await exporter.observe_complete()
     print_text(exporter.render(observation, Format.TEXT).decode())
     return 0

@@ -7,6 +7,8 @@ import re
 from typing import TYPE_CHECKING
 
 from roce_exporter import __version__, sources
+from roce_exporter.cli.counter_flags import add_counter_flags
+from roce_exporter.cli.owner_flags import add_owner_flags
 from roce_exporter.cli.parser import OptionError, Parser, command_first
 from roce_exporter.cli.shared_flags import (
     DEFAULT_PORT,
@@ -16,9 +18,11 @@ from roce_exporter.cli.shared_flags import (
     add_switch_flags,
     add_web_flags,
 )
+from roce_exporter.cli.surrounding_flags import add_surrounding_flags
 from roce_exporter.cli.wire_flags import add_wire_flags, check_wire_options
 from roce_exporter.collect import Settings
 from roce_exporter.detectors.pfc_storm import StormLimits
+from roce_exporter.owners import OWNERS
 from roce_exporter.sampler import MODES, OFF, Pace
 
 if TYPE_CHECKING:
@@ -33,15 +37,20 @@ SCENARIOS = (
     "misconfigured",
     "flapping",
     "lossy",
+    "dead-peer",
     "broken",
 )
 VENDORS = ("mlx5", "mlx5-lag", "bnxt", "ionic", "ice")
 """The same as in `simulation`, which is imported only where it is used: its import takes as long as all the others together."""
 
+SOURCES = (*sources.NAMES, OWNERS)
+"""Sources that can be disabled: those of a collection, and the survey between collections."""
+
 SWITCHES = "switches"
 WIRE = "wire"
-HOSTLESS = (SWITCHES, WIRE)
-"""Commands that read no host."""
+COUNTERS = "counters"
+HOSTLESS = {SWITCHES: add_switch_flags, WIRE: add_wire_flags, COUNTERS: add_counter_flags}
+"""Commands without the flags that select a host, and their own flags."""
 
 COMMANDS = {
     "demo": "show a simulated host, with Prometheus, Alertmanager and a switch (redis-server) if they are installed",
@@ -52,6 +61,7 @@ COMMANDS = {
     "audit": "compare the host's settings with a profile; exit code 0: all checks pass, 1: a check fails, 2: the audit could not run",
     SWITCHES: "serve metrics of switches at /probe?target=NAME, or audit their settings",
     WIRE: "read RoCE packets of a capture or a mirror port: who congests whom, who retransmits",
+    COUNTERS: "show, enable or disable the counter sets of queue pairs, which counters per process need",
 }
 
 
@@ -68,6 +78,7 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(argv)
     if options.command == WIRE:
         check_wire_options(options)
+    if options.command in HOSTLESS:
         return options
     if options.config_file:
         from roce_exporter.cli.config_file import config_flags  # noqa: PLC0415 - most have none, and YAML is slow to import
@@ -141,7 +152,7 @@ def make_parser() -> Parser:
     """The parser of the whole command line."""
     parser = Parser(
         prog="roce-exporter",
-        description="Prometheus exporter for the health of RDMA over Converged Ethernet. It never changes a setting of the host.",
+        description="Prometheus exporter for the health of RDMA over Converged Ethernet. It never changes a setting of the host, except by `counters`.",
         epilog="Every flag, without its dashes, is also a key of the file given with --config.file.",
         allow_abbrev=False,
     )
@@ -156,12 +167,13 @@ def make_parser() -> Parser:
             description=meaning,
             allow_abbrev=False,
         )
-        if name == SWITCHES:
-            add_switch_flags(command)
-        if name == WIRE:
-            add_wire_flags(command)
+        if name in HOSTLESS:
+            HOSTLESS[name](command)
         if name in ("serve", "once", "audit", "demo"):
             add_audit_flags(command, alone=name == "audit")
+        if name in ("serve", "once"):
+            add_owner_flags(command, rounds=name == "serve")
+            add_surrounding_flags(command)
         if name == "serve":
             add_web_flags(command, DEFAULT_PORT)
             add_path_flag(command)
@@ -227,9 +239,9 @@ def _add_source_flags(parser: argparse.ArgumentParser) -> None:
         dest="source_disable",
         action="append",
         default=[],
-        choices=sources.NAMES,
+        choices=SOURCES,
         metavar="SOURCE",
-        help=f"disable a source, may be repeated: {', '.join(sources.NAMES)}",
+        help=f"disable a source, may be repeated: {', '.join(SOURCES)}",
     )
 
 

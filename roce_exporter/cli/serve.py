@@ -12,7 +12,9 @@ from roce_exporter.audit import Auditor, load_profile
 from roce_exporter.background import background, supervise
 from roce_exporter.cli.notify import READY, STOPPING, notify, report_alive, watchdog_interval
 from roce_exporter.cli.options import collect_settings, sampler_pace, storm_limits
+from roce_exporter.cli.owner_flags import make_surveyor
 from roce_exporter.cli.shared_flags import DEFAULT_PORT
+from roce_exporter.cli.surrounding_flags import make_surroundings
 from roce_exporter.cli.until_stopped import stop_event, web_config_of
 from roce_exporter.collect import Collector
 from roce_exporter.exporter import Exporter
@@ -41,7 +43,9 @@ async def serve(options: argparse.Namespace, kernel: Kernel) -> int:
     sampler = Sampler(
         kernel.with_cached_names(), time.monotonic, time.time, sampler_pace(options), storm_limits(options)
     )
-    exporter = Exporter(collector, sampler, auditor)
+    surveyor = make_surveyor(options, kernel)
+    surroundings = make_surroundings(options, kernel)
+    exporter = Exporter(collector, sampler, auditor, surveyor, surroundings)
     endpoints = Endpoints(exporter, options.web_telemetry_path)
     server = Server(endpoints, web_config, private=PRIVATE)
     for address in await server.start(options.web_listen_address or [f":{DEFAULT_PORT}"]):
@@ -53,6 +57,8 @@ async def serve(options: argparse.Namespace, kernel: Kernel) -> int:
             server.accept(),
             _supervise(sampler),
             exporter.follow(),
+            *((surveyor.run(),) if surveyor else ()),
+            surroundings.run(),
             report_alive(watchdog_interval()),
         ):
             await stop.wait()

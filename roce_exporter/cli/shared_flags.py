@@ -18,6 +18,7 @@ RESERVED = (
     "/-/ready",
     "/debug/snapshot",
     "/debug/events",
+    "/debug/owners",
     "/debug/wire",
 )
 

@@ -5,16 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from roce_exporter.exporter import Observation
-    from roce_exporter.model import DeviceReadings
+    from roce_exporter.model import DeviceReadings, SourceState
     from roce_exporter.normalise.normaliser import Normaliser, Plan
     from roce_exporter.normalise.series import Series, Value
 
 
-def snapshot_document(observation: Observation, normaliser: Normaliser) -> dict[str, Any]:
-    """The observation as JSON: `sources`, `devices` and, per device, `values` (raw name, series, value) and `unmapped`."""
+def snapshot_document(
+    observation: Observation, normaliser: Normaliser, more: Sequence[SourceState] = ()
+) -> dict[str, Any]:
+    """The observation as JSON: `sources`, `devices` and, per device, `values` (raw name, series, value) and `unmapped`.
+
+    `more` are the states of sources that are read between collections.
+    """
     snapshot = observation.snapshot
     return {
         "seconds": snapshot.seconds,
@@ -31,7 +36,7 @@ def snapshot_document(observation: Observation, normaliser: Normaliser) -> dict[
                 "unreadable": state.unreadable,
                 "quarantined": state.quarantined,
             }
-            for state in snapshot.states
+            for state in (*snapshot.states, *more)
         ],
         "devices": [
             _device_document(found, normaliser.plans[found.device.name], samples.values)

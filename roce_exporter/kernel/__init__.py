@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from roce_exporter.kernel.dcb_netlink import Dcb
+    from roce_exporter.kernel.vf_netlink import VirtualFunction
     from roce_exporter.model import RdmaDevice, RdmaPort
 
 
@@ -123,6 +124,13 @@ class Kernel(Protocol):
             Absent: netlink does not report them.
         """
 
+    def object_limits(self, device: RdmaDevice) -> Mapping[str, int]:
+        """The most objects that the device can have at once: `max_qp`, `max_cq`, `max_mr`, by the names of `ibv_devinfo`.
+
+        Raises:
+            Absent: nothing here reports them, or the option that permits it is not set (see `kernel.uverbs`).
+        """
+
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], Sequence[int]]:
         """Names and values of the driver's private counters, as `ethtool -S` prints them.
 
@@ -192,6 +200,13 @@ class Kernel(Protocol):
 
         Raises:
             Absent: no such network device here, or it has no Ethernet address of its own.
+        """
+
+    def virtual_functions(self, netdev: str) -> tuple[VirtualFunction, ...]:
+        """The VFs of a network device, at most `kernel.vf_netlink.MOST_VFS`.
+
+        Raises:
+            Absent: it has none.
         """
 
     def hostname(self) -> str:

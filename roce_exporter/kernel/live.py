@@ -14,20 +14,28 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from roce_exporter.kernel import FILE_BYTES, TEXT_BYTES, Absent
+from roce_exporter.kernel.counter_set_netlink import read_counter_sets
 from roce_exporter.kernel.dcb_netlink import DcbNetlink
 from roce_exporter.kernel.ethtool_ioctl import NAMES_SECONDS, EthtoolIoctl
 from roce_exporter.kernel.ethtool_netlink import EthtoolNetlink
 from roce_exporter.kernel.mac_address import choose_mac_address
 from roce_exporter.kernel.names import decode_name, encode_name, given_hostname
+from roce_exporter.kernel.object_netlink import open_object_dump
+from roce_exporter.kernel.processes import read_process
 from roce_exporter.kernel.rdma_netlink import RdmaNetlink
 from roce_exporter.kernel.rtnetlink import read_link_addresses
 from roce_exporter.kernel.transceiver import read_transceiver
+from roce_exporter.kernel.uverbs import read_limits
+from roce_exporter.kernel.vf_netlink import read_virtual_functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from roce_exporter.kernel.dcb_netlink import Dcb
+    from roce_exporter.kernel.object_kernel import ObjectList
+    from roce_exporter.kernel.vf_netlink import VirtualFunction
     from roce_exporter.model import RdmaDevice, RdmaPort
+    from roce_exporter.owner_model import CounterSet, ObjectKind, ProcessFacts
 
 T = TypeVar("T")
 S = TypeVar("S", RdmaNetlink, EthtoolIoctl, EthtoolNetlink, DcbNetlink)
@@ -110,12 +118,17 @@ class LiveKernel:
         pread: Callable[[int, int, int], bytes] = os.pread,
         netlink: bool = True,
         names_for: float = 0.0,
+        limits: bool = False,
     ) -> None:
-        """`names_for` is the number of seconds for which names of private counters are cached; see `kernel.ethtool_ioctl`."""
+        """`names_for` is the number of seconds for which names of private counters are cached; see `kernel.ethtool_ioctl`.
+
+        `limits` permits to open a context on each device once, to read its limits; see `kernel.uverbs`.
+        """
         self._root = os.path.abspath(sysfs)
         self._pread = pread
         self._netlink = netlink
         self._names_for = names_for
+        self._limits = limits
         self._local = threading.local()
 
     def with_cached_names(self) -> LiveKernel:
@@ -160,6 +173,22 @@ class LiveKernel:
 
     def rdma_resources(self, device: RdmaDevice) -> Mapping[str, int]:
         return self._rdma().resources(device)
+
+    def open_objects(self, device: RdmaDevice, kind: ObjectKind) -> ObjectList:
+        self._rdma()  # Absent where RDMA netlink is switched off
+        return open_object_dump(self._rdma, device, kind)
+
+    def counter_sets(self, device: RdmaDevice, port: int) -> tuple[CounterSet, ...]:
+        self._rdma()
+        return read_counter_sets(self._rdma, device, port)
+
+    def process(self, pid: int) -> ProcessFacts:
+        return read_process(pid)
+
+    def object_limits(self, device: RdmaDevice) -> Mapping[str, int]:
+        if not self._limits:
+            raise Absent(errno.EPERM, "no context is opened without --owners.limits", device.name)
+        return read_limits(device)
 
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], Sequence[int]]:
         self._check_own(netdev)
@@ -210,6 +239,13 @@ class LiveKernel:
     def mac_address(self, netdev: str) -> str:
         self._check_own(netdev)
         return choose_mac_address(read_link_addresses(netdev), netdev)
+
+    def virtual_functions(self, netdev: str) -> tuple[VirtualFunction, ...]:
+        # Without VFs the kernel is not queried, and pyroute2 is not imported.
+        if self.text(f"class/net/{netdev}/device/sriov_numvfs") == "0":
+            raise Absent(errno.EOPNOTSUPP, "no virtual functions", netdev)
+        self._check_own(netdev)
+        return read_virtual_functions(netdev)
 
     def hostname(self) -> str:
         return given_hostname(decode_name(os.fsencode(os.uname().nodename)))

@@ -303,20 +303,27 @@ class Netlink:
 
     def _listen(self, wire: NetlinkSocket, answer: Reply) -> None:
         for _ in range(MOST_DATAGRAMS):
-            if answer.take(self._receive(wire)):
+            if answer.take(receive_datagram(wire, self._buffer)):
                 return
         raise _lost()
 
-    def _receive(self, wire: NetlinkSocket) -> bytes:
-        try:
-            size, _, flags, sender = wire.recvmsg_into([self._buffer])
-        except BlockingIOError:
-            raise _lost() from None
-        if sender[0] != 0:
-            return b""  # not from the kernel
-        if flags & TRUNCATED:
-            raise Malformed(f"a datagram of more than {BUFFER_BYTES} bytes")
-        return bytes(memoryview(self._buffer)[:size])
+
+def receive_datagram(wire: NetlinkSocket, buffer: bytearray) -> bytes:
+    """The next datagram of the kernel; empty if another process sent it.
+
+    Raises:
+        Malformed: it is longer than the buffer.
+        OSError: ENOBUFS, it was lost; any other errno is the socket's.
+    """
+    try:
+        size, _, flags, sender = wire.recvmsg_into([buffer])
+    except BlockingIOError:
+        raise _lost() from None
+    if sender[0] != 0:
+        return b""  # not from the kernel
+    if flags & TRUNCATED:
+        raise Malformed(f"a datagram of more than {len(buffer)} bytes")
+    return bytes(memoryview(buffer)[:size])
 
 
 def only_payload(payloads: list[bytes]) -> bytes:

@@ -34,14 +34,14 @@ T = TypeVar("T")
 
 NETLINK_RDMA = 20
 
-_NLDEV = 5 << 10
-"""RDMA_NL_NLDEV, in the upper bits of every message type."""
+NLDEV = 5 << 10
+"""RDMA_NLNLDEV, in the upper bits of every message type."""
 
-GET = _NLDEV | 1
-PORT_GET = _NLDEV | 5
-RES_GET = _NLDEV | 9
-STAT_GET = _NLDEV | 17
-STAT_GET_STATUS = _NLDEV | 24
+GET = NLDEV | 1
+PORT_GET = NLDEV | 5
+RES_GET = NLDEV | 9
+STAT_GET = NLDEV | 17
+STAT_GET_STATUS = NLDEV | 24
 
 DEV_INDEX = 1
 DEV_NAME = 2
@@ -87,8 +87,8 @@ def decode_device(answer: bytes) -> RdmaDevice:
     values = decode_values(answer)
     guid = values.get(NODE_GUID)
     return RdmaDevice(
-        index=decode_number(_required(values, DEV_INDEX)),
-        name=decode_name(_required(values, DEV_NAME)),
+        index=decode_number(required(values, DEV_INDEX)),
+        name=decode_name(required(values, DEV_NAME)),
         node_guid="" if guid is None else _guid_text(decode_number(guid)),
         protocol=decode_name(values.get(DEV_PROTOCOL, b"")),
         firmware=decode_name(values.get(FW_VERSION, b"")),
@@ -103,9 +103,9 @@ def decode_port(answer: bytes, device: RdmaDevice) -> RdmaPort:
         OSError: ENODEV, the reply is for another device.
     """
     values = decode_values(answer)
-    _check_device(values, device)
+    check_device(values, device)
     return RdmaPort(
-        number=decode_number(_required(values, PORT_INDEX)),
+        number=decode_number(required(values, PORT_INDEX)),
         netdev=decode_name(values.get(NDEV_NAME, b"")),
     )
 
@@ -117,12 +117,10 @@ def decode_table(answer: bytes, table: Table, device: RdmaDevice) -> Spans:
         Malformed: the message violates the format, has no such table, a row without a name, or a name twice.
         OSError: ENODEV, the reply is for another device.
     """
-    _check_device(decode_values(answer), device)
-    rows: Spans = {}
+    check_device(decode_values(answer), device)
     for kind, start, end in decode_attributes(answer):
         if kind == table.whole:
-            _decode_rows(answer, start, end, table, rows)
-            return rows
+            return decode_rows(answer, start, end, table)
     raise Malformed(f"no attribute {table.whole}")
 
 
@@ -183,7 +181,7 @@ class RdmaNetlink:
             Absent: the kernel is older than 4.14.
         """
         try:
-            return self._request(GET, b"", lambda answers: tuple(map(decode_device, answers)), dump=True)
+            return self.request(GET, b"", lambda answers: tuple(map(decode_device, answers)), dump=True)
         except Refused as error:
             if error.errno in _NO_SUCH_COMMAND:
                 raise Absent(error.errno, "this kernel does not list RDMA devices") from None
@@ -196,14 +194,14 @@ class RdmaNetlink:
             Absent: the kernel is older than 4.14.
         """
         try:
-            return self._request(
+            return self.request(
                 PORT_GET,
                 encode_device(device),
                 lambda answers: tuple(decode_port(answer, device) for answer in answers),
                 dump=True,
             )
         except Refused as error:
-            raise self._explain(error, device, "this kernel does not list RDMA ports") from None
+            raise self.explain(error, device, "this kernel does not list RDMA ports") from None
 
     def statistics(self, device: RdmaDevice, port: int) -> dict[str, int]:
         """Every enabled hardware counter of one port, in one snapshot and in the driver's own units.
@@ -214,7 +212,7 @@ class RdmaNetlink:
             OSError: EINVAL, the driver has them and failed to read them. The kernel does not report the reason.
         """
         try:
-            return self._request(
+            return self.request(
                 STAT_GET, encode_port(device, port), lambda answers: self._read(answers, device, port)
             )
         except Refused as error:
@@ -222,7 +220,7 @@ class RdmaNetlink:
                 raise OSError(
                     errno.EINVAL, "the driver failed to read its statistics", f"{device.name}/{port}"
                 ) from None
-            raise self._explain(error, device, f"no statistics of port {port}") from None
+            raise self.explain(error, device, f"no statistics of port {port}") from None
 
     def optional_counters(self, device: RdmaDevice, port: int) -> Mapping[str, bool]:
         """The optional counters of one port and whether each is on; empty if the driver has none.
@@ -233,7 +231,7 @@ class RdmaNetlink:
         try:
             return self._request_status(device, port)
         except Refused as error:
-            raise self._explain(error, device, f"no status of the counters of port {port}") from None
+            raise self.explain(error, device, f"no status of the counters of port {port}") from None
 
     def resources(self, device: RdmaDevice) -> Mapping[str, int]:
         """Objects in use by kind: `pd`, `cq`, `qp`, `cm_id`, `mr`, and on newer kernels `ctx` and `srq`.
@@ -242,28 +240,40 @@ class RdmaNetlink:
             Absent: the kernel does not know the command, which came with 4.16 or 4.17.
         """
         try:
-            return self._request(
+            return self.request(
                 RES_GET, encode_device(device), lambda answers: decode_objects(only_payload(answers), device)
             )
         except Refused as error:
-            raise self._explain(error, device, "this kernel does not count RDMA objects") from None
+            raise self.explain(error, device, "this kernel does not count RDMA objects") from None
+
+    def explain(self, error: Refused, device: RdmaDevice, missing: str) -> OSError:
+        """The error of a refused request for a device: ENODEV if it was removed, `Absent` if the command is unknown."""
+        if error.errno not in _NO_SUCH_COMMAND:
+            return error
+        # The kernel also returns EINVAL for the index of a removed device.
+        if not any(_is_same(device, found.index, found.name) for found in self.devices()):
+            return _gone(device)
+        return Absent(error.errno, missing, device.name)
 
     def close(self) -> None:
         self._netlink.close()
 
-    def _request(
+    def request(
         self, kind: int, payload: bytes, decode: Callable[[list[bytes]], T], *, dump: bool = False
     ) -> T:
+        """The decoded reply to one request; `decode` gets the payload of each message.
+
+        Raises:
+            Refused: the kernel replies with an error.
+            OSError: as the other methods.
+        """
         try:
             return decode(self._netlink.request(kind, payload, dump=dump))
         except Malformed:
             self.close()
             raise
         except OSError as error:
-            # Kernels that restrict RDMA netlink to the initial network namespace refuse the connection elsewhere.
-            if error.errno in (errno.EPROTONOSUPPORT, errno.ECONNREFUSED):
-                raise Absent(error.errno, "no RDMA netlink here (is ib_core loaded?)") from None
-            raise
+            raise explain_socket_error(error) from None
 
     def _read(self, answers: list[bytes], device: RdmaDevice, port: int) -> dict[str, int]:
         answer = only_payload(answers)
@@ -281,7 +291,7 @@ class RdmaNetlink:
         return numbers
 
     def _request_status(self, device: RdmaDevice, port: int) -> Mapping[str, bool]:
-        return self._request(
+        return self.request(
             STAT_GET_STATUS,
             encode_port(device, port),
             lambda answers: decode_switches(only_payload(answers), device),
@@ -298,16 +308,22 @@ class RdmaNetlink:
             raise
         return True
 
-    def _explain(self, error: Refused, device: RdmaDevice, missing: str) -> OSError:
-        if error.errno not in _NO_SUCH_COMMAND:
-            return error
-        # The kernel also returns EINVAL for the index of a removed device.
-        if not any(_is_same(device, found.index, found.name) for found in self.devices()):
-            return _gone(device)
-        return Absent(error.errno, missing, device.name)
+
+def explain_socket_error(error: OSError) -> OSError:
+    """The same error, or `Absent` if it means that there is no RDMA netlink."""
+    # Kernels that restrict RDMA netlink to the initial network namespace refuse the connection elsewhere.
+    if error.errno in (errno.EPROTONOSUPPORT, errno.ECONNREFUSED):
+        return Absent(error.errno, "no RDMA netlink here (is ib_core loaded?)")
+    return error
 
 
-def _decode_rows(answer: bytes, start: int, end: int, table: Table, rows: Spans) -> None:
+def decode_rows(answer: bytes, start: int, end: int, table: Table) -> Spans:
+    """The rows of the table in a part of a message, in the kernel's order.
+
+    Raises:
+        Malformed: the part violates the format, has a row without a name, or a name twice.
+    """
+    rows: Spans = {}
     for _, row_start, row_end in decode_attributes(answer, start, end):
         spans = {kind: (begin, stop) for kind, begin, stop in decode_attributes(answer, row_start, row_end)}
         if table.name not in spans:
@@ -317,18 +333,30 @@ def _decode_rows(answer: bytes, start: int, end: int, table: Table, rows: Spans)
         if name in rows:
             raise Malformed(f"{name!r} occurs twice")
         rows[name] = spans.get(table.number)
+    return rows
 
 
-def _required(values: Mapping[int, bytes], kind: int) -> bytes:
+def required(values: Mapping[int, bytes], kind: int) -> bytes:
+    """The value of an attribute that every reply has.
+
+    Raises:
+        Malformed: this one does not have it.
+    """
     if kind not in values:
         raise Malformed(f"no attribute {kind}")
     return values[kind]
 
 
-def _check_device(values: Mapping[int, bytes], device: RdmaDevice) -> None:
+def check_device(values: Mapping[int, bytes], device: RdmaDevice) -> None:
+    """Check the device's attributes in a reply.
+
+    Raises:
+        Malformed: the reply has no index or no name.
+        OSError: ENODEV, the reply is for another device.
+    """
     # A device can be renamed, and older kernels reuse indexes: the reply may be for another device.
-    index = decode_number(_required(values, DEV_INDEX))
-    if not _is_same(device, index, decode_name(_required(values, DEV_NAME))):
+    index = decode_number(required(values, DEV_INDEX))
+    if not _is_same(device, index, decode_name(required(values, DEV_NAME))):
         raise _gone(device)
 
 

@@ -2,6 +2,7 @@
 
 GUIDs, MAC and IP addresses, the host's name and the node description are replaced, always in the same way for the same value within
 one capture; another capture of the host may number them differently. Capture only reads, and sends nothing anywhere.
+RDMA objects and their processes are recorded, too: see `scrub_processes` for what is replaced there.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ import aiofiles.os
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.inventory import CLASS, describe, list_devices
 from roce_exporter.kernel import Absent
+from roce_exporter.kernel.object_kernel import ObjectKernel
+from roce_exporter.recording.capture_objects import ProcessBook, device_objects
 from roce_exporter.recording.dcb_printed import print_dcb
 from roce_exporter.recording.ethtool_text import (
     print_fec,
@@ -70,6 +73,9 @@ HOSTNAME = "proc/sys/kernel/hostname"
 Part = dict[str, "str | SymbolicLink"]
 """Path below the recording to the text of a file or a link."""
 
+RdmaRows = dict[str, list[dict[str, Any]]]
+"""The rows of each `rdma -j` command."""
+
 
 class CaptureError(Exception):
     """A capture that cannot be written; one line with the remedy."""
@@ -100,20 +106,35 @@ async def capture(kernel: Kernel, output: str, moments: int, interval: float) ->
         listed = await _read(in_flight, "the list of devices", partial(list_devices, kernel))
         devices = max(devices, len(listed or ()))
         prefix = f"{moment}/" if moments > 1 else ""
-        rdma: dict[str, list[dict[str, Any]]] = {}
-        for one in listed or ():
-            found = await _read(in_flight, one.name, partial(_device, kernel, one, scrub))
-            if found is None:
-                continue
-            part, rows = found
-            whole |= {prefix + path: content for path, content in part.items()}
-            for kind, more in rows.items():
-                rdma.setdefault(kind, []).extend(more)
-        whole |= {f"{prefix}rdma/{kind}.json": json.dumps(rows, indent=1) for kind, rows in rdma.items()}
+        part = await _moment(in_flight, kernel, listed or (), scrub)
+        whole |= {prefix + path: content for path, content in part.items()}
     if not whole:
         raise CaptureError("this host has no RDMA devices, so there is nothing to record; see --path.sysfs")
     await _write(whole, output)
-    return f"{output}: {devices} devices, {moments} moments, {len(whole)} files, addresses and host name replaced"
+    return f"{output}: {devices} devices, {moments} moments, {len(whole)} files, addresses and names replaced"
+
+
+async def _moment(
+    in_flight: InFlight[str], kernel: Kernel, listed: Iterable[Listed], scrub: Scrubber
+) -> Part:
+    """All devices at one moment."""
+    whole: Part = {}
+    rdma: RdmaRows = {}
+    processes = ProcessBook(kernel, scrub) if isinstance(kernel, ObjectKernel) else None
+    for one in listed:
+        device = await _read(in_flight, one.name, partial(describe, kernel, one))
+        if device is None:
+            continue
+        calls = {one.name: partial(_device, kernel, device, scrub)}
+        if processes:
+            calls[f"objects of {one.name}"] = partial(device_objects, processes, device)
+        for what, call in calls.items():
+            part, rows = await _read(in_flight, what, call) or ({}, {})
+            whole |= part
+            for kind, more in rows.items():
+                rdma.setdefault(kind, []).extend(more)
+    whole |= {f"rdma/{kind}.json": json.dumps(rows, indent=1) + "\n" for kind, rows in rdma.items()}
+    return whole | (processes.files() if processes else {})
 
 
 async def _read(in_flight: InFlight[str], what: str, work: Callable[[], T]) -> T | None:
@@ -129,8 +150,7 @@ async def _read(in_flight: InFlight[str], what: str, work: Callable[[], T]) -> T
     return None
 
 
-def _device(kernel: Kernel, listed: Listed, scrub: Scrubber) -> tuple[Part, dict[str, list[dict[str, Any]]]]:
-    device = describe(kernel, listed)
+def _device(kernel: Kernel, device: Device, scrub: Scrubber) -> tuple[Part, RdmaRows]:
     below = f"{CLASS}/{device.name}"
     part: Part = {}
     _copy(kernel, part, below, DEVICE_FILES, scrub.text)
@@ -217,14 +237,14 @@ def _ethtool(kernel: Kernel, netdev: str, scrub: Scrubber) -> Part:
     }
 
 
-def _rdma(kernel: Kernel, device: Device, scrub: Scrubber) -> dict[str, list[dict[str, Any]]]:
+def _rdma(kernel: Kernel, device: Device, scrub: Scrubber) -> RdmaRows:
     """The rows about this device of each `rdma -j` command."""
     netlink = device.netlink
     if netlink is None:
         return {}
     name = {"ifindex": netlink.index, "ifname": device.name}
     dev = {"node_guid": scrub.text(netlink.node_guid), "protocol": netlink.protocol, "fw": netlink.firmware}
-    rows: dict[str, list[dict[str, Any]]] = {"dev": [name | {key: text for key, text in dev.items() if text}]}
+    rows: RdmaRows = {"dev": [name | {key: text for key, text in dev.items() if text}]}
     rows["link"] = [
         name | {"port": port.number} | ({"netdev": port.netdev} if port.netdev else {})
         for port in _or_nothing(lambda: kernel.rdma_ports(netlink)) or ()

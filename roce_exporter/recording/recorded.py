@@ -7,6 +7,8 @@
     HOST/rdma/mode.json           `rdma -j statistic mode`: optional counters that are on
     HOST/rdma/mode_supported.json `rdma -j statistic mode supported`: available optional counters
     HOST/rdma/resource.json       `rdma -j resource show`
+    HOST/rdma/resource-qp.json    `rdma -j resource show qp`; -mr, -cq, -ctx and -cm_id likewise
+    HOST/rdma/statistic-qp.json   `rdma -j statistic qp show`: counter sets that are bound to queue pairs
     HOST/ethtool/DEV.stats        `ethtool -S DEV`
     HOST/ethtool/DEV.driver       `ethtool -i DEV`
     HOST/ethtool/DEV.pause        `ethtool -I -a DEV`
@@ -18,7 +20,12 @@
                                   a master
     HOST/dcb/DEV.pfc.json         `dcb -s -j pfc show dev DEV`; .ets, .app, .buffer and .dcbx likewise
     HOST/dcb/DEV.peer_pfc.json    PFC as announced by the switch, in the format of .pfc.json: dcb itself does not print it
+    HOST/ibv_devinfo/DEVICE.txt   `ibv_devinfo -v -d DEVICE`: its limits
+    HOST/ip/DEV.link.json         `ip -j -s -d link show dev DEV`: its virtual functions
     HOST/proc/sys/...             files under /proc/sys, as they are; kernel/hostname is the host's name
+    HOST/proc/PID/...             stat, status, comm and cgroup of the processes with RDMA objects, as they are
+    HOST/proc/stat                its line `btime`: start times in /proc/PID/stat count from there
+    HOST/etc/passwd               names of users; a user that it does not name is shown by number
 
 Every part is optional: a missing part is an interface that the host does not have. Several moments of one host
 are in HOST/0/ ... HOST/n/ and are played in a loop, one per collection.
@@ -27,7 +34,6 @@ are in HOST/0/ ... HOST/n/ and are played in a loop, one per collection.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import posixpath
 from dataclasses import dataclass, field
@@ -37,7 +43,7 @@ from roce_exporter.kernel import FILE_BYTES, TEXT_BYTES, Absent
 from roce_exporter.kernel.mac_address import LinkAddresses, choose_mac_address
 from roce_exporter.kernel.names import given_hostname
 from roce_exporter.model import RdmaDevice, RdmaPort
-from roce_exporter.recording.dcb_recorded import KINDS, PEER_PFC, is_count, read_dcb, shown
+from roce_exporter.recording.dcb_recorded import KINDS, PEER_PFC, read_dcb
 from roce_exporter.recording.ethtool_text import (
     parse_driver,
     parse_fec,
@@ -47,6 +53,10 @@ from roce_exporter.recording.ethtool_text import (
     parse_settings,
     parse_statistics,
 )
+from roce_exporter.recording.ibv_devinfo_text import parse_limits
+from roce_exporter.recording.ip_link import parse_virtual_functions
+from roce_exporter.recording.rdma_recorded import ON, SUPPORTED, read_json, read_rdma
+from roce_exporter.recording.recorded_objects import RecordedObjects, read_recorded_objects
 from roce_exporter.recording.transceiver_text import parse_transceiver
 from roce_exporter.recording.tree import RecordingError, Tree, load_tree
 
@@ -54,18 +64,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from roce_exporter.kernel.dcb_netlink import Dcb
+    from roce_exporter.kernel.vf_netlink import VirtualFunction
+    from roce_exporter.owner_model import CounterSet, ObjectKind, ProcessFacts
+    from roce_exporter.recording.rdma_recorded import Rows
+    from roce_exporter.recording.recorded_objects import HeldObjects
 
-Rows = tuple[dict[str, Any], ...]
-
-RDMA_FILES = ("dev", "link", "statistic", "mode", "mode_supported", "resource")
-
-_PARTS = frozenset({"sys", "rdma", "ethtool", "dcb", "debugfs", "proc"})
+_PARTS = frozenset({"sys", "rdma", "ethtool", "dcb", "debugfs", "proc", "ibv_devinfo", "ip"})
 
 MAX_MOMENTS = 1000
 """The maximum that `roce-exporter capture` writes."""
-
-_ON = "optional-counters"
-_SUPPORTED = "supported optional-counters"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +83,7 @@ class Moment:
     rdma: Mapping[str, Rows]
     dcb: Mapping[str, Dcb] = field(default_factory=dict)
     """By network device."""
+    held: RecordedObjects = field(default_factory=RecordedObjects)
 
 
 class HeldFiles:
@@ -192,9 +200,9 @@ class RecordedKernel:
         return {name: value for name, value in row.items() if name not in ("ifname", "ifindex", "port")}
 
     def rdma_optional_counters(self, device: RdmaDevice, port: int) -> Mapping[str, bool]:
-        supported = self._of_port("mode_supported", device, port).get(_SUPPORTED, [])
+        supported = self._of_port("mode_supported", device, port).get(SUPPORTED, [])
         try:
-            on = self._of_port("mode", device, port).get(_ON, [])
+            on = self._of_port("mode", device, port).get(ON, [])
         except Absent:
             on = []
         return {str(name): name in on for name in supported}
@@ -204,6 +212,12 @@ class RecordedKernel:
             if row["ifname"] == device.name:
                 return {kind: value for kind, value in row.items() if kind not in ("ifname", "ifindex")}
         raise Absent(errno.ENODEV, "not in rdma/resource.json", device.name)
+
+    def object_limits(self, device: RdmaDevice) -> Mapping[str, int]:
+        found = parse_limits(self._text(f"ibv_devinfo/{device.name}.txt"))
+        if not found:
+            raise Absent(errno.EOPNOTSUPP, "no limits in ibv_devinfo/*.txt", device.name)
+        return found
 
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
         names, values = parse_statistics(self._ethtool(netdev, "stats"))
@@ -242,6 +256,9 @@ class RecordedKernel:
         current = self._or_empty(self.text, f"class/net/{netdev}/address")
         return choose_mac_address(LinkAddresses(permanent, "", current, self._has_master(netdev)), netdev)
 
+    def virtual_functions(self, netdev: str) -> tuple[VirtualFunction, ...]:
+        return parse_virtual_functions(self._text(f"ip/{netdev}.link.json"), netdev)
+
     def hostname(self) -> str:
         return given_hostname(self.text("../proc/sys/kernel/hostname"))
 
@@ -250,6 +267,15 @@ class RecordedKernel:
             return self._moment.dcb[netdev]
         except KeyError:
             raise Absent(errno.EOPNOTSUPP, f"no dcb/{netdev}.*.json in this recording") from None
+
+    def open_objects(self, device: RdmaDevice, kind: ObjectKind) -> HeldObjects:
+        return self._moment.held.open_objects(device.name, kind)
+
+    def counter_sets(self, device: RdmaDevice, port: int) -> tuple[CounterSet, ...]:
+        return self._moment.held.sets_of(device.name, port)
+
+    def process(self, pid: int) -> ProcessFacts:
+        return self._moment.held.process(pid)
 
     def _has_master(self, netdev: str) -> bool:
         # A recording may lack the link, or the list of the bond's members.
@@ -267,9 +293,12 @@ class RecordedKernel:
             return ""
 
     def _ethtool(self, netdev: str, kind: str) -> str:
-        content = self._moment.tree.files.get(f"ethtool/{netdev}.{kind}")
+        return self._text(f"ethtool/{netdev}.{kind}")
+
+    def _text(self, path: str) -> str:
+        content = self._moment.tree.files.get(path)
         if content is None:
-            raise Absent(errno.EOPNOTSUPP, f"no ethtool/{netdev}.{kind} in this recording")
+            raise Absent(errno.EOPNOTSUPP, f"no {path} in this recording")
         return content.decode("utf-8", "replace")
 
     def _rdma(self, kind: str) -> Rows:
@@ -305,12 +334,16 @@ def play_recording(whole: Tree, path: str) -> RecordedKernel:
     if len(numbered) > MAX_MOMENTS:
         raise RecordingError(f"recording {path}: over {MAX_MOMENTS} moments; remove some of its folders")
     trees = [tree.below(name) for name in numbered] or [tree]
-    moments = [Moment(one, _parse_rdma(one, path), _parse_dcb(one, path)) for one in trees]
+    moments = [_moment(one, path) for one in trees]
     if not any(_PARTS & one.tree.folders[""] for one in moments):
         raise RecordingError(
             f"recording {path}: holds none of {', '.join(sorted(_PARTS))}; name the folder that holds them"
         )
     return RecordedKernel(moments)
+
+
+def _moment(tree: Tree, path: str) -> Moment:
+    return Moment(tree, read_rdma(tree, path), _parse_dcb(tree, path), read_recorded_objects(tree, path))
 
 
 def _without_wrapper(tree: Tree) -> Tree:
@@ -323,17 +356,6 @@ def _without_wrapper(tree: Tree) -> Tree:
     return tree
 
 
-def _parse_rdma(tree: Tree, path: str) -> dict[str, Rows]:
-    found: dict[str, Rows] = {}
-    for kind in RDMA_FILES:
-        name = f"rdma/{kind}.json"
-        if name in tree.files:
-            found[kind] = _rows(
-                tree.files[name], f"recording {path}: {name}", kind in ("statistic", "resource")
-            )
-    return found
-
-
 def _parse_dcb(tree: Tree, path: str) -> dict[str, Dcb]:
     documents: dict[str, dict[str, object]] = {}
     for name in sorted(tree.folders.get("dcb", ())):
@@ -341,38 +363,7 @@ def _parse_dcb(tree: Tree, path: str) -> dict[str, Dcb]:
         text = tree.files.get(f"dcb/{name}", b"")
         # dcb prints an empty line if the driver does not have the requested part.
         if name.endswith(".json") and netdev and kind in (*KINDS, PEER_PFC) and text.strip():
-            documents.setdefault(netdev, {})[kind] = _json(text, f"recording {path}: dcb/{name}", "dcb -j")
+            documents.setdefault(netdev, {})[kind] = read_json(
+                text, f"recording {path}: dcb/{name}", "dcb -j"
+            )
     return {netdev: read_dcb(found, netdev, path) for netdev, found in documents.items()}
-
-
-def _json(text: bytes, what: str, tool: str) -> object:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise RecordingError(f"{what}: not JSON ({error}); record it with `{tool}`") from None
-    except RecursionError:
-        raise RecordingError(f"{what}: not JSON (nested too deeply); record it with `{tool}`") from None
-
-
-def _rows(text: bytes, what: str, numbers: bool) -> Rows:
-    rows = _json(text or b"[]", what, "rdma -j")
-    if not isinstance(rows, list) or not all(
-        isinstance(row, dict) and isinstance(row.get("ifname"), str) for row in rows
-    ):
-        raise RecordingError(f"{what}: not a list of objects with an ifname; record it with `rdma -j`")
-    for row in rows:
-        for key, value in row.items():
-            wanted = key in ("port", "ifindex") or (numbers and key != "ifname")
-            if wanted and not is_count(value):
-                raise RecordingError(
-                    f"{what}: {key} of {row['ifname']} is {shown(value)}, not a whole number"
-                )
-            if key in (_ON, _SUPPORTED) and not _is_list_of_names(value):
-                raise RecordingError(
-                    f"{what}: {key} of {row['ifname']} is {shown(value)}, not a list of names"
-                )
-    return tuple(rows)
-
-
-def _is_list_of_names(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(name, str) for name in value)

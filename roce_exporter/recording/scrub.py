@@ -34,6 +34,15 @@ class Scrubber:
         text = _GUID.sub(lambda match: self._guid(match[0]), text)
         return _MAC.sub(lambda match: self._stand_in("mac", match[0], _mac), text)
 
+    def peer(self, address: str) -> str:
+        """The replacement of an IP address, the one that `gid` has for it, as text."""
+        found = ipaddress.IPv6Address(self.gid(_unmapped(address)))
+        return str(found.ipv4_mapped or found)
+
+    def numbered(self, kind: str, value: str, make: Callable[[int], str]) -> str:
+        """The replacement of a value of this kind: `make` of 1 for the first one, of 2 for the second."""
+        return self._stand_in(kind, value, lambda number: make(number + 1))
+
     def hostname(self, name: str) -> str:
         """The replacement of a host's name."""
         return self._stand_in("hostname", name, lambda number: f"host-{number + 1:03}")
@@ -55,6 +64,12 @@ class Scrubber:
         if value not in known:
             known[value] = make(len(known))
         return known[value]
+
+
+def _unmapped(address: str) -> str:
+    found = ipaddress.ip_address(address)
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return str(mapped or found)
 
 
 def _mapped_ipv4(number: int) -> str:

@@ -65,10 +65,10 @@ class SelfSamples:
         self._key: tuple[tuple[SourceLabels, ...], tuple[Gaps, ...]] = ((), ())
         self._series: tuple[Series, ...] = ()
 
-    def samples(self, snapshot: Snapshot, gaps: Sequence[Gaps]) -> Samples:
-        """The samples of one collection, with the gaps of each device."""
+    def samples(self, snapshot: Snapshot, gaps: Sequence[Gaps], more: Sequence[SourceState] = ()) -> Samples:
+        """The samples of one collection, with the gaps of each device; `more` are sources read between collections."""
         # An absent interface is neither up nor down, and no read of it can fail.
-        states = [state for state in snapshot.states if state.up is not None]
+        states = [state for state in (*snapshot.states, *more) if state.up is not None]
         key = (tuple([(state.source, state.device, state.netdev) for state in states]), tuple(gaps))
         if key != self._key:
             self._key, self._series = key, _series(*key)

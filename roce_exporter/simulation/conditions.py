@@ -73,6 +73,10 @@ class Conditions:
     """RoCE packets per second with damage that no Ethernet checksum detects."""
     corrected_blocks: float = 0.0
     """FEC blocks corrected per second."""
+    aimed: float = 0.0
+    """Share of congestion and loss that hits the training job alone; the rest hits all jobs by their traffic."""
+    broken: int = 0
+    """Queue pairs of the training job that gave up on a dead peer and are in state ERR."""
     pcie_stall: float = 0.0
     """Share of the time for which writes to memory wait for PCIe."""
     up: bool = True
@@ -88,9 +92,11 @@ class Conditions:
     """Bits per second."""
 
     def __post_init__(self) -> None:
-        shares = (self.load, self.marked, self.notified, self.pcie_stall)
+        shares = (self.load, self.marked, self.notified, self.pcie_stall, self.aimed)
         if not all(0 <= share <= 1 for share in shares):
-            raise ValueError(f"load, marked, notified and pcie_stall are shares from 0 to 1, not {shares}")
+            raise ValueError(
+                f"load, marked, notified, pcie_stall and aimed are shares from 0 to 1, not {shares}"
+            )
         if len({pause.where for pause in self.pauses}) < len(self.pauses):
             raise ValueError("two pauses of one priority in one direction")
 

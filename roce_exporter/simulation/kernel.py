@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.kernel import FILE_BYTES, TEXT_BYTES, Absent
 from roce_exporter.recording.recorded import HeldFiles, RecordedKernel
+from roce_exporter.recording.recorded_objects import HeldObjects
 from roce_exporter.simulation.drivers import amounts
 from roce_exporter.simulation.faults import ETHTOOL, NETLINK, refuse, spoil
 from roce_exporter.simulation.hosts import (
@@ -20,15 +21,19 @@ from roce_exporter.simulation.hosts import (
     make_scenario_world,
     make_scripted_world,
 )
-from roce_exporter.simulation.still import dcb, record
+from roce_exporter.simulation.job_objects import LIMITS, PORT, counter_sets, device_objects
+from roce_exporter.simulation.jobs import process_facts
+from roce_exporter.simulation.still import MLX5, dcb, record
 from roce_exporter.simulation.sysfs_files import moving_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from roce_exporter.kernel.dcb_netlink import Dcb
+    from roce_exporter.kernel.vf_netlink import VirtualFunction
     from roce_exporter.model import RdmaDevice, RdmaPort
-    from roce_exporter.simulation.world import SimulatedNetdev, World
+    from roce_exporter.owner_model import CounterSet, ObjectKind, ProcessFacts
+    from roce_exporter.simulation.world import Card, SimulatedNetdev, World
 
 __all__ = ["VENDORS", "ScenarioError", "ScriptedPort", "SimulatedKernel", "simulate", "simulate_script"]
 
@@ -42,6 +47,8 @@ class SimulatedKernel:
         """`host` distinguishes the MAC addresses and the name of this host from those of others."""
         self.world = world
         """The simulated truth: devices, `netdevs`, `storms`, `resets`."""
+        self._host = host
+        self._positions = {card.name: position for position, card in enumerate(world.cards)}
         self._cards = {card.name: card for card in world.cards}
         self._netdevs = {member.netdev: member for member in world.netdevs}
         self._moving = moving_files(world.cards)
@@ -156,6 +163,10 @@ class SimulatedKernel:
         self._netdev(netdev)
         return self._still.mac_address(netdev)
 
+    def virtual_functions(self, netdev: str) -> tuple[VirtualFunction, ...]:
+        self._netdev(netdev)
+        return self._still.virtual_functions(netdev)
+
     def hostname(self) -> str:
         return self._still.hostname()
 
@@ -166,6 +177,38 @@ class SimulatedKernel:
         with self.world.lock:
             now = self.world.now()
             return dcb(member, member.conditions(now).lossless or (), member.reported(now))
+
+    def open_objects(self, device: RdmaDevice, kind: ObjectKind) -> HeldObjects:
+        card = self._card(device)
+        with self.world.lock:
+            broken = card.broken(self.world.now())
+        objects = device_objects(self._positions[card.name], len(self._cards), broken)
+        return HeldObjects([one for one in objects if one.kind is kind])
+
+    def counter_sets(self, device: RdmaDevice, port: int) -> tuple[CounterSet, ...]:
+        card = self._card(device)
+        refuse(card.members[0].setup.faults, NETLINK, device.name)
+        if card.driver.module != MLX5 or port != PORT:
+            raise Absent(errno.EOPNOTSUPP, "no counter sets", f"{device.name}/{port}")
+        with self.world.lock:
+            facts = card.facts(self.world.now())
+        return tuple(counter_sets(self._positions[card.name], len(self._cards), facts))
+
+    def object_limits(self, device: RdmaDevice) -> Mapping[str, int]:
+        self._card(device)
+        return LIMITS
+
+    def process(self, pid: int) -> ProcessFacts:
+        facts = process_facts(pid, self._host)
+        if facts is None:
+            raise Absent(errno.ESRCH, "no such simulated process", str(pid))
+        return facts
+
+    def _card(self, device: RdmaDevice) -> Card:
+        card = self._cards.get(device.name)
+        if card is None:
+            raise Absent(errno.ENODEV, "no such simulated device", device.name)
+        return card
 
     def _netdev(self, netdev: str) -> SimulatedNetdev:
         member = self._netdevs.get(netdev)

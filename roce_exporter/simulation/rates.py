@@ -46,6 +46,29 @@ STORM_DISCARDS = 40.0
 """Packets per second dropped for lack of buffer while this port pauses its switch."""
 
 
+AIMED = "aimed_"
+"""Prefix of the part of a quantity that hits the training job alone."""
+
+TROUBLES = frozenset(
+    {
+        *(
+            "marks",
+            "cnps_sent",
+            "cnps_handled",
+            "out_of_sequence",
+            "sequence_errors",
+            "implied_naks",
+            "duplicates",
+        ),
+        *("timeouts", "retransmits", "not_ready", "out_of_buffer", "retries_exceeded", "flushed"),
+    }
+)
+"""Quantities that can be aimed at one job."""
+
+FLUSHED = 16
+"""Requests that wait in a queue pair when it goes to state ERR."""
+
+
 def refresh_rate(speed: int) -> float:
     """XOFF frames per second that keep a priority paused, each sent when half the time of the last one is over."""
     return 2 * speed / MAX_PAUSE_BITS
@@ -60,6 +83,7 @@ def rates(conditions: Conditions) -> Mapping[str, float]:
     for pause in conditions.pauses:
         for name, rate in _pause(pause, conditions.speed or 0):
             found[name] = found.get(name, 0.0) + rate
+    found |= {AIMED + name: found.get(name, 0.0) * conditions.aimed for name in TROUBLES}
     return {name: rate for name, rate in found.items() if rate}
 
 
@@ -74,7 +98,13 @@ def edges(before: Conditions, after: Conditions) -> Mapping[str, float]:
             found.update(_storm_starts(pause))
     if before.up != after.up:
         found.update(("carrier_changes", "carrier_ups" if after.up else "carrier_downs"))
+    if (more := after.broken - before.broken) > 0:
+        found.update({f"{part}{name}": more * many for part in ("", AIMED) for name, many in _BREAKS.items()})
     return found
+
+
+_BREAKS = {"retries_exceeded": 1, "flushed": FLUSHED}
+"""What each queue pair counts that gives up."""
 
 
 def levels(conditions: Conditions) -> FactRates:

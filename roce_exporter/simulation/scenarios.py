@@ -150,6 +150,35 @@ def _lossy(port: PortSeed) -> Iterator[Span]:
     return overlay(quiet(port), windows if port.position == 0 else ())
 
 
+def _dead_peer(port: PortSeed) -> Iterator[Span]:
+    # A node of the training job dies: every port has queue pairs to it.
+    calm, burst = replace(EASE, aimed=1.0), replace(RUSH, aimed=1.0)
+    return overlay(bursts(port.random(), calm, burst, QUIET), _deaths(port.random("deaths")))
+
+
+def _deaths(random: Random) -> Iterator[Window]:
+    windows = repeat(random, _hung, first=(25.0, 35.0), lasting=(90.0, 150.0), every=(200.0, 260.0))
+    for window in windows:
+        yield Window(window.start - RETRY_SECONDS, window.start, _retrying)
+        yield window
+
+
+def _retrying(conditions: Conditions) -> Conditions:
+    return replace(conditions, timeouts=ORPHANS / RETRY_TIMEOUT)
+
+
+def _hung(conditions: Conditions) -> Conditions:
+    return replace(conditions, load=0.1, broken=ORPHANS)
+
+
+ORPHANS = 2
+"""Queue pairs of a port to the node that dies."""
+RETRY_TIMEOUT = 0.54
+"""Seconds from one retry to the next: a local ACK timeout of 17."""
+RETRY_SECONDS = 8 * RETRY_TIMEOUT
+"""Until a queue pair has made its seven retries."""
+
+
 def _broken(port: PortSeed) -> Iterator[Span]:
     windows = repeat(
         port.random("frozen"),
@@ -195,6 +224,11 @@ _ALL = (
     ),
     Scenario(
         "lossy", "the first port's cable damages packets: FEC, CRC and ICRC errors, retransmission", _lossy
+    ),
+    Scenario(
+        "dead-peer",
+        "a node of the training job dies: retries, then queue pairs in error; the other jobs of the host are quiet",
+        _dead_peer,
     ),
     Scenario(
         "broken",

@@ -24,12 +24,13 @@ from roce_exporter.kernel.dcb_netlink import (
 from roce_exporter.recording.recorded import Moment
 from roce_exporter.recording.tree import Tree
 from roce_exporter.simulation.conditions import PRIORITIES
+from roce_exporter.simulation.job_objects import object_counts
 from roce_exporter.simulation.settings import ethtool_settings, setting_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from roce_exporter.recording.recorded import Rows
+    from roce_exporter.recording.rdma_recorded import Rows
     from roce_exporter.simulation.world import Card, SimulatedNetdev
 
 MTU = 4200
@@ -40,8 +41,6 @@ BUFFERS = (20_480, 163_840, 0, 0, 0, 0, 0, 0)
 MLX5 = "mlx5_core"
 OPTIONAL = ["cc_rx_ce_pkts", "cc_rx_cnp_pkts", "cc_tx_cnp_pkts"]
 """Optional counters of mlx5, all switched off."""
-
-RESOURCES = {"pd": 9, "cq": 64, "qp": 256, "cm_id": 12, "mr": 1800, "ctx": 8}
 
 
 def record(cards: Sequence[Card], moving: Sequence[str], host: int = 1) -> Moment:
@@ -191,7 +190,10 @@ def _rdma(cards: Sequence[Card]) -> dict[str, Rows]:
         "dev": tuple(_device_rows(cards)),
         "link": tuple({"ifname": card.name, "port": 1, "netdev": card.netdev} for card in cards),
         "mode_supported": tuple(_optional_rows(cards)),
-        "resource": tuple({"ifname": card.name, **RESOURCES} for card in cards),
+        "resource": tuple(
+            {"ifname": card.name, **object_counts(position, len(cards))}
+            for position, card in enumerate(cards)
+        ),
     }
 
 

@@ -36,7 +36,8 @@ BNXT = Driver(
         DriverCounter("rnr_naks_rcvd", "not_ready"),
         DriverCounter("rx_out_of_buffer", "out_of_buffer"),
         DriverCounter("recoverable_errors", "retransmits"),
-        *still("max_retry_exceeded", "unrecoverable_err", "remote_access_err", "bad_resp_err"),
+        DriverCounter("max_retry_exceeded", "retries_exceeded"),
+        *still("unrecoverable_err", "remote_access_err", "bad_resp_err"),
         *still("rx_roce_discards", "rx_roce_errors", "tx_roce_discards", "tx_roce_errors"),
     ),
     ethtool=(
@@ -104,7 +105,9 @@ IONIC = Driver(
         DriverCounter("req_rx_rnr_retry_err", "not_ready"),
         DriverCounter("resp_rx_outof_buf", "out_of_buffer"),
         DriverCounter("resp_tx_rnr_retry_err", "out_of_buffer"),
-        *still("req_tx_retry_excd_err", "req_rx_cqe_err", "resp_rx_cqe_err", "req_rx_rmt_acc_err"),
+        DriverCounter("req_tx_retry_excd_err", "retries_exceeded"),
+        DriverCounter("req_rx_cqe_err", "retries_exceeded"),
+        *still("resp_rx_cqe_err", "req_rx_rmt_acc_err"),
     ),
     ethtool=(
         *both_ways(

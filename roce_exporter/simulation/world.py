@@ -138,6 +138,10 @@ class Card(NamedTuple):
         """Whether any member has a link."""
         return any(member.conditions(now).up for member in self.members)
 
+    def broken(self, now: float) -> int:
+        """Queue pairs in state ERR, of all members."""
+        return sum(member.conditions(now).broken for member in self.members)
+
     def speed(self, now: float) -> int:
         """Bits per second of the slowest member."""
         return min(member.conditions(now).speed or 0 for member in self.members)

@@ -13,6 +13,7 @@ from roce_exporter.sources.counters import Counters
 from roce_exporter.sources.dcb import DCB
 from roce_exporter.sources.delay_drop import DelayDrop
 from roce_exporter.sources.hw_counters import HardwareCounters, ReportedNames, Statistics
+from roce_exporter.sources.limits import Limits
 from roce_exporter.sources.netdev import (
     FEC,
     LINK,
@@ -29,6 +30,7 @@ from roce_exporter.sources.pcie import Pcie
 from roce_exporter.sources.port import PortState
 from roce_exporter.sources.rdma_objects import OptionalCounters, Resources
 from roce_exporter.sources.sensors import Sensors
+from roce_exporter.sources.virtual_functions import VirtualFunctions
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -56,11 +58,13 @@ NAMES = (
     STANDARD,
     TRANSCEIVER,
     MAC_ADDRESS,
+    VirtualFunctions.source,
+    Limits.source,
     Configuration.source,
 )
 """Every source, in the order in which a device's sources are read."""
 
-SLOW = frozenset({SETTINGS, TRANSCEIVER, MAC_ADDRESS, CONFIGURATION})
+SLOW = frozenset({SETTINGS, TRANSCEIVER, MAC_ADDRESS, VirtualFunctions.source, Limits.source, CONFIGURATION})
 """Sources whose values hardly ever change, or change slowly, and are expensive to read: see `collect.slow`."""
 
 AGED = {CONFIGURATION: AGE}
@@ -108,6 +112,7 @@ def open_readers(kernel: Kernel, device: Device, disabled: Collection[str] = ())
         Sensors(kernel, device),
         DelayDrop(kernel, device),
         *netdev_readers(kernel, device),
+        Limits(kernel, device),
         Configuration(kernel, device),
     )
     return tuple(reader for reader in readers if reader.source not in disabled)

@@ -17,6 +17,7 @@ from roce_exporter.sources.fec import fec_numbers
 from roce_exporter.sources.files import CounterFiles
 from roce_exporter.sources.netdev_identity import read_netdev_identity
 from roce_exporter.sources.values import check_counters, make_reading
+from roce_exporter.sources.virtual_functions import VirtualFunctions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -171,7 +172,7 @@ class NetdevFiles:
 
 def netdev_readers(
     kernel: Kernel, device: Device
-) -> Iterator[EthtoolStatistics | NetdevQuery[Any] | NetdevFiles]:
+) -> Iterator[EthtoolStatistics | NetdevQuery[Any] | NetdevFiles | VirtualFunctions]:
     """The readers of every network device of one RDMA device."""
     for port, netdev in hardware_netdevs(device):
         where = (device.name, port, netdev)
@@ -185,3 +186,4 @@ def netdev_readers(
         yield NetdevQuery(STANDARD, kernel.ethtool_standard, *where, numbers=dict)
         yield NetdevQuery(TRANSCEIVER, kernel.transceiver, *where, numbers=dict)
         yield NetdevQuery(MAC_ADDRESS, partial(read_netdev_identity, kernel), *where, numbers=dict)
+        yield VirtualFunctions(kernel, *where)

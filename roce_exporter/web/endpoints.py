@@ -24,8 +24,8 @@ from roce_exporter.web.routes import (
 if TYPE_CHECKING:
     from roce_exporter.exporter import Exporter
 
-PRIVATE = frozenset({"/debug/snapshot", "/debug/events"})
-"""Paths that reveal details of the host (raw names, errors, storms), not for unauthenticated clients on other hosts."""
+PRIVATE = frozenset({"/debug/snapshot", "/debug/events", "/debug/owners"})
+"""Paths that reveal details of the host (raw names, errors, storms, processes), not for unauthenticated clients on other hosts."""
 
 
 class Endpoints:
@@ -43,6 +43,7 @@ class Endpoints:
             "/-/ready": self._ready,
             "/debug/snapshot": self._snapshot,
             "/debug/events": self._events,
+            "/debug/owners": self._owners,
         }
         self._router = Router(routes, self._registry, f"metrics are at {telemetry_path}")
 
@@ -65,13 +66,18 @@ class Endpoints:
 
     async def _snapshot(self, request: Request) -> Response:
         observation = await self._exporter.observe(scrape_timeout(request.headers.get(TIMEOUT_HEADER, "")))
-        document = snapshot_document(observation, self._exporter.normaliser)
+        document = snapshot_document(observation, self._exporter.normaliser, self._exporter.survey_states())
         return Response(HTTPStatus.OK, json.dumps(document, indent=1).encode(), JSON)
 
     async def _events(self, _: Request) -> Response:
         sampler = self._exporter.sampler
         storms = sampler.events() if sampler else []
         return Response(HTTPStatus.OK, json.dumps({"storms": storms}, indent=1).encode(), JSON)
+
+    async def _owners(self, _: Request) -> Response:
+        surveyor = self._exporter.surveyor
+        devices = surveyor.documents() if surveyor else []
+        return Response(HTTPStatus.OK, json.dumps({"devices": devices}, indent=1).encode(), JSON)
 
     async def _landing_page(self, _: Request) -> Response:
         return landing_page(
@@ -85,6 +91,10 @@ class Endpoints:
                 (
                     "/debug/events",
                     "the last PFC storms: time, port, duration and likely kind; restricted to localhost and authenticated users",
+                ),
+                (
+                    "/debug/owners",
+                    "who holds the RDMA objects of each device: processes, pods, jobs; restricted to localhost and authenticated users",
                 ),
                 ("/-/healthy", "whether the process responds"),
                 ("/-/ready", "whether the first collection is done"),

@@ -20,6 +20,15 @@ LINKS = (ETHERNET, RAW_IP, LINUX_COOKED, LINUX_COOKED_2)
 NO_TAG = -1
 
 
+class Sums(NamedTuple):
+    """CRC-32 of a part of each frame, computed by an input while the bytes are in the processor's cache."""
+
+    begins: NDArray[np.int64]
+    """Offset in `data` of the first byte; -1 where no CRC was computed."""
+    values: NDArray[np.uint32]
+    """From there to four bytes before the end of what was captured."""
+
+
 class Frames(NamedTuple):
     """Frames in one buffer; valid until the input is read again. All arrays have one element per frame."""
 
@@ -35,3 +44,4 @@ class Frames(NamedTuple):
     tags: NDArray[np.int64]
     """VLAN TCI that the kernel removed from the frame; -1 where there is no tag besides those in the frame."""
     link: int = ETHERNET
+    sums: Sums | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from alert_owner_cases import OWNER_CASES
 from alert_scenario import (
     EAST,
     LANE,
@@ -16,6 +17,7 @@ from alert_scenario import (
     Rate,
 )
 from alert_switch_cases import HOST_BEHIND, QUEUE, SWITCH_CASES
+from alert_wire_cases import WIRE_CASES
 
 ON = Level(sick=1, healthy=1)
 DEVICE = 'device="mlx5_0"'
@@ -699,5 +701,7 @@ CASES = (
     *PCIE,
     *CONFIG,
     *EXPORTER,
+    *OWNER_CASES,
     *SWITCH_CASES,
+    *WIRE_CASES,
 )

@@ -22,10 +22,14 @@ ANNOTATIONS = Path(__file__).with_name("annotations.yml")
 Expectation = dict[str, Any]
 
 
+ALL_OWNERS_REQUIRED = 'cluster=~"none"'
+"""The clusters of RoceOwnersHidden: none as delivered, all in the tests of this alert."""
+
+
 @cache
 def rules() -> list[dict[str, Any]]:
-    """The groups of the generated rules."""
-    return yaml.safe_load(RULES.read_text())["groups"]
+    """The groups of the generated rules, in a fleet where all owners are required."""
+    return yaml.safe_load(RULES.read_text().replace(ALL_OWNERS_REQUIRED, 'cluster=~".*"'))["groups"]
 
 
 def rule_of(alert: str) -> dict[str, Any]:

@@ -31,19 +31,25 @@ ALLOWED_UNTIL_BUILT: dict[str, tuple[str, ...]] = {}
 ROWS = {row.name: row for row in CATALOG}
 OWN = {"roce_exporter_build_info": ("version",), "roce_exporter_kernel_info": ("release",)}
 """The exporter's own metrics, made by prometheus-client and so without a row."""
-LABELS = ALLOWED_UNTIL_BUILT | OWN | {row.name: row.labels for row in CATALOG}
+KUBERNETES = {
+    "kube_pod_owner": ("namespace", "pod", "uid", "owner_kind", "owner_name", "owner_is_controller")
+}
+"""Metrics of kube-state-metrics."""
+LABELS = ALLOWED_UNTIL_BUILT | OWN | KUBERNETES | {row.name: row.labels for row in CATALOG}
 TARGET = {"cluster", "job", "instance"}
 OBJECT = {
     "host": r"\$labels\.instance",
     "fabric": r"\$labels\.cluster",
     "switch": r"\$labels\.(device|switch)\b",
     "link": r"\$labels\.host .*\$labels\.switch_port",
+    "wire": r"\$labels\.(source|instance)\b",
 }
 """What an alert is about, and what its summary must therefore name."""
 MADE = {
     *("le", "operation", "direction", "setting", "end", "speed", "threshold", "system"),
     *("host", "host_instance", "host_device", "host_port", "switch", "switch_instance", "switch_port"),
     *("peer", "peer_port", "described"),
+    *("resource", "workload"),
 }
 """Labels that rules make."""
 
@@ -212,11 +218,36 @@ def test_matched_labels_are_labels_of_ours(rule: dict[str, str]) -> None:
 
 
 def test_every_link_between_runbooks_leads_somewhere() -> None:
+    """To a runbook, or to a heading of one."""
     links = {
-        link for place in RUNBOOKS.values() for link in re.findall(r"\]\((\w+)\.md\)", place.read_text())
+        link
+        for place in RUNBOOKS.values()
+        for link in re.findall(r"\]\((\w+\.md(?:#[\w-]+)?)\)", place.read_text())
+    }
+    places = {f"{name}.md" for name in RUNBOOKS} | {
+        f"{name}.md#{heading.lower().replace(' ', '-')}"
+        for name, place in RUNBOOKS.items()
+        for heading in re.findall(r"^#+ (.+)$", place.read_text(), re.MULTILINE)
     }
     assert links
-    assert not links - set(RUNBOOKS)
+    assert not links - places
+
+
+PEERS = "RoceWireReceiverCongested.md#find-the-peer"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("RoceCnpIgnored", "RoceCnpDeliveryDeficit", "RoceEcnMarkRatioHigh", "RoceEcnMarkedButNoCnpSent"),
+        *("RocePacketLossCritical", "RocePacketLossHigh", "RoceAckTimeouts", "RoceTransportRetriesExceeded"),
+        *("RoceTrafficOutsideLosslessPriority", "RoceReceiverNotReady", "RoceIcrcErrors"),
+    ],
+)
+def test_alerts_on_a_port_whose_peer_is_the_question_lead_to_the_peer(name: str) -> None:
+    """Counters of a host name no peer; packets do."""
+    diagnosis = RUNBOOKS[name].read_text().split("## Diagnosis")[1].split("## Mitigation")[0]
+    assert PEERS in diagnosis
 
 
 @pytest.mark.parametrize("place", [*RUNBOOKS.values(), ALERTS / "README.md"], ids=lambda place: place.stem)
@@ -248,7 +279,7 @@ def test_the_readme_has_the_number_of_alerts() -> None:
         )
     )
     assert told == {severity: str(count) for severity, count in counted.items()}
-    assert len(ALERTING) == 76, "the README says seventy-six"
+    assert len(ALERTING) == 86, "the README says eighty-six"
 
 
 def test_recorded_names_are_level_metric_and_operations() -> None:
@@ -266,6 +297,7 @@ def test_recorded_names_are_level_metric_and_operations() -> None:
                 "setting",
                 "link",
                 "queue",
+                "owner",
             }
             assert recorded.startswith("roce_")
             assert re.fullmatch(

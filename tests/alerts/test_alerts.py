@@ -186,6 +186,24 @@ def test_a_deficit_in_a_mixed_cluster_is_still_found(more: dict[str, Rate], tmp_
     assert "Senders of cluster east receive only" in annotations_got(complaint)["summary"]
 
 
+HIDDEN = next(case for case in CASES if case.alert == "RoceOwnersHidden")
+
+
+def test_hidden_owners_are_no_alert_unless_they_are_required(tmp_path: Path) -> None:
+    """An exporter without the privileges for owners is the default; the rules as delivered never fire for it."""
+    test = one_test(HIDDEN, SICK, [])
+    minute = f"{when_fired(HIDDEN)}m"
+    test["promql_expr_test"] = [
+        {"expr": 'ALERTS{alertname="RoceOwnersHidden"}', "eval_time": minute, "exp_samples": []},
+        {
+            "expr": "count(roce_owner_hidden_processes > 0)",
+            "eval_time": minute,
+            "exp_samples": [{"value": 1}],
+        },
+    ]
+    assert not run(tmp_path, test)
+
+
 def test_texts_have_no_holes() -> None:
     """No text has a malformed number or an unfilled template."""
     for title, texts in TEXTS.items():

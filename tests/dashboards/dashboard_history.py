@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from owner_history import HostOwners, kubernetes
 from switch_history import LEAVES, OtherEnd
+from wire_history import CAPTURED, Capture
 
 from roce_exporter.audit import Auditor, load_profile
 from roce_exporter.collect import Collector, Settings
@@ -33,6 +35,8 @@ SECONDS = 20 * 60
 SCRAPE = 15.0
 JOB = "roce"
 SWITCH_JOB = "roce-switches"
+WIRE_JOB = "roce-wire"
+KUBERNETES_JOB = "kube-state-metrics"
 LOOKS = 0.2
 """Seconds between polls of the fast loop while there is pause: half of the shortest storm, the slowest that is allowed."""
 FOUR = ("mlx5",) * 4
@@ -112,7 +116,9 @@ async def _write(host: Host, seconds: float, wanted: frozenset[str], write: Call
     sampler = Sampler(kernel, clock, lambda: start + clock(), pace)
     exporter = Exporter(collector, sampler, Auditor(load_profile("auto")))
     label = _Labels(host.cluster, JOB, host.instance, wanted)
-    switch = _Switch(host, wanted)
+    others = (_Switch(host, wanted), _Wire(host, wanted))
+    owners = HostOwners(host.cluster, host.seed)
+    pods = _Labels(host.cluster, KUBERNETES_JOB, "kube-state-metrics:8080", wanted)
     while clock.now <= seconds:
         answers = clock.now <= seconds * host.answers
         text = ""
@@ -120,11 +126,15 @@ async def _write(host: Host, seconds: float, wanted: frozenset[str], write: Call
             observation = await exporter.observe(5.0)
             text = exporter.render(observation, Format.OPENMETRICS).decode()
             text += render_registry(registry, Format.OPENMETRICS).decode() + "\n".join(host.extra)
-        for line in (*text.splitlines(), *_scraped(text, answers=answers)):
+        owned = owners.scrape(text, start + clock.now)
+        for line in (*text.splitlines(), *owned, *_scraped(text, answers=answers)):
             if series := label(line):
                 write(f"{series} {start + clock.now:.3f}\n")
-        for series in switch.scrape(text):
+        for series in filter(None, map(pods, kubernetes(host.cluster, host.seed))):
             write(f"{series} {start + clock.now:.3f}\n")
+        for other in others:
+            for series in other.scrape(text):
+                write(f"{series} {start + clock.now:.3f}\n")
         _pass(clock, sampler, SCRAPE)
     collector.close()
 
@@ -163,6 +173,19 @@ class _Switch:
         """Labelled samples, for the host's exposition of the same moment."""
         if self._end is not None:
             yield from filter(None, map(self._label, self._end.scrape(text, SCRAPE)))
+
+
+class _Wire:
+    """The series of the capture of a host's links, if its cluster has one."""
+
+    def __init__(self, host: Host, wanted: frozenset[str]) -> None:
+        self._capture = Capture() if host.cluster in CAPTURED else None
+        self._label = _Labels(host.cluster, WIRE_JOB, Capture.instance, wanted)
+
+    def scrape(self, text: str) -> Iterator[str]:
+        """Labelled samples, for the host's exposition of the same moment."""
+        if self._capture is not None:
+            yield from filter(None, map(self._label, self._capture.scrape(text, SCRAPE)))
 
 
 class _Labels:

@@ -114,6 +114,7 @@ def test_every_label_of_groupings_legends_and_columns_exists(place: Path) -> Non
     }
     known |= {"end", "toward", "host", "switch", "switch_port"}  # of the rules that join both ends of a link
     known |= {"alertstate", "__name__"}
+    known |= {"workload", "uid", "namespace", "pod"}  # of the rule on workloads, and of kube-state-metrics
     for panel in panels(read(place)):
         text = json.dumps(panel.get("targets", []))
         used = set(re.findall(r"\{\{(\w+)\}\}", text))
@@ -132,7 +133,7 @@ def test_every_label_of_groupings_legends_and_columns_exists(place: Path) -> Non
 def test_uids_are_stable() -> None:
     """Links and bookmarks contain them."""
     assert [board.uid for board in BOARDS] == [
-        "roce-fleet", "roce-host", "roce-port", "roce-link", "roce-configuration", "roce-exporter",
+        "roce-fleet", "roce-host", "roce-port", "roce-link", "roce-jobs", "roce-configuration", "roce-exporter",
     ]  # fmt: skip
 
 
@@ -209,6 +210,8 @@ LIMITED = (
     ("roce-host", "Longest single pause", {"RocePfcLongPause": "seconds"}),
     ("roce-host", "PCIe stalls", {"RocePcieBackpressure": "ratio"}),
     ("roce-host", "CNPs ignored by port", {"RoceCnpIgnored": "per_second"}),
+    ("roce-host", "Retransmissions by pair", {"RoceWireRetransmissions": "ratio"}),
+    ("roce-host", "Frames that captures dropped", {"RoceWireFramesDropped": "ratio"}),
     ("roce-port", "Marked packets", {"RoceEcnMarkRatioHigh": "ratio"}),
     ("roce-port", "Longest single pause", {"RocePfcLongPause": "seconds"}),
     ("roce-exporter", "Polls late or missed", {"RoceSamplerOverrun": "ratio"}),
@@ -340,7 +343,10 @@ def test_variables_list_the_ports_of_one_host_only(place: Path) -> None:
     if place.stem == "roce-link":
         return  # it begins with switches: the next test
     for name, one in listed.items():
-        if name not in {"cluster", "job", "instance"}:
+        if name == "workload":
+            # one series per owner, and there are several hosts of a job
+            assert one["query"]["query"].startswith("label_values(owner:roce_workload:info{")
+        elif name not in {"cluster", "job", "instance"}:
             assert 'instance=~"$instance"' in one["query"]["query"]
             assert not listed["instance"]["includeAll"]
         else:
@@ -369,7 +375,7 @@ def test_links_to_the_link_board_pass_the_host() -> None:
         if link["url"].startswith("/d/roce-link/")
     }
     assert passed == {
-        "roce-fleet": False, "roce-host": True, "roce-port": True, "roce-configuration": False, "roce-exporter": False,
+        "roce-fleet": False, "roce-host": True, "roce-port": True, "roce-jobs": False, "roce-configuration": False, "roce-exporter": False,
     }  # fmt: skip
 
 

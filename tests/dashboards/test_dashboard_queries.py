@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dashboard_past import Prometheus
 
 
-OF_PORTS = ("job", "instance", "device", "port", "priority")
+OF_PORTS = ("job", "instance", "device", "port", "priority", "workload")
 OF_LINKS = {"host": ".*", "netdev": ".*", "switch": ".+", "switch_port": ".+"}
 EVERYTHING = {"cluster": ".*"} | dict.fromkeys(OF_PORTS, ".+") | OF_LINKS
 CLUSTERS = sorted({host.cluster for host in HOSTS})
@@ -110,6 +110,7 @@ def test_query_takes_a_host_by_its_name(past: Prometheus, panel: Panel, position
         "netdev": "eth0",
         "switch": "leaf1",
         "switch_port": "Ethernet0",
+        "workload": "slurm/4711",
     }
     answer(past, panel, position, chosen)
 
@@ -135,6 +136,13 @@ def test_variable_lists_something_and_only_what_fits(past: Prometheus, variable:
         "device": [f"mlx5_{number}" for number in range(4)],
         "port": ["1"],
         "priority": [str(number) for number in range(8)],
+        "workload": [
+            "kernel/ib_core",
+            "kernel/nvme_rdma",
+            "serving/StatefulSet/server",
+            "slurm/4711",
+            "unit/nfs-ganesha.service",
+        ],
     }
     assert found == expected[variable["name"]]
 

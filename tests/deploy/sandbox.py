@@ -2,7 +2,7 @@
 
 The closest approximation to systemd where it is not PID 1. It applies the system call filter, with the lists that
 systemd's own tool prints, the address families, the capability set, NoNewPrivileges, MemoryDenyWriteExecute, the
-read-only file system and PrivateUsers. It omits the settings that need control groups or PID 1, and the hiding of
+read-only file system and PrivateUsers (or, without it, the one capability of the unit). It omits the settings that need control groups or PID 1, and the hiding of
 files. ENVIRONMENT is a virtual environment.
 """
 
@@ -12,6 +12,7 @@ import ctypes
 import errno
 import os
 import pwd
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -20,14 +21,25 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_SET_MDWE = 4, 24, 38, 65
+PR_SET_DUMPABLE, PR_SET_KEEPCAPS, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT, PR_SET_MDWE = (
+    4,
+    8,
+    24,
+    38,
+    47,
+    65,
+)
+PR_CAP_AMBIENT_RAISE = 2
+CAPABILITY_VERSION = 0x20080522
 MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
 CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000 | errno.EPERM
 EQUAL = 4
 """SCMP_CMP_EQ of libseccomp, whose newer constants are not in any header that Python reads."""
 
-FAMILIES = {"AF_UNIX": 1, "AF_INET": 2, "AF_INET6": 10, "AF_NETLINK": 16}
+FAMILIES = {"AF_UNIX": 1, "AF_INET": 2, "AF_INET6": 10, "AF_NETLINK": 16, "AF_PACKET": 17}
+CAPABILITIES = {"CAP_NET_RAW": 13}
+"""Those that a unit may keep here."""
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -118,24 +130,41 @@ def _show(folders: list[str]) -> None:
 
 
 def become(user: str, capabilities: list[str]) -> None:
-    """Become this user, without any capability, in a user namespace that has no other user.
+    """Become this user, with these capabilities; without any, in a user namespace that has no other user.
 
     Raises:
-        ValueError: the unit has capabilities, whose effect cannot be tested here.
+        KeyError: a capability that cannot be tested here.
     """
-    if capabilities:
-        raise ValueError(f"only a unit without capabilities can be tried, and this has {capabilities}")
-    for capability in range(64):
+    kept = {CAPABILITIES[name] for name in capabilities}
+    for capability in set(range(64)) - kept:
         LIBC.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
     entry = pwd.getpwnam(user)
     os.setgroups([])
     os.setresgid(entry.pw_gid, entry.pw_gid, entry.pw_gid)
+    check(LIBC.prctl(PR_SET_KEEPCAPS, int(bool(kept)), 0, 0, 0), "PR_SET_KEEPCAPS")
     os.setresuid(entry.pw_uid, entry.pw_uid, entry.pw_uid)
+    if kept:
+        keep(kept)
+        return
     LIBC.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # otherwise /proc/self remains root's after the change of user
     check(LIBC.unshare(CLONE_NEWUSER), "PrivateUsers")
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/gid_map").write_text(f"{entry.pw_gid} {entry.pw_gid} 1")
     Path("/proc/self/uid_map").write_text(f"{entry.pw_uid} {entry.pw_uid} 1")
+
+
+def keep(capabilities: set[int]) -> None:
+    """Have these capabilities and no other, also in the program that is executed: capset(2), PR_CAP_AMBIENT.
+
+    Raises:
+        OSError: the kernel refused.
+    """
+    bits = sum(1 << capability for capability in capabilities)
+    header = struct.pack("=Ii", CAPABILITY_VERSION, 0)
+    # effective, permitted and inheritable: of capabilities 0 to 31, then of the others
+    check(LIBC.capset(header, struct.pack("=6I", bits, bits, bits, 0, 0, 0)), "capset")
+    for capability in capabilities:
+        check(LIBC.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0), "PR_CAP_AMBIENT")
 
 
 def check(result: int, what: str) -> None:
@@ -156,7 +185,7 @@ def main() -> None:
     allowed = system_calls(lines["SystemCallFilter"])
     families = " ".join(lines["RestrictAddressFamilies"]).split()
     close_the_file_system([str(Path(environment).resolve()), sys.base_prefix])
-    become(user, lines.get("CapabilityBoundingSet", []))
+    become(user, " ".join(lines.get("AmbientCapabilities", [])).split())
     check(LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "NoNewPrivileges")
     if LIBC.prctl(PR_SET_MDWE, 1, 0, 0, 0):
         sys.stderr.write("this kernel is older than 6.3: MemoryDenyWriteExecute is not tried\n")

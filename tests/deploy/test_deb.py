@@ -39,7 +39,7 @@ def test_the_unit_finds_its_command_and_its_user(root: Path) -> None:
     assert "roce-exporter" in (root / "usr/lib/sysusers.d/roce-exporter.conf").read_text()
     assert (root / "etc/default/roce-exporter").exists()
     conffiles = (root / "DEBIAN/conffiles").read_text().split()
-    assert conffiles == ["/etc/default/roce-exporter", "/etc/default/roce-exporter-switches"]
+    assert conffiles == [f"/etc/default/roce-exporter{name}" for name in ("", "-switches", "-wire")]
     assert all((root / file.lstrip("/")).exists() for file in conffiles)
 
 
@@ -47,6 +47,11 @@ def test_the_unit_for_switches_has_its_command_and_an_example(root: Path) -> Non
     unit = (root / "lib/systemd/system/roce-exporter-switches.service").read_text()
     assert "\nExecStart=/opt/roce-exporter/bin/roce-exporter switches " in unit
     assert (root / "usr/share/doc/roce-exporter/switches.yml").exists()
+
+
+def test_the_unit_for_captures_has_its_command(root: Path) -> None:
+    unit = (root / "lib/systemd/system/roce-exporter-wire.service").read_text()
+    assert "\nExecStart=/opt/roce-exporter/bin/roce-exporter wire " in unit
 
 
 def test_everything_in_it_belongs_to_root(package: str) -> None:

@@ -28,6 +28,10 @@ WANTED = {
         *PROJECT["project"]["optional-dependencies"]["sonic"],
         *PROJECT["project"]["optional-dependencies"]["gnmi"],
     ],
+    "requirements-wire.lock": [
+        *PROJECT["project"]["dependencies"],
+        *PROJECT["project"]["optional-dependencies"]["wire"],
+    ],
     "requirements-build.lock": PROJECT["build-system"]["requires"],
     "requirements-test.lock": [
         *PROJECT["project"]["dependencies"],
@@ -71,6 +75,8 @@ def test_tests_run_with_the_shipped_versions() -> None:
     shipped = locked("requirements.lock")
     assert shipped.items() <= locked("requirements-switches.lock").items()
     assert locked("requirements-switches.lock").items() <= locked("requirements-test.lock").items()
+    assert shipped.items() <= locked("requirements-wire.lock").items()
+    assert locked("requirements-wire.lock").items() <= locked("requirements-test.lock").items()
     assert shipped.items() <= locked("requirements-test.lock").items()
 
 

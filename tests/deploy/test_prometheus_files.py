@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from contextlib import ExitStack
@@ -12,6 +13,8 @@ import yaml
 from deploy_servers import prometheus
 from deploy_tools import DEPLOY, ROOT, need, wait_until
 from ports import free_port
+
+from roce_exporter.cli.wire_flags import WIRE_PORT
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -77,6 +80,23 @@ def test_switches_are_probed_by_their_names(tmp_path: Path) -> None:
         name: f"http://localhost:10124/probe?target={name}" for name in ("leaf1", "spine1")
     }
     assert found["leaf1"][1]["cluster"] == "fabric-a"
+
+
+def test_captures_are_scraped_under_the_name_of_their_machine(tmp_path: Path) -> None:
+    """By a real Prometheus, in the job that the alerts on captures expect; the example's machine need not exist."""
+    config = in_place(tmp_path)
+    shutil.copy(FOLDER / "targets/wire.example.yml", tmp_path / "targets/wire.yml")
+    with prometheus(need("prometheus", "prometheus"), config, tmp_path) as server:
+        wait_until(lambda: len(server.ask("/api/v1/targets")["activeTargets"]) == 4, "four targets")
+        (found,) = (
+            target
+            for target in server.ask("/api/v1/targets")["activeTargets"]
+            if target["scrapePool"] == "roce-wire"
+        )
+    assert found["scrapeUrl"] == f"http://probe-r07.example.com:{WIRE_PORT}/metrics"
+    assert found["labels"] == {"cluster": "fabric-a", "instance": "probe-r07", "job": "roce-wire"}
+    jobs = yaml.safe_load((ROOT / "alerts/thresholds.yml").read_text())["shared"]["wire_jobs"]
+    assert re.fullmatch(jobs, "roce-wire")
 
 
 def labels_of_targets(told: dict[str, Any]) -> dict[str, dict[str, str]]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import itertools
+import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -22,12 +24,16 @@ from roce_exporter.cli.options import parse_options
 
 UNIT = DEPLOY / "systemd/roce-exporter.service"
 SWITCHES = DEPLOY / "systemd/roce-exporter-switches.service"
+WIRE = DEPLOY / "systemd/roce-exporter-wire.service"
 DROP_INS = sorted(path.stem for path in (DEPLOY / "systemd/drop-ins").glob("*.conf"))
 COMBINATIONS = [
     names for count in range(len(DROP_INS) + 1) for names in itertools.combinations(DROP_INS, count)
 ]
 SANDBOX = [sys.executable, str(Path(__file__).with_name("sandbox.py")), str(UNIT), "nobody", sys.prefix]
 SWITCHES_SANDBOX = [str(SWITCHES) if word == str(UNIT) else word for word in SANDBOX]
+WIRE_SANDBOX = [str(WIRE) if word == str(UNIT) else word for word in SANDBOX]
+CAP_NET_RAW = 1 << 13
+ROCE_PORT = 4791
 
 
 def installed(folder: Path, drop_ins: tuple[str, ...] = (), original: Path = UNIT) -> str:
@@ -62,8 +68,9 @@ def test_exposure_is_at_most_two_with_any_drop_ins(tmp_path: Path, drop_ins: tup
     assert verdict.returncode == 0, verdict.stdout
 
 
-def test_the_unit_for_switches_is_valid_and_as_restricted(tmp_path: Path) -> None:
-    unit = installed(tmp_path, original=SWITCHES)
+@pytest.mark.parametrize("original", [SWITCHES, WIRE], ids=lambda path: path.stem)
+def test_the_other_units_are_valid_and_as_restricted(tmp_path: Path, original: Path) -> None:
+    unit = installed(tmp_path, original=original)
     verdict = analyze("verify", unit)
     assert (verdict.returncode, verdict.stderr) == (0, "")
     assert analyze("security", "--offline=true", "--threshold=20", unit).returncode == 0
@@ -89,6 +96,40 @@ def test_the_example_for_switches_works_under_the_restrictions_of_its_unit(tmp_p
             document = fetch(f"{daemon.url}/debug/probe?target=spine1")
             assert "spine1.example.com: cannot be resolved" in document
             assert daemon.stop() == 0
+
+
+def test_the_unit_for_captures_has_one_capability() -> None:
+    """The same in both sets; the rest of the restrictions are those of the unit for switches."""
+    wire, switches = (set(path.read_text().splitlines()) for path in (WIRE, SWITCHES))
+    assert {"CapabilityBoundingSet=CAP_NET_RAW", "AmbientCapabilities=CAP_NET_RAW"} <= wire
+    protections = {
+        line
+        for line in switches
+        if re.match(r"(Protect|Private|Restrict|SystemCall|MemoryDeny|Lock|NoNew|Device)", line)
+    }
+    missing = {line.partition("=")[0] for line in protections - wire}
+    assert missing == {"PrivateUsers", "RestrictAddressFamilies"}
+
+
+def test_a_capture_works_under_the_restrictions_of_its_unit() -> None:
+    """It receives frames of the loopback device with CAP_NET_RAW alone, and serves their number."""
+    need_root()
+    need("systemd-analyze", "systemd")
+    flags = ["--serve", "--interface=lo"]
+    with running([*WIRE_SANDBOX, "-P", "-m", "roce_exporter"], flags=flags, action="wire") as daemon:
+        assert daemon.hear() == "READY=1"
+        lines = Path(f"/proc/{daemon.process.pid}/status").read_text().splitlines()
+        status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+        assert {int(status[key], 16) for key in ("CapEff", "CapPrm", "CapBnd")} == {CAP_NET_RAW}
+        assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+        assert "0" not in status["Uid"].split()
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            for _ in range(10):
+                sender.sendto(bytes(16), ("127.0.0.1", ROCE_PORT))
+        # other tests may send such packets at the same time
+        ten = re.compile(r"^roce_wire_capture_frames_total [1-9]\d+$", re.MULTILINE)
+        wait_until(lambda: ten.search(fetch(f"{daemon.url}/metrics")), "ten frames")
+        assert daemon.stop() == 0
 
 
 def test_the_threshold_can_be_missed(tmp_path: Path) -> None:
@@ -129,6 +170,9 @@ def test_every_example_of_the_default_file_is_accepted() -> None:
     others = SWITCHES.with_suffix(".default").read_text().splitlines()
     of_switches = [line.split('"')[1].split() for line in others if "ROCE_SWITCHES_FLAGS=" in line]
     assert [parse_options(["switches", *flags]).command for flags in of_switches] == ["switches"] * 2
+    lines = WIRE.with_suffix(".default").read_text().splitlines()
+    of_captures = [line.split('"')[1].split() for line in lines if "ROCE_WIRE_FLAGS=" in line]
+    assert [parse_options(["wire", "--serve", *flags]).command for flags in of_captures] == ["wire"] * 3
     for flags in examples:
         if "--config.file" not in " ".join(flags):
             assert parse_options(["serve", *flags]).command == "serve"

@@ -19,6 +19,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from roce_exporter import __version__
+from roce_exporter.quiet_grpc import grpc
 from roce_exporter.switches.doors.gnmi_faults import AbsentError, gnmi_fault
 from roce_exporter.switches.doors.gnmi_messages import (
     SubscribeReply,
@@ -29,7 +30,6 @@ from roce_exporter.switches.doors.gnmi_messages import (
 )
 from roce_exporter.switches.doors.gnmi_paths import path_of, path_text
 from roce_exporter.switches.doors.gnmi_tls import grpc_credentials
-from roce_exporter.switches.doors.quiet_grpc import grpc
 from roce_exporter.switches.readings import Exchange, SourceError
 
 if TYPE_CHECKING:

@@ -1,18 +1,16 @@
 """The messages of gNMI that the exporter sends and understands, by the numbers in gnmi.proto (openconfig/gnmi, version 0.10).
 
 A table of 14 messages instead of generated code: there is no message to set a value, so none can be sent. The descriptors
-are in a pool of their own, so that another copy of gnmi.proto in the same process does no harm.
+are in a pool of their own, see `message_table`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
-from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
-from google.protobuf.message_factory import GetMessageClass
 
+from roce_exporter.message_table import message_classes
 from roce_exporter.switches.doors.gnmi_paths import Element, Leaf
 from roce_exporter.switches.doors.json_reply import decode_json
 from roce_exporter.switches.readings import SourceError
@@ -44,41 +42,9 @@ MESSAGES = {
     "SubscribeRequest": "SubscriptionList subscribe 1",
     "SubscribeResponse": "Notification update 1, bool sync_response 3",
 }
-"""The fields of each message: type, name and number. `proto2`, so that presence is known without `oneof`."""
+"""The fields of each message: type, name and number."""
 
-KINDS = {
-    "string": FieldDescriptorProto.TYPE_STRING,
-    "bytes": FieldDescriptorProto.TYPE_BYTES,
-    "bool": FieldDescriptorProto.TYPE_BOOL,
-    "int32": FieldDescriptorProto.TYPE_INT32,
-    "int64": FieldDescriptorProto.TYPE_INT64,
-    "uint32": FieldDescriptorProto.TYPE_UINT32,
-    "uint64": FieldDescriptorProto.TYPE_UINT64,
-    "float": FieldDescriptorProto.TYPE_FLOAT,
-    "double": FieldDescriptorProto.TYPE_DOUBLE,
-}
-
-
-def _described() -> dict[str, type[Any]]:
-    """The class of each message."""
-    file = FileDescriptorProto(name="roce_exporter/gnmi.proto", package="gnmi", syntax="proto2")
-    for name, fields in MESSAGES.items():
-        message = file.message_type.add(name=name)
-        for text in fields.split(", "):
-            *label, kind, field, number = text.split()
-            added = message.field.add(name=field, number=int(number))
-            added.label = (
-                FieldDescriptorProto.LABEL_REPEATED if label else FieldDescriptorProto.LABEL_OPTIONAL
-            )
-            added.type = KINDS.get(kind, FieldDescriptorProto.TYPE_MESSAGE)
-            if kind not in KINDS:
-                added.type_name = f".gnmi.{kind}"
-    pool = DescriptorPool()
-    pool.Add(file)
-    return {name: GetMessageClass(pool.FindMessageTypeByName(f"gnmi.{name}")) for name in MESSAGES}
-
-
-CLASSES = _described()
+CLASSES = message_classes("gnmi", MESSAGES)
 
 
 class SubscribeReply(NamedTuple):

@@ -116,7 +116,7 @@ def read_columns(frames: Frames, roce: Located) -> Columns:
         priorities=np.where(roce.tags < 0, -1, roce.tags >> 13),
         syndromes=_syndromes(data, roce, codes, room),
         read_lengths=_read_lengths(data, roce, codes, room),
-        icrc=check_crcs(data, roce),
+        icrc=check_crcs(frames, roce),
     )
 
 

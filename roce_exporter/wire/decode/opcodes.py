@@ -37,6 +37,14 @@ OPERATIONS = {
     0x1C: "flush",
     0x1D: "atomic write",
 }
+DEFINED = {
+    RC: frozenset(OPERATIONS) - {0x15},
+    UC: frozenset(range(0x0C)),
+    RD: frozenset(OPERATIONS) - {0x16, 0x17, 0x1D},
+    UD: frozenset({0x04, 0x05}),
+    XRC: frozenset(OPERATIONS) - {0x15},
+}
+"""The operations of each transport. What follows the BTH of another opcode is unknown."""
 WRITES = frozenset({0x06, 0x0A, 0x0B})
 """Operations with a RETH in addition to the read request and flush: the first or only packet of a write."""
 READ_REQUEST = 0x0C

@@ -156,7 +156,7 @@ def read_packet(frame: bytes, link: int = ETHERNET) -> RocePacket | None:
 def read_extensions(opcode: int, data: bytes) -> Extensions:
     """The extended headers behind the BTH, in the order of figure 9.2."""
     transport, low = opcodes.transport_of(opcode), opcode & 0x1F
-    if transport not in (opcodes.RC, opcodes.UC, opcodes.RD, opcodes.UD, opcodes.XRC):
+    if low not in opcodes.DEFINED.get(transport, ()):
         return Extensions()
     requests = low not in opcodes.RESPONSES
     cursor = _Cursor(data)

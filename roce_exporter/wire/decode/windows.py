@@ -17,13 +17,28 @@ Flags: TypeAlias = "NDArray[np.bool_]"
 def window(data: Bytes, offsets: Integers, width: int) -> Bytes:
     """`width` bytes at each offset, a row each; zeros beyond the end of `data`."""
     last = len(data) - width
-    if last < 0:
-        data = np.concatenate((data, np.zeros(width, np.uint8)))
-        last = len(data) - width
-    rows = np.lib.stride_tricks.sliding_window_view(data, width)[np.minimum(offsets, last)]
-    for row in np.flatnonzero(offsets > last):
+    if not len(offsets):
+        return np.zeros((0, width), np.uint8)
+    if int(offsets.max()) <= last:
+        return _rows(data, offsets, width)
+    return _padded(data, offsets, width)
+
+
+def _rows(data: Bytes, offsets: Integers, width: int) -> Bytes:
+    """Every offset of `data` is an element of `width` bytes, which overlap: indexing these is one copy per row."""
+    elements: NDArray[np.void] = np.ndarray((len(data) - width + 1,), f"V{width}", data, 0, (1,))
+    return elements[offsets].view(np.uint8).reshape(-1, width)
+
+
+def _padded(data: Bytes, offsets: Integers, width: int) -> Bytes:
+    """The same where some rows reach beyond the end."""
+    last = len(data) - width
+    inside = offsets <= last
+    rows = np.zeros((len(offsets), width), np.uint8)
+    if inside.any():
+        rows[inside] = _rows(data, offsets[inside], width)
+    for row in np.flatnonzero(~inside):
         tail = data[offsets[row] :]
-        rows[row] = 0
         rows[row, : len(tail)] = tail
     return rows
 

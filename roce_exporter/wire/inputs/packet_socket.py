@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from roce_exporter.wire.decode.windows import window
 from roce_exporter.wire.frames import NO_TAG, Frames
 from roce_exporter.wire.inputs.refusal import InputError
 from roce_exporter.wire.inputs.socket_filter import NO_FRAME, socket_filter
@@ -137,7 +138,7 @@ class PacketSocket:
             places.append(position)
             position += NEXT.unpack_from(self._ring, position)[0]
         heads = np.array(places, np.int64)
-        rows = np.lib.stride_tricks.sliding_window_view(self._data, FRAME_HEAD)[heads]
+        rows = window(self._data, heads, FRAME_HEAD)
         words = rows.view("=u4").astype(np.int64)
         offsets = rows.view("=u2")[:, 12].astype(np.int64)
         return Frames(

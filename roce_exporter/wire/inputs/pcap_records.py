@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from dpkt import pcap  # type: ignore[import-untyped,unused-ignore] # it has no types
 
+from roce_exporter.wire.decode.windows import window
 from roce_exporter.wire.frames import LINKS, NO_TAG, Frames
 from roce_exporter.wire.inputs.refusal import InputError
 
@@ -51,18 +52,18 @@ class PcapRecords(NamedTuple):
             "<" if little else ">", 24 if magic in MODIFIED else 16, 1 if magic in NANOSECONDS else 1000, link
         )
 
-    def split(self, data: bytearray, end: int) -> tuple[int, list[Frames]]:
+    def split(self, data: bytearray, begin: int, end: int) -> tuple[int, list[Frames]]:
         """See Records."""
-        starts, used = self._starts(data, end)
+        starts, used = self._starts(data, begin, end)
         if not starts:
             return used, []
         found = np.array(starts, np.int64)
         whole = np.frombuffer(data, np.uint8)
-        fields = record_fields(whole, found - self.header, 16, self.order)
+        fields = record_fields(whole, found, 16, self.order)
         return used, [
             Frames(
                 data=whole,
-                starts=found,
+                starts=found + self.header,
                 captured=fields[:, 2],
                 lengths=fields[:, 3],
                 times=fields[:, 0] * 1_000_000_000 + fields[:, 1] * self.tick,
@@ -71,22 +72,22 @@ class PcapRecords(NamedTuple):
             )
         ]
 
-    def _starts(self, data: bytearray, end: int) -> tuple[list[int], int]:
+    def _starts(self, data: bytearray, begin: int, end: int) -> tuple[list[int], int]:
         read = Struct(self.order + "I").unpack_from
         header = self.header
         starts: list[int] = []
         add = starts.append
-        position = 0
+        position = begin
         last = end - header
         while position <= last:
-            captured = read(data, position + 8)[0]
-            following = position + header + captured
-            if following > end:
-                if captured > LARGEST:
-                    raise InputError(f"a record claims {captured} bytes, so the file is damaged")
-                break
-            add(position + header)
-            position = following
+            add(position)
+            (captured,) = read(data, position + 8)
+            position += header + captured
+        if position > end:  # the last record is incomplete
+            position = starts.pop()
+            (captured,) = read(data, position + 8)
+            if captured > LARGEST and not starts:
+                raise InputError(f"a record claims {captured} bytes, so the file is damaged")
         return starts, position
 
 
@@ -105,7 +106,5 @@ def record_fields(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], size: int, order: str
 ) -> NDArray[np.int64]:
     """The 32-bit words of headers of one size at these offsets, a row per header."""
-    words: NDArray[np.int64] = (
-        np.lib.stride_tricks.sliding_window_view(data, size)[offsets].view(order + "u4").astype(np.int64)
-    )
+    words: NDArray[np.int64] = window(data, offsets, size).view(order + "u4").astype(np.int64)
     return words

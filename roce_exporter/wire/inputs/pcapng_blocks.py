@@ -48,19 +48,24 @@ class PcapngBlocks:
         self._order = "<"
         self._interfaces: list[Interface] = []
 
-    def split(self, data: bytearray, end: int) -> tuple[int, list[Frames]]:
+    def split(self, data: bytearray, begin: int, end: int) -> tuple[int, list[Frames]]:
         """See Records."""
         batches: list[Frames] = []
-        position = 0
-        while True:
-            starts, following = self._packets(data, position, end)
-            if starts:
-                batches += self._frames(data, np.array(starts, np.int64))
-            position = following
-            used = self._other_block(data, position, end)
-            if not used:
-                return position, batches
-            position += used
+        position = begin
+        try:
+            while True:
+                starts, following = self._packets(data, position, end)
+                if starts:
+                    batches += self._frames(data, np.array(starts, np.int64))
+                position = following
+                used = self._other_block(data, position, end)
+                if not used:
+                    break
+                position += used
+        except InputError:
+            if not batches:
+                raise
+        return position, batches
 
     def _packets(self, data: bytearray, position: int, end: int) -> tuple[list[int], int]:
         """The positions of enhanced and simple packet blocks up to a block of another kind."""
@@ -72,10 +77,8 @@ class PcapngBlocks:
             kind, length = read(data, position)
             if kind not in (ENHANCED, SIMPLE):
                 break
-            if position + length > end:
-                check_length(length)
+            if position + length > end or not is_length(length):
                 break
-            check_length(length)
             add(position)
             position += length
         return starts, position
@@ -156,13 +159,18 @@ class PcapngBlocks:
         return times
 
 
+def is_length(length: int) -> bool:
+    """Whether a writer produces blocks of this length: type and both lengths are 12 bytes, and no frame is longer than LARGEST."""
+    return 12 <= length <= LARGEST and not length % 4
+
+
 def check_length(length: int) -> None:
     """Refuse a block length that no writer produces.
 
     Raises:
         InputError: it is no multiple of 4, too short or too long.
     """
-    if length < 12 or length % 4 or length > LARGEST:  # noqa: PLR2004 - type and both lengths
+    if not is_length(length):
         raise InputError(f"a block claims {length} bytes, so the file is damaged")
 
 

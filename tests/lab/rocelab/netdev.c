@@ -84,7 +84,6 @@ static void leg_setup(struct net_device *netdev)
 	netdev->ethtool_ops = &rocelab_ethtool_ops;
 	netdev->dcbnl_ops = &rocelab_dcb_ops;
 	netdev->max_mtu = 9978;
-	eth_hw_addr_random(netdev);
 }
 
 static void free_tables(struct rocelab_leg *leg)
@@ -127,6 +126,14 @@ static int make_tables(struct rocelab_leg *leg)
 	return 0;
 }
 
+/* As of a real card: a card that is taken out and put in again has the same one. */
+static void give_address(struct net_device *netdev, int card, int leg)
+{
+	u8 address[ETH_ALEN] = { 0x02, 0, 0, 0, 0xf0 + card, leg };
+
+	eth_hw_addr_set(netdev, address);
+}
+
 struct rocelab_leg *rocelab_leg_make(struct rocelab_device *device)
 {
 	struct net_device *netdev = alloc_netdev(sizeof(struct rocelab_leg),
@@ -142,6 +149,7 @@ struct rocelab_leg *rocelab_leg_make(struct rocelab_device *device)
 	leg->personality = device->personality;
 	SET_NETDEV_DEV(netdev, device->parent);
 	netdev->dev_port = device->leg_count;
+	give_address(netdev, device->number, device->leg_count);
 	error = make_tables(leg);
 	if (!error)
 		error = register_netdev(netdev);

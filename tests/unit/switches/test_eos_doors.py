@@ -19,8 +19,8 @@ from gnmi_switch import (
 )
 from https_switch import Asked, Says, https_switch, says
 
+from roce_exporter.quiet_grpc import grpc
 from roce_exporter.switches.doors.gnmi_paths import path_of
-from roce_exporter.switches.doors.quiet_grpc import grpc
 from roce_exporter.switches.modules.eos import COMMANDS, MODULE, PATHS, request_of
 from roce_exporter.switches.targets import Login, TlsFiles
 

@@ -25,12 +25,12 @@ from gnmi_switch import (
 )
 from https_switch import Says, https_switch
 
+from roce_exporter.quiet_grpc import grpc
 from roce_exporter.switches.doors import gnmi
 from roce_exporter.switches.doors.gnmi import GnmiDoor
 from roce_exporter.switches.doors.gnmi_faults import AbsentError, gnmi_fault
 from roce_exporter.switches.doors.gnmi_paths import Leaf, path_of
 from roce_exporter.switches.doors.gnmi_tls import certificate_names
-from roce_exporter.switches.doors.quiet_grpc import grpc
 from roce_exporter.switches.readings import SourceError
 from roce_exporter.switches.targets import Login, TlsFiles
 

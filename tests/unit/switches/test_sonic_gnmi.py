@@ -12,8 +12,8 @@ import pytest
 from gnmi_switch import LOGIN, GnmiQuestion, RefusedError, get_response, gnmi_switch, ietf
 from sonic_gnmi_replies import PATHS, reply, virtual
 
+from roce_exporter.quiet_grpc import grpc
 from roce_exporter.switches.doors.gnmi_paths import path_of
-from roce_exporter.switches.doors.quiet_grpc import grpc
 from roce_exporter.switches.interpretation import Interpreter
 from roce_exporter.switches.modules import sonic_gnmi
 from roce_exporter.switches.modules.sonic_gnmi import MODULE, NO_ALIASES

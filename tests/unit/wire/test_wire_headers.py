@@ -11,7 +11,18 @@ from scapy.contrib import roce as oracle
 from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Dot1Q, Ether
-from wire_frames import bth, ethernet, frames_of, ipv4, ipv6, roce, udp
+from wire_frames import (
+    RECORDED_ACK,
+    RECORDED_CNP,
+    RECORDED_WRITE,
+    bth,
+    ethernet,
+    frames_of,
+    ipv4,
+    ipv6,
+    roce,
+    udp,
+)
 
 from roce_exporter.wire.decode import opcodes
 from roce_exporter.wire.decode.columns import decode_frames
@@ -25,20 +36,6 @@ from roce_exporter.wire.decode.roce_packet import locate, read_extensions, read_
 
 # The example of the note on the CNP format: recorded; only the transport part is given there.
 EXAMPLE_CNP = bytes.fromhex("8100ffff400000d200000000") + bytes(16) + bytes.fromhex("e42dad81")
-# Recorded on a ConnectX-4 Lx, as scapy's own tests print it.
-RECORDED_CNP = bytes.fromhex(
-    "e41d2dab2bc27cfe9064 3b32 0800 45c2003c718c40004011 9161 0a001101 0a001201 0000 12b7 0028 0000 8100ffff40000118 00000000"
-    "00000000000000000000000000000000 82fd002a"
-)
-# RoCE v1, the same source: a write of 8 bytes... and its ACK.
-RECORDED_WRITE = bytes.fromhex(
-    "7cfe90753cd87cfe90753cd8 8915 602000000028 1b40 00000000000000000000ffff0f000002 00000000000000000000ffff0f000002"
-    "0a70ffff0000010a80a788bc 000055d4c0726000 000047b3 00000005 0000000001000000 e3d856bb"
-)
-RECORDED_ACK = bytes.fromhex(
-    "7cfe90753cd87cfe90753cd8 8915 602000000014 1b40 00000000000000000000ffff0f000002 00000000000000000000ffff0f000002"
-    "1140ffff0000010900a788c0 00000005 25f0c038"
-)
 
 
 def test_the_example_cnp_of_the_note() -> None:
@@ -166,18 +163,47 @@ def test_packets_that_scapy_encodes_are_decoded_field_by_field(
     assert columns.priorities.tolist() == [tags[0].prio if tags else -1]
 
 
-@given(st.integers(0, 255), st.integers(0, 63), st.binary(max_size=40))
-def test_the_crc_is_scapys(tos: int, queue: int, payload: bytes) -> None:
-    """The oracle computes the CRC of an IPv4 packet when it writes it."""
-    made = (
-        Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
-        / IP(src="10.1.2.3", dst="10.3.2.1", tos=tos)
-        / UDP(sport=1, dport=4791)
-        / oracle.BTH(opcode=4, dqpn=queue)
+@given(st.integers(0, 255), st.integers(0, 63), st.binary(max_size=40), st.booleans())
+def test_the_crc_is_scapys(traffic_class: int, queue: int, payload: bytes, new: bool) -> None:
+    """The oracle computes the CRC of an IPv4 or IPv6 packet when it writes it."""
+    network = (
+        IPv6(src="fd00::1", dst="fd00::2", tc=traffic_class, fl=queue << 9, hlim=queue + 1)
+        if new
+        else IP(src="10.1.2.3", dst="10.3.2.1", tos=traffic_class, ttl=queue + 1)
     )
-    found = read_packet(bytes(made / payload))
+    made = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02") / network
+    frame = bytes(made / UDP(sport=1, dport=4791) / oracle.BTH(opcode=4, dqpn=queue) / payload)
+    found = read_packet(frame)
     assert found
     assert found.icrc_valid
+    assert decode_frames(frames_of([frame])).columns.icrc.tolist() == [1]
+
+
+def crc_of_the_standard(content: bytes) -> int:
+    """CRC-32 bit by bit, from its polynomial: the register starts with ones, the lowest bit of a byte is first, the rest inverted."""
+    register = 0xFFFFFFFF
+    for byte in content:
+        for place in range(8):
+            differs = (register ^ byte >> place) & 1
+            register = register >> 1 ^ (0xEDB88320 if differs else 0)
+    return register ^ 0xFFFFFFFF
+
+
+@given(st.binary(min_size=40, max_size=40), BTHS, st.binary(max_size=40))
+def test_the_crc_of_version_1(grh: bytes, base: oracle.BTH, payload: bytes) -> None:
+    """Which scapy does not compute: eight bytes of ones for the LRH, and ones for what routers change (A16.5.1)."""
+    transport = bytes(base)[:12] + payload
+    grh = b"\x6f" + grh[1:4] + struct.pack(">HB", len(transport) + 4, 0x1B) + grh[7:]
+    ones = b"\xff" * 8 + b"\x6f\xff\xff\xff" + grh[4:7] + b"\xff" + grh[8:]
+    crc = crc_of_the_standard(ones + transport[:4] + b"\xff" + transport[5:])
+    frame = ethernet(0x8915, grh + transport + struct.pack("<I", crc))
+    found = read_packet(frame)
+    assert found
+    assert found.icrc_valid
+    assert decode_frames(frames_of([frame])).columns.icrc.tolist() == [1]
+    written = Ether(frame)
+    assert (written[oracle.BTH].psn, written[oracle.GRH].tclass) == (base.psn, found.network.traffic_class)
+    assert found.bth.psn == base.psn
 
 
 def test_the_aeth_of_scapy() -> None:
@@ -217,6 +243,19 @@ def test_extended_headers_by_opcode() -> None:
     assert reliable.reth.address == int.from_bytes(body[12:20])
 
 
+def test_both_decoders_read_the_same_extended_headers_of_every_opcode() -> None:
+    """Also of those that no transport defines: nothing."""
+    body = bytes(range(0x41, 0x81))
+    columns = decode_frames(frames_of(roce(bth(opcode), body) for opcode in range(256))).columns
+    for opcode in range(256):
+        found = read_extensions(opcode, body)
+        aeth, reth = found.aeth, found.reth if opcode & 0x1F == opcodes.READ_REQUEST else None
+        assert columns.syndromes[opcode] == (aeth.kind << 5 | aeth.value if aeth else -1), opcode
+        assert columns.read_lengths[opcode] == (reth.length if reth else -1), opcode
+        if opcode & 0x1F not in opcodes.DEFINED.get(opcode >> 5, ()):
+            assert set(found) == {None}, opcode
+
+
 FRAME = roce(bth(0x0A, psn=5), bytes(16))
 TUNNELS = {
     "erspan 1": (47, struct.pack(">HH", 0, 0x88BE)),
@@ -249,6 +288,20 @@ def test_frames_behind_the_tunnels_of_mirror_ports(name: str, outer: int) -> Non
     assert columns.priorities.tolist() == [-1, 3]
     assert columns.icrc.tolist() == [1, 1]
     assert columns.lengths.tolist() == [len(FRAME), len(frame)]
+
+
+def test_packets_of_different_tunnels_stay_in_the_order_of_the_capture() -> None:
+    """PSN sequences depend on it."""
+    frames = []
+    for psn in range(9):
+        inner = roce(bth(0x0A, psn=psn), bytes(16))
+        protocol, head = TUNNELS["erspan 2"]
+        vxlan = ipv4("1.1.1.1", "2.2.2.2", udp(b"\x08" + bytes(7) + inner, 4789))
+        gre = ipv4("1.1.1.1", "2.2.2.2", head + inner, protocol=protocol)
+        frames.append((ethernet(0x0800, gre), ethernet(0x0800, vxlan), inner)[psn % 3])
+    assert decode_frames(frames_of(frames)).columns.sequences.tolist() == list(range(9))
+    tunnels = [frame for at, frame in enumerate(frames) if at % 3 < 2]
+    assert decode_frames(frames_of(tunnels)).columns.sequences.tolist() == [0, 1, 3, 4, 6, 7]
 
 
 def test_gre_that_carries_no_ethernet() -> None:

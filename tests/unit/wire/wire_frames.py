@@ -21,6 +21,21 @@ BEGIN = 1_800_000_000_000_000_000
 A, B, C = "10.0.0.1", "10.0.0.2", "10.0.0.3"
 WRITE, READ, ACK, CNP = 0x0A, 0x0C, 0x11, 0x81
 
+# Recorded on a ConnectX-4 Lx: bytes that scapy's test/contrib/roce.uts (LGPL) prints; data values only.
+RECORDED_CNP = bytes.fromhex(
+    "e41d2dab2bc27cfe9064 3b32 0800 45c2003c718c40004011 9161 0a001101 0a001201 0000 12b7 0028 0000 8100ffff40000118 00000000"
+    "00000000000000000000000000000000 82fd002a"
+)
+# RoCE v1, from the same place: a write of five bytes, and an ACK.
+RECORDED_WRITE = bytes.fromhex(
+    "7cfe90753cd87cfe90753cd8 8915 602000000028 1b40 00000000000000000000ffff0f000002 00000000000000000000ffff0f000002"
+    "0a70ffff0000010a80a788bc 000055d4c0726000 000047b3 00000005 0000000001000000 e3d856bb"
+)
+RECORDED_ACK = bytes.fromhex(
+    "7cfe90753cd87cfe90753cd8 8915 602000000014 1b40 00000000000000000000ffff0f000002 00000000000000000000ffff0f000002"
+    "1140ffff0000010900a788c0 00000005 25f0c038"
+)
+
 
 def bth(opcode: int, *, queue: int = 7, psn: int = 0, ack: bool = False, becn: bool = False) -> bytes:
     return struct.pack(">BBHII", opcode, 0, 0xFFFF, becn << 30 | queue, ack << 31 | psn % (1 << 24))

@@ -1,0 +1,26 @@
+"""Jobs: whose RDMA traffic is behind the ports, and which job suffers."""
+
+from __future__ import annotations
+
+from boards.jobs_counters import COUNTER_PANELS
+from boards.jobs_hosts import ACROSS_PANELS, LIMIT_PANELS, SURVEY_PANELS, WHO_PANELS
+from boards.jobs_owners import FIRST_PANELS
+from boards.jobs_series import OF_JOBS
+from boards.model import Board, Row
+from boards.scopes import HOST, alerts_of_many
+
+BOARD = Board(
+    "roce-jobs",
+    "RoCE / Jobs",
+    "Processes, pods and jobs behind the counters of ports. Needs the recording rules of alerts/ and dashboards/.",
+    OF_JOBS,
+    (
+        Row("Now", "whose ports are paused, whose queue pairs are broken", FIRST_PANELS),
+        Row("Congestion and loss", "which workload, where the NIC counts by process", COUNTER_PANELS),
+        Row("Across hosts", "hosts of one job should be alike", ACROSS_PANELS),
+        Row("Owners", "which processes, pods and units are behind a workload", WHO_PANELS),
+        Row("Limits", "a device without free objects refuses new connections", LIMIT_PANELS),
+        Row("Hosts and surveys", "what is missing here is missing above", SURVEY_PANELS),
+    ),
+    (alerts_of_many(HOST),),
+)

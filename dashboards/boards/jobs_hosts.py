@@ -1,0 +1,163 @@
+"""The rows of the jobs dashboard below the first screen: a workload across its hosts, its owners, limits, and surveys."""
+
+from __future__ import annotations
+
+from boards.jobs_owners import FIELDS, LEGEND, NO_RULES
+from boards.jobs_series import APPLICATIONS, CHOSEN, OWNER, most, of_workloads
+from boards.limits import step, steps
+from boards.measures import meanings, now
+from boards.model import Panel, Query
+from boards.panels import by_name, lines, ranking
+from boards.scopes import HOST, to_host, to_workload
+from boards.tables import graded, table
+
+PER_HOST = {
+    "queue pairs": f"roce_owner_queue_pairs{{{APPLICATIONS}}}",
+    "remote": now("roce_owner_remote_queue_pairs", HOST),
+    "CQs": now("roce_owner_completion_queues", HOST),
+    "MRs": now("roce_owner_memory_regions", HOST),
+    "bytes": now("roce_owner_memory_region_bytes", HOST),
+    "contexts": now("roce_owner_contexts", HOST),
+    "processes": now("roce_owner_processes", HOST),
+}
+COUNTED = tuple(zip("ABCDEFG", PER_HOST, strict=True))
+LINKS = (by_name("workload", ("links", [to_workload()])), by_name("instance", ("links", [to_host()])))
+
+
+def _of_host(expression: str) -> Query:
+    largest = of_workloads(f"roce_owner_queue_pairs{{{APPLICATIONS}}}", *FIELDS)
+    return Query(f"{of_workloads(expression, *FIELDS)} and topk(100, {largest})", form="table", instant=True)
+
+
+ACROSS_PANELS = (
+    table(
+        "Workloads by host",
+        "One line per workload and host, summed over its devices; the 100 with the most queue pairs. A host that differs from the other hosts of its job has fewer "
+        "ranks, or ranks that could not connect.\n\n"
+        + meanings("roce_owner_remote_queue_pairs", "roce_owner_completion_queues", "roce_owner_memory_regions", "roce_owner_contexts", "roce_owner_processes"),
+        ("workload", *FIELDS, *(f"Value #{letter}" for letter, _ in COUNTED)),
+        *map(_of_host, PER_HOST.values()),
+        Query(
+            f'label_replace(vector(-1), "workload", "no owners, or no recording rules", "", "") unless on () {CHOSEN}',
+            form="table", instant=True, instead=True,
+        ),
+        names={f"Value #{letter}": name for letter, name in COUNTED},
+        concealed=("cluster", "job"),
+        overrides=(*LINKS, by_name("bytes", ("unit", "bytes"))),
+        joined=True,
+        sort="Value #A",
+        width=24,
+        height=9,
+        empty=NO_RULES,
+    ),
+    table(
+        "Connections by peer",
+        "The 50 peers with the most connections. Only connections of the RDMA connection manager have an address: NVMe-oF, NFS, iSER, UCX. NCCL and most MPI "
+        f"libraries connect without it; *remote* above counts their peers.\n\n{meanings('roce_owner_connections')}",
+        ("workload", *FIELDS, "peer", "Value"),
+        Query(
+            f"topk(50, {of_workloads(now('roce_owner_connections', HOST), *FIELDS, 'peer')})",
+            form="table", instant=True,
+        ),
+        names={"Value": "connections"},
+        concealed=("cluster", "job"),
+        overrides=LINKS,
+        empty="No connection of the RDMA connection manager",
+    ),
+    lines(
+        "Registered memory",
+        f"The ten workloads with the most. Growth without end is a leak.\n\n{meanings('roce_owner_memory_region_bytes')}",
+        "bytes",
+        Query(most(10, of_workloads(now("roce_owner_memory_region_bytes", HOST), "instance")), LEGEND),
+        empty=NO_RULES,
+    ),
+)  # fmt: skip
+
+_INFO = f"max by (cluster, job, instance, owner, kind, command, user, pod_uid) (roce_owner_info{{{HOST}}})"
+_OWNERS = f"({_INFO} * on {OWNER} group_left (workload) {CHOSEN})"
+_PODS = 'topk by (uid) (1, max by (uid, namespace, pod) (kube_pod_info{uid!=""}))'
+_WITH_PODS = (
+    f'label_replace({_OWNERS}, "uid", "$1", "pod_uid", "(.+)") * on (uid) group_left (namespace, pod) {_PODS}'
+)
+WHO_PANELS = (
+    table(
+        "Owners",
+        "At most 100. All processes of one cgroup are one owner; `command` and `user` are those of one of its processes, and empty with `--owners.anonymous`. "
+        f"Namespace and pod need kube-state-metrics in this data source.\n\n{meanings('roce_owner_info')}",
+        ("owner", *FIELDS, "workload", "kind", "user", "command", "namespace", "pod"),
+        Query(
+            f"topk(100, {_WITH_PODS} or on {OWNER} {_OWNERS})", form="table", instant=True,
+        ),
+        concealed=("cluster", "job", "workload"),
+        overrides=(by_name("owner", ("links", [to_workload()])), by_name("instance", ("links", [to_host()]))),
+        width=24,
+        height=9,
+        empty=NO_RULES,
+    ),
+)  # fmt: skip
+
+
+def _exhaustion(kind: str, title: str, said: str) -> Panel:
+    used, most_possible = f"roce_resource_{kind}", f"roce_resource_{kind}_limit"
+    return ranking(
+        title,
+        f"Share of the {said} that the device offers; the eight fullest devices. At 100 % the device refuses new ones. "
+        f"Limits are read with `--owners.limits`.\n\n{meanings(used, most_possible)}",
+        "percentunit",
+        Query(f"topk(8, {used}{{{HOST}}} / {most_possible}{{{HOST}}})", "{{instance}} {{device}}", instant=True),
+        steps(step("RoceResourcesNearlyExhausted")),
+        width=8,
+        empty="Limits unknown: see --owners.limits",
+    )  # fmt: skip
+
+
+LIMIT_PANELS = (
+    _exhaustion("qp", "Queue pairs in use", "queue pairs"),
+    _exhaustion("cq", "Completion queues in use", "completion queues"),
+    _exhaustion("mr", "Memory regions in use", "memory regions"),
+)
+
+AGE, TOOK = "roce_owner_survey_timestamp_seconds", "roce_owner_survey_duration_seconds"
+NOT_SEEN = ("roce_owner_unseen_objects", "roce_owner_hidden_processes", "roce_owner_folded")
+SURVEYS = (
+    ("age", f"time() - {now(AGE, HOST)}"),
+    ("took", now(TOOK, HOST)),
+    ("not listed", f"sum by (cluster, job, instance, device) ({now(NOT_SEEN[0], HOST)})"),
+    ("hidden", now(NOT_SEEN[1], HOST)),
+    ("folded", now(NOT_SEEN[2], HOST)),
+)
+SURVEYED = tuple(zip("ABCDE", (name for name, _ in SURVEYS), strict=True))
+
+
+def _of_device(expression: str) -> Query:
+    oldest = f"topk(50, max by (cluster, job, instance, device) (time() - {now(AGE, HOST)}))"
+    return Query(
+        f"max by (cluster, job, instance, device) ({expression}) and {oldest}", form="table", instant=True
+    )
+
+
+SURVEY_PANELS = (
+    table(
+        "Surveys of RDMA objects",
+        "The 50 oldest. Objects that are **not listed** belong to other PID or network namespaces; processes that are **hidden** have the owner `unknown`; owners that are "
+        f"**folded** are counted as `other`.\n\n{meanings(AGE, TOOK, *NOT_SEEN)}",
+        ("instance", "cluster", "job", "device", *(f"Value #{letter}" for letter, _ in SURVEYED)),
+        *(_of_device(expression) for _, expression in SURVEYS),
+        Query(
+            f'label_replace(vector(-1), "instance", "no survey", "", "") unless on () {now(AGE, HOST)}',
+            form="table", instant=True, instead=True,
+        ),
+        names={f"Value #{letter}": name for letter, name in SURVEYED},
+        concealed=("cluster", "job"),
+        overrides=(
+            by_name("instance", ("links", [to_host()])),
+            graded("age", "s", steps(step("RoceOwnerSurveyStale", "seconds"))),
+            by_name("took", ("unit", "s")),
+        ),
+        joined=True,
+        sort="Value #A",
+        width=24,
+        height=7,
+        empty="No survey: disabled, or the exporter is older than this dashboard",
+    ),
+)  # fmt: skip

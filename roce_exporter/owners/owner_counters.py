@@ -1,0 +1,113 @@
+"""Counters of owners, added up from the counter sets of their queue pairs. Pure.
+
+A set lives as long as the queue pairs that are bound to it, and its counts go with it. So each round adds what every set
+has counted since the round before to the total of its owner, and a total never falls.
+
+What the first value of a set means: in the first round that reads a port, the set can be of any age, and what it
+counted before belongs to no interval; counting starts from that value. A set that appears in a later round was made
+since the round before, so that all of its value counts. Lost is what a set counts between the last round and its end.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.catalog import INDEX
+from roce_exporter.catalog.owners import OWNER_COUNTERS
+from roce_exporter.catalog.row import HW_COUNTERS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    from roce_exporter.catalog.row import Row, Spelling
+    from roce_exporter.owner_model import CounterSet
+
+KEPT_ROUNDS = 10
+"""Rounds for which the totals of an owner without sets are kept: a service that restarts continues to count."""
+
+
+class SetKey(NamedTuple):
+    """A counter set. The kernel gives a number to another set once the first one is gone."""
+
+    port: int
+    number: int
+    pid: int
+    type: str
+
+
+class OwnerTotal(NamedTuple):
+    """Which total: a row, an owner's name, and a port."""
+
+    row: Row
+    owner: str
+    port: int
+
+
+class Ledger:
+    """The totals of one device's owners."""
+
+    def __init__(self) -> None:
+        self.totals: dict[OwnerTotal, float] = {}
+        self._last: dict[int, dict[SetKey, Mapping[str, int]]] = {}
+        """Per port the values of the last round that could read it."""
+        self._unused: dict[str, int] = {}
+        """Rounds since an owner with totals was last present."""
+
+    def enter(
+        self, dialect: str, port: int, sets: Sequence[CounterSet], owner_of: Callable[[int], str]
+    ) -> None:
+        """Enter the sets of one port; `owner_of` names the owner of a process. Sets not made per process are left out."""
+        now = {SetKey(one.port, one.number, one.pid, one.type): one.values for one in sets if one.pid}
+        before = self._last.get(port)
+        for key, values in now.items():
+            owner = owner_of(key.pid)
+            start = values if before is None else before.get(key, {})
+            for row, growth in _growths(dialect, start, values):
+                total = OwnerTotal(row, owner, port)
+                self.totals[total] = self.totals.get(total, 0) + growth
+        self._last[port] = now
+
+    def retain(self, present: Collection[str]) -> None:
+        """Once a round: drop the totals of owners that have not been present for `KEPT_ROUNDS` rounds."""
+        for owner in {total.owner for total in self.totals}:
+            self._unused[owner] = 0 if owner in present else self._unused.get(owner, 0) + 1
+        gone = {owner for owner, rounds in self._unused.items() if rounds > KEPT_ROUNDS}
+        self.totals = {total: value for total, value in self.totals.items() if total.owner not in gone}
+        for owner in gone:
+            del self._unused[owner]
+
+
+def _growths(
+    dialect: str, before: Mapping[str, int], values: Mapping[str, int]
+) -> Iterator[tuple[Row, float]]:
+    """What each row has grown by, in base units, between two readings of a set; a name missing before was 0."""
+    for of_port, of_owner in OWNER_COUNTERS:
+        spelling = _spelling(dialect, of_port, values)
+        if spelling is not None:
+            growth = sum(growth_of(before.get(raw, 0), values[raw], spelling.bits) for raw in spelling.raw)
+            scaled = growth * spelling.times
+            yield of_owner, scaled if spelling.per == 1 else scaled / spelling.per
+
+
+def _spelling(dialect: str, row: Row, values: Mapping[str, int]) -> Spelling | None:
+    """The spelling by which this set reports the row's fact, the same as for the port's own counters."""
+    for spelling in row.spellings:
+        if (
+            spelling.source == HW_COUNTERS
+            and not spelling.difference
+            and INDEX.speaks(dialect, spelling)
+            and all(raw in values for raw in spelling.raw)
+        ):
+            return spelling
+    return None
+
+
+def growth_of(before: int, now: int, bits: int) -> int:
+    """How much a counter of this width has counted. A value that fell has wrapped, or belongs to another set of that number.
+
+    It wrapped if it went from the last quarter of its range to the first. Otherwise it started again from 0.
+    """
+    if now >= before:
+        return now - before
+    quarter = 1 << (bits - 2)
+    return now - before + (1 << bits) if before >= 3 * quarter and now < quarter else now

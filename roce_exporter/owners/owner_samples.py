@@ -1,0 +1,102 @@
+"""Convert the results of rounds to samples of the rows in `catalog.owners`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roce_exporter.catalog import owners as rows
+from roce_exporter.normalise.series import Samples, Series
+from roce_exporter.owner_model import ObjectKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from roce_exporter.normalise.series import Value
+    from roce_exporter.owner_model import Owner
+    from roce_exporter.owners.device_owners import Round, Shown
+
+Sample = tuple[Series, "Value"]
+
+
+class KeptSeries:
+    """Samples whose series are the same object as long as their set has not changed."""
+
+    def __init__(self) -> None:
+        self.samples = Samples((), ())
+
+    def replace(self, samples: Iterable[Sample]) -> None:
+        """Replace the samples."""
+        found = tuple(samples)
+        series = tuple(series for series, _ in found)
+        if series == self.samples.series:
+            series = self.samples.series
+        self.samples = Samples(series, tuple(value for _, value in found))
+
+
+def device_samples(
+    device: str, result: Round, seconds: float | None, ended: float | None
+) -> Iterator[Sample]:
+    """The samples of one device. `seconds` is the duration of the last complete round, `ended` the Unix time of its end."""
+    for name, shown in result.owners.items():
+        yield from _owner_samples((device, name), shown, result.kinds)
+    for total, value in sorted(result.totals.items(), key=lambda item: (item[0].row.name, *item[0][1:])):
+        yield Series(total.row, (device, total.owner, str(total.port))), value
+    if result.kinds:
+        yield Series(rows.FOLDED, (device,)), len(result.folded)
+        yield Series(rows.HIDDEN_PROCESSES, (device,)), result.hidden
+    for kind, count in result.unseen.items():
+        yield Series(rows.UNSEEN, (device, kind.value)), count
+    if seconds is not None:
+        yield Series(rows.SURVEY_SECONDS, (device,)), seconds
+        yield Series(rows.SURVEY_TIME, (device,)), ended
+
+
+def _owner_samples(labels: tuple[str, str], shown: Shown, kinds: frozenset[ObjectKind]) -> Iterator[Sample]:
+    held = shown.held
+    if ObjectKind.QUEUE_PAIR in kinds:
+        for (state, kind), count in sorted(held.queue_pairs.items()):
+            yield Series(rows.QUEUE_PAIRS, (*labels, state, kind)), count
+        yield Series(rows.QUEUE_PAIRS_IN_ERROR, labels), held.in_error
+        yield Series(rows.REMOTE_QUEUE_PAIRS, labels), held.connected
+    if ObjectKind.COMPLETION_QUEUE in kinds:
+        yield Series(rows.COMPLETION_QUEUES, labels), held.completion_queues
+    if ObjectKind.MEMORY_REGION in kinds:
+        yield Series(rows.MEMORY_REGIONS, labels), held.memory_regions
+        yield Series(rows.MEMORY_REGION_BYTES, labels), held.memory_region_bytes
+    if ObjectKind.CONTEXT in kinds:
+        yield Series(rows.CONTEXTS, labels), held.contexts
+    if ObjectKind.CONNECTION in kinds:
+        for peer, count in shown.peers.items():
+            yield Series(rows.CONNECTIONS, (*labels, peer)), count
+    yield Series(rows.PROCESSES, labels), len(held.processes)
+
+
+def info_samples(owners: Iterable[Owner]) -> Iterator[Sample]:
+    """A sample per owner that says who it is."""
+    for owner in owners:
+        labels = (
+            owner.name,
+            owner.kind,
+            owner.command,
+            owner.user,
+            owner.pod_uid,
+            owner.container_id,
+            owner.slurm_job,
+            owner.slurm_step,
+            owner.unit,
+        )
+        yield Series(rows.OWNER_INFO, labels), 1
+
+
+def identities(results: Iterable[Round], before: Mapping[str, Owner]) -> dict[str, Owner]:
+    """One identity per owner with series on any device; the one shown `before` as long as a process has it."""
+    found: dict[str, dict[Owner, int]] = {}
+    for result in results:
+        for name in result.owners.keys() & result.identities.keys():
+            for owner, count in result.identities[name].items():
+                per = found.setdefault(name, {})
+                per[owner] = per.get(owner, 0) + count
+    return {
+        name: before[name] if before.get(name) in per else min(per, key=lambda owner: (-per[owner], owner))
+        for name, per in sorted(found.items())
+    }

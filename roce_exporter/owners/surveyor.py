@@ -1,0 +1,241 @@
+"""The surveyor: rounds over the RDMA objects of every device, between scrapes. See the package's docstring."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from roce_exporter.collect.workers import InFlight, call_in_worker
+from roce_exporter.model import SourceState
+from roce_exporter.owners.device_owners import DeviceOwners
+from roce_exporter.owners.identify import Roll
+from roce_exporter.owners.owner_document import device_document
+from roce_exporter.owners.owner_round import OwnerRound
+from roce_exporter.owners.owner_samples import KeptSeries, device_samples, identities, info_samples
+from roce_exporter.owners.owner_survey import Survey
+from roce_exporter.sources.values import reason_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from roce_exporter.model import Device, DeviceReadings, RdmaDevice
+    from roce_exporter.normalise.series import Samples
+    from roce_exporter.owner_model import Owner
+    from roce_exporter.owners.owner_survey import SurveyKernel
+
+LOG = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+OWNERS = "owners"
+"""The name of this source."""
+
+SPREAD = 5.0
+"""Seconds over which the first rounds are spread, so that not all devices are listed at the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyLimits:
+    """The operator's settings. Times are in seconds."""
+
+    interval: float = 60.0
+    """Between the begins of two rounds over a device."""
+    most: int = 32
+    """Owners per device with series of their own."""
+    peers: int = 16
+    """Remote addresses per owner with a series of their own."""
+    load: float = 0.02
+    """The largest share of time that a driver spends on listing objects one by one."""
+    anonymous: bool = False
+    """Whether command and user are left out."""
+    patience: float = 5.0
+    """After this time a call that has not returned is given up."""
+
+
+class SurveyKey(NamedTuple):
+    """One device in one incarnation: at most one call for it is in flight."""
+
+    device: str
+    incarnation: int
+
+
+@dataclass(slots=True, eq=False)
+class Surveyed:
+    """One device, its owners, and the state of its last round."""
+
+    key: SurveyKey
+    device: Device
+    owners: DeviceOwners
+    state: SourceState | None = None
+    """None before the first round has ended."""
+    kept: KeptSeries = field(default_factory=KeptSeries)
+    seconds: float | None = None
+    """Duration of the last complete round."""
+    ended: float | None = None
+    """Unix time of its end."""
+    reading: float = 0.0
+    """Seconds that the steps of the round under way, or of the last one, took without its pauses."""
+
+
+class Surveyor:
+    """Surveys the devices of a host. Used from one event loop."""
+
+    def __init__(
+        self,
+        kernel: SurveyKernel,
+        limits: SurveyLimits,
+        clock: Callable[[], float],
+        wall: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """`clock` returns monotonic seconds, `wall` Unix time."""
+        self._kernel = kernel
+        self._limits = limits
+        self._clock = clock
+        self._wall = wall
+        self._sleep = sleep
+        self._in_flight: InFlight[SurveyKey] = InFlight(clock)
+        self._devices: dict[SurveyKey, Surveyed] = {}
+        self._changed = asyncio.Event()
+        self._identities: dict[str, Owner] = {}
+        self._info = KeptSeries()
+
+    def follow(self, devices: Iterable[DeviceReadings]) -> None:
+        """Survey these devices and no others. Devices that RDMA netlink does not list are left out."""
+        found = {
+            SurveyKey(one.device.name, one.device.incarnation): one.device
+            for one in devices
+            if one.device.netlink is not None
+        }
+        if found.keys() != self._devices.keys():
+            self._devices = {key: self._devices.get(key) or self._new(key, found[key]) for key in found}
+            self._introduce()
+            self._changed.set()
+        for key, surveyed in self._devices.items():
+            surveyed.device = found[key]
+
+    async def run(self) -> None:
+        """Survey every device again and again. Runs until cancelled."""
+        tasks: dict[SurveyKey, asyncio.Task[None]] = {}
+        async with asyncio.TaskGroup() as group:
+            while True:
+                self._changed.clear()
+                for key in tasks.keys() - self._devices.keys():
+                    tasks.pop(key).cancel()
+                fresh = [surveyed for key, surveyed in self._devices.items() if key not in tasks]
+                for position, surveyed in enumerate(fresh):
+                    delay = min(SPREAD, self._limits.interval) * position / len(fresh)
+                    tasks[surveyed.key] = group.create_task(self._repeat(surveyed, delay))
+                await self._changed.wait()
+
+    async def survey_once(self) -> None:
+        """Survey every device once, without pauses; a round not finished after `SurveyLimits.patience` is given up."""
+        await asyncio.gather(*map(self._bounded, self._devices.values()))
+
+    def samples(self) -> tuple[Samples, ...]:
+        """The samples of the last rounds."""
+        return (*[one.kept.samples for one in self._devices.values()], self._info.samples)
+
+    def states(self) -> tuple[SourceState, ...]:
+        """The state of each device as of its last round."""
+        return tuple(one.state for one in self._devices.values() if one.state is not None)
+
+    def documents(self) -> list[dict[str, Any]]:
+        """Per device its owners and the state of the last round, for JSON."""
+        return [
+            device_document(one.device.name, one.state, one.owners.last, self._identities, one.ended)
+            for one in self._devices.values()
+        ]
+
+    def _new(self, key: SurveyKey, device: Device) -> Surveyed:
+        return Surveyed(key, device, DeviceOwners(self._limits.most, self._limits.peers))
+
+    async def _repeat(self, surveyed: Surveyed, delay: float) -> None:
+        await self._sleep(delay)
+        while True:
+            begun = self._clock()
+            await self._round(surveyed, 1 / self._limits.load - 1)
+            await self._sleep(max(0.0, self._limits.interval - (self._clock() - begun)))
+
+    async def _bounded(self, surveyed: Surveyed) -> None:
+        patience = self._limits.patience
+        try:
+            async with asyncio.timeout(patience):
+                await self._round(surveyed, 0.0)
+        except TimeoutError:
+            self._enter_failure(surveyed, f"not finished after {patience:g} s")
+
+    async def _round(self, surveyed: Surveyed, pause: float) -> None:
+        begun, surveyed.reading = self._clock(), 0.0
+        roll = Roll(self._kernel.process, surveyed.owners.created, anonymous=self._limits.anonymous)
+        survey = Survey(self._kernel, _netlink(surveyed.device), roll, self._clock, self._wall)
+        one = OwnerRound(survey, partial(self._call, surveyed), self._sleep, pause)
+        try:
+            await one.take([port.number for port in surveyed.device.ports])
+            self._enter(surveyed, survey, begun, one.errors)
+        except OSError as error:
+            self._enter_failure(surveyed, f"{reason_of(error)}: {error}")
+        except Exception as error:  # a fault at one device must not cost the others; it is logged and counted
+            LOG.exception("fault in source %s of %s", OWNERS, surveyed.key.device)
+            self._enter_failure(surveyed, f"fault in the exporter: {error!r}")
+        finally:
+            # A list is closed as soon as no step uses it, also after a step that is stuck and when this task is cancelled.
+            self._in_flight.when_idle(surveyed.key, survey.close)
+
+    async def _call(self, surveyed: Surveyed, step: Callable[[], T]) -> T:
+        begun = self._clock()
+        try:
+            return await call_in_worker(self._in_flight, surveyed.key, step, self._limits.patience)
+        finally:
+            surveyed.reading += self._clock() - begun
+
+    def _enter(self, surveyed: Surveyed, survey: Survey, begun: float, errors: list[str]) -> None:
+        """Enter a round that took all steps."""
+        surveyed.owners.enter(survey, surveyed.device.dialect)
+        if survey.censuses and not errors:
+            surveyed.seconds, surveyed.ended = self._clock() - begun, self._wall()
+        more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""
+        up = not errors if survey.censuses or errors else None
+        self._settle(surveyed, up, errors[0] + more if errors else "", len(errors))
+
+    def _enter_failure(self, surveyed: Surveyed, error: str) -> None:
+        """Enter a round that was given up. A step of it can still be under way, so nothing it found is used."""
+        surveyed.owners.fail()
+        self._settle(surveyed, up=False, error=error, errors=1)
+
+    def _settle(self, surveyed: Surveyed, up: bool | None, error: str, errors: int) -> None:
+        name, before = (
+            surveyed.key.device,
+            surveyed.state or SourceState(OWNERS, surveyed.key.device, "", None, 0.0),
+        )
+        if error != before.error:
+            LOG.log(
+                logging.WARNING if error else logging.INFO,
+                "source %s of %s: %s",
+                OWNERS,
+                name,
+                error or "answers again",
+            )
+        surveyed.state = replace(
+            before,
+            up=up,
+            seconds=surveyed.reading,
+            error=error,
+            errors_total=before.errors_total + errors,
+        )
+        surveyed.kept.replace(device_samples(name, surveyed.owners.last, surveyed.seconds, surveyed.ended))
+        self._introduce()
+
+    def _introduce(self) -> None:
+        """Say who the owners are that any device shows."""
+        results = [one.owners.last for one in self._devices.values()]
+        self._identities = identities(results, self._identities)
+        self._info.replace(info_samples(self._identities.values()))
+
+
+def _netlink(device: Device) -> RdmaDevice:
+    assert device.netlink is not None  # noqa: S101 - `follow` takes no others
+    return device.netlink

@@ -1,0 +1,107 @@
+"""Record RDMA objects, counter sets and the processes that own them, as `rdma`, `ibv_devinfo` and /proc print them.
+
+A capture lists the queue pairs of a device once and without rests, which on some drivers costs a request to the firmware for each.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from roce_exporter.owner_model import ObjectKind
+from roce_exporter.recording.ibv_devinfo_text import print_limits
+from roce_exporter.recording.object_rows import print_counter_set, print_object
+from roce_exporter.recording.process_files import print_processes
+from roce_exporter.recording.scrub_processes import scrub_process
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from roce_exporter.kernel.object_kernel import ObjectKernel
+    from roce_exporter.model import Device, RdmaDevice
+    from roce_exporter.owner_model import CounterSet, ProcessFacts, RdmaObject
+    from roce_exporter.recording.scrub import Scrubber
+
+    Row = dict[str, Any]
+
+
+class ProcessBook:
+    """The processes of one moment, each read once, and scrubbed."""
+
+    def __init__(self, kernel: ObjectKernel, scrub: Scrubber) -> None:
+        self.kernel = kernel
+        self.scrub = scrub
+        self._known: dict[int, ProcessFacts | None] = {}
+
+    def command(self, pid: int) -> str:
+        """The command of a process; empty for the kernel's objects and for processes that cannot be read."""
+        if pid and pid not in self._known:
+            self._known[pid] = self._read(pid)
+        facts = self._known.get(pid)
+        return facts.command if facts else ""
+
+    def files(self) -> dict[str, str]:
+        """The files of every process whose command was read."""
+        # A device that hung may still add processes.
+        return print_processes({pid: facts for pid, facts in tuple(self._known.items()) if facts})
+
+    def _read(self, pid: int) -> ProcessFacts | None:
+        with contextlib.suppress(OSError):
+            return scrub_process(self.scrub, self.kernel.process(pid))
+        return None
+
+
+def device_objects(processes: ProcessBook, device: Device) -> tuple[dict[str, Any], dict[str, list[Row]]]:
+    """The files about the objects of a device, and its rows of each `rdma -j` command.
+
+    A list that fails is left out. A kind without objects has an empty list, and no file where the kernel does not list it.
+    """
+    netlink = device.netlink
+    if netlink is None:
+        return {}, {}
+    files: dict[str, Any] = {}
+    with contextlib.suppress(OSError):
+        files[f"ibv_devinfo/{device.name}.txt"] = print_limits(processes.kernel.object_limits(netlink))
+    name = {"ifindex": netlink.index, "ifname": device.name}
+    rows = dict(_tables(processes, netlink, [port.number for port in device.ports]))
+    return files, {kind: [name | row for row in found] for kind, found in rows.items()}
+
+
+def _tables(
+    processes: ProcessBook, device: RdmaDevice, ports: Sequence[int]
+) -> Iterator[tuple[str, list[Row]]]:
+    for kind in ObjectKind:
+        if (objects := _listed(processes.kernel, device, kind)) is not None:
+            yield f"resource-{kind.value}", [_object_row(one, processes) for one in objects]
+    lists = list(_counter_sets(processes.kernel, device, ports))
+    if lists:
+        yield (
+            "statistic-qp",
+            [print_counter_set(one, processes.command(one.pid)) for sets in lists for one in sets],
+        )
+
+
+def _object_row(one: RdmaObject, processes: ProcessBook) -> Row:
+    scrubbed = one._replace(peer=processes.scrub.peer(one.peer)) if one.peer else one
+    return print_object(scrubbed, processes.command(one.pid))
+
+
+def _listed(kernel: ObjectKernel, device: RdmaDevice, kind: ObjectKind) -> tuple[RdmaObject, ...] | None:
+    """All objects of one kind; None if the list cannot be read to its end."""
+    with contextlib.suppress(OSError):
+        objects = kernel.open_objects(device, kind)
+        try:
+            parts = iter(objects.next_part, None)
+            return tuple(one for part in parts for one in part)
+        finally:
+            objects.close()
+    return None
+
+
+def _counter_sets(
+    kernel: ObjectKernel, device: RdmaDevice, ports: Sequence[int]
+) -> Iterator[tuple[CounterSet, ...]]:
+    """The counter sets of each port that has a list of them."""
+    for port in ports:
+        with contextlib.suppress(OSError):
+            yield kernel.counter_sets(device, port)

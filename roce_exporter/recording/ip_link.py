@@ -1,0 +1,75 @@
+"""What `ip -j -s -d link show dev DEV` of iproute2 prints about the virtual functions of a network device."""
+
+from __future__ import annotations
+
+import errno
+import json
+from typing import TYPE_CHECKING, Any
+
+from roce_exporter.kernel import Absent
+from roce_exporter.kernel.netlink import Malformed
+from roce_exporter.kernel.vf_netlink import MOST_VFS, VirtualFunction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+LINK_STATES = {"auto": 0, "enable": 1, "disable": 2}
+
+COUNTS = {
+    f"{direction}_{name}": (direction, name)
+    for direction, names in (
+        ("rx", ("bytes", "packets", "multicast", "broadcast", "dropped")),
+        ("tx", ("bytes", "packets", "dropped")),
+    )
+    for name in names
+}
+"""Name of a count here, and its place in the JSON."""
+
+
+def parse_virtual_functions(text: str, netdev: str) -> tuple[VirtualFunction, ...]:
+    """The VFs of a network device.
+
+    Raises:
+        Absent: it has none.
+        Malformed: the text is not the JSON of `ip`.
+    """
+    try:
+        (link,) = json.loads(text)
+        found = tuple(map(_virtual_function, link.get("vfinfo_list", ())))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise Malformed(
+            f"ip/{netdev}.link.json: record it with `ip -j -s -d link show dev {netdev}`"
+        ) from None
+    if not found:
+        raise Absent(errno.EOPNOTSUPP, "no virtual functions", netdev)
+    return found[:MOST_VFS]
+
+
+def _virtual_function(one: Mapping[str, Any]) -> VirtualFunction:
+    # Before version 5.3 iproute2 called the address `mac`.
+    mac = str(one["address"] if "address" in one else one["mac"])
+    return VirtualFunction(int(one["vf"]), mac, dict(_settings(one)), dict(_counts(one)))
+
+
+def _settings(one: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    if (state := one.get("link-state", one.get("link_state"))) in LINK_STATES:
+        yield "link_state", LINK_STATES[state]
+    for name, key in (("spoof_check", "spoofchk"), ("trusted", "trust")):
+        if key in one:
+            yield name, int(_is_on(one[key]))
+    vlans = one.get("vlan_list", [one])
+    yield "vlan", int(vlans[0].get("vlan", 0)) if vlans else 0
+    if "rate" in one:
+        yield "max_rate", int(one["rate"]["max_tx"])
+
+
+def _is_on(value: object) -> bool:
+    return value in (True, "on")
+
+
+def _counts(one: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    stats = one.get("stats", {})
+    for name, (direction, key) in COUNTS.items():
+        value = stats.get(direction, {}).get(key)
+        if value is not None:
+            yield name, int(value)

@@ -1,0 +1,153 @@
+"""RDMA objects and counter sets as rows of `rdma -j resource show KIND` and `rdma -j statistic qp show`, read and printed.
+
+Keys as in rdma/res-*.c and rdma/stat.c of iproute2. Keys of memory regions (`rkey`, `lkey`) are never printed: with one of
+them a peer can read and write that memory.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING, Any
+
+from roce_exporter.owner_model import CounterSet, ObjectKind, RdmaObject
+from roce_exporter.recording.dcb_recorded import is_count, shown
+from roce_exporter.recording.rdma_recorded import read_rows
+from roce_exporter.recording.tree import RecordingError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from roce_exporter.recording.tree import Tree
+
+    Row = dict[str, Any]
+
+OBJECT_FILES = {kind: f"rdma/resource-{kind.value}.json" for kind in ObjectKind}
+COUNTER_SET_FILE = "rdma/statistic-qp.json"
+
+_NUMBERS = {"pid": "pid", "port": "port", "lqpn": "number", "rqpn": "remote", "mrlen": "size"}
+_TEXTS = {"type": "type", "qp-type": "type", "state": "state"}
+
+_NO_COUNTERS = frozenset({"ifindex", "ifname", "port", "cntn", "qp-type", "pid", "comm", "lqpn"})
+"""Keys of a counter set that are not the name of a counter."""
+
+
+def read_objects(tree: Tree, path: str) -> dict[tuple[str, ObjectKind], tuple[RdmaObject, ...]]:
+    """The recorded objects by device and kind. A recorded kind of which a device has no object is in it, too, as ("", kind).
+
+    Raises:
+        RecordingError: a file is malformed; one line that names it.
+    """
+    found: dict[tuple[str, ObjectKind], list[RdmaObject]] = {}
+    for kind, name in OBJECT_FILES.items():
+        if name in tree.files:
+            found["", kind] = []
+            what = f"recording {path}: {name}"
+            for row in read_rows(tree.files[name], what):
+                found.setdefault((row["ifname"], kind), []).append(_object(kind, row, what))
+    return {key: tuple(objects) for key, objects in found.items()}
+
+
+def read_counter_sets(tree: Tree, path: str) -> dict[str, tuple[CounterSet, ...]] | None:
+    """The recorded counter sets by device; None if there is no such file.
+
+    Raises:
+        RecordingError: the file is malformed; one line that names it.
+    """
+    text = tree.files.get(COUNTER_SET_FILE)
+    if text is None:
+        return None
+    what = f"recording {path}: {COUNTER_SET_FILE}"
+    found: dict[str, list[CounterSet]] = {}
+    for row in read_rows(text, what):
+        found.setdefault(row["ifname"], []).append(_counter_set(row, what))
+    return {device: tuple(sets) for device, sets in found.items()}
+
+
+def print_object(one: RdmaObject, comm: str) -> Row:
+    """The row of an object, without its device. `comm` is the command of its process, where it is known."""
+    row: Row = {"port": one.port} if one.port else {}
+    row |= _own_fields(one)
+    if one.pid:
+        row["pid"] = one.pid
+    if name := one.kernel or comm:
+        row["comm"] = name
+    if one.peer:
+        # The exporter does not read the port number, and a wrong one would mislead.
+        row["dst-addr"] = f"{one.peer}:0"
+    return row
+
+
+def print_counter_set(counted: CounterSet, comm: str) -> Row:
+    """The row of a counter set, without its device."""
+    row: Row = {"port": counted.port, "cntn": counted.number}
+    if counted.type:
+        row["qp-type"] = counted.type
+    if counted.pid:
+        row |= {"pid": counted.pid} | ({"comm": comm} if comm else {})
+    return row | dict(counted.values)
+
+
+def _own_fields(one: RdmaObject) -> Row:
+    if one.kind is ObjectKind.MEMORY_REGION:
+        return {"mrlen": one.size}
+    if one.kind is ObjectKind.QUEUE_PAIR:
+        row = {"lqpn": one.number, "rqpn": one.remote, "type": one.type, "state": one.state}
+    elif one.kind is ObjectKind.CONNECTION:
+        row = {"lqpn": one.number, "qp-type": one.type, "state": one.state}
+    else:
+        row = {}
+    return {key: value for key, value in row.items() if value}
+
+
+def _object(kind: ObjectKind, row: Row, what: str) -> RdmaObject:
+    fields: dict[str, Any] = {field: _number(row, key, what) for key, field in _NUMBERS.items() if key in row}
+    fields |= {field: _text(row, key, what) for key, field in _TEXTS.items() if key in row}
+    if not fields.get("pid"):
+        fields["kernel"] = _text(row, "comm", what)
+    if "dst-addr" in row:
+        fields["peer"] = _peer(row, what)
+    return RdmaObject(kind, **fields)
+
+
+def _counter_set(row: Row, what: str) -> CounterSet:
+    return CounterSet(
+        port=_number(row, "port", what),
+        number=_number(row, "cntn", what),
+        pid=_number(row, "pid", what) if "pid" in row else 0,
+        type=_text(row, "qp-type", what),
+        values=dict(_values(row, what)),
+    )
+
+
+def _values(row: Mapping[str, Any], what: str) -> Iterator[tuple[str, int]]:
+    for key in row:
+        if key not in _NO_COUNTERS:
+            yield key, _number(row, key, what)
+
+
+def _number(row: Mapping[str, Any], key: str, what: str) -> int:
+    value = row.get(key)
+    if not is_count(value):
+        raise RecordingError(f"{what}: {key} of {row['ifname']} is {shown(value)}, not a whole number")
+    return value
+
+
+def _text(row: Mapping[str, Any], key: str, what: str) -> str:
+    """The text of a key; empty if it is missing or null, which rdma prints for a process that has ended."""
+    value = row.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise RecordingError(f"{what}: {key} of {row['ifname']} is {shown(value)}, not a text")
+    return value
+
+
+def _peer(row: Mapping[str, Any], what: str) -> str:
+    """The address of `ADDRESS:PORT`; rdma prints IPv6 addresses without brackets."""
+    text = _text(row, "dst-addr", what)
+    try:
+        return str(ipaddress.ip_address(text.rpartition(":")[0]))
+    except ValueError:
+        raise RecordingError(
+            f"{what}: dst-addr of {row['ifname']} is {shown(text)}, not an address and a port number"
+        ) from None

@@ -1,0 +1,113 @@
+"""Rounds over what is around the devices. See the package's docstring."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from roce_exporter.kernel import Absent
+from roce_exporter.model import SourceState
+from roce_exporter.normalise.series import Samples
+from roce_exporter.sources.values import reason_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+    from roce_exporter.normalise.series import Series, Value
+
+LOG = logging.getLogger(__name__)
+
+NOTHING = Samples((), ())
+
+
+class Neighbour(Protocol):
+    """One source that belongs to no device."""
+
+    @property
+    def source(self) -> str:
+        """The source's name."""
+
+    async def read(self) -> Mapping[Series, Value]:
+        """What it reports now. Blocks the event loop at no time.
+
+        Raises:
+            Absent: the host does not have it.
+            OSError: it is broken; the message names it and says what to do.
+        """
+
+
+@dataclass(slots=True, eq=False)
+class _Place:
+    neighbour: Neighbour
+    samples: Samples
+    state: SourceState
+
+
+class Surroundings:
+    """Reads every neighbour once per `interval` seconds, and gives up a read after `patience` seconds."""
+
+    def __init__(
+        self,
+        neighbours: Iterable[Neighbour],
+        clock: Callable[[], float],
+        interval: float = 60.0,
+        patience: float = 5.0,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """`clock` returns monotonic seconds."""
+        self._places = [
+            _Place(one, NOTHING, SourceState(one.source, "", "", None, 0.0)) for one in neighbours
+        ]
+        self._clock = clock
+        self._interval = interval
+        self._patience = patience
+        self._sleep = sleep
+
+    async def run(self) -> None:
+        """Read again and again. Runs until cancelled."""
+        while True:
+            await self.read_all()
+            await self._sleep(self._interval)
+
+    async def read_all(self) -> None:
+        """Read every neighbour once."""
+        await asyncio.gather(*map(self._read, self._places))
+
+    def samples(self) -> tuple[Samples, ...]:
+        """The samples of the last reads."""
+        return tuple(place.samples for place in self._places)
+
+    def states(self) -> tuple[SourceState, ...]:
+        """The state of each source as of its last read."""
+        return tuple(place.state for place in self._places)
+
+    async def _read(self, place: _Place) -> None:
+        begun = self._clock()
+        found: Mapping[Series, Value] = {}
+        up: bool | None = True
+        error = ""
+        try:
+            async with asyncio.timeout(self._patience):
+                found = await place.neighbour.read()
+        except Absent:
+            up = None
+        except TimeoutError:
+            up, error = False, f"no answer in {self._patience:g} s"
+        except OSError as failure:
+            up, error = False, f"{reason_of(failure)}: {failure.strerror or failure}"
+        series = tuple(found)
+        if series == place.samples.series:
+            series = place.samples.series
+        place.samples = Samples(series, tuple(found.values()))
+        self._settle(place, up, self._clock() - begun, error)
+
+    def _settle(self, place: _Place, up: bool | None, seconds: float, error: str) -> None:
+        before = place.state
+        if error != before.error:
+            level = logging.WARNING if error else logging.INFO
+            LOG.log(level, "source %s: %s", before.source, error or "answers again")
+        place.state = SourceState(
+            before.source, "", "", up, seconds, error, before.errors_total + bool(error)
+        )

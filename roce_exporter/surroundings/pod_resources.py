@@ -1,0 +1,136 @@
+"""Which pod has which network device: the kubelet's pod-resources API, over its Unix socket.
+
+https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/ (monitoring device plugin
+resources). SR-IOV device plugins name a device by its PCI address. Plugins that share one RDMA device among pods invent
+numbers, which say nothing about the device and are left out.
+
+The one request that exists here is `List`, which changes nothing. The channel ends with the read.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from roce_exporter.catalog.pods import POD_DEVICE_INFO
+from roce_exporter.collect.workers import InFlight, call_in_worker
+from roce_exporter.normalise.series import Series
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from roce_exporter.kernel import Kernel
+    from roce_exporter.normalise.series import Value
+    from roce_exporter.surroundings.pod_messages import PodDevice
+
+LIST = "/v1.PodResourcesLister/List"
+
+REPLY_BYTES = 16 * 1024 * 1024
+"""Most bytes of a reply, as in the kubelet's own client."""
+
+MOST_DEVICES = 1024
+"""Devices of one host with a series each."""
+
+OPTIONS = (
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.enable_retries", 0),
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.service_config_disable_resolution", 1),
+    ("grpc.max_receive_message_length", REPLY_BYTES),
+)
+
+_PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+
+_NETWORK = "0x02"
+"""The base class of network controllers, as sysfs shows it."""
+
+FLAG = "--kubelet.pod-resources"
+
+
+class PodResources:
+    """The kubelet of one host. `clock` returns monotonic seconds."""
+
+    source = "pod_resources"
+
+    def __init__(self, path: str, kernel: Kernel, clock: Callable[[], float], patience: float = 5.0) -> None:
+        self._path = path
+        self._kernel = kernel
+        self._patience = patience
+        self._in_flight: InFlight[str] = InFlight(clock)
+
+    async def read(self) -> Mapping[Series, Value]:
+        """One series per network device of a pod.
+
+        Raises:
+            OSError: no socket, no permission, no usable reply; one line with the remedy.
+        """
+        await self._call(partial(check_socket, self._path))
+        devices = await self._list()
+        found = await self._call(partial(network_devices, self._kernel, devices))
+        return {Series(POD_DEVICE_INFO, one): 1 for one in sorted(found)[:MOST_DEVICES]}
+
+    async def _call(self, work: Callable[[], Any]) -> Any:
+        return await call_in_worker(self._in_flight, self._path, work, self._patience)
+
+    async def _list(self) -> tuple[PodDevice, ...]:
+        try:
+            from roce_exporter.quiet_grpc import grpc  # noqa: PLC0415 - needed with the option only, and slow to import
+            from roce_exporter.surroundings.pod_messages import pod_devices  # noqa: PLC0415 - the same
+        except ImportError as error:
+            why = f"{FLAG} needs {error.name}; install roce-exporter[gnmi]"
+            raise OSError(errno.ELIBACC, why) from None
+        channel = grpc.aio.insecure_channel(f"unix:{self._path}", options=OPTIONS)
+        try:
+            method: Any = channel.unary_unary(LIST)
+            return tuple(pod_devices(await method(b"", timeout=self._patience)))
+        except grpc.aio.AioRpcError as error:
+            raise _fault(self._path, error.code().name, error.details() or "") from None
+        except ValueError as error:
+            raise OSError(errno.EBADMSG, f"{FLAG}={self._path}: {error}") from None
+        finally:
+            await channel.close()
+
+
+def check_socket(path: str) -> None:
+    """Refuse a path that no kubelet can be reached at.
+
+    Raises:
+        OSError: one line with the path and the remedy.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        remedy = "mount the folder of the kubelet's socket, or correct the path"
+        raise OSError(error.errno, f"{FLAG}={path}: {os.strerror(error.errno or 0)}; {remedy}") from None
+    if not stat.S_ISSOCK(mode):
+        raise OSError(errno.ENOTSOCK, f"{FLAG}={path}: is not a socket; correct the path")
+    if not os.access(path, os.W_OK, effective_ids=True):
+        remedy = "run the exporter as the socket's user, or give its user write access to the socket"
+        raise OSError(errno.EACCES, f"{FLAG}={path}: permission denied; {remedy}")
+
+
+def network_devices(kernel: Kernel, devices: Iterable[PodDevice]) -> set[PodDevice]:
+    """Those that are network devices by their PCI class, or whose class is not visible here."""
+    return {one for one in devices if _PCI.fullmatch(one.device) and _is_network(kernel, one.device)}
+
+
+def _is_network(kernel: Kernel, pci: str) -> bool:
+    try:
+        return kernel.text(f"bus/pci/devices/{pci}/class").startswith(_NETWORK)
+    except OSError:
+        return True
+
+
+def _fault(path: str, code: str, details: str) -> OSError:
+    remedies = {
+        "UNIMPLEMENTED": "this socket has no pod-resources API v1; correct the path, or update the kubelet (1.20 or newer)",
+        "RESOURCE_EXHAUSTED": "the kubelet limits the rate of requests, or its reply is too large",
+        "DEADLINE_EXCEEDED": "no answer by the deadline; read the log of the kubelet",
+        "UNAVAILABLE": "the kubelet does not answer; is it running?",
+    }
+    said = " ".join(details.split())[:200]
+    return OSError(errno.EPROTO, f"{FLAG}={path}: {code}: {remedies.get(code, said) or code}")

@@ -1,0 +1,245 @@
+"""Recorded packets: a few, re-typed, whose facts are stated; and the whole captures where they are."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from wire_frames import RECORDED_ACK, RECORDED_CNP, RECORDED_WRITE, capture, frames_of, pcap
+
+from roce_exporter.cli import main
+from roce_exporter.wire.decode.columns import decode_frames
+from roce_exporter.wire.decode.internet import address_text
+from roce_exporter.wire.decode.roce_packet import read_packet
+from roce_exporter.wire.inputs.capture_file import open_capture
+from roce_exporter.wire.pair_counts import LosslessMarks
+from roce_exporter.wire.tally.tally import Tally
+from roce_exporter.wire.wire_document import wire_document
+from roce_exporter.wire.wire_summary import summarise
+
+SHARED = Path(__file__).parents[4] / "shared/captures"
+"""The whole captures, where they are; no test needs them."""
+FILES = sorted((SHARED / "wire").glob("*.pcap*")) if SHARED.is_dir() else []
+HEXDUMPS = SHARED / "packets/roce_cnp_and_v1_hexdumps.txt"
+
+
+class Record(NamedTuple):
+    """One record of a capture."""
+
+    time: str
+    """Seconds since 1970, to the microsecond."""
+    length: int
+    """Bytes on the wire."""
+    digits: str
+    """What was captured, or its first bytes."""
+
+    @property
+    def content(self) -> bytes:
+        return bytes.fromhex(self.digits)
+
+
+# Recorded by this project, so under its own licence: Soft-RoCE of Linux 6.12 over veth, captured on the receiver's device,
+# 256 bytes of each frame. The writes are typed up to their RETH. The kernel stamped the frames that it sent with the time since boot.
+WRITE = Record(
+    "1795230361.770598",
+    4170,
+    "72e9469f6e0bb2f5534b62d50800 4500103c297640004011ec9e0a4d00010a4d0002 c40012b710280000"
+    "0a00ffff0000002080961939 000055bad22920000000130e00001000",
+)
+ACK = Record(
+    "4597.036673",
+    62,
+    "b2f5534b62d572e9469f6e0b0800 45000030522640004011d3fa0a4d00020a4d0001 c40012b7001c0000"
+    "1100ffff0000002000961939 1f000001 502affd9",
+)
+# The same with traffic class 106, which is DSCP 26 and ECT(0).
+ECT_WRITE = Record(
+    "1795230376.445488",
+    4170,
+    "72e9469f6e0bb2f5534b62d50800 456a103c353740004011e0730a4d00010a4d0002 c44112b710280000"
+    "0a00ffff0000002180745f1e 000055ea976c60000000142f00001000",
+)
+ECT_ACK = Record(
+    "4611.859710",
+    62,
+    "b2f5534b62d572e9469f6e0b0800 456a0030532040004011d2960a4d00020a4d0001 c44112b7001c0000"
+    "1100ffff0000002100745f1e 1f000001 5ccde1bd",
+)
+# The same behind `netem loss 30% ecn`, which marked this one.
+MARKED_WRITE = Record(
+    "4740.897396",
+    4170,
+    "72e9469f6e0bb2f5534b62d50800 456b103c628140004011b3280a4d00010a4d0002 c51012b710280000"
+    "0a00ffff0000002480a6768c 000055ec8b7a70000000178700001000",
+)
+RECORDS = (WRITE, ACK, ECT_WRITE, ECT_ACK, MARKED_WRITE)
+
+
+def pcap_of(records: tuple[Record, ...]) -> bytes:
+    """The records as tcpdump wrote them: cut off, with their length on the wire."""
+    found = pcap([])
+    for one in records:
+        seconds, _, micro = one.time.partition(".")
+        found += struct.pack("<IIII", int(seconds), int(micro), len(one.content), one.length) + one.content
+    return found
+
+
+def test_headers_of_recorded_writes() -> None:
+    for record, queue, psn, traffic_class in (
+        (WRITE, 0x20, 0x961939, 0),
+        (ECT_WRITE, 0x21, 0x745F1E, 106),
+        (MARKED_WRITE, 0x24, 0xA6768C, 107),
+    ):
+        found = read_packet(record.content)
+        assert found
+        assert (found.bth.opcode, found.bth.destination_qp, found.bth.psn) == (0x0A, queue, psn)
+        assert found.bth.acknowledge_request
+        assert (found.bth.partition_key, found.bth.pad, found.bth.becn) == (0xFFFF, 0, False)
+        assert found.network.traffic_class == traffic_class
+        assert found.extensions.reth
+        assert found.extensions.reth.length == 4096
+        assert found.place.end == record.length
+        assert (found.icrc, found.icrc_valid) == (None, None)  # beyond what was captured
+    assert found.extensions.reth[:2] == (0x55EC8B7A7000, 0x1787)
+
+
+def test_recorded_acks_and_their_crcs() -> None:
+    """The CRC that Linux computed."""
+    for record, psn in ((ACK, 0x961939), (ECT_ACK, 0x745F1E)):
+        found = read_packet(record.content)
+        assert found
+        assert (found.bth.opcode, found.bth.psn) == (0x11, psn)
+        assert found.extensions.aeth == (0, 31, 1)
+        assert found.icrc_valid
+        assert address_text(found.network.source) == "10.77.0.2"
+        broken = record.content[:-5] + b"\xee" + record.content[-4:]
+        assert decode_frames(frames_of([broken])).columns.icrc.tolist() == [0]
+
+
+def test_recorded_packets_as_columns_and_counts() -> None:
+    (frames,) = capture(pcap_of(RECORDS))
+    columns = decode_frames(frames).columns
+    assert columns.lengths.tolist() == [4170, 62, 4170, 62, 4170]
+    assert columns.ecn.tolist() == [0, 0, 2, 2, 3]
+    assert columns.dscp.tolist() == [0, 0, 26, 26, 26]
+    assert columns.icrc.tolist() == [-1, 1, -1, 1, -1]
+    assert columns.syndromes.tolist() == [-1, 0x1F, -1, 0x1F, -1]
+    tally = Tally()
+    tally.add(decode_frames(frames))
+    found = wire_document(summarise(tally, LosslessMarks()), 9)
+    assert (tally.first // 1000, tally.last // 1000) == (1795230361770598, 1795230376445488)  # dates only
+    forth, back = found["pairs"]
+    assert (forth["packets"], forth["ect0"], forth["ce"], forth["outside_lossless"]) == (3, 1, 1, 1)
+    assert (back["packets"], back["unverified_icrc"], back["bad_icrc"]) == (2, 0, 0)
+    assert forth["round_trips"]["count"] == 0  # the two clocks cannot be compared
+
+
+COUNTS = {
+    "base.pcap": {
+        ("10.77.0.1", "10.77.0.2"): {
+            "operations": {"write": {"packets": 40, "bytes": 40 * 4170}},
+            "not_ect": 20,
+            "ect0": 20,
+            "ce": 0,
+            "unverified_icrc": 40,
+            "dscp": {"0": 20, "26": 20},
+        },
+        ("10.77.0.2", "10.77.0.1"): {
+            "operations": {"acknowledge": {"packets": 40, "bytes": 40 * 62}},
+            "not_ect": 20,
+            "ect0": 20,
+            "ce": 0,
+            "unverified_icrc": 0,
+            "dscp": {"0": 20, "26": 20},
+        },
+    },
+    "ce1.pcap": {
+        ("10.77.0.1", "10.77.0.2"): {
+            "operations": {"write": {"packets": 200, "bytes": 200 * 4170}},
+            "not_ect": 0,
+            "ect0": 132,
+            "ce": 68,
+            "unverified_icrc": 200,
+            "dscp": {"26": 200},
+        },
+        ("10.77.0.2", "10.77.0.1"): {
+            "operations": {"acknowledge": {"packets": 200, "bytes": 200 * 62}},
+            "not_ect": 0,
+            "ect0": 200,
+            "ce": 0,
+            "unverified_icrc": 0,
+            "dscp": {"26": 200},
+        },
+    },
+}
+"""What was captured, counted by tshark and by hand."""
+NOTHING = ("cnps", "rnr_naks", "retransmissions", "gaps", "missing", "duplicate_acks", "bad_icrc", "restarts")
+
+
+@pytest.mark.skipif(not FILES, reason="no whole captures here: the re-typed ones above are the test")
+def test_the_whole_captures_that_have_stated_counts_are_there() -> None:
+    assert {file.name for file in FILES} >= set(COUNTS)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_a_whole_capture(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["wire", str(file), "--format=json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    pairs = {(pair["source"], pair["destination"]): pair for pair in document["pairs"]}
+    for key, expected in COUNTS.get(file.name, {}).items():
+        assert expected == {name: pairs[key][name] for name in expected}
+        assert {name: pairs[key][name] for name in NOTHING} == dict.fromkeys(NOTHING, 0)
+        assert pairs[key]["naks"] == {}
+    assert set(pairs) == set(COUNTS.get(file.name, pairs))
+    assert sum(pair["packets"] for pair in document["pairs"]) == document["roce_packets"]
+    assert main(["wire", str(file), "--format=packets"]) == 0
+    assert capsys.readouterr().out.count("\n") == document["roce_packets"]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_both_decoders_find_the_same_in_a_whole_capture(file: Path) -> None:
+    for frames in open_capture(str(file)):
+        columns = decode_frames(frames).columns
+        places = zip(frames.starts.tolist(), frames.captured.tolist(), strict=True)
+        found = [read_packet(frames.data[at : at + size].tobytes(), frames.link) for at, size in places]
+        packets = [one for one in found if one]
+        assert columns.opcodes.tolist() == [one.bth.opcode for one in packets]
+        assert columns.sequences.tolist() == [one.bth.psn for one in packets]
+        assert columns.ecn.tolist() == [one.network.traffic_class & 3 for one in packets]
+        assert columns.icrc.tolist() == [{None: -1, False: 0, True: 1}[one.icrc_valid] for one in packets]
+
+
+@pytest.mark.skipif(not HEXDUMPS.is_file(), reason="no whole captures here: the frames are re-typed")
+def test_the_frames_that_were_typed_are_those_of_the_hexdumps() -> None:
+    """The CNP of a ConnectX-4 Lx, and a write and an ACK of RoCE v1."""
+    dumps = re.split(r"^#.*$", HEXDUMPS.read_text(), flags=re.MULTILINE)[1:]
+    frames = [bytes.fromhex("".join(line[4:] for line in dump.split("\n") if line.strip())) for dump in dumps]
+    assert frames == [RECORDED_CNP, RECORDED_WRITE, RECORDED_ACK]
+
+
+def test_counts_of_the_recorded_cnp_and_version_1() -> None:
+    """One CNP, one write of five bytes in version 1, and its ACK; every CRC as the NIC wrote it."""
+    tally = Tally()
+    tally.add(decode_frames(frames_of([RECORDED_CNP, RECORDED_WRITE, RECORDED_ACK])))
+    pairs = {
+        (pair["source"], pair["destination"]): pair
+        for pair in wire_document(summarise(tally, LosslessMarks()), 9)["pairs"]
+    }
+    cnp, own = pairs["10.0.17.1", "10.0.18.1"], pairs["15.0.0.2", "15.0.0.2"]
+    assert (cnp["packets"], cnp["cnps"], cnp["ect0"], cnp["cnp_dscp"], cnp["dscp"]) == (
+        1,
+        1,
+        1,
+        {"48": 1},
+        {},
+    )
+    assert own["operations"] == {
+        "write": {"packets": 1, "bytes": 94},
+        "acknowledge": {"packets": 1, "bytes": 74},
+    }
+    assert [cnp["bad_icrc"], own["bad_icrc"], own["unverified_icrc"]] == [0, 0, 0]
+    assert sum(pair["packets"] for pair in pairs.values()) == 3
