@@ -13,7 +13,7 @@ from roce_exporter.catalog import CATALOG, pfc
 from roce_exporter.catalog.row import ANY, ETHTOOL, HW_COUNTERS, counter, spelt
 from roce_exporter.introspection.reference import areas, reference
 
-LINES = 1500
+LINES = 1600
 NEW = counter(
     "roce_new_total", "events", "New | and odd.", spelt("mlx5", HW_COUNTERS, "a", "b", bits=32, times=4)
 )
