@@ -19,6 +19,7 @@ import bcrypt
 import pytest
 from deploy_daemon import running
 from deploy_tools import COMMAND, DEPLOY, fetch, need, need_root, wait_until
+from sandbox import unit_lines
 
 from roce_exporter.cli.options import parse_options
 
@@ -212,6 +213,12 @@ def test_a_drop_in_adds_the_one_capability_that_its_reason_names(drop_in: str, c
     assert f"CapabilityBoundingSet={capability}" in settings
     assert "PrivateUsers=no" in settings
     assert any(line.startswith("#") and capability in line for line in text.splitlines())
+
+
+def test_the_drop_in_for_owners_shows_processes_and_users_and_adds_no_capability() -> None:
+    settings = unit_lines(str(DEPLOY / "systemd/drop-ins/owners.conf"))
+    assert settings == {"ProtectProc": ["default"], "PrivateUsers": ["no"]}
+    assert unit_lines(str(UNIT))["ProtectProc"] == ["invisible"]
 
 
 def test_the_user_of_the_unit_is_the_one_that_sysusers_makes(tmp_path: Path) -> None:
