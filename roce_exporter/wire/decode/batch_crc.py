@@ -111,8 +111,9 @@ def _unknown(frames: Frames, roce: Located, rows: Integers) -> Flags:
     """Packets of which the input computed no CRC, or one of other bytes than those up to the end of the packet."""
     if frames.sums is None:
         return np.ones(len(rows), np.bool_)
-    elsewhere: Flags = frames.sums.begins[roce.rows[rows]] != roce.network[rows]
-    return elsewhere | (roce.end[rows] != roce.limits[rows])
+    found: Flags = frames.sums.begins[roce.rows[rows]] != roce.network[rows]
+    found |= roce.end[rows] != roce.limits[rows]
+    return found
 
 
 def _check_one(data: Bytes, roce: Located, row: int) -> int:

@@ -9,21 +9,26 @@ from __future__ import annotations
 import select
 import time
 from io import FileIO
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import dpkt  # type: ignore[import-untyped,unused-ignore] # it has no types
 
+from roce_exporter.wire.inputs.hot_sums import merged, with_sums
 from roce_exporter.wire.inputs.pcap_records import PcapRecords
 from roce_exporter.wire.inputs.pcapng_blocks import PcapngBlocks
 from roce_exporter.wire.inputs.refusal import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from roce_exporter.wire.frames import Frames
 
 BLOCK = 8 << 20
-"""Bytes read at once."""
+"""Bytes that a batch is made of."""
+PIECE = 1 << 20
+"""Bytes read at once: no more than the cache of a core."""
+MOST_FRAMES = 1 << 14
+"""Frames from which a batch is not made larger: its arrays fit into the cache."""
 LARGEST_RECORD = 1 << 20
 """No frame is longer; a record that claims more is damage. A jumbo frame has 9 KB, an offloaded one 64."""
 GATHER = 0.1
@@ -39,11 +44,11 @@ SECTION = b"\x0a\x0d\x0d\x0a"
 class Records(Protocol):
     """The records of one format."""
 
-    def split(self, data: bytearray, end: int) -> tuple[int, list[Frames]]:
-        """The complete records of `data[:end]`: bytes consumed, and their frames.
+    def split(self, data: bytearray, begin: int, end: int) -> tuple[int, list[Frames]]:
+        """The complete records of `data[begin:end]`: where the next one begins, and their frames.
 
         Raises:
-            InputError: the records are damaged.
+            InputError: the first record is damaged. A record behind others is not reached.
         """
 
 
@@ -79,23 +84,53 @@ class CaptureFile:
             self._stream.close()
 
     def _batches(self) -> Iterator[Frames]:
-        room = bytearray(BLOCK + LARGEST_RECORD + SLACK)
-        kept = len(self._first) - self._skip
-        room[:kept] = self._first[self._skip :]
+        room = bytearray(LARGEST_RECORD + BLOCK + PIECE + SLACK)
+        end = len(self._first) - self._skip
+        room[:end] = self._first[self._skip :]
         with memoryview(room) as view:
-            while True:
-                count = _read_into(self._stream, view[kept : kept + BLOCK])
-                end = kept + count
-                used, batches = self._records.split(room, end)
-                yield from batches
-                kept = end - used
-                if kept > LARGEST_RECORD:
+            more = True
+            while more:
+                parts: list[Frames] = []
+                begin, end, more = yield from self._block(room, view, end, parts)
+                end -= begin
+                if end > LARGEST_RECORD:
                     raise InputError("a record is longer than 1 MiB, so the file is damaged")
-                view[:kept] = view[used:end]
-                if not count:
-                    break
-        if kept:
-            raise InputError(f"ends within a record, {kept} bytes are left over")
+                view[:end] = view[begin : begin + end]
+        if end:
+            raise InputError(f"ends within a record, {end} bytes are left over")
+
+    def _block(
+        self, room: bytearray, view: memoryview, end: int, parts: list[Frames]
+    ) -> Generator[Frames, None, tuple[int, int, bool]]:
+        """Read a block, piece by piece, and yield its frames; the bytes of it used and read, and whether there may be more.
+
+        Frames before damage are yielded before the damage is raised.
+        """
+        begin, until, ended, damage = 0, 0.0, False, None
+        last = end + BLOCK
+        while end < last and sum(len(part.starts) for part in parts) < MOST_FRAMES:
+            piece = _read_into(self._stream, view[end : end + PIECE], until)
+            end, until, ended = end + piece.size, piece.until, piece.ended
+            try:
+                begin = self._split(room, begin, end, parts)
+            except InputError as error:
+                damage = error
+                break
+            if piece.size < PIECE:
+                break
+        yield from merged(parts)
+        if damage:
+            raise damage
+        return begin, end, not ended
+
+    def _split(self, room: bytearray, begin: int, end: int, parts: list[Frames]) -> int:
+        """Add the frames of the complete records; where the next record begins."""
+        while True:
+            following, found = self._records.split(room, begin, end)
+            parts += map(with_sums, found)
+            if following == begin:
+                return begin
+            begin = following
 
 
 def open_capture(path: str) -> CaptureFile:
@@ -147,14 +182,32 @@ def _read_at_least(stream: Stream, size: int) -> bytes:
     return found
 
 
-def _read_into(stream: Stream, view: memoryview) -> int:
-    """As much as there is, and of a pipe what comes within GATHER: a batch costs the same for one packet and a thousand."""
-    count = stream.readinto(view) or 0
+class _Piece(NamedTuple):
+    """What was read at once."""
+
+    size: int
+    until: float
+    """When the block has waited long enough."""
+    ended: bool
+
+
+def _read_into(stream: Stream, view: memoryview, until: float) -> _Piece:
+    """As much as there is, of a pipe what comes until a time: a batch costs the same for one packet and a thousand.
+
+    Without a time it waits for the first bytes, and from then on for GATHER seconds.
+    """
     if not isinstance(stream, FileIO):
-        return count
-    end = time.monotonic() + GATHER
-    while 0 < count < len(view) and (left := end - time.monotonic()) > 0:
-        if not select.select((stream,), (), (), left)[0] or not (more := stream.readinto(view[count:])):
-            break
+        count = stream.readinto(view) or 0
+        return _Piece(count, until, ended=not count)
+    count = 0
+    while count < len(view):
+        if until and (
+            (left := until - time.monotonic()) <= 0 or not select.select((stream,), (), (), left)[0]
+        ):
+            return _Piece(count, until, ended=False)
+        more = stream.readinto(view[count:])
+        if not more:
+            return _Piece(count, until, ended=True)
         count += more
-    return count
+        until = until or time.monotonic() + GATHER
+    return _Piece(count, until, ended=False)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 INTERFACE, PACKET, SIMPLE, ENHANCED, SECTION = 1, 2, 3, 6, 0x0A0D0D0A
 ENHANCED_HEADER = 28
 SIMPLE_HEADER = 12
+SHORTEST = 12
+"""Bytes of a block's type and its two lengths."""
 MOST_INTERFACES = 4096
 BINARY = 0x80
 """Bit of if_tsresol: the exponent is one of 2, not of 10."""
@@ -160,8 +162,8 @@ class PcapngBlocks:
 
 
 def is_length(length: int) -> bool:
-    """Whether a writer produces blocks of this length: type and both lengths are 12 bytes, and no frame is longer than LARGEST."""
-    return 12 <= length <= LARGEST and not length % 4
+    """Whether a writer produces blocks of this length."""
+    return SHORTEST <= length <= LARGEST and not length % 4
 
 
 def check_length(length: int) -> None:

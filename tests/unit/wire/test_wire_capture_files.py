@@ -46,6 +46,7 @@ def test_blocks_of_any_size_give_the_same_frames(monkeypatch: pytest.MonkeyPatch
     assert [frame for _, frame in whole] == FRAMES
     for size in (40, 97, 1000):
         monkeypatch.setattr(capture_file, "BLOCK", size)
+        monkeypatch.setattr(capture_file, "PIECE", size // 2)
         assert contents(capture(pcap(FRAMES))) == whole
         assert contents(capture(pcapng_bytes(FRAMES))) == contents(capture(pcapng_bytes(FRAMES)))
         assert [frame for _, frame in contents(capture(pcapng_bytes(FRAMES)))] == FRAMES
