@@ -22,6 +22,7 @@ import scrape
 import start
 import storm_detection
 import switches
+import wire_live
 import wire_speed
 
 TABLES = {
@@ -40,8 +41,9 @@ TABLES = {
     "storms": storm_detection.main,
     "switches": switches.main,
     "wire": wire_speed.main,
+    "live": wire_live.main,
 }
-"""In the order of printing; fleet, links, storms and wire take the longest."""
+"""In the order of printing; fleet, links, storms, wire and live take the longest."""
 
 
 def main() -> int:
