@@ -18,6 +18,7 @@ import fleet
 import growth
 import lab
 import links
+import owners
 import scrape
 import start
 import storm_detection
@@ -40,6 +41,7 @@ TABLES = {
     "links": links.main,
     "storms": storm_detection.main,
     "switches": switches.main,
+    "owners": owners.main,
     "wire": wire_speed.main,
     "live": wire_live.main,
 }

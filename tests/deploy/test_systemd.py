@@ -19,11 +19,14 @@ import bcrypt
 import pytest
 from deploy_daemon import running
 from deploy_tools import COMMAND, DEPLOY, fetch, need, need_root, wait_until
+from sandbox import unit_lines
 
 from roce_exporter.cli.options import parse_options
 
 UNIT = DEPLOY / "systemd/roce-exporter.service"
 SWITCHES = DEPLOY / "systemd/roce-exporter-switches.service"
+COUNTERS = DEPLOY / "systemd/roce-exporter-counters@.service"
+UDEV_RULE = DEPLOY / "systemd/90-roce-exporter-counters.rules"
 WIRE = DEPLOY / "systemd/roce-exporter-wire.service"
 DROP_INS = sorted(path.stem for path in (DEPLOY / "systemd/drop-ins").glob("*.conf"))
 COMBINATIONS = [
@@ -98,6 +101,65 @@ def test_the_example_for_switches_works_under_the_restrictions_of_its_unit(tmp_p
             assert daemon.stop() == 0
 
 
+def test_the_unit_for_counter_sets_is_valid_and_as_restricted(tmp_path: Path) -> None:
+    unit = installed(tmp_path, original=COUNTERS)
+    verdict = analyze("verify", unit)
+    assert (verdict.returncode, verdict.stderr) == (0, "")
+    verdict = analyze("security", "--offline=true", "--threshold=20", unit)
+    assert verdict.returncode == 0, verdict.stdout
+
+
+def test_the_unit_for_counter_sets_runs_the_command_for_its_device() -> None:
+    text = COUNTERS.read_text()
+    (command,) = [line.split()[1:] for line in text.splitlines() if line.startswith("ExecStart=")]
+    (flags,) = [
+        line.split("=", 2)[2].split() for line in text.splitlines() if line.startswith("Environment=")
+    ]
+    words = [word.replace("%i", "mlx5_0") for word in command if word != "$ROCE_COUNTERS_FLAGS"]
+    options = parse_options([*words, *flags])
+    assert (options.command, options.action, options.auto) == ("counters", "enable", 3)
+    assert options.device_include.fullmatch("mlx5_0")
+    assert "WantedBy" not in text, "an administrator starts it, or the rule for udev"
+
+
+def test_the_rule_for_udev_starts_that_unit_for_each_device() -> None:
+    rules = [line for line in UDEV_RULE.read_text().splitlines() if line and not line.startswith("#")]
+    (rule,) = rules
+    parts = [part.strip() for part in rule.split(",")]
+    assert parts == [
+        'ACTION=="add|move"',
+        'SUBSYSTEM=="infiniband"',
+        'TAG+="systemd"',
+        f'ENV{{SYSTEMD_WANTS}}+="{COUNTERS.name.replace("@.", "@%k.")}"',
+    ]
+
+
+def test_counter_sets_are_shown_under_the_restrictions_of_their_unit(tmp_path: Path) -> None:
+    """Without its capability, which `show` does not need. This host may have no RDMA, which is one line, too."""
+    need_root()
+    need("systemd-analyze", "systemd")
+    unit = tmp_path / COUNTERS.name
+    unit.write_text(COUNTERS.read_text().replace("=CAP_NET_ADMIN\n", "=\n"))
+    sandbox = [str(unit) if word == str(UNIT) else word for word in SANDBOX]
+    command = [*sandbox, "-P", "-m", "roce_exporter", "counters", "show"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    said = result.stdout + result.stderr
+    assert "Traceback" not in said
+    assert "counter sets\n" in said or "is ib_core loaded?" in said or "no RDMA device matches" in said
+
+
+def test_processes_are_read_under_the_units_restrictions() -> None:
+    """The system calls of psutil, and the one that finds hidden processes."""
+    need_root()
+    need("systemd-analyze", "systemd")
+    code = (
+        "import os; from roce_exporter.kernel import processes as p;"
+        " facts = p.read_process(os.getppid()); print(bool(facts.cgroups), p._exists(1), p._exists(2**22 + 1))"
+    )
+    result = subprocess.run([*SANDBOX, "-P", "-c", code], capture_output=True, text=True, check=False)
+    assert (result.stdout, result.stderr) == ("True True False\n", "")
+
+
 def test_the_unit_for_captures_has_one_capability() -> None:
     """The same in both sets; the rest of the restrictions are those of the unit for switches."""
     wire, switches = (set(path.read_text().splitlines()) for path in (WIRE, SWITCHES))
@@ -151,6 +213,12 @@ def test_a_drop_in_adds_the_one_capability_that_its_reason_names(drop_in: str, c
     assert f"CapabilityBoundingSet={capability}" in settings
     assert "PrivateUsers=no" in settings
     assert any(line.startswith("#") and capability in line for line in text.splitlines())
+
+
+def test_the_drop_in_for_owners_shows_processes_and_users_and_adds_no_capability() -> None:
+    settings = unit_lines(str(DEPLOY / "systemd/drop-ins/owners.conf"))
+    assert settings == {"ProtectProc": ["default"], "PrivateUsers": ["no"]}
+    assert unit_lines(str(UNIT))["ProtectProc"] == ["invisible"]
 
 
 def test_the_user_of_the_unit_is_the_one_that_sysusers_makes(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ sys.path += [str(HERE.parent / "unit"), str(HERE.parent / "unit" / "wire"), str(
 
 import dcb_dumps  # noqa: E402 - on the path set above
 import netlink_dumps  # noqa: E402 - the same
+import object_dumps  # noqa: E402 - the same
+import test_counter_sets  # noqa: E402 - the same
 import test_transceiver  # noqa: E402 - the same
 import test_web_config  # noqa: E402 - the same
 import test_wire_headers  # noqa: E402 - the same
@@ -52,6 +54,32 @@ def rdma_netlink() -> Seeds:
         "optional": (9, dumps.STATUS_RXE0),
         "optional-mlx5": (11, dumps.STATUS_MLX5_0),
         "objects": (13, dumps.OBJECTS_RXE1),
+    }
+    return {name: bytes([first]) + join(*map(unnumbered, rest)) for name, (first, *rest) in asked.items()}
+
+
+def object_netlink() -> Seeds:
+    """The first byte is the query: the kinds of objects in their order, counter sets, the mode of a port."""
+    dumps, sets = object_dumps, test_counter_sets
+    device = sets.RXE0
+    values = {"rx_write_requests": 1234}
+    asked = {
+        "contexts": (
+            0,
+            dumps.CONTEXTS_RXE1.replace(b"rxe1", b"rxe0").replace(b"\1\0\0\0\x09", b"\0\0\0\0\x09"),
+            dumps.DONE,
+        ),
+        "completion-queues": (1, dumps.COMPLETION_QUEUES_RXE0, dumps.DONE),
+        "memory-regions": (2, dumps.MEMORY_REGIONS_RXE0, dumps.DONE),
+        "queue-pairs": (3, dumps.QUEUE_PAIRS_RXE0, dumps.QUEUE_PAIRS_RXE0, dumps.DONE),
+        "queue-pairs-refused": (3, sets.a_refusal(22), netlink_dumps.DEVICES, netlink_dumps.OBJECTS_RXE1),
+        "connections": (4, dumps.LISTENING_RXE0, dumps.DONE),
+        "counter-sets": (
+            5,
+            sets.a_part(sets.a_set(3, kind=2, pid=7, values=values), device=device),
+            dumps.DONE,
+        ),
+        "mode": (6, sets.a_mode(1, 3, device)),
     }
     return {name: bytes([first]) + join(*map(unnumbered, rest)) for name, (first, *rest) in asked.items()}
 
@@ -280,6 +308,7 @@ def wire_packets() -> Seeds:
 
 WRITERS = {
     "rdma_netlink": rdma_netlink,
+    "object_netlink": object_netlink,
     "ethtool_netlink": ethtool_netlink,
     "dcb_netlink": dcb_netlink,
     "ethtool_ioctl": ethtool_ioctl,
