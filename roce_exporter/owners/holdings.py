@@ -71,7 +71,8 @@ class Census:
 
     def __init__(self) -> None:
         self.holders: dict[Holder, Holdings] = {}
-        self.counted = 0
+        self.named = 0
+        """Objects whose thread or kernel module the kernel reports."""
         self._queue_pairs: set[int] = set()
 
     def add(self, objects: Iterable[RdmaObject]) -> None:
@@ -81,7 +82,7 @@ class Census:
                 if one.number in self._queue_pairs:
                     continue
                 self._queue_pairs.add(one.number)
-            self.counted += 1
+            self.named += bool(one.pid or one.kernel)
             holder = Holder(one.pid, one.kernel)
             held = self.holders.get(holder)
             if held is None:
