@@ -78,7 +78,7 @@ class Init(ctypes.Structure):
     # struct ibv_qp_init_attr of infiniband/verbs.h
     _fields_ = [(name, ctypes.c_void_p) for name in ("context", "send_cq", "recv_cq", "srq")] + [
         (name, ctypes.c_uint32) for name in ("send_wr", "recv_wr", "send_sge", "recv_sge", "inline", "type", "signal")]
-RC, STATE, ERR = 2, 1, 6
+RC, INIT, ERR = 2, 1, 6
 count = ctypes.c_int()
 every = verbs.ibv_get_device_list(ctypes.byref(count))
 devices = [ctypes.c_void_p(one) for one in every[:count.value]]
@@ -89,9 +89,12 @@ queue = verbs.ibv_create_cq(context, 1, None, None, 0)
 pairs = [verbs.ibv_create_qp(domain, ctypes.byref(Init(None, queue, queue, None, 1, 1, 1, 1, 0, RC, 0)))
          for _ in range(many)]
 assert all(pairs), ctypes.get_errno()
-error = (ctypes.c_uint32 * 64)(ERR)  # the state is the first field of struct ibv_qp_attr
-for pair in pairs[:failed]:
-    assert verbs.ibv_modify_qp(ctypes.c_void_p(pair), error, STATE) == 0
+# struct ibv_qp_attr: the state at 0, the port at 129; the bits of STATE, ACCESS_FLAGS, PKEY_INDEX and PORT
+first, error = (ctypes.c_uint8 * 256)(INIT), (ctypes.c_uint8 * 256)(ERR)
+first[129] = 1
+for pair in map(ctypes.c_void_p, pairs[:failed]):
+    assert verbs.ibv_modify_qp(pair, first, 0x39) == 0
+    assert verbs.ibv_modify_qp(pair, error, 0x01) == 0
 print("ready", flush=True)
 sys.stdin.read()
 """
@@ -216,13 +219,28 @@ def owner_of(row: dict[str, Any]) -> str:
     return owner
 
 
+@contextmanager
+def stopped(
+    server: Place, client: Place, *flags: str, port: int = 18515, inside: tuple[str, ...] = ()
+) -> Iterator[None]:
+    """Traffic from the client's cgroup to the server's that was stopped after both had registered everything."""
+    test, through = ("ib_write_bw", "--run_infinitely"), (into(server, *inside), into(client, *inside))
+    with traffic.started(*test, *flags, port=port, through=through):
+        wait_until(lambda: is_connected("rxe1", server) and is_connected("rxe0", client))
+        with frozen(server, client):
+            yield
+
+
+def is_connected(device: str, place: Place) -> bool:
+    rows = ask_json("rdma", "-j", "resource", "show", "qp")
+    states = {row["state"] for row in rows if row["ifname"] == device and owner_of(row) == place.owner}
+    return bool(states & {"RTR", "RTS"}) and "INIT" not in states
+
+
 def test_each_cgroup_is_an_owner_with_the_objects_that_rdma_prints(host: Exporter) -> None:
-    write = ("ib_write_bw", "--run_infinitely", "-s", str(SIZE))
     with (
-        traffic.started(*write, "-q", "3", through=(into(SYSTEMD_DRIVER), into(STEP))),
-        frozen(SYSTEMD_DRIVER, STEP),
-        traffic.started(*write, port=18516, through=(into(CGROUPFS_DRIVER), into(TARGET))),
-        frozen(CGROUPFS_DRIVER, TARGET),
+        stopped(SYSTEMD_DRIVER, STEP, "-s", str(SIZE), "-q", "3"),
+        stopped(CGROUPFS_DRIVER, TARGET, "-s", str(SIZE), port=18516),
     ):
         samples = surveyed(host)
         assert shown(samples) == printed()
@@ -250,8 +268,7 @@ def check_everything_is_seen(samples: dict[str, float]) -> None:
 
 
 def test_processes_of_one_job_step_are_one_owner(host: Exporter) -> None:
-    write = ("ib_write_bw", "--run_infinitely")
-    with holding(STEP, 1), traffic.started(*write, through=(into(STEP), into(STEP))), frozen(STEP):
+    with holding(STEP, 1), stopped(STEP, STEP):
         samples = surveyed(host)
         assert shown(samples) == printed()
         assert family(samples, "processes") == {("rxe0", STEP.owner): 2, ("rxe1", STEP.owner): 1}
@@ -269,17 +286,41 @@ def holding(place: Place, many: int, failed: int = 0) -> Iterator[None]:
         process.communicate()
 
 
+@contextmanager
+def sending(server: Place, client: Place) -> Iterator[subprocess.Popen[bytes]]:
+    """Sends through connections of the connection manager, which sets the number of retries; yields the receiver."""
+    # The default of perftest, 7, means endless retries to rxe (rxe_comp.c).
+    common = ("ib_send_bw", "-F", "-R", "-x", "1", "--run_infinitely", "--retry_count=1")
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    begun = traffic.printed("rxe0")["sent_pkts"]
+    receiver = subprocess.Popen((*into(server), *common, "-d", "rxe1"), **quiet)
+    wait_until(lambda: "LISTEN" in connection_states())
+    sender = subprocess.Popen((*into(client), *common, "-d", "rxe0", traffic.ADDRESSES[1]), **quiet)
+    try:
+        wait_until(lambda: traffic.printed("rxe0")["sent_pkts"] > begun + traffic.UNDER_WAY)
+        yield receiver
+    finally:
+        for process in (sender, receiver):
+            process.kill()
+            process.wait()
+
+
+def connection_states() -> list[str]:
+    return [one["state"] for one in ask_json("rdma", "-j", "resource", "show", "cm_id")]
+
+
 def test_a_killed_peer_leaves_queue_pairs_in_state_err(host: Exporter) -> None:
     """Sends wait for a receiver that is not ready, and it dies: rxe retries, then fails the queue pair."""
-    send = ("ib_send_bw", "--run_infinitely")
-    with traffic.started(*send, through=(into(SYSTEMD_DRIVER), into(STEP))) as both, frozen(SYSTEMD_DRIVER):
+    with sending(SYSTEMD_DRIVER, STEP) as receiver, frozen(SYSTEMD_DRIVER):
         refused = traffic.printed("rxe0")["rcvd_rnr_err"]
         wait_until(lambda: traffic.printed("rxe0")["rcvd_rnr_err"] > refused + 3)
-        # A running client ends at the error, and its queue pair with it.
+        # A running sender ends at the error, and its queue pair with it.
         with frozen(STEP):
-            assert family(surveyed(host), "queue_pairs_in_error") == {}
-            both.server.kill()
-            both.server.wait()
+            samples = surveyed(host)
+            assert shown(samples) == printed()
+            assert family(samples, "queue_pairs_in_error") == {}
+            receiver.kill()
+            receiver.wait()
             wait_until(lambda: printed()["queue_pairs_in_error"])
             samples = surveyed(host)
             assert shown(samples) == printed()
@@ -291,11 +332,7 @@ NAMESPACE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 
 
 def test_processes_of_another_pid_namespace_are_seen_from_the_host_only(host: Exporter) -> None:
-    through = (into(SYSTEMD_DRIVER, *NAMESPACE), into(CGROUPFS_DRIVER, *NAMESPACE))
-    with (
-        traffic.started("ib_write_bw", "--run_infinitely", through=through),
-        frozen(SYSTEMD_DRIVER, CGROUPFS_DRIVER),
-    ):
+    with stopped(SYSTEMD_DRIVER, CGROUPFS_DRIVER, inside=NAMESPACE):
         for row in ask_json("rdma", "-j", "resource", "show", "ctx"):
             assert re.search(
                 r"^NSpid:\t\d+\t1$", Path(f"/proc/{row['pid']}/status").read_text(), re.MULTILINE
