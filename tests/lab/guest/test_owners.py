@@ -3,6 +3,9 @@
 Numbers are compared with what `rdma resource` prints and the test's own table of cgroups. Soft-RoCE has no counter sets
 of queue pairs, so counters per owner are not proved here. Timings decide nothing: whether a scrape returned during a survey
 is read from the kernel's table of netlink sockets.
+
+Not in the core of run.sh yet: it never ran on 6.12. A peer that dies is not tested: with perftest's default of 7 retries rxe
+was still retrying after a minute, so queue pairs in state ERR are those that their owner set to it.
 """
 
 from __future__ import annotations
@@ -284,48 +287,6 @@ def holding(place: Place, many: int, failed: int = 0) -> Iterator[None]:
         assert process.stdout.readline() == "ready\n"
         yield
         process.communicate()
-
-
-@contextmanager
-def sending(server: Place, client: Place) -> Iterator[subprocess.Popen[bytes]]:
-    """Sends through connections of the connection manager, which sets the number of retries; yields the receiver."""
-    # The default of perftest, 7, means endless retries to rxe (rxe_comp.c).
-    common = ("ib_send_bw", "-F", "-R", "-x", "1", "--run_infinitely", "--retry_count=1")
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    begun = traffic.printed("rxe0")["sent_pkts"]
-    receiver = subprocess.Popen((*into(server), *common, "-d", "rxe1"), **quiet)
-    wait_until(lambda: "LISTEN" in connection_states())
-    sender = subprocess.Popen((*into(client), *common, "-d", "rxe0", traffic.ADDRESSES[1]), **quiet)
-    try:
-        wait_until(lambda: traffic.printed("rxe0")["sent_pkts"] > begun + traffic.UNDER_WAY)
-        yield receiver
-    finally:
-        for process in (sender, receiver):
-            process.kill()
-            process.wait()
-
-
-def connection_states() -> list[str]:
-    return [one["state"] for one in ask_json("rdma", "-j", "resource", "show", "cm_id")]
-
-
-def test_a_killed_peer_leaves_queue_pairs_in_state_err(host: Exporter) -> None:
-    """Sends wait for a receiver that is not ready, and it dies: rxe retries, then fails the queue pair."""
-    with sending(SYSTEMD_DRIVER, STEP) as receiver, frozen(SYSTEMD_DRIVER):
-        refused = traffic.printed("rxe0")["rcvd_rnr_err"]
-        wait_until(lambda: traffic.printed("rxe0")["rcvd_rnr_err"] > refused + 3)
-        # A running sender ends at the error, and its queue pair with it.
-        with frozen(STEP):
-            samples = surveyed(host)
-            assert shown(samples) == printed()
-            assert family(samples, "queue_pairs_in_error") == {}
-            receiver.kill()
-            receiver.wait()
-            wait_until(lambda: printed()["queue_pairs_in_error"])
-            samples = surveyed(host)
-            assert shown(samples) == printed()
-            assert family(samples, "queue_pairs_in_error") == {("rxe0", STEP.owner): 1}
-            assert value(samples, "roce_owner_queue_pairs", owner=STEP.owner, state="ERR", type="RC") == 1
 
 
 NAMESPACE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
