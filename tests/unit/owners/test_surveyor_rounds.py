@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from owner_fakes import PART, Clock, FakeHost, device, process, queue_pair, shown, surveyor, until
+from owner_fakes import PART, Clock, FakeHost, device, process, queue_pair, region, shown, surveyor, until
 
 from roce_exporter.owner_model import CounterSet, ObjectKind, RdmaObject
 from roce_exporter.owners import SurveyLimits, Surveyor
@@ -213,6 +213,19 @@ async def test_queue_pairs_made_while_the_list_is_read_are_not_unseen() -> None:
     found = surveyor(host, Clock())
     found.follow([device("mlx5_0")])
     assert (await rounds(found))["unseen_objects{device=mlx5_0,kind=qp}"] == 0
+
+
+async def test_memory_regions_made_after_their_list_was_read_are_not_unseen() -> None:
+    host = FakeHost({"mlx5_0": [queue_pair(1, 7)]})
+
+    def another(_: str, kind: ObjectKind) -> None:
+        if kind is ObjectKind.MEMORY_REGION:
+            host.objects["mlx5_0"].append(region(7, 4096))
+
+    host.before_part = another
+    found = surveyor(host, Clock())
+    found.follow([device("mlx5_0")])
+    assert (await rounds(found))["unseen_objects{device=mlx5_0,kind=mr}"] == 0
 
 
 async def test_hidden_processes_are_counted() -> None:
