@@ -77,6 +77,7 @@ class DeviceOwners:
         for name, one in held.items():
             one.queue_pairs.update(dict.fromkeys(self._states[name], 0))
         self._count(survey, dialect, held)
+        self._peers = {name: self._peers.get(name, frozenset()) for name in held}
         self.last = Round(
             frozenset(survey.censuses),
             {name: Shown(one, self._choose_peers(name, one.connections)) for name, one in held.items()},
@@ -104,7 +105,7 @@ class DeviceOwners:
 
     def _choose_peers(self, owner: str, connections: Counter[str]) -> dict[str, int]:
         ranks = {peer: (count,) for peer, count in connections.items() if peer != NO_PEER}
-        shown = self._peers[owner] = choose_shown(ranks, self._peers.get(owner, ()), self.most_peers)
+        shown = self._peers[owner] = choose_shown(ranks, self._peers[owner], self.most_peers)
         kept: Counter[str] = Counter()
         for peer, count in connections.items():
             kept[peer if peer in shown or peer == NO_PEER else OTHER_PEERS] += count
