@@ -23,6 +23,7 @@ import scrape
 import start
 import storm_detection
 import switches
+import wire_live
 import wire_speed
 
 TABLES = {
@@ -42,8 +43,9 @@ TABLES = {
     "switches": switches.main,
     "owners": owners.main,
     "wire": wire_speed.main,
+    "live": wire_live.main,
 }
-"""In the order of printing; fleet, links, storms and wire take the longest."""
+"""In the order of printing; fleet, links, storms, wire and live take the longest."""
 
 
 def main() -> int:
