@@ -19,7 +19,7 @@ import bcrypt
 import pytest
 from deploy_daemon import running
 from deploy_tools import COMMAND, DEPLOY, fetch, need, need_root, wait_until
-from sandbox import unit_lines
+from sandbox import system_calls, unit_lines
 
 from roce_exporter.cli.options import parse_options
 
@@ -28,6 +28,7 @@ SWITCHES = DEPLOY / "systemd/roce-exporter-switches.service"
 COUNTERS = DEPLOY / "systemd/roce-exporter-counters@.service"
 UDEV_RULE = DEPLOY / "systemd/90-roce-exporter-counters.rules"
 WIRE = DEPLOY / "systemd/roce-exporter-wire.service"
+NAMESPACES = DEPLOY / "systemd/roce-exporter-namespaces.service"
 DROP_INS = sorted(path.stem for path in (DEPLOY / "systemd/drop-ins").glob("*.conf"))
 COMBINATIONS = [
     names for count in range(len(DROP_INS) + 1) for names in itertools.combinations(DROP_INS, count)
@@ -77,6 +78,23 @@ def test_the_other_units_are_valid_and_as_restricted(tmp_path: Path, original: P
     verdict = analyze("verify", unit)
     assert (verdict.returncode, verdict.stderr) == (0, "")
     assert analyze("security", "--offline=true", "--threshold=20", unit).returncode == 0
+
+
+def test_the_unit_for_namespaces_may_enter_network_namespaces_and_little_else(tmp_path: Path) -> None:
+    unit = installed(tmp_path, original=NAMESPACES)
+    verdict = analyze("verify", unit)
+    assert (verdict.returncode, verdict.stderr) == (0, "")
+    assert analyze("security", "--offline=true", "--threshold=20", unit).returncode == 0
+    settings = unit_lines(unit)
+    assert settings["AmbientCapabilities"] == settings["CapabilityBoundingSet"] == ["CAP_SYS_ADMIN"]
+    assert settings["RestrictNamespaces"] == ["net"]
+    calls = system_calls(settings["SystemCallFilter"])
+    assert "setns" in calls
+    assert not calls & {"mount", "move_mount", "open_by_handle_at", "bpf", "reboot", "swapon", "init_module"}
+    (command,) = settings["ExecStart"]
+    options = parse_options(command.split()[1:])
+    assert options.command == "namespaces"
+    assert options.namespaces_socket == f"/run/{settings['RuntimeDirectory'][0]}/namespaces.sock"
 
 
 def test_the_example_for_switches_works_under_the_restrictions_of_its_unit(tmp_path: Path) -> None:

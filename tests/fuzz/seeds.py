@@ -198,6 +198,22 @@ ROWS = {
     "mode_supported": b'[{"ifname":"mlx5_0","port":1,"supported optional-counters":["cc_rx_ce_pkts"]}]',
     "resource": b'[{"ifindex":0,"ifname":"mlx5_0","pd":3,"cq":4,"qp":5}]',
 }
+OBJECTS = {
+    "resource-qp": b'[{"ifindex":0,"ifname":"mlx5_0","port":1,"lqpn":41,"rqpn":9,"type":"RC","state":"ERR","pid":7,"comm":"a"}]',
+    "resource-mr": b'[{"ifindex":0,"ifname":"mlx5_0","rkey":"0x1","mrlen":8192,"pid":7,"comm":"a"}]',
+    "resource-cq": b'[{"ifindex":0,"ifname":"mlx5_0","cqe":1023,"users":2,"comm":"ib_core"}]',
+    "resource-ctx": b'[{"ifindex":0,"ifname":"mlx5_0","ctxn":1,"pid":7,"comm":null}]',
+    "resource-cm_id": b'[{"ifindex":0,"ifname":"mlx5_0","lqpn":41,"state":"CONNECT","comm":"nvme_rdma","dst-addr":"2001:db8::7:4420"}]',
+    "statistic-qp": b'[{"ifindex":0,"ifname":"mlx5_0","port":1,"cntn":3,"pid":7,"out_of_sequence":5,"lqpn":[41]}]',
+}
+PROC = {
+    "proc/7/stat": b"7 (a b) S 1 7 7 0 -1 4194560 1 0 0 0 5 6 0 0 20 0 4 0 12345 880 20 1\n",
+    "proc/7/status": b"Name:\ta b\nTgid:\t7\nUid:\t1000\t1000\t1000\t1000\n",
+    "proc/7/comm": b"a b\n",
+    "proc/7/cgroup": b"12:cpu:/docker/" + b"ab" * 32 + b"\n0::/slurm/uid_1/job_2/step_0\n",
+    "proc/stat": b"cpu 1 2\nbtime 1760000000\n",
+    "etc/passwd": b"root:x:0:0::/:/bin/sh\na:x:1000:1000::/:/bin/sh\n",
+}
 TEXTS = {
     "stats": STATISTICS,
     "driver": "driver: mlx5_core\n",
@@ -216,6 +232,8 @@ def recording_files() -> Seeds:
     files["ethtool/eth0.module"] = print_transceiver(
         read_transceiver(test_transceiver.qsfp28().read)
     ).encode()
+    files |= {f"rdma/{kind}.json": text for kind, text in OBJECTS.items()}
+    files |= PROC
     pieces = {path: file(path, text) for path, text in files.items()}
     bad = {
         "rdma/dev.json": b"[" * 2000,
@@ -226,8 +244,19 @@ def recording_files() -> Seeds:
         "ethtool/eth0.link": b"Speed: " + b"9" * 5000 + b"Mb/s",
         "ethtool/eth0.module": b"Module temperature : " + b"9" * 400 + b" degrees C\nA" + b" " * 2000,
     }
+    bad |= {
+        "rdma/resource-cm_id.json": b'[{"ifname":"mlx5_0","dst-addr":":"}]',
+        "rdma/statistic-qp.json": b'[{"ifname":"mlx5_0","port":1,"cntn":-1}]',
+        "proc/7/stat": b"7 (a) S " + b"9" * 5000,
+        "proc/stat": b"btime " + b"9" * 400,
+        "proc/7/status": b"Uid:\t" + b"9" * 400,
+    }
     single = {f"bad-{path.replace('/', '-')}": join(file(path, text)) for path, text in bad.items()}
     single |= {path.replace("/", "-"): join(piece) for path, piece in pieces.items()}
+    single["objects"] = join(
+        *(pieces[path] for path in ("rdma/dev.json", *(f"rdma/{kind}.json" for kind in OBJECTS)))
+    )
+    single["process"] = join(*(pieces[path] for path in PROC))
     return single | {"rdma": join(*(pieces[f"rdma/{kind}.json"] for kind in ROWS))}
 
 

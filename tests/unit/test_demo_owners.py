@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from roce_exporter.catalog import owners
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.demo.figures import TimedValues
-from roce_exporter.demo.owner_figures import CNPS, OWNER_WANTED, RETRIES, OwnerFigures, owner_values
+from roce_exporter.demo.owner_figures import (
+    CNPS,
+    OWNER_WANTED,
+    RETRIES,
+    OwnerFigures,
+    owner_values,
+    suffering,
+)
 from roce_exporter.demo.scene import ShownOwner
 from roce_exporter.exporter import Exporter
 from roce_exporter.owners import SurveyLimits, Surveyor
@@ -62,6 +71,14 @@ def test_a_counter_that_is_0_for_ports_only_does_not_hide_the_other() -> None:
     assert last(moment(0.0, **none), moment(6.0, **none | {"flow_cnp_received": 60.0})).cnps == 20
     assert {f"roce_owner_{name}_total" for name in none} == set(CNPS)
     assert len(RETRIES) == 3
+
+
+def test_queue_pairs_in_error_come_first_then_retries_then_cnps() -> None:
+    calm = ShownOwner("a", "", 1, 0, None, None)
+    notified = replace(calm, owner="b", cnps=9.0)
+    retrying = replace(calm, owner="c", retries=1.0)
+    broken = replace(calm, owner="d", in_error=1)
+    assert sorted((calm, notified, retrying, broken), key=suffering) == [broken, retrying, notified, calm]
 
 
 async def test_the_scenario_shows_who_suffers() -> None:

@@ -22,6 +22,7 @@ from object_dumps import (
 
 from roce_exporter.kernel import Absent
 from roce_exporter.kernel.entry_dump import MOST_EMPTY_PARTS
+from roce_exporter.kernel.live import LiveKernel
 from roce_exporter.kernel.netlink import (
     DUMP,
     DUMP_INTERRUPTED,
@@ -439,3 +440,19 @@ def test_a_truncated_or_changed_list_is_a_list_or_one_clear_error(datagram, data
         except OSError:
             continue
         assert all(one.kind is kind and one.pid >= 0 and one.size >= 0 for one in found)
+
+
+# The live host
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        lambda kernel: kernel.open_objects(MLX5_0, PAIR),
+        lambda kernel: kernel.counter_sets(MLX5_0, 1),
+        lambda kernel: kernel.object_limits(MLX5_0),
+    ],
+)
+def test_without_netlink_the_live_host_has_no_objects(question):
+    with pytest.raises(Absent):
+        question(LiveKernel(netlink=False))

@@ -101,6 +101,12 @@ def test_an_object_of_a_process_that_ended_has_no_owner() -> None:
     assert found == [RdmaObject(ObjectKind.MEMORY_REGION, size=4096)] * 2
 
 
+def test_older_versions_of_rdma_print_a_process_id_of_0_for_the_kernel() -> None:
+    row = {"ifname": "rxe0", "cqe": 1023, "users": 2, "pid": 0, "comm": "ib_core"}
+    found = listed(recorded(resource__cq=json.dumps([row])), RXE0, ObjectKind.COMPLETION_QUEUE)
+    assert found == [RdmaObject(ObjectKind.COMPLETION_QUEUE, kernel="ib_core")]
+
+
 def test_counter_sets_of_a_port() -> None:
     rows = [
         {"ifname": "rxe0", "port": 1, "cntn": 4, "qp-type": "RC", "pid": 7, "comm": "a", "out_of_sequence": 3, "lqpn": [1, 2]},
