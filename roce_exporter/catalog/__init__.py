@@ -20,6 +20,7 @@ from roce_exporter.catalog import (
     exporter,
     identity,
     link,
+    namespaces,
     operations,
     optional,
     owners,
@@ -83,6 +84,7 @@ CATALOG: tuple[Row, ...] = (
     *owners.ROWS,
     *virtual_functions.ROWS,
     *pods.ROWS,
+    *namespaces.ROWS,
 )
 
 _METRIC = re.compile(r"roce_[a-z0-9]+(_[a-z0-9]+)*")

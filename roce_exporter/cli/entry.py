@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 UNUSABLE = 2
 
-LOG_LEVELS = {"serve": "info", "switches": "info", "wire": "info", "demo": "error"}
+LOG_LEVELS = {"serve": "info", "switches": "info", "wire": "info", "namespaces": "info", "demo": "error"}
 """Defaults per command; "warn" for the others. The demo shows storms on its screen, so it logs errors only."""
 
 
@@ -82,6 +82,13 @@ async def wire(options: argparse.Namespace) -> int:
     return await command.wire(options)
 
 
+async def namespaces(options: argparse.Namespace) -> int:
+    """See cli.namespaces."""
+    from roce_exporter.cli import namespaces as command  # noqa: PLC0415 - a process of its own
+
+    return await command.namespaces(options)
+
+
 async def counters(options: argparse.Namespace) -> int:
     """See cli.counters."""
     from roce_exporter.cli import counters as command  # noqa: PLC0415 - no other command may load what changes a setting
@@ -96,7 +103,7 @@ async def demo(options: argparse.Namespace, kernel: Kernel) -> int:
     return await command.demo(options, kernel)
 
 
-WITHOUT_HOST = {"switches": switches, "wire": wire, "counters": counters}
+WITHOUT_HOST = {"switches": switches, "wire": wire, "counters": counters, "namespaces": namespaces}
 COMMANDS = {
     "demo": demo,
     "serve": serve,

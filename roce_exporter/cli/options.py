@@ -18,7 +18,7 @@ from roce_exporter.cli.shared_flags import (
     add_switch_flags,
     add_web_flags,
 )
-from roce_exporter.cli.surrounding_flags import add_surrounding_flags
+from roce_exporter.cli.surrounding_flags import add_namespace_flags, add_surrounding_flags
 from roce_exporter.cli.wire_flags import add_wire_flags, check_wire_options
 from roce_exporter.collect import Settings
 from roce_exporter.detectors.pfc_storm import StormLimits
@@ -49,7 +49,13 @@ SOURCES = (*sources.NAMES, OWNERS)
 SWITCHES = "switches"
 WIRE = "wire"
 COUNTERS = "counters"
-HOSTLESS = {SWITCHES: add_switch_flags, WIRE: add_wire_flags, COUNTERS: add_counter_flags}
+NAMESPACES = "namespaces"
+HOSTLESS = {
+    SWITCHES: add_switch_flags,
+    WIRE: add_wire_flags,
+    COUNTERS: add_counter_flags,
+    NAMESPACES: add_namespace_flags,
+}
 """Commands without the flags that select a host, and their own flags."""
 
 COMMANDS = {
@@ -60,6 +66,7 @@ COMMANDS = {
     "explain": "explain a raw counter or a metric: its meaning, its source and its current value",
     "audit": "compare the host's settings with a profile; exit code 0: all checks pass, 1: a check fails, 2: the audit could not run",
     SWITCHES: "serve metrics of switches at /probe?target=NAME, or audit their settings",
+    NAMESPACES: "report the RDMA devices of other network namespaces on a Unix socket, for `serve`; needs CAP_SYS_ADMIN",
     WIRE: "read RoCE packets of a capture or a mirror port: who congests whom, who retransmits",
     COUNTERS: "show, enable or disable the counter sets of queue pairs, which counters per process need",
 }

@@ -20,9 +20,10 @@ from roce_exporter.kernel.ethtool_ioctl import NAMES_SECONDS, EthtoolIoctl
 from roce_exporter.kernel.ethtool_netlink import EthtoolNetlink
 from roce_exporter.kernel.mac_address import choose_mac_address
 from roce_exporter.kernel.names import decode_name, encode_name, given_hostname
-from roce_exporter.kernel.object_netlink import open_object_dump
+from roce_exporter.kernel.object_netlink import open_object_dump, read_object_limits
 from roce_exporter.kernel.processes import read_process
 from roce_exporter.kernel.rdma_netlink import RdmaNetlink
+from roce_exporter.kernel.rdma_system import read_shared_mode
 from roce_exporter.kernel.rtnetlink import read_link_addresses
 from roce_exporter.kernel.transceiver import read_transceiver
 from roce_exporter.kernel.uverbs import read_limits
@@ -186,9 +187,19 @@ class LiveKernel:
         return read_process(pid)
 
     def object_limits(self, device: RdmaDevice) -> Mapping[str, int]:
-        if not self._limits:
-            raise Absent(errno.EPERM, "no context is opened without --owners.limits", device.name)
+        try:
+            return read_object_limits(self._rdma(), device)
+        except Absent:
+            if not self._limits:
+                raise Absent(
+                    errno.EPERM,
+                    "this kernel does not report limits, and --owners.limits is not given",
+                    device.name,
+                ) from None
         return read_limits(device)
+
+    def rdma_namespaces_shared(self) -> bool:
+        return read_shared_mode()
 
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], Sequence[int]]:
         self._check_own(netdev)

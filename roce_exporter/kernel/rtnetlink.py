@@ -58,7 +58,7 @@ def open_route() -> AbstractContextManager[LinkQuery]:
         from pyroute2 import IPRoute  # type: ignore[import-untyped]  # noqa: PLC0415 - see the module
     except (ImportError, MemoryError) as error:
         # MemoryError: the ctypes module where a security policy forbids writable and executable memory.
-        why = f"pyroute2 cannot be imported ({str(error) or 'no memory'}); reinstall it or use --source.disable=mac_address"
+        why = f"pyroute2 cannot be imported ({str(error) or 'no memory'}); reinstall it or use --source.disable=mac_address (and =virtual_functions)"
         raise OSError(errno.ELIBACC, why) from None
     return IPRoute()  # type: ignore[no-any-return]
 

@@ -52,7 +52,7 @@ def _virtual_function(one: Mapping[str, Any]) -> VirtualFunction:
 
 
 def _settings(one: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    if (state := one.get("link-state", one.get("link_state"))) in LINK_STATES:
+    if (state := one.get("link_state")) in LINK_STATES:
         yield "link_state", LINK_STATES[state]
     for name, key in (("spoof_check", "spoofchk"), ("trusted", "trust")):
         if key in one:
@@ -70,6 +70,8 @@ def _is_on(value: object) -> bool:
 def _counts(one: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     stats = one.get("stats", {})
     for name, (direction, key) in COUNTS.items():
-        value = stats.get(direction, {}).get(key)
+        counted = stats.get(direction, {})
+        # iproute2 names them `tx_bytes` and `tx_packets`, and the received ones without a prefix.
+        value = counted.get(key, counted.get(f"{direction}_{key}"))
         if value is not None:
             yield name, int(value)

@@ -97,6 +97,9 @@ class Surroundings:
             up, error = False, f"no answer in {self._patience:g} s"
         except OSError as failure:
             up, error = False, f"{reason_of(failure)}: {failure.strerror or failure}"
+        except Exception as fault:  # a fault at one source must not cost the others; it is logged and counted
+            LOG.exception("fault in source %s", place.state.source)
+            up, error = False, f"fault in the exporter: {fault!r}"
         series = tuple(found)
         if series == place.samples.series:
             series = place.samples.series

@@ -24,7 +24,7 @@ fi
 . "$here/rivals.sh"
 cards="virtio-net-pci e1000e vmxnet3"
 core=(test_names.py test_values.py test_configuration.py test_faults.py test_storms.py test_hotplug.py test_module.py
-  test_other_nics.py test_traffic.py test_wire.py test_alerts.py test_chain.py test_soak.py)
+  test_other_nics.py test_traffic.py test_wire.py test_objects.py test_alerts.py test_chain.py test_soak.py)
 
 # The tools that the tests in the guest call; the guest uses the RDMA and network tools of the host.
 prepare_host() {

@@ -34,8 +34,8 @@ PROMISCUOUS = 1
 EVERY_PROTOCOL = 3
 """ETH_P_ALL."""
 
-BLOCK_BYTES = 1 << 20
-BLOCKS = 64
+BLOCK_BYTES = 1 << 22
+BLOCKS = 16
 FRAME_BYTES = 1 << 11
 """The kernel requires a size that divides a block; frames of any length are stored."""
 RETIRE_MILLISECONDS = 100

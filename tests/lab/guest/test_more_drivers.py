@@ -10,8 +10,14 @@ import pytest
 from daemon import Exporter, about, value
 from nic import kernel, run
 
+from roce_exporter.kernel.vf_netlink import read_virtual_functions
+from roce_exporter.recording.ip_link import parse_virtual_functions
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+MAC = "02:00:5e:00:00:77"
+"""Given to a VF of netdevsim."""
 
 MODULES = Path(os.environ.get("ROCELAB_EXTRA", "/nowhere"))
 
@@ -28,6 +34,24 @@ def told() -> Iterator[tuple[dict[str, float], str]]:
     Path("/sys/bus/netdevsim/new_device").write_text("1 1")
     (place,) = Path("/sys/bus/netdevsim/devices/netdevsim1/net").iterdir()
     run("ip", "link", "set", place.name, "up")
+    Path("/sys/bus/netdevsim/devices/netdevsim1/sriov_numvfs").write_text("3")
+    run(
+        "ip",
+        "link",
+        "set",
+        place.name,
+        "vf",
+        "1",
+        "mac",
+        MAC,
+        "state",
+        "disable",
+        "spoofchk",
+        "on",
+        "trust",
+        "on",
+    )
+    run("ip", "link", "set", place.name, "vf", "2", "vlan", "42", "max_tx_rate", "1000")
     run("rdma", "link", "add", "rxe_sim", "type", "rxe", "netdev", place.name)
     run("rdma", "link", "add", "siw0", "type", "siw", "netdev", "lo")
     exporter = Exporter("--sampler.mode=off")
@@ -72,6 +96,33 @@ def test_the_fec_histogram_of_netdevsim(told: tuple[dict[str, float], str]) -> N
         for low, high in (("0", "0"), ("1", "3"), ("4", "7"))
     }
     assert lanes == {("0", "0"): [125, 120, 100, 100], ("1", "3"): [None] * 4, ("4", "7"): [2, 0, 0, 0]}
+
+
+def vf_of(samples: dict[str, float], netdev: str, number: int) -> dict[str, float | None]:
+    names = ("link_state", "spoof_check", "trusted", "vlan", "transmit_limit_bytes_per_second")
+    return {name: value(samples, f"roce_vf_{name}", netdev=netdev, vf=str(number)) for name in names}
+
+
+def test_the_virtual_functions_of_netdevsim(told: tuple[dict[str, float], str]) -> None:
+    """Three VFs with settings. netdevsim counts nothing per VF, for which the kernel reports 0: that is absent here."""
+    samples, netdev = told
+    plain = dict.fromkeys(("link_state", "spoof_check", "trusted", "vlan"), 0) | {
+        "transmit_limit_bytes_per_second": 0
+    }
+    assert vf_of(samples, netdev, 0) == plain
+    assert vf_of(samples, netdev, 1) == plain | {"link_state": 2, "spoof_check": 1, "trusted": 1}
+    assert vf_of(samples, netdev, 2) == plain | {"vlan": 42, "transmit_limit_bytes_per_second": 125e6}
+    assert value(samples, "roce_vf_info", netdev=netdev, vf="1", mac=MAC) == 1
+    assert value(samples, "roce_exporter_source_up", netdev=netdev, source="virtual_functions") == 1
+    assert not [series for series in samples if series.startswith("roce_vf_") and "_total" in series]
+
+
+def test_the_text_of_ip_gives_the_same_virtual_functions(told: tuple[dict[str, float], str]) -> None:
+    """A recording of `ip -j -s -d link show` says of the VFs what rtnetlink says."""
+    _, netdev = told
+    text = run("ip", "-j", "-s", "-d", "link", "show", "dev", netdev)
+    read, written = read_virtual_functions(netdev), parse_virtual_functions(text, netdev)
+    assert written == read
 
 
 def test_siw_is_iwarp_and_counts_nothing(told: tuple[dict[str, float], str]) -> None:

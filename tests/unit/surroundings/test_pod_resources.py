@@ -247,6 +247,21 @@ async def test_what_the_host_does_not_have_is_neither_up_nor_down() -> None:
     assert [(one.up, one.error) for one in around.states()] == [(None, "")]
 
 
+async def test_a_fault_of_the_exporter_costs_that_source_alone(caplog: pytest.LogCaptureFixture) -> None:
+    class Faulty:
+        source = "faulty"
+
+        async def read(self) -> dict[Any, Any]:
+            raise KeyError("missing")
+
+    around = Surroundings([Faulty()], lambda: 0.0)
+    await around.read_all()
+    assert [(one.up, one.error) for one in around.states()] == [
+        (False, "fault in the exporter: KeyError('missing')")
+    ]
+    assert "fault in source faulty" in caplog.text
+
+
 async def test_a_neighbour_that_hangs_does_not_hold_up_the_others() -> None:
     class Stuck:
         source = "stuck"

@@ -1,0 +1,52 @@
+"""`roce-exporter namespaces`: the helper with CAP_SYS_ADMIN that reports the RDMA devices of other network namespaces."""
+
+from __future__ import annotations
+
+import grp
+import logging
+import os
+import time
+from typing import TYPE_CHECKING
+
+from roce_exporter.cli.notify import READY, STOPPING, notify
+from roce_exporter.cli.parser import OptionError
+from roce_exporter.cli.until_stopped import stop_event
+from roce_exporter.surroundings.namespace_helper import NamespaceHelper, open_helper
+
+if TYPE_CHECKING:
+    import argparse
+
+LOG = logging.getLogger(__name__)
+
+
+async def namespaces(options: argparse.Namespace) -> int:
+    """Report until SIGTERM or SIGINT.
+
+    Raises:
+        OptionError: there is no such group, or the socket cannot be made.
+    """
+    stop = stop_event()
+    helper = NamespaceHelper(options.namespaces_folder, time.monotonic)
+    path = options.namespaces_socket
+    try:
+        server = await open_helper(helper, path, _group(options.namespaces_group))
+    except OSError as error:
+        raise OptionError(f"--namespaces.socket={path}: {error.strerror or error}") from None
+    LOG.info(
+        "reports the RDMA devices of the network namespaces in %s on %s", options.namespaces_folder, path
+    )
+    notify(READY)
+    async with server:
+        await stop.wait()
+        notify(STOPPING)
+    os.unlink(path)
+    return 0
+
+
+def _group(name: str) -> int:
+    if not name:
+        return -1
+    try:
+        return grp.getgrnam(name).gr_gid
+    except KeyError:
+        raise OptionError(f"--namespaces.group={name}: no such group") from None

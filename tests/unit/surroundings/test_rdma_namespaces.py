@@ -1,0 +1,286 @@
+"""RDMA devices of other network namespaces: the mode, what is hidden, the helper and its socket."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import stat
+import struct
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from roce_exporter.cli import main
+from roce_exporter.kernel import Absent
+from roce_exporter.kernel.netlink import Refused, encode_attribute
+from roce_exporter.kernel.network_namespace import list_namespaces, visit
+from roce_exporter.kernel.rdma_system import read_shared_mode
+from roce_exporter.model import RdmaDevice
+from roce_exporter.surroundings import Surroundings
+from roce_exporter.surroundings.namespace_helper import REST, NamespaceHelper, open_helper
+from roce_exporter.surroundings.namespace_report import (
+    MOST_DEVICES,
+    NamespaceReport,
+    decode_report,
+    encode_report,
+)
+from roce_exporter.surroundings.rdma_namespaces import RdmaNamespaces
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MLX5 = RdmaDevice(0, "mlx5_0", "", "roce", "")
+
+
+class Answer:
+    """A netlink socket with one reply."""
+
+    def __init__(self, answer: bytes | OSError) -> None:
+        self.answer = answer
+        self.asked: list[tuple[int, bytes]] = []
+
+    def request(self, kind: int, payload: bytes) -> list[bytes]:
+        self.asked.append((kind, payload))
+        if isinstance(self.answer, OSError):
+            raise self.answer
+        return [self.answer]
+
+    def close(self) -> None:
+        pass
+
+
+def mode_in(answer: bytes | OSError) -> bool:
+    socket: Any = Answer(answer)
+    try:
+        return read_shared_mode(socket)
+    finally:
+        assert socket.asked == [(5 << 10 | 6, b"")]
+
+
+@pytest.mark.parametrize(("number", "shared"), [(1, True), (0, False)])
+def test_the_mode_of_namespaces(number: int, shared: bool) -> None:
+    """A reply to SYS_GET (constructed from rdma_netlink.h): 66 is the mode, one byte; 93 is copy on fork."""
+    answer = encode_attribute(66, struct.pack("=B", number)) + encode_attribute(93, b"\1")
+    assert mode_in(answer) is shared
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.EPROTONOSUPPORT, errno.ECONNREFUSED])
+def test_a_kernel_without_the_mode_is_absent(number: int) -> None:
+    error = Refused(number, "no") if number == errno.EINVAL else OSError(number, "no")
+    with pytest.raises(Absent):
+        mode_in(error)
+
+
+def test_a_reply_without_the_mode_is_malformed() -> None:
+    with pytest.raises(OSError, match="no attribute 66"):
+        mode_in(encode_attribute(93, b"\1"))
+
+
+class Host:
+    """A host with one visible RDMA device of three."""
+
+    def __init__(
+        self, *, shared: bool = False, nodes: tuple[str, ...] = ("mlx5_0", "mlx5_1", "mlx5_2")
+    ) -> None:
+        self.shared = shared
+        self.nodes = nodes
+
+    def rdma_namespaces_shared(self) -> bool:
+        return self.shared
+
+    def rdma_devices(self) -> tuple[RdmaDevice, ...]:
+        return (MLX5,)
+
+    def entries(self, path: str) -> tuple[str, ...]:
+        assert path == "class/infiniband_verbs"
+        if not self.nodes:
+            raise Absent(errno.ENOENT, "none")
+        return ("abi_version", *(f"uverbs{number}" for number in range(len(self.nodes))))
+
+    def text(self, path: str) -> str:
+        *_, node, file = path.split("/")
+        if node == "abi_version":
+            raise Absent(errno.ENOTDIR, "a file")
+        assert file == "ibdev"
+        return self.nodes[int(node.removeprefix("uverbs"))]
+
+
+async def read(host: Host, socket: str = "") -> tuple[dict[str, Any], str]:
+    around = Surroundings([RdmaNamespaces(host, socket, lambda: 0.0)], lambda: 0.0, patience=20)
+    await around.read_all()
+    (found,), (state,) = around.samples(), around.states()
+    shown = {
+        ",".join((series.row.name, *series.labels)): value
+        for series, value in zip(found.series, found.values, strict=True)
+    }
+    return shown, state.error
+
+
+async def test_without_the_helper_the_hidden_devices_are_counted() -> None:
+    assert await read(Host()) == (
+        {"roce_rdma_namespaces_shared": 0, "roce_exporter_rdma_devices_unseen": 2},
+        "",
+    )
+
+
+async def test_a_host_whose_devices_are_shared_hides_none() -> None:
+    assert await read(Host(shared=True, nodes=("mlx5_0",)), "/nowhere") == (
+        {"roce_rdma_namespaces_shared": 1, "roce_exporter_rdma_devices_unseen": 0},
+        "",
+    )
+
+
+async def test_a_host_without_uverbs_hides_none() -> None:
+    shown, _ = await read(Host(nodes=()))
+    assert shown["roce_exporter_rdma_devices_unseen"] == 0
+
+
+class Visits:
+    """Namespaces that the helper visits: what each holds, or why it cannot be visited."""
+
+    def __init__(self, folder: Path, **found: Any) -> None:
+        self.found = found
+        self.threads: list[int] = []
+        for name in found:
+            (folder / name).touch()
+
+    def __call__(self, name: str, _: str) -> dict[str, dict[str, int]]:
+        self.threads.append(threading.get_ident())
+        found = self.found[name]
+        if isinstance(found, OSError):
+            raise found
+        assert isinstance(found, dict)
+        return found
+
+
+async def test_the_helper_reports_what_is_hidden(tmp_path: Path) -> None:
+    """What the exporter sees itself is not repeated, and a namespace that cannot be visited is counted."""
+    folder = tmp_path / "netns"
+    folder.mkdir()
+    visits = Visits(
+        folder,
+        pod_a={"mlx5_1": {"qp": 3, "mr": 7}},
+        pod_b=PermissionError(errno.EPERM, "no"),
+        own={"mlx5_0": {"qp": 1}},
+    )
+    helper = NamespaceHelper(str(folder), lambda: 0.0, visits, patience=20)
+    path = str(tmp_path / "helper.sock")
+    async with await open_helper(helper, path):
+        shown, error = await read(Host(), path)
+    assert (shown, error) == (
+        {
+            "roce_rdma_namespaces_shared": 0,
+            "roce_namespace_objects,pod_a,mlx5_1,qp": 3,
+            "roce_namespace_objects,pod_a,mlx5_1,mr": 7,
+            "roce_exporter_rdma_namespaces_unseen": 1,
+            "roce_exporter_rdma_devices_unseen": 1,
+        },
+        "",
+    )
+    assert threading.get_ident() not in visits.threads, "the thread of the helper stays where it is"
+
+
+async def test_clients_do_not_decide_how_often_namespaces_are_visited(tmp_path: Path) -> None:
+    now = [0.0]
+    visits = Visits(tmp_path, pod_a={"mlx5_1": {"qp": 1}})
+    helper = NamespaceHelper(str(tmp_path), lambda: now[0], visits, patience=20)
+    await asyncio.gather(*(helper.document() for _ in range(5)))
+    assert len(visits.threads) == 1
+    now[0] = REST
+    await helper.document()
+    assert len(visits.threads) == 2
+
+
+async def test_the_socket_is_closed_to_other_users(tmp_path: Path) -> None:
+    helper = NamespaceHelper(str(tmp_path), lambda: 0.0, Visits(tmp_path))
+    path = str(tmp_path / "helper.sock")
+    async with await open_helper(helper, path):
+        assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    async with await open_helper(helper, path, os.getgid()):
+        assert stat.S_IMODE(os.stat(path).st_mode) == 0o660
+
+
+async def test_a_client_that_sends_changes_nothing(tmp_path: Path) -> None:
+    """No input is read. The kernel may reset a connection that is closed with unread input."""
+    helper = NamespaceHelper(str(tmp_path / "netns"), lambda: 0.0)
+    path = str(tmp_path / "helper.sock")
+    async with await open_helper(helper, path):
+        reader, writer = await asyncio.open_unix_connection(path)
+        writer.write(b"GET / HTTP/1.1\r\n\r\n" * 1000)
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+        writer.close()
+        reader, writer = await asyncio.open_unix_connection(path)
+        assert decode_report(await reader.read()) == NamespaceReport({}, {})
+        writer.close()
+
+
+async def test_without_the_helper_the_error_is_one_line_with_the_remedy(tmp_path: Path) -> None:
+    shown, error = await read(Host(), str(tmp_path / "none.sock"))
+    assert shown == {}
+    assert "--rdma.namespaces=" in error
+    assert "is `roce-exporter namespaces` running?" in error
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"devices": 1, "failed": {}}',
+        b'{"devices": [{}], "failed": {}}',
+        b'{"devices": [{"namespace": "a", "device": "b", "objects": {"qp": "many"}}], "failed": {}}',
+        b"[" * 100_000,
+        b"\xff",
+    ],
+)
+def test_a_document_of_another_program_is_refused(document: bytes) -> None:
+    with pytest.raises(ValueError, match="roce-exporter namespaces"):
+        decode_report(document)
+
+
+def test_a_report_survives_the_socket_and_is_bounded() -> None:
+    report = NamespaceReport({("a", "mlx5_1"): {"qp": 3}}, {"b": "EPERM"})
+    assert decode_report(encode_report(report)) == report
+    many = NamespaceReport({("a", str(number)): {} for number in range(MOST_DEVICES + 1)}, {})
+    assert len(decode_report(encode_report(many)).devices) == MOST_DEVICES
+
+
+def test_a_visit_that_is_refused_leaves_no_descriptor(tmp_path: Path) -> None:
+    (tmp_path / "pod_a").touch()
+    entered: list[int] = []
+
+    def enter(descriptor: int) -> None:
+        entered.append(os.fstat(descriptor).st_ino)
+        raise PermissionError(errno.EPERM, "no")
+
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(PermissionError):
+        visit("pod_a", str(tmp_path), enter)
+    assert entered == [(tmp_path / "pod_a").stat().st_ino]
+    assert os.listdir("/proc/self/fd") == before
+
+
+def test_a_file_that_is_no_namespace_is_not_entered(tmp_path: Path) -> None:
+    """The kernel's own answer: EINVAL, or EPERM without the capability."""
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="setns") as caught:
+        visit("file", str(tmp_path))
+    assert caught.value.errno in (errno.EINVAL, errno.EPERM)
+
+
+def test_a_host_without_named_namespaces_has_none(tmp_path: Path) -> None:
+    assert list_namespaces(str(tmp_path / "netns")) == ()
+
+
+def test_the_command_refuses_a_wrong_group_and_socket(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["namespaces", "--namespaces.group=no-such-group"]) == 2
+    assert "no such group" in capsys.readouterr().err
+    assert main(["namespaces", f"--namespaces.socket={tmp_path}/none/helper.sock"]) == 2
+    assert "--namespaces.socket=" in capsys.readouterr().err
