@@ -24,6 +24,7 @@ def _exclusive() -> Iterator[None]:
     """Soft-RoCE in this network namespace and in another. The mode can change only while there is no other."""
     run("modprobe", "rdma_rxe")
     run("rdma", "system", "set", "netns", "exclusive")
+    assert "exclusive" in run("rdma", "system")
     run("ip", "netns", "add", NETNS)
     run("ip", "link", "add", "veth_a", "type", "veth", "peer", "name", "veth_b")
     run("ip", "link", "set", "veth_b", "netns", NETNS)
