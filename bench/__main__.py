@@ -18,10 +18,12 @@ import fleet
 import growth
 import lab
 import links
+import owners
 import scrape
 import start
 import storm_detection
 import switches
+import wire_live
 import wire_speed
 
 TABLES = {
@@ -39,9 +41,11 @@ TABLES = {
     "links": links.main,
     "storms": storm_detection.main,
     "switches": switches.main,
+    "owners": owners.main,
     "wire": wire_speed.main,
+    "live": wire_live.main,
 }
-"""In the order of printing; fleet, links, storms and wire take the longest."""
+"""In the order of printing; fleet, links, storms, wire and live take the longest."""
 
 
 def main() -> int:

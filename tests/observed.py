@@ -7,18 +7,27 @@ from typing import TYPE_CHECKING
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
+from roce_exporter.kernel.object_kernel import ObjectKernel
+from roce_exporter.owners import SurveyLimits, Surveyor
 
 if TYPE_CHECKING:
     from roce_exporter.exporter import Observation
     from roce_exporter.kernel import Kernel
 
 
+WALL = 1_763_000_000.0
+"""Unix time of every observation: after the start of every recorded process."""
+
+
 async def observe(kernel: Kernel, times: int = 1) -> tuple[Exporter, list[Observation]]:
-    """`times` collections of one kernel; every timed duration is 0 s."""
+    """`times` collections of one kernel, each with a survey of its owners; every timed duration is 0 s."""
     collector = Collector(kernel, Settings(), clock=lambda: 0.0)
-    exporter = Exporter(collector)
+    surveyor = None
+    if isinstance(kernel, ObjectKernel):
+        surveyor = Surveyor(kernel, SurveyLimits(), clock=lambda: 0.0, wall=lambda: WALL)
+    exporter = Exporter(collector, surveyor=surveyor)
     try:
-        return exporter, [await exporter.observe(5.0) for _ in range(times)]
+        return exporter, [await exporter.observe_complete() for _ in range(times)]
     finally:
         collector.close()
 

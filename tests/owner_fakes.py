@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -134,7 +135,13 @@ def device(name: str, incarnation: int = 1, dialect: str = "mlx5") -> DeviceRead
     return DeviceReadings(found, ())
 
 
-def surveyor(host: FakeHost, clock: Clock, limits: SurveyLimits = SurveyLimits()) -> Surveyor:  # noqa: B008 - frozen
+async def until(ready: Callable[[], bool]) -> None:
+    """Let other tasks run until `ready` is true; the timeout of pytest ends what never becomes ready."""
+    while not ready():  # noqa: ASYNC110 - several kinds of states are waited for, none has an event
+        await asyncio.sleep(0)
+
+
+def surveyor(host: FakeHost, clock: Clock, limits: SurveyLimits = SurveyLimits(patience=600)) -> Surveyor:  # noqa: B008 - frozen
     """A surveyor of this host, on this clock."""
     return Surveyor(host, limits, clock, clock.wall, clock.sleep)
 

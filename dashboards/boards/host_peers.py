@@ -24,7 +24,7 @@ def of_host(expression: str, *by: str) -> str:
     """The pairs with an address of the ports shown at one end; of several captures of one pair the highest value."""
     pairs = f"max by ({', '.join(('cluster', 'source', 'destination', *by))}) ({expression})"
     ends = (
-        f'({pairs} and on (cluster, {end}) label_replace({ADDRESSES}{{{PORT}}}, "{end}", "$1", "address", "(.*)"))'
+        f'({pairs} and on (cluster, {end}) label_join({ADDRESSES}{{{PORT}}}, "{end}", "", "address"))'
         for end in ("source", "destination")
     )
     return " or ".join(ends)
@@ -59,6 +59,7 @@ PEERS_PANELS = (
         "pps",
         Query(most(rate(CNPS, CLUSTER), CNPS), "{{destination}} congests {{source}}"),
         width=8,
+        height=9,
         empty=EMPTY,
         proof=PROOF,
     ),
@@ -70,6 +71,7 @@ PEERS_PANELS = (
         "percentunit",
         Query(most(share(ECN, MARKED, ECN, CLUSTER, "codepoint"), ECN, MARKED), PAIR),
         width=8,
+        height=9,
         empty=EMPTY,
         proof=PROOF,
     ),
@@ -83,6 +85,7 @@ PEERS_PANELS = (
         Query(most(share(RETRANSMITTED, CLUSTER, PACKETS, CLUSTER, "operation"), RETRANSMITTED), PAIR),
         limits=steps(step("RoceWireRetransmissions")),
         width=8,
+        height=9,
         empty=EMPTY,
         proof=PROOF,
     ),
@@ -92,6 +95,7 @@ PEERS_PANELS = (
         "pps",
         Query(most(rate(OUTSIDE, CLUSTER), OUTSIDE), PAIR),
         width=8,
+        height=9,
         empty=EMPTY,
         proof=PROOF,
     ),
@@ -101,6 +105,7 @@ PEERS_PANELS = (
         "pps",
         Query(most(rate(NAKS, CLUSTER), NAKS, CLUSTER, "reason"), f"{PAIR}: {{{{reason}}}}"),
         width=8,
+        height=9,
         empty="No NAK was captured, or no capture sees this host: see docs/wire.md",
         proof=PROOF,
     ),
@@ -117,6 +122,7 @@ PEERS_PANELS = (
         ),
         limits=steps(step("RoceWireFramesDropped")),
         width=8,
+        height=9,
         empty="No capture is scraped in this cluster: see docs/wire.md",
         proof=PROOF,
     ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from boards.jobs_owners import FIELDS, LEGEND, NO_RULES
 from boards.jobs_series import APPLICATIONS, CHOSEN, OWNER, most, of_workloads
 from boards.limits import step, steps
@@ -62,6 +64,7 @@ ACROSS_PANELS = (
         names={"Value": "connections"},
         concealed=("cluster", "job"),
         overrides=LINKS,
+        width=14,
         empty="No connection of the RDMA connection manager",
     ),
     lines(
@@ -69,6 +72,7 @@ ACROSS_PANELS = (
         f"The ten workloads with the most. Growth without end is a leak.\n\n{meanings('roce_owner_memory_region_bytes')}",
         "bytes",
         Query(most(10, of_workloads(now("roce_owner_memory_region_bytes", HOST), "instance")), LEGEND),
+        width=10,
         empty=NO_RULES,
     ),
 )  # fmt: skip
@@ -99,7 +103,7 @@ WHO_PANELS = (
 
 def _exhaustion(kind: str, title: str, said: str) -> Panel:
     used, most_possible = f"roce_resource_{kind}", f"roce_resource_{kind}_limit"
-    return ranking(
+    panel = ranking(
         title,
         f"Share of the {said} that the device offers; the eight fullest devices. At 100 % the device refuses new ones. "
         f"Limits are read with `--owners.limits`.\n\n{meanings(used, most_possible)}",
@@ -109,6 +113,8 @@ def _exhaustion(kind: str, title: str, said: str) -> Panel:
         width=8,
         empty="Limits unknown: see --owners.limits",
     )  # fmt: skip
+    # a bar is full at the limit, not at the largest value
+    return replace(panel, defaults=panel.defaults | {"max": 1})
 
 
 LIMIT_PANELS = (

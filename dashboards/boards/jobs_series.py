@@ -48,7 +48,7 @@ def paused(direction: str, window: str = "") -> str:
 
     No series below the limit of RocePfcPauseElevated, which keeps the number of series small.
     """
-    found = f'{ELEVATED}{{direction="{direction}",{HOST}}}'
+    found = f'{ELEVATED}{{direction=~"{direction}",{HOST}}}'
     worst = f"max_over_time({found}[{window}])" if window else found
     return f"0 * {PAIRS} + on {DEVICE} group_left () max by {DEVICE} ({worst})"
 
@@ -58,8 +58,8 @@ def most(count: int, expression: str) -> str:
     return f"({expression}) and topk({count}, max_over_time(({expression})[$__range:] @ end()) > 0)"
 
 
-RANK = f"({paused('receive', '$__range')}) or 1e-9 * {PAIRS}"
-"""Workloads by pause received, then by queue pairs."""
+RANK = f"({paused('receive|transmit', '$__range')}) or 1e-9 * {PAIRS}"
+"""Workloads by pause in either direction, then by queue pairs."""
 
 
 def listed(expression: str, count: int = 50) -> str:

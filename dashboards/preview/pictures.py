@@ -36,6 +36,7 @@ CHOSEN: dict[str, dict[str, dict[str, str]]] = {
         "healthy": {"cluster": "quiet", "switch": "leaf1", "switch_port": "Ethernet0"},
         "incident": {"cluster": "pfc-storm", "switch": "leaf1", "switch_port": "Ethernet0"},
     },
+    "roce-jobs": {"healthy": {"cluster": "quiet"}, "incident": {"cluster": "pfc-storm"}},
     "roce-configuration": {"healthy": {"cluster": "quiet"}, "incident": {}},
     "roce-exporter": {"healthy": {"cluster": "quiet"}, "incident": {}},
 }

@@ -6,22 +6,18 @@ import argparse
 import math
 import re
 import time
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from roce_exporter.owners import OWNERS, SurveyLimits, Surveyor
 
 if TYPE_CHECKING:
     from roce_exporter.kernel import Kernel
-    from roce_exporter.owners.owner_survey import SurveyKernel
 
 DAY = 86400
 MOST_OWNERS = 1000
 LEAST_LOAD, MOST_LOAD = 0.1, 100.0
 
 DEFAULTS = SurveyLimits()
-
-NEEDED = ("open_objects", "counter_sets", "process")
-"""Methods that a kind of host may lack."""
 
 
 def add_owner_flags(parser: argparse.ArgumentParser, *, rounds: bool) -> None:
@@ -53,8 +49,9 @@ def add_owner_flags(parser: argparse.ArgumentParser, *, rounds: bool) -> None:
         "--owners.limits",
         dest="owners_limits",
         action="store_true",
-        help="read how many queue pairs, completion queues and memory regions each device can have: opens a user context on "
-        "each device once, as ibv_devinfo does, which on mlx5 makes firmware objects and may enable loopback meanwhile",
+        help="read how many queue pairs, completion queues and memory regions each device can have on kernels that do not report "
+        "it (6.12; 7.3 does): opens a user context on each device once, as ibv_devinfo does, which on mlx5 makes firmware "
+        "objects and may enable loopback meanwhile",
     )
     if rounds:
         add(
@@ -77,8 +74,8 @@ def add_owner_flags(parser: argparse.ArgumentParser, *, rounds: bool) -> None:
 
 
 def make_surveyor(options: argparse.Namespace, kernel: Kernel) -> Surveyor | None:
-    """The surveyor of a host; None if the source is disabled or the host cannot list objects."""
-    if OWNERS in options.source_disable or not all(hasattr(kernel, name) for name in NEEDED):
+    """The surveyor of a host; None if the source is disabled."""
+    if OWNERS in options.source_disable:
         return None
     limits = SurveyLimits(
         getattr(options, "owners_interval", DEFAULTS.interval),
@@ -88,7 +85,7 @@ def make_surveyor(options: argparse.Namespace, kernel: Kernel) -> Surveyor | Non
         options.owners_anonymous,
         options.collect_timeout,
     )
-    return Surveyor(cast("SurveyKernel", kernel), limits, time.monotonic, time.time)
+    return Surveyor(kernel, limits, time.monotonic, time.time)
 
 
 def _seconds(text: str) -> float:

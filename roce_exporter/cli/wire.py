@@ -32,8 +32,8 @@ LOG = logging.getLogger(__name__)
 PACKAGES = ("numpy", "dpkt")
 REFRESH = 0.5
 """Seconds between two updates of the live table."""
-DRAIN = 10.0
-"""Seconds to count what the ring still holds."""
+DRAIN = 60.0
+"""Seconds to count what the ring still holds, which a slow processor needs for a full one."""
 DAMAGED = 1
 
 

@@ -217,7 +217,9 @@ async def call_in_worker(in_flight: InFlight[K], key: K, work: Callable[[], T], 
     worker.submit(attempt)
     worker.retire()
     try:
-        return await asyncio.wait_for(future, patience)
+        # Not `wait_for`, which in Python 3.11 loses a cancellation that arrives together with the result.
+        async with asyncio.timeout(patience):
+            return await future
     except TimeoutError:
         raise TimeoutError(errno.ETIMEDOUT, f"no answer in {patience:g} s") from None
 

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from roce_exporter.background import background, supervise
 from roce_exporter.collect import Collector
 from roce_exporter.demo.figures import Figures, storm_events, wanted_values
+from roce_exporter.demo.owner_figures import SURVEY_SECONDS, OwnerFigures, owner_values
 from roce_exporter.demo.scene import Address, Scene
 from roce_exporter.demo.servers import LOOPBACK, SwitchJob, monitoring_servers
 from roce_exporter.demo.switch_end import switch_end
 from roce_exporter.demo.views import view
 from roce_exporter.exporter import Exporter
+from roce_exporter.owners import SurveyLimits, Surveyor
 from roce_exporter.sampler import Sampler
 from roce_exporter.simulation import SCENARIOS
 from roce_exporter.web import Server
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from roce_exporter.collect import Settings
     from roce_exporter.demo.servers import MonitoringServers
     from roce_exporter.demo.switch_end import SwitchEnd
-    from roce_exporter.kernel import Kernel
+    from roce_exporter.simulation.kernel import SimulatedKernel
     from roce_exporter.simulation.leaf import SimulatedLeaf
 
 SCENE_SECONDS = 0.5
@@ -44,7 +46,7 @@ END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 async def run_demo(
-    kernel: Kernel,
+    kernel: SimulatedKernel,
     leaf: SimulatedLeaf,
     settings: Settings,
     scenario: str,
@@ -94,18 +96,25 @@ class ServedExporter(NamedTuple):
 
 @contextlib.asynccontextmanager
 async def served_exporter(
-    kernel: Kernel, settings: Settings, auditor: Auditor | None = None
+    kernel: SimulatedKernel, settings: Settings, auditor: Auditor | None = None
 ) -> AsyncIterator[ServedExporter]:
     """An exporter of this host on a free port of loopback; closed at the end of the block."""
     collector = Collector(kernel, settings, time.monotonic)
     sampler = Sampler(kernel, time.monotonic, time.time)
-    exporter = Exporter(collector, sampler, auditor)
+    surveyor = Surveyor(kernel, SurveyLimits(interval=SURVEY_SECONDS), time.monotonic, time.time)
+    exporter = Exporter(collector, sampler, auditor, surveyor)
     endpoints = Endpoints(exporter, "/metrics")
     server = Server(endpoints, None)
     (address,) = await server.start([f"{LOOPBACK}:0"])
     try:
         sampler.start()
-        async with background(server.accept(), supervise(sampler, SUPERVISION_SECONDS), exporter.follow()):
+        work = (
+            server.accept(),
+            supervise(sampler, SUPERVISION_SECONDS),
+            exporter.follow(),
+            surveyor.run(),
+        )
+        async with background(*work):
             await exporter.observe()
             endpoints.ready = True
             yield ServedExporter(address, exporter, sampler)
@@ -123,7 +132,7 @@ async def scenes(
     stop: asyncio.Event,
 ) -> AsyncIterator[Scene]:
     """A scene every `SCENE_SECONDS` until `stop` is set."""
-    figures, began = Figures(), time.monotonic()
+    figures, owner_figures, began = Figures(), OwnerFigures(), time.monotonic()
     pages = (switch.page,) if switch else ()
     addresses = (Address("exporter", f"http://{served.address}/"), *pages, *servers.addresses)
     while not stop.is_set():
@@ -141,6 +150,7 @@ async def scenes(
             alerts,
             tuple(servers.notes),
             switch_view,
+            owner_figures.owners(owner_values(observation.samples, now)),
         )
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), SCENE_SECONDS)

@@ -135,6 +135,26 @@ class ShownSwitch:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownOwner:
+    """A pod, job or service that uses the host's RDMA devices; None: not counted."""
+
+    owner: str
+    command: str
+    queue_pairs: int
+    in_error: int
+    """Queue pairs in state ERR."""
+    cnps: float | None
+    """CNPs received per second."""
+    retries: float | None
+    """Timeouts and NAKs per second after which the owner transmits again."""
+
+    @property
+    def place(self) -> str:
+        """The owner in words."""
+        return f"{self.owner} ({self.command})" if self.command else self.owner
+
+
+@dataclass(frozen=True, slots=True)
 class Scene:
     """The demo at one moment."""
 
@@ -152,6 +172,8 @@ class Scene:
     """Messages for the viewer, oldest first: what is missing, what failed."""
     switch: ShownSwitch | None = None
     """None: there is no switch, or it does not answer."""
+    owners: tuple[ShownOwner, ...] = ()
+    """Those that suffer most first."""
 
     @property
     def firing(self) -> tuple[Alert, ...]:

@@ -9,11 +9,19 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rich.console import RenderableType
 
-    from roce_exporter.demo.scene import Alert, PauseHistory, Priority, Scene, StormEvent, SwitchPriority
+    from roce_exporter.demo.scene import (
+        Alert,
+        PauseHistory,
+        Priority,
+        Scene,
+        ShownOwner,
+        StormEvent,
+        SwitchPriority,
+    )
 
 BARS = " ▁▂▃▄▅▆▇█"
 UNMEASURED = "·"
@@ -38,7 +46,16 @@ NARROWEST, WIDEST = 3, 60
 MANY = 1000.0
 
 EVENT_LINES = 8
-"""Lines that the switch leaves to alerts and storms."""
+"""Lines that owners and switch leave to alerts and storms."""
+
+HEADING_LINES = 2
+"""Of a further table: an empty line and the headings."""
+
+OWNER_LINES = 4
+"""Owners on the screen: those that suffer most."""
+
+OWNER_COLUMNS = 40
+"""Characters of an owner's row without its name."""
 
 SWITCH_COLUMNS = 42
 """Characters of a row of the switch without the port and its sparkline."""
@@ -53,18 +70,31 @@ def screen(scene: Scene, width: int, height: int) -> RenderableType:
     head = _head(scene)
     table = _table(scene.priorities, width)
     room = height - len(head) - len(scene.priorities) - 1
-    ports = _shown_ports(scene, room - EVENT_LINES - len(scene.notes))
-    if not ports or scene.switch is None:
-        return Group(*head, table, *_events(scene, room))
-    switch = switch_table(scene.switch.name, ports, width)
-    return Group(*head, table, Text(), switch, *_events(scene, room - len(ports) - 2))
+    parts: list[RenderableType] = [*head, table]
+    spare = room - EVENT_LINES - len(scene.notes)
+    for part, lines in _further_tables(scene, spare, width):
+        parts += [Text(), part]
+        room -= lines
+    return Group(*parts, *_events(scene, room))
+
+
+def _further_tables(scene: Scene, spare: int, width: int) -> Iterator[tuple[Table, int]]:
+    """The owners and the switch ports that fit in the spare lines, with the lines of each table and the one before."""
+    owners = scene.owners[: min(OWNER_LINES, max(0, spare - HEADING_LINES))]
+    if owners:
+        lines = len(owners) + HEADING_LINES
+        spare -= lines
+        yield owner_table(owners, width), lines
+    ports = _shown_ports(scene, spare)
+    if ports and scene.switch is not None:
+        yield switch_table(scene.switch.name, ports, width), len(ports) + HEADING_LINES
 
 
 def _shown_ports(scene: Scene, room: int) -> list[SwitchPriority]:
     """As many ports of the switch as fit below an empty line and a heading: those with the most trips and pause."""
     ports = scene.switch.ports if scene.switch else ()
     urgent = sorted(range(len(ports)), key=lambda number: urgency(ports[number]))
-    return [ports[number] for number in sorted(urgent[: max(0, room - 2)])]
+    return [ports[number] for number in sorted(urgent[: max(0, room - HEADING_LINES)])]
 
 
 def urgency(port: SwitchPriority) -> tuple[bool, int, float]:
@@ -179,6 +209,25 @@ def _switch_row(port: SwitchPriority, room: int) -> list[RenderableType]:
         short_number(port.marked),
         Text("-" if used is None else f"{used:.0%}", "red" if (used or 0) >= NEARLY_FULL else ""),
     ]
+
+
+def owner_table(owners: Sequence[ShownOwner], width: int) -> Table:
+    """Who uses the devices, and who suffers."""
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column(
+        "owner", no_wrap=True, overflow="ellipsis", max_width=max(NARROWEST, width - OWNER_COLUMNS)
+    )
+    for heading in ("queue pairs", "in error", "CNP in", "retries/s"):
+        table.add_column(heading, justify="right", no_wrap=True, min_width=len(heading))
+    for owner in owners:
+        table.add_row(
+            Text(owner.place),
+            str(owner.queue_pairs),
+            Text(str(owner.in_error), "bold red" if owner.in_error else "dim"),
+            short_number(owner.cnps),
+            short_number(owner.retries),
+        )
+    return table
 
 
 def _pause(pause: PauseHistory | None, room: int) -> Text:

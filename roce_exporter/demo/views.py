@@ -83,6 +83,7 @@ def changes(before: Scene, after: Scene) -> list[str]:
         *_notes(before, after),
         *_storms(before, after),
         *_watchdogs(before, after),
+        *_owners(before, after),
         *_alerts(before, after),
     )
     return [f"[{after.seconds:6.1f} s] {text}" for text in found]
@@ -128,6 +129,16 @@ def _watchdogs(before: Scene, after: Scene) -> Iterator[str]:
             yield f"switch watchdog trips: {place}"
         if was.watchdog == "tripped" != port.watchdog and port.watchdog:
             yield f"switch watchdog restores: {place}"
+
+
+def _owners(before: Scene, after: Scene) -> Iterator[str]:
+    known = {owner.owner: owner.in_error for owner in before.owners}
+    for owner in after.owners:
+        was = known.get(owner.owner, 0)
+        if owner.in_error > 0 == was:
+            yield f"queue pairs in error: {owner.in_error} of {owner.queue_pairs} of {owner.place}"
+        if owner.in_error == 0 < was:
+            yield f"queue pairs work again: {owner.place}"
 
 
 def _alerts(before: Scene, after: Scene) -> Iterator[str]:

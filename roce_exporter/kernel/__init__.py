@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from roce_exporter.kernel.object_kernel import ObjectKernel
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
@@ -48,7 +50,7 @@ class Files(Protocol):
         """Close the descriptors."""
 
 
-class Kernel(Protocol):
+class Kernel(ObjectKernel, Protocol):
     """All that the exporter reads from a host. No method writes."""
 
     def begin(self) -> None:
@@ -122,13 +124,6 @@ class Kernel(Protocol):
 
         Raises:
             Absent: netlink does not report them.
-        """
-
-    def object_limits(self, device: RdmaDevice) -> Mapping[str, int]:
-        """The most objects that the device can have at once: `max_qp`, `max_cq`, `max_mr`, by the names of `ibv_devinfo`.
-
-        Raises:
-            Absent: nothing here reports them, or the option that permits it is not set (see `kernel.uverbs`).
         """
 
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], Sequence[int]]:

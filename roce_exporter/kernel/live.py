@@ -20,7 +20,7 @@ from roce_exporter.kernel.ethtool_ioctl import NAMES_SECONDS, EthtoolIoctl
 from roce_exporter.kernel.ethtool_netlink import EthtoolNetlink
 from roce_exporter.kernel.mac_address import choose_mac_address
 from roce_exporter.kernel.names import decode_name, encode_name, given_hostname
-from roce_exporter.kernel.object_netlink import open_object_dump
+from roce_exporter.kernel.object_netlink import open_object_dump, read_object_limits
 from roce_exporter.kernel.processes import read_process
 from roce_exporter.kernel.rdma_netlink import RdmaNetlink
 from roce_exporter.kernel.rdma_system import read_shared_mode
@@ -187,8 +187,15 @@ class LiveKernel:
         return read_process(pid)
 
     def object_limits(self, device: RdmaDevice) -> Mapping[str, int]:
-        if not self._limits:
-            raise Absent(errno.EPERM, "no context is opened without --owners.limits", device.name)
+        try:
+            return read_object_limits(self._rdma(), device)
+        except Absent:
+            if not self._limits:
+                raise Absent(
+                    errno.EPERM,
+                    "this kernel does not report limits, and --owners.limits is not given",
+                    device.name,
+                ) from None
         return read_limits(device)
 
     def rdma_namespaces_shared(self) -> bool:

@@ -52,7 +52,7 @@ class ObjectKernel(Protocol):
         """The most objects that the device can have at once: `max_qp`, `max_cq`, `max_mr`, by the names of `ibv_devinfo`.
 
         Raises:
-            Absent: nothing here reports them without changing the device.
+            Absent: nothing here reports them, or the option that permits it is not set (see `kernel.uverbs`).
         """
 
     def process(self, pid: int) -> ProcessFacts:

@@ -19,9 +19,25 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.kernel import Absent
 from roce_exporter.kernel.entry_dump import EntryDump, Listing, number_or_zero
+from roce_exporter.kernel.layout import decode_present_numbers
 from roce_exporter.kernel.names import decode_name
-from roce_exporter.kernel.netlink import Malformed, NetlinkSocket, decode_number, open_kernel_socket
-from roce_exporter.kernel.rdma_netlink import NLDEV, PORT_INDEX, RdmaNetlink, encode_device
+from roce_exporter.kernel.netlink import (
+    Malformed,
+    NetlinkSocket,
+    Refused,
+    decode_number,
+    only_payload,
+    open_kernel_socket,
+)
+from roce_exporter.kernel.rdma_netlink import (
+    NLDEV,
+    PORT_INDEX,
+    RES_GET,
+    RdmaNetlink,
+    Table,
+    decode_table,
+    encode_device,
+)
 from roce_exporter.owner_model import ObjectKind, RdmaObject
 
 if TYPE_CHECKING:
@@ -90,6 +106,11 @@ LISTINGS = {
     ObjectKind.MEMORY_REGION: Listing(NLDEV | 13, 40, 41),
     ObjectKind.CONTEXT: Listing(NLDEV | 22, 86, 87),
 }
+
+SUMMARY_MOST = Table(whole=15, name=17, number=118)
+"""The most objects of each kind, where Linux reports them: 7.3 does, 6.12 does not."""
+
+LIMITED = ("qp", "cq", "mr")
 
 _STATES = {ObjectKind.QUEUE_PAIR: QUEUE_PAIR_STATES, ObjectKind.CONNECTION: CONNECTION_STATES}
 
@@ -185,3 +206,33 @@ def open_object_dump(
                 rdma().resources(device)
                 raise OSError(errno.EINVAL, "the driver failed to report a queue pair", device.name) from None
         raise
+
+
+def read_object_limits(rdma: RdmaNetlink, device: RdmaDevice) -> dict[str, int]:
+    """The most queue pairs, completion queues and memory regions that a device can have, as the kernel reports them.
+
+    Raises:
+        Absent: the kernel does not report limits.
+        OSError: netlink fails; ENODEV: the device was removed.
+    """
+    missing = "this kernel does not report the limits of a device"
+    try:
+        found = rdma.request(
+            RES_GET, encode_device(device), lambda answers: decode_limits(only_payload(answers), device)
+        )
+    except Refused as error:
+        raise rdma.explain(error, device, missing) from None
+    if not found:
+        raise Absent(errno.EOPNOTSUPP, missing, device.name)
+    return found
+
+
+def decode_limits(answer: bytes, device: RdmaDevice) -> dict[str, int]:
+    """The limits in the count of objects, by the names of `ibv_devinfo`: `max_qp`, `max_cq`, `max_mr`.
+
+    Raises:
+        Malformed: the message violates the format.
+        OSError: ENODEV, the reply is for another device.
+    """
+    most = decode_present_numbers(answer, decode_table(answer, SUMMARY_MOST, device))
+    return {f"max_{kind}": most[kind] for kind in LIMITED if most.get(kind)}

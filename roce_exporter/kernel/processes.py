@@ -29,7 +29,7 @@ def read_process(pid: int) -> ProcessFacts:
     """What /proc reports of a process, or of the process of a thread. The creation time is that of `pid` itself.
 
     Raises:
-        Absent: there is no such process any more.
+        Absent: there is no such process any more, or too little is left of it.
         PermissionError: /proc hides it from this process (`hidepid=`, `ProtectProc=`).
         OSError: /proc cannot be read.
     """
@@ -40,8 +40,9 @@ def read_process(pid: int) -> ProcessFacts:
         return _read_facts(psutil.Process(pid), psutil.Process)
     except (psutil.AccessDenied, PermissionError):
         raise _hidden(pid) from None
+    except psutil.ZombieProcess:
+        raise _missing(pid) from None
     except (psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
-        # ZombieProcess is a NoSuchProcess.
         raise _hidden(pid) if _exists(pid) else _missing(pid) from None
 
 
@@ -81,7 +82,7 @@ def _exists(pid: int) -> bool:
     # Succeeds for processes that /proc hides, and needs no privilege.
     try:
         os.getsid(pid)
-    except OSError:
+    except (OSError, OverflowError):
         return False
     return True
 

@@ -65,7 +65,9 @@ class OwnerRound:
             await self._attempt(f"counter sets of port {port}", self._sets(port))
 
     async def _parts(self, kind: ObjectKind) -> None:
-        while (seconds := await self._call(partial(self._survey.part, kind))) is not None:
+        ended = False
+        while not ended:
+            seconds, ended = await self._call(partial(self._survey.part, kind))
             await self._sleep(seconds * self._pause)
 
     async def _sets(self, port: int) -> None:

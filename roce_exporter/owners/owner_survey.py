@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.kernel import Absent
-from roce_exporter.kernel.object_kernel import ObjectKernel
 from roce_exporter.owner_model import FROM_MEMORY, ObjectKind
 from roce_exporter.owners.holdings import Census
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from roce_exporter.kernel import Kernel
     from roce_exporter.kernel.object_kernel import ObjectList
     from roce_exporter.model import RdmaDevice
     from roce_exporter.owner_model import CounterSet, RdmaObject
@@ -22,11 +22,13 @@ SUMMED = (*FROM_MEMORY, ObjectKind.QUEUE_PAIR)
 """Kinds of which the kernel's own number is compared with the number listed."""
 
 
-class SurveyKernel(ObjectKernel, Protocol):
-    """What a survey reads of a host."""
+class ListPart(NamedTuple):
+    """A part of a list that was read."""
 
-    def rdma_resources(self, device: RdmaDevice) -> Mapping[str, int]:
-        """Objects in use by kind, see `roce_exporter.kernel.Kernel`."""
+    seconds: float
+    """Time that the kernel took."""
+    ended: bool
+    """Whether this was the end of the list."""
 
 
 class Survey:
@@ -34,7 +36,7 @@ class Survey:
 
     def __init__(
         self,
-        kernel: SurveyKernel,
+        kernel: Kernel,
         device: RdmaDevice,
         roll: Roll,
         clock: Callable[[], float],
@@ -63,11 +65,11 @@ class Survey:
             Absent: the kernel does not list this kind.
             OSError: the kernel or the driver fails.
         """
-        while self.part(kind) is not None:
+        while not self.part(kind).ended:
             pass
 
-    def part(self, kind: ObjectKind) -> float | None:
-        """Read the next part of the list of one kind; returns the seconds that the kernel took, or None after the end.
+    def part(self, kind: ObjectKind) -> ListPart:
+        """Read the next part of the list of one kind.
 
         Raises:
             Absent: the kernel does not list this kind.
@@ -83,10 +85,10 @@ class Survey:
         if objects is None:
             self.close()
             self.censuses[kind] = self._census
-            return None
+            return ListPart(seconds, ended=True)
         self._census.add(objects)
         self.roll.learn((one.pid for one in objects), self._wall())
-        return seconds
+        return ListPart(seconds, ended=False)
 
     def compare(self) -> None:
         """Compare the kernel's own numbers with those listed since the last call; a list that failed is left out."""

@@ -21,10 +21,10 @@ from roce_exporter.sources.values import reason_of
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
+    from roce_exporter.kernel import Kernel
     from roce_exporter.model import Device, DeviceReadings, RdmaDevice
     from roce_exporter.normalise.series import Samples
     from roce_exporter.owner_model import Owner
-    from roce_exporter.owners.owner_survey import SurveyKernel
 
 LOG = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class Surveyor:
 
     def __init__(
         self,
-        kernel: SurveyKernel,
+        kernel: Kernel,
         limits: SurveyLimits,
         clock: Callable[[], float],
         wall: Callable[[], float],
@@ -93,7 +93,7 @@ class Surveyor:
     ) -> None:
         """`clock` returns monotonic seconds, `wall` Unix time."""
         self._kernel = kernel
-        self._limits = limits
+        self.limits = limits
         self._clock = clock
         self._wall = wall
         self._sleep = sleep
@@ -127,7 +127,7 @@ class Surveyor:
                     tasks.pop(key).cancel()
                 fresh = [surveyed for key, surveyed in self._devices.items() if key not in tasks]
                 for position, surveyed in enumerate(fresh):
-                    delay = min(SPREAD, self._limits.interval) * position / len(fresh)
+                    delay = min(SPREAD, self.limits.interval) * position / len(fresh)
                     tasks[surveyed.key] = group.create_task(self._repeat(surveyed, delay))
                 await self._changed.wait()
 
@@ -151,17 +151,17 @@ class Surveyor:
         ]
 
     def _new(self, key: SurveyKey, device: Device) -> Surveyed:
-        return Surveyed(key, device, DeviceOwners(self._limits.most, self._limits.peers))
+        return Surveyed(key, device, DeviceOwners(self.limits.most, self.limits.peers))
 
     async def _repeat(self, surveyed: Surveyed, delay: float) -> None:
         await self._sleep(delay)
         while True:
             begun = self._clock()
-            await self._round(surveyed, 1 / self._limits.load - 1)
-            await self._sleep(max(0.0, self._limits.interval - (self._clock() - begun)))
+            await self._round(surveyed, 1 / self.limits.load - 1)
+            await self._sleep(max(0.0, self.limits.interval - (self._clock() - begun)))
 
     async def _bounded(self, surveyed: Surveyed) -> None:
-        patience = self._limits.patience
+        patience = self.limits.patience
         try:
             async with asyncio.timeout(patience):
                 await self._round(surveyed, 0.0)
@@ -170,7 +170,7 @@ class Surveyor:
 
     async def _round(self, surveyed: Surveyed, pause: float) -> None:
         begun, surveyed.reading = self._clock(), 0.0
-        roll = Roll(self._kernel.process, surveyed.owners.created, anonymous=self._limits.anonymous)
+        roll = Roll(self._kernel.process, surveyed.owners.created, anonymous=self.limits.anonymous)
         survey = Survey(self._kernel, _netlink(surveyed.device), roll, self._clock, self._wall)
         one = OwnerRound(survey, partial(self._call, surveyed), self._sleep, pause)
         try:
@@ -188,7 +188,7 @@ class Surveyor:
     async def _call(self, surveyed: Surveyed, step: Callable[[], T]) -> T:
         begun = self._clock()
         try:
-            return await call_in_worker(self._in_flight, surveyed.key, step, self._limits.patience)
+            return await call_in_worker(self._in_flight, surveyed.key, step, self.limits.patience)
         finally:
             surveyed.reading += self._clock() - begun
 

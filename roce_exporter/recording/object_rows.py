@@ -24,8 +24,18 @@ if TYPE_CHECKING:
 OBJECT_FILES = {kind: f"rdma/resource-{kind.value}.json" for kind in ObjectKind}
 COUNTER_SET_FILE = "rdma/statistic-qp.json"
 
-_NUMBERS = {"pid": "pid", "port": "port", "lqpn": "number", "rqpn": "remote", "mrlen": "size"}
-_TEXTS = {"type": "type", "qp-type": "type", "state": "state"}
+_NUMBERS = {
+    ObjectKind.QUEUE_PAIR: {"port": "port", "lqpn": "number", "rqpn": "remote"},
+    ObjectKind.CONNECTION: {"port": "port", "lqpn": "number"},
+    ObjectKind.MEMORY_REGION: {"mrlen": "size"},
+}
+"""Keys with a number, and the field of the object."""
+
+_TEXTS = {
+    ObjectKind.QUEUE_PAIR: {"type": "type", "state": "state"},
+    ObjectKind.CONNECTION: {"qp-type": "type", "state": "state"},
+}
+"""Keys with a text, and the field of the object."""
 
 _NO_COUNTERS = frozenset({"ifindex", "ifname", "port", "cntn", "qp-type", "pid", "comm", "lqpn"})
 """Keys of a counter set that are not the name of a counter."""
@@ -65,14 +75,14 @@ def read_counter_sets(tree: Tree, path: str) -> dict[str, tuple[CounterSet, ...]
 
 def print_object(one: RdmaObject, comm: str) -> Row:
     """The row of an object, without its device. `comm` is the command of its process, where it is known."""
-    row: Row = {"port": one.port} if one.port else {}
-    row |= _own_fields(one)
+    keys = {**_NUMBERS.get(one.kind, {}), **_TEXTS.get(one.kind, {})}
+    row: Row = {key: value for key, field in keys.items() if (value := getattr(one, field))}
     if one.pid:
         row["pid"] = one.pid
-    if name := one.kernel or comm:
+    if name := comm if one.pid else one.kernel:
         row["comm"] = name
     if one.peer:
-        # The exporter does not read the port number, and a wrong one would mislead.
+        # No object has the port number, which is not read.
         row["dst-addr"] = f"{one.peer}:0"
     return row
 
@@ -87,24 +97,14 @@ def print_counter_set(counted: CounterSet, comm: str) -> Row:
     return row | dict(counted.values)
 
 
-def _own_fields(one: RdmaObject) -> Row:
-    if one.kind is ObjectKind.MEMORY_REGION:
-        return {"mrlen": one.size}
-    if one.kind is ObjectKind.QUEUE_PAIR:
-        row = {"lqpn": one.number, "rqpn": one.remote, "type": one.type, "state": one.state}
-    elif one.kind is ObjectKind.CONNECTION:
-        row = {"lqpn": one.number, "qp-type": one.type, "state": one.state}
-    else:
-        row = {}
-    return {key: value for key, value in row.items() if value}
-
-
 def _object(kind: ObjectKind, row: Row, what: str) -> RdmaObject:
-    fields: dict[str, Any] = {field: _number(row, key, what) for key, field in _NUMBERS.items() if key in row}
-    fields |= {field: _text(row, key, what) for key, field in _TEXTS.items() if key in row}
+    numbers = {"pid": "pid", **_NUMBERS.get(kind, {})}
+    fields: dict[str, Any] = {field: _number(row, key, what) for key, field in numbers.items() if key in row}
+    fields |= {field: _text(row, key, what) for key, field in _TEXTS.get(kind, {}).items()}
+    name = _text(row, "comm", what)
     if not fields.get("pid"):
-        fields["kernel"] = _text(row, "comm", what)
-    if "dst-addr" in row:
+        fields["kernel"] = name
+    if kind is ObjectKind.CONNECTION and "dst-addr" in row:
         fields["peer"] = _peer(row, what)
     return RdmaObject(kind, **fields)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import count
 from typing import TYPE_CHECKING
 
 from roce_exporter.owner_model import ProcessFacts
@@ -74,8 +75,11 @@ FIRST_UID = 60_001
 
 
 def _uids(users: Iterable[str]) -> dict[str, int]:
-    named = sorted({user for user in users if user and not user.isdecimal()})
-    return {user: 0 if user == "root" else FIRST_UID + number for number, user in enumerate(named)}
+    """A number for each name. A user that is a number keeps it."""
+    given = set(users)
+    free = (number for number in count(FIRST_UID) if str(number) not in given)
+    named = sorted(user for user in given if user and not user.isdecimal())
+    return {user: 0 if user == "root" else next(free) for user in named}
 
 
 def _pids(tree: Tree) -> list[int]:

@@ -28,6 +28,9 @@ REMOTE = 0x1000
 
 LIMITS = {"max_qp": 131_072, "max_cq": 16_777_216, "max_mr": 16_777_216}
 
+RDMA_CM = "rdma_cm"
+"""Since Linux 5.15 the owner of the kernel's queue pairs that rdma_create_qp makes for another module."""
+
 OF_PORT_ONLY = frozenset(
     {"rp_cnp_ignored", "rp_cnp_handled", "np_ecn_marked_roce_packets", "np_cnp_sent", "rx_icrc_encapsulated"}
 )
@@ -103,7 +106,9 @@ def _connected(job: SimulatedJob, pid: int, number: int, position: int, broken: 
     """A queue pair, and its connection if the connection manager made it."""
     kernel = "" if pid else job.command
     state = "ERR" if broken else "RTS"
-    yield RdmaObject(ObjectKind.QUEUE_PAIR, pid, kernel, PORT, number, number + REMOTE, "RC", state)
+    yield RdmaObject(
+        ObjectKind.QUEUE_PAIR, pid, RDMA_CM if kernel else "", PORT, number, number + REMOTE, "RC", state
+    )
     if job.peers:
         peer = job.peers[position % len(job.peers)]
         yield RdmaObject(

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 POLL = 0.2
 """Seconds that a live input is waited for at once: longer than the kernel keeps a block that is not full."""
-MOST_LEFT = 128
-"""Batches that are read after the end of a live capture was requested: more than the ring has blocks."""
+MOST_WAITS = 25
+"""Times in succession that frames which the kernel has counted are waited for in vain, on a machine that is overloaded."""
 
 
 class LiveFrames(Protocol):
@@ -35,6 +35,12 @@ class LiveFrames(Protocol):
 
     def drops(self) -> tuple[int, int]:
         """Frames received and dropped since opening."""
+
+    def end(self) -> None:
+        """Receive no more."""
+
+    def left(self) -> int:
+        """Frames received that `read` has not returned yet."""
 
 
 class WireSession:
@@ -77,11 +83,12 @@ class WireSession:
     def _read_live(self, source: LiveFrames) -> None:
         while not self._ending:
             self._add_live(source, source.read(POLL))
-        for _ in range(MOST_LEFT):
+        source.end()
+        waits = 0
+        while source.left() and waits < MOST_WAITS:
             frames = source.read(POLL)
             self._add_live(source, frames)
-            if frames is None:
-                break
+            waits = waits + 1 if frames is None else 0
 
     def _add_live(self, source: LiveFrames, frames: Frames | None) -> None:
         if frames is not None:

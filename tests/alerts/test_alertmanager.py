@@ -206,6 +206,30 @@ def test_lost_packets_explain_a_nearly_full_headroom_of_their_group_only(alertma
     assert active == {("RoceSwitchHeadroomExhausted", "3"), ("RoceSwitchHeadroomNearlyFull", "4")}
 
 
+def test_a_port_that_is_down_explains_its_queue_pairs_and_a_broken_source_its_stale_survey(
+    alertmanager: Alertmanager,
+) -> None:
+    """On that device only; another broken source does not explain a stale survey."""
+    cluster = "owners"
+    alerts = [
+        alert("RocePortDown", cluster),
+        alert("RoceOwnerQueuePairsInError", cluster),
+        alert("RoceOwnerQueuePairsInError", cluster, instance="h2"),
+        alert("RoceSourceBroken, of owners", cluster),
+        alert("RoceOwnerSurveyStale", cluster),
+        alert("RoceSourceBroken", cluster, instance="h2"),
+        alert("RoceOwnerSurveyStale", cluster, instance="h2"),
+    ]
+    alertmanager.ask("/api/v2/alerts", alerts)
+    wait_until(lambda: len(alertmanager.alerts(cluster)) == len(alerts), 120)
+    muted = {
+        (one["labels"]["alertname"], one["labels"]["instance"])
+        for one in alertmanager.alerts(cluster)
+        if one["status"]["state"] == "suppressed"
+    }
+    assert muted == {("RoceOwnerQueuePairsInError", "h1"), ("RoceOwnerSurveyStale", "h1")}
+
+
 def test_a_silence_keeps_one_host_quiet_and_no_other(alertmanager: Alertmanager) -> None:
     cluster = "silenced"
     matchers = [

@@ -14,6 +14,8 @@ tell() {
   echo "$1.etc $(nsenter --target="$pid" --mount ls /etc | wc -l)"
   echo "$1.home $(nsenter --target="$pid" --mount ls -A /root /home/somebody 2>/dev/null | grep -c secret)"
   nsenter --target="$pid" --mount touch /opt/written /etc/written /sys/written /var/written 2>/dev/null
+  # not as root, which sees all processes
+  echo "$1.processes $(nsenter --target="$pid" --mount setpriv --reuid=roce-exporter --clear-groups ls /proc | grep -c '^[0-9]')"
   echo "$1.written $(ls /opt /etc /var | grep -c written)"
 }
 
@@ -25,7 +27,7 @@ restart() {
 mkdir -p "$drop_ins" /home/somebody
 touch /root/secret /home/somebody/secret
 tell core
-for name in optics debugfs loopback; do
+for name in optics debugfs loopback owners; do
   cp "/usr/share/doc/roce-exporter/drop-ins/$name.conf" "$drop_ins/"
   restart
   tell "$name"

@@ -22,6 +22,8 @@ PACKAGES = "systemd,systemd-sysv,python3,init-system-helpers,curl,procps,util-li
 NO_CAPABILITY = f"{0:016x}"
 NET_ADMIN = 1 << 12
 DAC_READ_SEARCH = 1 << 2
+OWN_PROCESSES = 2
+"""The exporter and the command that lists the processes."""
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +55,7 @@ def report(package: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[d
 def test_it_runs_under_its_own_user_without_privileges(report: dict[str, str]) -> None:
     told = {key.removeprefix("core."): value for key, value in report.items() if key.startswith("core.")}
     assert int(told.pop("etc")) > 10
+    assert 1 <= int(told.pop("processes")) <= OWN_PROCESSES
     assert told == {
         "active": "active",
         "ready": "roce_exporter is ready.",
@@ -73,6 +76,7 @@ def test_it_runs_under_its_own_user_without_privileges(report: dict[str, str]) -
         ("optics", NET_ADMIN),
         ("debugfs", NET_ADMIN | DAC_READ_SEARCH),
         ("loopback", NET_ADMIN | DAC_READ_SEARCH),
+        ("owners", NET_ADMIN | DAC_READ_SEARCH),
     ],
 )
 def test_drop_ins_combine_and_each_adds_what_it_documents(
@@ -82,6 +86,11 @@ def test_drop_ins_combine_and_each_adds_what_it_documents(
     for kind in ("CapEff", "CapBnd", "CapAmb"):
         assert int(report[f"{name}.{kind}"], 16) == capabilities
     assert (report[f"{name}.user"], report[f"{name}.home"]) == ("roce-exporter", "0")
+
+
+def test_only_with_the_drop_in_for_owners_processes_of_others_are_visible(report: dict[str, str]) -> None:
+    """At least init, the journal and the bus of the machine."""
+    assert int(report["loopback.processes"]) <= OWN_PROCESSES < int(report["owners.processes"])
 
 
 def test_with_the_read_capability_few_files_are_reachable(report: dict[str, str]) -> None:

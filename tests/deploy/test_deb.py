@@ -49,6 +49,13 @@ def test_the_unit_for_switches_has_its_command_and_an_example(root: Path) -> Non
     assert (root / "usr/share/doc/roce-exporter/switches.yml").exists()
 
 
+def test_counter_sets_come_with_a_unit_and_without_an_active_rule(root: Path) -> None:
+    unit = (root / "lib/systemd/system/roce-exporter-counters@.service").read_text()
+    assert "\nExecStart=/opt/roce-exporter/bin/roce-exporter counters enable " in unit
+    rule = "90-roce-exporter-counters.rules"
+    assert [path.relative_to(root).parts[:3] for path in root.rglob(rule)] == [("usr", "share", "doc")]
+
+
 def test_the_unit_for_captures_has_its_command(root: Path) -> None:
     unit = (root / "lib/systemd/system/roce-exporter-wire.service").read_text()
     assert "\nExecStart=/opt/roce-exporter/bin/roce-exporter wire " in unit

@@ -145,6 +145,27 @@ def test_privileges_are_one_capability_and_read_only_places(answers: dict[str, A
     assert mounts["debugfs"] == f"{mounts['sysfs']}/kernel/debug"
 
 
+def test_owners_need_the_hosts_processes_and_then_a_user_of_their_own(answers: dict[str, Any]) -> None:
+    """The exporter must not have the user ID of other images, whose processes it could then inspect."""
+    assert "hostPID" not in pod_of(answers, "default-values")
+    pod = pod_of(answers, "owners-values")
+    assert pod["hostPID"] is True
+    usual = pod_of(answers, "default-values")["securityContext"]
+    context = pod["securityContext"]
+    assert context["runAsNonRoot"] is True
+    assert usual["runAsUser"] != context["runAsUser"] == context["runAsGroup"] > 0
+    assert context["fsGroup"] == usual["fsGroup"], "it reads the Secret by its group"
+    assert parse_options(pod["containers"][0]["args"]).owners_anonymous is True
+
+
+def test_without_owners_there_is_no_privilege_for_them(answers: dict[str, Any]) -> None:
+    pod = pod_of(answers, "ownerless-values")
+    assert "hostPID" not in pod
+    assert pod["securityContext"] == pod_of(answers, "default-values")["securityContext"]
+    options = parse_options(pod["containers"][0]["args"])
+    assert (options.source_disable, options.owners_anonymous) == (["owners"], False)
+
+
 @pytest.mark.parametrize("case", CI_CASES)
 def test_the_exporter_accepts_its_arguments_and_listens_on_the_given_address(
     answers: dict[str, Any], case: str

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 TEXT = (ROOT / "docs/operating.md").read_text()
 DOCUMENTS = {"operating.md": TEXT, "SECURITY.md": (ROOT / "SECURITY.md").read_text()}
-PLACES = re.compile(r"\b(?:deploy|alerts|dashboards|tests)/[\w./-]*\w")
+PLACES = re.compile(r"\b(?:deploy|alerts|dashboards|tests)/[\w./@-]*\w")
 SIZES = re.findall(r"^\| (mlx5|bnxt|ionic|ice) \| (\d+) \|", TEXT, re.MULTILINE)
 FLAG = re.compile(r"(?<![\w-])--[a-z]+\.[a-z.-]+[a-z]")
 CHART: dict[str, Any] = yaml.safe_load((DEPLOY / "helm/roce-exporter/values.yaml").read_text())

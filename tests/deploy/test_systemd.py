@@ -19,12 +19,16 @@ import bcrypt
 import pytest
 from deploy_daemon import running
 from deploy_tools import COMMAND, DEPLOY, fetch, need, need_root, wait_until
+from sandbox import system_calls, unit_lines
 
 from roce_exporter.cli.options import parse_options
 
 UNIT = DEPLOY / "systemd/roce-exporter.service"
 SWITCHES = DEPLOY / "systemd/roce-exporter-switches.service"
+COUNTERS = DEPLOY / "systemd/roce-exporter-counters@.service"
+UDEV_RULE = DEPLOY / "systemd/90-roce-exporter-counters.rules"
 WIRE = DEPLOY / "systemd/roce-exporter-wire.service"
+NAMESPACES = DEPLOY / "systemd/roce-exporter-namespaces.service"
 DROP_INS = sorted(path.stem for path in (DEPLOY / "systemd/drop-ins").glob("*.conf"))
 COMBINATIONS = [
     names for count in range(len(DROP_INS) + 1) for names in itertools.combinations(DROP_INS, count)
@@ -76,6 +80,23 @@ def test_the_other_units_are_valid_and_as_restricted(tmp_path: Path, original: P
     assert analyze("security", "--offline=true", "--threshold=20", unit).returncode == 0
 
 
+def test_the_unit_for_namespaces_may_enter_network_namespaces_and_little_else(tmp_path: Path) -> None:
+    unit = installed(tmp_path, original=NAMESPACES)
+    verdict = analyze("verify", unit)
+    assert (verdict.returncode, verdict.stderr) == (0, "")
+    assert analyze("security", "--offline=true", "--threshold=20", unit).returncode == 0
+    settings = unit_lines(unit)
+    assert settings["AmbientCapabilities"] == settings["CapabilityBoundingSet"] == ["CAP_SYS_ADMIN"]
+    assert settings["RestrictNamespaces"] == ["net"]
+    calls = system_calls(settings["SystemCallFilter"])
+    assert "setns" in calls
+    assert not calls & {"mount", "move_mount", "open_by_handle_at", "bpf", "reboot", "swapon", "init_module"}
+    (command,) = settings["ExecStart"]
+    options = parse_options(command.split()[1:])
+    assert options.command == "namespaces"
+    assert options.namespaces_socket == f"/run/{settings['RuntimeDirectory'][0]}/namespaces.sock"
+
+
 def test_the_example_for_switches_works_under_the_restrictions_of_its_unit(tmp_path: Path) -> None:
     """The switch of the example does not exist here, so the probe says that its name cannot be resolved."""
     need_root()
@@ -96,6 +117,65 @@ def test_the_example_for_switches_works_under_the_restrictions_of_its_unit(tmp_p
             document = fetch(f"{daemon.url}/debug/probe?target=spine1")
             assert "spine1.example.com: cannot be resolved" in document
             assert daemon.stop() == 0
+
+
+def test_the_unit_for_counter_sets_is_valid_and_as_restricted(tmp_path: Path) -> None:
+    unit = installed(tmp_path, original=COUNTERS)
+    verdict = analyze("verify", unit)
+    assert (verdict.returncode, verdict.stderr) == (0, "")
+    verdict = analyze("security", "--offline=true", "--threshold=20", unit)
+    assert verdict.returncode == 0, verdict.stdout
+
+
+def test_the_unit_for_counter_sets_runs_the_command_for_its_device() -> None:
+    text = COUNTERS.read_text()
+    (command,) = [line.split()[1:] for line in text.splitlines() if line.startswith("ExecStart=")]
+    (flags,) = [
+        line.split("=", 2)[2].split() for line in text.splitlines() if line.startswith("Environment=")
+    ]
+    words = [word.replace("%i", "mlx5_0") for word in command if word != "$ROCE_COUNTERS_FLAGS"]
+    options = parse_options([*words, *flags])
+    assert (options.command, options.action, options.auto) == ("counters", "enable", 3)
+    assert options.device_include.fullmatch("mlx5_0")
+    assert "WantedBy" not in text, "an administrator starts it, or the rule for udev"
+
+
+def test_the_rule_for_udev_starts_that_unit_for_each_device() -> None:
+    rules = [line for line in UDEV_RULE.read_text().splitlines() if line and not line.startswith("#")]
+    (rule,) = rules
+    parts = [part.strip() for part in rule.split(",")]
+    assert parts == [
+        'ACTION=="add|move"',
+        'SUBSYSTEM=="infiniband"',
+        'TAG+="systemd"',
+        f'ENV{{SYSTEMD_WANTS}}+="{COUNTERS.name.replace("@.", "@%k.")}"',
+    ]
+
+
+def test_counter_sets_are_shown_under_the_restrictions_of_their_unit(tmp_path: Path) -> None:
+    """Without its capability, which `show` does not need. This host may have no RDMA, which is one line, too."""
+    need_root()
+    need("systemd-analyze", "systemd")
+    unit = tmp_path / COUNTERS.name
+    unit.write_text(COUNTERS.read_text().replace("=CAP_NET_ADMIN\n", "=\n"))
+    sandbox = [str(unit) if word == str(UNIT) else word for word in SANDBOX]
+    command = [*sandbox, "-P", "-m", "roce_exporter", "counters", "show"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    said = result.stdout + result.stderr
+    assert "Traceback" not in said
+    assert "counter sets\n" in said or "is ib_core loaded?" in said or "no RDMA device matches" in said
+
+
+def test_processes_are_read_under_the_units_restrictions() -> None:
+    """The system calls of psutil, and the one that finds hidden processes."""
+    need_root()
+    need("systemd-analyze", "systemd")
+    code = (
+        "import os; from roce_exporter.kernel import processes as p;"
+        " facts = p.read_process(os.getppid()); print(bool(facts.cgroups), p._exists(1), p._exists(2**22 + 1))"
+    )
+    result = subprocess.run([*SANDBOX, "-P", "-c", code], capture_output=True, text=True, check=False)
+    assert (result.stdout, result.stderr) == ("True True False\n", "")
 
 
 def test_the_unit_for_captures_has_one_capability() -> None:
@@ -151,6 +231,12 @@ def test_a_drop_in_adds_the_one_capability_that_its_reason_names(drop_in: str, c
     assert f"CapabilityBoundingSet={capability}" in settings
     assert "PrivateUsers=no" in settings
     assert any(line.startswith("#") and capability in line for line in text.splitlines())
+
+
+def test_the_drop_in_for_owners_shows_processes_and_users_and_adds_no_capability() -> None:
+    settings = unit_lines(str(DEPLOY / "systemd/drop-ins/owners.conf"))
+    assert settings == {"ProtectProc": ["default"], "PrivateUsers": ["no"]}
+    assert unit_lines(str(UNIT))["ProtectProc"] == ["invisible"]
 
 
 def test_the_user_of_the_unit_is_the_one_that_sysusers_makes(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ sys.path += [str(HERE.parent / "unit"), str(HERE.parent / "unit" / "wire"), str(
 
 import dcb_dumps  # noqa: E402 - on the path set above
 import netlink_dumps  # noqa: E402 - the same
+import object_dumps  # noqa: E402 - the same
+import test_counter_sets  # noqa: E402 - the same
 import test_transceiver  # noqa: E402 - the same
 import test_web_config  # noqa: E402 - the same
 import test_wire_headers  # noqa: E402 - the same
@@ -52,6 +54,32 @@ def rdma_netlink() -> Seeds:
         "optional": (9, dumps.STATUS_RXE0),
         "optional-mlx5": (11, dumps.STATUS_MLX5_0),
         "objects": (13, dumps.OBJECTS_RXE1),
+    }
+    return {name: bytes([first]) + join(*map(unnumbered, rest)) for name, (first, *rest) in asked.items()}
+
+
+def object_netlink() -> Seeds:
+    """The first byte is the query: the kinds of objects in their order, counter sets, the mode of a port."""
+    dumps, sets = object_dumps, test_counter_sets
+    device = sets.RXE0
+    values = {"rx_write_requests": 1234}
+    asked = {
+        "contexts": (
+            0,
+            dumps.CONTEXTS_RXE1.replace(b"rxe1", b"rxe0").replace(b"\1\0\0\0\x09", b"\0\0\0\0\x09"),
+            dumps.DONE,
+        ),
+        "completion-queues": (1, dumps.COMPLETION_QUEUES_RXE0, dumps.DONE),
+        "memory-regions": (2, dumps.MEMORY_REGIONS_RXE0, dumps.DONE),
+        "queue-pairs": (3, dumps.QUEUE_PAIRS_RXE0, dumps.QUEUE_PAIRS_RXE0, dumps.DONE),
+        "queue-pairs-refused": (3, sets.a_refusal(22), netlink_dumps.DEVICES, netlink_dumps.OBJECTS_RXE1),
+        "connections": (4, dumps.LISTENING_RXE0, dumps.DONE),
+        "counter-sets": (
+            5,
+            sets.a_part(sets.a_set(3, kind=2, pid=7, values=values), device=device),
+            dumps.DONE,
+        ),
+        "mode": (6, sets.a_mode(1, 3, device)),
     }
     return {name: bytes([first]) + join(*map(unnumbered, rest)) for name, (first, *rest) in asked.items()}
 
@@ -170,6 +198,22 @@ ROWS = {
     "mode_supported": b'[{"ifname":"mlx5_0","port":1,"supported optional-counters":["cc_rx_ce_pkts"]}]',
     "resource": b'[{"ifindex":0,"ifname":"mlx5_0","pd":3,"cq":4,"qp":5}]',
 }
+OBJECTS = {
+    "resource-qp": b'[{"ifindex":0,"ifname":"mlx5_0","port":1,"lqpn":41,"rqpn":9,"type":"RC","state":"ERR","pid":7,"comm":"a"}]',
+    "resource-mr": b'[{"ifindex":0,"ifname":"mlx5_0","rkey":"0x1","mrlen":8192,"pid":7,"comm":"a"}]',
+    "resource-cq": b'[{"ifindex":0,"ifname":"mlx5_0","cqe":1023,"users":2,"comm":"ib_core"}]',
+    "resource-ctx": b'[{"ifindex":0,"ifname":"mlx5_0","ctxn":1,"pid":7,"comm":null}]',
+    "resource-cm_id": b'[{"ifindex":0,"ifname":"mlx5_0","lqpn":41,"state":"CONNECT","comm":"nvme_rdma","dst-addr":"2001:db8::7:4420"}]',
+    "statistic-qp": b'[{"ifindex":0,"ifname":"mlx5_0","port":1,"cntn":3,"pid":7,"out_of_sequence":5,"lqpn":[41]}]',
+}
+PROC = {
+    "proc/7/stat": b"7 (a b) S 1 7 7 0 -1 4194560 1 0 0 0 5 6 0 0 20 0 4 0 12345 880 20 1\n",
+    "proc/7/status": b"Name:\ta b\nTgid:\t7\nUid:\t1000\t1000\t1000\t1000\n",
+    "proc/7/comm": b"a b\n",
+    "proc/7/cgroup": b"12:cpu:/docker/" + b"ab" * 32 + b"\n0::/slurm/uid_1/job_2/step_0\n",
+    "proc/stat": b"cpu 1 2\nbtime 1760000000\n",
+    "etc/passwd": b"root:x:0:0::/:/bin/sh\na:x:1000:1000::/:/bin/sh\n",
+}
 TEXTS = {
     "stats": STATISTICS,
     "driver": "driver: mlx5_core\n",
@@ -188,6 +232,8 @@ def recording_files() -> Seeds:
     files["ethtool/eth0.module"] = print_transceiver(
         read_transceiver(test_transceiver.qsfp28().read)
     ).encode()
+    files |= {f"rdma/{kind}.json": text for kind, text in OBJECTS.items()}
+    files |= PROC
     pieces = {path: file(path, text) for path, text in files.items()}
     bad = {
         "rdma/dev.json": b"[" * 2000,
@@ -198,8 +244,19 @@ def recording_files() -> Seeds:
         "ethtool/eth0.link": b"Speed: " + b"9" * 5000 + b"Mb/s",
         "ethtool/eth0.module": b"Module temperature : " + b"9" * 400 + b" degrees C\nA" + b" " * 2000,
     }
+    bad |= {
+        "rdma/resource-cm_id.json": b'[{"ifname":"mlx5_0","dst-addr":":"}]',
+        "rdma/statistic-qp.json": b'[{"ifname":"mlx5_0","port":1,"cntn":-1}]',
+        "proc/7/stat": b"7 (a) S " + b"9" * 5000,
+        "proc/stat": b"btime " + b"9" * 400,
+        "proc/7/status": b"Uid:\t" + b"9" * 400,
+    }
     single = {f"bad-{path.replace('/', '-')}": join(file(path, text)) for path, text in bad.items()}
     single |= {path.replace("/", "-"): join(piece) for path, piece in pieces.items()}
+    single["objects"] = join(
+        *(pieces[path] for path in ("rdma/dev.json", *(f"rdma/{kind}.json" for kind in OBJECTS)))
+    )
+    single["process"] = join(*(pieces[path] for path in PROC))
     return single | {"rdma": join(*(pieces[f"rdma/{kind}.json"] for kind in ROWS))}
 
 
@@ -280,6 +337,7 @@ def wire_packets() -> Seeds:
 
 WRITERS = {
     "rdma_netlink": rdma_netlink,
+    "object_netlink": object_netlink,
     "ethtool_netlink": ethtool_netlink,
     "dcb_netlink": dcb_netlink,
     "ethtool_ioctl": ethtool_ioctl,

@@ -56,8 +56,9 @@ printf '%q ' "$@" >"$orders/command"
 # The guest's clock counts instructions, two nanoseconds each, so that the guest sees the same processor on every host: on a
 # slow or busy host its seconds take longer, and no deadline in the guest passes too early. While it is idle its clock is the
 # host's. Without cmpxchg16b: QEMU 7.2 leaves an operand in the flags after it, and an interrupt there crashes the guest.
+# Without AVX2: under QEMU 7.2 numpy's sort with it returns wrong orders and crashes.
 arguments=(
-  -machine q35 -accel tcg,tb-size=256 -icount shift=1 -cpu max,-cx16 -m "$memory" -smp "$processors" -nodefaults -no-reboot
+  -machine q35 -accel tcg,tb-size=256 -icount shift=1 -cpu max,-cx16,-avx2 -m "$memory" -smp "$processors" -nodefaults -no-reboot
   -display none -monitor none -parallel none -serial "file:$run/console"
   -kernel "$kernel/boot/vmlinuz-$release" -initrd "$kernel/initrd.img"
   -append "console=ttyS0 loglevel=5 panic=-1 rdinit=/init nokaslr mitigations=off tsc=reliable random.trust_cpu=on no_timer_check"

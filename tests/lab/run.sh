@@ -23,9 +23,8 @@ fi
 . "$here/prepare.sh"
 . "$here/rivals.sh"
 cards="virtio-net-pci e1000e vmxnet3"
-# test_wire.py has not passed yet and is run by name: run.sh -- test_wire.py
 core=(test_names.py test_values.py test_configuration.py test_faults.py test_storms.py test_hotplug.py test_module.py
-  test_other_nics.py test_traffic.py test_alerts.py test_chain.py test_soak.py)
+  test_other_nics.py test_traffic.py test_wire.py test_objects.py test_alerts.py test_chain.py test_soak.py)
 
 # The tools that the tests in the guest call; the guest uses the RDMA and network tools of the host.
 prepare_host() {

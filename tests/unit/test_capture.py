@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import os
 import re
 import subprocess
@@ -11,15 +12,19 @@ import sys
 import tarfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from observed import exposition
 
-from roce_exporter.collect import Collector, Settings
-from roce_exporter.exporter import Exporter
-from roce_exporter.exposition import Format
+from roce_exporter.owner_model import ObjectKind
 from roce_exporter.recording.capture import CaptureError, capture
 from roce_exporter.recording.recorded import RecordedKernel, load_recording
 from roce_exporter.recording.scrub import Scrubber
+
+if TYPE_CHECKING:
+    from roce_exporter.model import RdmaDevice
+    from roce_exporter.recording.recorded_objects import HeldObjects
 
 RECORDINGS = sorted(
     place
@@ -27,15 +32,15 @@ RECORDINGS = sorted(
     if place.is_dir() and place.name != "sick" and not place.name.startswith("switch-")
 )
 
-SCRUBBED = re.compile(r'(node_guid|address|mac|hostname)="[^"]*"')
+SCRUBBED = re.compile(
+    r'(node_guid|address|mac|hostname|user|owner|pod_uid|container_id|slurm_job|peer)="[^"]*"'
+)
 
 
 def series(kernel: RecordedKernel) -> list[str]:
-    async def observe() -> str:
-        exporter = Exporter(Collector(kernel, Settings(), lambda: 0.0))
-        return exporter.render(await exporter.observe(20.0), Format.TEXT).decode()
-
-    return [SCRUBBED.sub(r'\1="x"', line) for line in asyncio.run(observe()).splitlines()]
+    """Every series, of owners as well, with `x` in place of what is scrubbed."""
+    text = asyncio.run(exposition(kernel)).decode()
+    return sorted(SCRUBBED.sub(r'\1="x"', line) for line in text.splitlines())
 
 
 @pytest.mark.parametrize("suffix", ["", ".tar.gz"])
@@ -84,6 +89,61 @@ def test_mac_addresses_and_the_host_name_are_replaced(tmp_path: Path) -> None:
     text = "".join(place.read_text() for place in output.rglob("*") if place.is_file())
     assert "gpu-042" not in text
     assert "02:00:5e" not in text
+
+
+def captured(tmp_path: Path, host: str) -> Path:
+    output = tmp_path / host
+    asyncio.run(capture(load_recording(str(RECORDINGS[0].parent / host)), str(output), 1, 1.0))
+    return output
+
+
+def test_names_of_owners_are_replaced_and_their_commands_kept(tmp_path: Path) -> None:
+    pods, slurm, storage = (captured(tmp_path, host) for host in ("mlx5-lag", "mlx5-7.3", "ionic"))
+    assert (pods / "proc/20481/cgroup").read_text() == (
+        "0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod00000000_0000_4000_8000_000000000001.slice"
+        f"/cri-containerd-000000000001{'0' * 52}.scope\n"
+    )
+    assert (pods / "proc/20481/comm").read_text() == "python3\n"
+    assert (slurm / "proc/7712/cgroup").read_text() == (
+        "0::/system.slice/slurmstepd.scope/job_1/step_0/user/task_0\n"
+    )
+    assert "hpc17" not in (slurm / "etc/passwd").read_text()
+    assert "user1:x:60001:60001:" in (slurm / "etc/passwd").read_text()
+    peers = (storage / "rdma/resource-cm_id.json").read_text()
+    assert "198.51.100." not in peers
+    assert "198.18.0." in peers
+    text = "".join(place.read_text() for place in tmp_path.rglob("*") if place.is_file())
+    assert not [
+        name for name in ("3b0f6d1e", "9f2c41d07be6", "98431", "hpc17", "2001:db8:44") if name in text
+    ]
+
+
+def test_keys_of_memory_regions_are_never_written(tmp_path: Path) -> None:
+    """A root user's `rdma` prints them."""
+    source = tmp_path / "source" / "rdma"
+    source.mkdir(parents=True)
+    (source / "dev.json").write_text('[{"ifindex":0,"ifname":"rxe0"}]')
+    (source / "resource-mr.json").write_text(
+        '[{"ifname":"rxe0","mrlen":4096,"rkey":"0x1d8c","lkey":"0x1d8d","iova":"0x7f00","pid":7,"comm":"a"}]'
+    )
+    asyncio.run(capture(load_recording(str(source.parent)), str(tmp_path / "c"), 1, 1.0))
+    assert json.loads((tmp_path / "c/rdma/resource-mr.json").read_text()) == [
+        {"ifindex": 0, "ifname": "rxe0", "mrlen": 4096, "pid": 7}
+    ]
+
+
+def test_a_list_of_objects_that_fails_is_left_out_and_the_rest_is_captured(tmp_path: Path) -> None:
+    class Failing(RecordedKernel):
+        def open_objects(self, device: RdmaDevice, kind: ObjectKind) -> HeldObjects:
+            if kind is ObjectKind.QUEUE_PAIR:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return super().open_objects(device, kind)
+
+    whole = load_recording(str(RECORDINGS[0].parent / "mlx5-lag"))
+    asyncio.run(capture(Failing(whole._moments), str(tmp_path / "c"), 1, 1.0))
+    found = {place.name for place in (tmp_path / "c/rdma").iterdir()}
+    assert "resource-qp.json" not in found
+    assert {"resource-mr.json", "resource-cq.json", "resource-ctx.json", "statistic-qp.json"} <= found
 
 
 def test_an_existing_output_is_not_overwritten(tmp_path: Path) -> None:

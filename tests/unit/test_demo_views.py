@@ -15,6 +15,7 @@ from roce_exporter.demo.scene import (
     PauseHistory,
     Priority,
     Scene,
+    ShownOwner,
     ShownSwitch,
     StormEvent,
     SwitchPriority,
@@ -314,3 +315,54 @@ class TestScreen:
     @given(st.floats(0, 1e11))
     def test_a_rate_never_needs_more_than_five_characters(self, value: float) -> None:
         assert len(short_number(value)) <= 5
+
+
+SUFFERER = ShownOwner("slurm/4711.0", "gmx_mpi", 24, 2, 3200.0, 16.0)
+BYSTANDER = ShownOwner("kernel/nvme_rdma", "", 8, 0, None, None)
+
+
+class TestOwners:
+    def test_queue_pairs_in_error_have_a_line_once_and_when_they_are_gone(self) -> None:
+        sound = replace(SUFFERER, in_error=0)
+        before, after = later(owners=(sound, BYSTANDER)), later(owners=(SUFFERER, BYSTANDER))
+        assert changes(before, after) == [
+            "[  12.3 s] queue pairs in error: 2 of 24 of slurm/4711.0 (gmx_mpi)"
+        ]
+        assert changes(after, after) == []
+        assert changes(after, later(owners=(replace(SUFFERER, in_error=3), BYSTANDER))) == []
+        assert changes(after, before) == ["[  12.3 s] queue pairs work again: slurm/4711.0 (gmx_mpi)"]
+
+    def test_an_owner_that_appears_with_queue_pairs_in_error_has_a_line(self) -> None:
+        assert len(changes(QUIET, later(owners=(SUFFERER, BYSTANDER)))) == 1
+
+    def test_the_screen_shows_them_between_priorities_and_alerts(self) -> None:
+        lines = shown(later(owners=(SUFFERER, BYSTANDER)))
+        heading = next(number for number, line in enumerate(lines) if line.startswith("owner"))
+        assert lines[heading + 1].split() == ["slurm/4711.0", "(gmx_mpi)", "24", "2", "3.2k", "16"]
+        assert lines[heading + 2].split() == ["kernel/nvme_rdma", "8", "0", "-", "-"]
+        assert lines.index("alerts") > heading
+
+    def test_a_low_screen_leaves_owners_out_and_keeps_alerts(self) -> None:
+        lines = shown(later(owners=(SUFFERER,) * 9, alerts=(ALERT,)), height=14)
+        assert len(lines) <= 14
+        assert not [line for line in lines if line.startswith(("owner", "slurm"))]
+        assert [line for line in lines if "RocePfcStorm" in line]
+
+    def test_a_narrow_screen_shortens_the_names(self) -> None:
+        pod = replace(SUFFERER, owner="pod/7f1d4e02-5c38-4b6a-9d10-000000000001/000000000001")
+        lines = shown(later(owners=(pod,)), width=80)
+        assert all(len(line) <= 80 for line in lines)
+        (line,) = (line for line in lines if line.startswith("pod/"))
+        assert line.split()[-4:] == ["24", "2", "3.2k", "16"]
+
+    def test_owners_and_switch_share_the_screen(self) -> None:
+        scene = later(owners=(SUFFERER, BYSTANDER), switch=SWITCH)
+        lines = shown(scene, height=40)
+        assert [line.split()[0] for line in lines if line.startswith(("owner", "leaf", "Ether"))] == [
+            "owner",
+            "leaf-057",
+            "Ethernet0",
+        ]
+        crowded, bare = replace(scene, owners=(SUFFERER,) * 9), later()
+        for height in range(5, 40):
+            assert len(shown(crowded, height=height)) <= max(height, len(shown(bare, height=5)))

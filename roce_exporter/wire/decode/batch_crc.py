@@ -22,7 +22,7 @@ from roce_exporter.wire.decode.infiniband import BTH_BYTES, ICRC_BYTES
 from roce_exporter.wire.decode.internet import IPV4_BYTES, IPV6_BYTES, UDP_BYTES
 from roce_exporter.wire.decode.invariant_crc import LRH, invariant_crc
 from roce_exporter.wire.decode.link_layer import IPV4, IPV6, ROCE_V1
-from roce_exporter.wire.decode.windows import window
+from roce_exporter.wire.decode.windows import numbered, window
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -140,7 +140,7 @@ def _mask_tables(kind: int) -> tuple[list[Sums], int]:
 
 def _moved(differences: Sums, sizes: Integers) -> Sums:
     """Each difference moved over its number of zero bytes."""
-    lengths, which, counts = np.unique(sizes, return_inverse=True, return_counts=True)
+    lengths, which, counts = numbered(sizes)
     common = counts >= COMMON
     found = np.zeros(len(sizes), np.uint32)
     if common.any():

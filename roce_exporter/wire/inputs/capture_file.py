@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.wire.frames import Frames
 
-BLOCK = 8 << 20
+BLOCK = 16 << 20
 """Bytes that a batch is made of."""
 PIECE = 1 << 20
 """Bytes read at once: no more than the cache of a core."""

@@ -18,10 +18,12 @@ import numpy as np
 from roce_exporter.wire.decode.windows import window
 from roce_exporter.wire.frames import NO_TAG, Frames
 from roce_exporter.wire.inputs.refusal import InputError
-from roce_exporter.wire.inputs.socket_filter import socket_filter
+from roce_exporter.wire.inputs.socket_filter import NO_FRAME, socket_filter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from roce_exporter.wire.inputs.socket_filter import Program
 
 SOL_PACKET = 263
 ADD_MEMBERSHIP, RX_RING, STATISTICS, VERSION, IGNORE_OUTGOING = 1, 5, 6, 10, 23
@@ -32,8 +34,8 @@ PROMISCUOUS = 1
 EVERY_PROTOCOL = 3
 """ETH_P_ALL."""
 
-BLOCK_BYTES = 1 << 20
-BLOCKS = 64
+BLOCK_BYTES = 1 << 22
+BLOCKS = 16
 FRAME_BYTES = 1 << 11
 """The kernel requires a size that divides a block; frames of any length are stored."""
 RETIRE_MILLISECONDS = 100
@@ -64,7 +66,7 @@ class PacketSocket:
         self._blocks = blocks
         self._next = 0
         self._held = False
-        self._received = self._dropped = 0
+        self._received = self._dropped = self._returned = 0
         try:
             self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         except PermissionError:
@@ -83,7 +85,7 @@ class PacketSocket:
     def _set_up(self, interface: str) -> mmap.mmap:
         opened = self._socket
         opened.setsockopt(SOL_PACKET, VERSION, TPACKET_V3)
-        _attach(opened)
+        _attach(opened, socket_filter())
         size = self._block_bytes * self._blocks
         request = (
             self._block_bytes,
@@ -115,6 +117,7 @@ class PacketSocket:
             return None
         self._held = True
         _, count, first = BLOCK_HEAD.unpack_from(self._ring, start + STATUS_AT)
+        self._returned += count
         return self._frames(start + first, count)
 
     def _ready(self, start: int) -> bool:
@@ -160,14 +163,22 @@ class PacketSocket:
         self._dropped += dropped
         return self._received, self._dropped
 
+    def end(self) -> None:
+        """Receive no more frames; those in the ring can still be read."""
+        _attach(self._socket, NO_FRAME)
+
+    def left(self) -> int:
+        """Frames in the ring that `read` has not returned yet."""
+        received, dropped = self.drops()
+        return received - dropped - self._returned
+
     def close(self) -> None:
         """Release the device. Frames that were returned must not be used any more."""
         self._socket.close()
         self._data = np.zeros(0, np.uint8)
 
 
-def _attach(opened: socket.socket) -> None:
-    program = socket_filter()
+def _attach(opened: socket.socket, program: Program) -> None:
     packed = b"".join(struct.pack("=HBBI", *one) for one in program)
     room = ctypes.create_string_buffer(packed, len(packed))
     # struct sock_fprog: the number of instructions and a pointer to them, with the padding of the machine

@@ -6,7 +6,7 @@ frame without it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from roce_exporter.wire.decode.internet import IPV6_BYTES, ROCE_PORT, UDP
 from roce_exporter.wire.decode.link_layer import (
@@ -41,8 +41,15 @@ class Instruction(NamedTuple):
     label: str = ""
 
 
-def socket_filter() -> list[tuple[int, int, int, int]]:
-    """The program: code, jump if true, jump if false, value of each instruction (struct sock_filter)."""
+Program: TypeAlias = list[tuple[int, int, int, int]]
+"""Code, jump if true, jump if false and value of each instruction (struct sock_filter)."""
+
+NO_FRAME: Program = [(RETURN, 0, 0, 0)]
+"""Accepts nothing."""
+
+
+def socket_filter() -> Program:
+    """The program that accepts what is decoded."""
     source: list[Instruction] = []
     for level in range(MOST_TAGS + 1):
         source += _level(level)

@@ -61,7 +61,9 @@ class KeyTable:
             return np.full(len(rows), UNNUMBERED, np.int64)
         places = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
         numbers = self._numbers[places]
-        differs = (self.keys[numbers] != rows).any(axis=1)
+        differs = np.zeros(len(rows), np.bool_)
+        for word in range(rows.shape[1]):  # `any` along a short axis takes five times as long
+            differs |= self.keys[numbers, word] != rows[:, word]
         return np.where(differs, UNNUMBERED, numbers)
 
     def _add(self, rows: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> None:

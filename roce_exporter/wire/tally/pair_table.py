@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from roce_exporter.wire.tally.counter_layout import BLOCKS, WIDTH
+from roce_exporter.wire.tally.counter_layout import WIDTH
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,7 +87,3 @@ class PairTable:
         self._used = len(rows)
         self._numbers = {key: int(renamed[row]) for key, row in self._numbers.items() if renamed[row]}
         return renamed
-
-    def add(self, rows: Integers, block: str, counts: Integers) -> None:
-        """Add counts to one block of columns of these rows, which differ from each other."""
-        self.counts[rows, BLOCKS[block].columns] += counts

@@ -1,8 +1,12 @@
 """What PSNs say: retransmissions, gaps and duplicates, per flow (InfiniBand specification 9.7.1 and 9.7.5).
 
 A flow is one direction of a queue pair, and of it the requests, the read responses or the ACKs: each has PSNs that only
-grow. `Track` follows one flow exactly, packet by packet. It sees what the receiver of the flow would see at the place of the
-capture: `duplicate_requests` and `out_of_sequence` are what a go-back-N responder counts there.
+grow. `SequenceTrack` follows one flow exactly, packet by packet. It sees what the receiver of the flow would see at the place of
+the capture: `duplicate_requests` and `out_of_sequence` are what a go-back-N responder counts there, such as `check_psn` in
+drivers/infiniband/sw/rxe/rxe_resp.c of Linux.
+
+Whether a responder goes back n or keeps packets that came out of order is not in its packets. It shows when the sender
+returns to a PSN that had arrived already: then the responder did not keep it.
 """
 
 from __future__ import annotations
@@ -15,7 +19,8 @@ RESTART = 1 << 18
 """PSNs that differ by more belong to another connection of the same queue pair."""
 MOST_HOLES = 64
 PATIENCE = 8192
-"""Packets after which missing ones are not expected any more: the capture missed them, or the connection is unreliable."""
+"""Packets after which a PSN is not expected any more: the capture missed it, the responder had kept it, or the connection is
+unreliable."""
 SMALLEST_MTU, LARGEST_MTU = 256, 4096
 ANY_STEP = 1 << 22
 """The next PSN after a complete read response or an ACK: any later one."""
@@ -34,7 +39,7 @@ class SequenceCounts:
     duplicate_requests: int = 0
     """Packets that the responder had accepted before."""
     out_of_sequence: int = 0
-    """Times that a responder sends a NAK for a sequence error, or would."""
+    """Times that a go-back-N responder sends a NAK for a sequence error."""
     go_back_n: int = 0
     """Retransmissions that began at a PSN and continued up to the highest."""
     selective: int = 0
@@ -69,12 +74,14 @@ class SequenceTrack:
     expected_high: int
     waiting: bool = False
     """Whether the responder has sent a NAK and waits."""
+    doubtful: bool = False
+    """Whether that NAK is not counted yet, because the expected PSN had arrived before: a responder that kept it sends none."""
     holes: list[tuple[int, int]] = field(default_factory=list)
     """Ranges of PSNs that were skipped: first, and first after."""
     rewound: int = -1
     """The PSN after the last retransmitted packet; -1 while there is no retransmission."""
     since: int = 0
-    """Packets since the last hole opened."""
+    """Packets since the responder accepted one, as far as it goes back n."""
     counts: SequenceCounts = field(default_factory=SequenceCounts)
 
     @property
@@ -99,14 +106,12 @@ class SequenceTrack:
         if self.rewound >= 0:
             self._end_retransmission()
         skipped = ahead - (self.high - self.low) % MODULUS
-        complete = not self.holes
         if skipped > 0:
-            self._open_hole((self.high) % MODULUS, psn, skipped)
-        elif complete or self._accepts(psn):
+            self._open_hole(self.high, psn, skipped)
+        if skipped <= 0 and self._accepts(psn):
             self._accept(psn, least, most)
-        if skipped > 0 and not self.waiting:
-            self.counts.out_of_sequence += 1
-            self.waiting = True
+        else:
+            self._refuse()
         self.low, self.high = (psn + least) % MODULUS, (psn + most) % MODULUS
 
     def _repeated(self, psn: int, least: int, most: int) -> None:
@@ -114,39 +119,46 @@ class SequenceTrack:
         if self.rewound >= 0 and distance(psn, self.rewound) < 0:
             self._end_retransmission()
         self.rewound = (psn + least) % MODULUS
-        filled, late = self._fill(psn), distance(psn, self.expected)
-        # A packet that fills a later hole is accepted by a receiver that keeps what came out of order.
-        if self._accepts(psn) or (filled and late > 0 and not self.waiting):
+        self._fill(psn)
+        if self._accepts(psn):
+            self.counts.out_of_sequence += self.doubtful
             self._accept(psn, least, most)
-        elif late < 0:
+        elif distance(psn, self.expected) < 0:
             self.counts.duplicate_requests += 1
-        elif not self.waiting:
-            # It was seen before and comes again behind one that is expected: the receiver goes back n, and lost it again.
-            self.counts.out_of_sequence += 1
+        else:
+            self._refuse()
+
+    def _refuse(self) -> None:
+        """A PSN behind the expected one: one NAK until that arrives."""
+        if not self.waiting:
             self.waiting = True
+            self.doubtful = not self._is_missing(self.expected)
+            self.counts.out_of_sequence += not self.doubtful
 
     def _accepts(self, psn: int) -> bool:
         return 0 <= distance(psn, self.expected) <= (self.expected_high - self.expected) % MODULUS
 
     def _accept(self, psn: int, least: int, most: int) -> None:
         self.expected, self.expected_high = (psn + least) % MODULUS, (psn + most) % MODULUS
-        self.waiting = False
+        self.waiting = self.doubtful = False
+        self.since = 0
 
     def _open_hole(self, first: int, after: int, skipped: int) -> None:
         self.counts.gaps += 1
         self.counts.missing += skipped
-        self.since = 0
         self.holes.append((first, after))
         if len(self.holes) > MOST_HOLES:
             del self.holes[0]
 
-    def _fill(self, psn: int) -> bool:
+    def _is_missing(self, psn: int) -> bool:
+        return any(distance(psn, first) >= 0 > distance(psn, after) for first, after in self.holes)
+
+    def _fill(self, psn: int) -> None:
         for at, (first, after) in enumerate(self.holes):
             if distance(psn, first) >= 0 > distance(psn, after):
                 rest = [(first, psn), ((psn + 1) % MODULUS, after)]
                 self.holes[at : at + 1] = [(start, end) for start, end in rest if start != end]
-                return True
-        return False
+                return
 
     def _end_retransmission(self) -> None:
         if distance(self.rewound, self.low) >= 0:
@@ -166,7 +178,8 @@ class SequenceTrack:
         if self.rewound >= 0:
             self._end_retransmission()
         self.holes.clear()
-        self.waiting = False
+        self.waiting = self.doubtful = False
+        self.since = 0
         self.expected, self.expected_high = self.low, self.high
 
 

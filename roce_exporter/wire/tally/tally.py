@@ -14,6 +14,7 @@ from roce_exporter.wire.tally.counter_layout import (
     ROUND_TRIP_BOUNDS,
     SEQUENCE_COUNTS,
     UNTAGGED,
+    WIDTH,
 )
 from roce_exporter.wire.tally.flow_batch import ACKS, FlowStates, classes_of
 from roce_exporter.wire.tally.key_table import UNNUMBERED, KeyTable
@@ -22,6 +23,8 @@ from roce_exporter.wire.tally.pair_table import OTHER, PairTable
 from roce_exporter.wire.tally.round_trips import PendingRequests
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from roce_exporter.wire.decode.columns import Columns, Decoded
     from roce_exporter.wire.decode.windows import Integers
 
@@ -66,11 +69,11 @@ class Tally:
             return
         self.roce += len(columns.times)
         flows = self._number_flows(columns)
-        rows, local = np.unique(self._flow_pairs[flows], return_inverse=True)
-        self.pairs.touch(rows, self._batches)
-        _Counting(self.pairs, rows, local).add(columns)
+        pairs = self._flow_pairs[flows]
+        self.pairs.touch(pairs, self._batches)
+        _Counting(self.pairs, pairs).add(columns)
         self._count_flows(columns, flows)
-        self._count_round_trips(columns, self._flow_pairs[flows])
+        self._count_round_trips(columns, pairs)
 
     def _number_flows(self, columns: Columns) -> Integers:
         if len(self._flows) > self._most_flows // 2:
@@ -149,10 +152,10 @@ class Tally:
 class _Counting:
     """Counts the packets of a batch that do not depend on earlier ones."""
 
-    def __init__(self, pairs: PairTable, rows: Integers, local: Integers) -> None:
-        self._pairs = pairs
-        self._rows = rows
-        self._local = local
+    def __init__(self, pairs: PairTable, rows: Integers) -> None:
+        self._counts = pairs.counts.reshape(-1)
+        self._first = rows * WIDTH
+        """Where the counters of each packet's pair begin."""
 
     def add(self, columns: Columns) -> None:
         groups = GROUPS[columns.opcodes]
@@ -160,9 +163,8 @@ class _Counting:
         second = columns.versions == 2  # noqa: PLR2004 - RoCE v2
         priority = np.where(columns.priorities < 0, UNTAGGED, columns.priorities)
         self._count("operation_packets", groups)
-        self._count("operation_bytes", groups, weights=columns.lengths)
         self._count("ecn", columns.ecn)
-        self._count("becn", np.zeros_like(groups), columns.becn & ~cnp)
+        self._count("becn", 0, columns.becn & ~cnp)
         self._count("icrc", columns.icrc + 1)
         self._count("dscp", columns.dscp, second & ~cnp)
         self._count("cnp_dscp", columns.dscp, second & cnp)
@@ -170,18 +172,14 @@ class _Counting:
         self._count("version_1_priority", priority, ~second)
         correct = columns.icrc != WRONG
         kinds, codes = columns.syndromes >> 5, columns.syndromes & 0x1F
-        self._count("rnr_naks", np.zeros_like(groups), (kinds == RNR) & correct)
+        self._count("rnr_naks", 0, (kinds == RNR) & correct)
         self._count("naks", np.minimum(codes, len(NAK_REASONS) - 1), (kinds == NAK) & correct)
+        np.add.at(self._counts, self._first + (BLOCKS["operation_bytes"].start + groups), columns.lengths)
 
-    def _count(
-        self, block: str, columns: Integers, chosen: Integers | None = None, weights: Integers | None = None
-    ) -> None:
-        """One more, or the weight, in the column of each packet, of those chosen."""
-        local = self._local
-        if chosen is not None:
-            if not chosen.any():
-                return
-            local, columns = local[chosen], columns[chosen]
-        size = BLOCKS[block].size
-        found = np.bincount(local * size + columns, weights, minlength=len(self._rows) * size)
-        self._pairs.add(self._rows, block, found.astype(np.int64).reshape(len(self._rows), size))
+    def _count(self, block: str, columns: Integers | int, chosen: NDArray[np.bool_] | None = None) -> None:
+        """One more in the column of each packet, of those chosen."""
+        places = self._first + (BLOCKS[block].start + columns)
+        if chosen is None:
+            np.add.at(self._counts, places, 1)
+        elif chosen.any():
+            np.add.at(self._counts, places[chosen], 1)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 NAMES = (
     "rdma_netlink",
+    "object_netlink",
     "ethtool_netlink",
     "dcb_netlink",
     "ethtool_ioctl",

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import math
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import INDEX
+from roce_exporter.owner_model import ObjectKind
+from roce_exporter.owners.identify import owner_of
+from roce_exporter.recording.object_rows import print_object, read_objects
+from roce_exporter.recording.process_files import print_processes
+from roce_exporter.recording.scrub import Scrubber
+from roce_exporter.recording.scrub_processes import scrub_process
 from roce_exporter.recording.transceiver_text import parse_transceiver, print_transceiver
+from roce_exporter.recording.tree import Tree
 from roce_exporter.sources.netdev import MAC_ADDRESS
 from roce_exporter.sources.netdev_identity import read_netdev_identity
 
@@ -14,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from roce_exporter.model import RdmaDevice
+    from roce_exporter.owner_model import RdmaObject
     from roce_exporter.recording.recorded import RecordedKernel
 
 PATHS = ("class/infiniband", "class/infiniband/mlx5_0/ports/1/state", "class/net/eth0", "a", "..", "")
@@ -31,6 +41,8 @@ def visit(kernel: RecordedKernel) -> None:
         with contextlib.suppress(OSError):
             for device in kernel.rdma_devices()[:4]:
                 rdma(kernel, device)
+                objects(kernel, device)
+        process(kernel)
 
 
 def files(kernel: RecordedKernel) -> None:
@@ -70,6 +82,42 @@ def rdma(kernel: RecordedKernel, device: RdmaDevice) -> None:
                 numbers(kernel.rdma_statistics(device, port.number))
             with contextlib.suppress(OSError):
                 kernel.rdma_optional_counters(device, port.number)
+
+
+def objects(kernel: RecordedKernel, device: RdmaDevice) -> None:
+    """What is read of objects fits the labels and the JSON that it goes to, and is printed so that it is read again."""
+    for kind in ObjectKind:
+        with contextlib.suppress(OSError):
+            listed = kernel.open_objects(device, kind)
+            for one in (one for part in iter(listed.next_part, None) for one in part):
+                assert one.kind is kind
+                assert min(one.pid, one.port, one.number, one.remote, one.size) >= 0
+                assert not (one.pid and one.kernel)
+                row = json.dumps([{"ifname": "a"} | print_object(one, "a")])
+                assert read_object(kind, row) == one
+    with contextlib.suppress(OSError):
+        for one in kernel.counter_sets(device, 1):
+            numbers(one.values)
+    with contextlib.suppress(OSError):
+        kernel.object_limits(device)
+
+
+def read_object(kind: ObjectKind, row: str) -> RdmaObject:
+    tree = Tree()
+    path = f"rdma/resource-{kind.value}.json"
+    tree.files[path] = row.encode()
+    tree.add(path)
+    (one,) = read_objects(tree, "FILE")["a", kind]
+    return one
+
+
+def process(kernel: RecordedKernel) -> None:
+    """A process is scrubbed and printed without a fault, and read again with the same start and command."""
+    with contextlib.suppress(OSError):
+        facts = scrub_process(Scrubber(), kernel.process(7))
+        assert math.isfinite(facts.created)
+        print_processes({7: facts})
+        owner_of(facts)
 
 
 def numbers(found: Mapping[str, int]) -> None:

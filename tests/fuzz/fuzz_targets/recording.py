@@ -10,6 +10,10 @@ from roce_exporter.recording.tree import RecordingError, Tree
 ALLOWED = (RecordingError,)
 CORE = (
     "recording/recorded.py",
+    "recording/rdma_recorded.py",
+    "recording/object_rows.py",
+    "recording/process_files.py",
+    "recording/recorded_objects.py",
     "recording/dcb_recorded.py",
     "recording/ethtool_text.py",
     "recording/transceiver_text.py",
@@ -23,6 +27,11 @@ FILES = (
     "ethtool/eth0.permaddr",
     "sys/class/net/eth0/address",
     "proc/sys/kernel/hostname",
+    *(f"rdma/resource-{kind}.json" for kind in ("qp", "mr", "cq", "ctx", "cm_id")),
+    "rdma/statistic-qp.json",
+    *(f"proc/7/{name}" for name in ("stat", "status", "comm", "cgroup")),
+    "proc/stat",
+    "etc/passwd",
 )
 WORDS = (
     *(
@@ -37,6 +46,14 @@ WORDS = (
         f'"{word}": '.encode()
         for word in ("dscp_prio", "pcp_prio", "default_prio", "buffer_size", "total_size")
     ),
+    *(
+        f'"{word}": '.encode()
+        for word in ("lqpn", "rqpn", "mrlen", "pid", "comm", "dst-addr", "cntn", "qp-type")
+    ),
+    b"198.51.100.7:4420",
+    b"Uid:",
+    b"Tgid:",
+    b"btime ",
     b'"mlx5_0"',
     b"[false,false,false,true,false,false,false,false]",
     b"[0,0,0,0,0,0,0,0]",

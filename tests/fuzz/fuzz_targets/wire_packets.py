@@ -1,4 +1,4 @@
-"""A capture: first byte even: any file; odd: one frame of a link type, decoded by the exact and by the batch decoder."""
+"""A capture: first byte even: any file, in batches; odd: one frame of a link type. Both decoders find the same packets."""
 
 from __future__ import annotations
 
@@ -20,13 +20,17 @@ from roce_exporter.wire.wire_table import text_table
 
 ALLOWED = (InputError,)
 CORE = (
+    "wire/decode/batch_crc.py",
     "wire/decode/columns.py",
     "wire/decode/locate_batch.py",
     "wire/decode/roce_packet.py",
+    "wire/inputs/hot_sums.py",
     "wire/inputs/pcapng_blocks.py",
     "wire/inputs/pcap_records.py",
     "wire/tally/tally.py",
 )
+MOST_COMPARED = 64
+"""Frames of a batch that are decoded one by one too."""
 WORDS = (
     b"\x0a\x0d\x0d\x0a",
     b"\x4d\x3c\x2b\x1a",
@@ -58,17 +62,23 @@ def decode(data: bytes) -> None:
 
 def one_frame(frame: bytes, link: int) -> None:
     """Both decoders find the same packet, or none."""
-    found = read_packet(frame, link)
-    columns = decode_frames(batch(frame, link)).columns
-    assert len(columns.times) == (found is not None)
-    if found:
-        assert columns.opcodes[0] == found.bth.opcode
-        assert columns.sequences[0] == found.bth.psn
-        assert columns.queues[0] == found.bth.destination_qp
-        assert columns.icrc[0] == {None: -1, False: 0, True: 1}[found.icrc_valid]
-        assert (
-            columns.addresses[0].astype(">u8").tobytes() == found.network.source + found.network.destination
-        )
+    same_packets(batch(frame, link))
+
+
+def same_packets(frames: Frames) -> None:
+    """What the exact decoder finds frame by frame, in the order of the batch."""
+    columns = decode_frames(frames).columns
+    places = zip(frames.starts.tolist(), frames.captured.tolist(), strict=True)
+    read = [read_packet(frames.data[at : at + size].tobytes(), frames.link) for at, size in places]
+    packets = [packet for packet in read if packet]
+    assert columns.opcodes.tolist() == [packet.bth.opcode for packet in packets]
+    assert columns.sequences.tolist() == [packet.bth.psn for packet in packets]
+    assert columns.queues.tolist() == [packet.bth.destination_qp for packet in packets]
+    assert columns.icrc.tolist() == [{None: -1, False: 0, True: 1}[packet.icrc_valid] for packet in packets]
+    for packet, addresses, syndrome in zip(packets, columns.addresses, columns.syndromes, strict=True):
+        assert addresses.astype(">u8").tobytes() == packet.network.source + packet.network.destination
+        aeth = packet.extensions.aeth
+        assert syndrome == (aeth.kind << 5 | aeth.value if aeth else -1)
 
 
 def batch(frame: bytes, link: int) -> Frames:
@@ -87,6 +97,8 @@ def whole_file(content: bytes) -> None:
     for frames in source:
         for _ in packet_lines(frames):
             pass
+        if len(frames.starts) <= MOST_COMPARED:
+            same_packets(frames)
         tally.add(decode_frames(frames))
     assert "\n" not in source.fault
     found = summarise(tally, LosslessMarks(), queues=True)

@@ -10,9 +10,26 @@ import pytest
 from dpkt.pcap import Reader
 from hypothesis import given
 from hypothesis import strategies as st
-from wire_frames import A, B, block, bth, capture, enhanced, interface, pcap, pcapng_bytes, roce, section
+from wire_frames import (
+    A,
+    B,
+    block,
+    bth,
+    capture,
+    enhanced,
+    ethernet,
+    interface,
+    ipv4,
+    ipv6,
+    pcap,
+    pcapng_bytes,
+    roce,
+    section,
+    udp,
+)
 
 from roce_exporter.wire.decode.columns import decode_frames
+from roce_exporter.wire.decode.roce_packet import read_packet
 from roce_exporter.wire.inputs import capture_file
 from roce_exporter.wire.inputs.capture_file import CaptureFile, open_capture
 from roce_exporter.wire.inputs.pcapng_blocks import nanoseconds
@@ -148,6 +165,71 @@ def test_any_bytes_are_a_capture_or_one_line(noise: bytes, ng: bool) -> None:
     source = capture(head + noise)
     contents(source)
     assert "\n" not in source.fault
+
+
+KINDS = st.sampled_from(("plain", "tagged", "options", "ipv6", "tunnel", "trailer", "cut", "short", "other"))
+
+
+def a_frame(kind: str, size: int, bad: bool) -> tuple[bytes, int]:
+    """A frame of a kind, and its length on the wire."""
+    plain = roce(bth(0x0A, psn=size), bytes(size), bad=bad)
+    frame = {
+        "tagged": roce(bth(0x0A, psn=size), bytes(size), bad=bad, tags=[3 << 13]),
+        "options": roce(bth(0x0A, psn=size), bytes(size), bad=bad, options=bytes(8)),
+        "ipv6": ethernet(0x86DD, ipv6(1, 2, udp(bth(0x0A) + bytes(size + 4)))),
+        "tunnel": ethernet(0x0800, ipv4("1.1.1.1", "2.2.2.2", udp(b"\x08" + bytes(7) + plain, 4789))),
+        "trailer": plain + bytes(6),
+        "cut": plain[:-3],
+        "short": plain[:20],
+        "other": ethernet(0x0800, ipv4(A, B, bytes(size), protocol=6)),
+    }.get(kind, plain)
+    return frame, len(plain) if kind in ("cut", "short") else len(frame)
+
+
+@given(
+    st.lists(st.tuples(KINDS, st.sampled_from((0, 4, 64, 1024)), st.booleans()), max_size=60), st.booleans()
+)
+def test_crcs_of_files_are_those_of_the_exact_decoder(
+    kinds: list[tuple[str, int, bool]], piecewise: bool
+) -> None:
+    """Whatever CRCs the input computes ahead, by a sample of the frames: they are of the right bytes or not used."""
+    content = pcap([])
+    for kind, size, bad in kinds:
+        frame, length = a_frame(kind, size, bad)
+        content += struct.pack("<IIII", 1_800_000_000, 1, len(frame), length) + frame
+    found, expected = [], []
+    with pytest.MonkeyPatch.context() as patch:
+        if piecewise:
+            patch.setattr(capture_file, "PIECE", 700)
+        for frames in capture(content):
+            found += decode_frames(frames).columns.icrc.tolist()
+            for start, size in zip(frames.starts, frames.captured, strict=True):
+                if packet := read_packet(frames.data[start : start + size].tobytes()):
+                    expected.append({None: -1, False: 0, True: 1}[packet.icrc_valid])
+    assert found == expected
+    assert len(found) == sum(kind not in ("short", "other") for kind, _, _ in kinds)
+
+
+def test_crcs_of_many_lengths_and_of_one() -> None:
+    """A length that many packets of a batch have is computed by tables, the others one by one."""
+    frames = [roce(bth(0x0A, psn=at), bytes(at % 50), bad=at % 3 == 0) for at in range(60)]
+    frames += [roce(bth(0x0A, psn=at), bytes(1024), bad=at % 2 == 0) for at in range(60)]
+    expected = [int(at % 3 != 0) for at in range(60)] + [at % 2 for at in range(60)]
+    (batch,) = capture(pcap(frames))
+    assert batch.sums is not None
+    assert decode_frames(batch).columns.icrc.tolist() == expected
+    assert decode_frames(batch._replace(sums=None)).columns.icrc.tolist() == expected
+
+
+def test_frames_before_a_damaged_record_are_counted() -> None:
+    """Up to the record itself, not up to the batch before it."""
+    for content in (
+        pcap(FRAMES) + struct.pack("<IIII", 1, 1, 1 << 30, 1 << 30) + bytes(99),
+        pcapng_bytes(FRAMES) + struct.pack("<III", 6, 13, 0) + bytes(99),
+    ):
+        source = capture(content)
+        assert [frame for _, frame in contents(source)] == FRAMES
+        assert "claims" in source.fault
 
 
 def test_a_cut_off_packet_is_counted_and_its_crc_is_unknown() -> None:

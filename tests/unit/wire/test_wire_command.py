@@ -9,11 +9,12 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
-from wire_frames import CNP, WRITE, A, B, bth, capture, pcap, roce
+from wire_frames import CNP, WRITE, A, B, bth, capture, frames_of, pcap, roce
 
 from roce_exporter.cli import main
 from roce_exporter.cli.options import OptionError, parse_options
@@ -21,6 +22,9 @@ from roce_exporter.web import Request
 from roce_exporter.web.wire_endpoints import WireEndpoints
 from roce_exporter.wire.pair_counts import LosslessMarks
 from roce_exporter.wire.wire_session import WireSession
+
+if TYPE_CHECKING:
+    from roce_exporter.wire.frames import Frames
 
 FRAMES = [roce(bth(WRITE, psn=psn), bytes(16)) for psn in range(30)] + [
     roce(bth(CNP), bytes(16), source=B, destination=A)
@@ -161,6 +165,38 @@ async def test_the_other_paths() -> None:
     assert (await get(session, "/nope"))[0] == 404
 
 
+class LateBlock:
+    """A live input whose last block is handed over late."""
+
+    def __init__(self, waits: int) -> None:
+        self._waits = waits
+        self._ended = False
+
+    def read(self, seconds: float) -> Frames | None:
+        assert self._ended
+        self._waits -= 1
+        return frames_of(FRAMES) if self._waits < 0 else None
+
+    def drops(self) -> tuple[int, int]:
+        return len(FRAMES), 0
+
+    def end(self) -> None:
+        self._ended = True
+
+    def left(self) -> int:
+        return 0 if self._waits < 0 else len(FRAMES)
+
+
+@pytest.mark.parametrize(("waits", "frames"), [(0, 31), (2, 31), (1_000_000, 0)])
+def test_frames_that_the_kernel_holds_at_the_end_are_waited_for(waits: int, frames: int) -> None:
+    """As long as the kernel says that there are some; but not permanently."""
+    session = WireSession(LateBlock(waits), LosslessMarks(), 5)
+    session.finish()
+    read_to_the_end(session)
+    session.check()
+    assert session.summary().frames == frames
+
+
 class Broken:
     """An input with a fault of ours."""
 
@@ -169,6 +205,12 @@ class Broken:
 
     def drops(self) -> tuple[int, int]:
         return 0, 0
+
+    def end(self) -> None:
+        """Nothing to end."""
+
+    def left(self) -> int:
+        return 0
 
 
 def test_a_fault_of_ours_is_raised_in_the_main_thread() -> None:

@@ -159,34 +159,93 @@ def test_batches_of_any_size_count_what_one_packet_at_a_time_counts(
     assert tuple(counts.values()) == track.counts.values()
 
 
-@given(st.sets(st.integers(1, 50)))
-def test_duplicates_and_sequence_errors_are_those_of_a_go_back_n_receiver(lost: set[int]) -> None:
-    """For senders that go back n, the model is rxe's `check_psn` in drivers/infiniband/sw/rxe/rxe_resp.c."""
-    wire = go_back_n(lost)
-    expected, waiting, duplicates, errors = wire[0], False, 0, 0
-    for psn in wire:
-        if psn == expected:
-            expected, waiting = expected + 1, False
-        elif psn < expected:
-            duplicates += 1
-        elif not waiting:
-            errors, waiting = errors + 1, True
+class GoBackN:
+    """A responder of Soft-RoCE: `check_psn` in drivers/infiniband/sw/rxe/rxe_resp.c. It accepts PSNs from 0 on."""
+
+    def __init__(self) -> None:
+        self.expected = self.duplicates = self.errors = 0
+        self.waiting = False
+
+    def receive(self, psn: int) -> bool:
+        """Whether it sends a NAK."""
+        if psn == self.expected:
+            self.expected, self.waiting = psn + 1, False
+        elif psn < self.expected:
+            self.duplicates += 1
+        elif not self.waiting:
+            self.errors, self.waiting = self.errors + 1, True
+            return True
+        return False
+
+
+PACKETS = 40
+LOST, DELAYED, TWICE = "lost", "delayed", "twice"
+
+
+def transmit(fates: dict[int, str], latency: int) -> tuple[list[int], GoBackN]:
+    """What arrives over a bad wire, in order, and who received it.
+
+    `fates` is what happens to the n-th packet that is sent; a delayed one arrives after three others. A NAK takes as long
+    as `latency` packets; without one the sender begins again at the first PSN that was not accepted.
+    """
+    receiver, wire, delayed, naks = GoBackN(), [], {}, {}
+    psn = sent = 0
+    while receiver.expected < PACKETS:
+        if sent in naks or psn == PACKETS:
+            psn = naks.get(sent, receiver.expected)
+        fate = fates.get(sent, "")
+        arrived = {LOST: [], DELAYED: [], TWICE: [psn, psn]}.get(fate, [psn]) + delayed.pop(sent, [])
+        if fate == DELAYED:
+            delayed.setdefault(sent + 3, []).append(psn)
+        for one in arrived:
+            wire.append(one)
+            if receiver.receive(one):
+                naks[sent + latency] = receiver.expected
+        psn, sent = psn + 1, sent + 1
+    return wire, receiver
+
+
+@given(st.dictionaries(st.integers(1, 200), st.sampled_from([LOST, DELAYED, TWICE])), st.integers(1, 9))
+def test_duplicates_and_sequence_errors_are_those_of_a_go_back_n_receiver(
+    fates: dict[int, str], latency: int
+) -> None:
+    """Under loss, reordering and duplication in any combination, of retransmissions too."""
+    wire, receiver = transmit(fates, latency)
     found = pair(tally_of(requests(*wire))).counts.sequences()
-    assert (found["duplicate_requests"], found["out_of_sequence"]) == (duplicates, errors)
+    assert (found["duplicate_requests"], found["out_of_sequence"]) == (receiver.duplicates, receiver.errors)
+    assert len(wire) - found["retransmissions"] + found["missing"] == PACKETS
 
 
-def go_back_n(lost: set[int]) -> list[int]:
-    """PSNs at a receiver whose sender goes back to each lost PSN four packets later; each is lost once."""
-    losses, wire, psn = set(lost), [0], 1
-    while psn < 60:
-        for ahead in range(psn, psn + 4):
-            if ahead in losses:
-                losses.remove(ahead)
-            else:
-                wire.append(ahead)
-        received = set(wire)
-        psn = next(number for number in range(psn, psn + 5) if number not in received or number == psn + 4)
-    return wire
+def test_a_lost_retransmission_is_another_sequence_error() -> None:
+    """3 is lost, and when it and 4 are sent again, 4 is lost: a receiver that goes back n refuses 6 and gets 4 once more."""
+    assert sequence_counts(0, 1, 2, 4, 5, 3, 5, 6, 4, 5, 6, 7)["out_of_sequence"] == 2
+    assert sequence_counts(0, 1, 2, 4, 5, 3, 6, 4, 5, 6, 7)["out_of_sequence"] == 2
+    assert "duplicate_requests" not in sequence_counts(0, 1, 2, 4, 5, 3, 6, 4, 5, 6, 7)
+
+
+def test_a_late_packet_is_no_retransmission_that_the_receiver_waited_for() -> None:
+    """3 is late. A receiver that goes back n refuses 4, 5 and after 3 also 6; the sender goes back to 3, then 4."""
+    assert sequence_counts(0, 1, 2, 4, 5, 3, 6, 3, 4, 5, 6, 7) == {
+        "retransmissions": 5,
+        "gaps": 1,
+        "missing": 1,
+        "duplicate_requests": 1,
+        "out_of_sequence": 2,
+        "go_back_n": 1,
+        "selective": 1,
+    }
+
+
+def test_a_receiver_that_keeps_packets_is_recognised_in_the_end() -> None:
+    """After enough packets to which the sender does not return they count as kept, and later losses as their own."""
+    track = SequenceTrack(0, 0, 0, 0)
+    for psn in (1, 2, 0, *range(3, 10_000)):
+        track.advance(psn, 1, 1)
+    assert track.settled
+    for psn in (10_002, 10_001, 10_000, 10_001, 10_002, 10_003):
+        track.advance(psn, 1, 1)
+    assert track.settled
+    assert (track.counts.out_of_sequence, track.counts.duplicate_requests) == (2, 0)
 
 
 def test_distance_wraps() -> None:

@@ -1,0 +1,228 @@
+"""RDMA objects of real traffic over Soft-RoCE, read without privilege: the same that `rdma resource` prints.
+
+And the one command that changes a setting: the kernel's own tool shows what it changed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import traffic
+from daemon import COMMAND, NOBODY, wait_until
+from nic import ask_json, run
+
+from roce_exporter.kernel.live import LiveKernel
+from roce_exporter.kernel.uverbs import read_limits
+from roce_exporter.owner_model import ObjectKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+READ_LISTS = """
+import json
+from roce_exporter.kernel.live import LiveKernel
+from roce_exporter.kernel.uverbs import read_limits
+from roce_exporter.owner_model import ObjectKind
+kernel, found = LiveKernel(), []
+for device in kernel.rdma_devices():
+    for kind in ObjectKind:
+        objects, parts = kernel.open_objects(device, kind), []
+        while (part := objects.next_part()) is not None:
+            parts.append([{"device": device.name, **one._asdict(), "kind": kind.value} for one in part])
+        found.append((device.name, kind.value, parts))
+print(json.dumps(found))
+"""
+
+READ_PROCESSES = """
+import json, sys
+from roce_exporter.kernel.live import LiveKernel
+print(json.dumps([LiveKernel().process(int(pid)) for pid in sys.argv[1:]]))
+"""
+
+MANY = 120
+"""More queue pairs than fit into one part."""
+
+Found = dict[str, Any]
+
+
+def without_privilege(code: str, *arguments: str) -> Any:
+    """The JSON that this program prints."""
+    return json.loads(run(*NOBODY, sys.executable, "-c", code, *arguments))
+
+
+def parts_of(kind: ObjectKind) -> dict[str, list[list[Found]]]:
+    """The parts of the lists of one kind, by device."""
+    return {device: parts for device, name, parts in without_privilege(READ_LISTS) if name == kind.value}
+
+
+def listed(kind: ObjectKind) -> list[Found]:
+    """All objects of one kind, in any order."""
+    found = [one for parts in parts_of(kind).values() for part in parts for one in part]
+    return sorted(found, key=str)
+
+
+def printed(kind: ObjectKind) -> list[Found]:
+    """The same of iproute2, in the same form."""
+    rows = ask_json("rdma", "-j", "resource", "show", kind.value)
+    return sorted((as_object(kind, row) for row in rows), key=str)
+
+
+def as_object(kind: ObjectKind, row: Found) -> Found:
+    """One object that iproute2 printed."""
+    return {
+        "device": row["ifname"],
+        "kind": kind.value,
+        "pid": row.get("pid", 0),
+        "kernel": "" if "pid" in row else row.get("comm", ""),
+        "port": row.get("port", 0),
+        "number": row.get("lqpn", 0),
+        "remote": row.get("rqpn", 0),
+        "type": row.get("type", row.get("qp-type", "")),
+        "state": row.get("state", ""),
+        "size": row.get("mrlen", 0),
+        "peer": row.get("dst-addr", "").rpartition(":")[0],
+    }
+
+
+def connection_states() -> list[str]:
+    """The state of every connection, as iproute2 prints it."""
+    return [one["state"] for one in ask_json("rdma", "-j", "resource", "show", "cm_id")]
+
+
+@contextmanager
+def connected() -> Iterator[None]:
+    """Traffic of a program that uses the RDMA connection manager."""
+    common = ("ib_write_bw", "-F", "-R", "-x", "1", "--run_infinitely")
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    server = subprocess.Popen((*common, "-d", "rxe1"), **quiet)
+    wait_until(lambda: "LISTEN" in connection_states())
+    client = subprocess.Popen((*common, "-d", "rxe0", traffic.ADDRESSES[1]), **quiet)
+    try:
+        # one connection for the parameters of the test, one for its data
+        wait_until(lambda: connection_states().count("CONNECT") == 4)
+        yield
+    finally:
+        for process in (client, server):
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture(scope="module")
+def wire() -> Iterator[None]:
+    """Two Soft-RoCE devices."""
+    traffic.bring_up()
+    yield
+    traffic.take_down()
+
+
+def test_every_list_is_what_rdma_prints(wire: None) -> None:
+    with traffic.flowing("ib_write_bw", "--run_infinitely", "-s", "65536"), connected():
+        for kind in ObjectKind:
+            found = listed(kind)
+            assert found == printed(kind)
+            assert {one["device"] for one in found} >= {"rxe1"}
+            assert any(one["pid"] for one in found)
+        check_connections()
+        check_memory_regions()
+        check_processes()
+
+
+def check_connections() -> None:
+    """Each has its peer and its queue pair."""
+    connections = [one for one in listed(ObjectKind.CONNECTION) if one["state"] == "CONNECT"]
+    pairs = {(one["device"], one["number"], one["pid"]) for one in listed(ObjectKind.QUEUE_PAIR)}
+    assert {one["peer"] for one in connections} == {traffic.ADDRESSES[1]}
+    assert {(one["device"], one["number"], one["pid"]) for one in connections} <= pairs
+
+
+def check_memory_regions() -> None:
+    """They have the size that the program registered: ib_write_bw registers one buffer to send and one to receive."""
+    assert 2 * 65536 in {one["size"] for one in listed(ObjectKind.MEMORY_REGION)}
+
+
+def check_processes() -> None:
+    """They are known by the numbers that RDMA netlink reports."""
+    pids = sorted({one["pid"] for one in listed(ObjectKind.QUEUE_PAIR)} - {0})
+    assert len(pids) == 4
+    for pid, (number, created, command, user, cgroups) in zip(
+        pids, without_privilege(READ_PROCESSES, *map(str, pids)), strict=True
+    ):
+        assert (number, command, user) == (pid, "ib_write_bw", "root")
+        assert cgroups == Path(f"/proc/{pid}/cgroup").read_text()
+        assert created > 0
+
+
+def test_the_kernel_reports_threads_and_they_belong_to_their_process(wire: None) -> None:
+    """A thread other than the first opens a context, as the threads of NCCL do."""
+    opened, done, threads = threading.Event(), threading.Event(), []
+    (device,) = [one for one in LiveKernel().rdma_devices() if one.name == "rxe0"]
+
+    def hold(events: int) -> None:
+        threads.append(threading.get_native_id())
+        opened.set()
+        done.wait()
+        os.close(events)
+
+    thread = threading.Thread(target=read_limits, args=(device,), kwargs={"close_events": hold})
+    thread.start()
+    assert opened.wait(60)
+    try:
+        assert [one["pid"] for one in listed(ObjectKind.CONTEXT)] == threads
+        assert threads != [os.getpid()]
+        assert LiveKernel().process(threads[0]).pid == os.getpid()
+    finally:
+        done.set()
+        thread.join()
+
+
+def test_a_long_list_comes_in_parts(wire: None) -> None:
+    with traffic.flowing("ib_write_bw", "--run_infinitely", "-q", str(MANY)):
+        for device, parts in parts_of(ObjectKind.QUEUE_PAIR).items():
+            assert len(parts) > 1, device
+            assert sum(map(len, parts)) == MANY + 1
+            assert max(map(len, parts)) <= 100
+        assert listed(ObjectKind.QUEUE_PAIR) == printed(ObjectKind.QUEUE_PAIR)
+
+
+def counters(*arguments: str, through: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        (*through, COMMAND, "counters", *arguments), capture_output=True, text=True, check=False
+    )
+
+
+def modes() -> str:
+    """What the kernel's own tool prints of the mode of every port."""
+    return run("rdma", "statistic", "qp", "mode")
+
+
+def test_counter_sets_are_enabled_shown_and_disabled(wire: None) -> None:
+    before = modes()
+    done = counters("enable", "--auto=type,pid", "--device.include=rxe0")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "rxe0/1: mode auto type,pid, 0 counter sets\n"
+    after = modes()
+    assert [line.split() for line in after.splitlines() if "rxe0" in line] == [
+        ["link", "rxe0/1", "mode", "qp", "auto", "type,pid", "on"]
+    ]
+    assert "rxe1/1: mode none, 0 counter sets\n" in counters("show", through=NOBODY).stdout
+    assert counters("enable", "--auto=type").returncode == 0
+    assert "type,pid" not in modes()
+    done = counters("disable")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert modes() == before
+
+
+def test_without_privilege_nothing_is_changed(wire: None) -> None:
+    before = modes()
+    done = counters("enable", through=NOBODY)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert "CAP_NET_ADMIN" in done.stderr
+    assert modes() == before

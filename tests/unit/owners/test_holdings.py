@@ -1,0 +1,109 @@
+"""Lists of objects added up per owner, and which owners are shown."""
+
+from __future__ import annotations
+
+from owner_fakes import queue_pair, region
+
+from roce_exporter.owner_model import UNKNOWN_OWNER, ObjectKind, Owner, RdmaObject
+from roce_exporter.owners.folding import choose_shown
+from roce_exporter.owners.holdings import Census, OwnerHoldings, by_owner, together
+
+JOB = Owner("slurm/42.0", "slurm", "python3", "ada", slurm_job="42", slurm_step="0")
+SHELL = JOB._replace(command="bash")
+
+
+def count(
+    *objects: RdmaObject, owners: dict[int, Owner] | None = None, threads: dict[int, int] | None = None
+) -> OwnerHoldings:
+    """These objects, listed in two parts."""
+    census = Census()
+    census.add(objects[:1])
+    census.add(objects[1:])
+    return by_owner([census], owners or {}, threads or {})
+
+
+def test_every_kind_is_counted() -> None:
+    found = count(
+        queue_pair(1, 7, remote=900),
+        queue_pair(2, 7, state="ERR"),
+        queue_pair(3, 7),
+        RdmaObject(ObjectKind.COMPLETION_QUEUE, pid=7),
+        region(7, 4096),
+        region(7, 1 << 40),
+        RdmaObject(ObjectKind.CONTEXT, pid=7),
+        RdmaObject(ObjectKind.CONNECTION, pid=7, peer="10.0.0.2"),
+        RdmaObject(ObjectKind.CONNECTION, pid=7, state="LISTEN"),
+        owners={7: JOB},
+    )
+    held = found.held[JOB.name]
+    assert held.queue_pairs == {("RTS", "RC"): 2, ("ERR", "RC"): 1}
+    assert (held.in_error, held.connected, held.completion_queues, held.contexts) == (1, 1, 1, 1)
+    assert (held.memory_regions, held.memory_region_bytes) == (2, 4096 + (1 << 40))
+    assert held.connections == {"10.0.0.2": 1, "": 1}
+    assert held.rank == (3, 4096 + (1 << 40))
+
+
+def test_a_queue_pair_that_the_list_repeats_is_counted_once() -> None:
+    """The kernel continues a list by position, so objects can repeat when others come and go."""
+    census = Census()
+    census.add([queue_pair(1, 7), queue_pair(2, 7)])
+    census.add([queue_pair(2, 7), queue_pair(3, 7)])
+    assert census.counted == 3
+    assert by_owner([census], {7: JOB}, {}).held[JOB.name].queue_pairs.total() == 3
+
+
+def test_equal_numbers_on_two_remote_hosts_are_two_remote_queue_pairs() -> None:
+    """A queue pair's number is unique on one device only, and a connected queue pair has its remote one to itself."""
+    held = count(queue_pair(1, 7, remote=900), queue_pair(2, 7, remote=900), owners={7: JOB}).held[JOB.name]
+    assert held.connected == 2
+
+
+def test_the_threads_of_a_process_are_one_process() -> None:
+    found = count(
+        queue_pair(1, 71),
+        queue_pair(2, 72),
+        queue_pair(3, 80),
+        owners=dict.fromkeys((71, 72, 80), JOB),
+        threads={71: 70, 72: 70, 80: 80},
+    )
+    assert found.held[JOB.name].processes == {70, 80}
+    assert found.identities[JOB.name] == {JOB: 2}
+
+
+def test_processes_of_one_owner_can_differ_in_command() -> None:
+    found = count(queue_pair(1, 7), queue_pair(2, 8), queue_pair(3, 9), owners={7: JOB, 8: JOB, 9: SHELL})
+    assert list(found.held) == [JOB.name]
+    assert found.identities[JOB.name] == {JOB: 2, SHELL: 1}
+
+
+def test_objects_of_the_kernel_belong_to_its_modules() -> None:
+    gsi = RdmaObject(ObjectKind.QUEUE_PAIR, kernel="ib_core", number=1, type="GSI", state="RTS")
+    found = count(gsi, queue_pair(2, kernel="nvme_rdma"))
+    assert set(found.held) == {"kernel/ib_core", "kernel/nvme_rdma"}
+    assert not found.held["kernel/ib_core"].processes
+
+
+def test_objects_without_a_known_process_belong_to_unknown() -> None:
+    found = count(queue_pair(1), queue_pair(2, 7), owners={})
+    assert found.held[UNKNOWN_OWNER.name].queue_pairs.total() == 2
+    assert found.held[UNKNOWN_OWNER.name].processes == {7}
+
+
+def test_holdings_are_added_up_without_changing_the_parts() -> None:
+    held = count(queue_pair(1, 7), region(8, 10), owners={7: JOB, 8: SHELL._replace(name="x")}).held
+    total = together(held.values())
+    assert (total.queue_pairs.total(), total.memory_region_bytes, total.processes) == (1, 10, {7, 8})
+    assert held[JOB.name].memory_region_bytes == 0
+
+
+def test_the_highest_ranks_are_shown_and_equal_ones_by_name() -> None:
+    assert choose_shown({"a": (1,), "b": (3,), "c": (2,), "d": (1,)}, (), 3) == {"b", "c", "a"}
+    assert choose_shown({"a": (1, 5), "b": (1, 9)}, (), 1) == {"b"}
+    assert choose_shown({}, ("gone",), 3) == frozenset()
+
+
+def test_what_is_shown_keeps_its_place_until_another_exceeds_it_clearly() -> None:
+    assert choose_shown({"old": (100,), "new": (125,)}, ("old",), 1) == {"old"}
+    assert choose_shown({"old": (100,), "new": (126,)}, ("old",), 1) == {"new"}
+    assert choose_shown({"old": (0, 0), "new": (0, 0)}, ("old",), 1) == {"old"}
+    assert choose_shown({"new": (1,)}, ("old",), 1) == {"new"}

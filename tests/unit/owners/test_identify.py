@@ -1,0 +1,108 @@
+"""Who a process is: names and labels of owners, reused process IDs, hidden processes."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from owner_fakes import EPOCH, FakeHost, process
+
+from roce_exporter.owner_model import UNKNOWN_OWNER, Owner, ProcessFacts
+from roce_exporter.owners.identify import LONGEST, Roll, label_text, owner_of
+
+UID = "2b801b7a-5266-4386-864e-45ed71136371"
+ID = "20e061fc708d3b66dfe257b19552b34a1307a7347ed6b5bd0d8c5e76afb1a870"
+
+
+@pytest.mark.parametrize(
+    ("cgroups", "owner"),
+    [
+        (
+            f"0::/kubepods/pod{UID}/{ID}",
+            Owner(f"pod/{UID}/20e061fc708d", "pod", "python3", "ada", pod_uid=UID, container_id=ID),
+        ),
+        (f"0::/docker/{ID}", Owner("container/20e061fc708d", "container", "python3", "ada", container_id=ID)),
+        (
+            "0::/system.slice/slurmstepd.scope/job_42/step_0/user/task_3",
+            Owner("slurm/42.0", "slurm", "python3", "ada", slurm_job="42", slurm_step="0"),
+        ),
+        ("0::/slurm/uid_0/job_42", Owner("slurm/42", "slurm", "python3", "ada", slurm_job="42")),
+        (
+            "0::/system.slice/nvmet.service",
+            Owner("unit/nvmet.service", "unit", "python3", "ada", unit="nvmet.service"),
+        ),
+        ("0::/lsf/site/job.7", Owner("cgroup/lsf/site/job.7", "cgroup", "python3", "ada")),
+        ("0::/", Owner("process/python3", "process", "python3", "ada")),
+    ],
+)
+def test_the_name_of_an_owner_follows_from_its_cgroup(cgroups: str, owner: Owner) -> None:
+    assert owner_of(process(7, cgroups)) == owner
+
+
+def test_an_anonymous_owner_has_neither_command_nor_user() -> None:
+    in_pod = owner_of(process(7, f"0::/kubepods/pod{UID}/{ID}"), anonymous=True)
+    assert in_pod == Owner(f"pod/{UID}/20e061fc708d", "pod", pod_uid=UID, container_id=ID)
+    alone, same, other = (
+        owner_of(process(pid, "0::/", command=command), anonymous=True)
+        for pid, command in ((7, "trainer"), (8, "trainer"), (9, "reader"))
+    )
+    assert alone == same != other
+    assert "trainer" not in "".join(alone)
+
+
+@given(st.text())
+def test_any_text_makes_a_safe_label(text: str) -> None:
+    label = label_text(text)
+    assert len(label) <= LONGEST
+    assert label.isprintable()
+    label.encode()
+
+
+def test_long_texts_that_differ_at_the_end_stay_different() -> None:
+    first, second = label_text(500 * "a" + "1"), label_text(500 * "a" + "2")
+    assert first != second
+    assert len(first) == len(second) == LONGEST
+    assert label_text(LONGEST * "a") == LONGEST * "a"
+
+
+def roll(processes: dict[int, ProcessFacts | OSError], before: dict[int, float] | None = None) -> Roll:
+    return Roll(FakeHost(processes=processes).process, before or {})
+
+
+ALIVE = process(7, "0::/system.slice/a.service", created=EPOCH + 100.0)
+
+
+def test_a_process_is_read_once_per_round() -> None:
+    found = roll({7: ALIVE})
+    found.learn([7, 7, 0], EPOCH + 200)
+    found.learn([7], EPOCH + 50)
+    assert {pid: owner.name for pid, owner in found.owners.items()} == {7: "unit/a.service"}
+
+
+def test_a_process_that_began_after_the_list_is_another_one() -> None:
+    found = roll({7: ALIVE})
+    found.learn([7], EPOCH + 99)
+    assert found.owners == {7: UNKNOWN_OWNER}
+    assert found.hidden == 0
+
+
+def test_a_process_of_an_earlier_round_stays_known_after_the_clock_was_set_back() -> None:
+    found = roll({7: ALIVE}, {7: ALIVE.created})
+    found.learn([7], EPOCH - 3600)
+    assert found.owners[7].name == "unit/a.service"
+
+
+def test_a_process_that_ended_is_unknown_and_not_hidden() -> None:
+    found = roll({})
+    found.learn([7], EPOCH + 200)
+    assert (found.owners, found.hidden) == ({7: UNKNOWN_OWNER}, 0)
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EIO])
+def test_a_process_that_cannot_be_read_is_hidden(number: int) -> None:
+    found = roll({7: OSError(number, "hidden"), 8: ALIVE._replace(pid=8)})
+    found.learn([7, 8], EPOCH + 200)
+    assert (found.owners[7], found.hidden) == (UNKNOWN_OWNER, 1)
+    assert found.owners[8].kind == "unit"

@@ -1,0 +1,134 @@
+"""Owners in the exposition: next to a collection, which neither waits for a survey nor makes one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
+from owner_fakes import Clock, FakeHost, process, queue_pair, surveyor, until
+
+from roce_exporter.collect import Collector, Settings
+from roce_exporter.exporter import Exporter
+from roce_exporter.exposition import Format
+from roce_exporter.owners import SurveyLimits
+from roce_exporter.simulation.kernel import simulate
+from roce_exporter.web import Request
+from roce_exporter.web.endpoints import PRIVATE, Endpoints
+
+if TYPE_CHECKING:
+    from roce_exporter.owners import Surveyor
+
+PATIENT = SurveyLimits(patience=600)
+DEVICES = ("mlx5_0", "mlx5_1")
+
+
+class CountedHost(FakeHost):
+    """Counts the calls of its methods."""
+
+    calls = 0
+
+    def __getattribute__(self, name: str) -> object:
+        if name in ("open_objects", "process", "rdma_resources", "counter_sets"):
+            self.calls += 1
+        return super().__getattribute__(name)
+
+
+def setup() -> tuple[CountedHost, Surveyor, Exporter]:
+    host = CountedHost({name: [queue_pair(1, 7)] for name in DEVICES})
+    host.processes[7] = process(7, "0::/slurm/uid_0/job_7")
+    found = surveyor(host, Clock(), PATIENT)
+    kernel = simulate("quiet", clock=lambda: 0.0, vendors=["mlx5", "mlx5"], seed=1)
+    return host, found, Exporter(Collector(kernel, Settings(), lambda: 0.0), surveyor=found)
+
+
+async def scrape(exporter: Exporter) -> str:
+    return exporter.render(await exporter.observe(), Format.TEXT).decode()
+
+
+async def test_a_scrape_shows_the_last_survey_and_makes_none() -> None:
+    host, found, exporter = setup()
+    before = await scrape(exporter)
+    assert "owner" not in before
+    await found.survey_once()
+    calls = host.calls
+    for _ in range(3):
+        after = await scrape(exporter)
+    assert host.calls == calls
+    for name in DEVICES:
+        assert f'roce_owner_queue_pairs{{device="{name}",owner="slurm/7",state="RTS",type="RC"}} 1' in after
+        assert f'roce_exporter_source_up{{source="owners",device="{name}"}} 1' in after
+    assert {line for line in before.splitlines() if not line.startswith("#")} <= set(after.splitlines())
+
+
+async def test_a_change_of_processes_does_not_change_the_series_of_devices() -> None:
+    """The identity of the other parts is what keeps a scrape cheap: only a changed part is laid out again."""
+    host, found, exporter = setup()
+    await scrape(exporter)
+    await found.survey_once()
+    first = (await exporter.observe()).samples
+    host.processes[8] = process(8, "0::/slurm/uid_0/job_8")
+    host.objects["mlx5_0"].append(queue_pair(2, 8))
+    await found.survey_once()
+    second = (await exporter.observe()).samples
+    assert len(first) == len(second)
+    kept = [one.series is other.series for one, other in zip(first, second, strict=True)]
+    assert kept.count(False) == 2, "the owners of the changed device and the identities"
+
+
+async def test_a_scrape_does_not_wait_for_a_survey_that_hangs() -> None:
+    host, found, exporter = setup()
+    await scrape(exporter)
+    release = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    entered = asyncio.Event()
+
+    def hang(*_: object) -> None:
+        loop.call_soon_threadsafe(entered.set)
+        asyncio.run_coroutine_threadsafe(release.wait(), loop).result()
+
+    host.before_part = hang
+    surveying = asyncio.create_task(found.survey_once())
+    await entered.wait()
+    assert "roce_port_up" in await scrape(exporter)
+    release.set()
+    await surveying
+
+
+async def test_a_survey_follows_the_devices_of_the_collection() -> None:
+    _, found, exporter = setup()
+    await scrape(exporter)
+    running = asyncio.create_task(found.run())
+    await until(lambda: len(found.states()) == len(DEVICES))
+    running.cancel()
+    assert {state.device for state in found.states()} == set(DEVICES)
+
+
+async def test_a_complete_observation_has_the_owners_at_once() -> None:
+    _, _, exporter = setup()
+    text = exporter.render(await exporter.observe_complete(), Format.TEXT).decode()
+    assert text.count("roce_owner_queue_pairs{") == len(DEVICES)
+
+
+async def test_the_debug_pages_show_owners_and_the_state_of_the_source() -> None:
+    _, found, exporter = setup()
+    endpoints = Endpoints(exporter, "/metrics")
+    await scrape(exporter)
+    await found.survey_once()
+
+    async def page(path: str) -> dict[str, list[dict[str, object]]]:
+        reply = await endpoints(Request("GET", path, {}))
+        assert reply.status == 200
+        found: dict[str, list[dict[str, object]]] = json.loads(reply.body)
+        return found
+
+    assert [one["device"] for one in (await page("/debug/owners"))["devices"]] == list(DEVICES)
+    sources = (await page("/debug/snapshot"))["sources"]
+    assert [one["device"] for one in sources if one["source"] == "owners"] == list(DEVICES)
+    assert "/debug/owners" in PRIVATE
+
+
+async def test_without_a_surveyor_the_debug_page_is_empty() -> None:
+    kernel = simulate("quiet", clock=lambda: 0.0, vendors=["mlx5"], seed=1)
+    endpoints = Endpoints(Exporter(Collector(kernel, Settings(), lambda: 0.0)), "/metrics")
+    assert json.loads((await endpoints(Request("GET", "/debug/owners", {}))).body) == {"devices": []}

@@ -1,0 +1,97 @@
+"""The flags of the survey, their keys in the configuration file, and what they do to a surveyor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from owner_fakes import FakeHost
+
+from roce_exporter.cli import main
+from roce_exporter.cli.options import OptionError, parse_options
+from roce_exporter.cli.owner_flags import make_surveyor
+from roce_exporter.owners import SurveyLimits
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def limits(*argv: str) -> SurveyLimits:
+    surveyor = make_surveyor(parse_options(argv), FakeHost())  # type: ignore[arg-type]
+    assert surveyor is not None
+    return surveyor.limits
+
+
+def test_without_flags_the_defaults_hold_for_serve_and_once() -> None:
+    assert limits("serve") == limits("once") == SurveyLimits()
+
+
+def test_every_flag_sets_its_limit() -> None:
+    given = limits(
+        "serve",
+        "--owners.interval=30",
+        "--owners.most=5",
+        "--owners.peers=3",
+        "--owners.load=0.5",
+        "--owners.anonymous",
+        "--collect.timeout=3",
+    )
+    assert given == SurveyLimits(30, 5, 3, 0.005, True, 3)
+
+
+def test_the_source_can_be_disabled() -> None:
+    options = parse_options(["serve", "--source.disable=owners"])
+    assert make_surveyor(options, FakeHost()) is None  # type: ignore[arg-type]
+
+
+def test_the_file_has_the_same_keys(tmp_path: Path) -> None:
+    file = tmp_path / "roce.yml"
+    file.write_text("owners.interval: 90\nowners.most: 7\nowners.load: 1\nowners.anonymous: true\n")
+    assert limits("serve", f"--config.file={file}") == SurveyLimits(90, 7, load=0.01, anonymous=True)
+    assert limits("once", f"--config.file={file}") == SurveyLimits(most=7, anonymous=True)
+    file.write_text("owners.anonymous: false\n")
+    assert limits("serve", f"--config.file={file}") == SurveyLimits()
+    file.write_text("owners.anonymous: perhaps\n")
+    with pytest.raises(OptionError, match=r"roce\.yml:1: owners\.anonymous.*true or false"):
+        parse_options(["serve", f"--config.file={file}"])
+
+
+@pytest.mark.parametrize("flag", ["--help", "help", "h", "config.file"])
+def test_flags_that_are_no_keys_are_refused_in_the_file(tmp_path: Path, flag: str) -> None:
+    file = tmp_path / "roce.yml"
+    file.write_text(f"{flag}: true\n")
+    with pytest.raises(OptionError, match="unknown key"):
+        parse_options(["serve", f"--config.file={file}"])
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--owners.interval=0", "from 1 to 86400"),
+        ("--owners.interval=soon", "from 1 to 86400"),
+        ("--owners.most=0", "from 1 to 1000"),
+        ("--owners.most=1001", "from 1 to 1000"),
+        ("--owners.peers=x", "from 1 to 1000"),
+        ("--owners.load=0", "percentage from 0.1 to 100"),
+        ("--owners.load=101", "percentage from 0.1 to 100"),
+        ("--owners.load=nan", "percentage from 0.1 to 100"),
+    ],
+)
+def test_a_bad_value_is_refused_in_one_line(flag: str, message: str) -> None:
+    with pytest.raises(OptionError, match=message) as refused:
+        parse_options(["serve", flag])
+    assert flag.partition("=")[0] in str(refused.value)
+
+
+def test_once_prints_one_complete_survey(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["once", "--host.simulate=quiet", "--owners.anonymous"]) == 0
+    printed = capsys.readouterr().out
+    assert 'roce_exporter_source_up{source="owners",device="mlx5_0"} 1' in printed
+    assert 'roce_owner_info{owner="slurm/' in printed
+    assert "command=" not in printed
+    assert "user=" not in printed
+
+
+def test_once_without_the_source_has_no_owners(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["once", "--host.simulate=quiet", "--source.disable=owners"]) == 0
+    assert "owner" not in capsys.readouterr().out

@@ -1,0 +1,320 @@
+"""Devices that hang, fail or go away while their objects are listed: what that costs, and that nothing of it remains."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import threading
+from typing import TYPE_CHECKING, ClassVar
+
+import pytest
+from owner_fakes import Clock, FakeHost, device, process, queue_pair, region, shown, surveyor, until
+
+from roce_exporter.kernel import Absent
+from roce_exporter.owner_model import CounterSet, ObjectKind, RdmaObject
+from roce_exporter.owners import SurveyLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+QUEUE_PAIR = ObjectKind.QUEUE_PAIR
+PATIENT = SurveyLimits(patience=600)
+"""No busy machine takes this long: nothing is given up."""
+IMPATIENT = SurveyLimits(patience=0.01)
+"""Used only while a device hangs, so that giving up does not depend on the speed of the machine."""
+
+JOB = "slurm/7"
+
+
+class StuckDevice:
+    """Makes the parts of the queue pairs of one device hang until it is released."""
+
+    all: ClassVar[list[StuckDevice]] = []
+
+    def __init__(self, host: FakeHost, name: str) -> None:
+        self.entered, self.released = threading.Event(), threading.Event()
+        self._name = name
+        host.before_part = self._before_part
+        StuckDevice.all.append(self)
+
+    def _before_part(self, name: str, kind: ObjectKind) -> None:
+        if name == self._name and kind is QUEUE_PAIR:
+            self.entered.set()
+            self.released.wait()
+
+
+def host_of(*names: str) -> FakeHost:
+    host = FakeHost({name: [queue_pair(1, 7), region(7, 4096)] for name in names})
+    host.processes[7] = process(7, "0::/slurm/uid_0/job_7")
+    return host
+
+
+def call_threads() -> int:
+    return sum(thread.name == "roce-call" for thread in threading.enumerate())
+
+
+@pytest.fixture(autouse=True)
+def no_thread_remains() -> Iterator[None]:
+    before = call_threads()
+    yield
+    while StuckDevice.all:
+        StuckDevice.all.pop().released.set()
+    for thread in threading.enumerate():
+        if thread.name == "roce-call":
+            thread.join(60)
+    assert call_threads() == before
+
+
+async def test_a_device_that_hangs_costs_only_itself() -> None:
+    host = host_of("mlx5_0", "mlx5_1")
+    found = surveyor(host, Clock(), PATIENT)
+    found.follow([device("mlx5_0"), device("mlx5_1")])
+    stuck = StuckDevice(host, "mlx5_0")
+    surveying = asyncio.create_task(found.survey_once())
+    await until(lambda: bool(found.states()) and stuck.entered.is_set())
+    assert [(state.device, state.up) for state in found.states()] == [("mlx5_1", True)]
+    assert f"memory_regions{{device=mlx5_1,owner={JOB}}}" in shown(found)
+    stuck.released.set()
+    await surveying
+    assert [state.up for state in found.states()] == [True, True]
+
+
+async def test_a_device_that_hangs_is_broken_until_it_responds_and_leaves_nothing_open() -> None:
+    host = host_of("mlx5_0")
+    found = surveyor(host, Clock(), PATIENT)
+    found.follow([device("mlx5_0")])
+    await found.survey_once()
+    whole = shown(found)
+    stuck = StuckDevice(host, "mlx5_0")
+    found.limits = IMPATIENT
+    await found.survey_once()
+    (state,) = found.states()
+    assert (state.up, state.errors_total) == (False, 1)
+    assert "0.01 s" in state.error
+    # The machine may have been too slow to reach the queue pairs; then it is not stuck yet.
+    found.limits = PATIENT
+    surveying = asyncio.create_task(found.survey_once())
+    await until(lambda: stuck.entered.is_set() or surveying.done())
+    assert {name for name in shown(found) if "survey_" not in name} == set()
+    assert sum(not one.closed for one in host.lists) == 1, "the list in use is not closed"
+    assert call_threads() == 1, "a stuck device is not called again"
+    stuck.released.set()
+    await surveying
+    await until(lambda: call_threads() == 0)
+    assert all(one.closed for one in host.lists)
+    await found.survey_once()
+    assert shown(found) == whole
+    assert [(state.up, state.error) for state in found.states()] == [(True, "")]
+
+
+async def test_a_call_that_has_not_returned_is_not_made_again() -> None:
+    host = host_of("mlx5_0")
+    stuck = StuckDevice(host, "mlx5_0")
+    found = surveyor(host, Clock(), PATIENT)
+    found.follow([device("mlx5_0")])
+    surveying = asyncio.create_task(found.survey_once())
+    await until(stuck.entered.is_set)
+    surveying.cancel()
+    await until(surveying.done)
+    lists = len(host.lists)
+    await found.survey_once()
+    assert "an earlier call has not returned" in found.states()[0].error
+    assert (len(host.lists), call_threads()) == (lists, 1)
+
+
+async def test_a_kind_that_fails_leaves_the_others() -> None:
+    host = host_of("mlx5_0")
+    host.faults["mlx5_0", QUEUE_PAIR] = OSError(errno.EINVAL, "the driver failed to report an object")
+    found = surveyor(host, Clock(), PATIENT)
+    found.follow([device("mlx5_0")])
+    await found.survey_once()
+    series = shown(found)
+    assert series[f"memory_region_bytes{{device=mlx5_0,owner={JOB}}}"] == 4096
+    assert not [name for name in series if name.startswith(("queue_pairs", "remote", "survey"))]
+    assert "unseen_objects{device=mlx5_0,kind=qp}" not in series
+    (state,) = found.states()
+    assert (state.up, state.errors_total) == (False, 1)
+    assert "qp: EINVAL" in state.error
+    host.faults.clear()
+    await found.survey_once()
+    assert shown(found)[f"queue_pairs{{device=mlx5_0,owner={JOB},state=RTS,type=RC}}"] == 1
+    assert found.states()[0].errors_total == 1
+
+
+async def test_a_list_that_fails_in_the_middle_is_not_shown_in_part() -> None:
+    host = host_of("mlx5_0")
+    host.objects["mlx5_0"] += [queue_pair(number, 7) for number in range(2, 200)]
+    parts = iter((None, None, OSError(errno.EIO, "firmware")))
+
+    def fail_in_the_third_part(_: str, kind: ObjectKind) -> None:
+        if kind is QUEUE_PAIR and (fault := next(parts)) is not None:
+            raise fault
+
+    host.before_part = fail_in_the_third_part
+    found = surveyor(host, Clock(), PATIENT)
+    found.follow([device("mlx5_0")])
+    await found.survey_once()
+    assert not [name for name in shown(found) if name.startswith("queue_pairs")]
+    assert all(one.closed for one in host.lists)
+
+
+async def test_a_host_that_lists_no_objects_has_no_series_and_no_error() -> None:
+    host = host_of("mlx5_0")
+    for kind in ObjectKind:
+        host.faults["mlx5_0", kind] = Absent(errno.EOPNOTSUPP, "this kernel does not list them")
+    found = surveyor(host, Clock(), PATIENT)
+    found.follow([device("mlx5_0")])
+    await found.survey_once()
+    assert shown(found) == {}
+    assert [(state.up, state.errors_total) for state in found.states()] == [(None, 0)]
+
+
+async def test_a_kind_that_the_kernel_does_not_list_has_no_series() -> None:
+    host = host_of("mlx5_0")
+    host.faults["mlx5_0", ObjectKind.CONTEXT] = Absent(errno.EOPNOTSUPP, "older than 5.12")
+    found = surveyor(host, Clock(), PATIENT)
+    found.follow([device("mlx5_0")])
+    await found.survey_once()
+    assert not [name for name in shown(found) if name.startswith("contexts")]
+    assert found.states()[0].up is True
+
+
+async def test_a_device_that_is_removed_in_the_middle_leaves_nothing() -> None:
+    host = host_of("mlx5_0", "mlx5_1")
+    found = surveyor(host, Clock(), PATIENT)
+    found.follow([device("mlx5_0"), device("mlx5_1")])
+    stuck = StuckDevice(host, "mlx5_0")
+    running = asyncio.create_task(found.run())
+    await asyncio.to_thread(stuck.entered.wait)
+    found.follow([device("mlx5_1")])
+    assert not [name for name in shown(found) if "mlx5_0" in name]
+    stuck.released.set()
+    await until(lambda: bool(host.lists) and all(one.closed for one in host.lists) and bool(found.states()))
+    assert {state.device for state in found.states()} == {"mlx5_1"}
+    assert not [name for name in shown(found) if "mlx5_0" in name]
+    running.cancel()
+
+
+async def test_a_device_that_disappears_while_it_is_read_is_an_error_until_it_is_followed_no_more() -> None:
+    host = host_of("mlx5_0")
+    host.faults["mlx5_0", QUEUE_PAIR] = OSError(errno.ENODEV, "removed")
+    found = surveyor(host, Clock(), PATIENT)
+    found.follow([device("mlx5_0")])
+    await found.survey_once()
+    assert shown(found) == {}
+    assert found.states()[0].error.startswith("ENODEV")
+    found.follow([])
+    assert found.states() == ()
+
+
+async def test_a_replugged_device_is_surveyed_while_its_predecessor_is_stuck() -> None:
+    host = host_of("mlx5_0")
+    stuck = StuckDevice(host, "mlx5_0")
+    found = surveyor(host, Clock(), PATIENT)
+    found.follow([device("mlx5_0", incarnation=1)])
+    surveying = asyncio.create_task(found.survey_once())
+    await until(stuck.entered.is_set)
+    host.before_part = lambda *_: None
+    found.follow([device("mlx5_0", incarnation=2)])
+    await found.survey_once()
+    assert f"memory_regions{{device=mlx5_0,owner={JOB}}}" in shown(found)
+    stuck.released.set()
+    await surveying
+    assert [(state.up, state.errors_total) for state in found.states()] == [(True, 0)]
+    assert all(one.closed for one in host.lists)
+
+
+async def test_a_fault_of_the_exporter_costs_one_device_and_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    host = host_of("mlx5_0", "mlx5_1")
+
+    def fail(name: str, _: ObjectKind) -> None:
+        if name == "mlx5_0":
+            raise ValueError("a bug")
+
+    host.before_part = fail
+    found = surveyor(host, Clock(), PATIENT)
+    found.follow([device("mlx5_0"), device("mlx5_1")])
+    with caplog.at_level(logging.WARNING):
+        await found.survey_once()
+    assert [state.up for state in found.states()] == [False, True]
+    assert "fault in the exporter" in found.states()[0].error
+    assert "fault in source owners of mlx5_0" in caplog.text
+
+
+async def test_an_error_is_logged_when_it_comes_and_when_it_goes(caplog: pytest.LogCaptureFixture) -> None:
+    host = host_of("mlx5_0")
+    host.faults["mlx5_0", QUEUE_PAIR] = OSError(errno.EIO, "firmware")
+    found = surveyor(host, Clock(), PATIENT)
+    found.follow([device("mlx5_0")])
+    with caplog.at_level(logging.INFO):
+        await found.survey_once()
+        await found.survey_once()
+        host.faults.clear()
+        await found.survey_once()
+        await found.survey_once()
+    lines = [record.getMessage() for record in caplog.records if "owners" in record.getMessage()]
+    assert len(lines) == 2
+    assert "EIO" in lines[0]
+    assert "answers again" in lines[1]
+
+
+async def test_counters_continue_after_a_round_that_failed() -> None:
+    host = host_of("mlx5_0")
+    found = surveyor(host, Clock(), PATIENT)
+    found.follow([device("mlx5_0")])
+    series = f"cnp_sent_total{{device=mlx5_0,owner={JOB},port=1}}"
+    for count in (100, 110):
+        host.sets["mlx5_0", 1] = (CounterSet(1, 1, 7, "", {"np_cnp_sent": count}),)
+        await found.survey_once()
+    assert shown(found)[series] == 10
+    host.sets["mlx5_0", 1] = OSError(errno.EIO, "firmware")
+    await found.survey_once()
+    assert series not in shown(found)
+    assert "counter sets of port 1: EIO" in found.states()[0].error
+    host.sets["mlx5_0", 1] = (CounterSet(1, 1, 7, "", {"np_cnp_sent": 125}),)
+    await found.survey_once()
+    assert shown(found)[series] == 25
+
+
+async def test_a_round_of_once_that_takes_too_long_is_given_up() -> None:
+    """Each part answers, but there is no end."""
+    host = host_of("mlx5_0")
+    host.open_objects = lambda *_: Endless()  # type: ignore[method-assign]
+    found = surveyor(host, Clock(), IMPATIENT)
+    found.follow([device("mlx5_0")])
+    await found.survey_once()
+    Endless.over = True
+    assert shown(found) == {}
+    (state,) = found.states()
+    assert (state.up, state.errors_total) == (False, 1)
+
+
+class Endless:
+    """A list without an end."""
+
+    over = False
+    closed = 0
+
+    def next_part(self) -> tuple[RdmaObject, ...] | None:
+        return None if Endless.over else ()
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+async def test_the_end_of_the_exporter_closes_what_is_open() -> None:
+    host = host_of("mlx5_0")
+    stuck = StuckDevice(host, "mlx5_0")
+    found = surveyor(host, Clock(), PATIENT)
+    found.follow([device("mlx5_0")])
+    running = asyncio.create_task(found.run())
+    await asyncio.to_thread(stuck.entered.wait)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert [one.closed for one in host.lists][-1] == 0
+    stuck.released.set()
+    await until(lambda: all(one.closed for one in host.lists))

@@ -1,0 +1,303 @@
+"""Rounds again and again: their pace, what they keep, and which owners they show when there are many."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from owner_fakes import PART, Clock, FakeHost, device, process, queue_pair, shown, surveyor, until
+
+from roce_exporter.owner_model import CounterSet, ObjectKind, RdmaObject
+from roce_exporter.owners import SurveyLimits, Surveyor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+QUEUE_PAIR = ObjectKind.QUEUE_PAIR
+
+
+class Interval(Clock):
+    """A clock on which the pause between two rounds, or any pause for which `holds` is true, lasts until `go_on`."""
+
+    def __init__(self, holds: Callable[[float], bool]) -> None:
+        super().__init__()
+        self.holds = holds
+        self.reached = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self.pauses: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        await super().sleep(seconds)
+        if self.holds(seconds):
+            self.reached.set()
+            await self.go_on.wait()
+            self.go_on.clear()
+        else:
+            self.pauses.append(seconds)
+
+
+async def test_two_thousand_queue_pairs_take_two_percent_of_the_drivers_time() -> None:
+    host = FakeHost({"mlx5_0": [queue_pair(number, 7) for number in range(2000)]})
+    host.processes[7] = process(7, "0::/system.slice/a.service")
+    clock = Interval(lambda seconds: seconds > 10)
+    busy = 0.0
+
+    def query_firmware(_: str, kind: ObjectKind) -> None:
+        nonlocal busy
+        if kind is QUEUE_PAIR:
+            clock.now += 0.05
+            busy += 0.05
+
+    host.before_part = query_firmware
+    found = surveyor(host, clock, SurveyLimits(interval=200, patience=600))
+    found.follow([device("mlx5_0")])
+    running = asyncio.create_task(found.run())
+    await clock.reached.wait()
+    running.cancel()
+    parts = 2000 // PART
+    assert [round(pause, 6) for pause in clock.pauses if pause] == [49 * 0.05] * (parts + 1)
+    assert busy / shown(found)["survey_duration_seconds{device=mlx5_0}"] <= 0.02 + 1e-9
+    assert shown(found)["queue_pairs{device=mlx5_0,owner=unit/a.service,state=RTS,type=RC}"] == 2000
+
+
+async def test_the_interval_is_from_begin_to_begin() -> None:
+    host = FakeHost({"mlx5_0": [queue_pair(1, 7)]})
+    clock = Interval(lambda seconds: seconds > 10)
+    begins: list[float] = []
+
+    def note(_: str, kind: ObjectKind) -> None:
+        if kind is ObjectKind.CONTEXT:
+            begins.append(clock())
+        clock.now += 0.1
+
+    host.before_part = note
+    found = surveyor(host, clock)
+    found.follow([device("mlx5_0")])
+    running = asyncio.create_task(found.run())
+    for _ in range(3):
+        await clock.reached.wait()
+        clock.reached.clear()
+        clock.go_on.set()
+        await asyncio.sleep(0)
+    running.cancel()
+    first, second, *_ = begins
+    assert round(second - first, 6) == 60
+
+
+async def test_first_rounds_are_spread_and_a_new_device_is_surveyed_at_once() -> None:
+    clock = Interval(lambda seconds: seconds > 10)
+    found = surveyor(FakeHost({"mlx5_0": [queue_pair(1, 7)], "mlx5_1": [queue_pair(1, 7)]}), clock)
+    found.follow([device("mlx5_0"), device("mlx5_1")])
+    running = asyncio.create_task(found.run())
+    await until(lambda: len(found.states()) == 2)
+    assert max(clock.pauses) == 2.5
+    found.follow([device("mlx5_0"), device("mlx5_1"), device("mlx5_2")])
+    await until(lambda: len(found.states()) == 3)
+    found.follow([device("mlx5_2")])
+    assert [state.device for state in found.states()] == ["mlx5_2"]
+    running.cancel()
+
+
+async def rounds(found: Surveyor, times: int = 1) -> dict[str, float]:
+    for _ in range(times):
+        await found.survey_once()
+    return shown(found)
+
+
+def many_owners(numbers: range, queue_pairs: Callable[[int], int] = lambda number: number) -> FakeHost:
+    """Jobs, each with one process that has this many queue pairs."""
+    host, next_number = FakeHost({"mlx5_0": []}), 1
+    for number in numbers:
+        host.processes[number] = process(number, f"0::/slurm/uid_0/job_{number}")
+        for _ in range(queue_pairs(number)):
+            host.objects["mlx5_0"].append(queue_pair(next_number, number))
+            next_number += 1
+    return host
+
+
+def owners_in(series: dict[str, float]) -> set[str]:
+    return {name.partition("owner=")[2].partition(",")[0] for name in series if name.startswith("info{")}
+
+
+async def test_of_two_hundred_owners_the_largest_have_series() -> None:
+    host = many_owners(range(1, 201))
+    host.objects["mlx5_0"].append(queue_pair(99999))
+    found = surveyor(host, Clock())
+    found.follow([device("mlx5_0")])
+    series = await rounds(found)
+    assert owners_in(series) == {"other", "unknown"} | {f"slurm/{number}" for number in range(169, 201)}
+    assert series["folded{device=mlx5_0}"] == 168
+    assert series["queue_pairs{device=mlx5_0,owner=other,state=RTS,type=RC}"] == sum(range(1, 169))
+    assert series["processes{device=mlx5_0,owner=other}"] == 168
+    assert series["queue_pairs{device=mlx5_0,owner=unknown,state=RTS,type=RC}"] == 1
+    total = sum(value for name, value in series.items() if name.startswith("queue_pairs{"))
+    assert total == len(host.objects["mlx5_0"])
+
+
+async def test_the_series_are_the_same_object_while_the_owners_are_the_same() -> None:
+    host = many_owners(range(1, 41))
+    found = surveyor(host, Clock())
+    found.follow([device("mlx5_0")])
+    await rounds(found)
+    before = found.samples()
+    host.objects["mlx5_0"] += [queue_pair(20_000 + number, 40) for number in range(5)]
+    await rounds(found)
+    after = found.samples()
+    assert [one.series is other.series for one, other in zip(before, after, strict=True)] == [True, True]
+    assert before[0].values != after[0].values
+
+
+async def test_an_owner_a_little_larger_does_not_replace_one_that_is_shown() -> None:
+    host = many_owners(range(1, 3), lambda number: 10 * number)
+    found = surveyor(host, Clock(), SurveyLimits(most=1, patience=600))
+    found.follow([device("mlx5_0")])
+    assert owners_in(await rounds(found)) == {"slurm/2", "other"}
+    host.objects["mlx5_0"] += [queue_pair(1000 + number, 1) for number in range(12)]
+    assert owners_in(await rounds(found)) == {"slurm/2", "other"}
+    host.objects["mlx5_0"] += [queue_pair(2000 + number, 1) for number in range(12)]
+    assert owners_in(await rounds(found)) == {"slurm/1", "other"}
+
+
+async def test_a_state_that_no_queue_pair_has_any_more_is_zero() -> None:
+    host = FakeHost({"mlx5_0": [queue_pair(1, 7), queue_pair(2, 7, state="ERR")]})
+    host.processes[7] = process(7, "0::/slurm/uid_0/job_7")
+    found = surveyor(host, Clock())
+    found.follow([device("mlx5_0")])
+    assert (await rounds(found))["queue_pairs_in_error{device=mlx5_0,owner=slurm/7}"] == 1
+    host.objects["mlx5_0"].pop()
+    series = await rounds(found)
+    assert series["queue_pairs{device=mlx5_0,owner=slurm/7,state=ERR,type=RC}"] == 0
+    assert series["queue_pairs_in_error{device=mlx5_0,owner=slurm/7}"] == 0
+
+
+async def test_peers_are_bounded_and_listeners_have_none() -> None:
+    host = FakeHost({"mlx5_0": [queue_pair(1, 7)]})
+    host.processes[7] = process(7, "0::/slurm/uid_0/job_7")
+    for number in range(1, 41):
+        one = RdmaObject(ObjectKind.CONNECTION, pid=7, peer=f"10.0.0.{number}")
+        host.objects["mlx5_0"] += [one] * number
+    host.objects["mlx5_0"].append(RdmaObject(ObjectKind.CONNECTION, pid=7, state="LISTEN"))
+    found = surveyor(host, Clock())
+    found.follow([device("mlx5_0")])
+    series = {name: value for name, value in (await rounds(found)).items() if name.startswith("connections")}
+    own = "device=mlx5_0,owner=slurm/7"
+    largest = {f"connections{{{own},peer=10.0.0.{number}}}": number for number in range(25, 41)}
+    assert series == largest | {
+        f"connections{{{own},peer=other}}": sum(range(1, 25)),
+        f"connections{{{own}}}": 1,
+    }
+
+
+async def test_objects_that_the_kernel_counts_and_does_not_list_are_unseen() -> None:
+    host = FakeHost({"mlx5_0": [queue_pair(1, 7)]}, uncounted={"qp": 6, "mr": 3, "pd": 9})
+    found = surveyor(host, Clock())
+    found.follow([device("mlx5_0")])
+    series = await rounds(found)
+    unseen = {name: value for name, value in series.items() if name.startswith("unseen")}
+    assert unseen == {
+        "unseen_objects{device=mlx5_0,kind=ctx}": 0,
+        "unseen_objects{device=mlx5_0,kind=cq}": 0,
+        "unseen_objects{device=mlx5_0,kind=mr}": 3,
+        "unseen_objects{device=mlx5_0,kind=qp}": 6,
+    }
+
+
+async def test_queue_pairs_made_while_the_list_is_read_are_not_unseen() -> None:
+    host = FakeHost({"mlx5_0": [queue_pair(1, 7)]})
+
+    def another(_: str, kind: ObjectKind) -> None:
+        if kind is QUEUE_PAIR:
+            host.objects["mlx5_0"].append(queue_pair(1000 + len(host.objects["mlx5_0"])))
+
+    host.before_part = another
+    found = surveyor(host, Clock())
+    found.follow([device("mlx5_0")])
+    assert (await rounds(found))["unseen_objects{device=mlx5_0,kind=qp}"] == 0
+
+
+async def test_hidden_processes_are_counted() -> None:
+    host = FakeHost({"mlx5_0": [queue_pair(1, 7), queue_pair(2, 8)]})
+    host.processes = {7: PermissionError(13, "hidden"), 8: process(8, "0::/slurm/uid_0/job_8")}
+    found = surveyor(host, Clock())
+    found.follow([device("mlx5_0")])
+    series = await rounds(found)
+    assert series["hidden_processes{device=mlx5_0}"] == 1
+    assert owners_in(series) == {"unknown", "slurm/8"}
+
+
+async def test_counters_follow_the_owner_that_is_shown() -> None:
+    host = many_owners(range(1, 3), lambda number: 10 * number)
+
+    def sets(first: int, second: int) -> tuple[CounterSet, ...]:
+        return tuple(
+            CounterSet(1, pid, pid, "", {"np_cnp_sent": count}) for pid, count in ((1, first), (2, second))
+        )
+
+    found = surveyor(host, Clock(), SurveyLimits(most=1, patience=600))
+    found.follow([device("mlx5_0")])
+    host.sets["mlx5_0", 1] = sets(100, 200)
+    own, other = (f"cnp_sent_total{{device=mlx5_0,owner={name},port=1}}" for name in ("slurm/2", "other"))
+    first = await rounds(found)
+    assert (first[own], first[other]) == (0, 0)
+    host.sets["mlx5_0", 1] = sets(107, 250)
+    second = await rounds(found)
+    assert (second[own], second[other]) == (50, 7)
+    host.objects["mlx5_0"] += [queue_pair(1000 + number, 1) for number in range(30)]
+    host.sets["mlx5_0", 1] = sets(108, 253)
+    third = await rounds(found)
+    assert third["cnp_sent_total{device=mlx5_0,owner=slurm/1,port=1}"] == 1
+    assert third[other] == 7 + 3
+
+
+async def test_one_identity_is_shown_per_owner_and_stays() -> None:
+    host = many_owners(range(1, 2), lambda _: 1)
+    cgroup = host.processes[1].cgroups  # type: ignore[union-attr]
+    host.processes[2] = process(2, cgroup, command="bash")
+    host.processes[3] = process(3, cgroup, command="bash")
+    found = surveyor(host, Clock())
+    found.follow([device("mlx5_0")])
+    first = await rounds(found)
+    host.objects["mlx5_0"] += [queue_pair(2, 2), queue_pair(3, 3)]
+    second = await rounds(found)
+    info = "info{owner=slurm/1,kind=slurm,command=python3,user=ada,slurm_job=1}"
+    assert first[info] == second[info] == 1
+    host.objects["mlx5_0"].pop(0)
+    third = await rounds(found)
+    assert info.replace("python3", "bash") in third
+
+
+async def test_devices_that_rdma_netlink_does_not_list_are_left_out() -> None:
+    found = surveyor(FakeHost(), Clock())
+    without = device("mlx5_0")
+    found.follow([type(without)(_without_netlink(without.device), ())])
+    assert await rounds(found) == {}
+    assert found.states() == ()
+
+
+def _without_netlink(one: object) -> object:
+    from dataclasses import replace  # noqa: PLC0415 - one use
+
+    return replace(one, netlink=None)  # type: ignore[type-var]
+
+
+async def test_the_debug_page_has_the_folded_owners_too() -> None:
+    host = many_owners(range(1, 4))
+    host.objects["mlx5_0"].append(
+        RdmaObject(QUEUE_PAIR, kernel="ib_core", number=77, type="GSI", state="RTS")
+    )
+    found = surveyor(host, Clock(), SurveyLimits(most=1, patience=600))
+    found.follow([device("mlx5_0")])
+    assert found.documents()[0]["state"] == "not surveyed yet"
+    await found.survey_once()
+    (document,) = found.documents()
+    assert (document["device"], document["state"], document["error"]) == ("mlx5_0", "up", "")
+    assert {one["owner"]: one["shown_as"] for one in document["owners"]} == {
+        "slurm/3": "slurm/3",
+        "slurm/2": "other",
+        "slurm/1": "other",
+        "kernel/ib_core": "other",
+    }
+    (largest,) = (one for one in document["owners"] if one["owner"] == "slurm/3")
+    assert largest["pids"] == [3]
+    assert largest["queue_pairs"] == [{"state": "RTS", "type": "RC", "count": 3}]
+    assert (largest["kind"], largest["slurm_job"], largest["command"]) == ("slurm", "3", "python3")

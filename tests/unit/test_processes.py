@@ -1,0 +1,152 @@
+"""What /proc reports of processes: real ones of this machine, and a folder that stands for /proc where they cannot be made."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pwd
+import subprocess
+import sys
+import threading
+import time
+
+import psutil
+import pytest
+
+from roce_exporter.kernel import Absent, processes
+from roce_exporter.kernel.live import LiveKernel
+from roce_exporter.kernel.processes import FILE_MOST_BYTES, read_process
+
+OURSELVES = os.getpid()
+
+
+def test_a_process_is_known_by_command_user_time_and_cgroups():
+    facts = LiveKernel().process(OURSELVES)
+    with open("/proc/self/cgroup", encoding="utf-8") as file:
+        cgroups = file.read()
+    assert (facts.pid, facts.cgroups) == (OURSELVES, cgroups)
+    assert facts.user == pwd.getpwuid(os.getuid()).pw_name
+    assert facts.command.startswith(psutil.Process().name()[:15])
+    assert facts.created == psutil.Process().create_time()
+    assert time.time() - facts.created < 86400
+
+
+def test_a_thread_belongs_to_its_process_and_has_its_own_time():
+    """RDMA netlink reports the thread that created an object."""
+    found = []
+
+    def be_a_thread():
+        # the name that NCCL gives to its threads, in effect
+        with open(f"/proc/self/task/{threading.get_native_id()}/comm", "w", encoding="utf-8") as file:
+            file.write("NCCL Service 0")
+        found.append((threading.get_native_id(), read_process(threading.get_native_id())))
+
+    thread = threading.Thread(target=be_a_thread)
+    thread.start()
+    thread.join()
+    ((number, facts),) = found
+    assert number != OURSELVES
+    assert (facts.pid, facts.command) == (OURSELVES, read_process(OURSELVES).command)
+    assert facts.created >= read_process(OURSELVES).created
+
+
+def test_an_ended_process_is_absent():
+    with subprocess.Popen(["true"]) as process:
+        process.wait()
+    with pytest.raises(Absent) as caught:
+        read_process(process.pid)
+    assert (caught.value.errno, caught.value.filename) == (errno.ESRCH, f"/proc/{process.pid}")
+
+
+@pytest.mark.parametrize("pid", [2**22 + 1, 2**31 - 1, 2**31, 2**32 - 1])
+def test_a_number_that_no_process_can_have_is_absent(pid):
+    with pytest.raises(Absent):
+        read_process(pid)
+
+
+class Raises:
+    """Stands for psutil.Process of a process in a state that a test cannot make."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __call__(self, pid):
+        raise self.error(pid)
+
+
+@pytest.mark.parametrize(
+    ("error", "pid", "expected"),
+    [
+        (psutil.AccessDenied, OURSELVES, PermissionError),
+        # `hidepid=invisible`: the folder in /proc is missing, and the process exists.
+        (psutil.NoSuchProcess, OURSELVES, PermissionError),
+        (psutil.NoSuchProcess, 2**22 + 1, Absent),
+        (psutil.ZombieProcess, OURSELVES, Absent),
+    ],
+)
+def test_hidden_processes_and_missing_ones_are_distinguished(monkeypatch, error, pid, expected):
+    monkeypatch.setattr(psutil, "Process", Raises(error))
+    with pytest.raises(expected) as caught:
+        read_process(pid)
+    assert caught.value.filename == f"/proc/{pid}"
+
+
+def test_a_zombie_still_has_its_cgroup():
+    """Its threads may still use RDMA objects."""
+    with subprocess.Popen(["true"]) as process:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        facts = read_process(process.pid)
+    assert (facts.pid, facts.command) == (process.pid, "true")
+
+
+def a_proc(folder, cgroups, status=b"Name:\tpython\nTgid:\t%d\n" % OURSELVES):
+    """A folder with the two files that this module reads itself."""
+    place = folder / str(OURSELVES)
+    place.mkdir()
+    (place / "cgroup").write_bytes(cgroups)
+    (place / "status").write_bytes(status)
+    return str(folder)
+
+
+def test_undecodable_bytes_are_replaced_and_escapes_of_systemd_kept(monkeypatch, tmp_path):
+    monkeypatch.setattr(processes, "PROC", a_proc(tmp_path, b"0::/a\\x2db.slice/\xff.service\n"))
+    assert read_process(OURSELVES).cgroups == "0::/a\\x2db.slice/\ufffd.service\n"
+
+
+def test_at_most_a_bounded_part_of_a_file_is_read(monkeypatch, tmp_path):
+    monkeypatch.setattr(processes, "PROC", a_proc(tmp_path, b"x" * (FILE_MOST_BYTES + 1)))
+    assert len(read_process(OURSELVES).cgroups) == FILE_MOST_BYTES
+
+
+@pytest.mark.parametrize("status", [b"", b"Tgid:\n", b"Tgid:\tx\n", b"Name:\tTgid"])
+def test_a_status_without_a_process_is_that_of_a_process(monkeypatch, tmp_path, status):
+    monkeypatch.setattr(processes, "PROC", a_proc(tmp_path, b"0::/\n", status))
+    assert read_process(OURSELVES).pid == OURSELVES
+
+
+def test_a_file_that_is_gone_is_a_process_that_ended(monkeypatch, tmp_path):
+    monkeypatch.setattr(processes, "PROC", str(tmp_path))
+    monkeypatch.setattr(os, "getsid", Raises(lambda _: ProcessLookupError(errno.ESRCH, "gone")))
+    with pytest.raises(Absent):
+        read_process(OURSELVES)
+
+
+def test_a_name_that_is_not_utf8_can_be_printed(monkeypatch):
+    monkeypatch.setattr(psutil.Process, "name", lambda _: "odd\udcff")
+    assert read_process(OURSELVES).command == "odd\\xff"
+
+
+def test_a_user_without_a_name_is_a_number(monkeypatch):
+    def unknown(_):
+        raise KeyError
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    assert read_process(OURSELVES).user == str(os.getuid())
+
+
+def test_psutil_is_imported_for_the_first_process_only():
+    code = (
+        "import sys; from roce_exporter.kernel import live; assert 'psutil' not in sys.modules;"
+        " live.LiveKernel().process(1); assert 'psutil' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
