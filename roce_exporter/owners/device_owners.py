@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from roce_exporter.owners.owner_counters import OwnerTotal
     from roce_exporter.owners.owner_survey import Survey
 
-NO_PEER = ""
 OTHER_PEERS = OTHER_OWNERS.name
 
 
@@ -104,11 +103,11 @@ class DeviceOwners:
         return name in self._shown or name == UNKNOWN_OWNER.name
 
     def _choose_peers(self, owner: str, connections: Counter[str]) -> dict[str, int]:
-        ranks = {peer: (count,) for peer, count in connections.items() if peer != NO_PEER}
+        ranks = {peer: (count,) for peer, count in connections.items()}
         shown = self._peers[owner] = choose_shown(ranks, self._peers[owner], self.most_peers)
         kept: Counter[str] = Counter()
         for peer, count in connections.items():
-            kept[peer if peer in shown or peer == NO_PEER else OTHER_PEERS] += count
+            kept[peer if peer in shown else OTHER_PEERS] += count
         return dict(sorted(kept.items()))
 
     def _count(self, survey: Survey, dialect: str, held: Mapping[str, Holdings]) -> None:

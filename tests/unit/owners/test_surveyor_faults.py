@@ -270,16 +270,16 @@ async def test_counters_continue_after_a_round_that_failed() -> None:
     host = host_of("mlx5_0")
     found = surveyor(host, Clock(), PATIENT)
     found.follow([device("mlx5_0")])
-    series = f"cnp_sent_total{{device=mlx5_0,owner={JOB},port=1}}"
+    series = f"transport_ack_timeouts_total{{device=mlx5_0,owner={JOB},port=1}}"
     for count in (100, 110):
-        host.sets["mlx5_0", 1] = (CounterSet(1, 1, 7, "", {"np_cnp_sent": count}),)
+        host.sets["mlx5_0", 1] = (CounterSet(1, 1, 7, "", {"local_ack_timeout_err": count}),)
         await found.survey_once()
     assert shown(found)[series] == 10
     host.sets["mlx5_0", 1] = OSError(errno.EIO, "firmware")
     await found.survey_once()
     assert series not in shown(found)
     assert "counter sets of port 1: EIO" in found.states()[0].error
-    host.sets["mlx5_0", 1] = (CounterSet(1, 1, 7, "", {"np_cnp_sent": 125}),)
+    host.sets["mlx5_0", 1] = (CounterSet(1, 1, 7, "", {"local_ack_timeout_err": 125}),)
     await found.survey_once()
     assert shown(found)[series] == 25
 
