@@ -6,7 +6,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from daemon import wait_until
 from nic import ask_json, run
@@ -99,25 +99,40 @@ def exchange(test: str, *flags: str, seconds: int = 100) -> int:
     return client.returncode
 
 
+class Ends(NamedTuple):
+    """The processes at both ends of the traffic."""
+
+    server: subprocess.Popen[bytes]
+    client: subprocess.Popen[bytes]
+
+
+@contextmanager
+def started(
+    test: str, *flags: str, port: int = 18515, through: tuple[tuple[str, ...], ...] = ((), ())
+) -> Iterator[Ends]:
+    """A test of perftest, well past its start, from rxe0 to rxe1. `through`: commands that run the server and the client."""
+    begun = printed("rxe0")["sent_pkts"]
+    common = (test, "-F", "-x", "1", "-p", str(port), *flags)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    server = subprocess.Popen((*through[0], *common, "-d", "rxe1"), **quiet)
+    wait_until(lambda: is_listening(port))
+    client = subprocess.Popen((*through[1], *common, "-d", "rxe0", ADDRESSES[1]), **quiet)
+    try:
+        # perftest's own handshake uses the same wire, and must be over.
+        wait_until(lambda: printed("rxe0")["sent_pkts"] > begun + UNDER_WAY)
+        yield Ends(server, client)
+    finally:
+        for process in (client, server):
+            process.kill()
+            process.wait()
+
+
 @contextmanager
 def flowing(test: str, *flags: str) -> Iterator[None]:
     """A test of perftest that runs until the block ends, well past its start."""
-    begun = printed("rxe0")["sent_pkts"]
-    common = (test, "-F", "-x", "1", *flags)
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     # netem is in place from the start: while it is being added packets cannot be sent, and rxe then ends a connection.
-    with spoilt(0), spoilt(1):
-        server = subprocess.Popen((*common, "-d", "rxe1"), **quiet)
-        wait_until(is_listening)
-        client = subprocess.Popen((*common, "-d", "rxe0", ADDRESSES[1]), **quiet)
-        try:
-            # perftest's own handshake uses the same wire, and must be over.
-            wait_until(lambda: printed("rxe0")["sent_pkts"] > begun + UNDER_WAY)
-            yield
-        finally:
-            for process in (client, server):
-                process.kill()
-                process.wait()
+    with spoilt(0), spoilt(1), started(test, *flags):
+        yield
 
 
 def lose(end: int, share: str) -> None:
