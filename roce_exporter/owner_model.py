@@ -32,7 +32,7 @@ class RdmaObject(NamedTuple):
 
     kind: ObjectKind
     pid: int = 0
-    """Process ID in this process' PID namespace; 0: owned by the kernel, or by a process that ended."""
+    """Process ID in this process' PID namespace; 0: owned by the kernel, by a process that ended, or in another namespace."""
     kernel: str = ""
     """Name of the kernel module that owns it: `ib_core`, `nvme_rdma`, ..."""
     port: int = 0

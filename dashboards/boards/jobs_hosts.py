@@ -128,7 +128,7 @@ NOT_SEEN = ("roce_owner_unseen_objects", "roce_owner_hidden_processes", "roce_ow
 SURVEYS = (
     ("age", f"time() - {now(AGE, HOST)}"),
     ("took", now(TOOK, HOST)),
-    ("not listed", f"sum by (cluster, job, instance, device) ({now(NOT_SEEN[0], HOST)})"),
+    ("no process", f"sum by (cluster, job, instance, device) ({now(NOT_SEEN[0], HOST)})"),
     ("hidden", now(NOT_SEEN[1], HOST)),
     ("folded", now(NOT_SEEN[2], HOST)),
 )
@@ -145,7 +145,7 @@ def _of_device(expression: str) -> Query:
 SURVEY_PANELS = (
     table(
         "Surveys of RDMA objects",
-        "The 50 oldest. Objects that are **not listed** belong to other PID or network namespaces; processes that are **hidden** have the owner `unknown`; owners that are "
+        "The 50 oldest. Objects with **no process** belong to other PID or network namespaces or to threads that ended; processes that are **hidden** have the owner `unknown`; owners that are "
         f"**folded** are counted as `other`.\n\n{meanings(AGE, TOOK, *NOT_SEEN)}",
         ("instance", "cluster", "job", "device", *(f"Value #{letter}" for letter, _ in SURVEYED)),
         *(_of_device(expression) for _, expression in SURVEYS),

@@ -71,7 +71,7 @@ FOLDED = _of_device(
 UNSEEN = _of_device(
     "unseen_objects",
     "objects",
-    "Objects that the kernel counts and does not list for this process: those of other PID or network namespaces.",
+    "Objects whose process the kernel does not report here: of other PID or network namespaces, or of threads that ended.",
     "kind",
 )
 HIDDEN_PROCESSES = _of_device(

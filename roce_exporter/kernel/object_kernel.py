@@ -33,7 +33,7 @@ class ObjectKernel(Protocol):
     """Objects and processes of a host."""
 
     def open_objects(self, device: RdmaDevice, kind: ObjectKind) -> ObjectList:
-        """Begin to list the objects of one kind that this process may see: those of its PID namespace and those below.
+        """Begin to list the objects of one kind. Those of a PID namespace that is not this one or below have no process.
 
         Raises:
             Absent: the kernel does not list this kind.

@@ -75,7 +75,8 @@ class Census:
     def __init__(self, connected: Mapping[int, str] | None = None) -> None:
         """`connected` is the kernel module that connected a queue pair, by its number: see `Census.modules`."""
         self.holders: dict[Holder, Holdings] = {}
-        self.counted = 0
+        self.named = 0
+        """Objects whose thread or kernel module the kernel reports."""
         self.modules: dict[int, str] = {}
         """From a list of connections: the kernel module that uses a queue pair, by its number."""
         self._connected = connected or {}
@@ -90,7 +91,7 @@ class Census:
                 self._queue_pairs.add(one.number)
             elif one.kind is ObjectKind.CONNECTION and one.kernel and one.number:
                 self.modules[one.number] = one.kernel
-            self.counted += 1
+            self.named += bool(one.pid or one.kernel)
             holder = self._holder(one)
             held = self.holders.get(holder)
             if held is None:

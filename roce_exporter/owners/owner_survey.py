@@ -47,7 +47,7 @@ class Survey:
         self.censuses: dict[ObjectKind, Census] = {}
         """Per kind that was listed to its end."""
         self.unseen: dict[ObjectKind, int] = {}
-        """Objects that the kernel counts and does not list."""
+        """Objects that the kernel counts, and does not list or lists without a process."""
         self.sets: dict[int, tuple[CounterSet, ...]] = {}
         """Per port whose counter sets could be read."""
         self._kernel = kernel
@@ -91,7 +91,10 @@ class Survey:
         return ListPart(seconds, ended=False)
 
     def compare(self) -> None:
-        """Compare the kernel's own numbers with those listed since the last call; a list that failed is left out."""
+        """Compare the kernel's own numbers with those listed since the last call; a list that failed is left out.
+
+        Objects of other PID namespaces are listed without a process; old kernels leave them out.
+        """
         with suppress(Absent):
             before, self._summary = self._summary, self._kernel.rdma_resources(self._device)
             for kind in SUMMED:
@@ -100,7 +103,7 @@ class Survey:
                     counted = min(
                         self._summary[kind.value], before.get(kind.value, self._summary[kind.value])
                     )
-                    self.unseen[kind] = max(0, counted - self.censuses[kind].counted)
+                    self.unseen[kind] = max(0, counted - self.censuses[kind].named)
 
     def counter_sets(self, port: int) -> float:
         """Read the counter sets of one port; returns the seconds that the kernel took.

@@ -68,7 +68,7 @@ def test_a_queue_pair_that_the_list_repeats_is_counted_once() -> None:
     census = Census()
     census.add([queue_pair(1, 7), queue_pair(2, 7)])
     census.add([queue_pair(2, 7), queue_pair(3, 7)])
-    assert census.counted == 3
+    assert census.named == 3
     assert by_owner([census], {7: JOB}, {}).held[JOB.name].queue_pairs.total() == 3
 
 

@@ -199,6 +199,18 @@ async def test_objects_that_the_kernel_counts_and_does_not_list_are_unseen() -> 
     }
 
 
+async def test_objects_that_the_kernel_lists_without_a_process_are_unseen() -> None:
+    """So it lists those of other PID namespaces; those of the kernel itself have no process either."""
+    elsewhere = [queue_pair(number, 0) for number in (2, 3)]
+    own = RdmaObject(QUEUE_PAIR, kernel="ib_core", number=1, type="GSI", state="RTS")
+    host = FakeHost({"mlx5_0": [own, *elsewhere]})
+    found = surveyor(host, Clock())
+    found.follow([device("mlx5_0")])
+    series = await rounds(found)
+    assert series["unseen_objects{device=mlx5_0,kind=qp}"] == 2
+    assert series["queue_pairs{device=mlx5_0,owner=unknown,state=RTS,type=RC}"] == 2
+
+
 async def test_queue_pairs_made_while_the_list_is_read_are_not_unseen() -> None:
     host = FakeHost({"mlx5_0": [queue_pair(1, 7)]})
 
