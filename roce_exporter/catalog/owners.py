@@ -136,6 +136,13 @@ OWNER_COUNTERS: tuple[tuple[Row, Row], ...] = tuple(
 )
 """Each row of a port with the row of its owners. The spellings of the port's row name the values of a counter set."""
 
+NEVER_FILLED = {"mlx5": ("np_", "rp_", "rx_icrc_encapsulated")}
+"""Beginnings of names that the counter sets of a driver list with a 0 that is not a count, by dialect.
+
+mlx5 fills the Q counters of a set and, where they are bound, the optional counters (`mlx5_ib_counter_update_stats`,
+drivers/infiniband/hw/mlx5/counters.c); its congestion counters exist per port only.
+"""
+
 
 ROWS = (
     QUEUE_PAIRS,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.cli.options import collect_settings
 from roce_exporter.cli.output import print_text
+from roce_exporter.cli.owner_flags import make_surveyor
 from roce_exporter.collect import Collector
 from roce_exporter.exporter import Exporter
 from roce_exporter.introspection.explain import explain, nearest, unmapped
@@ -17,11 +18,17 @@ if TYPE_CHECKING:
 
     from roce_exporter.kernel import Kernel
 
+OF_OWNERS = "roce_owner_"
+"""How the names of metrics begin that need a survey."""
+
 
 async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:
     """Explain one name, or list the raw names without a row; returns 1 if the name is unknown."""
-    exporter = Exporter(Collector(kernel, collect_settings(options), time.monotonic))
-    observation = await exporter.observe()
+    collector = Collector(kernel, collect_settings(options), time.monotonic)
+    # Listing objects can take seconds, so it is done only where the answer depends on it.
+    wanted = options.name is not None and options.name.startswith(OF_OWNERS)
+    exporter = Exporter(collector, surveyor=make_surveyor(options, kernel) if wanted else None)
+    observation = await exporter.observe_complete()
     if options.name is None:
         lines = list(unmapped(exporter.normaliser)) or ["every raw name of this host has a row"]
     else:

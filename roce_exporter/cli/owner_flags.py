@@ -19,6 +19,9 @@ LEAST_LOAD, MOST_LOAD = 0.1, 100.0
 
 DEFAULTS = SurveyLimits()
 
+FLAGS = ("interval", "most", "peers", "load", "anonymous")
+"""The fields of `SurveyLimits` that have a flag of their own."""
+
 
 def add_owner_flags(parser: argparse.ArgumentParser, *, rounds: bool) -> None:
     """What is shown of owners, and with `rounds` how often and how fast the objects are listed."""
@@ -77,14 +80,9 @@ def make_surveyor(options: argparse.Namespace, kernel: Kernel) -> Surveyor | Non
     """The surveyor of a host; None if the source is disabled."""
     if OWNERS in options.source_disable:
         return None
-    limits = SurveyLimits(
-        getattr(options, "owners_interval", DEFAULTS.interval),
-        options.owners_most,
-        options.owners_peers,
-        getattr(options, "owners_load", DEFAULTS.load),
-        options.owners_anonymous,
-        options.collect_timeout,
-    )
+    # Not every command has all of the flags.
+    given = {name: getattr(options, f"owners_{name}") for name in FLAGS if f"owners_{name}" in options}
+    limits = SurveyLimits(patience=options.collect_timeout, **given)
     return Surveyor(kernel, limits, time.monotonic, time.time)
 
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from roce_exporter.owners.owner_counters import OwnerTotal
     from roce_exporter.owners.owner_survey import Survey
 
-NO_PEER = ""
 OTHER_PEERS = OTHER_OWNERS.name
 
 
@@ -77,6 +76,7 @@ class DeviceOwners:
         for name, one in held.items():
             one.queue_pairs.update(dict.fromkeys(self._states[name], 0))
         self._count(survey, dialect, held)
+        self._peers = {name: self._peers.get(name, frozenset()) for name in held}
         self.last = Round(
             frozenset(survey.censuses),
             {name: Shown(one, self._choose_peers(name, one.connections)) for name, one in held.items()},
@@ -103,11 +103,11 @@ class DeviceOwners:
         return name in self._shown or name == UNKNOWN_OWNER.name
 
     def _choose_peers(self, owner: str, connections: Counter[str]) -> dict[str, int]:
-        ranks = {peer: (count,) for peer, count in connections.items() if peer != NO_PEER}
-        shown = self._peers[owner] = choose_shown(ranks, self._peers.get(owner, ()), self.most_peers)
+        ranks = {peer: (count,) for peer, count in connections.items()}
+        shown = self._peers[owner] = choose_shown(ranks, self._peers[owner], self.most_peers)
         kept: Counter[str] = Counter()
         for peer, count in connections.items():
-            kept[peer if peer in shown or peer == NO_PEER else OTHER_PEERS] += count
+            kept[peer if peer in shown else OTHER_PEERS] += count
         return dict(sorted(kept.items()))
 
     def _count(self, survey: Survey, dialect: str, held: Mapping[str, Holdings]) -> None:

@@ -19,6 +19,9 @@ ERROR = "ERR"
 
 KERNEL = "kernel"
 
+CONNECTION_MANAGER = "rdma_cm"
+"""Whom the kernel names for every queue pair that a module makes by `rdma_create_qp`: `ib_create_qp` takes the name of its caller."""
+
 
 class Holder(NamedTuple):
     """Whom the kernel names as the owner of an object: a thread or a kernel module."""
@@ -40,7 +43,7 @@ class Holdings:
     memory_region_bytes: int = 0
     contexts: int = 0
     connections: Counter[str] = field(default_factory=Counter)
-    """By remote IP address; empty for those without one (listeners)."""
+    """By remote IP address. Identifiers without one are no connections: they listen, or are not used yet."""
     processes: set[int] = field(default_factory=set)
     """Entered by `by_owner`."""
 
@@ -69,10 +72,14 @@ class Holdings:
 class Census:
     """The objects of one kind, added up per holder while the list is read."""
 
-    def __init__(self) -> None:
+    def __init__(self, connected: Mapping[int, str] | None = None) -> None:
+        """`connected` is the kernel module that connected a queue pair, by its number: see `Census.modules`."""
         self.holders: dict[Holder, Holdings] = {}
         self.named = 0
         """Objects whose thread or kernel module the kernel reports."""
+        self.modules: dict[int, str] = {}
+        """From a list of connections: the kernel module that uses a queue pair, by its number."""
+        self._connected = connected or {}
         self._queue_pairs: set[int] = set()
 
     def add(self, objects: Iterable[RdmaObject]) -> None:
@@ -82,12 +89,19 @@ class Census:
                 if one.number in self._queue_pairs:
                     continue
                 self._queue_pairs.add(one.number)
+            elif one.kind is ObjectKind.CONNECTION and one.kernel and one.number:
+                self.modules[one.number] = one.kernel
             self.named += bool(one.pid or one.kernel)
-            holder = Holder(one.pid, one.kernel)
+            holder = self._holder(one)
             held = self.holders.get(holder)
             if held is None:
                 held = self.holders[holder] = Holdings()
             _count(held, one)
+
+    def _holder(self, one: RdmaObject) -> Holder:
+        if one.kernel == CONNECTION_MANAGER:
+            return Holder(one.pid, self._connected.get(one.number, one.kernel))
+        return Holder(one.pid, one.kernel)
 
 
 def _count(held: Holdings, one: RdmaObject) -> None:
@@ -103,7 +117,8 @@ def _count(held: Holdings, one: RdmaObject) -> None:
         case ObjectKind.CONTEXT:
             held.contexts += 1
         case ObjectKind.CONNECTION:
-            held.connections[one.peer] += 1
+            if one.peer:
+                held.connections[one.peer] += 1
 
 
 class OwnerHoldings(NamedTuple):

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import INDEX
-from roce_exporter.catalog.owners import OWNER_COUNTERS
+from roce_exporter.catalog.owners import NEVER_FILLED, OWNER_COUNTERS
 from roce_exporter.catalog.row import HW_COUNTERS
 
 if TYPE_CHECKING:
@@ -91,12 +91,13 @@ def _growths(
 
 def _spelling(dialect: str, row: Row, values: Mapping[str, int]) -> Spelling | None:
     """The spelling by which this set reports the row's fact, the same as for the port's own counters."""
+    never_filled = NEVER_FILLED.get(dialect, ())
     for spelling in row.spellings:
         if (
             spelling.source == HW_COUNTERS
             and not spelling.difference
             and INDEX.speaks(dialect, spelling)
-            and all(raw in values for raw in spelling.raw)
+            and all(raw in values and not raw.startswith(never_filled) for raw in spelling.raw)
         ):
             return spelling
     return None

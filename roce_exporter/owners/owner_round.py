@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PART_BY_PART = (ObjectKind.QUEUE_PAIR, ObjectKind.CONNECTION)
-"""Kinds that are listed in parts, with pauses: a driver may query its firmware for each object."""
+PART_BY_PART = (ObjectKind.CONNECTION, ObjectKind.QUEUE_PAIR)
+"""Kinds that are listed in parts, with pauses: a driver may query its firmware for each object. Connections come first,
+because they name the kernel modules behind the queue pairs of the connection manager."""
 
 
 class Caller(Protocol):

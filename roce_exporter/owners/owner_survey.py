@@ -121,7 +121,8 @@ class Survey:
 
     def _next(self, kind: ObjectKind) -> tuple[RdmaObject, ...] | None:
         if self._list is None:
-            self._census = Census()
+            connections = self.censuses.get(ObjectKind.CONNECTION)
+            self._census = Census(connections.modules if connections else None)
             self._list = self._kernel.open_objects(self._device, kind)
         return self._list.next_part()
 

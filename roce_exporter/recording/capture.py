@@ -34,6 +34,7 @@ from roce_exporter.recording.ethtool_text import (
     print_settings,
     print_statistics,
 )
+from roce_exporter.recording.ip_link import print_virtual_functions
 from roce_exporter.recording.scrub import Scrubber
 from roce_exporter.recording.transceiver_text import print_transceiver
 from roce_exporter.sources.configuration_files import texts
@@ -232,9 +233,24 @@ def _ethtool(kernel: Kernel, netdev: str, scrub: Scrubber) -> Part:
     }
     found = {kind: _or_nothing(read) for kind, read in printed.items()}
     documents = _or_nothing(lambda: print_dcb(kernel.dcb(netdev))) or {}
-    return {f"ethtool/{netdev}.{kind}": text for kind, text in found.items() if text is not None} | {
-        f"dcb/{netdev}.{kind}.json": json.dumps(document) + "\n" for kind, document in documents.items()
-    }
+    part: Part = {f"ethtool/{netdev}.{kind}": text for kind, text in found.items() if text is not None}
+    part |= {f"dcb/{netdev}.{kind}.json": json.dumps(document) + "\n" for kind, document in documents.items()}
+    return part | _virtual_functions(kernel, netdev, scrub)
+
+
+def _virtual_functions(kernel: Kernel, netdev: str, scrub: Scrubber) -> Part:
+    """The VFs of a network device, and which PCI function and RDMA device each of them is."""
+    found = _or_nothing(lambda: kernel.virtual_functions(netdev))
+    if not found:
+        return {}
+    part: Part = {f"ip/{netdev}.link.json": scrub.text(print_virtual_functions(found, netdev))}
+    for one in found:
+        function = f"class/net/{netdev}/device/virtfn{one.number}"
+        if pci := _or_nothing(partial(kernel.link, function)):
+            part[f"sys/{function}"] = SymbolicLink(f"../../../../devices/{pci}")
+            for device in _entries(kernel, f"{function}/infiniband"):
+                part[f"sys/devices/{pci}/infiniband/{device}/node_desc"] = "host\n"
+    return part
 
 
 def _rdma(kernel: Kernel, device: Device, scrub: Scrubber) -> RdmaRows:

@@ -11,7 +11,7 @@ from roce_exporter.kernel.netlink import Malformed
 from roce_exporter.kernel.vf_netlink import MOST_VFS, VirtualFunction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 LINK_STATES = {"auto": 0, "enable": 1, "disable": 2}
 
@@ -43,6 +43,28 @@ def parse_virtual_functions(text: str, netdev: str) -> tuple[VirtualFunction, ..
     if not found:
         raise Absent(errno.EOPNOTSUPP, "no virtual functions", netdev)
     return found[:MOST_VFS]
+
+
+def print_virtual_functions(found: Sequence[VirtualFunction], netdev: str) -> str:
+    """The VFs of a network device as `ip` prints them, without what no series shows."""
+    names = {number: name for name, number in LINK_STATES.items()}
+    listed: list[dict[str, Any]] = []
+    for one in found:
+        known = one.settings
+        shown: dict[str, Any] = {"vf": one.number, "link_type": "ether", "address": one.mac}
+        shown["vlan_list"] = [{"vlan": known["vlan"]}] if known.get("vlan") else [{}]
+        if "max_rate" in known:
+            shown["rate"] = {"max_tx": known["max_rate"], "min_tx": 0}
+        if "link_state" in known:
+            shown["link_state"] = names[known["link_state"]]
+        keys = (("spoof_check", "spoofchk"), ("trusted", "trust"))
+        shown |= {key: bool(known[name]) for name, key in keys if name in known}
+        stats: dict[str, dict[str, int]] = {"rx": {}, "tx": {}}
+        for name, value in one.counts.items():
+            direction, key = COUNTS[name]
+            stats[direction][key] = value
+        listed.append(shown | {"stats": stats})
+    return json.dumps([{"ifname": netdev, "vfinfo_list": listed}]) + "\n"
 
 
 def _virtual_function(one: Mapping[str, Any]) -> VirtualFunction:

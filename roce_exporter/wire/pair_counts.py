@@ -91,8 +91,12 @@ class PairCounts:
         counts = enumerate(self.block("priority"))
         return {"untagged" if value == UNTAGGED else str(value): count for value, count in counts if count}
 
+    def outside_dscp(self, lossless: LosslessMarks) -> dict[int, int]:
+        """Packets of RoCE v2 outside the lossless priorities, by DSCP."""
+        return {value: count for value, count in self.dscp().items() if value not in lossless.dscp}
+
     def outside(self, lossless: LosslessMarks) -> int:
         """Packets outside the lossless priorities."""
-        second = sum(count for value, count in self.dscp().items() if value not in lossless.dscp)
+        second = sum(self.outside_dscp(lossless).values())
         first = self.block("version_1_priority")
         return second + sum(count for value, count in enumerate(first) if value not in lossless.priorities)

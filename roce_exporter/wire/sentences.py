@@ -36,7 +36,7 @@ def _about(pair: PairSummary, seconds: float) -> Iterator[str]:
         yield f"{name}: {_many(ce, 'packet')} marked CE ({_share(ce, pair.counts.packets)}), and no CNP was captured in reply"
     yield from _losses(pair, name)
     if pair.outside:
-        used = ", ".join(str(value) for value in sorted(pair.counts.dscp()))
+        used = ", ".join(str(value) for value in pair.outside_dscp)
         yield (
             f"{name}: {_many(pair.outside, 'packet')} outside the lossless priority"
             f" ({_share(pair.outside, pair.counts.packets)})" + (f", DSCP {used}" if used else "")

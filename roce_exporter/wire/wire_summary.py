@@ -29,6 +29,8 @@ class PairSummary:
     """The opposite direction: CNPs and NAKs about this one."""
     outside: int
     """Packets outside the lossless priorities."""
+    outside_dscp: tuple[int, ...]
+    """Their DSCPs; none for RoCE v1."""
 
     @property
     def hurt(self) -> tuple[int, int, int, int]:
@@ -80,7 +82,13 @@ def summarise(tally: Tally, lossless: LosslessMarks, *, queues: bool = False) ->
     }
     counts = {row: PairCounts(table.counts[row].copy()) for row in names}
     found = [
-        PairSummary(*name, counts[row], counts[int(table.reverse[row])], counts[row].outside(lossless))
+        PairSummary(
+            *name,
+            counts[row],
+            counts[int(table.reverse[row])],
+            counts[row].outside(lossless),
+            tuple(counts[row].outside_dscp(lossless)),
+        )
         for row, name in names.items()
         if counts[row].packets or _accused(counts[int(table.reverse[row])])
     ]

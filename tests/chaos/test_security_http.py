@@ -135,6 +135,7 @@ def inside() -> Iterator[Namespace]:
 TRICKS = (
     "/debug/snapshot",
     "/debug/events",
+    "/debug/owners",
     "//debug//snapshot",
     "/./debug/snapshot",
     "/metrics/../debug/snapshot",

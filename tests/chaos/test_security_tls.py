@@ -252,7 +252,7 @@ def test_no_secret_is_in_the_log_on_the_command_line_or_under_debug(
     curl(f"{url}/{PASSWORD}", *shown(credentials), *LOGIN)
     pages = [
         curl(f"{url}{path}", *shown(credentials), *LOGIN).body
-        for path in ("/", "/metrics", "/debug/snapshot", "/debug/events")
+        for path in ("/", "/metrics", "/debug/snapshot", "/debug/events", "/debug/owners")
     ]
     assert all(pages)
     with contextlib.ExitStack() as stack:

@@ -106,7 +106,6 @@ class HostOwners:
             yield from self._of_owner({**at, "owner": owned.name}, owned, broken=broken and owned.pairs > 16)
         for kind in ("ctx", "cq", "mr", "qp"):
             yield _sample("roce_owner_unseen_objects", {**at, "kind": kind}, 0)
-            yield _sample(f"roce_resource_{kind}_limit", at, 131_072)
         yield _sample("roce_owner_folded", at, 0)
         yield _sample("roce_owner_hidden_processes", at, 0)
         yield _sample("roce_owner_survey_duration_seconds", at, 1.5)

@@ -34,10 +34,21 @@ def test_every_named_file_exists(name: str) -> None:
 def test_series_per_port_are_as_documented_within_a_tenth(driver: str, documented: str) -> None:
     """Otherwise update it from `python deploy/prometheus/measure.py`."""
     ports = ",".join([driver] * 8)
-    flags = ["once", "--host.simulate=incast", f"--host.simulate-ports={ports}"]
-    text = subprocess.run([COMMAND, *flags], stdout=subprocess.PIPE, text=True, check=True).stdout
-    samples = sum(not line.startswith("#") for line in text.splitlines())
-    assert samples / 8 == pytest.approx(int(documented), rel=0.1)
+    found = samples_of("--source.disable=owners", f"--host.simulate-ports={ports}")
+    assert found / 8 == pytest.approx(int(documented), rel=0.1)
+
+
+def test_series_of_owners_are_as_documented_within_a_tenth() -> None:
+    (documented,) = re.findall(r"four owners of a simulated mlx5 device have (\d+) series", TEXT)
+    with_owners, without = samples_of(), samples_of("--source.disable=owners")
+    assert (with_owners - without) / 4 == pytest.approx(int(documented), rel=0.1)
+
+
+def samples_of(*flags: str) -> int:
+    """Samples of one exposition of a simulated host."""
+    command = [COMMAND, "once", "--host.simulate=incast", *flags]
+    text = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return sum(not line.startswith("#") for line in text.splitlines())
 
 
 def test_the_bounds_that_the_threat_model_names_are_those_of_the_server() -> None:

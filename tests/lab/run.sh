@@ -67,7 +67,7 @@ test_in_guest() {
 test_core() {
   export ROCELAB_SOAK=100 ROCELAB_SEED=1
   local files=("${core[@]}")
-  [ "$1" != newest ] || { files+=(test_more_drivers.py) && build_extra newest; } || return 1
+  [ "$1" != newest ] || { files+=(test_more_drivers.py test_limits.py) && build_extra newest; } || return 1
   test_in_guest "$1" 1500 "${files[@]}"
 }
 

@@ -83,6 +83,7 @@ class Raises:
         (psutil.NoSuchProcess, 2**22 + 1, Absent),
         (psutil.ZombieProcess, OURSELVES, Absent),
     ],
+    ids=["refused", "invisible", "ended", "zombie"],
 )
 def test_hidden_processes_and_missing_ones_are_distinguished(monkeypatch, error, pid, expected):
     monkeypatch.setattr(psutil, "Process", Raises(error))

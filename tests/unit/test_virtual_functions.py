@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 import struct
 import sys
 from typing import TYPE_CHECKING, Any, Self
@@ -18,8 +19,9 @@ from roce_exporter.kernel import Absent
 from roce_exporter.kernel.live import LiveKernel
 from roce_exporter.kernel.netlink import Message, encode_attribute, encode_message
 from roce_exporter.kernel.vf_netlink import MOST_VFS, VirtualFunction, read_virtual_functions
+from roce_exporter.recording.capture import capture
 from roce_exporter.recording.ip_link import parse_virtual_functions
-from roce_exporter.recording.recorded import Moment, RecordedKernel
+from roce_exporter.recording.recorded import Moment, RecordedKernel, load_recording
 from roce_exporter.recording.tree import Tree
 from roce_exporter.sources.virtual_functions import VirtualFunctions
 
@@ -226,6 +228,26 @@ async def test_each_vf_has_its_series_and_its_device_where_it_is_visible() -> No
     }
     assert f'roce_vf_info{{{second},mac="{MAC.format(1)}"}}' in found, "labels without a value are left out"
     assert not [name for name in found if "unmapped" in name and "virtual_functions" in name]
+
+
+async def test_a_capture_of_vfs_replays_to_the_same_series_without_their_addresses(tmp_path: Path) -> None:
+    below = "sys/class/net/eth0/device"
+    files = {
+        "ip/eth0.link.json": json.dumps([{"ifname": "eth0", "vfinfo_list": [printed(0), printed(1)]}]),
+        f"sys/devices/{PCI.format(0)}/infiniband/mlx5_4/node_guid": "0",
+    }
+    kernel = host(files, {f"{below}/virtfn0": f"../../../../devices/{PCI.format(0)}"})
+    await capture(kernel, str(tmp_path / "host"), 1, 0.0)
+    replayed = load_recording(str(tmp_path / "host"))
+    assert MAC.format(0) not in (tmp_path / "host/ip/eth0.link.json").read_text()
+
+    async def series(one: RecordedKernel) -> list[str]:
+        exporter, (observation,) = await observe(one)
+        text = exporter.render(observation, Format.TEXT).decode()
+        return [re.sub('mac="[^"]*"', "", line) for line in text.splitlines() if line.startswith("roce_vf_")]
+
+    assert len(await series(kernel)) == 28
+    assert await series(replayed) == await series(kernel)
 
 
 def test_a_pf_of_which_no_vf_counts_has_no_counters() -> None:

@@ -39,8 +39,28 @@ def test_every_kind_is_counted() -> None:
     assert held.queue_pairs == {("RTS", "RC"): 2, ("ERR", "RC"): 1}
     assert (held.in_error, held.connected, held.completion_queues, held.contexts) == (1, 1, 1, 1)
     assert (held.memory_regions, held.memory_region_bytes) == (2, 4096 + (1 << 40))
-    assert held.connections == {"10.0.0.2": 1, "": 1}
+    assert held.connections == {"10.0.0.2": 1}
     assert held.rank == (3, 4096 + (1 << 40))
+
+
+def test_queue_pairs_of_the_connection_manager_belong_to_the_module_that_connected_them() -> None:
+    """As nvme_rdma on Linux 5.15 and newer: its connection names it, and its queue pair names rdma_cm."""
+    connections = Census()
+    connections.add([RdmaObject(ObjectKind.CONNECTION, kernel="nvme_rdma", number=5, peer="10.0.0.9")])
+    pairs = Census(connections.modules)
+    pairs.add(
+        [
+            queue_pair(5, 0, kernel="rdma_cm"),
+            queue_pair(6, 0, kernel="rdma_cm"),
+            queue_pair(1, 0, kernel="ib_core"),
+        ]
+    )
+    held = by_owner([connections, pairs], {}, {}).held
+    assert {name: one.queue_pairs.total() for name, one in held.items()} == {
+        "kernel/nvme_rdma": 1,
+        "kernel/rdma_cm": 1,
+        "kernel/ib_core": 1,
+    }
 
 
 def test_a_queue_pair_that_the_list_repeats_is_counted_once() -> None:

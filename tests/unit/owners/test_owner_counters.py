@@ -10,7 +10,7 @@ from roce_exporter.catalog.row import COUNTER
 from roce_exporter.owner_model import CounterSet
 from roce_exporter.owners.owner_counters import KEPT_ROUNDS, Ledger, growth_of
 
-CNP = "roce_owner_cnp_sent_total"
+TIMEOUTS = "roce_owner_transport_ack_timeouts_total"
 LATE = "roce_owner_transport_out_of_sequence_total"
 
 
@@ -30,46 +30,50 @@ def enter(
 
 def test_the_first_round_is_where_counting_starts() -> None:
     ledger = Ledger()
-    enter(ledger, counter_set(1, np_cnp_sent=1000))
-    assert totals(ledger) == {(CNP, "job-7", 1): 0}
-    enter(ledger, counter_set(1, np_cnp_sent=1010))
-    assert totals(ledger) == {(CNP, "job-7", 1): 10}
+    enter(ledger, counter_set(1, local_ack_timeout_err=1000))
+    assert totals(ledger) == {(TIMEOUTS, "job-7", 1): 0}
+    enter(ledger, counter_set(1, local_ack_timeout_err=1010))
+    assert totals(ledger) == {(TIMEOUTS, "job-7", 1): 10}
 
 
 def test_all_of_a_set_that_appears_later_counts() -> None:
     ledger = Ledger()
     enter(ledger)
-    enter(ledger, counter_set(1, np_cnp_sent=30))
-    assert totals(ledger) == {(CNP, "job-7", 1): 30}
+    enter(ledger, counter_set(1, local_ack_timeout_err=30))
+    assert totals(ledger) == {(TIMEOUTS, "job-7", 1): 30}
 
 
 def test_a_total_keeps_what_its_sets_counted_before_they_ended() -> None:
     ledger = Ledger()
     enter(ledger)
-    enter(ledger, counter_set(1, pid=7, np_cnp_sent=30), owners={7: "job"})
-    enter(ledger, counter_set(2, pid=8, np_cnp_sent=5), owners={8: "job"})
-    assert totals(ledger) == {(CNP, "job", 1): 35}
+    enter(ledger, counter_set(1, pid=7, local_ack_timeout_err=30), owners={7: "job"})
+    enter(ledger, counter_set(2, pid=8, local_ack_timeout_err=5), owners={8: "job"})
+    assert totals(ledger) == {(TIMEOUTS, "job", 1): 35}
 
 
 def test_a_number_that_the_kernel_reuses_is_another_set() -> None:
     ledger = Ledger()
     enter(ledger)
-    enter(ledger, counter_set(1, pid=7, np_cnp_sent=30), owners={7: "a", 8: "b"})
-    enter(ledger, counter_set(1, pid=8, np_cnp_sent=40), owners={7: "a", 8: "b"})
-    assert totals(ledger) == {(CNP, "a", 1): 30, (CNP, "b", 1): 40}
+    enter(ledger, counter_set(1, pid=7, local_ack_timeout_err=30), owners={7: "a", 8: "b"})
+    enter(ledger, counter_set(1, pid=8, local_ack_timeout_err=40), owners={7: "a", 8: "b"})
+    assert totals(ledger) == {(TIMEOUTS, "a", 1): 30, (TIMEOUTS, "b", 1): 40}
 
 
 def test_sets_per_type_of_one_process_are_added_up() -> None:
     ledger = Ledger()
     enter(ledger)
-    enter(ledger, counter_set(1, kind="RC", np_cnp_sent=30), counter_set(2, kind="UD", np_cnp_sent=1))
-    assert totals(ledger) == {(CNP, "job-7", 1): 31}
+    enter(
+        ledger,
+        counter_set(1, kind="RC", local_ack_timeout_err=30),
+        counter_set(2, kind="UD", local_ack_timeout_err=1),
+    )
+    assert totals(ledger) == {(TIMEOUTS, "job-7", 1): 31}
 
 
 def test_sets_that_are_not_per_process_belong_to_no_owner() -> None:
     ledger = Ledger()
     enter(ledger)
-    enter(ledger, counter_set(1, pid=0, kind="RC", np_cnp_sent=30))
+    enter(ledger, counter_set(1, pid=0, kind="RC", local_ack_timeout_err=30))
     assert totals(ledger) == {}
 
 
@@ -97,20 +101,20 @@ def test_several_raw_names_of_one_row_are_added_up() -> None:
 
 def test_a_port_that_could_not_be_read_for_a_round_continues() -> None:
     ledger = Ledger()
-    enter(ledger, counter_set(1, np_cnp_sent=10))
+    enter(ledger, counter_set(1, local_ack_timeout_err=10))
     ledger.retain(["job-7"])
-    enter(ledger, counter_set(1, np_cnp_sent=25))
-    assert totals(ledger) == {(CNP, "job-7", 1): 15}
+    enter(ledger, counter_set(1, local_ack_timeout_err=25))
+    assert totals(ledger) == {(TIMEOUTS, "job-7", 1): 15}
 
 
 def test_totals_are_kept_for_a_while_after_the_owner_is_gone() -> None:
     ledger = Ledger()
     enter(ledger)
-    enter(ledger, counter_set(1, np_cnp_sent=10))
+    enter(ledger, counter_set(1, local_ack_timeout_err=10))
     enter(ledger)
     for _ in range(KEPT_ROUNDS):
         ledger.retain([])
-    assert totals(ledger) == {(CNP, "job-7", 1): 10}
+    assert totals(ledger) == {(TIMEOUTS, "job-7", 1): 10}
     ledger.retain([])
     assert totals(ledger) == {}
 
@@ -141,6 +145,19 @@ def test_every_owner_counter_is_the_part_of_a_row_of_the_port() -> None:
         assert of_owner.name == of_port.name.replace("roce_", "roce_owner_")
         assert (of_owner.kind, of_owner.unit) == (COUNTER, of_port.unit)
         assert of_owner.labels == ("device", "owner", "port")
-    assert {CNP, LATE, "roce_owner_transport_ack_timeouts_total", "roce_owner_flow_receive_bytes_total"} <= {
-        row.name for _, row in OWNER_COUNTERS
-    }
+    assert {
+        TIMEOUTS,
+        LATE,
+        "roce_owner_transport_ack_timeouts_total",
+        "roce_owner_flow_receive_bytes_total",
+    } <= {row.name for _, row in OWNER_COUNTERS}
+
+
+def test_names_that_mlx5_lists_and_never_fills_have_no_total() -> None:
+    """A 0 that is no count must not look like a job without congestion."""
+    ledger = Ledger()
+    enter(
+        ledger,
+        counter_set(1, np_cnp_sent=0, rp_cnp_handled=0, np_ecn_marked_roce_packets=0, out_of_sequence=3),
+    )
+    assert totals(ledger) == {(LATE, "job-7", 1): 0}

@@ -95,3 +95,8 @@ def test_once_prints_one_complete_survey(capsys: pytest.CaptureFixture[str]) -> 
 def test_once_without_the_source_has_no_owners(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["once", "--host.simulate=quiet", "--source.disable=owners"]) == 0
     assert "owner" not in capsys.readouterr().out
+
+
+def test_explain_shows_the_value_of_an_owner(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "--host.simulate=quiet", "roce_owner_contexts"]) == 0
+    assert 'roce_owner_contexts{device="mlx5_0",owner="slurm/' in capsys.readouterr().out

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from owner_fakes import PART, Clock, FakeHost, device, process, queue_pair, shown, surveyor, until
+from owner_fakes import PART, Clock, FakeHost, device, process, queue_pair, region, shown, surveyor, until
 
 from roce_exporter.owner_model import CounterSet, ObjectKind, RdmaObject
 from roce_exporter.owners import SurveyLimits, Surveyor
@@ -170,7 +170,7 @@ async def test_a_state_that_no_queue_pair_has_any_more_is_zero() -> None:
     assert series["queue_pairs_in_error{device=mlx5_0,owner=slurm/7}"] == 0
 
 
-async def test_peers_are_bounded_and_listeners_have_none() -> None:
+async def test_peers_are_bounded_and_listeners_are_no_connections() -> None:
     host = FakeHost({"mlx5_0": [queue_pair(1, 7)]})
     host.processes[7] = process(7, "0::/slurm/uid_0/job_7")
     for number in range(1, 41):
@@ -182,10 +182,7 @@ async def test_peers_are_bounded_and_listeners_have_none() -> None:
     series = {name: value for name, value in (await rounds(found)).items() if name.startswith("connections")}
     own = "device=mlx5_0,owner=slurm/7"
     largest = {f"connections{{{own},peer=10.0.0.{number}}}": number for number in range(25, 41)}
-    assert series == largest | {
-        f"connections{{{own},peer=other}}": sum(range(1, 25)),
-        f"connections{{{own}}}": 1,
-    }
+    assert series == largest | {f"connections{{{own},peer=other}}": sum(range(1, 25))}
 
 
 async def test_objects_that_the_kernel_counts_and_does_not_list_are_unseen() -> None:
@@ -227,6 +224,19 @@ async def test_queue_pairs_made_while_the_list_is_read_are_not_unseen() -> None:
     assert (await rounds(found))["unseen_objects{device=mlx5_0,kind=qp}"] == 0
 
 
+async def test_memory_regions_made_after_their_list_was_read_are_not_unseen() -> None:
+    host = FakeHost({"mlx5_0": [queue_pair(1, 7)]})
+
+    def another(_: str, kind: ObjectKind) -> None:
+        if kind is ObjectKind.MEMORY_REGION:
+            host.objects["mlx5_0"].append(region(7, 4096))
+
+    host.before_part = another
+    found = surveyor(host, Clock())
+    found.follow([device("mlx5_0")])
+    assert (await rounds(found))["unseen_objects{device=mlx5_0,kind=mr}"] == 0
+
+
 async def test_hidden_processes_are_counted() -> None:
     host = FakeHost({"mlx5_0": [queue_pair(1, 7), queue_pair(2, 8)]})
     host.processes = {7: PermissionError(13, "hidden"), 8: process(8, "0::/slurm/uid_0/job_8")}
@@ -242,13 +252,16 @@ async def test_counters_follow_the_owner_that_is_shown() -> None:
 
     def sets(first: int, second: int) -> tuple[CounterSet, ...]:
         return tuple(
-            CounterSet(1, pid, pid, "", {"np_cnp_sent": count}) for pid, count in ((1, first), (2, second))
+            CounterSet(1, pid, pid, "", {"local_ack_timeout_err": count})
+            for pid, count in ((1, first), (2, second))
         )
 
     found = surveyor(host, Clock(), SurveyLimits(most=1, patience=600))
     found.follow([device("mlx5_0")])
     host.sets["mlx5_0", 1] = sets(100, 200)
-    own, other = (f"cnp_sent_total{{device=mlx5_0,owner={name},port=1}}" for name in ("slurm/2", "other"))
+    own, other = (
+        f"transport_ack_timeouts_total{{device=mlx5_0,owner={name},port=1}}" for name in ("slurm/2", "other")
+    )
     first = await rounds(found)
     assert (first[own], first[other]) == (0, 0)
     host.sets["mlx5_0", 1] = sets(107, 250)
@@ -257,7 +270,7 @@ async def test_counters_follow_the_owner_that_is_shown() -> None:
     host.objects["mlx5_0"] += [queue_pair(1000 + number, 1) for number in range(30)]
     host.sets["mlx5_0", 1] = sets(108, 253)
     third = await rounds(found)
-    assert third["cnp_sent_total{device=mlx5_0,owner=slurm/1,port=1}"] == 1
+    assert third["transport_ack_timeouts_total{device=mlx5_0,owner=slurm/1,port=1}"] == 1
     assert third[other] == 7 + 3
 
 

@@ -8,6 +8,8 @@ import errno
 import os
 import stat
 import struct
+import subprocess
+import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +32,7 @@ from roce_exporter.surroundings.namespace_report import (
 from roce_exporter.surroundings.rdma_namespaces import RdmaNamespaces
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 MLX5 = RdmaDevice(0, "mlx5_0", "", "roce", "")
@@ -271,6 +274,64 @@ def test_a_file_that_is_no_namespace_is_not_entered(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="setns") as caught:
         visit("file", str(tmp_path))
     assert caught.value.errno in (errno.EINVAL, errno.EPERM)
+
+
+@pytest.fixture
+def other_namespace(tmp_path: Path) -> Iterator[Path]:
+    """A folder with a real network namespace, which a process holds open."""
+    with subprocess.Popen(
+        ("unshare", "--net", "cat"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(b"x")
+            process.stdin.flush()
+        if process.stdout.read(1) != b"x":  # `cat` answers from within the namespace
+            pytest.skip("no network namespace can be made here: that needs CAP_SYS_ADMIN")
+        (tmp_path / "pod").symlink_to(f"/proc/{process.pid}/ns/net")
+        yield tmp_path
+        process.stdin.close()
+
+
+def test_a_visit_moves_its_thread_alone(other_namespace: Path) -> None:
+    """After entering a real namespace, the next socket of that thread is there, and this thread is where it was."""
+    here = os.readlink("/proc/thread-self/ns/net")
+    there = os.readlink(other_namespace / "pod")
+    visited = os.readlink(there if there.startswith("/") else other_namespace / there)
+    seen: list[str] = []
+
+    def go() -> None:
+        with contextlib.suppress(Absent):  # most machines have no RDMA netlink
+            visit("pod", str(other_namespace))
+        seen.append(os.readlink("/proc/thread-self/ns/net"))
+
+    thread = threading.Thread(target=go)
+    thread.start()
+    thread.join()
+    assert seen == [visited] != [here]
+    assert os.readlink("/proc/thread-self/ns/net") == here
+
+
+async def test_the_command_reports_until_it_is_stopped(other_namespace: Path) -> None:
+    """The helper as a process, with a real namespace: one document per connection, and no socket left afterwards."""
+    path = other_namespace.parent / "helper.sock"
+    command = (sys.executable, "-m", "roce_exporter", "namespaces", f"--namespaces.socket={path}")
+    process = await asyncio.create_subprocess_exec(
+        *command, f"--namespaces.folder={other_namespace}", stderr=asyncio.subprocess.PIPE
+    )
+    assert process.stderr is not None
+    try:
+        assert b"reports the RDMA devices" in await process.stderr.readline()
+        reader, writer = await asyncio.open_unix_connection(path)
+        report = decode_report(await reader.read())
+        writer.close()
+        # Devices where this kernel has RDMA netlink, and else the reason.
+        assert report.devices or report.failed in ({}, {"pod": "EPROTONOSUPPORT"})
+    finally:
+        process.terminate()
+        assert await process.wait() == 0
+    assert not path.exists()
 
 
 def test_a_host_without_named_namespaces_has_none(tmp_path: Path) -> None:

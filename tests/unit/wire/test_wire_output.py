@@ -95,6 +95,12 @@ def test_the_sentences_name_both_ends_and_the_counts() -> None:
     )
 
 
+def test_the_sentence_names_only_the_dscps_outside_the_lossless_priority() -> None:
+    frames = [roce(bth(WRITE, psn=psn), bytes(16), tos=tos << 2) for psn, tos in enumerate((26, 0, 8, 26))]
+    (found,) = sentences(summary(frames), 10)
+    assert found.endswith("2 packets outside the lossless priority (50 %), DSCP 0, 8")
+
+
 def test_marks_without_cnps_and_bad_crcs() -> None:
     frames = [roce(bth(WRITE, psn=psn), bytes(16), tos=MARKED, bad=psn == 3) for psn in range(300)]
     found = sentences(summary(frames), 10)
