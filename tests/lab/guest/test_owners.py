@@ -4,9 +4,8 @@ Numbers are compared with what `rdma resource` prints and the test's own table o
 of queue pairs, so counters per owner are not proved here. Timings decide nothing: whether a scrape returned during a survey
 is read from the kernel's table of netlink sockets.
 
-Not in the core of run.sh yet. On 7.3 the first three tests have passed; the last one, with thousands of queue pairs, has not
-been seen to end. None ran on 6.12. A peer that dies is not tested: with perftest's default of 7 retries rxe was still
-retrying after a minute.
+Not in the core of run.sh yet: all tests have passed on 7.3, none ran on 6.12. A peer that dies is not tested: with perftest's
+default of 7 retries rxe was still retrying after a minute, so queue pairs in state ERR are those that their owner set to it.
 """
 
 from __future__ import annotations
