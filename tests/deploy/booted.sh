@@ -14,8 +14,10 @@ tell() {
   echo "$1.etc $(nsenter --target="$pid" --mount ls /etc | wc -l)"
   echo "$1.home $(nsenter --target="$pid" --mount ls -A /root /home/somebody 2>/dev/null | grep -c secret)"
   nsenter --target="$pid" --mount touch /opt/written /etc/written /sys/written /var/written 2>/dev/null
-  # not as root, which sees all processes
-  echo "$1.processes $(nsenter --target="$pid" --mount setpriv --reuid=roce-exporter --clear-groups ls /proc | grep -c '^[0-9]')"
+  # Not as root or its group, which see all processes; as numbers, because some drop-ins hide /etc/passwd.
+  ids="--reuid=$(id -u roce-exporter) --regid=$(id -g roce-exporter)"
+  # shellcheck disable=SC2086  # two flags
+  echo "$1.processes $(nsenter --target="$pid" --mount setpriv $ids --clear-groups ls /proc | grep -c '^[0-9]')"
   echo "$1.written $(ls /opt /etc /var | grep -c written)"
 }
 

@@ -8,12 +8,14 @@ import json
 import os
 import pty
 import re
+import select
 import shutil
 import signal
 import struct
 import subprocess
 import sys
 import termios
+import time
 import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -312,10 +314,13 @@ class Terminal:
         self.output = ""
 
     def read_until(self, text: str) -> None:
-        """Read on until this text has appeared."""
+        """Read on until this text has appeared; far longer than that takes on the slowest machine, then it is missing."""
+        deadline, waiting = time.monotonic() + 400, select.poll()
+        waiting.register(self.descriptor, select.POLLIN)
         while text not in self.output:
-            told = os.read(self.descriptor, 65536).decode(errors="replace")
-            self.output += told
+            assert time.monotonic() < deadline, f"{text!r} is missing in: {self.output[-3000:]}"
+            if waiting.poll(1000):
+                self.output += os.read(self.descriptor, 65536).decode(errors="replace")
 
     def end(self) -> int:
         """Read to the end; returns the exit code."""

@@ -96,7 +96,7 @@ async def test_the_scenario_shows_who_suffers() -> None:
     finally:
         collector.close()
     names = [owner.owner.partition("/")[0] for owner in seen[-1]]
-    assert sorted(names) == ["kernel", "kernel", "kernel", "pod", "slurm"]
+    assert sorted(names) == ["kernel", "kernel", "pod", "slurm"]
     worst, *others = seen[-1]
     assert (worst.command, worst.in_error, worst.queue_pairs) == ("python3", 8, 112)
     assert all(owner.in_error == 0 for owner in others)

@@ -191,6 +191,13 @@ class _Piece(NamedTuple):
     ended: bool
 
 
+def _has_more(stream: FileIO, seconds: float) -> bool:
+    """Whether a read would not wait, after `seconds` at most."""
+    readable = select.poll()  # unlike select, for descriptors of any number
+    readable.register(stream, select.POLLIN)
+    return seconds > 0 and bool(readable.poll(seconds * 1000))
+
+
 def _read_into(stream: Stream, view: memoryview, until: float) -> _Piece:
     """As much as there is, of a pipe what comes until a time: a batch costs the same for one packet and a thousand.
 
@@ -201,9 +208,7 @@ def _read_into(stream: Stream, view: memoryview, until: float) -> _Piece:
         return _Piece(count, until, ended=not count)
     count = 0
     while count < len(view):
-        if until and (
-            (left := until - time.monotonic()) <= 0 or not select.select((stream,), (), (), left)[0]
-        ):
+        if until and not _has_more(stream, until - time.monotonic()):
             return _Piece(count, until, ended=False)
         more = stream.readinto(view[count:])
         if not more:
