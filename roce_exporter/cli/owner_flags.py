@@ -57,23 +57,28 @@ def add_owner_flags(parser: argparse.ArgumentParser, *, rounds: bool) -> None:
         "objects and may enable loopback meanwhile",
     )
     if rounds:
-        add(
-            "--owners.interval",
-            dest="owners_interval",
-            type=_seconds,
-            default=DEFAULTS.interval,
-            metavar="SECONDS",
-            help=f"how often the RDMA objects of a device are listed ({DEFAULTS.interval:g})",
-        )
-        add(
-            "--owners.load",
-            dest="owners_load",
-            type=_percent,
-            default=DEFAULTS.load,
-            metavar="PERCENT",
-            help="largest share of time that a driver may spend on listing queue pairs and connections, "
-            f"{LEAST_LOAD:g} to {MOST_LOAD:g} ({100 * DEFAULTS.load:g})",
-        )
+        _add_round_flags(parser)
+
+
+def _add_round_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "--owners.interval",
+        dest="owners_interval",
+        type=_seconds,
+        default=DEFAULTS.interval,
+        metavar="SECONDS",
+        help=f"how often the RDMA objects of a device are listed ({DEFAULTS.interval:g})",
+    )
+    add(
+        "--owners.load",
+        dest="owners_load",
+        type=_percent,
+        default=DEFAULTS.load,
+        metavar="PERCENT",
+        help="largest share of time that a driver may spend on listing queue pairs and connections, "
+        f"{LEAST_LOAD:g} to {MOST_LOAD:g} ({100 * DEFAULTS.load:g})",
+    )
 
 
 def make_surveyor(options: argparse.Namespace, kernel: Kernel) -> Surveyor | None:
