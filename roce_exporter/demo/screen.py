@@ -79,8 +79,12 @@ def screen(scene: Scene, width: int, height: int) -> RenderableType:
 
 
 def _further_tables(scene: Scene, spare: int, width: int) -> Iterator[tuple[Table, int]]:
-    """The owners and the switch ports that fit in the spare lines, with the lines of each table and the one before."""
-    owners = scene.owners[: min(OWNER_LINES, max(0, spare - HEADING_LINES))]
+    """The owners and the switch ports that fit in the spare lines, with the lines of each table and the one before.
+
+    Owners leave room for the most urgent port of the switch.
+    """
+    of_switch = HEADING_LINES + 1 if scene.switch and scene.switch.ports else 0
+    owners = scene.owners[: min(OWNER_LINES, max(0, spare - of_switch - HEADING_LINES))]
     if owners:
         lines = len(owners) + HEADING_LINES
         spare -= lines

@@ -355,6 +355,12 @@ class TestOwners:
         (line,) = (line for line in lines if line.startswith("pod/"))
         assert line.split()[-4:] == ["24", "2", "3.2k", "16"]
 
+    def test_owners_never_displace_the_switch(self) -> None:
+        scene = later(switch=SWITCH)
+        for height in range(10, 40):
+            crowded = shown(replace(scene, owners=(SUFFERER,) * 9), height=height)
+            assert ("leaf-057" in str(crowded)) == ("leaf-057" in str(shown(scene, height=height)))
+
     def test_owners_and_switch_share_the_screen(self) -> None:
         scene = later(owners=(SUFFERER, BYSTANDER), switch=SWITCH)
         lines = shown(scene, height=40)
