@@ -20,16 +20,22 @@ check: ## lint, types and the quick tests: about a minute on two cores
 test: ## everything that must hold, against the built wheel in an environment of its own (the README's test command)
 	sh tests/run.sh
 
-# The order matters: dashboards read the alerts' thresholds. The annotations of the alerts' tests need promtool.
-generate: ## write every generated file again: docs/metrics.md, alerts, dashboards, tables of names, golden files
+# The order matters: dashboards read the alerts' thresholds, docs/migration.md both. The annotations of the alerts' tests need promtool.
+generate: ## write every generated file again: docs/metrics.md, docs/metric-sets.md, alerts, dashboards, tables of names, golden files, the scoreboard of faults
 	$(PYTHON) -m roce_exporter.introspection.reference docs/metrics.md
+	$(PYTHON) -m roce_exporter.introspection.metric_sets docs/metric-sets.md
+	$(PYTHON) -m roce_exporter.introspection.fleet_table docs/operating.md
 	$(PYTHON) alerts/generate.py
+	$(PYTHON) -m roce_exporter.migration.compat_rules alerts/compat
 	$(PYTHON) dashboards/generate.py
+	$(PYTHON) deploy/windows/generate.py
+	$(PYTHON) tests/alerts/write_migration.py
 	$(PYTHON) tests/drift/table.py
 	$(PYTHON) -m pytest -q tests/golden/test_golden.py --rewrite-golden -k matches_its_golden_file
+	$(PYTHON) tests/diagnosis/write_diagnosis.py
 	if command -v promtool >/dev/null; then $(PYTHON) tests/alerts/write_annotations.py; fi
 
-lab: ## the wheel on real kernels in QEMU, ten minutes per kernel; as root
+lab: ## the wheel on real kernels in QEMU, a quarter of an hour per kernel; as root
 	tests/lab/run.sh
 
 bench: ## every table of docs/performance.md; `python bench NAME` prints one

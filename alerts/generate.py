@@ -11,9 +11,12 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 FOLDER = Path(__file__).parent
 GROUPS = (
@@ -24,8 +27,11 @@ GROUPS = (
     "link",
     "optics",
     "pcie",
+    "kernel_log",
+    "devlink",
     "config",
     "exporter",
+    "health",
     "owners",
     "links",
     "switch",
@@ -40,11 +46,28 @@ HEADER = (
     "# Needs Prometheus 2.42 or newer, which introduced keep_firing_for.\n"
 )
 
+FAST = "fast"
+SLOW = "slow"
+RARE = "rare"
+"""The last two end the name of a group that is evaluated every `slow_interval` or `rare_interval` of the thresholds."""
+PATIENT = 900
+"""Seconds: a ticket that waits at least this long before it fires is evaluated rarely."""
+SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31536000}
+
 WIDTH = 1_000_000
 """Width of generated lines: each text is one line, because a break within a template would hide it from a search."""
 
 PLACEHOLDER = re.compile(r"<<(\w+)>>")
 DURATION = re.compile(r"([0-9]+(ms|[smhdwy]))+")
+DURATION_PART = re.compile(r"([0-9]+)(ms|[smhdwy])")
+
+EVENTS = re.compile(r"<<events (\w+)((?:\{.*?\})?)>>")
+COUNTED = r"(\1\2 unless \1\2 offset <<window>> and on (cluster, job, instance) <<known_devices>> or increase(\1\2[<<window>>]))"
+"""`<<events NAME>>`: the events within the window, of a counter that may be served only when it is above zero.
+
+Its series begins with the first event, which `increase` does not see: then all that it has counted is new. A host that was not scraped
+before, or a device that was missing, has new series with old counts.
+"""
 
 Values = dict[str, Any]
 
@@ -98,13 +121,26 @@ def read_thresholds(place: Path) -> Thresholds:
         raise RuleError(f"{place.name}: must have the two sections `shared` and `alerts`")
     for alert, values in content["alerts"].items():
         _check_alert(f"{place.name}: {alert}", values)
-    return Thresholds(content["shared"], content["alerts"])
+    return Thresholds(_with_seconds(place.name, content["shared"]), content["alerts"])
+
+
+def _with_seconds(where: str, shared: Values) -> Values:
+    """The shared values, and for each duration the number of seconds, which PromQL cannot compute: `short_seconds`."""
+    for key in ("short", "medium", "long", "slow_interval", "rare_interval"):
+        if not DURATION.fullmatch(str(shared.get(key))):
+            raise RuleError(f"{where}: {key} must be a duration such as 5m, not {shared.get(key)!r}")
+    return shared | {f"{key}_seconds": seconds(shared[key]) for key in ("short", "medium", "long")}
+
+
+def seconds(duration: str) -> int:
+    """The seconds of a duration such as 1m30s."""
+    return round(sum(int(number) * SECONDS[unit] for number, unit in DURATION_PART.findall(str(duration))))
 
 
 def _check_alert(where: str, values: Values) -> None:
     if values.get("severity") not in SEVERITIES:
         raise RuleError(f"{where}: severity must be one of {', '.join(SEVERITIES)}")
-    for key in ("for", "keep_firing_for", "window"):
+    for key in ("for", "keep_firing_for", "window", "throughout"):
         if key in values and not DURATION.fullmatch(str(values[key])):
             raise RuleError(f"{where}: {key} must be a duration such as 5m, not {values[key]!r}")
 
@@ -123,6 +159,7 @@ class Substitution:
         Raises:
             RuleError: a placeholder has no value.
         """
+        text = EVENTS.sub(COUNTED, text)
         while PLACEHOLDER.search(text):
             text = PLACEHOLDER.sub(self._value, text)
         return text
@@ -183,20 +220,47 @@ def make_rules(folder: Path = FOLDER) -> Values:
     """
     thresholds = read_thresholds(folder / "thresholds.yml")
     phrases = read_yaml(folder / "rules/phrases.yml")
-    groups = [_group(name, read_yaml(folder / f"rules/{name}.yml"), thresholds, phrases) for name in GROUPS]
+    groups = [
+        group
+        for name in GROUPS
+        for group in _groups(name, read_yaml(folder / f"rules/{name}.yml"), thresholds, phrases)
+    ]
     return {"groups": groups}
 
 
-def _group(name: str, rules: list[Values], thresholds: Thresholds, phrases: Values) -> Values:
-    made = []
-    for rule in rules:
-        if "record" in rule:
-            made.append(recording_rule(rule, phrases | thresholds.shared))
-        elif rule["alert"] not in thresholds.alerts:
-            raise RuleError(f"thresholds.yml: {rule['alert']} of rules/{name}.yml is missing")
-        elif thresholds.alerts[rule["alert"]].get("enabled", True):
-            made.append(alert_rule(rule, thresholds, phrases))
-    return {"name": f"roce-{name}", "rules": made}
+def _groups(name: str, rules: list[Values], thresholds: Thresholds, phrases: Values) -> Iterator[Values]:
+    """The rules of a file that are evaluated as often as Prometheus is configured to, then those that can wait."""
+    made = [(_pace(rule, thresholds), _rule(name, rule, thresholds, phrases)) for rule in rules]
+    for pace in ("", SLOW, RARE):
+        if chosen := [rule for its_pace, rule in made if rule and its_pace == pace]:
+            interval = {"interval": str(thresholds.shared[f"{pace}_interval"])} if pace else {}
+            yield {"name": "-".join(filter(None, ("roce", name, pace))), **interval, "rules": chosen}
+
+
+def _rule(name: str, rule: Values, thresholds: Thresholds, phrases: Values) -> Values | None:
+    """A rule, filled in; None if it is switched off."""
+    if "record" in rule:
+        return recording_rule(rule, phrases | thresholds.shared)
+    if rule["alert"] not in thresholds.alerts:
+        raise RuleError(f"thresholds.yml: {rule['alert']} of rules/{name}.yml is missing")
+    if not thresholds.alerts[rule["alert"]].get("enabled", True):
+        return None
+    return alert_rule(rule, thresholds, phrases)
+
+
+def _pace(rule: Values, thresholds: Thresholds) -> str:
+    """How often a rule is evaluated: a page always, a ticket slowly, what notifies no one or waits long anyway rarely.
+
+    `every` in a rule is the pace of a recording, or of a ticket: `fast` if it mutes others early, `slow` if its pending state is read, too.
+    """
+    values = thresholds.alerts.get(rule.get("alert", ""))
+    every = str(rule.get("every", ""))
+    if values is None:
+        return every
+    if values["severity"] == "ticket":
+        long = seconds(values.get("for", "0s")) >= PATIENT
+        return (every or (RARE if long else SLOW)).replace(FAST, "")
+    return RARE if values["severity"] == "info" else ""
 
 
 def check_alerts(folder: Path = FOLDER) -> None:

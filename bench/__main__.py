@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import sys
 
+import board_queries
 import calls
 import ethernet
 import ethtool_names
 import exposition
 import fast_loop
+import features
 import firmware
 import fleet
 import growth
 import lab
+import limit
 import links
 import owners
+import parts
+import rules
 import scrape
+import series
 import start
 import storm_detection
 import switches
@@ -28,6 +34,9 @@ import wire_speed
 
 TABLES = {
     "scrape": scrape.main,
+    "limit": limit.main,
+    "parts": parts.main,
+    "features": features.main,
     "firmware": firmware.main,
     "calls": calls.main,
     "exposition": exposition.main,
@@ -38,14 +47,17 @@ TABLES = {
     "growth": growth.main,
     "lab": lab.main,
     "fleet": fleet.main,
+    "series": series.main,
+    "boards": board_queries.main,
     "links": links.main,
     "storms": storm_detection.main,
     "switches": switches.main,
     "owners": owners.main,
+    "rules": rules.main,
     "wire": wire_speed.main,
     "live": wire_live.main,
 }
-"""In the order of printing; fleet, links, storms, wire and live take the longest."""
+"""In the order of printing; fleet, boards, links, storms, rules, wire and live take the longest."""
 
 
 def main() -> int:

@@ -11,6 +11,7 @@ import asyncio
 import ctypes
 import statistics
 import struct
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,8 @@ from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.kernel.ethtool_ioctl import GSSET_INFO, GSTATS, GSTRINGS, EthtoolIoctl
-from roce_exporter.recording.recorded import Moment, RecordedKernel
+from roce_exporter.recording.moment import Moment
+from roce_exporter.recording.recorded import RecordedKernel
 from roce_exporter.recording.tree import Tree
 
 if TYPE_CHECKING:
@@ -69,11 +71,16 @@ class Host(RecordedKernel):
             *MAPPED,
             *(f"rx{queue}_{what}" for queue in range(unmapped // 5) for what in ("a", "b", "c", "d", "e")),
         )
-        self._ioctl = EthtoolIoctl(Replay(names))
+        self._names = names
+        self._local = threading.local()
 
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], Sequence[int]]:
         """The reading of the real code."""
-        return self._ioctl.statistics(netdev)
+        # One per thread, as in `LiveKernel`: on a busy machine a collection uses several.
+        found: EthtoolIoctl | None = getattr(self._local, "ioctl", None)
+        if found is None:
+            found = self._local.ioctl = EthtoolIoctl(Replay(self._names))
+        return found.statistics(netdev)
 
 
 async def scrape_seconds(unmapped: int) -> tuple[float, int]:

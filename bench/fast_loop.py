@@ -13,6 +13,7 @@ import ctypes
 import statistics
 import struct
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,8 @@ from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.kernel.ethtool_ioctl import GSSET_INFO, GSTATS, NAMES_SECONDS, EthtoolIoctl
-from roce_exporter.recording.recorded import Moment, RecordedKernel
+from roce_exporter.recording.moment import Moment
+from roce_exporter.recording.recorded import RecordedKernel
 from roce_exporter.recording.tree import Tree
 from roce_exporter.sampler import Pace, Sampler
 
@@ -80,11 +82,15 @@ class Host(RecordedKernel):
                 tree.add(path)
         links = tuple({"ifname": f"mlx5_{port}", "port": 1, "netdev": f"eth{port}"} for port in range(ports))
         super().__init__([Moment(tree, {"link": links})])
-        self._ioctl = EthtoolIoctl(Moving(), NAMES_SECONDS)
+        self._local = threading.local()
 
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], Sequence[int]]:
         """The reading of the real code."""
-        return self._ioctl.statistics(netdev)
+        # One per thread, as in `LiveKernel`: on a busy machine a collection uses several.
+        found: EthtoolIoctl | None = getattr(self._local, "ioctl", None)
+        if found is None:
+            found = self._local.ioctl = EthtoolIoctl(Moving(), NAMES_SECONDS)
+        return found.statistics(netdev)
 
 
 class Clock:

@@ -31,7 +31,7 @@ from roce_exporter.kernel.object_netlink import (
     open_object_dump,
 )
 from roce_exporter.kernel.paced_dump import ONLY_SEQUENCE
-from roce_exporter.kernel.processes import read_process
+from roce_exporter.kernel.processes import read_process, read_process_start
 from roce_exporter.kernel.rdma_netlink import DEV_INDEX, DEV_NAME, PORT_INDEX
 from roce_exporter.model import Device, DeviceReadings, Port, RdmaDevice
 from roce_exporter.owner_model import ObjectKind
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from roce_exporter.owner_model import CounterSet, ProcessFacts
 
 SEND_PSN, RECEIVE_PSN, MIGRATION, PROTECTION_DOMAIN = 24, 23, 25, 60
+CONTEXT_NUMBER, ENTRIES, USERS = 64, 37, 38
+"""Of a context and of a completion queue; `rdma` lists none without them."""
 RC, RTS = 2, 3
 REGION = 1 << 26
 OWNERS = 8
@@ -105,18 +107,18 @@ class ReplayedHost:
             ObjectKind.CONNECTION: 0,
         }
         self._pids = pids
-        self._lists: dict[tuple[int, ObjectKind], list[bytes]] = {}
+        self._lists: dict[tuple[int, ObjectKind, int], list[bytes]] = {}
 
     def open_objects(self, device: RdmaDevice, kind: ObjectKind) -> ObjectList:
         """A list that was encoded before."""
         datagrams = self.encode(device, kind)
         return open_object_dump(_no_connection, device, kind, lambda _: ReplayedSocket(datagrams))
 
-    def encode(self, device: RdmaDevice, kind: ObjectKind) -> list[bytes]:
-        """The datagrams of one list, encoded once."""
-        key = (device.index, kind)
+    def encode(self, device: RdmaDevice, kind: ObjectKind, size: int = PART_BYTES) -> list[bytes]:
+        """The datagrams of one list, encoded once; the kernel makes them as large as the receiver's buffer, `size`."""
+        key = (device.index, kind, size)
         if key not in self._lists:
-            self._lists[key] = list(self._datagrams(device, kind))
+            self._lists[key] = list(self._datagrams(device, kind, size))
         return self._lists[key]
 
     def rdma_resources(self, _device: RdmaDevice) -> Mapping[str, int]:
@@ -138,10 +140,14 @@ class ReplayedHost:
             cgroups=f"0::/system.slice/slurmstepd.scope/job_{job}/step_0/user/task_0\n"
         )
 
-    def _datagrams(self, device: RdmaDevice, kind: ObjectKind) -> Iterator[bytes]:
+    def process_start(self, pid: int) -> float:
+        """What this machine's /proc reports."""
+        return read_process_start(pid)
+
+    def _datagrams(self, device: RdmaDevice, kind: ObjectKind, size: int) -> Iterator[bytes]:
         listing, entries = LISTINGS[kind], b""
         named = encode_u32(DEV_INDEX, device.index) + encode_attribute(DEV_NAME, device.name.encode() + b"\0")
-        room = PART_BYTES - len(named) - 64
+        room = size - len(named) - 64
 
         def datagram() -> bytes:
             table = encode_attribute(listing.table, entries)
@@ -161,6 +167,10 @@ class ReplayedHost:
         fields = encode_u32(RES_PID, self._pids[number % len(self._pids)])
         if kind is ObjectKind.MEMORY_REGION:
             fields += encode_attribute(RES_MRLEN, REGION.to_bytes(8, sys.byteorder))
+        if kind is ObjectKind.CONTEXT:
+            fields += encode_u32(CONTEXT_NUMBER, number)
+        if kind is ObjectKind.COMPLETION_QUEUE:
+            fields += encode_u32(ENTRIES, 1023) + encode_attribute(USERS, (2).to_bytes(8, sys.byteorder))
         if kind is ObjectKind.QUEUE_PAIR:
             for name, value in (
                 (PORT_INDEX, 1),

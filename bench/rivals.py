@@ -1,7 +1,8 @@
 """The exporters to compare with: where they are installed or how they are fetched, and which version each reports.
 
 Debian's node_exporter comes from apt and is unpacked, not installed; the newest one comes from the Go module proxy.
-Both are kept in `~/.cache/roce-exporter-bench`. yuuki's rdma_exporter is missing because the proxy does not serve it.
+Both are kept in `~/.cache/roce-exporter-bench`. The proxy does not serve yuuki's rdma_exporter: build it from its source
+(https://github.com/yuuki/rdma_exporter, `CGO_ENABLED=0 go build -o rdma_exporter .`) and put it on the PATH; else it is left out.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
@@ -67,6 +69,17 @@ def node_exporters(*collectors: str) -> list[Rival]:
     ]
 
 
+@cache
+def rdma_exporters() -> tuple[Rival, ...]:
+    """Yuuki's rdma_exporter with its defaults, if it is on the PATH."""
+    place = shutil.which("rdma_exporter")
+    if place is None:
+        print("rdma_exporter is not on the PATH and is left out", file=sys.stderr)
+        return ()
+    command = (place, "--log-level=error", f"--sysfs-root={TREE}", f"--listen-address=127.0.0.1:{PORT}")
+    return (Rival(f"rdma_exporter {_version(Path(place))}", command),)
+
+
 def prescribed(way: str) -> Rival:
     """The usual Python packages, used in one of the ways of `obvious.py`."""
     packages = ["prometheus_client", *(["aiofiles"] if way == "aiofiles" else [])]
@@ -76,7 +89,7 @@ def prescribed(way: str) -> Rival:
 
 def _version(program: Path) -> str:
     told = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)  # noqa: S603 - our own command
-    match = re.search(r"version (\S+)", told.stdout + told.stderr)
+    match = re.search(r"(?:version|_exporter) v?(\d\S*)", told.stdout + told.stderr)
     if match and match[1]:
         return match[1]
     # A program built by `go install` does not report its own version, but the toolchain recorded it.

@@ -7,7 +7,7 @@ newest reads the hw_counters too.
 from __future__ import annotations
 
 from processes import compare
-from rivals import PROMETHEUS, node_exporters, prescribed, roce_exporter
+from rivals import PROMETHEUS, node_exporters, prescribed, rdma_exporters, roce_exporter
 from tables import host, print_comparison
 
 from roce_exporter import sources
@@ -29,7 +29,10 @@ def main() -> None:
         with host(ports) as tree:
             asked = roce_exporter("all, as Prometheus asks: OpenMetrics, gzip", headers=PROMETHEUS)
             figures = compare(
-                [*node_exporters("infiniband"), SAME_COUNTERS, ALL, asked], tree, ROUNDS, SCRAPES
+                [*node_exporters("infiniband"), *rdma_exporters(), SAME_COUNTERS, ALL, asked],
+                tree,
+                ROUNDS,
+                SCRAPES,
             )
             if ports == PORTS[-1]:
                 usual = [*node_exporters("infiniband")[:1], prescribed("collector"), prescribed("aiofiles")]

@@ -2,7 +2,8 @@
 
 **Identity.** Several caches on the scrape path decide by `is` whether something has changed, because comparing hundreds
 of names costs more than the saved work: `Reading.names`, `Samples.series`, `DeviceReadings.device`, the results of
-`kernel.netlink.remembered`. The rule for all of them:
+`kernel.netlink.remembered`; and, of values that were read and are the ones of the last collection, `Reading`, `DeviceReadings`,
+`Samples` and `Samples.values`. The rule for all of them:
 
 1. A producer of such an object returns the same object as long as it is equal, and a new one as soon as it is not.
 2. So the object is immutable at every level: tuples, frozen dataclasses, `MappingProxyType`. Changing one in place would
@@ -16,10 +17,16 @@ of names costs more than the saved work: `Reading.names`, `Samples.series`, `Dev
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import is_
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+def are_same(some: Sequence[object], others: Sequence[object]) -> bool:
+    """Whether two sequences consist of the same objects."""
+    return len(some) == len(others) and all(map(is_, some, others))
 
 
 WHOLE_DEVICE = 0
@@ -135,8 +142,7 @@ class Reading:
     """The network device, for a source that reads each one separately; a LAG has several."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceState:
+class SourceState(NamedTuple):
     """The result of one source of one device in one collection."""
 
     source: str

@@ -7,13 +7,15 @@ keys, a limited size and a limited depth. The two readers define the meaning of 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
     from pathlib import Path
+
+T = TypeVar("T")
 
 # A web config file with a thousand users is a third of this, and PyYAML takes two seconds for all of it.
 MAX_BYTES = 256 << 10
@@ -125,15 +127,29 @@ def parse_document(path: Path, text: str) -> Entry | None:
     Raises:
         DocumentError: it is not YAML, has a second document or an alias, or is nested deeper than `MAX_DEPTH`.
     """
+    root = _composed(path, lambda: yaml.compose(text, Loader=_Composer))
+    return Entry(path, "", root.start_mark.line + 1, root) if root else None
+
+
+def parse_documents(path: Path, text: str) -> list[Entry]:
+    """All documents in `text`, which was read from `path`.
+
+    Raises:
+        DocumentError: it is not YAML, has an alias, or is nested deeper than `MAX_DEPTH`.
+    """
+    roots = _composed(path, lambda: list(yaml.compose_all(text, Loader=_Composer)))
+    return [Entry(path, "", root.start_mark.line + 1, root) for root in roots]
+
+
+def _composed(path: Path, compose: Callable[[], T]) -> T:
     try:
-        root = yaml.compose(text, Loader=_Composer)
+        return compose()
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         # PyYAML passes on errors of `chr` and `int` for too large numbers in an escape or a version.
         mark = getattr(error, "problem_mark", None)
         where = f"{path}:{mark.line + 1}" if mark else str(path)
         problem = getattr(error, "problem", None) or getattr(error, "reason", "it cannot be parsed")
         raise _refusal(f"{where}: is not YAML: {problem}; correct it") from None
-    return Entry(path, "", root.start_mark.line + 1, root) if root else None
 
 
 def mapping_of(entry: Entry | None, known: Collection[str] = ()) -> dict[str, Entry]:

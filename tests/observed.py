@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
+from roce_exporter.kernel.kmsg import LogKernel
 from roce_exporter.kernel.object_kernel import ObjectKernel
 from roce_exporter.owners import SurveyLimits, Surveyor
+from roce_exporter.surroundings import Surroundings
+from roce_exporter.surroundings.kernel_log_follower import KernelLogFollower
 
 if TYPE_CHECKING:
     from roce_exporter.exporter import Observation
@@ -20,12 +23,14 @@ WALL = 1_763_000_000.0
 
 
 async def observe(kernel: Kernel, times: int = 1) -> tuple[Exporter, list[Observation]]:
-    """`times` collections of one kernel, each with a survey of its owners; every timed duration is 0 s."""
+    """`times` collections of one kernel, each with a survey of its owners and a read of its log; every timed duration is 0 s."""
     collector = Collector(kernel, Settings(), clock=lambda: 0.0)
     surveyor = None
     if isinstance(kernel, ObjectKernel):
         surveyor = Surveyor(kernel, SurveyLimits(), clock=lambda: 0.0, wall=lambda: WALL)
-    exporter = Exporter(collector, surveyor=surveyor)
+    followers = [KernelLogFollower(kernel, clock=lambda: 0.0)] if isinstance(kernel, LogKernel) else []
+    around = Surroundings([], clock=lambda: 0.0, followers=followers)
+    exporter = Exporter(collector, surveyor=surveyor, surroundings=around)
     try:
         return exporter, [await exporter.observe_complete() for _ in range(times)]
     finally:

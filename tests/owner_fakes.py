@@ -92,6 +92,8 @@ class FakeHost:
     faults: dict[tuple[str, ObjectKind], OSError] = field(default_factory=dict)
     """Per device and kind, what opening its list raises."""
     before_part: Callable[[str, ObjectKind], None] = lambda *_: None
+    processes_read: list[int] = field(default_factory=list)
+    """Process IDs that were read, in order."""
     lists: list[FakeList] = field(default_factory=list)
     """All lists that were opened."""
 
@@ -116,7 +118,14 @@ class FakeHost:
         found = self.processes.get(pid, Absent(errno.ESRCH, "no such process"))
         if isinstance(found, OSError):
             raise found
+        self.processes_read.append(pid)
         return found
+
+    def process_start(self, pid: int) -> float:
+        found = self.processes.get(pid, Absent(errno.ESRCH, "no such process"))
+        if isinstance(found, OSError):
+            raise found
+        return found.created
 
     def rdma_resources(self, device: RdmaDevice) -> Mapping[str, int]:
         listed = self.objects.get(device.name, ())

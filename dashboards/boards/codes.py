@@ -25,6 +25,15 @@ ALERT: dict[float, tuple[str, str]] = {
     2: ("ticket", SEVERITY["ticket"]),
     3: ("page", SEVERITY["page"]),
 }
+HEALTH: dict[float, tuple[str, str]] = {
+    0: ("unknown", UNKNOWN),
+    1: ("healthy", GOOD),
+    2: ("degraded", SEVERITY["ticket"]),
+    3: ("failed", SEVERITY["page"]),
+}
+"""The exporter's verdict about a port."""
+REASON = {**HEALTH, 1: ("programs or load", SEVERITY["info"])}
+"""What a reason makes of a port."""
 LINK = {0: ("down", SEVERITY["page"]), 1: ("up", GOOD)}
 TRIPPED: dict[float, tuple[str, str]] = {
     0: ("monitors", GOOD),

@@ -11,8 +11,9 @@ from boards.measures import meanings, now
 from boards.model import Board, Query, Row
 from boards.panels import by_name, lines, named, number
 from boards.rules import CHECKS, CHECKS_FAILED, UNREADABLE
-from boards.scopes import CLUSTER, FLEET, HOST, OF_HOSTS, alerts_of_many
+from boards.scopes import CLUSTER, FLEET, HOST, OF_HOSTS, alerts_of_clusters
 from boards.tables import table
+from roce_exporter.catalog.row import MetricSet
 
 TICKET = SEVERITY[ALERTS["RoceConfigCheckFailed"]["severity"]]
 NOT_CHECKED = "No check ran"
@@ -285,5 +286,6 @@ BOARD = Board(
             collapsed=True,
         ),
     ),
-    (alerts_of_many(FLEET),),
+    (alerts_of_clusters(),),
+    metric_set=MetricSet.STANDARD,
 )

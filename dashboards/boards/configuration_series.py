@@ -26,6 +26,7 @@ _OWN = {
     "roce_config_age_seconds",
     "roce_config_check_ok",
     "roce_config_check_unreadable",
+    "roce_config_checks_passed",
 }
 SETTINGS = {
     row.name: row.name.removeprefix("roce_config_").removeprefix("roce_").replace("_", " ")

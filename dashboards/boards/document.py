@@ -6,6 +6,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from boards.model import WIDTH, Annotation, Board, Json, Panel, Query, Row, Variable
+from boards.nothing import description_of, description_of_board, text_for_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +26,7 @@ def document(board: Board, boards: tuple[Board, ...]) -> Json:
         "uid": board.uid,
         "id": None,
         "title": board.title,
-        "description": board.description,
+        "description": description_of_board(board),
         "tags": ["roce", "rdma"],
         "schemaVersion": SCHEMA,
         "version": 1,
@@ -62,7 +63,7 @@ def _link(board: Board, other: Board) -> Json:
         "keepTime": True,
         "targetBlank": False,
         "icon": "dashboard",
-        "tooltip": other.description,
+        "tooltip": description_of_board(other),
         "url": f"/d/{other.uid}/{other.uid}?{kept}",
     }
 
@@ -193,7 +194,7 @@ def _panel(panel: Panel, number: int, position: Json) -> Json:
         "id": number,
         "type": panel.kind,
         "title": panel.title,
-        "description": panel.reading,
+        "description": description_of(panel),
         "gridPos": position,
         "options": panel.options,
     }
@@ -207,7 +208,8 @@ def _panel(panel: Panel, number: int, position: Json) -> Json:
 
 
 def _defaults(panel: Panel) -> Json:
-    said = {"noValue": panel.empty} if panel.empty and panel.kind not in IGNORE_NO_VALUE else {}
+    text = text_for_nothing(panel)
+    said = {"noValue": text} if text and panel.kind not in IGNORE_NO_VALUE else {}
     return {"unit": panel.unit, "mappings": [], "links": []} | panel.defaults | said
 
 

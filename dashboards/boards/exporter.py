@@ -9,10 +9,16 @@ from boards.model import Board, Query, Row
 from boards.panels import BARS, by_name, lines, number, states
 from boards.scopes import HOST, OF_HOSTS, alerts_of_many, to_host
 from boards.tables import table
+from roce_exporter.catalog.row import MetricSet
 
 DOWN = steps((1, SEVERITY[ALERTS["RoceExporterDown"]["severity"]]))
 FIELDS = ("cluster", "job", "instance")
 LINKS = (by_name("instance", ("links", [to_host()])),)
+OF_DEVICES = (*LINKS, *(by_name(name, ("noValue", "all ports")) for name in ("device", "netdev")))
+"""A source that belongs to the whole host has no device."""
+late, missed, ticks = (
+    f"roce_exporter_sampler_{what}_total" for what in ("late_ticks", "missed_ticks", "ticks")
+)
 
 
 def _worst(expression: str) -> str:
@@ -45,7 +51,9 @@ HEALTH_PANELS = (
         "Values missing",
         meanings("roce_exporter_unreadable_values"),
         "none",
-        Query(f"sum({now('roce_exporter_unreadable_values', HOST)})"),
+        Query(
+            f"sum({now('roce_exporter_unreadable_values', HOST)}) or 0 * sum({now('roce_exporter_devices', HOST)})"
+        ),
         limits=steps((1, SEVERITY["ticket"])),
         width=6,
         empty="No response",
@@ -54,7 +62,7 @@ HEALTH_PANELS = (
         "Stuck polls",
         meanings("roce_exporter_sampler_stuck"),
         "none",
-        Query(f"sum({now('roce_exporter_sampler_stuck', HOST)})"),
+        Query(f"sum({now('roce_exporter_sampler_stuck', HOST)}) or 0 * sum({rate(ticks, HOST)})"),
         limits=steps((1, SEVERITY[ALERTS["RoceSamplerStuck"]["severity"]])),
         width=6,
         empty="Loop is off",
@@ -78,7 +86,7 @@ HEALTH_PANELS = (
         "At most 50. Their series are missing; the exporter's log has the error.",
         (*FIELDS, "device", "netdev", "source"),
         Query(f"topk(50, {now('roce_exporter_source_up', HOST)} == 0)", form="table", instant=True),
-        overrides=LINKS,
+        overrides=OF_DEVICES,
         concealed=("cluster", "job"),
         wide="instance",
         height=8,
@@ -107,7 +115,7 @@ HEALTH_PANELS = (
         (*FIELDS, "device", "source", "Value"),
         Query(f"topk(50, {now('roce_exporter_unreadable_values', HOST)} > 0)", form="table", instant=True),
         names={"Value": "values"},
-        overrides=LINKS,
+        overrides=OF_DEVICES,
         concealed=("cluster", "job"),
         wide="instance",
         width=10,
@@ -177,11 +185,14 @@ COST_PANELS = (
     ),
 )
 
-late, missed, ticks = (
-    f"roce_exporter_sampler_{what}_total" for what in ("late_ticks", "missed_ticks", "ticks")
-)
 
-overrun = f"(sum by (cluster, job, instance) ({rate(late, HOST)}) + sum by (cluster, job, instance) ({rate(missed, HOST)})) / (sum by (cluster, job, instance) ({rate(ticks, HOST)}) > 0)"
+def _rate_of_host(name: str) -> str:
+    return f"sum by (cluster, job, instance) ({rate(name, HOST)})"
+
+
+# a counter that has always been 0 may have no series
+overrun = f"({_rate_of_host(late)} or 0 * {_rate_of_host(ticks)}) + ({_rate_of_host(missed)} or 0 * {_rate_of_host(ticks)})"
+overrun = f"({overrun}) / ({_rate_of_host(ticks)} > 0)"
 
 LOOP_PANELS = (
     lines(
@@ -197,7 +208,7 @@ LOOP_PANELS = (
         "Polls per second",
         f"By host, the ten busiest. Ten per second and port while there is pause, otherwise one.\n\n{meanings(ticks)}",
         "cps",
-        Query(_worst(f"sum by (cluster, job, instance) ({rate(ticks, HOST)})"), "{{instance}}"),
+        Query(_worst(_rate_of_host(ticks)), "{{instance}}"),
         width=8,
         empty="The fast loop is off",
     ),
@@ -287,4 +298,5 @@ BOARD = Board(
         Row("Cost", "a host far above the others has a device that responds slowly", COST_PANELS),
     ),
     (alerts_of_many(HOST),),
+    metric_set=MetricSet.STANDARD,
 )

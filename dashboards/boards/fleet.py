@@ -9,7 +9,7 @@ from __future__ import annotations
 from boards.fleet_where import FIRST_PANELS, STORMS_PANELS
 from boards.fleet_why import BLIND_PANELS, CONFIGURATION_PANELS, CONGESTION_PANELS, LOSS_PANELS
 from boards.model import Board, Row
-from boards.scopes import CLUSTER, OF_FLEET, alerts_of_many
+from boards.scopes import OF_FLEET, alerts_of_clusters
 
 BOARD = Board(
     "roce-fleet",
@@ -32,5 +32,5 @@ BOARD = Board(
         Row("Configuration", "a failed check breaks the fabric later, not now", CONFIGURATION_PANELS),
         Row("Missing data", "other alerts cannot fire for the items listed here", BLIND_PANELS),
     ),
-    (alerts_of_many(CLUSTER, "page", enabled=True),),
+    (alerts_of_clusters("page", enabled=True),),
 )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from boards.codes import ALERT
+from boards.codes import ALERT, HEALTH
 from boards.colours import BAD, SEVERITY, UNKNOWN
 from boards.limits import CLUSTER_PAUSE, HOSTS, STORM_HOSTS, STORMS, burn, limit, step, steps
 from boards.measures import meanings
 from boards.model import Json, Panel, Query
-from boards.panels import all_series, by_name, lines, number, states
-from boards.rules import CHECKS, CHECKS_FAILED, DISCARDS, ELEVATED
+from boards.panels import all_series, by_name, lines, named, number, states
+from boards.rules import CHECKS, CHECKS_FAILED, DISCARDS, ELEVATED, FIRING, SILENT
 from boards.scopes import (
     CLUSTER,
     FLEET,
@@ -21,7 +21,7 @@ from boards.scopes import (
     to_port,
     to_runbook,
 )
-from boards.tables import graded, severities, table
+from boards.tables import as_text, graded, severities, table
 
 NO_RULES = "No rules"
 LOAD_RULES = "No recording rules: load alerts/roce.rules.yml and dashboards/roce-dashboards.rules.yml"
@@ -33,7 +33,7 @@ PORT_LEGEND = "{{instance}} {{device}}/{{port}} {{netdev}} p{{priority}}"
 
 
 def _firing(severity: str) -> str:
-    return f'ALERTS{{alertname=~"Roce.*",alertstate="firing",severity="{severity}",{CLUSTER}}}'
+    return f'{FIRING}{{severity="{severity}",{CLUSTER}}}'
 
 
 def _or_none(expression: str) -> str:
@@ -74,7 +74,7 @@ NUMBERS_PANELS = (
         "Pages",
         "Firing alerts of severity page, listed in *Firing alerts*.",
         "none",
-        Query(_or_none(f"count({_firing('page')})")),
+        Query(_or_none(f"sum({_firing('page')})")),
         limits=AT_LEAST_ONE["page"],
         empty=NO_RULES,
     ),
@@ -82,7 +82,7 @@ NUMBERS_PANELS = (
         "Tickets",
         "Firing alerts of severity ticket, for same-day action.",
         "none",
-        Query(_or_none(f"count({_firing('ticket')})")),
+        Query(_or_none(f"sum({_firing('ticket')})")),
         limits=AT_LEAST_ONE["ticket"],
         empty=NO_RULES,
     ),
@@ -117,13 +117,15 @@ NUMBERS_PANELS = (
         "Silent hosts",
         "Exporters that Prometheus cannot scrape. No other alert can fire for these hosts.",
         "none",
-        Query(f"count(up{{{FLEET}}} == 0) or 0 * count(up{{{FLEET}}})"),
+        Query(_or_none(f"sum({SILENT}{{{FLEET}}})")),
         limits=AT_LEAST_ONE["ticket"],
-        empty="No targets",
+        empty=NO_RULES,
     ),
 )
 
-WORST = " or ".join(f"{rank} * max by (cluster) ({_firing(severity)})" for severity, rank in RANKS.items())
+WORST = " or ".join(
+    f"{rank} * max by (cluster) ({_firing(severity)} > bool 0)" for severity, rank in RANKS.items()
+)
 HEALTHY = f"0 * max by (cluster) ({HOSTS}{{{CLUSTER}}})"
 SINCE = " or ".join(
     f"topk(25, {firing(CLUSTER, severity)} * 1000)"
@@ -138,7 +140,7 @@ PARTS: dict[str, tuple[str, str]] = {
         f'max by (cluster) ({HOSTS}{{{CLUSTER}}}) or label_replace({NO_CLUSTER}, "cluster", "{LOAD_RULES}", "", "")',
         "quiet",
     ),
-    "silent": (_of_clusters(f"count by (cluster) (up{{{FLEET}}} == 0)"), "silent"),
+    "silent": (_of_clusters(f"sum by (cluster) ({SILENT}{{{FLEET}}})"), "silent"),
     "storming": (
         _of_clusters(f'max by (cluster) ({STORM_HOSTS}{{direction="transmit",{CLUSTER}}})'),
         "pfc-storm",
@@ -210,6 +212,21 @@ FIRST_PANELS = (
         proof="pfc-storm",
     ),
     CLUSTERS,
+    table(
+        "Ports that are not fit for a job",
+        "The exporters' own verdicts, failed before degraded, at most 50, with a line per reason. "
+        + meanings("roce_port_health_reason"),
+        ("Value", "reason", "cluster", "job", "instance", "device", "port"),
+        Query(f"topk(50, roce_port_health_reason{{{FLEET}}} >= 2)", form="table", instant=True),
+        names={"Value": "verdict"},
+        wide="reason",
+        sort="Value",
+        overrides=linked(as_text("verdict", named(HEALTH)), to=to_port()),
+        width=24,
+        height=7,
+        empty="No port is degraded or failed",
+        proof="lossy",
+    ),
     _worst("transmit", "Worst ports by pause sent", "These hosts pause their switch: the cause is one of them."),
     _worst("receive", "Worst ports by pause received", "Their switch pauses these hosts: victims, or part of an incast."),
 )  # fmt: skip

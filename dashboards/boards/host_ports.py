@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from boards.codes import ALERT, DETECTOR, LINK, VERDICT
+from boards.codes import ALERT, DETECTOR, HEALTH, LINK, REASON, VERDICT
 from boards.colours import BAD, GOOD, SEVERITY, UNKNOWN
 from boards.host_series import AT_PRIORITY, explained
 from boards.limits import limit, step, steps
@@ -145,6 +145,36 @@ def detector(legend: str, **where: int) -> Panel:
     )
 
 
+def health(legend: str, **where: int) -> tuple[Panel, Panel]:
+    """The exporter's verdict about each port, and its reasons, over time."""
+    nothing = ("no verdict", "the exporter gives none", UNKNOWN)
+    verdict = now("roce_port_health", PORT)
+    reasons = now("roce_port_health_reason", PORT)
+    return (
+        states(
+            "Fit for a job?",
+            explained("The exporter's own verdict about each port.", "roce_port_health"),
+            HEALTH,
+            Query(f"max by (device, port) ({verdict})", legend),
+            ever=f"max_over_time({verdict}[$__range] @ end())",
+            nothing=nothing,
+            **where,
+        ),
+        states(
+            "Why not",
+            explained(
+                "Reasons, and what each makes of the port. The side at fault, the evidence and the next step: `/health.json` of the exporter.",
+                "roce_port_health_reason",
+            ),
+            REASON,
+            Query(f"max by (device, port, reason) ({reasons})", f"{legend} {{{{reason}}}}", proof="lossy"),
+            ever=f"max_over_time({reasons}[$__range] @ end())",
+            nothing=("no reason", "all that is seen is well", GOOD),
+            **where,
+        ),
+    )
+
+
 def _time_paused(name: str, title: str, reading: str, saturated: str) -> Panel:
     return lines(
         title,
@@ -160,6 +190,7 @@ def _time_paused(name: str, title: str, reading: str, saturated: str) -> Panel:
 
 FIRST_PANELS = (
     PORTS,
+    *health("{{device}}/{{port}}", width=12, height=6),
     alerts_over_time(HOST, "host", width=10, height=7),
     detector(AT_PRIORITY, width=14, height=7),
     _time_paused(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from boards.jobs_counters import COUNTER_PANELS
+from boards.jobs_functions import FUNCTION_PANELS
 from boards.jobs_hosts import ACROSS_PANELS, LIMIT_PANELS, SURVEY_PANELS, WHO_PANELS
 from boards.jobs_owners import FIRST_PANELS
 from boards.jobs_series import OF_JOBS
@@ -19,6 +20,7 @@ BOARD = Board(
         Row("Congestion and loss", "which workload, where the NIC counts by process", COUNTER_PANELS),
         Row("Across hosts", "hosts of one job should be alike", ACROSS_PANELS),
         Row("Owners", "which processes, pods and units are behind a workload", WHO_PANELS),
+        Row("Virtual functions", "which pod has which VF, and what it sends", FUNCTION_PANELS),
         Row("Limits", "a device without free objects refuses new connections", LIMIT_PANELS),
         Row("Hosts and surveys", "what is missing here is missing above", SURVEY_PANELS),
     ),

@@ -15,6 +15,9 @@ ALERTS = _READ["alerts"]
 SHORT: str = _READ["shared"]["short"]
 MEDIUM: str = _READ["shared"]["medium"]
 LONG: str = _READ["shared"]["long"]
+SLOW_INTERVAL: str = _READ["shared"]["slow_interval"]
+EXPORTERS = 'job=~"{exporter_jobs}",job!~"{switch_jobs}|{wire_jobs}"'.format_map(_READ["shared"])
+"""The targets that the alerts on exporters are about."""
 RUNBOOKS: str = _READ["shared"]["runbook_base_url"]
 
 PAUSE = f"netdev_priority_direction:roce_pfc_pause:ratio_rate{MEDIUM}"

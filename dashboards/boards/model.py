@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from roce_exporter.catalog.row import MetricSet
+
 Json = dict[str, Any]
 
 WIDTH = 24
@@ -107,3 +109,5 @@ class Board:
     rows: tuple[Row, ...]
     annotations: tuple[Annotation, ...] = ()
     time: str = "now-6h"
+    metric_set: MetricSet = MetricSet.LEAN
+    """The smallest metric set of the exporter with which the board is useful; a panel that needs more says so."""

@@ -14,6 +14,7 @@ from boards.port_faults import DROPS_PANELS, WIRE_PANELS
 from boards.port_series import DIRECTED, SAID, TWO_WAYS, both, event, limit_line
 from boards.scopes import CLUSTER, HOST, OF_PORT, PORT, PRIORITY, alerts, storms, to_switch_port
 from boards.tables import table
+from roce_exporter.catalog.row import MetricSet
 
 THIS = f'{HOST},device=~"$device"'
 OTHER_END = f'{CLUSTER},instance=~"$instance",device=~"$device",port=~"$port"'
@@ -339,4 +340,5 @@ BOARD = Board(
         ),
     ),
     (alerts(THIS), storms(PRIORITY)),
+    metric_set=MetricSet.STANDARD,
 )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 WIDTHS = {
     "alertname": 230, "board": 140, "check": 215, "cluster": 110, "command": 110, "device": 90, "direction": 100, "driver": 90, "dscp": 60,
-    "firmware": 120, "hint": 190, "instance": 150, "netdev": 100, "parameter": 250, "port": 50, "kind": 80, "namespace": 110, "owner": 200, "peer": 130, "pod": 200, "priority": 76, "reason": 150,
+    "firmware": 120, "hint": 190, "instance": 150, "netdev": 100, "parameter": 250, "port": 50, "kind": 80, "namespace": 110, "owner": 200, "pci": 130, "peer": 130, "pod": 200, "priority": 76, "rdma_device": 110, "reason": 150,
     "role": 60, "severity": 80, "slots": 70, "source": 130, "traffic_class": 110, "type": 110, "user": 80, "value": 120, "version": 90, "workload": 230,
 }  # fmt: skip
 """Widths of columns in pixels, enough for their usual contents; other columns get the width of their headings."""

@@ -101,6 +101,7 @@ README = {
     "host": "host-incident-light-1920",
     "port": "port-incident-dark-1920",
     "link": "link-incident-dark-1920",
+    "jobs": "jobs-incident-dark-1920",
     "configuration": "configuration-incident-light-1920",
     "exporter": "exporter-incident-dark-1920",
 }

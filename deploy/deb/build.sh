@@ -30,7 +30,7 @@ install -D -m 644 "$top/deploy/systemd/roce-exporter.sysusers" "$root/usr/lib/sy
 install -D -m 644 "$top/deploy/systemd/roce-exporter.default" "$root/etc/default/roce-exporter"
 install -D -m 644 "$top/deploy/systemd/roce-exporter-switches.service" "$root/lib/systemd/system/roce-exporter-switches.service"
 install -D -m 644 "$top/deploy/systemd/roce-exporter-switches.default" "$root/etc/default/roce-exporter-switches"
-install -D -m 644 -t "$root/lib/systemd/system" "$top/deploy/systemd/roce-exporter-counters@.service"
+install -D -m 644 -t "$root/lib/systemd/system" "$top/deploy/systemd/roce-exporter-counters@.service" "$top/deploy/systemd/roce-exporter-namespaces.service"
 install -D -m 644 "$top/deploy/systemd/roce-exporter-wire.service" "$root/lib/systemd/system/roce-exporter-wire.service"
 install -D -m 644 "$top/deploy/systemd/roce-exporter-wire.default" "$root/etc/default/roce-exporter-wire"
 documents=$root/usr/share/doc/roce-exporter
@@ -38,6 +38,7 @@ install -D -m 644 "$top/LICENSE" "$documents/copyright"
 install -D -m 644 -t "$documents" "$top/deploy/systemd/switches.yml" "$top/deploy/systemd/90-roce-exporter-counters.rules"
 install -D -m 644 -t "$documents/drop-ins" "$top"/deploy/systemd/drop-ins/*.conf
 install -D -m 644 -t "$root/usr/share/roce-exporter/alerts" "$top"/alerts/*.yml
+install -D -m 644 -t "$root/usr/share/roce-exporter/alerts/compat" "$top"/alerts/compat/*.yml
 install -D -m 644 -t "$root/usr/share/roce-exporter/dashboards" "$top"/dashboards/*.json "$top"/dashboards/*.rules.yml
 
 install -d "$root/DEBIAN"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.audit.arithmetic import SLOWEST, headroom, least_mtu
 from roce_exporter.audit.expectations import expected_tos, lossless_priorities, roce_priority
+from roce_exporter.audit.ip_settings import VERSIONS, OwnAddress
 from roce_exporter.audit.port_settings import PRIORITIES
 from roce_exporter.catalog.row import ANY
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from roce_exporter.audit.port_settings import PortSettings
     from roce_exporter.audit.profile import Profile
     from roce_exporter.audit.verdict import Verdict
+
+FIRST_TABLE = 101
+"""Routing table of the first rail in a command; a host's own convention may differ."""
 
 ROUND = 100
 """MTUs are rounded up to hundreds: 4200 for an RDMA MTU of 4096."""
@@ -56,6 +60,7 @@ def fill(settings: PortSettings, profile: Profile) -> dict[str, object]:
         **_pfc(settings, profile, values["priority"]),
         **_scheduling(settings, profile, values["priority"], values["cnp_priority"]),
         **_buffers(settings, profile, values["priority"]),
+        **_addresses(settings),
     }
 
 
@@ -93,4 +98,27 @@ def _buffers(settings: PortSettings, profile: Profile, priority: int) -> dict[st
         "headroom": headroom(settings.mtu or 1500, settings.speed or SLOWEST, metres),
         "buffer": settings.buffer_of[priority] if settings.buffer_of else 1,
         "buffers": ",".join(str(int(one in on)) for one in PRIORITIES),
+    }
+
+
+def _addresses(settings: PortSettings) -> dict[str, object]:
+    """The first usable address of the port; its table is the number of its place among the host's rails."""
+    side = settings.ip
+    own = next(iter(side.own), None) if side else None
+    if side is None or own is None:
+        places = {"ip_netdev": settings.netdev or "NETDEV", "address": "ADDRESS", "length": "LENGTH"}
+        return {**places, "subnet": "SUBNET", "table": FIRST_TABLE, "gateway": "GATEWAY", "via": ""}
+    found = [(one, address) for one in side.own for version in VERSIONS for address in one.usable(version)]
+    one, address = found[0] if found else (own, OwnAddress("ADDRESS", 0, ""))
+    position = [netdev.netdev for _, netdev in side.host].index(one.netdev) if side.host else 0
+    gateway = next(iter(one.gateways), "")
+    table = FIRST_TABLE + position
+    return {
+        "ip_netdev": one.netdev,
+        "address": address.address,
+        "length": address.length if found else "LENGTH",
+        "subnet": address.subnet if found else "SUBNET",
+        "table": table,
+        "gateway": gateway or "GATEWAY",
+        "via": f"; ip route add default via {gateway} dev {one.netdev} table {table}" if gateway else "",
     }

@@ -5,25 +5,27 @@ A setting that could not be read is None, which a check must not treat as a valu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from roce_exporter.audit.ip_settings import IpSide, read_ip_settings
 from roce_exporter.catalog.drivers import family_of
 from roce_exporter.catalog.row import HW_COUNTERS
 from roce_exporter.kernel.dcb_netlink import DCBX_LLD_MANAGED
 from roce_exporter.model import WHOLE_DEVICE, Gid
 from roce_exporter.sources.configuration import CONFIGURATION
 from roce_exporter.sources.dcb import DCB
+from roce_exporter.sources.ip_side import ADDRESSES
 from roce_exporter.sources.netdev import LINK, PAUSE, SETTINGS, hardware_netdevs
 from roce_exporter.sources.pcie import PCIE
-from roce_exporter.sources.port import PORT
+from roce_exporter.sources.port import PORT, UP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from roce_exporter.model import Device, DeviceReadings
 
-SOURCES = (CONFIGURATION, DCB, LINK, PAUSE, SETTINGS, PCIE, PORT)
+SOURCES = (CONFIGURATION, DCB, LINK, PAUSE, SETTINGS, PCIE, PORT, ADDRESSES)
 """The sources that report settings."""
 
 ADAPTIVE = "roce_adp_retrans"
@@ -109,6 +111,10 @@ class PortSettings:
     No interface of the kernel exposes the setting itself.
     """
     gids: tuple[Gid, ...] = ()
+    up: bool | None = None
+    """Whether the port is active."""
+    ip: IpSide | None = None
+    """Addresses, neighbours and routes; None where the host does not report them, as in older recordings."""
 
 
 class DeviceValues:
@@ -133,7 +139,11 @@ class DeviceValues:
 def port_settings(found: DeviceReadings) -> tuple[PortSettings, ...]:
     """The settings of every network device of one RDMA device's Ethernet ports, and of each port without one."""
     device, values = found.device, DeviceValues(found)
-    return tuple(_settings(device, values, port, netdev) for port, netdev in _places(device))
+    sides = {port.number: read_ip_settings(found.readings, port.number) for port in device.ports}
+    return tuple(
+        replace(_settings(device, values, port, netdev), ip=sides.get(port))
+        for port, netdev in _places(device)
+    )
 
 
 def _places(device: Device) -> Iterator[tuple[int, str]]:
@@ -189,6 +199,7 @@ def _settings(device: Device, values: DeviceValues, port: int, netdev: str) -> P
         else None,
         adaptive=_adaptive(values, port),
         gids=next((one.gids for one in device.ports if one.number == port), ()),
+        up=_flag(state, UP),
     )
 
 

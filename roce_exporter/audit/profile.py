@@ -64,6 +64,10 @@ class Profile:
     full_pcie: bool | None = None
     consistent: bool | None = None
     """Whether ports with the same driver, model and function must have the same settings, and ports of a switch to hosts."""
+    addresses: bool | None = None
+    """Whether ports need an address of their own, neighbours that resolve, and paths with room for the RDMA MTU."""
+    multi_rail: bool | None = None
+    """Whether packets must leave by the port of their source address, on hosts with several."""
     switch_ports: str | None = None
     """A regular expression for the switch ports that are audited; None: those with PFC or with a neighbour."""
     switch_watchdog: bool | None = None
@@ -218,6 +222,8 @@ _RULES: dict[str, tuple[str, Callable[[object], bool]]] = {
     "adaptive_retransmission": _FLAG,
     "full_pcie": _FLAG,
     "consistent": _FLAG,
+    "addresses": _FLAG,
+    "multi_rail": _FLAG,
     "switch_ports": ("a regular expression", _is_pattern),
     "switch_watchdog": _FLAG,
     "switch_watchdog_most": ("a whole number of milliseconds from 100 to 60000", _within(100, 60000)),

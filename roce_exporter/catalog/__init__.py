@@ -16,9 +16,12 @@ from roce_exporter.catalog import (
     configuration,
     congestion,
     dcb,
+    devlink,
     ethernet,
     exporter,
+    health,
     identity,
+    kernel_log,
     link,
     namespaces,
     operations,
@@ -35,12 +38,14 @@ from roce_exporter.catalog import (
     transceiver,
     transport,
     virtual_functions,
+    windows,
     wire,
 )
 from roce_exporter.catalog.drivers import DIALECTS, dialect_of
 from roce_exporter.catalog.left_out import reason_for
 from roce_exporter.catalog.row import ANY, COUNTER, GAUGE, HISTOGRAM, HW_COUNTERS, Row, Spelling
 from roce_exporter.catalog.switch_systems import SWITCH_SYSTEMS
+from roce_exporter.catalog.windows_names import WINDOWS_DIALECTS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -85,6 +90,10 @@ CATALOG: tuple[Row, ...] = (
     *virtual_functions.ROWS,
     *pods.ROWS,
     *namespaces.ROWS,
+    *devlink.ROWS,
+    *health.ROWS,
+    *kernel_log.ROWS,
+    *windows.ROWS,
 )
 
 _METRIC = re.compile(r"roce_[a-z0-9]+(_[a-z0-9]+)*")
@@ -186,10 +195,14 @@ def _speaks(dialect: str, spelling: Spelling) -> bool:
 
 
 FORMS = {
-    **dict.fromkeys(("counter", "flag", "sensor", "role", "parameter", "le"), ".+"),
+    **dict.fromkeys(("counter", "flag", "sensor", "role", "parameter", "le", "reporter"), ".+"),
+    "stage": "[a-z]+",
+    "component": "[^ ]+",
+    "version": "(?s:.*)",
     "mac": "[0-9a-f]{2}(?::[0-9a-f]{2}){5}",
     "pci": "[0-9a-f.:]*",
     "rdma_device": "[^ ]*",
+    "state": "[a-z]+",
     "hostname": "(?s:.*)",
 }
 """What a placeholder matches. All others (priority, lane, queue and so on) match numbers only."""
@@ -211,6 +224,7 @@ def _claim(claims: dict[Claim, Row], claim: Claim, row: Row) -> None:
 
 def _check_row(row: Row) -> None:
     fault = ""
+    known = {*DIALECTS, *SWITCH_SYSTEMS, *WINDOWS_DIALECTS, ANY}
     if not _METRIC.fullmatch(row.name):
         fault = "is not a valid metric name"
     elif row.kind not in (COUNTER, GAUGE, HISTOGRAM):
@@ -221,7 +235,7 @@ def _check_row(row: Row) -> None:
         fault = "has no help or no unit"
     elif not all(_LABEL.fullmatch(label) for label in row.labels):
         fault = "has a bad label name"
-    elif unknown := {spelling.dialect for spelling in row.spellings} - {*DIALECTS, *SWITCH_SYSTEMS, ANY}:
+    elif unknown := {spelling.dialect for spelling in row.spellings} - known:
         fault = f"has a spelling of the unknown dialect {', '.join(sorted(unknown))}"
     elif not all(spelling.raw for spelling in row.spellings):
         fault = "has a spelling without a raw name"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from roce_exporter.catalog.row import ANY, COUNTER, GAUGE, Row, counter, spelt
+from roce_exporter.catalog.row import ANY, COUNTER, GAUGE, LEAN, STANDARD, Row, counter, spelt
 from roce_exporter.catalog.spellings import bnxt, efa, hns, ionic, mana, mlx4, mlx5_q
+from roce_exporter.catalog.windows_names import win_vf
 
 delay_drop = partial(spelt, ANY, "delay_drop")
 
@@ -19,6 +20,9 @@ ROWS = (
         bnxt("res_oob_drop_count"),
         bnxt("out_of_buffer"),
         ionic("resp_rx_outof_buf"),
+        win_vf("Packets Received dropped due to lack of receive WQEs"),
+        metric_set=LEAN,
+        usual=0,
     ),
     Row(
         "roce_delay_drop_timeouts_total",
@@ -28,6 +32,8 @@ ROWS = (
         "to read debugfs.",
         (delay_drop("num_timeout_events", bits=32),),
         ("device",),
+        metric_set=STANDARD,
+        usual=0,
     ),
     Row(
         "roce_delay_drop_queues",
@@ -50,12 +56,16 @@ ROWS = (
         "packets",
         "Unreliable datagrams silently discarded on receive.",
         mlx4("rq_num_udsdprd"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_payload_trimmed_packets_total",
         "packets",
         "Packets received whose payload a congested switch had cut off.",
         bnxt("rx_dcn_payload_cut"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_doorbell_pacing_alerts_total",
@@ -82,66 +92,95 @@ ROWS = (
         "Number of times a completion queue overflowed: the application does not fetch its completions.",
         mlx4("num_cqovf"),
         bnxt("res_cmp_err"),
+        metric_set=LEAN,
+        usual=0,
     ),
     counter(
         "roce_completion_queue_load_errors_total",
         "events",
         "Number of times the device could not load a completion queue's context.",
         bnxt("res_cq_load_err"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_shared_receive_queue_errors_total",
         "events",
         "Errors of shared receive queues seen by the responder.",
         bnxt("res_srq_err"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_shared_receive_queue_load_errors_total",
         "events",
         "Number of times the device could not load a shared receive queue's context.",
         bnxt("res_srq_load_err"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_pcie_receive_errors_total",
         "events",
         "PCIe errors while a received packet was written to memory.",
         bnxt("res_rx_pci_err"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_pcie_transmit_errors_total",
         "events",
         "PCIe errors while a response was read from memory.",
         bnxt("res_tx_pci_err"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_memory_table_errors_total",
         "packets",
         "Packets for which the lookup of the memory region failed in the device.",
         hns("trp_get_mpt_err_pkt"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_read_table_errors_total",
         "packets",
         "Packets for which the lookup of the outstanding read failed in the device.",
         hns("trp_get_irrl_err_pkt"),
+        metric_set=STANDARD,
+        usual=0,
     ),
-    counter("roce_hardware_errors_total", "errors", "Errors of the device itself.", mana("general_hw_error")),
+    counter(
+        "roce_hardware_errors_total",
+        "errors",
+        "Errors of the device itself.",
+        mana("general_hw_error"),
+        metric_set=LEAN,
+        usual=0,
+    ),
     counter(
         "roce_fatal_errors_total",
         "errors",
         "Fatal errors of the device.",
         mana("total_fatal_error"),
+        metric_set=LEAN,
+        usual=0,
     ),
     counter(
         "roce_admin_command_errors_total",
         "events",
         "Commands from the driver to the device that failed.",
         efa("cmds_err"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_admin_commands_lost_total",
         "events",
         "Commands from the driver to the device that got no reply.",
         efa("no_completion_cmds"),
+        metric_set=LEAN,
+        usual=0,
     ),
 )

@@ -5,7 +5,7 @@ The firmware counts them separately from all other RoCE traffic, and defines the
 
 from __future__ import annotations
 
-from roce_exporter.catalog.row import counter
+from roce_exporter.catalog.row import STANDARD, counter
 from roce_exporter.catalog.spellings import ionic
 
 MESSAGES = "clear-to-send messages of the collective offload"
@@ -40,12 +40,16 @@ ROWS = (
         "packets",
         f"Packets with {MESSAGES} that arrived out of sequence: earlier packets were lost or reordered.",
         ionic("resp_rx_ccl_cts_outouf_seq"),  # the firmware's own spelling
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_collective_ack_timeouts_total",
         "events",
         f"Number of times the acknowledgement timer of {MESSAGES} expired.",
         ionic("tx_rdma_ccl_cts_ack_timeout"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_collective_retransmitted_packets_total",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from roce_exporter.catalog.row import counter, gauge
+from roce_exporter.catalog.row import LEAN, counter, gauge
 from roce_exporter.catalog.spellings import bnxt, hns, ionic, irdma, mana, mlx5
+from roce_exporter.catalog.windows_names import win_congestion
 
 ROWS = (
     counter(
@@ -17,6 +18,8 @@ ROWS = (
         irdma("RxECNMrkd"),
         ionic("rx_rdma_ecn_pkts"),
         mana("received_ecns"),
+        win_congestion("Notification Point - RoCEv2 DCQCN Marked Packets"),
+        metric_set=LEAN,
     ),
     counter(
         "roce_cnp_sent_total",
@@ -32,6 +35,8 @@ ROWS = (
         ionic("tx_rdma_cnp_pkts"),
         hns("tx_cnp_pkt"),
         mana("sent_cnps"),
+        win_congestion("Notification Point - CNPs Sent Successfully"),
+        metric_set=LEAN,
     ),
     counter(
         "roce_cnp_handled_total",
@@ -47,6 +52,8 @@ ROWS = (
         hns("rx_cnp_pkt"),
         mana("received_cnps"),
         mana("received_cnp_count"),
+        win_congestion("Reaction Point - CNPs Handled Successfully"),
+        metric_set=LEAN,
     ),
     counter(
         "roce_cnp_ignored_total",
@@ -54,6 +61,9 @@ ROWS = (
         "Congestion notification packets received and ignored: the reaction point is off, or the flow no longer exists.",
         mlx5("rp_cnp_ignored"),
         irdma("cnpIgnored", bits=32),
+        win_congestion("Reaction Point - Ignored CNP Packets"),
+        metric_set=LEAN,
+        usual=0,
     ),
     counter(
         "roce_cnp_sent_bytes_total",

@@ -7,8 +7,10 @@ from roce_exporter.catalog.row import (
     GAUGE,
     HISTOGRAM,
     LANE_LABELS,
+    LEAN,
     NETDEV_LABELS,
     PRIORITY_LABELS,
+    STANDARD,
     Row,
     Spelling,
     netdev_counter,
@@ -28,6 +30,7 @@ from roce_exporter.catalog.spellings import (
     eth_ocrdma,
     eth_qedr,
 )
+from roce_exporter.catalog.windows_names import win_qos, win_traffic
 
 QUEUE_LABELS = (*NETDEV_LABELS, "queue")
 
@@ -58,7 +61,9 @@ PRIORITIES = (
         eth_bnxt("rx_bytes_pri{priority}"),
         eth_bng("rx_bytes_pri{priority}"),
         eth_mana("hc_tc{priority}_rx_byte_phy"),
+        win_qos("Bytes Received"),
         labels=PRIORITY_LABELS,
+        metric_set=LEAN,
     ),
     netdev_counter(
         "roce_priority_transmit_bytes_total",
@@ -69,7 +74,9 @@ PRIORITIES = (
         eth_bnxt("tx_bytes_pri{priority}"),
         eth_bng("tx_bytes_pri{priority}"),
         eth_mana("hc_tc{priority}_tx_byte_phy"),
+        win_qos("Bytes Sent"),
         labels=PRIORITY_LABELS,
+        metric_set=LEAN,
     ),
     netdev_counter(
         "roce_priority_receive_packets_total",
@@ -81,7 +88,9 @@ PRIORITIES = (
         eth_bng("rx_packets_pri{priority}"),
         eth_mana("hc_tc{priority}_rx_pkt_phy"),
         eth_ionic("frames_rx_pri_{priority}"),
+        win_qos("Packets Received"),
         labels=PRIORITY_LABELS,
+        metric_set=STANDARD,
     ),
     netdev_counter(
         "roce_priority_transmit_packets_total",
@@ -93,7 +102,9 @@ PRIORITIES = (
         eth_bng("tx_packets_pri{priority}"),
         eth_mana("hc_tc{priority}_tx_pkt_phy"),
         eth_ionic("frames_tx_pri_{priority}"),
+        win_qos("Packets Sent"),
         labels=PRIORITY_LABELS,
+        metric_set=STANDARD,
     ),
     netdev_counter(
         "roce_buffer_discards_total",
@@ -102,6 +113,7 @@ PRIORITIES = (
         "means that headroom, cable length or PFC is configured wrongly.",
         eth_mlx5("rx_prio{priority}_discards"),
         labels=PRIORITY_LABELS,
+        metric_set=LEAN,
     ),
     netdev_counter(
         "roce_host_buffer_discards_total",
@@ -109,6 +121,7 @@ PRIORITIES = (
         "Packets of the priority dropped because this host's share of the buffer of a multi-host NIC was full.",
         eth_mlx5("rx_prio{priority}_buf_discard"),
         labels=PRIORITY_LABELS,
+        metric_set=LEAN,
     ),
     netdev_counter(
         "roce_host_congestion_discards_total",
@@ -116,6 +129,8 @@ PRIORITIES = (
         "Packets of the priority dropped early because of congestion between the hosts of a multi-host NIC.",
         eth_mlx5("rx_prio{priority}_cong_discard"),
         labels=PRIORITY_LABELS,
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_nic_ecn_marked_packets_total",
@@ -123,6 +138,7 @@ PRIORITIES = (
         "Packets of the priority that the NIC itself marked (CE) because of congestion behind it, not a switch.",
         eth_mlx5("rx_prio{priority}_marked"),
         labels=PRIORITY_LABELS,
+        metric_set=STANDARD,
     ),
     netdev_counter(
         "roce_nic_ecn_marked_queue_packets_total",
@@ -156,6 +172,8 @@ PRIORITIES = (
         eth_bnxt("rx_discard_packets_cos{queue}"),
         eth_bng("rx_discard_packets_cos{queue}"),
         labels=QUEUE_LABELS,
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_queue_receive_discarded_bytes_total",
@@ -172,6 +190,8 @@ PRIORITIES = (
         eth_mlx5("rx_buffer_passed_thres_phy"),
         eth_bnxt("rx_buffer_passed_threshold"),
         eth_bng("rx_buffer_passed_threshold"),
+        metric_set=LEAN,
+        usual=0,
     ),
 )
 
@@ -182,6 +202,9 @@ PHY = (
         "MAC control frames received that the port does not support, for example PFC frames where PFC is off.",
         eth_mlx5("rx_unsupported_op_phy"),
         spelt(ANY, "ethernet", "eth-ctrl-UnsupportedOpcodesReceived"),
+        win_traffic("Packets Received Unsupported opcode Error"),
+        metric_set=LEAN,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_receive_bytes_total",
@@ -195,6 +218,8 @@ PHY = (
         eth_ionic("octets_rx_ok"),
         eth_mlx4("rx_bytes_phy"),
         eth_hns("mac_rx_total_oct_num"),
+        win_traffic("Bytes Received"),
+        metric_set=STANDARD,
     ),
     netdev_counter(
         "roce_phy_transmit_bytes_total",
@@ -208,6 +233,8 @@ PHY = (
         eth_ionic("octets_tx_ok"),
         eth_mlx4("tx_bytes_phy"),
         eth_hns("mac_tx_total_oct_num"),
+        win_traffic("Bytes Sent"),
+        metric_set=STANDARD,
     ),
     netdev_counter(
         "roce_phy_receive_packets_total",
@@ -218,6 +245,7 @@ PHY = (
         eth_ionic("frames_rx_ok"),
         eth_mlx4("rx_packets_phy"),
         eth_hns("mac_rx_total_pkt_num"),
+        win_traffic("Packets Received"),
     ),
     netdev_counter(
         "roce_phy_transmit_packets_total",
@@ -228,6 +256,7 @@ PHY = (
         eth_ionic("frames_tx_ok"),
         eth_mlx4("tx_packets_phy"),
         eth_hns("mac_tx_total_pkt_num"),
+        win_traffic("Packets Sent"),
     ),
     netdev_counter(
         "roce_phy_receive_discards_total",
@@ -243,6 +272,9 @@ PHY = (
         eth_ionic("frames_rx_dropped"),
         eth_qedr("brb_discards"),
         eth_ocrdma("rx_input_fifo_overflow_drop", "rxpp_fifo_overflow_drop", "pmem_fifo_overflow_drop"),
+        win_traffic("Packets Received Discarded"),
+        metric_set=LEAN,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_transmit_discards_total",
@@ -254,6 +286,9 @@ PHY = (
         eth_intel("tx_dropped_link_down.nic"),
         eth_intel("port-tx-dropped_link-down_pkts"),
         eth_intel("port.tx_dropped_link_down", bits=32),
+        win_traffic("Packets Outbound Discarded"),
+        metric_set=LEAN,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_receive_errors_total",
@@ -262,6 +297,8 @@ PHY = (
         eth_bnxt("rx_stat_err"),
         eth_ionic("frames_rx_bad_all"),
         eth_hns("mac_rx_bad_pkt_num"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_transmit_errors_total",
@@ -274,6 +311,9 @@ PHY = (
         eth_intel("tx_errors.nic"),
         eth_intel("port-tx_errors"),
         eth_intel("port.tx_errors", bits=32),
+        win_traffic("Packets Outbound Errors"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_transmit_mac_errors_total",
@@ -281,6 +321,8 @@ PHY = (
         "Packets that the MAC sent with an error, which the kernel shows as transmit errors of the network device. bnxt "
         "counts errors found before the MAC in roce_phy_transmit_errors_total.",
         eth_bnxt("tx_err"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_receive_crc_errors_total",
@@ -295,12 +337,17 @@ PHY = (
         eth_hns("mac_rx_fcs_err_pkt_num"),
         eth_qedr("rx_crc_errors"),
         eth_ocrdma("rx_crc_errors"),
+        win_traffic("Packets Received Bad CRC Error"),
+        metric_set=LEAN,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_receive_stomped_crc_errors_total",
         "packets",
         "Packets received that a cut-through switch had marked as corrupt: the fault is upstream.",
         eth_ionic("frames_rx_stomped_crc"),
+        metric_set=LEAN,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_transmit_crc_errors_total",
@@ -308,6 +355,8 @@ PHY = (
         "Packets sent with a wrong frame check sequence.",
         eth_bnxt("tx_fcs_err_frames"),
         eth_bng("txp_fcs_err_frames"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_receive_oversized_total",
@@ -322,6 +371,9 @@ PHY = (
         eth_hns("mac_rx_oversize_pkt_num"),
         eth_qedr("rx_oversize_packets"),
         eth_ocrdma("rx_frame_too_long"),
+        win_traffic("Packets Received Frame too long Error"),
+        metric_set=LEAN,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_receive_mtu_errors_total",
@@ -330,6 +382,8 @@ PHY = (
         eth_bnxt("rx_mtu_err_frames"),
         eth_bng("rxp_mtu_err_frames"),
         eth_ocrdma("rx_drops_mtu"),
+        metric_set=LEAN,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_receive_too_long_total",
@@ -339,6 +393,8 @@ PHY = (
         eth_mlx5("rx_out_of_range_len_phy"),
         eth_mlx4("rx_out_range_length_error"),
         eth_ocrdma("rx_out_range_errors"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_receive_undersized_total",
@@ -352,6 +408,9 @@ PHY = (
         eth_ionic("frames_rx_undersized"),
         eth_hns("mac_rx_undersize_pkt_num"),
         eth_qedr("rx_undersize_packets"),
+        win_traffic("Packets Received Frame undersize Error"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_receive_fragments_total",
@@ -366,6 +425,9 @@ PHY = (
         eth_bng("rxp_runt_frames"),
         eth_hns("mac_rx_fragment_pkt_num"),
         eth_qedr("rx_fragments"),
+        win_traffic("Packets Received Fragments Error"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_receive_jabbers_total",
@@ -381,6 +443,9 @@ PHY = (
         eth_hns("mac_rx_jabber_pkt_num"),
         eth_qedr("rx_jabbers"),
         eth_ocrdma("jabber_events"),
+        win_traffic("Packets Received jabbers Error"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_receive_length_errors_total",
@@ -393,6 +458,9 @@ PHY = (
         eth_ionic("frames_rx_bad_length"),
         eth_mlx4("rx_in_range_length_error"),
         eth_ocrdma("rx_in_range_errors"),
+        win_traffic("Packets Received Frame Length Error"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_receive_alignment_errors_total",
@@ -400,18 +468,24 @@ PHY = (
         "Packets received that did not end on a byte boundary.",
         eth_bnxt("rx_align_err_frames"),
         eth_qedr("rx_align_errors"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_receive_truncated_total",
         "packets",
         "Packets truncated in the NIC's buffer.",
         eth_qedr("brb_truncates"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_transmit_truncated_total",
         "packets",
         "Packets truncated on transmit.",
         eth_ionic("frames_tx_truncated"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_transmit_jabbers_total",
@@ -420,42 +494,56 @@ PHY = (
         eth_bnxt("tx_jabber_frames"),
         eth_bng("txp_jabber_frames"),
         eth_hns("mac_tx_jabber_pkt_num"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_transmit_fragments_total",
         "packets",
         "Short packets sent with a wrong frame check sequence.",
         eth_hns("mac_tx_fragment_pkt_num"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_transmit_oversized_total",
         "packets",
         "Packets sent that were longer than the port supports.",
         eth_hns("mac_tx_oversize_pkt_num"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_transmit_undersized_total",
         "packets",
         "Packets sent that were shorter than 64 bytes.",
         eth_hns("mac_tx_undersize_pkt_num"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_link_changes_total",
         "events",
         "Number of times the firmware saw the link come up or go down.",
         eth_qedr("link_change_count"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_carrier_errors_total",
         "events",
         "Number of times the carrier was lost or faulty.",
         eth_qedr("rx_carrier_errors"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_transmit_underruns_total",
         "events",
         "Number of times data was not available in time for transmission.",
         eth_bnxt("tx_fifo_underruns"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_symbol_error_packets_total",
@@ -465,6 +553,9 @@ PHY = (
         eth_intel("illegal_bytes.nic"),  # counts packets, despite its name
         eth_intel("port-rx-illegal_bytes"),
         eth_intel("port.illegal_bytes", bits=32),
+        win_traffic("Packets Received Symbol Error"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_symbol_errors_total",
@@ -472,6 +563,8 @@ PHY = (
         "Symbol errors that forward error correction could not correct: packets are lost.",
         eth_mlx5("rx_pcs_symbol_err_phy"),
         eth_bnxt("rx_pcs_symbol_err"),
+        metric_set=LEAN,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_corrected_errors_total",
@@ -480,6 +573,8 @@ PHY = (
         eth_mlx5("rx_corrected_bits_phy"),
         eth_bnxt("rx_corrected_bits"),
         fec("corrected_bits"),
+        metric_set=LEAN,
+        usual=0,
     ),
     Row(
         "roce_phy_fec_codeword_errors",
@@ -506,6 +601,8 @@ PHY = (
         eth_bnxt("rx_bits", per=8),
         eth_bng("rx_bits", per=8),
         eth_ionic("rx_bits_phy", per=8),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_fec_corrected_blocks_total",
@@ -513,6 +610,8 @@ PHY = (
         "Blocks corrected by forward error correction.",
         eth_bnxt("rx_fec_corrected_blocks"),
         fec("corrected_blocks"),
+        metric_set=LEAN,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_fec_uncorrectable_blocks_total",
@@ -520,6 +619,8 @@ PHY = (
         "Blocks that forward error correction could not correct: packets are lost.",
         eth_bnxt("rx_fec_uncorrectable_blocks"),
         fec("uncorrectable_blocks"),
+        metric_set=LEAN,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_lane_errors_total",
@@ -527,6 +628,8 @@ PHY = (
         "Bit errors of the lane before correction; mlx5 reports lanes 0 to 3 only.",
         eth_mlx5("rx_err_lane_{lane}_phy"),
         labels=LANE_LABELS,
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_local_faults_total",
@@ -535,6 +638,8 @@ PHY = (
         eth_intel("mac_local_faults.nic"),
         eth_intel("port-mac-local_faults"),
         eth_intel("port.mac_local_faults", bits=32),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_remote_faults_total",
@@ -543,36 +648,48 @@ PHY = (
         eth_intel("mac_remote_faults.nic"),
         eth_intel("port-mac-remote_faults"),
         eth_intel("port.mac_remote_faults", bits=32),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_phy_recoveries_total",
         "events",
         "Number of times the physical link recovered by itself.",
         eth_mlx5("total_success_recovery_phy", bits=32),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_transceiver_unplugs_total",
         "events",
         "Number of times the transceiver was unplugged.",
         eth_mlx5("module_unplug"),
+        metric_set=LEAN,
+        usual=0,
     ),
     netdev_counter(
         "roce_transceiver_bus_failures_total",
         "events",
         "Number of times the transceiver's management bus was stuck.",
         eth_mlx5("module_bus_stuck"),
+        metric_set=LEAN,
+        usual=0,
     ),
     netdev_counter(
         "roce_transceiver_overheats_total",
         "events",
         "Number of times the transceiver was too hot.",
         eth_mlx5("module_high_temp"),
+        metric_set=LEAN,
+        usual=0,
     ),
     netdev_counter(
         "roce_transceiver_shorts_total",
         "events",
         "Number of times the cable was shorted.",
         eth_mlx5("module_bad_shorted"),
+        metric_set=LEAN,
+        usual=0,
     ),
 )
 
@@ -583,6 +700,7 @@ HOST = (
         "Whether traffic from the NIC to memory currently saturates the PCIe link (1) or not (0). "
         + PCIE_CONGESTION,
         eth_mlx5("pci_bw_inbound_high", "pci_bw_inbound_low", bits=32, difference=True),
+        metric_set=LEAN,
     ),
     netdev_counter(
         "roce_pcie_inbound_congestions_total",
@@ -602,6 +720,7 @@ HOST = (
         "Whether traffic from memory to the NIC currently saturates the PCIe link (1) or not (0). "
         + PCIE_CONGESTION,
         eth_mlx5("pci_bw_outbound_high", "pci_bw_outbound_low", bits=32, difference=True),
+        metric_set=LEAN,
     ),
     netdev_counter(
         "roce_pcie_outbound_congestions_total",
@@ -644,30 +763,40 @@ HOST = (
         "seconds",
         "Number of seconds in which reads from memory were stalled for more than 30 % of the time.",
         eth_mlx5("outbound_pci_stalled_rd_events", bits=32),
+        metric_set=LEAN,
+        usual=0,
     ),
     netdev_counter(
         "roce_pcie_write_stalled_seconds_total",
         "seconds",
         "Number of seconds in which writes to memory were stalled for more than 30 % of the time: a slow host, which will pause its switch.",
         eth_mlx5("outbound_pci_stalled_wr_events", bits=32),
+        metric_set=LEAN,
+        usual=0,
     ),
     netdev_counter(
         "roce_pcie_buffer_overflows_total",
         "packets",
         "Packets dropped because PCIe could not drain the NIC.",
         eth_mlx5("outbound_pci_buffer_overflow"),
+        metric_set=LEAN,
+        usual=0,
     ),
     netdev_counter(
         "roce_pcie_receive_recoveries_total",
         "events",
         "PCIe link recoveries because of errors detected by the NIC.",
         eth_mlx5("rx_pci_signal_integrity", bits=32),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_pcie_transmit_recoveries_total",
         "events",
         "PCIe link recoveries initiated by the host.",
         eth_mlx5("tx_pci_signal_integrity", bits=32),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_device_internal_out_of_buffer_total",
@@ -676,6 +805,8 @@ HOST = (
         eth_mlx5("dev_internal_queue_oob", bits=32),
         eth_mlx5("dev_out_of_buffer", bits=32),  # its name in the kernel's documentation
         eth_ocrdma("rx_drops_no_pbuf"),  # of the whole card
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_netdev_out_of_buffer_total",
@@ -686,12 +817,16 @@ HOST = (
         eth_mana("hc_rx_discards_no_wqe"),
         eth_qedr("no_buff_discards"),
         eth_efa("rx_drops"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_netdev_interface_down_drops_total",
         "packets",
         "Packets dropped because the network device was down.",
         eth_mlx5("rx_if_down_packets", bits=32),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_netdev_steering_drops_total",
@@ -700,6 +835,8 @@ HOST = (
         eth_mlx5("rx_steer_missed_packets"),
         eth_bnxt("rx_filter_miss"),
         eth_bng("rx_filter_miss"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_netdev_oversized_drops_total",
@@ -707,12 +844,16 @@ HOST = (
         "Packets dropped because they were longer than the kernel's receive buffer.",
         eth_mlx5("rx_oversize_pkts_buffer", bits=32),
         eth_qedr("packet_too_big_discard"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_netdev_hardware_receive_drops_total",
         "packets",
         "Packets to this function that the NIC dropped.",
         eth_ionic("hw_rx_dropped"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_netdev_hardware_transmit_drops_total",
@@ -720,30 +861,40 @@ HOST = (
         "Packets from this function that the NIC dropped instead of sending.",
         eth_ionic("hw_tx_dropped"),
         eth_qedr("tx_err_drop_pkts"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_netdev_receive_transfer_errors_total",
         "packets",
         "Packets lost because their transfer to memory or their descriptor failed, or the receive queue was off.",
         eth_ionic("hw_rx_missed_errors"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_netdev_transmit_transfer_errors_total",
         "packets",
         "Packets not sent because their transfer from memory or their descriptor failed, or the send queue was off.",
         eth_ionic("hw_tx_aborted_errors"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_doorbells_dropped_total",
         "events",
         "Doorbells that the NIC dropped.",
         eth_bnxt("hw_db_recov_dbs_dropped"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_doorbells_recovered_total",
         "events",
         "Dropped doorbells that were rung again.",
         eth_bnxt("hw_db_recov_dbs_recovered"),
+        metric_set=STANDARD,
+        usual=0,
     ),
 )
 

@@ -11,6 +11,7 @@ import re
 from typing import NamedTuple
 
 from roce_exporter.catalog.row import ANY, COUNTERS, ETHTOOL, HW_COUNTERS
+from roce_exporter.catalog.windows_names import PERFORMANCE_COUNTER, WINOF2
 
 
 class Reason(NamedTuple):
@@ -77,6 +78,10 @@ def _rdma(dialect: str, pattern: str, category: str, text: str, *parts: str) -> 
 
 def _pma(dialect: str, pattern: str, category: str, text: str) -> LeftOut:
     return LeftOut(COUNTERS, dialect, re.compile(pattern), Reason(category, text))
+
+
+def _winof2(pattern: str, reason: Reason) -> LeftOut:
+    return LeftOut(PERFORMANCE_COUNTER, WINOF2, re.compile(rf"Mellanox WinOF-2 {pattern}"), reason)
 
 
 def _ethtool(dialect: str, pattern: str, reason: Reason) -> LeftOut:
@@ -416,7 +421,51 @@ STANDARD = (
     ),
 )
 
-LEFT_OUT = (*RDMA, *PMA, *OCRDMA_PMA, *QUEUES, *MLX, *BROADCOM, *INTEL, *OTHERS, *OCRDMA, *STANDARD)
+IP_SIDE = (
+    LeftOut(
+        "addresses",
+        ANY,
+        re.compile(r"(address|gateway|failing|rule|path|limit|capped) .*|\w+\.(all|own)|facts|paths"),
+        Reason(SETTING, "a fact about addresses and routes, which the audit's checks judge"),
+    ),
+)
+
+WINDOWS = (
+    _winof2(r".+/[Ss]ec", Reason(SAME, "a rate that Windows calculates from a counter that has a metric")),
+    _winof2(
+        r"Port (Traffic|QoS)\\(Bytes|Packets) Total",
+        Reason(SAME, "both directions together, which have metrics of their own"),
+    ),
+    _winof2(
+        r"Port QoS\\Received Pause (Frames|Duration)",
+        Reason(
+            SAME,
+            "the names in the revision history of the manual for `Rcv Pause Frames` and `Rcv Pause Duration`",
+        ),
+    ),
+    _winof2(
+        r"Diagnostics Ext 1\\(Generated|Handled) Packets dropped due to steering failure",
+        Reason(
+            SAME, "the same counters of `Mellanox WinOF-2 VF Diagnostics` have metrics: roce_devlink_vnic_*"
+        ),
+    ),
+    _winof2(r"Diagnostics Ext 1\\CM DREQ|VF Diagnostics\\Packets Received WQE too small", NO_MEANING),
+)
+
+LEFT_OUT = (
+    *IP_SIDE,
+    *RDMA,
+    *PMA,
+    *OCRDMA_PMA,
+    *QUEUES,
+    *MLX,
+    *BROADCOM,
+    *INTEL,
+    *OTHERS,
+    *OCRDMA,
+    *STANDARD,
+    *WINDOWS,
+)
 
 
 def entry_of(dialect: str, source: str, raw: str) -> LeftOut | None:

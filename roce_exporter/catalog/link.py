@@ -7,8 +7,12 @@ from functools import partial
 from roce_exporter.catalog.row import (
     ANY,
     COUNTER,
+    FULL,
     GAUGE,
+    LEAN,
     NETDEV_LABELS,
+    STANDARD,
+    MetricSet,
     Row,
     Spelling,
     netdev_counter,
@@ -26,9 +30,17 @@ ethernet = partial(spelt, ANY, "ethernet")
 pcie = partial(spelt, ANY, "pcie")
 
 
-def of_slot(name: str, kind: str, unit: str, meaning: str, *spellings: Spelling) -> Row:
+def of_slot(
+    name: str,
+    kind: str,
+    unit: str,
+    meaning: str,
+    *spellings: Spelling,
+    metric_set: MetricSet = FULL,
+    usual: int | None = None,
+) -> Row:
     """A row for the PCI function of a device."""
-    return Row(name, kind, unit, meaning, spellings, ("device",))
+    return Row(name, kind, unit, meaning, spellings, ("device",), metric_set=metric_set, usual=usual)
 
 
 NETDEV = (
@@ -37,6 +49,8 @@ NETDEV = (
         "events",
         "Number of times the network device gained or lost its link, as counted by the kernel.",
         netdev("carrier_changes", bits=32),
+        metric_set=LEAN,
+        usual=0,
     ),
     netdev_counter(
         "roce_netdev_carrier_up_total",
@@ -49,18 +63,23 @@ NETDEV = (
         "events",
         "Number of times the network device lost its link.",
         netdev("carrier_down_count", bits=32),
+        metric_set=LEAN,
     ),
     netdev_counter(
         "roce_netdev_receive_dropped_total",
         "packets",
         "Packets of the kernel's own traffic (not RDMA) dropped on receive by the kernel.",
         netdev("rx_dropped"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_netdev_receive_missed_total",
         "packets",
         "Packets of the kernel's own traffic (not RDMA) that the NIC dropped for lack of host buffers.",
         netdev("rx_missed_errors"),
+        metric_set=STANDARD,
+        usual=0,
     ),
 )
 
@@ -70,14 +89,18 @@ LINK = (
         "bool",
         "Whether the network device has a link (1) or not (0), as reported by ethtool.",
         link("up"),
+        metric_set=LEAN,
     ),
     netdev_gauge(
         "roce_link_speed_bytes_per_second",
         "bytes_per_second",
         "Current speed of the Ethernet link; missing while the link is down.",
         link("speed"),
+        metric_set=LEAN,
     ),
-    netdev_gauge("roce_link_lanes", "lanes", "Lanes of the Ethernet link in use.", link("lanes")),
+    netdev_gauge(
+        "roce_link_lanes", "lanes", "Lanes of the Ethernet link in use.", link("lanes"), metric_set=STANDARD
+    ),
     netdev_gauge(
         "roce_link_full_duplex",
         "bool",
@@ -91,6 +114,7 @@ LINK = (
         "training, 2 logical mismatch, 3 bad signal integrity, 4 no cable, 5 cable issue, 6 EEPROM issue, "
         "7 calibration failure, 8 power budget, 9 overheat, 10 module. Missing while the link is up.",
         link("extended_state"),
+        metric_set=LEAN,
     ),
     netdev_counter(
         "roce_link_down_events_total",
@@ -100,24 +124,29 @@ LINK = (
         eth_bnxt("link_down_events"),
         eth_intel("link_down_events.nic"),
         link("down_events", bits=32),
+        metric_set=LEAN,
+        usual=0,
     ),
     netdev_gauge(
         "roce_config_global_pause_receive_enabled",
         "bool",
         "Whether global pause (802.3x) is obeyed. It must be off where PFC is used: it stops all priorities.",
         pause("receive"),
+        metric_set=STANDARD,
     ),
     netdev_gauge(
         "roce_config_global_pause_transmit_enabled",
         "bool",
         "Whether global pause (802.3x) is sent. It must be off where PFC is used: it stops all priorities.",
         pause("transmit"),
+        metric_set=STANDARD,
     ),
     netdev_gauge(
         "roce_config_global_pause_autonegotiation_enabled",
         "bool",
         "Whether global pause is negotiated with the switch.",
         pause("autonegotiate"),
+        metric_set=STANDARD,
     ),
 )
 
@@ -128,12 +157,14 @@ SETTINGS = (
         "Longest time for which the NIC may send pause continuously before its own watchdog stops it. 0: no limit. "
         "Missing where the driver uses its default; on mlx5 that is 0.1 s.",
         settings("pfc_prevention_timeout", per=1000),
+        metric_set=STANDARD,
     ),
     netdev_gauge(
         "roce_config_statistics_refresh_seconds",
         "seconds",
         "Interval at which bnxt refreshes its counters. 0 means never: pause durations then stop increasing.",
         settings("stats_block_microseconds", per=1_000_000),
+        metric_set=STANDARD,
     ),
     Row(
         "roce_config_private_flag_enabled",
@@ -151,36 +182,48 @@ MAC = (
         "packets",
         "Frames received with a wrong checksum (aFrameCheckSequenceErrors).",
         ethernet("eth-mac-FrameCheckSequenceErrors"),
+        metric_set=LEAN,
+        usual=0,
     ),
     netdev_counter(
         "roce_mac_transmit_lost_total",
         "packets",
         "Frames lost inside the MAC on transmit (aFramesLostDueToIntMACXmitError).",
         ethernet("eth-mac-FramesLostDueToIntMACXmitError"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_mac_receive_lost_total",
         "packets",
         "Frames lost inside the MAC on receive (aFramesLostDueToIntMACRcvError).",
         ethernet("eth-mac-FramesLostDueToIntMACRcvError"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_mac_alignment_errors_total",
         "packets",
         "Frames received that did not end on a byte boundary (aAlignmentErrors).",
         ethernet("eth-mac-AlignmentErrors"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_mac_oversized_frames_total",
         "packets",
         "Frames received that are longer than the port accepts (aFrameTooLongErrors): the MTU differs along the path.",
         ethernet("eth-mac-FrameTooLongErrors"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_mac_symbol_errors_total",
         "packets",
         "Frames received with a symbol error (aSymbolErrorDuringCarrier).",
         ethernet("eth-phy-SymbolErrorDuringCarrier"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_mac_control_frames_received_total",
@@ -210,24 +253,32 @@ RMON = (
         "packets",
         "Packets received that are shorter than 64 bytes but otherwise valid (etherStatsUndersizePkts of RFC 2819).",
         ethernet("rmon-etherStatsUndersizePkts"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_rmon_oversize_packets_total",
         "packets",
         "Packets received that are longer than the port accepts but otherwise valid (etherStatsOversizePkts of RFC 2819).",
         ethernet("rmon-etherStatsOversizePkts"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_rmon_fragments_total",
         "packets",
         "Packets received that are shorter than 64 bytes and have a wrong checksum (etherStatsFragments of RFC 2819).",
         ethernet("rmon-etherStatsFragments"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_rmon_jabbers_total",
         "packets",
         "Packets received that are longer than the port accepts and have a wrong checksum (etherStatsJabbers of RFC 2819).",
         ethernet("rmon-etherStatsJabbers"),
+        metric_set=STANDARD,
+        usual=0,
     ),
 )
 
@@ -238,6 +289,7 @@ PCIE = (
         "transfers_per_second",
         "Current speed of the PCIe link, in transfers per second and lane.",
         pcie("current_link_speed"),
+        metric_set=LEAN,
     ),
     of_slot(
         "roce_pcie_link_speed_max_transfers_per_second",
@@ -245,6 +297,7 @@ PCIE = (
         "transfers_per_second",
         "Highest speed that the device's PCIe link supports, in transfers per second and lane.",
         pcie("max_link_speed"),
+        metric_set=LEAN,
     ),
     of_slot(
         "roce_pcie_link_width_lanes",
@@ -252,6 +305,7 @@ PCIE = (
         "lanes",
         "Current width of the PCIe link in lanes.",
         pcie("current_link_width"),
+        metric_set=LEAN,
     ),
     of_slot(
         "roce_pcie_link_width_max_lanes",
@@ -259,6 +313,7 @@ PCIE = (
         "lanes",
         "Largest width that the device's PCIe link supports, in lanes. With fewer lanes in use the host is slower and sends pause frames.",
         pcie("max_link_width"),
+        metric_set=LEAN,
     ),
     of_slot(
         "roce_pcie_correctable_errors_total",
@@ -266,6 +321,8 @@ PCIE = (
         "errors",
         "PCIe errors that were corrected, for example by retransmission (AER).",
         pcie("aer_dev_correctable"),
+        metric_set=LEAN,
+        usual=0,
     ),
     of_slot(
         "roce_pcie_nonfatal_errors_total",
@@ -273,6 +330,8 @@ PCIE = (
         "errors",
         "PCIe errors that lost a transaction but not the link (AER).",
         pcie("aer_dev_nonfatal"),
+        metric_set=LEAN,
+        usual=0,
     ),
     of_slot(
         "roce_pcie_fatal_errors_total",
@@ -280,6 +339,8 @@ PCIE = (
         "errors",
         "PCIe errors after which the link is no longer reliable (AER).",
         pcie("aer_dev_fatal"),
+        metric_set=LEAN,
+        usual=0,
     ),
 )
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from roce_exporter.catalog.row import GAUGE, Row
+from roce_exporter.catalog.row import GAUGE, STANDARD, Row
 
 
 def _gauge(name: str, unit: str, meaning: str, *labels: str) -> Row:
-    return Row(name, GAUGE, unit, meaning, (), labels, "experimental")
+    return Row(name, GAUGE, unit, meaning, (), labels, "experimental", STANDARD)
 
 
 SHARED = _gauge(
@@ -18,7 +18,8 @@ SHARED = _gauge(
 HIDDEN_DEVICES = _gauge(
     "roce_exporter_rdma_devices_unseen",
     "devices",
-    "RDMA devices of other network namespaces that neither the exporter sees nor its helper (`roce-exporter namespaces`).",
+    "RDMA devices of other network namespaces that neither the exporter sees nor its helper (`roce-exporter namespaces`). "
+    "Missing if it is unknown: in mode exclusive without the module ib_uverbs.",
 )
 UNVISITED = _gauge(
     "roce_exporter_rdma_namespaces_unseen",

@@ -10,13 +10,13 @@ first sight of the device. A process that ends between two rounds takes the last
 from __future__ import annotations
 
 from roce_exporter.catalog import congestion, optional, port, transport
-from roce_exporter.catalog.row import COUNTER, GAUGE, Row
+from roce_exporter.catalog.row import COUNTER, GAUGE, LEAN, Row
 
 OWNER_LABELS = ("device", "owner")
 
 
 def _gauge(name: str, unit: str, meaning: str, *more: str) -> Row:
-    return Row(f"roce_owner_{name}", GAUGE, unit, meaning, (), (*OWNER_LABELS, *more), "experimental")
+    return Row(f"roce_owner_{name}", GAUGE, unit, meaning, (), (*OWNER_LABELS, *more), "experimental", LEAN)
 
 
 QUEUE_PAIRS = _gauge(
@@ -56,11 +56,12 @@ OWNER_INFO = Row(
     (),
     ("owner", "kind", "command", "user", "pod_uid", "container_id", "slurm_job", "slurm_step", "unit"),
     "experimental",
+    LEAN,
 )
 
 
 def _of_device(name: str, unit: str, meaning: str, *more: str) -> Row:
-    return Row(f"roce_owner_{name}", GAUGE, unit, meaning, (), ("device", *more), "experimental")
+    return Row(f"roce_owner_{name}", GAUGE, unit, meaning, (), ("device", *more), "experimental", LEAN)
 
 
 FOLDED = _of_device(
@@ -126,6 +127,7 @@ def owner_counter(of_port: Row) -> Row:
         (),
         (*OWNER_LABELS, "port"),
         "experimental",
+        of_port.metric_set,
     )
 
 
@@ -142,6 +144,10 @@ NEVER_FILLED = {"mlx5": ("np_", "rp_", "rx_icrc_encapsulated")}
 mlx5 fills the Q counters of a set and, where they are bound, the optional counters (`mlx5_ib_counter_update_stats`,
 drivers/infiniband/hw/mlx5/counters.c); its congestion counters exist per port only.
 """
+
+SUMMED_ON_READ = frozenset({"ionic"})
+"""Dialects whose sets are added up from the queue pairs that exist when the set is read (`ionic_counter_update_stats`,
+drivers/infiniband/hw/ionic/ionic_hw_stats.c): a value falls when one of them is destroyed."""
 
 
 ROWS = (

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from roce_exporter.catalog.drivers import DRIVERS
-from roce_exporter.catalog.row import ANY, PRIORITY_LABELS, Spelling, netdev_counter, spelt
+from roce_exporter.catalog.row import ANY, LEAN, PRIORITY_LABELS, STANDARD, Spelling, netdev_counter, spelt
 from roce_exporter.catalog.spellings import (
     eth_bng,
     eth_bnxt,
@@ -23,6 +23,7 @@ from roce_exporter.catalog.spellings import (
     eth_ocrdma,
     eth_qedr,
 )
+from roce_exporter.catalog.windows_names import win_diagnostics, win_qos
 
 MICROSECONDS = 1_000_000
 
@@ -61,6 +62,8 @@ PFC = (
         eth_hns("mac_rx_pfc_pri{priority}_pkt_num"),
         eth_mana("hc_tc{priority}_rx_pause_phy"),
         *(reported_by_dcb(dialect, "pfc_indications_{priority}") for dialect in FRAMES_BY_DCB),
+        win_qos("Rcv Pause Frames"),
+        metric_set=LEAN,
     ),
     by_priority(
         "roce_pfc_transmit_frames_total",
@@ -75,6 +78,8 @@ PFC = (
         eth_hns("mac_tx_pfc_pri{priority}_pkt_num"),
         eth_mana("hc_tc{priority}_tx_pause_phy"),
         *(reported_by_dcb(dialect, "pfc_requests_{priority}") for dialect in FRAMES_BY_DCB),
+        win_qos("Sent Pause Frames"),
+        metric_set=LEAN,
     ),
     by_priority(
         "roce_pfc_receive_xoff_frames_total",
@@ -85,6 +90,7 @@ PFC = (
         eth_intel("port-rx-xoff_prio-{priority}_events"),
         eth_intel("port.rx_priority_{priority}_xoff", bits=32),
         eth_intel("port.rx_priority_{priority}_xoff_rx", bits=32),
+        metric_set=LEAN,
     ),
     by_priority(
         "roce_pfc_receive_xon_frames_total",
@@ -94,6 +100,7 @@ PFC = (
         eth_intel("port-rx-xon_prio-{priority}_events"),
         eth_intel("port.rx_priority_{priority}_xon", bits=32),
         eth_intel("port.rx_priority_{priority}_xon_rx", bits=32),
+        metric_set=LEAN,
     ),
     by_priority(
         "roce_pfc_transmit_xoff_frames_total",
@@ -103,6 +110,7 @@ PFC = (
         eth_intel("port-tx-xoff_prio-{priority}_events"),
         eth_intel("port.tx_priority_{priority}_xoff", bits=32),
         eth_intel("port.tx_priority_{priority}_xoff_tx", bits=32),
+        metric_set=LEAN,
     ),
     by_priority(
         "roce_pfc_transmit_xon_frames_total",
@@ -112,6 +120,7 @@ PFC = (
         eth_intel("port-tx-xon_prio-{priority}_events"),
         eth_intel("port.tx_priority_{priority}_xon", bits=32),
         eth_intel("port.tx_priority_{priority}_xon_tx", bits=32),
+        metric_set=LEAN,
     ),
     by_priority(
         "roce_pfc_receive_pause_seconds_total",
@@ -122,6 +131,9 @@ PFC = (
         eth_bnxt("pfc_pri{priority}_rx_duration_us", per=MICROSECONDS),
         eth_bng("pfc_pri{priority}_rx_duration_us", per=MICROSECONDS),
         eth_ionic("rx_pripause_{priority}_1us_count", per=MICROSECONDS),
+        # Not a mistake: WinOF names the durations after the host that is paused, not after the frames.
+        win_qos("Sent Pause Duration", per=MICROSECONDS),
+        metric_set=LEAN,
     ),
     by_priority(
         "roce_pfc_transmit_pause_seconds_total",
@@ -132,6 +144,8 @@ PFC = (
         eth_bnxt("pfc_pri{priority}_tx_duration_us", per=MICROSECONDS),
         eth_bng("pfc_pri{priority}_tx_duration_us", per=MICROSECONDS),
         eth_ionic("tx_pripause_{priority}_1us_count", per=MICROSECONDS),
+        win_qos("Rcv Pause Duration", per=MICROSECONDS),
+        metric_set=LEAN,
     ),
     by_priority(
         "roce_pfc_receive_pause_cycles_total",
@@ -154,6 +168,7 @@ PFC = (
         eth_bnxt("pfc_pri{priority}_rx_transitions", per=2),
         eth_bng("pfc_pri{priority}_rx_transitions", per=2),
         eth_intel("port.rx_priority_{priority}_xon_2_xoff", bits=32),
+        metric_set=LEAN,
     ),
     by_priority(
         "roce_pfc_transmit_transitions_total",
@@ -162,6 +177,7 @@ PFC = (
         eth_mlx4("tx_pause_transition_prio_{priority}"),
         eth_bnxt("pfc_pri{priority}_tx_transitions", per=2),
         eth_bng("pfc_pri{priority}_tx_transitions", per=2),
+        metric_set=LEAN,
     ),
     netdev_counter(
         "roce_pfc_receive_all_frames_total",
@@ -192,6 +208,9 @@ WATCHDOG = (
         "Number of times the NIC sent pause for longer than its minor stall watermark. mlx5 reports priority 0 only: "
         "0 does not mean that there was no storm on the lossless priority.",
         eth_mlx5("tx_pause_storm_warning_events"),
+        win_diagnostics("Minor Stall Watermark Reached"),
+        metric_set=LEAN,
+        usual=0,
     ),
     netdev_counter(
         "roce_pfc_watchdog_trips_total",
@@ -202,6 +221,8 @@ WATCHDOG = (
         eth_mlx5("tx_pause_storm_error_events"),
         eth_bnxt("continuous_roce_pause_events"),
         eth_bng("continuous_roce_pause_events"),
+        win_diagnostics("Critical Stall Watermark Reached"),
+        metric_set=LEAN,
     ),
     netdev_counter(
         "roce_pfc_watchdog_resumes_total",
@@ -209,6 +230,8 @@ WATCHDOG = (
         "Number of times the NIC's own watchdog re-enabled PFC.",
         eth_bnxt("resume_roce_pause_events"),
         eth_bng("resume_roce_pause_events"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     netdev_counter(
         "roce_pause_watchdog_trips_total",
@@ -216,6 +239,7 @@ WATCHDOG = (
         "Number of times the NIC found idle rings that still asserted pause.",
         eth_bnxt("continuous_pause_events"),
         eth_bng("continuous_pause_events"),
+        metric_set=LEAN,
     ),
     netdev_counter(
         "roce_pause_watchdog_resumes_total",
@@ -223,6 +247,8 @@ WATCHDOG = (
         "Number of times idle rings that asserted pause resumed.",
         eth_bnxt("resume_pause_events"),
         eth_bng("resume_pause_events"),
+        metric_set=STANDARD,
+        usual=0,
     ),
 )
 
@@ -240,6 +266,8 @@ GLOBAL = (
         eth_hns("mac_rx_mac_pause_num"),
         eth_ocrdma("rx_pause_frames"),
         pause("receive_frames"),
+        metric_set=LEAN,
+        usual=0,
     ),
     netdev_counter(
         "roce_global_pause_transmit_frames_total",
@@ -254,6 +282,8 @@ GLOBAL = (
         eth_hns("mac_tx_mac_pause_num"),
         eth_ocrdma("tx_pauseframes"),
         pause("transmit_frames"),
+        metric_set=LEAN,
+        usual=0,
     ),
     netdev_counter(
         "roce_global_pause_receive_xoff_frames_total",
@@ -262,6 +292,8 @@ GLOBAL = (
         eth_intel("link_xoff_rx.nic"),
         eth_intel("port-rx-xoff_events"),
         eth_intel("port.link_xoff_rx", bits=32),
+        metric_set=LEAN,
+        usual=0,
     ),
     netdev_counter(
         "roce_global_pause_receive_xon_frames_total",
@@ -278,6 +310,8 @@ GLOBAL = (
         eth_intel("link_xoff_tx.nic"),
         eth_intel("port-tx-xoff_events"),
         eth_intel("port.link_xoff_tx", bits=32),
+        metric_set=LEAN,
+        usual=0,
     ),
     netdev_counter(
         "roce_global_pause_transmit_xon_frames_total",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roce_exporter.catalog.row import GAUGE, Row
+from roce_exporter.catalog.row import GAUGE, LEAN, Row
 
 POD_DEVICE_INFO = Row(
     "roce_owner_device_info",
@@ -13,6 +13,7 @@ POD_DEVICE_INFO = Row(
     (),
     ("pci", "namespace", "pod", "container", "resource"),
     "experimental",
+    metric_set=LEAN,
 )
 
 ROWS = (POD_DEVICE_INFO,)

@@ -7,8 +7,9 @@ rxe a PMA that has the low bits of the driver's own counters, or zeros.
 
 from __future__ import annotations
 
-from roce_exporter.catalog.row import counter
+from roce_exporter.catalog.row import LEAN, STANDARD, counter
 from roce_exporter.catalog.spellings import bnxt, efa, erdma, hns, ionic, irdma, mana, pma, rxe
+from roce_exporter.catalog.windows_names import win_rdma
 
 STOPS = " Stops at the counter's largest value."
 
@@ -26,6 +27,8 @@ ROWS = (
         erdma("hw_rx_bytes_cnt"),
         rxe("rcvd_bytes"),
         pma("port_rcv_data", times=4),
+        win_rdma("RDMA Inbound Bytes/sec"),
+        metric_set=LEAN,
     ),
     counter(
         "roce_port_transmit_bytes_total",
@@ -40,6 +43,8 @@ ROWS = (
         erdma("hw_tx_bytes_cnt"),
         rxe("sent_bytes"),
         pma("port_xmit_data", times=4),
+        win_rdma("RDMA Outbound Bytes/sec"),
+        metric_set=LEAN,
     ),
     counter(
         "roce_port_receive_packets_total",
@@ -55,6 +60,8 @@ ROWS = (
         erdma("hw_rx_packets_cnt"),
         rxe("rcvd_pkts"),
         pma("port_rcv_packets"),
+        win_rdma("RDMA Inbound Frames/sec"),
+        metric_set=LEAN,
     ),
     counter(
         "roce_port_transmit_packets_total",
@@ -70,6 +77,8 @@ ROWS = (
         erdma("hw_tx_packets_cnt"),
         rxe("sent_pkts"),
         pma("port_xmit_packets"),
+        win_rdma("RDMA Outbound Frames/sec"),
+        metric_set=LEAN,
     ),
     counter(
         "roce_port_receive_unicast_packets_total",
@@ -211,6 +220,8 @@ ROWS = (
         bnxt("rx_roce_error_pkts"),
         hns("rx_err_pkt"),
         pma("port_rcv_errors", bits=16),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_port_transmit_errors_total",
@@ -220,6 +231,8 @@ ROWS = (
         bnxt("tx_roce_error_pkts"),
         hns("tx_err_pkt"),
         rxe("send_err"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_port_receive_discards_total",
@@ -230,6 +243,8 @@ ROWS = (
         irdma("ip4InDiscards", "ip6InDiscards", bits=32),
         efa("rx_drops"),
         ionic("rx_rdma_mtu_discard_pkts"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_port_transmit_discards_total",
@@ -239,18 +254,24 @@ ROWS = (
         bnxt("tx_roce_discards"),
         bnxt("tx_roce_discards_pkts"),
         pma("port_xmit_discards", bits=16),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_port_receive_truncated_packets_total",
         "packets",
         "RDMA packets received truncated.",
         irdma("ip4InTruncatedPkts", "ip6InTruncatedPkts", bits=32),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_port_receive_fragments_total",
         "packets",
         "RDMA packets received as IP fragments: the MTU differs along the path.",
         irdma("ip4InReasmRqd", "ip6InReasmRqd", bits=48),
+        metric_set=LEAN,
+        usual=0,
     ),
     counter(
         "roce_port_transmit_fragments_total",
@@ -263,12 +284,16 @@ ROWS = (
         "packets",
         "RDMA packets not sent because there was no route or neighbour entry.",
         irdma("ip4OutNoRoutes", "ip6OutNoRoutes", bits=32),
+        metric_set=LEAN,
+        usual=0,
     ),
     counter(
         "roce_port_receive_vlan_errors_total",
         "packets",
         "RDMA packets received with a wrong VLAN.",
         irdma("rxVlanErrors", bits=32),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_port_link_downed_total",
@@ -276,60 +301,80 @@ ROWS = (
         "Number of times the link went down. The PMA counter stops at 255.",
         rxe("link_downed"),
         pma("link_downed", bits=8),
+        metric_set=LEAN,
+        usual=0,
     ),
     counter(
         "roce_port_link_error_recoveries_total",
         "events",
         "Number of times the link recovered from errors by itself." + STOPS,
         pma("link_error_recovery", bits=8),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_port_symbol_errors_total",
         "errors",
         "Minor symbol errors of an InfiniBand link; usually 0 on Ethernet, see the PHY counters." + STOPS,
         pma("symbol_error", bits=16),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_port_local_link_integrity_errors_total",
         "errors",
         "Number of times local physical errors exceeded their threshold." + STOPS,
         pma("local_link_integrity_errors", bits=4),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_port_excessive_buffer_overruns_total",
         "errors",
         "Buffer overruns that lasted over several flow-control periods." + STOPS,
         pma("excessive_buffer_overrun_errors", bits=4),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_port_receive_remote_physical_errors_total",
         "packets",
         "Packets received that their sender had marked as bad." + STOPS,
         pma("port_rcv_remote_physical_errors", bits=16),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_port_receive_switch_relay_errors_total",
         "packets",
         "Packets received that a switch could not relay." + STOPS,
         pma("port_rcv_switch_relay_errors", bits=16),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_port_receive_constraint_errors_total",
         "packets",
         "Packets received and rejected by a partition or filter." + STOPS,
         pma("port_rcv_constraint_errors", bits=8),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_port_transmit_constraint_errors_total",
         "packets",
         "Packets not sent because of a partition or filter." + STOPS,
         pma("port_xmit_constraint_errors", bits=8),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_port_management_drops_total",
         "packets",
         "Management packets (virtual lane 15) dropped." + STOPS,
         pma("VL15_dropped", bits=16),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_port_transmit_wait_ticks_total",
@@ -337,6 +382,8 @@ ROWS = (
         "Clock ticks of the device during which the port had data to send but could not send it. The length of a tick is "
         "device-specific, so compare a port only with itself.",
         pma("port_xmit_wait", bits=32),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_port_receive_disabled_drops_total",
@@ -344,6 +391,8 @@ ROWS = (
         "Packets dropped on receive because the device is disabled.",
         erdma("rx_disable_drop_cnt"),
         erdma("hw_rx_disable_drop_cnt"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_port_transmit_disabled_drops_total",
@@ -351,6 +400,8 @@ ROWS = (
         "Packets dropped instead of sent because the device is disabled.",
         erdma("tx_disable_drop_cnt"),
         erdma("hw_tx_disable_drop_cnt"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_port_receive_bandwidth_limit_drops_total",
@@ -358,6 +409,8 @@ ROWS = (
         "Packets dropped on receive because of the instance's bandwidth limit.",
         erdma("rx_bps_limit_drop_cnt"),
         erdma("hw_rx_bps_limit_drop_cnt"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_port_transmit_bandwidth_limit_drops_total",
@@ -365,6 +418,8 @@ ROWS = (
         "Packets dropped instead of sent because of the instance's bandwidth limit.",
         erdma("tx_bps_limit_drop_cnt"),
         erdma("hw_tx_bps_limit_drop_cnt"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_port_receive_packet_limit_drops_total",
@@ -372,6 +427,8 @@ ROWS = (
         "Packets dropped on receive because of the instance's packet rate limit.",
         erdma("rx_pps_limit_drop_cnt"),
         erdma("hw_rx_pps_limit_drop_cnt"),
+        metric_set=STANDARD,
+        usual=0,
     ),
     counter(
         "roce_port_transmit_packet_limit_drops_total",
@@ -379,5 +436,7 @@ ROWS = (
         "Packets dropped instead of sent because of the instance's packet rate limit.",
         erdma("tx_pps_limit_drop_cnt"),
         erdma("hw_tx_pps_limit_drop_cnt"),
+        metric_set=STANDARD,
+        usual=0,
     ),
 )

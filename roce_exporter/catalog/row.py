@@ -10,6 +10,7 @@ Rule 5. The order of spellings is the order of preference, chosen once per port.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 COUNTER = "counter"
 GAUGE = "gauge"
@@ -31,6 +32,25 @@ COUNTERS = "counters"
 """The InfiniBand port counters (PMA) of the sysfs `counters` directory."""
 ETHTOOL = "ethtool"
 """The driver's private counters of a network device, `ethtool -S`."""
+
+
+class MetricSet(StrEnum):
+    """How much `/metrics` and `once` show. Every set has all of the one before it."""
+
+    LEAN = "lean"
+    """What alerts, `diagnose` and the dashboards of the fleet, hosts, links and jobs need."""
+    STANDARD = "standard"
+    """In addition what the other dashboards of hosts need, and every counter of faults."""
+    FULL = "full"
+    """Everything."""
+
+    def includes(self, lowest: MetricSet) -> bool:
+        """Whether a row whose lowest set is `lowest` is in this set."""
+        return _SIZES[lowest] <= _SIZES[self]
+
+
+_SIZES = {one: size for size, one in enumerate(MetricSet)}
+LEAN, STANDARD, FULL = MetricSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,30 +84,69 @@ class Row:
     labels: tuple[str, ...] = PORT_LABELS
     stability: str = "stable"
     """`stable`, or `experimental`: the metric may be renamed in a minor release."""
+    metric_set: MetricSet = FULL
+    """The lowest set that has the metric."""
+    usual: int | None = None
+    """In lean and standard, a series begins when its value is another than this one, and then remains: faults that never
+    happened cost no series. None: always present."""
+    only: tuple[str, ...] = ()
+    """A label, and those of its values that have series in the row's lowest set; empty: all. A histogram keeps its bucket `+Inf`."""
+
+    @property
+    def sparse(self) -> bool:
+        """Whether a missing series in lean and standard means the usual value."""
+        return self.usual is not None
 
 
-def counter(name: str, unit: str, meaning: str, *spellings: Spelling, stability: str = "stable") -> Row:
+def counter(
+    name: str,
+    unit: str,
+    meaning: str,
+    *spellings: Spelling,
+    stability: str = "stable",
+    metric_set: MetricSet = FULL,
+    usual: int | None = None,
+) -> Row:
     """A counter row with the labels of a port."""
-    return Row(name, COUNTER, unit, meaning, spellings, stability=stability)
+    return Row(name, COUNTER, unit, meaning, spellings, PORT_LABELS, stability, metric_set, usual)
 
 
-def gauge(name: str, unit: str, meaning: str, *spellings: Spelling, stability: str = "stable") -> Row:
+def gauge(
+    name: str,
+    unit: str,
+    meaning: str,
+    *spellings: Spelling,
+    stability: str = "stable",
+    metric_set: MetricSet = FULL,
+) -> Row:
     """A gauge row with the labels of a port."""
-    return Row(name, GAUGE, unit, meaning, spellings, stability=stability)
+    return Row(name, GAUGE, unit, meaning, spellings, PORT_LABELS, stability, metric_set)
 
 
 def netdev_counter(
-    name: str, unit: str, meaning: str, *spellings: Spelling, labels: tuple[str, ...] = NETDEV_LABELS
+    name: str,
+    unit: str,
+    meaning: str,
+    *spellings: Spelling,
+    labels: tuple[str, ...] = NETDEV_LABELS,
+    metric_set: MetricSet = FULL,
+    usual: int | None = None,
 ) -> Row:
     """A counter row of a network device, or of one priority, lane or queue of it."""
-    return Row(name, COUNTER, unit, meaning, spellings, labels)
+    return Row(name, COUNTER, unit, meaning, spellings, labels, "stable", metric_set, usual)
 
 
 def netdev_gauge(
-    name: str, unit: str, meaning: str, *spellings: Spelling, labels: tuple[str, ...] = NETDEV_LABELS
+    name: str,
+    unit: str,
+    meaning: str,
+    *spellings: Spelling,
+    labels: tuple[str, ...] = NETDEV_LABELS,
+    metric_set: MetricSet = FULL,
+    usual: int | None = None,
 ) -> Row:
     """A gauge row of a network device, or of one priority, traffic class or buffer of it."""
-    return Row(name, GAUGE, unit, meaning, spellings, labels)
+    return Row(name, GAUGE, unit, meaning, spellings, labels, "stable", metric_set, usual)
 
 
 def spelt(

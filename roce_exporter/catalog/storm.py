@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from roce_exporter.catalog.row import COUNTER, GAUGE, HISTOGRAM, NETDEV_LABELS, PRIORITY_LABELS, Row
+from roce_exporter.catalog.row import (
+    COUNTER,
+    GAUGE,
+    HISTOGRAM,
+    LEAN,
+    NETDEV_LABELS,
+    PRIORITY_LABELS,
+    STANDARD,
+    Row,
+)
 
 TRACK_LABELS = (*PRIORITY_LABELS, "direction")
 """`direction` is `receive` for pause that this host must obey, `transmit` for pause that this host sends."""
@@ -18,9 +27,16 @@ ACTIVE = Row(
     "bool",
     "Whether a PFC storm is in progress (1) or not (0). " + DETECTION,
     labels=TRACK_LABELS,
+    metric_set=LEAN,
+    usual=0,
 )
 STORMS = Row(
-    "roce_pfc_storms_total", COUNTER, "events", "PFC storms that began. " + DETECTION, labels=TRACK_LABELS
+    "roce_pfc_storms_total",
+    COUNTER,
+    "events",
+    "PFC storms that began. " + DETECTION,
+    labels=TRACK_LABELS,
+    metric_set=LEAN,
 )
 RESTORED = Row(
     "roce_pfc_storms_restored_total",
@@ -28,9 +44,17 @@ RESTORED = Row(
     "events",
     "PFC storms whose end was observed. Storms cut short by a link failure or by a loss of visibility are not counted.",
     labels=TRACK_LABELS,
+    metric_set=STANDARD,
+    usual=0,
 )
 SECONDS = Row(
-    "roce_pfc_storm_seconds_total", COUNTER, "seconds", "Time spent in PFC storms.", labels=TRACK_LABELS
+    "roce_pfc_storm_seconds_total",
+    COUNTER,
+    "seconds",
+    "Time spent in PFC storms.",
+    labels=TRACK_LABELS,
+    metric_set=STANDARD,
+    usual=0,
 )
 NEAR_MISSES = Row(
     "roce_pfc_storm_near_misses_total",
@@ -38,6 +62,8 @@ NEAR_MISSES = Row(
     "events",
     "Pauses without progress that lasted at least half the detection time of a storm, but less than all of it.",
     labels=TRACK_LABELS,
+    metric_set=LEAN,
+    usual=0,
 )
 CONGESTED = Row(
     "roce_pfc_congested_seconds_total",
@@ -46,6 +72,8 @@ CONGESTED = Row(
     "Time during which the priority was paused almost continuously while packets still passed: a slow receiver, not a "
     "storm. Only where the NIC measures paused time.",
     labels=TRACK_LABELS,
+    metric_set=STANDARD,
+    usual=0,
 )
 ESTIMATED = Row(
     "roce_pfc_pause_estimated_max_seconds_total",
@@ -61,6 +89,8 @@ LONGEST = Row(
     "seconds",
     "Longest single pause of the last five minutes. A lower bound: the pause lasted at least this long.",
     labels=TRACK_LABELS,
+    metric_set=LEAN,
+    usual=0,
 )
 STATE = Row(
     "roce_pfc_storm_detector_state",
@@ -68,6 +98,7 @@ STATE = Row(
     "state",
     "State of the storm detector for the priority: 0 normal, 1 suspect, 2 storm, 3 recovering, 4 unknown (cannot judge).",
     labels=TRACK_LABELS,
+    metric_set=LEAN,
 )
 UNKNOWN = Row(
     "roce_pfc_storm_unknown",
@@ -78,6 +109,7 @@ UNKNOWN = Row(
     "`implausible`: more time paused than elapsed. `speed_unknown`: the link speed is needed but not known. `stuck`: the "
     "driver does not respond. `fault`: an internal error of the exporter, see its log. Otherwise the errno.",
     labels=(*TRACK_LABELS, "reason"),
+    metric_set=LEAN,
 )
 INFO = Row(
     "roce_pfc_storm_detector_info",
@@ -86,6 +118,7 @@ INFO = Row(
     "Detection method; constant 1. `duration`: paused time. `xoff_xon`: XOFF and XON frames. `frames`: pause frames of "
     "either kind, the least reliable.",
     labels=(*TRACK_LABELS, "method"),
+    metric_set=STANDARD,
 )
 HINT = Row(
     "roce_pfc_storm_hint",
@@ -96,6 +129,7 @@ HINT = Row(
     "is paused, by the switch or a deadlock. `paused_by_fabric`: another host or the fabric pauses this one. A hint, not "
     "a diagnosis.",
     labels=(*TRACK_LABELS, "hint"),
+    metric_set=LEAN,
 )
 LAST_START = Row(
     "roce_pfc_storm_last_start_timestamp_seconds",
@@ -103,6 +137,7 @@ LAST_START = Row(
     "seconds",
     "Unix time at which the latest storm began. Missing until the first storm.",
     labels=TRACK_LABELS,
+    metric_set=LEAN,
 )
 FAULTS = Row(
     "roce_pfc_detector_faults_total",
@@ -110,6 +145,8 @@ FAULTS = Row(
     "events",
     "Samples with more time paused than elapsed: the counter is not in the documented unit.",
     labels=TRACK_LABELS,
+    metric_set=LEAN,
+    usual=0,
 )
 RATIO = Row(
     "roce_pfc_pause_ratio",
@@ -117,6 +154,9 @@ RATIO = Row(
     "ratio",
     "Fraction of time paused, per sample of the fast loop. Only where the NIC measures paused time.",
     labels=(*TRACK_LABELS, "le"),
+    metric_set=LEAN,
+    usual=0,
+    only=("le", "0.5"),
 )
 EPISODES = Row(
     "roce_pfc_pause_episode_seconds",
@@ -134,6 +174,7 @@ TICKS = Row(
     "events",
     "Samples that the fast loop took of the network device.",
     labels=NETDEV_LABELS,
+    metric_set=LEAN,
 )
 LATE_TICKS = Row(
     "roce_exporter_sampler_late_ticks_total",
@@ -141,6 +182,8 @@ LATE_TICKS = Row(
     "events",
     "Samples taken more than half an interval late.",
     labels=NETDEV_LABELS,
+    metric_set=LEAN,
+    usual=0,
 )
 MISSED_TICKS = Row(
     "roce_exporter_sampler_missed_ticks_total",
@@ -148,6 +191,8 @@ MISSED_TICKS = Row(
     "events",
     "Samples skipped because the previous one was too late.",
     labels=NETDEV_LABELS,
+    metric_set=LEAN,
+    usual=0,
 )
 SAMPLER_ERRORS = Row(
     "roce_exporter_sampler_errors_total",
@@ -155,6 +200,8 @@ SAMPLER_ERRORS = Row(
     "errors",
     "Samples that failed.",
     labels=NETDEV_LABELS,
+    metric_set=STANDARD,
+    usual=0,
 )
 INTERVAL = Row(
     "roce_exporter_sampler_interval_seconds",
@@ -162,6 +209,7 @@ INTERVAL = Row(
     "seconds",
     "Current sampling interval of the network device.",
     labels=NETDEV_LABELS,
+    metric_set=STANDARD,
 )
 STUCK = Row(
     "roce_exporter_sampler_stuck",
@@ -169,6 +217,8 @@ STUCK = Row(
     "bool",
     "Whether a sample has not returned (1): this network device is not monitored until it does.",
     labels=NETDEV_LABELS,
+    metric_set=LEAN,
+    usual=0,
 )
 REFRESH = Row(
     "roce_exporter_sampler_refresh_seconds",
@@ -183,6 +233,8 @@ READ_DURATION = Row(
     "seconds",
     "Duration of a sample.",
     labels=(*NETDEV_LABELS, "le"),
+    metric_set=STANDARD,
+    only=("le", "0.001", "0.01", "0.1"),
 )
 
 ROWS = (

@@ -6,7 +6,7 @@ hosts: receive is pause that the switch received, so it is what its neighbour tr
 
 from __future__ import annotations
 
-from roce_exporter.catalog.row import COUNTER, GAUGE, Row, Spelling
+from roce_exporter.catalog.row import COUNTER, GAUGE, LEAN, Row, Spelling
 from roce_exporter.catalog.switch_systems import (
     cumulus_counters,
     cumulus_pfc,
@@ -27,6 +27,7 @@ SWITCH_INFO = Row(
     "info",
     "Switch information, constant 1. `os` is the module's name for the operating system: sonic, nxos, eos or cumulus.",
     labels=("device", "os", "version", "model", "asic"),
+    metric_set=LEAN,
 )
 SWITCH_PORT_INFO = Row(
     "roce_switch_port_info",
@@ -34,6 +35,7 @@ SWITCH_PORT_INFO = Row(
     "info",
     "Switch port information, constant 1. `alias` is the vendor's name of the port, `description` the operator's.",
     labels=("device", "port", "alias", "description"),
+    metric_set=LEAN,
 )
 SWITCH_NEIGHBOR_INFO = Row(
     "roce_switch_lldp_neighbor_info",
@@ -52,6 +54,7 @@ SWITCH_NEIGHBOR_INFO = Row(
         "port_id_kind",
         "source",
     ),
+    metric_set=LEAN,
 )
 SWITCH_QUEUE_INFO = Row(
     "roce_switch_queue_info",
@@ -59,15 +62,16 @@ SWITCH_QUEUE_INFO = Row(
     "info",
     "The queue and the priority group of a priority with PFC, constant 1. Joins metrics by priority with those by queue.",
     labels=("device", "port", "priority", "queue", "priority_group"),
+    metric_set=LEAN,
 )
 
 
 def _counter(name: str, unit: str, meaning: str, *spellings: Spelling) -> Row:
-    return Row(name, COUNTER, unit, meaning, spellings, SWITCH_PRIORITY_LABELS)
+    return Row(name, COUNTER, unit, meaning, spellings, SWITCH_PRIORITY_LABELS, metric_set=LEAN)
 
 
 def _gauge(name: str, unit: str, meaning: str, *spellings: Spelling) -> Row:
-    return Row(name, GAUGE, unit, meaning, spellings, SWITCH_PRIORITY_LABELS)
+    return Row(name, GAUGE, unit, meaning, spellings, SWITCH_PRIORITY_LABELS, metric_set=LEAN)
 
 
 ROWS = (
@@ -137,6 +141,7 @@ ROWS = (
         "Global pause frames (802.3x, all priorities) received by the switch port.",
         (sonic_port("SAI_PORT_STAT_PAUSE_RX_PKTS"),),
         SWITCH_PORT_LABELS,
+        metric_set=LEAN,
     ),
     Row(
         "roce_switch_global_pause_transmit_frames_total",
@@ -145,5 +150,6 @@ ROWS = (
         "Global pause frames (802.3x, all priorities) transmitted by the switch port.",
         (sonic_port("SAI_PORT_STAT_PAUSE_TX_PKTS"),),
         SWITCH_PORT_LABELS,
+        metric_set=LEAN,
     ),
 )

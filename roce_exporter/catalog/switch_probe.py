@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roce_exporter.catalog.row import GAUGE, Row
+from roce_exporter.catalog.row import GAUGE, LEAN, Row
 
 PROBE_SUCCESS = Row(
     "roce_switch_probe_success",
@@ -10,6 +10,7 @@ PROBE_SUCCESS = Row(
     "bool",
     "Whether the switch answered and at least one source of it could be used.",
     labels=("device",),
+    metric_set=LEAN,
 )
 PROBE_SECONDS = Row(
     "roce_switch_probe_duration_seconds",
@@ -17,6 +18,7 @@ PROBE_SECONDS = Row(
     "seconds",
     "Time that the queries to the switch took. Answers that were kept for a few seconds show the time of their query.",
     labels=("device",),
+    metric_set=LEAN,
 )
 SOURCE_UP = Row(
     "roce_switch_source_up",
@@ -24,6 +26,7 @@ SOURCE_UP = Row(
     "bool",
     "Whether a source of the switch (a database, a command, a path) answered and could be used.",
     labels=("device", "source"),
+    metric_set=LEAN,
 )
 SOURCE_UNREADABLE = Row(
     "roce_switch_source_unreadable_values",
@@ -31,6 +34,7 @@ SOURCE_UNREADABLE = Row(
     "values",
     "Values of the source that are not valid numbers and are left out.",
     labels=("device", "source"),
+    metric_set=LEAN,
 )
 SOURCE_RENEWAL = Row(
     "roce_switch_source_renewal_seconds",
@@ -39,6 +43,7 @@ SOURCE_RENEWAL = Row(
     "Interval at which the switch itself refreshes the counters of a source, where it reports it. Use rates over at least "
     "four times this.",
     labels=("device", "source"),
+    metric_set=LEAN,
 )
 
 ROWS = (PROBE_SUCCESS, PROBE_SECONDS, SOURCE_UP, SOURCE_UNREADABLE, SOURCE_RENEWAL)

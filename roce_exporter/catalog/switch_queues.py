@@ -7,7 +7,7 @@ target asks for all queues.
 
 from __future__ import annotations
 
-from roce_exporter.catalog.row import COUNTER, GAUGE, Row, Spelling
+from roce_exporter.catalog.row import COUNTER, GAUGE, LEAN, Row, Spelling
 from roce_exporter.catalog.switch_systems import (
     cumulus_congestion,
     cumulus_counters,
@@ -30,11 +30,11 @@ POOL = ("device", "pool", "window")
 
 
 def _counter(name: str, unit: str, meaning: str, *spellings: Spelling) -> Row:
-    return Row(name, COUNTER, unit, meaning, spellings, QUEUE)
+    return Row(name, COUNTER, unit, meaning, spellings, QUEUE, metric_set=LEAN)
 
 
 def _gauge(name: str, unit: str, meaning: str, *spellings: Spelling, labels: tuple[str, ...] = QUEUE) -> Row:
-    return Row(name, GAUGE, unit, meaning, spellings, labels)
+    return Row(name, GAUGE, unit, meaning, spellings, labels, metric_set=LEAN)
 
 
 ROWS = (
@@ -130,6 +130,7 @@ ROWS = (
             cumulus_counters("rx-buffer-discards"),
         ),
         GROUP,
+        metric_set=LEAN,
     ),
     Row(
         "roce_switch_port_buffer_discards_total",
@@ -138,6 +139,7 @@ ROWS = (
         "Packets discarded on receive because the buffer of the port was full, where the switch has no count per priority group.",
         (nxos_queuing("Ingress MMU Drop Pkts"),),
         ("device", "port"),
+        metric_set=LEAN,
     ),
     _gauge(
         "roce_switch_buffer_headroom_watermark_bytes",

@@ -6,7 +6,7 @@ watchdog of a NIC, which stops sending pause.
 
 from __future__ import annotations
 
-from roce_exporter.catalog.row import COUNTER, GAUGE, Row, Spelling
+from roce_exporter.catalog.row import COUNTER, GAUGE, LEAN, Row, Spelling
 from roce_exporter.catalog.switch_systems import (
     cumulus_watchdog,
     eos_config,
@@ -21,11 +21,11 @@ SWITCH_QUEUE_LABELS = ("device", "port", "queue")
 
 
 def _counter(name: str, unit: str, meaning: str, *spellings: Spelling) -> Row:
-    return Row(name, COUNTER, unit, meaning, spellings, SWITCH_QUEUE_LABELS)
+    return Row(name, COUNTER, unit, meaning, spellings, SWITCH_QUEUE_LABELS, metric_set=LEAN)
 
 
 def _gauge(name: str, unit: str, meaning: str, *spellings: Spelling) -> Row:
-    return Row(name, GAUGE, unit, meaning, spellings, SWITCH_QUEUE_LABELS)
+    return Row(name, GAUGE, unit, meaning, spellings, SWITCH_QUEUE_LABELS, metric_set=LEAN)
 
 
 ROWS = (
@@ -54,6 +54,7 @@ ROWS = (
         "forced on or off (NX-OS).",
         (sonic_config("BIG_RED_SWITCH"), nxos_watchdog("glb-wd-force-status")),
         ("device",),
+        metric_set=LEAN,
     ),
     _gauge(
         "roce_switch_pfc_watchdog_tripped",

@@ -6,14 +6,28 @@ device have 0 in all of them: the kernel reports 0 for drivers that do not count
 
 from __future__ import annotations
 
-from roce_exporter.catalog.row import ANY, COUNTER, GAUGE, NETDEV_LABELS, Row, spelt
+from roce_exporter.catalog.row import (
+    ANY,
+    COUNTER,
+    FULL,
+    GAUGE,
+    LEAN,
+    NETDEV_LABELS,
+    STANDARD,
+    MetricSet,
+    Row,
+    spelt,
+)
 
 VF_LABELS = (*NETDEV_LABELS, "vf")
 
 
-def _counter(name: str, unit: str, meaning: str, raw: str) -> Row:
+def _counter(
+    name: str, unit: str, meaning: str, raw: str, *, metric_set: MetricSet = FULL, usual: int | None = None
+) -> Row:
     spelling = spelt(ANY, "virtual_functions", f"{{vf}} {raw}")
-    return Row(f"roce_vf_{name}_total", COUNTER, unit, meaning, (spelling,), VF_LABELS, "experimental")
+    name = f"roce_vf_{name}_total"
+    return Row(name, COUNTER, unit, meaning, (spelling,), VF_LABELS, "experimental", metric_set, usual)
 
 
 def _gauge(name: str, unit: str, meaning: str, raw: str, times: int = 1) -> Row:
@@ -30,16 +44,41 @@ VF_INFO = Row(
     (spelt(ANY, "virtual_functions", "{vf} {mac} {pci} {rdma_device}"),),
     (*VF_LABELS, "mac", "pci", "rdma_device"),
     "experimental",
+    metric_set=LEAN,
 )
 
 ROWS = (
     VF_INFO,
-    _counter("receive_bytes", "bytes", "Bytes that the VF received, counted by the NIC.", "rx_bytes"),
-    _counter("transmit_bytes", "bytes", "Bytes that the VF sent, counted by the NIC.", "tx_bytes"),
-    _counter("receive_packets", "packets", "Packets that the VF received.", "rx_packets"),
-    _counter("transmit_packets", "packets", "Packets that the VF sent.", "tx_packets"),
-    _counter("receive_drops", "packets", "Packets to the VF that the NIC dropped.", "rx_dropped"),
-    _counter("transmit_drops", "packets", "Packets from the VF that the NIC dropped.", "tx_dropped"),
+    _counter(
+        "receive_bytes",
+        "bytes",
+        "Bytes that the VF received, counted by the NIC.",
+        "rx_bytes",
+        metric_set=LEAN,
+    ),
+    _counter(
+        "transmit_bytes", "bytes", "Bytes that the VF sent, counted by the NIC.", "tx_bytes", metric_set=LEAN
+    ),
+    _counter(
+        "receive_packets", "packets", "Packets that the VF received.", "rx_packets", metric_set=STANDARD
+    ),
+    _counter("transmit_packets", "packets", "Packets that the VF sent.", "tx_packets", metric_set=STANDARD),
+    _counter(
+        "receive_drops",
+        "packets",
+        "Packets to the VF that the NIC dropped.",
+        "rx_dropped",
+        metric_set=LEAN,
+        usual=0,
+    ),
+    _counter(
+        "transmit_drops",
+        "packets",
+        "Packets from the VF that the NIC dropped.",
+        "tx_dropped",
+        metric_set=LEAN,
+        usual=0,
+    ),
     _counter(
         "receive_multicast_packets", "packets", "Multicast packets that the VF received.", "rx_multicast"
     ),

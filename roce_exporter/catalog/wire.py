@@ -7,13 +7,13 @@
 
 from __future__ import annotations
 
-from roce_exporter.catalog.row import COUNTER, GAUGE, HISTOGRAM, Row
+from roce_exporter.catalog.row import COUNTER, GAUGE, HISTOGRAM, LEAN, Row
 
 PAIR = ("source", "destination")
 
 
 def _pair(name: str, unit: str, meaning: str, *labels: str) -> Row:
-    return Row(name, COUNTER, unit, meaning, labels=(*PAIR, *labels))
+    return Row(name, COUNTER, unit, meaning, labels=(*PAIR, *labels), metric_set=LEAN)
 
 
 PACKETS = _pair(
@@ -79,6 +79,7 @@ ROUND_TRIP = Row(
     "Time at the place of the capture from a request of source to the reply of destination. Requests that were sent again "
     "are left out.",
     labels=(*PAIR, "le"),
+    metric_set=LEAN,
 )
 PFC_FRAMES = Row(
     "roce_wire_pfc_frames_total",
@@ -86,6 +87,7 @@ PFC_FRAMES = Row(
     "frames",
     "PFC frames on the mirrored link that pause a priority, by MAC address of the sender. Most switches do not mirror them.",
     labels=("sender", "priority"),
+    metric_set=LEAN,
 )
 PAUSE_FRAMES = Row(
     "roce_wire_global_pause_frames_total",
@@ -93,6 +95,7 @@ PAUSE_FRAMES = Row(
     "frames",
     "Global pause frames (IEEE 802.3x) on the mirrored link, by MAC address of the sender.",
     labels=("sender",),
+    metric_set=LEAN,
 )
 NEIGHBOR = Row(
     "roce_wire_neighbor_info",
@@ -100,6 +103,7 @@ NEIGHBOR = Row(
     "info",
     "Who sends LLDP on the mirrored link; always 1.",
     labels=("sender", "chassis", "port", "neighbor"),
+    metric_set=LEAN,
 )
 FRAMES = Row(
     "roce_wire_capture_frames_total",
@@ -107,6 +111,7 @@ FRAMES = Row(
     "frames",
     "Frames captured, with those that are not RoCE.",
     labels=(),
+    metric_set=LEAN,
 )
 DROPPED = Row(
     "roce_wire_capture_dropped_frames_total",
@@ -114,6 +119,7 @@ DROPPED = Row(
     "frames",
     "Frames that the kernel dropped because the ring buffer of the capture was full. All other counts are too low by them.",
     labels=(),
+    metric_set=LEAN,
 )
 PAIRS = Row(
     "roce_wire_pairs",
@@ -121,6 +127,7 @@ PAIRS = Row(
     "pairs",
     "Pairs of addresses that are counted, shown or as part of `other`.",
     labels=(),
+    metric_set=LEAN,
 )
 
 ROWS = (

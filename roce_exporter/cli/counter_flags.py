@@ -53,6 +53,13 @@ def add_counter_flags(parser: argparse.ArgumentParser) -> None:
         metavar="CRITERIA",
         help="with enable: make a set per type, pid, or type,pid (type,pid)",
     )
+    parser.add_argument(
+        "--optional-counters",
+        dest="optional",
+        action="store_true",
+        help="with enable: sets also have the port's optional counters (CNPs, marks, bytes of mlx5; Linux 6.15) that `rdma "
+        "statistic set link DEVICE/PORT optional-counters NAMES` has enabled before",
+    )
     for flag, meaning in (("include", "only"), ("exclude", "no")):
         parser.add_argument(
             f"--device.{flag}",

@@ -18,7 +18,7 @@ from roce_exporter.kernel.counter_set_netlink import (
     read_counter_mode,
     read_counter_sets,
 )
-from roce_exporter.kernel.counter_switch import switch_counter_sets
+from roce_exporter.kernel.counter_switch import OFF, switch_counter_sets
 from roce_exporter.kernel.netlink import NetlinkSocket, open_kernel_socket
 from roce_exporter.kernel.rdma_netlink import RdmaNetlink
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
     from roce_exporter.model import RdmaDevice
 
-OFF = 0
-"""The mask without criteria: the kernel makes no sets."""
-
 ADVICE = {
     errno.EPERM: "not permitted: CAP_NET_ADMIN is needed, outside user namespaces and containers; run it as root, or as "
     "the unit roce-exporter-counters@.service does",
     errno.EBUSY: "busy: counter sets of another mode exist; they end with the processes that use them, those made by hand "
-    'also with "rdma statistic qp unbind"; "rdma statistic qp show" lists them',
+    'also with "rdma statistic qp unbind"; "rdma statistic qp show" lists them. If it lists none, this kernel still counts a '
+    "set that the NIC had no room for: load the driver again",
     errno.EINVAL: "rejected: this kernel makes no counter sets with these criteria; try --auto=type or a newer kernel",
 }
+
+NO_OPTIONAL = "but this kernel binds no optional counters to sets (Linux 6.15 and newer do)"
 
 
 class SetPort(NamedTuple):
@@ -100,21 +100,25 @@ def act(
     Raises:
         OSError: the kernel refuses.
     """
+    wanted = CounterMode(MODE_AUTO, options.auto, options.optional) if options.action == "enable" else OFF
     if options.action != "show":
         try:
-            switch_counter_sets(rdma, *port, options.auto if options.action == "enable" else OFF)
+            switch_counter_sets(rdma, *port, wanted)
         except OSError as error:
             if error.errno == errno.EOPNOTSUPP:
                 return "skipped: its driver has no counters per port"
             raise
     number = len(read_counter_sets(lambda: rdma, *port, open_socket))
-    return f"mode {describe(read_counter_mode(rdma, *port))}, {number} counter {'set' if number == 1 else 'sets'}"
+    mode = read_counter_mode(rdma, *port)
+    if options.action == "enable" and wanted.optional and not mode.optional:
+        raise OSError(errno.EOPNOTSUPP, f"mode {describe(mode)}, {NO_OPTIONAL}")
+    return f"mode {describe(mode)}, {number} counter {'set' if number == 1 else 'sets'}"
 
 
 def describe(mode: CounterMode) -> str:
     """A mode as `rdma statistic qp mode` prints it."""
     if mode.mode == MODE_AUTO:
-        return f"auto {criteria_text(mode.mask)}"
+        return f"auto {criteria_text(mode.mask)}{' optional-counters on' if mode.optional else ''}"
     return "manual" if mode.mode == MODE_MANUAL else "none"
 
 

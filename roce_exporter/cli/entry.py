@@ -17,7 +17,7 @@ from roce_exporter.cli.explain import explain_name
 from roce_exporter.cli.host import open_kernel
 from roce_exporter.cli.log import set_up_logging
 from roce_exporter.cli.once import once
-from roce_exporter.cli.options import HOSTLESS, parse_options
+from roce_exporter.cli.options import parse_options
 from roce_exporter.cli.output import OutputError, mute
 from roce_exporter.cli.parser import OptionError
 from roce_exporter.cli.serve import serve
@@ -31,8 +31,15 @@ if TYPE_CHECKING:
 
 UNUSABLE = 2
 
-LOG_LEVELS = {"serve": "info", "switches": "info", "wire": "info", "namespaces": "info", "demo": "error"}
-"""Defaults per command; "warn" for the others. The demo shows storms on its screen, so it logs errors only."""
+LOG_LEVELS = {
+    "serve": "info",
+    "switches": "info",
+    "wire": "info",
+    "namespaces": "info",
+    "demo": "error",
+    "diagnose": "error",
+}
+"""Defaults per command; "warn" for the others. The demo and `diagnose` show storms themselves, so they log errors only."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         options = parse_options(sys.argv[1:] if argv is None else argv)
         set_up_logging(options.log_level or LOG_LEVELS.get(options.command, "warn"), options.log_format)
-        if options.command in HOSTLESS:
+        if options.command in WITHOUT_HOST:
             return asyncio.run(WITHOUT_HOST[options.command](options))
         kernel = open_kernel(options)
         return asyncio.run(COMMANDS[options.command](options, kernel))
@@ -96,6 +103,34 @@ async def counters(options: argparse.Namespace) -> int:
     return await command.counters(options)
 
 
+async def plan(options: argparse.Namespace) -> int:
+    """See cli.plan."""
+    from roce_exporter.cli import plan as command  # noqa: PLC0415 - imports the simulation, which takes long
+
+    return await command.plan_fleet(options)
+
+
+async def translate(options: argparse.Namespace) -> int:
+    """See cli.translate."""
+    from roce_exporter.cli import translate as command  # noqa: PLC0415 - no other command needs the names of other exporters
+
+    return await command.translate(options)
+
+
+async def diagnose(options: argparse.Namespace) -> int:
+    """See cli.diagnose."""
+    from roce_exporter.cli import diagnose as command  # noqa: PLC0415 - no other command needs the rules and the modules of HTTP
+
+    return await command.diagnose_host(options)
+
+
+async def doctor(options: argparse.Namespace) -> int:
+    """See cli.doctor."""
+    from roce_exporter.cli import doctor as command  # noqa: PLC0415 - no other command needs the modules of HTTP
+
+    return await command.check_host(options)
+
+
 async def demo(options: argparse.Namespace, kernel: Kernel) -> int:
     """See cli.demo."""
     from roce_exporter.cli import demo as command  # noqa: PLC0415 - imports rich, which no other command needs
@@ -103,7 +138,18 @@ async def demo(options: argparse.Namespace, kernel: Kernel) -> int:
     return await command.demo(options, kernel)
 
 
-WITHOUT_HOST = {"switches": switches, "wire": wire, "counters": counters, "namespaces": namespaces}
+WITHOUT_HOST = {
+    "switches": switches,
+    "wire": wire,
+    "counters": counters,
+    "namespaces": namespaces,
+    "plan": plan,
+    "translate": translate,
+    "diagnose": diagnose,
+    "doctor": doctor,
+}
+"""Commands without a host, `doctor`, and `diagnose`, which opens its own: Prometheus has its history, or a clock of its own plays it."""
+
 COMMANDS = {
     "demo": demo,
     "serve": serve,

@@ -11,18 +11,19 @@ from roce_exporter.kernel.live import LiveKernel, raise_descriptor_limit
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
     from roce_exporter.kernel import Kernel
 
 
-def open_kernel(options: argparse.Namespace) -> Kernel:
-    """The host that the options select.
+def open_kernel(options: argparse.Namespace, clock: Callable[[], float] = time.monotonic) -> Kernel:
+    """The host that the options select; `clock` is that of a simulated host.
 
     Raises:
         OptionError: sysfs is not found, the simulated host is invalid, or the recording cannot be read.
     """
     if options.host_simulate:
-        return _simulate(options)
+        return _simulate(options, clock)
     if options.host_recording:
         return _replay(options.host_recording)
     if not os.path.isdir(options.path_sysfs):
@@ -33,14 +34,12 @@ def open_kernel(options: argparse.Namespace) -> Kernel:
     return LiveKernel(options.path_sysfs, limits=getattr(options, "owners_limits", False))
 
 
-def _simulate(options: argparse.Namespace) -> Kernel:
+def _simulate(options: argparse.Namespace, clock: Callable[[], float]) -> Kernel:
     from roce_exporter.simulation.kernel import ScenarioError, simulate  # noqa: PLC0415 - its import takes as long as all others together
 
     ports = simulated_ports(options)
     try:
-        return simulate(
-            options.host_simulate, clock=time.monotonic, vendors=ports, seed=options.host_simulate_seed
-        )
+        return simulate(options.host_simulate, clock=clock, vendors=ports, seed=options.host_simulate_seed)
     except ScenarioError as error:
         raise OptionError(str(error)) from None
 

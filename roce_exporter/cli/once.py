@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from roce_exporter.audit import Auditor, load_profile
+from roce_exporter.cli.metric_flags import served_series
 from roce_exporter.cli.options import collect_settings
 from roce_exporter.cli.output import print_text
 from roce_exporter.cli.owner_flags import make_surveyor
@@ -29,6 +30,7 @@ async def once(options: argparse.Namespace, kernel: Kernel) -> int:
         auditor=auditor,
         surveyor=make_surveyor(options, kernel),
         surroundings=make_surroundings(options, kernel),
+        served=served_series(options),
     )
     observation = await exporter.observe_complete()
     print_text(exporter.render(observation, Format.TEXT).decode())

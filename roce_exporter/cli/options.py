@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING
 
 from roce_exporter import __version__, sources
 from roce_exporter.cli.counter_flags import add_counter_flags
-from roce_exporter.cli.owner_flags import add_owner_flags
+from roce_exporter.cli.diagnose_flags import (
+    DIAGNOSE,
+    add_diagnose_flags,
+    check_diagnose_options,
+    check_prometheus_options,
+)
+from roce_exporter.cli.doctor_flags import DOCTOR, add_doctor_flags
+from roce_exporter.cli.metric_flags import add_metric_flags
+from roce_exporter.cli.owner_flags import add_limits_flag, add_owner_flags
 from roce_exporter.cli.parser import OptionError, Parser, command_first
+from roce_exporter.cli.plan_flags import PLAN, add_plan_flags, check_plan_options
 from roce_exporter.cli.shared_flags import (
     DEFAULT_PORT,
     add_audit_flags,
@@ -18,33 +27,22 @@ from roce_exporter.cli.shared_flags import (
     add_switch_flags,
     add_web_flags,
 )
+from roce_exporter.cli.simulation_flags import add_simulation_flags
 from roce_exporter.cli.surrounding_flags import add_namespace_flags, add_surrounding_flags
+from roce_exporter.cli.translate_flags import TRANSLATE, add_translate_flags, check_translate_options
 from roce_exporter.cli.wire_flags import add_wire_flags, check_wire_options
 from roce_exporter.collect import Settings
 from roce_exporter.detectors.pfc_storm import StormLimits
+from roce_exporter.health import HEALTH
 from roce_exporter.owners import OWNERS
 from roce_exporter.sampler import MODES, OFF, Pace
+from roce_exporter.surroundings.kernel_log_follower import KERNEL_LOG
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SCENARIOS = (
-    "quiet",
-    "incast",
-    "pfc-storm",
-    "slow-receiver",
-    "victim",
-    "misconfigured",
-    "flapping",
-    "lossy",
-    "dead-peer",
-    "broken",
-)
-VENDORS = ("mlx5", "mlx5-lag", "bnxt", "ionic", "ice")
-"""The same as in `simulation`, which is imported only where it is used: its import takes as long as all the others together."""
-
-SOURCES = (*sources.NAMES, OWNERS)
-"""Sources that can be disabled: those of a collection, and the survey between collections."""
+SOURCES = (*sources.NAMES, OWNERS, KERNEL_LOG, HEALTH)
+"""Sources that can be disabled: those of a collection, and what works between collections: the survey and the verdict."""
 
 SWITCHES = "switches"
 WIRE = "wire"
@@ -55,6 +53,8 @@ HOSTLESS = {
     WIRE: add_wire_flags,
     COUNTERS: add_counter_flags,
     NAMESPACES: add_namespace_flags,
+    PLAN: add_plan_flags,
+    TRANSLATE: add_translate_flags,
 }
 """Commands without the flags that select a host, and their own flags."""
 
@@ -65,9 +65,13 @@ COMMANDS = {
     "capture": "record the host into a folder or .tar.gz, with identifying data scrubbed",
     "explain": "explain a raw counter or a metric: its meaning, its source and its current value",
     "audit": "compare the host's settings with a profile; exit code 0: all checks pass, 1: a check fails, 2: the audit could not run",
+    DIAGNOSE: "say what is wrong with the ports, on which side, and what to do next; exit code 0: nothing, 1: something, 2: unknown",
+    DOCTOR: "check a new host: what is found, which privileges and counters are missing, who scrapes it; exit code 0: fit, 1: something needs attention, 2: unknown",
     SWITCHES: "serve metrics of switches at /probe?target=NAME, or audit their settings",
     NAMESPACES: "report the RDMA devices of other network namespaces on a Unix socket, for `serve`; needs CAP_SYS_ADMIN",
     WIRE: "read RoCE packets of a capture or a mirror port: who congests whom, who retransmits",
+    PLAN: "print what a fleet of hosts costs a Prometheus: series, samples, memory, disk, network, cores, and how to arrange it",
+    TRANSLATE: "rewrite dashboards, rules and PromQL from the names of other exporters to ours; exit code 0: all, 1: places were left, 2: bad input",
     COUNTERS: "show, enable or disable the counter sets of queue pairs, which counters per process need",
 }
 
@@ -85,6 +89,10 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(argv)
     if options.command == WIRE:
         check_wire_options(options)
+    if options.command == PLAN:
+        check_plan_options(options)
+    if options.command == TRANSLATE:
+        check_translate_options(options)
     if options.command in HOSTLESS:
         return options
     if options.config_file:
@@ -116,6 +124,10 @@ def _check_together(options: argparse.Namespace) -> None:
     }
     if len(given := [flag for flag, value in hosts.items() if value]) > 1:
         raise OptionError(f"{' and '.join(given)} name different hosts; give one of them")
+    if options.command == DIAGNOSE:
+        check_diagnose_options(options, hosts)
+    if options.command == DOCTOR:
+        check_prometheus_options(options)
     if "sampler_interval" not in options:
         return
     for flag, seconds, least, most in (
@@ -176,19 +188,19 @@ def make_parser() -> Parser:
         )
         if name in HOSTLESS:
             HOSTLESS[name](command)
-        if name in ("serve", "once", "audit", "demo"):
+        if name in ("serve", "once", "audit", "demo", DIAGNOSE, DOCTOR):
             add_audit_flags(command, alone=name == "audit")
-        if name in ("serve", "once"):
+        if name in ("serve", "once", DIAGNOSE):
             add_owner_flags(command, rounds=name == "serve")
             add_surrounding_flags(command)
+        if name in ("serve", "once"):
+            add_metric_flags(command)
         if name == "serve":
             add_web_flags(command, DEFAULT_PORT)
             add_path_flag(command)
             _add_sampler_flags(command)
-        elif name == "capture":
-            _add_capture_flags(command)
-        elif name == "demo":
-            _add_demo_flags(command)
+        elif name in OWN_FLAGS:
+            OWN_FLAGS[name](command)
         elif name == "explain":
             command.add_argument(
                 "name",
@@ -202,7 +214,7 @@ def make_parser() -> Parser:
 def _host_flags() -> Parser:
     flags = Parser(add_help=False, allow_abbrev=False)
     _add_source_flags(flags)
-    _add_simulation_flags(flags)
+    add_simulation_flags(flags)
     _add_collect_flags(flags)
     flags.add_argument(
         "--config.file",
@@ -249,33 +261,6 @@ def _add_source_flags(parser: argparse.ArgumentParser) -> None:
         choices=SOURCES,
         metavar="SOURCE",
         help=f"disable a source, may be repeated: {', '.join(SOURCES)}",
-    )
-
-
-def _add_simulation_flags(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
-        "--host.simulate",
-        dest="host_simulate",
-        default="",
-        choices=("", *SCENARIOS),
-        metavar="SCENARIO",
-        help=f"simulate a host instead of reading this one: {', '.join(SCENARIOS)}",
-    )
-    add(
-        "--host.simulate-ports",
-        dest="host_simulate_ports",
-        default="mlx5,mlx5,mlx5,mlx5",
-        metavar="VENDOR,...",
-        help=f"ports of the simulated host, 1 to 16, each one of {', '.join(VENDORS)} (mlx5,mlx5,mlx5,mlx5)",
-    )
-    add(
-        "--host.simulate-seed",
-        dest="host_simulate_seed",
-        type=int,
-        default=1,
-        metavar="NUMBER",
-        help="random seed of the simulation (1)",
     )
 
 
@@ -357,6 +342,16 @@ def _add_capture_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--interval", type=_seconds, default=1.0, metavar="SECONDS", help="time between two snapshots (1)"
     )
+    add_limits_flag(parser)
+
+
+OWN_FLAGS = {
+    DIAGNOSE: add_diagnose_flags,
+    DOCTOR: add_doctor_flags,
+    "capture": _add_capture_flags,
+    "demo": _add_demo_flags,
+}
+"""Commands with a host, and the flags that only they have."""
 
 
 def _pattern(text: str) -> re.Pattern[str]:

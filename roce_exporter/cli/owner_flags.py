@@ -48,7 +48,14 @@ def add_owner_flags(parser: argparse.ArgumentParser, *, rounds: bool) -> None:
         action="store_true",
         help="leave the command and the user of owners out of metrics and debug pages",
     )
-    add(
+    add_limits_flag(parser)
+    if rounds:
+        _add_round_flags(parser)
+
+
+def add_limits_flag(parser: argparse.ArgumentParser) -> None:
+    """Whether a context may be opened on each device to read its limits."""
+    parser.add_argument(
         "--owners.limits",
         dest="owners_limits",
         action="store_true",
@@ -56,8 +63,6 @@ def add_owner_flags(parser: argparse.ArgumentParser, *, rounds: bool) -> None:
         "it (6.12; 7.3 does): opens a user context on each device once, as ibv_devinfo does, which on mlx5 makes firmware "
         "objects and may enable loopback meanwhile",
     )
-    if rounds:
-        _add_round_flags(parser)
 
 
 def _add_round_flags(parser: argparse.ArgumentParser) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from roce_exporter import __version__
 from roce_exporter.audit import Auditor, load_profile
 from roce_exporter.background import background, supervise
+from roce_exporter.cli.metric_flags import served_series
 from roce_exporter.cli.notify import READY, STOPPING, notify, report_alive, watchdog_interval
 from roce_exporter.cli.options import collect_settings, sampler_pace, storm_limits
 from roce_exporter.cli.owner_flags import make_surveyor
@@ -19,6 +20,8 @@ from roce_exporter.cli.until_stopped import stop_event, web_config_of
 from roce_exporter.collect import Collector
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
+from roce_exporter.health import HEALTH
+from roce_exporter.health.health_watch import HealthWatch
 from roce_exporter.sampler import Sampler
 from roce_exporter.web import Server
 from roce_exporter.web.endpoints import PRIVATE, Endpoints
@@ -45,7 +48,10 @@ async def serve(options: argparse.Namespace, kernel: Kernel) -> int:
     )
     surveyor = make_surveyor(options, kernel)
     surroundings = make_surroundings(options, kernel)
-    exporter = Exporter(collector, sampler, auditor, surveyor, surroundings)
+    health = None if HEALTH in options.source_disable else HealthWatch(time.monotonic, time.time)
+    exporter = Exporter(
+        collector, sampler, auditor, surveyor, surroundings, health=health, served=served_series(options)
+    )
     endpoints = Endpoints(exporter, options.web_telemetry_path)
     server = Server(endpoints, web_config, private=PRIVATE)
     for address in await server.start(options.web_listen_address or [f":{DEFAULT_PORT}"]):
@@ -59,6 +65,7 @@ async def serve(options: argparse.Namespace, kernel: Kernel) -> int:
             exporter.follow(),
             *((surveyor.run(),) if surveyor else ()),
             surroundings.run(),
+            *((health.run(exporter.observe),) if health else ()),
             report_alive(watchdog_interval()),
         ):
             await stop.wait()
@@ -67,6 +74,7 @@ async def serve(options: argparse.Namespace, kernel: Kernel) -> int:
         await server.close()
         sampler.close()
         collector.close()
+        surroundings.close()
     return 0
 
 

@@ -9,6 +9,7 @@ from roce_exporter.cli.shared_flags import add_log_flags
 from roce_exporter.kernel.live import LiveKernel
 from roce_exporter.kernel.network_namespace import FOLDER
 from roce_exporter.surroundings import Surroundings
+from roce_exporter.surroundings.kernel_log_follower import KERNEL_LOG, KernelLogFollower
 from roce_exporter.surroundings.rdma_namespaces import RdmaNamespaces
 
 if TYPE_CHECKING:
@@ -79,4 +80,6 @@ def make_surroundings(options: argparse.Namespace, kernel: Kernel) -> Surroundin
         neighbours.append(
             RdmaNamespaces(kernel, options.rdma_namespaces, time.monotonic, patience=options.collect_timeout)
         )
-    return Surroundings(neighbours, time.monotonic, patience=options.collect_timeout)
+    disabled = KERNEL_LOG in options.source_disable
+    followers = [] if disabled else [KernelLogFollower(kernel, time.monotonic, options.collect_timeout)]
+    return Surroundings(neighbours, time.monotonic, patience=options.collect_timeout, followers=followers)

@@ -56,16 +56,19 @@ class Batch(Generic[J, K, R]):
         self._attempt = attempt
         self._in_flight = in_flight
         self._done = done
-        self._running: dict[K, tuple[Call[K], deque[J]]] = {}
+        self._running: dict[Call[K], deque[J]] = {}
+        """The calls under way and the jobs that wait behind each. A call is compared by identity, which is cheaper than its key."""
         self._results: dict[K, R] = {}
         self._closed = False
 
     def run(self) -> None:
         """Process chains until no job is left. Called by several workers at once."""
-        chain: deque[J] = deque()
-        while (claimed := self._claim(chain)) is not None:
-            job, call, chain = claimed
-            self._finish(job, call, self._attempt(job))
+        finished: tuple[J, Call[K], Finished[J, R], bool] | None = None
+        attempt, end = self._attempt, self._in_flight.end
+        while (claimed := self._claim(finished)) is not None:
+            job, call = claimed
+            result = attempt(job)
+            finished = (job, call, result, end(call))
 
     def overtake(self, before: float) -> int:
         """Release the jobs that wait behind a call begun before this time (monotonic seconds).
@@ -75,7 +78,7 @@ class Batch(Generic[J, K, R]):
         """
         with self._lock:
             freed = 0
-            for call, chain in self._running.values():
+            for call, chain in self._running.items():
                 if call.since < before and (chain or self._chains):
                     if chain:
                         self._chains.appendleft(deque(chain))
@@ -92,7 +95,7 @@ class Batch(Generic[J, K, R]):
     def pending(self) -> frozenset[K]:
         """The keys of the calls under way that have not been given up."""
         with self._lock:
-            return frozenset(key for key, (call, _) in self._running.items() if not call.given_up)
+            return frozenset(call.key for call in self._running if not call.given_up)
 
     @property
     def unfinished(self) -> int:
@@ -122,29 +125,32 @@ class Batch(Generic[J, K, R]):
             return self._results, unreached
 
     def _all_chains(self) -> tuple[deque[J], ...]:
-        return (*self._chains, *(chain for _, chain in self._running.values()))
+        return (*self._chains, *self._running.values())
 
     def _is_over(self) -> bool:
         # Stops at the first call that is still wanted: with many workers this is evaluated often.
-        return not self._chains and all(call.given_up and not chain for call, chain in self._running.values())
+        return not self._chains and all(call.given_up and not chain for call, chain in self._running.items())
 
-    def _claim(self, chain: deque[J]) -> tuple[J, Call[K], deque[J]] | None:
+    def _claim(self, finished: tuple[J, Call[K], Finished[J, R], bool] | None) -> tuple[J, Call[K]] | None:
+        """Enter a finished job, and begin the next one: of its chain, if that has not been overtaken."""
         with self._lock:
+            chain = self._enter(*finished) if finished else None
             while chain or self._chains:
                 chain = chain or self._chains.popleft()
                 job = chain.popleft()
                 if call := self._in_flight.begin(job.key):
-                    self._running[job.key] = (call, chain)
-                    return job, call, chain
+                    self._running[call] = chain
+                    return job, call
             over = self._is_over() and not self._closed
         if over:
             self._done()
         return None
 
-    def _finish(self, job: J, call: Call[K], finished: Finished[J, R]) -> None:
-        wanted = self._in_flight.end(call)
-        with self._lock:
-            _, chain = self._running.pop(job.key)
-            if wanted and not self._closed:
-                self._results[job.key] = finished.result
-                chain.extendleft(reversed(finished.more))
+    def _enter(self, job: J, call: Call[K], finished: Finished[J, R], wanted: bool) -> deque[J]:
+        chain = self._running.pop(call)
+        if wanted and not self._closed:
+            result, more = finished
+            self._results[job.key] = result
+            if more:
+                chain.extendleft(reversed(more))
+        return chain

@@ -10,12 +10,13 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from roce_exporter.collect.batch import Batch, Finished
+from roce_exporter.collect.bell import Bell
 from roce_exporter.collect.device_work import INVENTORY, DeviceWork
 from roce_exporter.collect.reads import NO_ANSWER, NOT_REACHED, Account, Outcome, ReadKey, Task, attempt
 from roce_exporter.collect.slow import SlowChain
 from roce_exporter.collect.workers import Crew, InFlight, call_in_loop, call_in_worker
 from roce_exporter.inventory import Listed, list_devices
-from roce_exporter.model import DeviceReadings, Snapshot
+from roce_exporter.model import Snapshot
 
 if TYPE_CHECKING:
     import re
@@ -81,6 +82,8 @@ class Collector:
         """Reads that the current pass began and no longer waits for."""
         self._batch: Batch[Task, ReadKey, Outcome] | None = None
         self._running: asyncio.Task[Snapshot] | None = None
+        self._ended = Bell()
+        """Rings at the end of the current pass."""
 
     async def collect(self, wait: float | None = None) -> Snapshot:
         """One collection of the whole host.
@@ -89,12 +92,14 @@ class Collector:
         `Snapshot.unfinished` above 0, and the collection continues. None waits for its end, at most `Settings.timeout`.
         """
         if self._running is None or self._running.done():
-            self._running = asyncio.ensure_future(self._collect())
+            self._ended = Bell()
+            self._running = asyncio.ensure_future(self._pass(self._ended))
+            self._running.add_done_callback(self._ended.ring)
         running = self._running
         if wait is not None and wait >= self._settings.timeout:
             wait = None
         try:
-            await asyncio.wait((running,), timeout=wait)
+            await self._ended.wait(wait)
         finally:
             if not running.done():
                 running.add_done_callback(_log_fault)
@@ -122,6 +127,12 @@ class Collector:
         for work in self._works.values():
             work.retire()
 
+    async def _pass(self, ended: Bell) -> Snapshot:
+        try:
+            return await self._collect()
+        finally:
+            ended.ring()  # one turn of the event loop earlier than the task's own callbacks
+
     async def _collect(self) -> Snapshot:
         self._begun = self._clock()
         self._found, self._late = {}, set()
@@ -137,7 +148,7 @@ class Collector:
         self._settle(self._found | self._unanswered())
         self._slow.start([work.slow_tasks(self._settings.refresh) for work in works])
         return Snapshot(
-            tuple(DeviceReadings(work.device, work.readings) for work in works if work.device is not None),
+            tuple([found for work in works if (found := work.found()) is not None]),
             (*self._host.states, *chain.from_iterable([work.account.states for work in works])),
             self._clock() - self._begun,
             self._excluded,
@@ -179,10 +190,9 @@ class Collector:
 
     async def _work_off(self, chains: list[tuple[Task, ...]]) -> None:
         """Do these reads, one chain per device, and add their outcomes to `_found`; ends by the deadline at the latest."""
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[None] = loop.create_future()
+        loop, done = asyncio.get_running_loop(), Bell()
         batch = self._batch = Batch(
-            chains, self._attempt, self._in_flight, partial(call_in_loop, loop, partial(_resolve, done))
+            chains, self._attempt, self._in_flight, partial(call_in_loop, loop, done.ring)
         )
         try:
             if not batch.is_over:
@@ -196,11 +206,11 @@ class Collector:
         late = Outcome(up=False, error=NOT_REACHED, begun=self._clock())
         self._found |= results | dict.fromkeys(unreached, late)
 
-    async def _wait(self, batch: Batch[Task, ReadKey, Outcome], done: asyncio.Future[None]) -> None:
+    async def _wait(self, batch: Batch[Task, ReadKey, Outcome], done: Bell) -> None:
         deadline, patience = self._begun + self._settings.timeout, self._settings.patience
-        while not done.done() and (left := deadline - self._clock()) > 0:
-            await asyncio.wait((done,), timeout=min(left, patience))
-            if not done.done() and (helpers := batch.overtake(self._clock() - patience)):
+        while not done.has_rung and (left := deadline - self._clock()) > 0:
+            await done.wait(min(left, patience))
+            if not done.has_rung and (helpers := batch.overtake(self._clock() - patience)):
                 self._crew.start(batch.run, helpers)
 
     def _unanswered(self) -> Outcomes:
@@ -247,15 +257,11 @@ def _by_device(results: Mapping[ReadKey, Outcome]) -> dict[tuple[str, int], Outc
     found: dict[tuple[str, int], Outcomes] = {}
     for key, outcome in results.items():
         device = key[:2]
-        if device not in found:
-            found[device] = {}
-        found[device][key] = outcome
+        of_device = found.get(device)
+        if of_device is None:
+            of_device = found[device] = {}
+        of_device[key] = outcome
     return found
-
-
-def _resolve(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
 
 
 def _log_fault(ended: asyncio.Future[Snapshot]) -> None:

@@ -8,10 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from roce_exporter.collect.batch import Finished
-from roce_exporter.collect.reads import Account, Outcome, ReadKey, Task
+from roce_exporter.collect.reads import Account, Outcome, ReadKey, Task, outcome_of
 from roce_exporter.inventory import describe
 from roce_exporter.kernel import Absent
-from roce_exporter.model import WHOLE_DEVICE, DeviceReadings, Reading
+from roce_exporter.model import WHOLE_DEVICE, DeviceReadings, Reading, are_same
 from roce_exporter.sources import AGED, SLOW, open_readers
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ class DeviceWork:
         self.device: Device | None = None
         """None until it has been described."""
         self.readings: tuple[Reading, ...] = ()
+        self._found: DeviceReadings | None = None
+        """What `found` returned last."""
         self.account = Account()
         self._kernel = kernel
         self._disabled = disabled
@@ -81,7 +83,7 @@ class DeviceWork:
         read, or when its value is older than twice this interval because no collection ran.
         """
         waited = self._clock() - 2 * refresh
-        tasks = (*self._quick, *self._slow_before(waited))
+        tasks = (*self._quick, *self._slow_before(waited)) if self._slow else self._quick
         if self.device is None or self._described <= waited:
             return (*tasks, Task(self._inventory, self._describe))
         return tasks
@@ -109,12 +111,22 @@ class DeviceWork:
                 slot.last = outcome
         if came_or_went:
             self._choose_quick(outcomes.keys() if inventory is not None else slots.keys())
-        readings = [reading for slot in slots.values() for reading in slot.last.readings]
-        self.readings = (*readings, *self._ages())
+        readings = (*[reading for slot in slots.values() for reading in slot.last.readings], *self._ages())
+        if not are_same(readings, self.readings):
+            self.readings = readings
         failed = self.account.settle(self._mine(outcomes))
         broken = self.device is not None and self.device.netlink_errno != 0
         if broken or _lost_device(failed):
             self._described = NEVER
+
+    def found(self) -> DeviceReadings | None:
+        """Device and readings, the same object as long as both are; None until the device has been described."""
+        known, device, readings = self._found, self.device, self.readings
+        if device is not None and (
+            known is None or known.device is not device or known.readings is not readings
+        ):
+            self._found = DeviceReadings(device, readings)
+        return self._found if device is not None else None
 
     def so_far(
         self, outcomes: Mapping[ReadKey, Outcome]
@@ -201,6 +213,8 @@ class DeviceWork:
 
     def _mine(self, outcomes: Mapping[ReadKey, Outcome]) -> Mapping[ReadKey, Outcome]:
         """The outcomes without those of sources that the device no longer has since it was described again."""
+        if outcomes.keys() <= self._slots.keys():
+            return outcomes
         gone = outcomes.keys() - self._slots.keys() - {self._inventory}
         return {key: outcome for key, outcome in outcomes.items() if key not in gone} if gone else outcomes
 
@@ -209,11 +223,9 @@ class DeviceWork:
         slot = self._slots.get(key) or self._first.get(key)
         if slot is None or self._retired:
             raise Absent(errno.ENODEV, "the device was removed", key.device)
-        return self._read(slot)
-
-    def _read(self, slot: Slot) -> Finished[Task, Outcome]:
-        readings = slot.reader.read(self._clock())
-        return Finished(Outcome(up=True, readings=readings, quarantined=slot.reader.quarantined))
+        reader = slot.reader
+        readings = reader.read(self._clock())
+        return Finished(outcome_of((True, "", 0.0, readings, reader.quarantined, None, 0.0)))
 
     def _ages(self) -> list[Reading]:
         """The age of the values, for the slow sources that export it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.collect.batch import Finished
@@ -46,6 +47,12 @@ class Outcome(NamedTuple):
     """Monotonic seconds."""
 
 
+# A call of the class itself takes twice as long; it is made for every read.
+outcome_of: Callable[[tuple[object, ...]], Outcome] = partial(tuple.__new__, Outcome)
+"""The outcome with these fields, all of them in order."""
+_state_of: Callable[[tuple[object, ...]], SourceState] = partial(tuple.__new__, SourceState)
+
+
 class Task(NamedTuple):
     """One read of one source. `run` may raise, and may return follow-up tasks."""
 
@@ -66,9 +73,8 @@ def attempt(clock: Callable[[], float], task: Task) -> Finished[Task, Outcome]:
         where = task.key.netdev or task.key.device or "the host"
         LOG.exception("fault in source %s of %s", task.key.source, where)
         outcome, more = Outcome(up=False, error=f"fault in the exporter: {error!r}"), ()
-    # `_replace` takes several times as long.
     up, why, _, readings, quarantined, found, _ = outcome
-    return Finished(Outcome(up, why, clock() - begun, readings, quarantined, found, begun), more)
+    return Finished(outcome_of((up, why, clock() - begun, readings, quarantined, found, begun)), more)
 
 
 class Account:
@@ -88,19 +94,15 @@ class Account:
 
     def settle(self, outcomes: Mapping[ReadKey, Outcome]) -> list[Outcome]:
         """Enter the outcomes of one collection; returns those that failed or have losses."""
-        broken = []
+        broken, states = [], self._states
         for key, outcome in outcomes.items():
-            before = self._states.get(key)
+            before = states.get(key)
             whole = is_whole(outcome)
-            after = self._states[key] = (_whole if whole else _broken)(key, outcome, before)
+            after = states[key] = (_whole if whole else _broken)(key, outcome, before)
             if not whole:
                 broken.append(outcome)
             if after.error != (before.error if before else ""):
-                where = " of ".join(
-                    part for part in (f"source {after.source}", after.netdev, after.device) if part
-                )
-                level = logging.WARNING if after.error else logging.INFO
-                LOG.log(level, "%s: %s", where, after.error or "answers again")
+                _log_change(after)
         return broken
 
     def preview(self, outcomes: Mapping[ReadKey, Outcome]) -> tuple[SourceState, ...]:
@@ -116,11 +118,17 @@ class Account:
             del self._states[key]
 
 
+def _log_change(state: SourceState) -> None:
+    where = " of ".join(part for part in (f"source {state.source}", state.netdev, state.device) if part)
+    level = logging.WARNING if state.error else logging.INFO
+    LOG.log(level, "%s: %s", where, state.error or "answers again")
+
+
 def _whole(key: ReadKey, outcome: Outcome, before: SourceState | None) -> SourceState:
+    device, _, source, netdev = key
+    up, _, seconds, _, quarantined, _, _ = outcome
     total = before.errors_total if before else 0
-    return SourceState(
-        key.source, key.device, key.netdev, outcome.up, outcome.seconds, "", total, 0, outcome.quarantined
-    )
+    return _state_of((source, device, netdev, up, seconds, "", total, 0, quarantined))
 
 
 def _broken(key: ReadKey, outcome: Outcome, before: SourceState | None) -> SourceState:

@@ -58,10 +58,8 @@ class InFlight(Generic[K]):
     def begin(self, key: K) -> Call[K] | None:
         """Register a call; returns None if a call of this key is under way, and then it must not be made."""
         with self._lock:
-            if key in self._calls:
-                return None
-            call = self._calls[key] = Call(key, self._clock())
-            return call
+            call = Call(key, self._clock())
+            return call if self._calls.setdefault(key, call) is call else None
 
     def end(self, call: Call[K]) -> bool:
         """Unregister a call that has returned, and run its actions; returns whether its result is still wanted."""
@@ -138,6 +136,29 @@ class Worker:
             del work  # a finished batch must not live on until the next
 
 
+class CallThread:
+    """One thread for a sequence of calls of `call_in_worker`. It starts with the first call."""
+
+    def __init__(self) -> None:
+        self._worker: Worker | None = None
+
+    def submit(self, work: Callable[[], None]) -> None:
+        """Run `work` after everything submitted before.
+
+        Raises:
+            RuntimeError: the thread cannot be started.
+        """
+        if self._worker is None:
+            self._worker = Worker("roce-call")
+        self._worker.submit(work)
+
+    def retire(self) -> None:
+        """End the thread after everything submitted before, also if that returns late. May be called again."""
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.retire()
+
+
 class Crew:
     """The workers of one batch, without those that are stuck."""
 
@@ -187,8 +208,14 @@ class Crew:
                 return
 
 
-async def call_in_worker(in_flight: InFlight[K], key: K, work: Callable[[], T], patience: float) -> T:
-    """Call `work` in a new thread and return its result.
+async def call_in_worker(
+    in_flight: InFlight[K],
+    key: K,
+    work: Callable[[], T],
+    patience: float,
+    thread: CallThread | None = None,
+) -> T:
+    """Call `work` in a thread and return its result: in `thread`, whose calls all have this key, or in a new one.
 
     Raises:
         TimeoutError: `work` has not returned after `patience` seconds, and its result will be dropped; or an earlier
@@ -209,13 +236,14 @@ async def call_in_worker(in_flight: InFlight[K], key: K, work: Callable[[], T], 
         in_flight.end(call)
         call_in_loop(loop, settle)
 
+    own = thread or CallThread()
     try:
-        worker = Worker("roce-call")
+        own.submit(attempt)
     except RuntimeError:
         in_flight.end(call)
         raise
-    worker.submit(attempt)
-    worker.retire()
+    if thread is None:
+        own.retire()
     try:
         # Not `wait_for`, which in Python 3.11 loses a cancellation that arrives together with the result.
         async with asyncio.timeout(patience):

@@ -20,6 +20,7 @@ from roce_exporter.demo.servers import LOOPBACK, SwitchJob, monitoring_servers
 from roce_exporter.demo.switch_end import switch_end
 from roce_exporter.demo.views import view
 from roce_exporter.exporter import Exporter
+from roce_exporter.health.health_watch import HealthWatch
 from roce_exporter.owners import SurveyLimits, Surveyor
 from roce_exporter.sampler import Sampler
 from roce_exporter.simulation import SCENARIOS
@@ -102,7 +103,8 @@ async def served_exporter(
     collector = Collector(kernel, settings, time.monotonic)
     sampler = Sampler(kernel, time.monotonic, time.time)
     surveyor = Surveyor(kernel, SurveyLimits(interval=SURVEY_SECONDS), time.monotonic, time.time)
-    exporter = Exporter(collector, sampler, auditor, surveyor)
+    health = HealthWatch(time.monotonic, time.time)
+    exporter = Exporter(collector, sampler, auditor, surveyor, health=health)
     endpoints = Endpoints(exporter, "/metrics")
     server = Server(endpoints, None)
     (address,) = await server.start([f"{LOOPBACK}:0"])
@@ -113,6 +115,7 @@ async def served_exporter(
             supervise(sampler, SUPERVISION_SECONDS),
             exporter.follow(),
             surveyor.run(),
+            health.run(exporter.observe),
         )
         async with background(*work):
             await exporter.observe()

@@ -1,7 +1,8 @@
 """What a raw counter or a metric means, where it comes from, and its current value, as text for the terminal.
 
 Also works on a host without the NIC: names of any driver are matched against the whole catalogue, including names that
-contain a priority, a lane or a traffic class. For an unknown name the nearest known names are suggested.
+contain a priority, a lane or a traffic class. For an unknown name the nearest known names are suggested. Names of Windows are in
+`windows_explain`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,15 @@ from typing import TYPE_CHECKING
 from roce_exporter.catalog import INDEX, pattern_of
 from roce_exporter.catalog.left_out import LEFT_OUT
 from roce_exporter.catalog.row import ANY
+from roce_exporter.catalog.windows_evidence import proof_of
+from roce_exporter.catalog.windows_names import PERFORMANCE_COUNTER
 from roce_exporter.introspection.debug import series_text
+from roce_exporter.introspection.windows_explain import (
+    about_setting,
+    left_out_counter,
+    rows_of_counter,
+    windows_names,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +40,14 @@ ALIKE = 0.6
 def explain(name: str, observation: Observation, normaliser: Normaliser) -> Iterator[str]:
     """Lines about a metric name or a raw name; no lines for an unknown name."""
     rows = [row for row in INDEX.rows if name in (row.name, row.name.removesuffix("_total"))]
-    rows = rows or [row for row in INDEX.rows if any(_means(spelling, name) for spelling in row.spellings)]
+    of_windows = [*about_setting(name), *left_out_counter(name)]
+    yield from of_windows
+    # Before the patterns: some of them match any three words.
+    rows = rows or rows_of_counter(name)
+    if not of_windows:
+        rows = rows or [
+            row for row in INDEX.rows if any(_means(spelling, name) for spelling in row.spellings)
+        ]
     for row in rows:
         yield from _about_row(row, name)
         yield from _values_now(row, observation)
@@ -53,6 +69,8 @@ def nearest(name: str) -> list[str]:
         for spelling in row.spellings:
             for raw in spelling.raw:
                 known.setdefault(_blank(re.sub(r"\{\w+\}", "0", raw)), raw)
+    for windows_name in windows_names():
+        known.setdefault(_blank(re.sub(r"\{\w+\}", "0", windows_name)), windows_name)
     found = difflib.get_close_matches(_blank(name), [*known], n=NEAREST, cutoff=ALIKE)
     return list(dict.fromkeys(known[one] for one in found))
 
@@ -82,6 +100,8 @@ def _match(raw: str, name: str) -> re.Match[str] | None:
 def _about_row(row: Row, name: str) -> Iterator[str]:
     yield f"{row.name} ({row.kind}, {row.unit}, {row.stability})"
     yield f"  {row.help}"
+    sparse = f", there only after it was another value than {row.usual}" if row.sparse else ""
+    yield f"  set {row.metric_set}{sparse}"
     for spelling in row.spellings:
         yield f"  {_spelling(spelling)}"
     if labels := _labels(row, name):
@@ -102,7 +122,8 @@ def _spelling(spelling: Spelling) -> str:
     scale = f" x {spelling.times}" if spelling.times != 1 else ""
     scale += f" / {spelling.per}" if spelling.per != 1 else ""
     raw = (" - " if spelling.difference else " + ").join(spelling.raw)
-    return f"{who}: {raw}{scale} in {spelling.source}, {spelling.bits} bits"
+    proof = f"; {proof_of(spelling.raw[0])}" if spelling.source == PERFORMANCE_COUNTER else ""
+    return f"{who}: {raw}{scale} in {spelling.source}, {spelling.bits} bits{proof}"
 
 
 def _values_now(row: Row, observation: Observation) -> Iterator[str]:

@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from roce_exporter import catalog
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.essential import ANY_FUNCTION, ESSENTIALS, PHYSICAL, RENAMED
+from roce_exporter.catalog.kernel_events import EVENTS
 from roce_exporter.catalog.row import ANY
+from roce_exporter.catalog.windows_settings import WINDOWS_SETTINGS
+from roce_exporter.introspection.log_reference import kernel_log_events
+from roce_exporter.introspection.windows_reference import windows_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,6 +40,11 @@ Generated from the catalogue by `make generate`; do not edit. One section per fi
 A metric is exported when the driver has the counter. It is missing, and not 0, when the driver does not have it or when it
 cannot be read. `roce-exporter explain NAME` takes a metric or a raw name and prints its row, its source and its value on
 this host.
+
+The column `set` is the lowest set that has the metric (`--metrics.set`): lean, standard (the default) or full. A metric with
+"if not 0" is sparse in lean and standard: its series begins when its value is another one, and then remains. Per priority, lean
+and standard have all series of a priority with PFC on or with pause, and of others the counters above 0. Metrics of switches and
+of the wire view have no sets.
 
 """
 
@@ -58,7 +67,7 @@ def reference(rows: Sequence[Row] = CATALOG) -> str:
     lines = [*_contents(found)]
     for area in found:
         lines += _section(area)
-    return HEAD + "\n".join([*lines, *_essentials()])
+    return HEAD + "\n".join([*lines, *kernel_log_events(), *windows_settings(), *_essentials()])
 
 
 def areas(rows: Sequence[Row]) -> list[Area]:
@@ -86,6 +95,8 @@ def _contents(found: Sequence[Area]) -> Iterator[str]:
     yield "| --- | ---: | --- |"
     for area in found:
         yield f"| [{area.name}](#{area.name}) | {len(area.rows)} | {area.introduction.partition(chr(10))[0]} |"
+    yield f"| [kernel log events](#kernel-log-events) | {len(EVENTS)} | What messages of the kernel log mean. |"
+    yield f"| [Windows settings](#windows-settings) | {len(WINDOWS_SETTINGS)} | Names of WinOF-2, without series. |"
     yield f"| [essential facts](#essential-facts) | {len(ESSENTIALS)} | What a port of each driver must report. |"
     yield ""
 
@@ -96,8 +107,8 @@ def _section(area: Area) -> Iterator[str]:
     if area.introduction:
         yield area.introduction
         yield ""
-    yield "| metric | type | unit | labels | meaning |"
-    yield "| --- | --- | --- | --- | --- |"
+    yield "| metric | type | unit | set | labels | meaning |"
+    yield "| --- | --- | --- | --- | --- | --- |"
     yield from map(_metric, area.rows)
     yield ""
     if spelt := [row for row in area.rows if row.spellings]:
@@ -112,7 +123,12 @@ def _section(area: Area) -> Iterator[str]:
 def _metric(row: Row) -> str:
     labels = ", ".join(row.labels) or "none"
     meaning = row.help if row.stability == "stable" else f"{row.help} ({row.stability})"
-    return f"| `{row.name}` | {row.kind} | {row.unit} | {labels} | {_cell(meaning)} |"
+    return f"| `{row.name}` | {row.kind} | {row.unit} | {_set(row)} | {labels} | {_cell(meaning)} |"
+
+
+def _set(row: Row) -> str:
+    few = f", {row.only[0]} {', '.join(row.only[1:])}" if row.only else ""
+    return f"{row.metric_set}{few}{f' if not {row.usual}' if row.sparse else ''}"
 
 
 def _raw_names(row: Row) -> str:

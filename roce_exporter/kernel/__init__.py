@@ -12,11 +12,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from roce_exporter.kernel.devlink_kernel import DevlinkKernel
+from roce_exporter.kernel.kmsg import LogKernel
 from roce_exporter.kernel.object_kernel import ObjectKernel
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from roce_exporter.ip_model import IpFacts, IpPath
     from roce_exporter.kernel.dcb_netlink import Dcb
     from roce_exporter.kernel.vf_netlink import VirtualFunction
     from roce_exporter.model import RdmaDevice, RdmaPort
@@ -50,7 +53,7 @@ class Files(Protocol):
         """Close the descriptors."""
 
 
-class Kernel(ObjectKernel, Protocol):
+class Kernel(ObjectKernel, DevlinkKernel, LogKernel, Protocol):
     """All that the exporter reads from a host. No method writes."""
 
     def begin(self) -> None:
@@ -202,6 +205,19 @@ class Kernel(ObjectKernel, Protocol):
 
         Raises:
             Absent: it has none.
+        """
+
+    def ip_facts(self, netdev: str) -> IpFacts:
+        """Addresses, neighbours and routes of a network device, and the policy rules of its network namespace.
+
+        Raises:
+            Absent: no such network device here, or not recorded.
+        """
+
+    def ip_paths(self, pairs: Sequence[tuple[str, str]]) -> tuple[IpPath, ...]:
+        """How a packet from the first to the second address leaves, for each pair.
+
+        The first address is one of this host's. Its version of IP is that of the second.
         """
 
     def hostname(self) -> str:

@@ -41,6 +41,8 @@ STAT_MODE = 74
 STAT_RES = 75
 STAT_AUTO_MODE_MASK = 76
 STAT_COUNTER_ID = 79
+STAT_OPTIONAL = 104
+"""RDMA_NLDEV_ATTR_STAT_OPCOUNTER_ENABLED, Linux 6.15: a byte. Older kernels ignore it and do not report it."""
 
 RES_QP = 19
 """The value of STAT_RES: the number of the attribute of queue pairs."""
@@ -60,6 +62,8 @@ class CounterMode(NamedTuple):
     mode: int
     mask: int
     """Criteria of the automatic mode: `BY_TYPE`, `BY_PID`."""
+    optional: bool = False
+    """Whether sets also have the optional counters that are enabled on the port when a queue pair is bound."""
 
 
 def read_counter_sets(
@@ -116,7 +120,9 @@ def decode_counter_mode(answer: bytes, device: RdmaDevice) -> CounterMode:
     values = decode_values(answer)
     check_device(values, device)
     return CounterMode(
-        decode_number(required(values, STAT_MODE)), number_or_zero(values, STAT_AUTO_MODE_MASK)
+        decode_number(required(values, STAT_MODE)),
+        number_or_zero(values, STAT_AUTO_MODE_MASK),
+        bool(number_or_zero(values, STAT_OPTIONAL)),
     )
 
 

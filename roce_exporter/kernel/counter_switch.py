@@ -13,9 +13,11 @@ from roce_exporter.kernel.counter_set_netlink import (
     MODE_AUTO,
     STAT_AUTO_MODE_MASK,
     STAT_MODE,
+    STAT_OPTIONAL,
+    CounterMode,
     encode_question,
 )
-from roce_exporter.kernel.netlink import decode_values, encode_u32, only_payload
+from roce_exporter.kernel.netlink import decode_values, encode_attribute, encode_u32, only_payload
 from roce_exporter.kernel.rdma_netlink import NLDEV, check_device
 
 if TYPE_CHECKING:
@@ -25,18 +27,24 @@ if TYPE_CHECKING:
 STAT_SET = NLDEV | 16
 
 
-def switch_counter_sets(rdma: RdmaNetlink, device: RdmaDevice, port: int, mask: int) -> None:
-    """Let the kernel make a counter set per type and process of queue pairs, as the bits of `mask` say; none with 0.
+OFF = CounterMode(MODE_AUTO, 0)
+"""Without criteria the kernel makes no sets."""
+
+
+def switch_counter_sets(rdma: RdmaNetlink, device: RdmaDevice, port: int, wanted: CounterMode) -> None:
+    """Let the kernel make a counter set per type and process of queue pairs, as `wanted.mask` says; none with `OFF`.
 
     Only queue pairs of processes that go from RESET to INIT afterwards are bound. Sets that exist remain until their
-    queue pairs are destroyed.
+    queue pairs are destroyed. Kernels before 6.15 ignore `wanted.optional`; `read_counter_mode` returns the mode then in use.
 
     Raises:
         PermissionError: EPERM, CAP_NET_ADMIN is missing.
         OSError: EOPNOTSUPP, the driver has no counters per port; EBUSY, sets of another mode exist; EINVAL, the kernel
             has no sets, or not of this mask; ENODEV, the device was removed.
     """
-    change = encode_u32(STAT_MODE, MODE_AUTO) + encode_u32(STAT_AUTO_MODE_MASK, mask)
+    change = encode_u32(STAT_MODE, MODE_AUTO) + encode_u32(STAT_AUTO_MODE_MASK, wanted.mask)
+    if wanted.optional:
+        change += encode_attribute(STAT_OPTIONAL, b"\x01")
     rdma.request(
         STAT_SET,
         encode_question(device, port) + change,

@@ -16,12 +16,15 @@ from typing import TYPE_CHECKING, TypeVar
 from roce_exporter.kernel import FILE_BYTES, TEXT_BYTES, Absent
 from roce_exporter.kernel.counter_set_netlink import read_counter_sets
 from roce_exporter.kernel.dcb_netlink import DcbNetlink
+from roce_exporter.kernel.devlink_netlink import DevlinkNetlink
 from roce_exporter.kernel.ethtool_ioctl import NAMES_SECONDS, EthtoolIoctl
 from roce_exporter.kernel.ethtool_netlink import EthtoolNetlink
+from roce_exporter.kernel.ip_netlink import read_ip_facts, read_ip_paths
+from roce_exporter.kernel.kmsg import LiveKernelLog, open_live_log
 from roce_exporter.kernel.mac_address import choose_mac_address
 from roce_exporter.kernel.names import decode_name, encode_name, given_hostname
 from roce_exporter.kernel.object_netlink import open_object_dump, read_object_limits
-from roce_exporter.kernel.processes import read_process
+from roce_exporter.kernel.processes import read_process, read_process_start
 from roce_exporter.kernel.rdma_netlink import RdmaNetlink
 from roce_exporter.kernel.rdma_system import read_shared_mode
 from roce_exporter.kernel.rtnetlink import read_link_addresses
@@ -32,7 +35,9 @@ from roce_exporter.kernel.vf_netlink import read_virtual_functions
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from roce_exporter.ip_model import IpFacts, IpPath
     from roce_exporter.kernel.dcb_netlink import Dcb
+    from roce_exporter.kernel.devlink_kernel import ComponentVersion, HealthReporter
     from roce_exporter.kernel.object_kernel import ObjectList
     from roce_exporter.kernel.vf_netlink import VirtualFunction
     from roce_exporter.model import RdmaDevice, RdmaPort
@@ -63,20 +68,38 @@ class LiveFiles:
         self._size = size
         self._pread = pread
         self._descriptors: list[int] = [-1] * len(self._paths)
+        self._all_open = False
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._most = limit - min(RESERVE, limit // 2)
 
     def read(self, skip: Collection[int] = ()) -> list[bytes | OSError | None]:
-        pread, size = self._pread, self._size
         found: list[bytes | OSError | None] = []
-        for position, descriptor in enumerate(self._descriptors):
+        if skip or not self._all_open:
+            return self._read_rest(found, skip)
+        pread, size, append = self._pread, self._size, found.append
+        try:
+            for descriptor in self._descriptors:
+                append(pread(descriptor, size, 0))
+        except OSError as error:
+            append(self._again(len(found), error))
+            return self._read_rest(found, skip)
+        return found
+
+    def _read_rest(
+        self, found: list[bytes | OSError | None], skip: Collection[int]
+    ) -> list[bytes | OSError | None]:
+        """The files after those in `found`, some of which may not be open, must not be read or fail."""
+        pread, size = self._pread, self._size
+        for position in range(len(found), len(self._descriptors)):
             if position in skip:
                 found.append(None)
                 continue
+            descriptor = self._descriptors[position]
             try:
                 found.append(pread(descriptor, size, 0) if descriptor >= 0 else self._open(position))
             except OSError as error:
                 found.append(self._again(position, error))
+        self._all_open = -1 not in self._descriptors
         return found
 
     def _open(self, position: int) -> bytes:
@@ -101,6 +124,7 @@ class LiveFiles:
             return second if second.errno != errno.ENOENT else error
 
     def _forget(self, position: int) -> None:
+        self._all_open = False
         descriptor, self._descriptors[position] = self._descriptors[position], -1
         if descriptor >= 0:
             os.close(descriptor)
@@ -131,6 +155,7 @@ class LiveKernel:
         self._names_for = names_for
         self._limits = limits
         self._local = threading.local()
+        self._devlink = DevlinkNetlink()
 
     def with_cached_names(self) -> LiveKernel:
         return LiveKernel(self._root, self._pread, self._netlink, NAMES_SECONDS)
@@ -185,6 +210,9 @@ class LiveKernel:
 
     def process(self, pid: int) -> ProcessFacts:
         return read_process(pid)
+
+    def process_start(self, pid: int) -> float:
+        return read_process_start(pid)
 
     def object_limits(self, device: RdmaDevice) -> Mapping[str, int]:
         try:
@@ -258,12 +286,33 @@ class LiveKernel:
         self._check_own(netdev)
         return read_virtual_functions(netdev)
 
+    def ip_facts(self, netdev: str) -> IpFacts:
+        self._check_own(netdev)
+        return read_ip_facts(netdev)
+
+    def ip_paths(self, pairs: Sequence[tuple[str, str]]) -> tuple[IpPath, ...]:
+        return read_ip_paths(pairs)
+
     def hostname(self) -> str:
         return given_hostname(decode_name(os.fsencode(os.uname().nodename)))
+
+    def open_kernel_log(self, *, oldest: bool) -> LiveKernelLog:
+        if self._root != SYSFS:
+            raise Absent(errno.EOPNOTSUPP, f"the kernel log of the host of {self._root} is not here")
+        return open_live_log(oldest=oldest)
 
     def dcb(self, netdev: str) -> Dcb:
         self._check_own(netdev)
         return self._mine(DcbNetlink).ieee(netdev)
+
+    def devlink_reporters(self, instance: str) -> tuple[HealthReporter, ...]:
+        return self._own_devlink(instance).reporters(instance)
+
+    def devlink_versions(self, instance: str) -> tuple[ComponentVersion, ...]:
+        return self._own_devlink(instance).versions(instance)
+
+    def devlink_vnic(self, instance: str) -> Mapping[str, int]:
+        return self._own_devlink(instance).diagnosis(instance)
 
     def _at(self, path: str) -> bytes:
         return os.fsencode(self._root) + b"/" + encode_name(path)
@@ -293,6 +342,14 @@ class LiveKernel:
             for name in ("address", "ifindex")
         ):
             raise Absent(errno.ENODEV, "not a network device of this namespace", netdev)
+
+    def _own_devlink(self, instance: str) -> DevlinkNetlink:
+        # Another sysfs root has the devices of this host only if they are the same objects of the kernel.
+        bus, _, name = instance.partition("/")
+        place = f"bus/{bus}/devices/{name}"
+        if self._root != SYSFS and self.identity(place) != LiveKernel().identity(place):
+            raise Absent(errno.ENODEV, "not a device of this host", instance)
+        return self._devlink
 
     def _is_below_root(self, device: RdmaDevice) -> bool:
         try:

@@ -62,3 +62,9 @@ class ObjectKernel(Protocol):
             Absent: there is no such process any more.
             OSError: EACCES or EPERM where /proc hides processes of other users (`hidepid`, `ProtectProc=`).
         """
+
+    def process_start(self, pid: int) -> float:
+        """When a process or thread began, in a unit of the implementation: the same process ID and start are the same process.
+
+        Much cheaper than `process`, and raises the same errors.
+        """

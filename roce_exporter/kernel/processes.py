@@ -24,6 +24,9 @@ FILE_MOST_BYTES = 16_384
 
 PROC = "/proc"
 
+AFTER_COMMAND = 19
+"""Position of `starttime` among the fields after the command."""
+
 
 def read_process(pid: int) -> ProcessFacts:
     """What /proc reports of a process, or of the process of a thread. The creation time is that of `pid` itself.
@@ -44,6 +47,27 @@ def read_process(pid: int) -> ProcessFacts:
         raise _missing(pid) from None
     except (psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
         raise _hidden(pid) if _exists(pid) else _missing(pid) from None
+
+
+def read_process_start(pid: int) -> float:
+    """When a process or thread began, in clock ticks since boot: field 22 of /proc/PID/stat, proc_pid_stat(5).
+
+    Raises:
+        Absent: there is no such process any more.
+        PermissionError: /proc hides it from this process.
+        OSError: /proc cannot be read.
+    """
+    try:
+        content = _content(pid, "stat")
+    except PermissionError:
+        raise _hidden(pid) from None
+    except (FileNotFoundError, ProcessLookupError):
+        raise _hidden(pid) if _exists(pid) else _missing(pid) from None
+    try:
+        # Field 2 is the command in parentheses, which can contain spaces and parentheses.
+        return int(content[content.rindex(b")") + 2 :].split(maxsplit=AFTER_COMMAND + 1)[AFTER_COMMAND])
+    except (ValueError, IndexError):
+        raise OSError(errno.EPROTO, "not a stat file of proc", f"{PROC}/{pid}/stat") from None
 
 
 def _read_facts(found: Process, process: Callable[[int], Process]) -> ProcessFacts:

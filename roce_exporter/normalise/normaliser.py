@@ -6,9 +6,7 @@ each series: another choice would look like a counter reset that never happened.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import INDEX, Index, pattern_of
@@ -16,17 +14,14 @@ from roce_exporter.catalog.row import HISTOGRAM
 from roce_exporter.model import WHOLE_DEVICE
 from roce_exporter.normalise.info_metrics import device_facts
 from roce_exporter.normalise.missing_facts import missing_facts
-from roce_exporter.normalise.series import PlanKey, Samples, Series, Value
+from roce_exporter.normalise.series import Picker, PlanKey, Samples, Series, Value, picker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from roce_exporter.catalog.row import Row, Spelling
     from roce_exporter.model import Device, DeviceReadings, Reading
     from roce_exporter.normalise.missing_facts import MissingFact
-
-Picker = Callable[[Sequence[Value]], tuple[Value, ...]]
-
 
 Chosen = dict[Series, tuple[str, tuple[str, ...]]]
 
@@ -67,6 +62,8 @@ class Plan:
     """Position of a reading, and a function that picks its values with a row: other values are never touched."""
     order: Picker = tuple
     """Sorts the picked values of all readings into the order of `sources`."""
+    multiplied: tuple[tuple[int, int], ...] = ()
+    """Position among the ordered values, and what the value is multiplied by."""
     scaled: tuple[tuple[int, tuple[ValuePosition, ...], Spelling], ...] = ()
     """Position among the ordered values, positions of the parts to add up, and the spelling with the scale."""
 
@@ -83,10 +80,11 @@ class Normaliser:
     def normalise(self, found: DeviceReadings) -> Samples:
         """The samples of one device in one collection."""
         device, readings = found.device, found.readings
-        key = tuple((reading.source, reading.port, reading.netdev, reading.names) for reading in readings)
         plan = self.plans.get(device.name)
-        if plan is None or plan.device is not device or plan.key != key:
-            plan = self.plans[device.name] = self._plan(device, key)
+        if plan is None or plan.device is not device or not _is_of(plan.key, readings):
+            key = tuple((reading.source, reading.port, reading.netdev, reading.names) for reading in readings)
+            if plan is None or plan.device is not device or plan.key != key:
+                plan = self.plans[device.name] = self._plan(device, key)
         return Samples(plan.series, plan.constant + _values(plan, readings))
 
     def forget(self, gone: Iterable[str]) -> None:
@@ -115,14 +113,32 @@ class Normaliser:
         return plan
 
 
+def _is_of(key: PlanKey, readings: Sequence[Reading]) -> bool:
+    """Whether these readings certainly have this key: it is not made, and names are compared by identity."""
+    if len(key) != len(readings):
+        return False
+    for (source, port, netdev, names), reading in zip(key, readings, strict=True):
+        if (
+            reading.names is not names
+            or reading.port != port
+            or reading.source != source
+            or reading.netdev != netdev
+        ):
+            return False
+    return True
+
+
 def _values(plan: Plan, readings: Sequence[Reading]) -> tuple[Value, ...]:
     picked: list[Value] = []
     for reading, pick in plan.picks:
         picked.extend(pick(readings[reading].values))
     values = plan.order(picked)
-    if not plan.scaled:
+    if not (plan.multiplied or plan.scaled):
         return values
     changed = list(values)
+    for position, times in plan.multiplied:
+        if (value := changed[position]) is not None:
+            changed[position] = value * times
     for position, places, spelling in plan.scaled:
         parts = [readings[place.reading].values[place.position] for place in places]
         changed[position] = _scale(parts, spelling)
@@ -146,26 +162,30 @@ def _compile(plan: Plan) -> None:
     for position, source in enumerate(plan.sources):
         wanted.setdefault(source.places[0].reading, []).append(position)
     plan.picks = tuple(
-        (reading, _picker([plan.sources[position].places[0].position for position in positions]))
+        (reading, picker([plan.sources[position].places[0].position for position in positions]))
         for reading, positions in wanted.items()
     )
     came = {
         position: place
         for place, position in enumerate(p for positions in wanted.values() for p in positions)
     }
-    plan.order = _picker([came[position] for position in range(len(came))])
-    plan.scaled = tuple(
-        (position, source.places, source.spelling)
-        for position, source in enumerate(plan.sources)
-        if len(source.places) > 1 or source.spelling.times != 1 or source.spelling.per != 1
+    plan.order = picker([came[position] for position in range(len(came))])
+    numbered = [(position, source.places, source.spelling) for position, source in enumerate(plan.sources)]
+    simple = {
+        position
+        for position, places, spelling in numbered
+        if len(places) == 1 and spelling.per == 1 and not spelling.difference
+    }
+    plan.multiplied = tuple(
+        (position, spelling.times)
+        for position, _, spelling in numbered
+        if position in simple and spelling.times != 1
     )
-
-
-def _picker(positions: list[int]) -> Picker:
-    if len(positions) > 1:
-        return itemgetter(*positions)
-    # An itemgetter of one position returns no tuple, and one of no position does not exist.
-    return (lambda values: (values[positions[0]],)) if positions else (lambda _: ())
+    plan.scaled = tuple(
+        one
+        for one in numbered
+        if one[0] not in simple and (len(one[1]) > 1 or one[2].times != 1 or one[2].per != 1)
+    )
 
 
 def _choose(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -9,6 +11,8 @@ if TYPE_CHECKING:
 
 Value = int | float | None
 
+Picker = Callable[[Sequence[Value]], tuple[Value, ...]]
+"""Picks some of the values, in its own order."""
 
 PlanKey = tuple[tuple[str, int, str, tuple[str, ...]], ...]
 """Source, port, network device and names of each reading of a device: the input of a plan."""
@@ -31,3 +35,11 @@ class Samples(NamedTuple):
 
     series: tuple[Series, ...]
     values: tuple[Value, ...]
+
+
+def picker(positions: Sequence[int]) -> Picker:
+    """A function that picks the values at these positions, in this order."""
+    if len(positions) > 1:
+        return itemgetter(*positions)
+    # An itemgetter of one position returns no tuple, and one of no position does not exist.
+    return (lambda values: (values[positions[0]],)) if positions else (lambda _: ())

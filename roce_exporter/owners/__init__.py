@@ -10,8 +10,9 @@ pairs and connections part by part, and after a part that took t seconds the rou
 `SurveyLimits.load` of the time.
 
 **Threads.** The event loop owns everything here except a `Survey` and its `Roll`, which only the step under way may touch.
-Steps run in worker threads through `collect/workers.py`, at most one per device and incarnation. A round with a step that
-does not return ends without a result, and its list is closed in the thread of that step when it returns.
+The steps of a round run in one worker thread through `collect/workers.py`, at most one per device and incarnation. A round
+with a step that does not return ends without a result, and its list is closed in the thread of that step when it returns.
+Processes that one device has read are known to the next ones for a few seconds: `known_processes.py`.
 
 **Failures.** A kind that the kernel does not list has no series. If one kind fails, its series are missing and the
 others are shown; if the device hangs or was removed, all are missing. Either way `roce_exporter_source_up` is 0. Numbers

@@ -59,13 +59,15 @@ class Holdings:
 
     def add(self, other: Holdings) -> None:
         """Add the objects of another."""
-        self.queue_pairs.update(other.queue_pairs)
+        if other.queue_pairs:
+            self.queue_pairs.update(other.queue_pairs)
         self.connected += other.connected
         self.completion_queues += other.completion_queues
         self.memory_regions += other.memory_regions
         self.memory_region_bytes += other.memory_region_bytes
         self.contexts += other.contexts
-        self.connections.update(other.connections)
+        if other.connections:
+            self.connections.update(other.connections)
         self.processes |= other.processes
 
 
@@ -140,7 +142,9 @@ def by_owner(
         for (pid, kernel), holdings in census.holders.items():
             owner = owner_of_holder(Holder(pid, kernel), owners)
             process = processes.get(pid, pid)
-            of_owner = held.setdefault(owner.name, Holdings())
+            of_owner = held.get(owner.name)
+            if of_owner is None:
+                of_owner = held[owner.name] = Holdings()
             of_owner.add(holdings)
             if process:
                 of_owner.processes.add(process)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from roce_exporter.owner_model import ProcessFacts
+    from roce_exporter.owners.known_processes import KnownProcess
 
 PROCESS = "process"
 
@@ -48,10 +49,8 @@ class Roll:
     The kernel reports the thread that created an object. Its ID works in /proc like that of its process.
     """
 
-    def __init__(
-        self, process: Callable[[int], ProcessFacts], before: Mapping[int, float], *, anonymous: bool = False
-    ) -> None:
-        """`before` is `created` of the last round of the same device."""
+    def __init__(self, find: Callable[[int], KnownProcess], before: Mapping[int, float]) -> None:
+        """`find` is that of `KnownProcesses`; `before` is `created` of the last round of the same device."""
         self.owners: dict[int, Owner] = {}
         """Per ID."""
         self.processes: dict[int, int] = {}
@@ -60,9 +59,8 @@ class Roll:
         """Creation time per ID."""
         self.hidden = 0
         """IDs that exist and of which /proc reports nothing."""
-        self._process = process
+        self._find = find
         self._before = before
-        self._anonymous = anonymous
 
     def learn(self, pids: Iterable[int], listed: float) -> None:
         """Find the owners of IDs that the kernel listed at the Unix time `listed`, where they are not known yet."""
@@ -72,15 +70,15 @@ class Roll:
 
     def _identify(self, pid: int, listed: float) -> Owner:
         try:
-            facts = self._process(pid)
+            known = self._find(pid)
         except Absent:
             return UNKNOWN_OWNER
         except OSError:
             self.hidden += 1
             return UNKNOWN_OWNER
-        self.created[pid] = facts.created
+        self.created[pid] = known.created
         # One that an earlier round met is older than this list, even if the clock was set back since.
-        if facts.created > listed and self._before.get(pid) != facts.created:
+        if known.created > listed and self._before.get(pid) != known.created:
             return UNKNOWN_OWNER
-        self.processes[pid] = facts.pid
-        return owner_of(facts, anonymous=self._anonymous)
+        self.processes[pid] = known.process
+        return known.owner

@@ -6,6 +6,9 @@ has counted since the round before to the total of its owner, and a total never 
 What the first value of a set means: in the first round that reads a port, the set can be of any age, and what it
 counted before belongs to no interval; counting starts from that value. A set that appears in a later round was made
 since the round before, so that all of its value counts. Lost is what a set counts between the last round and its end.
+
+Sets of ionic hold only what the queue pairs that exist have counted. A value that falls has lost a queue pair, and
+what the others have counted meanwhile is not known: it is not counted, so that owners never exceed the port.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import INDEX
-from roce_exporter.catalog.owners import NEVER_FILLED, OWNER_COUNTERS
+from roce_exporter.catalog.owners import NEVER_FILLED, OWNER_COUNTERS, SUMMED_ON_READ
 from roce_exporter.catalog.row import HW_COUNTERS
 
 if TYPE_CHECKING:
@@ -81,10 +84,13 @@ def _growths(
     dialect: str, before: Mapping[str, int], values: Mapping[str, int]
 ) -> Iterator[tuple[Row, float]]:
     """What each row has grown by, in base units, between two readings of a set; a name missing before was 0."""
+    growth_between = growth_of_sum if dialect in SUMMED_ON_READ else growth_of
     for of_port, of_owner in OWNER_COUNTERS:
         spelling = _spelling(dialect, of_port, values)
         if spelling is not None:
-            growth = sum(growth_of(before.get(raw, 0), values[raw], spelling.bits) for raw in spelling.raw)
+            growth = sum(
+                growth_between(before.get(raw, 0), values[raw], spelling.bits) for raw in spelling.raw
+            )
             scaled = growth * spelling.times
             yield of_owner, scaled if spelling.per == 1 else scaled / spelling.per
 
@@ -112,3 +118,8 @@ def growth_of(before: int, now: int, bits: int) -> int:
         return now - before
     quarter = 1 << (bits - 2)
     return now - before + (1 << bits) if before >= 3 * quarter and now < quarter else now
+
+
+def growth_of_sum(before: int, now: int, _bits: int) -> int:
+    """How much a sum over the queue pairs that exist has counted at least."""
+    return max(0, now - before)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from roce_exporter.collect.workers import InFlight, call_in_worker
+from roce_exporter.collect.workers import CallThread, InFlight, call_in_worker
 from roce_exporter.model import SourceState
 from roce_exporter.owners.device_owners import DeviceOwners
 from roce_exporter.owners.identify import Roll
+from roce_exporter.owners.known_processes import LIFE, KnownProcesses
 from roce_exporter.owners.owner_document import device_document
 from roce_exporter.owners.owner_round import OwnerRound
 from roce_exporter.owners.owner_samples import KeptSeries, device_samples, identities, info_samples
@@ -97,6 +98,8 @@ class Surveyor:
         self._clock = clock
         self._wall = wall
         self._sleep = sleep
+        life = min(LIFE, limits.interval / 2)
+        self.processes = KnownProcesses(kernel, clock, life, anonymous=limits.anonymous)
         self._in_flight: InFlight[SurveyKey] = InFlight(clock)
         self._devices: dict[SurveyKey, Surveyed] = {}
         self._changed = asyncio.Event()
@@ -114,6 +117,8 @@ class Surveyor:
             self._devices = {key: self._devices.get(key) or self._new(key, found[key]) for key in found}
             self._introduce()
             self._changed.set()
+        if not found:
+            self.processes.clear()
         for key, surveyed in self._devices.items():
             surveyed.device = found[key]
 
@@ -170,9 +175,11 @@ class Surveyor:
 
     async def _round(self, surveyed: Surveyed, pause: float) -> None:
         begun, surveyed.reading = self._clock(), 0.0
-        roll = Roll(self._kernel.process, surveyed.owners.created, anonymous=self.limits.anonymous)
+        roll = Roll(self.processes.find, surveyed.owners.created)
         survey = Survey(self._kernel, _netlink(surveyed.device), roll, self._clock, self._wall)
-        one = OwnerRound(survey, partial(self._call, surveyed), self._sleep, pause)
+        # One thread for all steps: starting one takes longer than most steps.
+        thread = CallThread()
+        one = OwnerRound(survey, partial(self._call, surveyed, thread), self._sleep, pause)
         try:
             await one.take([port.number for port in surveyed.device.ports])
             self._enter(surveyed, survey, begun, one.errors)
@@ -184,11 +191,13 @@ class Surveyor:
         finally:
             # A list is closed as soon as no step uses it, also after a step that is stuck and when this task is cancelled.
             self._in_flight.when_idle(surveyed.key, survey.close)
+            thread.retire()
+            self.processes.forget()
 
-    async def _call(self, surveyed: Surveyed, step: Callable[[], T]) -> T:
+    async def _call(self, surveyed: Surveyed, thread: CallThread, step: Callable[[], T]) -> T:
         begun = self._clock()
         try:
-            return await call_in_worker(self._in_flight, surveyed.key, step, self.limits.patience)
+            return await call_in_worker(self._in_flight, surveyed.key, step, self.limits.patience, thread)
         finally:
             surveyed.reading += self._clock() - begun
 
@@ -219,8 +228,7 @@ class Surveyor:
                 name,
                 error or "answers again",
             )
-        surveyed.state = replace(
-            before,
+        surveyed.state = before._replace(
             up=up,
             seconds=surveyed.reading,
             error=error,

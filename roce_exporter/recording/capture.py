@@ -23,7 +23,11 @@ import aiofiles.os
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.inventory import CLASS, describe, list_devices
 from roce_exporter.kernel import Absent
+from roce_exporter.kernel.kmsg import LogKernel
 from roce_exporter.kernel.object_kernel import ObjectKernel
+from roce_exporter.recording.capture_devlink import devlink_files, read_devlink
+from roce_exporter.recording.capture_ip import IpBook
+from roce_exporter.recording.capture_log import kernel_log
 from roce_exporter.recording.capture_objects import ProcessBook, device_objects
 from roce_exporter.recording.dcb_printed import print_dcb
 from roce_exporter.recording.ethtool_text import (
@@ -35,6 +39,7 @@ from roce_exporter.recording.ethtool_text import (
     print_statistics,
 )
 from roce_exporter.recording.ip_link import print_virtual_functions
+from roce_exporter.recording.moment_times import TIME, print_time
 from roce_exporter.recording.scrub import Scrubber
 from roce_exporter.recording.transceiver_text import print_transceiver
 from roce_exporter.sources.configuration_files import texts
@@ -88,8 +93,12 @@ class SymbolicLink(str):
     __slots__ = ()
 
 
-async def capture(kernel: Kernel, output: str, moments: int, interval: float) -> str:
+async def capture(
+    kernel: Kernel, output: str, moments: int, interval: float, wall: Callable[[], float] = time.time
+) -> str:
     """Record the host `moments` times, `interval` seconds apart; returns a one-line summary of what was written.
+
+    `wall` returns Unix time.
 
     Raises:
         CaptureError: the output exists already or cannot be written.
@@ -103,11 +112,14 @@ async def capture(kernel: Kernel, output: str, moments: int, interval: float) ->
     for moment in range(moments):
         if moment:
             await asyncio.sleep(interval)
+        begun = wall()
         kernel.begin()
         listed = await _read(in_flight, "the list of devices", partial(list_devices, kernel))
         devices = max(devices, len(listed or ()))
         prefix = f"{moment}/" if moments > 1 else ""
         part = await _moment(in_flight, kernel, listed or (), scrub)
+        if part:
+            part[TIME] = print_time(begun)
         whole |= {prefix + path: content for path, content in part.items()}
     if not whole:
         raise CaptureError("this host has no RDMA devices, so there is nothing to record; see --path.sysfs")
@@ -121,11 +133,15 @@ async def _moment(
     """All devices at one moment."""
     whole: Part = {}
     rdma: RdmaRows = {}
+    devlink = []
     processes = ProcessBook(kernel, scrub) if isinstance(kernel, ObjectKernel) else None
+    addresses = IpBook(kernel, scrub)
     for one in listed:
         device = await _read(in_flight, one.name, partial(describe, kernel, one))
         if device is None:
             continue
+        # First, because stand-ins of addresses that keep subnets serve for GIDs and peers, too.
+        await _read(in_flight, f"addresses of {one.name}", partial(addresses.add, device))
         calls = {one.name: partial(_device, kernel, device, scrub)}
         if processes:
             calls[f"objects of {one.name}"] = partial(device_objects, processes, device)
@@ -134,8 +150,14 @@ async def _moment(
             whole |= part
             for kind, more in rows.items():
                 rdma.setdefault(kind, []).extend(more)
+        if facts := await _read(in_flight, f"devlink of {one.name}", partial(read_devlink, kernel, device)):
+            devlink.append(facts)
+            whole |= {path: SymbolicLink(target) for path, target in facts.links.items()}
+    whole |= devlink_files(devlink)
     whole |= {f"rdma/{kind}.json": json.dumps(rows, indent=1) + "\n" for kind, rows in rdma.items()}
-    return whole | (processes.files() if processes else {})
+    if whole and isinstance(kernel, LogKernel):
+        whole |= await _read(in_flight, "the kernel log", partial(kernel_log, kernel, scrub)) or {}
+    return whole | addresses.files() | (processes.files() if processes else {})
 
 
 async def _read(in_flight: InFlight[str], what: str, work: Callable[[], T]) -> T | None:
@@ -185,8 +207,9 @@ def _function(kernel: Kernel, device: Device, below: str) -> Part:
     """The PCI function below the device: its links and, to distinguish ports, its network devices."""
     if not (device.pci or device.driver):
         return {}
-    home = f"sys/devices/{device.pci or device.name}"
-    part: Part = {f"sys/{below}/device": SymbolicLink(f"../../../devices/{device.pci or device.name}")}
+    function = device.pci or _or_nothing(lambda: kernel.link(f"{below}/device")) or device.name
+    home = f"sys/devices/{function}"
+    part: Part = {f"sys/{below}/device": SymbolicLink(f"../../../devices/{function}")}
     if device.driver:
         part[f"{home}/driver"] = SymbolicLink(f"../../bus/pci/drivers/{device.driver}")
     if device.physical_function:

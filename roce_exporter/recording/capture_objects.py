@@ -1,13 +1,16 @@
 """Record RDMA objects, counter sets and the processes that own them, as `rdma`, `ibv_devinfo` and /proc print them.
 
 A capture lists the queue pairs of a device once and without rests, which on some drivers costs a request to the firmware for each.
+Limits are read where the kernel reports them, otherwise only with `--owners.limits`, because that opens a context on the device.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 from typing import TYPE_CHECKING, Any
 
+from roce_exporter.kernel import Absent
 from roce_exporter.owner_model import ObjectKind
 from roce_exporter.recording.ibv_devinfo_text import print_limits
 from roce_exporter.recording.object_rows import print_counter_set, print_object
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from roce_exporter.recording.scrub import Scrubber
 
     Row = dict[str, Any]
+
+LOG = logging.getLogger(__name__)
 
 
 class ProcessBook:
@@ -60,11 +65,21 @@ def device_objects(processes: ProcessBook, device: Device) -> tuple[dict[str, An
     if netlink is None:
         return {}, {}
     files: dict[str, Any] = {}
-    with contextlib.suppress(OSError):
-        files[f"ibv_devinfo/{device.name}.txt"] = print_limits(processes.kernel.object_limits(netlink))
+    files |= _limits(processes.kernel, netlink)
     name = {"ifindex": netlink.index, "ifname": device.name}
     rows = dict(_tables(processes, netlink, [port.number for port in device.ports]))
     return files, {kind: [name | row for row in found] for kind, found in rows.items()}
+
+
+def _limits(kernel: ObjectKernel, device: RdmaDevice) -> dict[str, str]:
+    """The limits of a device, as `ibv_devinfo -v` prints them; no file if neither the kernel nor an option reports them."""
+    try:
+        return {f"ibv_devinfo/{device.name}.txt": print_limits(device.name, kernel.object_limits(device))}
+    except Absent:
+        pass
+    except OSError as error:
+        LOG.warning("the limits of %s are left out: %s", device.name, error)
+    return {}
 
 
 def _tables(

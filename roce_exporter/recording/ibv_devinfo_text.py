@@ -18,6 +18,6 @@ def parse_limits(text: str) -> dict[str, int]:
     return {name: int(most) for name, most in _LINE.findall(text) if int(most)}
 
 
-def print_limits(limits: Mapping[str, int]) -> str:
-    """The lines that `parse_limits` reads."""
-    return "".join(f"\t{name}:\t\t\t{most}\n" for name, most in limits.items())
+def print_limits(device: str, limits: Mapping[str, int]) -> str:
+    """The lines that `parse_limits` reads, below the name of the device."""
+    return f"hca_id:\t{device}\n" + "".join(f"\t{name}:\t\t\t{most}\n" for name, most in limits.items())

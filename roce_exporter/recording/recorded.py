@@ -22,10 +22,20 @@
     HOST/dcb/DEV.peer_pfc.json    PFC as announced by the switch, in the format of .pfc.json: dcb itself does not print it
     HOST/ibv_devinfo/DEVICE.txt   `ibv_devinfo -v -d DEVICE`: its limits
     HOST/ip/DEV.link.json         `ip -j -s -d link show dev DEV`: its virtual functions
+    HOST/devlink/health.json      `TZ=UTC devlink -j health show`
+    HOST/devlink/info.json        `devlink -j dev info`
+    HOST/devlink/BUS_NAME.vnic.json  `devlink -j health diagnose BUS/NAME reporter vnic`
+    HOST/ip/address.json          `ip -j address show`; the files of the IP side are in `recording/ip_tables.py`
+    HOST/ip/neigh.json            `ip -j -s neigh show`
+    HOST/ip/route.json            `ip -j -4 route show table all`; route6.json with -6
+    HOST/ip/rule.json             `ip -j rule show`; rule6.json with -6
+    HOST/ip/get.json              replies of `ip -j route get DST from SRC`; where none is recorded, rules and routes decide
     HOST/proc/sys/...             files under /proc/sys, as they are; kernel/hostname is the host's name
     HOST/proc/PID/...             stat, status, comm and cgroup of the processes with RDMA objects, as they are
     HOST/proc/stat                its line `btime`: start times in /proc/PID/stat count from there
+    HOST/dev/kmsg                 records of the kernel log, as /dev/kmsg returns them: see `log_moments`
     HOST/etc/passwd               names of users; a user that it does not name is shown by number
+    HOST/time                     when this was, in seconds since 1970; without it moments are 15 s apart
 
 Every part is optional: a missing part is an interface that the host does not have. Several moments of one host
 are in HOST/0/ ... HOST/n/ and are played in a loop, one per collection.
@@ -36,14 +46,13 @@ from __future__ import annotations
 import errno
 import os
 import posixpath
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.kernel import FILE_BYTES, TEXT_BYTES, Absent
 from roce_exporter.kernel.mac_address import LinkAddresses, choose_mac_address
 from roce_exporter.kernel.names import given_hostname
 from roce_exporter.model import RdmaDevice, RdmaPort
-from roce_exporter.recording.dcb_recorded import KINDS, PEER_PFC, read_dcb
+from roce_exporter.recording.devlink_text import RecordedDevlink
 from roce_exporter.recording.ethtool_text import (
     parse_driver,
     parse_fec,
@@ -55,35 +64,27 @@ from roce_exporter.recording.ethtool_text import (
 )
 from roce_exporter.recording.ibv_devinfo_text import parse_limits
 from roce_exporter.recording.ip_link import parse_virtual_functions
-from roce_exporter.recording.rdma_recorded import ON, SUPPORTED, read_json, read_rdma
-from roce_exporter.recording.recorded_objects import RecordedObjects, read_recorded_objects
+from roce_exporter.recording.log_moments import PATH as KERNEL_LOG
+from roce_exporter.recording.log_moments import RecordedLog
+from roce_exporter.recording.moment import PARTS, Moment, read_moment, without_wrapper
+from roce_exporter.recording.moment_times import moment_times
+from roce_exporter.recording.rdma_recorded import ON, SUPPORTED
 from roce_exporter.recording.transceiver_text import parse_transceiver
 from roce_exporter.recording.tree import RecordingError, Tree, load_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from roce_exporter.ip_model import IpFacts, IpPath
     from roce_exporter.kernel.dcb_netlink import Dcb
+    from roce_exporter.kernel.devlink_kernel import ComponentVersion, HealthReporter
     from roce_exporter.kernel.vf_netlink import VirtualFunction
     from roce_exporter.owner_model import CounterSet, ObjectKind, ProcessFacts
     from roce_exporter.recording.rdma_recorded import Rows
     from roce_exporter.recording.recorded_objects import HeldObjects
 
-_PARTS = frozenset({"sys", "rdma", "ethtool", "dcb", "debugfs", "proc", "ibv_devinfo", "ip"})
-
 MAX_MOMENTS = 1000
 """The maximum that `roce-exporter capture` writes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """One moment of a recorded host. `rdma` contains the parsed output of each recorded rdma command."""
-
-    tree: Tree
-    rdma: Mapping[str, Rows]
-    dcb: Mapping[str, Dcb] = field(default_factory=dict)
-    """By network device."""
-    held: RecordedObjects = field(default_factory=RecordedObjects)
 
 
 class HeldFiles:
@@ -110,18 +111,21 @@ class HeldFiles:
 class RecordedKernel:
     """A host played from a recording."""
 
-    def __init__(self, moments: Sequence[Moment]) -> None:
-        self._moments = tuple(moments)
+    def __init__(self, moments: Sequence[Moment], times: Sequence[float] = ()) -> None:
+        self.moments = tuple(moments)
+        self.times = tuple(times)
+        """The time of each moment, in seconds since 1970."""
         self._now = -1
         self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._devlink = RecordedDevlink(self._text)
 
     @property
     def _moment(self) -> Moment:
-        return self._moments[max(self._now, 0)]
+        return self.moments[max(self._now, 0)]
 
     def begin(self) -> None:
         """Advance to the next moment, and after the last to the first."""
-        self._now = (self._now + 1) % len(self._moments)
+        self._now = (self._now + 1) % len(self.moments)
 
     def with_cached_names(self) -> RecordedKernel:
         return self
@@ -259,8 +263,19 @@ class RecordedKernel:
     def virtual_functions(self, netdev: str) -> tuple[VirtualFunction, ...]:
         return parse_virtual_functions(self._text(f"ip/{netdev}.link.json"), netdev)
 
+    def ip_facts(self, netdev: str) -> IpFacts:
+        return self._moment.ip.facts(netdev)
+
+    def ip_paths(self, pairs: Sequence[tuple[str, str]]) -> tuple[IpPath, ...]:
+        return self._moment.ip.paths(pairs)
+
     def hostname(self) -> str:
         return given_hostname(self.text("../proc/sys/kernel/hostname"))
+
+    def open_kernel_log(self, *, oldest: bool) -> RecordedLog:
+        if not any(KERNEL_LOG in one.tree.files for one in self.moments):
+            raise Absent(errno.ENOENT, f"no {KERNEL_LOG} in this recording")
+        return RecordedLog(lambda: self._moment.tree.files.get(KERNEL_LOG, b""), oldest=oldest)
 
     def dcb(self, netdev: str) -> Dcb:
         try:
@@ -276,6 +291,18 @@ class RecordedKernel:
 
     def process(self, pid: int) -> ProcessFacts:
         return self._moment.held.process(pid)
+
+    def process_start(self, pid: int) -> float:
+        return self._moment.held.process(pid).created
+
+    def devlink_reporters(self, instance: str) -> tuple[HealthReporter, ...]:
+        return self._devlink.reporters(instance)
+
+    def devlink_versions(self, instance: str) -> tuple[ComponentVersion, ...]:
+        return self._devlink.versions(instance)
+
+    def devlink_vnic(self, instance: str) -> Mapping[str, int]:
+        return self._devlink.vnic(instance)
 
     def _has_master(self, netdev: str) -> bool:
         # A recording may lack the link, or the list of the bond's members.
@@ -329,41 +356,14 @@ def play_recording(whole: Tree, path: str) -> RecordedKernel:
     Raises:
         RecordingError: a part of it is malformed; one line that names the file.
     """
-    tree = _without_wrapper(whole)
+    tree = without_wrapper(whole)
     numbered = sorted((name for name in tree.folders[""] if name.isdecimal()), key=int)
     if len(numbered) > MAX_MOMENTS:
         raise RecordingError(f"recording {path}: over {MAX_MOMENTS} moments; remove some of its folders")
     trees = [tree.below(name) for name in numbered] or [tree]
-    moments = [_moment(one, path) for one in trees]
-    if not any(_PARTS & one.tree.folders[""] for one in moments):
+    moments = [read_moment(one, path) for one in trees]
+    if not any(PARTS & one.tree.folders[""] for one in moments):
         raise RecordingError(
-            f"recording {path}: holds none of {', '.join(sorted(_PARTS))}; name the folder that holds them"
+            f"recording {path}: holds none of {', '.join(sorted(PARTS))}; name the folder that holds them"
         )
-    return RecordedKernel(moments)
-
-
-def _moment(tree: Tree, path: str) -> Moment:
-    return Moment(tree, read_rdma(tree, path), _parse_dcb(tree, path), read_recorded_objects(tree, path))
-
-
-def _without_wrapper(tree: Tree) -> Tree:
-    # `tar czf host.tar.gz host/` puts everything below one folder.
-    names = tree.folders[""]
-    if len(names) == 1 and not names & _PARTS:
-        (name,) = names
-        if not name.isdecimal() and name in tree.folders:
-            return tree.below(name)
-    return tree
-
-
-def _parse_dcb(tree: Tree, path: str) -> dict[str, Dcb]:
-    documents: dict[str, dict[str, object]] = {}
-    for name in sorted(tree.folders.get("dcb", ())):
-        netdev, _, kind = name.removesuffix(".json").rpartition(".")
-        text = tree.files.get(f"dcb/{name}", b"")
-        # dcb prints an empty line if the driver does not have the requested part.
-        if name.endswith(".json") and netdev and kind in (*KINDS, PEER_PFC) and text.strip():
-            documents.setdefault(netdev, {})[kind] = read_json(
-                text, f"recording {path}: dcb/{name}", "dcb -j"
-            )
-    return {netdev: read_dcb(found, netdev, path) for netdev, found in documents.items()}
+    return RecordedKernel(moments, moment_times(trees, path))

@@ -3,16 +3,23 @@
 IPv4 addresses come from 198.18.0.0/15 (RFC 2544), IPv6 addresses from 2001:db8::/32 (RFC 3849), GUIDs and MAC-based
 interface identifiers from the locally administered range 0200:00ff:fe00:0000 upwards, MAC addresses from
 02:00:00:00:00:00 upwards. A host is named host-001.
+
+Where a capture has the host's subnets and routes, IP addresses get the stand-ins of `subnet_scrub` instead.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
+import secrets
 from typing import TYPE_CHECKING
+
+from roce_exporter.recording.subnet_scrub import SubnetScrubber
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+KEY_BYTES = 32
 
 _GUID = re.compile(r"\b[0-9a-f]{4}(?::[0-9a-f]{4}){3}\b")
 _NO_GUID = "0000:0000:0000:0000"
@@ -28,6 +35,21 @@ class Scrubber:
 
     def __init__(self) -> None:
         self._known: dict[str, dict[str, str]] = {}
+        self._subnets: SubnetScrubber | None = None
+
+    def keep_subnets(self) -> None:
+        """From now on, stand-ins of IP addresses share as many leading bits as the addresses do."""
+        self._subnets = self._subnets or SubnetScrubber(secrets.token_bytes(KEY_BYTES))
+
+    def ip(self, address: str) -> str:
+        """The stand-in of an IP address, as text; the one that `gid` has for it."""
+        return self._subnets.address(address) if self._subnets else self.peer(address)
+
+    def prefix(self, prefix: str) -> str:
+        """The stand-in of a prefix; an empty one stays empty."""
+        if self._subnets is None:
+            raise RuntimeError("prefixes have stand-ins only after keep_subnets()")
+        return self._subnets.prefix(prefix)
 
     def text(self, text: str) -> str:
         """The text with every GUID and MAC address replaced, except an unset GUID (all zeros)."""
@@ -49,6 +71,9 @@ class Scrubber:
 
     def gid(self, address: str) -> str:
         """The replacement of an address from the inventory, as a GID in the eight groups of sysfs."""
+        if self._subnets:
+            found = ipaddress.ip_address(self._subnets.address(address))
+            return _mapped(int(found)) if found.version == 4 else found.exploded  # noqa: PLR2004 - of IP
         if "." in address and ":" not in address:
             return self._stand_in("ipv4", address, _mapped_ipv4)
         local = ipaddress.IPv6Address(address).is_link_local
@@ -73,8 +98,11 @@ def _unmapped(address: str) -> str:
 
 
 def _mapped_ipv4(number: int) -> str:
+    return _mapped(_FIRST_IPV4 + number)
+
+
+def _mapped(value: int) -> str:
     # By hand, because newer Pythons write a mapped address with dots where sysfs has groups.
-    value = _FIRST_IPV4 + number
     return f"0000:0000:0000:0000:0000:ffff:{value >> 16:04x}:{value & 0xFFFF:04x}"
 
 

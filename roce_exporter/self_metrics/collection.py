@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roce_exporter.catalog.exporter import (
     COLLECTION_DURATION,
@@ -19,13 +20,14 @@ from roce_exporter.catalog.exporter import (
     UNMAPPED_NAME,
     UNREADABLE,
 )
+from roce_exporter.model import SourceState
 from roce_exporter.normalise.missing_facts import missing_now
 from roce_exporter.normalise.series import Samples, Series
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from roce_exporter.model import Snapshot, SourceState
+    from roce_exporter.model import Snapshot
     from roce_exporter.normalise.normaliser import Plan
     from roce_exporter.normalise.series import Value
 
@@ -35,6 +37,8 @@ PER_SOURCE = (SOURCE_UP, SOURCE_DURATION, READ_ERRORS, UNREADABLE, QUARANTINED)
 
 NAMES_SHOWN = 20
 """Maximum number of unknown names of a device with a series each; `explain` and /debug list all."""
+
+_NO_STATES: tuple[tuple[Any, ...], ...] = ((),) * len(SourceState._fields)
 
 SourceLabels = tuple[str, str, str]
 """Source, device and network device."""
@@ -54,31 +58,37 @@ class Gaps(NamedTuple):
 
 def gaps_of(plan: Plan, values: Sequence[Value]) -> Gaps:
     """The gaps of one device in one collection; `values` are the values of the plan's series."""
-    names = sorted({(source, name) for source, _, name in plan.unmapped})[:NAMES_SHOWN]
-    return Gaps(plan.device.name, len(plan.unmapped), tuple(names), tuple(missing_now(plan.missing, values)))
+    missing = tuple(missing_now(plan.missing, values)) if plan.missing else ()
+    return Gaps(plan.device.name, len(plan.unmapped), _first_names(plan.unmapped), missing)
+
+
+@lru_cache(maxsize=256)
+def _first_names(unmapped: tuple[tuple[str, int, str], ...]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted({(source, name) for source, _, name in unmapped})[:NAMES_SHOWN])
 
 
 class SelfSamples:
     """Makes the samples and keeps their series from one collection to the next."""
 
     def __init__(self) -> None:
-        self._key: tuple[tuple[SourceLabels, ...], tuple[Gaps, ...]] = ((), ())
+        self._key: tuple[tuple[tuple[Any, ...], ...], tuple[Gaps, ...]] = ((), ())
         self._series: tuple[Series, ...] = ()
 
     def samples(self, snapshot: Snapshot, gaps: Sequence[Gaps], more: Sequence[SourceState] = ()) -> Samples:
         """The samples of one collection, with the gaps of each device; `more` are sources read between collections."""
         # An absent interface is neither up nor down, and no read of it can fail.
         states = [state for state in (*snapshot.states, *more) if state.up is not None]
-        key = (tuple([(state.source, state.device, state.netdev) for state in states]), tuple(gaps))
+        columns = tuple(zip(*states, strict=True)) if states else _NO_STATES
+        key = (columns[:3], tuple(gaps))
         if key != self._key:
-            self._key, self._series = key, _series(*key)
+            self._key, self._series = key, _series(tuple(zip(*key[0], strict=True)), key[1])
         devices = [found.device for found in snapshot.devices]
         without_netdev = sum(
             port.link_layer == "Ethernet" and not port.netdevs for device in devices for port in device.ports
         )
         host = (len(devices), snapshot.excluded, without_netdev, snapshot.seconds, snapshot.unfinished)
         ones = [1] * sum(len(one.names) + len(one.missing) for one in gaps)
-        return Samples(self._series, (*host, *[one.unmapped for one in gaps], *ones, *_values(states)))
+        return Samples(self._series, (*host, *[one.unmapped for one in gaps], *ones, *_values(columns)))
 
 
 def _series(states: tuple[SourceLabels, ...], gaps: tuple[Gaps, ...]) -> tuple[Series, ...]:
@@ -95,11 +105,7 @@ def _series(states: tuple[SourceLabels, ...], gaps: tuple[Gaps, ...]) -> tuple[S
     )
 
 
-def _values(states: Sequence[SourceState]) -> list[Value]:
-    return [
-        *[int(state.up is True) for state in states],
-        *[state.seconds for state in states],
-        *[state.errors_total for state in states],
-        *[state.unreadable for state in states],
-        *[state.quarantined for state in states],
-    ]
+def _values(columns: Sequence[tuple[Any, ...]]) -> list[Value]:
+    """The values of `PER_SOURCE`, from the fields of all states, field by field."""
+    _, _, _, up, seconds, _, errors_total, unreadable, quarantined = columns
+    return [*[int(one is True) for one in up], *seconds, *errors_total, *unreadable, *quarantined]

@@ -24,6 +24,20 @@ MEMORY = "/proc/self/statm"
 STARTED = 19
 """Position of the start time among the fields of /proc/self/stat that follow the name (proc(5): field 22)."""
 
+FAMILIES = (
+    (CounterMetricFamily, "process_cpu_seconds_total", "Total user and system CPU time spent in seconds."),
+    (GaugeMetricFamily, "process_max_fds", "Maximum number of open file descriptors."),
+    (GaugeMetricFamily, "process_virtual_memory_bytes", "Virtual memory size in bytes."),
+    (GaugeMetricFamily, "process_resident_memory_bytes", "Resident memory size in bytes."),
+    (
+        GaugeMetricFamily,
+        "process_start_time_seconds",
+        "Start time of the process since unix epoch in seconds.",
+    ),
+    (GaugeMetricFamily, "process_open_fds", "Number of open file descriptors."),
+)
+"""Kind, name and HELP, in the order of the values. From the third on they are from /proc."""
+
 
 class ProcessFamilies:
     """The collector of the `process_` metrics (proc(5)): opens one file once, and omits metrics if /proc is unavailable."""
@@ -39,28 +53,18 @@ class ProcessFamilies:
 
     def collect(self) -> Iterator[Metric]:
         """CPU time and start in seconds, memory in bytes, descriptors."""
-        yield CounterMetricFamily(
-            "process_cpu_seconds_total",
-            "Total user and system CPU time spent in seconds.",
-            time.process_time(),
-        )
-        yield GaugeMetricFamily(
-            "process_max_fds",
-            "Maximum number of open file descriptors.",
-            resource.getrlimit(resource.RLIMIT_NOFILE)[0],
-        )
-        with contextlib.suppress(OSError):
-            yield from self._of_proc()
+        for (family, name, text), value in zip(FAMILIES, self.values(), strict=False):
+            yield family(name, text, value)
 
-    def _of_proc(self) -> Iterator[Metric]:
-        size, resident = os.pread(self._memory, 64, 0).split()[:2]
-        for name, text, value in (
-            ("virtual_memory_bytes", "Virtual memory size in bytes.", int(size) * self._page),
-            ("resident_memory_bytes", "Resident memory size in bytes.", int(resident) * self._page),
-            ("start_time_seconds", "Start time of the process since unix epoch in seconds.", self._started),
-            ("open_fds", "Number of open file descriptors.", open_descriptors()),
-        ):
-            yield GaugeMetricFamily(f"process_{name}", text, value)
+    def values(self) -> tuple[float, ...]:
+        """The values of `FAMILIES`, or only the first ones if /proc is unavailable."""
+        own = (time.process_time(), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        try:
+            size, resident = os.pread(self._memory, 64, 0).split()[:2]
+            opened = open_descriptors()
+        except OSError:
+            return own
+        return (*own, int(size) * self._page, int(resident) * self._page, self._started, opened)
 
 
 def started() -> float:

@@ -11,6 +11,9 @@ RECEIVE, TRANSMIT = "receive", "transmit"
 
 PRIORITIES = range(8)
 
+WELL, HOT, UNPLUGGED = "well", "hot", "unplugged"
+"""The state of a transceiver."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pause:
@@ -77,9 +80,13 @@ class Conditions:
     """Share of congestion and loss that hits the training job alone; the rest hits all jobs by their traffic."""
     broken: int = 0
     """Queue pairs of the training job that gave up on a dead peer and are in state ERR."""
+    failing: str = ""
+    """The health reporter of devlink that reports an error."""
     pcie_stall: float = 0.0
     """Share of the time for which writes to memory wait for PCIe."""
     up: bool = True
+    module: str = WELL
+    """The transceiver: `WELL`, `HOT` or `UNPLUGGED`. Only the kernel log reports it; the link is `up`."""
     frozen: bool = False
     """`ethtool -S` does not change although traffic flows; afterwards it catches up."""
     reset: bool = False

@@ -14,6 +14,7 @@ from roce_exporter.recording.recorded import HeldFiles, RecordedKernel
 from roce_exporter.recording.recorded_objects import HeldObjects
 from roce_exporter.simulation.drivers import amounts
 from roce_exporter.simulation.faults import ETHTOOL, NETLINK, refuse, spoil
+from roce_exporter.simulation.functions import physical_function, virtual_functions
 from roce_exporter.simulation.hosts import (
     VENDORS,
     ScenarioError,
@@ -23,13 +24,17 @@ from roce_exporter.simulation.hosts import (
 )
 from roce_exporter.simulation.job_objects import LIMITS, PORT, counter_sets, device_objects
 from roce_exporter.simulation.jobs import process_facts
-from roce_exporter.simulation.still import MLX5, dcb, record
+from roce_exporter.simulation.kernel_lines import SimulatedLog
+from roce_exporter.simulation.reporters import MLX5, SimulatedDevlink
+from roce_exporter.simulation.still import dcb, function_macs, record, slot_of
 from roce_exporter.simulation.sysfs_files import moving_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from roce_exporter.ip_model import IpFacts, IpPath
     from roce_exporter.kernel.dcb_netlink import Dcb
+    from roce_exporter.kernel.devlink_kernel import ComponentVersion, HealthReporter
     from roce_exporter.kernel.vf_netlink import VirtualFunction
     from roce_exporter.model import RdmaDevice, RdmaPort
     from roce_exporter.owner_model import CounterSet, ObjectKind, ProcessFacts
@@ -52,6 +57,7 @@ class SimulatedKernel:
         self._cards = {card.name: card for card in world.cards}
         self._netdevs = {member.netdev: member for member in world.netdevs}
         self._moving = moving_files(world.cards)
+        self._devlink = SimulatedDevlink({slot_of(number): card for number, card in enumerate(world.cards)})
         self._still = RecordedKernel([record(world.cards, tuple(self._moving), host)])
 
     def begin(self) -> None:
@@ -164,11 +170,25 @@ class SimulatedKernel:
         return self._still.mac_address(netdev)
 
     def virtual_functions(self, netdev: str) -> tuple[VirtualFunction, ...]:
-        self._netdev(netdev)
-        return self._still.virtual_functions(netdev)
+        member = self._netdev(netdev)
+        place = physical_function(self.world.cards)
+        if place is None or self.world.cards[place].netdev != netdev:
+            raise Absent(errno.EOPNOTSUPP, "no virtual functions", netdev)
+        with self.world.lock:
+            facts = member.facts(self.world.now())
+        return tuple(virtual_functions(function_macs(self._host, netdev), facts))
+
+    def ip_facts(self, netdev: str) -> IpFacts:
+        return self._still.ip_facts(netdev)
+
+    def ip_paths(self, pairs: Sequence[tuple[str, str]]) -> tuple[IpPath, ...]:
+        return self._still.ip_paths(pairs)
 
     def hostname(self) -> str:
         return self._still.hostname()
+
+    def open_kernel_log(self, *, oldest: bool) -> SimulatedLog:
+        return SimulatedLog(self.world, oldest=oldest)
 
     def dcb(self, netdev: str) -> Dcb:
         member = self._netdevs.get(netdev)
@@ -203,6 +223,20 @@ class SimulatedKernel:
         if facts is None:
             raise Absent(errno.ESRCH, "no such simulated process", str(pid))
         return facts
+
+    def process_start(self, pid: int) -> float:
+        return self.process(pid).created
+
+    def devlink_reporters(self, instance: str) -> tuple[HealthReporter, ...]:
+        with self.world.lock:
+            return self._devlink.reporters(instance, self.world.now())
+
+    def devlink_versions(self, instance: str) -> tuple[ComponentVersion, ...]:
+        return self._devlink.versions(instance)
+
+    def devlink_vnic(self, instance: str) -> Mapping[str, int]:
+        with self.world.lock:
+            return self._devlink.vnic(instance, self.world.now())
 
     def _card(self, device: RdmaDevice) -> Card:
         card = self._cards.get(device.name)

@@ -98,6 +98,8 @@ def edges(before: Conditions, after: Conditions) -> Mapping[str, float]:
             found.update(_storm_starts(pause))
     if before.up != after.up:
         found.update(("carrier_changes", "carrier_ups" if after.up else "carrier_downs"))
+    if before.failing != after.failing:
+        found.update({f"reporter_errors_{after.failing}": 1, f"reporter_recoveries_{before.failing}": 1})
     if (more := after.broken - before.broken) > 0:
         found.update({f"{part}{name}": more * many for part in ("", AIMED) for name, many in _BREAKS.items()})
     return found

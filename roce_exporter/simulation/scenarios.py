@@ -7,7 +7,16 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
-from roce_exporter.simulation.conditions import RECEIVE, TRANSMIT, Conditions, Pause, Setup, Span
+from roce_exporter.simulation.conditions import (
+    HOT,
+    RECEIVE,
+    TRANSMIT,
+    UNPLUGGED,
+    Conditions,
+    Pause,
+    Setup,
+    Span,
+)
 from roce_exporter.simulation.faults import FAULTS
 from roce_exporter.simulation.timeline import BUSY, QUIET, TENTHS, Window, bursts, overlay, paused, repeat
 
@@ -133,6 +142,23 @@ def _flaps(random: Random) -> Iterator[Window]:
             yield Window(window.end, window.end + 0.5, lambda conditions: replace(conditions, reset=True))
 
 
+def _overheating(port: PortSeed) -> Iterator[Span]:
+    return overlay(quiet(port), _heat(port.random("heat")) if port.position == 0 else ())
+
+
+def _heat(random: Random) -> Iterator[Window]:
+    """Again and again the transceiver gets hot, the NIC switches it off, and it is replaced."""
+
+    def hot(conditions: Conditions) -> Conditions:
+        return replace(conditions, module=HOT, corrected_blocks=80_000.0, wire_errors=5.0, lost=5.0)
+
+    for window in repeat(random, hot, first=(5.0, 10.0), lasting=(15.0, 25.0), every=(90.0, 120.0)):
+        off, out, back = (window.end + seconds for seconds in (0.0, 20.0, 25.0))
+        yield window
+        yield Window(off, out, lambda conditions: replace(conditions, module=HOT, up=False))
+        yield Window(out, back, lambda conditions: replace(conditions, module=UNPLUGGED, up=False))
+
+
 def _lossy(port: PortSeed) -> Iterator[Span]:
     def damaged(conditions: Conditions) -> Conditions:
         return replace(
@@ -179,6 +205,17 @@ RETRY_SECONDS = 8 * RETRY_TIMEOUT
 """Until a queue pair has made its seven retries."""
 
 
+def _firmware(port: PortSeed) -> Iterator[Span]:
+    windows = repeat(
+        port.random("firmware"),
+        lambda conditions: replace(conditions, load=0.0, failing="fw_fatal"),
+        first=(20.0, 30.0),
+        lasting=(60.0, 90.0),
+        every=(200.0, 260.0),
+    )
+    return overlay(quiet(port), windows if port.position == 0 else ())
+
+
 def _broken(port: PortSeed) -> Iterator[Span]:
     windows = repeat(
         port.random("frozen"),
@@ -223,12 +260,22 @@ _ALL = (
         _flapping,
     ),
     Scenario(
+        "overheating",
+        "the first port's transceiver gets too hot, is switched off, unplugged and replaced; the kernel log has it first",
+        _overheating,
+    ),
+    Scenario(
         "lossy", "the first port's cable damages packets: FEC, CRC and ICRC errors, retransmission", _lossy
     ),
     Scenario(
         "dead-peer",
         "a node of the training job dies: retries, then queue pairs in error; the other jobs of the host are quiet",
         _dead_peer,
+    ),
+    Scenario(
+        "firmware",
+        "the first port's firmware reports a fatal error by devlink and moves no data until the driver recovers",
+        _firmware,
     ),
     Scenario(
         "broken",

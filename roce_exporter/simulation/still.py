@@ -8,6 +8,7 @@ Files with changing values are included, but empty, so that they are listed: `si
 
 from __future__ import annotations
 
+import ipaddress
 from typing import TYPE_CHECKING
 
 from roce_exporter.kernel.dcb_netlink import (
@@ -21,10 +22,14 @@ from roce_exporter.kernel.dcb_netlink import (
     Ets,
     Pfc,
 )
-from roce_exporter.recording.recorded import Moment
+from roce_exporter.recording.moment import Moment
+from roce_exporter.recording.recorded_ip import read_recorded_ip
 from roce_exporter.recording.tree import Tree
 from roce_exporter.simulation.conditions import PRIORITIES
+from roce_exporter.simulation.functions import FUNCTIONS, physical_function
 from roce_exporter.simulation.job_objects import object_counts
+from roce_exporter.simulation.rail_addresses import address_of, ip_files
+from roce_exporter.simulation.reporters import MLX5, ethernet_instance
 from roce_exporter.simulation.settings import ethtool_settings, setting_files
 
 if TYPE_CHECKING:
@@ -38,7 +43,6 @@ GIDS = 4
 CABLE_METRES = 7
 BUFFERS = (20_480, 163_840, 0, 0, 0, 0, 0, 0)
 
-MLX5 = "mlx5_core"
 OPTIONAL = ["cc_rx_ce_pkts", "cc_rx_cnp_pkts", "cc_tx_cnp_pkts"]
 """Optional counters of mlx5, all switched off."""
 
@@ -50,6 +54,8 @@ def record(cards: Sequence[Card], moving: Sequence[str], host: int = 1) -> Momen
         _add_files(tree, card, number)
         _add_links(tree, card, number)
     tree.files.update((f"sys/{path}", b"") for path in moving)
+    tree.files.update((path, text.encode()) for path, text in ip_files(cards).items())
+    _add_functions(tree, cards)
     tree.files["proc/sys/net/ipv4/tcp_ecn"] = b"2\n"
     tree.files["proc/sys/kernel/hostname"] = f"{hostname_of(host)}\n".encode()
     for member in (member for card in cards for member in card.members):
@@ -57,7 +63,7 @@ def record(cards: Sequence[Card], moving: Sequence[str], host: int = 1) -> Momen
         tree.files[f"ethtool/{member.netdev}.permaddr"] = address.encode()
     for path in (*tree.files, *tree.links):
         tree.add(path)
-    return Moment(tree, _rdma(cards))
+    return Moment(tree, _rdma(cards), ip=read_recorded_ip(tree, "of the simulated host"))
 
 
 def hostname_of(host: int) -> str:
@@ -69,6 +75,12 @@ def mac_of(host: int, netdev: str) -> str:
     """The MAC address of a network device of simulated host number `host`: locally administered, unicast."""
     octets = bytes((2,)) + (host % 2**24).to_bytes(3) + int(netdev.removeprefix("eth")).to_bytes(2)
     return octets.hex(":")
+
+
+def function_macs(host: int, netdev: str) -> tuple[str, ...]:
+    """The MAC addresses of the VFs of a network device."""
+    number = int(netdev.removeprefix("eth"))
+    return tuple(mac_of(host, f"eth{256 * (one + 1) + number}") for one in range(len(FUNCTIONS)))
 
 
 def dcb(member: SimulatedNetdev, enabled: tuple[int, ...], facts: Mapping[str, float]) -> Dcb:
@@ -108,7 +120,8 @@ def _buffer(lossless: tuple[int, ...]) -> Buffer:
     return Buffer(tuple(int(priority in lossless) for priority in PRIORITIES), BUFFERS, sum(BUFFERS))
 
 
-def _slot(number: int) -> str:
+def slot_of(number: int) -> str:
+    """The PCI address of the card at this position."""
     return f"0000:{0x11 + number:02x}:00.0"
 
 
@@ -130,7 +143,7 @@ def _add_files(tree: Tree, card: Card, number: int) -> None:
         **_gids(card, number),
         **_pcie(number),
         **_netdevs(card),
-        **setting_files(card, _slot(number)),
+        **setting_files(card, slot_of(number)),
     }
     tree.files.update((path, f"{text}\n".encode()) for path, text in texts.items() if text)
 
@@ -142,7 +155,8 @@ def _gids(card: Card, number: int) -> dict[str, str]:
     for slot in range(GIDS):
         address = f"fe80:0000:0000:0000:{_guid(number)}"
         if slot >= GIDS // 2:
-            address = f"0000:0000:0000:0000:0000:ffff:c000:02{number + 1:02x}"
+            octets = ipaddress.IPv4Address(address_of(number)).packed.hex()
+            address = f"0000:0000:0000:0000:0000:ffff:{octets[:4]}:{octets[4:]}"
         found[f"{below}/gids/{slot}"] = address
         found[f"{below}/gid_attrs/types/{slot}"] = "RoCE v2" if slot % 2 else "IB/RoCE v1"
         found[f"{below}/gid_attrs/ndevs/{slot}"] = card.netdev
@@ -150,7 +164,7 @@ def _gids(card: Card, number: int) -> dict[str, str]:
 
 
 def _pcie(number: int) -> dict[str, str]:
-    below = f"sys/devices/pci0000:10/{_slot(number)}"
+    below = f"sys/devices/pci0000:10/{slot_of(number)}"
     link = {"link_speed": "32.0 GT/s PCIe", "link_width": "16"}
     return {
         **{f"{below}/{when}_{name}": text for name, text in link.items() for when in ("current", "max")},
@@ -177,12 +191,24 @@ def _netdevs(card: Card) -> dict[str, str]:
 
 
 def _add_links(tree: Tree, card: Card, number: int) -> None:
-    slot = f"devices/pci0000:10/{_slot(number)}"
+    slot = f"devices/pci0000:10/{slot_of(number)}"
     tree.links[f"sys/class/infiniband/{card.name}/device"] = f"../../../{slot}"
     tree.links[f"sys/{slot}/driver"] = f"../../../bus/pci/drivers/{card.driver.module}"
+    if card.driver.module == MLX5:
+        tree.links[f"sys/{slot}/{ethernet_instance(number)}/subsystem"] = "../../../../bus/auxiliary"
     for member in card.members if card.bond else ():
         tree.links[f"sys/class/net/{member.netdev}/master"] = f"../{card.bond}"
         tree.links[f"sys/class/net/{card.bond}/lower_{member.netdev}"] = f"../{member.netdev}"
+
+
+def _add_functions(tree: Tree, cards: Sequence[Card]) -> None:
+    """The links of the VFs to their PCI functions."""
+    place = physical_function(cards)
+    if place is None:
+        return
+    for number in range(len(FUNCTIONS)):
+        function = f"sys/class/net/{cards[place].netdev}/device/virtfn{number}"
+        tree.links[function] = f"../../../../devices/pci0000:10/{slot_of(place)[:-1]}{number + 1}"
 
 
 def _rdma(cards: Sequence[Card]) -> dict[str, Rows]:

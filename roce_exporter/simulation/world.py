@@ -25,6 +25,15 @@ class Reset(NamedTuple):
     time: float
 
 
+class ConditionChange(NamedTuple):
+    """Two successive conditions of a network device, and when the second began (the host's clock)."""
+
+    time: float
+    netdev: str
+    old: Conditions
+    new: Conditions
+
+
 class SimulatedNetdev:
     """One network device with hardware behind it. Times never decrease."""
 
@@ -46,6 +55,8 @@ class SimulatedNetdev:
         self.storms: list[Storm] = []
         """The storms that are over."""
         self.resets: list[Reset] = []
+        self.changes: list[ConditionChange] = []
+        """Changes of link and transceiver, which the driver writes to the kernel log."""
         self._phase = phase
         self._ongoing: dict[tuple[int, str], float] = {}
         self._tables: dict[tuple[int, ...], tuple[tuple[DriverCounter, ...], tuple[str, ...]]] = {}
@@ -98,6 +109,8 @@ class SimulatedNetdev:
         return max(self.start, first + math.floor((now - first) / period) * period)
 
     def _note(self, old: TimedConditions, new: TimedConditions) -> None:
+        if (old.conditions.up, old.conditions.module) != (new.conditions.up, new.conditions.module):
+            self.changes.append(ConditionChange(new.start, self.netdev, old.conditions, new.conditions))
         if new.conditions.reset and not old.conditions.reset:
             self.resets.append(Reset(self.netdev, new.start))
         self._note_storms(new)
@@ -142,6 +155,10 @@ class Card(NamedTuple):
         """Queue pairs in state ERR, of all members."""
         return sum(member.conditions(now).broken for member in self.members)
 
+    def failing(self, now: float) -> set[str]:
+        """The health reporters that report an error."""
+        return {member.conditions(now).failing for member in self.members}
+
     def speed(self, now: float) -> int:
         """Bits per second of the slowest member."""
         return min(member.conditions(now).speed or 0 for member in self.members)
@@ -166,6 +183,16 @@ class World:
     def netdevs(self) -> tuple[SimulatedNetdev, ...]:
         """Every network device with hardware behind it."""
         return tuple(netdev for card in self.cards for netdev in card.members)
+
+    @property
+    def changes(self) -> tuple[ConditionChange, ...]:
+        """Every change of a link or a transceiver until now, in order of time."""
+        with self.lock:
+            now = self.now()
+            for netdev in self.netdevs:
+                netdev.conditions(now)
+            found = [change for netdev in self.netdevs for change in netdev.changes]
+        return tuple(sorted(found, key=lambda change: (change.time, change.netdev)))
 
     @property
     def storms(self) -> tuple[Storm, ...]:

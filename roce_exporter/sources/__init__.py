@@ -12,7 +12,9 @@ from roce_exporter.sources.configuration import AGE, CONFIGURATION, Configuratio
 from roce_exporter.sources.counters import Counters
 from roce_exporter.sources.dcb import DCB
 from roce_exporter.sources.delay_drop import DelayDrop
+from roce_exporter.sources.devlink import DEVLINK, DEVLINK_INFO, DEVLINK_VNIC, devlink_readers
 from roce_exporter.sources.hw_counters import HardwareCounters, ReportedNames, Statistics
+from roce_exporter.sources.ip_side import ADDRESSES, Addresses
 from roce_exporter.sources.limits import Limits
 from roce_exporter.sources.netdev import (
     FEC,
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from roce_exporter.kernel import Kernel
-    from roce_exporter.model import Device, Reading
+    from roce_exporter.model import Device, Port, Reading
 
 NAMES = (
     PortState.source,
@@ -59,12 +61,19 @@ NAMES = (
     TRANSCEIVER,
     MAC_ADDRESS,
     VirtualFunctions.source,
+    ADDRESSES,
     Limits.source,
+    DEVLINK,
+    DEVLINK_INFO,
+    DEVLINK_VNIC,
     Configuration.source,
 )
 """Every source, in the order in which a device's sources are read."""
 
-SLOW = frozenset({SETTINGS, TRANSCEIVER, MAC_ADDRESS, VirtualFunctions.source, Limits.source, CONFIGURATION})
+SLOW = frozenset(
+    {SETTINGS, TRANSCEIVER, MAC_ADDRESS, VirtualFunctions.source, ADDRESSES, Limits.source, CONFIGURATION}
+    | {DEVLINK, DEVLINK_INFO, DEVLINK_VNIC}
+)
 """Sources whose values hardly ever change, or change slowly, and are expensive to read: see `collect.slow`."""
 
 AGED = {CONFIGURATION: AGE}
@@ -112,7 +121,17 @@ def open_readers(kernel: Kernel, device: Device, disabled: Collection[str] = ())
         Sensors(kernel, device),
         DelayDrop(kernel, device),
         *netdev_readers(kernel, device),
+        *(
+            Addresses(kernel, device.name, port)
+            for port in device.ports
+            if port.netdevs and _is_ethernet(device, port)
+        ),
         Limits(kernel, device),
+        *devlink_readers(kernel, device),
         Configuration(kernel, device),
     )
     return tuple(reader for reader in readers if reader.source not in disabled)
+
+
+def _is_ethernet(device: Device, port: Port) -> bool:
+    return device.protocol in ("roce", "") and port.link_layer in ("Ethernet", "")

@@ -31,7 +31,7 @@ class Counters:
 
     @property
     def quarantined(self) -> int:
-        return sum(files.quarantined for files in self._ports.values())
+        return sum([files.quarantined for files in self._ports.values()])
 
     def read(self, now: float) -> tuple[Reading, ...]:
         """One reading per port that has the directory.
@@ -41,8 +41,9 @@ class Counters:
         """
         if not self._ports:
             self._open()
+        # Lists instead of generators here and in the other readers: for one or two items a generator takes longer than all of them.
         return tuple(
-            files.read(self.source, self._device.name, port, now) for port, files in self._ports.items()
+            [files.read(self.source, self._device.name, port, now) for port, files in self._ports.items()]
         )
 
     def _open(self) -> None:

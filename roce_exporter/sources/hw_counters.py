@@ -96,7 +96,7 @@ class HardwareCounters:
 
     @property
     def quarantined(self) -> int:
-        return sum(files.quarantined for files in self._files.values())
+        return sum([files.quarantined for files in self._files.values()])
 
     def read(self, now: float) -> tuple[Reading, ...]:
         """One reading per directory with counters that netlink has not reported.

@@ -137,7 +137,7 @@ class NetdevFiles:
 
     @property
     def quarantined(self) -> int:
-        return sum(files.quarantined for files in self._files)
+        return sum([files.quarantined for files in self._files])
 
     def read(self, now: float) -> tuple[Reading, ...]:
         """One reading per directory.
@@ -150,7 +150,7 @@ class NetdevFiles:
         if not self._files:
             raise Absent(errno.ENOENT, "no counters of the kernel", self.netdev)
         return tuple(
-            files.read(NETDEV, self._device, self._port, now, netdev=self.netdev) for files in self._files
+            [files.read(NETDEV, self._device, self._port, now, netdev=self.netdev) for files in self._files]
         )
 
     def _open(self) -> Iterator[CounterFiles]:

@@ -42,6 +42,8 @@ class PortState:
         self._kernel = kernel
         self._device = device
         self._ports: dict[int, tuple[tuple[str, ...], Files]] = {}
+        self._last: dict[int, tuple[list[bytes | OSError | None], Reading]] = {}
+        """Per port, the content of its files and the reading that this led to."""
 
     def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
         """One reading per port, with the names of this module.
@@ -53,7 +55,7 @@ class PortState:
             self._ports = {port.number: opened for port in self._device.ports if (opened := self._open(port))}
         if not self._ports:
             raise Absent(errno.ENOENT, "no ports in sysfs", self._device.name)
-        return tuple(self._read(number) for number in self._ports)
+        return tuple([self._read(number) for number in self._ports])
 
     def _open(self, port: Port) -> tuple[tuple[str, ...], Files] | None:
         directory = f"class/infiniband/{self._device.name}/ports/{port.number}"
@@ -68,11 +70,16 @@ class PortState:
 
     def _read(self, number: int) -> Reading:
         names, files = self._ports[number]
-        found = [_value(name, content) for name, content in zip(names, files.read(), strict=False)]
+        texts = files.read()
+        if (last := self._last.get(number)) is not None and last[0] == texts:
+            return last[1]
+        found = [_value(name, content) for name, content in zip(names, texts, strict=False)]
         if names[-1] == UP:
             state = found[0]
             found.append(int(state == ACTIVE) if isinstance(state, int) else DERIVED)
-        return make_reading(PORT, self._device.name, number, names, found)
+        reading = make_reading(PORT, self._device.name, number, names, found)
+        self._last[number] = (texts, reading)
+        return reading
 
     def close(self) -> None:
         for _, files in self._ports.values():

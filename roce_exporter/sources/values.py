@@ -30,6 +30,8 @@ NOT_ERRORS = frozenset({NOT_AVAILABLE, QUARANTINED, DERIVED})
 """Reasons that are not counted as read errors."""
 
 ALL_ONES = (1 << 64) - 1
+_ONES = b"\xff" * 8
+"""`ALL_ONES` in memory, in any byte order."""
 
 
 def parse_counter(text: bytes) -> int | str:
@@ -65,6 +67,9 @@ def check_counter(value: int) -> int | str:
 
 def check_counters(values: Sequence[int]) -> Sequence[int | str]:
     """Apply `check_counter` to numeric values; returns the same object if all are valid."""
+    # A view of the kernel's numbers is searched as bytes: no Python number is made of values that no row uses.
+    if isinstance(values, memoryview) and values.format == UNSIGNED_64 and _ONES not in values.tobytes():
+        return values
     return values if max(values, default=0) < ALL_ONES else [check_counter(value) for value in values]
 
 
@@ -74,6 +79,9 @@ def reason_of(error: OSError) -> str:
 
 
 NUMBERS = {int}
+
+UNSIGNED_64 = "Q"
+"""The format of a view of the kernel's 64-bit numbers."""
 
 
 def make_reading(
@@ -86,6 +94,10 @@ def make_reading(
     netdev: str = "",
 ) -> Reading:
     """A reading from the result for each name: a number, or the reason (a string) why it is missing."""
+    if isinstance(found, memoryview):
+        return Reading(
+            source, device, port, names, found, (), netdev
+        )  # numbers only, and never copied one by one
     if {*map(type, found)} <= NUMBERS:
         return Reading(source, device, port, names, tuple(found), (), netdev)  # type: ignore[arg-type]  # just checked
     values = tuple(value if isinstance(value, int) else None for value in found)

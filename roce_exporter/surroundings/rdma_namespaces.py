@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from roce_exporter.catalog.namespaces import HIDDEN_DEVICES, NAMESPACE_OBJECTS, SHARED, UNVISITED
@@ -59,13 +60,18 @@ class RdmaNamespaces:
         """
         shared = await self._call(self._kernel.rdma_namespaces_shared)
         found: dict[Series, Value] = {Series(SHARED, ()): int(shared)}
-        hidden = await self._call(lambda: hidden_devices(self._kernel))
-        if self._socket and not shared:
+        if shared:
+            return found | {Series(HIDDEN_DEVICES, ()): 0}
+        everywhere = await self._call(lambda: devices_of_all_namespaces(self._kernel))
+        visible = await self._call(lambda: {device.name for device in self._kernel.rdma_devices()})
+        reported: set[str] = set()
+        if self._socket:
             report = await self._report()
-            found |= _objects(report, hidden)
+            reported = {device for _, device in report.devices}
+            found |= _objects(report, visible)
             found[Series(UNVISITED, ())] = len(report.failed)
-            hidden -= {device for _, device in report.devices}
-        found[Series(HIDDEN_DEVICES, ())] = len(hidden)
+        if everywhere is not None:
+            found[Series(HIDDEN_DEVICES, ())] = len(everywhere - visible - reported)
         return found
 
     async def _call(self, work: Callable[[], T]) -> T:
@@ -92,29 +98,28 @@ async def _read_document(reader: asyncio.StreamReader) -> bytes:
     return bytes(document)
 
 
-def hidden_devices(kernel: NamespaceKernel) -> set[str]:
-    """RDMA devices with a uverbs device, which all namespaces show, that RDMA netlink does not list here.
+def devices_of_all_namespaces(kernel: Kernel) -> set[str] | None:
+    """RDMA devices with a uverbs device, which the sysfs of every network namespace shows; None without ib_uverbs.
 
     Raises:
-        OSError: netlink fails.
+        OSError: sysfs fails.
     """
     try:
         nodes = kernel.entries(UVERBS)
     except Absent:
-        return set()
+        return None
     named = set()
     for node in nodes:
-        try:
+        # `abi_version` is not a device, and a device may be removed meanwhile.
+        with suppress(OSError):
             named.add(kernel.text(f"{UVERBS}/{node}/ibdev"))
-        except OSError:
-            continue  # not a device (`abi_version`), or removed meanwhile
-    return named - {device.name for device in kernel.rdma_devices()}
+    return named
 
 
-def _objects(report: NamespaceReport, hidden: set[str]) -> dict[Series, Value]:
+def _objects(report: NamespaceReport, visible: set[str]) -> dict[Series, Value]:
     return {
         Series(NAMESPACE_OBJECTS, (namespace, device, kind)): number
         for (namespace, device), objects in sorted(report.devices.items())
-        if device in hidden
+        if device not in visible
         for kind, number in objects.items()
     }

@@ -12,16 +12,26 @@ import enum
 import logging
 import re
 from dataclasses import dataclass
-from email.utils import formatdate
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
 import h11
 
+from roce_exporter.web.repeated import (
+    RememberedHead,
+    RememberedRequest,
+    http_date,
+    is_worth_it,
+    remembered_head,
+    repeated_head,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from typing import TypeAlias
+
+    from roce_exporter.web.client_stream import ClientStream
 
     Answer: TypeAlias = "Callable[[Connection, Request], Awaitable[Response]]"
 
@@ -32,7 +42,6 @@ REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
 PLAIN_TEXT = "text/plain; charset=utf-8"
 AUTHORITY = re.compile(rb"\Ahttps?://[^/?]*", re.IGNORECASE)
 BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
-LINGER_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,108 +110,6 @@ def plain(status: int, line: str, *headers: tuple[str, str]) -> Response:
     return Response(status, f"{line}\n".encode(), PLAIN_TEXT, headers)
 
 
-class ClientStream(asyncio.BufferedProtocol):
-    """The bytes of one connection, with limits in both directions."""
-
-    def __init__(self, scratch: memoryview, limit: int) -> None:
-        """`scratch` receives the bytes of a socket and may be shared by all connections of one event loop."""
-        self.lost = asyncio.Event()
-        self.transport: asyncio.Transport | None = None
-        self._scratch = scratch
-        self._limit = limit
-        self._inbox = bytearray()
-        self._ended = False
-        self._news = asyncio.Event()
-        self._flushed = asyncio.Event()
-        self._flushed.set()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Asyncio has made the connection."""
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - for the type checker
-        # Writing pauses unless the socket accepts everything, and resumes when the buffer is empty: a write then ends when all is sent.
-        transport.set_write_buffer_limits(high=1, low=0)
-        self.transport = transport
-
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
-        """Where asyncio must put the received bytes."""
-        return self._scratch
-
-    def buffer_updated(self, nbytes: int) -> None:
-        """Asyncio has put this number of bytes into the buffer."""
-        self._inbox += self._scratch[:nbytes]
-        if len(self._inbox) >= self._limit and self.transport:
-            self.transport.pause_reading()
-        self._news.set()
-
-    def eof_received(self) -> bool:
-        """True: a client that has finished sending still waits for its response."""
-        self._ended = True
-        self._news.set()
-        return True
-
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        """Nothing can be received or sent any more."""
-        self._ended = True
-        for event in (self.lost, self._news, self._flushed):
-            event.set()
-
-    def pause_writing(self) -> None:
-        """The socket did not accept everything."""
-        self._flushed.clear()
-
-    def resume_writing(self) -> None:
-        """The socket has accepted everything."""
-        self._flushed.set()
-
-    async def has_input(self) -> bool:
-        """True once there are bytes to read; False when no more will arrive."""
-        while not (self._inbox or self._ended):
-            self._news.clear()
-            await self._news.wait()
-        return bool(self._inbox)
-
-    def take(self, count: int) -> bytes:
-        """The next received bytes, at most `count`."""
-        taken = bytes(self._inbox[:count])
-        del self._inbox[:count]
-        if len(self._inbox) < self._limit and self.transport:
-            self.transport.resume_reading()
-        return taken
-
-    async def write(self, data: bytes | memoryview, patience: float) -> None:
-        """Send, and wait until the kernel has accepted everything.
-
-        Raises:
-            OSError: the client disconnected, or took longer than `patience` seconds (TimeoutError).
-        """
-        if self.lost.is_set() or self.transport is None:
-            raise ConnectionResetError
-        self.transport.write(data)
-        async with asyncio.timeout(patience):
-            await self._flushed.wait()
-
-    async def close(self, patience: float, linger: float) -> None:
-        """Close so that a client which is still sending can read the response before its connection is reset."""
-        if self.transport and self.transport.can_write_eof():
-            self.transport.write_eof()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(linger):
-                    await self._discard(LINGER_BYTES)
-        if self.transport:
-            self.transport.close()
-            async with asyncio.timeout(patience):
-                await self.lost.wait()
-
-    async def _discard(self, count: int) -> None:
-        while count > 0 and await self.has_input():
-            count -= len(self.take(count))
-
-    def abort(self) -> None:
-        """Close at once, and discard unsent bytes."""
-        if self.transport:
-            self.transport.abort()
-
-
 class Connection:
     """One client, request after request."""
 
@@ -212,17 +119,22 @@ class Connection:
         self.state = ConnectionState.IDLE
         self.since = 0.0
         """When the state was entered, or the last slice was sent, by the clock of the event loop."""
+        self._clock = asyncio.get_running_loop().time
         self.enter(ConnectionState.IDLE)
         self._limits = limits
         self._answer = answer
         self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.head_bytes)
         self._patience = limits.request_seconds
         self._head_only = False
+        self._fed = b""
+        """The bytes of the current request so far."""
+        self._last: RememberedRequest | None = None
+        self._last_head: RememberedHead | None = None
 
     def enter(self, state: ConnectionState) -> None:
         """Change to this state, and restart its time."""
         self.state = state
-        self.since = asyncio.get_running_loop().time()
+        self.since = self._clock()
 
     async def serve(self) -> None:
         """Answer requests until the client, a limit or an error ends the connection.
@@ -231,7 +143,6 @@ class Connection:
             OSError: the client disconnected or stalled.
         """
         while await self._begins() and await self._exchange():
-            self._parser.start_next_cycle()
             self._patience = self._limits.idle_seconds
         self.enter(ConnectionState.IDLE)
         await self.wire.close(self._limits.stalled_seconds, self._limits.linger_seconds)
@@ -248,14 +159,37 @@ class Connection:
     async def _exchange(self) -> bool:
         """Answer one request. False when the connection cannot be used for another one."""
         self.enter(ConnectionState.READING)
-        self._head_only = False
+        self._head_only, self._fed = False, b""
+        is_first = not self._parser.trailing_data[0]
+        # Never together with bytes that the parser holds back: then the last request is not remembered.
+        if self._last is not None and self.wire.take_exactly(self._last.raw):
+            return await self._repeat(self._last)
         try:
             request = await self._request()
         except RequestError as refusal:
             await self._send(refusal.response)
             return False
-        await self._send(await self._answer(self, request))
-        return self._parser.our_state is h11.DONE and self._parser.their_state is h11.DONE
+        fed = self._fed if is_first and not self._parser.trailing_data[0] else b""
+        self._last = RememberedRequest(fed, request) if is_worth_it(fed, request) else None
+        return await self._conclude(await self._answer(self, request))
+
+    async def _repeat(self, known: RememberedRequest) -> bool:
+        """Answer a request that is equal to the last one. The parser does not see it unless it is needed for the response."""
+        response = await self._answer(self, known.request)
+        if self._last_head and (head := repeated_head(self._last_head, response)):
+            self.enter(ConnectionState.WRITING)
+            await self._write_all(head, response.body)
+            return True
+        self._parser.receive_data(known.raw)
+        await self._request()
+        return await self._conclude(response)
+
+    async def _conclude(self, response: Response) -> bool:
+        await self._send(response)
+        if not (self._parser.our_state is h11.DONE and self._parser.their_state is h11.DONE):
+            return False
+        self._parser.start_next_cycle()
+        return True
 
     async def _request(self) -> Request:
         try:
@@ -290,35 +224,42 @@ class Connection:
         if room <= 0:
             raise RequestError(431, f"the request's head is larger than {self._limits.head_bytes} bytes")
         # No input means that the client has finished, which empty bytes signal to the parser.
-        self._parser.receive_data(self.wire.take(room) if await self.wire.has_input() else b"")
+        taken = self.wire.take(room) if await self.wire.has_input() else b""
+        self._fed += taken
+        self._parser.receive_data(taken)
 
     async def _send(self, response: Response) -> None:
         self.enter(ConnectionState.WRITING)
+        date = http_date()
         try:
-            head = self._parser.send(_head_event(response))
+            head = self._parser.send(_head_event(response, date))
         except h11.LocalProtocolError:
             LOG.exception("a response could not be sent as HTTP")
             response = plain(500, "internal error", ("Connection", "close"))
-            head = self._parser.send(_head_event(response))
-        body = memoryview(b"" if self._head_only else response.body)
-        if body:
+            head = self._parser.send(_head_event(response, date))
+        self._last_head = remembered_head(response, date, head or b"")
+        if response.body and not self._head_only:
             # Gives h11 the whole body, which it returns without a copy.
             self._parser.send_with_data_passthrough(h11.Data(data=response.body))
         self._parser.send(h11.EndOfMessage())
-        step = self._limits.slice_bytes
-        await self._write(b"".join((head or b"", body[:step])))
-        for start in range(step, len(body), step):
-            await self._write(body[start : start + step])
+        await self._write_all(head or b"", b"" if self._head_only else response.body)
 
-    async def _write(self, data: bytes | memoryview) -> None:
+    async def _write_all(self, head: bytes, content: bytes) -> None:
+        body, step = memoryview(content), self._limits.slice_bytes
+        await self._write(b"".join((head, body[:step])), is_last=len(body) <= step)
+        for start in range(step, len(body), step):
+            await self._write(body[start : start + step], is_last=start + step >= len(body))
+
+    async def _write(self, data: bytes | memoryview, *, is_last: bool) -> None:
         await self.wire.write(data, self._limits.stalled_seconds)
         self.enter(ConnectionState.WRITING)
-        await asyncio.sleep(0)  # a client that reads as fast as we write must not keep the others waiting
+        if not (is_last and self.wire.is_quiet and not self._parser.trailing_data[0]):
+            await asyncio.sleep(0)  # a client that reads as fast as we write must not keep the others waiting
 
 
-def _head_event(response: Response) -> h11.Response:
+def _head_event(response: Response, date: str) -> h11.Response:
     headers = [
-        ("Date", formatdate(usegmt=True)),
+        ("Date", date),
         ("Content-Type", response.content_type),
         ("Content-Length", str(len(response.body))),
         *response.headers,

@@ -6,9 +6,9 @@ import json
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from roce_exporter.exporter import make_registry, render_registry
-from roce_exporter.exposition import negotiate
+from roce_exporter.exposition import Format, negotiate
 from roce_exporter.introspection.debug import snapshot_document
+from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.web import Request, Response
 from roce_exporter.web.routes import (
     JSON,
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from roce_exporter.exporter import Exporter
 
 PRIVATE = frozenset({"/debug/snapshot", "/debug/events", "/debug/owners"})
-"""Paths that reveal details of the host (raw names, errors, storms, processes), not for unauthenticated clients on other hosts."""
+"""Paths that reveal details of the host (raw names, errors, storms, processes), not for unauthenticated clients on other hosts.
+
+`/health.json` is not one of them: all that it says follows from the series that `/metrics` serves to the same clients.
+"""
 
 
 class Endpoints:
@@ -35,10 +38,11 @@ class Endpoints:
         self.ready = False
         self._exporter = exporter
         self._telemetry_path = telemetry_path
-        self._registry = make_registry()
+        self._registry = OwnRegistry()
         routes = {
             "/": self._landing_page,
             telemetry_path: self._metrics,
+            "/health.json": self._health,
             "/-/healthy": healthy,
             "/-/ready": self._ready,
             "/debug/snapshot": self._snapshot,
@@ -54,7 +58,9 @@ class Endpoints:
     async def _metrics(self, request: Request) -> Response:
         form = negotiate(request.headers.get("accept", ""))
         observation = await self._exporter.observe(scrape_timeout(request.headers.get(TIMEOUT_HEADER, "")))
-        body = self._exporter.render(observation, form) + render_registry(self._registry, form)
+        body = self._exporter.render(observation, form) + self._registry.render(
+            openmetrics=form is Format.OPENMETRICS
+        )
         return exposition(body, form, request)
 
     async def _ready(self, _: Request) -> Response:
@@ -63,6 +69,12 @@ class Endpoints:
         return Response(
             HTTPStatus.SERVICE_UNAVAILABLE, b"roce_exporter has not finished its first collection.\n", PLAIN
         )
+
+    async def _health(self, _: Request) -> Response:
+        health = self._exporter.health
+        if health is None:
+            return Response(HTTPStatus.NOT_FOUND, b"the verdict is off (--source.disable=health)\n", PLAIN)
+        return Response(HTTPStatus.OK, json.dumps(health.document(), indent=1).encode() + b"\n", JSON)
 
     async def _snapshot(self, request: Request) -> Response:
         observation = await self._exporter.observe(scrape_timeout(request.headers.get(TIMEOUT_HEADER, "")))
@@ -84,6 +96,10 @@ class Endpoints:
             "Health of RDMA over Converged Ethernet on this host",
             (
                 (self._telemetry_path, "metrics, for Prometheus"),
+                (
+                    "/health.json",
+                    "whether each port is fit for a job, and why not, for node health controllers",
+                ),
                 (
                     "/debug/snapshot",
                     "every source, its state, and the series of each raw name; restricted to localhost and authenticated users",

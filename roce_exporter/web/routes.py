@@ -8,8 +8,6 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, TypeAlias
 
-import prometheus_client
-
 from roce_exporter import __version__
 from roce_exporter.web import Request, Response
 
@@ -17,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from roce_exporter.exposition import Format
+    from roce_exporter.self_metrics.own_registry import OwnRegistry
 
 PLAIN = "text/plain; charset=utf-8"
 HTML = "text/html; charset=utf-8"
@@ -39,17 +38,14 @@ Route: TypeAlias = Callable[[Request], Awaitable[Response]]
 class Router:
     """Calls the route of a path, and counts requests."""
 
-    def __init__(
-        self, routes: Mapping[str, Route], registry: prometheus_client.CollectorRegistry, hint: str
-    ) -> None:
+    def __init__(self, routes: Mapping[str, Route], registry: OwnRegistry, hint: str) -> None:
         """`hint` ends the reply to a path that is not served."""
         self._routes = routes
         self._hint = hint
-        self._requests = prometheus_client.Counter(
+        self._requests = registry.counter(
             "roce_exporter_http_requests",
             "Requests answered, by path and status code; `other` is all paths that the exporter does not serve.",
             ("path", "code"),
-            registry=registry,
         )
 
     async def __call__(self, request: Request) -> Response:
@@ -57,7 +53,7 @@ class Router:
         route = self._routes.get(request.path)
         response = await route(request) if route else self._not_found(request.path)
         path = request.path if route else "other"
-        self._requests.labels(path, str(response.status)).inc()
+        self._requests.add(path, str(int(response.status)))
         return response
 
     def _not_found(self, path: str) -> Response:

@@ -18,10 +18,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from roce_exporter.web.client_stream import ClientStream
 from roce_exporter.web.config import WebConfig
 from roce_exporter.web.connection import (
     ClientLimits,
-    ClientStream,
     Connection,
     ConnectionState,
     Request,

@@ -7,11 +7,9 @@ from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-import prometheus_client
-
-from roce_exporter.exporter import make_registry, render_registry
 from roce_exporter.exposition import Format, negotiate
 from roce_exporter.introspection.probe_debug import probe_document
+from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.switches.probe import BadModuleError, UnknownTargetError
 from roce_exporter.switches.systems import ModuleMissingError
 from roce_exporter.web.connection import Request, Response, plain
@@ -54,12 +52,11 @@ class SwitchEndpoints:
 
     def __init__(self, prober: Prober) -> None:
         self._prober = prober
-        self._registry = make_registry()
-        self._probes = prometheus_client.Counter(
+        self._registry = OwnRegistry()
+        self._probes = self._registry.counter(
             "roce_exporter_switch_probes",
             "Probes of switches answered, by module and by whether the switch could be used.",
             ("module", "success"),
-            registry=self._registry,
         )
         routes: dict[str, Route] = {
             "/": self._landing_page,
@@ -79,7 +76,7 @@ class SwitchEndpoints:
     async def _probe(self, request: Request) -> Response:
         answer = await self._answer(request)
         success = "true" if answer.success else "false"
-        self._probes.labels(answer.target.module, success).inc()
+        self._probes.add(answer.target.module, success)
         form = negotiate(request.headers.get("accept", ""))
         end = b"# EOF\n" if form is Format.OPENMETRICS else b""
         return exposition(answer.renderer.render(answer.samples, form) + end, form, request)
@@ -98,7 +95,7 @@ class SwitchEndpoints:
 
     async def _metrics(self, request: Request) -> Response:
         form = negotiate(request.headers.get("accept", ""))
-        return exposition(render_registry(self._registry, form), form, request)
+        return exposition(self._registry.render(openmetrics=form is Format.OPENMETRICS), form, request)
 
     async def _landing_page(self, _: Request) -> Response:
         return landing_page("RoCE health of switches", LINKS)

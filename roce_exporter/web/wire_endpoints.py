@@ -6,8 +6,8 @@ import json
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from roce_exporter.exporter import make_registry, render_registry
-from roce_exporter.exposition import Renderer, negotiate
+from roce_exporter.exposition import Format, Renderer, negotiate
+from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.web.connection import Request, Response, plain
 from roce_exporter.web.routes import JSON, Router, exposition, healthy, landing_page
 from roce_exporter.wire.wire_document import wire_document
@@ -28,7 +28,7 @@ class WireEndpoints:
     def __init__(self, session: WireSession, telemetry_path: str) -> None:
         self._session = session
         self._telemetry_path = telemetry_path
-        self._registry = make_registry()
+        self._registry = OwnRegistry()
         self._renderer = Renderer()
         routes = {
             "/": self._landing_page,
@@ -45,7 +45,9 @@ class WireEndpoints:
 
     async def _metrics(self, request: Request) -> Response:
         form = negotiate(request.headers.get("accept", ""))
-        body = self._renderer.render([self._session.samples()], form) + render_registry(self._registry, form)
+        body = self._renderer.render([self._session.samples()], form) + self._registry.render(
+            openmetrics=form is Format.OPENMETRICS
+        )
         return exposition(body, form, request)
 
     async def _document(self, _: Request) -> Response:

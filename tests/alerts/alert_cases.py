@@ -541,6 +541,21 @@ PCIE = (
         labels=f'{DEVICE},kind="nonfatal"',
         look=5,
     ),
+    *(
+        Case(
+            "RoceKernelLogFault",
+            {f'roce_kernel_log_events_total{{{DEVICE},event="{event}"}}': Jump(sick=1, below=0)},
+            name=name,
+            labels=f'{DEVICE},event="{event}"',
+            look=5,
+            # these events do not fire it, however many there are
+            background={
+                f'roce_kernel_log_events_total{{{DEVICE},event="{other}"}}': Rate(sick=1, healthy=1)
+                for other in ("link_down", "pcie_aer_correctable", "command_failed")
+            },
+        )
+        for event, name in (("firmware_fatal", ""), ("module_unplugged", "a transceiver"))
+    ),
     Case(
         "RocePcieWidthDegraded",
         {
@@ -558,6 +573,14 @@ PCIE = (
             f"roce_pcie_link_speed_max_transfers_per_second{{{DEVICE}}}": constant(32e9),
         },
         labels=DEVICE,
+    ),
+)
+
+DEVLINK = (
+    Case(
+        "RoceDevlinkReporterUnhealthy",
+        {f'roce_devlink_health_state{{{DEVICE},reporter="fw_fatal"}}': Level(sick=1, below=0)},
+        labels=f'{DEVICE},reporter="fw_fatal"',
     ),
 )
 
@@ -683,11 +706,29 @@ EXPORTER = (
             f"roce_exporter_sampler_ticks_total{{{NETDEV}}}": Rate(sick=10, healthy=10),
         },
         labels=NETDEV,
+        spare=frozenset({"roce_exporter_sampler_missed_ticks_total"}),
     ),
     Case(
         "RoceSamplerStuck",
         {f"roce_exporter_sampler_stuck{{{NETDEV}}}": Level(sick=1, below=0)},
         labels=NETDEV,
+    ),
+)
+
+HEALTH = (
+    Case(
+        "RocePortFailed",
+        {f"roce_port_health{{{PORT}}}": Level(sick=3, below=2, healthy=1)},
+        background={
+            f'roce_port_health_reason{{{PORT},reason="link_down"}}': Level(sick=3, healthy=None),
+            f'roce_port_health_reason{{{PORT},reason="device_error"}}': Level(sick=3, healthy=None),
+            f'roce_port_health_reason{{{PORT},reason="crc_errors"}}': Level(sick=2, healthy=None),
+        },
+    ),
+    Case(
+        "RocePortDegraded",
+        {f"roce_port_health{{{PORT}}}": Level(sick=2, below=1, healthy=1)},
+        background={f'roce_port_health_reason{{{PORT},reason="crc_errors"}}': Level(sick=2, healthy=None)},
     ),
 )
 
@@ -699,8 +740,10 @@ CASES = (
     *LINKS,
     *OPTICS,
     *PCIE,
+    *DEVLINK,
     *CONFIG,
     *EXPORTER,
+    *HEALTH,
     *OWNER_CASES,
     *SWITCH_CASES,
     *WIRE_CASES,

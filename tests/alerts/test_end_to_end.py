@@ -32,7 +32,13 @@ def hasty_rules(folder: Path) -> Path:
         shutil.copy(ALERTS / name, folder)
     shutil.copytree(ALERTS / "rules", folder / "rules")
     thresholds = yaml.safe_load((folder / "thresholds.yml").read_text())
-    thresholds["shared"] |= {"short": "10s", "medium": "15s", "long": "30s"}
+    thresholds["shared"] |= {
+        "short": "10s",
+        "medium": "15s",
+        "long": "30s",
+        "slow_interval": "1s",
+        "rare_interval": "1s",
+    }
     thresholds["alerts"]["RocePfcStormReceived"]["keep_firing_for"] = "1s"
     for alert in PAGES:
         thresholds["alerts"][alert]["keep_firing_for"] = "10s"

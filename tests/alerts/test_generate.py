@@ -75,10 +75,12 @@ def test_the_operators_form_holds_the_same_rules() -> None:
 
 def test_a_threshold_reaches_expression_and_text(folder: Path) -> None:
     edit(folder, "alerts", "RocePfcLongPause", seconds=0.75)
-    edit(folder, "alerts", "RocePfcPauseHigh", **{"for": "20m"})
+    edit(folder, "alerts", "RoceSlowReceiver", **{"for": "20m"})
+    edit(folder, "alerts", "RocePfcPauseHigh", throughout="25m")
     rules = rules_of(folder)
     assert rules["RocePfcLongPause"]["expr"].endswith("> 0.75")
-    assert rules["RocePfcPauseHigh"]["for"] == "20m"
+    assert rules["RoceSlowReceiver"]["for"] == "20m"
+    assert "ratio_rate5m[25m]" in rules["RocePfcPauseHigh"]["expr"]
 
 
 def test_a_window_changes_the_name_of_what_is_recorded_and_its_users(folder: Path) -> None:
@@ -87,7 +89,8 @@ def test_a_window_changes_the_name_of_what_is_recorded_and_its_users(folder: Pat
     content["shared"]["medium"] = "10m"
     (folder / "thresholds.yml").write_text(yaml.safe_dump(content))
     rules = rules_of(folder)
-    assert "rate5m" in rules["RocePfcTransmitPauseSaturated"]["expr"]
+    assert "rate5m" in rules["RocePfcReceivePauseSaturated"]["expr"]
+    assert "[5m]" in rules["RocePfcTransmitPauseSaturated"]["expr"]
     assert "netdev_priority_direction:roce_pfc_pause:ratio_rate10m" in rules
     assert "rate2m" not in json.dumps(rules)
 
@@ -113,6 +116,50 @@ def test_an_alert_can_be_left_out(folder: Path) -> None:
 def test_a_severity_can_be_changed(folder: Path) -> None:
     edit(folder, "alerts", "RoceTransportRetriesExceeded", severity="page")
     assert rules_of(folder)["RoceTransportRetriesExceeded"]["labels"]["severity"] == "page"
+
+
+def group_of(folder: Path, alert: str) -> dict[str, Any]:
+    return next(
+        group
+        for group in generate.make_rules(folder)["groups"]
+        if any(rule.get("alert") == alert for rule in group["rules"])
+    )
+
+
+def test_what_can_wait_is_evaluated_less_often(folder: Path) -> None:
+    """A ticket, until it becomes a page; less often info and a ticket that waits long; never a ticket that mutes others early."""
+    content = yaml.safe_load((folder / "thresholds.yml").read_text())
+    content["shared"]["slow_interval"] = "90s"
+    (folder / "thresholds.yml").write_text(yaml.safe_dump(content))
+    slow = group_of(folder, "RoceCrcErrors")
+    assert (slow["name"], slow["interval"]) == ("roce-link-slow", "90s")
+    assert group_of(folder, "RocePfcStormNearMisses")["interval"] == "2m"
+    assert "interval" not in group_of(folder, "RocePortDown")
+    edit(folder, "alerts", "RoceCrcErrors", severity="page")
+    assert "interval" not in group_of(folder, "RoceCrcErrors")
+    edit(folder, "alerts", "RoceCrcErrors", severity="ticket", **{"for": "14m59s"})
+    assert group_of(folder, "RoceCrcErrors")["interval"] == "90s"
+    edit(folder, "alerts", "RoceCrcErrors", **{"for": "15m"})
+    rare = group_of(folder, "RoceCrcErrors")
+    assert (rare["name"], rare["interval"]) == ("roce-link-rare", "2m")
+    edit(folder, "alerts", "RoceCrcErrors", severity="info", **{"for": "0s"})
+    assert group_of(folder, "RoceCrcErrors")["interval"] == "2m"
+
+
+@pytest.mark.parametrize("key", ["slow_interval", "rare_interval", "short"])
+def test_a_shared_duration_that_is_none_is_a_mistake(folder: Path, key: str) -> None:
+    content = yaml.safe_load((folder / "thresholds.yml").read_text())
+    content["shared"][key] = "often"
+    (folder / "thresholds.yml").write_text(yaml.safe_dump(content))
+    with pytest.raises(generate.RuleError, match=f"{key} must be a duration such as 5m, not 'often'"):
+        generate.generated(folder)
+
+
+def test_events_include_the_first_one_of_a_counter_that_is_served_above_zero(folder: Path) -> None:
+    expression = rules_of(folder)["RoceIcrcErrors"]["expr"]
+    counter = "roce_transport_icrc_errors_total"
+    assert f"{counter} unless {counter} offset 15m" in expression
+    assert f"or increase({counter}[15m])) > 0" in expression
 
 
 MISTAKES = [

@@ -127,7 +127,13 @@ def test_where_the_host_has_no_exporter_the_page_names_the_neighbour(
     assert len({page["groupKey"] for page in pages}) == 1
     (alert,) = pages[0]["alerts"]
     assert "leaf-057 Ethernet0" in alert["annotations"]["summary"]
-    assert "gpu-057" in alert["annotations"]["description"]
+    # The text follows what becomes known after the alert began.
+    wait_until(lambda: "gpu-057" in told(alertmanager))
+
+
+def told(alertmanager: Alertmanager) -> str:
+    """The descriptions of the alerts on the switch whose host has no exporter."""
+    return " ".join(alert["annotations"]["description"] for alert in alertmanager.alerts(ALONE))
 
 
 def test_a_quiet_switch_next_to_them_has_no_alert(monitored: str, alertmanager: Alertmanager) -> None:

@@ -138,7 +138,7 @@ def exporter(
 ) -> Iterator[Daemon]:
     """Our exporter on loopback, ready. It logs to a file, because a full pipe could block it."""
     address = address or f"127.0.0.1:{free_port()}"
-    command = [*prefix, COMMAND, f"--web.listen-address={address}", *flags]
+    command = [*prefix, COMMAND, f"--web.listen-address={address}", "--metrics.set=full", *flags]
     with process(command, folder / "exporter.log", environment) as running:
         wait_until(lambda: _alive(running, folder / "exporter.log") and ready(address))
         yield Daemon(running, address, folder / "exporter.log")

@@ -45,7 +45,7 @@ FORMS = (
 def daemon(tmp_path: Path) -> Iterator[Daemon]:
     address = f"127.0.0.1:{free_port()}"
     program = str(Path(__file__).with_name("soak_daemon.py"))
-    flags = ("--sampler.mode=fixed", "--sampler.interval=0.1", "--log.level=warn")
+    flags = ("--metrics.set=full", "--sampler.mode=fixed", "--sampler.interval=0.1", "--log.level=warn")
     command = [sys.executable, program, "serve", f"--web.listen-address={address}", *flags]
     with process(command, tmp_path / "log") as running:
         wait_until(lambda: running.poll() is None and is_ready(address))

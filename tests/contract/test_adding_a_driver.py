@@ -16,7 +16,14 @@ PAGE = (ROOT / "docs/adding-a-driver.md").read_text()
 PLACES = re.findall(r"^\| `([^`]+)` \|", PAGE, re.MULTILINE)
 
 EXAMPLE = "ocrdma"
-FOLLOWING = ("docs/", "tests/golden/", "tests/contract/test_adding_a_driver.py", "CHANGELOG.md", "README.md")
+FOLLOWING = (
+    "docs/",
+    "alerts/compat/",
+    "tests/golden/",
+    "tests/contract/test_adding_a_driver.py",
+    "CHANGELOG.md",
+    "README.md",
+)
 """Generated files and documents, and this test."""
 
 

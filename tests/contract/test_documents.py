@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from roce_exporter.catalog import CATALOG, DIALECTS
-from roce_exporter.cli import options
+from roce_exporter.catalog.windows_settings import WINDOWS_SETTINGS
+from roce_exporter.cli import simulation_flags
 from roce_exporter.cli.options import COMMANDS, OptionError, make_parser, parse_options
 from roce_exporter.introspection.reference import reference
 from roce_exporter.simulation import SCENARIOS, VENDORS
@@ -17,7 +18,9 @@ from roce_exporter.simulation import SCENARIOS, VENDORS
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-RAW = {raw for row in CATALOG for spelling in row.spellings for raw in spelling.raw}
+RAW = {raw for row in CATALOG for spelling in row.spellings for raw in spelling.raw} | {
+    setting.name for setting in WINDOWS_SETTINGS
+}
 METRICS = {row.name for row in CATALOG} | {
     "roce_exporter_build_info",
     "roce_exporter_kernel_info",
@@ -35,7 +38,8 @@ def test_every_metric_named_exists(document: Path) -> None:
     named = set(re.findall(r"\broce_[a-z0-9_]+\b(?!\*)", document.read_text())) - {
         "roce_exporter",
         "roce_packets",
-    }  # the latter is a JSON key
+        "roce_mode",
+    }  # a JSON key, a registry key of Windows
     assert not {name for name in named - METRICS - RAW if not name.endswith("_")}
 
 
@@ -74,8 +78,8 @@ def test_the_readme_shows_commands() -> None:
 
 
 def test_the_flags_name_the_existing_scenarios_and_vendors() -> None:
-    assert tuple(SCENARIOS) == options.SCENARIOS
-    assert options.VENDORS == VENDORS
+    assert tuple(SCENARIOS) == simulation_flags.SCENARIOS
+    assert simulation_flags.VENDORS == VENDORS
 
 
 WITHOUT_COUNTERS = {"siw"}

@@ -63,6 +63,29 @@ def names(expression: str) -> set[str]:
     return set(NAME.findall(without)) | set(re.findall(r'__name__=~"([^"]*)"', expression.replace("|", '"')))
 
 
+NO_SERIES = {
+    "and", "or", "unless", "by", "without", "on", "ignoring", "group_left", "group_right", "bool", "offset", "inf", "nan",
+}  # fmt: skip
+"""Words of PromQL that are no metric."""
+GROUPING = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)")
+INSIDE = re.compile(r"""\{[^{}]*\}|\[[^\]]*\]""")
+"""Matchers, and windows."""
+
+
+def selected(expression: str) -> set[str]:
+    """The name of every series that a query selects, whoever records it.
+
+    Raises:
+        AssertionError: a selector has a matcher on `__name__`, so that its names are not known.
+    """
+    text = re.sub(r'"(?:[^"\\]|\\.)*"', '""', re.sub(r"\$\{?\w+(?::\w+)?\}?", "1s", expression))
+    assert "__name__" not in text, expression
+    text = INSIDE.sub(" ", GROUPING.sub(" ", text))
+    # a function or an aggregation has a parenthesis after it, a number begins with a digit
+    words = re.findall(r"(?<![\w:@.])([a-zA-Z_:][\w:]*)(?!\s*\()(?![\w:])", text)
+    return set(words) - NO_SERIES
+
+
 ROWS = {row.name: row for row in CATALOG}
 SUFFIXES = ("", "_bucket", "_count", "_sum")
 """The suffixes of a histogram's series."""

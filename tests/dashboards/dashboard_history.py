@@ -14,12 +14,16 @@ from switch_history import LEAVES, OtherEnd
 from wire_history import CAPTURED, Capture
 
 from roce_exporter.audit import Auditor, load_profile
+from roce_exporter.catalog.row import MetricSet
 from roce_exporter.collect import Collector, Settings
-from roce_exporter.exporter import Exporter, make_registry, render_registry
+from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
+from roce_exporter.exposition.served_series import ServedSeries
+from roce_exporter.health.health_watch import HealthWatch
 from roce_exporter.recording.recorded import load_recording
 from roce_exporter.sampler import Sampler
 from roce_exporter.sampler.pace import OFF, Pace
+from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.simulation.kernel import simulate
 
 if TYPE_CHECKING:
@@ -56,6 +60,8 @@ class Host:
     """Series that neither a simulated nor a recorded host has."""
     answers: float = 1.0
     """The fraction of the history during which the exporter answers."""
+    metric_set: str = "full"
+    """What `--metrics.set` would be."""
 
 
 TRUST = tuple(
@@ -81,6 +87,7 @@ HOSTS = (
     Host("sick", "node94:10099", recording="sick"),
     Host("optics", "node91:10099", recording="mlx5-pair"),
     Host("unknown", "node95:10099", recording="unknown"),
+    Host("lean", "node92:10099", "quiet", FOUR[:2], metric_set="lean"),
     Host("silent", "node96:10099", "quiet", FOUR[:1], answers=0.5),
     Host("silent", "node97:10099", "quiet", FOUR[:1]),
     Host("audited", "node98:10099", recording="audit-trust-after", extra=TRUST[:1]),
@@ -108,13 +115,15 @@ def write_history(host: Host, seconds: float, wanted: Collection[str], place: Pa
 
 
 async def _write(host: Host, seconds: float, wanted: frozenset[str], write: Callable[[str], object]) -> None:
-    clock, registry = Clock(), make_registry()
+    clock, registry = Clock(), OwnRegistry()
     start = END - seconds
     kernel = _kernel(host, clock)
     collector = Collector(kernel, Settings(), clock)
     pace = Pace(OFF) if host.recording else Pace(interval=LOOKS, linger=10.0)
     sampler = Sampler(kernel, clock, lambda: start + clock(), pace)
-    exporter = Exporter(collector, sampler, Auditor(load_profile("auto")))
+    health = HealthWatch(clock, lambda: start + clock())
+    served = ServedSeries(MetricSet(host.metric_set))
+    exporter = Exporter(collector, sampler, Auditor(load_profile("auto")), health=health, served=served)
     label = _Labels(host.cluster, JOB, host.instance, wanted)
     others = (_Switch(host, wanted), _Wire(host, wanted))
     owners = HostOwners(host.cluster, host.seed)
@@ -124,8 +133,9 @@ async def _write(host: Host, seconds: float, wanted: frozenset[str], write: Call
         text = ""
         if answers:
             observation = await exporter.observe(5.0)
+            await health.judge(exporter.observe)
             text = exporter.render(observation, Format.OPENMETRICS).decode()
-            text += render_registry(registry, Format.OPENMETRICS).decode() + "\n".join(host.extra)
+            text += registry.render(openmetrics=True).decode() + "\n".join(host.extra)
         owned = owners.scrape(text, start + clock.now)
         for line in (*text.splitlines(), *owned, *_scraped(text, answers=answers)):
             if series := label(line):

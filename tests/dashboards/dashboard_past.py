@@ -34,8 +34,9 @@ class RefusedError(AssertionError):
 class Prometheus:
     """The server on a folder of blocks; nothing is scraped."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, *flags: str, lookback: int = LOOKBACK) -> None:
         self.data = data
+        self._flags = (*flags, f"--query.lookback-delta={lookback}s")
         self.url = ""
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -54,14 +55,24 @@ class Prometheus:
                 f"--config.file={config}",
                 f"--storage.tsdb.path={self.data}",
                 "--storage.tsdb.retention.time=100y",
-                f"--query.lookback-delta={LOOKBACK}s",
                 f"--web.listen-address=127.0.0.1:{port}",
+                *self._flags,
             ],
             stdout=subprocess.DEVNULL,
             stderr=log,
         )
         log.close()
         self._wait_until_ready()
+
+    @property
+    def pid(self) -> int:
+        """The number of the running process.
+
+        Raises:
+            AssertionError: the server does not run.
+        """
+        assert self._process is not None
+        return self._process.pid
 
     def _wait_until_ready(self) -> None:
         end = time.monotonic() + 120
@@ -140,13 +151,13 @@ def _seconds(text: str) -> float:
 
 
 def evaluate(prometheus: Prometheus, rules: Sequence[Rule], start: float, end: float, step: float) -> None:
-    """The series that the rules would have recorded, and when alerts would have fired. Rules on rules come after these.
+    """The series that the rules would have recorded, and when alerts would have fired. Rules on rules and on alerts come after these.
 
     A rule that reads its own past is evaluated without a past.
     """
     waiting = list(rules)
     while waiting:
-        unmade = {rule.name for rule in waiting if rule.name != "ALERTS"}
+        unmade = {rule.name for rule in waiting}
         ready = [rule for rule in waiting if not any(name in rule.expr for name in unmade - {rule.name})]
         assert ready, f"rules that depend on each other: {unmade}"
         place = prometheus.data.with_name(f"rules-{len(waiting)}.om")

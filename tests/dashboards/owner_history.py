@@ -1,6 +1,6 @@
 """The owners of RDMA objects of a simulated host: constructed samples in the shape of the exporter's, and of kube-state-metrics.
 
-Each host runs one Slurm job across the hosts of its cluster, a pod, a systemd unit and a kernel user. Queue pairs of the job go
+The kubelet gave the first VF of a host to its pod. Each host runs one Slurm job across the hosts of its cluster, a pod, a systemd unit and a kernel user. Queue pairs of the job go
 into state ERR while the host's ports send pause. Enough for queries to have a result, no model of applications.
 """
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 DEVICE = re.compile(r'roce_port_up\{.*?device="(\w+)".*?\}')
 PAUSED = re.compile(r'roce_pfc_transmit_pause_seconds_total\{.*?device="(\w+)".*?\} (\S+)')
+VF_SLOT = re.compile(r'roce_vf_info\{.*?pci="([^"]+)"')
 MEGABYTES = 1_000_000
 COUNTED = (
     "cnp_handled",
@@ -88,6 +89,14 @@ class HostOwners:
             labels = {"owner": owned.name, "kind": owned.kind, **dict.fromkeys(KEYS, ""), **owned.info}
             yield _sample("roce_owner_info", labels, 1)
         pausing = self._pausing(text)
+        for pci in VF_SLOT.findall(text)[:1]:
+            given = {
+                "pci": pci,
+                "namespace": "serving",
+                "pod": f"server-{self.number}",
+                "container": "server",
+            }
+            yield _sample("roce_owner_device_info", {**given, "resource": "nvidia.com/mlnx_vf"}, 1)
         for device in devices:
             yield from self._of_device(device, broken=device in pausing)
 

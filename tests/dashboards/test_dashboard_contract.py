@@ -30,15 +30,19 @@ from dashboard_contents import (
     queries,
     read,
     row_of,
+    selected,
+    selector,
     selectors,
 )
 
 from roce_exporter.catalog import CATALOG
-from roce_exporter.catalog.row import HISTOGRAM
+from roce_exporter.catalog.row import HISTOGRAM, MetricSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from roce_exporter.catalog.row import Row
 
 UNTIL_BUILT: set[str] = set()
 """Planned metrics. A test fails as soon as one of them exists, so that it is removed from this list."""
@@ -196,6 +200,53 @@ def test_every_panel_has_a_text_for_no_data(place: Path) -> None:
             said = panel["fieldConfig"]["defaults"].get("noValue", "")
             assert said, panel["title"]
             assert said != "No data"
+
+
+# ---- metric sets
+
+
+NOT_IN_LEAN = {("roce-host", "Throughput of each link"), ("roce-host", "Link utilisation")}
+"""Panels of the boards for every metric set that need more than lean: bytes of other traffic than RDMA."""
+CHOOSES_PRIORITIES = "roce_pfc_enabled"
+
+
+def _own_rows(panel: Json) -> list[Row]:
+    used = {name for target in panel["targets"] for name in names(target["expr"])}
+    return [row for name in sorted(used) if (row := row_of(name))]
+
+
+@ALL
+def test_panels_that_need_more_than_lean_say_so(place: Path) -> None:
+    """Otherwise an empty panel would blame the NIC."""
+    for panel in panels(read(place)):
+        text = panel["fieldConfig"]["defaults"].get("noValue", "")
+        needs_more = any(row.metric_set is not MetricSet.LEAN for row in _own_rows(panel))
+        # of the many settings of this panel some are in every set
+        if text and panel["title"] != "What differs inside a cluster":
+            assert ("metric set lean" in text) == needs_more, panel["title"]
+
+
+def test_boards_need_the_metric_set_that_they_name() -> None:
+    needed = {
+        place.stem: {panel["title"] for panel in panels(read(place)) if any(row.metric_set is not MetricSet.LEAN for row in _own_rows(panel))}
+        for place in DASHBOARDS
+    }  # fmt: skip
+    small = {place.stem for place in DASHBOARDS if ": lean, standard or full." in read(place)["description"]}
+    large = {place.stem for place in DASHBOARDS if ": standard or full." in read(place)["description"]}
+    assert small == {"roce-fleet", "roce-host", "roce-link", "roce-jobs"}
+    assert large == {"roce-port", "roce-exporter", "roce-configuration"}
+    assert {(uid, title) for uid in small for title in needed[uid]} == NOT_IN_LEAN
+    assert all(needed[uid] for uid in large)
+
+
+@ALL
+def test_panels_of_rare_events_do_not_blame_the_nic(place: Path) -> None:
+    """In the sets lean and standard a counter of faults has no series before the first fault."""
+    for panel in panels(read(place)):
+        rows = [row for row in _own_rows(panel) if row.name != CHOOSES_PRIORITIES]
+        if rows and all(row.sparse for row in rows):
+            text = panel["fieldConfig"]["defaults"].get("noValue", "")
+            assert not text.startswith(("The NIC", "The driver", "The kernel")), panel["title"]
 
 
 # ---- limits
@@ -358,7 +409,8 @@ def test_the_variables_of_a_link_read_one_series_per_switch_port() -> None:
     listed = {one.name: one for one in LINK.variables}
     chosen = ["cluster", "host", "netdev", "switch", "switch_port"]
     for place, name in enumerate(chosen[1:], start=1):
-        assert listed[name].query.startswith("label_values(switch_port:roce_link_ends:info{")
+        one_per_host = "roce_exporter_devices" if name == "host" else "switch_port:roce_link_ends:info"
+        assert listed[name].query.startswith(f"label_values({one_per_host}{{")
         assert re.findall(r"\$(\w+)", listed[name].query) == chosen[:place]
         assert listed[name].include_all == (name in {"host", "netdev"})
     for name in ("instance", "device", "port"):
@@ -395,10 +447,48 @@ def test_panels_of_the_link_board_list_the_switch_systems_of_each_metric() -> No
             assert missing == set(), (panel["title"], name)
 
 
-def test_the_fleet_uses_recording_rules_for_series_of_every_port() -> None:
-    """Of the exporter's own series it uses only `up`-like ones and those that exist only in case of a fault."""
-    own = {name for query in queries(read(FOLDER / "roce-fleet.json")) for name in names(query)} & SERIES
-    assert own == {"roce_exporter_devices", "roce_pfc_storm_last_start_timestamp_seconds"}
+RAW_OF_FLEET = {
+    "ALERTS",
+    "ALERTS_FOR_STATE",
+    "roce_pfc_storm_last_start_timestamp_seconds",
+    "roce_port_health_reason",
+    "up",
+}
+"""Of a host or a port, and not recorded: read by tables of current values only, one sample per series."""
+
+
+def test_the_fleet_reads_only_recorded_series_over_time() -> None:
+    """A graph of six hours has a thousand steps: a series per host in it would be too slow with thousands of hosts."""
+    board = read(FOLDER / "roce-fleet.json")
+    now = {target["expr"] for panel in panels(board) for target in panel["targets"] if target["instant"]}
+    marks = [one["expr"] for one in board["annotations"]["list"] if "expr" in one]
+    over_time = [one["expr"] for panel in panels(board) for one in panel["targets"] if not one["instant"]]
+    assert {name for query in (*marks, *over_time) for name in selected(query)} - set(RECORDED) == set()
+    assert {name for query in now for name in selected(query)} - set(RECORDED) == RAW_OF_FLEET
+
+
+def test_the_choices_of_the_fleet_read_one_series_per_host() -> None:
+    listed = [one for one in read(FOLDER / "roce-fleet.json")["templating"]["list"] if one["type"] == "query"]
+    assert {name for one in listed for name in selected(selector(one))} == {"roce_exporter_devices"}
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ('sum by (a, b) (rate(x_total{c="d{e}"}[5m])) > bool 0', {"x_total"}),
+        ("0 * count(up) or l:x:rate5m @ end() unless on (a) group_left () {}", {"up", "l:x:rate5m"}),
+        ('topk(10, max_over_time((y_seconds)[1d:5m] @ end())) + 1e3 or label_replace(z, "a", "$1", "b", "(.*)")', {"y_seconds", "z"}),
+        ('n{a=~"$b"}[$__range] and -inf', {"n"}),
+    ],
+)  # fmt: skip
+def test_names_of_selected_series(query: str, found: set[str]) -> None:
+    """Of the two tests above."""
+    assert selected(query) == found
+
+
+def test_a_selector_without_a_name_is_not_accepted() -> None:
+    with pytest.raises(AssertionError):
+        selected('count({__name__=~"roce_.+"})')
 
 
 # ---- delivery

@@ -63,6 +63,11 @@ ANNOTATIONS = [
 ]
 
 
+FLEET = next(board for board in BOARDS if board.uid == "roce-fleet")
+EXPORTER = next(board for board in BOARDS if board.uid == "roce-exporter")
+OF_ALL_SETS = {"roce-fleet", "roce-host", "roce-link", "roce-jobs"}
+
+
 def answer(past: Prometheus, panel: Panel, position: int, values: Mapping[str, str]) -> list[Any]:
     """The reply that Grafana would get for one query of a panel."""
     query = panel.queries[position]
@@ -201,23 +206,56 @@ def test_annotations_of_storms_are_at_the_start_of_storms(past: Prometheus) -> N
     assert all(END - SECONDS <= time <= END for time in times)
 
 
-def test_a_quiet_fleet_is_reported_as_healthy(past: Prometheus) -> None:
-    """No panel shows "No data": each one that is empty in the quiet cluster has its own text for that."""
+@pytest.mark.parametrize("cluster", ["quiet", "lean"])
+def test_a_quiet_fleet_is_reported_as_healthy(past: Prometheus, cluster: str) -> None:
+    """No panel shows "No data": each one that is empty in a quiet cluster has its own text for that. Also with the metric set lean."""
     silent = [
         (board.uid, panel.title)
         for board in BOARDS
         for row in board.rows
         for panel in row.panels
         if not panel.empty
+        and (cluster == "quiet" or board.uid in OF_ALL_SETS)
         and not (any if any(query.instead for query in panel.queries) else all)(
-            answer(past, panel, place, EVERYTHING | {"cluster": "quiet"})
+            answer(past, panel, place, EVERYTHING | {"cluster": cluster})
             for place in range(len(panel.queries))
         )
     ]
     assert silent == []
 
 
-FLEET = next(board for board in BOARDS if board.uid == "roce-fleet")
+@pytest.mark.parametrize("cluster", ["quiet", "lean"])
+@pytest.mark.parametrize("title", ["Exporters down", "Sources broken", "Values missing", "Stuck polls"])
+def test_an_exporter_without_faults_has_zeros_in_every_metric_set(
+    past: Prometheus, title: str, cluster: str
+) -> None:
+    """Counts of faults have no series in lean before the first fault, which is not the same as no response."""
+    panel = next(one for row in EXPORTER.rows for one in row.panels if one.title == title)
+    ((_, samples),) = answer(past, panel, 0, EVERYTHING | {"cluster": cluster})
+    assert {value for _, value in samples} == {0}
+
+
+@pytest.mark.parametrize("title", ["Polls late or missed", "Sources broken"])
+def test_an_exporter_that_does_not_respond_has_no_zeros(past: Prometheus, title: str) -> None:
+    panel = next(one for row in EXPORTER.rows for one in row.panels if one.title == title)
+    assert answer(past, panel, 0, EVERYTHING | {"cluster": "no-such-cluster"}) == []
+
+
+def test_checks_that_ran_are_counted_alike_in_every_metric_set(past: Prometheus) -> None:
+    """In lean, checks that pass have one series per port. Both hosts have the same NICs, the first one twice as many."""
+    query = 'sum by (cluster) (cluster_job:roce_config_checks:count{cluster=~"quiet|lean"})'
+    found = {one["metric"]["cluster"]: float(one["value"][1]) for one in past.instant(query, END)}
+    assert found["lean"] > 20
+    assert found["quiet"] == 4 * found["lean"]
+
+
+VFS = next(
+    panel
+    for board in BOARDS
+    for row in board.rows
+    for panel in row.panels
+    if panel.title == "VFs and their pods"
+)
 
 
 def _number(past: Prometheus, title: str, cluster: str, position: int = 0) -> float:
@@ -249,6 +287,16 @@ def test_the_worst_ports_are_ten_at_the_most_whatever_the_range(past: Prometheus
     for title in ("Worst ports by pause sent", "Worst ports by pause received", "Worst ports by loss"):
         panel = next(one for row in FLEET.rows for one in row.panels if one.title == title)
         assert 0 < len(answer(past, panel, 0, EVERYTHING)) <= 10
+
+
+def test_a_vf_has_the_pod_that_the_kubelet_gave_it_to_and_others_are_listed_without(past: Prometheus) -> None:
+    found = {
+        (one["metric"]["instance"], one["metric"]["vf"]): one["metric"].get("pod", "")
+        for one in answer(past, VFS, 0, EVERYTHING | {"cluster": "pfc-storm"})
+    }
+    assert found
+    assert all(bool(pod) == (vf == "0") for (_, vf), pod in found.items())
+    assert answer(past, VFS, 1, EVERYTHING | {"cluster": "pfc-storm"}), "traffic"
 
 
 def test_recording_rules_pass_promtool(past: Prometheus) -> None:

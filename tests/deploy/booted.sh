@@ -12,6 +12,7 @@ tell() {
   done
   echo "$1.user $(ps -o user:20= -p "$pid")"
   echo "$1.etc $(nsenter --target="$pid" --mount ls /etc | wc -l)"
+  echo "$1.kmsg $(nsenter --target="$pid" --mount ls /dev | grep -c '^kmsg$')"
   echo "$1.home $(nsenter --target="$pid" --mount ls -A /root /home/somebody 2>/dev/null | grep -c secret)"
   nsenter --target="$pid" --mount touch /opt/written /etc/written /sys/written /var/written 2>/dev/null
   # Not as root or its group, which see all processes; as numbers, because some drop-ins hide /etc/passwd.
@@ -27,9 +28,11 @@ restart() {
 }
 
 mkdir -p "$drop_ins" /home/somebody
+# in place of the device node, which systemd-nspawn does not have
+touch /dev/kmsg
 touch /root/secret /home/somebody/secret
 tell core
-for name in optics debugfs loopback owners; do
+for name in optics debugfs loopback owners kernel-log; do
   cp "/usr/share/doc/roce-exporter/drop-ins/$name.conf" "$drop_ins/"
   restart
   tell "$name"

@@ -22,6 +22,7 @@ PACKAGES = "systemd,systemd-sysv,python3,init-system-helpers,curl,procps,util-li
 NO_CAPABILITY = f"{0:016x}"
 NET_ADMIN = 1 << 12
 DAC_READ_SEARCH = 1 << 2
+SYSLOG = 1 << 34
 OWN_PROCESSES = 2
 """The exporter and the command that lists the processes."""
 
@@ -40,7 +41,17 @@ def report(package: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[d
     shutil.copy(HERE / "booted.service", root / "etc/systemd/system")
     for command in (["dpkg", "--install", "/package.deb"], ["systemctl", "enable", "booted.service"]):
         subprocess.run(["chroot", root, *command], check=True, capture_output=True)
-    command = [nspawn, "--quiet", "--register=no", "--keep-unit", "--private-network", "-D", root, "--boot"]
+    command = [
+        nspawn,
+        "--quiet",
+        "--register=no",
+        "--keep-unit",
+        "--private-network",
+        "--capability=CAP_SYSLOG",
+        "-D",
+        root,
+        "--boot",
+    ]
     try:
         boot = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
         said = boot.stdout + boot.stderr
@@ -65,6 +76,7 @@ def test_it_runs_under_its_own_user_without_privileges(report: dict[str, str]) -
         "NoNewPrivs": "1",
         "Seccomp": "2",
         "user": "roce-exporter",
+        "kmsg": "0",
         "home": "0",
         "written": "0",
     }
@@ -77,6 +89,7 @@ def test_it_runs_under_its_own_user_without_privileges(report: dict[str, str]) -
         ("debugfs", NET_ADMIN | DAC_READ_SEARCH),
         ("loopback", NET_ADMIN | DAC_READ_SEARCH),
         ("owners", NET_ADMIN | DAC_READ_SEARCH),
+        ("kernel-log", NET_ADMIN | DAC_READ_SEARCH | SYSLOG),
     ],
 )
 def test_drop_ins_combine_and_each_adds_what_it_documents(
@@ -91,6 +104,10 @@ def test_drop_ins_combine_and_each_adds_what_it_documents(
 def test_only_with_the_drop_in_for_owners_processes_of_others_are_visible(report: dict[str, str]) -> None:
     """At least init, the journal and the bus of the machine."""
     assert int(report["loopback.processes"]) <= OWN_PROCESSES < int(report["owners.processes"])
+
+
+def test_only_with_the_drop_in_for_the_kernel_log_its_node_is_visible(report: dict[str, str]) -> None:
+    assert (report["owners.kmsg"], report["kernel-log.kmsg"]) == ("0", "1")
 
 
 def test_with_the_read_capability_few_files_are_reachable(report: dict[str, str]) -> None:

@@ -61,6 +61,21 @@ def test_the_unit_for_captures_has_its_command(root: Path) -> None:
     assert "\nExecStart=/opt/roce-exporter/bin/roce-exporter wire " in unit
 
 
+def test_the_unit_for_namespaces_has_its_command_and_ends_with_the_package(root: Path) -> None:
+    name = "roce-exporter-namespaces.service"
+    unit = (root / "lib/systemd/system" / name).read_text()
+    assert "\nExecStart=/opt/roce-exporter/bin/roce-exporter namespaces " in unit
+    assert name in (root / "DEBIAN/prerm").read_text()
+
+
+def test_no_unit_with_a_privilege_is_enabled_by_the_installation(root: Path) -> None:
+    """An administrator enables them."""
+    lines = (root / "DEBIAN/postinst").read_text().splitlines()
+    enabled = [line.split() for line in lines if " enable " in line]
+    assert [words[2] for words in enabled] == ["roce-exporter.service"]
+    assert not [path for path in root.rglob("*.wants/*") if path.name.startswith("roce-exporter-")]
+
+
 def test_everything_in_it_belongs_to_root(package: str) -> None:
     listing = subprocess.run(
         ["dpkg-deb", "--contents", package], stdout=subprocess.PIPE, text=True, check=True
@@ -81,6 +96,8 @@ def test_it_has_the_package_metadata(package: str) -> None:
 def test_rules_and_dashboards_come_with_it(root: Path) -> None:
     share = root / "usr/share/roce-exporter"
     assert (share / "alerts/roce.rules.yml").read_bytes() == (ROOT / "alerts/roce.rules.yml").read_bytes()
+    compat = {path.name for path in (ROOT / "alerts/compat").glob("*.yml")}
+    assert {path.name for path in (share / "alerts/compat").glob("*.yml")} == compat
     wanted = {path.name for path in (ROOT / "dashboards").glob("*.json")}
     assert {path.name for path in (share / "dashboards").glob("*.json")} == wanted
 

@@ -145,6 +145,15 @@ def test_privileges_are_one_capability_and_read_only_places(answers: dict[str, A
     assert mounts["debugfs"] == f"{mounts['sysfs']}/kernel/debug"
 
 
+def test_the_kernel_log_is_one_device_of_a_privileged_container(answers: dict[str, Any]) -> None:
+    """Kubernetes refuses `privileged` together with a ban on privilege escalation."""
+    pod = pod_of(answers, "kernel-log-values")
+    (container,) = pod["containers"]
+    assert container["securityContext"] == {"readOnlyRootFilesystem": True, "privileged": True}
+    assert container["volumeMounts"] == [{"name": "kernel-log", "mountPath": "/dev/kmsg", "readOnly": True}]
+    assert pod["volumes"] == [{"name": "kernel-log", "hostPath": {"path": "/dev/kmsg", "type": "CharDevice"}}]
+
+
 def test_owners_need_the_hosts_processes_and_then_a_user_of_their_own(answers: dict[str, Any]) -> None:
     """The exporter must not have the user ID of other images, whose processes it could then inspect."""
     assert "hostPID" not in pod_of(answers, "default-values")

@@ -27,7 +27,9 @@ UNKNOWN_TO_DEBIAN = ("consul_sd_configs", "kubernetes_sd_configs")
 """Debian builds Prometheus without the clients of these; their own keys are not checked here, everything around them is."""
 
 
-@pytest.mark.parametrize(("name", "flags"), [("prometheus.yml", ()), ("agent.yml", ("--agent",))])
+@pytest.mark.parametrize(
+    ("name", "flags"), [("prometheus.yml", ()), ("agent.yml", ("--agent",)), ("sharding.yml", ())]
+)
 def test_promtool_finds_nothing_wrong(name: str, flags: tuple[str, ...]) -> None:
     command = [need("promtool", "prometheus"), "check", "config", *flags, FOLDER / name]
     verdict = subprocess.run(command, capture_output=True, text=True, check=False)

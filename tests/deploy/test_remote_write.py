@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from deploy_blocks import LOOKBACK, backfill, on_blocks
 from deploy_daemon import running
 from deploy_history import END, HOSTS, SCRAPE, SECONDS, history
+from deploy_paths import victoria_metrics
 from deploy_servers import Server, prometheus, started
 from deploy_tools import COMMAND, DEPLOY, ROOT, fetch, need, wait_until
 from ports import free_port
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RULES = (ROOT / "alerts/roce.rules.yml", ROOT / "dashboards/roce-dashboards.rules.yml")
-LOOKBACK = "30s"
-"""A history has no staleness markers: a window of two scrapes replaces them."""
 VARIABLE = re.compile(r"\$(?:\{([a-z_]\w*)(?::\w+)?\}|([a-z_]\w*))")
 """Excludes $1, which belongs to label_replace."""
 JOINED_INTO_ITSELF = re.compile(r'"value", "=", "\w+", "value"\)')
@@ -39,23 +39,6 @@ ANY_OF_EQUALS = "topk by"
 """Of equal values, as of two instances of one host, Prometheus and VictoriaMetrics keep different ones."""
 INTERVALS = {"__interval": "15s", "__rate_interval": "60s", "__range": "15m"}
 Labels = frozenset[tuple[str, str]]
-
-
-@contextmanager
-def victoria_metrics(folder: Path) -> Iterator[Server]:
-    port = free_port()
-    command = [
-        need("victoria-metrics", "victoria-metrics"),
-        f"-storageDataPath={folder / 'store'}",
-        f"-httpListenAddr=127.0.0.1:{port}",
-        "-retentionPeriod=100y",
-        "-search.latencyOffset=0s",
-        f"-search.maxStalenessInterval={LOOKBACK}",
-        "-search.disableCache",
-        "-memory.allowedBytes=256MB",
-    ]
-    with started(command, port, folder / "store.log", ready="/health") as server:
-        yield server
 
 
 def rules() -> list[dict[str, str]]:
@@ -86,21 +69,6 @@ def dashboard_queries() -> list[str]:
     return [VARIABLE.sub(lambda match: INTERVALS.get(match[1] or match[2], ".*"), text) for text in asked]
 
 
-def backfill(folder: Path, name: str, lines: list[str]) -> None:
-    """Add lines to Prometheus' blocks while it does not run."""
-    path = folder / f"{name}.om"
-    path.write_text("\n".join([*lines, "# EOF\n"]))
-    command = [
-        need("promtool", "prometheus"),
-        "tsdb",
-        "create-blocks-from",
-        "openmetrics",
-        path,
-        folder / "tsdb",
-    ]
-    subprocess.run(command, check=True, capture_output=True)
-
-
 def import_lines(store: Server, lines: list[str]) -> None:
     """Add lines to VictoriaMetrics, which counts milliseconds."""
     body = "".join(f"{line}000\n" for line in lines).encode()
@@ -108,16 +76,6 @@ def import_lines(store: Server, lines: list[str]) -> None:
     with urllib.request.urlopen(request, timeout=60):
         pass
     fetch(f"{store.url}/internal/force_flush")
-
-
-@contextmanager
-def on_blocks(folder: Path) -> Iterator[Server]:
-    """Prometheus on the blocks of a folder; it scrapes nothing."""
-    config = folder / "nothing.yml"
-    config.write_text("global: {}\n")
-    flags = ("--storage.tsdb.retention.time=100y", f"--query.lookback-delta={LOOKBACK}")
-    with prometheus(need("prometheus", "prometheus"), config, folder, *flags) as server:
-        yield server
 
 
 def recorded(server: Server, rule: dict[str, str]) -> list[str]:
@@ -144,7 +102,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Ser
     need("victoria-metrics", "victoria-metrics")
     lines = [line for host in HOSTS for line in history(host)]
     with ExitStack() as stack:
-        store = stack.enter_context(victoria_metrics(folder))
+        store = stack.enter_context(victoria_metrics(folder, LOOKBACK))
         waiting = [rule for rule in rules() if "record" in rule]
         backfill(folder, "scraped", lines)
         import_lines(store, lines)
@@ -285,7 +243,7 @@ def test_an_agent_writes_and_the_storm_pages_from_the_store(tmp_path: Path) -> N
     vmalert = need("vmalert", "victoria-metrics")
     program = need("prometheus", "prometheus")
     with ExitStack() as stack:
-        store = stack.enter_context(victoria_metrics(tmp_path))
+        store = stack.enter_context(victoria_metrics(tmp_path, LOOKBACK))
         daemons = [
             stack.enter_context(running([str(COMMAND)], flags=[f"--host.simulate={scenario}"]))
             for scenario in ("pfc-storm", "quiet")
@@ -294,7 +252,7 @@ def test_an_agent_writes_and_the_storm_pages_from_the_store(tmp_path: Path) -> N
         config = agent_config(tmp_path, exporters, store)
         stack.enter_context(prometheus(program, config, tmp_path, storage="agent"))
         wait_until(
-            lambda: len(store.values('up{job="roce",agent="roce-0"} == 1')) == 2,
+            lambda: len(store.values('up{job="roce",replica="a"} == 1')) == 2,
             "both hosts are in the store",
         )
         called = stack.enter_context(pager())

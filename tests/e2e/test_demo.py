@@ -351,7 +351,8 @@ def check_screen(terminal: Terminal, folder: Path, monitored: bool) -> None:
     os.write(terminal.descriptor, b"\x03")
     assert terminal.end() == 0
     assert "\x1b[?1049l" in terminal.output, "the terminal is restored"
-    assert re.search(r"ended after \d+ s with 1 PFC storm seen", terminal.output)
+    # One, or more where this test has to wait for a busy machine.
+    assert re.search(r"ended after \d+ s with [1-9]\d* PFC storms? seen", terminal.output)
     assert "Traceback" not in terminal.output
     assert_nothing_is_left(folder, children)
 

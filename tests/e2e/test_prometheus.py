@@ -47,7 +47,7 @@ class Exporter:
 
     def __init__(self, *flags: str) -> None:
         self.process = subprocess.Popen(
-            [COMMAND, "--web.listen-address=127.0.0.1:0", *flags],
+            [COMMAND, "--web.listen-address=127.0.0.1:0", "--metrics.set=full", *flags],
             stderr=subprocess.PIPE,
             text=True,
         )

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 from ports import free_port
 from sonic_server import sonic_server
 from waiting import wait_until
@@ -190,10 +191,14 @@ class Monitoring:
         intervals = {"scrape_interval": "1s", "evaluation_interval": "1s"}
         config = {
             "global": intervals,
-            "rule_files": [str(ALERTS / "roce.rules.yml")],
+            "rule_files": ["rules.yml"],
             "scrape_configs": jobs,
         }
         (folder / "prometheus.yml").write_text(json.dumps(config))
+        rules = yaml.safe_load((ALERTS / "roce.rules.yml").read_text())
+        for group in rules["groups"]:
+            group.pop("interval", None)
+        (folder / "rules.yml").write_text(json.dumps(rules))
         self.url = f"http://127.0.0.1:{free_port()}"
         self.log = (folder / "prometheus.log").open("w")
         flags = (

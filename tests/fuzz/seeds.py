@@ -18,6 +18,7 @@ HERE = Path(__file__).parent
 sys.path += [str(HERE.parent / "unit"), str(HERE.parent / "unit" / "wire"), str(HERE.parent)]
 
 import dcb_dumps  # noqa: E402 - on the path set above
+import kernel_log_lines  # noqa: E402 - the same
 import netlink_dumps  # noqa: E402 - the same
 import object_dumps  # noqa: E402 - the same
 import test_counter_sets  # noqa: E402 - the same
@@ -335,6 +336,37 @@ def wire_packets() -> Seeds:
     return found
 
 
+def kernel_log() -> Seeds:
+    """One record per form of a line, and several with tags, a gap and a record of a process."""
+    texts = [text for _, text in kernel_log_lines.lines()]
+    forms = [*texts[::12], *(text for _, text in kernel_log_lines.OTHER_FORMS)]
+    found = {f"line-{number:02}": f"6,{number},1,-;{text}\n".encode() for number, text in enumerate(forms)}
+    tags = " SUBSYSTEM=pci\n DEVICE=+pci:0000:3b:00.0\n"
+    several = "".join(
+        f"{priority},{number},1,-;{text}\n{tags}"
+        for priority, number, text in zip((6, 3, 14), (1, 2, 9), texts, strict=False)
+    )
+    return found | {"several": several.encode(), "escaped": b"6,1,1,-,caller=T1;\\x0a DEVICE=+pci:0\n"}
+
+
+def translate() -> Seeds:
+    """The first byte is the kind of file: 0 a dashboard, 1 rules, 2 PromQL."""
+    pause = "sum by (device) (rate(node_ethtool_received_prio3_pause{device=~'$d'}[$__rate_interval]))"
+    panel = f'{{"title": "a", "targets": [{{"expr": "{pause}", "legendFormat": "{{{{device}}}}"}}]}}'
+    variable = '{"type": "query", "query": "label_values(node_infiniband_link_downed_total, device)"}'
+    rules = """# a\ngroups:\n- rules:\n  - record: a:b\n    expr: rate(node_ethtool_received_prio3_pause[5m])
+  - alert: A\n    expr: |\n      a:b{device="x"}\n        > 1\n    annotations: {a: '{{ $labels.device }}'}\n"""
+    queries = {
+        "units": "rate(rdma_port_rcv_data_total[5m]) * 4 + on (device) -rdma_port_xmit_data_total",
+        "labels": "sum without (device) (node_ethtool_received_prio3_pause / node_ethtool_received_prio4_pause)",
+        "names": '{"node_infiniband_link_downed_total", a!~"b"} offset 5m or {__name__=~"rdma_.*"}',
+        "lines": '# a\nup\nlabel_replace(node_ethtool_received_discards_phy, \'a\', `b`, "device", "")\n',
+    }
+    found = {name: b"\2" + text.encode() for name, text in queries.items()}
+    found["dashboard"] = f'\0{{"panels": [{panel}], "templating": {{"list": [{variable}]}}}}'.encode()
+    return found | {"rules": b"\1" + rules.encode(), "not-json": b"\0{", "not-rules": b"\1a: b"}
+
+
 WRITERS = {
     "rdma_netlink": rdma_netlink,
     "object_netlink": object_netlink,
@@ -348,6 +380,8 @@ WRITERS = {
     "config_file": config_file,
     "web_config_file": web_config_file,
     "wire_packets": wire_packets,
+    "kernel_log": kernel_log,
+    "translate": translate,
 }
 
 

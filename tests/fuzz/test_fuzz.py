@@ -13,7 +13,7 @@ import pytest
 
 HERE = Path(__file__).parent
 CORPUS = HERE / "corpus"
-RUNS = {"config_file": 200, "web_config_file": 500, "http_head": 2_000, "recording": 2_000}
+RUNS = {"config_file": 200, "web_config_file": 500, "http_head": 2_000, "recording": 2_000, "translate": 500}
 """Inputs of the slow decoders, about a second's worth. Longer runs: `make fuzz`."""
 OTHER_RUNS = 2_000
 LARGEST = 20_480

@@ -85,8 +85,8 @@ class Prometheus:
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     with ExitStack() as running:
         targets = [
-            exporter(running, "--host.simulate=pfc-storm", "--sampler.mode=fixed"),
-            exporter(running, f"--host.recording={RECORDING}"),
+            exporter(running, "--host.simulate=pfc-storm", "--sampler.mode=fixed", "--metrics.set=full"),
+            exporter(running, f"--host.recording={RECORDING}", "--metrics.set=full"),
         ]
         yield Prometheus(running, tmp_path_factory.mktemp("native"), targets)
 

@@ -140,7 +140,7 @@ def test_a_list_of_objects_that_fails_is_left_out_and_the_rest_is_captured(tmp_p
             return super().open_objects(device, kind)
 
     whole = load_recording(str(RECORDINGS[0].parent / "mlx5-lag"))
-    asyncio.run(capture(Failing(whole._moments), str(tmp_path / "c"), 1, 1.0))
+    asyncio.run(capture(Failing(whole.moments), str(tmp_path / "c"), 1, 1.0))
     found = {place.name for place in (tmp_path / "c/rdma").iterdir()}
     assert "resource-qp.json" not in found
     assert {"resource-mr.json", "resource-cq.json", "resource-ctx.json", "statistic-qp.json"} <= found
@@ -167,7 +167,7 @@ def test_a_device_that_hangs_is_left_out_and_the_rest_is_captured(
 
     monkeypatch.setattr("roce_exporter.recording.capture.PATIENCE", 0.2)
     whole = load_recording(str(RECORDINGS[0].parent / "gpu16"))
-    asyncio.run(capture(Hanging(whole._moments), str(tmp_path / "c"), 1, 1.0))
+    asyncio.run(capture(Hanging(whole.moments), str(tmp_path / "c"), 1, 1.0))
     assert "mlx5_0 is left out: no answer" in caplog.text
     captured = load_recording(str(tmp_path / "c")).entries("class/infiniband")
     assert "mlx5_0" not in captured

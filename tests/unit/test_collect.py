@@ -8,7 +8,7 @@ import logging
 import re
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -203,8 +203,8 @@ def test_a_fault_of_the_exporter_is_an_outcome_and_a_record(
 # The account of a device.
 
 
-def whole(**changed: object) -> SourceState:
-    return replace(SourceState(QUICK, "mlx5_0", "", True, 0.5), **changed)
+def whole(**changed: Any) -> SourceState:
+    return SourceState(QUICK, "mlx5_0", "", True, 0.5)._replace(**changed)
 
 
 LOST = Loss("packets", "EIO")

@@ -8,10 +8,9 @@ import logging
 import h11
 import pytest
 
+from roce_exporter.web.client_stream import LINGER_BYTES, ClientStream
 from roce_exporter.web.connection import (
-    LINGER_BYTES,
     ClientLimits,
-    ClientStream,
     Connection,
     ConnectionState,
     Request,

@@ -25,7 +25,7 @@ from roce_exporter.kernel.counter_set_netlink import (
     read_counter_mode,
     read_counter_sets,
 )
-from roce_exporter.kernel.counter_switch import STAT_SET, switch_counter_sets
+from roce_exporter.kernel.counter_switch import OFF, STAT_SET, switch_counter_sets
 from roce_exporter.kernel.netlink import (
     DUMP,
     MULTIPART,
@@ -82,8 +82,9 @@ def a_handle(device, port=1):
     )
 
 
-def a_mode(mode, mask=None, device=MLX5_0, kind=STAT_GET):
+def a_mode(mode, mask=None, optional=None, device=MLX5_0, kind=STAT_GET):
     attributes = encode_u32(74, mode) + (b"" if mask is None else encode_u32(76, mask))
+    attributes += b"" if optional is None else encode_attribute(104, bytes([optional]))
     return encode_message(Message(kind, 0, 0, 0, a_handle(device) + attributes))
 
 
@@ -162,6 +163,8 @@ MODES = {
     "none": (a_mode(NONE), CounterMode(NONE, 0)),
     "by type": (a_mode(AUTO, BY_TYPE), CounterMode(AUTO, BY_TYPE)),
     "by type and process": (a_mode(AUTO, 3), CounterMode(AUTO, 3)),
+    "without optional counters": (a_mode(AUTO, 3, 0), CounterMode(AUTO, 3)),
+    "with optional counters": (a_mode(AUTO, 3, 1), CounterMode(AUTO, 3, optional=True)),
     "by hand": (a_mode(MANUAL), CounterMode(MANUAL, 0)),
 }
 
@@ -185,10 +188,16 @@ def test_the_mode_of_another_device_is_not_taken_for_this_ones():
 # Switching
 
 
-@pytest.mark.parametrize("mask", [0, BY_TYPE, BY_PID, BY_TYPE | BY_PID])
+def test_a_change_can_ask_for_optional_counters():
+    kernel = FakeKernel(lambda _: [a_mode(AUTO, kind=STAT_SET)])
+    switch_counter_sets(RdmaNetlink(kernel), MLX5_0, 1, CounterMode(AUTO, 3, optional=True))
+    assert decode_values(kernel.asked[0].payload)[104] == b"\x01"
+
+
+@pytest.mark.parametrize("mask", [OFF.mask, BY_TYPE, BY_PID, BY_TYPE | BY_PID])
 def test_a_change_names_the_port_and_the_criteria(mask):
     kernel = FakeKernel(lambda _: [a_mode(AUTO, kind=STAT_SET)])
-    switch_counter_sets(RdmaNetlink(kernel), MLX5_0, 1, mask)
+    switch_counter_sets(RdmaNetlink(kernel), MLX5_0, 1, CounterMode(AUTO, mask))
     (asked,) = kernel.asked
     assert asked.kind == (5 << 10) | 16
     expected = {1: 2, 3: 1, 74: AUTO, 75: 19, 76: mask}
@@ -200,7 +209,7 @@ def test_a_change_names_the_port_and_the_criteria(mask):
 def test_a_change_of_another_device_is_reported():
     kernel = FakeKernel(lambda _: [a_mode(AUTO, device=RXE0, kind=STAT_SET)])
     with pytest.raises(OSError, match="removed") as caught:
-        switch_counter_sets(RdmaNetlink(kernel), MLX5_0, 1, 3)
+        switch_counter_sets(RdmaNetlink(kernel), MLX5_0, 1, CounterMode(AUTO, 3))
     assert caught.value.errno == errno.ENODEV
 
 
@@ -210,10 +219,11 @@ def test_a_change_of_another_device_is_reported():
 class Ports:
     """A kernel with port 1 of rxe0 and mlx5_0, which behaves as counters.c does."""
 
-    def __init__(self, *, refusals=(), modes=(), sets=0):
+    def __init__(self, *, refusals=(), modes=(), sets=0, binds_optional=True):
         self.modes = {"rxe0": (NONE, 0), "mlx5_0": (NONE, 0), **dict(modes)}
         self.refusals = dict(refusals)
         self.sets = sets
+        self.binds_optional = binds_optional
         self.changes = []
 
     def __call__(self, family):
@@ -245,7 +255,8 @@ class Ports:
         self.changes.append((device.name, values[3], values[76]))
         if code := self.refusals.get(device.name):
             return a_refusal(code)
-        self.modes[device.name] = (AUTO, values[76]) if values[76] else (NONE, 0)
+        optional = values.get(104, 0) if self.binds_optional else None
+        self.modes[device.name] = (AUTO, values[76], optional) if values[76] else (NONE, 0)
         return a_mode(AUTO, device=device, kind=STAT_SET)
 
 
@@ -284,6 +295,23 @@ def test_enable_switches_every_port_and_prints_the_new_mode(capsys, flags, mask)
     assert host.changes == [("rxe0", 1, mask), ("mlx5_0", 1, mask)]
     names = {1: "type", 2: "pid", 3: "type,pid"}
     assert f"mlx5_0/1: mode auto {names[mask]}, 0 counter sets\n" in out
+
+
+def test_enable_with_optional_counters_prints_that_they_are_bound(capsys):
+    status, out, err = run(capsys, Ports(), "enable", "--optional-counters")
+    assert (status, err) == (0, "")
+    assert "mlx5_0/1: mode auto type,pid optional-counters on, 0 counter sets\n" in out
+
+
+def test_a_kernel_that_binds_no_optional_counters_is_one_line_per_port(capsys):
+    status, out, err = run(capsys, Ports(binds_optional=False), "enable", "--optional-counters")
+    assert (status, out) == (1, "")
+    expected = (
+        "mode auto type,pid, but this kernel binds no optional counters to sets (Linux 6.15 and newer do)"
+    )
+    assert [line.split("/1: ") for line in err.splitlines()] == [
+        [f"roce-exporter: {device}", expected] for device in ("rxe0", "mlx5_0")
+    ]
 
 
 def test_disable_undoes_it(capsys):

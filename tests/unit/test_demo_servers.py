@@ -14,6 +14,8 @@ import yaml
 from roce_exporter.demo import servers
 from roce_exporter.demo.servers import describe_exit, fetch_alerts, monitoring_servers, parse_alerts, running
 
+ROOT = Path(__file__).parents[2]
+
 
 class TestConfiguration:
     def test_prometheus_scrapes_and_evaluates_every_second(self) -> None:
@@ -22,6 +24,15 @@ class TestConfiguration:
         assert config["rule_files"] == ["roce.rules.yml"]
         assert config["scrape_configs"][0]["static_configs"][0]["targets"] == ["127.0.0.1:1"]
         assert config["alerting"]["alertmanagers"] == [{"static_configs": [{"targets": ["127.0.0.1:2"]}]}]
+
+    def test_all_rules_are_evaluated_every_second(self) -> None:
+        """Their own groups have intervals of a minute and more."""
+        text = (ROOT / "alerts/roce.rules.yml").read_text()
+        written, ours = yaml.safe_load(servers.evaluated_often(text)), yaml.safe_load(text)
+        assert any(group.pop("interval", None) for group in ours["groups"])
+        assert written == {
+            "groups": [{k: v for k, v in one.items() if k != "interval"} for one in ours["groups"]]
+        }
 
     def test_missing_parts_are_not_configured(self) -> None:
         assert (

@@ -10,9 +10,11 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
+from roce_exporter.catalog.row import LEAN
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
+from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.recording.recorded import load_recording
 from roce_exporter.sampler import Pace, Sampler
 from roce_exporter.simulation.kernel import simulate
@@ -165,3 +167,17 @@ async def test_storms_are_listed_as_json_and_empty_without_a_sampler(endpoints: 
         "reason",
     }
     assert b"roce_pfc_storms_total" in (await get(watching, "/metrics")).body
+
+
+async def test_a_set_of_metrics_changes_no_other_page() -> None:
+    pages = ("/", "/-/healthy", "/-/ready", "/debug/snapshot", "/debug/events", "/health.json")
+    found = []
+    for served in (None, ServedSeries(LEAN, ["roce_port_up"])):
+        kernel = load_recording(str(MOVING))
+        endpoints = Endpoints(Exporter(Collector(kernel, Settings(), lambda: 0.0), served=served), "/metrics")
+        found.append(
+            [(answer.status, answer.body) for answer in [await get(endpoints, page) for page in pages]]
+        )
+        body = (await get(endpoints, "/metrics")).body
+        assert (b"roce_port_up{" in body) == (served is None)
+    assert found[0] == found[1]

@@ -13,7 +13,8 @@ from observed import observe, samples
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
-from roce_exporter.recording.recorded import Moment, RecordedKernel
+from roce_exporter.recording.moment import Moment
+from roce_exporter.recording.recorded import RecordedKernel
 from roce_exporter.recording.tree import Tree
 
 if TYPE_CHECKING:

@@ -47,6 +47,7 @@ def test_an_exact_name_is_explained_without_a_placeholder(
     assert main(["explain", "np_cnp_pkts", laptop]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("roce_cnp_sent_total (counter, packets, stable)\n")
+    assert "  set lean\n" in shown
     assert "  bnxt_re: np_cnp_pkts in hw_counters, 64 bits\n" in shown
     assert "np_cnp_pkts: " not in shown
 

@@ -12,7 +12,9 @@ from observed import observe
 from roce_exporter.audit import Auditor, load_profile
 from roce_exporter.audit.auditor import MOST_PICKS
 from roce_exporter.catalog import CATALOG
+from roce_exporter.catalog.row import MetricSet
 from roce_exporter.exposition import Format, Renderer
+from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.inventory import describe, list_devices
 from roce_exporter.kernel.netlink import REMEMBERED, remembered
 from roce_exporter.model import Device, DeviceReadings, Netdev, Port, Reading, Snapshot, SourceState
@@ -90,6 +92,35 @@ def test_a_new_plan_is_made_for_another_description_and_for_other_names() -> Non
     assert more.values[-2:] in ((7, 8), (8, 7))
 
 
+@pytest.mark.parametrize(
+    "change", [{"port": 2}, {"source": "counters"}, {"netdev": "eth1"}, {"names": ("out_of_buffer",)}]
+)
+def test_names_that_are_the_same_object_are_not_enough_for_a_plan(change: dict[str, object]) -> None:
+    """Two directories can have the same names; a plan belongs to one of them. Back and forth, so that both plans are made twice."""
+    device = replace(DEVICE, ports=(*DEVICE.ports, Port(2, "Ethernet")))
+    one = reading("np_cnp_sent")
+    other = replace(one, **change)  # type: ignore[arg-type]  # fields of a reading
+    normaliser = Normaliser()
+    for found in (one, other, one, one, other):
+        expected = Normaliser().normalise(DeviceReadings(device, (found,)))
+        assert normaliser.normalise(DeviceReadings(device, (found,))) == expected
+        assert normaliser.plans["mlx5_0"].unmapped == tuple(
+            (found.source, found.port, name)
+            for name in found.names
+            if (found.source, name) == ("counters", "np_cnp_sent")
+        )
+
+
+def test_readings_that_come_and_go_are_not_taken_for_others() -> None:
+    normaliser, one = Normaliser(), reading("np_cnp_sent")
+    two = replace(one, port=2, values=(8,))
+    device = replace(DEVICE, ports=(*DEVICE.ports, Port(2, "Ethernet")))
+    for readings in ((one,), (one, two), (two, one), (two,), (), (one,)):
+        expected = Normaliser().normalise(DeviceReadings(device, readings))
+        found = normaliser.normalise(DeviceReadings(device, readings))
+        assert dict(zip(*found, strict=True)) == dict(zip(*expected, strict=True))
+
+
 def test_a_fresh_equal_object_changes_nothing_but_the_cost() -> None:
     normaliser = Normaliser()
     first = normaliser.normalise(DeviceReadings(DEVICE, (reading("np_cnp_sent"),)))
@@ -145,6 +176,63 @@ def test_cached_results_are_immutable_distinct_and_bounded() -> None:
     assert calls.count(1) == 2, "dropped, not kept permanently"
 
 
+# What has not changed is not converted again
+
+
+def test_a_value_that_changes_and_changes_back_is_written_in_every_format() -> None:
+    """Formats take turns, so each has missed a change that the other has written."""
+    renderer, series = Renderer(CATALOG), cnp("1", "2")
+    history = ((5, 6), (5, 7), (5, 6), (None, 6), (4, 6), (None, 7), (5, None), (5, 6))
+    forms = (Format.TEXT, Format.OPENMETRICS, Format.OPENMETRICS)
+    for number, values in enumerate(history * 3):
+        form = forms[number % 3]
+        # Numbers are new objects, as from a file that was read again.
+        fresh = tuple(None if value is None else int(str(value + 10**6)) for value in values)
+        parts = (Samples(series, fresh),)
+        assert renderer.render(parts, form) == Renderer(CATALOG).render(parts, form)
+
+
+def test_values_that_do_not_fit_the_series_are_an_error() -> None:
+    renderer, series = Renderer(CATALOG), cnp("1", "2")
+    renderer.render((Samples(series, (5, 6)),), Format.TEXT)
+    with pytest.raises(ValueError, match="1 values for 2 series"):
+        renderer.render((Samples(series, (5,)),), Format.TEXT)
+
+
+def test_only_the_same_samples_are_served_again() -> None:
+    served, series = ServedSeries(MetricSet.STANDARD), cnp("1")
+    part = Samples(series, (5,))
+    first = served.select((part,))
+    assert served.select((part,))[0] is first[0]
+    assert served.select((Samples(series, (6,)),))[0].values == (6,)
+    assert served.select((part,))[0].values == (5,)
+
+
+def test_only_the_same_readings_are_the_same_for_the_audit() -> None:
+    auditor = Auditor(load_profile("auto"))
+    one, other = settings(1), settings(0)
+    first = auditor.samples(one)
+    assert auditor.samples(one) is first
+    assert auditor.samples(other) != first
+    assert auditor.samples(one) == first
+    assert auditor.samples(()) != first
+
+
+async def test_a_device_without_a_change_keeps_its_samples_and_another_does_not() -> None:
+    kernel = simulate("quiet", clock=lambda: 0.0, vendors=["mlx5", "mlx5"])
+    exporter, (first, second) = await observe(kernel, 2)
+    for before, after in zip(first.samples[:2], second.samples[:2], strict=True):
+        assert dict(zip(*after, strict=True)) == dict(zip(*before, strict=True))
+    for found in second.snapshot.devices:
+        known = exporter._devices[found.device.name]
+        assert exporter._normalise_device(found) is known
+        changed = replace(
+            found, readings=tuple(replace(one, values=(None,) * len(one.names)) for one in found.readings)
+        )
+        assert set(exporter._normalise_device(changed).samples.values) <= {1, None}
+        assert exporter._normalise_device(found).samples == known.samples
+
+
 # The fast loop
 
 
@@ -185,6 +273,26 @@ def test_a_setting_that_changes_is_evaluated_again() -> None:
     assert auditor.samples(settings(0)) != first
 
 
+def test_a_setting_that_moves_to_another_port_is_evaluated_again() -> None:
+    """Only the readings with settings are compared, so each is compared with its port."""
+    auditor, device = (
+        Auditor(load_profile("auto")),
+        replace(DEVICE, ports=(*DEVICE.ports, Port(2, "Ethernet"))),
+    )
+    on = Reading("hw_counters", "mlx5_0", 1, ("roce_adp_retrans", "roce_adp_retrans_to"), (1, 1))
+    other = Reading("hw_counters", "mlx5_0", 1, ("np_cnp_sent",), (7,))
+    signatures = {
+        auditor._signature_of(DeviceReadings(device, readings))
+        for readings in (
+            (on, replace(other, port=2)),
+            (other, replace(on, port=2)),
+            (on, replace(on, port=2)),
+            (other, replace(other, port=2)),
+        )
+    }
+    assert len(signatures) == 4
+
+
 def test_names_that_come_and_go_are_never_mistaken_for_others() -> None:
     """An `id` may be reused after its object is deleted, so the auditor keeps references to the names."""
     auditor = Auditor(load_profile("auto"))
@@ -200,7 +308,7 @@ def test_the_exporters_own_series_follow_its_sources() -> None:
     up = SourceState("counters", "mlx5_0", "", True, 0.1)
     first = own.samples(Snapshot(states=(up,)), ())
     assert own.samples(Snapshot(states=(up,)), ()).series is first.series
-    absent = own.samples(Snapshot(states=(replace(up, up=None),)), ())
+    absent = own.samples(Snapshot(states=(up._replace(up=None),)), ())
     assert len(absent.series) == len(first.series) - 5
     named = own.samples(Snapshot(states=(up,)), (Gaps("mlx5_0", 3),))
     assert len(named.series) == len(first.series) + 1

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import errno
 from typing import TYPE_CHECKING
 
 import pytest
 from observed import observe, samples
 
+from roce_exporter.cli.host import open_kernel
 from roce_exporter.cli.options import parse_options
 from roce_exporter.cli.parser import OptionError
 from roce_exporter.exposition import Format
 from roce_exporter.kernel import Absent, live
 from roce_exporter.kernel.live import LiveKernel
 from roce_exporter.model import Device, RdmaDevice
-from roce_exporter.recording.recorded import Moment, RecordedKernel
+from roce_exporter.recording.capture import capture
+from roce_exporter.recording.moment import Moment
+from roce_exporter.recording.recorded import RecordedKernel, load_recording
 from roce_exporter.recording.tree import Tree
 from roce_exporter.sources.limits import Limits
 
@@ -129,3 +134,65 @@ def test_the_option_is_a_key_of_the_configuration_file(tmp_path: Path) -> None:
     file.write_text("owners.limits: perhaps\n")
     with pytest.raises(OptionError, match="must be true or false"):
         parse_options(["serve", f"--config.file={file}"])
+
+
+def captured(kernel: RecordedKernel, place: Path) -> RecordedKernel:
+    asyncio.run(capture(kernel, str(place), 1, 1.0))
+    return load_recording(str(place))
+
+
+def test_a_captured_host_has_the_same_limits(tmp_path: Path) -> None:
+    kernel = recorded({"sent_pkts": 1}, rxe0=DEVINFO)
+    copy = captured(kernel, tmp_path / "host")
+    limits = asyncio.run(limits_of(kernel))
+    assert len(limits) == 2
+    assert asyncio.run(limits_of(copy)) == limits
+    text = (tmp_path / "host/ibv_devinfo/rxe0.txt").read_text()
+    assert text == "hca_id:\trxe0\n\tmax_qp:\t\t\t1048560\n\tmax_cq:\t\t\t1048576\n"
+
+
+@pytest.mark.parametrize(
+    ("fault", "lines"),
+    [
+        (Absent(errno.EPERM, "--owners.limits is not given", "rxe0"), 0),
+        (PermissionError(errno.EACCES, "Permission denied", "/dev/infiniband/uverbs0"), 1),
+    ],
+    ids=["absent", "refused"],
+)
+def test_limits_that_cannot_be_captured_are_left_out(
+    fault: OSError,
+    lines: int,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(_: object, device: RdmaDevice) -> Mapping[str, int]:
+        raise fault
+
+    monkeypatch.setattr(RecordedKernel, "object_limits", refuse)
+    copy = captured(recorded({"sent_pkts": 1}, rxe0=DEVINFO), tmp_path / "host")
+    monkeypatch.undo()
+    assert asyncio.run(limits_of(copy)) == {}
+    assert [device.name for device in copy.rdma_devices()] == ["rxe0"]
+    assert sum("the limits of rxe0 are left out" in line for line in caplog.messages) == lines
+
+
+@pytest.mark.parametrize(("flags", "expected"), [([], False), (["--owners.limits"], True)])
+def test_a_capture_opens_a_context_only_by_the_option(
+    flags: list[str], expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(live, "read_limits", lambda device: opened.append(device.name) or {"max_qp": 1})
+    monkeypatch.setattr(LiveKernel, "_rdma", lambda _: None)
+    monkeypatch.setattr(live, "read_object_limits", Refuses())
+    kernel = open_kernel(parse_options(["capture", "--path.sysfs=/", *flags]))
+    with contextlib.suppress(Absent):
+        kernel.object_limits(DEVICE)  # type: ignore[attr-defined]
+    assert bool(opened) is expected
+
+
+class Refuses:
+    """A kernel that does not report limits by netlink."""
+
+    def __call__(self, *_: object) -> Mapping[str, int]:
+        raise Absent(errno.EOPNOTSUPP, "older than 7.3")

@@ -25,7 +25,7 @@ DEVICE = RdmaDevice(3, "mlx5_0", "9803:9b03:0000:0001", "roce", "28.39")
 
 
 class Reads:
-    """os.pread that fails with the errors in `faults`, once each, and records all descriptors."""
+    """os.pread that fails with the errors in `faults`, once each (0: does not fail), and records all descriptors."""
 
     def __init__(self, *faults: int) -> None:
         self.faults = list(faults)
@@ -33,8 +33,8 @@ class Reads:
 
     def __call__(self, descriptor: int, size: int, offset: int) -> bytes:
         self.calls.append((descriptor, size, offset))
-        if self.faults:
-            raise OSError(self.faults.pop(0), "as the test wants")
+        if self.faults and (fault := self.faults.pop(0)):
+            raise OSError(fault, "as the test wants")
         return os.pread(descriptor, size, offset)
 
     @property
@@ -89,6 +89,28 @@ def test_an_error_is_returned_and_its_descriptor_kept(paths: list[bytes]) -> Non
     assert errnos(files.read()) == [errno.EIO, b"bbb\n"]
     assert files.read() == [b"aaa\n", b"bbb\n"]
     assert len(set(pread.descriptors)) == 2
+    files.close()
+
+
+@pytest.mark.parametrize("failing", [0, 1, 2])
+def test_a_failure_among_open_files_costs_no_second_read_and_moves_no_value(
+    tmp_path: Path, failing: int
+) -> None:
+    paths = [os.fsencode(tmp_path / str(number)) for number in range(3)]
+    for number in range(3):
+        (tmp_path / str(number)).write_text(f"{number}")
+    pread = Reads()
+    files = LiveFiles(paths, pread, 9)
+    assert files.read() == [b"0", b"1", b"2"]
+    calls = len(pread.calls)
+    pread.faults += [0] * failing + [errno.EIO]
+    found = errnos(files.read())
+    assert found == [errno.EIO if number == failing else b"%d" % number for number in range(3)]
+    assert len(pread.calls) == calls + 3
+    assert files.read({1}) == [b"0", None, b"2"]
+    assert files.read() == [b"0", b"1", b"2"]
+    files.close()
+    assert files.read() == [b"0", b"1", b"2"], "closed files are opened again"
     files.close()
 
 

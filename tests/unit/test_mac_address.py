@@ -21,7 +21,8 @@ from roce_exporter.exposition import Format
 from roce_exporter.kernel import Absent
 from roce_exporter.kernel.live import LiveKernel
 from roce_exporter.kernel.mac_address import LinkAddresses, choose_mac_address
-from roce_exporter.recording.recorded import Moment, RecordedKernel, load_recording
+from roce_exporter.recording.moment import Moment
+from roce_exporter.recording.recorded import RecordedKernel, load_recording
 from roce_exporter.recording.tree import Tree
 from roce_exporter.simulation.kernel import simulate
 from roce_exporter.sources.netdev import MAC_ADDRESS
@@ -160,7 +161,7 @@ async def test_a_network_device_of_another_namespace_has_no_series_and_is_no_fai
         def mac_address(self, netdev: str) -> str:
             raise Absent(errno.ENODEV, os.strerror(errno.ENODEV), netdev)
 
-    found = await shown(Elsewhere(recorded({"ethtool/eth0.stats": "  rx_packets: 1\n"})._moments))
+    found = await shown(Elsewhere(recorded({"ethtool/eth0.stats": "  rx_packets: 1\n"}).moments))
     assert series(found) == []
     assert not [name for name in found if 'source="mac_address"' in name]
 
@@ -170,7 +171,7 @@ async def test_a_refused_read_costs_its_series_and_is_shown() -> None:
         def mac_address(self, netdev: str) -> str:
             raise OSError(errno.EPERM, os.strerror(errno.EPERM), netdev)
 
-    found = await shown(Refusing(recorded({"ethtool/eth0.stats": "  rx_prio3_pause: 1\n"})._moments))
+    found = await shown(Refusing(recorded({"ethtool/eth0.stats": "  rx_prio3_pause: 1\n"}).moments))
     assert series(found) == []
     source = '{source="mac_address",device="mlx5_0",netdev="eth0"}'
     assert (found[f"roce_exporter_source_up{source}"], found[f"roce_exporter_read_errors_total{source}"]) == (
@@ -188,7 +189,7 @@ class Moved(RecordedKernel):
     hangs = False
 
     def __init__(self, files: dict[str, str]) -> None:
-        super().__init__(recorded(files)._moments)
+        super().__init__(recorded(files).moments)
         self.begun, self.gate = threading.Event(), threading.Event()
 
     def mac_address(self, netdev: str) -> str:

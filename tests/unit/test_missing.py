@@ -14,7 +14,8 @@ from roce_exporter.exposition import Format
 from roce_exporter.model import WHOLE_DEVICE, Device, DeviceReadings, Netdev, Port, Reading
 from roce_exporter.normalise.missing_facts import missing_now
 from roce_exporter.normalise.normaliser import Normaliser
-from roce_exporter.recording.recorded import Moment, RecordedKernel
+from roce_exporter.recording.moment import Moment
+from roce_exporter.recording.recorded import RecordedKernel
 from roce_exporter.recording.tree import Tree
 from roce_exporter.self_metrics.collection import NAMES_SHOWN, gaps_of
 from roce_exporter.simulation import VENDORS

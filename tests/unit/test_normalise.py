@@ -110,6 +110,14 @@ def test_the_factor_and_the_divisor_of_a_row_apply(
     assert normalise(normaliser, {raw: value}) == expected
 
 
+@pytest.mark.parametrize("raw", ["pairs", "halves", "ticks", "words"])
+def test_a_scaled_value_that_goes_missing_and_returns(normaliser: Normaliser, raw: str) -> None:
+    (first,) = normalise(normaliser, {raw: 8}).values()
+    assert first
+    assert [*normalise(normaliser, {raw: None}).values()] == [None]
+    assert [*normalise(normaliser, {raw: 8}).values()] == [first]
+
+
 def test_a_scaled_integer_stays_exact_beyond_what_a_float_holds(normaliser: Normaliser) -> None:
     assert normalise(normaliser, {"words": 2**62 + 1}) == {"roce_words_total 1": 4 * (2**62 + 1)}
 

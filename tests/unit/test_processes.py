@@ -15,7 +15,7 @@ import pytest
 
 from roce_exporter.kernel import Absent, processes
 from roce_exporter.kernel.live import LiveKernel
-from roce_exporter.kernel.processes import FILE_MOST_BYTES, read_process
+from roce_exporter.kernel.processes import FILE_MOST_BYTES, read_process, read_process_start
 
 OURSELVES = os.getpid()
 
@@ -70,7 +70,7 @@ class Raises:
     def __init__(self, error):
         self.error = error
 
-    def __call__(self, pid):
+    def __call__(self, pid, *_):
         raise self.error(pid)
 
 
@@ -151,3 +151,57 @@ def test_psutil_is_imported_for_the_first_process_only():
         " live.LiveKernel().process(1); assert 'psutil' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_start_of_a_process_is_the_time_that_psutil_reports():
+    ticks = os.sysconf("SC_CLK_TCK")
+    assert read_process_start(OURSELVES) / ticks == pytest.approx(
+        psutil.Process().create_time() - psutil.boot_time(), abs=1.5 / ticks
+    )
+
+
+def test_a_thread_has_its_own_start():
+    found = []
+
+    def be_a_thread():
+        found.append(read_process_start(threading.get_native_id()))
+
+    thread = threading.Thread(target=be_a_thread)
+    thread.start()
+    thread.join()
+    assert found[0] >= read_process_start(OURSELVES)
+
+
+def test_a_name_with_parentheses_and_spaces_does_not_shift_the_start(monkeypatch, tmp_path):
+    rest = b"S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20 21\n"
+    (tmp_path / str(OURSELVES)).mkdir()
+    (tmp_path / str(OURSELVES) / "stat").write_bytes(b"7 (a) b) R 1 2 (c) " + rest)
+    monkeypatch.setattr(processes, "PROC", str(tmp_path))
+    assert read_process_start(OURSELVES) == 4711
+
+
+@pytest.mark.parametrize("content", [b"", b"7 (a", b"7 (a) S 1 2", b"7 (a) S" + 30 * b" x"])
+def test_a_malformed_start_is_an_error_that_names_the_file(monkeypatch, tmp_path, content):
+    (tmp_path / str(OURSELVES)).mkdir()
+    (tmp_path / str(OURSELVES) / "stat").write_bytes(content)
+    monkeypatch.setattr(processes, "PROC", str(tmp_path))
+    with pytest.raises(OSError, match="not a stat file") as caught:
+        read_process_start(OURSELVES)
+    assert caught.value.filename == f"{tmp_path}/{OURSELVES}/stat"
+
+
+def test_the_start_of_an_ended_process_is_absent():
+    with subprocess.Popen(["true"]) as process:
+        process.wait()
+    with pytest.raises(Absent):
+        read_process_start(process.pid)
+
+
+@pytest.mark.parametrize(
+    "error", [PermissionError(errno.EACCES, "refused"), FileNotFoundError(errno.ENOENT, "gone")]
+)
+def test_the_start_of_a_hidden_process_is_refused(monkeypatch, error):
+    monkeypatch.setattr(processes, "open", Raises(lambda *_: error), raising=False)
+    with pytest.raises(PermissionError) as caught:
+        read_process_start(OURSELVES)
+    assert caught.value.filename == f"/proc/{OURSELVES}"

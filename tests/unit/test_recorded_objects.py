@@ -185,6 +185,7 @@ def played(files: dict[str, str]) -> RecordedKernel:
 
 def test_a_process_with_a_name_that_contains_parentheses() -> None:
     assert played(PROC).process(42) == ALICE
+    assert played(PROC).process_start(42) == ALICE.created
 
 
 def test_a_user_without_a_name_is_a_number() -> None:

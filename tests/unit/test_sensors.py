@@ -6,7 +6,8 @@ import pytest
 
 from roce_exporter.kernel import Absent
 from roce_exporter.model import Device
-from roce_exporter.recording.recorded import Moment, RecordedKernel
+from roce_exporter.recording.moment import Moment
+from roce_exporter.recording.recorded import RecordedKernel
 from roce_exporter.recording.tree import Tree
 from roce_exporter.sources.sensors import Sensors
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import errno
-import os
 import resource
 from typing import TYPE_CHECKING
 
 import pytest
+from descriptors import open_descriptors
 
 from roce_exporter.inventory import Listed, describe
 from roce_exporter.kernel import Absent
 from roce_exporter.kernel.live import LiveKernel, raise_descriptor_limit
 from roce_exporter.model import RdmaDevice, RdmaPort
-from roce_exporter.recording.recorded import Moment, RecordedKernel
+from roce_exporter.recording.moment import Moment
+from roce_exporter.recording.recorded import RecordedKernel
 from roce_exporter.recording.tree import Tree
 from roce_exporter.sources import NAMES, open_readers
 
@@ -113,7 +114,7 @@ def test_files_that_netlink_reports_again_are_closed(tmp_path: Path, reported: d
     for host.failure in (None, OSError(errno.EIO, "firmware"), None):
         statistics.read(0.0)
         files.read(0.0)
-        held.append(len(os.listdir("/proc/self/fd")))
+        held.append(len(open_descriptors()))
     files.close()
     assert held[0] == held[2] == held[1] - len(reported)
 
@@ -237,13 +238,13 @@ def test_below_another_root_netlink_counts_only_where_the_guid_agrees(tmp_path: 
 def test_descriptors_are_kept_and_closed(tmp_path: Path) -> None:
     for name in "abc":
         (tmp_path / name).write_text("1\n")
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(open_descriptors())
     files = LiveKernel(str(tmp_path)).open_files(["a", "b", "c"])
     for _ in range(5):
         assert files.read({1}) == [b"1\n", None, b"1\n"]
-    assert len(os.listdir("/proc/self/fd")) == before + 2
+    assert len(open_descriptors()) == before + 2
     files.close()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(open_descriptors()) == before
 
 
 def test_the_limit_of_open_files_is_raised_to_the_hard_one() -> None:

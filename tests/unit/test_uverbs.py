@@ -9,6 +9,7 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from descriptors import open_descriptors
 
 from roce_exporter.kernel import Absent
 from roce_exporter.kernel.netlink import Refused, encode_attribute
@@ -181,20 +182,20 @@ def test_a_reply_without_a_driver_is_malformed() -> None:
 def test_a_device_that_is_another_one_is_not_used(tmp_path: Path) -> None:
     """A container may have a node of that name for another device."""
     (tmp_path / "uverbs0").write_text("")
-    descriptors = os.listdir("/proc/self/fd")
+    descriptors = open_descriptors()
     with pytest.raises(OSError, match="is not the uverbs device 231:192"):
         open_character_device(place(MLX5, 1), str(tmp_path))
-    assert os.listdir("/proc/self/fd") == descriptors
+    assert open_descriptors() == descriptors
 
 
 def test_an_opened_device_is_written_to_and_closed() -> None:
     number = os.stat("/dev/null").st_rdev
     null = CharacterDevice("null", (os.major(number), os.minor(number)), 1, MLX5)
-    descriptors = os.listdir("/proc/self/fd")
+    descriptors = open_descriptors()
     file = open_character_device(null, "/dev")
     assert file.write(b"four") == 4
     file.close()
-    assert os.listdir("/proc/self/fd") == descriptors
+    assert open_descriptors() == descriptors
 
 
 def test_a_missing_device_is_broken_not_absent(tmp_path: Path) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from roce_exporter.sources.port import parse_mtu, parse_rate, parse_state
 from roce_exporter.sources.quarantine import FIRST_SECONDS, LONGEST_SECONDS, Quarantine
-from roce_exporter.sources.values import check_counter, parse_counter
+from roce_exporter.sources.values import check_counter, check_counters, make_reading, parse_counter
 
 LARGEST = 2**64 - 2
 
@@ -17,6 +19,25 @@ LARGEST = 2**64 - 2
 def test_every_64_bit_number_is_read(number: int) -> None:
     assert parse_counter(b"%d\n" % number) == number
     assert check_counter(number) == number
+
+
+@given(
+    st.lists(
+        st.one_of(st.integers(0, LARGEST + 1), st.sampled_from([0, 2**56 - 1, 2**64 - 256, LARGEST + 1]))
+    )
+)
+def test_a_view_of_the_kernels_numbers_is_checked_as_a_tuple_of_them(numbers: list[int]) -> None:
+    view = memoryview(struct.pack(f"={len(numbers)}Q", *numbers)).cast("Q")
+    names = tuple(map(str, range(len(numbers))))
+    of_view = make_reading("ethtool", "mlx5_0", 1, names, check_counters(view))
+    of_tuple = make_reading("ethtool", "mlx5_0", 1, names, check_counters(tuple(numbers)))
+    assert tuple(of_view.values) == tuple(of_tuple.values)
+    assert of_view.losses == of_tuple.losses
+
+
+def test_a_view_without_a_missing_value_is_not_copied() -> None:
+    view = memoryview(struct.pack("=2Q", 7, LARGEST)).cast("Q")
+    assert make_reading("ethtool", "mlx5_0", 1, ("a", "b"), check_counters(view)).values is view
 
 
 @given(st.binary(max_size=80))

@@ -21,7 +21,8 @@ from roce_exporter.kernel.netlink import Message, encode_attribute, encode_messa
 from roce_exporter.kernel.vf_netlink import MOST_VFS, VirtualFunction, read_virtual_functions
 from roce_exporter.recording.capture import capture
 from roce_exporter.recording.ip_link import parse_virtual_functions
-from roce_exporter.recording.recorded import Moment, RecordedKernel, load_recording
+from roce_exporter.recording.moment import Moment
+from roce_exporter.recording.recorded import RecordedKernel, load_recording
 from roce_exporter.recording.tree import Tree
 from roce_exporter.sources.virtual_functions import VirtualFunctions
 

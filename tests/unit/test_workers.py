@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from roce_exporter.collect.batch import Batch, Finished
-from roce_exporter.collect.workers import Crew, InFlight, Worker, call_in_loop, call_in_worker
+from roce_exporter.collect.workers import CallThread, Crew, InFlight, Worker, call_in_loop, call_in_worker
 
 
 class Clock:
@@ -380,11 +380,11 @@ async def test_a_call_that_does_not_return_is_not_repeated() -> None:
     gate = threading.Event()
     with pytest.raises(TimeoutError, match=r"\] no answer in 0\.01 s$") as late:
         await call_in_worker(calls, "a", lambda: gate.wait(20), 0.01)
-    threads = threading.active_count()
+    threads = set(threading.enumerate())
     with pytest.raises(TimeoutError, match=r"\] an earlier call has not returned$") as early:
         await call_in_worker(calls, "a", lambda: gate.wait(20), 0.01)
     assert (late.value.errno, early.value.errno) == (errno.ETIMEDOUT, errno.ETIMEDOUT)
-    assert threading.active_count() == threads
+    assert new_calls(threads) == set()
     gate.set()
     while calls:  # noqa: ASYNC110 - a worker thread has no event to wait for
         await asyncio.sleep(0.001)
@@ -396,4 +396,43 @@ async def test_without_a_thread_nothing_is_left_in_flight(monkeypatch: pytest.Mo
     monkeypatch.setattr(threading.Thread, "start", no_thread)
     with pytest.raises(RuntimeError):
         await call_in_worker(calls, "a", lambda: 42, 20.0)
+    assert not calls
+
+
+def new_calls(before: set[threading.Thread]) -> set[threading.Thread]:
+    """The threads of calls begun since ``before``; threads that earlier tests left behind may end at any time."""
+    return {one for one in threading.enumerate() if one.name == "roce-call"} - before
+
+
+def join_calls(before: set[threading.Thread]) -> None:
+    for one in new_calls(before):
+        one.join(20)
+
+
+async def test_calls_in_one_thread_end_with_it() -> None:
+    calls: InFlight[str] = InFlight(Clock())
+    before, thread = set(threading.enumerate()), CallThread()
+    first, second = [
+        await call_in_worker(calls, "a", threading.get_native_id, 20.0, thread) for _ in range(2)
+    ]
+    assert first == second != threading.get_native_id()
+    assert len(new_calls(before)) == 1
+    thread.retire()
+    thread.retire()
+    join_calls(before)
+    assert new_calls(before) == set()
+
+
+async def test_a_thread_that_is_retired_while_its_call_is_stuck_ends_with_the_call() -> None:
+    calls: InFlight[str] = InFlight(Clock())
+    before, thread, gate = set(threading.enumerate()), CallThread(), threading.Event()
+    with pytest.raises(TimeoutError):
+        await call_in_worker(calls, "a", lambda: gate.wait(20), 0.01, thread)
+    thread.retire()
+    with pytest.raises(TimeoutError, match="has not returned"):
+        await call_in_worker(calls, "a", lambda: gate.wait(20), 0.01, CallThread())
+    assert len(new_calls(before)) == 1
+    gate.set()
+    join_calls(before)
+    assert new_calls(before) == set()
     assert not calls

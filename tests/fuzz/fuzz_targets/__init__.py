@@ -25,6 +25,8 @@ NAMES = (
     "config_file",
     "web_config_file",
     "wire_packets",
+    "kernel_log",
+    "translate",
 )
 
 

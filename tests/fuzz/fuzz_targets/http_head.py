@@ -8,12 +8,13 @@ import contextlib
 import math
 
 from roce_exporter.exposition import negotiate
-from roce_exporter.web.connection import ClientLimits, ClientStream, Connection, Request, Response
+from roce_exporter.web.client_stream import ClientStream
+from roce_exporter.web.connection import ClientLimits, Connection, Request, Response
 from roce_exporter.web.passwords import _credentials
 from roce_exporter.web.routes import accepts_gzip, scrape_timeout
 
 ALLOWED = (OSError,)
-CORE = ("web/connection.py",)
+CORE = ("web/connection.py", "web/client_stream.py", "web/repeated.py")
 WORDS = (
     b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
     *(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 COMMAND = str(Path(sys.executable).with_name("roce-exporter"))
 NOBODY = (
@@ -43,12 +43,12 @@ def parse(exposition: str) -> dict[str, float]:
     return {series: float(value) for series, _, value in lines}
 
 
-def wait_until(ask: Callable[[], Any], seconds: float = 60.0) -> Any:
+def wait_until(ask: Callable[[], Any], seconds: float = 60.0, pause: float = 0.1) -> Any:
     """The result of `ask` as soon as it is true; the limit only ends a test that has failed."""
     end = time.monotonic() + seconds
     while not (found := ask()):
         assert time.monotonic() < end, "timed out"
-        time.sleep(0.1)
+        time.sleep(pause)
     return found
 
 
@@ -59,7 +59,9 @@ class Exporter:
         self.log = Path(f"/run/exporter-{os.urandom(4).hex()}.log")
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [*through, COMMAND, "--web.listen-address=127.0.0.1:0", *flags], stderr=log, stdout=log
+                [*through, COMMAND, "--web.listen-address=127.0.0.1:0", "--metrics.set=full", *flags],
+                stderr=log,
+                stdout=log,
             )
         self.address = wait_until(self._address)
         wait_until(self._is_ready)
@@ -109,3 +111,17 @@ def value(samples: dict[str, float], name: str, **labels: str) -> float | None:
 def about(samples: dict[str, float], device: str) -> dict[str, float]:
     """The samples of one RDMA device."""
     return {series: number for series, number in samples.items() if f'device="{device}"' in series}
+
+
+def scrape_after_survey(exporter: Exporter, devices: Iterable[str]) -> dict[str, float]:
+    """A scrape after a survey of owners of each device that began after this call: the second one that ends."""
+
+    def ends() -> list[float]:
+        samples, name = exporter.scrape(), "roce_owner_survey_timestamp_seconds"
+        return [value(samples, name, device=device) or 0.0 for device in devices]
+
+    for _ in range(2):
+        before = ends()
+        # Each scrape takes time from a survey on the guest's one processor.
+        wait_until(lambda before=before: all(map(float.__gt__, ends(), before)), seconds=120, pause=0.5)
+    return exporter.scrape()

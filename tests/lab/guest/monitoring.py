@@ -40,11 +40,15 @@ def prometheus(folder: Path, exporter: Exporter) -> Iterator[None]:
     target = {"targets": [exporter.address], "labels": {"instance": "lab", "cluster": "guest"}}
     config = {
         "global": {"scrape_interval": "2s", "evaluation_interval": "2s"},
-        "rule_files": [str(ALERTS / "roce.rules.yml")],
+        "rule_files": ["rules.yml"],
         "alerting": {"alertmanagers": [{"static_configs": [{"targets": [ALERTMANAGER]}]}]},
         "scrape_configs": [{"job_name": "roce", "static_configs": [target]}],
     }
     (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
+    rules = yaml.safe_load((ALERTS / "roce.rules.yml").read_text())
+    for group in rules["groups"]:
+        group.pop("interval", None)
+    (folder / "rules.yml").write_text(yaml.safe_dump(rules))
     flags = (f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data")
     with server(folder, "prometheus", *flags, f"--web.listen-address={PROMETHEUS}"):
         wait_until(lambda: query("roce_port_up"), 100)

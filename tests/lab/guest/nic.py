@@ -111,6 +111,14 @@ class Nic:
         """A table of one network device: `access`, `ethtool`, `pause`, `fec`, `standard`, `link`, `dcb`."""
         return Table(CONTROL / str(self.number) / f"leg{number}" / name)
 
+    def log(self, how: str, text: str) -> None:
+        """Write a line to the kernel log as a driver does: `err`, `info`, or `net` for the first network device."""
+        descriptor = os.open(CONTROL / str(self.number) / "log", os.O_WRONLY)
+        try:
+            os.write(descriptor, f"{how} {text}".encode())
+        finally:
+            os.close(descriptor)
+
     def reset(self) -> None:
         """Restart counters from 0."""
         (CONTROL / str(self.number) / "reset").write_text("1")

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
 /*
  * The files below /sys/kernel/debug/rocelab/N/ with which a test controls one
- * table: values, fault, delay_us, refresh_ms, queries.
+ * table: values, fault, delay_us, refresh_ms, queries; and "log", which
+ * writes to the kernel log.
  */
 #include <linux/rtnetlink.h>
 #include <linux/seq_file.h>
@@ -11,6 +12,7 @@
 #include "rocelab.h"
 
 #define LONGEST_WRITE	SZ_512K
+#define LONGEST_LINE	900
 
 static const struct {
 	const char *name;
@@ -249,4 +251,52 @@ void rocelab_table_show(struct rocelab_table *table, struct dentry *parent)
 	debugfs_create_u32("delay_us", 0600, place, &table->delay_us);
 	debugfs_create_u32("refresh_ms", 0600, place, &table->refresh_ms);
 	debugfs_create_atomic_t("queries", 0400, place, &table->queries);
+}
+
+/*
+ * One line as a driver writes it: "err TEXT" with dev_err(), "info TEXT" with
+ * dev_info(), "net TEXT" with netdev_info() of the first network device.
+ */
+static int write_line(struct rocelab_device *device, char *text)
+{
+	char *how = strsep(&text, " ");
+
+	if (!text || !device->leg_count)
+		return -EINVAL;
+	if (!strcmp(how, "err"))
+		dev_err(device->parent, "%s\n", text);
+	else if (!strcmp(how, "info"))
+		dev_info(device->parent, "%s\n", text);
+	else if (!strcmp(how, "net"))
+		netdev_info(device->legs[0]->netdev, "%s\n", text);
+	else
+		return -EINVAL;
+	return 0;
+}
+
+static ssize_t log_write(struct file *file, const char __user *from,
+			 size_t length, loff_t *offset)
+{
+	char *text;
+	int error;
+
+	if (length > LONGEST_LINE)
+		return -E2BIG;
+	text = memdup_user_nul(from, length);
+	if (IS_ERR(text))
+		return PTR_ERR(text);
+	error = write_line(file->private_data, strim(text));
+	kfree(text);
+	return error ? error : length;
+}
+
+static const struct file_operations log_file = {
+	.owner = THIS_MODULE,
+	.open = simple_open,
+	.write = log_write,
+};
+
+void rocelab_log_show(struct rocelab_device *device)
+{
+	debugfs_create_file("log", 0200, device->directory, device, &log_file);
 }

@@ -51,6 +51,7 @@ static void show(struct rocelab_device *device)
 	device->directory = debugfs_create_dir(name, root);
 	debugfs_create_file("reset", 0200, device->directory, device,
 			    &reset_file);
+	rocelab_log_show(device);
 	rocelab_rdma_show(device);
 	for (i = 0; i < device->leg_count; i++) {
 		snprintf(name, sizeof(name), "leg%u", i);

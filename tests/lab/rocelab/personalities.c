@@ -14,6 +14,14 @@
 	.rdma = driver##_hw_counters,					\
 	.rdma_count = ARRAY_SIZE(driver##_hw_counters)
 
+/*
+ * mlx5 lists its congestion counters and rx_icrc_encapsulated in counter sets,
+ * too, and fills them for the port only.
+ */
+static const char *const mlx5_not_in_sets[] = {
+	"np_", "rp_", "rx_icrc_encapsulated", NULL,
+};
+
 static const struct rocelab_personality personalities[] = {
 	{
 		.name = "mlx5",
@@ -23,6 +31,7 @@ static const struct rocelab_personality personalities[] = {
 		.model = "MT4129",
 		.board = "LAB0000000001",
 		.port_counters = true,
+		.not_in_sets = mlx5_not_in_sets,
 		.gids = 255,
 		NAMES(mlx5),
 	},

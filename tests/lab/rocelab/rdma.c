@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
 /*
- * The RDMA device: port state, counters and hw_counters, but no verbs.
+ * The RDMA device: port state, counters and hw_counters. The verbs of those
+ * personalities that have some are in verbs.c.
  */
 #include <linux/platform_device.h>
 #include <linux/slab.h>
@@ -23,11 +24,6 @@ static const struct rocelab_name state_names[] = {
 	{ "state" }, { "physical_state" }, { "speed" }, { "width" },
 };
 
-static struct rocelab_device *device_of(struct ib_device *ib)
-{
-	return container_of(ib, struct rocelab_rdma, ib)->device;
-}
-
 static int query_device(struct ib_device *ib, struct ib_device_attr *attr,
 			struct ib_udata *udata)
 {
@@ -38,7 +34,7 @@ static int query_device(struct ib_device *ib, struct ib_device_attr *attr,
 /* 0 in a value of "state" means: follow the link below. */
 static int query_port(struct ib_device *ib, u32 port, struct ib_port_attr *attr)
 {
-	struct rocelab_device *device = device_of(ib);
+	struct rocelab_device *device = rocelab_device_of(ib);
 	struct net_device *netdev = device->legs[0]->netdev;
 	bool up = netif_running(netdev) && netif_carrier_ok(netdev);
 	struct rocelab_table *table = &device->state;
@@ -59,7 +55,7 @@ static int query_port(struct ib_device *ib, u32 port, struct ib_port_attr *attr)
 static int port_immutable(struct ib_device *ib, u32 port,
 			  struct ib_port_immutable *immutable)
 {
-	immutable->gid_tbl_len = device_of(ib)->personality->gids;
+	immutable->gid_tbl_len = rocelab_device_of(ib)->personality->gids;
 	immutable->pkey_tbl_len = 1;
 	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_ROCE_UDP_ENCAP |
 				    RDMA_CORE_CAP_PROT_ROCE;
@@ -84,24 +80,29 @@ static int query_pkey(struct ib_device *ib, u32 port, u16 index, u16 *pkey)
 
 static void firmware_text(struct ib_device *ib, char *text)
 {
-	strscpy(text, device_of(ib)->personality->firmware,
+	strscpy(text, rocelab_device_of(ib)->personality->firmware,
 		IB_FW_VERSION_NAME_MAX);
 }
 
 /* Optional counters are off until "rdma statistic set ... optional-counters". */
-static struct rdma_hw_stats *make_statistics(struct ib_device *ib, u32 port)
+struct rdma_hw_stats *rocelab_make_statistics(struct rocelab_device *device)
 {
-	struct rocelab_table *table = &device_of(ib)->counters;
+	struct rocelab_table *table = &device->counters;
 	struct rdma_hw_stats *stats;
 	unsigned int i;
 
-	stats = rdma_alloc_hw_stats_struct(device_of(ib)->descriptions,
-					   table->count,
+	stats = rdma_alloc_hw_stats_struct(device->descriptions, table->count,
 					   RDMA_HW_STATS_DEFAULT_LIFESPAN);
 	for (i = 0; stats && i < table->count; i++)
 		if (table->values[i].scope == OPTIONAL)
 			set_bit(i, stats->is_disabled);
 	return stats;
+}
+
+static struct rdma_hw_stats *make_port_statistics(struct ib_device *ib,
+						  u32 port)
+{
+	return rocelab_make_statistics(rocelab_device_of(ib));
 }
 
 static bool has_errors(struct rocelab_table *table)
@@ -122,7 +123,7 @@ static bool has_errors(struct rocelab_table *table)
 static int read_statistics(struct ib_device *ib, struct rdma_hw_stats *stats,
 			   u32 port, int index)
 {
-	struct rocelab_table *table = &device_of(ib)->counters;
+	struct rocelab_table *table = &rocelab_device_of(ib)->counters;
 	int error;
 
 	if (!port)
@@ -141,7 +142,9 @@ static int read_statistics(struct ib_device *ib, struct rdma_hw_stats *stats,
 static int switch_statistics(struct ib_device *ib, u32 port, u32 index,
 			     bool enable)
 {
-	return 0;	/* the core records which counters are on */
+	/* The core records it for the port; a counter set needs it, too. */
+	assign_bit(index, rocelab_device_of(ib)->optional_on, enable);
+	return 0;
 }
 
 static void tell_port(struct rocelab_table *table,
@@ -175,7 +178,7 @@ static int process_mad(struct ib_device *ib, int flags, u32 port,
 		       const struct ib_mad *in, struct ib_mad *out,
 		       size_t *size, u16 *pkey_index)
 {
-	struct rocelab_table *table = &device_of(ib)->port;
+	struct rocelab_table *table = &rocelab_device_of(ib)->port;
 	void *data = (u8 *)out + PMA_DATA;
 
 	if (rocelab_query(table))
@@ -194,7 +197,7 @@ static int process_mad(struct ib_device *ib, int flags, u32 port,
 
 static struct rocelab_device *device_behind(struct device *place)
 {
-	return device_of(rdma_device_to_ibdev(place));
+	return rocelab_device_of(rdma_device_to_ibdev(place));
 }
 
 static ssize_t hca_type_show(struct device *place,
@@ -258,7 +261,7 @@ static const struct ib_device_ops rdma_ops = {
 };
 
 static const struct ib_device_ops statistics_ops = {
-	.alloc_hw_port_stats = make_statistics,
+	.alloc_hw_port_stats = make_port_statistics,
 	.get_hw_stats = read_statistics,
 	.modify_hw_stat = switch_statistics,
 };
@@ -281,8 +284,11 @@ static int make_tables(struct rocelab_device *device)
 	error = error ?: rocelab_table_make(&device->state, "state",
 					    state_names,
 					    ARRAY_SIZE(state_names));
+	error = error ?: rocelab_sets_make(device);
 	if (error)
 		return error;
+	if (counters->count > ROCELAB_COUNTERS)
+		return -E2BIG;
 	rocelab_put(&device->state, STATE_SPEED, IB_SPEED_EDR);
 	rocelab_put(&device->state, STATE_WIDTH, IB_WIDTH_4X);
 	device->descriptions = kcalloc(counters->count,
@@ -315,6 +321,10 @@ static int register_rdma(struct rocelab_device *device)
 		ib_set_device_ops(ib, &statistics_ops);
 	if (device->personality->port_counters)
 		ib_set_device_ops(ib, &port_counter_ops);
+	if (device->personality->not_in_sets) {
+		ib_set_device_ops(ib, &rocelab_verbs_ops);
+		ib_set_device_ops(ib, &rocelab_set_ops);
+	}
 	error = ib_device_set_netdev(ib, device->legs[0]->netdev, 1);
 	if (error)
 		return error;
@@ -342,6 +352,7 @@ void rocelab_rdma_show(struct rocelab_device *device)
 {
 	rocelab_table_show(&device->counters, device->directory);
 	rocelab_table_show(&device->state, device->directory);
+	rocelab_sets_show(device);
 	if (device->personality->port_counters)
 		rocelab_table_show(&device->port, device->directory);
 }
@@ -351,12 +362,14 @@ void rocelab_rdma_let_go(struct rocelab_device *device)
 	rocelab_table_let_go(&device->counters);
 	rocelab_table_let_go(&device->port);
 	rocelab_table_let_go(&device->state);
+	rocelab_sets_let_go(device);
 }
 
 void rocelab_rdma_reset(struct rocelab_device *device)
 {
 	rocelab_table_reset(&device->counters);
 	rocelab_table_reset(&device->port);
+	rocelab_sets_reset(device);
 }
 
 void rocelab_rdma_free(struct rocelab_device *device)
@@ -368,5 +381,6 @@ void rocelab_rdma_free(struct rocelab_device *device)
 	rocelab_table_free(&device->counters);
 	rocelab_table_free(&device->port);
 	rocelab_table_free(&device->state);
+	rocelab_sets_free(device);
 	kfree(device->descriptions);
 }

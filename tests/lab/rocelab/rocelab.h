@@ -7,6 +7,7 @@
 #define ROCELAB_H
 
 #include <linux/atomic.h>
+#include <linux/bitmap.h>
 #include <linux/debugfs.h>
 #include <linux/ethtool.h>
 #include <linux/netdevice.h>
@@ -22,6 +23,8 @@
 #define ROCELAB_LEGS		2
 #define ROCELAB_PRIORITIES	8
 #define ROCELAB_QUEUES		16
+#define ROCELAB_SETS		8
+#define ROCELAB_COUNTERS	128	/* of an RDMA device, at most */
 
 /* When a driver lists a name, and for what it lists it several times. */
 enum rocelab_scope {
@@ -103,6 +106,8 @@ struct rocelab_personality {
 	const char *model;	/* hca_type and board_id; NULL: no such files */
 	const char *board;
 	bool port_counters;	/* the "counters" directory of sysfs */
+	/* Queue pairs and counter sets; beginnings of names they do not fill. */
+	const char *const *not_in_sets;
 	u32 refresh_ms;
 	unsigned int gids;
 	const struct rocelab_name *ethtool;
@@ -145,6 +150,10 @@ struct rocelab_device {
 	struct rocelab_table counters;	/* hw_counters, RDMA netlink */
 	struct rocelab_table port;	/* counters */
 	struct rocelab_table state;	/* query_port */
+	DECLARE_BITMAP(optional_on, ROCELAB_COUNTERS);
+	struct rocelab_table sets[ROCELAB_SETS];	/* of queue pairs */
+	unsigned long sets_in_use;
+	atomic_t pairs_made;
 };
 
 /* Parameters of one of our platform devices. */
@@ -170,6 +179,7 @@ void rocelab_table_reset(struct rocelab_table *table);
 
 /* control.c */
 void rocelab_table_show(struct rocelab_table *table, struct dentry *parent);
+void rocelab_log_show(struct rocelab_device *device);
 
 /* personalities.c */
 const struct rocelab_personality *rocelab_personality_at(unsigned int number);
@@ -195,10 +205,27 @@ extern const struct dcbnl_rtnl_ops rocelab_dcb_ops;
 int rocelab_dcb_make(struct rocelab_leg *leg);
 
 /* rdma.c */
+struct rdma_hw_stats *rocelab_make_statistics(struct rocelab_device *device);
 int rocelab_rdma_make(struct rocelab_device *device);
 void rocelab_rdma_show(struct rocelab_device *device);
 void rocelab_rdma_let_go(struct rocelab_device *device);
 void rocelab_rdma_reset(struct rocelab_device *device);
 void rocelab_rdma_free(struct rocelab_device *device);
+
+static inline struct rocelab_device *rocelab_device_of(struct ib_device *ib)
+{
+	return container_of(ib, struct rocelab_rdma, ib)->device;
+}
+
+/* verbs.c */
+extern const struct ib_device_ops rocelab_verbs_ops;
+
+/* sets.c */
+extern const struct ib_device_ops rocelab_set_ops;
+int rocelab_sets_make(struct rocelab_device *device);
+void rocelab_sets_show(struct rocelab_device *device);
+void rocelab_sets_let_go(struct rocelab_device *device);
+void rocelab_sets_reset(struct rocelab_device *device);
+void rocelab_sets_free(struct rocelab_device *device);
 
 #endif

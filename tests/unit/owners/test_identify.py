@@ -7,10 +7,11 @@ import errno
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from owner_fakes import EPOCH, FakeHost, process
+from owner_fakes import EPOCH, Clock, FakeHost, process
 
 from roce_exporter.owner_model import UNKNOWN_OWNER, Owner, ProcessFacts
 from roce_exporter.owners.identify import LONGEST, Roll, label_text, owner_of
+from roce_exporter.owners.known_processes import KnownProcesses
 
 UID = "2b801b7a-5266-4386-864e-45ed71136371"
 ID = "20e061fc708d3b66dfe257b19552b34a1307a7347ed6b5bd0d8c5e76afb1a870"
@@ -68,7 +69,7 @@ def test_long_texts_that_differ_at_the_end_stay_different() -> None:
 
 
 def roll(processes: dict[int, ProcessFacts | OSError], before: dict[int, float] | None = None) -> Roll:
-    return Roll(FakeHost(processes=processes).process, before or {})
+    return Roll(KnownProcesses(FakeHost(processes=processes), Clock()).find, before or {})
 
 
 ALIVE = process(7, "0::/system.slice/a.service", created=EPOCH + 100.0)

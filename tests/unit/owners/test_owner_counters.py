@@ -92,6 +92,20 @@ def test_the_rows_are_found_by_the_driver_own_names() -> None:
     assert totals(foreign) == {}
 
 
+def test_a_destroyed_queue_pair_takes_its_counts_out_of_a_set_of_ionic_and_adds_none() -> None:
+    of_ionic, of_mlx5 = Ledger(), Ledger()
+    for ledger, dialect, name in (
+        (of_ionic, "ionic", "resp_rx_outouf_seq"),
+        (of_mlx5, "mlx5", "out_of_sequence"),
+    ):
+        enter(ledger, dialect=dialect)
+        for number in (150, 50, 57):
+            enter(ledger, counter_set(1, **{name: number}), dialect=dialect)
+    assert totals(of_ionic) == {(LATE, "job-7", 1): 157}
+    # A set of mlx5 keeps what destroyed queue pairs have counted, so this is another set.
+    assert totals(of_mlx5) == {(LATE, "job-7", 1): 207}
+
+
 def test_several_raw_names_of_one_row_are_added_up() -> None:
     ledger = Ledger()
     enter(ledger)

@@ -56,14 +56,13 @@ def call_threads() -> int:
 
 @pytest.fixture(autouse=True)
 def no_thread_remains() -> Iterator[None]:
-    before = call_threads()
     yield
     while StuckDevice.all:
         StuckDevice.all.pop().released.set()
     for thread in threading.enumerate():
         if thread.name == "roce-call":
             thread.join(60)
-    assert call_threads() == before
+    assert call_threads() == 0
 
 
 async def test_a_device_that_hangs_costs_only_itself() -> None:
@@ -98,7 +97,8 @@ async def test_a_device_that_hangs_is_broken_until_it_responds_and_leaves_nothin
     await until(lambda: stuck.entered.is_set() or surveying.done())
     assert {name for name in shown(found) if "survey_" not in name} == set()
     assert sum(not one.closed for one in host.lists) == 1, "the list in use is not closed"
-    assert call_threads() == 1, "a stuck device is not called again"
+    # A stuck device is not called again; the thread of an earlier round may need a moment to end.
+    await until(lambda: call_threads() == 1)
     stuck.released.set()
     await surveying
     await until(lambda: call_threads() == 0)

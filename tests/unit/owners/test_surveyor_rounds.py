@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING
 
 from owner_fakes import PART, Clock, FakeHost, device, process, queue_pair, region, shown, surveyor, until
@@ -326,3 +327,39 @@ async def test_the_debug_page_has_the_folded_owners_too() -> None:
     assert largest["pids"] == [3]
     assert largest["queue_pairs"] == [{"state": "RTS", "type": "RC", "count": 3}]
     assert (largest["kind"], largest["slurm_job"], largest["command"]) == ("slurm", "3", "python3")
+
+
+async def test_all_steps_of_a_round_run_in_one_thread() -> None:
+    """Starting a thread takes longer than most steps, and each thread opens a socket of its own."""
+    host = many_owners(range(1, 21))
+    threads: set[str] = set()
+    native: set[int] = set()
+
+    def note(*_: object) -> None:
+        threads.add(threading.current_thread().name)
+        native.add(threading.get_native_id())
+
+    host.before_part = note
+    found = surveyor(host, Clock())
+    found.follow([device("mlx5_0")])
+    await rounds(found)
+    assert (threads, len(native)) == ({"roce-call"}, 1)
+
+
+async def test_a_process_that_uses_many_devices_is_read_once() -> None:
+    names = [f"mlx5_{number}" for number in range(16)]
+    host = FakeHost({name: [queue_pair(pid, pid) for pid in range(1, 9)] for name in names})
+    host.processes |= {pid: process(pid, f"0::/slurm/uid_0/job_{pid}") for pid in range(1, 9)}
+    clock = Clock()
+    found = surveyor(host, clock)
+    # One device first: devices that read a process at the same time do not wait for each other.
+    found.follow([device(names[0])])
+    await rounds(found)
+    found.follow(map(device, names))
+    series = await rounds(found)
+    assert sorted(host.processes_read) == [*range(1, 9)]
+    assert all(series[f"queue_pairs{{device={name},owner=slurm/8,state=RTS,type=RC}}"] == 1 for name in names)
+    clock.now += 60
+    host.processes_read.clear()
+    await rounds(found)
+    assert set(host.processes_read) == set(range(1, 9)), "a later round reads them again"

@@ -90,6 +90,9 @@ def test_processes_are_those_of_the_jobs() -> None:
     for pid in (0, 1, TRAINING.first_pid + TRAINING.ranks, STORAGE.first_pid):
         with pytest.raises(Absent):
             kernel.process(pid)
+        with pytest.raises(Absent):
+            kernel.process_start(pid)
+    assert kernel.process_start(TRAINING.first_pid) == first.created
 
 
 def test_pods_of_two_hosts_differ_and_the_slurm_job_is_one() -> None:

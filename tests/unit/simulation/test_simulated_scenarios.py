@@ -37,7 +37,7 @@ def paused_share(found: dict[str, int], way: str, seconds: float) -> float:
 
 
 def test_every_scenario_has_a_line_of_description() -> None:
-    wanted = "quiet incast pfc-storm slow-receiver victim misconfigured flapping lossy dead-peer broken"
+    wanted = "quiet incast pfc-storm slow-receiver victim misconfigured flapping overheating lossy dead-peer firmware broken"
     assert list(SCENARIOS) == wanted.split()
     for name, scenario in SCENARIOS.items():
         assert scenario.name == name

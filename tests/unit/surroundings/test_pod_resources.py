@@ -13,7 +13,8 @@ import pytest
 
 from roce_exporter.kernel import Absent
 from roce_exporter.quiet_grpc import grpc
-from roce_exporter.recording.recorded import Moment, RecordedKernel
+from roce_exporter.recording.moment import Moment
+from roce_exporter.recording.recorded import RecordedKernel
 from roce_exporter.recording.tree import Tree
 from roce_exporter.surroundings import Surroundings
 from roce_exporter.surroundings.pod_messages import PodDevice, pod_devices

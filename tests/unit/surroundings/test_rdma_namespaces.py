@@ -14,6 +14,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from descriptors import open_descriptors
 
 from roce_exporter.cli import main
 from roce_exporter.kernel import Absent
@@ -136,9 +137,12 @@ async def test_a_host_whose_devices_are_shared_hides_none() -> None:
     )
 
 
-async def test_a_host_without_uverbs_hides_none() -> None:
-    shown, _ = await read(Host(nodes=()))
-    assert shown["roce_exporter_rdma_devices_unseen"] == 0
+async def test_without_uverbs_the_number_of_hidden_devices_is_unknown() -> None:
+    assert await read(Host(nodes=())) == ({"roce_rdma_namespaces_shared": 0}, "")
+    assert await read(Host(shared=True, nodes=())) == (
+        {"roce_rdma_namespaces_shared": 1, "roce_exporter_rdma_devices_unseen": 0},
+        "",
+    )
 
 
 class Visits:
@@ -184,6 +188,25 @@ async def test_the_helper_reports_what_is_hidden(tmp_path: Path) -> None:
         "",
     )
     assert threading.get_ident() not in visits.threads, "the thread of the helper stays where it is"
+
+
+async def test_the_helper_needs_no_uverbs(tmp_path: Path) -> None:
+    folder = tmp_path / "netns"
+    folder.mkdir()
+    helper = NamespaceHelper(
+        str(folder), lambda: 0.0, Visits(folder, pod_a={"mlx5_1": {"qp": 3}}), patience=20
+    )
+    path = str(tmp_path / "helper.sock")
+    async with await open_helper(helper, path):
+        shown, error = await read(Host(nodes=()), path)
+    assert (shown, error) == (
+        {
+            "roce_rdma_namespaces_shared": 0,
+            "roce_namespace_objects,pod_a,mlx5_1,qp": 3,
+            "roce_exporter_rdma_namespaces_unseen": 0,
+        },
+        "",
+    )
 
 
 async def test_clients_do_not_decide_how_often_namespaces_are_visited(tmp_path: Path) -> None:
@@ -261,11 +284,11 @@ def test_a_visit_that_is_refused_leaves_no_descriptor(tmp_path: Path) -> None:
         entered.append(os.fstat(descriptor).st_ino)
         raise PermissionError(errno.EPERM, "no")
 
-    before = os.listdir("/proc/self/fd")
+    before = open_descriptors()
     with pytest.raises(PermissionError):
         visit("pod_a", str(tmp_path), enter)
     assert entered == [(tmp_path / "pod_a").stat().st_ino]
-    assert os.listdir("/proc/self/fd") == before
+    assert open_descriptors() == before
 
 
 def test_a_file_that_is_no_namespace_is_not_entered(tmp_path: Path) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import tracemalloc
 from collections.abc import Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from descriptors import open_descriptors
 from hypothesis import given
 from hypothesis import strategies as st
 from sonic_redis import query_switch, target_of
@@ -213,18 +213,18 @@ async def test_a_database_that_does_not_exist(tmp_path: Path) -> None:
 async def test_a_reply_that_never_comes_ends_with_the_deadline_and_leaves_nothing(
     tmp_path: Path, reply: bytes
 ) -> None:
-    descriptors = set(os.listdir("/proc/self/fd"))
+    descriptors = set(open_descriptors())
     async with serving(tmp_path, lambda _: reply) as address:
         _, readings = await query_switch(target_of(address.path), seconds=0.2)
         assert set(readings.faults) == set(SOURCES)
         assert set(readings.faults.values()) == {"no complete reply by the deadline"}
-    assert set(os.listdir("/proc/self/fd")) <= descriptors
+    assert set(open_descriptors()) <= descriptors
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_a_cancelled_round_leaves_nothing_behind(tmp_path: Path) -> None:
     """Cancelled while all four databases are waited for."""
-    descriptors, waiting, seen = set(os.listdir("/proc/self/fd")), asyncio.Event(), []
+    descriptors, waiting, seen = set(open_descriptors()), asyncio.Event(), []
 
     def script(data: bytes) -> bytes:
         seen.append(data)
@@ -238,7 +238,7 @@ async def test_a_cancelled_round_leaves_nothing_behind(tmp_path: Path) -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    assert set(os.listdir("/proc/self/fd")) <= descriptors
+    assert set(open_descriptors()) <= descriptors
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
@@ -252,7 +252,7 @@ async def test_a_server_that_reads_nothing_costs_no_descriptor(tmp_path: Path) -
         writer.close()
 
     server = await asyncio.start_unix_server(serve, str(tmp_path / "fake.sock"))
-    before = set(os.listdir("/proc/self/fd"))
+    before = set(open_descriptors())
     with pytest.raises(TimeoutError):
         async with (
             asyncio.timeout(0.2),
@@ -261,7 +261,7 @@ async def test_a_server_that_reads_nothing_costs_no_descriptor(tmp_path: Path) -
             await database.read([("HGETALL", "k" * 60_000)] * 500)
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    assert len(set(os.listdir("/proc/self/fd")) - before) <= 1, "the server's own end alone"
+    assert len(set(open_descriptors()) - before) <= 1, "the server's own end alone"
     blocked.set()
     server.close()
     await asyncio.sleep(0.01)

@@ -1,0 +1,187 @@
+"""`roce-exporter diagnose`: what is wrong with the ports of a host, on which side, and what to do next."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from roce_exporter.audit import Auditor, load_profile
+from roce_exporter.cli.diagnose_flags import INTERVAL, SINCE, STEP
+from roce_exporter.cli.host import open_kernel
+from roce_exporter.cli.options import collect_settings
+from roce_exporter.cli.output import print_text
+from roce_exporter.cli.owner_flags import make_surveyor
+from roce_exporter.cli.parser import OptionError
+from roce_exporter.cli.surrounding_flags import make_surroundings
+from roce_exporter.collect import Collector
+from roce_exporter.exporter import Exporter
+from roce_exporter.health.diagnosis import diagnose
+from roce_exporter.introspection.diagnosis_report import JSON, diagnosis_json, diagnosis_text
+from roce_exporter.introspection.host_history import HostClock, host_history, jump, play, wait
+from roce_exporter.introspection.prometheus_history import PrometheusQueries, QuerySpan
+from roce_exporter.sampler import Pace, Sampler
+from roce_exporter.surroundings.prometheus_api import Access, PrometheusError, parse_server
+from roce_exporter.switches.credentials import read_login
+from roce_exporter.switches.doors.tls_client import client_context
+from roce_exporter.switches.readings import SourceError
+from roce_exporter.switches.targets import BasicAuth, Login, TlsFiles
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Sequence
+
+    from roce_exporter.health.history import History
+    from roce_exporter.introspection.host_history import Reach
+    from roce_exporter.kernel import Kernel
+
+FOUND = 1
+"""Exit code if something is wrong."""
+NO_DEVICE = "no RDMA device, so there is nothing to diagnose"
+DEVICES = "roce_exporter_devices"
+
+
+@dataclass(frozen=True, slots=True)
+class HostCourse:
+    """How one kind of host is sampled: at which times of its clock, and how these are reached."""
+
+    clock: Callable[[], float]
+    times: Sequence[float]
+    reach: Reach
+    stamp: Callable[[float], float]
+    """The Unix time of a time of the clock."""
+    sampler: Sampler | None = None
+
+
+class DiagnosedHistory:
+    """A history, where it is from, and what is missing in it whatever the rules need."""
+
+    def __init__(self, history: History, source: str, missing: tuple[str, ...] = ()) -> None:
+        self.history = history
+        self.source = source
+        self.missing = missing
+
+
+async def diagnose_host(options: argparse.Namespace) -> int:
+    """Print the findings; returns 1 if there are any.
+
+    Raises:
+        OptionError: there is no such host, no history, or no RDMA device.
+    """
+    found = await (_from_prometheus(options) if options.prometheus else _from_host(options))
+    if not any(DEVICES not in one.values or any(one.values[DEVICES].values()) for one in found.history):
+        raise OptionError(f"{found.source}: {NO_DEVICE}")
+    diagnosis = diagnose(found.history)
+    diagnosis = diagnosis._replace(unseen=(*diagnosis.unseen, *found.missing))
+    if options.format == JSON:
+        print_text(diagnosis_json(diagnosis))
+    else:
+        print_text(diagnosis_text(diagnosis, found.history, found.source))
+    return FOUND if diagnosis.findings else 0
+
+
+async def _from_host(options: argparse.Namespace) -> DiagnosedHistory:
+    clock = HostClock()
+    kernel = open_kernel(options, clock)
+    if options.host_recording:
+        course = _recorded(kernel, clock)
+        source = f"Recording {options.host_recording}"
+    elif options.host_simulate:
+        course = _simulated(kernel, clock, options)
+        source = f"Simulated host {options.host_simulate}"
+    else:
+        course, source = _live(kernel, options.interval or INTERVAL), "This host"
+    history = await sampled(options, kernel, course)
+    begin = history[-1].time - (options.since or math.inf)
+    return DiagnosedHistory(tuple(one for one in history if one.time >= begin), source)
+
+
+async def sampled(options: argparse.Namespace, kernel: Kernel, course: HostCourse) -> History:
+    """The history of a host over a course."""
+    gaps = [after - before for before, after in pairwise(course.times)]
+    # Sources that are read once a minute are read for every sample: a diagnosis needs the values of that time.
+    settings = replace(collect_settings(options), refresh=min(gaps, default=1.0) / 4)
+    collector = Collector(kernel, settings, course.clock)
+    surroundings = make_surroundings(options, kernel)
+    exporter = Exporter(
+        collector,
+        course.sampler,
+        Auditor(load_profile(options.audit_profile)),
+        make_surveyor(options, kernel),
+        surroundings,
+    )
+    with contextlib.ExitStack() as stack:
+        stack.callback(collector.close)
+        stack.callback(surroundings.close)
+        if course.sampler is not None:
+            stack.callback(course.sampler.close)
+        return tuple([one async for one in host_history(exporter, course.times, course.reach, course.stamp)])
+
+
+def _recorded(kernel: Kernel, clock: HostClock) -> HostCourse:
+    times = kernel.times  # type: ignore[attr-defined]  # `--host.recording` opens a RecordedKernel
+    return HostCourse(clock, times, jump(clock), lambda time: time)
+
+
+def _simulated(kernel: Kernel, clock: HostClock, options: argparse.Namespace) -> HostCourse:
+    since, interval = options.since or SINCE, options.interval or INTERVAL
+    begin = time.time() - since
+    sampler = Sampler(kernel, clock, lambda: begin + clock.now, Pace())
+    times = [interval * number for number in range(int(since / interval) + 1)]
+    return HostCourse(clock, times, play(clock, sampler), lambda now: begin + now, sampler)
+
+
+def _live(kernel: Kernel, interval: float) -> HostCourse:
+    sampler = Sampler(kernel.with_cached_names(), time.monotonic, time.time, Pace())
+    sampler.start()
+    now = time.monotonic()
+    apart = time.time() - now
+    return HostCourse(
+        time.monotonic,
+        (now, now + interval),
+        wait(time.monotonic, sampler),
+        lambda then: then + apart,
+        sampler,
+    )
+
+
+async def _from_prometheus(options: argparse.Namespace) -> DiagnosedHistory:
+    try:
+        server = parse_server(options.prometheus)
+    except PrometheusError as error:
+        raise OptionError(f"--prometheus: {error}") from None
+    span = QuerySpan(time.time(), options.since or SINCE, options.interval or STEP)
+    try:
+        queries = PrometheusQueries(server, await prometheus_access(options), span)
+        found = await queries.history(options.instance)
+    except (PrometheusError, SourceError) as error:
+        raise OptionError(f"Prometheus at {server.text}: {error}") from None
+    missing = [f"metrics of another version of the exporter: {', '.join(found.unknown)}"] * bool(
+        found.unknown
+    )
+    return DiagnosedHistory(found.history, f"Prometheus at {server.text}", tuple(missing))
+
+
+async def prometheus_access(options: argparse.Namespace) -> Access:
+    """Credentials and certificates, read from their files."""
+    login = Login()
+    if options.prometheus_username:
+        login = await read_login(
+            BasicAuth(options.prometheus_username, Path(options.prometheus_password_file))
+        )
+    tls = TlsFiles(
+        _path(options.prometheus_ca_file),
+        _path(options.prometheus_cert_file),
+        _path(options.prometheus_key_file),
+        insecure_skip_verify=options.prometheus_insecure_skip_verify,
+    )
+    context = client_context(tls) if options.prometheus.startswith("https:") else None
+    return Access(login.username, login.password, context)
+
+
+def _path(text: str) -> Path | None:
+    return Path(text) if text else None

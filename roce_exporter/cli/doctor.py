@@ -1,0 +1,154 @@
+"""`roce-exporter doctor`: on a new host, what is found, what is missing, and whether anything watches it."""
+
+from __future__ import annotations
+
+import platform
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from roce_exporter.audit import Auditor, load_profile
+from roce_exporter.cli.diagnose import prometheus_access
+from roce_exporter.cli.host import open_kernel
+from roce_exporter.cli.options import collect_settings
+from roce_exporter.cli.output import print_text
+from roce_exporter.cli.parser import OptionError
+from roce_exporter.collect import Collector
+from roce_exporter.collect.workers import InFlight, call_in_worker
+from roce_exporter.exporter import Exporter
+from roce_exporter.health.from_samples import timed_samples
+from roce_exporter.introspection.access_checkup import check_clock, check_privileges
+from roce_exporter.introspection.checkup_item import CheckupItem, Status, Topic, is_fit
+from roce_exporter.introspection.checkup_report import JSON, checkup_json, checkup_text
+from roce_exporter.introspection.host_checkup import check_samples
+from roce_exporter.introspection.scrape_checkup import (
+    check_local,
+    check_samples_arrive,
+    check_targets,
+    instance_of,
+)
+from roce_exporter.kernel.clock_state import read_clock_state
+from roce_exporter.kernel.privileges import read_privileges
+from roce_exporter.surroundings.local_exporter import LocalExporterError, read_local_scrapes
+from roce_exporter.surroundings.prometheus_api import PrometheusError, get, parse_server
+from roce_exporter.switches.readings import SourceError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
+    from roce_exporter.kernel import Kernel
+
+ATTENTION = 1
+"""Exit code if something needs attention."""
+
+PATIENCE = 30.0
+"""Seconds that one request may take."""
+
+
+async def check_host(options: argparse.Namespace) -> int:
+    """Print the page; returns 1 if something needs attention.
+
+    Raises:
+        OptionError: there is no such host, or Prometheus cannot be queried.
+    """
+    kernel = open_kernel(options)
+    items = await _of_samples(options, kernel)
+    if _is_here(options):
+        items += (*check_privileges(read_privileges()), _clock())
+    items += await _scraping(options, kernel)
+    source = _source(options)
+    print_text((checkup_json if options.format == JSON else checkup_text)(items, source))
+    return 0 if is_fit(items) else ATTENTION
+
+
+def _is_here(options: argparse.Namespace) -> bool:
+    return not (options.host_recording or options.host_simulate)
+
+
+def _source(options: argparse.Namespace) -> str:
+    if options.host_recording:
+        return f"Recording {options.host_recording}"
+    if options.host_simulate:
+        return f"Simulated host {options.host_simulate}"
+    return f"This host, Linux {platform.release()}"
+
+
+async def _of_samples(options: argparse.Namespace, kernel: Kernel) -> tuple[CheckupItem, ...]:
+    collector = Collector(kernel, collect_settings(options), time.monotonic)
+    try:
+        exporter = Exporter(collector, auditor=Auditor(load_profile(options.audit_profile)))
+        observation = await exporter.observe_complete()
+    finally:
+        collector.close()
+    devices = [found.device for found in observation.snapshot.devices]
+    return check_samples(timed_samples(observation.samples, time.time()), devices)
+
+
+def _clock() -> CheckupItem:
+    try:
+        return check_clock(read_clock_state())
+    except OSError as error:
+        return check_clock(None, error.strerror or str(error))
+
+
+async def _scraping(options: argparse.Namespace, kernel: Kernel) -> tuple[CheckupItem, ...]:
+    if options.prometheus:
+        return await _in_prometheus(options, kernel)
+    return (await _local(options),) if _is_here(options) else ()
+
+
+async def _local(options: argparse.Namespace) -> CheckupItem:
+    try:
+        server = parse_server(options.exporter)
+    except PrometheusError as error:
+        raise OptionError(f"--exporter: {error}") from None
+    if server.tls:
+        text = f"The exporter at {server.text} uses TLS, so whether it was scraped is not checked."
+        return CheckupItem(Topic.SCRAPING, Status.UNKNOWN, text, "--prometheus=URL")
+    try:
+        found = await _called("the exporter", partial(read_local_scrapes, server))
+    except (LocalExporterError, TimeoutError) as error:
+        return check_local(None, server.text, time.time(), str(error))
+    return check_local(found, server.text, time.time())
+
+
+async def _in_prometheus(options: argparse.Namespace, kernel: Kernel) -> tuple[CheckupItem, ...]:
+    try:
+        server = parse_server(options.prometheus)
+    except PrometheusError as error:
+        raise OptionError(f"--prometheus: {error}") from None
+    try:
+        ask = partial(get, server, await prometheus_access(options))
+        targets = await _called("targets", partial(ask, "targets", {"state": "active"}, PATIENCE))
+        hostname = _hostname(kernel)
+        items = tuple(check_targets(targets, options.instance, hostname, server.text))
+        if not (instance := instance_of(targets, options.instance, hostname)):
+            return items
+        query = {"query": f'roce_exporter_devices{{instance="{_escaped(instance)}"}}'}
+        return (
+            *items,
+            check_samples_arrive(await _called("query", partial(ask, "query", query, PATIENCE)), instance),
+        )
+    except (PrometheusError, SourceError) as error:
+        raise OptionError(f"Prometheus at {server.text}: {error}") from None
+    except TimeoutError:
+        raise OptionError(f"Prometheus at {server.text}: no answer in {PATIENCE:g} s") from None
+
+
+async def _called(what: str, call: Callable[[], T]) -> T:
+    return await call_in_worker(InFlight(time.monotonic), what, call, PATIENCE)
+
+
+def _hostname(kernel: Kernel) -> str:
+    try:
+        return kernel.hostname()
+    except OSError:
+        return ""
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

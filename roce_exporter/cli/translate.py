@@ -1,0 +1,135 @@
+"""`roce-exporter translate`: dashboards, rules and PromQL of other exporters' names by ours.
+
+Exit code 0: all is translated; 1: places were left, which the report lists; 2: a file cannot be read or is of another kind.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from roce_exporter.cli.output import OutputError, print_text
+from roce_exporter.cli.parser import OptionError
+from roce_exporter.cli.translate_flags import JSON, STANDARD_INPUT
+
+if TYPE_CHECKING:
+    import argparse
+
+    from roce_exporter.migration.translation_report import FileReport
+
+PACKAGE = "promql_parser"
+INCOMPLETE = 1
+
+
+async def translate(options: argparse.Namespace) -> int:
+    """Translate the files, then write them all: an unreadable one means that none is written.
+
+    Raises:
+        OptionError: the package or a file is missing, or a file is not what can be translated.
+        OutputError: a file cannot be written.
+    """
+    if find_spec(PACKAGE) is None:
+        raise OptionError(
+            "translate needs the package promql-parser; install the extra translate, in a clone: pip install '.[translate]'"
+        )
+    targets = _targets(options)
+    texts = [(name, _read(name)) for name in options.files]
+    results = _translated(texts, tuple(options.exporters or ()))
+    for (name, old), (new, _), target in zip(texts, results, targets, strict=True):
+        if target is None:
+            print_text(new)
+        elif target != Path(name) or new != old:
+            _write(target, new)
+    reports = [report for _, report in results]
+    sys.stderr.write(_report(reports, options.report))
+    return INCOMPLETE if any(report.left for report in reports) else 0
+
+
+def _translated(texts: list[tuple[str, str]], exporters: tuple[str, ...]) -> list[tuple[str, FileReport]]:
+    from roce_exporter.migration.foreign_files import recorded, translate_file  # noqa: PLC0415 - needs the extra
+    from roce_exporter.migration.promql_names import names_of  # noqa: PLC0415 - the same
+    from roce_exporter.migration.translation_report import FileReport, UnreadableError  # noqa: PLC0415 - the same
+
+    names = names_of(tuple(dict.fromkeys(exporters))) if exporters else names_of()
+    for name, text in texts:
+        names = recorded(Path(name), text, names)
+    results = []
+    for name, text in texts:
+        report = FileReport(name, names)
+        try:
+            results.append((translate_file(Path(name), text, report), report))
+        except UnreadableError as error:
+            raise OptionError(f"{name}: {error}") from None
+    return results
+
+
+def _report(reports: list[FileReport], form: str) -> str:
+    from roce_exporter.migration.translation_report import report_json, report_text  # noqa: PLC0415 - needs the extra
+
+    return report_json(reports) if form == JSON else report_text(reports)
+
+
+def _targets(options: argparse.Namespace) -> list[Path | None]:
+    """Where each file is written; None for standard output."""
+    if options.in_place:
+        return [Path(name) for name in options.files]
+    if not options.output:
+        return [None]
+    output = Path(options.output)
+    if len(options.files) == 1 and not output.is_dir() and not options.output.endswith("/"):
+        return [output]
+    if not output.is_dir():
+        raise OptionError(f"--output={options.output}: is not a folder that exists; create it first")
+    names = ["stdin" if name == STANDARD_INPUT else Path(name).name for name in options.files]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise OptionError(
+            f"--output={options.output}: two files are called {twice[0]}; translate them one by one"
+        )
+    return [output / name for name in names]
+
+
+def _read(name: str) -> str:
+    from roce_exporter.migration.foreign_files import LARGEST, text_of_file  # noqa: PLC0415 - needs the extra
+    from roce_exporter.migration.translation_report import UnreadableError  # noqa: PLC0415 - the same
+
+    try:
+        if name == STANDARD_INPUT:
+            content = sys.stdin.buffer.read(max(LARGEST.values()) + 1)
+        else:
+            with Path(name).open("rb") as file:
+                content = file.read(max(LARGEST.values()) + 1)
+        return text_of_file(content)
+    except (OSError, ValueError) as error:
+        problem = error.strerror if isinstance(error, OSError) else "it is not a valid path"
+        raise OptionError(f"{name}: cannot be read: {problem}; check the path") from None
+    except UnreadableError as error:
+        raise OptionError(f"{name}: {error}") from None
+
+
+def _write(target: Path, text: str) -> None:
+    """Replace a file as a whole: readers see the old or the new one."""
+    place = Path(os.path.realpath(target))
+    try:
+        mode = place.stat().st_mode & 0o777 if place.exists() else 0o666 & ~_umask()
+        with tempfile.NamedTemporaryFile("wb", dir=place.parent, prefix=".translate-", delete=False) as file:
+            temporary = Path(file.name)
+            try:
+                file.write(text.encode())
+                file.flush()
+                temporary.chmod(mode)
+                temporary.replace(place)
+            except OSError:
+                temporary.unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        raise OutputError(f"{target}: cannot be written: {error.strerror}; choose another --output") from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

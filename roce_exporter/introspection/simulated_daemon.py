@@ -1,0 +1,116 @@
+"""What `serve` serves for a simulated host after a minute, in each metric set, without a server and without waiting.
+
+Collector, fast loop, audit, verdict, kernel log and process metrics work as in `cli/serve.py`, on a clock of the simulation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.audit import Auditor, load_profile
+from roce_exporter.catalog.row import MetricSet
+from roce_exporter.collect import Collector, Settings
+from roce_exporter.exporter import Exporter
+from roce_exporter.exposition import Format, Renderer
+from roce_exporter.exposition.served_series import ServedSeries
+from roce_exporter.health.health_watch import HealthWatch
+from roce_exporter.introspection.host_history import HostClock, play
+from roce_exporter.owners import SurveyLimits, Surveyor
+from roce_exporter.sampler import Pace, Sampler
+from roce_exporter.self_metrics.own_registry import OwnRegistry
+from roce_exporter.simulation.kernel import simulate
+from roce_exporter.surroundings import Surroundings
+from roce_exporter.surroundings.kernel_log_follower import KernelLogFollower
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+
+    from roce_exporter.normalise.series import Samples
+
+PATIENCE = 60.0
+"""Real seconds that a read may take."""
+START = 1_767_225_600.0
+"""Unix time at which simulated hosts begin."""
+EVERY = 15.0
+"""Seconds between two scrapes."""
+MINUTE = 60.0
+VIRTUAL_FUNCTIONS = "virtual_functions"
+
+
+class ServedScrape(NamedTuple):
+    """One scrape of a simulated daemon."""
+
+    time: float
+    """Unix time."""
+    texts: dict[MetricSet, str]
+    """The exposition in text format 0.0.4, per set."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedDaemon:
+    """A daemon on a simulated host: the driver of each port, what happens, and what is switched on."""
+
+    vendors: tuple[str, ...]
+    scenario: str = "incast"
+    seed: int = 1
+    owners: bool = False
+    disabled: frozenset[str] = frozenset({VIRTUAL_FUNCTIONS})
+    """Sources that are not read."""
+
+    async def scrapes(self, seconds: float = MINUTE) -> AsyncIterator[ServedScrape]:
+        """The scrapes of the first `seconds`, one per 15 s, after a round of the verdict each.
+
+        Raises:
+            ScenarioError: unknown scenario or driver, or an invalid number of ports.
+        """
+        clock = HostClock()
+        sets = {one: (ServedSeries(one), Renderer()) for one in MetricSet}
+        registry = OwnRegistry().render(openmetrics=False)
+        with contextlib.ExitStack() as stack:
+            exporter, health, sampler = self._parts(clock, stack)
+            reach = play(clock, sampler)
+            for number in range(int(seconds / EVERY) + 1):
+                await reach(number * EVERY)
+                observation = await exporter.observe_complete()
+                health.follow(observation.samples)
+                await health.judge(exporter.observe)
+                samples = (await exporter.observe_complete()).samples
+                yield ServedScrape(
+                    START + clock.now,
+                    {
+                        one: (_text(renderer, served.select(samples)) + registry).decode()
+                        for one, (served, renderer) in sets.items()
+                    },
+                )
+
+    async def last(self, seconds: float = MINUTE) -> ServedScrape:
+        """The last of these scrapes."""
+        return [one async for one in self.scrapes(seconds)][-1]
+
+    def _parts(self, clock: HostClock, stack: contextlib.ExitStack) -> tuple[Exporter, HealthWatch, Sampler]:
+        def wall() -> float:
+            return START + clock.now
+
+        kernel = simulate(self.scenario, clock=clock, vendors=self.vendors, seed=self.seed)
+        collector = Collector(kernel, Settings(disabled=self.disabled, timeout=PATIENCE), clock)
+        stack.callback(collector.close)
+        sampler = Sampler(kernel, clock, wall, Pace())
+        stack.callback(sampler.close)
+        followers = [KernelLogFollower(kernel, clock, PATIENCE)]
+        around = Surroundings((), clock, patience=PATIENCE, followers=followers)
+        stack.callback(around.close)
+        health = HealthWatch(clock, wall)
+        surveyor = Surveyor(kernel, SurveyLimits(patience=PATIENCE), clock, wall) if self.owners else None
+        auditor = Auditor(load_profile("auto"))
+        return Exporter(collector, sampler, auditor, surveyor, around, health=health), health, sampler
+
+
+def _text(renderer: Renderer, samples: Iterable[Samples]) -> bytes:
+    return renderer.render(tuple(samples), Format.TEXT)
+
+
+def sample_lines(text: str) -> list[str]:
+    """The samples of an exposition in text format."""
+    return [line for line in text.splitlines() if line and not line.startswith("#")]

@@ -1,0 +1,1 @@
+"""Other exporters' names for the facts of the catalogue: for recording rules, and to rewrite queries."""

@@ -1,0 +1,103 @@
+"""Which event a message of the kernel log is, and which names of a device it contains.
+
+`dev_printk` writes `DRIVER DEVICE: TEXT`, `netdev_printk` and `ibdev_printk` write `DRIVER DEVICE NAME: TEXT` (drivers/base/core.c,
+net/core/dev.c, drivers/infiniband/core/device.c). mlx4_en, qed and the transmit watchdog of older kernels have forms of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.catalog.kernel_messages import MESSAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from roce_exporter.catalog.kernel_messages import KernelMessage
+    from roce_exporter.kernel_log_record import LogRecord
+
+Rules = tuple[tuple["re.Pattern[str]", str], ...]
+"""Pattern and event, in order."""
+
+
+class LogLine(NamedTuple):
+    """A message about a device."""
+
+    driver: str
+    """The first word; empty without one."""
+    names: tuple[str, ...]
+    """What may name the device, the most precise first: a network or RDMA device, an address on its bus."""
+    text: str
+
+
+_STATE = r"(?: \([a-z ]{1,32}\))?"
+"""`(unregistering)`: the state of a network device that is not registered."""
+
+_FORMS = (
+    # [qede_link_update:2631(eth0)]Link is down: the name may have the number of a hardware function
+    re.compile(
+        r"\[_{0,2}(?P<driver>[a-z]{1,8})_?\w{0,64}:[0-9]{1,6}\((?P<name>[^\s()]{1,64}?)(?:-[0-9]{1,3})?\)\](?P<text>.*)",
+        re.DOTALL,
+    ),
+    # NETDEV WATCHDOG: eth0 (mlx5_core): transmit queue 3 timed out
+    re.compile(
+        r"(?P<driver>NETDEV WATCHDOG): (?P<name>[^\s:]{1,64}) \([^\s()]{0,64}\): (?P<text>.*)", re.DOTALL
+    ),
+    # mlx4_en: eth0: Link Down
+    re.compile(r"(?P<driver>mlx4_en): (?P<name>[^\s:]{1,64}): (?P<text>.*)", re.DOTALL),
+    # mlx5_core 0000:3b:00.0 eth0: Link down
+    re.compile(
+        r"(?P<driver>[^\s:]{1,64}) (?P<bus>[^\s]{1,64}?)(?: (?P<name>[^\s:()]{1,64}))?"
+        + _STATE
+        + ": (?P<text>.*)",
+        re.DOTALL,
+    ),
+    # eth0: NETDEV WATCHDOG: ..., a network device without a parent
+    re.compile(r"(?P<name>[^\s:]{1,64})" + _STATE + ": (?P<text>.*)", re.DOTALL),
+)
+
+_POSITION = re.compile(r"\w{1,64}:[0-9]{1,6}:\(pid [0-9]{1,10}\): ")
+"""The position in the code, as mlx5 writes it."""
+
+
+def read_line(record: LogRecord) -> LogLine | None:
+    """The parts of a message; None if it names nothing that may be a device."""
+    for form in _FORMS:
+        if found := form.match(record.text):
+            parts = found.groupdict()
+            names = (parts["name"], parts.get("bus"), record.device)
+            text = parts["text"]
+            if position := _POSITION.match(text):
+                text = text[position.end() :]
+            return LogLine(parts.get("driver") or "", tuple(dict.fromkeys(filter(None, names))), text)
+    return None
+
+
+def event_of(line: LogLine) -> str:
+    """The event that a message means; empty for messages without a row."""
+    for pattern, event in _RULES.get(line.driver.partition(".")[0], _ANY):
+        if pattern.match(line.text):
+            return event
+    return ""
+
+
+def _rules(messages: Iterable[KernelMessage]) -> Rules:
+    return tuple((re.compile(one.pattern), one.event) for one in messages)
+
+
+def _by_driver(messages: tuple[KernelMessage, ...]) -> Mapping[str, Rules]:
+    drivers = {driver for one in messages for driver in one.drivers}
+    return {
+        driver: _rules(one for one in messages if driver in one.drivers or not one.drivers)
+        for driver in drivers
+    }
+
+
+_RULES = _by_driver(MESSAGES)
+_ANY = _rules(one for one in MESSAGES if not one.drivers)
+
+
+def events_of(driver: str) -> frozenset[str]:
+    """The events that messages of a driver can mean."""
+    return frozenset(event for _, event in _RULES.get(driver.partition(".")[0], _ANY))

@@ -1,0 +1,122 @@
+"""The tables of docs/migration.md. `python tests/alerts/write_migration.py` writes them."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from migration_uses import ALL, BOARDS, NOTHING, PARTLY, SOURCES, Source, alerts, given, level, panels
+
+from roce_exporter.catalog import CATALOG
+from roce_exporter.catalog.row import MetricSet
+from roce_exporter.migration.foreign import EXPORTERS, foreign_metrics, untranslatable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+DOCUMENT = Path(__file__).parents[2] / "docs/migration.md"
+BLOCK = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+"""Where a table is in the document."""
+WORDS = {NOTHING: "", PARTLY: "partly", ALL: "yes"}
+NUMBER = re.compile(r"[0-7](?=_|$)")
+SETS = {row.name: row.metric_set for row in CATALOG}
+
+
+def document() -> str:
+    """The document with current tables."""
+    tables = {
+        "alerts": _alerts(),
+        "boards": _boards(),
+        "names": _names(),
+        "sets": _sets(),
+        "labels": _labels(),
+    }
+    return BLOCK.sub(lambda found: f"{found[1]}{tables[found[2]]}\n{found[3]}", DOCUMENT.read_text())
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    head = list(head)
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _alerts() -> str:
+    levels = {name: [level(source, expr) for source in SOURCES] for name, expr in alerts()}
+    shown = {name: found for name, found in sorted(levels.items()) if any(found)}
+    table = _table(
+        ["alert", *(source.title for source in SOURCES)],
+        [
+            ["*metrics of ours*", *(str(len(given(source))) for source in SOURCES)],
+            *([name, *(WORDS[one] for one in found)] for name, found in shown.items()),
+        ],
+    )
+    return f"{table}\n\nThe other {len(levels) - len(shown)} alerts have no data from these exporters and never fire on such hosts."
+
+
+def _boards() -> str:
+    return _table(
+        ["dashboard", *(source.title for source in SOURCES)],
+        ([place.stem, *(_panels(source, place) for source in SOURCES)] for place in BOARDS),
+    )
+
+
+def _panels(source: Source, place: Path) -> str:
+    """Panels with all their queries, panels with some, and all panels."""
+    found = [[level(source, query) for query in queries] for queries in panels(place)]
+    whole = sum(min(one) == ALL for one in found)
+    some = sum(max(one) > NOTHING for one in found) - whole
+    return f"{whole} + {some} of {len(found)}"
+
+
+def _names() -> str:
+    return "\n".join(
+        f"\n### {exporter}\n\n{_reasons(untranslatable(exporter))}" for exporter in EXPORTERS
+    ).strip()
+
+
+def _reasons(reasons: Mapping[str, str]) -> str:
+    by_reason = defaultdict(list)
+    for name, reason in reasons.items():
+        by_reason[reason].append(name.replace("|", "\\|"))
+    return _table(
+        ["names", "why ours has none"], ([_listed(names), reason] for reason, names in by_reason.items())
+    )
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in dict.fromkeys(names))
+
+
+def _sets() -> str:
+    return _table(["exporter", *MetricSet], (_by_set(exporter) for exporter in EXPORTERS))
+
+
+def _by_set(exporter: str) -> Iterator[str]:
+    yield exporter
+    named = {
+        one.name: one.ours for one in foreign_metrics(exporter) if not one.dialects or "mlx5" in one.dialects
+    }
+    for largest in MetricSet:
+        yield str(sum(largest.includes(SETS[ours]) for ours in named.values()))
+
+
+def _labels() -> str:
+    rows = []
+    for exporter in EXPORTERS:
+        by_loss = defaultdict(list)
+        for one in foreign_metrics(exporter):
+            if one.loss:
+                # One line for the names that differ in a number.
+                by_loss[one.loss].append(NUMBER.sub("N", one.name) if one.matching else one.name)
+        rows += [[exporter, _short(names), loss] for loss, names in by_loss.items()]
+    return _table(["exporter", "names", "what is lost"], rows)
+
+
+def _short(names: list[str]) -> str:
+    names = list(dict.fromkeys(names))
+    return _listed(names) if len(names) <= MANY else f"{len(names)} names, such as {_listed(names[:2])}"
+
+
+MANY = 12

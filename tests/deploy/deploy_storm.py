@@ -1,0 +1,277 @@
+"""Two clusters with a storm each, servers that can be killed, and the messages of a real Alertmanager about the storms."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from alerts.alert_hooks import Alertmanager, Hooks, hooked
+from deploy_servers import Server
+from deploy_tools import COMMAND, ROOT, fetch, lacking, wait_until
+from ports import free_port
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+STORM = "RocePfcStormTransmitted"
+FIRST, SECOND = "fabric-a", "fabric-b"
+"""The cluster whose storm begins while all servers run, and the one whose storm begins while one of them is away."""
+SEEDS = {FIRST: 43, SECOND: 25}
+"""Seeds of the simulation whose first storms begin 24 s and 20 s after the start of the exporter. Later ones follow within 112 s."""
+
+
+@dataclass
+class Process:
+    """A server that is killed, stopped and started again, with one address and one log."""
+
+    command: Sequence[str | Path]
+    port: int
+    log: Path
+    ready: str = "/-/ready"
+    environment: Mapping[str, str] = field(default_factory=dict)
+    folder: Path | None = None
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def server(self) -> Server:
+        """Its HTTP API."""
+        return Server(f"http://127.0.0.1:{self.port}")
+
+    def start(self) -> None:
+        """Start it, without waiting until it is ready."""
+        with self.log.open("ab") as file:
+            self.process = subprocess.Popen(
+                self.command,
+                stdout=file,
+                stderr=file,
+                env={**os.environ, **self.environment},
+                cwd=self.folder,
+            )
+
+    def wait(self) -> None:
+        """Wait until it is ready."""
+        wait_until(
+            lambda: fetch(f"{self.server.url}{self.ready}"), f"{self.command[0]} ready ({self.log})", 240
+        )
+
+    def kill(self) -> None:
+        """End it without a chance to write anything; nothing happens if it does not run."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def stop(self) -> None:
+        """End it as an operator does, and wait until it has written what it keeps."""
+        assert self.process is not None, f"{self.command[0]} does not run"
+        self.process.terminate()
+        assert self.process.wait(300) == 0, self.log
+        self.process = None
+
+
+@contextmanager
+def all_ready(*processes: Process) -> Iterator[None]:
+    """Servers that are started together, and killed afterwards."""
+    try:
+        for process in processes:
+            process.start()
+        for process in processes:
+            process.wait()
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+
+
+def placed(text: str, places: Mapping[str, str]) -> str:
+    """A file as it is shipped, with the addresses, paths and intervals of a test.
+
+    Raises:
+        AssertionError: the file does not have what is to be replaced.
+    """
+    for shipped, here in places.items():
+        assert shipped in text, f"{shipped} is not in the file"
+        text = text.replace(shipped, here)
+    return text
+
+
+def hasty_rules(folder: Path) -> Path:
+    """A folder with our rules, whose windows have seconds, so that a storm ends within the test. The rest is unchanged."""
+    source, rules = folder / "rules-source", folder / "rules"
+    rules.mkdir()
+    source.mkdir()
+    for name in ("generate.py", "thresholds.yml"):
+        shutil.copy(ROOT / "alerts" / name, source)
+    shutil.copytree(ROOT / "alerts/rules", source / "rules")
+    thresholds = yaml.safe_load((source / "thresholds.yml").read_text())
+    thresholds["shared"]["medium"] = "60s"
+    # with the window it is longer than the time between two storms of a host: its alert does not end before the host is replaced
+    thresholds["alerts"][STORM]["keep_firing_for"] = "90s"
+    # the after-effects end before the storm's alert, which mutes them, as with the shipped thresholds
+    thresholds["alerts"]["RoceLosslessPriorityDrops"] |= {"window": "10s", "keep_firing_for": "1s"}
+    (source / "thresholds.yml").write_text(yaml.safe_dump(thresholds))
+    subprocess.run([sys.executable, source / "generate.py"], check=True)
+    shutil.copy(source / "roce.rules.yml", rules)
+    return rules
+
+
+def calm(route: dict[str, Any]) -> None:
+    """Delay a further message to the pager by more than two rulers differ in when they end an alert. Shipped are two minutes."""
+    if route["receiver"] == "pager" and "group_interval" in route:
+        route["group_interval"] = "20s"
+    for below in route.get("routes", ()):
+        calm(below)
+
+
+@contextmanager
+def paging(folder: Path) -> Iterator[Alertmanager]:
+    """An Alertmanager with our routes and inhibitions, whose receivers are web hooks of the test."""
+    program = shutil.which("prometheus-alertmanager") or shutil.which("alertmanager")
+    if not program:
+        lacking("no Alertmanager is installed (apt-get install prometheus-alertmanager)")
+    hooks = Hooks()
+    config = folder / "alertmanager.yml"
+    routes = hooked(hooks)
+    calm(routes["route"])
+    config.write_text(yaml.safe_dump(routes))
+    port = free_port()
+    command = [
+        program,
+        f"--config.file={config}",
+        f"--storage.path={folder / 'alertmanager'}",
+        f"--web.listen-address=127.0.0.1:{port}",
+        "--cluster.listen-address=",
+    ]
+    try:
+        with all_ready(Process(command, port, folder / "alertmanager.log")):
+            yield Alertmanager(f"http://127.0.0.1:{port}", hooks)
+    finally:
+        hooks.close()
+
+
+def host(folder: Path, scenario: str, seed: int = 1, port: int | None = None) -> Process:
+    """A simulated host of two mlx5 ports."""
+    port = port or free_port()
+    flags = (
+        f"--host.simulate={scenario}",
+        f"--host.simulate-seed={seed}",
+        "--host.simulate-ports=mlx5,mlx5",
+        f"--web.listen-address=127.0.0.1:{port}",
+    )
+    return Process([COMMAND, "serve", *flags], port, folder / f"host-{port}.log")
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Two clusters, each of a host that storms; the first has a quiet one too."""
+
+    storming: dict[str, Process]
+    quiet: Process
+
+    def targets(self) -> list[dict[str, Any]]:
+        """The hosts as file discovery wants them."""
+        hosts = [(cluster, "storm", process) for cluster, process in self.storming.items()]
+        return [
+            {
+                "targets": [f"127.0.0.1:{process.port}"],
+                "labels": {"cluster": cluster, "instance": f"{cluster}-{name}"},
+            }
+            for cluster, name, process in (*hosts, (FIRST, "quiet", self.quiet))
+        ]
+
+    def start_storm(self, cluster: str) -> None:
+        """Start the host of a cluster that storms. Its first storm begins 20 s later."""
+        self.storming[cluster].start()
+
+    def storm_has_begun(self, cluster: str) -> bool:
+        """Whether the exporter has counted a storm."""
+        text = fetch(f"{self.storming[cluster].server.url}/metrics")
+        return any(
+            line.startswith("roce_pfc_storms_total{") and float(line.rsplit(" ", 1)[1]) > 0
+            for line in text.splitlines()
+        )
+
+    def end_storms(self, folder: Path) -> None:
+        """The hosts have no further storms: quiet ones take over their addresses."""
+        for cluster, process in self.storming.items():
+            process.kill()
+            self.storming[cluster] = host(folder, "quiet", port=process.port)
+            self.storming[cluster].start()
+
+
+@contextmanager
+def two_clusters(folder: Path) -> Iterator[Clusters]:
+    """The clusters, of which only the quiet host runs."""
+    clusters = Clusters(
+        {cluster: host(folder, "pfc-storm", seed) for cluster, seed in SEEDS.items()},
+        host(folder, "quiet"),
+    )
+    try:
+        with all_ready(clusters.quiet):
+            yield clusters
+    finally:
+        for process in clusters.storming.values():
+            process.kill()
+
+
+def paged(alertmanager: Alertmanager, cluster: str) -> list[tuple[str, set[str]]]:
+    """The messages to the pager about a cluster, in their order: status and names of the alerts."""
+    return [
+        (message["status"], {alert["labels"]["alertname"] for alert in message["alerts"]})
+        for message in alertmanager.hooks.of("pager", cluster)
+    ]
+
+
+ONE_PAGE = [("firing", {STORM}), ("resolved", {STORM})]
+"""A storm is one page, which is resolved once."""
+
+
+def wait_for_page(alertmanager: Alertmanager, cluster: str, status: str) -> None:
+    """Wait until a message with this status was sent about a cluster."""
+    wait_until(
+        lambda: any(sent == status for sent, _ in paged(alertmanager, cluster)),
+        f"a page about {cluster} that is {status}",
+        600,
+    )
+
+
+def storm_alerts(ruler: Process) -> list[dict[str, Any]]:
+    """The storms that a ruler considers active."""
+    alerts = ruler.server.ask("/api/v1/alerts").get("alerts", [])  # Thanos leaves an empty list out
+    return [alert for alert in alerts if alert["labels"]["alertname"] == STORM]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The clusters whose storms a store has to see, and the Alertmanager that its rulers notify."""
+
+    folder: Path
+    clusters: Clusters
+    alertmanager: Alertmanager
+
+    def page(self, cluster: str, status: str) -> None:
+        """Wait until a message with this status was sent about a cluster."""
+        wait_for_page(self.alertmanager, cluster, status)
+
+    def end(self, active: Callable[[], object]) -> None:
+        """End the storms, and check that each was one page, when `active` finds no storm in any ruler, which could page again."""
+        self.clusters.end_storms(self.folder)
+        for cluster in (FIRST, SECOND):
+            self.page(cluster, "resolved")
+        wait_until(lambda: not active(), "no ruler has a storm")
+        pages = {cluster: paged(self.alertmanager, cluster) for cluster in (FIRST, SECOND)}
+        assert pages == dict.fromkeys(pages, ONE_PAGE), pages
+
+
+@contextmanager
+def scene(folder: Path) -> Iterator[Scene]:
+    """Everything but the store, before the first storm."""
+    with two_clusters(folder) as clusters, paging(folder) as alertmanager:
+        yield Scene(folder, clusters, alertmanager)

@@ -1,0 +1,280 @@
+"""Node Problem Detector's plugin and the examples that taint or drain a node: real scripts, a real exporter, fake kubectl and scontrol."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable
+from contextlib import contextmanager
+from functools import partial
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from deploy_daemon import running
+from waiting import wait_until
+
+from roce_exporter.health.health_document import health_document
+from roce_exporter.health.port_causes import LINK_DOWN, LINK_FLAPPING
+from roce_exporter.health.port_fault import Health, PortFault
+from roce_exporter.health.port_health import HeldReason, HeldReasons
+from roce_exporter.health.traffic_causes import INCAST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roce_exporter.health.port_fault import Cause
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+PLUGIN = DEPLOY / "node-problem-detector/check-roce-health.sh"
+MONITOR = DEPLOY / "node-problem-detector/roce-port-monitor.json"
+TAINT = DEPLOY / "examples/taint-node.sh"
+DRAIN = DEPLOY / "examples/drain-slurm-node.sh"
+SCRIPTS = (PLUGIN, TAINT, DRAIN)
+
+
+def document(*causes: Cause, age: float = 0.0, judged: bool = True) -> bytes:
+    """The document of a host with two ports, of which the second has these causes."""
+    now = time.time() - age
+    reasons = tuple(
+        HeldReason(PortFault("mlx5_1", "1", cause, cause.side, ("a",), (), (), 1.0), now, now)
+        for cause in causes
+    )
+    worst = max((cause.health for cause in causes), default=Health.HEALTHY)
+    ports = {
+        ("mlx5_0", "1"): HeldReasons((), Health.HEALTHY, now, ()),
+        ("mlx5_1", "1"): HeldReasons(reasons, worst, now, ()),
+    }
+    found = health_document(ports if judged else {}, ["optics"], now, now if judged else None, 15.0)
+    return json.dumps(found, indent=1).encode() + b"\n"
+
+
+Body = bytes | Callable[[], bytes]
+"""A document, or what makes it when it is served, so that it is new however long the tests before took."""
+
+FAILED, DEGRADED, FIT = (
+    partial(document, LINK_DOWN, INCAST),
+    partial(document, LINK_FLAPPING),
+    partial(document, INCAST),
+)
+
+
+@contextmanager
+def serving(body: Body, status: int = 200) -> Iterator[str]:
+    """The URL of a server whose reply is this body."""
+
+    class Reply(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            content = body if isinstance(body, bytes) else body()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            """Quiet."""
+
+    server = HTTPServer(("127.0.0.1", 0), Reply)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/health.json"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def check(level: str, url: str, path: str | None = None) -> tuple[int, str]:
+    """Exit status and output of the plugin."""
+    environment = {**os.environ, **({"PATH": path} if path else {})}
+    done = subprocess.run(
+        ["/bin/bash", str(PLUGIN), level, url], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.stderr == ""
+    return done.returncode, done.stdout.rstrip("\n")
+
+
+@pytest.fixture
+def without_curl(tmp_path: Path) -> str:
+    """A PATH with sed and cat alone, as in a small image."""
+    for tool in ("sed", "cat"):
+        (tmp_path / tool).symlink_to(shutil.which(tool) or tool)
+    return str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("body", "failed", "degraded"),
+    [
+        (FIT, 0, 0),
+        (DEGRADED, 0, 1),
+        (FAILED, 1, 1),
+        (document(judged=False), 2, 2),
+        (document(LINK_DOWN, age=600), 2, 2),  # an exporter that is stuck
+        (document(LINK_DOWN).replace(b'"version": 1', b'"version": 2'), 2, 2),
+        (b"", 2, 2),
+        (b"<html>", 2, 2),
+    ],
+    ids=["fit", "degraded", "failed", "not judged", "old", "another version", "empty", "another server"],
+)
+def test_the_exit_status_is_that_of_the_document(
+    body: Body, failed: int, degraded: int, without_curl: str
+) -> None:
+    with serving(body) as url:
+        for path in (None, without_curl):
+            assert check("failed", url, path)[0] == failed
+            assert check("degraded", url, path)[0] == degraded
+
+
+def test_the_message_names_the_port_and_its_worst_reason() -> None:
+    with serving(FAILED) as url:
+        assert check("failed", url) == (1, "mlx5_1/1 failed: link_down (link)")
+    with serving(FIT) as url:
+        assert check("failed", url) == (0, "2 of 2 ports healthy")
+
+
+@pytest.mark.parametrize("status", [404, 500])
+def test_an_error_of_the_server_is_unknown(status: int, without_curl: str) -> None:
+    with serving(FAILED, status) as url:
+        for path in (None, without_curl):
+            code, said = check("failed", url, path)
+            assert (code, "is roce_exporter running?" in said) == (2, True)
+
+
+def test_a_wrong_argument_is_unknown_and_says_so() -> None:
+    assert check("broken", "http://127.0.0.1:1/") == (
+        2,
+        "the first argument must be failed or degraded, not broken",
+    )
+
+
+def test_a_host_that_does_not_answer_is_unknown(without_curl: str) -> None:
+    for path in (None, without_curl):
+        assert check("failed", "http://127.0.0.1:1/health.json", path)[0] == 2
+
+
+@pytest.mark.slow
+def test_the_plugin_reads_a_real_exporter() -> None:
+    """A simulated cable that damages packets: the second round of the verdict knows it."""
+    with running([sys.executable, "-m", "roce_exporter"], flags=["--host.simulate=lossy"]) as daemon:
+        url = f"{daemon.url}/health.json"
+
+        def health() -> bool:
+            with urllib.request.urlopen(url) as reply:
+                return json.load(reply)["health"] == "degraded"
+
+        wait_until(health)
+        assert check("failed", url)[0] == 0
+        code, said = check("degraded", url)
+        assert code == 1
+        assert said.startswith("mlx5_0/1 degraded: ")
+        assert daemon.stop() == 0
+    assert check("failed", url)[0] == 2
+
+
+def test_the_monitor_calls_the_plugin_for_both_conditions() -> None:
+    """Keys as in docs/custom_plugin_monitor.md of node-problem-detector."""
+    monitor = json.loads(MONITOR.read_text())
+    assert monitor["plugin"] == "custom"
+    assert set(monitor) == {"plugin", "pluginConfig", "source", "metricsReporting", "conditions", "rules"}
+    types = [condition["type"] for condition in monitor["conditions"]]
+    assert [rule["condition"] for rule in monitor["rules"]] == types
+    for rule in monitor["rules"]:
+        assert rule["type"] == "permanent"
+        assert Path(rule["path"]).name == PLUGIN.name
+        with serving(FAILED) as url:
+            assert check(*rule["args"], url)[0] == 1
+
+
+class Cluster:
+    """Fake kubectl or scontrol in a folder of its own: they log what they are called with, and show one node."""
+
+    def __init__(self, folder: Path, tool: str, shown: str) -> None:
+        self.folder = folder
+        self.log = folder / "log"
+        (folder / "shown").write_text(shown)
+        fake = folder / tool
+        fake.write_text(
+            '#!/bin/bash\ncase "$*" in *get* | *show*) cat "${0%/*}/shown" ;; *) printf "%s\\n" "$*" >>"${0%/*}/log" ;; esac\n'
+        )
+        fake.chmod(0o755)
+
+    def run(self, script: Path, body: Body) -> list[str]:
+        """What the script changed."""
+        with serving(body) as url:
+            environment = {
+                **os.environ,
+                "PATH": f"{self.folder}:{os.environ['PATH']}",
+                "ROCE_HEALTH_URL": url,
+                "NODE_NAME": "gpu-1",
+                "SLURMD_NODENAME": "gpu-1",
+            }
+            subprocess.run([str(script)], env=environment, check=True, capture_output=True)
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
+
+KEY = "roce.example.com/port-failed"
+
+
+@pytest.mark.parametrize(
+    ("body", "taints", "changes"),
+    [
+        (
+            FAILED,
+            "other\n",
+            [f"taint node gpu-1 {KEY}=:NoSchedule", f"annotate node gpu-1 --overwrite {KEY}="],
+        ),
+        (FAILED, f"{KEY}\n", []),
+        (DEGRADED, "", []),
+        (FIT, "", []),
+        (FIT, f"other\n{KEY}\n", [f"taint node gpu-1 {KEY}-", f"annotate node gpu-1 {KEY}-"]),
+        (b"", f"{KEY}\n", []),
+        (b"", "", []),
+    ],
+)
+def test_a_node_is_tainted_while_a_port_has_failed(
+    body: Body, taints: str, changes: list[str], tmp_path: Path
+) -> None:
+    found = Cluster(tmp_path, "kubectl", taints).run(TAINT, body)
+    assert len(found) == len(changes)
+    assert all(line.startswith(change) for line, change in zip(found, changes, strict=True))
+
+
+IDLE = "NodeName=gpu-1 Arch=x86_64 State=IDLE Partitions=gpu"
+OURS = "NodeName=gpu-1 State=IDLE+DRAIN Partitions=gpu Reason=RoCE: mlx5_1/1 failed: link_down (link) [root@2026-01-01]"
+OTHERS = "NodeName=gpu-1 State=MIXED+DRAIN Partitions=gpu Reason=disk [root@2026-01-01]"
+
+
+@pytest.mark.parametrize(
+    ("body", "shown", "changes"),
+    [
+        (FAILED, IDLE, ["update NodeName=gpu-1 State=DRAIN Reason=RoCE: mlx5_1/1 failed: link_down (link)"]),
+        (FAILED, OURS, []),
+        (FAILED, OTHERS, []),
+        (DEGRADED, IDLE, []),
+        (FIT, OURS, ["update NodeName=gpu-1 State=RESUME"]),
+        (FIT, OTHERS, []),
+        (b"", OURS, []),
+        (b"", IDLE, []),
+    ],
+)
+def test_a_slurm_node_is_drained_while_a_port_has_failed(
+    body: Body, shown: str, changes: list[str], tmp_path: Path
+) -> None:
+    assert Cluster(tmp_path, "scontrol", shown + "\n").run(DRAIN, body) == changes
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda place: place.name)
+def test_shellcheck_has_nothing_to_say(script: Path) -> None:
+    if shutil.which("shellcheck") is None:
+        pytest.skip("shellcheck is not installed")
+    done = subprocess.run(["shellcheck", str(script)], capture_output=True, text=True, check=False)
+    assert done.stdout == ""
+    assert os.access(script, os.X_OK)

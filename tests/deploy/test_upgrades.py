@@ -1,0 +1,194 @@
+"""Upgrades in waves, and the queries of docs/operating.md that find hosts with another version: with a real Prometheus and our rules.
+
+The hosts are constructed pages; the command of an upgrade writes the new version into the page of its host.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from deploy_servers import prometheus
+from deploy_tools import DEPLOY, ROOT, need, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from deploy_servers import Server
+
+SCRIPT = DEPLOY / "examples/upgrade-in-waves.sh"
+WAVES = {
+    "canary": ["gpu-r01-n01"],
+    "r01": ["gpu-r01-n02", "gpu-r01-n03"],
+    "rest": ["gpu-r02-n01", "gpu-r02-n02"],
+}
+HOSTS = [host for wave in WAVES.values() for host in wave]
+PAGE = (
+    'roce_exporter_build_info{{version="{version}",python="3.11.2"}} 1\n'
+    'roce_exporter_source_up{{device="mlx5_0",port="1",source="hw_counters"}} {up}\n'
+)
+UPGRADE = """#!/bin/sh
+echo "$2" >>"$1/order"
+[ "$2" != "{refuses}" ] || exit 1
+[ "$2" != "{breaks}" ] || broken='s/^(roce_exporter_source_up.*) 1$/\\1 0/'
+sed -E -e 's/version="1.0"/version="2.0"/' -e "$broken" "$1/$2" >"$1/$2.new" && mv "$1/$2.new" "$1/$2"
+"""
+
+
+@contextmanager
+def fleet(folder: Path) -> Iterator[Server]:
+    """A Prometheus with our alerts on the exporter that scrapes all hosts; their pages are files of the folder."""
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            self.end_headers()
+            self.wfile.write((folder / self.path.strip("/")).read_bytes())
+
+        def log_message(self, *words: object) -> None:
+            """Log nothing."""
+
+    for host in HOSTS:
+        (folder / host).write_text(PAGE.format(version="1.0", up=1))
+    rules = yaml.safe_load((ROOT / "alerts/roce.rules.yml").read_text())
+    own = [
+        {"name": group["name"], "rules": group["rules"]}  # each at every evaluation
+        for group in rules["groups"]
+        if group["name"] in ("roce-exporter", "roce-exporter-slow", "roce-exporter-rare")
+    ]
+    assert own
+    (folder / "rules.yml").write_text(yaml.safe_dump({"groups": own}))
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        targets = [
+            {
+                "targets": [f"127.0.0.1:{server.server_port}"],
+                "labels": {
+                    "instance": host,
+                    "cluster": "fabric-a",
+                    "rack": host.split("-")[1],
+                    "__metrics_path__": f"/{host}",
+                },
+            }
+            for host in HOSTS
+        ]
+        config = {
+            "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
+            "rule_files": ["rules.yml"],
+            "scrape_configs": [{"job_name": "roce", "static_configs": targets}],
+        }
+        (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
+        with prometheus(need("prometheus", "prometheus"), folder / "prometheus.yml", folder) as found:
+            wait_until(lambda: len(found.values("roce_exporter_build_info")) == len(HOSTS), "all are scraped")
+            yield found
+        server.shutdown()
+
+
+def upgrade(
+    folder: Path, url: str, refuses: str = "none", breaks: str = "none", seconds: int = 120
+) -> subprocess.CompletedProcess[str]:
+    """Run the script over all waves; on one host the command fails, on another a source is broken afterwards."""
+    need("curl", "curl")
+    command = folder / "upgrade.sh"
+    command.write_text(UPGRADE.format(refuses=refuses, breaks=breaks))
+    command.chmod(0o755)
+    lines = "".join(f"{wave} {host}\n" for wave, members in WAVES.items() for host in members)
+    own = {"ROCE_WAVE_SECONDS": str(seconds), "ROCE_WAVE_STEADY": "2", "ROCE_WAVE_PARALLEL": "1"}
+    return subprocess.run(
+        [SCRIPT, url, "2.0", command, folder],
+        input=lines,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **own},
+    )
+
+
+def queries() -> list[str]:
+    """The queries on versions in docs/operating.md."""
+    blocks = re.findall(r"```promql\n(.*?)```", (ROOT / "docs/operating.md").read_text(), re.DOTALL)
+    return [line for block in blocks for line in block.splitlines() if "build_info" in line]
+
+
+def versions(server: Server) -> dict[str, str]:
+    return {dict(one)["instance"]: dict(one)["version"] for one in server.values("roce_exporter_build_info")}
+
+
+def documented_waves(folder: Path, url: str) -> tuple[list[list[str]], list[list[str]]]:
+    """The lines of the files racks and hashed that the documented commands write."""
+    (commands,) = re.findall(
+        r"```shell\n(promtool query.*?)```", (ROOT / "docs/operating.md").read_text(), re.DOTALL
+    )
+    need("promtool", "prometheus")
+    text = commands.replace("http://prometheus:9090", url)
+    subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=folder, check=True)
+    racks, hashed = ((folder / name).read_text().splitlines() for name in ("racks", "hashed"))
+    return [line.split() for line in racks], [line.split() for line in hashed]
+
+
+def test_every_wave_is_upgraded_in_order(tmp_path: Path) -> None:
+    with fleet(tmp_path) as server:
+        racks, hashed = documented_waves(tmp_path, server.url)
+        assert racks == [[host.split("-")[1], host] for host in HOSTS]
+        assert sorted(host for _, host in hashed) == HOSTS
+        assert [int(wave) for wave, _ in hashed] == sorted(int(wave) for wave, _ in hashed)
+        done = upgrade(tmp_path, server.url)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.splitlines() == [
+            f"wave {wave}: {len(members)} hosts have version 2.0" for wave, members in WAVES.items()
+        ]
+        assert (tmp_path / "order").read_text().split() == HOSTS
+        assert versions(server) == dict.fromkeys(HOSTS, "2.0")
+
+
+def test_a_wave_that_breaks_a_source_stops_the_upgrade(tmp_path: Path) -> None:
+    """Its alert is only pending then. The queries of the documentation find the mixture and the hosts of the smaller part."""
+    with fleet(tmp_path) as server:
+        done = upgrade(tmp_path, server.url, breaks="gpu-r01-n03", seconds=20)
+        assert done.returncode == 1
+        assert done.stderr == "wave r01: 2 of 2 are up, 2 have version 2.0, 1 alerts; stopped\n"
+        assert (tmp_path / "order").read_text().split() == [*WAVES["canary"], *WAVES["r01"]]
+        count, minority = queries()
+        assert {dict(key)["version"]: value for key, value in server.values(count).items()} == {
+            "1.0": 2.0,
+            "2.0": 3.0,
+        }
+        assert {dict(key)["instance"] for key in server.values(minority)} == set(WAVES["rest"])
+
+
+def test_a_command_that_fails_stops_the_upgrade(tmp_path: Path) -> None:
+    with fleet(tmp_path) as server:
+        done = upgrade(tmp_path, server.url, refuses="gpu-r01-n02")
+    assert done.returncode == 1
+    assert done.stderr.endswith("wave r01: the command failed on a host; stopped\n")
+    assert "gpu-r02" not in (tmp_path / "order").read_text()
+
+
+def test_without_prometheus_nothing_counts_as_fit(tmp_path: Path) -> None:
+    (tmp_path / HOSTS[0]).write_text(PAGE.format(version="1.0", up=1))
+    done = upgrade(tmp_path, "http://127.0.0.1:1", seconds=2)
+    assert done.returncode == 1
+    assert "wave canary: " in done.stderr
+    assert (tmp_path / "order").read_text().split() == WAVES["canary"]
+
+
+@pytest.mark.parametrize("line", ["canary", "\n"])
+def test_a_line_without_a_host_is_refused(line: str) -> None:
+    command = [SCRIPT, "http://127.0.0.1:1", "2.0", "true"]
+    done = subprocess.run(command, input=line + "\n", capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "not a wave and a host" in done.stderr
+
+
+def test_the_chart_upgrades_a_tenth_at_a_time_by_default() -> None:
+    values = yaml.safe_load((DEPLOY / "helm/roce-exporter/values.yaml").read_text())
+    assert values["updateStrategy"] == {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}}

@@ -1,0 +1,73 @@
+"""The history of each fault, as `roce-exporter diagnose` would read it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from changed_host import EPOCH, changed_host
+
+from roce_exporter.cli.diagnose import HostCourse, sampled
+from roce_exporter.cli.options import parse_options
+from roce_exporter.introspection.host_history import HostClock, jump, play
+from roce_exporter.recording.recorded import load_recording
+from roce_exporter.sampler import Sampler
+from roce_exporter.simulation import Pause, ScriptedPort, Span
+from roce_exporter.simulation.conditions import Conditions
+from roce_exporter.simulation.kernel import simulate, simulate_script
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from fault_table import Fault
+
+    from roce_exporter.health.history import History
+    from roce_exporter.kernel import Kernel
+    from roce_exporter.recording.recorded import RecordedKernel
+    from roce_exporter.recording.tree import Tree
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+SINCE, APART = 600.0, 15.0
+
+
+async def fault_history(fault: Fault, moments: tuple[Tree, ...]) -> History:
+    """The history of a fault; `moments` are those of the healthy host that some are changes of."""
+    clock = HostClock()
+    if fault.recording:
+        return await recorded_history(load_recording(str(RECORDINGS / fault.recording)), fault.profile)
+    if fault.simulate:
+        kernel: Kernel = simulate(fault.simulate, clock=clock, vendors=fault.vendors)
+        return await simulated_history(kernel, clock)
+    if fault.script:
+        kernel = simulate_script([ScriptedPort(fault.vendor, [*_spans(fault.script)])], clock=clock)
+        return await simulated_history(kernel, clock)
+    module = (RECORDINGS / "mlx5-pair/ethtool/ens1f0np0.module").read_text()
+    return await recorded_history(changed_host(fault, moments, module))
+
+
+def _spans(script: Sequence[Mapping[str, Any]]) -> Iterator[Span]:
+    for one in script:
+        given = dict(one)
+        seconds = given.pop("seconds")
+        given["pauses"] = tuple(Pause(**pause) for pause in given.get("pauses", ()))
+        yield Span(seconds, Conditions(**given))
+
+
+async def recorded_history(kernel: RecordedKernel, profile: str = "auto", times: int = 0) -> History:
+    """All moments of a recording; or `times` moments 15 s apart, the last of them repeated."""
+    clock = HostClock()
+    options = parse_options(["diagnose", f"--audit.profile={profile}", "--host.recording=x"])
+    course = HostCourse(clock, kernel.times[:1] if times else kernel.times, jump(clock), lambda now: now)
+    return await sampled(options, kernel, course)
+
+
+async def simulated_history(
+    kernel: Kernel, clock: HostClock, times: Sequence[float] = (), *, storms: bool = True
+) -> History:
+    """Ten minutes of a simulated host, a sample every 15 s, with the fast loop; or these times."""
+    times = times or [APART * number for number in range(int(SINCE / APART) + 1)]
+    options = parse_options(["diagnose", "--host.simulate=quiet"])
+    sampler = Sampler(kernel, clock, lambda: EPOCH + clock.now) if storms else None
+    course = HostCourse(clock, times, play(clock, sampler), lambda now: EPOCH + now, sampler)
+    return await sampled(options, kernel, course)

@@ -1,0 +1,65 @@
+"""The table of faults, `truth.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TABLE = Path(__file__).with_name("truth.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault and the truth about it; the head of the file explains each key."""
+
+    id: str
+    title: str
+    source: str
+    place: str
+    side: str
+    cause: str
+    owner: str
+    next: str
+    also: tuple[str, ...] = ()
+    hidden: str = ""
+    recording: str = ""
+    profile: str = "auto"
+    simulate: str = ""
+    vendors: tuple[str, ...] = ()
+    script: tuple[Mapping[str, Any], ...] = ()
+    vendor: str = ""
+    raised: Mapping[str, int] = field(default_factory=dict)
+    replace: Mapping[str, str | list[str]] = field(default_factory=dict)
+    module: Mapping[str, str] = field(default_factory=dict)
+    hold: tuple[str, ...] = ()
+    gone: str = ""
+
+    @property
+    def device(self) -> str:
+        """The faulty RDMA device."""
+        return self.place.partition("/")[0]
+
+    @property
+    def port(self) -> str:
+        """Its faulty port."""
+        return self.place.partition("/")[2]
+
+    @property
+    def causes(self) -> frozenset[str]:
+        """The right names of the cause."""
+        return frozenset((self.cause, *self.also))
+
+
+def load_faults() -> tuple[Fault, ...]:
+    """Every fault, in the order of the file."""
+    return tuple(_fault(entry) for entry in tomllib.loads(TABLE.read_text())["fault"])
+
+
+def _fault(entry: dict[str, Any]) -> Fault:
+    known = {"raised" if key == "raise" else key: value for key, value in entry.items()}
+    return Fault(**{key: tuple(value) if isinstance(value, list) else value for key, value in known.items()})

@@ -1,0 +1,104 @@
+"""`diagnose --prometheus` against a real Prometheus that holds the history of a fault: the same findings as from the samples."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import subprocess
+import time
+import urllib.request
+from typing import TYPE_CHECKING
+
+import pytest
+from alerts.alert_hooks import need
+from changed_host import healthy_moments
+from fault_histories import fault_history
+from fault_table import load_faults
+from ports import free_port
+from waiting import wait_until
+
+from roce_exporter.catalog import CATALOG
+from roce_exporter.cli.entry import main
+from roce_exporter.health.diagnosis import diagnose
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from roce_exporter.health.history import History
+
+LABELS = {row.name: row.labels for row in CATALOG}
+INSTANCE = "gpu-007:10123"
+HOLES = 'a "quoted" \\ value'
+
+
+def openmetrics(history: History, end: float) -> Iterator[str]:
+    """The history as OpenMetrics with timestamps, the newest sample at `end`; unknown labels are absent, as in a scrape."""
+    shift = end - history[-1].time
+    names = sorted({name for one in history for name in one.values})
+    for name in names:
+        yield f"# TYPE {name} unknown"
+        for one in history:
+            for values, value in one.values.get(name, {}).items():
+                pairs = {"instance": INSTANCE, "job": "roce", **dict(zip(LABELS[name], values, strict=True))}
+                labels = ",".join(f"{label}={json.dumps(text)}" for label, text in pairs.items() if text)
+                yield f"{name}{{{labels}}} {value!r} {one.time + shift:.3f}"
+    yield "# EOF\n"
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> History:
+    fault = next(fault for fault in load_faults() if fault.id == "dead-peer-mlx5")
+
+    async def of_fault() -> History:
+        return await fault_history(fault, await healthy_moments(tmp_path_factory.mktemp("healthy")))
+
+    return asyncio.run(of_fault())
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory, history: History) -> Iterator[str]:
+    """A Prometheus with this history in its database."""
+    promtool, prometheus = need("promtool"), need("prometheus")
+    folder: Path = tmp_path_factory.mktemp("prometheus")
+    (folder / "history.txt").write_text("\n".join(openmetrics(history, time.time() - 1)))
+    (folder / "prometheus.yml").write_text("{}\n")
+    blocks = (promtool, "tsdb", "create-blocks-from", "openmetrics", folder / "history.txt", folder / "data")
+    subprocess.run(blocks, check=True, capture_output=True)
+    address = f"127.0.0.1:{free_port()}"
+    command = (
+        prometheus,
+        f"--config.file={folder / 'prometheus.yml'}",
+        f"--storage.tsdb.path={folder / 'data'}",
+        f"--web.listen-address={address}",
+    )
+    with (folder / "log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
+
+        def is_ready() -> bool:
+            with urllib.request.urlopen(f"http://{address}/-/ready", timeout=5) as reply:
+                return bool(reply.status == 200)
+
+        wait_until(is_ready)
+        yield f"http://{address}"
+        process.terminate()
+    shutil.rmtree(folder / "data")
+
+
+@pytest.mark.slow
+def test_the_findings_are_those_of_the_samples(
+    url: str, history: History, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["diagnose", f"--prometheus={url}", "--format=json"]) == 1
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    found = [(one["device"], one["port"], one["side"], one["cause"]) for one in findings]
+    expected = [(one.device, one.port, one.side.value, one.cause.name) for one in diagnose(history).findings]
+    assert expected[0][3] == "retries_exceeded"
+    assert found == expected
+
+
+@pytest.mark.slow
+def test_another_instance_is_not_found(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diagnose", f"--prometheus={url}", f"--instance={HOLES}"]) == 2
+    said = capsys.readouterr().err
+    assert said.endswith(f"in this time; instances are '{INSTANCE}'\n")

@@ -1,0 +1,62 @@
+"""Writes the generated parts of docs/diagnosis.md: the list of causes, and the scoreboard.
+
+`python tests/diagnosis/write_diagnosis.py` takes two minutes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scoreboard import judge_all, score_lines, table
+
+from roce_exporter.health.causes import CAUSES
+from roce_exporter.health.port_fault import Health
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from scoreboard import Said
+
+DOCUMENT = Path(__file__).parents[2] / "docs/diagnosis.md"
+MAKES = {Health.FAILED: "failed", Health.DEGRADED: "degraded", Health.HEALTHY: "healthy"}
+
+
+def cause_lines() -> Iterator[str]:
+    """One line of Markdown per cause, in order of harm."""
+    yield "| cause | side | port is | meaning | likely | runbook |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for cause in CAUSES:
+        runbook = f"[{cause.runbook}](../alerts/runbooks/{cause.runbook}.md)"
+        cells = (f"`{cause.name}`", cause.side, MAKES[cause.health], cause.title, cause.likely, runbook)
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def hidden_lines(all_said: Iterable[Said]) -> Iterator[str]:
+    """The faults that no host can tell, and why."""
+    for said in all_said:
+        if said.fault.hidden:
+            yield f"* {said.fault.title} ({said.fault.id}): {said.fault.hidden}."
+
+
+def filled(text: str, name: str, lines: Iterable[str]) -> str:
+    """The document with these lines between the comments NAME and /NAME."""
+    begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    pattern = re.compile(f"{re.escape(begin)}\n.*?{re.escape(end)}", re.DOTALL)
+    assert len(pattern.findall(text)) == 1, name
+    return pattern.sub(lambda _: "\n".join((begin, *lines, end)), text)
+
+
+def document(text: str, all_said: tuple[Said, ...]) -> str:
+    """The whole document with its generated parts."""
+    text = filled(text, "causes", cause_lines())
+    text = filled(text, "hidden", hidden_lines(all_said))
+    return filled(text, "scoreboard", (*score_lines(all_said), "", *table(all_said)))
+
+
+if __name__ == "__main__":
+    logging.disable(logging.WARNING)
+    DOCUMENT.write_text(document(DOCUMENT.read_text(), asyncio.run(judge_all())))

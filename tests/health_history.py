@@ -1,0 +1,68 @@
+"""Histories for tests of the verdict: written by hand, or taken from a simulated host with a clock that the test moves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roce_exporter.catalog import CATALOG
+from roce_exporter.health.history import TimedSamples
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from roce_exporter.health.history import History
+    from roce_exporter.health.port_fault import Diagnosis, PortFault
+
+ROWS = {row.name: row for row in CATALOG}
+DEFAULTS = {
+    "device": "mlx5_0",
+    "port": "1",
+    "netdev": "eth0",
+    "priority": "3",
+    "role": "port",
+    "link_layer": "Ethernet",
+}
+
+
+def labels_of(name: str, given: Mapping[str, str]) -> tuple[str, ...]:
+    """The values of the row's labels: those given, a default, or empty."""
+    row = ROWS[name]
+    assert not set(given) - set(row.labels), f"{name} has no label {set(given) - set(row.labels)}"
+    return tuple(given.get(label, DEFAULTS.get(label, "")) for label in row.labels)
+
+
+def history(
+    series: Mapping[str, object], *, seconds: float = 60.0, moments: int = 2, up: bool = True
+) -> History:
+    """A history of one port.
+
+    A key is a row's name, with labels in braces: `roce_x{priority=3}`. A value is one number for all moments, or one per moment;
+    None: absent then.
+    """
+    given = {
+        "roce_device_info": 1.0,
+        "roce_port_info": 1.0,
+        **({"roce_port_up": 1.0} if up else {}),
+        **series,
+    }
+    found: list[dict[str, dict[tuple[str, ...], float]]] = [{} for _ in range(moments)]
+    for key, values in given.items():
+        name, _, rest = key.rstrip("}").partition("{")
+        labels = labels_of(name, dict(part.split("=") for part in rest.split(",") if part))
+        for place in range(moments):
+            value = values[place] if isinstance(values, list | tuple) else values
+            if value is not None:
+                found[place].setdefault(name, {})[labels] = float(value)
+    step = seconds / (moments - 1) if moments > 1 else 0.0
+    return tuple(TimedSamples(1000.0 + step * place, values) for place, values in enumerate(found))
+
+
+def causes(diagnosis: Diagnosis) -> list[str]:
+    """The names of the causes found, the worst first."""
+    return [fault.cause.name for fault in diagnosis.findings]
+
+
+def only(diagnosis: Diagnosis) -> PortFault:
+    """The one finding."""
+    assert len(diagnosis.findings) == 1, causes(diagnosis)
+    return diagnosis.findings[0]

@@ -1,0 +1,228 @@
+"""`roce-exporter diagnose` from flags to output: what is printed, and the exit status."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from roce_exporter.cli.entry import main
+from roce_exporter.health.causes import CAUSES
+from roce_exporter.health.history import TimedSamples
+from roce_exporter.health.port_fault import Diagnosis, PortFault, Side
+from roce_exporter.introspection.diagnosis_report import diagnosis_json, diagnosis_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+RECORDINGS = Path(__file__).parents[2] / "recordings"
+COLUMNS = 100
+
+COUNTERS = "sys/class/infiniband/mlx5_0/ports/1/hw_counters"
+ETHTOOL = "ethtool/eth0.stats"
+DEVICE = {
+    "rdma/dev.json": '[{"ifindex": 0, "ifname": "mlx5_0", "node_guid": "0200:00ff:fe00:0001", "protocol": "roce"}]',
+    "rdma/link.json": '[{"ifname": "mlx5_0", "port": 1, "netdev": "eth0"}]',
+    "sys/class/infiniband/mlx5_0/ports/1/state": "4: ACTIVE\n",
+    "sys/class/infiniband/mlx5_0/ports/1/link_layer": "Ethernet\n",
+    "sys/class/infiniband/mlx5_0/hca_type": "MT4129\n",
+    "ethtool/eth0.driver": "driver: mlx5_core\n",
+}
+
+
+def recording(root: Path, *moments: Mapping[str, str]) -> str:
+    """A recorded host: in each moment the same device, and these files."""
+    for number, files in enumerate(moments):
+        for path, text in {**DEVICE, **files}.items():
+            place = root / str(number) / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text)
+    return f"--host.recording={root}"
+
+
+def timeouts(*, time: float, count: int) -> dict[str, str]:
+    row = {"ifname": "mlx5_0", "port": 1, "local_ack_timeout_err": count}
+    return {"time": f"{time}\n", "rdma/statistic.json": json.dumps([row])}
+
+
+def found(capsys: pytest.CaptureFixture[str], *flags: str) -> dict[str, Any]:
+    """The JSON of a diagnosis, whose exit status says whether there are findings."""
+    status = main(["diagnose", "--format=json", *flags])
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert set(document) == {"findings", "unseen"}
+    assert status == bool(document["findings"])
+    return document
+
+
+def causes_of(document: dict[str, Any]) -> list[str]:
+    return [one["cause"] for one in document["findings"]]
+
+
+def test_json_has_the_documented_keys(capsys: pytest.CaptureFixture[str]) -> None:
+    document = found(capsys, f"--host.recording={RECORDINGS / 'mlx5-pair'}")
+    assert document["findings"]
+    for one in document["findings"]:
+        assert list(one) == ["device", "port", "side", "cause", "evidence", "against", "next"]
+        assert one["side"] in {side.value for side in Side}
+        assert one["cause"] in {cause.name for cause in CAUSES}
+        assert one["evidence"]
+        assert all(isinstance(text, str) for part in ("evidence", "against", "next") for text in one[part])
+    assert all(isinstance(text, str) for text in document["unseen"])
+
+
+@pytest.mark.parametrize("name", ["mlx5-pair", "audit-tos-104", "moving", "mlx5-7.3", "bnxt", "cloud"])
+def test_text_fits_the_terminal(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    status = main(["diagnose", f"--host.recording={RECORDINGS / name}"])
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= COLUMNS
+    assert ("Nothing wrong in what I can see." in text) == (status == 0)
+    assert "\nNot seen:\n" in text
+
+
+def test_storms_are_findings_and_not_log_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["diagnose", "--host.simulate=pfc-storm", "--host.simulate-ports=mlx5", "--since=3m"])
+    printed = capsys.readouterr()
+    assert "pause_storm_transmitted" in printed.out
+    assert printed.err == ""
+
+
+def test_every_cause_fits_the_terminal() -> None:
+    history = (TimedSamples(0.0, {}), TimedSamples(90.0, {}))
+    faults = tuple(
+        PortFault("mlx5_bond_0", "1", cause, cause.side, ("2 events",), ("none",), cause.next, 1.0)
+        for cause in CAUSES
+    )
+    text = diagnosis_text(Diagnosis(faults, ()), history, "This host")
+    assert text.startswith("This host: 2 samples in 1 min 30 s.\n\n1. mlx5_bond_0 port 1: ")
+    assert max(map(len, text.splitlines())) <= COLUMNS
+    for cause in CAUSES:
+        assert f"   cause     {cause.name}\n" in text
+        assert f"   runbook   alerts/runbooks/{cause.runbook}.md\n" in text
+    assert len(json.loads(diagnosis_json(Diagnosis(faults, ())))["findings"]) == len(CAUSES)
+
+
+def test_a_whole_device_has_no_port_in_its_title() -> None:
+    cause = CAUSES[0]
+    fault = PortFault("mlx5_0", "", cause, Side.HOST, ("gone",), (), (), 1.0)
+    text = diagnosis_text(Diagnosis((fault,), ("x",)), (TimedSamples(0.0, {}),), "This host")
+    assert text.startswith(
+        f"This host: one sample.\n\n1. mlx5_0: {cause.title} (failed)\n   at fault  this host\n"
+    )
+    assert text.endswith("\nNot seen:\n  - x\n")
+
+
+def test_nothing_wrong_exits_with_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    still = recording(tmp_path, timeouts(time=100, count=7), timeouts(time=115, count=7))
+    assert main(["diagnose", still]) == 0
+    # The path of the recording decides where the first line is folded.
+    assert ": 2 samples in 15 s. Nothing wrong in what I can see. Not seen: " in " ".join(
+        capsys.readouterr().out.split()
+    )
+
+
+def test_the_recorded_times_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """40 timeouts in 15 s are a fault of now; those of yesterday are not."""
+    now = recording(tmp_path / "now", timeouts(time=100, count=0), timeouts(time=115, count=40))
+    assert "ack_timeouts" in causes_of(found(capsys, now))
+    moments = (timeouts(time=100, count=0), timeouts(time=115, count=40), timeouts(time=86_400, count=40))
+    past = recording(tmp_path / "past", *moments, timeouts(time=86_415, count=40))
+    assert causes_of(found(capsys, past)) == []
+
+
+def test_only_the_last_part_counts_with_since(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    moments = (timeouts(time=100, count=0), timeouts(time=115, count=40), timeouts(time=130, count=40))
+    host = recording(tmp_path, *moments)
+    assert "ack_timeouts" in causes_of(found(capsys, host))
+    assert causes_of(found(capsys, host, "--since=15s")) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "events"),
+    [
+        (2**32 - 30, 10, "40"),  # 32 bits wide: it wraps
+        (5_000_000, 40, "40"),  # a reload of the driver: it begins again
+    ],
+)
+def test_counters_that_wrap_or_begin_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], before: int, after: int, events: str
+) -> None:
+    host = recording(tmp_path, timeouts(time=100, count=before), timeouts(time=115, count=after))
+    (fault,) = found(capsys, host)["findings"]
+    assert fault["cause"] == "ack_timeouts"
+    assert fault["evidence"][0].startswith(f"{events} acknowledgement timeouts")
+
+
+def test_sources_that_are_read_once_a_minute_are_read_for_every_sample(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = (RECORDINGS / "mlx5-pair/ethtool/ens1f0np0.module").read_text()
+    hot = module.replace("47.81 degrees C / 118.06 degrees F", "90.00 degrees C / 194.00 degrees F")
+    moments = ({"time": "100", "ethtool/eth0.module": module}, {"time": "115", "ethtool/eth0.module": hot})
+    assert "too_hot" in causes_of(found(capsys, recording(tmp_path, *moments)))
+
+
+def test_one_moment_shows_no_rise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = found(capsys, recording(tmp_path, timeouts(time=100, count=4_000_000)))
+    assert document["findings"] == []
+    assert any("only one moment" in text for text in document["unseen"])
+
+
+def test_a_simulated_host_needs_no_time(capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ("--host.simulate=dead-peer", "--host.simulate-ports=mlx5", "--since=5m", "--interval=30s")
+    assert "retries_exceeded" in causes_of(found(capsys, *flags))
+    quiet = ("--host.simulate=quiet", "--host.simulate-ports=mlx5", "--since=2m")
+    assert found(capsys, *quiet)["findings"] == []
+
+
+def test_storms_between_two_samples_are_found(capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ("--host.simulate=victim", "--host.simulate-ports=ionic", "--since=3m", "--interval=60s")
+    document = found(capsys, *flags)
+    assert "pause_storm_received" in causes_of(document)
+    assert not any("storms between two samples" in text for text in document["unseen"])
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--host.recording=/nowhere",), "recording /nowhere: no such file or folder"),
+        (("--host.simulate=unheard-of",), "argument --host.simulate: invalid choice"),
+        (("--format=xml",), "argument --format: invalid choice"),
+    ],
+)
+def test_what_cannot_be_done_exits_with_2(
+    capsys: pytest.CaptureFixture[str], flags: tuple[str, ...], said: str
+) -> None:
+    assert main(["diagnose", *flags]) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith(f"roce-exporter: {said}")
+    assert output.err.count("\n") == 1
+
+
+def test_bad_times_and_hosts_without_devices_exit_with_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host = recording(tmp_path / "a", timeouts(time=115, count=0), timeouts(time=100, count=0))
+    assert main(["diagnose", host]) == 2
+    assert "moment 1: its time 100.000 is not after 115.000" in capsys.readouterr().err
+    (tmp_path / "b/sys").mkdir(parents=True)
+    (tmp_path / "b/sys/x").write_text("x")
+    assert main(["diagnose", f"--host.recording={tmp_path / 'b'}"]) == 2
+    assert "no RDMA device, so there is nothing to diagnose" in capsys.readouterr().err
+
+
+def test_a_live_host_is_sampled_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for path, text in DEVICE.items():
+        if path.startswith("sys/"):
+            place = tmp_path / path.removeprefix("sys/")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text)
+    counter = tmp_path / "class/infiniband/mlx5_0/ports/1/hw_counters/local_ack_timeout_err"
+    counter.parent.mkdir(parents=True)
+    counter.write_text("5\n")
+    status = main(["diagnose", f"--path.sysfs={tmp_path}", "--interval=0.1s"])
+    text = capsys.readouterr().out
+    assert text.startswith("This host: 2 samples in 0.1 s.\n")
+    assert status == ("Nothing wrong in what I can see." not in text)

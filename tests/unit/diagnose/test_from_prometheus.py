@@ -1,0 +1,99 @@
+"""A matrix of Prometheus as a history."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from roce_exporter.catalog import INDEX
+from roce_exporter.health.from_prometheus import MatrixError, read_matrix
+from roce_exporter.health.from_samples import timed_samples
+from roce_exporter.normalise.series import Samples, Series
+
+TARGET = {"instance": "h1", "job": "roce"}
+
+
+def matrix(*series: tuple[dict[str, str], list[Any]]) -> dict[str, Any]:
+    return {
+        "resultType": "matrix",
+        "result": [{"metric": {**TARGET, **metric}, "values": values} for metric, values in series],
+    }
+
+
+def named(name: str, **labels: str) -> dict[str, str]:
+    return {"__name__": name, **labels}
+
+
+def test_labels_are_those_of_the_row_and_absent_ones_empty() -> None:
+    up = named("roce_exporter_source_up", source="ethtool", device="mlx5_0")
+    found = read_matrix(matrix((up, [[10, "1"], [25.5, "0"]])))
+    assert [(one.time, dict(one.values)) for one in found.history] == [
+        (10.0, {"roce_exporter_source_up": {("ethtool", "mlx5_0", ""): 1.0}}),
+        (25.5, {"roce_exporter_source_up": {("ethtool", "mlx5_0", ""): 0.0}}),
+    ]
+
+
+def test_a_series_that_begins_later_is_absent_before() -> None:
+    found = read_matrix(
+        matrix(
+            (named("roce_port_up", device="a", port="1"), [[10, "1"], [25, "1"]]),
+            (named("roce_port_up", device="b", port="1"), [[25, "1"]]),
+        )
+    )
+    assert [sorted(one.values["roce_port_up"]) for one in found.history] == [
+        [("a", "1")],
+        [("a", "1"), ("b", "1")],
+    ]
+
+
+def test_values_that_are_no_numbers_are_absent() -> None:
+    found = read_matrix(matrix((named("roce_port_up", device="a", port="1"), [[10, "NaN"], [25, "1"]])))
+    assert [one.time for one in found.history] == [25.0]
+
+
+def test_metrics_of_another_version_are_named_and_histograms_left_out() -> None:
+    found = read_matrix(
+        matrix(
+            (named("roce_port_up", device="a", port="1"), [[10, "1"]]),
+            (named("roce_future_total", device="a"), [[10, "1"]]),
+            (named("roce_pfc_pause_ratio_bucket", device="a", le="1"), [[10, "1"]]),
+            (named("roce_exporter_build_info", version="9"), [[10, "1"]]),
+        )
+    )
+    assert found.unknown == ("roce_future_total",)
+    assert set(found.history[0].values) == {"roce_port_up"}
+
+
+def test_two_exporters_of_one_instance_are_not_mixed() -> None:
+    up = named("roce_port_up", device="a", port="1")
+    with pytest.raises(MatrixError) as caught:
+        read_matrix(matrix((up, [[10, "1"]]), ({**up, "job": "other"}, [[10, "1"]])))
+    assert str(caught.value) == "several exporters have this instance: job=other; job=roce"
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        None,
+        [],
+        {"resultType": "vector", "result": []},
+        {"resultType": "matrix"},
+        {"resultType": "matrix", "result": [{}]},
+        {"resultType": "matrix", "result": 5},
+        {"resultType": "matrix", "result": [{"metric": {}, "values": [[1]]}]},
+        {"resultType": "matrix", "result": [{"metric": {}, "values": [[1, "x"]]}]},
+        {"resultType": "matrix", "result": [{"metric": [1], "values": []}]},
+    ],
+)
+def test_other_documents_are_refused(document: object) -> None:
+    with pytest.raises(MatrixError):
+        read_matrix(document)
+
+
+def test_samples_without_value_and_buckets_are_left_out() -> None:
+
+    row = next(row for row in INDEX.rows if row.name == "roce_port_up")
+    series = (Series(row, ("a", "1")), Series(row, ("b", "1")), Series(row, ("c", "1"), "_bucket"))
+    found = timed_samples([Samples(series, (1, None, 5))], 12.0)
+    assert found == (12.0, {"roce_port_up": {("a", "1"): 1}})

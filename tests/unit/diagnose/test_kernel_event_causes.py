@@ -1,0 +1,11 @@
+"""Events of the kernel log that mean a failure have a cause."""
+
+from __future__ import annotations
+
+from roce_exporter.catalog.kernel_events import EVENTS, FAILED_EVENTS
+from roce_exporter.health.kernel_events import DEVICE_EVENTS
+
+
+def test_every_failure_in_the_kernel_log_is_a_cause() -> None:
+    names = {event.name for event in EVENTS}
+    assert set(FAILED_EVENTS) <= set(DEVICE_EVENTS) <= names

@@ -1,0 +1,117 @@
+"""The list of causes: complete, with names and runbooks that exist, and with the limits of the alerts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from health_history import DEFAULTS
+
+from roce_exporter.catalog import CATALOG
+from roce_exporter.catalog.kernel_events import EVENTS, Severity
+from roce_exporter.health import port_causes, port_view, traffic_causes, verdict_limits
+from roce_exporter.health.causes import CAUSES, EXPLAINS
+from roce_exporter.health.diagnosis import diagnose
+from roce_exporter.health.history import TimedSamples
+from roce_exporter.health.kernel_events import DEVICE_EVENTS
+from roce_exporter.health.port_fault import Cause, Health
+from roce_exporter.health.port_health import UNKNOWN_REASONS, judge
+from roce_exporter.health.rows_of_rules import ROWS_OF_RULES
+
+ROOT = Path(__file__).parents[3]
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def test_every_cause_is_in_the_list_once() -> None:
+    modules = (*vars(port_causes).values(), *vars(traffic_causes).values())
+    defined = {value.name for value in modules if isinstance(value, Cause)}
+    listed = [cause.name for cause in CAUSES]
+    assert sorted(listed) == sorted(defined)
+    assert not set(listed) & set(UNKNOWN_REASONS)
+
+
+@pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: cause.name)
+def test_a_cause_says_what_to_do(cause: Cause) -> None:
+    assert re.fullmatch(r"[a-z]+(_[a-z]+)*", cause.name)
+    assert (ROOT / "alerts/runbooks" / f"{cause.runbook}.md").is_file()
+    assert cause.health in (Health.HEALTHY, Health.DEGRADED, Health.FAILED)
+    assert not cause.title.endswith(".")
+    assert cause.likely.endswith(".")
+    filled = [step.format_map({"device": "mlx5_0", "port": "1", "netdev": "eth0"}) for step in cause.next]
+    assert filled
+    assert not any("{device}" in step or "{netdev}" in step for step in filled)
+
+
+def test_explanations_name_causes_and_have_no_circle() -> None:
+    names = {cause.name for cause in CAUSES}
+    assert set(EXPLAINS) <= names
+    assert set().union(*EXPLAINS.values()) <= names
+    for first, seconds in EXPLAINS.items():
+        assert not any(first in EXPLAINS.get(second, ()) for second in seconds), first
+
+
+def test_every_serious_event_of_the_kernel_log_has_a_cause() -> None:
+    serious = {event.name for event in EVENTS if event.severity is not Severity.INFORMATION}
+    assert set(DEVICE_EVENTS) == serious - {"pcie_aer_correctable"}
+    failed = {event.name for event in EVENTS if event.severity is Severity.FAILED}
+    assert all(cause.health != Health.HEALTHY for cause in DEVICE_EVENTS.values())
+    assert {name for name, cause in DEVICE_EVENTS.items() if cause.health == Health.FAILED} <= failed
+
+
+def test_limits_are_those_of_the_alerts() -> None:
+    thresholds = yaml.safe_load((ROOT / "alerts/thresholds.yml").read_text())
+    for alert, limits in verdict_limits.LIMITS.items():
+        for key, value in limits.items():
+            assert _number(thresholds["alerts"][alert][key]) == value, (alert, key)
+    shared = thresholds["shared"]
+    assert [_number(shared[key]) for key in ("short", "medium", "long")] == [
+        verdict_limits.SHORT,
+        verdict_limits.MEDIUM,
+        verdict_limits.LONG,
+    ]
+
+
+def _number(value: float | str) -> float:
+    return float(value[:-1]) * UNITS[value[-1]] if isinstance(value, str) else float(value)
+
+
+def test_the_daemon_keeps_the_rows_that_rules_read_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every row has a series that rises fast, slowly or not at all, or is missing, so that every branch reads its rows."""
+    asked: set[str] = set()
+    tracks = port_view.HostView.tracks
+
+    def noting(host: port_view.HostView, name: str) -> tuple[port_view.SeriesTrack, ...]:
+        asked.add(name)
+        return tracks(host, name)
+
+    monkeypatch.setattr(port_view.HostView, "tracks", noting)
+    known = {row.name for row in CATALOG}
+    for rate in (0.0, 1.0, 1e9):
+        for level in (0.0, 1.0, 100.0):
+            moments = moments_of_all_rows(rate, level)
+            judge({}, moments, diagnose(moments))
+    for direction in ("receive", "transmit"):
+        moments = moments_of_all_rows(1e9, 1.0, f"roce_pfc_{direction}_pause_seconds_total")
+        diagnose(moments)
+    assert asked & known == ROWS_OF_RULES
+
+
+def moments_of_all_rows(rate: float, level: float, missing: str = "") -> tuple[TimedSamples, ...]:
+    given = {**DEFAULTS, "source": "10.0.0.1", "destination": "10.0.0.2", "address": "10.0.0.1"}
+    rows = [row for row in CATALOG if row.kind != "histogram" and row.name != missing]
+    return tuple(
+        TimedSamples(
+            60.0 * number,
+            {
+                row.name: {
+                    tuple(given.get(label, "x") for label in row.labels): rate * number
+                    if row.kind == "counter"
+                    else level
+                }
+                for row in rows
+            },
+        )
+        for number in range(20)
+    )

@@ -1,0 +1,250 @@
+"""Rules about slot, optics, driver, settings, owners, congestion control and the wire view."""
+
+from __future__ import annotations
+
+import pytest
+from health_history import causes, history, only
+
+from roce_exporter.health.diagnosis import diagnose
+from roce_exporter.health.port_fault import Health, Side
+
+FAULTS: dict[str, tuple[dict[str, object], list[str]]] = {
+    "fewer lanes": ({"roce_pcie_link_width_lanes": 8, "roce_pcie_link_width_max_lanes": 16}, ["pcie_narrow"]),
+    "all lanes": ({"roce_pcie_link_width_lanes": 16, "roce_pcie_link_width_max_lanes": 16}, []),
+    "an old slot": (
+        {
+            "roce_pcie_link_speed_transfers_per_second": 8e9,
+            "roce_pcie_link_speed_max_transfers_per_second": 16e9,
+        },
+        [],
+    ),
+    "a slot that became slower": (
+        {
+            "roce_pcie_link_speed_transfers_per_second": [16e9, 8e9],
+            "roce_pcie_link_speed_max_transfers_per_second": 16e9,
+        },
+        ["pcie_slow"],
+    ),
+    "an old slot that limits the traffic": (
+        {
+            "roce_pcie_link_speed_transfers_per_second": 8e9,
+            "roce_pcie_link_speed_max_transfers_per_second": 16e9,
+            "roce_pcie_read_stalled_seconds_total": [0, 30],
+        },
+        ["pcie_slow", "pcie_congestion"],
+    ),
+    "a fatal error": ({"roce_pcie_fatal_errors_total": [0, 1]}, ["pcie_fatal"]),
+    "a lost transaction": ({"roce_pcie_nonfatal_errors_total": [0, 1]}, ["pcie_errors"]),
+    "some corrected errors": ({"roce_pcie_correctable_errors_total": [0, 99]}, []),
+    "many corrected errors": ({"roce_pcie_correctable_errors_total": [0, 100]}, ["pcie_errors"]),
+    "a full slot now": ({"roce_pcie_inbound_congested": 1}, ["pcie_congestion"]),
+    "drops of the slot": ({"roce_pcie_buffer_overflows_total": [0, 1]}, ["pcie_congestion"]),
+    "too little light": (
+        {
+            "roce_transceiver_receive_power_watts": 1e-5,
+            "roce_transceiver_receive_power_low_alarm_watts": 1e-4,
+            "roce_link_up": 1,
+        },
+        ["optics_receive_power_low"],
+    ),
+    "no light without a link": (
+        {
+            "roce_transceiver_receive_power_watts": 0,
+            "roce_transceiver_receive_power_low_alarm_watts": 1e-4,
+            "roce_link_up": 0,
+        },
+        [],
+    ),
+    "a module without limits": (
+        {
+            "roce_transceiver_receive_power_watts": 1e-5,
+            "roce_transceiver_receive_power_low_alarm_watts": 0,
+            "roce_link_up": 1,
+        },
+        [],
+    ),
+    "an old laser": (
+        {"roce_transceiver_bias_amperes": 0.09, "roce_transceiver_bias_high_alarm_amperes": 0.08},
+        ["optics_bias_high"],
+    ),
+    "a hot module": (
+        {"roce_transceiver_temperature_celsius": 76, "roce_transceiver_temperature_high_alarm_celsius": 75},
+        ["too_hot"],
+    ),
+    "a hot chip": (
+        {"roce_temperature_celsius{sensor=asic}": 105, "roce_temperature_critical_celsius{sensor=asic}": 105},
+        ["too_hot"],
+    ),
+    "an unplugged module": ({"roce_transceiver_unplugs_total": [0, 1]}, ["module_fault"]),
+    "a broken source": ({"roce_exporter_source_up{source=ethtool}": 0}, ["source_broken"]),
+    "sources that worked": (
+        {"roce_exporter_source_up{source=ethtool}": [1, 0], "roce_exporter_source_up{source=port}": [1, 0]},
+        ["driver_not_responding"],
+    ),
+    "some sources that worked": (
+        {"roce_exporter_source_up{source=ethtool}": [1, 0], "roce_exporter_source_up{source=port}": 1},
+        ["source_broken"],
+    ),
+    "values that cannot be read": (
+        {"roce_exporter_unreadable_values{source=counters}": 2},
+        ["source_broken"],
+    ),
+    "values that could not be read once": (
+        {"roce_exporter_unreadable_values{source=counters}": [0, 2]},
+        [],
+    ),
+    "a read that hangs": ({"roce_exporter_sampler_stuck": 1}, ["driver_not_responding"]),
+    "a reporter in error": ({"roce_devlink_health_state{reporter=fw_fatal}": 1}, ["device_error"]),
+    "a reporter that recovered": (
+        {
+            "roce_devlink_health_state{reporter=fw}": 0,
+            "roce_devlink_health_errors_total{reporter=fw}": [0, 1],
+        },
+        ["device_warning"],
+    ),
+    "old errors of a reporter": (
+        {"roce_devlink_health_state{reporter=fw}": 0, "roce_devlink_health_errors_total{reporter=fw}": 3},
+        [],
+    ),
+    "a command that timed out": (
+        {"roce_kernel_log_events_total{event=command_timeout}": [0, 1]},
+        ["driver_not_responding"],
+    ),
+    "an old message": ({"roce_kernel_log_events_total{event=command_timeout}": 5}, []),
+    "a first message": ({"roce_kernel_log_events_total{event=driver_error}": [None, 1]}, ["device_warning"]),
+    "normal operation": ({"roce_kernel_log_events_total{event=link_up}": [0, 9]}, []),
+    "an error of the device": ({"roce_fatal_errors_total": [0, 1]}, ["device_error"]),
+    "no objects left": ({"roce_resource_qp": 91, "roce_resource_qp_limit": 100}, ["resources_exhausted"]),
+    "objects left": ({"roce_resource_qp": 90, "roce_resource_qp_limit": 100}, []),
+    "queue pairs in error": ({"roce_owner_queue_pairs_in_error{owner=slurm/1}": 2}, ["queue_pairs_in_error"]),
+    "queue pairs that a job closes": ({"roce_owner_queue_pairs_in_error{owner=slurm/1}": [0, 2]}, []),
+    "a wrong setting": ({"roce_config_check_ok{check=trust}": 0}, ["misconfigured"]),
+    "a wrong route": ({"roce_config_check_ok{check=ip_route}": 0}, ["ip_misconfigured"]),
+    "a neighbour that does not resolve": (
+        {"roce_config_check_ok{check=neighbour}": 0},
+        ["neighbour_unresolved"],
+    ),
+    "an address twice": ({"roce_config_check_ok{check=duplicate_address}": 0}, ["duplicate_address"]),
+    "a setting as expected": ({"roce_config_check_ok{check=trust}": 1}, []),
+    "no route": ({"roce_port_transmit_no_route_total": [0, 1]}, ["no_route"]),
+    "packets too long": ({"roce_phy_receive_oversized_total": [0, 10]}, ["path_mtu"]),
+    "marks without CNPs": (
+        {"roce_ecn_marked_packets_total": [0, 660], "roce_cnp_sent_total": 0},
+        ["marks_without_cnps"],
+    ),
+    "marks, and CNPs are not counted": ({"roce_ecn_marked_packets_total": [0, 660]}, []),
+    "marks with CNPs": ({"roce_ecn_marked_packets_total": [0, 660], "roce_cnp_sent_total": [0, 1]}, []),
+    "CNPs ignored": (
+        {"roce_cnp_ignored_total": [0, 120], "roce_cnp_handled_total": [0, 120]},
+        ["cnps_ignored"],
+    ),
+    "few CNPs ignored": ({"roce_cnp_ignored_total": [0, 120], "roce_cnp_handled_total": [0, 1e6]}, []),
+    "an incast": (
+        {
+            "roce_ecn_marked_packets_total": [0, 6e4],
+            "roce_cnp_sent_total": [0, 100],
+            "roce_port_receive_packets_total": [0, 1e6],
+        },
+        ["incast"],
+    ),
+    "lossless drops": ({"roce_buffer_discards_total": [0, 1], "roce_pfc_enabled": 1}, ["lossless_drops"]),
+    "lossy drops": ({"roce_buffer_discards_total": [0, 1], "roce_pfc_enabled": 0}, []),
+    "drops of a link that went down": (
+        {
+            "roce_buffer_discards_total": [0, 1],
+            "roce_pfc_enabled": 1,
+            "roce_netdev_carrier_down_total": [0, 1],
+        },
+        ["link_interrupted"],
+    ),
+    "traffic outside": (
+        {
+            "roce_port_transmit_bytes_total": [0, 1e10],
+            "roce_priority_transmit_bytes_total": [0, 8e9],
+            "roce_pfc_enabled": 1,
+        },
+        ["outside_lossless_priority"],
+    ),
+    "packets sent again, on the wire": (
+        {
+            "roce_gid_info{address=10.0.0.1}": 1,
+            "roce_wire_packets_total{source=10.0.0.1,destination=10.0.0.2}": [0, 1e6],
+            "roce_wire_retransmitted_packets_total{source=10.0.0.1,destination=10.0.0.2}": [0, 2e3],
+        },
+        ["packet_loss"],
+    ),
+    "another port's packets sent again": (
+        {
+            "roce_gid_info{address=10.0.0.9}": 1,
+            "roce_wire_packets_total{source=10.0.0.1,destination=10.0.0.2}": [0, 1e6],
+            "roce_wire_retransmitted_packets_total{source=10.0.0.1,destination=10.0.0.2}": [0, 2e3],
+        },
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_facts_lead_to_causes(name: str) -> None:
+    series, found = FAULTS[name]
+    assert causes(diagnose(history(series))) == found
+
+
+def test_a_device_that_vanishes_has_failed_unless_it_is_a_virtual_function() -> None:
+    gone = {
+        "roce_device_info": [1, None],
+        "roce_port_info": [1, None],
+        "roce_port_up": [1, None],
+        "roce_exporter_devices": 1,
+    }
+    fault = only(diagnose(history(gone, up=False)))
+    assert (fault.cause.name, fault.cause.health, fault.port) == ("device_vanished", Health.FAILED, "")
+    virtual = {key: values for key, values in gone.items() if key != "roce_device_info"}
+    virtual["roce_device_info{function=vf}"] = [1, None]
+    found = diagnose(history({**virtual, "roce_device_info": None}, up=False))
+    assert causes(found) == []
+
+
+def test_queue_pairs_in_error_after_silence_are_the_peers() -> None:
+    series = {
+        "roce_owner_queue_pairs_in_error{owner=slurm/1}": 2,
+        "roce_transport_retries_exceeded_total": [0, 2],
+    }
+    found = diagnose(history(series)).findings
+    assert [(fault.cause.name, fault.side) for fault in found] == [
+        ("retries_exceeded", Side.PEER),
+        ("queue_pairs_in_error", Side.PEER),
+    ]
+
+
+def test_the_next_step_names_the_port() -> None:
+    series = {"roce_port_netdev_info": 1, "roce_phy_receive_crc_errors_total": [0, 1]}
+    assert only(diagnose(history(series))).next[0] == "ethtool -S eth0 | grep -i -e crc -e fcs"
+
+
+def test_nothing_is_seen_in_an_empty_history() -> None:
+    assert diagnose(()) == ((), ("no samples at all",))
+    assert diagnose(history({"roce_port_up": 1}, moments=1)).unseen[0].startswith("anything that counts")
+
+
+def test_what_other_ports_show_is_unseen_by_name() -> None:
+    series = {
+        "roce_port_info{device=mlx5_1}": 1,
+        "roce_port_up{device=mlx5_1}": 1,
+        "roce_cnp_ignored_total{device=mlx5_1}": 0,
+    }
+    unseen = diagnose(history(series)).unseen
+    assert "mlx5_0/1: ignored CNPs" in unseen
+    assert "ECN marks" in unseen  # no port has it
+
+
+def test_missing_facts_and_unreadable_values_are_unseen() -> None:
+    series = {
+        "roce_exporter_missing_facts{fact=cnp_sent}": 1,
+        "roce_exporter_unreadable_values{source=counters}": 2,
+        "roce_config_check_unreadable{check=cm_tos}": 1,
+    }
+    unseen = diagnose(history(series)).unseen
+    assert any("cnp_sent (the driver should report it" in line for line in unseen)
+    assert "mlx5_0: 2 values of its source counters cannot be read" in unseen
+    assert "mlx5_0/1: settings that cannot be read here: cm_tos" in unseen

@@ -1,0 +1,116 @@
+"""Rules about pause: storms, slow receivers and victims, by direction."""
+
+from __future__ import annotations
+
+import pytest
+from health_history import causes, history, only
+
+from roce_exporter.health.diagnosis import diagnose
+from roce_exporter.health.port_fault import Health, Side
+
+SENT, RECEIVED = "roce_pfc_transmit_pause_seconds_total", "roce_pfc_receive_pause_seconds_total"
+CALM = {"roce_pcie_write_stalled_seconds_total": 0, "roce_pcie_read_stalled_seconds_total": 0}
+
+
+@pytest.mark.parametrize(
+    ("direction", "cause", "side", "health"),
+    [
+        ("transmit", "pause_storm_transmitted", Side.HOST, Health.FAILED),
+        ("receive", "pause_storm_received", Side.FABRIC, Health.DEGRADED),
+    ],
+)
+def test_a_storm_that_the_detector_saw(direction: str, cause: str, side: Side, health: Health) -> None:
+    for series in (
+        {f"roce_pfc_storm_active{{direction={direction}}}": [0, 1]},
+        {f"roce_pfc_storms_total{{direction={direction}}}": [4, 5]},
+    ):
+        fault = only(diagnose(history(series)))
+        assert (fault.cause.name, fault.side, fault.cause.health) == (cause, side, health)
+    ended = {
+        f"roce_pfc_storm_active{{direction={direction}}}": 0,
+        f"roce_pfc_storms_total{{direction={direction}}}": 5,
+    }
+    assert causes(diagnose(history(ended))) == []
+
+
+def test_the_hint_of_the_detector_is_evidence() -> None:
+    series = {
+        "roce_pfc_storm_active{direction=transmit}": 1,
+        "roce_pfc_storm_hint{direction=transmit,hint=host_stopped}": 1,
+    }
+    assert "hint of the detector: host_stopped" in only(diagnose(history(series))).evidence
+
+
+@pytest.mark.parametrize(
+    ("paused", "passed", "found"),
+    [
+        (40, 0, ["pause_storm_transmitted", "slow_receiver"]),  # blocked, without a detector
+        (40, 1000, ["slow_receiver"]),  # slow, but it receives
+        (40, None, ["slow_receiver"]),  # not known whether it receives
+        (0.5, 0, []),
+    ],
+)
+def test_pause_without_progress_is_a_storm(paused: float, passed: float | None, found: list[str]) -> None:
+    packets = {} if passed is None else {"roce_priority_receive_packets_total": [0, passed]}
+    assert causes(diagnose(history({SENT: [0, paused]} | packets))) == found
+
+
+@pytest.mark.parametrize(
+    ("paused", "pauses", "found"),
+    [(0.45, 0, ["pause_storm_received"]), (0.45, 1, []), (0.4, 0, []), (0.5, 100, [])],
+)
+def test_one_long_pause_is_proven_by_two_samples(paused: float, pauses: float, found: list[str]) -> None:
+    series = {RECEIVED: [0, paused], "roce_pfc_receive_transitions_total": [0, pauses]}
+    assert causes(diagnose(history(series))) == found
+
+
+def test_a_slow_receiver_behind_a_stalled_slot() -> None:
+    stalled = CALM | {"roce_pcie_write_stalled_seconds_total": [0, 30]}
+    found = diagnose(history(stalled | {SENT: [0, 6]})).findings
+    assert [fault.cause.name for fault in found] == ["pcie_congestion", "slow_receiver"]
+    assert "can follow from pcie_congestion" in found[1].against
+
+
+def test_a_slow_receiver_without_stalls_says_so() -> None:
+    fault = only(diagnose(history(CALM | {SENT: [0, 6]})))
+    assert fault.against == ("PCIe is not stalled: rather the NIC's caches or the receiving program",)
+    assert only(diagnose(history({SENT: [0, 6]}))).against == ()  # the driver does not report stalls
+
+
+def test_a_victim_is_paused_by_the_fabric() -> None:
+    fault = only(diagnose(history({RECEIVED: [0, 6]})))
+    assert (fault.cause.name, fault.side) == ("pause_received", Side.FABRIC)
+    assert fault.evidence == ("priority 3 was paused for 10 % of 60 s",)
+
+
+def test_frames_are_an_upper_bound_of_pause() -> None:
+    speed = {"roce_link_speed_bytes_per_second": 12.5e9}
+    frames = "roce_pfc_receive_xoff_frames_total"
+    fault = only(diagnose(history(speed | {frames: [0, 180_000]})))
+    assert fault.cause.name == "pause_received"
+    assert "at most" in fault.evidence[0]
+    assert fault.against == ("an upper bound: this NIC counts pause frames, not paused time",)
+    resumed = {"roce_pfc_receive_xon_frames_total": [0, 180_000]}
+    assert causes(diagnose(history(speed | {frames: [0, 180_000]} | resumed))) == []
+    assert causes(diagnose(history(speed | {frames: [0, 17_000]}))) == []
+
+
+def test_the_watchdog_of_the_nic() -> None:
+    fault = only(diagnose(history({"roce_pfc_watchdog_trips_total": [0, 1]})))
+    assert (fault.cause.name, fault.cause.health) == ("nic_pause_watchdog", Health.FAILED)
+    assert causes(diagnose(history({"roce_pfc_watchdog_warnings_total": [0, 1]}))) == ["slow_receiver"]
+
+
+@pytest.mark.parametrize(("direction", "side"), [("receive", Side.FABRIC), ("transmit", Side.HOST)])
+def test_global_pause_next_to_pfc(direction: str, side: Side) -> None:
+    frames = {f"roce_global_pause_{direction}_frames_total": [0, 9]}
+    assert only(diagnose(history(frames | {"roce_pfc_enabled": 1}))).side == side
+    assert causes(diagnose(history(frames | {"roce_pfc_enabled": 0}))) == []
+
+
+def test_pause_for_a_priority_without_pfc() -> None:
+    frames = {"roce_pfc_receive_frames_total{priority=4}": [0, 9], "roce_pfc_enabled{priority=4}": 0}
+    assert causes(diagnose(history(frames))) == ["pfc_mismatch"]
+    assert causes(diagnose(history(frames | {"roce_pfc_enabled{priority=4}": 1}))) == []
+    by_class = {"roce_pfc_receive_xoff_frames_total{priority=4}": [0, 9]}
+    assert causes(diagnose(history(frames | by_class))) == []

@@ -1,0 +1,110 @@
+"""Rules about the link: up, steady, fast, clean."""
+
+from __future__ import annotations
+
+import pytest
+from health_history import causes, history, only
+
+from roce_exporter.health.diagnosis import diagnose
+from roce_exporter.health.port_fault import Health, Side
+
+DOWN = "roce_netdev_carrier_down_total"
+
+
+def test_a_port_that_loses_its_link_has_failed() -> None:
+    fault = only(diagnose(history({"roce_port_up": [1, 0]})))
+    assert (fault.cause.name, fault.side, fault.cause.health) == ("link_down", Side.LINK, Health.FAILED)
+    assert fault.device == "mlx5_0"
+    assert fault.port == "1"
+
+
+def test_a_disabled_port_is_no_proof_that_someone_set_it_down() -> None:
+    """mlx5 and others report the physical state 3 for every RoCE port without a link."""
+    fault = only(diagnose(history({"roce_port_up": [1, 0], "roce_port_physical_state": [5, 3]})))
+    assert fault.side == Side.LINK
+
+
+def test_a_port_that_never_had_a_link_is_unused() -> None:
+    diagnosis = diagnose(history({"roce_port_up": 0, DOWN: 0}))
+    assert not diagnosis.findings
+    assert any("it may be unused" in line for line in diagnosis.unseen)
+
+
+def test_a_port_that_lost_its_link_before_has_not_failed() -> None:
+    fault = only(diagnose(history({"roce_port_up": 0, DOWN: 1})))
+    assert (fault.cause.name, fault.cause.health) == ("link_lost", Health.DEGRADED)
+
+
+@pytest.mark.parametrize(
+    ("counts", "seconds", "found"),
+    [
+        ([0, 0], 3600, []),
+        ([0, 1], 3600, ["link_interrupted"]),
+        ([0, 2], 3600, ["link_interrupted"]),
+        ([0, 3], 3600, ["link_flapping"]),
+        ([0, 2], 300, ["link_flapping"]),
+        ([7, 0], 3600, []),  # a reset counts what came after it: nothing
+    ],
+)
+def test_flapping_needs_several_losses(counts: list[float], seconds: float, found: list[str]) -> None:
+    assert causes(diagnose(history({DOWN: counts}, seconds=seconds))) == found
+
+
+def test_counters_of_the_same_losses_are_not_added_up() -> None:
+    names = (DOWN, "roce_link_down_events_total", "roce_port_link_downed_total")
+    fault = only(diagnose(history({name: [0, 1] for name in names}, seconds=3600)))
+    assert fault.evidence == ("1 losses of the link within 60 min",)
+
+
+@pytest.mark.parametrize("name", ["roce_link_speed_bytes_per_second", "roce_link_lanes"])
+def test_a_link_that_became_slower(name: str) -> None:
+    assert causes(diagnose(history({name: [4, 2]}))) == ["link_slow"]
+    assert causes(diagnose(history({name: [2, 4]}))) == []
+    assert causes(diagnose(history({name: [4, 0]}))) == []  # down, which is said by others
+
+
+def test_the_speed_of_a_port_that_is_down_means_nothing() -> None:
+    """It is the lowest of its type; and the set lean does not have it."""
+    speed = {"roce_port_speed_bytes_per_second": [50, 1]}
+    assert causes(diagnose(history({**speed, "roce_port_up": 1}))) == ["link_slow"]
+    assert causes(diagnose(history({**speed, "roce_port_up": [1, 0]}))) == ["link_down"]
+
+
+@pytest.mark.parametrize(
+    ("name", "cause"),
+    [
+        ("roce_phy_symbol_errors_total", "link_errors"),
+        ("roce_phy_fec_uncorrectable_blocks_total", "link_errors"),
+        ("roce_phy_receive_crc_errors_total", "crc_errors"),
+        ("roce_mac_frame_check_sequence_errors_total", "crc_errors"),
+    ],
+)
+def test_errors_on_a_steady_link(name: str, cause: str) -> None:
+    assert causes(diagnose(history({name: [5, 9]}))) == [cause]
+    assert causes(diagnose(history({name: [5, 5]}))) == []
+    assert causes(diagnose(history({name: [5, 9], "roce_netdev_carrier_changes_total": [1, 2]}))) == []
+
+
+def test_errors_that_a_switch_marked_are_upstream() -> None:
+    series = {
+        "roce_phy_receive_crc_errors_total": [0, 9],
+        "roce_phy_receive_stomped_crc_errors_total": [0, 9],
+    }
+    assert only(diagnose(history(series))).side == Side.FABRIC
+
+
+def test_bit_errors_near_the_limit_of_correction() -> None:
+    line = {"roce_phy_line_bytes_total": [0, 1e9]}
+    near = {"roce_phy_corrected_errors_total": [0, 8e5]}
+    far = {"roce_phy_corrected_errors_total": [0, 8e3]}
+    assert causes(diagnose(history(line | near))) == ["bit_errors_rising"]
+    assert causes(diagnose(history(line | far))) == []
+
+
+def test_bit_errors_that_rise_within_the_history() -> None:
+    name = "roce_phy_fec_corrected_blocks_total"
+    rising = [0, 1000, 2000, 200_000, 400_000]
+    assert causes(diagnose(history({name: rising}, seconds=600, moments=5))) == ["bit_errors_rising"]
+    assert causes(diagnose(history({name: rising}, seconds=60, moments=5))) == []  # too short for a trend
+    steady = [0, 100_000, 200_000, 300_000, 400_000]
+    assert causes(diagnose(history({name: steady}, seconds=600, moments=5))) == []

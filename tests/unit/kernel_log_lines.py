@@ -1,0 +1,196 @@
+"""One line of the kernel log per row of `catalog.kernel_messages`, made from the formats in the sources that the row names (constructed).
+
+The first word of each block is the driver; `@` is its device at 0000:3b:00.0, `@eth0` the same with its network device.
+"""
+
+from __future__ import annotations
+
+EXAMPLES = {
+    "mlx5_core": """
+module_unplugged          @: Port module event: module 0, Cable unplugged
+module_plugged            @: Port module event: module 1, Cable plugged
+module_disabled           @: Port module event: module 0, Cable disabled
+module_high_temperature   @: port_module:254:(pid 0): Port module event[error]: module 0, Cable error, High Temperature
+module_power_insufficient @: Port module event[error]: module 0, Cable error, Power budget exceeded
+module_power_insufficient @: port_module:283:(pid 0): Port module event[error]: module 0, Cable error, One or more network ports have been powered down due to insufficient/unadvertised power on the PCIe slot
+module_error              @: Port module event[error]: module 1, Cable error, Bus stuck (I2C or data shorted)
+device_high_temperature   @: temp_warn:173:(pid 0): High temperature on sensors with bit set 0 1
+device_high_temperature   @: temp_warn:191:(pid 0): High temperature on sensors with bit set 0 0x1.
+slot_power_insufficient   @: mlx5_pcie_event:301:(pid 214): Detected insufficient power on the PCIe slot (25W).
+health_syndrome           @: print_health_info:431:(pid 0): Health issue observed, firmware internal error, severity(3) ERROR:
+health_syndrome           @: print_health_info:431:(pid 0): Health issue observed, High temperature, severity(2) CRITICAL:
+health_warning            @: print_health_info:431:(pid 0): Health issue observed, FFSER error, severity(4) WARNING:
+power_cycle_required      @: print_health_info:460:(pid 0): Cold reset is required
+pcie_unreachable          @: print_health_info:425:(pid 0): PCI slot is unavailable
+pcie_unreachable          @: mlx5_health_wait_pci_up:325:(pid 41): PCI channel offline, stop waiting for PCI
+firmware_fatal            @: poll_health:801:(pid 0): device's health compromised - reached miss count
+firmware_fatal            @: poll_health:785:(pid 0): Fatal error 3 detected
+recovery_failed           @: mlx5_health_try_recover:343:(pid 9): health recovery failed
+recovery_failed           @: mlx5_health_try_recover:338:(pid 9): health recovery flow aborted, PCI reads still not working
+recovery_failed           @: mlx5_fw_fatal_reporter_err_work:657:(pid 9): Driver is in error state. Unloading
+device_recovered          @: health recovery succeeded
+command_timeout           @: wait_func:1186:(pid 44): ACCESS_REG(0x805) timeout. Will cause a leak of a command resource
+command_timeout           @: cb_timeout_handler:947:(pid 44): cmd[3]: MODIFY_RQ(0x909) Async, timeout. Will cause a leak of a command resource
+command_timeout           @: wait_func_handle_exec_timeout:1156:(pid 44): cmd[0]: QUERY_VPORT_COUNTER(0x770) No done completion
+command_timeout           @: cmd_work_handler:993:(pid 44): CREATE_MKEY(0x200) timed out while waiting for a slot.
+command_timeout           @: wait_func:1189:(pid 44): QUERY_HCA_CAP(0x100) canceled on out of queue timeout.
+command_timeout           @: wait_func:1192:(pid 44): QUERY_HCA_CAP(0x100) timeout while waiting for command semaphore.
+command_timeout           @: mlx5_cmd_invoke:1276:(pid 44): All CMD slots are stalled, aborting command
+command_failed            @: mlx5_cmd_out_err:815:(pid 44): ACCESS_REG(0x805) op_mod(0x1) failed, status bad parameter(0x3), syndrome (0x15c356), err(-22)
+firmware_reset            @: mlx5_sync_reset_now_event:695:(pid 8): Sync Reset now. Device is going to reset.
+tx_timeout                @eth0: TX timeout detected
+link_up                   @eth0: Link up
+link_down                 @eth0: Link down
+tx_timeout                @eth0: NETDEV WATCHDOG: CPU: 17: transmit queue 3 timed out 5224 ms
+pcie_aer_correctable      @: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)
+pcie_aer_correctable      @: AER: PCIe Bus Error: severity=Correctable, type=Data Link Layer, (Transmitter ID)
+pcie_aer_uncorrectable    @: PCIe Bus Error: severity=Uncorrected (Fatal), type=Inaccessible, (Unregistered Agent ID)
+pcie_aer_uncorrectable    @: PCIe Bus Error: severity=Uncorrectable (Non-Fatal), type=Transaction Layer, (Requester ID)
+pcie_aer_uncorrectable    @: PCIe Bus Error: severity=Uncorrectable (Fatal) (Inaccessible)
+pcie_aer_uncorrectable    @: AER: aer_uncor_severity: 0x00062010
+""",
+    "mlx4_core": """
+device_high_temperature @: Temperature Threshold was reached! Threshold: 105 celsius degrees; Current Temperature: 107
+module_error            @: Bad cable detected on port 1
+module_error            @: Unsupported cable detected
+firmware_fatal          @: Internal error detected:
+firmware_fatal          @: Internal error mark was detected on device
+command_timeout         @: command 0x24 timed out (go bit not cleared)
+command_timeout         @: Communication channel command 0x1 timed out
+command_timeout         @: communication channel command 0x1 (op=0x5) timed out
+device_reset            @: device is going to be reset
+device_recovered        @: device was reset successfully
+recovery_failed         @: PCI device did not come back after reset, aborting
+""",
+    "bnxt_en": """
+firmware_fatal            @eth0: Detected firmware fatal condition, initiating reset
+firmware_fatal            @eth0: Fatal firmware reset event, data1: 0x1, data2: 0x8000, min wait 100 ms, max wait 6000 ms
+firmware_fatal            @eth0: Firmware not responding, status: 0xc0
+firmware_reset            @eth0: Non-fatal firmware reset event, data1: 0x1, data2: 0x9000, min wait 100 ms, max wait 6000 ms
+recovery_failed           @eth0: Firmware reset aborted, PCI config space invalid
+command_timeout           @eth0: Error (timeout: 1000000) msg {0x23 0x1b4} len:0
+command_timeout           @eth0: Resp cmpl intr err msg: 0x17
+command_timeout           @: rcfw timedout: cookie = 0x12, free_slots = 250
+device_high_temperature   @eth0: Chip temperature has gone above the critical thermal threshold!
+module_error              @eth0: Unqualified SFP+ module detected on port 0
+module_power_insufficient @eth0: SFP+ module is shutdown
+pause_storm               @eth0: Pause Storm detected!
+driver_error              @eth0: One or more MMIO doorbells dropped by the device!
+tx_timeout                @eth0: TX timeout detected, starting reset task!
+link_up                   @eth0: NIC Link is Up, 200000 Mbps (NRZ) full duplex, Flow control: ON - receive & transmit
+link_down                 @eth0: NIC Link is Down
+""",
+    "ice": """
+firmware_fatal  @irdma0: critical PE Error, GLPE_CRITERR=0x00000010
+memory_error    @irdma0: HMC Error
+device_reset    @irdma0: Requesting a reset
+firmware_fatal  @: Firmware recovery mode detected. Limiting functionality. Refer to the Intel(R) Ethernet Adapters and Devices User Guide
+recovery_failed @eth0: tx_timeout recovery unsuccessful, device is in unrecoverable state.
+recovery_failed @: Rebuild failed, unload and reload driver
+recovery_failed @: ice_pci_err_detected: unrecoverable device error 2
+recovery_failed @: ice_pci_err_resume failed, device is unrecoverable
+tx_timeout      @eth0: tx_timeout: VSI_num: 6, Q 12, NTC: 0x3f, HW_HEAD: 0x3f, NTU: 0x41, INT: 0x0
+pause_storm     @: Fake Tx hang detected on queue 12, timeout caused by PFC storm
+driver_error    @: Malicious Driver Detection event 7 on TX queue 4 PF# 0 VF# 0
+module_error    @eth0: An unsupported module type was detected. Refer to the Intel(R) Ethernet Adapters and Devices User Guide
+module_error    @eth0: Rx/Tx is disabled on this device because an unsupported module type was detected. Refer to the guide
+link_up         @eth0: NIC Link is up 100 Gbps Full Duplex, Requested FEC: RS-FEC, Negotiated FEC: RS-FEC, Autoneg: On
+link_down       @eth0: NIC Link is Down
+""",
+    "i40e": """
+memory_error            @: HMC error interrupt
+firmware_fatal          @: Entering recovery mode due to repeated FW resets. This may take several minutes.
+firmware_fatal          @: ARQ Critical Error detected
+module_high_temperature @: Rx/Tx is disabled on this device because the module does not meet thermal requirements.
+link_up                 @eth0: NIC Link is Up, 40 Gbps Full Duplex, Flow Control: None
+""",
+    "idpf": """
+command_timeout @irdma0: Virtual channel Req <-> Resp completion timeout
+recovery_failed @: Device reset timeout!
+tx_timeout      @eth0: Detected Tx timeout: Count 1, Queue 3
+""",
+    "ionic": """
+firmware_fatal   @: FW heartbeat stalled at 17
+firmware_fatal   @: Surprise FW stop, stopping queues
+firmware_reset   @: FW Down: Stopping LIFs
+device_recovered @: FW Up: LIFs restarted
+recovery_failed  @: FW Up: LIFs restart failed - err -5
+command_timeout  @: DEVCMD IONIC_CMD_LIF_GETATTR (22) timeout after 5 secs
+command_timeout  @ionic_0: admin command timed out, aq 1 after: 3001ms
+tx_timeout       @eth0: Tx Timeout triggered - txq 4
+link_up          @eth0: Link up - 400 Gbps
+link_down        @eth0: Link down
+""",
+    "hns3": """
+memory_error    @: PPP_MPF_ABNORMAL_INT_ST1 vf_vlan_ad_mem_ecc_mbit_err found [error status=0x1]
+memory_error    @: PPU_MPF_ABNORMAL_INT_ST1 rpu_rx_pkt_ecc_mbit_err found
+driver_error    @: IGU_INT_STS igu_rx_buf0_err found [error status=0x4]
+firmware_reset  @: IMP reset interrupt
+recovery_failed @: Reset fail!
+recovery_failed @: Wait for reset timeout: 4
+tx_timeout      @eth0: tx_timeout count: 1, queue id: 3, SW_NTU: 0x1, SW_NTC: 0x0, napi state: 16
+command_timeout @: [cmd] token 0xb2 mailbox 0x3 timeout.
+driver_error    @: AEQ overflow!
+link_up         @eth0: link up
+link_down       @eth0: link down
+""",
+    "qede": """
+power_cycle_required @eth0: Recovery handling has failed. Power cycle is needed.
+""",
+    "mana": """
+command_timeout  @: HWC: Request timed out!
+command_timeout  @: Command 0x20001 timed out: 5000 ms
+device_reset     @: MANA reset cycle start
+device_recovered @: MANA reset cycle completed
+recovery_failed  @: MANA reset cycle failed err -110
+""",
+    "efa": """
+command_timeout @efa_0: Wait for completion (polling) timeout
+command_timeout @efa_0: The device didn't send any completion for admin cmd CREATE_QP(1) status 0 (ctx 0x0, sq producer: 5, sq consumer: 4, cq consumer: 4)
+recovery_failed @efa_0: Reset indication didn't turn off
+""",
+    "pcieport": """
+pcie_contained   @: DPC: containment event, status:0x1f01 source:0x0000
+device_removed   @: pciehp: Slot(3): Card not present
+device_removed   @: pciehp: Slot(3-1): Link Down
+slot_power_fault @: pciehp: Slot(3): Power fault
+""",
+}
+
+OTHER_FORMS = (
+    ("tx_timeout", "NETDEV WATCHDOG: eth0 (mlx5_core): transmit queue 3 timed out"),
+    ("tx_timeout", "NETDEV WATCHDOG: eth0 (bnxt_en): transmit queue 3 timed out 5224 ms"),
+    ("tx_timeout", "mlx4_en: eth0: TX timeout on queue: 3, QP: 0x44, CQ: 0x84, Cons: 0x1, Prod: 0x2"),
+    ("link_up", "mlx4_en: eth0: Link Up"),
+    ("link_down", "mlx4_en: eth0: Link Down"),
+    ("device_high_temperature", "[qed_hw_error_occurred:2763(eth0-0)]HW error occurred [Fan Failure]"),
+    ("firmware_fatal", "[qed_hw_error_occurred:2763(eth0-1)]HW error occurred [MFW Response Failure]"),
+    (
+        "firmware_fatal",
+        "[qed_mcp_handle_critical_error:1931(eth0-0)]The MFW notified that a critical error occurred in the device",
+    ),
+    (
+        "command_timeout",
+        "[_qed_mcp_cmd_and_union:543(eth0-0)]The MFW failed to respond to command 0x10000000 [param 0x00000000].",
+    ),
+    ("device_reset", "[qede_recovery_handler:2674(eth0)]Starting a recovery process"),
+    ("device_recovered", "[qede_recovery_handler:2706(eth0)]Recovery handling is done"),
+    ("module_unplugged", "[qed_mcp_handle_transceiver_change:1269(eth0-0)]Transceiver is unplugged."),
+    ("module_plugged", "[qed_mcp_handle_transceiver_change:1267(eth0-0)]Transceiver is present."),
+    ("tx_timeout", "[qede_tx_timeout:596(eth0)]TX timeout on queue 3!"),
+    ("link_up", "[qede_link_update:2624(eth0)]Link is up"),
+    ("link_down", "[qede_link_update:2631(eth0)]Link is down"),
+    ("tx_timeout", "eth0: NETDEV WATCHDOG: CPU: 0: transmit queue 0 timed out 5120 ms"),
+)
+"""Lines whose head is not that of `dev_printk` about a PCI function."""
+
+
+def lines() -> list[tuple[str, str]]:
+    """Event and line of every example."""
+    found = []
+    for driver, block in EXAMPLES.items():
+        for row in block.strip().splitlines():
+            event, _, rest = row.partition(" ")
+            place, _, text = rest.strip().removeprefix("@").partition(": ")
+            found.append((event, f"{driver} 0000:3b:00.0{' ' + place if place else ''}: {text}"))
+    return [*found, *OTHER_FORMS]

@@ -1,0 +1,192 @@
+"""What the names of other exporters mean is made from the catalogue, and a name with two meanings is refused."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from roce_exporter.catalog import CATALOG
+from roce_exporter.catalog.row import COUNTERS, ETHTOOL, HW_COUNTERS
+from roce_exporter.migration import node_exporter
+from roce_exporter.migration.foreign import EXPORTERS, Foreign, foreign_metrics, terms, untranslatable
+from roce_exporter.migration.naming import expanded
+from roce_exporter.migration.node_exporter import ethtool_name
+from roce_exporter.migration.rdma_exporter import counter_name
+from roce_exporter.migration.spiderpool import statistic_name
+
+ROWS = {row.name: row for row in CATALOG}
+
+
+def named(exporter: str, name: str) -> list[Foreign]:
+    return [one for one in foreign_metrics(exporter) if one.name == name]
+
+
+@pytest.mark.parametrize("exporter", EXPORTERS)
+def test_every_name_leads_to_a_row(exporter: str) -> None:
+    found = foreign_metrics(exporter)
+    assert len(found) > 300
+    assert list(found) == sorted(found, key=lambda one: (one.name, one.where))
+    assert len({(one.name, one.where) for one in found}) == len(found)
+    for one in found:
+        row = ROWS[one.ours]
+        assert {ours for _, ours in one.labels} | {label for label, _ in one.matching} <= set(row.labels), one
+        assert one.times > 0 < one.per
+
+
+@pytest.mark.parametrize("exporter", EXPORTERS)
+def test_a_name_is_translated_or_refused_and_not_both(exporter: str) -> None:
+    names = {one.name for one in foreign_metrics(exporter)}
+    patterns = [re.compile(pattern) for pattern in untranslatable(exporter)]
+    assert {name for name in names for pattern in patterns if pattern.fullmatch(name)} == set()
+
+
+@pytest.mark.parametrize("exporter", EXPORTERS)
+def test_every_reason_is_a_sentence(exporter: str) -> None:
+    assert all(len(reason.split()) > 2 for reason in untranslatable(exporter).values())
+
+
+@pytest.mark.parametrize(
+    ("exporter", "name", "ours", "times", "per"),
+    [
+        (
+            "node_exporter",
+            "node_infiniband_port_data_received_bytes_total",
+            "roce_port_receive_bytes_total",
+            1,
+            1,
+        ),
+        ("rdma_exporter", "rdma_port_rcv_data_total", "roce_port_receive_bytes_total", 4, 1),
+        ("node_exporter", "node_infiniband_rate_bytes_per_second", "roce_port_speed_bytes_per_second", 1, 1),
+        ("node_exporter", "node_ethtool_received_bits_phy", "roce_phy_line_bytes_total", 1, 8),
+        ("node_exporter", "node_ethtool_outbound_pci_stalled_rd", "roce_pcie_read_stalled_ratio", 1, 100),
+        ("spiderpool", "rdma_vport_speed_mbps_total", "roce_link_speed_bytes_per_second", 125_000, 1),
+    ],
+)
+def test_units(exporter: str, name: str, ours: str, times: int, per: int) -> None:
+    """Ours is theirs x times / per: node_exporter multiplies the 4-byte words itself."""
+    (found,) = named(exporter, name)
+    assert (found.ours, found.times, found.per) == (ours, times, per)
+
+
+def test_a_number_in_a_name_is_a_label_of_ours() -> None:
+    (found,) = named("node_exporter", "node_ethtool_received_prio3_pause_duration")
+    assert (found.ours, found.matching) == ("roce_pfc_receive_pause_seconds_total", (("priority", "3"),))
+    assert found.labels == (("device", "netdev"),)
+
+
+def test_a_label_of_theirs_is_a_name_of_ours() -> None:
+    found = named("rdma_exporter", "rdma_netdev_pause_storm_events_total")
+    assert {one.where: one.ours for one in found} == {
+        (("severity", "error"),): "roce_pfc_watchdog_trips_total",
+        (("severity", "warning"),): "roce_pfc_watchdog_warnings_total",
+    }
+
+
+def test_a_name_with_two_meanings_is_refused() -> None:
+    """`rx_bytes` counts the wire on bnxt_en, and on mlx5 what the kernel receives itself."""
+    name = "node_ethtool_received_bytes_total"
+    assert not named("node_exporter", name)
+    assert "mlx5" in untranslatable("node_exporter")[name]
+
+
+def test_a_part_of_a_sum_is_refused_alone_and_used_in_the_sum() -> None:
+    assert not named("rdma_exporter", "rdma_ip4inoctets_total")
+    assert "ip6InOctets" in untranslatable("rdma_exporter")["rdma_ip4inoctets_total"]
+    parts = [
+        [one.name for part in term.parts for one in part]
+        for term in terms("rdma_exporter", ROWS["roce_port_receive_bytes_total"])
+    ]
+    assert ["rdma_ip4inoctets_total", "rdma_ip6inoctets_total"] in parts
+
+
+def test_a_name_of_several_drivers_comes_after_the_names_that_one_of_them_prefers() -> None:
+    row = ROWS["roce_transport_out_of_sequence_total"]
+    names = [term.parts[0][0].name for term in terms("rdma_exporter", row)]
+    assert names.index("rdma_oos_drop_count_total") < names.index("rdma_out_of_sequence_total")
+
+
+def test_a_reason_of_the_catalogue_explains_a_name() -> None:
+    name = "node_ethtool_received_256_to_511_bytes_phy"
+    reasons = [
+        reason for pattern, reason in untranslatable("node_exporter").items() if re.fullmatch(pattern, name)
+    ]
+    assert "packets by size" in reasons
+
+
+def test_a_driver_that_counts_badly_is_a_loss() -> None:
+    (found,) = named("node_exporter", "node_infiniband_symbol_error_total")
+    assert "bnxt_re" in found.loss
+    assert "never written" in found.loss
+
+
+def test_every_name_of_the_infiniband_collector_is_known() -> None:
+    """58 names: those of 1.12.1 without the eight that Linux 4.5 made obsolete and the one that is never written."""
+    tables = (node_exporter.OF_COUNTERS, node_exporter.OF_HW_COUNTERS, node_exporter.OF_PORT)
+    names = {f"node_infiniband_{name}" for table in tables for name in table.values()} | {
+        "node_infiniband_info"
+    }
+    translated = {one.name for one in foreign_metrics("node_exporter")}
+    assert (
+        names - translated
+        == {"node_infiniband_port_discards_received_total"}
+        <= set(untranslatable("node_exporter"))
+    )
+
+
+@pytest.mark.parametrize(
+    ("raw", "name"),
+    [
+        ("rx_prio3_pause", "node_ethtool_received_prio3_pause"),
+        ("rx_bytes", "node_ethtool_received_bytes_total"),
+        ("port.tx_errors", "node_ethtool_port_transmitted_errors"),
+        ("rx_dropped.nic", "node_ethtool_received_dropped_nic"),
+        ("port-rx-xoff_prio-3_events", "node_ethtool_port_received_xoff_prio_3_events"),
+        ("[0]: rx_ucast_packets", "node_ethtool_0_received_ucast_packets"),
+        ("rxp_good_frames", "node_ethtool_rxp_good_frames"),
+        ("rx", "node_ethtool_received"),
+        ("RX_Drops", "node_ethtool_received_drops"),
+    ],
+)
+def test_names_of_the_ethtool_collector(raw: str, name: str) -> None:
+    """By its rules: other characters become one `_`, then lower case, then `rx` and `tx` as words."""
+    assert ethtool_name(raw) == name
+
+
+@pytest.mark.parametrize(
+    ("raw", "name"),
+    [
+        ("VL15_dropped", "rdma_vl15_dropped_total"),
+        ("Rcvd Out of order packets", "rdma_rcvd_out_of_order_packets_total"),
+        ("64b_frames", "rdma__64b_frames_total"),
+    ],
+)
+def test_names_of_rdma_exporter(raw: str, name: str) -> None:
+    assert counter_name(raw) == name
+
+
+@pytest.mark.parametrize(
+    ("raw", "name"),
+    [
+        ("np_cnp_sent", "rdma_np_cnp_sent_total"),
+        ("ip4InOctets", "rdma_ip4_in_octets_total"),
+        ("RxUDP", "rdma_rxudp_total"),
+        ("Rcvd Out of order packets", ""),
+    ],
+)
+def test_names_of_spiderpool(raw: str, name: str) -> None:
+    """Camel case is split before a capital that a small letter follows; OpenTelemetry refuses names with spaces."""
+    assert statistic_name(raw) == name
+
+
+def test_only_numbers_are_written_out() -> None:
+    assert [labels for _, labels in expanded("rx_prio{priority}_pause")] == [
+        (("priority", str(n)),) for n in range(8)
+    ]
+    assert expanded("codewords_le_{le}") == []
+    assert expanded("plain") == [("plain", ())]
+
+
+@pytest.mark.parametrize("source", [COUNTERS, HW_COUNTERS, ETHTOOL])
+def test_a_pattern_with_other_characters_is_not_listed(source: str) -> None:
+    assert node_exporter.pattern_of(source, r"\[\d+\]: .+") == ""

@@ -1,0 +1,214 @@
+"""`translate`: files in and out, exit codes, the report, and every invalid input in one line."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from roce_exporter.cli import main, translate, translate_flags
+from roce_exporter.cli.options import parse_options
+from roce_exporter.cli.parser import OptionError
+from roce_exporter.migration import foreign, foreign_files
+
+RULES = "# c\ngroups:\n- rules:\n  - alert: A\n    expr: rate(node_infiniband_link_downed_total[5m]) > 0\n"
+OURS = RULES.replace("node_infiniband_link_downed_total", "roce_port_link_downed_total")
+PANEL = '{"panels": [{"title": "T", "targets": [{"expr": "%s"}]}]}'
+LEFT = PANEL % "node_infiniband_new"
+
+
+def file(folder: Path, name: str, text: str | bytes) -> str:
+    place = folder / name
+    place.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return str(place)
+
+
+def run(*argv: str) -> int:
+    return main(["translate", *argv])
+
+
+def test_the_result_is_on_standard_output_and_the_report_on_standard_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = file(tmp_path, "a.yml", RULES)
+    assert run(name) == 0
+    out, err = capsys.readouterr()
+    assert out == OURS
+    assert err.startswith(f"{name}: 1 translated, 0 left\n")
+    assert Path(name).read_text() == RULES
+
+
+def test_what_is_left_is_listed_with_place_and_title(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = file(tmp_path, "a.json", LEFT)
+    assert run(name) == 1
+    out, err = capsys.readouterr()
+    assert out == LEFT
+    assert (
+        "  left  panels[0].targets[0].expr (T): node_infiniband_new: not a name that this version knows\n"
+        in err
+    )
+
+
+def test_the_report_can_be_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(
+        file(tmp_path, "a.yml", RULES),
+        file(tmp_path, "b.json", LEFT),
+        f"--output={tmp_path}",
+        "--report=json",
+    )
+    first, second = json.loads(capsys.readouterr().err)["files"]
+    assert first["translated"] == 1
+    assert first["metrics"][0]["to"] == "roce_port_link_downed_total"
+    assert second["left"][0]["path"] == "panels[0].targets[0].expr"
+
+
+def test_files_are_written_to_a_folder_or_a_file(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    names = (
+        file(tmp_path, "a.yml", RULES),
+        file(tmp_path, "b.promql", "node_infiniband_link_downed_total # c\n"),
+    )
+    assert run(*names, f"--output={tmp_path}/out") == 0
+    assert (tmp_path / "out/a.yml").read_text() == OURS
+    assert (tmp_path / "out/b.promql").read_text() == "roce_port_link_downed_total # c\n"
+    assert run(names[0], f"--output={tmp_path}/c.yml") == 0
+    assert (tmp_path / "c.yml").read_text() == OURS
+    assert Path(names[0]).read_text() == RULES
+
+
+def test_in_place_keeps_mode_and_link_and_leaves_no_other_file(tmp_path: Path) -> None:
+    place = Path(file(tmp_path, "a.yml", RULES))
+    place.chmod(0o640)
+    link = tmp_path / "link.yml"
+    link.symlink_to(place)
+    assert run(str(link), "--in-place") == 0
+    assert place.read_text() == OURS
+    assert place.stat().st_mode & 0o777 == 0o640
+    assert link.is_symlink()
+    assert sorted(os.listdir(tmp_path)) == ["a.yml", "link.yml"]
+
+
+def test_a_file_without_their_names_is_not_written_in_place(tmp_path: Path) -> None:
+    place = Path(file(tmp_path, "a.yml", OURS))
+    before = place.stat().st_ino
+    assert run(str(place), "--in-place") == 0
+    assert place.stat().st_ino == before
+
+
+def test_one_unreadable_file_means_that_none_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, bad = file(tmp_path, "a.yml", RULES), file(tmp_path, "b.json", "{")
+    assert run(good, bad, "--in-place") == 2
+    assert Path(good).read_text() == RULES
+    assert capsys.readouterr().err.startswith(f"roce-exporter: {bad}: is not JSON: ")
+
+
+def test_rules_decide_about_the_labels_of_a_dashboard(tmp_path: Path) -> None:
+    rules = (
+        "groups:\n- rules:\n  - record: own:pause\n    expr: rate(node_ethtool_received_prio3_pause[5m])\n"
+    )
+    (tmp_path / "out").mkdir()
+    board = file(tmp_path, "b.json", PANEL % "max by (device) (own:pause)")
+    assert run(board, file(tmp_path, "a.yml", rules), f"--output={tmp_path}/out") == 0
+    assert (tmp_path / "out/b.json").read_text() == PANEL % "max by (netdev) (own:pause)"
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (PANEL % "up", foreign_files.DASHBOARD),
+        (RULES, foreign_files.RULES),
+        ("up\n", foreign_files.PROMQL),
+        ('{job="a"}', foreign_files.PROMQL),
+        ("{", foreign_files.DASHBOARD),
+    ],
+)
+def test_a_file_without_a_known_suffix_is_recognised(content: str, kind: str) -> None:
+    assert foreign_files.kind_of(Path("x"), content) == kind
+
+
+def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(
+        "sys.stdin", io.TextIOWrapper(io.BytesIO(b"# c\nup\n\nnode_infiniband_link_downed_total\n"))
+    )
+    assert run("-") == 0
+    assert capsys.readouterr().out == "# c\nup\n\nroce_port_link_downed_total\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("a.json", b"", "is empty"),
+        ("a.json", b" \n", "is empty"),
+        ("a.json", b"\x89PNG\0", "is not text: it has NUL bytes"),
+        ("a.json", '{"é": 1}'.encode("latin-1"), "is not UTF-8 text, at byte 2"),
+        ("a.json", "{}".encode("utf-16"), "is not text"),
+        ("a.json", b"[" * 3000, "nested more than 100 levels"),
+        ("a.yml", b"a: [", "1: is not YAML"),
+        ("a.yml", b"a: b", "has no rules"),
+        ("a.promql", b"up\nup up\n", "not PromQL: line 2: promql-parser refuses it"),
+        ("a.promql", b"x" * ((1 << 20) + 1), "is larger than 1 MiB"),
+    ],
+)
+def test_bad_input_is_one_line(
+    name: str, content: bytes, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(place := file(tmp_path, name, content)) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(f"roce-exporter: {place}: ")
+    assert why in err
+
+
+@pytest.mark.parametrize(
+    ("argv", "why"),
+    [
+        (["a", "b"], "several files need --output=FOLDER or --in-place"),
+        (["a", "--in-place", "--output=x"], "contradict each other"),
+        (["-", "--in-place"], "cannot replace standard input"),
+        (["-", "-", "--output=x"], "can be read once"),
+        (["a", "--from=netdata"], "invalid choice"),
+        ([], "the following arguments are required: FILE"),
+    ],
+)
+def test_flags_that_contradict_are_refused(argv: list[str], why: str) -> None:
+    with pytest.raises(OptionError, match=why):
+        parse_options(["translate", *argv])
+
+
+def test_paths_that_cannot_be_used_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good = file(tmp_path, "a.yml", RULES)
+    (tmp_path / "sub").mkdir()
+    same = file(tmp_path / "sub", "a.yml", RULES)
+    for argv, why in (
+        ([f"{tmp_path}/none.yml"], "No such file"),
+        ([str(tmp_path)], "Is a directory"),
+        ([good, same, f"--output={tmp_path}/none"], "is not a folder that exists"),
+        ([good, f"--output={tmp_path}/none/"], "is not a folder that exists"),
+        ([good, same, f"--output={tmp_path}"], "two files are called a.yml"),
+        ([good, f"--output={tmp_path}/none/x.yml"], "cannot be written: No such file"),
+    ):
+        assert run(*argv) == 2
+        err = capsys.readouterr().err
+        assert err.count("\n") == 1
+        assert why in err
+
+
+def test_without_the_extra_one_line_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(translate, "PACKAGE", "a_package_that_is_not_installed")
+    assert run(file(tmp_path, "a.yml", RULES)) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "install the extra translate" in err
+
+
+def test_the_flag_has_all_exporters() -> None:
+    assert tuple(sorted(foreign.EXPORTERS)) == translate_flags.EXPORTERS

@@ -1,0 +1,87 @@
+"""The VFs of the simulated host: two on its first mlx5 port, with a part of its traffic, and the same after a capture."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from roce_exporter.kernel import Absent
+from roce_exporter.recording.capture import capture
+from roce_exporter.recording.recorded import load_recording
+from roce_exporter.simulation.functions import FUNCTIONS
+from roce_exporter.simulation.kernel import SimulatedKernel, simulate
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def host(*vendors: str, clock: Clock | None = None) -> SimulatedKernel:
+    return simulate("quiet", clock=clock or Clock(), vendors=vendors, seed=7)
+
+
+def test_the_first_mlx5_port_has_two_and_no_other_port_has_any() -> None:
+    kernel = host("bnxt", "mlx5", "mlx5")
+    assert [one.number for one in kernel.virtual_functions("eth1")] == [0, 1]
+    for netdev in ("eth0", "eth2"):
+        with pytest.raises(Absent, match="no virtual functions"):
+            kernel.virtual_functions(netdev)
+    assert kernel.link("class/net/eth1/device/virtfn1") == "0000:12:00.2"
+
+
+@pytest.mark.parametrize("vendor", ["bnxt", "mlx5-lag"])
+def test_other_cards_and_bonds_have_none(vendor: str) -> None:
+    with pytest.raises(Absent, match="no virtual functions"):
+        host(vendor).virtual_functions("eth0")
+
+
+def test_after_a_bond_the_next_port_has_them() -> None:
+    assert len(host("mlx5-lag", "mlx5").virtual_functions("eth2")) == len(FUNCTIONS)
+
+
+def test_their_traffic_is_a_part_of_the_port_and_grows() -> None:
+    clock = Clock()
+    kernel = host("mlx5", clock=clock)
+    clock.now = 10.0
+    first = kernel.virtual_functions("eth0")
+    whole = kernel.world.cards[0].facts(clock.now)["receive_rdma_bytes"]
+    assert [one.counts["rx_bytes"] for one in first] == [int(one.share * whole) for one in FUNCTIONS]
+    assert 0 < sum(one.share for one in FUNCTIONS) < 1
+    clock.now = 20.0
+    second = kernel.virtual_functions("eth0")
+    assert all(
+        later.counts["tx_bytes"] > one.counts["tx_bytes"] for one, later in zip(first, second, strict=True)
+    )
+
+
+def test_addresses_differ_between_functions_ports_and_hosts() -> None:
+    macs = [one.mac for one in host("mlx5").virtual_functions("eth0")]
+    macs += [one.mac for one in host("bnxt", "mlx5").virtual_functions("eth1")]
+    macs += [
+        one.mac
+        for one in simulate("quiet", clock=Clock(), vendors=("mlx5",), seed=8).virtual_functions("eth0")
+    ]
+    macs.append(host("mlx5").mac_address("eth0"))
+    assert len(set(macs)) == 7
+
+
+def test_a_capture_has_them_too(tmp_path: Path) -> None:
+    clock = Clock()
+    kernel = host("mlx5", clock=clock)
+    clock.now = 10.0
+    asyncio.run(capture(kernel, str(tmp_path / "host"), 1, 1.0))
+    copy = load_recording(str(tmp_path / "host"))
+    expected, found = kernel.virtual_functions("eth0"), copy.virtual_functions("eth0")
+    assert [(one.number, one.settings, one.counts) for one in found] == [
+        (one.number, one.settings, one.counts) for one in expected
+    ]
+    assert copy.link("class/net/eth0/device/virtfn0") == "0000:11:00.1"

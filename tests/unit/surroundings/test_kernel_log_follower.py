@@ -1,0 +1,405 @@
+"""Messages of the kernel log are counted once, for the devices that they are about."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import threading
+from typing import Any
+
+import pytest
+
+from roce_exporter.catalog.kernel_log import KERNEL_LOG_EVENTS, KERNEL_LOG_LOST, KERNEL_LOG_READABLE
+from roce_exporter.kernel import Absent
+from roce_exporter.kernel.kmsg import LogHiddenError, LogPart
+from roce_exporter.model import Device, DeviceReadings, Netdev, Port
+from roce_exporter.normalise.series import Series
+from roce_exporter.recording.moment import Moment
+from roce_exporter.recording.recorded import RecordedKernel
+from roce_exporter.recording.tree import Tree
+from roce_exporter.surroundings import Surroundings
+from roce_exporter.surroundings.kernel_log_follower import MOST_RECORDS, KernelLogFollower
+from roce_exporter.surroundings.log_devices import MOST_DEVICES
+
+FIRST, SECOND = "0000:3b:00.0", "0000:3b:00.1"
+UNPLUGGED = "Port module event: module 0, Cable unplugged"
+
+
+class Ring:
+    """A kernel log in memory that overwrites its oldest records, with the positions of its readers."""
+
+    def __init__(self, size: int = 10_000) -> None:
+        self.size = size
+        self.records: list[bytes] = []
+        self.fails: OSError | None = None
+        self.refuses: OSError | None = None
+        self.opened: list[bool] = []
+        self.closed = 0
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def write(self, text: str, priority: int = 6, tag: str = "") -> None:
+        number = len(self.records)
+        self.records.append(f"{priority},{number},{number},-;{text}\n{tag}".encode())
+
+    @property
+    def oldest(self) -> int:
+        return max(0, len(self.records) - self.size)
+
+
+class Reader:
+    def __init__(self, ring: Ring, *, oldest: bool) -> None:
+        self.ring = ring
+        self.next = ring.oldest if oldest else len(ring.records)
+
+    def read(self, most: int) -> LogPart:
+        self.ring.gate.wait()
+        if self.ring.fails:
+            raise self.ring.fails
+        overruns = int(self.next < self.ring.oldest)
+        begin = max(self.next, self.ring.oldest)
+        found = tuple(self.ring.records[begin : begin + most])
+        self.next = begin + len(found)
+        return LogPart(found, overruns)
+
+    def close(self) -> None:
+        self.ring.closed += 1
+
+
+class Host(RecordedKernel):
+    """A host with devices below a PCIe port, and a kernel log."""
+
+    def __init__(self, ring: Ring) -> None:
+        tree = Tree()
+        for number, address in enumerate((FIRST, SECOND)):
+            place = f"devices/pci0000:3a/0000:3a:00.0/{address}"
+            tree.links[f"sys/class/infiniband/mlx5_{number}/device"] = f"../../../{place}"
+            tree.links[f"sys/class/net/eth{number}/device"] = f"../../../{place}"
+            tree.files[f"sys/{place}/vendor"] = b"0x15b3\n"
+        tree.files["sys/devices/pci0000:3a/0000:3a:00.0/uevent"] = (
+            b"DRIVER=pcieport\nPCI_SLOT_NAME=0000:3a:00.0\n"
+        )
+        for path in (*tree.files, *tree.links):
+            tree.add(path)
+        super().__init__([Moment(tree, {})])
+        self.ring = ring
+
+    def open_kernel_log(self, *, oldest: bool) -> Any:
+        self.ring.opened.append(oldest)
+        if self.ring.refuses:
+            raise self.ring.refuses
+        return Reader(self.ring, oldest=oldest)
+
+
+def card(number: int, name: str = "", driver: str = "mlx5_core", **more: Any) -> DeviceReadings:
+    port = Port(1, "Ethernet", (Netdev(f"eth{number}", "port"),))
+    pci = {"pci": (FIRST, SECOND)[number], "function": "pf"} | more
+    return DeviceReadings(Device(name or f"mlx5_{number}", driver, "mlx5", ports=(port,), **pci), ())
+
+
+PAIR = (card(0), card(1))
+
+
+@pytest.fixture
+def ring() -> Ring:
+    return Ring()
+
+
+@pytest.fixture
+def follower(ring: Ring) -> KernelLogFollower:
+    made = KernelLogFollower(Host(ring), lambda: 0.0, patience=20.0)
+    made.follow(PAIR)
+    return made
+
+
+async def counts(follower: KernelLogFollower) -> dict[tuple[str, ...], Any]:
+    """The events that were counted so far."""
+    found = await follower.read()
+    return {
+        series.labels: value for series, value in found.items() if series.row is KERNEL_LOG_EVENTS and value
+    }
+
+
+def lost(found: Any) -> Any:
+    return found[Series(KERNEL_LOG_LOST, ())]
+
+
+async def test_a_message_counts_for_the_device_that_it_names(ring: Ring, follower: KernelLogFollower) -> None:
+    assert await counts(follower) == {}
+    ring.write(f"mlx5_core {FIRST}: {UNPLUGGED}")
+    ring.write("mlx5_core 0000:99:00.0 eth1: Link down")
+    ring.write(
+        "mlx5_core mlx5_core.sf.9: TX timeout detected", tag=f" SUBSYSTEM=pci\n DEVICE=+pci:{SECOND}\n"
+    )
+    ring.write("NETDEV WATCHDOG: eth0 (mlx5_core): transmit queue 1 timed out")
+    expected = {
+        ("mlx5_0", "module_unplugged"): 1,
+        ("mlx5_1", "link_down"): 1,
+        ("mlx5_1", "tx_timeout"): 1,
+        ("mlx5_0", "tx_timeout"): 1,
+    }
+    assert await counts(follower) == expected
+    assert await counts(follower) == expected, "each message counts once"
+    ring.write(f"mlx5_core {FIRST}: {UNPLUGGED}")
+    assert (await counts(follower))["mlx5_0", "module_unplugged"] == 2
+
+
+async def test_old_messages_are_not_counted(ring: Ring, follower: KernelLogFollower) -> None:
+    ring.write(f"mlx5_core {FIRST}: {UNPLUGGED}")
+    assert await counts(follower) == {}
+    assert await counts(follower) == {}
+    assert ring.opened == [False]
+
+
+async def test_messages_about_other_devices_are_not_counted(ring: Ring, follower: KernelLogFollower) -> None:
+    await follower.read()
+    ring.write(f"mlx5_core 0000:99:00.0: {UNPLUGGED}")
+    ring.write("mlx5_core 0000:99:00.0 eth9: Link down")
+    ring.write(f"ahci {FIRST}: Link down")
+    ring.write("eth0: a new sentence about it")
+    assert await counts(follower) == {}
+
+
+async def test_what_processes_write_is_not_counted(ring: Ring, follower: KernelLogFollower) -> None:
+    await follower.read()
+    ring.write(f"mlx5_core {FIRST}: {UNPLUGGED}", priority=8 + 6)
+    assert await counts(follower) == {}
+    assert lost(await follower.read()) == 0
+
+
+async def test_a_message_about_the_port_counts_for_each_card_in_it_but_not_for_vfs(ring: Ring) -> None:
+    follower = KernelLogFollower(Host(ring), lambda: 0.0, patience=20.0)
+    follower.follow((card(0), card(1, function="vf")))
+    await follower.read()
+    ring.write("pcieport 0000:3a:00.0: pciehp: Slot(3): Card not present")
+    assert await counts(follower) == {("mlx5_0", "device_removed"): 1}
+    follower.follow(PAIR)
+    await follower.read()
+    ring.write("pcieport 0000:3a:00.0: DPC: containment event, status:0x1f01")
+    assert (await counts(follower))["mlx5_1", "pcie_contained"] == 1
+
+
+async def test_events_of_severity_failed_begin_at_zero(follower: KernelLogFollower) -> None:
+    """`increase()` sees the first of them; the others need no series until then."""
+    found = await follower.read()
+    zeros = {
+        series.labels[1] for series, value in found.items() if series.row is KERNEL_LOG_EVENTS and value == 0
+    }
+    assert {"firmware_fatal", "module_unplugged", "command_timeout", "device_removed"} <= zeros
+    assert not {"link_down", "link_up", "module_high_temperature", "memory_error"} & zeros
+    assert found[Series(KERNEL_LOG_READABLE, ())] == 1
+
+
+async def test_a_software_device_has_no_events_of_pcie(ring: Ring) -> None:
+    follower = KernelLogFollower(Host(ring), lambda: 0.0, patience=20.0)
+    follower.follow([card(0, "rxe0", driver="", pci="", function="")])
+    found = await follower.read()
+    assert [series.labels for series in found if series.row is KERNEL_LOG_EVENTS] == [("rxe0", "tx_timeout")]
+
+
+async def test_a_device_that_is_removed_keeps_its_counts_and_its_name(
+    ring: Ring, follower: KernelLogFollower
+) -> None:
+    await follower.read()
+    follower.follow((PAIR[1],))
+    await follower.read()
+    ring.write(f"mlx5_core {FIRST}: poll_health:801:(pid 0): Fatal error 1 detected")
+    assert await counts(follower) == {("mlx5_0", "firmware_fatal"): 1}
+
+
+async def test_a_device_that_was_renamed_takes_its_address_with_it(
+    ring: Ring, follower: KernelLogFollower
+) -> None:
+    await follower.read()
+    follower.follow((card(0, "roce_a"), PAIR[1]))
+    await follower.read()
+    ring.write(f"mlx5_core {FIRST}: {UNPLUGGED}")
+    assert await counts(follower) == {("roce_a", "module_unplugged"): 1}
+
+
+async def test_the_number_of_remembered_devices_is_bounded(follower: KernelLogFollower) -> None:
+    for number in range(0, MOST_DEVICES + 40, 20):
+        follower.follow([card(0, f"mlx5_{one}") for one in range(number, number + 20)])
+        found = await follower.read()
+    devices = {series.labels[0] for series in found if series.row is KERNEL_LOG_EVENTS}
+    assert len(devices) == MOST_DEVICES
+    assert "mlx5_0" not in devices
+    assert f"mlx5_{MOST_DEVICES + 40 - 1}" in devices
+
+
+async def test_lost_messages_are_counted_by_their_numbers(ring: Ring, follower: KernelLogFollower) -> None:
+    await follower.read()
+    ring.write("a message")
+    assert lost(await follower.read()) == 0
+    ring.size = 3
+    for _ in range(10):
+        ring.write("a message")
+    assert lost(await follower.read()) == 7
+    assert lost(await follower.read()) == 7
+
+
+async def test_an_overrun_before_the_first_message_counts_as_one_loss(
+    ring: Ring, follower: KernelLogFollower
+) -> None:
+    """How many were lost is unknown: the number of the first one is."""
+    await follower.read()
+    ring.size = 3
+    for _ in range(10):
+        ring.write("a message")
+    assert lost(await follower.read()) == 1
+
+
+async def test_a_part_that_was_left_out_is_not_lost() -> None:
+    """The log of a recording has no other messages than those that are known."""
+    records = [f"6,{number},1,-;eth0: NETDEV WATCHDOG: x\n DEVICE=n3\n" for number in (5, 90, 200)]
+    trees = [Tree({"dev/kmsg": "".join(records[: 1 + moment]).encode()}) for moment in range(3)]
+    kernel = RecordedKernel([Moment(tree, {}) for tree in trees])
+    played = KernelLogFollower(kernel, lambda: 0.0, patience=20.0)
+    played.follow(PAIR)
+    seen = []
+    for _ in range(5):
+        kernel.begin()
+        seen.append((await counts(played)).get(("mlx5_0", "tx_timeout"), 0))
+    assert seen == [0, 1, 2, 2, 2], "the first moment has old messages, and the recording is played in a loop"
+    assert lost(await played.read()) == 0
+
+
+async def test_a_flood_is_read_in_parts(ring: Ring, follower: KernelLogFollower) -> None:
+    await follower.read()
+    for _ in range(MOST_RECORDS + 5):
+        ring.write(f"mlx5_core {FIRST} eth0: TX timeout detected")
+    assert await counts(follower) == {("mlx5_0", "tx_timeout"): MOST_RECORDS}
+    assert await counts(follower) == {("mlx5_0", "tx_timeout"): MOST_RECORDS + 5}
+
+
+def around(follower: KernelLogFollower, patience: float = 20.0) -> Surroundings:
+    return Surroundings([], lambda: 0.0, patience=patience, followers=[follower])
+
+
+def shown(surroundings: Surroundings) -> dict[str, Any]:
+    (samples,) = surroundings.samples()
+    return {
+        " ".join((series.row.name, *series.labels)): value
+        for series, value in zip(samples.series, samples.values, strict=True)
+    }
+
+
+async def test_a_log_that_breaks_is_opened_again_and_nothing_counts_twice(
+    ring: Ring, follower: KernelLogFollower
+) -> None:
+    surroundings = around(follower)
+    await surroundings.read_all()
+    ring.write(f"mlx5_core {FIRST}: {UNPLUGGED}")
+    await surroundings.read_all()
+    ring.fails = OSError(errno.ENXIO, os.strerror(errno.ENXIO))
+    await surroundings.read_all()
+    (state,) = surroundings.states()
+    assert (state.source, state.up, state.errors_total) == ("kernel_log", False, 1)
+    broken = shown(surroundings)
+    assert broken["roce_kernel_log_readable"] == 0
+    assert broken["roce_kernel_log_events_total mlx5_0 module_unplugged"] == 1
+    assert ring.closed == 1
+    ring.write("mlx5_core 0000:3b:00.0 eth0: Link down")
+    ring.fails = None
+    await surroundings.read_all()
+    (state,) = surroundings.states()
+    assert state.up is True
+    well = shown(surroundings)
+    assert well["roce_kernel_log_events_total mlx5_0 module_unplugged"] == 1
+    assert well["roce_kernel_log_events_total mlx5_0 link_down"] == 1, "written while the log was broken"
+    assert well["roce_kernel_log_lost_total"] == 0
+    assert ring.opened == [False, True]
+    surroundings.close()
+    assert ring.closed == 2
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.ENOENT])
+async def test_a_missing_privilege_is_said_once_and_is_no_fault(
+    ring: Ring, follower: KernelLogFollower, number: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    ring.refuses = LogHiddenError(number, os.strerror(number), "/dev/kmsg")
+    surroundings = around(follower)
+    for _ in range(3):
+        await surroundings.read_all()
+    (state,) = surroundings.states()
+    assert (state.up, state.error) == (None, "")
+    assert shown(surroundings) == {"roce_kernel_log_readable": 0}
+    (record,) = caplog.records
+    assert record.levelno == logging.INFO
+    assert "/dev/kmsg" in record.message
+    assert "CAP_SYSLOG" in record.message
+    ring.refuses = None
+    await surroundings.read_all()
+    assert shown(surroundings)["roce_kernel_log_readable"] == 1
+
+
+async def test_a_log_that_cannot_be_opened_is_a_fault(ring: Ring, follower: KernelLogFollower) -> None:
+    ring.refuses = OSError(errno.EIO, os.strerror(errno.EIO))
+    surroundings = around(follower)
+    await surroundings.read_all()
+    (state,) = surroundings.states()
+    assert state.up is False
+    assert shown(surroundings) == {"roce_kernel_log_readable": 0}
+
+
+async def test_a_host_without_a_log_has_no_series(ring: Ring, follower: KernelLogFollower) -> None:
+    ring.refuses = Absent(errno.ENOENT, "not recorded")
+    surroundings = around(follower)
+    await surroundings.read_all()
+    (state,) = surroundings.states()
+    assert state.up is None
+    assert shown(surroundings) == {}
+
+
+async def test_a_read_that_hangs_is_given_up_and_its_messages_count_later(
+    ring: Ring, follower: KernelLogFollower
+) -> None:
+    surroundings = around(follower)
+    await surroundings.read_all()
+    ring.write(f"mlx5_core {FIRST}: {UNPLUGGED}")
+    ring.gate.clear()
+    hurried = around(follower, patience=0.05)
+    await hurried.read_all()
+    (state,) = hurried.states()
+    assert state.up is False
+    await hurried.read_all()
+    (state,) = hurried.states()
+    assert state.errors_total == 2, "no second call while the first has not returned"
+    returned = threading.Event()
+    follower._in_flight.when_idle("kernel_log", returned.set)
+    ring.gate.set()
+    assert await asyncio.to_thread(returned.wait, 60)
+    assert await counts(follower) == {("mlx5_0", "module_unplugged"): 1}
+
+
+async def test_followers_are_read_more_often_than_neighbours(follower: KernelLogFollower) -> None:
+    slept: set[float] = set()
+    both = asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        slept.add(seconds)
+        if len(slept) > 1:
+            both.set()
+        await asyncio.sleep(0)
+
+    class Pods:
+        source = "pods"
+
+        async def read(self) -> dict[Any, Any]:
+            return {}
+
+    surroundings = Surroundings([Pods()], lambda: 0.0, 60.0, 20.0, sleep, followers=[follower])
+    running = asyncio.ensure_future(surroundings.run())
+    await asyncio.wait_for(both.wait(), 60)
+    running.cancel()
+    assert slept == {60.0, 1.0}
+
+
+def test_the_devices_of_a_round_without_changes_are_the_same_object(follower: KernelLogFollower) -> None:
+    """Names are read from sysfs again only after a change."""
+    before = follower._devices
+    follower.follow((card(0), card(1)))
+    assert follower._devices is before

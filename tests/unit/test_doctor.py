@@ -1,0 +1,417 @@
+"""`doctor`: what a host's samples, privileges, clock and Prometheus mean for whether it can be watched."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import struct
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from roce_exporter.cli import doctor
+from roce_exporter.cli.entry import main
+from roce_exporter.health.history import TimedSamples
+from roce_exporter.introspection.access_checkup import check_clock, check_privileges
+from roce_exporter.introspection.checkup_item import CheckupItem, Status, Topic
+from roce_exporter.introspection.host_checkup import check_samples
+from roce_exporter.introspection.scrape_checkup import check_local, check_samples_arrive, check_targets
+from roce_exporter.kernel.clock_state import TIMEX_BYTES, ClockState, decode_clock_state, read_clock_state
+from roce_exporter.kernel.privileges import (
+    Privileges,
+    effective_capabilities,
+    hides_processes,
+    read_privileges,
+)
+from roce_exporter.model import Device, Netdev, Port
+from roce_exporter.surroundings.local_exporter import LocalExporterError, LocalScrapes, parse_scrapes
+from roce_exporter.surroundings.prometheus_api import PrometheusError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+ROOT = Path(__file__).parents[2]
+
+ALL = Privileges(
+    1000,
+    frozenset({"CAP_NET_ADMIN", "CAP_NET_RAW"}),
+    hidden_processes=False,
+    host_processes=True,
+    kernel_log=True,
+    debugfs=True,
+    uverbs=True,
+)
+NOTHING = Privileges(
+    1000,
+    frozenset(),
+    hidden_processes=True,
+    host_processes=False,
+    kernel_log=False,
+    debugfs=False,
+    uverbs=False,
+)
+
+PAGE = """\
+Recording tests/recordings/mlx5-lag
+
+Devices
+  ok   mlx5_bond_0: mlx5_core, MT4125, MT_0000000359, firmware 22.39.2048, 0000:5e:00.0.
+  ok   mlx5_bond_0 port 1, ens2f0np0: up, 100 Gbit/s.
+  ok   mlx5_bond_0 port 1, ens2f1np1: up, 100 Gbit/s.
+  FIX  mlx5_bond_0: another firmware is stored than runs (fw.version 22.41.1000 instead of
+       22.39.2048).
+       -> reboot, or reset the firmware as the vendor describes
+
+Counters
+  ok   Every port reports the facts that its driver must report.
+
+Settings
+  ok   mlx5_bond_0 port 1, ens2f0np0: the pause watchdog has its default, 0.1 s.
+  ok   mlx5_bond_0 port 1, ens2f1np1: the pause watchdog has its default, 0.1 s.
+  ok   All 6 checks of settings pass.
+  more 6 checks could not read their setting.
+       -> `roce-exporter audit`; the privileges in README.md
+
+1 result needs attention, marked FIX. Then: `roce-exporter diagnose`.
+"""
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    status = main(["doctor", *arguments])
+    printed = capsys.readouterr()
+    return status, printed.out, printed.err
+
+
+def statuses(items: tuple[CheckupItem, ...], topic: Topic) -> list[Status]:
+    return [item.status for item in items if item.topic is topic]
+
+
+def test_the_page_of_a_recorded_host(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert run(capsys, "--host.recording=tests/recordings/mlx5-lag") == (1, PAGE, "")
+
+
+def test_a_simulated_host_without_problems_is_fit(capsys: pytest.CaptureFixture[str]) -> None:
+    status, page, _ = run(capsys, "--host.simulate=quiet")
+    assert status == 0
+    assert "FIX" not in page
+    assert page.endswith("Nothing needs attention. Next: `roce-exporter diagnose` looks for faults.\n")
+
+
+def test_json_has_every_result_and_whether_the_host_is_fit(capsys: pytest.CaptureFixture[str]) -> None:
+    status, text, _ = run(capsys, "--host.simulate=misconfigured", "--format=json")
+    document = json.loads(text)
+    assert (status, document["fit"], document["host"]) == (1, False, "Simulated host misconfigured")
+    wrong = [item for item in document["items"] if item["status"] == "attention"]
+    assert [item["topic"] for item in wrong] == ["settings", "settings"]
+    assert wrong[0]["text"] == "mlx5_1 port 1, eth1: the pause watchdog acts only after 8 s."
+    assert wrong[0]["next"] == "`ethtool --set-tunable eth1 pfc-prevention-tout 100`"
+    assert all(set(item) == {"topic", "status", "text", "next"} for item in document["items"])
+
+
+def host(values: Mapping[str, Mapping[tuple[str, ...], float]], **facts: Any) -> tuple[CheckupItem, ...]:
+    port = Port(1, "Ethernet", (Netdev("eth0", "port"),))
+    device = Device("mlx5_0", **({"driver": "mlx5_core", "dialect": "mlx5", "ports": (port,)} | facts))
+    return check_samples(TimedSamples(0.0, values), [device])
+
+
+UP = {"roce_link_up": {("mlx5_0", "1", "eth0"): 1.0}}
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ({"roce_link_up": {("mlx5_0", "1", "eth0"): 0.0}}, "mlx5_0 port 1, eth0: the link is down."),
+        (
+            {"roce_config_pfc_prevention_timeout_seconds": {("mlx5_0", "1", "eth0"): 0.0}},
+            "mlx5_0 port 1, eth0: the pause watchdog is off: a stuck host pauses its switch without limit.",
+        ),
+        (
+            {"roce_exporter_source_up": {("devlink", "mlx5_0", ""): 0.0}},
+            "mlx5_0: the source devlink fails, so its series are missing.",
+        ),
+        (
+            {"roce_exporter_missing_facts": {("mlx5_0", "1", "cnp_sent"): 1.0, ("mlx5_0", "1", "x"): 0.0}},
+            "mlx5_0 port 1 lacks facts that its driver must report: cnp_sent.",
+        ),
+        (
+            {"roce_devlink_health_state": {("mlx5_0", "fw"): 1.0, ("mlx5_0", "tx"): 0.0}},
+            "mlx5_0: the driver's health reporter fw reports an error.",
+        ),
+        (
+            {"roce_exporter_quarantined_files": {("counters", "mlx5_0", ""): 2.0}},
+            "mlx5_0: 2 files of the source counters keep failing.",
+        ),
+        (
+            {
+                "roce_config_check_ok": {
+                    ("mlx5_0", "1", "eth0", "mtu"): 0.0,
+                    ("mlx5_0", "1", "eth0", "pfc"): 1.0,
+                }
+            },
+            "1 of 2 checks of settings fail: mtu (1).",
+        ),
+    ],
+)
+def test_what_needs_attention(values: Mapping[str, Any], text: str) -> None:
+    """One fault, one result; without it there is none."""
+    healthy = [item for item in host(UP) if item.status is Status.ATTENTION]
+    wrong = [item for item in host(UP | values) if item.status is Status.ATTENTION]
+    assert (healthy, [item.text for item in wrong]) == ([], [text])
+    assert wrong[0].next
+
+
+def test_equal_versions_wait_for_nothing() -> None:
+    """A component that only runs, or is only stored, says nothing about a reset."""
+    series = {
+        ("mlx5_0", "running", "fw.version", "1"): 1.0,
+        ("mlx5_0", "stored", "fw.version", "1"): 1.0,
+        ("mlx5_0", "fixed", "fw.psid", "x"): 1.0,
+        ("mlx5_0", "stored", "fw.bundle", "9"): 1.0,
+    }
+    assert not [item for item in host(UP | {"roce_devlink_info": series}) if item.status is Status.ATTENTION]
+
+
+def test_a_host_without_devices_an_unknown_driver_and_a_port_without_a_network_device() -> None:
+    (item,) = check_samples(TimedSamples(0.0, {}), [])
+    assert (item.topic, item.status) == (Topic.DEVICES, Status.ATTENTION)
+    assert statuses(host(UP, dialect=""), Topic.DEVICES) == [Status.ATTENTION, Status.OK]
+    alone = host({}, ports=(Port(1, "Ethernet"),))
+    assert statuses(alone, Topic.DEVICES) == [Status.OK, Status.ATTENTION]
+
+
+def test_each_missing_privilege_says_what_it_adds() -> None:
+    """Not one of them makes a host unfit: they only add."""
+    full, bare = tuple(check_privileges(ALL)), tuple(check_privileges(NOTHING))
+    assert {item.status for item in full} == {Status.OK}
+    assert [item.status for item in bare] == [Status.OK] + [Status.OPTIONAL] * 7
+    assert all("it adds" in item.text and item.next for item in bare[1:])
+    root = next(iter(check_privileges(ALL._replace(user=0))))
+    assert "run this as its user" in root.text
+    assert len(tuple(check_privileges(ALL._replace(uverbs=None)))) == len(full) - 1
+
+
+def test_capabilities_by_their_numbers() -> None:
+    assert effective_capabilities("CapPrm:\tffffffffffffffff\nCapEff:\t0000000400003000\n") == {
+        "CAP_NET_ADMIN",
+        "CAP_NET_RAW",
+        "CAP_SYSLOG",
+    }
+    assert effective_capabilities("") == frozenset()
+
+
+MOUNT = "{} 1 0:22 / {} rw,nosuid - proc proc {}\n"
+
+
+@pytest.mark.parametrize(
+    ("mountinfo", "hidden"),
+    [
+        (MOUNT.format(22, "/proc", "rw"), False),
+        (MOUNT.format(22, "/proc", "rw,hidepid=2"), True),
+        (MOUNT.format(22, "/proc", "rw,gid=5,hidepid=invisible"), True),
+        (MOUNT.format(22, "/proc", "rw,hidepid=off"), False),
+        (MOUNT.format(22, "/proc", "rw") + MOUNT.format(23, "/proc", "rw,hidepid=ptraceable"), True),
+        (MOUNT.format(22, "/other/proc", "rw,hidepid=2"), False),
+        ("", False),
+    ],
+)
+def test_a_proc_that_hides_processes(mountinfo: str, hidden: bool) -> None:
+    assert hides_processes(mountinfo) is hidden
+
+
+def test_privileges_of_a_prepared_root(tmp_path: Path) -> None:
+    """Files that are missing are privileges that are missing, except a kernel log without restriction."""
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/sys/kernel").mkdir(parents=True)
+    (tmp_path / "proc/self/status").write_text("CapEff:\t0000000000001000\n")
+    (tmp_path / "proc/self/mountinfo").write_text(MOUNT.format(22, "/proc", "rw,hidepid=2"))
+    (tmp_path / "proc/sys/kernel/dmesg_restrict").write_text("1\n")
+    (tmp_path / "dev/infiniband").mkdir(parents=True)
+    (tmp_path / "dev/infiniband/uverbs0").write_text("")
+    expected = Privileges(
+        os.geteuid(),
+        frozenset({"CAP_NET_ADMIN"}),
+        hidden_processes=True,
+        host_processes=False,
+        kernel_log=False,
+        debugfs=False,
+        uverbs=True,
+    )
+    assert read_privileges(tmp_path) == expected
+    (tmp_path / "proc/self/status").write_text("CapEff:\t0000000400080000\n")
+    found = read_privileges(tmp_path)
+    assert (found.hidden_processes, found.kernel_log) == (False, True)
+
+
+def timex(status: int, error: int) -> bytes:
+    """`struct timex` of a 64-bit machine, constructed from include/uapi/linux/timex.h."""
+    return struct.pack("=IxxxxqqqqI", 0, 0, 0, error, 0, status).ljust(TIMEX_BYTES, b"\0")
+
+
+def test_the_clock() -> None:
+    assert decode_clock_state(timex(0x2001, 1500)) == ClockState(True, 0.0015)
+    assert decode_clock_state(timex(0x40, 16_000_000)) == ClockState(False, 16.0)
+    assert check_clock(ClockState(True, 0.0015)).status is Status.OK
+    assert check_clock(ClockState(False, 16.0)).status is Status.ATTENTION
+    assert check_clock(None, "no such call").status is Status.UNKNOWN
+    assert read_clock_state().most_error >= 0
+
+
+EXPOSITION = (
+    'roce_exporter_build_info{python="3.11",version="1"} 1.0\n'
+    'roce_exporter_http_requests_total{code="404",path="/metrics"} 9.0\n'
+    'roce_exporter_http_requests_total{code="200",path="/metrics"} 240.0\n'
+    "process_start_time_seconds 1.7e+09\n"
+)
+
+
+def test_scrapes_of_the_exporter_of_this_host() -> None:
+    found = parse_scrapes(EXPOSITION)
+    assert found == LocalScrapes(240, 1.7e9)
+    item = check_local(found, "http://x", 1.7e9 + 3600)
+    assert (
+        item.text
+        == "The exporter at http://x has been scraped 240 times since it started 60 min ago, one every 15 s."
+    )
+    none = check_local(parse_scrapes('roce_exporter_build_info{version="1"} 1\n'), "http://x", 0.0)
+    assert (none.status, none.text) == (
+        Status.ATTENTION,
+        "The exporter at http://x has not been scraped since it started.",
+    )
+    with pytest.raises(LocalExporterError, match="another program"):
+        parse_scrapes("go_info 1\n")
+
+
+def target(instance: str, health: str = "up", **more: str) -> dict[str, Any]:
+    labels = {"instance": instance, "job": "roce"}
+    return {"labels": labels, "health": health, "lastScrape": "2026-11-22T12:00:00Z", **more}
+
+
+def targets(*active: dict[str, Any]) -> dict[str, Any]:
+    return {"activeTargets": list(active)}
+
+
+@pytest.mark.parametrize(
+    ("data", "instance", "expected"),
+    [
+        (targets(target("gpu-001:10123"), target("gpu-002:10123")), "", [Status.OK]),
+        (targets(target("gpu-001.example.org:10123")), "", [Status.OK]),
+        (targets(target("10.0.0.7:10123"), target("10.0.0.8:10123")), "10.0.0.7:10123", [Status.OK]),
+        (targets(target("gpu-001:10123", "down", lastError="refused")), "", [Status.ATTENTION]),
+        (targets(target("gpu-001:10123", "unknown")), "", [Status.UNKNOWN]),
+        (targets(target("gpu-0012:10123")), "", [Status.ATTENTION]),
+        (targets(), "", [Status.ATTENTION]),
+    ],
+)
+def test_the_targets_of_prometheus(data: object, instance: str, expected: list[Status]) -> None:
+    found = check_targets(data, instance, "gpu-001.local", "http://p:9090")
+    assert [item.status for item in found] == expected
+
+
+@pytest.mark.parametrize("data", [None, [], {}, {"activeTargets": 3}])
+def test_another_reply_is_not_a_list_of_targets(data: object) -> None:
+    with pytest.raises(PrometheusError, match="not a list of targets"):
+        list(check_targets(data, "", "gpu-001", "http://p:9090"))
+
+
+def test_samples_that_do_not_arrive() -> None:
+    assert check_samples_arrive({"result": [{}]}, "a").status is Status.OK
+    assert check_samples_arrive({"result": []}, "a").status is Status.ATTENTION
+
+
+class Replies(http.server.BaseHTTPRequestHandler):
+    """An exporter and a Prometheus in one."""
+
+    found: Mapping[str, object] = {}
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        body = self.found.get(path)
+        text = body if isinstance(body, str) else json.dumps({"status": "success", "data": body})
+        self.send_response(404 if body is None else 200)
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[str, type[Replies]]]:
+    replies = type("Own", (Replies,), {})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), replies) as one:
+        thread = threading.Thread(target=one.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{one.server_port}", replies
+        one.shutdown()
+        thread.join()
+
+
+def test_this_host_in_prometheus(
+    capsys: pytest.CaptureFixture[str], server: tuple[str, type[Replies]]
+) -> None:
+    """The instance is found by the host's name: that of a simulated host is known."""
+    url, replies = server
+    replies.found = {
+        "/api/v1/targets": targets(target("gpu-001:10123")),
+        "/api/v1/query": {"result": [{"value": [0, "4"]}]},
+    }
+    status, page, _ = run(capsys, "--host.simulate=quiet", f"--prometheus={url}")
+    assert status == 0
+    assert page.count("gpu-001:10123") == 2
+    replies.found = {"/api/v1/targets": targets(target("other:10123"))}
+    status, page, _ = run(capsys, "--host.simulate=quiet", f"--prometheus={url}")
+    assert status == 1
+    assert "none with the name 'gpu-001'" in page
+    replies.found = {"/api/v1/targets": targets(target("gpu-001:10123", "down", lastError="refused"))}
+    status, page, _ = run(capsys, "--host.simulate=quiet", f"--prometheus={url}")
+    assert status == 1
+    assert page.count("FIX  ") == 1, "a target that is down is not queried for samples"
+
+
+def test_a_prometheus_that_cannot_be_queried_is_one_line(
+    capsys: pytest.CaptureFixture[str], server: tuple[str, type[Replies]]
+) -> None:
+    url, _ = server
+    status, page, error = run(capsys, "--host.simulate=quiet", f"--prometheus={url}")
+    assert (status, page) == (2, "")
+    assert (
+        error
+        == f"roce-exporter: Prometheus at {url}: HTTP 404: there is no API of Prometheus at this path; check the path of the URL\n"
+    )
+
+
+def test_this_host_with_its_exporter(
+    capsys: pytest.CaptureFixture[str], server: tuple[str, type[Replies]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, replies = server
+    replies.found = {"/metrics": EXPOSITION}
+    monkeypatch.setattr(doctor, "read_privileges", lambda: ALL)
+    monkeypatch.setattr(doctor, "read_clock_state", lambda: ClockState(True, 0.001))
+    _, page, _ = run(capsys, f"--exporter={url}")
+    assert "CAP_NET_ADMIN: available." in page
+    assert "The clock is synchronised, at most 1 ms wrong." in page
+    assert f"The exporter at {url} has been scraped 240 times" in page.replace("\n       ", " ")
+    replies.found = {}
+    _, page, _ = run(capsys, f"--exporter={url}")
+    assert f"No exporter responds at {url} (HTTP 404)." in page.replace("\n       ", " ")
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--exporter=10123"], "--exporter: must begin with http://"),
+        (["--prometheus=nonsense", "--host.simulate=quiet"], "--prometheus: must begin with http://"),
+        (["--instance=x"], "--instance needs --prometheus=URL"),
+    ],
+)
+def test_bad_flags_are_one_line(capsys: pytest.CaptureFixture[str], flags: list[str], said: str) -> None:
+    status, page, error = run(capsys, *flags)
+    assert (status, page) == (2, "")
+    assert said in error
+    assert error.count("\n") == 1

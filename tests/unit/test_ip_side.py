@@ -1,0 +1,514 @@
+"""The source of the IP side: its names and numbers, what fails alone, and what the kernel's messages become."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import os
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import pytest
+from descriptors import open_descriptors
+from observed import observe, samples
+
+from roce_exporter.audit import Profile, audit
+from roce_exporter.collect.collector import Collector, Settings
+from roce_exporter.exporter import Exporter
+from roce_exporter.exposition import Format
+from roce_exporter.ip_model import (
+    IpAddress,
+    IpFacts,
+    IpNeighbour,
+    IpPath,
+    IpRoute,
+    IpRule,
+    NextHop,
+)
+from roce_exporter.kernel import Absent
+from roce_exporter.kernel.ip_netlink import read_ip_facts, read_ip_paths
+from roce_exporter.recording.ip_tables import (
+    parse_addresses,
+    parse_neighbours,
+    parse_paths,
+    parse_routes,
+    parse_rules,
+    print_addresses,
+    print_neighbours,
+    print_path,
+    print_route,
+    print_rule,
+)
+from roce_exporter.recording.recorded import RecordedKernel, load_recording
+from roce_exporter.recording.recorded_ip import read_recorded_ip
+from roce_exporter.recording.tree import RecordingError, Tree
+from roce_exporter.sources.ip_side import MOST_FAILING, read_ip_side
+from roce_exporter.sources.ip_targets import MOST_PREFIXES, decisive, targets
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+TWO_RAILS = RECORDINGS / "audit-rails-right"
+
+FACTS = IpFacts(
+    (IpAddress("10.0.1.1", 24, "global"), IpAddress("fe80::1", 64, "link")),
+    (
+        IpNeighbour("10.0.1.254", "failed", 9000.0),
+        IpNeighbour("10.0.1.9", "resolved", 5.0),
+        IpNeighbour("10.0.1.10", "failed", 5.0),
+        IpNeighbour("10.0.1.11", "failed", 601.0),
+        IpNeighbour("10.0.1.12", "incomplete", 601.0),
+        IpNeighbour("10.0.1.13", "failed", None),
+    ),
+    (
+        IpRoute(254, "10.0.1.0/24", hops=(NextHop("eth0"),)),
+        IpRoute(101, "0.0.0.0/0", hops=(NextHop("eth0", "10.0.1.254"),), mtu=1500, advmss=1400),
+    ),
+    (
+        IpRule(0, 4, 255),
+        IpRule(101, 4, 101, source="10.0.1.1/32"),
+        IpRule(102, 4, 102, source="10.0.1.0/24"),
+        IpRule(103, 4, 103, source="10.0.2.0/24"),
+        IpRule(104, 4, 104, source="10.0.1.1/32", inverted=True),
+    ),
+)
+
+
+BY_ETH0 = IpPath("eth0", mtu=1400)
+
+
+class OneNetdev:
+    """A kernel with these facts of eth0, whose packets leave by eth0."""
+
+    def __init__(self, facts: IpFacts | OSError = FACTS, path: IpPath | OSError = BY_ETH0) -> None:
+        self.facts, self.path = facts, path
+        self.files: dict[str, str | OSError] = {}
+        self.pairs: list[tuple[str, str]] = []
+
+    def ip_facts(self, netdev: str) -> IpFacts:
+        if isinstance(self.facts, OSError):
+            raise self.facts
+        return self.facts
+
+    def ip_paths(self, pairs: Sequence[tuple[str, str]]) -> tuple[IpPath, ...]:
+        self.pairs += pairs
+        if isinstance(self.path, OSError):
+            raise self.path
+        return (self.path,) * len(pairs)
+
+    def text(self, path: str) -> str:
+        found = self.files.get(
+            path.removeprefix("../proc/sys/net/ipv4/conf/"), Absent(errno.ENOENT, "", path)
+        )
+        if isinstance(found, OSError):
+            raise found
+        return found
+
+
+def read(kernel: OneNetdev) -> dict[str, int | str]:
+    found = read_ip_side(kernel, "eth0")  # type: ignore[arg-type]  # has the methods that are used
+    assert found is not None
+    return found
+
+
+def test_names_and_numbers() -> None:
+    """The gateway is not among the failing ones; an entry that failed long ago is of a peer that may be gone."""
+    assert read(OneNetdev()) == {
+        "address 10.0.1.1/24 global": 0,
+        "address fe80::1/64 link": 0,
+        "rule 101 10.0.1.1/32 101": 1,
+        "rule 102 10.0.1.0/24 102": 0,
+        "limit 0.0.0.0/0": 1440,
+        "neighbours resolved": 1,
+        "neighbours incomplete": 1,
+        "neighbours failed": 4,
+        "gateway 10.0.1.254 failed": 1,
+        "failing 10.0.1.10 failed": 1,
+        "failing 10.0.1.12 incomplete": 1,
+        "failing 10.0.1.13 failed": 1,
+        "path 10.0.1.1 10.0.1.0/24 eth0 -": 1400,
+        "path 10.0.1.1 0.0.0.0/0 eth0 -": 1400,
+    }
+
+
+def test_what_is_absent_and_what_is_broken() -> None:
+    assert read_ip_side(OneNetdev(Absent(errno.ENODEV, "no such")), "eth0") is None  # type: ignore[arg-type]  # as above
+    assert read(OneNetdev(OSError(errno.EIO, "broken"))) == {"facts": "EIO"}
+    found = read(OneNetdev(path=OSError(errno.ENOBUFS, "lost")))
+    assert found["paths"] == "ENOBUFS"
+    assert found["neighbours resolved"] == 1
+    assert read(OneNetdev(replace(FACTS, capped=("route",))))["capped route"] == 1
+
+
+def test_settings_are_read_for_all_and_for_the_network_device() -> None:
+    kernel = OneNetdev()
+    kernel.files = {
+        "all/rp_filter": "0",
+        "eth0/rp_filter": "2",
+        "all/arp_ignore": "?",
+        "eth0/arp_ignore": OSError(errno.EACCES, ""),
+    }
+    found = read(kernel)
+    assert [
+        found[name] for name in ("rp_filter.all", "rp_filter.own", "arp_ignore.all", "arp_ignore.own")
+    ] == [0, 2, "garbage", "EACCES"]
+    assert "arp_announce.all" not in found
+
+
+def test_failing_peers_are_bounded() -> None:
+    many = tuple(IpNeighbour(f"10.0.1.{number}", "failed", 1.0) for number in range(200))
+    found = read(OneNetdev(replace(FACTS, neighbours=many)))
+    assert sum(name.startswith("failing ") for name in found) == MOST_FAILING
+    assert found["neighbours failed"] == 200
+
+
+def test_packets_to_a_subnet_go_to_a_known_peer_first() -> None:
+    subnet, everywhere = targets(FACTS, "eth0")
+    assert (subnet.prefix, subnet.candidates) == ("10.0.1.0/24", ("10.0.1.9", "10.0.1.254", "10.0.1.127"))
+    assert everywhere.candidates == ("203.0.113.1",)
+    assert targets(FACTS, "eth1") == (subnet,), "the gateway is behind another network device"
+
+
+@pytest.mark.parametrize(
+    ("cidr", "candidates"),
+    [
+        ("10.0.0.0/31", ("10.0.0.1",)),
+        ("10.0.0.1/31", ("10.0.0.0",)),
+        ("10.0.0.1/30", ("10.0.0.2",)),
+        ("10.0.0.1/32", ()),
+        ("2001:db8::1/127", ("2001:db8::",)),
+    ],
+)
+def test_small_subnets(cidr: str, candidates: tuple[str, ...]) -> None:
+    address, _, length = cidr.partition("/")
+    found = targets(IpFacts((IpAddress(address, int(length), "global"),)), "eth0")
+    assert tuple(one for target in found for one in target.candidates) == candidates
+
+
+def test_the_number_of_prefixes_is_bounded() -> None:
+    routes = tuple(
+        IpRoute(254, f"10.{number}.0.0/16", hops=(NextHop("eth0", "10.0.1.254"),)) for number in range(100)
+    )
+    assert len(targets(replace(FACTS, routes=routes), "eth0")) == 1 + MOST_PREFIXES
+
+
+def test_one_candidate_by_the_network_device_decides() -> None:
+    """A more specific route may lead some addresses of a prefix elsewhere on purpose."""
+    here, there, open_, none, own = (
+        IpPath("eth0"),
+        IpPath("eth1"),
+        IpPath(unknown=True),
+        IpPath(failure="unreachable"),
+        IpPath("lo", local=True),
+    )
+    assert decisive([there, here], "eth0") == here
+    assert decisive([none, there], "eth0") == there
+    assert decisive([open_, there], "eth0") == there
+    assert decisive([own, open_], "eth0") == open_
+    assert decisive([own], "eth0") is None
+
+
+def test_a_path_that_a_hash_chooses_is_unknown() -> None:
+    several = IpRoute(254, "10.9.0.0/16", hops=(NextHop("eth0", "10.0.1.254"), NextHop("eth1", "10.0.2.254")))
+    found = read(OneNetdev(replace(FACTS, routes=(several,)), IpPath("eth1")))
+    assert "path 10.0.1.1 10.9.0.0/16 ? -" in found
+    assert "path 10.0.1.1 10.0.1.0/24 eth1 -" in found, "the subnet has one route"
+
+
+# What iproute2 prints (re-typed from its JSON on Linux 6.18; addresses changed).
+PRINTED_RULES = [
+    {"priority": 0, "src": "all", "table": "local", "protocol": "kernel"},
+    {"priority": 98, "src": "all", "fwmark": "0x3", "action": "unreachable"},
+    {
+        "priority": 99,
+        "not": None,
+        "src": "10.0.1.0",
+        "srclen": 24,
+        "dst": "10.7.0.0",
+        "dstlen": 16,
+        "iif": "lo",
+        "oif": "r2",
+        "fwmark": "0x1",
+        "fwmask": "0xff",
+        "table": "102",
+        "suppress_prefixlen": 8,
+    },
+    {"priority": 100, "src": "all", "goto": "102"},
+    {"priority": 101, "src": "all", "tos": "0x10", "table": "55"},
+    {"priority": 32766, "src": "all", "table": "main"},
+]
+RULES = (
+    IpRule(0, 4, 255),
+    IpRule(98, 4, 0, "unreachable", mark=3, mask=0xFFFFFFFF),
+    IpRule(
+        99,
+        4,
+        102,
+        source="10.0.1.0/24",
+        destination="10.7.0.0/16",
+        inverted=True,
+        input="lo",
+        output="r2",
+        mark=1,
+        mask=0xFF,
+        suppress=8,
+    ),
+    IpRule(100, 4, 0, "goto", target=102),
+    IpRule(101, 4, 55, others=("tos",)),
+    IpRule(32766, 4, 254),
+)
+PRINTED_ROUTES = [
+    {"dst": "default", "gateway": "10.0.1.254", "dev": "r1", "table": "101", "metric": 100, "flags": []},
+    {
+        "dst": "10.4.0.0/16",
+        "nexthops": [
+            {"gateway": "10.0.1.9", "dev": "r1", "weight": 1, "flags": []},
+            {"gateway": "10.0.2.9", "dev": "r2", "weight": 1, "flags": ["dead", "linkdown"]},
+        ],
+        "flags": [],
+    },
+    {"dst": "10.5.0.0/16", "via": {"family": "inet6", "host": "fe80::1"}, "dev": "r1", "flags": ["linkdown"]},
+    {"type": "local", "dst": "10.0.1.1", "dev": "r1", "table": "local", "scope": "host", "flags": []},
+    {
+        "dst": "10.9.0.0/16",
+        "gateway": "10.0.1.254",
+        "dev": "r1",
+        "flags": [],
+        "metrics": [{"mtu": 1400, "advmss": 1000}],
+    },
+    {},
+]
+ROUTES = (
+    IpRoute(101, "0.0.0.0/0", hops=(NextHop("r1", "10.0.1.254"),), metric=100),
+    IpRoute(254, "10.4.0.0/16", hops=(NextHop("r1", "10.0.1.9"), NextHop("r2", "10.0.2.9", usable=False))),
+    IpRoute(254, "10.5.0.0/16", hops=(NextHop("r1", "fe80::1"),)),
+    IpRoute(255, "10.0.1.1/32", "local", (NextHop("r1"),)),
+    IpRoute(254, "10.9.0.0/16", hops=(NextHop("r1", "10.0.1.254"),), mtu=1400, advmss=1000),
+)
+
+
+def test_what_iproute2_prints() -> None:
+    assert parse_rules(PRINTED_RULES, 4) == RULES
+    assert parse_routes(PRINTED_ROUTES, 4) == ROUTES
+    rows = [
+        {"dst": "10.0.1.9", "dev": "r1", "updated": 4, "state": ["STALE"]},
+        {"dst": "ff02::1", "dev": "r1", "state": ["NOARP"]},
+        {"dst": "10.0.1.8", "dev": "r1", "state": ["FAILED"]},
+    ]
+    assert parse_neighbours(rows) == {
+        "r1": (IpNeighbour("10.0.1.9", "resolved", 4.0), IpNeighbour("10.0.1.8", "failed", None))
+    }
+    row = {
+        "family": "inet6",
+        "local": "2001:db8::1",
+        "prefixlen": 64,
+        "scope": "global",
+        "dadfailed": True,
+        "tentative": True,
+    }
+    assert parse_addresses([{"ifname": "r1", "addr_info": [row]}, {}]) == {
+        "r1": (IpAddress("2001:db8::1", 64, "global", failed=True),)
+    }
+
+
+def test_what_is_printed_is_parsed_again() -> None:
+    def again(rows: object) -> list[object]:
+        return json.loads(json.dumps(rows))  # type: ignore[no-any-return]  # a list is printed
+
+    assert parse_rules(again([print_rule(one) for one in RULES]), 4) == RULES
+    assert parse_routes(again([print_route(one) for one in ROUTES]), 4) == ROUTES
+    addresses = {
+        "r1": (
+            IpAddress("2001:db8::1", 64, "global", failed=True),
+            IpAddress("10.0.0.1", 8, "host", tentative=True),
+        )
+    }
+    assert parse_addresses(again(print_addresses(addresses))) == addresses
+    entries = (IpNeighbour("10.0.1.9", "incomplete", 4.0), IpNeighbour("10.0.1.8", "failed", None))
+    assert parse_neighbours(again(print_neighbours("r1", entries))) == {"r1": entries}
+    for path in (IpPath("r1", "10.0.1.254", 1400), IpPath("lo", local=True), IpPath(failure="unreachable")):
+        assert parse_paths(again([print_path("10.0.0.1", "10.9.0.1", path)])) == {
+            ("10.0.0.1", "10.9.0.1"): path
+        }
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("ip/address.json", "["),
+        ("ip/address.json", "{}x"),
+        ("ip/address.json", '[{"ifname": "r1", "addr_info": [{"local": 5}]}]'),
+        ("ip/route.json", '[{"dst": "10.0.0.0/8", "metric": "x"}]'),
+        ("ip/rule.json", '[{"src": "all"}]'),
+        ("ip/neigh.json", '[{"state": ["FAILED"]}]'),
+        ("ip/get.json", '[{"dst": "10.0.0.1"}]'),
+        ("ip/rule6.json", "7"),
+        ("ip/address.json", '[{"ifname": "a b"}]'),
+        ("ip/address.json", '[{"ifname": "r1", "addr_info": [{"local": "x", "prefixlen": 24}]}]'),
+        ("ip/address.json", '[{"ifname": "r1", "addr_info": [{"local": "10.0.0.1", "prefixlen": 99}]}]'),
+        ("ip/route.json", '[{"dst": "10.0.0.0/99", "dev": "r1"}]'),
+        ("ip/route6.json", '[{"dst": "default", "dev": "r1", "gateway": "nowhere"}]'),
+        ("ip/rule.json", '[{"priority": 1, "src": "some", "table": "main"}]'),
+        ("ip/get.json", '[{"dst": "10.0.0.1", "from": "10.0.0.2", "dev": "a b"}]'),
+    ],
+)
+def test_a_malformed_file_is_named(name: str, text: str) -> None:
+    tree = Tree()
+    tree.files = {"ip/address.json": b'[{"ifname": "r1"}]'} | {name: text.encode()}
+    with pytest.raises(RecordingError, match=name) as refusal:
+        read_recorded_ip(tree, "x")
+    assert "\n" not in str(refusal.value)
+
+
+async def test_series_of_neighbours() -> None:
+    exporter, observation = await observe(load_recording(str(TWO_RAILS)))
+    (seen,) = observation
+    found = samples(exporter.render(seen, Format.TEXT))
+    ours = {
+        name: value
+        for name, value in found.items()
+        if name.startswith("roce_neighbours{") and "ens1np0" in name
+    }
+    assert {name.split('state="')[1].partition('"')[0]: value for name, value in ours.items()} == {
+        "resolved": "2",
+        "incomplete": "0",
+        "failed": "1",
+    }
+    assert not [name for name in found if name.startswith("roce_exporter_unmapped_name_info")]
+
+
+class Hanging(RecordedKernel):
+    """A host whose rtnetlink hangs when it is told to, as under the lock of all network configuration."""
+
+    hangs = False
+
+    def __init__(self) -> None:
+        super().__init__(load_recording(str(TWO_RAILS)).moments)
+        self.begun, self.gate = threading.Event(), threading.Event()
+
+    def ip_facts(self, netdev: str) -> IpFacts:
+        if self.hangs:
+            self.begun.set()
+            self.gate.wait()
+        return super().ip_facts(netdev)
+
+
+async def test_a_hung_rtnetlink_costs_no_scrape_and_no_other_source() -> None:
+    """And afterwards there are as many threads and descriptors as before."""
+    now, others = [0.0], set(threading.enumerate())
+    kernel = Hanging()
+    collector = Collector(kernel, Settings(refresh=60.0), lambda: now[0])
+    exporter = Exporter(collector)
+
+    async def scrape() -> dict[str, str]:
+        return samples(exporter.render(await exporter.observe(), Format.TEXT))
+
+    def at_rest() -> int:
+        """Threads of the exporter: asyncio may start a second one for the test's own waiting."""
+        return len({one for one in threading.enumerate() if one.name.startswith("roce-")} - others)
+
+    try:
+        first = await scrape()
+        assert [name for name in first if name.startswith("roce_neighbours{")]
+        await asyncio.to_thread(lambda: None)  # what the loop opens for it stays open
+        await scrape()
+        before, descriptors = at_rest(), open_descriptors()
+        kernel.hangs = True
+        now[0] = 61.0
+        await scrape()
+        await asyncio.to_thread(kernel.begun.wait)
+        during = await scrape()
+        assert {name for name in first if name.startswith("roce_port_up")} <= during.keys()
+        kernel.hangs = False
+        kernel.gate.set()
+        back = False
+        while not back:
+            now[0] += 61.0
+            # Nothing slow is due after the first of these, so the thread of the slow chain ends once it has nothing to do.
+            for _ in range(100):
+                found = await scrape()
+                if back := at_rest() <= before and any(one.startswith("roce_neighbours{") for one in found):
+                    break
+                await asyncio.sleep(0.01)
+        assert len(open_descriptors()) <= len(descriptors)
+    finally:
+        kernel.gate.set()
+        collector.close()
+
+
+async def test_a_refusal_makes_the_checks_unreadable_and_the_source_down() -> None:
+    class Refusing(RecordedKernel):
+        def ip_facts(self, netdev: str) -> IpFacts:
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM), netdev)
+
+    exporter, (seen,) = await observe(Refusing(load_recording(str(TWO_RAILS)).moments))
+    (address,) = {
+        one.result.ok
+        for one in audit(seen.snapshot.devices, Profile("IP side", addresses=True))
+        if one.check.id == "ip_address"
+    }
+    assert address is None, "not wrong, and not left out"
+    found = samples(exporter.render(seen, Format.TEXT))
+    assert found['roce_exporter_source_up{source="addresses",device="mlx5_0",netdev="ens1np0"}'] == "0"
+    assert not [name for name in found if name.startswith("roce_neighbours")]
+
+
+class Lists:
+    """A socket of pyroute2 that fails in one way."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def addr(self, command: str, **fields: object) -> None:
+        raise self.error
+
+    async def route(self, command: str, **fields: object) -> None:
+        raise self.error
+
+
+class RefusedError(Exception):
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+@pytest.mark.parametrize(
+    ("error", "number"),
+    [
+        (RefusedError(errno.EPERM), errno.EPERM),
+        (ValueError("bad"), errno.EBADMSG),
+        (OSError(errno.EMFILE, ""), errno.EMFILE),
+        (TimeoutError(), errno.ENOBUFS),
+    ],
+)
+def test_every_failure_is_one_oserror(error: Exception, number: int) -> None:
+    with pytest.raises(OSError) as failure:  # noqa: PT011 - its number is checked
+        read_ip_facts("lo", lambda: Lists(error))  # type: ignore[arg-type, return-value]  # has the methods that are used
+    assert failure.value.errno == number
+    assert not isinstance(failure.value, Absent)
+
+
+@pytest.mark.parametrize(
+    ("code", "failure"),
+    [(errno.ENETUNREACH, "unreachable"), (errno.EACCES, "prohibited"), (errno.EINVAL, "blackhole")],
+)
+def test_packets_that_do_not_leave(code: int, failure: str) -> None:
+    (path,) = read_ip_paths([("10.0.0.1", "10.9.0.1")], lambda: Lists(RefusedError(code)))  # type: ignore[arg-type, return-value]  # as above
+    assert path == IpPath(failure=failure)
+
+
+def test_no_such_network_device_is_absent() -> None:
+    for name in ("nosuch0", "", "a/b", "x" * 16):
+        with pytest.raises(Absent):
+            read_ip_facts(name)
+    assert read_ip_paths([]) == ()

@@ -1,0 +1,132 @@
+"""The table of kernel messages: every row has a line that it matches, and every pattern is linear in time."""
+
+from __future__ import annotations
+
+import re
+from re import _constants as codes
+from re import _parser as parser
+from typing import Any
+
+import pytest
+from kernel_log_lines import lines
+
+from roce_exporter.catalog.kernel_events import EVENTS, FAILED_EVENTS, Severity
+from roce_exporter.catalog.kernel_messages import MESSAGES, KernelMessage
+from roce_exporter.kernel_log_record import LogRecord
+from roce_exporter.normalise import log_lines
+from roce_exporter.normalise.log_lines import event_of, events_of, read_line
+
+REPEATS = (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT)
+
+
+def line_of(text: str) -> log_lines.LogLine:
+    line = read_line(LogRecord(1, text, ""))
+    assert line is not None, text
+    return line
+
+
+@pytest.mark.parametrize(("event", "text"), lines())
+def test_the_line_means_its_event(event: str, text: str) -> None:
+    line = line_of(text)
+    assert event_of(line) == event
+    assert {"eth0", "0000:3b:00.0"} & set(line.names)
+
+
+def test_every_row_is_the_first_to_match_one_of_the_lines() -> None:
+    def first(line: log_lines.LogLine) -> KernelMessage | None:
+        speaks = [one for one in MESSAGES if line.driver in one.drivers or not one.drivers]
+        return next((one for one in speaks if re.match(one.pattern, line.text)), None)
+
+    matched = {first(line_of(text)) for _, text in lines()}
+    assert [one for one in MESSAGES if one not in matched] == []
+
+
+def test_every_event_has_messages_and_every_message_an_event() -> None:
+    names = [event.name for event in EVENTS]
+    assert len(set(names)) == len(names)
+    assert set(names) == {message.event for message in MESSAGES}
+    assert all(re.fullmatch("[a-z]+(_[a-z]+)*", name) for name in names)
+    order = list(Severity)
+    assert [event.severity for event in EVENTS] == sorted(
+        (event.severity for event in EVENTS), key=order.index
+    )
+
+
+def test_every_row_names_its_source() -> None:
+    assert not [one for one in MESSAGES if not re.match(r"(drivers|net)/[\w/]+\.c\b", one.source)]
+
+
+def repeats(pattern: Any) -> list[tuple[int, Any]]:
+    """The upper bound and the repeated part of each repetition."""
+    found = []
+    for operation, argument in pattern:
+        if operation in REPEATS:
+            found.append((argument[1], argument[2]))
+            found += repeats(argument[2])
+        elif operation is codes.SUBPATTERN:
+            found += repeats(argument[3])
+        elif operation is codes.BRANCH:
+            found += [one for branch in argument[1] for one in repeats(branch)]
+    return found
+
+
+@pytest.mark.parametrize("pattern", sorted({one.pattern for one in MESSAGES}))
+def test_no_pattern_of_a_message_repeats_without_bound_or_nests_repetitions(pattern: str) -> None:
+    for most, part in repeats(parser.parse(pattern)):
+        assert most <= 200
+        # An optional group is tried twice at most.
+        assert most == 1 or not repeats(part)
+
+
+@pytest.mark.parametrize("form", log_lines._FORMS)
+def test_heads_repeat_within_bounds_until_the_rest_of_the_line(form: re.Pattern[str]) -> None:
+    """Their last part takes all that is left, once; nothing follows it that could fail."""
+    whole = form.pattern
+    assert whole.endswith("(?P<text>.*)")
+    head = whole.removesuffix("(?P<text>.*)")
+    for most, part in repeats(parser.parse(head)):
+        assert most <= 64
+        assert most == 1 or not repeats(part)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("mlx5_core 0000:3b:00.0 eth0 (unregistering): Link down", ("eth0", "0000:3b:00.0")),
+        ("mlx5_core.sf mlx5_core.sf.4 eth7: Link down", ("eth7", "mlx5_core.sf.4")),
+        ("infiniband mlx5_0: text", ("mlx5_0",)),
+    ],
+)
+def test_names_in_the_head_of_a_line(text: str, names: tuple[str, ...]) -> None:
+    assert line_of(text).names == names
+
+
+def test_the_tag_is_the_last_resort() -> None:
+    line = read_line(LogRecord(1, "mlx5_core 0000:3b:00.0: text", "0000:3b:00.1"))
+    assert line is not None
+    assert line.names == ("0000:3b:00.0", "0000:3b:00.1")
+
+
+@pytest.mark.parametrize("text", ["", "Linux version 7.3", "a b c d", "[mlx5(", "x" * 1024, ": " * 500])
+def test_a_line_about_no_device_has_no_event(text: str) -> None:
+    line = read_line(LogRecord(1, text, ""))
+    assert line is None or event_of(line) == ""
+
+
+def test_the_text_of_another_driver_is_not_matched() -> None:
+    """`Link down` of a disk controller is no event."""
+    assert event_of(line_of("ahci 0000:3b:00.0: Link down")) == ""
+    assert event_of(line_of("mlx5_core.sf mlx5_core.sf.4 eth7: Link down")) == "link_down"
+
+
+def test_events_of_a_driver_contain_those_of_every_device() -> None:
+    assert {"module_unplugged", "tx_timeout", "pcie_aer_uncorrectable"} <= events_of("mlx5_core")
+    assert events_of("unknown") == {"tx_timeout", "pcie_aer_correctable", "pcie_aer_uncorrectable"}
+    assert "device_removed" in events_of("pcieport")
+    assert set(FAILED_EVENTS) & events_of("ionic") == {
+        "firmware_fatal",
+        "command_timeout",
+        "recovery_failed",
+        "pcie_aer_uncorrectable",
+        "tx_timeout",
+    }
