@@ -10,7 +10,7 @@ hostname lab
 out=/dev/console
 for port in /sys/class/virtio-ports/*; do [ "$(cat "$port/name")" != out ] || out=/dev/${port##*/}; done
 # What the caller installed at home is for every user of the guest. Only the guest sees this change.
-(. /lab/.run/environment && chmod a+x "$HOME" && exec bash -c "exec $(cat /lab/.run/command)") </dev/null >"$out" 2>&1
+(. /lab/.run/environment && chmod a+x "$HOME" && { [ ! -d "$HOME/.cache" ] || chmod a+x "$HOME/.cache"; } && exec bash -c "exec $(cat /lab/.run/command)") </dev/null >"$out" 2>&1
 echo $? >/lab/.run/status.new
 mv /lab/.run/status.new /lab/.run/status
 sync
