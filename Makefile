@@ -20,14 +20,15 @@ check: ## lint, types and the quick tests: about a minute on two cores
 test: ## everything that must hold, against the built wheel in an environment of its own (the README's test command)
 	sh tests/run.sh
 
-# The order matters: dashboards read the alerts' thresholds, docs/migration.md both. The annotations of the alerts' tests need promtool.
-generate: ## write every generated file again: docs/metrics.md, docs/metric-sets.md, alerts, dashboards, tables of names, golden files, the scoreboard of faults
+# The order matters: dashboards read the alerts' thresholds, the mixin and docs/migration.md both. The annotations of the alerts' tests need promtool.
+generate: ## write every generated file again: docs/metrics.md, docs/metric-sets.md, alerts, dashboards, mixin, tables of names, golden files, the scoreboard of faults
 	$(PYTHON) -m roce_exporter.introspection.reference docs/metrics.md
 	$(PYTHON) -m roce_exporter.introspection.metric_sets docs/metric-sets.md
 	$(PYTHON) -m roce_exporter.introspection.fleet_table docs/operating.md
 	$(PYTHON) alerts/generate.py
 	$(PYTHON) -m roce_exporter.migration.compat_rules alerts/compat
 	$(PYTHON) dashboards/generate.py
+	$(PYTHON) deploy/mixin/generate.py
 	$(PYTHON) deploy/windows/generate.py
 	$(PYTHON) tests/alerts/write_migration.py
 	$(PYTHON) tests/drift/table.py

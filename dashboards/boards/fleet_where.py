@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from boards.codes import ALERT, HEALTH
 from boards.colours import BAD, SEVERITY, UNKNOWN
-from boards.limits import CLUSTER_PAUSE, HOSTS, STORM_HOSTS, STORMS, burn, limit, step, steps
+from boards.limits import CLUSTER_PAUSE, HOSTS, STORM_HOSTS, STORMS, burn, limit, percent, step, steps
 from boards.measures import meanings
 from boards.model import Json, Panel, Query
 from boards.panels import all_series, by_name, lines, named, number, states
@@ -58,13 +58,13 @@ def _worst(direction: str, title: str, verdict: str) -> Panel:
     return lines(
         title,
         f"Share of time paused; the ten worst ports of the range shown. {verdict} Dashed: alert limits. "
-        f"Gaps: less than {limit('RocePfcPauseElevated'):.1%}. Click a line to open the port, the link or the jobs.",
+        f"Gaps: less than {percent(limit('RocePfcPauseElevated'))}. Click a line to open the port, the link or the jobs.",
         "percentunit",
         Query(f"{selected} and topk(10, max_over_time({selected}[$__range] @ end()))", PORT_LEGEND),
         limits=steps(step("RocePfcPauseHigh"), step(alert)),
         overrides=(all_series(("links", [series_to_port(), series_to_link(), series_to_jobs()])),),
         height=8,
-        empty=f"No priority was paused for more than {limit('RocePfcPauseElevated'):.1%} of the time",
+        empty=f"No priority was paused for more than {percent(limit('RocePfcPauseElevated'))} of the time",
         proof="pfc-storm",
     )
 
@@ -157,7 +157,7 @@ LETTERED = tuple(zip("ABCDEFG", PARTS, strict=True))
 CLUSTERS = table(
     "Clusters",
     "One line per cluster with current values; a dash means not measured. Click a cluster to show only this one. The pause columns are averages "
-    f"over its lossless priorities; colours begin where the budget of {1 - limit('RocePfcPauseBudgetBurnFast', 'objective'):.1%} "
+    f"over its lossless priorities; colours begin where the budget of {percent(1 - limit('RocePfcPauseBudgetBurnFast', 'objective'))} "
     "burns fast enough to alert.",
     ("cluster", *(f"Value #{letter}" for letter, _ in LETTERED)),
     *(Query(expression, form="table", instant=True, proof=proof) for expression, proof in PARTS.values()),

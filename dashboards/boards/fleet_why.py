@@ -10,6 +10,7 @@ from boards.limits import (
     DRIFT,
     burn,
     limit,
+    plain,
     step,
     steps,
 )
@@ -55,7 +56,7 @@ CONGESTION_PANELS = (
     ),
     lines(
         "CNPs handled per CNP sent",
-        f"1: senders handle all CNPs that receivers send. Below {limit('RoceCnpDeliveryDeficit'):g} for a long time: CNPs are lost or ignored, "
+        f"1: senders handle all CNPs that receivers send. Below {plain(limit('RoceCnpDeliveryDeficit'))} for a long time: CNPs are lost or ignored, "
         "for example because switches do not carry them in a separate priority.",
         "percentunit",
         Query(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from boards.jobs_series import APPLICATIONS, CHOSEN, OWNER, PAIRS, listed, most, of_workloads, paused
-from boards.limits import MEDIUM, limit, step, steps
+from boards.limits import MEDIUM, limit, percent, step, steps
 from boards.measures import meanings, now
 from boards.model import Panel, Query
 from boards.panels import by_name, lines, number
@@ -88,7 +88,7 @@ LETTERED = tuple(zip("ABCDEF", PARTS, strict=True))
 SUFFERERS = table(
     "Workloads, by pause of their ports",
     f"One line per workload, host and device; at most 50. **paused**: share of time for which the switch paused the worst priority of the device; "
-    f"**pauses**: for which the device paused its switch; both the worst {MEDIUM} of the range shown, `-` below {limit('RocePfcPauseElevated'):.1%} or if the "
+    f"**pauses**: for which the device paused its switch; both the worst {MEDIUM} of the range shown, `-` below {percent(limit('RocePfcPauseElevated'))} or if the "
     f"NIC does not measure it. {NOT_OWN} Click a workload to see it on all its hosts.",
     ("workload", *FIELDS, "device", *(f"Value #{letter}" for letter, _ in LETTERED)),
     *PARTS.values(),
@@ -119,11 +119,11 @@ def _worst_ports(direction: str, title: str, reading: str, alert: str) -> Panel:
     worst = f"max by (workload, instance) ({paused(direction)})"
     return lines(
         title,
-        f"{reading} The ten worst of the range shown. {NOT_OWN} Dashed: alert limits. Gaps: less than {limit('RocePfcPauseElevated'):.1%}.",
+        f"{reading} The ten worst of the range shown. {NOT_OWN} Dashed: alert limits. Gaps: less than {percent(limit('RocePfcPauseElevated'))}.",
         "percentunit",
         Query(most(10, worst), LEGEND, proof="pfc-storm"),
         limits=steps(step("RocePfcPauseHigh"), step(alert)),
-        empty=f"No workload's port was paused for more than {limit('RocePfcPauseElevated'):.1%} of the time",
+        empty=f"No workload's port was paused for more than {percent(limit('RocePfcPauseElevated'))} of the time",
     )
 
 

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import yaml
-
+from boards import thresholds
 from boards.colours import GOOD, NOTHING, SEVERITY
+from boards.thresholds import ALERTS, SHARED
 
-PLACE = Path(__file__).parents[2] / "alerts" / "thresholds.yml"
-_READ: dict[str, dict[str, Any]] = yaml.safe_load(PLACE.read_text(encoding="utf-8"))
-ALERTS = _READ["alerts"]
-SHORT: str = _READ["shared"]["short"]
-MEDIUM: str = _READ["shared"]["medium"]
-LONG: str = _READ["shared"]["long"]
-SLOW_INTERVAL: str = _READ["shared"]["slow_interval"]
-EXPORTERS = 'job=~"{exporter_jobs}",job!~"{switch_jobs}|{wire_jobs}"'.format_map(_READ["shared"])
+SHORT: str = SHARED["short"]
+MEDIUM: str = SHARED["medium"]
+LONG: str = SHARED["long"]
+SLOW_INTERVAL: str = SHARED["slow_interval"]
+EXPORTERS = 'job=~"{exporter_jobs}",job!~"{switch_jobs}|{wire_jobs}"'.format_map(SHARED)
 """The targets that the alerts on exporters are about."""
-RUNBOOKS: str = _READ["shared"]["runbook_base_url"]
+RUNBOOKS: str = SHARED["runbook_base_url"]
 
 PAUSE = f"netdev_priority_direction:roce_pfc_pause:ratio_rate{MEDIUM}"
 CLUSTER_PAUSE = f"cluster_direction:roce_pfc_pause:ratio_rate{MEDIUM}"
@@ -38,12 +34,23 @@ def limit(alert: str, key: str = "ratio") -> float:
     Raises:
         KeyError: the alert does not exist or does not have this limit.
     """
-    return float(ALERTS[alert][key])
+    found = ALERTS[alert][key]
+    return float(found) if isinstance(found, int) else found
+
+
+def plain(value: float) -> str:
+    """A limit in plain notation, as in the alerts: 0.00001 and not 1e-05."""
+    return f"{value:.10f}".rstrip("0").rstrip(".")
+
+
+def percent(value: float) -> str:
+    """A limit as a percentage, with all its digits."""
+    return f"{plain(value * 100)}%"
 
 
 def step(alert: str, key: str = "ratio", *, least: float = 0.0) -> tuple[float, str]:
     """The limit of an alert and the colour of its severity. A limit of 0 begins at `least`."""
-    return max(limit(alert, key), least), SEVERITY[ALERTS[alert]["severity"]]
+    return thresholds.at_least(limit(alert, key), least), SEVERITY[ALERTS[alert]["severity"]]
 
 
 def burn(alert: str) -> tuple[float, str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from boards.codes import ANSWERS, ON_OFF, TRIPPED
 from boards.colours import BAD, GOOD, SEVERITY, UNKNOWN
 from boards.configuration_series import with_units
-from boards.limits import limit, step, steps
+from boards.limits import limit, percent, step, steps
 from boards.link_queue import WINDOWS
 from boards.link_series import (
     OF_SWITCH,
@@ -44,8 +44,8 @@ def _heat(title: str, reading: str, saturated: str, query: Query, ranked: str, *
     return history(
         title,
         f"One row per port, at most the {ROWS} worst; each cell is the share of time paused in the worst priority. Green: below "
-        f"{limit('RocePfcPauseElevated'):.1%}, then the alert limits: purple, orange from {limit('RocePfcPauseHigh'):.0%}, red from "
-        f"{limit(saturated):.0%}. {reading}",
+        f"{percent(limit('RocePfcPauseElevated'))}, then the alert limits: purple, orange from {percent(limit('RocePfcPauseHigh'))}, red from "
+        f"{percent(limit(saturated))}. {reading}",
         "percentunit",
         Query(f"({query.expr}) and topk({ROWS}, {ranked})", query.legend),
         limits=steps(step("RocePfcPauseElevated"), step("RocePfcPauseHigh"), step(saturated)),

@@ -65,6 +65,7 @@ def test_generate_runs_every_generator() -> None:
     generators = {
         "alerts/generate.py",
         "dashboards/generate.py",
+        "deploy/mixin/generate.py",
         "deploy/windows/generate.py",
         "tests/drift/table.py",
         "--rewrite-golden",

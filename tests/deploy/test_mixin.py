@@ -1,0 +1,180 @@
+"""The mixin is current, and renders what the generators of alerts and dashboards write, also for other thresholds."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from _gojsonnet import evaluate_snippet
+from deploy_tools import DEPLOY, ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MIXIN = DEPLOY / "mixin"
+THRESHOLDS = yaml.safe_load((ROOT / "alerts/thresholds.yml").read_text())
+NEXT_SEVERITY = {"page": "ticket", "ticket": "info", "info": "page"}
+NOT_DURATIONS = ("runbook_base_url", "severity")
+Values = dict[str, Any]
+
+
+def rendered(expression: str, changed: Values | None = None, *also: Path) -> Any:
+    """The value of an expression in which `mixin` is ours with this `_config`."""
+    config = f"{{ _config+:: {merged(changed or {})} }}"
+    snippet = f"local mixin = (import 'mixin.libsonnet') + {config}; {expression}"
+    return json.loads(evaluate_snippet("test", snippet, jpathdir=[str(MIXIN), *map(str, also)]))
+
+
+def merged(values: Values) -> str:
+    """An object of Jsonnet that changes these fields and keeps others."""
+    fields = (
+        f"{json.dumps(name)}{f'+: {merged(value)}' if isinstance(value, dict) else f': {json.dumps(value)}'}"
+        for name, value in values.items()
+    )
+    return f"{{ {', '.join(fields)} }}"
+
+
+def files_of(root: Path) -> Values:
+    """What the mixin must render, as the generators have written it below this folder."""
+    names = [path.name for path in (ROOT / "dashboards").glob("roce-*.json")]
+    read = {name: (root / "dashboards" / name).read_text() for name in names}
+    return {
+        "prometheusAlerts": yaml.safe_load((root / "alerts/roce.rules.yml").read_text()),
+        "prometheusRules": yaml.safe_load((root / "dashboards/roce-dashboards.rules.yml").read_text()),
+        "grafanaDashboards": {name: json.loads(text) for name, text in read.items()},
+    }
+
+
+ALL = "{ [name]: mixin[name] for name in ['prometheusAlerts', 'prometheusRules', 'grafanaDashboards'] }"
+
+
+def test_the_generated_part_is_current(tmp_path: Path) -> None:
+    """`make generate` writes it."""
+    subprocess.run([sys.executable, MIXIN / "generate.py", tmp_path], check=True)
+    made = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert {path.name: path.read_text() for path in (MIXIN / "generated").iterdir()} == made
+
+
+def test_the_defaults_render_the_files() -> None:
+    assert rendered("mixin._config") == THRESHOLDS
+    assert rendered(ALL) == files_of(ROOT)
+
+
+def every_number(name: str, value: Any) -> Any:
+    """Limits of zero remain below what a colour begins at, ratios change their order, and great numbers get decimals."""
+    if not isinstance(value, int | float):
+        return value
+    return (1 - value if name == "ratio" else value) * 0.9 + 0.0003
+
+
+def every_text(name: str, value: Any) -> Any:
+    if name in NOT_DURATIONS or not isinstance(value, str):
+        return value
+    number = re.fullmatch(r"(\d+)([smhd])", value)
+    return f"{int(number[1]) + 1}{number[2]}1s" if number else f"{value}|other"
+
+
+def every_severity(name: str, value: Any) -> Any:
+    return NEXT_SEVERITY[value] if name == "severity" else value
+
+
+def no_durations(name: str, value: Any) -> Any:
+    """What waits does not, and what does not wait, waits: an alert with another pace, with and without `for`."""
+    return {"0s": "15m"}.get(value, "0s") if name in ("for", "keep_firing_for") else value
+
+
+@pytest.mark.parametrize("change", [every_number, every_text, every_severity, no_durations])
+def test_other_thresholds_render_what_the_generators_write(
+    change: Callable[[str, Any], Any], tmp_path: Path
+) -> None:
+    """In a copy of the generators, because they read their thresholds from the file next to them."""
+    alerts = {
+        alert: {name: change(name, value) for name, value in values.items()}
+        for alert, values in THRESHOLDS["alerts"].items()
+    }
+    shared = {name: change(name, value) for name, value in THRESHOLDS["shared"].items()}
+    changed = {"shared": shared, "alerts": alerts}
+    for folder in ("alerts/rules", "dashboards/boards"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "alerts/thresholds.yml").write_text(yaml.safe_dump(changed))
+    for script in ("alerts/generate.py", "dashboards/generate.py"):
+        shutil.copy(ROOT / script, tmp_path / script)
+        subprocess.run([sys.executable, tmp_path / script], check=True)
+    written = files_of(tmp_path)
+    assert written != files_of(ROOT)
+    assert rendered(ALL, changed) == written
+
+
+def alerts_of(changed: Values) -> dict[str, Values]:
+    groups = rendered("mixin.prometheusAlerts.groups", {"alerts": changed})
+    return {rule["alert"]: rule for group in groups for rule in group["rules"] if "alert" in rule}
+
+
+def test_an_alert_is_left_out_and_another_kept_firing() -> None:
+    found = alerts_of({"RocePortDown": {"enabled": False}, "RocePortFailed": {"keep_firing_for": "9m"}})
+    assert set(THRESHOLDS["alerts"]) - set(found) == {"RocePortDown"}
+    assert found["RocePortFailed"]["keep_firing_for"] == "9m"
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"alerts": {"RocePortDwon": {"for": "1m"}}}, "no such alert: RocePortDwon"),
+        ({"alerts": {"RocePortDown": {"ratio": 1}}}, "RocePortDown: ratio has no effect"),
+        ({"alerts": {"RocePortDown": {"severity": "high"}}}, "RocePortDown: severity must be one of"),
+        ({"alerts": {"RocePortDown": {"for": "1 min"}}}, "RocePortDown: for must be a duration"),
+        ({"shared": {"medium": 300}}, "medium must be a duration"),
+    ],
+)
+def test_a_mistake_is_one_message(changed: Values, message: str) -> None:
+    with pytest.raises(RuntimeError, match=message):
+        rendered("mixin.prometheusAlerts", changed)
+
+
+def test_the_groups_have_unique_names() -> None:
+    """kube-prometheus puts the groups of both fields into one PrometheusRule, in which a name must be unique."""
+    names = rendered("[group.name for group in mixin.prometheusAlerts.groups + mixin.prometheusRules.groups]")
+    assert len(set(names)) == len(names)
+
+
+def test_fields_are_hidden_and_add_up_with_those_of_other_mixins() -> None:
+    """As the convention has it: `{}` is what a manifest of the mixin itself would show."""
+    assert rendered("mixin") == {}
+    other = "{ prometheusAlerts+:: { groups+: [{ name: 'other', rules: [] }] } }"
+    names = rendered(f"[group.name for group in ({other} + mixin).prometheusAlerts.groups]")
+    assert names[0] == "other"
+    assert len(names) > 1
+
+
+def test_kube_prometheus_adds_it() -> None:
+    """With its own library, of a checkout that `ROCE_KUBE_PROMETHEUS` names."""
+    place = Path(os.environ.get("ROCE_KUBE_PROMETHEUS", "")) / "jsonnet"
+    if not (place / "kube-prometheus/lib/mixin.libsonnet").exists():
+        pytest.skip("ROCE_KUBE_PROMETHEUS names no checkout of kube-prometheus")
+    call = "(import 'kube-prometheus/lib/mixin.libsonnet')({ name: 'roce', dashboardFolder: 'RoCE', mixin: mixin })"
+    found = rendered(call, None, place)
+    written = files_of(ROOT)
+    groups = written["prometheusAlerts"]["groups"] + written["prometheusRules"]["groups"]
+    assert found["prometheusRules"]["kind"] == "PrometheusRule"
+    assert found["prometheusRules"]["spec"]["groups"] == groups
+    assert found["grafanaDashboards"] == {"RoCE": written["grafanaDashboards"]}
+
+
+def test_the_bundler_needs_nothing_else() -> None:
+    """A bundler copies this folder alone: an import of anything outside it would fail."""
+    assert json.loads((MIXIN / "jsonnetfile.json").read_text())["dependencies"] == []
+    imported = {
+        (path.parent / name).resolve()
+        for path in MIXIN.rglob("*.libsonnet")
+        for name in re.findall(r"import '([^']+)'", path.read_text())
+    }
+    assert imported
+    assert all(path.is_file() and path.is_relative_to(MIXIN) for path in imported)
