@@ -21,7 +21,7 @@ test: ## everything that must hold, against the built wheel in an environment of
 	sh tests/run.sh
 
 # The order matters: dashboards read the alerts' thresholds, the mixin and docs/migration.md both. The annotations of the alerts' tests need promtool.
-generate: ## write every generated file again: docs/metrics.md, docs/metric-sets.md, alerts, dashboards, mixin, tables of names, golden files, the scoreboard of faults
+generate: ## write every generated file again: docs/metrics.md, docs/metric-sets.md, alerts, dashboards, mixin, deploy/kustomize, tables of names, golden files, the scoreboard of faults
 	$(PYTHON) -m roce_exporter.introspection.reference docs/metrics.md
 	$(PYTHON) -m roce_exporter.introspection.metric_sets docs/metric-sets.md
 	$(PYTHON) -m roce_exporter.introspection.fleet_table docs/operating.md
@@ -30,6 +30,8 @@ generate: ## write every generated file again: docs/metrics.md, docs/metric-sets
 	$(PYTHON) dashboards/generate.py
 	$(PYTHON) deploy/mixin/generate.py
 	$(PYTHON) deploy/windows/generate.py
+	$(PYTHON) tests/deploy/write_kustomize.py
+	$(PYTHON) tests/deploy/write_chart_readme.py
 	$(PYTHON) tests/alerts/write_migration.py
 	$(PYTHON) tests/drift/table.py
 	$(PYTHON) -m pytest -q tests/golden/test_golden.py --rewrite-golden -k matches_its_golden_file

@@ -1,7 +1,7 @@
 """Renders and checks the chart in the environment that has Helm: reads JSON from standard input, writes JSON.
 
 Runs with the Python of `tool_environment("kubernetes")`. Input: {"chart": folder, "folder": output folder, "versions":
-[...], "cases": {name: values}}.
+[...], "cases": {name: values}, "release": name of the release, by default "demo"}.
 
 Output: {"package": path of the packaged chart, "cases": {name: {"error": text or null, "lint", "documents",
 "problems"}}}.
@@ -20,14 +20,14 @@ import kubernetes_validate
 import yaml
 
 
-def rendered(chart: str, values: dict[str, Any]) -> list[dict[str, Any]]:
+def rendered(chart: str, values: dict[str, Any], release: str) -> list[dict[str, Any]]:
     """The documents that Helm renders, without the notes.
 
     Raises:
         helm_python.HelmError: Helm refuses the values or a template.
     """
     with helm_python.Chart.load(chart) as loaded:
-        texts = loaded.render(values, name="demo", namespace="monitoring")
+        texts = loaded.render(values, name=release, namespace="monitoring")
     return [
         document
         for path, text in texts.items()
@@ -55,10 +55,10 @@ def problems(document: dict[str, Any], versions: list[str]) -> list[str]:
     return found
 
 
-def checked(chart: str, values: dict[str, Any], versions: list[str]) -> dict[str, Any]:
+def checked(chart: str, values: dict[str, Any], versions: list[str], release: str) -> dict[str, Any]:
     """One case of the output."""
     try:
-        documents = rendered(chart, values)
+        documents = rendered(chart, values, release)
     except helm_python.HelmError as error:
         return {"error": str(error), "documents": [], "problems": []}
     found = [problem for document in documents for problem in problems(document, versions)]
@@ -71,7 +71,8 @@ def main() -> None:
     chart = request["chart"]
     lint = {name: helm_python.lint(chart, values, strict=True) for name, values in request["cases"].items()}
     cases = {
-        name: checked(chart, values, request["versions"]) | {"lint": lint[name]["errors"]}
+        name: checked(chart, values, request["versions"], request.get("release", "demo"))
+        | {"lint": lint[name]["errors"]}
         for name, values in request["cases"].items()
     }
     package = helm_python.package(chart, destination=tempfile.mkdtemp(dir=request["folder"]))

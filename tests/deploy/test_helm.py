@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import yaml
 from deploy_tools import DEPLOY, ROOT, cache_folder, need, tool_environment
+from write_chart_readme import README, comments, leaves, readme
 
 import roce_exporter
 from roce_exporter.cli.options import parse_options
@@ -190,6 +191,25 @@ def test_the_exporter_accepts_its_arguments_and_listens_on_the_given_address(
 def test_the_chart_is_of_the_exporters_version() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     assert chart["appVersion"] == chart["version"] == roce_exporter.__version__
+
+
+def test_the_chart_has_the_metadata_that_registries_show() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert {"description", "type", "kubeVersion", "keywords", "maintainers", "annotations"} <= chart.keys()
+    assert chart["annotations"]["artifacthub.io/license"] == "Apache-2.0"
+    assert f">={VERSIONS[0]}.0" in chart["kubeVersion"]
+
+
+def test_the_readme_has_every_value() -> None:
+    """Write it again with `make generate`."""
+    assert README.read_text() == readme()
+
+
+def test_a_value_has_its_own_comment_and_the_first_of_a_group_also_the_groups() -> None:
+    text = "# all of it\na:\n  # one\n  b: 1\n  c: 2\n\n# no key follows\n\nd: {}\n"
+    assert comments(text) == {"a": "all of it", "a.b": "one", "a.c": "", "d": ""}
+    schema = {"properties": {"a": {"properties": {"b": {}, "c": {}}}, "d": {"type": "object"}}}
+    assert list(leaves(yaml.safe_load(text), schema)) == [("a.b", 1), ("a.c", 2), ("d", {})]
 
 
 def test_nodes_are_chosen_by_the_label_that_is_given(answers: dict[str, Any]) -> None:
