@@ -2,7 +2,8 @@
 # Regenerate requirements*.lock and deploy/sbom.cdx.json from pyproject.toml. Needs: pip install pip-tools cyclonedx-bom
 # With --upgrade all packages move to the newest versions; without it only changes in pyproject.toml take effect.
 # Run it with the oldest supported Python: newer ones need no additional packages.
-# requirements-switches.lock is for the machine that queries switches, requirements-wire.lock for one with a mirror port. Other
+# requirements-switches.lock is for the machine that queries switches, requirements-wire.lock for one with a mirror port,
+# deploy/manual/requirements.lock for the programs that write manual pages and completion. Other
 # extras are not locked: no package includes them.
 set -eu
 cd "$(dirname "$0")/.."
@@ -19,6 +20,7 @@ lock requirements-switches.lock --extra=sonic --extra=gnmi pyproject.toml "$@"
 lock requirements-wire.lock --extra=wire pyproject.toml "$@"
 lock requirements-build.lock --only-build-deps --build-deps-for=wheel pyproject.toml "$@"
 lock requirements-test.lock --extra=test pyproject.toml "$@"
+lock deploy/manual/requirements.lock deploy/manual/requirements.in "$@"
 # From an environment with exactly the locked packages, so that licences and the dependency graph are included.
 shipped=$(mktemp -d)
 trap 'rm -rf "$shipped"' EXIT

@@ -41,6 +41,10 @@ install -D -m 644 -t "$root/usr/share/roce-exporter/alerts" "$top"/alerts/*.yml
 install -D -m 644 -t "$root/usr/share/roce-exporter/alerts/compat" "$top"/alerts/compat/*.yml
 install -D -m 644 -t "$root/usr/share/roce-exporter/dashboards" "$top"/dashboards/*.json "$top"/dashboards/*.rules.yml
 
+"$work/build/bin/pip" install --quiet --require-hashes --only-binary=:all: --requirement="$top/deploy/manual/requirements.lock"
+PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$library "$work/build/bin/python" "$top/deploy/manual/generate.py" "$root/usr/share"
+find "$root/usr/share/man" -name "*.1" -exec gzip -9n {} +
+
 install -d "$root/DEBIAN"
 install -m 755 "$top/deploy/deb/postinst" "$top/deploy/deb/prerm" "$top/deploy/deb/postrm" "$root/DEBIAN/"
 printf '%s\n' /etc/default/roce-exporter /etc/default/roce-exporter-switches /etc/default/roce-exporter-wire >"$root/DEBIAN/conffiles"

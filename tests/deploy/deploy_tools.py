@@ -34,6 +34,11 @@ PACKAGES = {
         "PyYAML",
     ),
     "compose": ("check-jsonschema==0.39.0",),
+    "manual": tuple(
+        line
+        for line in (DEPLOY / "manual/requirements.in").read_text().splitlines()
+        if not line.startswith("#")
+    ),
     "powershell": ("tree-sitter==0.25.2", "tree-sitter-powershell==0.26.4"),
 }
 """Tools packaged for Python, each set in a separate environment: they are large and are not dependencies of the exporter."""

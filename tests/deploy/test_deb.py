@@ -13,6 +13,7 @@ import pytest
 from deploy_tools import DEPLOY, ROOT, lacking, shipped_data
 
 import roce_exporter
+from roce_exporter.cli.options import COMMANDS
 
 SCRIPTS = ("build.sh", "postinst", "prerm", "postrm")
 DEBIANS_PYTHON = Path("/usr/bin/python3")
@@ -100,6 +101,19 @@ def test_rules_and_dashboards_come_with_it(root: Path) -> None:
     assert {path.name for path in (share / "alerts/compat").glob("*.yml")} == compat
     wanted = {path.name for path in (ROOT / "dashboards").glob("*.json")}
     assert {path.name for path in (share / "dashboards").glob("*.json")} == wanted
+
+
+def test_manual_pages_and_completion_come_with_it(root: Path) -> None:
+    """test_manual.py covers what is in them."""
+    share = root / "usr/share"
+    pages = {path.name for path in (share / "man/man1").iterdir()}
+    assert pages == {f"roce-exporter{name}.1.gz" for name in ("", *(f"-{command}" for command in COMMANDS))}
+    for place in (
+        "bash-completion/completions/roce-exporter",
+        "zsh/vendor-completions/_roce-exporter",
+        "fish/vendor_completions.d/roce-exporter.fish",
+    ):
+        assert "--metrics.set" in (share / place).read_text()
 
 
 def test_it_holds_the_data_files_of_the_wheel(root: Path) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from deploy_tools import DEPLOY, ROOT, lacking
+from deploy_tools import PACKAGES as TOOLS
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -32,6 +33,7 @@ WANTED = {
         *PROJECT["project"]["dependencies"],
         *PROJECT["project"]["optional-dependencies"]["wire"],
     ],
+    "deploy/manual/requirements.lock": TOOLS["manual"],
     "requirements-build.lock": PROJECT["build-system"]["requires"],
     "requirements-test.lock": [
         *PROJECT["project"]["dependencies"],
