@@ -1,5 +1,5 @@
 #!/bin/sh
-# Regenerate requirements*.lock and deploy/sbom.cdx.json from pyproject.toml. Needs: pip install pip-tools cyclonedx-bom
+# Regenerate requirements*.lock, deploy/sbom.cdx.json and docs/licences.md from pyproject.toml. Needs: pip install pip-tools cyclonedx-bom
 # With --upgrade all packages move to the newest versions; without it only changes in pyproject.toml take effect.
 # Run it with the oldest supported Python: newer ones need no additional packages.
 # requirements-switches.lock is for the machine that queries switches, requirements-wire.lock for one with a mirror port,
@@ -37,3 +37,8 @@ version = re.search('__version__ = "(.*)"', pathlib.Path("roce_exporter/__init__
 bill["metadata"]["component"] |= {"version": version, "purl": f"pkg:pypi/roce-exporter@{version}"}
 place.write_text(json.dumps(bill, indent=2) + "\n")
 END
+# The licences of all locked packages, from their metadata.
+set --
+for name in requirements*.lock; do set -- "$@" "--requirement=$name"; done
+"$python" -m pip --python="$shipped/bin/python" install --quiet --require-hashes "$@"
+"$shipped/bin/python" deploy/licences.py

@@ -39,6 +39,7 @@ PACKAGES = {
         for line in (DEPLOY / "manual/requirements.in").read_text().splitlines()
         if not line.startswith("#")
     ),
+    "audit": ("pip-audit==2.10.1",),
     "powershell": ("tree-sitter==0.25.2", "tree-sitter-powershell==0.26.4"),
 }
 """Tools packaged for Python, each set in a separate environment: they are large and are not dependencies of the exporter."""

@@ -6,11 +6,13 @@ test_boot.py covers its installation and its operation under systemd.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 from deploy_tools import DEPLOY, ROOT, lacking, shipped_data
+from packaging.utils import canonicalize_name
 
 import roce_exporter
 from roce_exporter.cli.options import COMMANDS
@@ -119,6 +121,15 @@ def test_manual_pages_and_completion_come_with_it(root: Path) -> None:
 def test_it_holds_the_data_files_of_the_wheel(root: Path) -> None:
     place = root / "opt/roce-exporter/lib"
     assert not [name for name in shipped_data() if not (place / name).is_file()]
+
+
+def test_every_library_in_it_has_the_text_of_its_licence(root: Path) -> None:
+    library = root / "opt/roce-exporter/lib"
+    names = re.findall(r"^([a-z0-9.-]+)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    folders = {canonicalize_name(path.name.split("-")[0]): path for path in library.glob("*.dist-info")}
+    assert folders.keys() == {*names, "roce-exporter"}
+    assert not [name for name, path in folders.items() if not [*path.rglob("*LICENSE*")]]
+    assert "Apache License" in (root / "usr/share/doc/roce-exporter/copyright").read_text()
 
 
 def test_it_runs_with_debians_python(root: Path) -> None:
