@@ -44,6 +44,8 @@ PACKAGES = {
 }
 """Tools packaged for Python, each set in a separate environment: they are large and are not dependencies of the exporter."""
 
+HELM_3 = "helm.sh/helm/v3/cmd/helm@v3.19.2"
+
 
 def shipped_data() -> list[str]:
     """Files in a wheel outside the package's own folder, as paths below site-packages."""
@@ -85,6 +87,20 @@ def cache_lock(name: str) -> Iterator[None]:
     with (cache_folder() / f"{name}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def helm_program() -> str:
+    """Helm, or Helm 3 built once from its sources: neither apt nor pip has it. Without it and Go the test is skipped."""
+    if found := shutil.which("helm"):
+        return found
+    helm = cache_folder() / HELM_3.rpartition("@")[2] / "helm"
+    if not helm.exists():
+        if not (go := shutil.which("go")):
+            pytest.skip(
+                "neither Helm 3 nor Go is installed; the other tests of the chart use Helm 4 as a library"
+            )
+        subprocess.run([go, "install", HELM_3], env={**os.environ, "GOBIN": str(helm.parent)}, check=True)
+    return str(helm)
 
 
 def tool_environment(name: str) -> Path:

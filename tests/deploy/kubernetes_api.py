@@ -7,9 +7,11 @@ version, and a watch from that version streams every later change as one JSON ob
 from __future__ import annotations
 
 import json
+import shutil
 import ssl
 import subprocess
 import threading
+import urllib.error
 import urllib.parse
 import urllib.request
 from contextlib import contextmanager
@@ -17,6 +19,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Protocol
 
+import pytest
 from deploy_tools import fetch, wait_until
 from ports import free_port
 
@@ -157,18 +160,44 @@ class RealKubernetes:
         """Delete an object without a grace period: no kubelet confirms it."""
         self.ask("DELETE", f"{path_of(resource)}/{name}?gracePeriodSeconds=0")
 
-    def ask(self, method: str, path: str, content: Object | None = None) -> None:
+    def ask(self, method: str, path: str, content: Object | None = None) -> Reply:
         """One request.
 
         Raises:
-            OSError: the server refuses it.
+            Refused: the server refuses it.
+            OSError: no reply.
         """
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
         headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": kind}
         data = None if content is None else json.dumps(content).encode()
         request = urllib.request.Request(f"{self.url}{path}", data, headers, method=method)
-        with urllib.request.urlopen(request, timeout=60, context=untested()) as answer:
-            answer.read()
+        try:
+            with urllib.request.urlopen(request, timeout=60, context=untested()) as answer:
+                return Reply(answer.read().decode(), tuple(answer.headers.get_all("Warning", [])))
+        except urllib.error.HTTPError as error:
+            raise Refused(error.read().decode()) from error
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the API server returns: the body, and the header of each warning (RFC 7234, section 5.5)."""
+
+    text: str
+    warnings: tuple[str, ...]
+
+    @property
+    def content(self) -> Object:
+        """The object in the body."""
+        return dict(json.loads(self.text))
+
+
+class Refused(OSError):  # noqa: N818 - it is no error of the server
+    """The API server refuses a request."""
+
+    def __init__(self, body: str) -> None:
+        """From the body: a Status object, or text of a server that is not ready."""
+        self.message = str(json.loads(body)["message"]) if body.startswith("{") else body
+        super().__init__(self.message)
 
 
 def path_of(resource: str) -> str:
@@ -198,6 +227,15 @@ def grant_reading(server: RealKubernetes) -> None:
     )
 
 
+def server_programs() -> list[str]:
+    """The paths of kube-apiserver and etcd; without both the test is skipped, also in CI: Debian has only etcd."""
+    programs = [shutil.which(program) for program in ("kube-apiserver", "etcd")]
+    found = [program for program in programs if program]
+    if len(found) < len(programs):
+        pytest.skip("kube-apiserver and etcd are not on the PATH")
+    return found
+
+
 def etcd_command(program: str, folder: Path, client_url: str, peer_url: str) -> list[str]:
     """How to start etcd."""
     return [
@@ -223,13 +261,15 @@ def apiserver_command(program: str, folder: Path, store: str, port: int) -> list
         "--service-account-issuer=https://tests.example.com",
         f"--token-auth-file={folder / 'tokens.csv'}",
         "--authorization-mode=RBAC",
+        "--allow-privileged=true",  # as kubeadm sets it
         "--service-cluster-ip-range=10.0.0.0/24",
     ]
 
 
 @contextmanager
-def real_kubernetes(apiserver: str, etcd: str, folder: Path) -> Iterator[RealKubernetes]:
+def real_kubernetes(folder: Path) -> Iterator[RealKubernetes]:
     """A running kube-apiserver on etcd, with a namespace and the account that pods in it have."""
+    apiserver, etcd = server_programs()
     made = ["openssl", "genrsa", "-out", folder / "sa.key", "2048"]
     subprocess.run(made, check=True, capture_output=True)
     (folder / "tokens.csv").write_text(
@@ -246,8 +286,8 @@ def real_kubernetes(apiserver: str, etcd: str, folder: Path) -> Iterator[RealKub
         running = [subprocess.Popen(command, stdout=log, stderr=log) for command in commands]
         try:
             wait_until(lambda: fetch(f"{client_url}/health"), "etcd answers")
-            wait_until(lambda: server.ask("GET", "/readyz") is None, "the API server is ready")
-            wait_until(lambda: server.ask("GET", "/api/v1/namespaces/default") is None, "it has namespaces")
+            wait_until(lambda: server.ask("GET", "/readyz"), "the API server is ready")
+            wait_until(lambda: server.ask("GET", "/api/v1/namespaces/default"), "it has namespaces")
             server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
             server.ask("POST", path_of("serviceaccounts"), {"metadata": {"name": "default"}})
             grant_reading(server)

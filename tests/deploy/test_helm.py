@@ -8,8 +8,6 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import os
-import shutil
 import subprocess
 import tarfile
 from pathlib import Path
@@ -17,7 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
-from deploy_tools import DEPLOY, ROOT, cache_folder, need, tool_environment
+from deploy_tools import DEPLOY, ROOT, helm_program, need, tool_environment
 from write_chart_readme import README, comments, leaves, readme
 
 import roce_exporter
@@ -47,7 +45,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
 }
 FAULTY = {**IMAGE, "tolerations": [{"operater": "Exists"}]}
-HELM_3 = "helm.sh/helm/v3/cmd/helm@v3.19.2"
 LARGEST_SECRET = 1024 * 1024
 
 Documents = list[dict[str, Any]]
@@ -340,20 +337,10 @@ def test_a_release_fits_into_the_secret_where_helm_keeps_it(answers: dict[str, A
     assert len(base64.b64encode(base64.b64encode(gzip.compress(release)))) < LARGEST_SECRET * 3 // 4
 
 
-def helm_by_go() -> str:
-    """Helm 3 built once from its sources: neither apt nor pip has it."""
-    helm = cache_folder() / HELM_3.rpartition("@")[2] / "helm"
-    if not helm.exists():
-        if not (go := shutil.which("go")):
-            pytest.skip("neither Helm 3 nor Go is installed; the other tests use Helm 4 as a library")
-        subprocess.run([go, "install", HELM_3], env={**os.environ, "GOBIN": str(helm.parent)}, check=True)
-    return str(helm)
-
-
 @pytest.mark.parametrize("case", CI_CASES)
 def test_helm_3_renders_the_same(answers: dict[str, Any], case: str) -> None:
     """Most clusters still have Helm 3."""
-    helm = shutil.which("helm") or helm_by_go()
+    helm = helm_program()
     kubernetes = f"--kube-version={VERSIONS[-1]}"  # without a cluster Helm 3 assumes version 1.20
     values = f"--values={CHART}/ci/{case}.yaml"
     command = [helm, "template", "demo", CHART, "--namespace=monitoring", kubernetes, values]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 from deploy_tools import ROOT
+from kubernetes_manifests import kustomized
 from write_kustomize import CASES, KUSTOMIZE, NAME, RULES, files, neutral, rendered
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 COMPONENTS = [case for case in CASES if case != "base"]
 
@@ -66,10 +66,7 @@ def test_the_component_for_the_operator_has_the_charts_rules(cases: Cases) -> No
 
 @pytest.mark.parametrize("case", CASES)
 def test_kustomize_builds_what_helm_renders(cases: Cases, case: str, tmp_path: Path) -> None:
-    program = shutil.which("kustomize")
-    if not program:
-        pytest.skip("no kustomize is on the PATH; Debian 12 has no package of it")
-    built = build(program, [case] if case != "base" else [], tmp_path)
+    built = build([case] if case != "base" else [], tmp_path)
     expected = dict(cases[case])
     # the same rules, under the name and the labels that alerts/ gives them
     ours, theirs = built.pop(f"PrometheusRule/{NAME}", None), expected.pop(RULES, None)
@@ -78,26 +75,13 @@ def test_kustomize_builds_what_helm_renders(cases: Cases, case: str, tmp_path: P
 
 
 def test_kustomize_builds_all_components_together(tmp_path: Path) -> None:
-    program = shutil.which("kustomize")
-    if not program:
-        pytest.skip("no kustomize is on the PATH; Debian 12 has no package of it")
-    built = build(program, COMPONENTS, tmp_path)
+    built = build(COMPONENTS, tmp_path)
     assert built[f"DaemonSet/{NAME}"]["spec"]["template"]["spec"]["hostPID"] is True
     assert {f"PodMonitor/{NAME}", f"Deployment/{NAME}-switches"} <= built.keys()
 
 
-def build(program: str, components: list[str], folder: Path) -> dict[str, dict[str, Any]]:
+def build(components: list[str], folder: Path) -> dict[str, dict[str, Any]]:
     """The documents that Kustomize builds from the base with these components, by kind and name."""
-    relative = Path(os.path.relpath(KUSTOMIZE, folder))
-    content = {
-        "apiVersion": "kustomize.config.k8s.io/v1beta1",
-        "kind": "Kustomization",
-        "namespace": "monitoring",
-        "resources": [str(relative / "base")],
-        "components": [str(relative / "components" / name) for name in components],
-    }
-    (folder / "kustomization.yaml").write_text(yaml.safe_dump(content))
-    built = subprocess.run([program, "build", folder], stdout=subprocess.PIPE, text=True, check=True)
-    documents = list(yaml.safe_load_all(built.stdout))
-    assert {document["metadata"]["namespace"] for document in documents} == {"monitoring"}
-    return {f"{one['kind']}/{one['metadata']['name']}": neutral(one) for one in documents}
+    found = kustomized(components, folder)
+    assert {document["metadata"]["namespace"] for document in found} == {"monitoring"}
+    return {f"{one['kind']}/{one['metadata']['name']}": neutral(one) for one in found}
