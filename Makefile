@@ -4,9 +4,10 @@ PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 QUICK ?= tests/unit tests/contract tests/drift -m "not slow and not alone"
 TARGET ?= rdma_netlink
 SECONDS ?= 600
+DIST ?= dist
 
 .DEFAULT_GOAL := help
-.PHONY: help check test generate lab bench fuzz mutants pictures
+.PHONY: help check test generate lab bench fuzz mutants pictures release
 
 help: ## list these tasks
 	@sed -n 's/^\([a-z]*\):.*## /\1: /p' Makefile
@@ -52,3 +53,6 @@ mutants: ## mutation testing: make mutants MUTANTS='roce_exporter.normalise.norm
 
 pictures: ## draw the dashboards with Grafana's libraries; see dashboards/preview/README.md
 	$(PYTHON) dashboards/preview/pictures.py
+
+release: ## build what users download into DIST, reproducibly; RELEASE_KEY=KEY signs it, see docs/releasing.md
+	PYTHON=$(PYTHON) deploy/release/build.sh $(DIST)
