@@ -56,20 +56,18 @@ def buildah(store: Path, *arguments: str) -> str:
     return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
-def base_tar(name: str, variant: str, packages: str) -> Path:
-    """A root file system of Debian 12, made once and kept."""
+def base_tar(name: str, variant: str, packages: str, suite: str = "bookworm") -> Path:
+    """A root file system of Debian, 12 unless another suite is given, made once and kept."""
     with cache_lock(name):
-        return _base_tar(name, variant, packages)
+        return _base_tar(name, variant, packages, suite)
 
 
-def _base_tar(name: str, variant: str, packages: str) -> Path:
+def _base_tar(name: str, variant: str, packages: str, suite: str) -> Path:
     place = cache_folder() / f"{name}.tar"
     if not place.exists():
         unfinished = place.with_suffix(".part.tar")
         command = [need("mmdebstrap", "mmdebstrap"), f"--variant={variant}", f"--include={packages}"]
-        made = subprocess.run(
-            [*command, "bookworm", str(unfinished)], capture_output=True, text=True, check=False
-        )
+        made = subprocess.run([*command, suite, str(unfinished)], capture_output=True, text=True, check=False)
         if made.returncode:
             lacking(f"mmdebstrap failed: {made.stderr.strip()[-300:]}")
         unfinished.rename(place)

@@ -43,6 +43,7 @@ PACKAGES = {
         if not line.startswith("#")
     ),
     "audit": ("pip-audit==2.10.1",),
+    "ansible": ("ansible-core==2.18.19", "ansible-lint==26.10.1"),
     "powershell": ("tree-sitter==0.25.2", "tree-sitter-powershell==0.26.4"),
 }
 """Tools packaged for Python, each set in a separate environment: they are large and are not dependencies of the exporter."""
