@@ -25,6 +25,8 @@ RUNTIME = (
 """About the content of distroless python3: no shell, no package manager."""
 
 BUILD = "python3-venv,ca-certificates"
+MACHINE = "systemd,systemd-sysv,python3,init-system-helpers,curl,procps,util-linux,python3-apt,python3-venv,nftables"
+"""A machine that boots, with what the package and the Ansible role need of it, so that tests read no mirror."""
 CERTIFICATES = "/etc/ssl/certs"
 
 
@@ -75,6 +77,11 @@ def _base_tar(name: str, variant: str, packages: str, suite: str, architecture: 
             lacking(f"mmdebstrap failed: {made.stderr.strip()[-300:]}")
         unfinished.rename(place)
     return place
+
+
+def machine_tar(suite: str = "bookworm") -> Path:
+    """The root file system of a machine that can boot, for all tests that need one."""
+    return base_tar(f"machine-{suite}", "minbase", MACHINE, suite)
 
 
 def signatures(store: Path) -> str:
