@@ -81,14 +81,20 @@ def test_settings_survive_and_nothing_else_is_a_setting(rpm: Path) -> None:
 
 
 def test_it_has_the_files_of_the_debian_package(rpm: Path, package: str) -> None:
-    """Both are laid out by deploy/stage.sh; only the folder of the units differs."""
+    """Both are laid out by deploy/stage.sh; only the folders of the units and of zsh's functions differ."""
     listing = subprocess.run(
         ["dpkg-deb", "--contents", package], stdout=subprocess.PIPE, text=True, check=True
     )
     files = {line.split()[5].removeprefix(".") for line in listing.stdout.splitlines() if line[0] != "d"}
     folders = set(asked(rpm, "--queryformat=[%{FILENAMES} %{FILEMODES:perms}\\n]"))
     ours = {line.split()[0] for line in folders if line.split()[1][0] != "d"}
-    assert {name.replace("/usr/lib/systemd/", "/lib/systemd/") for name in ours} == files
+    places = (
+        ("/lib/systemd/", "/usr/lib/systemd/"),
+        ("/zsh/vendor-completions/", "/zsh/site-functions/"),
+    )
+    for debian, red_hat in places:
+        files = {name.replace(debian, red_hat) for name in files}
+    assert ours == files
     theirs = {line.split()[0] for line in folders} - ours
     assert all("roce-exporter" in name for name in theirs), "a folder of the system"
 
