@@ -4,9 +4,10 @@ PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 QUICK ?= tests/unit tests/contract tests/drift -m "not slow and not alone"
 TARGET ?= rdma_netlink
 SECONDS ?= 600
+DIST ?= dist
 
 .DEFAULT_GOAL := help
-.PHONY: help check test generate lab bench fuzz mutants pictures
+.PHONY: help check test generate lab bench fuzz mutants pictures release
 
 help: ## list these tasks
 	@sed -n 's/^\([a-z]*\):.*## /\1: /p' Makefile
@@ -38,7 +39,7 @@ generate: ## write every generated file again: docs/metrics.md, docs/metric-sets
 	$(PYTHON) tests/diagnosis/write_diagnosis.py
 	if command -v promtool >/dev/null; then $(PYTHON) tests/alerts/write_annotations.py; fi
 
-lab: ## the wheel on real kernels in QEMU, a quarter of an hour per kernel; as root
+lab: ## the wheel on two real kernels in QEMU, half an hour; as root
 	tests/lab/run.sh
 
 bench: ## every table of docs/performance.md; `python bench NAME` prints one
@@ -52,3 +53,6 @@ mutants: ## mutation testing: make mutants MUTANTS='roce_exporter.normalise.norm
 
 pictures: ## draw the dashboards with Grafana's libraries; see dashboards/preview/README.md
 	$(PYTHON) dashboards/preview/pictures.py
+
+release: ## build what users download into DIST, reproducibly; RELEASE_KEY=KEY signs it, see docs/releasing.md
+	PYTHON=$(PYTHON) deploy/release/build.sh $(DIST)

@@ -24,7 +24,7 @@ EXPRESSIONS = {
     "License :: OSI Approved :: Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
 }
 """The SPDX expression of what older metadata say in words. dpkt says BSD: the text in its wheel has three clauses."""
-UNDECLARED = {"promql-parser": "MIT"}
+UNDECLARED = {"gojsonnet": "Apache-2.0", "promql-parser": "MIT"}
 """Packages without a licence in their metadata: what the text in their wheel is."""
 
 HEAD = """# Licences

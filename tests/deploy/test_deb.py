@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from deploy_tools import DEPLOY, ROOT, lacking, shipped_data
+from deploy_tools import BUILD, DEPLOY, ROOT, lacking, shipped_data
 from packaging.utils import canonicalize_name
 
 import roce_exporter
@@ -86,6 +86,26 @@ def test_everything_in_it_belongs_to_root(package: str) -> None:
     owners = {line.split()[1] for line in listing.stdout.splitlines()}
     assert owners == {"root/root"}
     assert "__pycache__" not in listing.stdout
+
+
+def test_its_libraries_load_in_every_python(root: Path) -> None:
+    """From 3.11 on: an extension has the stable ABI, or there is none."""
+    extensions = [path.name for path in root.rglob("*.so")]
+    assert extensions
+    assert [name for name in extensions if not name.endswith(".abi3.so")] == []
+
+
+def test_the_same_commit_gives_the_same_bytes(package: str, tmp_path: Path) -> None:
+    """With another umask, folder for temporary files, locale and time zone."""
+    away = tmp_path / "away"
+    away.mkdir()
+    folder = tmp_path / "again"
+    environment = {**os.environ, **BUILD, "TMPDIR": str(away), "LC_ALL": "C.UTF-8", "TZ": "Asia/Tokyo"}
+    subprocess.run([DEPLOY / "deb/build.sh", folder], env=environment, umask=0o077, check=True)
+    (again,) = folder.iterdir()
+    assert again.name == Path(package).name
+    assert again.read_bytes() == Path(package).read_bytes()
+    assert not list(away.iterdir())
 
 
 def test_it_has_the_package_metadata(package: str) -> None:

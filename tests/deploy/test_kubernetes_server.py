@@ -66,6 +66,41 @@ def server(bare: RealKubernetes) -> RealKubernetes:
     return bare
 
 
+def wanted(objects: dict[str, Object]) -> Object:
+    """What the chart sets of its objects: no status, no version, and none of Helm's own Secrets."""
+    return {
+        name: {key: value for key, value in one.items() if key not in ("metadata", "status")}
+        | {"labels": one["metadata"].get("labels")}
+        for name, one in objects.items()
+        if not name.startswith("Secret/sh.helm.release")
+    }
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_helm_installs_upgrades_rolls_back_and_uninstalls(
+    server: RealKubernetes, tmp_path: Path, case: str
+) -> None:
+    place = f"release-{case}"
+    server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": place}})
+
+    def run(*words: str) -> Object:
+        helm(server, tmp_path, *words, namespace=place)
+        return wanted(stored(server, place))
+
+    first = run("install", RELEASE, str(CHART), values_of(case))
+    manifest = documents(helm(server, tmp_path, "get", "manifest", RELEASE, namespace=place))
+    assert first.keys() == {f"{one['kind']}/{one['metadata']['name']}" for one in manifest}
+    policy = f"NetworkPolicy/{NAME}"
+    toggled = f"--set=networkPolicy.enabled={str(policy not in first).lower()},port=20123"
+    second = run("upgrade", RELEASE, str(CHART), values_of(case), toggled)
+    (container,) = second[f"DaemonSet/{NAME}"]["spec"]["template"]["spec"]["containers"]
+    assert container["ports"] == [{"name": "metrics", "containerPort": 20123, "protocol": "TCP"}]
+    assert (policy in second) is not (policy in first)
+    assert run("rollback", RELEASE, "1") == first
+    assert run("uninstall", RELEASE) == {}
+    assert stored(server, place) == {}, "no Secret of Helm is left either"
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_the_server_accepts_what_the_chart_renders(server: RealKubernetes, tmp_path: Path, case: str) -> None:
     for document in rendered(server, tmp_path, values_of(case)):

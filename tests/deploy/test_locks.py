@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 WANTED = {
     "requirements.lock": PROJECT["project"]["dependencies"],
+    "requirements-demo.lock": [
+        *PROJECT["project"]["dependencies"],
+        *PROJECT["project"]["optional-dependencies"]["demo"],
+    ],
     "requirements-switches.lock": [
         *PROJECT["project"]["dependencies"],
         *PROJECT["project"]["optional-dependencies"]["sonic"],
@@ -64,32 +68,43 @@ def test_every_line_is_a_version_with_hashes_and_no_index_is_named(name: str) ->
     assert not re.sub(r"^ *#.*\n", "", ENTRY.sub("", text), flags=re.MULTILINE).strip()
 
 
-def test_the_demo_is_tested_and_not_shipped() -> None:
+def test_the_demo_is_in_the_zipapp_only() -> None:
     """The container and the Debian package install requirements.lock; they are the daemon's."""
     extras = PROJECT["project"]["optional-dependencies"]
     assert set(extras["demo"]) <= set(extras["test"])
     demo = {canonicalize_name(Requirement(text).name) for text in extras["demo"]}
     assert demo
     assert not demo & locked("requirements.lock").keys()
+    assert demo <= locked("requirements-demo.lock").keys()
 
 
 def test_tests_run_with_the_shipped_versions() -> None:
     shipped = locked("requirements.lock")
     assert shipped.items() <= locked("requirements-switches.lock").items()
     assert locked("requirements-switches.lock").items() <= locked("requirements-test.lock").items()
+    assert shipped.items() <= locked("requirements-demo.lock").items()
+    assert locked("requirements-demo.lock").items() <= locked("requirements-test.lock").items()
     assert shipped.items() <= locked("requirements-wire.lock").items()
     assert locked("requirements-wire.lock").items() <= locked("requirements-test.lock").items()
     assert shipped.items() <= locked("requirements-test.lock").items()
 
 
-@pytest.fixture(scope="module")
-def materials() -> dict[str, Any]:
-    return dict(json.loads((DEPLOY / "sbom.cdx.json").read_text()))
+BILLS = {"sbom.cdx.json": "requirements.lock", "sbom-zipapp.cdx.json": "requirements-demo.lock"}
 
 
-def test_the_bill_of_materials_lists_the_locked_versions(materials: dict[str, Any]) -> None:
+@pytest.fixture(params=BILLS)
+def bill(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def materials(bill: str) -> dict[str, Any]:
+    return dict(json.loads((DEPLOY / bill).read_text()))
+
+
+def test_the_bill_of_materials_lists_the_locked_versions(bill: str, materials: dict[str, Any]) -> None:
     components = {canonicalize_name(one["name"]): one["version"] for one in materials["components"]}
-    assert components == locked("requirements.lock")
+    assert components == locked(BILLS[bill])
     assert (materials["bomFormat"], materials["specVersion"]) == ("CycloneDX", "1.5")
     root = materials["metadata"]["component"]
     assert (root["name"], root["version"]) == (PROJECT["project"]["name"], roce_exporter.__version__)
@@ -103,11 +118,11 @@ def test_every_component_has_a_licence_and_an_address_by_which_scanners_know_it(
         assert component["licenses"]
 
 
-def test_dependencies_between_components_are_listed(materials: dict[str, Any]) -> None:
+def test_dependencies_between_components_are_listed(bill: str, materials: dict[str, Any]) -> None:
     root = materials["metadata"]["component"]["bom-ref"]
     needs = {one["ref"]: one.get("dependsOn", []) for one in materials["dependencies"]}
     direct = {canonicalize_name(reference.split("==")[0]) for reference in needs[root]}
-    assert direct == {canonicalize_name(Requirement(text).name) for text in WANTED["requirements.lock"]}
+    assert direct == {canonicalize_name(Requirement(text).name) for text in WANTED[BILLS[bill]]}
 
 
 def test_the_exporter_installs_and_runs_from_the_lock_alone(tmp_path: Path) -> None:

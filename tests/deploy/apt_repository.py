@@ -1,0 +1,141 @@
+"""A signed apt repository with its keys, served over HTTP to a clean root of Debian 12 that has no other source of packages."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import os
+import shutil
+import subprocess
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deploy_image import machine_tar
+from deploy_tools import DEPLOY, need
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+COMMAND = "/opt/roce-exporter/bin/roce-exporter"
+BIRTH = 1_700_000_000
+"""When the keys are made: before any time at which a test signs."""
+
+
+class QuietFiles(http.server.SimpleHTTPRequestHandler):
+    """Files of a folder, without a log."""
+
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the name of the overridden method
+        """Print nothing."""
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address of a web server for this folder."""
+    handler = functools.partial(QuietFiles, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@contextmanager
+def keyring(folder: Path, *names: str) -> Iterator[dict[str, str]]:
+    """The environment in which gpg has a key of each name, made in the past."""
+    for program, package in (("gpg", "gnupg"), ("gpgconf", "gnupg"), ("apt-ftparchive", "apt-utils")):
+        need(program, package)
+    folder.mkdir(mode=0o700)
+    environment = {**os.environ, "GNUPGHOME": str(folder)}
+    make = [
+        "gpg",
+        "--batch",
+        "--quiet",
+        f"--faked-system-time={BIRTH}",
+        "--passphrase=",
+        "--quick-generate-key",
+    ]
+    for name in names:
+        subprocess.run([*make, name, "ed25519", "sign", "never"], env=environment, check=True)
+    yield environment
+    subprocess.run(["gpgconf", "--kill", "all"], env=environment, check=True)
+
+
+def publish(
+    folder: Path, keys: str, environment: dict[str, str], *packages: str
+) -> subprocess.CompletedProcess[str]:
+    """What deploy/apt/build.sh prints; it adds the packages to the repository in this folder."""
+    command = [DEPLOY / "apt/build.sh", folder, keys, *packages]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def with_version(package: str, version: str, folder: Path) -> str:
+    """The path of the same package with another version."""
+    tree = folder / f"tree-{version}"
+    subprocess.run(["dpkg-deb", "--raw-extract", package, tree], check=True)
+    control = tree / "DEBIAN/control"
+    lines = control.read_text().splitlines(keepends=True)
+    control.write_text(
+        "".join(f"Version: {version}\n" if line.startswith("Version:") else line for line in lines)
+    )
+    architecture = Path(package).stem.rpartition("_")[2]
+    place = folder / f"roce-exporter_{version}_{architecture}.deb"
+    command = ["dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "--build", tree, place]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    shutil.rmtree(tree)
+    return str(place)
+
+
+class CleanDebian:
+    """A root file system with apt; its only source is the one that `trust` adds."""
+
+    def __init__(self, folder: Path) -> None:
+        """Unpack it."""
+        self.root = folder
+        subprocess.run(["tar", "--extract", "-f", machine_tar(), "-C", folder], check=True)
+        (folder / "etc/apt/sources.list").unlink(missing_ok=True)
+        # a chroot has no running systemd, and no network but this machine's
+        (folder / "usr/sbin/policy-rc.d").write_text("#!/bin/sh\nexit 101\n")
+        (folder / "usr/sbin/policy-rc.d").chmod(0o755)
+
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        """The result of a command in the root, with a minimal environment and English messages."""
+        environment = {
+            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+            "LC_ALL": "C.UTF-8",
+            "DEBIAN_FRONTEND": "noninteractive",
+        }
+        return subprocess.run(
+            ["chroot", self.root, *command],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+
+    def must(self, *command: str) -> str:
+        """The output of a command that succeeds."""
+        done = self.run(*command)
+        assert done.returncode == 0, f"{command}: {done.stdout}"
+        return done.stdout
+
+    def trust(self, url: str, key: bytes) -> None:
+        """Add the source as deploy/apt/README.md says, and forget lists and packages of another one."""
+        shutil.rmtree(self.root / "var/lib/apt/lists")
+        self.must("apt-get", "clean")
+        keys = self.root / "etc/apt/keyrings"
+        keys.mkdir(exist_ok=True)
+        (keys / "roce-exporter.asc").write_bytes(key)
+        text = (DEPLOY / "apt/roce-exporter.sources").read_text()
+        assert "https://packages.example.com/roce-exporter" in text
+        text = text.replace("https://packages.example.com/roce-exporter", url)
+        (self.root / "etc/apt/sources.list.d/roce-exporter.sources").write_text(text)
+
+    def state(self) -> str:
+        """What dpkg has of the package: `ii 0.1.0`, `rc 0.1.0`, or nothing."""
+        done = self.run("dpkg-query", "--show", "--showformat=${db:Status-Abbrev}${Version}", "roce-exporter")
+        return done.stdout if done.returncode == 0 else ""

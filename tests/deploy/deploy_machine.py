@@ -1,0 +1,121 @@
+"""A booted machine of Debian in a network of its own, which Ansible reaches without sshd.
+
+systemd-nspawn boots it in a network namespace; a second one has the other end of a veth pair, so that requests come from outside.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deploy_image import machine_tar
+from deploy_tools import lacking, need, need_root, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+ADDRESS = "192.0.2.2"
+"""Of the machine."""
+CLIENTS = ("192.0.2.1", "192.0.2.9")
+"""Of the namespace outside, the second one for a client that a firewall does not admit."""
+SSH = """#!/bin/sh
+# In place of ssh: runs the last argument in the machine, as root.
+for last; do :; done
+exec nsenter --target={leader} --all env -i HOME=/root LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin /bin/sh -c "$last"
+"""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A running machine."""
+
+    root: Path
+    ssh: Path
+    outside: str
+
+    def run(self, command: str) -> str:
+        """What a command in the machine prints."""
+        done = subprocess.run([self.ssh, command], capture_output=True, text=True, check=False)
+        return done.stdout.strip()
+
+    def curl(self, *arguments: str) -> str:
+        """What curl prints in the namespace outside."""
+        command = ["ip", "netns", "exec", self.outside, "curl", "--silent", "--max-time", "20", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+@contextmanager
+def network() -> Iterator[tuple[str, str]]:
+    """Two namespaces and the pair of network devices between them: the machine's, and the one outside."""
+    need("ip", "iproute2")
+    inside, outside = (f"roce-{os.getpid()}-{side}" for side in ("in", "out"))
+    try:
+        for command in (
+            f"netns add {inside}",
+            f"netns add {outside}",
+            f"link add host0 netns {inside} type veth peer name outside0 netns {outside}",
+            f"-n {inside} address add {ADDRESS}/24 dev host0",
+            *(f"-n {outside} address add {client}/24 dev outside0" for client in CLIENTS),
+            f"-n {inside} link set lo up",
+            f"-n {inside} link set host0 up",
+            f"-n {outside} link set outside0 up",
+        ):
+            made = subprocess.run(["ip", *command.split()], capture_output=True, text=True, check=False)
+            if made.returncode:
+                lacking(f"ip {command} failed: {made.stderr}")
+        yield inside, outside
+    finally:
+        for name in (inside, outside):
+            subprocess.run(["ip", "netns", "delete", name], capture_output=True, check=False)
+
+
+def leader_of(nspawn: int) -> str:
+    """The process that is the machine's init; empty while there is none."""
+    command = [need("ps", "procps"), "--ppid", str(nspawn), "-o", "pid="]
+    found = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return next(iter(found.split()), "")
+
+
+@contextmanager
+def booted(folder: Path, suite: str = "bookworm") -> Iterator[Machine]:
+    """A machine of this suite of Debian, until the block ends."""
+    need_root()
+    nspawn = need("systemd-nspawn", "systemd-container")
+    root = folder / "root"
+    root.mkdir()
+    subprocess.run(["tar", "--extract", "-f", machine_tar(suite), "-C", root], check=True)
+    with network() as (inside, outside), (folder / "console").open("w") as console:
+        flags = [
+            "--quiet",
+            "--register=no",
+            "--keep-unit",
+            f"--network-namespace-path=/run/netns/{inside}",
+            "--capability=CAP_NET_ADMIN,CAP_SYSLOG",
+        ]
+        machine = subprocess.Popen(
+            [nspawn, *flags, "-D", root, "--boot"],
+            stdin=subprocess.DEVNULL,
+            stdout=console,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            wait_until(
+                lambda: leader_of(machine.pid) or machine.poll() is not None, "the machine has an init"
+            )
+            if machine.poll() is not None:
+                lacking(f"systemd-nspawn cannot boot here: {(folder / 'console').read_text()[-500:]}")
+            ssh = folder / "ssh"
+            ssh.write_text(SSH.format(leader=leader_of(machine.pid)))
+            ssh.chmod(0o755)
+            found = Machine(root, ssh, outside)
+            wait_until(
+                lambda: found.run("systemctl is-system-running") in {"running", "degraded"}, "it has booted"
+            )
+            yield found
+        finally:
+            machine.terminate()
+            machine.wait(timeout=120)

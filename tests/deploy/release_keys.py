@@ -1,0 +1,56 @@
+"""OpenPGP keys that are thrown away after a test."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deploy_tools import need
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Keys:
+    """A home of gpg with one key that may sign."""
+
+    def __init__(self, home: Path, *options: str) -> None:
+        self.home = home
+        self.run(
+            "--passphrase=",
+            *options,
+            "--quick-generate-key",
+            "Test <test@example.com>",
+            "ed25519",
+            "sign",
+            "never",
+        )
+
+    def run(self, *arguments: str | Path) -> bytes:
+        """What gpg prints."""
+        command = [need("gpg", "gpg"), f"--homedir={self.home}", "--batch", "--yes", "--quiet", *arguments]
+        return subprocess.run(command, check=True, capture_output=True).stdout
+
+    def public(self, place: Path, *, armour: bool = True) -> Path:
+        """The public key, as text or as it is."""
+        place.write_bytes(self.run(*(["--armor"] if armour else []), "--export"))
+        return place
+
+    def sign(self, folder: Path, *options: str) -> None:
+        """Sign the hashes of a folder."""
+        sums = folder / "SHA256SUMS"
+        self.run(*options, "--armor", f"--output={sums}.asc", "--detach-sign", sums)
+
+
+@contextmanager
+def keys(*options: str) -> Iterator[Keys]:
+    """Keys in a folder with a short name: the name of the agent's socket has a limit."""
+    with tempfile.TemporaryDirectory(prefix="gpg") as home:
+        Path(home).chmod(0o700)
+        try:
+            yield Keys(Path(home), *options)
+        finally:
+            subprocess.run(["gpgconf", f"--homedir={home}", "--kill", "all"], check=False)
