@@ -39,7 +39,7 @@ generate: ## write every generated file again: docs/metrics.md, docs/metric-sets
 	$(PYTHON) tests/diagnosis/write_diagnosis.py
 	if command -v promtool >/dev/null; then $(PYTHON) tests/alerts/write_annotations.py; fi
 
-lab: ## the wheel on real kernels in QEMU, a quarter of an hour per kernel; as root
+lab: ## the wheel on two real kernels in QEMU, half an hour; as root
 	tests/lab/run.sh
 
 bench: ## every table of docs/performance.md; `python bench NAME` prints one

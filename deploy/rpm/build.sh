@@ -21,6 +21,8 @@ stage=$work/stage
 bound=$("$top/deploy/stage.sh" "$stage" usr/lib/systemd/system)
 [ -z "$bound" ] || [ "$python" = "python$bound" ] || { echo "these libraries need RPM_PYTHON=python$bound" >&2; exit 1; }
 sed -i "1s|.*|#!/usr/bin/$python -IB|" "$stage/opt/roce-exporter/bin/roce-exporter"
+# where Fedora and RHEL have the functions of zsh; bash and fish look where they do on Debian
+mv "$stage/usr/share/zsh/vendor-completions" "$stage/usr/share/zsh/site-functions"
 find "$stage/opt/roce-exporter/bin" -exec touch --date="@$SOURCE_DATE_EPOCH" {} +
 
 # Folders of the package, files, and files that an administrator edits; not the folders of the system.

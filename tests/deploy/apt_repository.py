@@ -12,14 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deploy_image import base_tar
+from deploy_image import machine_tar
 from deploy_tools import DEPLOY, need
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MACHINE = "systemd,systemd-sysv,python3,init-system-helpers,curl,procps,util-linux"
-"""What test_boot.py's machine has: everything that the package depends on, so no mirror is read."""
 COMMAND = "/opt/roce-exporter/bin/roce-exporter"
 BIRTH = 1_700_000_000
 """When the keys are made: before any time at which a test signs."""
@@ -96,8 +94,7 @@ class CleanDebian:
     def __init__(self, folder: Path) -> None:
         """Unpack it."""
         self.root = folder
-        tar = base_tar("machine", "minbase", MACHINE)
-        subprocess.run(["tar", "--extract", "-f", tar, "-C", folder], check=True)
+        subprocess.run(["tar", "--extract", "-f", machine_tar(), "-C", folder], check=True)
         (folder / "etc/apt/sources.list").unlink(missing_ok=True)
         # a chroot has no running systemd, and no network but this machine's
         (folder / "usr/sbin/policy-rc.d").write_text("#!/bin/sh\nexit 101\n")

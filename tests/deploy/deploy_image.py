@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -24,6 +25,8 @@ RUNTIME = (
 """About the content of distroless python3: no shell, no package manager."""
 
 BUILD = "python3-venv,ca-certificates"
+MACHINE = "systemd,systemd-sysv,python3,init-system-helpers,curl,procps,util-linux,python3-apt,python3-venv,nftables"
+"""A machine that boots, with what the package and the Ansible role need of it, so that tests read no mirror."""
 CERTIFICATES = "/etc/ssl/certs"
 
 
@@ -56,17 +59,19 @@ def buildah(store: Path, *arguments: str) -> str:
     return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
-def base_tar(name: str, variant: str, packages: str, suite: str = "bookworm") -> Path:
-    """A root file system of Debian, 12 unless another suite is given, made once and kept."""
+def base_tar(name: str, variant: str, packages: str, suite: str = "bookworm", architecture: str = "") -> Path:
+    """A root file system of Debian, 12 unless another suite is given, made once and kept; without an architecture for this machine."""
     with cache_lock(name):
-        return _base_tar(name, variant, packages, suite)
+        return _base_tar(name, variant, packages, suite, architecture)
 
 
-def _base_tar(name: str, variant: str, packages: str, suite: str) -> Path:
+def _base_tar(name: str, variant: str, packages: str, suite: str, architecture: str) -> Path:
     place = cache_folder() / f"{name}.tar"
     if not place.exists():
         unfinished = place.with_suffix(".part.tar")
         command = [need("mmdebstrap", "mmdebstrap"), f"--variant={variant}", f"--include={packages}"]
+        if architecture:
+            command.append(f"--architectures={architecture}")
         made = subprocess.run([*command, suite, str(unfinished)], capture_output=True, text=True, check=False)
         if made.returncode:
             lacking(f"mmdebstrap failed: {made.stderr.strip()[-300:]}")
@@ -74,29 +79,47 @@ def _base_tar(name: str, variant: str, packages: str, suite: str) -> Path:
     return place
 
 
-def build(store: Path) -> Image:
-    """The image of deploy/container/Containerfile."""
+def machine_tar(suite: str = "bookworm") -> Path:
+    """The root file system of a machine that can boot, for all tests that need one."""
+    return base_tar(f"machine-{suite}", "minbase", MACHINE, suite)
+
+
+def signatures(store: Path) -> str:
+    """The flag that accepts images without a signature."""
     policy = store / "policy.json"
     policy.write_text(json.dumps({"default": [{"type": "insecureAcceptAnything"}]}))
-    signatures = f"--signature-policy={policy}"
-    bases = {
-        "BUILD": base_tar("build", "apt", BUILD),
-        "RUNTIME": base_tar("runtime", "extract", RUNTIME),
-    }
-    for name, tar in bases.items():
-        container = buildah(store, "from", signatures, "scratch").strip()
+    return f"--signature-policy={policy}"
+
+
+def add_base(store: Path, name: str, tar: Path | None, architecture: str = "") -> None:
+    """The image localhost/NAME, unless it is in the store: a root file system, or nothing, for an architecture or this machine's."""
+    policy = signatures(store)
+    if f"localhost/{name}:" in buildah(store, "images", "--format={{.Name}}:"):
+        return
+    container = buildah(store, "from", policy, "scratch").strip()
+    if tar:
         buildah(store, "add", "--quiet", container, str(tar), "/")
-        buildah(store, "commit", "--quiet", "--rm", signatures, container, f"localhost/{name.lower()}")
+    if architecture:
+        buildah(store, "config", f"--arch={architecture}", container)
+    buildah(store, "commit", "--quiet", "--rm", policy, container, f"localhost/{name}")
+
+
+def build(store: Path) -> Image:
+    """The image of deploy/container/Containerfile for this machine, as an engine builds it."""
+    add_base(store, "build", base_tar("build", "apt", BUILD))
+    runtime = "runtime-arm64" if platform.machine() == "aarch64" else "runtime-amd64"
+    add_base(store, runtime, base_tar("runtime", "extract", RUNTIME))
     buildah(
         store,
         "bud",
-        signatures,
+        signatures(store),
         "--isolation=chroot",
         "--pull-never",
         # a machine's own certificate authorities, in case a proxy is between it and the package index
         f"--volume={CERTIFICATES}:{CERTIFICATES}:ro",
         f"--ignorefile={DEPLOY}/container/Containerfile.dockerignore",
-        *(f"--build-arg={name}=localhost/{name.lower()}" for name in bases),
+        "--build-arg=BUILD=localhost/build",
+        f"--build-arg=RUNTIME=localhost/{runtime}",
         f"--file={DEPLOY}/container/Containerfile",
         "--tag=localhost/roce-exporter",
         str(ROOT),

@@ -11,14 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deploy_image import base_tar
+from deploy_image import machine_tar
 from deploy_tools import lacking, need, need_root, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-PACKAGES = "systemd,systemd-sysv,python3,init-system-helpers,curl,procps,util-linux,python3-apt,python3-venv,nftables"
 ADDRESS = "192.0.2.2"
 """Of the machine."""
 CLIENTS = ("192.0.2.1", "192.0.2.9")
@@ -75,15 +74,10 @@ def network() -> Iterator[tuple[str, str]]:
 
 
 def leader_of(nspawn: int) -> str:
-    """The process that is the machine's init."""
-    return next(iter(_children(nspawn).split()), "")
-
-
-def _children(process: int) -> str:
-    found = subprocess.run(
-        ["ps", "--ppid", str(process), "-o", "pid="], capture_output=True, text=True, check=False
-    )
-    return found.stdout
+    """The process that is the machine's init; empty while there is none."""
+    command = [need("ps", "procps"), "--ppid", str(nspawn), "-o", "pid="]
+    found = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return next(iter(found.split()), "")
 
 
 @contextmanager
@@ -93,8 +87,7 @@ def booted(folder: Path, suite: str = "bookworm") -> Iterator[Machine]:
     nspawn = need("systemd-nspawn", "systemd-container")
     root = folder / "root"
     root.mkdir()
-    tar = base_tar(f"ansible-{suite}", "minbase", PACKAGES, suite)
-    subprocess.run(["tar", "--extract", "-f", tar, "-C", root], check=True)
+    subprocess.run(["tar", "--extract", "-f", machine_tar(suite), "-C", root], check=True)
     with network() as (inside, outside), (folder / "console").open("w") as console:
         flags = [
             "--quiet",

@@ -1,7 +1,7 @@
 """Run a command under a seccomp profile in the format of container engines: `profiled.py PROFILE COMMAND ARGUMENT...`.
 
 It loads the filter as the last step before the command, as runc and crun do if the process may gain no privileges. The parser is
-not theirs: an engine's own reads the profile in test_container.py.
+not theirs.
 """
 
 from __future__ import annotations

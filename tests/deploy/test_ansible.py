@@ -298,27 +298,30 @@ def test_nothing_is_left_but_the_user(journey: Journey) -> None:
     assert removed.reply == ""
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"roce_exporter_install_from": "package"}, "roce_exporter_version: required"),
-        ({"roce_exporter_tls_key": "x"}, "both or neither are required"),
-        ({"roce_exporter_users": {"a": "plain-secret"}}, "must be a bcrypt hash"),
-        ({"roce_exporter_drop_ins": ["optic"]}, "value of roce_exporter_drop_ins must be one or more of"),
-    ],
-)
-def test_bad_variables_are_one_clear_line(tmp_path: Path, given: dict[str, Any], message: str) -> None:
-    """Before anything is changed: the machine here is this one, and the run ends before its first task."""
-    here = Control(tmp_path, Machine(tmp_path, tmp_path, ""))
-    role(tmp_path)
-    (tmp_path / "hosts.yml").write_text(
-        json.dumps({"all": {"hosts": {"machine": {"ansible_connection": "local"}}}})
-    )
-    plays = [{"hosts": "all", "gather_facts": False, "roles": ["roce_exporter"]}]
-    (tmp_path / "site.yml").write_text(json.dumps(plays))
-    play = here.play(given, "--check")
-    assert play.code == 2
-    assert message in play.output
+BAD = {
+    "roce_exporter_version": ({"install_from": "package"}, "required"),
+    "roce_exporter_tls_key": ({"tls_key": "x"}, "both or neither are required"),
+    "roce_exporter_users": ({"users": {"a": "plain-secret"}}, "must be a bcrypt hash"),
+    "roce_exporter_drop_ins": ({"drop_ins": ["optic"]}, "must be one or more of"),
+}
+"""For each variable: what is given to a host, and what is wrong with it."""
+
+
+def test_bad_variables_are_one_clear_line(tmp_path: Path) -> None:
+    """Before anything is changed: the hosts here are all this one, and each run ends before its first task."""
+    here = control(tmp_path, Machine(tmp_path, tmp_path, ""))
+    hosts = {
+        name: {f"roce_exporter_{key}": value for key, value in given.items()}
+        for name, (given, _) in BAD.items()
+    }
+    local = {"ansible_connection": "local"}
+    (tmp_path / "hosts.yml").write_text(json.dumps({"all": {"hosts": hosts, "vars": local}}))
+    play = here.play({}, "--check")
+    for name, (_, message) in BAD.items():
+        (line,) = re.findall(rf"^fatal: \[{name}\]: FAILED! => (.*)$", play.output, re.MULTILINE)
+        assert name in json.loads(line)["msg"]
+        assert message in json.loads(line)["msg"]
+    assert re.findall(r" changed=(\d+)", play.output) == ["0"] * len(BAD)
     assert "plain-secret" not in play.output
 
 

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from deploy_image import base_tar
+from deploy_image import machine_tar
 from deploy_tools import lacking, need, need_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HERE = Path(__file__).parent
-PACKAGES = "systemd,systemd-sysv,python3,init-system-helpers,curl,procps,util-linux"
 NO_CAPABILITY = f"{0:016x}"
 NET_ADMIN = 1 << 12
 DAC_READ_SEARCH = 1 << 2
@@ -33,9 +32,7 @@ def report(package: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[d
     need_root()
     nspawn = need("systemd-nspawn", "systemd-container")
     root = tmp_path_factory.mktemp("machine")
-    subprocess.run(
-        ["tar", "--extract", "-f", base_tar("machine", "minbase", PACKAGES), "-C", root], check=True
-    )
+    subprocess.run(["tar", "--extract", "-f", machine_tar(), "-C", root], check=True)
     shutil.copy(package, root / "package.deb")
     shutil.copy(HERE / "booted.sh", root)
     shutil.copy(HERE / "booted.service", root / "etc/systemd/system")

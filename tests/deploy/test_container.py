@@ -6,7 +6,9 @@ profiles.
 
 from __future__ import annotations
 
+import fnmatch
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -14,9 +16,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from deploy_archive import (
+    HERE,
+    MACHINES,
+    OTHER,
+    add_bases,
+    archive,
+    copy_source,
+    has_other_base,
+    images,
+    programs,
+    run_script,
+    settings,
+)
 from deploy_daemon import running
 from deploy_image import Image, build
-from deploy_tools import DEPLOY, fetch, need_root, shipped_data, tool_environment
+from deploy_tools import DEPLOY, ROOT, fetch, need_root, shipped_data, tool_environment
 
 import roce_exporter
 from roce_exporter.cli.shared_flags import DEFAULT_PORT
@@ -50,6 +65,13 @@ def root(image: Image) -> Iterator[str]:
     container = image.buildah("from", "--pull-never", policy, image.name).strip()
     yield image.buildah("mount", container).strip()
     image.buildah("rm", container)
+
+
+@pytest.fixture(scope="session")
+def oci(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The archive of a release."""
+    add_bases(image.store)
+    return archive(image.store, ROOT, tmp_path_factory.mktemp("archive"))
 
 
 def test_hadolint_finds_nothing() -> None:
@@ -119,6 +141,11 @@ def test_buildah_runs_it_as_the_user_it_names(image: Image) -> None:
 @pytest.mark.parametrize("host", [[], ["--host.simulate=incast"]], ids=["this host", "simulated"])
 def test_it_serves_without_a_place_to_write(root: str, config: dict[str, Any], host: list[str]) -> None:
     """Read-only root and /sys, the host's network, no capability."""
+    serves(root, config, host)
+
+
+def serves(root: str, config: dict[str, Any], host: list[str]) -> None:
+    """The image runs and stops; a simulated host has RDMA devices."""
     with running([sys.executable, str(CONTAINED), root, json.dumps(config)], flags=host) as daemon:
         assert daemon.hear() == "READY=1"
         assert Path(f"/proc/{daemon.process.pid}/root").resolve() == Path(root)
@@ -127,3 +154,79 @@ def test_it_serves_without_a_place_to_write(root: str, config: dict[str, Any], h
         assert ("\nroce_ecn_marked_packets_total{" in metrics) == bool(host)
         assert "healthy" in fetch(f"{daemon.url}/-/healthy")
         assert daemon.stop() == 0
+
+
+def test_the_archive_of_a_release_is_the_same_in_another_folder(
+    image: Image, oci: Path, tmp_path: Path
+) -> None:
+    copy_source(tmp_path / "source")
+    again = archive(image.store, tmp_path / "source", tmp_path / "again", umask=0o077)
+    assert again.name == oci.name == f"roce-exporter-{roce_exporter.__version__}-oci.tar"
+    assert again.read_bytes() == oci.read_bytes()
+
+
+def test_the_archive_has_an_image_for_each_architecture(oci: Path) -> None:
+    found = images(oci)
+    assert set(found) == set(MACHINES)
+    for architecture, built in found.items():
+        assert built.config["architecture"] == architecture
+        config = built.config["config"]
+        assert config["User"] == "65532:65532"
+        assert config["Entrypoint"] == ["/usr/bin/python3", "-m", "roce_exporter"]
+        labels = {
+            name.removeprefix("org.opencontainers.image."): value for name, value in config["Labels"].items()
+        }
+        assert labels["version"] == roce_exporter.__version__
+        assert labels["revision"] == "0" * 40
+        assert labels["licenses"] == "Apache-2.0"
+
+
+def test_every_program_in_it_is_for_its_architecture(oci: Path) -> None:
+    """The libraries of the exporter, and the base; for the other architecture CI may have no base."""
+    for architecture, built in images(oci).items():
+        machines = dict(programs(oci, built.layers))
+        assert set(machines.values()) == {MACHINES[architecture]}
+        assert any(name.startswith("opt/roce-exporter/") for name in machines)
+        assert ("usr/bin/python3.11" in machines) == (architecture == HERE or has_other_base())
+
+
+def test_the_image_of_the_archive_serves(image: Image, oci: Path) -> None:
+    policy = f"--signature-policy={image.store}/policy.json"
+    name = image.buildah("pull", "--quiet", policy, f"oci-archive:{oci}").strip()
+    container = image.buildah("from", "--pull-never", policy, name).strip()
+    config = images(oci)[HERE].config["config"]
+    serves(image.buildah("mount", container).strip(), config, ["--host.simulate=incast"])
+    image.buildah("rm", container)
+
+
+@pytest.mark.parametrize(
+    ("bases", "code", "told"),
+    [
+        (("", ""), 2, "BUILD and RUNTIME must name the base images"),
+        (("localhost/build", "localhost/none-{arch}"), 1, "localhost/none-amd64 for amd64 cannot be had"),
+        (("localhost/build", f"localhost/runtime-{HERE}"), 1, f"for {OTHER} cannot be had"),
+        (("docker.io/library/python:3.11", "localhost/runtime-{arch}"), 2, "has no digest"),
+    ],
+    ids=["none", "absent", "another architecture", "tag"],
+)
+def test_without_its_bases_the_archive_is_not_built(
+    image: Image, tmp_path: Path, bases: tuple[str, str], code: int, told: str
+) -> None:
+    add_bases(image.store)
+    names = dict(zip(("BUILD", "RUNTIME"), bases, strict=True))
+    verdict = run_script(ROOT, tmp_path, {**settings(image.store), **names})
+    assert verdict.returncode == code
+    assert told in verdict.stderr
+    assert verdict.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_lock_file_that_the_containerfile_names_is_in_its_context() -> None:
+    kept = [
+        line.removeprefix("!")
+        for line in Path(f"{CONTAINERFILE}.dockerignore").read_text().splitlines()
+        if line.startswith("!")
+    ]
+    named = set(re.findall(r"requirements[\w-]*\.lock", CONTAINERFILE.read_text()))
+    assert len(named) > 2
+    assert not [name for name in named if not any(fnmatch.fnmatch(name, pattern) for pattern in kept)]

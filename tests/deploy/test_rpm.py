@@ -81,20 +81,38 @@ def test_settings_survive_and_nothing_else_is_a_setting(rpm: Path) -> None:
 
 
 def test_it_has_the_files_of_the_debian_package(rpm: Path, package: str) -> None:
-    """Both are laid out by deploy/stage.sh; only the folder of the units differs."""
+    """Both are laid out by deploy/stage.sh; only the folders of the units and of zsh's functions differ."""
     listing = subprocess.run(
         ["dpkg-deb", "--contents", package], stdout=subprocess.PIPE, text=True, check=True
     )
     files = {line.split()[5].removeprefix(".") for line in listing.stdout.splitlines() if line[0] != "d"}
     folders = set(asked(rpm, "--queryformat=[%{FILENAMES} %{FILEMODES:perms}\\n]"))
     ours = {line.split()[0] for line in folders if line.split()[1][0] != "d"}
-    assert {name.replace("/usr/lib/systemd/", "/lib/systemd/") for name in ours} == files
+    places = (
+        ("/lib/systemd/", "/usr/lib/systemd/"),
+        ("/zsh/vendor-completions/", "/zsh/site-functions/"),
+    )
+    for debian, red_hat in places:
+        files = {name.replace(debian, red_hat) for name in files}
+    assert ours == files
     theirs = {line.split()[0] for line in folders} - ours
     assert all("roce-exporter" in name for name in theirs), "a folder of the system"
 
 
-def test_the_same_commit_gives_the_same_bytes(rpm: Path) -> None:
-    """Nothing in it is of the machine or the moment that built it."""
+def test_the_same_commit_gives_the_same_bytes(rpm: Path, tmp_path: Path) -> None:
+    """With another umask, folder for temporary files, locale and time zone."""
+    away = tmp_path / "away"
+    away.mkdir()
+    folder = tmp_path / "again"
+    environment = {**os.environ, **BUILD, "TMPDIR": str(away), "LC_ALL": "C.UTF-8", "TZ": "Asia/Tokyo"}
+    subprocess.run([DEPLOY / "rpm/build.sh", folder], env=environment, umask=0o077, check=True)
+    (again,) = folder.iterdir()
+    assert again.name == rpm.name
+    assert again.read_bytes() == rpm.read_bytes()
+    assert not list(away.iterdir())
+
+
+def test_nothing_in_it_is_of_the_machine_or_the_moment_that_built_it(rpm: Path) -> None:
     fields = "%{BUILDTIME} %{BUILDHOST}\\n[%{FILEMTIMES} %{FILEUSERNAME}:%{FILEGROUPNAME}\\n]"
     build, *files = asked(rpm, f"--queryformat={fields}")
     assert build == f"{BUILD['SOURCE_DATE_EPOCH']} localhost"
