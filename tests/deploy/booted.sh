@@ -74,7 +74,9 @@ echo "fed.ready $(curl --silent http://localhost:10123/-/ready)"
 
 echo 'ROCE_EXPORTER_FLAGS="--no.such.flag"' >/etc/default/roce-exporter
 restart
-sleep 1
+# on a busy machine the start has not failed yet
+for _ in $(seq 600); do [ "$(systemctl is-active roce-exporter)" = activating ] || break; sleep 0.1; done
+journalctl --sync
 echo "unusable.active $(systemctl is-active roce-exporter)"
 echo "unusable.status $(systemctl show -P ExecMainStatus roce-exporter)"
 echo "unusable.restarts $(systemctl show -P NRestarts roce-exporter)"

@@ -16,7 +16,7 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,6 +52,14 @@ class Comparison(ctypes.Structure):
         ("first", ctypes.c_uint64),
         ("second", ctypes.c_uint64),
     )
+
+
+class Rule(NamedTuple):
+    """What happens to a system call, if its arguments compare so."""
+
+    call: str
+    compared: tuple[Comparison, ...] = ()
+    action: int = ALLOW
 
 
 def unit_lines(unit: str) -> dict[str, list[str]]:
@@ -90,16 +98,28 @@ def filter_calls(allowed: set[str], families: list[str]) -> None:
     Raises:
         OSError: the kernel or libseccomp refused.
     """
+    calls = [Rule(call) for call in allowed - {"socket"}]
+    sockets = [Rule("socket", (Comparison(0, EQUAL, FAMILIES[family], 0),)) for family in families]
+    load_filter([*calls, *sockets])
+
+
+def load_filter(rules: list[Rule]) -> None:
+    """From here on do what these rules say, and refuse all other system calls with EPERM.
+
+    Raises:
+        OSError: the kernel or libseccomp refused.
+    """
     seccomp = ctypes.CDLL("libseccomp.so.2")
     seccomp.seccomp_init.restype = ctypes.c_void_p
     context = ctypes.c_void_p(seccomp.seccomp_init(REFUSE))
-    for call in allowed - {"socket"}:
-        if (number := seccomp.seccomp_syscall_resolve_name(call.encode())) >= 0:
-            seccomp.seccomp_rule_add_array(context, ALLOW, number, 0, None)
-    socket = seccomp.seccomp_syscall_resolve_name(b"socket")
-    for family in families:
-        only = Comparison(0, EQUAL, FAMILIES[family], 0)
-        seccomp.seccomp_rule_add_array(context, ALLOW, socket, 1, ctypes.byref(only))
+    for rule in rules:
+        # a call that this architecture does not have is negative
+        if (number := seccomp.seccomp_syscall_resolve_name(rule.call.encode())) >= 0:
+            compared = (Comparison * len(rule.compared))(*rule.compared)
+            result = seccomp.seccomp_rule_add_array(
+                context, rule.action, number, len(rule.compared), compared
+            )
+            check(result, f"seccomp_rule_add {rule.call}")
     check(seccomp.seccomp_load(context), "seccomp_load")
 
 

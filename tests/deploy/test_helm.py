@@ -38,6 +38,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {**IMAGE, "serviceMonitor": {"enabled": True}, "podMonitor": {"enabled": True}},
         "scraped twice",
     ),
+    "a list without a file": ({**IMAGE, "seccompProfile": {"type": "Localhost"}}, "localhostProfile"),
+    "a file that is not used": ({**IMAGE, "seccompProfile": {"localhostProfile": "x"}}, "/seccompProfile"),
     "switches without a file": ({**IMAGE, "switches": {"enabled": True}}, "switches.configSecret is empty"),
     "a probe without targets": (
         {**IMAGE, "switches": {"enabled": True, "configSecret": "x", "probe": {"enabled": True}}},
@@ -130,6 +132,14 @@ def test_the_user_is_the_images(answers: dict[str, Any]) -> None:
     context = pod_of(answers, "default-values")["securityContext"]
     user = f"USER {context['runAsUser']}:{context['runAsGroup']}\n"
     assert user in (DEPLOY / "container/Containerfile").read_text()
+
+
+def test_the_exporters_own_list_of_system_calls_is_a_file_of_the_node(answers: dict[str, Any]) -> None:
+    profile = pod_of(answers, "everything-values")["securityContext"]["seccompProfile"]
+    assert profile == {"type": "Localhost", "localhostProfile": "profiles/roce-exporter.json"}
+    assert (DEPLOY / "seccomp" / Path(profile["localhostProfile"]).name).is_file()
+    comment = comments((CHART / "values.yaml").read_text())["seccompProfile"]
+    assert f"/var/lib/kubelet/seccomp/{profile['localhostProfile']}" in comment
 
 
 def test_privileges_are_one_capability_and_read_only_places(answers: dict[str, Any]) -> None:
