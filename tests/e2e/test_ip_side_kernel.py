@@ -19,7 +19,9 @@ for rail in 1 2; do
   ip link add r$rail type veth peer name p$rail; ip link set p$rail up; ip link set r$rail up
   ip addr add 10.0.$rail.1/24 dev r$rail; ip addr add 2001:db8:$rail::1/64 dev r$rail nodad
 done
+while ip -6 addr show tentative | grep -q .; do sleep 0.1; done
 """
+"""Its last line waits until the kernel has checked the link-local addresses: a state that changes between two readers."""
 
 COMPARE = Path(__file__).with_name("ip_side_in_namespace.py")
 
