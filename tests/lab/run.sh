@@ -30,7 +30,7 @@ core=(test_names.py test_values.py test_configuration.py test_addresses.py test_
 
 # The tools that the tests in the guest call; the guest uses the RDMA and network tools of the host.
 prepare_host() {
-  install_tools rdma=iproute2 dcb=iproute2 tc=iproute2 ethtool=ethtool ib_write_bw=perftest setpriv=util-linux tcpdump=tcpdump \
+  install_tools rdma=iproute2 dcb=iproute2 ibv_devinfo=ibverbs-utils tc=iproute2 ethtool=ethtool ib_write_bw=perftest setpriv=util-linux tcpdump=tcpdump \
     etc/libibverbs.d/rxe.driver=ibverbs-providers usr/lib/python3/dist-packages/pyverbs/__init__.py=python3-pyverbs
 }
 
