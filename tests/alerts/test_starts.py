@@ -19,7 +19,7 @@ from alert_histories import (
     scenario_histories,
 )
 from alert_promtool import RULES
-from alert_starts import STARTS, Spans, fired, intervals_of, metrics_of, read_rules
+from alert_starts import STARTS, Series, Spans, fired, intervals_of, metrics_of, read_rules
 
 pytestmark = [pytest.mark.usefixtures("promtool"), pytest.mark.slow]
 
@@ -36,12 +36,16 @@ def rules() -> dict[str, Any]:
 
 
 @cache
+def histories(kind: str) -> Series:
+    return scenario_histories(metrics_of(rules())) if kind == "scenarios" else case_histories()
+
+
+@cache
 def found(kind: str, every: int) -> Spans:
     """When alerts fire if all groups are evaluated this often; promtool ignores the intervals of groups."""
-    series = scenario_histories(metrics_of(rules())) if kind == "scenarios" else case_histories()
     step = SCRAPE if kind == "scenarios" else USUAL.step
     with tempfile.TemporaryDirectory() as folder:
-        return fired(Path(folder), rules(), series, step, every)
+        return fired(Path(folder), rules(), histories(kind), step, every)
 
 
 def of_cluster(spans: Spans, *clusters: str) -> Spans:

@@ -39,9 +39,7 @@ BOARD_SETS = {
 }
 """The lowest set with which every panel of a board can show data."""
 
-FINER = (
-    "finer evidence; tests/diagnosis/test_lean_diagnosis.py shows which finding of the scoreboard needs it"
-)
+FINER = "finer evidence; tests/diagnosis/test_scoreboard.py shows which finding of the scoreboard needs it"
 NOT_SERVED: dict[str, dict[str, str]] = {
     "roce-host": dict.fromkeys(
         ("roce_phy_receive_bytes_total", "roce_phy_transmit_bytes_total"),

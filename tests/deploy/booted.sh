@@ -40,9 +40,9 @@ done
 rm "$drop_ins"/*
 
 # shorter than the 30 s of the unit, to save time
-printf '[Service]\nWatchdogSec=5s\nRestartSec=100ms\n' >"$drop_ins/hurry.conf"
+printf '[Service]\nWatchdogSec=15s\nRestartSec=100ms\n' >"$drop_ins/hurry.conf"
 restart
-sleep 12
+sleep 20
 echo "alive.restarts $(systemctl show -P NRestarts roce-exporter)"
 systemctl kill --signal=STOP --kill-whom=main roce-exporter
 for _ in $(seq 1200); do

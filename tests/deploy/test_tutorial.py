@@ -115,7 +115,6 @@ def end_session(session: int) -> list[str]:
     return left
 
 
-@pytest.mark.alone
 def test_every_command_prints_what_the_document_shows(
     clone: Path, surroundings: dict[str, str], tmp_path: Path
 ) -> None:

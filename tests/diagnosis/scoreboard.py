@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING
 from changed_host import healthy_moments
 from fault_histories import fault_history
 from fault_table import Fault, load_faults
+from served_history import served_too
 
+from roce_exporter.catalog.row import FULL, LEAN, STANDARD, MetricSet
 from roce_exporter.health.diagnosis import diagnose
 from roce_exporter.health.port_fault import Health, PortFault
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from roce_exporter.health.history import History
     from roce_exporter.health.port_fault import Diagnosis
+
+Diagnoses = dict[MetricSet, "Diagnosis"]
+"""What is said of one host with each set of metrics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,27 +72,31 @@ def host_of(fault: Fault) -> object:
     return fault.recording or fault.id
 
 
-def judge(fault: Fault, history: History) -> Said:
-    """What is said of the fault in this history."""
-    diagnosis = diagnose(history)
+def judge(fault: Fault, diagnosis: Diagnosis) -> Said:
+    """What is said of the fault in this diagnosis of its host."""
     here = tuple(
         one for one in diagnosis.findings if one.device == fault.device and one.port in ("", fault.port)
     )
     return Said(fault, diagnosis, here)
 
 
-async def judge_all() -> tuple[Said, ...]:
-    """What is said of every fault. Faults of one simulated host share its history."""
+async def diagnose_all() -> dict[object, Diagnoses]:
+    """Of every host with faults, by `host_of`: what is said of it with each set of metrics."""
     with tempfile.TemporaryDirectory() as folder:
         moments = await healthy_moments(Path(folder))
-        histories: dict[object, History] = {}
-        said = []
+        found: dict[object, Diagnoses] = {}
         for fault in load_faults():
-            host = host_of(fault)
-            if host not in histories:
-                histories[host] = await fault_history(fault, moments)
-            said.append(judge(fault, histories[host]))
-        return tuple(said)
+            if host_of(fault) not in found:
+                with served_too(LEAN, STANDARD) as served:
+                    everything = await fault_history(fault, moments)
+                seen = {one: diagnose(history.history()) for one, history in served.items()}
+                found[host_of(fault)] = {FULL: diagnose(everything), **seen}
+        return found
+
+
+def judge_all(diagnoses: Mapping[object, Diagnoses]) -> tuple[Said, ...]:
+    """What is said of every fault with all metrics."""
+    return tuple(judge(fault, diagnoses[host_of(fault)][FULL]) for fault in load_faults())
 
 
 def scored(all_said: Iterable[Said]) -> tuple[Said, ...]:

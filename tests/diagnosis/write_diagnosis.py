@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scoreboard import judge_all, score_lines, table
+from scoreboard import diagnose_all, judge_all, score_lines, table
 
 from roce_exporter.health.causes import CAUSES
 from roce_exporter.health.port_fault import Health
@@ -59,4 +59,4 @@ def document(text: str, all_said: tuple[Said, ...]) -> str:
 
 if __name__ == "__main__":
     logging.disable(logging.WARNING)
-    DOCUMENT.write_text(document(DOCUMENT.read_text(), asyncio.run(judge_all())))
+    DOCUMENT.write_text(document(DOCUMENT.read_text(), judge_all(asyncio.run(diagnose_all()))))

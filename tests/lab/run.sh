@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The lab: the built wheel on Debian's own kernels, in QEMU. See README.md.
 #
-#   run.sh                 the core on the newest kernel that Debian packages and on Linux 6.12, at the same time: half an hour on
-#                          two cores
+#   run.sh                 for CI: the core on the newest kernel that Debian packages, in two guests at the same time, and on Linux
+#                          6.12 the tests that depend most on the kernel
 #   run.sh --core SERIES   the core on one of them: newest, 6.12
 #   run.sh --all           the same, then 6.1, thousands of rounds, netdevsim and siw, and the comparison: an hour
 #   run.sh --soak          10,000 collections with random faults, on Linux 6.12: 15 minutes; $ROCELAB_SOAK of them
@@ -23,10 +23,16 @@ fi
 . "$here/prepare.sh"
 . "$here/rivals.sh"
 cards="virtio-net-pci e1000e vmxnet3"
-# test_namespaces.py and test_diagnosis.py pass by themselves; they have not been run after the others yet, so --all has them alone.
-core=(test_names.py test_values.py test_configuration.py test_addresses.py test_faults.py test_storms.py test_hotplug.py
-  test_module.py test_kernel_log.py test_counter_sets.py test_objects.py test_owners.py test_other_nics.py test_traffic.py
-  test_wire.py test_alerts.py test_chain.py test_soak.py)
+# What the exporter reads of a card, of Soft-RoCE's traffic, and the drivers that only the newest kernel has. A guest takes them in
+# any order. test_namespaces.py and test_diagnosis.py pass by themselves; they have not been run after the others yet, so --all
+# has them alone.
+cards_tests=(test_names.py test_values.py test_configuration.py test_addresses.py test_faults.py test_storms.py test_hotplug.py
+  test_module.py test_kernel_log.py test_counter_sets.py)
+traffic_tests=(test_objects.py test_owners.py test_other_nics.py test_traffic.py test_wire.py test_alerts.py test_chain.py
+  test_soak.py)
+newest_tests=(test_more_drivers.py test_devlink.py test_limits.py)
+core=("${cards_tests[@]}" "${traffic_tests[@]}")
+kernel_tests=(test_names.py test_values.py test_configuration.py test_addresses.py test_module.py test_chain.py)
 
 # The tools that the tests in the guest call; the guest uses the RDMA and network tools of the host.
 prepare_host() {
@@ -73,21 +79,22 @@ test_in_guest() {
 # The core on a kernel. On the newest one also netdevsim, the only source of FEC histograms. Its short soak has a fixed seed;
 # random faults are in --soak.
 test_core() {
-  export ROCELAB_SOAK=100 ROCELAB_SEED=1
+  export ROCELAB_SEED=1
   local files=("${core[@]}")
-  [ "$1" != newest ] || { files+=(test_more_drivers.py test_devlink.py test_limits.py) && build_extra newest; } || return 1
+  [ "$1" != newest ] || { files+=("${newest_tests[@]}") && build_extra newest; } || return 1
   test_in_guest "$1" 2400 "${files[@]}"
 }
 
 # A guest has one processor, so two of them use two cores. What they share on the host is there before they start.
-test_both_cores() {
-  local status=0 newest
+test_for_ci() {
+  export ROCELAB_SEED=1
+  local status=0 second=$cache/second.log guest
   build_modules newest && build_extra newest && build_modules 6.12 || return 1
-  test_core newest >"$cache/newest.log" 2>&1 &
-  newest=$!
-  test_core 6.12 || status=$?
-  wait "$newest" || status=$?
-  cat "$cache/newest.log"
+  { test_in_guest newest 1800 "${traffic_tests[@]}" && test_in_guest 6.12 1200 "${kernel_tests[@]}"; } >"$second" 2>&1 &
+  guest=$!
+  test_in_guest newest 1800 "${cards_tests[@]}" "${newest_tests[@]}" || status=$?
+  wait "$guest" || status=$?
+  cat "$second"
   return $status
 }
 
@@ -98,10 +105,12 @@ case ${1:-} in
     test_in_guest 6.12 10000 -s test_soak.py
     ;;
   --compare)
+    prepare_rivals
     in_guest 6.12 900 "$python" compare.py
     ;;
   --all)
     export ROCELAB_ROUNDS=1000
+    prepare_rivals
     for series in newest 6.12; do
       build_extra "$series" && test_in_guest "$series" 3000 "${core[@]}" test_more_drivers.py test_devlink.py test_rivals.py &&
         test_in_guest "$series" 900 test_namespaces.py && test_in_guest "$series" 900 test_diagnosis.py || exit 1
@@ -113,6 +122,7 @@ case ${1:-} in
   --)
     shift
     series=${ROCE_LAB_SERIES:-6.12}
+    case " $* " in *test_rivals* | *test_migration*) prepare_rivals ;; esac
     case " $* " in *test_more_drivers* | *test_devlink*) build_extra "$series" || exit 1 ;; esac
     test_in_guest "$series" 1200 "$@"
     ;;
@@ -120,7 +130,7 @@ case ${1:-} in
     test_core "${2:-6.12}"
     ;;
   "")
-    test_both_cores
+    test_for_ci
     ;;
   *)
     sed -n '4,12p' "$here/run.sh" >&2
