@@ -1,4 +1,4 @@
-"""Builds the image without a container engine: buildah in chroot isolation, on bases that mmdebstrap makes from Debian packages.
+"""Images without a container engine: buildah in chroot isolation, and bases that mmdebstrap makes from Debian packages.
 
 The default bases of the Containerfile, python:3.11-slim-bookworm and distroless python3-debian12, are Debian 12 with
 Python 3.11 too. Those images themselves are not fetched here.
@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deploy_tools import DEPLOY, ROOT, cache_folder, cache_lock, lacking, need
+from deploy_tools import cache_folder, cache_lock, lacking, need
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,26 +101,3 @@ def add_base(store: Path, name: str, tar: Path | None, architecture: str = "") -
     if architecture:
         buildah(store, "config", f"--arch={architecture}", container)
     buildah(store, "commit", "--quiet", "--rm", policy, container, f"localhost/{name}")
-
-
-def build(store: Path) -> Image:
-    """The image of deploy/container/Containerfile for this machine, as an engine builds it."""
-    add_base(store, "build", base_tar("build", "apt", BUILD))
-    runtime = "runtime-arm64" if platform.machine() == "aarch64" else "runtime-amd64"
-    add_base(store, runtime, base_tar("runtime", "extract", RUNTIME))
-    buildah(
-        store,
-        "bud",
-        signatures(store),
-        "--isolation=chroot",
-        "--pull-never",
-        # a machine's own certificate authorities, in case a proxy is between it and the package index
-        f"--volume={CERTIFICATES}:{CERTIFICATES}:ro",
-        f"--ignorefile={DEPLOY}/container/Containerfile.dockerignore",
-        "--build-arg=BUILD=localhost/build",
-        f"--build-arg=RUNTIME=localhost/{runtime}",
-        f"--file={DEPLOY}/container/Containerfile",
-        "--tag=localhost/roce-exporter",
-        str(ROOT),
-    )
-    return Image("localhost/roce-exporter", store)

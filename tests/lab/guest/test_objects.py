@@ -94,9 +94,15 @@ def as_object(kind: ObjectKind, row: Found) -> Found:
     }
 
 
-def connection_states() -> list[str]:
-    """The state of every connection, as iproute2 prints it."""
-    return [one["state"] for one in ask_json("rdma", "-j", "resource", "show", "cm_id")]
+def is_waiting() -> bool:
+    """Whether a server waits for its client."""
+    return any(one["state"] == "LISTEN" for one in ask_json("rdma", "-j", "resource", "show", "cm_id"))
+
+
+def connections_with_pairs() -> int:
+    """How many ends of connections have a queue pair: the kernel calls the server's end CONNECT before the server accepts it."""
+    rows = ask_json("rdma", "-j", "resource", "show", "cm_id")
+    return sum(one["state"] == "CONNECT" and one.get("lqpn", 0) > 0 for one in rows)
 
 
 @contextmanager
@@ -105,11 +111,11 @@ def connected() -> Iterator[traffic.Ends]:
     common = ("ib_write_bw", "-F", "-R", "-x", "1", "--run_infinitely")
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     server = subprocess.Popen((*common, "-d", "rxe1"), **quiet)
-    wait_until(lambda: "LISTEN" in connection_states())
+    wait_until(is_waiting)
     client = subprocess.Popen((*common, "-d", "rxe0", traffic.ADDRESSES[1]), **quiet)
     try:
         # one connection for the parameters of the test, one for its data
-        wait_until(lambda: connection_states().count("CONNECT") == 4)
+        wait_until(lambda: connections_with_pairs() == 4)
         yield traffic.Ends(server, client)
     finally:
         for process in (client, server):
