@@ -11,9 +11,11 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from apt_repository import keyring, publish
 from deploy_machine import ADDRESS, CLIENTS, Machine, booted
 from deploy_tools import DEPLOY, need, tool_environment
 
@@ -21,7 +23,6 @@ import roce_exporter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 ROLE = DEPLOY / "ansible"
 PASSWORD = "opensesame"  # noqa: S105 - of this test only
@@ -35,13 +36,13 @@ UNIT = "roce-exporter.service"
 
 def versions(package: str, folder: Path) -> dict[str, Path]:
     """Packages of three versions: the one built, a next one, and one whose command fails."""
-    files = {roce_exporter.__version__: folder / f"{roce_exporter.__version__}.deb"}
-    shutil.copy(package, files[roce_exporter.__version__])
+    old = roce_exporter.__version__
+    files = {version: folder / Path(package).name.replace(old, version) for version in (old, NEXT, BROKEN)}
+    shutil.copy(package, files[old])
     root = folder / "package"
     subprocess.run(["dpkg-deb", "--raw-extract", package, root], check=True)
     module = root / "opt/roce-exporter/lib/roce_exporter/__init__.py"
     control = root / "DEBIAN/control"
-    old = roce_exporter.__version__
     for version in (NEXT, BROKEN):
         module.write_text(module.read_text().replace(f'"{old}"', f'"{version}"'))
         control.write_text(control.read_text().replace(f"Version: {old}\n", f"Version: {version}\n"))
@@ -52,7 +53,6 @@ def versions(package: str, folder: Path) -> dict[str, Path]:
                     "    sys.exit(main())", '    sys.exit(main() if "--version" in sys.argv else 3)'
                 )
             )
-        files[version] = folder / f"{version}.deb"
         subprocess.run(
             ["dpkg-deb", "-Znone", "--root-owner-group", "--build", root, files[version]],
             check=True,
@@ -60,6 +60,16 @@ def versions(package: str, folder: Path) -> dict[str, Path]:
         )
         old = version
     return files
+
+
+def repository(folder: Path, packages: dict[str, Path]) -> None:
+    """A signed apt repository of these packages."""
+    # below /tmp itself: the sockets of gpg-agent have short names
+    keys = Path(f"/tmp/roce-keys-{os.getpid()}-ansible")
+    with keyring(keys, "test@localhost") as environment:
+        made = publish(folder / "repository", "test@localhost", environment, *map(str, packages.values()))
+    shutil.rmtree(keys)
+    assert made.returncode == 0, made.stderr
 
 
 def role(folder: Path) -> Path:
@@ -138,9 +148,10 @@ def control(folder: Path, machine: Machine) -> Control:
 def variables(folder: Path, version: str, **others: object) -> dict[str, Any]:
     """All that the role can configure on one host."""
     return {
-        "roce_exporter_install_from": "package",
         "roce_exporter_version": version,
-        "roce_exporter_package": f"{folder}/{version}.deb",
+        "roce_exporter_repository_url": f"http://{CLIENTS[0]}:8080",
+        "roce_exporter_repository_key": (folder / "repository/roce-exporter.asc").read_text(),
+        "roce_exporter_package": str(next(folder.glob(f"roce-exporter_{version}_*.deb"))),
         "roce_exporter_config": {"metrics.set": "lean", "web.listen-address": [":10200"]},
         "roce_exporter_tls_certificate": (folder / "certificate.pem").read_text(),
         "roce_exporter_tls_key": (folder / "key.pem").read_text(),
@@ -208,23 +219,28 @@ def looked_at(control: Control) -> dict[str, str]:
     }
 
 
-@pytest.fixture(scope="module")
-def journey(package: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journey]:
+@pytest.fixture(scope="module", params=os.environ.get("ROCE_ANSIBLE_SUITES", "bookworm").split())
+def journey(
+    request: pytest.FixtureRequest, package: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Journey]:
     """All runs of the playbook on one machine, in the order of an exporter's life."""
     need("curl", "curl")
     folder = tmp_path_factory.mktemp("ansible")
     old = roce_exporter.__version__
-    versions(package, folder)
+    repository(folder, versions(package, folder))
     certificate(folder)
-    with booted(folder) as machine:
+    with booted(folder, request.param) as machine, machine.served(folder / "repository"):
         here = control(folder, machine)
         moments = {"installed": moment(here, here.play(variables(folder, old), "-vvv"))}
         seen = looked_at(here)
+        # what a play leaves that is killed between a file and its handler
+        machine.run("touch /etc/roce-exporter/config.yml")
         steps: dict[str, dict[str, Any]] = {
+            "resumed": variables(folder, old),
             "again": variables(folder, old),
             "misconfigured": variables(folder, old, roce_exporter_config={"metrics.set": "most"}),
             "broken": variables(folder, BROKEN, roce_exporter_drop_ins=["optics"]),
-            "upgraded": variables(folder, NEXT),
+            "upgraded": variables(folder, NEXT, roce_exporter_install_from="package"),
         }
         for name, chosen in steps.items():
             moments[name] = moment(here, here.play(chosen))
@@ -240,12 +256,18 @@ def journey(package: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def test_it_installs_and_a_second_run_changes_nothing(journey: Journey) -> None:
-    first, second = journey.moments["installed"], journey.moments["again"]
-    assert first.play.code == 0, first.play.output[-3000:]
-    assert first.play.changed > 0
+    first, second = journey.moments["resumed"], journey.moments["again"]
+    assert journey.moments["installed"].play.code == 0, journey.moments["installed"].play.output[-3000:]
     assert (second.play.code, second.play.changed) == (0, 0), second.play.output[-3000:]
     assert first.invocation == second.invocation
     assert (second.version, second.reply) == (roce_exporter.__version__, "roce_exporter is ready.\n")
+
+
+def test_a_run_after_one_that_was_killed_restarts_the_daemon(journey: Journey) -> None:
+    first, resumed = journey.moments["installed"], journey.moments["resumed"]
+    assert resumed.play.code == 0, resumed.play.output[-3000:]
+    assert first.invocation != resumed.invocation
+    assert resumed.reply == "roce_exporter is ready.\n"
 
 
 def test_clients_need_the_certificate_a_user_and_an_admitted_source(journey: Journey) -> None:
@@ -273,7 +295,10 @@ def test_secrets_are_in_a_file_of_root_and_the_group_and_nowhere_in_the_output(j
 def test_a_bad_configuration_is_refused_and_the_daemon_runs_on(journey: Journey) -> None:
     refused = journey.moments["misconfigured"]
     assert refused.play.code == 2
-    assert refused.invocation == journey.moments["installed"].invocation
+    last = json.loads(refused.play.output.rpartition("FAILED! => ")[2].partition("\n")[0])["msg"]
+    assert "metrics.set: argument --metrics.set: invalid choice: 'most'" in last
+    assert "\n" not in last
+    assert refused.invocation == journey.moments["again"].invocation
     assert refused.reply == "roce_exporter is ready.\n"
 
 
