@@ -249,7 +249,11 @@ def test_a_bad_web_configuration_names_the_variables_and_hides_the_secrets(life:
 def test_a_version_that_does_not_start_returns_to_the_one_before(life: Life) -> None:
     back = life.moments["broken"]
     assert back.play.code == 2
-    assert f"the host has version {OLD} and its configuration again" in back.play.message
+    assert back.play.message.startswith(
+        "Restart roce-exporter: Unable to restart service roce-exporter.service: "
+    )
+    assert back.play.message.endswith(f"(the host has version {OLD} and its configuration again)")
+    assert "\n" not in back.play.message
     assert (back.version, back.reply) == (OLD, READY)
 
 
