@@ -140,8 +140,9 @@ def lived(control: Control, way: str) -> Life:
         life.moments[name] = moment(control, play)
     life.seen["restored"] = machine.run("ls /etc/systemd/system/roce-exporter.service.d")
     gone = control.play(variables(folder, way, OLD, roce_exporter_state="absent"))
+    # apt keeps what it has downloaded, of any package
     life.seen["left"] = machine.run(
-        "find / -xdev -path /proc -prune -o -name '*roce[-_]exporter*' -print;"
+        "find / -xdev -path /proc -prune -o -path /var/cache/apt -prune -o -name '*roce[-_]exporter*' -print;"
         " nft list tables | grep roce; systemctl list-units --all --plain --no-legend 'roce*'"
     )
     life.seen["user"] = machine.run("id -un roce-exporter")
