@@ -6,7 +6,9 @@ systemd-nspawn boots it in a network namespace; a second one has the other end o
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -47,6 +49,19 @@ class Machine:
         command = ["ip", "netns", "exec", self.outside, "curl", "--silent", "--max-time", "20", *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
+    @contextmanager
+    def served(self, folder: Path) -> Iterator[str]:
+        """The address, for the machine, of a web server outside for this folder."""
+        command = ["ip", "netns", "exec", self.outside, sys.executable, "-m", "http.server"]
+        command += ["--bind", CLIENTS[0], "--directory", str(folder), "8080"]
+        url = f"http://{CLIENTS[0]}:8080"
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+            try:
+                wait_until(lambda: self.curl("--fail", url), "the web server replies")
+                yield url
+            finally:
+                server.terminate()
+
 
 @contextmanager
 def network() -> Iterator[tuple[str, str]]:
@@ -61,6 +76,7 @@ def network() -> Iterator[tuple[str, str]]:
             f"-n {inside} address add {ADDRESS}/24 dev host0",
             *(f"-n {outside} address add {client}/24 dev outside0" for client in CLIENTS),
             f"-n {inside} link set lo up",
+            f"-n {outside} link set lo up",
             f"-n {inside} link set host0 up",
             f"-n {outside} link set outside0 up",
         ):
@@ -82,12 +98,15 @@ def leader_of(nspawn: int) -> str:
 
 @contextmanager
 def booted(folder: Path, suite: str = "bookworm") -> Iterator[Machine]:
-    """A machine of this suite of Debian, until the block ends."""
+    """A machine of this suite of Debian, without a source of packages, until the block ends."""
     need_root()
     nspawn = need("systemd-nspawn", "systemd-container")
     root = folder / "root"
     root.mkdir()
     subprocess.run(["tar", "--extract", "-f", machine_tar(suite), "-C", root], check=True)
+    for source in (root / "etc/apt").glob("sources.list*"):
+        shutil.rmtree(source) if source.is_dir() else source.unlink()
+    (root / "etc/apt/sources.list.d").mkdir()
     with network() as (inside, outside), (folder / "console").open("w") as console:
         flags = [
             "--quiet",
