@@ -71,7 +71,7 @@ for suite in ${*:-bookworm trixie sid}; do
   fill_root "$suite"
   for file in ${FILES:-wheel deb zipapp}; do
     echo "== $suite: $file"
-    in_root env -i PATH="$PATH" HOME=/root LC_ALL=C.UTF-8 sh /checkout/tests/tests_in_root.sh "$file" || { echo "== $suite: $file failed"; status=1; }
+    in_root env -i PATH="$PATH" HOME=/root LC_ALL=C.UTF-8 QUICK="${QUICK:-}" sh /checkout/tests/tests_in_root.sh "$file" || { echo "== $suite: $file failed"; status=1; }
   done
   rm -rf "$root"
 done

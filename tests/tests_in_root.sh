@@ -12,16 +12,17 @@ fi
 
 # quick PYTHON FOLDER: the quick tests; the package must come from the folder. The place of the sources' tests is the checkout.
 quick() {
-  export PYTHONPATH="$2:$tools" PYTHONDONTWRITEBYTECODE=1
+  export PYTHONPATH="$2:$tools"
   "$1" - "$2" <<'END'
 import sys, roce_exporter
 assert roce_exporter.__file__.startswith(sys.argv[1]), roce_exporter.__file__
 END
-  selection=$(sed -n 's/^QUICK ?= //p' Makefile)
-  eval "set -- \"$1\" $selection"
+  eval "set -- \"$1\" ${QUICK:-$(sed -n 's/^QUICK ?= //p' Makefile)}"
   python=$1
   shift
-  "$python" -m pytest -q -n 2 -p no:cacheprovider --ignore=tests/contract "$@"
+  "$python" -m pytest -q -n 2 -p no:cacheprovider --ignore=tests/contract "$@" >/tmp/tests.log 2>&1 || { cat /tmp/tests.log; return 1; }
+  grep '^SKIPPED' /tmp/tests.log || true
+  tail -n 1 /tmp/tests.log
 }
 
 case $1 in
