@@ -11,6 +11,7 @@ python=${PYTHON:-python3}
 mkdir -p "$cache"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 143' HUP INT TERM
 if [ -z "${RELEASE:-}" ]; then
   RELEASE=$work/release
   PACKAGES=deb PYTHON=$python "$top/deploy/release/build.sh" "$RELEASE" >&2
