@@ -3,7 +3,7 @@
 #
 # In each root wheel, Debian package and zipapp of the newest commit (or of RELEASE, a folder that deploy/release/build.sh made) serve a simulated
 # host, of which a storm is counted, and pass the quick tests; FILES="wheel deb" selects. tests/tests_in_root.sh says how. Roots and the locked
-# wheels are kept in ~/.cache/roce-clean (ROCE_CLEAN_CACHE); delete them to have newer roots.
+# wheels are kept in ~/.cache/roce-clean (ROCE_CLEAN_CACHE); delete them to have newer roots. QUICK="tests/unit/test_web.py" selects tests.
 set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
 cache=${ROCE_CLEAN_CACHE:-$HOME/.cache/roce-clean}
