@@ -1,4 +1,7 @@
-"""A signed apt repository with its keys, served over HTTP to a clean root of Debian 12 that has no other source of packages."""
+"""A signed apt repository with its keys, served over HTTP to a clean root of Debian that has no other source of packages.
+
+The root is Debian 12, or the suite in ROCE_APT_SUITE.
+"""
 
 from __future__ import annotations
 
@@ -94,8 +97,11 @@ class CleanDebian:
     def __init__(self, folder: Path) -> None:
         """Unpack it."""
         self.root = folder
-        subprocess.run(["tar", "--extract", "-f", machine_tar(), "-C", folder], check=True)
+        tar = machine_tar(os.environ.get("ROCE_APT_SUITE", "bookworm"))
+        subprocess.run(["tar", "--extract", "-f", tar, "-C", folder], check=True)
         (folder / "etc/apt/sources.list").unlink(missing_ok=True)
+        for sources in (folder / "etc/apt/sources.list.d").glob("*"):
+            sources.unlink()
         # a chroot has no running systemd, and no network but this machine's
         (folder / "usr/sbin/policy-rc.d").write_text("#!/bin/sh\nexit 101\n")
         (folder / "usr/sbin/policy-rc.d").chmod(0o755)

@@ -1,4 +1,4 @@
-"""The apt repository: real apt in a clean Debian 12 installs, upgrades, removes and purges from it, and refuses what was changed."""
+"""The apt repository: real apt in a clean Debian installs, upgrades, removes and purges from it, and refuses what was changed."""
 
 from __future__ import annotations
 
