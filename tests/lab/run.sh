@@ -33,7 +33,7 @@ traffic_tests=(test_objects.py test_other_nics.py test_traffic.py test_wire.py t
 newest_tests=(test_more_drivers.py test_devlink.py test_limits.py)
 longer=(test_counter_sets.py test_owners.py)
 core=("${cards_tests[@]}" "${longer[@]}" "${traffic_tests[@]}")
-kernel_tests=(test_names.py test_values.py test_configuration.py test_addresses.py test_module.py test_chain.py)
+kernel_tests=(test_names.py test_values.py test_configuration.py test_addresses.py)
 
 # The tools that the tests in the guest call; the guest uses the RDMA and network tools of the host.
 prepare_host() {
