@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import grp
 import logging
 import os
@@ -39,7 +40,8 @@ async def namespaces(options: argparse.Namespace) -> int:
     async with server:
         await stop.wait()
         notify(STOPPING)
-    os.unlink(path)
+    with contextlib.suppress(FileNotFoundError):  # from Python 3.13 on asyncio removes it
+        os.unlink(path)
     return 0
 
 

@@ -34,8 +34,8 @@ MAX_NAME_BYTES = 256 << 20
 # Size of an unpacked archive: tar adds a kilobyte to each file, and the files of a recording are small.
 MAX_ARCHIVE_BYTES = 1 << 30
 
-# Maximum size of one read. A tar header contains the length of a name, and `tarfile` would allocate any
-# length.
+# Maximum size of a header with its names, and of one read of a file. A tar header contains the length of a name, and `tarfile` would
+# allocate any length.
 READ_BYTES = 1 << 20
 
 MAX_LINKS = 40
@@ -192,10 +192,13 @@ class _Limited:
     def __init__(self, file: BinaryIO | Decompressed) -> None:
         self._file = file
         self.tell = file.tell
+        self.left = READ_BYTES
+        """Bytes that may be read until this is set again. From Python 3.14.10 on a header is read in parts."""
 
     def read(self, size: int) -> bytes:
-        if size > READ_BYTES:
-            raise RecordingError(f"a header of {size} bytes; a recorded host has none over {READ_BYTES}")
+        self.left -= size
+        if self.left < 0:
+            raise RecordingError(f"a header of over {READ_BYTES} bytes; a recorded host has none")
         return self._file.read(size)
 
     def seek(self, position: int) -> int:
@@ -251,8 +254,7 @@ def _folder_members(root: Path) -> Members:
 
 def _archive_members(content: _Limited) -> Members:
     with tarfile.open(fileobj=content, mode="r:") as archive:  # type: ignore[call-overload]  # it uses no more of a file
-        while member := archive.next():
-            archive.members.clear()  # otherwise it keeps them all
+        while member := _next_member(archive, content):
             inside = posixpath.normpath(member.name).lstrip("/")
             if inside.startswith(".."):
                 continue
@@ -260,6 +262,14 @@ def _archive_members(content: _Limited) -> Members:
                 yield inside, member.linkname
             elif member.isreg():
                 yield inside, _member_content(archive, member)
+
+
+def _next_member(archive: tarfile.TarFile, content: _Limited) -> tarfile.TarInfo | None:
+    content.left = READ_BYTES
+    member = archive.next()
+    archive.members.clear()  # type: ignore[attr-defined]  # otherwise it keeps them all; typeshed does not know the list
+    content.left = READ_BYTES + (member.size if member else 0)
+    return member
 
 
 def _member_content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:

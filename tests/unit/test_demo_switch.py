@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import redis
+from sonic_redis import need_redis
 from sonic_server import redis_server, short_folder
 
 from roce_exporter.catalog import CATALOG
@@ -234,6 +235,7 @@ class TestFigures:
 
 class TestServer:
     async def test_the_switch_is_shown_and_kept_while_it_does_not_answer(self) -> None:
+        need_redis()
         notes: list[str] = []
         switch = simulate_leaf("quiet", start=time.monotonic(), vendors=("mlx5",), seed=57)
         with short_folder() as folder:
