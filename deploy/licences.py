@@ -17,6 +17,7 @@ PINNED = re.compile(r"^([a-z0-9][a-z0-9.-]*)==(\S+) ", re.MULTILINE)
 
 EXPRESSIONS = {
     "3-Clause BSD License": "BSD-3-Clause",
+    "Apache 2": "Apache-2.0",
     "Apache 2.0": "Apache-2.0",
     "BSD": "BSD-3-Clause",
     "License :: OSI Approved :: Apache Software License": "Apache-2.0",

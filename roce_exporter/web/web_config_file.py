@@ -316,7 +316,13 @@ def _set_ciphers(context: ssl.SSLContext, fields: Mapping[str, Entry]) -> None:
     for position, item in enumerate(items_of(fields.get("curve_preferences"))):
         if position:
             item.refuse("ssl can be limited to one curve only; list one, or remove the key")
-        context.set_ecdh_curve(_choice(item, CURVES))
+        curve = _choice(item, CURVES)
+        try:
+            context.set_ecdh_curve(curve)
+        except ssl.SSLError:  # X25519 alone, with Python 3.11.2 on OpenSSL 3.0
+            item.refuse(
+                "this Python's ssl cannot be limited to this curve; choose another, or remove the key"
+            )
 
 
 def _suites(entry: Entry | None, minimum: ssl.TLSVersion) -> list[str]:

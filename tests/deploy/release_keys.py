@@ -48,7 +48,7 @@ class Keys:
 @contextmanager
 def keys(*options: str) -> Iterator[Keys]:
     """Keys in a folder with a short name: the name of the agent's socket has a limit."""
-    with tempfile.TemporaryDirectory(prefix="gpg") as home:
+    with tempfile.TemporaryDirectory(prefix="gpg", ignore_cleanup_errors=True) as home:
         Path(home).chmod(0o700)
         try:
             yield Keys(Path(home), *options)

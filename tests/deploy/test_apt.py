@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -39,7 +40,7 @@ def keys() -> Iterator[dict[str, str]]:
     folder = Path(f"/tmp/roce-keys-{os.getpid()}")
     with keyring(folder, "old@localhost", "new@localhost") as environment:
         yield environment
-    shutil.rmtree(folder)
+    shutil.rmtree(folder, ignore_errors=True)  # the agent removes its sockets meanwhile
 
 
 @pytest.fixture
@@ -113,7 +114,7 @@ def test_a_changed_release_is_refused(debian: CleanDebian, repository: Path, nam
         debian.trust(url, (repository / "roce-exporter.asc").read_bytes())
         told = debian.run(*UPDATE)
     assert told.returncode
-    assert "BADSIG" in told.stdout
+    assert re.search("BADSIG|Message has been manipulated", told.stdout), "gpgv or sqv"
 
 
 def test_a_changed_index_is_refused(debian: CleanDebian, repository: Path) -> None:
@@ -133,7 +134,7 @@ def test_another_key_is_refused(debian: CleanDebian, repository: Path, keys: dic
         debian.trust(url, exported("new@localhost", keys))
         told = debian.run(*UPDATE)
     assert told.returncode
-    assert "NO_PUBKEY" in told.stdout
+    assert re.search("NO_PUBKEY|needed to verify signature", told.stdout), "gpgv or sqv"
 
 
 def test_while_keys_change_either_is_enough(

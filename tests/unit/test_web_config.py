@@ -63,6 +63,15 @@ def inline(path: Path) -> str:
     return "|\n" + "".join(f"    {line}\n" for line in path.read_text().splitlines())
 
 
+def can_be_limited_to(curve: str) -> bool:
+    """Whether the ssl of this Python can: that of Debian 12 accepts NIST's curves only."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).set_ecdh_curve(curve)
+    except ssl.SSLError:
+        return False
+    return True
+
+
 ACCEPTED = {
     "empty": "",
     "comment": "# nothing yet\n",
@@ -82,7 +91,7 @@ ACCEPTED = {
     " TLS_CHACHA20_POLY1305_SHA256]\n",
     "client's cipher preference": TLS + "  prefer_server_cipher_suites: false\n",
     "curve": TLS + "  curve_preferences: [CurveP384]\n",
-    "curve X25519": TLS + "  curve_preferences: [X25519]\n",
+    **({"curve X25519": TLS + "  curve_preferences: [X25519]\n"} if can_be_limited_to("X25519") else {}),
     "headers": "http_server_config:\n  http2: false\n  headers:\n    X-Frame-Options: deny\n"
     "    X-Content-Type-Options: nosniff\n    Content-Security-Policy: default-src 'self'\n"
     "    Strict-Transport-Security: max-age=60\n    X-XSS-Protection: '0'\n",
@@ -243,7 +252,7 @@ REFUSED = {
         "leaves no suite for TLS 1.2; add one, or set min_version to TLS13",
     ),
     "two curves": (
-        TLS + "  curve_preferences: [X25519, CurveP256]\n",
+        TLS + "  curve_preferences: [CurveP384, CurveP256]\n",
         "ssl can be limited to one curve only; list one, or remove the key",
     ),
     "unknown curve": (TLS + "  curve_preferences: [P1]\n", "'P1' is not supported; choose from CurveP256,"),
@@ -287,6 +296,17 @@ REFUSED = {
     ),
     "burst no number": ("rate_limit: {interval: 5s, burst: -1}\n", "rate_limit.burst: is not a whole number"),
 }
+
+
+def test_a_curve_that_ssl_refuses_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_context: ssl.SSLContext, _curve: str) -> None:
+        raise ssl.SSLError("unknown group")
+
+    monkeypatch.setattr(ssl.SSLContext, "set_ecdh_curve", refuse, raising=False)
+    with pytest.raises(
+        WebConfigError, match=r"web\.yml:4: .*this Python's ssl cannot be limited to this curve"
+    ):
+        WebConfigFile(web_yml(folder, TLS + "  curve_preferences: [X25519]\n"))
 
 
 @pytest.mark.parametrize(("text", "expected"), REFUSED.values(), ids=REFUSED.keys())
