@@ -114,7 +114,8 @@ def test_a_changed_release_is_refused(debian: CleanDebian, repository: Path, nam
         debian.trust(url, (repository / "roce-exporter.asc").read_bytes())
         told = debian.run(*UPDATE)
     assert told.returncode
-    assert re.search("BADSIG|Message has been manipulated", told.stdout), "gpgv or sqv"
+    # what gpgv says, or sqv
+    assert re.search("BADSIG|Message has been manipulated", told.stdout), told.stdout
 
 
 def test_a_changed_index_is_refused(debian: CleanDebian, repository: Path) -> None:
@@ -134,7 +135,8 @@ def test_another_key_is_refused(debian: CleanDebian, repository: Path, keys: dic
         debian.trust(url, exported("new@localhost", keys))
         told = debian.run(*UPDATE)
     assert told.returncode
-    assert re.search("NO_PUBKEY|needed to verify signature", told.stdout), "gpgv or sqv"
+    # what gpgv says, or sqv
+    assert re.search("NO_PUBKEY|needed to verify signature", told.stdout), told.stdout
 
 
 def test_while_keys_change_either_is_enough(

@@ -4,7 +4,7 @@
 #   run.sh                 for CI: most of the core on the newest kernel that Debian packages, in two guests at the same time, and on
 #                          Linux 6.12 the tests that depend most on the kernel
 #   run.sh --core SERIES   the core on one of them: newest, 6.12
-#   run.sh --all           the same, then 6.1, thousands of rounds, netdevsim and siw, and the comparison: an hour
+#   run.sh --all           the core on both, then 6.1, thousands of rounds, netdevsim and siw, and the comparison: two hours
 #   run.sh --soak          10,000 collections with random faults, on Linux 6.12: 15 minutes; $ROCELAB_SOAK of them
 #   run.sh --compare       only the tables of docs/comparison.md
 #   run.sh -- ARGUMENT...  only the tests selected by these arguments of pytest, on Linux 6.12, or on $ROCE_LAB_SERIES

@@ -9,6 +9,7 @@ import io
 import json
 import lzma
 import tarfile
+from collections import deque
 from typing import TYPE_CHECKING
 
 import pytest
@@ -229,6 +230,15 @@ def test_a_header_that_unpacks_to_far_too_much_is_refused(tmp_path: Path, name: 
     (tmp_path / name).write_bytes(compress(header.tobuf() + bytes(MAX_BYTES)))
     with pytest.raises(RecordingError, match="a header of over 1048576 bytes"):
         load_recording(str(tmp_path / name))
+
+
+def test_a_header_that_is_read_in_parts_has_the_same_limit() -> None:
+    """As `tarfile` reads it from Python 3.14.10 on."""
+    limited = tree._Limited(io.BytesIO(bytes(2 * tree.READ_BYTES)))
+    parts = iter(lambda: limited.read(1 << 16), b"")
+    with pytest.raises(RecordingError, match="a header of over 1048576 bytes"):
+        deque(parts, maxlen=0)
+    assert limited.tell() <= tree.READ_BYTES
 
 
 @pytest.mark.parametrize("path", ["a" * 5000, "a/" * 2500 + "a"])
