@@ -38,13 +38,14 @@ class RestlessKernel:
         return getattr(self._kernel, name)
 
     def entries(self, path: str) -> tuple[str, ...]:
-        """Without the missing device."""
-        found = self._kernel.entries(path)
-        return tuple(name for name in found if path != CLASS or name != self._out())
+        """Without the missing device: one, also if the second ends while the list is made."""
+        found, out = self._kernel.entries(path), self._out()
+        return tuple(name for name in found if path != CLASS or name != out)
 
     def rdma_devices(self) -> tuple[object, ...]:
         """Without the missing device."""
-        return tuple(one for one in self._kernel.rdma_devices() if one.name != self._out())
+        out = self._out()
+        return tuple(one for one in self._kernel.rdma_devices() if one.name != out)
 
     def identity(self, path: str) -> int:
         """How often the device was added."""

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 SCRAPES = int(os.environ.get("ROCE_SOAK_SCRAPES", "500"))
 CLIENTS = 4
 MEGABYTE = 1024 * 1024
+PATIENT = f"--collect.timeout={GENEROUS}"
+"""No read hangs in this test, so a device that is left out for want of processor time is none of its findings."""
 
 pytestmark = pytest.mark.timeout(900 + SCRAPES)
 
@@ -45,7 +47,13 @@ FORMS = (
 def daemon(tmp_path: Path) -> Iterator[Daemon]:
     address = f"127.0.0.1:{free_port()}"
     program = str(Path(__file__).with_name("soak_daemon.py"))
-    flags = ("--metrics.set=full", "--sampler.mode=fixed", "--sampler.interval=0.1", "--log.level=warn")
+    flags = (
+        "--metrics.set=full",
+        "--sampler.mode=fixed",
+        "--sampler.interval=0.1",
+        "--log.level=warn",
+        PATIENT,
+    )
     command = [sys.executable, program, "serve", f"--web.listen-address={address}", *flags]
     with process(command, tmp_path / "log") as running:
         wait_until(lambda: running.poll() is None and is_ready(address))
@@ -132,9 +140,8 @@ def test_nothing_leaks_and_no_scrape_is_missed(daemon: Daemon) -> None:
     warm, rest = accounts[len(accounts) // 4], accounts[len(accounts) // 4 + 1 :]
     assert len(rest) > 10
     assert max(one.descriptors for one in rest) <= warm.descriptors + CLIENTS
-    assert max(one.threads for one in rest) <= PORTS + 8, (
-        "at most one worker per device, and a few abandoned ones"
-    )
+    assert max(one.threads for one in rest) <= 2 * PORTS + 8, "at most one worker per device and chain"
+    wait_until(lambda: daemon.seen.num_threads() <= PORTS + 8)
     assert max(one.tasks for one in rest) <= warm.tasks + 2 * CLIENTS
     assert rest[-1].memory - warm.memory < 16 * MEGABYTE
     assert "Traceback" not in daemon.log
