@@ -1,8 +1,9 @@
-"""What do the rules cost a Prometheus, per port and evaluation, compared with those of another commit?
+"""What do the rules cost a Prometheus, per port and evaluation, compared with those of another commit, or with another file?
 
 Half an hour of simulated hosts under an incast, some with a fault, is backfilled; then three servers scrape the same hosts every 15 s
-at the same time: without rules, with those of the other commit (`ROCE_BENCH_BEFORE`), and with those of the working tree. The processor
-time of the first is that of scraping. Other load on the machine affects all alike: rely on the ratio.
+at the same time: without rules, with the other rules, and with those of the working tree. The other rules are the same files of a commit
+(`ROCE_BENCH_BEFORE`), or one file of the working tree (`ROCE_BENCH_FILE=alerts/compat/node_exporter.rules.yml`). The processor time of
+the first is that of scraping. Other load on the machine affects all alike: rely on the ratio.
 """
 
 # ruff: noqa: S603 - it runs git, promtool and Prometheus with arguments of its own
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 FILES = ("alerts/roce.rules.yml", "dashboards/roce-dashboards.rules.yml")
-BEFORE = os.environ.get("ROCE_BENCH_BEFORE", "a8ce78b")
+FILE = os.environ.get("ROCE_BENCH_FILE", "")
+OTHER = FILE or os.environ.get("ROCE_BENCH_BEFORE", "a8ce78b")
 HOSTS = int(os.environ.get("ROCE_BENCH_HOSTS", "40"))
 HISTORY = int(os.environ.get("ROCE_BENCH_HISTORY", "1800"))
 SECONDS = int(os.environ.get("ROCE_BENCH_SECONDS", "240"))
@@ -64,19 +66,26 @@ def program(name: str) -> str:
     return str(NEWEST / name) if (NEWEST / name).exists() else name
 
 
+def files_of(variant: str) -> tuple[str, ...]:
+    """The files of rules, below the working tree."""
+    if variant == NO_RULES:
+        return ()
+    return (FILE,) if variant == FILE else FILES
+
+
 def rules_of(variant: str, place: str) -> dict[str, Any]:
     """A file of rules: of the working tree, or of the other commit."""
-    if variant == NOW:
+    if variant in (NOW, FILE):
         return yaml.safe_load((ROOT / place).read_text())
-    command = ["git", "-C", str(ROOT), "show", f"{BEFORE}:{place}"]
+    command = ["git", "-C", str(ROOT), "show", f"{OTHER}:{place}"]
     return yaml.safe_load(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def write_configuration(folder: Path, variant: str, port: int) -> Path:
     """The configuration of one Prometheus."""
     files = []
-    for place in FILES if variant != NO_RULES else ():
-        path = folder / f"{variant}-{Path(place).name}"
+    for place in files_of(variant):
+        path = folder / f"{Path(variant).name}-{Path(place).name}"
         path.write_text(yaml.safe_dump(rules_of(variant, place)))
         files.append(str(path))
     targets = [
@@ -91,7 +100,7 @@ def write_configuration(folder: Path, variant: str, port: int) -> Path:
         for number in range(HOSTS)
     ]
     jobs = [{"job_name": "roce", "honor_labels": True, "static_configs": targets}]
-    config = folder / f"{variant}.yml"
+    config = folder / f"{Path(variant).name}-prometheus.yml"
     times = {"scrape_interval": f"{SCRAPE}s", "evaluation_interval": f"{SCRAPE}s"}
     config.write_text(yaml.safe_dump({"global": times, "rule_files": files, "scrape_configs": jobs}))
     return config
@@ -130,7 +139,7 @@ class Host(BaseHTTPRequestHandler):
 
 def used_metrics() -> frozenset[str]:
     """The metrics that a rule reads: the history of others would cost time only."""
-    text = json.dumps([rules_of(variant, place) for variant in (BEFORE, NOW) for place in FILES])
+    text = json.dumps([rules_of(variant, place) for variant in (OTHER, NOW) for place in files_of(variant)])
     return frozenset(re.findall(r"(?<![:\w])(?:roce_\w+|up)(?![:\w])", text.replace("\\n", " ")))
 
 
@@ -156,13 +165,13 @@ class Running:
     """A Prometheus, and the times of its rules."""
 
     def __init__(self, variant: str, folder: Path, port: int, address: str) -> None:
-        data = folder / f"tsdb-{variant}"
+        data = folder / f"tsdb-{Path(variant).name}"
         shutil.copytree(folder / BLOCKS, data, copy_function=os.link)
         config = write_configuration(folder, variant, port)
         flags = (f"--config.file={config}", f"--storage.tsdb.path={data}", f"--web.listen-address={address}")
         self.variant = variant
         self._address = address
-        self._log = folder / f"{variant}.log"
+        self._log = folder / f"{Path(variant).name}.log"
         self._times: dict[Rule, dict[str, float]] = defaultdict(dict)
         self._begin = 0.0
         with self._log.open("wb") as log:
@@ -228,15 +237,15 @@ def print_costs(running: Mapping[str, Running], ports: int) -> None:
     """Milliseconds per port and evaluation, by processor time and by the rules' own times, and the most expensive rules."""
     rounds = SECONDS / SCRAPE
     idle = running[NO_RULES].used()
-    by_cpu = [1e3 * (running[variant].used() - idle) / rounds / ports for variant in (BEFORE, NOW)]
-    costs = {variant: running[variant].costs() for variant in (BEFORE, NOW)}
-    by_clock = [1e3 * sum(map(per_evaluation, costs[variant].items())) / ports for variant in (BEFORE, NOW)]
-    active = [running[variant].query('count(ALERTS{alertstate="firing"})') for variant in (BEFORE, NOW)]
-    print_head(f"{ports} ports, set {METRIC_SET}, per port and evaluation", BEFORE, NOW, "ratio")
+    by_cpu = [1e3 * (running[variant].used() - idle) / rounds / ports for variant in (OTHER, NOW)]
+    costs = {variant: running[variant].costs() for variant in (OTHER, NOW)}
+    by_clock = [1e3 * sum(map(per_evaluation, costs[variant].items())) / ports for variant in (OTHER, NOW)]
+    active = [running[variant].query('count(ALERTS{alertstate="firing"})') for variant in (OTHER, NOW)]
+    print_head(f"{ports} ports, set {METRIC_SET}, per port and evaluation", OTHER, NOW, "ratio")
     print_row("ms of processor time", *by_cpu, by_cpu[1] / by_cpu[0])
     print_row("ms, fastest evaluations of all rules added up", *by_clock, by_clock[1] / by_clock[0])
     print_row("alerts firing", *map(int, active), "")
-    print_row("evaluations missed", *(running[variant].missed() for variant in (BEFORE, NOW)), "")
+    print_row("evaluations missed", *(running[variant].missed() for variant in (OTHER, NOW)), "")
     for variant, found in costs.items():
         print(f"\n### The most expensive rules, {variant}\n")
         print_head("rule", "group", "every s", "us per port and evaluation")
@@ -275,7 +284,7 @@ def run(folder: Path, histories: Sequence[Sequence[Page]], moments: int) -> None
         threading.Thread(target=fleet.serve_forever, daemon=True).start()
         running = {
             variant: Running(variant, folder, fleet.server_port, f"127.0.0.1:{19192 + number}")
-            for number, variant in enumerate((NO_RULES, BEFORE, NOW))
+            for number, variant in enumerate((NO_RULES, OTHER, NOW))
         }
         for one in running.values():
             stack.callback(one.close)

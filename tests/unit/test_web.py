@@ -10,7 +10,6 @@ import queue
 import socket
 import ssl
 import threading
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -278,9 +277,8 @@ async def test_closing_does_not_wait_for_a_stuck_application() -> None:
     (address,) = await server.start(["127.0.0.1:0"])
     asking = asyncio.create_task(ask(int(address.rpartition(":")[2]), get()))
     await entered.wait()
-    started = time.monotonic()
-    await server.close()
-    assert time.monotonic() - started < 2
+    async with asyncio.timeout(60):  # the application never ends
+        await server.close()
     with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
         await asking
 
