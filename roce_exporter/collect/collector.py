@@ -203,7 +203,8 @@ class Collector:
             results, unreached = batch.close()
             self._crew.settle(stuck=bool(self._in_flight))
         self._width = _width(sum(outcome.seconds for outcome in results.values()))
-        late = Outcome(up=False, error=NOT_REACHED, begun=self._clock())
+        # So long ago that the slow chain reads it right after this pass, and not a minute later.
+        late = Outcome(up=False, error=NOT_REACHED, begun=self._clock() - self._settings.refresh)
         self._found |= results | dict.fromkeys(unreached, late)
 
     async def _wait(self, batch: Batch[Task, ReadKey, Outcome], done: Bell) -> None:

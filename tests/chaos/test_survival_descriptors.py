@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING
 
-from chaos_daemon import Samples, exporter, need
+from chaos_daemon import GENEROUS, Samples, exporter, need
 from host_tree import HostTree
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def of_host(samples: Samples) -> Samples:
 def test_too_few_descriptors_cost_no_series_and_refuse_no_client(tmp_path: Path) -> None:
     """Near the limit the exporter opens files for each read, so that connections still get a descriptor."""
     HostTree(tmp_path / "sys")
-    flags = (f"--path.sysfs={tmp_path / 'sys'}",)
+    flags = (f"--path.sysfs={tmp_path / 'sys'}", f"--collect.timeout={GENEROUS}")
     with exporter(tmp_path, *flags) as daemon:
         whole = of_host(daemon.scrape())
         assert daemon.seen.num_fds() > 64, "the number that it would like to open"
