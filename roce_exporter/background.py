@@ -8,11 +8,14 @@ import logging
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine
+    from collections.abc import AsyncIterator, Collection, Coroutine
 
     from roce_exporter.sampler import Sampler
 
 LOG = logging.getLogger(__name__)
+
+AGAIN_SECONDS = 1.0
+"""Until a task that has not ended is cancelled again."""
 
 
 @contextlib.asynccontextmanager
@@ -25,12 +28,23 @@ async def background(*work: Coroutine[object, object, None]) -> AsyncIterator[No
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one) for one in work]
-            yield
-            for task in tasks:
-                task.cancel()
+            try:
+                yield
+            finally:
+                await _end(tasks)
     except BaseExceptionGroup as faults:
         # There is nearly always only one, and its own traceback is clearer than the group's.
         raise faults.exceptions[0] if len(faults.exceptions) == 1 else faults  # noqa: B904 - it is the same fault
+
+
+async def _end(tasks: Collection[asyncio.Task[None]]) -> None:
+    """Cancel until all have ended: `asyncio.wait_for` of Python 3.11, which redis uses, can lose a cancellation."""
+    for task in tasks:
+        if not task.cancelling():
+            task.cancel()
+    while (await asyncio.wait(tasks, timeout=AGAIN_SECONDS))[1]:
+        for task in tasks:
+            task.cancel()
 
 
 async def supervise(sampler: Sampler, interval: float) -> None:

@@ -105,3 +105,20 @@ async def test_a_fault_of_the_block_itself_is_raised_as_it_is() -> None:
     with pytest.raises(KeyError):
         async with background(asyncio.sleep(60)):
             raise KeyError("the block's own")
+
+
+async def test_a_task_that_loses_a_cancellation_is_cancelled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("roce_exporter.background.AGAIN_SECONDS", 0.01)
+    began, lost = asyncio.Event(), asyncio.Event()
+
+    async def careless() -> None:
+        began.set()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        lost.set()
+        await asyncio.Event().wait()
+
+    async with asyncio.timeout(GENEROUS):
+        async with background(careless()):
+            await began.wait()
+        assert lost.is_set()
