@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 SIMULATED = ("--host.simulate=incast",)
 FULL = "/dev/full"
+PATIENT = f"--collect.timeout={GENEROUS}"
+"""Where nothing hangs and no series may be missing, however busy the machine is."""
 MARGIN = 4 * 1024 * 1024
 """Bytes of address space that a daemon under memory pressure has left."""
 
@@ -213,8 +215,8 @@ def test_a_wall_clock_that_jumps_moves_no_counter_and_no_duration(tmp_path: Path
         "FAKETIME_NO_CACHE": "1",
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",
     }
-    scenario = "--host.simulate=pfc-storm"
-    with exporter(tmp_path, scenario, "--log.level=debug", environment=environment) as daemon:
+    flags = ("--host.simulate=pfc-storm", "--log.level=debug", PATIENT)
+    with exporter(tmp_path, *flags, environment=environment) as daemon:
         complete(daemon)
         before = daemon.scrape()
         assert abs(date_header(daemon) - time.time()) < 86400
@@ -239,7 +241,7 @@ def date_header(daemon: Daemon) -> float:
 
 def test_a_resumed_process_answers_and_reports_no_false_storm(tmp_path: Path) -> None:
     """The unobserved interval is not evaluated: it adds neither a storm nor storm seconds."""
-    with exporter(tmp_path, "--host.simulate=quiet", "--sampler.mode=fixed") as daemon:
+    with exporter(tmp_path, "--host.simulate=quiet", "--sampler.mode=fixed", PATIENT) as daemon:
         complete(daemon)
         before = daemon.scrape()
         daemon.process.send_signal(signal.SIGSTOP)
