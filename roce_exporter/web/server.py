@@ -47,7 +47,6 @@ BACKLOG = 512
 LARGEST_PORT = 65535
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 ACCEPT_PAUSE = 0.1
-ROOM_PAUSE = 0.01
 SCRATCH_BYTES = 16 * 1024
 
 
@@ -133,7 +132,7 @@ class Server:
         while True:
             try:
                 client, _ = await loop.sock_accept(listener)
-                await self._admit(client)
+                self._admit(client)
             except (OSError, MemoryError) as error:
                 # The shortage may end in a moment, and a server that no longer accepts connections is useless.
                 if isinstance(error, MemoryError) or error.errno in EXHAUSTED:
@@ -141,27 +140,15 @@ class Server:
                     LOG.warning("cannot accept a connection: %s; closing an idle one", error)
                     await asyncio.sleep(ACCEPT_PAUSE)
 
-    async def _admit(self, client: socket.socket) -> None:
-        with contextlib.ExitStack() as refusal:
-            refusal.callback(client.close)
-            if not await self._has_room():
-                return
-            refusal.pop_all()
+    def _admit(self, client: socket.socket) -> None:
+        if len(self._connections) >= self._limits.connections and not self._make_room():
+            client.close()
+            return
         wire = ClientStream(self._scratch, self._limits.head_bytes)
         connection = Connection(wire, self._limits, self._answer)
         task = asyncio.create_task(self._serve(connection, client))
         self._connections[connection] = task
         task.add_done_callback(lambda ended: self._forget(connection, client, ended))
-
-    async def _has_room(self) -> bool:
-        """Whether one more connection is allowed. While all are being answered it waits, as long as for a request."""
-        clock = asyncio.get_running_loop().time
-        end = clock() + self._limits.request_seconds
-        while len(self._connections) >= self._limits.connections and not self._make_room():
-            if clock() > end:
-                return False
-            await asyncio.sleep(ROOM_PAUSE)
-        return True
 
     def _make_room(self) -> bool:
         """Close the least valuable connection; False when all of them are being answered."""

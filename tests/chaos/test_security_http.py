@@ -79,7 +79,8 @@ def test_3000_clients_cost_a_bounded_amount_and_keep_no_scrape_out(daemon: Daemo
             if len(clients) > CONNECTIONS * 2:  # the number of descriptors of this process is limited too
                 clients.popleft().close()
             if number % 1000 == 999:
-                assert daemon.scrape(), f"after {number}"
+                # A scrape is refused only while all connections are being answered, which takes long on a busy machine.
+                wait_until(daemon.scrape)
         assert daemon.seen.num_fds() <= CONNECTIONS + 32
         # Reads that are slow because this machine is busy get more workers, which end with the next quick pass.
         wait_until(lambda: daemon.scrape() and daemon.seen.num_threads() <= threads + 1)

@@ -230,25 +230,6 @@ async def test_a_request_being_answered_is_not_dropped_for_a_new_one() -> None:
         writer.close()
 
 
-async def test_while_all_are_being_answered_a_new_client_waits() -> None:
-    entered, leave = asyncio.Event(), asyncio.Event()
-
-    async def application(_: Request) -> Response:
-        entered.set()
-        await leave.wait()
-        return Response(200, b"done", TEXT)
-
-    async with serving(application, ClientLimits(connections=1, request_seconds=GENEROUS)) as port:
-        _, first = await connect(port, GET)
-        await entered.wait()
-        reader, second = await connect(port, GET)
-        await asyncio.sleep(0.2)
-        leave.set()
-        assert (await reader.readuntil(b"done")).startswith(b"HTTP/1.1 200 ")
-        first.close()
-        second.close()
-
-
 def deaf_client(port: int) -> socket.socket:
     """A client that sends a request and never reads, with the smallest receive buffer that the kernel allows."""
     client = socket.socket()
