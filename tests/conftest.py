@@ -1,8 +1,10 @@
-"""Shared by all tests: the flag that rewrites the golden files, the log level that each test begins with, and the end of collectors."""
+"""Shared by all tests: the tiers, the profiles of Hypothesis, and what every test leaves as it was."""
 
 from __future__ import annotations
 
+import gc
 import logging
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,10 +14,15 @@ from roce_exporter.collect.collector import Collector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-settings.register_profile("no deadline", deadline=None)
-settings.load_profile("no deadline")
-"""A busy machine is slow: no timing decides a test."""
+# A busy machine is slow: no timing decides a test. New random examples belong to the nightly run, so that no change fails by chance.
+settings.register_profile("same", deadline=None, derandomize=True, database=None)
+settings.register_profile("random", deadline=None)
+settings.load_profile("same")
+
+TIERS = ("test", "ci", "nightly")
+"""The markers `ci` and `nightly` put a test into a later tier; of two markers the later tier counts. docs/testing.md says which is for what."""
 
 collect_ignore = ["recordings"]
 
@@ -26,6 +33,48 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="rewrite tests/golden/*.prom from the recordings; read the diff",
     )
+    parser.addoption(
+        "--tier", choices=TIERS, help="run the tests of this tier alone (default: those of all tiers)"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--tier") == "nightly":
+        settings.load_profile("random")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Files without a test of the chosen tier are not imported: collecting all of them takes seconds in each worker."""
+    tier = config.getoption("--tier")
+    if tier is None or not collection_path.match("test_*.py"):
+        return None
+    text = collection_path.read_text()
+    whole = re.search(r"^pytestmark = .*\bmark\.(ci|nightly)\b", text, re.MULTILINE)
+    if tier == "test":
+        return True if whole else None
+    return None if f"mark.{tier}" in text else True
+
+
+def tier_of(item: pytest.Item) -> str:
+    """The tier of a test."""
+    return next((tier for tier in reversed(TIERS) if item.get_closest_marker(tier)), "test")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    tier = config.getoption("--tier")
+    if tier is None:
+        return
+    others = [item for item in items if tier_of(item) != tier]
+    items[:] = [item for item in items if tier_of(item) == tier]
+    config.hook.pytest_deselected(items=others)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """What a failed test left open is reported with this test, not with the one that runs when it is collected."""
+    if report.failed:
+        gc.collect()
 
 
 @pytest.fixture(autouse=True)
