@@ -7,19 +7,25 @@ SECONDS ?= 600
 DIST ?= dist
 
 .DEFAULT_GOAL := help
-.PHONY: help check test generate lab bench fuzz mutants pictures release
+.PHONY: help check test test-all nightly generate lab bench fuzz mutants pictures release
 
 help: ## list these tasks
-	@sed -n 's/^\([a-z]*\):.*## /\1: /p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' Makefile
 
-check: ## lint, types and the quick tests: about a minute on two cores
+check: ## lint, types and the quickest tests: half a minute on two cores
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
-	$(PYTHON) -m mypy
-	$(PYTHON) -m pytest -q -n 2 $(QUICK)
+	$(PYTHON) -m mypy & types=$$!; $(PYTHON) -m pytest -q -n 2 --tier=test -m "not slow" $(QUICK) && wait $$types
 
-test: ## everything that must hold, against the built wheel in an environment of its own (the README's test command)
+test: ## the README's test command: five minutes, against the built wheel in an environment of its own
 	sh tests/run.sh
+
+test-all: test ## in addition what only CI runs, except the lab: as root, for it installs programs
+	tests/tools.sh ci
+	sh tests/run.sh --tier=ci
+
+nightly: ## everything, in hours: make nightly STAGES="clean-roots fuzz"
+	tests/nightly.sh $(STAGES)
 
 # The order matters: dashboards read the alerts' thresholds, the mixin and docs/migration.md both. The annotations of the alerts' tests need promtool.
 generate: ## write every generated file again: docs/metrics.md, docs/metric-sets.md, alerts, dashboards, mixin, deploy/kustomize, tables of names, golden files, the scoreboard of faults

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Everything, in hours: all tiers, new random examples, clean roots, fuzzing, breaks and mutants, all of the lab, and the tests under load.
+# As root. A stage that fails does not end the run; the table at the end has the seconds and the exit code of each.
+# tests/nightly.sh [STAGE...] runs only the named stages.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit
+export CI=true DEBIAN_FRONTEND=noninteractive
+python=${ROCE_TEST_VENV:-.venv-test}/bin/python
+stages=(command-2 tools ci nightly newest clean-roots fuzz breaks rules mutants lab load)
+report="" failed=0
+
+run_stage() {
+  local target
+  case "$1" in
+  command-2) sh tests/run.sh ;;
+  tools) tests/tools.sh nightly ;;
+  ci | nightly) sh tests/run.sh --tier="$1" ;;
+  newest) tests/newest.sh ;;
+  clean-roots) tests/clean_roots.sh ;;
+  fuzz)
+    "$python" -m pip install --quiet --only-binary=:all: '.[fuzz]' || return 1
+    for target in tests/fuzz/fuzz_targets/[a-z]*.py; do
+      "$python" tests/fuzz/fuzz.py "$(basename "$target" .py)" --seconds "${ROCE_FUZZ_SECONDS:-600}" || return 1
+    done
+    ;;
+  breaks) "$python" tests/mutants/breaks.py ;;
+  rules) "$python" tests/mutants/rules.py ;;
+  mutants) "$python" -m pip install --quiet '.[mutants]' && make mutants PYTHON="$python" ;;
+  lab) tests/lab/run.sh --all ;;
+  load) tests/under_load.sh 10 && tests/under_load.sh 2 --tier=ci ;;
+  *) echo "nightly: no stage $1; the stages are: ${stages[*]}" >&2; return 2 ;;
+  esac
+}
+
+[ $# = 0 ] || stages=("$@")
+for stage in "${stages[@]}"; do
+  begin=$SECONDS status=0
+  echo "== $stage"
+  run_stage "$stage" || status=$? failed=1
+  report+=$(printf '%-12s %6d s  exit %d' "$stage" $((SECONDS - begin)) "$status")$'\n'
+done
+printf '%s' "$report"
+exit $failed
