@@ -43,7 +43,17 @@ from roce_exporter.catalog import (
 )
 from roce_exporter.catalog.drivers import DIALECTS, dialect_of
 from roce_exporter.catalog.left_out import reason_for
-from roce_exporter.catalog.row import ANY, COUNTER, GAUGE, HISTOGRAM, HW_COUNTERS, Row, Spelling
+from roce_exporter.catalog.row import (
+    ANY,
+    COUNTER,
+    ETHTOOL,
+    GAUGE,
+    HISTOGRAM,
+    HW_COUNTERS,
+    NETDEV_LABELS,
+    Row,
+    Spelling,
+)
 from roce_exporter.catalog.switch_systems import SWITCH_SYSTEMS
 from roce_exporter.catalog.windows_names import WINDOWS_DIALECTS
 
@@ -161,7 +171,7 @@ def check(rows: Iterable[Row]) -> Index:
     """Index a table.
 
     Raises:
-        CatalogError: a name is listed twice, a raw name is claimed by two rows, or a row breaks the naming rules.
+        CatalogError: a name is listed twice, a raw name is claimed by two rows, or a row breaks the rules of names and labels.
     """
     rows = tuple(rows)
     names: set[str] = set()
@@ -239,8 +249,20 @@ def _check_row(row: Row) -> None:
         fault = f"has a spelling of the unknown dialect {', '.join(sorted(unknown))}"
     elif not all(spelling.raw for spelling in row.spellings):
         fault = "has a spelling without a raw name"
+    elif wrong := [one.raw for one in row.spellings if not _gives(row.labels, one)]:
+        fault = f"has other labels than its spelling {' + '.join(wrong[0])} gives"
     if fault:
         raise CatalogError(f"{row.name}: {fault}")
+
+
+def _gives(labels: tuple[str, ...], spelling: Spelling) -> bool:
+    """Whether every raw name of a spelling gives these labels: first the place, then the placeholders in their order."""
+    for raw in spelling.raw:
+        given = tuple(_PLACEHOLDER.findall(re.escape(raw)))
+        place = labels[: len(labels) - len(given)]
+        if (*place, *given) != labels or (spelling.source == ETHTOOL and place != NETDEV_LABELS):
+            return False
+    return True
 
 
 INDEX = check(CATALOG)

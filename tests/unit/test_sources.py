@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import resource
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +10,7 @@ from descriptors import open_descriptors
 
 from roce_exporter.inventory import Listed, describe
 from roce_exporter.kernel import Absent
-from roce_exporter.kernel.live import LiveKernel, raise_descriptor_limit
+from roce_exporter.kernel.live import LiveKernel
 from roce_exporter.model import RdmaDevice, RdmaPort
 from roce_exporter.recording.moment import Moment
 from roce_exporter.recording.recorded import RecordedKernel
@@ -245,9 +244,3 @@ def test_descriptors_are_kept_and_closed(tmp_path: Path) -> None:
     assert len(open_descriptors()) == before + 2
     files.close()
     assert len(open_descriptors()) == before
-
-
-def test_the_limit_of_open_files_is_raised_to_the_hard_one() -> None:
-    raise_descriptor_limit()
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    assert soft == hard
