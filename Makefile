@@ -41,7 +41,7 @@ generate: ## write every generated file again: docs/metrics.md, docs/metric-sets
 	$(PYTHON) tests/deploy/write_chart_readme.py
 	$(PYTHON) tests/alerts/write_migration.py
 	$(PYTHON) tests/drift/table.py
-	$(PYTHON) -m pytest -q tests/golden/test_golden.py --rewrite-golden -k matches_its_golden_file
+	$(PYTHON) -m pytest -q tests/golden --rewrite-golden -k golden_file
 	$(PYTHON) tests/diagnosis/write_diagnosis.py
 	if command -v promtool >/dev/null; then $(PYTHON) tests/alerts/write_annotations.py; fi
 
