@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.nightly
+
 SUITES = os.environ.get("ROCE_ANSIBLE_SUITES", "bookworm").split()
 WAYS = os.environ.get("ROCE_ANSIBLE_WAYS", "package").split()
 PASSWORD = "opensesame"  # noqa: S105 - of this test only

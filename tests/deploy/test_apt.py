@@ -19,6 +19,8 @@ import roce_exporter
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.nightly
+
 VERSION = roce_exporter.__version__
 HIGHER = f"{VERSION}+1"
 INSTALL = ("apt-get", "install", "--yes", "--quiet", "--no-install-recommends", "roce-exporter")

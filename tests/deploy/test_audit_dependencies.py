@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
+pytestmark = pytest.mark.ci
+
 SCRIPT = DEPLOY / "audit_dependencies.py"
 H11 = "0.16.0"
 """The version in requirements.lock."""

@@ -17,6 +17,8 @@ from deploy_tools import lacking, need, need_root
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.nightly
+
 HERE = Path(__file__).parent
 NO_CAPABILITY = f"{0:016x}"
 NET_ADMIN = 1 << 12

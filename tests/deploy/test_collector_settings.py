@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from deploy_servers import Server
 
+pytestmark = pytest.mark.nightly
+
 # ---- what other settings would do
 
 

@@ -21,6 +21,8 @@ from deploy_tools import COMMAND, DEPLOY, ROOT, need, tool_environment, wait_unt
 from roce_exporter.cli.options import parse_options
 from roce_exporter.switches.targets_file import read_switches_file
 
+pytestmark = pytest.mark.ci
+
 COMPOSE = DEPLOY / "compose/compose.yaml"
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE.read_text())["services"]
 EXPORTERS = {name: service for name, service in SERVICES.items() if service.get("image") == "roce-exporter"}

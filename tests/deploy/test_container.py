@@ -39,6 +39,8 @@ from roce_exporter.cli.shared_flags import DEFAULT_PORT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.nightly
+
 CONTAINERFILE = DEPLOY / "container/Containerfile"
 CONTAINED = Path(__file__).with_name("contained.py")
 LARGEST = 120 * 1000 * 1000

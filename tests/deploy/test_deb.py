@@ -17,6 +17,8 @@ from packaging.utils import canonicalize_name
 import roce_exporter
 from roce_exporter.cli.options import COMMANDS
 
+pytestmark = pytest.mark.ci
+
 SCRIPTS = ("build.sh", "postinst", "prerm", "postrm")
 DEBIANS_PYTHON = Path("/usr/bin/python3")
 

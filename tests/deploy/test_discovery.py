@@ -26,6 +26,8 @@ from fleet_targets import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.ci
+
 FLEET = hosts(10_000)
 FEW = hosts(90)
 SOME = hosts(1_000)

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+pytestmark = pytest.mark.nightly
+
 FOLDER = DEPLOY / "prometheus/cortex"
 INGESTERS = tuple(f"ingester-{number}" for number in range(3))
 FRONTS = ("front-0", "front-1")

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+pytestmark = pytest.mark.nightly
+
 FOLDER = DEPLOY / "prometheus/thanos"
 RECEIVERS = tuple(f"receive-{number}" for number in range(3))
 RULERS = ("rule-0", "rule-1")

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+pytestmark = pytest.mark.nightly
+
 FOLDER = DEPLOY / "prometheus/victoriametrics"
 SCRAPE = 2
 SHIPPED_STORE = "http://victoria-metrics:8428"

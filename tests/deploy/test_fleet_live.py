@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.nightly
+
 LIVE = ROOT / "bench/fleet_live.py"
 HOSTS, SENDERS = 5, 2
 FLEET = ("--set=lean", f"--hosts={HOSTS}", "--ports=1", "--every=3", "--seconds=60")

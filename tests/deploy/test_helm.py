@@ -21,6 +21,8 @@ from write_chart_readme import README, comments, leaves, readme
 import roce_exporter
 from roce_exporter.cli.options import parse_options
 
+pytestmark = pytest.mark.ci
+
 CHART = DEPLOY / "helm/roce-exporter"
 VERSIONS = [f"1.{minor}" for minor in range(25, 38)]
 IMAGE = {"image": {"repository": "registry.example.com/roce-exporter"}}

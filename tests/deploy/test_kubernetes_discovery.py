@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from kubernetes_api import Kubernetes, Object
 
+pytestmark = pytest.mark.nightly
+
 NAME = "roce-exporter"
 SIZES = {"fake": 10_000, "real": 100}
 

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
     from kubernetes_api import Object, RealKubernetes
 
+pytestmark = pytest.mark.nightly
+
 NAME = f"{RELEASE}-roce-exporter"
 COMPONENTS = [case for case in KUSTOMIZATIONS if case != "base"]
 BUILDS = {

@@ -13,6 +13,8 @@ from write_kustomize import CASES, KUSTOMIZE, NAME, RULES, files, neutral, rende
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.ci
+
 COMPONENTS = [case for case in CASES if case != "base"]
 
 Cases = dict[str, dict[str, dict[str, Any]]]

@@ -14,6 +14,8 @@ from deploy_tools import DEPLOY, lacking, need, tool_environment
 from roce_exporter.cli.options import COMMANDS, make_parser
 from roce_exporter.cli.parser import flags_of_commands
 
+pytestmark = pytest.mark.ci
+
 BASH_COMPLETION = Path("/usr/share/bash-completion/bash_completion")
 FLAGS = flags_of_commands(make_parser())
 CASES = [

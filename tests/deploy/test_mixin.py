@@ -19,6 +19,8 @@ from deploy_tools import DEPLOY, ROOT
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.ci
+
 MIXIN = DEPLOY / "mixin"
 THRESHOLDS = yaml.safe_load((ROOT / "alerts/thresholds.yml").read_text())
 NEXT_SEVERITY = {"page": "ticket", "ticket": "info", "info": "page"}

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from deploy_exposition import Labels, Values
     from deploy_servers import Server
 
+pytestmark = pytest.mark.nightly
+
 TARGET = {"job": "roce", "instance": CATALOGUE, "cluster": CLUSTER}
 WITHOUT_COUNT = {row.name for row in CATALOG if row.kind == HISTOGRAM and row.spellings}
 """Histograms that a driver counts have neither sum nor count, and the collector's receiver drops those without a count."""

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from deploy_servers import Labels, Server
 
+pytestmark = pytest.mark.ci
+
 BEGIN = 1_767_225_600
 INTERVAL = 15
 SCRAPES = 9

@@ -32,6 +32,8 @@ import roce_exporter
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.nightly
+
 VERSION = roce_exporter.__version__
 ZIPAPP = f"roce-exporter-{VERSION}.pyz"
 MACHINES = {"x86_64": 62, "aarch64": 183}

@@ -20,6 +20,8 @@ import roce_exporter
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.nightly
+
 PYTHON = Path("/usr/bin/python3")
 COMMAND = "opt/roce-exporter/bin/roce-exporter"
 CONFIGS = [f"/etc/default/roce-exporter{name}" for name in ("", "-switches", "-wire")]

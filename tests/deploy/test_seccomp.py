@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from deploy_daemon import Daemon
 
+pytestmark = pytest.mark.ci
+
 PROFILE = DEPLOY / "seccomp/roce-exporter.json"
 UNIT = DEPLOY / "systemd/roce-exporter.service"
 ENTRIES = json.loads(PROFILE.read_text())["syscalls"]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.nightly
+
 FLEET = hosts(10_000)
 AGENTS = 4
 REPLACE = re.search(r"sed '(s/regex: .*?)' agent\.yml", (FOLDER / "agent.yml").read_text())

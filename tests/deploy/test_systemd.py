@@ -23,6 +23,8 @@ from sandbox import system_calls, unit_lines
 
 from roce_exporter.cli.options import parse_options
 
+pytestmark = pytest.mark.ci
+
 UNIT = DEPLOY / "systemd/roce-exporter.service"
 SWITCHES = DEPLOY / "systemd/roce-exporter-switches.service"
 COUNTERS = DEPLOY / "systemd/roce-exporter-counters@.service"

@@ -21,6 +21,8 @@ from ports import free_port
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.nightly
+
 TEXT = (ROOT / "docs/tutorial.md").read_text()
 STEP = re.compile(r"```sh\n(.*?)```\n(?:\s*```text\n(.*?)```)?", re.DOTALL)
 PORTS = ("EXPORTER_PORT", "PROMETHEUS_PORT", "ALERTMANAGER_PORT", "PAGER_PORT")

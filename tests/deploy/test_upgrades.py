@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from deploy_servers import Server
 
+pytestmark = pytest.mark.ci
+
 SCRIPT = DEPLOY / "examples/upgrade-in-waves.sh"
 WAVES = {
     "canary": ["gpu-r01-n01"],

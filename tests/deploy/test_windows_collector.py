@@ -16,6 +16,8 @@ from windows_hosts import CONFIGURATION, FIRST, PORT_QOS, SECOND, WINDOWS, count
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.fixture(scope="module")
 def program() -> Path:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.nightly
+
 HOST = {"cluster": "default", "instance": "win1", "job": "roce-windows"}
 ODD = {
     f"{FIRST}, Priority 3": 11.0,

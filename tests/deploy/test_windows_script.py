@@ -10,6 +10,8 @@ import pytest
 from deploy_tools import tool_environment
 from windows_hosts import WINDOWS, objects
 
+pytestmark = pytest.mark.ci
+
 SCRIPT = WINDOWS / "Show-RoceCounters.ps1"
 
 READING = {

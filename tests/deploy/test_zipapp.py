@@ -17,6 +17,8 @@ from deploy_tools import DEPLOY, need_root
 if TYPE_CHECKING:
     from types import ModuleType
 
+pytestmark = pytest.mark.ci
+
 RELEASE = DEPLOY / "release"
 CONTENT = {
     "roce_exporter/__init__.py": "",
