@@ -5,16 +5,12 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from pathlib import Path
+from collections import defaultdict
 
 import pytest
-
-PACKAGE = Path(__file__).parents[2] / "roce_exporter"
+from package_modules import MODULES, PACKAGE, imports, nodes
 
 SWITCH = "roce_exporter.kernel.counter_switch"
-
-COMMAND = PACKAGE / "cli/counters.py"
-
 CHANGING = {
     "RDMA_NLDEV_CMD_SET": 2,
     "RDMA_NLDEV_CMD_NEWLINK": 3,
@@ -28,89 +24,53 @@ CHANGING = {
 """Requests of RDMA netlink that change something (include/uapi/rdma/rdma_netlink.h)."""
 
 
-def importers(module: str) -> set[Path]:
-    """The files of the package that import a module, at their top or in a function."""
-    parent, _, name = module.rpartition(".")
-    found = set()
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            names = (
-                {alias.name for alias in node.names}
-                if isinstance(node, ast.Import | ast.ImportFrom)
-                else set()
-            )
-            source = node.module if isinstance(node, ast.ImportFrom) else None
-            if module in names or source == module or (source == parent and name in names):
-                found.add(path)
-    return found
-
-
-def commands() -> dict[str, set[int]]:
-    """Per module, the commands of RDMA netlink that it can send: every `NLDEV | NUMBER`."""
-    found: dict[str, set[int]] = {}
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if (
-                isinstance(node, ast.BinOp)
-                and isinstance(node.left, ast.Name)
-                and node.left.id == "NLDEV"
-                and isinstance(node.right, ast.Constant)
-            ):
-                found.setdefault(path.stem, set()).add(node.right.value)
-    return found
-
-
 def test_only_the_command_that_is_for_it_imports_what_changes_a_setting() -> None:
-    assert importers(SWITCH) == {COMMAND}
-    assert importers("roce_exporter.cli.counters") == {PACKAGE / "cli/entry.py"}
+    importers = {
+        name: {module for module in MODULES if name in imports(module)}
+        for name in (SWITCH, "roce_exporter.cli.counters")
+    }
+    assert list(importers.values()) == [{PACKAGE / "cli/counters.py"}, {PACKAGE / "cli/entry.py"}]
 
 
 def test_only_one_module_has_requests_that_change_something() -> None:
-    changing = {
-        name: numbers & set(CHANGING.values())
-        for name, numbers in commands().items()
-        if numbers & set(CHANGING.values())
-    }
+    """Every `NLDEV | NUMBER` is a request."""
+    sent: dict[str, set[int]] = defaultdict(set)
+    for module in MODULES:
+        for node in nodes(module):
+            match node:
+                case ast.BinOp(left=ast.Name(id="NLDEV"), right=ast.Constant(value=number)):
+                    sent[module.stem].add(number)
+    changing = {name: found for name in sent if (found := sent[name] & set(CHANGING.values()))}
     assert changing == {"counter_switch": {16}}
+    assert {1, 5, 9, 17, 24} <= sent["rdma_netlink"], "requests that read are found"
+    assert {10, 11, 12, 13, 22} <= sent["object_netlink"]
 
 
-def test_the_requests_that_read_are_found() -> None:
-    """Otherwise the test before would pass whatever the modules contain."""
-    assert {1, 5, 9, 17, 24} <= commands()["rdma_netlink"]
-    assert {10, 11, 12, 13, 22} <= commands()["object_netlink"]
+STOPPED = """
+import os, signal, sys
+from roce_exporter.cli import main, serve
+def stop(state):
+    if state == serve.READY:
+        print(state)
+        os.kill(os.getpid(), signal.SIGTERM)
+serve.notify = stop
+main(sys.argv[1:])
+"""
+SERVE = ("serve", "--web.listen-address=127.0.0.1:0", "--log.level=error")
+RUN = "import sys; from roce_exporter.cli import main; main(sys.argv[1:])"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "is_loaded"),
+    ("code", "arguments", "is_loaded"),
     [
-        (["once", "--host.simulate=quiet"], False),
-        (["counters", "show"], True),
+        pytest.param(STOPPED, SERVE, False, id="serve, up to its first complete collection"),
+        pytest.param(RUN, ("once", "--host.simulate=quiet"), False, id="once"),
+        pytest.param(RUN, ("counters", "show"), True, id="counters"),
     ],
 )
-def test_other_commands_do_not_load_it(arguments: list[str], is_loaded: bool) -> None:
-    code = (
-        "import sys; from roce_exporter.cli import main; main(sys.argv[1:]); "
-        f"sys.stderr.write('loaded' if {SWITCH!r} in sys.modules else 'not loaded')"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
-    )
+def test_only_one_command_loads_it(code: str, arguments: tuple[str, ...], is_loaded: bool) -> None:
+    ends = f"{code}\nsys.stderr.write('loaded' if {SWITCH!r} in sys.modules else 'not loaded')"
+    command = [sys.executable, "-c", ends, *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stdout or is_loaded, "the command has run"
     assert result.stderr.endswith("not loaded") is not is_loaded
-
-
-def test_a_running_daemon_has_not_loaded_it() -> None:
-    """`serve` on this host, up to its first complete collection."""
-    code = (
-        "import os, signal, sys\n"
-        "from roce_exporter.cli import main, serve\n"
-        "ready = []\n"
-        "def stop(state):\n"
-        "    if state == serve.READY:\n"
-        "        ready.append(state)\n"
-        "        os.kill(os.getpid(), signal.SIGTERM)\n"
-        "serve.notify = stop\n"
-        "main(['serve', '--web.listen-address=127.0.0.1:0', '--log.level=error'])\n"
-        f"print(len(ready), {SWITCH!r} in sys.modules)\n"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert (result.stdout, result.stderr) == ("1 False\n", "")
