@@ -11,6 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from clock import Clock
+from waiting import Gate, until
 
 from roce_exporter.collect import Collector, Settings, collector, device_work
 from roce_exporter.collect.batch import Finished
@@ -30,16 +32,6 @@ QUICK = "counters"
 AGING = next(iter(AGED))
 SEDATE = next(iter(sorted(SLOW - AGED.keys())))
 REFRESH = Settings().refresh
-
-
-class Clock:
-    """Monotonic seconds that the test sets."""
-
-    def __init__(self, now: float = 1000.0) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def reading(value: int | None = 7, *losses: Loss, source: str = QUICK, port: int = 1) -> Reading:
@@ -567,7 +559,6 @@ async def test_a_collection_has_every_device_and_the_state_of_each_source(
         "device mlx5_1 found",
         "device mlx5_0 found",
     ]
-    work.close()
 
 
 async def test_a_removed_device_is_closed_and_added_again_as_another(
@@ -590,7 +581,6 @@ async def test_a_removed_device_is_closed_and_added_again_as_another(
         "device mlx5_0 found",
         "device mlx5_0 went away",
     ]
-    work.close()
 
 
 async def test_closing_closes_every_reader_and_ends_every_thread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -604,11 +594,10 @@ async def test_closing_closes_every_reader_and_ends_every_thread(monkeypatch: py
     threads = set(threading.enumerate()) - before
     assert {thread.name for thread in threads} == {"roce-read", "roce-slow"}
     work.close()
-    while work._in_flight:  # noqa: ASYNC110 - a worker thread has no event to wait for
-        await asyncio.sleep(0.001)
+    await at_rest(work)
     assert [source.closed for made in host.sources.values() for source in made] == [1, 1, 1]
     for thread in threads:
-        thread.join(5)
+        thread.join(60)
         assert not thread.is_alive()
 
 
@@ -619,30 +608,22 @@ async def test_without_a_list_the_devices_known_last_are_read(host: Host) -> Non
     found = await work.collect()
     assert values(found) == {"mlx5_0": [7]}
     assert up(found)["", INVENTORY] is False
-    work.close()
 
 
 async def test_while_the_list_hangs_the_devices_known_last_are_read(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work = host.collector(timeout=0.5)
+    work, hung = host.collector(timeout=0.5), Gate()
     await work.collect()
-    begun, gate = threading.Event(), threading.Event()
-
-    def hang(_: object) -> tuple[Listed, ...]:
-        begun.set()
-        assert gate.wait(20)
-        return ()
-
-    monkeypatch.setattr(collector, "list_devices", hang)
+    monkeypatch.setattr(collector, "list_devices", hung)
     running = asyncio.create_task(work.collect())
-    await until(begun)
+    await hung.entered()
     host.clock.now += 1.0
     found = await running
     assert [one.device.name for one in found.devices] == ["mlx5_0"]
     assert {state.error for state in found.states if not state.device} == {NO_ANSWER}
-    gate.set()
-    work.close()
+    hung.release()
+    await at_rest(work)
 
 
 async def test_reads_that_took_long_are_shared_by_more_workers_in_the_next_collection(
@@ -659,7 +640,7 @@ async def test_reads_that_took_long_are_shared_by_more_workers_in_the_next_colle
     for source in (one, two, three):
         source.answer = slow
     await work.collect()
-    together = threading.Barrier(3, timeout=5)
+    together = threading.Barrier(3, timeout=60)
 
     def meet() -> tuple[Reading, ...]:
         together.wait()
@@ -668,7 +649,6 @@ async def test_reads_that_took_long_are_shared_by_more_workers_in_the_next_colle
     for source in (one, two, three):
         source.answer = meet
     assert values(await work.collect()) == {"mlx5_0": [8], "mlx5_1": [8], "mlx5_2": [8]}
-    work.close()
 
 
 @pytest.mark.parametrize(
@@ -690,24 +670,22 @@ async def test_quick_reads_are_done_by_one_thread(monkeypatch: pytest.MonkeyPatc
         source.answer = note
     await work.collect()
     assert len(threads) == 1
-    work.close()
 
 
-class Stuck:
-    """A source that does not answer until the test releases it."""
+def stick(source: Source) -> Gate:
+    """A source that does not answer until the test releases the gate."""
+    gate = Gate()
 
-    def __init__(self, source: Source) -> None:
-        self.begun, self.gate = threading.Event(), threading.Event()
-        source.answer = self
-
-    def __call__(self) -> tuple[Reading, ...]:
-        self.begun.set()
-        assert self.gate.wait(20)
+    def answer() -> tuple[Reading, ...]:
+        gate()
         return (reading(99),)
 
+    source.answer = answer
+    return gate
 
-async def until(event: threading.Event) -> None:
-    await asyncio.to_thread(event.wait, 20)
+
+async def at_rest(work: Collector) -> None:
+    await until(lambda: not work._in_flight)
 
 
 async def test_a_hurried_caller_gets_the_finished_part_and_the_collection_continues(
@@ -716,9 +694,9 @@ async def test_a_hurried_caller_gets_the_finished_part_and_the_collection_contin
     host = Host(monkeypatch, "mlx5_0", "mlx5_1")
     work = host.collector()
     await work.collect()
-    stuck = Stuck(host.sources["mlx5_1"][0])
+    stuck = stick(host.sources["mlx5_1"][0])
     running = asyncio.create_task(work.collect())
-    await until(stuck.begun)
+    await stuck.entered()
     host.clock.now += 1.5
     hurried = await work.collect(0.01)
     assert values(hurried) == {"mlx5_0": [7], "mlx5_1": [None]}
@@ -727,11 +705,10 @@ async def test_a_hurried_caller_gets_the_finished_part_and_the_collection_contin
     assert up(hurried)["mlx5_0", QUICK] is True
     assert ("mlx5_1", QUICK) not in up(hurried)
     assert up(hurried)["", INVENTORY] is True
-    stuck.gate.set()
+    stuck.release()
     whole_one = await running
     assert values(whole_one) == {"mlx5_0": [7], "mlx5_1": [99]}
     assert whole_one.unfinished == 0
-    work.close()
 
 
 async def test_a_caller_without_time_gets_an_unfinished_collection(host: Host) -> None:
@@ -745,14 +722,13 @@ async def test_a_caller_without_time_gets_an_unfinished_collection(host: Host) -
     host.devices["mlx5_0"] = replace(host.devices["mlx5_0"], firmware="2")
     host.clock.now += 2 * REFRESH
     await work.collect()
-    stuck = Stuck(first)
+    stuck = stick(first)
     running = asyncio.create_task(work.collect())
-    await until(stuck.begun)
+    await stuck.entered()
     hurried = await work.collect(0.001)
     assert (hurried.unfinished, hurried.excluded) == (2, 1)
-    stuck.gate.set()
+    stuck.release()
     await running
-    work.close()
 
 
 async def test_a_closed_slow_chain_begins_nothing_more(host: Host) -> None:
@@ -760,14 +736,13 @@ async def test_a_closed_slow_chain_begins_nothing_more(host: Host) -> None:
     work = host.collector()
     await work.collect()
     host.clock.now += REFRESH
-    stuck = Stuck(one)
+    stuck = stick(one)
     await work.collect()
-    await until(stuck.begun)
+    await stuck.entered()
     work.close()
     assert (one.closed, other.closed) == (0, 1)
-    stuck.gate.set()
-    while work._in_flight or not one.closed:  # noqa: ASYNC110 - a worker thread has no event to wait for
-        await asyncio.sleep(0.001)
+    stuck.release()
+    await until(lambda: one.closed and not work._in_flight)
     assert len(other.reads) == 1
     assert host.described == 1
 
@@ -776,12 +751,11 @@ async def test_a_read_that_never_returns_costs_its_source_and_not_the_following_
     first, second = host.sources["mlx5_0"] = [Source("first"), Source("second")]
     work = host.collector(timeout=2.0, patience=0.001)
     await work.collect()
-    stuck = Stuck(first)
+    stuck = stick(first)
     running = asyncio.create_task(work.collect(2.0))
-    await until(stuck.begun)
+    await stuck.entered()
     host.clock.now += 0.002
-    while len(second.reads) < 2:  # noqa: ASYNC110 - a worker thread has no event to wait for
-        await asyncio.sleep(0.001)
+    await until(lambda: len(second.reads) == 2)
     assert not running.done()
     host.clock.now += 2.0
     found = await running
@@ -791,22 +765,20 @@ async def test_a_read_that_never_returns_costs_its_source_and_not_the_following_
     assert states["second"].up is True
     again = await work.collect()
     assert {state.source: state.errors_total for state in again.states if state.device}["first"] == 2
-    stuck.gate.set()
-    while work._in_flight:  # noqa: ASYNC110 - the same
-        await asyncio.sleep(0.001)
+    stuck.release()
+    await at_rest(work)
     first.answer = (reading(5),)
     assert values(await work.collect()) == {"mlx5_0": [5, 7]}
-    work.close()
 
 
 async def test_jobs_behind_a_stuck_one_are_not_reached_when_the_time_is_up(host: Host) -> None:
     first, second, slow = host.sources["mlx5_0"] = [Source("first"), Source("second"), Source(SEDATE)]
     work = host.collector(timeout=2.0, patience=100.0)
     await work.collect()
-    stuck, waiting = Stuck(first), work._wait
+    stuck, waiting = stick(first), work._wait
 
     async def hurried(batch: object, done: asyncio.Future[None]) -> None:
-        await until(stuck.begun)
+        await stuck.entered()
         host.clock.now += 2.0
         await waiting(batch, done)  # type: ignore[arg-type]
 
@@ -817,17 +789,14 @@ async def test_jobs_behind_a_stuck_one_are_not_reached_when_the_time_is_up(host:
     assert states["first"] == (False, NO_ANSWER)
     assert states["second"] == states[SEDATE] == (False, NOT_REACHED)
     assert len(second.reads) == 1
-    while len(slow.reads) < 2:  # noqa: ASYNC110 - a worker thread has no event to wait for
-        await asyncio.sleep(0.001)  # the slow chain reads it right after the collection
-    stuck.gate.set()
-    while work._in_flight:  # noqa: ASYNC110 - a worker thread has no event to wait for
-        await asyncio.sleep(0.001)
+    await until(lambda: len(slow.reads) == 2)  # the slow chain reads it right after the collection
+    stuck.release()
+    await at_rest(work)
     work._wait = waiting  # type: ignore[method-assign]
     first.answer = (reading(5),)
     found = await work.collect()
     assert (len(second.reads), len(slow.reads)) == (2, 2)
     assert {state.source: state.up for state in found.states if state.device}[SEDATE] is True
-    work.close()
 
 
 async def test_collections_one_after_the_other_need_no_further_thread(host: Host) -> None:
@@ -836,7 +805,6 @@ async def test_collections_one_after_the_other_need_no_further_thread(host: Host
     for _ in range(5):
         await work.collect()
     assert [thread.name for thread in set(threading.enumerate()) - before] == ["roce-read"]
-    work.close()
 
 
 async def test_the_slow_chain_is_read_after_a_collection_and_stored_by_the_next(host: Host) -> None:
@@ -846,8 +814,7 @@ async def test_the_slow_chain_is_read_after_a_collection_and_stored_by_the_next(
     host.clock.now += REFRESH
     slow.answer = (reading(8, source=SEDATE),)
     assert values(await work.collect()) == {"mlx5_0": [7, 7]}
-    while len(slow.reads) < 2 or work._in_flight:  # noqa: ASYNC110 - a worker thread has no event to wait for
-        await asyncio.sleep(0.001)
+    await until(lambda: len(slow.reads) == 2 and not work._in_flight)
     assert slow.reads == [1000.0, 1000.0 + REFRESH]
     assert values(await work.collect()) == {"mlx5_0": [7, 8]}
     assert len(slow.reads) == 2
@@ -855,10 +822,8 @@ async def test_the_slow_chain_is_read_after_a_collection_and_stored_by_the_next(
     for times in (3, 4):
         host.clock.now += REFRESH
         await work.collect()
-        while len(slow.reads) < times or work._in_flight:  # noqa: ASYNC110 - the same
-            await asyncio.sleep(0.001)
+        await until(lambda: len(slow.reads) == times and not work._in_flight)  # noqa: B023 - within this round
     assert len(work._slow._crew._workers) == 1, "one worker for all rounds"
-    work.close()
 
 
 async def test_a_slow_read_in_flight_is_not_a_failure_before_its_deadline(host: Host) -> None:
@@ -866,20 +831,18 @@ async def test_a_slow_read_in_flight_is_not_a_failure_before_its_deadline(host: 
     work = host.collector(timeout=5.0)
     await work.collect()
     host.clock.now += REFRESH
-    stuck = Stuck(slow)
+    stuck = stick(slow)
     await work.collect()
-    await until(stuck.begun)
+    await stuck.entered()
     host.clock.now += 4.0
     assert up(await work.collect())["mlx5_0", SEDATE] is True
     host.clock.now += 2.0
     assert up(await work.collect())["mlx5_0", SEDATE] is False
-    stuck.gate.set()
-    while work._in_flight:  # noqa: ASYNC110 - a worker thread has no event to wait for
-        await asyncio.sleep(0.001)
+    stuck.release()
+    await at_rest(work)
     slow.answer = (reading(5),)
     await work.collect()
     assert len(slow.reads) == 2, "it is due again only later"
-    work.close()
 
 
 async def test_tasks_behind_a_stuck_slow_read_run_when_it_is_abandoned(host: Host) -> None:
@@ -887,21 +850,19 @@ async def test_tasks_behind_a_stuck_slow_read_run_when_it_is_abandoned(host: Hos
     work = host.collector(timeout=5.0)
     await work.collect()
     host.clock.now += REFRESH
-    stuck = Stuck(one)
+    stuck = stick(one)
     await work.collect()
-    await until(stuck.begun)
+    await stuck.entered()
     host.clock.now += 4.0
     await work.collect()
     assert len(work._slow._crew._workers) == 1, "no second worker before the deadline"
     host.clock.now += 2.0
     for times in (2, 3):
         await work.collect()
-        while len(other.reads) < times or len(work._in_flight.since()) > 1:  # noqa: ASYNC110 - a thread has no event
-            await asyncio.sleep(0.001)
+        await until(lambda: len(other.reads) == times and len(work._in_flight.since()) == 1)  # noqa: B023 - the same
         host.clock.now += REFRESH
     assert other.reads == [1000.0, 1066.0, 1126.0]
-    stuck.gate.set()
-    work.close()
+    stuck.release()
 
 
 async def test_a_host_is_outdated_when_it_is_old_or_its_list_changed(host: Host) -> None:
@@ -916,28 +877,23 @@ async def test_a_host_is_outdated_when_it_is_old_or_its_list_changed(host: Host)
     host.clock.now += REFRESH
     assert await work.is_outdated()
     assert host.begun == 1
-    work.close()
 
 
 async def test_a_hung_list_is_not_requested_twice_and_not_waited_for_long(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work = host.collector(timeout=0.01)
+    work, hung = host.collector(timeout=0.01), Gate()
     await work.collect()
-    gate, asked = threading.Event(), []
-
-    def hang(_: object) -> tuple[Listed, ...]:
-        asked.append(1)
-        assert gate.wait(20)
-        return ()
-
-    monkeypatch.setattr(collector, "list_devices", hang)
+    monkeypatch.setattr(collector, "list_devices", hung)
+    first = asyncio.create_task(work.is_outdated())
+    await hung.entered()
+    assert not await first
+    hung.begun.clear()
     assert not await work.is_outdated()
-    assert not await work.is_outdated()
-    assert asked == [1]
+    assert not hung.begun.is_set()
     assert collector.HOST in work._in_flight
-    gate.set()
-    work.close()
+    hung.release()
+    await at_rest(work)
 
 
 async def test_an_error_of_a_collection_is_raised_to_its_callers(host: Host) -> None:
@@ -945,7 +901,6 @@ async def test_an_error_of_a_collection_is_raised_to_its_callers(host: Host) -> 
     host.begin = lambda: int("bug")  # type: ignore[assignment, return-value]
     with pytest.raises(ValueError, match="bug"):
         await work.collect()
-    work.close()
 
 
 async def test_a_fault_of_a_collection_without_callers_is_logged(
@@ -953,16 +908,15 @@ async def test_a_fault_of_a_collection_without_callers_is_logged(
 ) -> None:
     work = host.collector()
     await work.collect()
-    stuck = Stuck(host.sources["mlx5_0"][0])
+    stuck = stick(host.sources["mlx5_0"][0])
     assert (await work.collect(0.001)).unfinished >= 1
-    await until(stuck.begun)
+    await stuck.entered()
     work._settle = lambda _: int("bug")  # type: ignore[method-assign, assignment, return-value]
     assert work._running
     ended = work._running
-    stuck.gate.set()
+    stuck.release()
     await asyncio.wait((ended,))
     await asyncio.sleep(0)
     (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert record.message == "a collection failed"
     assert record.exc_info
-    work.close()

@@ -1,0 +1,25 @@
+"""A clock that a test moves."""
+
+from __future__ import annotations
+
+EPOCH = 1_700_000_000.0
+
+
+class Clock:
+    """Monotonic seconds. They stand still until the test sets `now`; `sleep` advances them without waiting."""
+
+    def __init__(self, now: float = 1000.0) -> None:
+        self.now = now
+        self.slept = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def wall(self) -> float:
+        """Unix time."""
+        return EPOCH + self.now
+
+    async def sleep(self, seconds: float) -> None:
+        """Advance without waiting."""
+        self.slept += seconds
+        self.now += seconds

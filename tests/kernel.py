@@ -1,0 +1,68 @@
+"""Hosts that a test makes: recorded ones of the files that it gives, and faults in any call of any kernel."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from roce_exporter.kernel import Kernel
+from roce_exporter.recording.recorded import RecordedKernel, play_recording
+from roce_exporter.recording.tree import Tree
+
+METHODS = (*(name for name in dir(Kernel) if not name.startswith("_")), "content")
+"""The calls of a kernel; `content` is how a recorded one reads its open files."""
+
+Files = Mapping[str, object]
+"""Content by path in the form of a recording (`sys/...`, `rdma/link.json`): text, bytes, or rows that become JSON; `-> x` is a link."""
+
+
+def tree_of(files: Files) -> Tree:
+    """The tree of these files."""
+    tree = Tree()
+    for path, content in files.items():
+        if isinstance(content, str) and content.startswith("-> "):
+            tree.links[path] = content.removeprefix("-> ")
+        elif isinstance(content, bytes):
+            tree.files[path] = content
+        else:
+            tree.files[path] = (content if isinstance(content, str) else json.dumps(content)).encode()
+        tree.add(path)
+    return tree
+
+
+def host(*moments: Files) -> RecordedKernel:
+    """A host with these files; several moments are played in turn."""
+    if len(moments) == 1:
+        return play_recording(tree_of(moments[0]), "HOST")
+    whole = {f"{number}/{path}": text for number, files in enumerate(moments) for path, text in files.items()}
+    return play_recording(tree_of(whole), "HOST")
+
+
+class Faults(dict[object, Exception | Callable[[], object]]):
+    """What happens before calls of a kernel: `faults["ethtool_pause", "eth0"] = error`, or a function such as a `Gate`.
+
+    A key is a method with its first argument (a path, a network device, the name of an RDMA device), such an argument
+    alone, or a method alone. `calls` has all calls so far, each as a method and its first argument.
+    """
+
+    def __init__(self, kernel: Any) -> None:
+        super().__init__()
+        self.calls: list[tuple[str, object]] = []
+        for name in METHODS:
+            if hasattr(kernel, name):
+                setattr(kernel, name, self._watched(name, getattr(kernel, name)))
+
+    def _watched(self, name: str, call: Callable[..., object]) -> Callable[..., object]:
+        def watched(*arguments: object, **options: object) -> object:
+            first = getattr(arguments[0], "name", arguments[0]) if arguments else None
+            first = tuple(first) if isinstance(first, list) else first
+            self.calls.append((name, first))
+            fault = next((self[key] for key in ((name, first), first, name) if key in self), None)
+            if isinstance(fault, Exception):
+                raise fault
+            if fault:
+                fault()
+            return call(*arguments, **options)
+
+        return watched
