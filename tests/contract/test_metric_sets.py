@@ -203,7 +203,7 @@ def unseen_first_events(expression: str) -> set[str]:
 
 
 def test_an_alert_sees_the_first_event_of_a_sparse_counter() -> None:
-    sparse = "roce_pause_watchdog_trips_total"
+    sparse = "roce_transport_rnr_retries_exceeded_total"
     assert unseen_first_events(f"increase({sparse}[5m]) > 0 or {sparse}") == {sparse}
     assert not unseen_first_events(f"increase({sparse}[5m]) > 0 or {sparse} unless {sparse} offset 5m")
     assert {
