@@ -39,15 +39,16 @@ def host(*moments: Files) -> RecordedKernel:
     return play_recording(tree_of(whole), "HOST")
 
 
-class Faults(dict[object, Exception | Callable[[], object]]):
-    """What happens before calls of a kernel: `faults["ethtool_pause", "eth0"] = error`, or a function such as a `Gate`.
+class Faults(dict[object, object]):
+    """What other calls of a kernel do than before: `faults["ethtool_pause", "eth0"] = error`.
 
     A key is a method with its first argument (a path, a network device, the name of an RDMA device), such an argument
-    alone, or a method alone. `calls` has all calls so far, each as a method and its first argument.
+    alone, or a method alone. An exception is raised; a function, such as a `Gate`, is called with the arguments, and its
+    result counts unless that is None; anything else is the result. `calls` has all calls so far, by method and argument.
     """
 
-    def __init__(self, kernel: Any) -> None:
-        super().__init__()
+    def __init__(self, kernel: Any, **by_method: object) -> None:
+        super().__init__(by_method)
         self.calls: list[tuple[str, object]] = []
         for name in METHODS:
             if hasattr(kernel, name):
@@ -58,11 +59,10 @@ class Faults(dict[object, Exception | Callable[[], object]]):
             first = getattr(arguments[0], "name", arguments[0]) if arguments else None
             first = tuple(first) if isinstance(first, list) else first
             self.calls.append((name, first))
-            fault = next((self[key] for key in ((name, first), first, name) if key in self), None)
-            if isinstance(fault, Exception):
-                raise fault
-            if fault:
-                fault()
-            return call(*arguments, **options)
+            found = next((self[key] for key in ((name, first), first, name) if key in self), None)
+            if isinstance(found, Exception):
+                raise found
+            found = found(*arguments, **options) if callable(found) else found
+            return call(*arguments, **options) if found is None else found
 
         return watched

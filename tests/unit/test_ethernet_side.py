@@ -2,46 +2,52 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
-import threading
-import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+from clock import Clock
+from kernel import Faults, Files, host
 from observed import observe, samples
+from waiting import Gate, until
 
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
-from roce_exporter.recording.moment import Moment
-from roce_exporter.recording.recorded import RecordedKernel
-from roce_exporter.recording.tree import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from roce_exporter.recording.recorded import RecordedKernel
 
-LINK = ({"ifindex": 0, "ifname": "mlx5_0", "port": 1, "netdev": "bond0"},)
+LEG = 'device="mlx5_0",port="1",netdev="eth0"'
+UP = 'roce_exporter_source_up{source="ethtool",device="mlx5_0",netdev="%s"}'
+TWO = {"eth0": {"rx_prio3_pause": 1}, "eth1": {"rx_prio3_pause": 2}}
 
 
-def moment(stats: dict[str, dict[str, int]]) -> Moment:
-    """A LAG over the network devices that `stats` names."""
-    files = {"sys/class/net/bond0/bonding/slaves": " ".join(stats)}
+def lag(stats: dict[str, dict[str, int]]) -> dict[str, object]:
+    """The files of a LAG over the network devices that `stats` names."""
+    files: dict[str, object] = {
+        "sys/class/net/bond0/bonding/slaves": " ".join(stats),
+        "rdma/link.json": [{"ifindex": 0, "ifname": "mlx5_0", "port": 1, "netdev": "bond0"}],
+    }
     for netdev, values in stats.items():
         files[f"ethtool/{netdev}.driver"] = "driver: mlx5_core\n"
-        files[f"ethtool/{netdev}.stats"] = "".join(
-            f"     {name}: {value}\n" for name, value in values.items()
-        )
-    tree = Tree({path: text.encode() for path, text in files.items()})
-    for path in tree.files:
-        tree.add(path)
-    return Moment(tree, {"link": LINK})
+        files[f"ethtool/{netdev}.stats"] = "".join(f"  {name}: {value}\n" for name, value in values.items())
+    return files
 
 
-async def shown(
-    moments: Sequence[Moment], kernel: type[RecordedKernel] = RecordedKernel
-) -> list[dict[str, str]]:
-    exporter, observations = await observe(kernel(moments), len(moments))
+def eth0(**values: int) -> dict[str, object]:
+    return lag({"eth0": values})
+
+
+async def shown(kernel: RecordedKernel, times: int = 1) -> list[dict[str, str]]:
+    exporter, observations = await observe(kernel, times)
     return [samples(exporter.render(one, Format.TEXT)) for one in observations]
+
+
+async def shown_once(files: Files) -> dict[str, str]:
+    (found,) = await shown(host(files))
+    return found
 
 
 def pfc(found: dict[str, str]) -> dict[str, str]:
@@ -54,33 +60,47 @@ def pfc(found: dict[str, str]) -> dict[str, str]:
 
 async def test_moving_pfc_to_another_priority_moves_the_series() -> None:
     """The number of names stays the same: values of priority 3 must never be shown as priority 4, nor as 0."""
-    before, after, back = await shown(
-        [
-            moment({"eth0": {"rx_prio3_pause": 1000, "rx_packets": 1}}),
-            moment({"eth0": {"rx_prio4_pause": 7, "rx_packets": 2}}),
-            moment({"eth0": {"rx_prio3_pause": 1001, "rx_packets": 3}}),
-        ]
+    moments = (
+        eth0(rx_prio3_pause=1000, rx_packets=1),
+        eth0(rx_prio4_pause=7, rx_packets=2),
+        eth0(rx_prio3_pause=1001, rx_packets=3),
     )
-    assert pfc(before) == {"eth0 3": "1000"}
-    assert pfc(after) == {"eth0 4": "7"}
-    assert pfc(back) == {"eth0 3": "1001"}
+    assert [pfc(found) for found in await shown(host(*moments), 3)] == [
+        {"eth0 3": "1000"},
+        {"eth0 4": "7"},
+        {"eth0 3": "1001"},
+    ]
 
 
-async def test_a_priority_without_pfc_has_no_series() -> None:
-    (found,) = await shown([moment({"eth0": {"rx_prio3_bytes": 5, "rx_prio3_discards": 0}})])
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"rx_prio3_bytes": 5, "rx_prio3_discards": 0}, {"buffer_discards_total": "0"}),
+        ({"rx_prio3_marked": 5}, {"nic_ecn_marked_packets_total": "5"}),
+        ({"tx_prio3_pause_duration": 1_500_001}, {"pfc_transmit_pause_seconds_total": "1.500001"}),
+    ],
+)
+async def test_values_of_a_priority(values: dict[str, int], expected: dict[str, str]) -> None:
+    """A priority without PFC has no PFC series."""
+    found = await shown_once(eth0(**values))
     assert pfc(found) == {}
-    assert found['roce_buffer_discards_total{device="mlx5_0",port="1",netdev="eth0",priority="3"}'] == "0"
+    assert {name: found[f'roce_{name}{{{LEG},priority="3"}}'] for name in expected} == expected
 
 
-async def test_the_member_ports_of_a_lag_are_distinguished() -> None:
-    (found,) = await shown([moment({"eth0": {"rx_prio3_pause": 1}, "eth1": {"rx_prio3_pause": 2}})])
-    assert pfc(found) == {"eth0 3": "1", "eth1 3": "2"}
+async def test_values_of_a_network_device() -> None:
+    """Marks by switches, by the NIC and on TCP are three metrics; durations are seconds and stalls are ratios."""
+    values = {"rx_ecn_mark": 6, "outbound_pci_stalled_wr": 37, "outbound_pci_stalled_wr_events": 212}
+    found = await shown_once(eth0(**values))
+    assert found[f"roce_tcp_ecn_marked_packets_total{{{LEG}}}"] == "6"
+    assert found[f"roce_pcie_write_stalled_ratio{{{LEG}}}"] == "0.37"
+    assert found[f"roce_pcie_write_stalled_seconds_total{{{LEG}}}"] == "212"
+    assert not [name for name in found if name.startswith("roce_ecn_marked_packets_total")]
 
 
 @pytest.mark.parametrize(("value", "errors"), [(2**64 - 1, "0"), (2**64, "1"), (10**23 - 1, "1")])
 async def test_all_ones_and_more_are_no_value_of_ethtool_either(value: int, errors: str) -> None:
     """The rule of `hw_counters`: all ones mean that the driver has no such value, and more than 64 bits are garbage."""
-    (found,) = await shown([moment({"eth0": {"rx_prio3_pause": value, "rx_prio3_bytes": 2**64 - 2}})])
+    found = await shown_once(eth0(rx_prio3_pause=value, rx_prio3_bytes=2**64 - 2))
     assert pfc(found) == {}
     source = '{source="ethtool",device="mlx5_0",netdev="eth0"}'
     assert found[f"roce_exporter_unreadable_values{source}"] == "1"
@@ -88,116 +108,51 @@ async def test_all_ones_and_more_are_no_value_of_ethtool_either(value: int, erro
     assert [value for name, value in found.items() if "priority_receive_bytes" in name] == [str(2**64 - 2)]
 
 
-async def test_all_ones_are_no_pause_frames_either() -> None:
-    one = moment({"eth0": {"rx_prio3_bytes": 1}})
-    one.tree.files["ethtool/eth0.pause"] = (
-        f"Statistics:\n  tx_pause_frames: {2**64 - 1}\n  rx_pause_frames: 7\n".encode()
-    )
-    (found,) = await shown([one])
-    port = '{device="mlx5_0",port="1",netdev="eth0"}'
-    assert found[f"roce_global_pause_receive_frames_total{port}"] == "7"
-    assert f"roce_global_pause_transmit_frames_total{port}" not in found
-
-
-class OneMemberFails(RecordedKernel):
-    """The second member port fails with the errno that the test sets."""
-
-    number = errno.EIO
-
-    def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
-        if netdev == "eth1":
-            raise OSError(self.number, "refused", netdev)
-        return super().ethtool_statistics(netdev)
-
-
-async def test_a_failing_member_port_costs_only_itself() -> None:
-    for number in (errno.EIO, errno.EPERM, errno.ENODEV, errno.ETIMEDOUT):
-        OneMemberFails.number = number
-        (found,) = await shown(
-            [moment({"eth0": {"rx_prio3_pause": 1}, "eth1": {"rx_prio3_pause": 2}})], OneMemberFails
-        )
-        assert pfc(found) == {"eth0 3": "1"}
-        state = 'roce_exporter_source_up{source="ethtool",device="mlx5_0",netdev="%s"}'
-        assert found[state % "eth0"] == "1"
-        assert found[state % "eth1"] == "0"
-
-
-async def test_marks_by_switches_by_the_nic_and_on_tcp_are_three_metrics() -> None:
-    (found,) = await shown([moment({"eth0": {"rx_prio3_marked": 5, "rx_ecn_mark": 6}})])
-    assert (
-        found['roce_nic_ecn_marked_packets_total{device="mlx5_0",port="1",netdev="eth0",priority="3"}'] == "5"
-    )
-    assert found['roce_tcp_ecn_marked_packets_total{device="mlx5_0",port="1",netdev="eth0"}'] == "6"
-    assert not [name for name in found if name.startswith("roce_ecn_marked_packets_total")]
-
-
-async def test_durations_are_seconds_and_stalls_are_ratios() -> None:
-    values = {
-        "tx_prio3_pause_duration": 1_500_001,
-        "outbound_pci_stalled_wr": 37,
-        "outbound_pci_stalled_wr_events": 212,
-    }
-    (found,) = await shown([moment({"eth0": values})])
-    leg = 'device="mlx5_0",port="1",netdev="eth0"'
-    assert found["roce_pfc_transmit_pause_seconds_total{" + leg + ',priority="3"}'] == "1.500001"
-    assert found["roce_pcie_write_stalled_ratio{" + leg + "}"] == "0.37"
-    assert found["roce_pcie_write_stalled_seconds_total{" + leg + "}"] == "212"
-
-
-async def test_a_duplicate_name_counts_once() -> None:
-    one = moment({"eth0": {"rx_prio3_pause": 1}})
-    one.tree.files["ethtool/eth0.stats"] = b"  rx_prio3_pause: 1\n  rx_prio3_pause: 99\n"
-    (found,) = await shown([one])
+async def test_all_ones_are_no_pause_frames_and_a_duplicate_name_counts_once() -> None:
+    pause = f"Statistics:\n  tx_pause_frames: {2**64 - 1}\n  rx_pause_frames: 7\n"
+    twice = b"  rx_prio3_pause: 1\n  rx_prio3_pause: 99\n"
+    found = await shown_once(eth0() | {"ethtool/eth0.pause": pause, "ethtool/eth0.stats": twice})
+    assert found[f"roce_global_pause_receive_frames_total{{{LEG}}}"] == "7"
+    assert f"roce_global_pause_transmit_frames_total{{{LEG}}}" not in found
     assert pfc(found) == {"eth0 3": "1"}
 
 
-class OneMemberHangs(RecordedKernel):
-    """The second member port's driver never returns, as when it waits for firmware."""
-
-    gate = threading.Event()
-
-    def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
-        if netdev == "eth1":
-            self.gate.wait(30)
-        return super().ethtool_statistics(netdev)
+@pytest.mark.parametrize("number", [None, errno.EIO, errno.EPERM, errno.ENODEV, errno.ETIMEDOUT])
+async def test_a_failing_member_port_costs_only_itself(number: int | None) -> None:
+    kernel = host(lag(TWO))
+    if number:
+        Faults(kernel)["ethtool_statistics", "eth1"] = OSError(number, "refused", "eth1")
+    (found,) = await shown(kernel)
+    assert pfc(found) == {"eth0 3": "1"} | ({} if number else {"eth1 3": "2"})
+    assert (found[UP % "eth0"], found[UP % "eth1"]) == ("1", "0" if number else "1")
 
 
 async def test_a_hung_member_port_costs_only_itself() -> None:
-    kernel = OneMemberHangs([moment({"eth0": {"rx_prio3_pause": 1}, "eth1": {"rx_prio3_pause": 2}})])
-    collector = Collector(kernel, Settings(timeout=0.6, patience=0.05), time.monotonic)
+    """Its driver never returns, as when it waits for firmware."""
+    kernel, clock, gate = host(lag(TWO)), Clock(), Gate()
+    Faults(kernel)["ethtool_statistics", "eth1"] = gate
+    collector = Collector(kernel, Settings(timeout=0.6, patience=0.05), clock)
     exporter = Exporter(collector)
-    try:
-        for _ in range(3):
-            found = samples(exporter.render(await exporter.observe(0.6), Format.TEXT))
-            assert pfc(found) == {"eth0 3": "1"}
-            state = 'roce_exporter_source_up{source="ethtool",device="mlx5_0",netdev="%s"}'
-            assert found[state % "eth0"] == "1"
-            assert found[state % "eth1"] == "0"
-    finally:
-        kernel.gate.set()
-        collector.close()
-
-
-class EthernetFails(RecordedKernel):
-    """Every Ethernet source fails."""
-
-    def refuse(self, netdev: str) -> Any:
-        raise OSError(errno.EIO, "refused", netdev)
-
-    ethtool_statistics = ethtool_pause = ethtool_link = ethtool_fec = ethtool_standard = ethtool_settings = (
-        dcb
-    ) = refuse
+    running = asyncio.ensure_future(exporter.observe())
+    await gate.entered()
+    clock.now += 0.1  # another thread does what waits behind it
+    await until(lambda: collector._batch is not None and collector._batch.unfinished == 1)
+    clock.now += 0.6
+    for observation in (await running, await exporter.observe()):
+        found = samples(exporter.render(observation, Format.TEXT))
+        assert pfc(found) == {"eth0 3": "1"}
+        assert (found[UP % "eth0"], found[UP % "eth1"]) == ("1", "0")
+    gate.release()
 
 
 async def test_whatever_fails_on_the_ethernet_side_the_rdma_side_is_served() -> None:
-    one = moment({"eth0": {}})
-    rdma = {
-        **one.rdma,
-        "statistic": ({"ifname": "mlx5_0", "port": 1, "np_cnp_sent": 7, "rp_cnp_handled": 1},),
-    }
-    (found,) = await shown([Moment(one.tree, rdma)], EthernetFails)
+    statistic = [{"ifname": "mlx5_0", "port": 1, "np_cnp_sent": 7, "rp_cnp_handled": 1}]
+    kernel = host(eth0() | {"rdma/statistic.json": statistic})
+    sources = ("statistics", "pause", "link", "fec", "standard", "settings")
+    Faults(kernel).update(
+        dict.fromkeys([*(f"ethtool_{one}" for one in sources), "dcb"], OSError(errno.EIO, "refused"))
+    )
+    (found,) = await shown(kernel)
     assert found['roce_cnp_sent_total{device="mlx5_0",port="1"}'] == "7"
-    down = [
-        name for name, value in found.items() if name.startswith("roce_exporter_source_up") and value == "0"
-    ]
-    assert len(down) == 7
+    down = [name for name, value in found.items() if name.startswith("roce_exporter_source_up{")]
+    assert sum(found[name] == "0" for name in down) == 7

@@ -9,11 +9,14 @@ import os
 import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import pytest
+from clock import Clock
 from descriptors import open_descriptors
-from observed import observe, samples
+from kernel import Faults, host, tree_of
+from observed import exposition, observe, samples
+from waiting import Gate
 
 from roce_exporter.audit import Profile, audit
 from roce_exporter.collect.collector import Collector, Settings
@@ -42,14 +45,11 @@ from roce_exporter.recording.ip_tables import (
     print_route,
     print_rule,
 )
-from roce_exporter.recording.recorded import RecordedKernel, load_recording
+from roce_exporter.recording.recorded import load_recording
 from roce_exporter.recording.recorded_ip import read_recorded_ip
-from roce_exporter.recording.tree import RecordingError, Tree
+from roce_exporter.recording.tree import RecordingError
 from roce_exporter.sources.ip_side import MOST_FAILING, read_ip_side
 from roce_exporter.sources.ip_targets import MOST_PREFIXES, decisive, targets
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 TWO_RAILS = RECORDINGS / "audit-rails-right"
@@ -81,43 +81,22 @@ FACTS = IpFacts(
 BY_ETH0 = IpPath("eth0", mtu=1400)
 
 
-class OneNetdev:
-    """A kernel with these facts of eth0, whose packets leave by eth0."""
-
-    def __init__(self, facts: IpFacts | OSError = FACTS, path: IpPath | OSError = BY_ETH0) -> None:
-        self.facts, self.path = facts, path
-        self.files: dict[str, str | OSError] = {}
-        self.pairs: list[tuple[str, str]] = []
-
-    def ip_facts(self, netdev: str) -> IpFacts:
-        if isinstance(self.facts, OSError):
-            raise self.facts
-        return self.facts
-
-    def ip_paths(self, pairs: Sequence[tuple[str, str]]) -> tuple[IpPath, ...]:
-        self.pairs += pairs
-        if isinstance(self.path, OSError):
-            raise self.path
-        return (self.path,) * len(pairs)
-
-    def text(self, path: str) -> str:
-        found = self.files.get(
-            path.removeprefix("../proc/sys/net/ipv4/conf/"), Absent(errno.ENOENT, "", path)
-        )
-        if isinstance(found, OSError):
-            raise found
-        return found
-
-
-def read(kernel: OneNetdev) -> dict[str, int | str]:
-    found = read_ip_side(kernel, "eth0")  # type: ignore[arg-type]  # has the methods that are used
-    assert found is not None
-    return found
+def read(
+    facts: IpFacts | OSError = FACTS, path: IpPath | OSError = BY_ETH0, **files: str | OSError
+) -> dict[str, int | str] | None:
+    """The IP side of a host with these facts of eth0, whose packets leave by this path."""
+    kernel = host({"sys/class/net/eth0/mtu": "9000"})
+    Faults(
+        kernel,
+        ip_facts=facts,
+        ip_paths=path if isinstance(path, OSError) else lambda pairs: (path,) * len(pairs),
+    ).update({f"../proc/sys/net/ipv4/conf/{name.replace('__', '/')}": text for name, text in files.items()})
+    return read_ip_side(kernel, "eth0")
 
 
 def test_names_and_numbers() -> None:
     """The gateway is not among the failing ones; an entry that failed long ago is of a peer that may be gone."""
-    assert read(OneNetdev()) == {
+    assert read() == {
         "address 10.0.1.1/24 global": 0,
         "address fe80::1/64 link": 0,
         "rule 101 10.0.1.1/32 101": 1,
@@ -135,33 +114,40 @@ def test_names_and_numbers() -> None:
     }
 
 
-def test_what_is_absent_and_what_is_broken() -> None:
-    assert read_ip_side(OneNetdev(Absent(errno.ENODEV, "no such")), "eth0") is None  # type: ignore[arg-type]  # as above
-    assert read(OneNetdev(OSError(errno.EIO, "broken"))) == {"facts": "EIO"}
-    found = read(OneNetdev(path=OSError(errno.ENOBUFS, "lost")))
-    assert found["paths"] == "ENOBUFS"
-    assert found["neighbours resolved"] == 1
-    assert read(OneNetdev(replace(FACTS, capped=("route",))))["capped route"] == 1
+@pytest.mark.parametrize(
+    ("facts", "path", "expected"),
+    [
+        (OSError(errno.EIO, "broken"), BY_ETH0, {"facts": "EIO"}),
+        (FACTS, OSError(errno.ENOBUFS, "lost"), {"paths": "ENOBUFS", "neighbours resolved": 1}),
+        (replace(FACTS, capped=("route",)), BY_ETH0, {"capped route": 1}),
+    ],
+)
+def test_what_is_broken(
+    facts: IpFacts | OSError, path: IpPath | OSError, expected: dict[str, int | str]
+) -> None:
+    assert expected.items() <= (read(facts, path) or {}).items()
+    assert read(Absent(errno.ENODEV, "no such")) is None
 
 
 def test_settings_are_read_for_all_and_for_the_network_device() -> None:
-    kernel = OneNetdev()
-    kernel.files = {
-        "all/rp_filter": "0",
-        "eth0/rp_filter": "2",
-        "all/arp_ignore": "?",
-        "eth0/arp_ignore": OSError(errno.EACCES, ""),
+    found = read(
+        all__rp_filter="0",
+        eth0__rp_filter="2",
+        all__arp_ignore="?",
+        eth0__arp_ignore=OSError(errno.EACCES, ""),
+    )
+    assert found is not None
+    assert {name: value for name, value in found.items() if "_" in name} == {
+        "rp_filter.all": 0,
+        "rp_filter.own": 2,
+        "arp_ignore.all": "garbage",
+        "arp_ignore.own": "EACCES",
     }
-    found = read(kernel)
-    assert [
-        found[name] for name in ("rp_filter.all", "rp_filter.own", "arp_ignore.all", "arp_ignore.own")
-    ] == [0, 2, "garbage", "EACCES"]
-    assert "arp_announce.all" not in found
 
 
 def test_failing_peers_are_bounded() -> None:
     many = tuple(IpNeighbour(f"10.0.1.{number}", "failed", 1.0) for number in range(200))
-    found = read(OneNetdev(replace(FACTS, neighbours=many)))
+    found = read(replace(FACTS, neighbours=many)) or {}
     assert sum(name.startswith("failing ") for name in found) == MOST_FAILING
     assert found["neighbours failed"] == 200
 
@@ -214,7 +200,7 @@ def test_one_candidate_by_the_network_device_decides() -> None:
 
 def test_a_path_that_a_hash_chooses_is_unknown() -> None:
     several = IpRoute(254, "10.9.0.0/16", hops=(NextHop("eth0", "10.0.1.254"), NextHop("eth1", "10.0.2.254")))
-    found = read(OneNetdev(replace(FACTS, routes=(several,)), IpPath("eth1")))
+    found = read(replace(FACTS, routes=(several,)), IpPath("eth1")) or {}
     assert "path 10.0.1.1 10.9.0.0/16 ? -" in found
     assert "path 10.0.1.1 10.0.1.0/24 eth1 -" in found, "the subnet has one route"
 
@@ -357,17 +343,13 @@ def test_what_is_printed_is_parsed_again() -> None:
     ],
 )
 def test_a_malformed_file_is_named(name: str, text: str) -> None:
-    tree = Tree()
-    tree.files = {"ip/address.json": b'[{"ifname": "r1"}]'} | {name: text.encode()}
     with pytest.raises(RecordingError, match=name) as refusal:
-        read_recorded_ip(tree, "x")
+        read_recorded_ip(tree_of({"ip/address.json": [{"ifname": "r1"}]} | {name: text}), "x")
     assert "\n" not in str(refusal.value)
 
 
 async def test_series_of_neighbours() -> None:
-    exporter, observation = await observe(load_recording(str(TWO_RAILS)))
-    (seen,) = observation
-    found = samples(exporter.render(seen, Format.TEXT))
+    found = samples(await exposition(load_recording(str(TWO_RAILS))))
     ours = {
         name: value
         for name, value in found.items()
@@ -381,28 +363,12 @@ async def test_series_of_neighbours() -> None:
     assert not [name for name in found if name.startswith("roce_exporter_unmapped_name_info")]
 
 
-class Hanging(RecordedKernel):
-    """A host whose rtnetlink hangs when it is told to, as under the lock of all network configuration."""
-
-    hangs = False
-
-    def __init__(self) -> None:
-        super().__init__(load_recording(str(TWO_RAILS)).moments)
-        self.begun, self.gate = threading.Event(), threading.Event()
-
-    def ip_facts(self, netdev: str) -> IpFacts:
-        if self.hangs:
-            self.begun.set()
-            self.gate.wait()
-        return super().ip_facts(netdev)
-
-
 async def test_a_hung_rtnetlink_costs_no_scrape_and_no_other_source() -> None:
-    """And afterwards there are as many threads and descriptors as before."""
-    now, others = [0.0], set(threading.enumerate())
-    kernel = Hanging()
-    collector = Collector(kernel, Settings(refresh=60.0), lambda: now[0])
-    exporter = Exporter(collector)
+    """It hangs as under the lock of all network configuration. Afterwards there are as many threads and descriptors as before."""
+    clock, others, gate = Clock(), set(threading.enumerate()), Gate()
+    kernel = load_recording(str(TWO_RAILS))
+    faults = Faults(kernel)
+    exporter = Exporter(Collector(kernel, Settings(refresh=60.0), clock))
 
     async def scrape() -> dict[str, str]:
         return samples(exporter.render(await exporter.observe(), Format.TEXT))
@@ -411,41 +377,34 @@ async def test_a_hung_rtnetlink_costs_no_scrape_and_no_other_source() -> None:
         """Threads of the exporter: asyncio may start a second one for the test's own waiting."""
         return len({one for one in threading.enumerate() if one.name.startswith("roce-")} - others)
 
-    try:
-        first = await scrape()
-        assert [name for name in first if name.startswith("roce_neighbours{")]
-        await asyncio.to_thread(lambda: None)  # what the loop opens for it stays open
-        await scrape()
-        before, descriptors = at_rest(), open_descriptors()
-        kernel.hangs = True
-        now[0] = 61.0
-        await scrape()
-        await asyncio.to_thread(kernel.begun.wait)
-        during = await scrape()
-        assert {name for name in first if name.startswith("roce_port_up")} <= during.keys()
-        kernel.hangs = False
-        kernel.gate.set()
-        back = False
-        while not back:
-            now[0] += 61.0
-            # Nothing slow is due after the first of these, so the thread of the slow chain ends once it has nothing to do.
-            for _ in range(100):
-                found = await scrape()
-                if back := at_rest() <= before and any(one.startswith("roce_neighbours{") for one in found):
-                    break
-                await asyncio.sleep(0.01)
-        assert len(open_descriptors()) <= len(descriptors)
-    finally:
-        kernel.gate.set()
-        collector.close()
+    first = await scrape()
+    assert [name for name in first if name.startswith("roce_neighbours{")]
+    await asyncio.to_thread(lambda: None)  # what the loop opens for it stays open
+    await scrape()
+    before, descriptors = at_rest(), open_descriptors()
+    faults["ip_facts"] = gate
+    clock.now += 61.0
+    await scrape()
+    await gate.entered()
+    during = await scrape()
+    assert {name for name in first if name.startswith("roce_port_up")} <= during.keys()
+    faults.clear()
+    gate.release()
+    # Nothing slow is due after the first scrape of a minute, so the thread of the slow chain ends once it has nothing to do.
+    for number in range(5000):
+        clock.now += 0.0 if number % 100 else 61.0
+        found = await scrape()
+        if at_rest() <= before and any(one.startswith("roce_neighbours{") for one in found):
+            break
+        await asyncio.sleep(0.01)
+    assert at_rest() <= before
+    assert len(open_descriptors()) <= len(descriptors)
 
 
 async def test_a_refusal_makes_the_checks_unreadable_and_the_source_down() -> None:
-    class Refusing(RecordedKernel):
-        def ip_facts(self, netdev: str) -> IpFacts:
-            raise OSError(errno.EPERM, os.strerror(errno.EPERM), netdev)
-
-    exporter, (seen,) = await observe(Refusing(load_recording(str(TWO_RAILS)).moments))
+    kernel = load_recording(str(TWO_RAILS))
+    Faults(kernel)["ip_facts"] = OSError(errno.EPERM, os.strerror(errno.EPERM))
+    exporter, (seen,) = await observe(kernel)
     (address,) = {
         one.result.ok
         for one in audit(seen.snapshot.devices, Profile("IP side", addresses=True))
