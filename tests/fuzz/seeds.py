@@ -17,10 +17,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path += [str(HERE.parent / "unit"), str(HERE.parent / "unit" / "wire"), str(HERE.parent)]
 
-import dcb_dumps  # noqa: E402 - on the path set above
 import kernel_log_lines  # noqa: E402 - the same
-import netlink_dumps  # noqa: E402 - the same
-import object_dumps  # noqa: E402 - the same
+import netlink_dumps  # noqa: E402 - on the path set above
 import test_counter_sets  # noqa: E402 - the same
 import test_transceiver  # noqa: E402 - the same
 import test_web_config  # noqa: E402 - the same
@@ -61,7 +59,7 @@ def rdma_netlink() -> Seeds:
 
 def object_netlink() -> Seeds:
     """The first byte is the query: the kinds of objects in their order, counter sets, the mode of a port."""
-    dumps, sets = object_dumps, test_counter_sets
+    dumps, sets = netlink_dumps, test_counter_sets
     device = sets.RXE0
     values = {"rx_write_requests": 1234}
     asked = {
@@ -123,7 +121,7 @@ def ethtool_netlink() -> Seeds:
 
 
 def dcb_netlink() -> Seeds:
-    dumps = dcb_dumps
+    dumps = netlink_dumps
     whole = {"plain": dumps.PLAIN, "set": dumps.SET, "rich": dumps.RICH, "old": dumps.LINUX_6_1}
     whole |= {"none": dumps.NO_DCB, "failed": dumps.PFC_FAILED}
     return {name: b"\0" + join(unnumbered(dump)) for name, dump in whole.items()}

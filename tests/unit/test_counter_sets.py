@@ -11,8 +11,7 @@ import struct
 import sys
 
 import pytest
-from netlink_dumps import DEVICES, DEVICES_WITHOUT_MLX5, PORTS_RXE0, FakeKernel
-from object_dumps import DONE
+from netlink_dumps import DEVICES, DEVICES_WITHOUT_MLX5, DONE, PORTS_RXE0, FakeKernel
 
 from roce_exporter.cli.counters import counters
 from roce_exporter.cli.options import parse_options

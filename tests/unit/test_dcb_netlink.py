@@ -8,7 +8,9 @@ import struct
 import sys
 
 import pytest
-from dcb_dumps import (
+from hypothesis import example, given
+from hypothesis import strategies as st
+from netlink_dumps import (
     ASKED_IEEE,
     LINUX_6_1,
     NO_DCB,
@@ -17,10 +19,9 @@ from dcb_dumps import (
     PLAIN,
     RICH,
     SET,
+    FakeKernel,
+    payloads,
 )
-from hypothesis import example, given
-from hypothesis import strategies as st
-from netlink_dumps import FakeKernel, payloads
 
 from roce_exporter.kernel import Absent
 from roce_exporter.kernel.dcb_netlink import (

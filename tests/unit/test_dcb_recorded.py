@@ -6,10 +6,9 @@ import json
 import sys
 
 import pytest
-from dcb_dumps import PLAIN, RICH, SET
 from hypothesis import given
 from hypothesis import strategies as st
-from netlink_dumps import payloads
+from netlink_dumps import PLAIN, RICH, SET, payloads
 
 from roce_exporter.kernel.dcb_netlink import App, Dcb, decode_ieee
 from roce_exporter.recording.dcb_recorded import KINDS, read_dcb

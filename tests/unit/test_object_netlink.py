@@ -9,15 +9,19 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netlink_dumps import DEVICES, DEVICES_WITHOUT_MLX5, OBJECTS_RXE1, Datagram, FakeKernel
-from object_dumps import (
+from netlink_dumps import (
     COMPLETION_QUEUES_RXE0,
     CONNECTION_RXE1,
     CONTEXTS_RXE1,
+    DEVICES,
+    DEVICES_WITHOUT_MLX5,
     DONE,
     LISTENING_RXE0,
     MEMORY_REGIONS_RXE0,
+    OBJECTS_RXE1,
     QUEUE_PAIRS_RXE0,
+    Datagram,
+    FakeKernel,
 )
 
 from roce_exporter.kernel import Absent
