@@ -35,14 +35,19 @@ class Place:
     driver: str
     source: str
     files: tuple[str, ...]
-    tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Per table of strings the names that a string of it becomes: `rx{queue}_{name}`."""
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Per table the words that replace `%s` in its strings."""
     formats: tuple[str, ...] = ()
     """The formats that join a string of a table with a queue's number; `tables` has the result."""
     port: tuple[str, ...] = ()
-    """The tables that hold statistics of the physical port alone, as the NIC's MAC counts them."""
+    """The tables, with names as they are, that hold statistics of the physical port alone, as the NIC's MAC counts them."""
+
+    @property
+    def tables(self) -> Mapping[str, tuple[str, ...]]:
+        """All tables."""
+        return {**self.others, **dict.fromkeys(self.port, AS_IS)}
 
 
 def _tables(*names: str) -> dict[str, tuple[str, ...]]:
@@ -93,22 +98,9 @@ PLACES = (
             "vnic_env_stats_drop_desc",
             "vport_stats_desc",
             "vport_loopback_stats_desc",
-            "pport_802_3_stats_desc",
-            "pport_2863_stats_desc",
-            "pport_2819_stats_desc",
-            "pport_phy_layer_cntrs_stats_desc",
-            "pport_phy_statistical_stats_desc",
-            "pport_phy_statistical_err_lanes_stats_desc",
-            "pport_phy_recovery_cntrs_stats_desc",
-            "pport_eth_ext_stats_desc",
             "pcie_perf_stats_desc",
             "pcie_perf_stats_desc64",
             "pcie_perf_stall_stats_desc",
-            "pport_per_tc_prio_stats_desc",
-            "pport_per_tc_congest_prio_stats_desc",
-            "pport_per_prio_traffic_stats_desc",
-            "pport_per_prio_pfc_stats_desc",
-            "pport_pfc_stall_stats_desc",
             "mlx5e_pme_status_desc",
             "mlx5e_pme_error_desc",
             "rq_stats_desc",
@@ -166,17 +158,7 @@ PLACES = (
             "bnxt_ring_tpa2_stats_str": RINGS,
             "bnxt_rx_sw_stats_str": RINGS,
             "bnxt_cmn_sw_stats_str": RINGS,
-            **_tables(
-                "bnxt_sw_func_stats",
-                "bnxt_ring_drv_stats_arr",
-                "bnxt_port_stats_arr",
-                "bnxt_port_stats_ext_arr",
-                "bnxt_tx_port_stats_ext_arr",
-                "bnxt_rx_bytes_pri_arr",
-                "bnxt_rx_pkts_pri_arr",
-                "bnxt_tx_bytes_pri_arr",
-                "bnxt_tx_pkts_pri_arr",
-            ),
+            **_tables("bnxt_sw_func_stats", "bnxt_ring_drv_stats_arr"),
         },
         formats=("[%d]: %s",),
         port=(
@@ -196,15 +178,6 @@ PLACES = (
         {
             "bnge_ring_q_stats_str": ("rxq{queue}_{name}", "txq{queue}_{name}"),
             "bnge_ring_tpa2_stats_str": ("rxq{queue}_{name}",),
-            **_tables(
-                "bnge_port_stats_arr",
-                "bnge_port_stats_ext_arr",
-                "bnge_tx_port_stats_ext_arr",
-                "bnge_rx_bytes_pri_arr",
-                "bnge_rx_pkts_pri_arr",
-                "bnge_tx_bytes_pri_arr",
-                "bnge_tx_pkts_pri_arr",
-            ),
         },
         formats=("rxq%d_%s", "txq%d_%s"),
         port=(
@@ -227,7 +200,7 @@ PLACES = (
         "irdma",
         ETHTOOL,
         (f"{NET}/intel/ice/ice_ethtool.c",),
-        _tables("ice_gstrings_vsi_stats", "ice_gstrings_pf_stats"),
+        _tables("ice_gstrings_vsi_stats"),
         port=("ice_gstrings_pf_stats",),
     ),
     Place(
@@ -240,8 +213,6 @@ PLACES = (
             "i40e_gstrings_veb_stats",
             "i40e_gstrings_veb_tc_stats",
             "i40e_gstrings_misc_stats",
-            "i40e_gstrings_stats",
-            "i40e_gstrings_pfc_stats",
         ),
         words={"i40e_gstrings_queue_stats": ("rx", "tx")},
         port=("i40e_gstrings_stats", "i40e_gstrings_pfc_stats"),
@@ -262,7 +233,7 @@ PLACES = (
         ETHTOOL,
         (f"{NET}/pensando/ionic/ionic_stats.h", f"{NET}/pensando/ionic/ionic_stats.c"),
         {
-            **_tables("ionic_lif_stats_desc", "ionic_port_stats_desc"),
+            **_tables("ionic_lif_stats_desc"),
             "ionic_tx_stats_desc": ("tx_{queue}_{name}",),
             "ionic_rx_stats_desc": ("rx_{queue}_{name}",),
         },
@@ -282,7 +253,6 @@ PLACES = (
         "hns",
         ETHTOOL,
         (f"{NET}/hisilicon/hns3/hns3pf/hclge_main.h", f"{NET}/hisilicon/hns3/hns3pf/hclge_main.c"),
-        _tables("g_mac_stats_string"),
         port=("g_mac_stats_string",),
     ),
     Place(
@@ -306,7 +276,7 @@ PLACES = (
         "mana",
         ETHTOOL,
         (f"{NET}/microsoft/mana/mana_ethtool.c",),
-        _tables("mana_eth_stats", "mana_hc_stats", "mana_phy_stats"),
+        _tables("mana_eth_stats", "mana_hc_stats"),
         port=("mana_phy_stats",),
     ),
     Place(
