@@ -45,9 +45,7 @@ def is_part_of_the_port(named: Named) -> object:
     """A virtual port's part of a counter that has a row, or a kind of the port's frames or of the objects of a device."""
     if named.name.startswith("vport_"):
         return INDEX.claimed(named.driver, named.source, named.name.removeprefix("vport_"))
-    kinds = (
-        r"(^|_)(runt_bytes|good|bad|err_all|all|other|octets_tx_total)(_|$)|^active_|watermark|link_state"
-    )
+    kinds = r"(^|_)(runt_bytes|good|bad|err_all|all|other|octets_tx_total)(_|$)|^active_|watermark|link_state"
     return re.search(kinds, named.name)
 
 
