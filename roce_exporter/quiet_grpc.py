@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC reads it when it is imported
 
 import grpc
 import grpc.aio
 
-__all__ = ["grpc"]
+__all__ = ["grpc", "start_grpc"]
+
+
+@cache
+def start_grpc() -> None:
+    """Start gRPC's thread, and keep it: else every first channel starts one on the event loop, without a limit, and the last ends it."""
+    grpc.aio.init_grpc_aio()

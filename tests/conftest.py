@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
+from worker_threads import WorkerThreads
 
 from roce_exporter.collect.collector import Collector
 
@@ -83,6 +84,12 @@ def log_level() -> Iterator[None]:
     before = logging.getLogger().level
     yield
     logging.getLogger().setLevel(before)
+
+
+@pytest.fixture
+def worker_threads(monkeypatch: pytest.MonkeyPatch) -> WorkerThreads:
+    """The threads that the package starts during this test."""
+    return WorkerThreads(monkeypatch)
 
 
 @pytest.fixture(autouse=True)

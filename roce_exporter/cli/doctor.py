@@ -14,7 +14,7 @@ from roce_exporter.cli.options import collect_settings
 from roce_exporter.cli.output import print_text
 from roce_exporter.cli.parser import OptionError
 from roce_exporter.collect import Collector
-from roce_exporter.collect.workers import InFlight, call_in_worker
+from roce_exporter.collect.workers import run_in_thread
 from roce_exporter.exporter import Exporter
 from roce_exporter.health.from_samples import timed_samples
 from roce_exporter.introspection.access_checkup import check_clock, check_privileges
@@ -35,10 +35,6 @@ from roce_exporter.switches.readings import SourceError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
-    from typing import TypeVar
-
-    T = TypeVar("T")
 
     from roce_exporter.kernel import Kernel
 
@@ -110,7 +106,7 @@ async def _local(options: argparse.Namespace) -> CheckupItem:
         text = f"The exporter at {server.text} uses TLS, so whether it was scraped is not checked."
         return CheckupItem(Topic.SCRAPING, Status.UNKNOWN, text, "--prometheus=URL")
     try:
-        found = await _called("the exporter", partial(read_local_scrapes, server))
+        found = await run_in_thread(partial(read_local_scrapes, server), PATIENCE)
     except (LocalExporterError, TimeoutError) as error:
         return check_local(None, server.text, time.time(), str(error))
     return check_local(found, server.text, time.time())
@@ -123,24 +119,18 @@ async def _in_prometheus(options: argparse.Namespace, kernel: Kernel) -> tuple[C
         raise OptionError(f"--prometheus: {error}") from None
     try:
         ask = partial(get, server, await prometheus_access(options))
-        targets = await _called("targets", partial(ask, "targets", {"state": "active"}, PATIENCE))
+        targets = await run_in_thread(partial(ask, "targets", {"state": "active"}, PATIENCE), PATIENCE)
         hostname = _hostname(kernel)
         items = tuple(check_targets(targets, options.instance, hostname, server.text))
         if not (instance := instance_of(targets, options.instance, hostname)):
             return items
         query = {"query": f'roce_exporter_devices{{instance="{_escaped(instance)}"}}'}
-        return (
-            *items,
-            check_samples_arrive(await _called("query", partial(ask, "query", query, PATIENCE)), instance),
-        )
+        found = await run_in_thread(partial(ask, "query", query, PATIENCE), PATIENCE)
+        return (*items, check_samples_arrive(found, instance))
     except (PrometheusError, SourceError) as error:
         raise OptionError(f"Prometheus at {server.text}: {error}") from None
     except TimeoutError:
         raise OptionError(f"Prometheus at {server.text}: no answer in {PATIENCE:g} s") from None
-
-
-async def _called(what: str, call: Callable[[], T]) -> T:
-    return await call_in_worker(InFlight(time.monotonic), what, call, PATIENCE)
 
 
 def _hostname(kernel: Kernel) -> str:

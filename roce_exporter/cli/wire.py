@@ -7,7 +7,7 @@ import contextlib
 import json
 import logging
 import sys
-import threading
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from roce_exporter.cli.output import print_text
 from roce_exporter.cli.parser import OptionError
 from roce_exporter.cli.until_stopped import stop_event, web_config_of
 from roce_exporter.cli.wire_flags import JSON, PACKETS, WIRE_PORT
+from roce_exporter.collect.workers import CallThread, run_in_thread
 
 if TYPE_CHECKING:
     import argparse
@@ -34,6 +35,8 @@ REFRESH = 0.5
 """Seconds between two updates of the live table."""
 DRAIN = 60.0
 """Seconds to count what the ring still holds, which a slow processor needs for a full one."""
+START = 60.0
+"""Seconds for the reading thread to run; on a busy machine a new thread waits."""
 DAMAGED = 1
 
 
@@ -84,9 +87,11 @@ async def _run(options: argparse.Namespace) -> int:
         with contextlib.suppress(RuntimeError):  # the loop has ended
             loop.call_soon_threadsafe(ended.set)
 
-    thread = threading.Thread(target=session.read, args=(end,), name="wire input", daemon=True)
-    thread.start()
+    thread = CallThread()
     try:
+        # A thread that has answered once does not die at its start.
+        await run_in_thread(lambda: None, START, thread)
+        thread.submit(partial(session.read, end))
         if options.serve:
             return await _serve(options, session, ended, stop)
         await _show(options, session, ended, stop)

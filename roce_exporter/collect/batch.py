@@ -59,16 +59,25 @@ class Batch(Generic[J, K, R]):
         self._running: dict[Call[K], deque[J]] = {}
         """The calls under way and the jobs that wait behind each. A call is compared by identity, which is cheaper than its key."""
         self._results: dict[K, R] = {}
+        self._failed: list[deque[J]] = []
+        """Jobs that are not done because a worker failed: out of memory, say."""
         self._closed = False
 
     def run(self) -> None:
         """Process chains until no job is left. Called by several workers at once."""
         finished: tuple[J, Call[K], Finished[J, R], bool] | None = None
+        claimed: tuple[J, Call[K]] | None = None
         attempt, end = self._attempt, self._in_flight.end
-        while (claimed := self._claim(finished)) is not None:
-            job, call = claimed
-            result = attempt(job)
-            finished = (job, call, result, end(call))
+        try:
+            while (claimed := self._claim(finished)) is not None:
+                finished = None
+                job, call = claimed
+                result = attempt(job)
+                finished = (job, call, result, end(call))
+        except BaseException:
+            if claimed:
+                self._fail(*claimed, ended=finished is not None)
+            raise
 
     def overtake(self, before: float) -> int:
         """Release the jobs that wait behind a call begun before this time (monotonic seconds).
@@ -115,17 +124,18 @@ class Batch(Generic[J, K, R]):
             return taken
 
     def close(self) -> tuple[dict[K, R], tuple[K, ...]]:
-        """End the batch; returns results by key, and the keys of jobs never begun. Later results are dropped."""
+        """End the batch; returns results by key, and the keys of jobs that were not done. Later results are dropped."""
         with self._lock:
             self._closed = True
             unreached = tuple(job.key for chain in self._all_chains() for job in chain)
             for chain in self._all_chains():
                 chain.clear()
             self._chains.clear()
+            self._failed.clear()
             return self._results, unreached
 
     def _all_chains(self) -> tuple[deque[J], ...]:
-        return (*self._chains, *self._running.values())
+        return (*self._chains, *self._running.values(), *self._failed)
 
     def _is_over(self) -> bool:
         # Stops at the first call that is still wanted: with many workers this is evaluated often.
@@ -147,10 +157,24 @@ class Batch(Generic[J, K, R]):
         return None
 
     def _enter(self, job: J, call: Call[K], finished: Finished[J, R], wanted: bool) -> deque[J]:
-        chain = self._running.pop(call)
+        chain = self._running[call]
         if wanted and not self._closed:
             result, more = finished
             self._results[job.key] = result
             if more:
                 chain.extendleft(reversed(more))
+        del self._running[call]
         return chain
+
+    def _fail(self, job: J, call: Call[K], *, ended: bool) -> None:
+        """Leave a job, and those behind it, to the next batch: the worker could not do it, or not enter its result."""
+        if not ended:
+            self._in_flight.end(call)
+        with self._lock:
+            chain = self._running.pop(call, None)
+            if chain is not None and not self._closed:
+                chain.appendleft(job)
+                self._failed.append(chain)
+            over = self._is_over() and not self._closed
+        if over:
+            self._done()

@@ -211,8 +211,10 @@ class Collector:
         deadline, patience = self._begun + self._settings.timeout, self._settings.patience
         while not done.has_rung and (left := deadline - self._clock()) > 0:
             await done.wait(min(left, patience))
-            if not done.has_rung and (helpers := batch.overtake(self._clock() - patience)):
-                self._crew.start(batch.run, helpers)
+            if not done.has_rung:
+                self._crew.replace_dead(batch.run)
+                if helpers := batch.overtake(self._clock() - patience):
+                    self._crew.start(batch.run, helpers)
 
     def _unanswered(self) -> Outcomes:
         """One outcome per overdue read: late reads of this pass, and reads in flight for longer than the timeout."""

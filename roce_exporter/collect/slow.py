@@ -45,6 +45,7 @@ class SlowChain:
     def start(self, chains: Iterable[tuple[Task, ...]]) -> None:
         """Begin these reads; if earlier ones are unfinished, continue with those that wait behind a stuck read instead."""
         if self._batch is not None and not self._batch.is_over:
+            self._crew.replace_dead(self._batch.run)
             if helpers := self._batch.overtake(self._clock() - self._timeout):
                 self._crew.start(self._batch.run, helpers)
             return

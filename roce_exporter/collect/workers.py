@@ -1,18 +1,25 @@
 """Calls that may never return: the threads that make them, and the list of calls under way.
 
-Only this module starts threads for such calls: a pass, the slow chain, the fast loop and `capture` all use it. A
-`Worker` runs one function at a time. `InFlight` rejects a second call of a key, marks the result of a late call as
-unwanted, and runs deferred actions (closing descriptors, say) in the thread of that call when it returns. Lock order: any
-other lock is taken before that of `InFlight`. Threads are daemons, so the process can end while one is stuck.
+Only this module starts threads: a pass, the slow chain, the fast loop and `capture` all use it. A `Worker` runs one
+function at a time. `InFlight` rejects a second call of a key, marks the result of a late call as unwanted, and runs
+deferred actions (closing descriptors, say) in the thread of that call when it returns. Lock order: any other lock is taken
+before that of `InFlight`. Threads are daemons, so the process can end while one is stuck.
+
+The event loop never waits for a thread without a limit, not even for its start: without memory a thread can die before its
+first line, and `threading.Thread.start` then waits forever. So threads are started with `_thread`, whoever gives one work
+checks later whether it has died, and neither `asyncio.to_thread` nor an executor is used.
 """
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import contextlib
 import errno
 import logging
 import threading
+import time
+import weakref
 from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
@@ -22,6 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LOG = logging.getLogger(__name__)
+
+LIFE_CHECK = 1.0
+"""Seconds between two checks whether the thread of a call that has not returned still runs."""
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -38,6 +48,8 @@ class Call(Generic[K]):
     """Whether its result is no longer wanted."""
     when_back: tuple[Callable[[], None], ...] = ()
     """Actions to run in its thread as soon as it has returned."""
+    worker: Worker | None = None
+    """The worker that makes this call alone. Where that has died, the call is lost and does not return."""
 
 
 class InFlight(Generic[K]):
@@ -57,6 +69,7 @@ class InFlight(Generic[K]):
 
     def begin(self, key: K) -> Call[K] | None:
         """Register a call; returns None if a call of this key is under way, and then it must not be made."""
+        self.drop_lost(key)
         with self._lock:
             call = Call(key, self._clock())
             return call if self._calls.setdefault(key, call) is call else None
@@ -68,6 +81,17 @@ class InFlight(Generic[K]):
         for action in call.when_back:
             _run(action)
         return not call.given_up
+
+    def drop_lost(self, key: K) -> bool:
+        """End the call of this key if its worker has died; returns whether it has."""
+        with self._lock:
+            call = self._calls.get(key)
+            if call is None or call.worker is None or not call.worker.has_ended:
+                return False
+            del self._calls[key]
+        for action in call.when_back:
+            _run(action)
+        return True
 
     def give_up(self, patience: float) -> tuple[Call[K], ...]:
         """Give up the calls that have taken more than `patience` seconds; returns those not given up before."""
@@ -81,6 +105,7 @@ class InFlight(Generic[K]):
 
     def when_idle(self, key: K, action: Callable[[], None]) -> None:
         """Run `action` once no call of the key is under way: now, or in the thread of that call as it returns."""
+        self.drop_lost(key)
         with self._lock:
             if call := self._calls.get(key):
                 call.when_back = (*call.when_back, action)
@@ -104,16 +129,28 @@ class Worker:
     """One daemon thread that runs what is submitted, in order."""
 
     def __init__(self, name: str) -> None:
-        """Start the thread.
+        """Start the thread, without waiting for it. `name` is for log lines.
 
         Raises:
-            RuntimeError: the system limits the number of threads (TasksMax, ulimit -u).
+            RuntimeError: the system limits the number of threads (TasksMax, ulimit -u), or memory is short.
         """
+        self.name = name
         self.error: BaseException | None = None
         """The exception of the last work that failed."""
         self.busy = False
         self._inbox: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        threading.Thread(target=self._run, name=name, daemon=True).start()
+        try:
+            run = self._run
+            # Only the thread keeps this bound method, so it goes away with the thread, however that ends.
+            self._thread = weakref.ref(run)
+            _thread.start_new_thread(run, ())
+        except MemoryError:
+            raise RuntimeError("can't start new thread: out of memory") from None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the thread has ended, retired or dead: nothing more is done here."""
+        return self._thread() is None
 
     def submit(self, work: Callable[[], None]) -> None:
         """Run `work` after everything submitted before."""
@@ -128,10 +165,11 @@ class Worker:
             self.busy = True
             try:
                 work()
-            except BaseException as error:
-                # Out of memory, say. The thread continues; the owner of this work checks `error`.
+            except BaseException as error:  # out of memory, say
+                # The thread continues; the owner of this work checks `error`.
                 self.error = error
-                LOG.exception("a worker thread failed")
+                with contextlib.suppress(MemoryError):
+                    LOG.exception("the thread %s failed", self.name)
             self.busy = False
             del work  # a finished batch must not live on until the next
 
@@ -142,15 +180,16 @@ class CallThread:
     def __init__(self) -> None:
         self._worker: Worker | None = None
 
-    def submit(self, work: Callable[[], None]) -> None:
-        """Run `work` after everything submitted before.
+    def submit(self, work: Callable[[], None]) -> Worker:
+        """Run `work` after everything submitted before; returns the worker that does it.
 
         Raises:
             RuntimeError: the thread cannot be started.
         """
-        if self._worker is None:
+        if self._worker is None or self._worker.has_ended:
             self._worker = Worker("roce-call")
         self._worker.submit(work)
+        return self._worker
 
     def retire(self) -> None:
         """End the thread after everything submitted before, also if that returns late. May be called again."""
@@ -173,11 +212,22 @@ class Crew:
         Raises:
             RuntimeError: no worker at all could be started.
         """
+        self._forget_dead()
         self._grow(self._used + count)
         free = self._workers[self._used : self._used + count]
         for worker in free:
             worker.submit(work)
         self._used += len(free)
+
+    def replace_dead(self, work: Callable[[], None]) -> None:
+        """Run `work` on as many other workers as have died since they were started for this batch.
+
+        Raises:
+            RuntimeError: no worker at all could be started.
+        """
+        if dead := self._forget_dead():
+            LOG.warning("%d threads %s have died, out of memory?; starting others", dead, self._name)
+            self.start(work, dead)
 
     def settle(self, *, stuck: bool) -> None:
         """End the workers that the batch, which is over, did not need.
@@ -195,6 +245,14 @@ class Crew:
         for worker in self._workers:
             worker.retire()
         self._workers.clear()
+
+    def _forget_dead(self) -> int:
+        """Drop the workers that have died; returns how many of them were used."""
+        used = [worker for worker in self._workers[: self._used] if not worker.has_ended]
+        free = [worker for worker in self._workers[self._used :] if not worker.has_ended]
+        dead = self._used - len(used)
+        self._workers, self._used = used + free, len(used)
+        return dead
 
     def _grow(self, size: int) -> None:
         while len(self._workers) < size:
@@ -220,6 +278,7 @@ async def call_in_worker(
     Raises:
         TimeoutError: `work` has not returned after `patience` seconds, and its result will be dropped; or an earlier
             call of this key has not returned yet.
+        RuntimeError: no thread can be started, or the thread has died.
         Exception: whatever `work` raises.
     """
     call = in_flight.begin(key)
@@ -238,7 +297,7 @@ async def call_in_worker(
 
     own = thread or CallThread()
     try:
-        own.submit(attempt)
+        call.worker = own.submit(attempt)
     except RuntimeError:
         in_flight.end(call)
         raise
@@ -247,9 +306,19 @@ async def call_in_worker(
     try:
         # Not `wait_for`, which in Python 3.11 loses a cancellation that arrives together with the result.
         async with asyncio.timeout(patience):
-            return await future
+            while not (await asyncio.wait((future,), timeout=LIFE_CHECK))[0]:
+                if in_flight.drop_lost(key):
+                    raise RuntimeError(f"the thread {call.worker.name} has died, out of memory?")
+            return future.result()
     except TimeoutError:
         raise TimeoutError(errno.ETIMEDOUT, f"no answer in {patience:g} s") from None
+    finally:
+        future.cancel()
+
+
+async def run_in_thread(work: Callable[[], T], patience: float, thread: CallThread | None = None) -> T:
+    """Call `work` in a thread, whatever calls are under way. As `call_in_worker`, with the same errors."""
+    return await call_in_worker(InFlight(time.monotonic), "", work, patience, thread)
 
 
 def call_in_loop(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:

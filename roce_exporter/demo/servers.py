@@ -16,12 +16,14 @@ import signal
 import socket
 from asyncio.subprocess import DEVNULL, Process
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
 import roce_exporter
+from roce_exporter.collect.workers import run_in_thread
 from roce_exporter.demo.scene import FIRING, Address, Alert
 
 if TYPE_CHECKING:
@@ -340,7 +342,8 @@ async def fetch_alerts(address: str) -> tuple[Alert, ...]:
     Raises:
         OSError: no reply in `QUERY_SECONDS`, or a status other than 200.
     """
-    return parse_alerts(json.loads(await asyncio.to_thread(_get, address, "/api/v1/alerts")))
+    query = partial(_get, address, "/api/v1/alerts")
+    return parse_alerts(json.loads(await run_in_thread(query, 2 * QUERY_SECONDS)))
 
 
 def _get(address: str, path: str) -> bytes:

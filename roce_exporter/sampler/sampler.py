@@ -127,6 +127,9 @@ class Sampler:
         """
         if self._worker is not None and self._worker.error is not None:
             raise RuntimeError("the fast loop has failed") from self._worker.error
+        if self._worker is not None and self._worker.has_ended:
+            LOG.warning("the thread of the fast loop has died, out of memory?; starting another")
+            self._start_worker()
         with self._lock:
             now = self._clock()
             overdue = self._in_flight.give_up(PATIENCE)

@@ -78,11 +78,12 @@ class PodResources:
 
     async def _list(self) -> tuple[PodDevice, ...]:
         try:
-            from roce_exporter.quiet_grpc import grpc  # noqa: PLC0415 - needed with the option only, and slow to import
+            from roce_exporter.quiet_grpc import grpc, start_grpc  # noqa: PLC0415 - needed with the option only, and slow to import
             from roce_exporter.surroundings.pod_messages import pod_devices  # noqa: PLC0415 - the same
         except ImportError as error:
             why = f"{FLAG} needs {error.name}; install roce-exporter[gnmi]"
             raise OSError(errno.ELIBACC, why) from None
+        start_grpc()
         channel = grpc.aio.insecure_channel(f"unix:{self._path}", options=OPTIONS)
         try:
             method: Any = channel.unary_unary(LIST)

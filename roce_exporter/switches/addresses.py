@@ -7,11 +7,12 @@ connection (DNS rebinding) has no effect: doors connect to the address that was 
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import socket
+from functools import partial
 from typing import TYPE_CHECKING
 
+from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.switches.readings import SourceError
 from roce_exporter.switches.targets import Route
 
@@ -22,18 +23,25 @@ if TYPE_CHECKING:
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 UNIX = "unix"
+LOOKUP_SECONDS = 60.0
+"""After this time the lookup of a name is given up; a probe waits less."""
 LOCAL_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
 
 
-async def find_route(target: SwitchTarget, allowed: Sequence[Network] | None) -> Route:
+async def find_route(
+    target: SwitchTarget, allowed: Sequence[Network] | None, lookups: InFlight[str]
+) -> Route:
     """The address to connect to. `allowed` are the networks for a target of service discovery; None: any network.
+
+    `lookups` are those of this target: while one is stuck no other begins.
 
     Raises:
         SourceError: the name does not resolve, or none of its addresses may be connected to.
+        TimeoutError: the lookup is stuck.
     """
     if target.scheme == UNIX:
         return Route(target.host)
-    addresses = await _resolve(target.host)
+    addresses = await _resolve(target.host, lookups)
     for address in addresses:
         if is_allowed(address, target.host, allowed):
             return Route(str(address), target.tls.server_name or target.host)
@@ -62,11 +70,16 @@ def _is_special(place: Address | Network) -> bool:
     return place.is_loopback or place.is_link_local or place.is_multicast or place.is_unspecified
 
 
-async def _resolve(host: str) -> list[Address]:
+async def _resolve(host: str, lookups: InFlight[str]) -> list[Address]:
     if (literal := _literal(host)) is not None:
         return [literal]
+    lookup = partial(socket.getaddrinfo, host, None, type=socket.SOCK_STREAM)
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        found = await call_in_worker(lookups, host, lookup, LOOKUP_SECONDS)
+    except TimeoutError:
+        raise
+    except RuntimeError as error:
+        raise SourceError(f"{host}: cannot be resolved: {error}") from None
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not a valid host name"
         raise SourceError(f"{host}: cannot be resolved: {reason}") from None

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from roce_exporter.collect.workers import InFlight
 from roce_exporter.exposition import Renderer
 from roce_exporter.normalise.series import Samples
 from roce_exporter.switches.addresses import find_route
@@ -86,6 +88,8 @@ class _State:
     interpreter: Interpreter
     networks: tuple[Network, ...] | None
     device: str
+    lookups: InFlight[str] = field(default_factory=lambda: InFlight(time.monotonic))
+    """The lookup of its name."""
     renderer: Renderer = field(default_factory=Renderer)
     last: Answer | None = None
     before: Answer | None = None
@@ -214,7 +218,7 @@ class Prober:
         try:
             async with asyncio.timeout_at(deadline):
                 login = await read_login(state.target.basic_auth)
-                route = await find_route(state.target, state.networks)
+                route = await find_route(state.target, state.networks, state.lookups)
             return await state.module.query(Visit(state.target, route, login, deadline, record)), login
         except SourceError as error:
             return Replies(faults={REACH: str(error)}), login

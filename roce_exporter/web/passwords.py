@@ -8,15 +8,15 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import contextlib
 import hashlib
-import queue
 import secrets
-import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING
 
 import bcrypt
+
+from roce_exporter.collect.workers import CallThread, run_in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,14 +24,8 @@ if TYPE_CHECKING:
 VERDICTS = 256
 BCRYPT_BYTES = 72
 """The part of a password that bcrypt uses; the package refuses longer ones, while the exporter-toolkit ignores the rest."""
-
-
-class Question(NamedTuple):
-    """A password to check, and the future that receives the verdict."""
-
-    password: bytes
-    hashed: bytes
-    verdict: asyncio.Future[bool]
+CHECK_SECONDS = 300.0
+"""For one check; a hash that takes longer is of no use to anyone."""
 
 
 class Passwords:
@@ -42,11 +36,14 @@ class Passwords:
         # Two caches, so that no number of wrong passwords can evict a right one.
         self._verdicts: dict[bool, OrderedDict[bytes, None]] = {True: OrderedDict(), False: OrderedDict()}
         self._turn = asyncio.Lock()
-        self._questions: queue.SimpleQueue[Question | None] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self._thread = CallThread()
 
     async def match(self, users: Mapping[bytes, bytes], authorization: str | None) -> bool:
-        """Whether the Authorization header names one of the users with the right password."""
+        """Whether the Authorization header names one of the users with the right password.
+
+        Raises:
+            TimeoutError, RuntimeError: the password could not be checked.
+        """
         credentials = _credentials(authorization)
         if credentials is None:
             return False
@@ -64,9 +61,7 @@ class Passwords:
 
     def close(self) -> None:
         """Stop the thread."""
-        if self._thread:
-            self._questions.put(None)
-            self._thread = None
+        self._thread.retire()
 
     def _seal(self, *parts: bytes) -> bytes:
         digest = hashlib.blake2b(key=self._key, digest_size=32)
@@ -88,28 +83,14 @@ class Passwords:
             seals.popitem(last=False)
 
     async def _check(self, password: bytes, hashed: bytes) -> bool:
-        if self._thread is None:
-            # Not the loop's executor: the program would wait for it when it ends.
-            self._thread = threading.Thread(target=_check_passwords, args=(self._questions,), daemon=True)
-            self._thread.start()
-        verdict: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._questions.put(Question(password, hashed, verdict))
-        return await verdict
+        return await run_in_thread(partial(_is_right, password, hashed), CHECK_SECONDS, self._thread)
 
 
-def _check_passwords(questions: queue.SimpleQueue[Question | None]) -> None:
-    while question := questions.get():
-        try:
-            right = bcrypt.checkpw(question.password[:BCRYPT_BYTES], question.hashed)
-        except ValueError:
-            right = False
-        with contextlib.suppress(RuntimeError):  # the event loop has ended meanwhile
-            question.verdict.get_loop().call_soon_threadsafe(_settle, question.verdict, right)
-
-
-def _settle(verdict: asyncio.Future[bool], right: bool) -> None:
-    if not verdict.done():
-        verdict.set_result(right)
+def _is_right(password: bytes, hashed: bytes) -> bool:
+    try:
+        return bcrypt.checkpw(password[:BCRYPT_BYTES], hashed)
+    except ValueError:
+        return False
 
 
 def _credentials(authorization: str | None) -> tuple[bytes, bytes] | None:

@@ -6,6 +6,7 @@ import asyncio
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+from roce_exporter.collect.workers import run_in_thread
 from roce_exporter.switches.answer_views import answer_views
 from roce_exporter.switches.pause.pause_report import as_json, as_text
 from roce_exporter.switches.pause.pause_tree import PauseChoice, pause_tree
@@ -16,14 +17,17 @@ from roce_exporter.web.routes import JSON, PLAIN
 if TYPE_CHECKING:
     from roce_exporter.switches.probe import Prober
 
+TREE_SECONDS = 60.0
+"""After this time a tree is given up."""
 FORMATS = {"text": (as_text, PLAIN), "json": (as_json, JSON)}
 
 
-async def pause_tree_page(prober: Prober, request: Request) -> Response:
+async def pause_tree_page(prober: Prober, turn: asyncio.Lock, request: Request) -> Response:
     """The tree as text, or as JSON with `format=json`; from everything that is paused, or from what the query chooses.
 
     Raises:
         QueryError: a parameter is not known, or is not valid.
+        TimeoutError, RuntimeError: the tree took too long, or there was no thread for it.
     """
     found = parameters(request.query, (*PauseChoice._fields, "format"))
     name = found.pop("format", "text")
@@ -34,6 +38,7 @@ async def pause_tree_page(prober: Prober, request: Request) -> Response:
     if choice.priority and choice.priority not in set("01234567"):
         raise QueryError(f"priority is {choice.priority[:50]!r}, not a number from 0 to 7")
     views = answer_views(prober.views(), prober.targets, asyncio.get_running_loop().time())
-    # In a thread, so that probes are served while the tree of a large fabric is computed.
-    text = await asyncio.to_thread(lambda: shown(pause_tree(views, choice)))
+    # In a thread, so that probes are served while the tree of a large fabric is computed; one at a time.
+    async with turn:
+        text = await run_in_thread(lambda: shown(pause_tree(views, choice)), TREE_SECONDS)
     return Response(HTTPStatus.OK, text.encode("utf-8", "replace"), media_type)

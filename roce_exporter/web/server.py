@@ -201,10 +201,14 @@ class Server:
             return plain(429, "too many requests; see rate_limit in the web config file")
         if config.allowed_sans and not config.allowed_sans & _alternative_names(connection):
             return plain(403, "the client's certificate has none of the names in client_allowed_sans")
-        if config.users and not await self._passwords.match(
-            config.users, request.headers.get("authorization")
-        ):
-            return plain(401, "user and password required", ("WWW-Authenticate", "Basic"))
+        if config.users:
+            try:
+                matches = await self._passwords.match(config.users, request.headers.get("authorization"))
+            except (TimeoutError, RuntimeError) as error:
+                LOG.error("a password was not checked: %s", error)  # noqa: TRY400 - a thread is missing, which has no traceback
+                return plain(503, "the password could not be checked; try again")
+            if not matches:
+                return plain(401, "user and password required", ("WWW-Authenticate", "Basic"))
         if request.path in self._private and not (config.users or _is_known(connection)):
             return plain(
                 403, "restricted to localhost, and to users and client certificates of the web config file"

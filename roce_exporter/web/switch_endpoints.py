@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from functools import partial
 from http import HTTPStatus
@@ -63,7 +64,7 @@ class SwitchEndpoints:
             "/metrics": self._metrics,
             "/probe": partial(_refusing, self._probe),
             "/debug/probe": partial(_refusing, self._debug_probe),
-            "/debug/pause-tree": partial(_refusing, partial(pause_tree_page, prober)),
+            "/debug/pause-tree": partial(_refusing, partial(pause_tree_page, prober, asyncio.Lock())),
             "/-/healthy": healthy,
             "/-/ready": _ready,
         }

@@ -28,6 +28,8 @@ from roce_exporter.sources.values import DERIVED, NOT_AVAILABLE, QUARANTINED
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    from worker_threads import WorkerThreads
+
 QUICK = "counters"
 AGING = next(iter(AGED))
 SEDATE = next(iter(sorted(SLOW - AGED.keys())))
@@ -583,22 +585,20 @@ async def test_a_removed_device_is_closed_and_added_again_as_another(
     ]
 
 
-async def test_closing_closes_every_reader_and_ends_every_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = set(threading.enumerate())
+async def test_closing_closes_every_reader_and_ends_every_thread(
+    monkeypatch: pytest.MonkeyPatch, worker_threads: WorkerThreads
+) -> None:
     host = Host(monkeypatch, "mlx5_0", "mlx5_1")
     host.sources["mlx5_0"].append(Source(SEDATE))
     work = host.collector()
     await work.collect()
     host.clock.now += REFRESH
     await work.collect()
-    threads = set(threading.enumerate()) - before
-    assert {thread.name for thread in threads} == {"roce-read", "roce-slow"}
+    assert worker_threads.running() == ["roce-read", "roce-slow"]
     work.close()
     await at_rest(work)
     assert [source.closed for made in host.sources.values() for source in made] == [1, 1, 1]
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()
+    worker_threads.wait_until(0)
 
 
 async def test_without_a_list_the_devices_known_last_are_read(host: Host) -> None:
@@ -799,12 +799,13 @@ async def test_jobs_behind_a_stuck_one_are_not_reached_when_the_time_is_up(host:
     assert {state.source: state.up for state in found.states if state.device}[SEDATE] is True
 
 
-async def test_collections_one_after_the_other_need_no_further_thread(host: Host) -> None:
-    before = set(threading.enumerate())
+async def test_collections_one_after_the_other_need_no_further_thread(
+    host: Host, worker_threads: WorkerThreads
+) -> None:
     work = host.collector()
     for _ in range(5):
         await work.collect()
-    assert [thread.name for thread in set(threading.enumerate()) - before] == ["roce-read"]
+    assert worker_threads.running() == ["roce-read"]
 
 
 async def test_the_slow_chain_is_read_after_a_collection_and_stored_by_the_next(host: Host) -> None:

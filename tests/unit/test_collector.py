@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import logging
-import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +13,7 @@ from descriptors import open_descriptors
 from host_tree import HostTree
 from kernel import Faults
 from waiting import Gate, until
+from worker_threads import refuse
 
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.collect.device_work import DeviceWork
@@ -265,12 +266,9 @@ def test_files_of_an_unused_first_description_are_closed(tmp_path: Path) -> None
 async def test_without_a_thread_a_collection_fails_and_the_next_one_works(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def refuse(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
     host = Host()
     with monkeypatch.context() as patched:
-        patched.setattr(threading.Thread, "start", refuse)
+        patched.setattr(_thread, "start_new_thread", refuse)
         with pytest.raises(RuntimeError, match="can't start new thread"):
             await host.collector.collect()
     assert len((await host.collector.collect()).devices) == 2

@@ -6,10 +6,9 @@ import asyncio
 import errno
 import json
 import os
-import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import pytest
 from clock import Clock
@@ -50,6 +49,9 @@ from roce_exporter.recording.recorded_ip import read_recorded_ip
 from roce_exporter.recording.tree import RecordingError
 from roce_exporter.sources.ip_side import MOST_FAILING, read_ip_side
 from roce_exporter.sources.ip_targets import MOST_PREFIXES, decisive, targets
+
+if TYPE_CHECKING:
+    from worker_threads import WorkerThreads
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 TWO_RAILS = RECORDINGS / "audit-rails-right"
@@ -363,9 +365,9 @@ async def test_series_of_neighbours() -> None:
     assert not [name for name in found if name.startswith("roce_exporter_unmapped_name_info")]
 
 
-async def test_a_hung_rtnetlink_costs_no_scrape_and_no_other_source() -> None:
+async def test_a_hung_rtnetlink_costs_no_scrape_and_no_other_source(worker_threads: WorkerThreads) -> None:
     """It hangs as under the lock of all network configuration. Afterwards there are as many threads and descriptors as before."""
-    clock, others, gate = Clock(), set(threading.enumerate()), Gate()
+    clock, gate = Clock(), Gate()
     kernel = load_recording(str(TWO_RAILS))
     faults = Faults(kernel)
     exporter = Exporter(Collector(kernel, Settings(refresh=60.0), clock))
@@ -373,15 +375,11 @@ async def test_a_hung_rtnetlink_costs_no_scrape_and_no_other_source() -> None:
     async def scrape() -> dict[str, str]:
         return samples(exporter.render(await exporter.observe(), Format.TEXT))
 
-    def at_rest() -> int:
-        """Threads of the exporter: asyncio may start a second one for the test's own waiting."""
-        return len({one for one in threading.enumerate() if one.name.startswith("roce-")} - others)
-
     first = await scrape()
     assert [name for name in first if name.startswith("roce_neighbours{")]
     await asyncio.to_thread(lambda: None)  # what the loop opens for it stays open
     await scrape()
-    before, descriptors = at_rest(), open_descriptors()
+    before, descriptors = len(worker_threads.running()), open_descriptors()
     faults["ip_facts"] = gate
     clock.now += 61.0
     await scrape()
@@ -394,10 +392,12 @@ async def test_a_hung_rtnetlink_costs_no_scrape_and_no_other_source() -> None:
     for number in range(5000):
         clock.now += 0.0 if number % 100 else 61.0
         found = await scrape()
-        if at_rest() <= before and any(one.startswith("roce_neighbours{") for one in found):
+        if len(worker_threads.running()) <= before and any(
+            one.startswith("roce_neighbours{") for one in found
+        ):
             break
         await asyncio.sleep(0.01)
-    assert at_rest() <= before
+    assert len(worker_threads.running()) <= before
     assert len(open_descriptors()) <= len(descriptors)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import base64
 import contextlib
@@ -16,7 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import bcrypt
 import pytest
 import trustme
+from worker_threads import die
 
+from roce_exporter.collect import workers
 from roce_exporter.web import ClientLimits, ListenError, Request, Response, Server
 from roce_exporter.web.connection import RequestError, normalised
 from roce_exporter.web.web_config_file import WebConfigFile
@@ -428,6 +431,19 @@ async def test_a_flood_of_wrong_passwords_does_not_delay_a_verified_one(tmp_path
         assert begun.empty(), "one check at a time"
         gate.set()
         assert {answer.status for answer in await asyncio.gather(*flood)} == {401}
+
+
+async def test_a_password_that_no_thread_can_check_is_503_until_one_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(workers, "LIFE_CHECK", 0.01)
+    monkeypatch.setattr(_thread, "start_new_thread", die(1))
+    async with serving(config=users(tmp_path, alice="secret")) as port:
+        assert (await ask(port, get("/", login("alice", "secret")))).status == 503
+        assert caplog.messages == [
+            "a password was not checked: the thread roce-call has died, out of memory?"
+        ]
+        assert (await ask(port, get("/", login("alice", "secret")))).status == 200
 
 
 async def test_wrong_passwords_evict_no_verified_one(tmp_path: Path, slow_bcrypt) -> None:

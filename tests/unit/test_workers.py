@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import errno
+import re
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from worker_threads import WorkerThreads, die, refuse
 
+from roce_exporter.collect import workers as workers_module
 from roce_exporter.collect.batch import Batch, Finished
 from roce_exporter.collect.workers import CallThread, Crew, InFlight, Worker, call_in_loop, call_in_worker
 
@@ -223,9 +230,11 @@ def test_files_of_a_call_are_closed_after_its_return_by_its_own_thread(
     workers: list[Worker], caplog: pytest.LogCaptureFixture
 ) -> None:
     calls: InFlight[str] = InFlight(Clock())
-    gate, closed = threading.Event(), list[str]()
+    gate, closed, inside = threading.Event(), list[str](), 0
 
     def call() -> None:
+        nonlocal inside
+        inside = threading.get_ident()
         under_way = calls.begin("a")
         assert under_way
         begun.set()
@@ -235,13 +244,13 @@ def test_files_of_a_call_are_closed_after_its_return_by_its_own_thread(
     begun = threading.Event()
     workers[0].submit(call)
     assert begun.wait(20)
-    calls.when_idle("a", lambda: closed.append(threading.current_thread().name))
+    calls.when_idle("a", lambda: closed.append("later" if threading.get_ident() == inside else "elsewhere"))
     calls.when_idle("a", lambda: int("fails"))
     calls.when_idle("b", lambda: closed.append("at once"))
     assert closed == ["at once"]
     gate.set()
     wait_for(workers[0])
-    assert closed == ["at once", "first"]
+    assert closed == ["at once", "later"]
     (record,) = caplog.records
     assert record.message == "cleaning up after a read failed"
     assert record.exc_info
@@ -287,33 +296,30 @@ def test_without_a_fault_a_busy_worker_is_kept() -> None:
     crew.retire()
 
 
-def test_workers_that_a_batch_did_not_need_end_with_it() -> None:
-    before = set(threading.enumerate())
+def test_workers_that_a_batch_did_not_need_end_with_it(worker_threads: WorkerThreads) -> None:
     crew = Crew("test")
     crew.start(lambda: None, 3)
     crew.settle(stuck=False)
-    made = set(threading.enumerate()) - before
-    assert len(made) == 3, "all were needed"
+    assert worker_threads.running() == ["test"] * 3, "all were needed"
     crew.start(lambda: None, 1)
     crew.settle(stuck=False)
     assert len(crew._workers) == 1
+    worker_threads.wait_until(1)
     crew.retire()
-    for thread in made:
-        thread.join(20)
-        assert not thread.is_alive()
+    worker_threads.wait_until(0)
 
 
-def test_a_retired_crew_leaves_no_thread() -> None:
-    before = set(threading.enumerate())
+def test_a_retired_crew_leaves_no_thread(worker_threads: WorkerThreads) -> None:
     crew = Crew("test")
     crew.start(lambda: None, 3)
-    made = set(threading.enumerate()) - before
-    assert len(made) == 3
-    assert all(thread.daemon for thread in made), "a stuck thread must not keep the process alive"
+    assert worker_threads.running() == ["test"] * 3
     crew.retire()
-    for thread in made:
-        thread.join(20)
-        assert not thread.is_alive()
+    worker_threads.wait_until(0)
+
+
+def test_a_stuck_thread_does_not_keep_the_process_alive() -> None:
+    program = "import time; from roce_exporter.collect.workers import Worker; Worker('w').submit(lambda: time.sleep(3600))"
+    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode == 0
 
 
 def test_fewer_workers_run_if_threads_are_short_and_none_is_an_error(
@@ -321,7 +327,7 @@ def test_fewer_workers_run_if_threads_are_short_and_none_is_an_error(
 ) -> None:
     crew, done = Crew("test"), threading.Event()
     crew.start(lambda: None, 1)
-    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    monkeypatch.setattr(_thread, "start_new_thread", refuse)
     crew.settle(stuck=False)
     crew.start(done.set, 4)
     assert done.wait(20)
@@ -330,10 +336,6 @@ def test_fewer_workers_run_if_threads_are_short_and_none_is_an_error(
     assert [record.message for record in caplog.records] == ["cannot start a thread: continuing with 1"]
     with pytest.raises(RuntimeError, match="can't start new thread"):
         crew.start(done.set, 1)
-
-
-def no_thread(_: threading.Thread) -> None:
-    raise RuntimeError("can't start new thread")
 
 
 def test_a_worker_without_work_is_not_busy() -> None:
@@ -355,36 +357,34 @@ def test_a_worker_outlives_work_that_fails_and_keeps_its_error(caplog: pytest.Lo
     wait_for(worker)
     assert isinstance(worker.error, ValueError)
     assert [(record.message, bool(record.exc_info)) for record in caplog.records] == [
-        ("a worker thread failed", True)
+        ("the thread test failed", True)
     ]
     wait_for(worker)
     worker.retire()
 
 
-async def test_a_call_in_a_worker_gives_its_result_or_its_error_and_ends_its_thread() -> None:
-    before = set(threading.enumerate())
+async def test_a_call_in_a_worker_gives_its_result_or_its_error_and_ends_its_thread(
+    worker_threads: WorkerThreads,
+) -> None:
     calls: InFlight[str] = InFlight(Clock())
     assert await call_in_worker(calls, "a", lambda: 42, 20.0) == 42
-    names = await call_in_worker(calls, "a", lambda: (threading.current_thread().name, "a" in calls), 20.0)
-    assert names == ("roce-call", True)
+    found = await call_in_worker(calls, "a", lambda: (worker_threads.running(), "a" in calls), 20.0)
+    assert found == (["roce-call"], True)
     with pytest.raises(ValueError, match="no number"):
         await call_in_worker(calls, "a", lambda: int("no number"), 20.0)
     assert not calls
-    for thread in set(threading.enumerate()) - before:
-        thread.join(20)
-        assert not thread.is_alive()
+    worker_threads.wait_until(0)
 
 
-async def test_a_call_that_does_not_return_is_not_repeated() -> None:
+async def test_a_call_that_does_not_return_is_not_repeated(worker_threads: WorkerThreads) -> None:
     calls: InFlight[str] = InFlight(Clock())
     gate = threading.Event()
     with pytest.raises(TimeoutError, match=r"\] no answer in 0\.01 s$") as late:
         await call_in_worker(calls, "a", lambda: gate.wait(20), 0.01)
-    threads = set(threading.enumerate())
     with pytest.raises(TimeoutError, match=r"\] an earlier call has not returned$") as early:
         await call_in_worker(calls, "a", lambda: gate.wait(20), 0.01)
     assert (late.value.errno, early.value.errno) == (errno.ETIMEDOUT, errno.ETIMEDOUT)
-    assert new_calls(threads) == set()
+    assert worker_threads.running() == ["roce-call"]
     gate.set()
     while calls:  # noqa: ASYNC110 - a worker thread has no event to wait for
         await asyncio.sleep(0.001)
@@ -393,46 +393,182 @@ async def test_a_call_that_does_not_return_is_not_repeated() -> None:
 
 async def test_without_a_thread_nothing_is_left_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: InFlight[str] = InFlight(Clock())
-    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    monkeypatch.setattr(_thread, "start_new_thread", refuse)
     with pytest.raises(RuntimeError):
         await call_in_worker(calls, "a", lambda: 42, 20.0)
     assert not calls
 
 
-def new_calls(before: set[threading.Thread]) -> set[threading.Thread]:
-    """The threads of calls begun since ``before``; threads that earlier tests left behind may end at any time."""
-    return {one for one in threading.enumerate() if one.name == "roce-call"} - before
-
-
-def join_calls(before: set[threading.Thread]) -> None:
-    for one in new_calls(before):
-        one.join(20)
-
-
-async def test_calls_in_one_thread_end_with_it() -> None:
+async def test_calls_in_one_thread_end_with_it(worker_threads: WorkerThreads) -> None:
     calls: InFlight[str] = InFlight(Clock())
-    before, thread = set(threading.enumerate()), CallThread()
+    thread = CallThread()
     first, second = [
         await call_in_worker(calls, "a", threading.get_native_id, 20.0, thread) for _ in range(2)
     ]
     assert first == second != threading.get_native_id()
-    assert len(new_calls(before)) == 1
+    assert worker_threads.running() == ["roce-call"]
     thread.retire()
     thread.retire()
-    join_calls(before)
-    assert new_calls(before) == set()
+    worker_threads.wait_until(0)
 
 
-async def test_a_thread_that_is_retired_while_its_call_is_stuck_ends_with_the_call() -> None:
+async def test_a_thread_that_is_retired_while_its_call_is_stuck_ends_with_the_call(
+    worker_threads: WorkerThreads,
+) -> None:
     calls: InFlight[str] = InFlight(Clock())
-    before, thread, gate = set(threading.enumerate()), CallThread(), threading.Event()
+    thread, gate = CallThread(), threading.Event()
     with pytest.raises(TimeoutError):
         await call_in_worker(calls, "a", lambda: gate.wait(20), 0.01, thread)
     thread.retire()
     with pytest.raises(TimeoutError, match="has not returned"):
         await call_in_worker(calls, "a", lambda: gate.wait(20), 0.01, CallThread())
-    assert len(new_calls(before)) == 1
+    assert worker_threads.running() == ["roce-call"]
     gate.set()
-    join_calls(before)
-    assert new_calls(before) == set()
+    worker_threads.wait_until(0)
     assert not calls
+
+
+OUT_OF_MEMORY = "the thread roce-call has died, out of memory"
+
+
+async def test_a_call_whose_thread_dies_at_its_start_fails_and_the_next_one_works(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without memory a thread can die before its first line; `threading.Thread.start` would wait for it forever."""
+    calls: InFlight[str] = InFlight(Clock())
+    monkeypatch.setattr(_thread, "start_new_thread", die(2))
+    monkeypatch.setattr(workers_module, "LIFE_CHECK", 0.01)
+    thread = CallThread()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=OUT_OF_MEMORY):
+            await call_in_worker(calls, "a", lambda: "done", 600.0, thread)
+        assert not calls
+    assert await call_in_worker(calls, "a", lambda: "done", 600.0, thread) == "done"
+    thread.retire()
+
+
+async def test_a_dead_call_that_no_client_waits_for_is_ended_by_the_next_one(
+    monkeypatch: pytest.MonkeyPatch, worker_threads: WorkerThreads
+) -> None:
+    calls: InFlight[str] = InFlight(Clock())
+    monkeypatch.setattr(_thread, "start_new_thread", die(2))
+    with pytest.raises(TimeoutError):
+        await call_in_worker(calls, "a", lambda: "done", 0.0)
+    worker_threads.wait_until(0)
+    closed: list[str] = []
+    calls.when_idle("a", lambda: closed.append("a"))
+    assert closed == ["a"], "no thread is left that could close it later"
+    with pytest.raises(TimeoutError):
+        await call_in_worker(calls, "a", lambda: "done", 0.0)
+    worker_threads.wait_until(0)
+    assert await call_in_worker(calls, "a", lambda: "done", 600.0) == "done"
+
+
+async def test_a_call_that_has_no_memory_for_its_result_fails(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls: InFlight[str] = InFlight(Clock())
+    monkeypatch.setattr(workers_module, "LIFE_CHECK", 0.01)
+    with monkeypatch.context() as patched:
+        patched.setattr(workers_module, "partial", no_memory)
+        with pytest.raises(RuntimeError, match=OUT_OF_MEMORY):
+            await call_in_worker(calls, "a", lambda: "done", 600.0)
+    assert caplog.messages == ["the thread roce-call failed"]
+    assert await call_in_worker(calls, "a", lambda: "done", 600.0) == "done"
+
+
+def no_memory(*_: object) -> object:
+    raise MemoryError
+
+
+def test_without_memory_for_a_thread_the_error_is_that_of_a_system_without_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_thread, "start_new_thread", no_memory)
+    with pytest.raises(RuntimeError, match="can't start new thread: out of memory"):
+        Worker("test")
+
+
+def test_a_worker_without_memory_for_its_log_line_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = Worker("test")
+    monkeypatch.setattr(workers_module.LOG, "exception", no_memory)
+    worker.submit(lambda: int("no work"))
+    wait_for(worker)
+    assert isinstance(worker.error, ValueError)
+    worker.retire()
+
+
+def test_dead_workers_of_a_crew_are_replaced(
+    monkeypatch: pytest.MonkeyPatch, worker_threads: WorkerThreads, caplog: pytest.LogCaptureFixture
+) -> None:
+    crew, done = Crew("test"), threading.Semaphore(0)
+    monkeypatch.setattr(_thread, "start_new_thread", die(2))
+    crew.start(done.release, 3)
+    assert done.acquire(timeout=20)
+    worker_threads.wait_until(1)
+    crew.replace_dead(done.release)
+    crew.replace_dead(done.release)
+    assert done.acquire(timeout=20)
+    assert done.acquire(timeout=20)
+    assert not done.acquire(blocking=False)
+    assert caplog.messages == ["2 threads test have died, out of memory?; starting others"]
+    assert worker_threads.running() == ["test"] * 3
+    crew.retire()
+
+
+def test_the_next_batch_of_a_crew_uses_no_dead_worker(
+    monkeypatch: pytest.MonkeyPatch, worker_threads: WorkerThreads
+) -> None:
+    crew, done = Crew("test"), threading.Event()
+    monkeypatch.setattr(_thread, "start_new_thread", die(1))
+    crew.start(done.set, 1)
+    worker_threads.wait_until(0)
+    crew.settle(stuck=False)
+    crew.start(done.set, 1)
+    assert done.wait(20)
+    crew.retire()
+
+
+def test_jobs_of_a_worker_that_fails_are_reported_as_not_done_and_can_be_done_again(
+    workers: list[Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench("a.1 a.2 a.3", "b.1")
+    bench.open()
+    attempt = bench.batch._attempt
+    monkeypatch.setattr(
+        bench.batch, "_attempt", lambda job: no_memory() if job.key == "a.2" else attempt(job)
+    )
+    workers[0].submit(bench.batch.run)
+    wait_for(workers[0])
+    assert isinstance(workers[0].error, MemoryError)
+    assert not bench.batch.is_over, "b.1 is left"
+    workers[1].submit(bench.batch.run)
+    assert bench.done.wait(20)
+    assert not bench.in_flight
+    results, unreached = bench.batch.close()
+    assert (set(results), unreached) == ({"a.1", "b.1"}, ("a.2", "a.3"))
+
+
+def test_a_result_that_cannot_be_entered_is_reported_as_not_done(workers: list[Worker]) -> None:
+    bench = Bench("a.1 a.2")
+    bench.open()
+    bench.batch._results = NoRoom()
+    workers[0].submit(bench.batch.run)
+    assert bench.done.wait(20)
+    wait_for(workers[0])
+    assert not bench.in_flight
+    assert bench.batch.close()[1] == ("a.1", "a.2")
+
+
+class NoRoom(dict[str, str]):
+    def __setitem__(self, key: str, value: str) -> None:
+        raise MemoryError
+
+
+def test_no_other_module_starts_a_thread() -> None:
+    """An executor of asyncio starts its threads on the event loop and waits for each; so does a lookup of the loop."""
+    starts = re.compile(
+        r"\bThread\(|start_new_thread|to_thread|run_in_executor|Executor\(|loop\(?\)?\.getaddrinfo"
+    )
+    package = Path(workers_module.__file__).parents[1]
+    assert {path.name for path in package.rglob("*.py") if starts.search(path.read_text())} == {"workers.py"}

@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from roce_exporter import __version__
-from roce_exporter.quiet_grpc import grpc
+from roce_exporter.quiet_grpc import grpc, start_grpc
 from roce_exporter.switches.doors.gnmi_faults import AbsentError, gnmi_fault
 from roce_exporter.switches.doors.gnmi_messages import (
     SubscribeReply,
@@ -174,6 +174,7 @@ class GnmiDoor:
     async def _linked(self) -> _Link:
         async with self._turn:
             if self._link is None:
+                start_grpc()
                 self._link = await self._opened()
         return self._link
 

@@ -18,6 +18,8 @@ from roce_exporter.owners import SurveyLimits
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from worker_threads import WorkerThreads
+
 QUEUE_PAIR = ObjectKind.QUEUE_PAIR
 PATIENT = SurveyLimits(patience=600)
 """No busy machine takes this long: nothing is given up."""
@@ -50,19 +52,12 @@ def host_of(*names: str) -> FakeHost:
     return host
 
 
-def call_threads() -> int:
-    return sum(thread.name == "roce-call" for thread in threading.enumerate())
-
-
 @pytest.fixture(autouse=True)
-def no_thread_remains() -> Iterator[None]:
+def no_thread_remains(worker_threads: WorkerThreads) -> Iterator[None]:
     yield
     while StuckDevice.all:
         StuckDevice.all.pop().released.set()
-    for thread in threading.enumerate():
-        if thread.name == "roce-call":
-            thread.join(60)
-    assert call_threads() == 0
+    worker_threads.wait_until(0)
 
 
 async def test_a_device_that_hangs_costs_only_itself() -> None:
@@ -79,7 +74,9 @@ async def test_a_device_that_hangs_costs_only_itself() -> None:
     assert [state.up for state in found.states()] == [True, True]
 
 
-async def test_a_device_that_hangs_is_broken_until_it_responds_and_leaves_nothing_open() -> None:
+async def test_a_device_that_hangs_is_broken_until_it_responds_and_leaves_nothing_open(
+    worker_threads: WorkerThreads,
+) -> None:
     host = host_of("mlx5_0")
     found = surveyor(host, Clock(), PATIENT)
     found.follow([device("mlx5_0")])
@@ -91,24 +88,24 @@ async def test_a_device_that_hangs_is_broken_until_it_responds_and_leaves_nothin
     (state,) = found.states()
     assert (state.up, state.errors_total) == (False, 1)
     assert "0.01 s" in state.error
-    # The machine may have been too slow to reach the queue pairs; then it is not stuck yet.
+    while not stuck.entered.is_set():
+        await found.survey_once()  # a slow machine gives up before it reaches the queue pairs
     found.limits = PATIENT
-    surveying = asyncio.create_task(found.survey_once())
-    await until(lambda: stuck.entered.is_set() or surveying.done())
+    await found.survey_once()
+    assert "an earlier call has not returned" in found.states()[0].error
     assert {name for name in shown(found) if "survey_" not in name} == set()
     assert sum(not one.closed for one in host.lists) == 1, "the list in use is not closed"
     # A stuck device is not called again; the thread of an earlier round may need a moment to end.
-    await until(lambda: call_threads() == 1)
+    worker_threads.wait_until(1)
     stuck.released.set()
-    await surveying
-    await until(lambda: call_threads() == 0)
+    worker_threads.wait_until(0)
     assert all(one.closed for one in host.lists)
     await found.survey_once()
     assert shown(found) == whole
     assert [(state.up, state.error) for state in found.states()] == [(True, "")]
 
 
-async def test_a_call_that_has_not_returned_is_not_made_again() -> None:
+async def test_a_call_that_has_not_returned_is_not_made_again(worker_threads: WorkerThreads) -> None:
     host = host_of("mlx5_0")
     stuck = StuckDevice(host, "mlx5_0")
     found = surveyor(host, Clock(), PATIENT)
@@ -120,7 +117,8 @@ async def test_a_call_that_has_not_returned_is_not_made_again() -> None:
     lists = len(host.lists)
     await found.survey_once()
     assert "an earlier call has not returned" in found.states()[0].error
-    assert (len(host.lists), call_threads()) == (lists, 1)
+    assert len(host.lists) == lists
+    assert worker_threads.running() == ["roce-call"]
 
 
 async def test_a_kind_that_fails_leaves_the_others() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import itertools
 import threading
 import time
@@ -10,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from test_sampler import EPOCH, FIXED, Clock, devices, run, total, values, watching
+from worker_threads import WorkerThreads, die, refuse
 
-from roce_exporter.collect import workers
 from roce_exporter.model import Reading
 from roce_exporter.sampler import Pace, Sampler
 from roce_exporter.sampler import sampler as loop
@@ -64,21 +65,6 @@ class Opened:
         self.closed += 1
 
 
-BEFORE: set[threading.Thread] = set()
-"""The threads of other tests; some end late."""
-
-
-@pytest.fixture(autouse=True)
-def _threads_of_others() -> None:
-    BEFORE.clear()
-    BEFORE.update(threading.enumerate())
-
-
-def loops() -> int:
-    """How many threads run a fast loop of this test."""
-    return sum(thread.name == "roce-sampler" for thread in set(threading.enumerate()) - BEFORE)
-
-
 def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
@@ -87,7 +73,7 @@ def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
 
 
 @pytest.fixture
-def live(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sampler]:
+def live(monkeypatch: pytest.MonkeyPatch, worker_threads: WorkerThreads) -> Iterator[Sampler]:
     """A running loop over two network devices."""
     monkeypatch.setattr(loop, "PATIENCE", 0.05)
     kernel = simulate("quiet", clock=time.monotonic, vendors=["mlx5", "mlx5"])
@@ -100,7 +86,10 @@ def live(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sampler]:
 
 @pytest.mark.parametrize("error", [None, OSError(5, "Input/output error"), ValueError("an injected fault")])
 def test_after_any_end_of_a_hang_the_device_is_polled_again(
-    live: Sampler, error: Exception | None, caplog: pytest.LogCaptureFixture
+    live: Sampler,
+    error: Exception | None,
+    caplog: pytest.LogCaptureFixture,
+    worker_threads: WorkerThreads,
 ) -> None:
     caplog.set_level("CRITICAL")
     held = Held(live.kernel_of_test, error)  # type: ignore[attr-defined]
@@ -115,17 +104,17 @@ def test_after_any_end_of_a_hang_the_device_is_polled_again(
     reads = held.reads
     until(lambda: held.reads > reads + 3)
     assert not live._in_flight or len(live._in_flight.since()) == 1
-    until(lambda: loops() == 1)
+    worker_threads.wait_until(1)
 
 
-def test_one_abandoned_read_starts_one_thread(live: Sampler) -> None:
+def test_one_abandoned_read_starts_one_thread(live: Sampler, worker_threads: WorkerThreads) -> None:
     held = Held(live.kernel_of_test)  # type: ignore[attr-defined]
     live.start()
     assert held.begun.wait(60)
     until(lambda: (live.supervise(), total(live, "roce_exporter_sampler_stuck", netdev="eth0"))[1] == 1)
     for _ in range(10):
         live.supervise()
-    assert loops() == 2
+    assert len(worker_threads.running()) == 2
     held.gate.set()
 
 
@@ -277,6 +266,25 @@ def test_a_failed_loop_is_reported_to_its_supervisor(
         live.supervise()
 
 
+@pytest.mark.parametrize("deaths", [1, 2])
+def test_a_loop_whose_thread_died_at_its_start_runs_in_another(
+    live: Sampler,
+    deaths: int,
+    monkeypatch: pytest.MonkeyPatch,
+    worker_threads: WorkerThreads,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(_thread, "start_new_thread", die(deaths))
+    live.start()
+    for _ in range(deaths):
+        worker_threads.wait_until(0)
+        live.supervise()
+    assert (
+        caplog.messages == ["the thread of the fast loop has died, out of memory?; starting another"] * deaths
+    )
+    until(lambda: total(live, "roce_exporter_sampler_ticks_total") > 2)
+
+
 def test_supervision_fails_without_a_replacement_thread(
     live: Sampler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -284,18 +292,14 @@ def test_supervision_fails_without_a_replacement_thread(
     live.start()
     assert held.begun.wait(60)
     time.sleep(0.06)
-
-    def no_thread(_: str) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(workers.Worker, "__init__", lambda self, name: no_thread(name))
+    monkeypatch.setattr(_thread, "start_new_thread", refuse)
     with pytest.raises(RuntimeError, match="can't start new thread"):
         live.supervise()
     held.gate.set()
 
 
-def test_closed_it_ends_its_thread(live: Sampler) -> None:
+def test_closed_it_ends_its_thread(live: Sampler, worker_threads: WorkerThreads) -> None:
     live.start()
     until(lambda: total(live, "roce_exporter_sampler_ticks_total") > 2)
     live.close()
-    until(lambda: loops() == 0)
+    worker_threads.wait_until(0)

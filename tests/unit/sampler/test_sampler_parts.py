@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import logging
 import math
-import threading
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -34,6 +33,8 @@ from roce_exporter.sources.dcb import DCB
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from worker_threads import WorkerThreads
 
 RECEIVE, TRANSMIT = PauseKey("3", "receive"), PauseKey("3", "transmit")
 DEVICE = Device("mlx5_0", "mlx5_core", "mlx5", incarnation=4, ports=(Port(1, "Ethernet"),))
@@ -981,33 +982,30 @@ def test_a_hung_read_of_a_removed_device_does_not_affect_its_successor(
     sampler.close()
 
 
-def test_a_closed_loop_ends_its_thread_and_closes_its_descriptors(kernel: Kernel, clock: Clock) -> None:
+def test_a_closed_loop_ends_its_thread_and_closes_its_descriptors(
+    kernel: Kernel, clock: Clock, worker_threads: WorkerThreads
+) -> None:
     sampler = following(kernel, clock, "eth0", pace=Pace(FIXED, interval=1000.0))
-    before = set(threading.enumerate())
     sampler.start()
-    (thread,) = set(threading.enumerate()) - before
-    assert thread.name == "roce-sampler"
+    assert worker_threads.running() == ["roce-sampler"]
     (target,) = sampler._targets.values()
     while target.ticks == 0 or sampler._in_flight:
         time.sleep(0.001)
     link = target._link
     assert link is not None
     sampler.close()
-    thread.join(5)
-    assert not thread.is_alive()
+    worker_threads.wait_until(0)
     assert link._often._descriptors == [-1, -1]  # type: ignore[attr-defined]
 
 
-def test_a_worker_that_is_replaced_ends(kernel: Kernel, clock: Clock) -> None:
+def test_a_worker_that_is_replaced_ends(kernel: Kernel, clock: Clock, worker_threads: WorkerThreads) -> None:
     sampler = following(kernel, clock, pace=Pace(FIXED, idle=1000.0))
-    before = set(threading.enumerate())
     sampler.start()
-    (first,) = set(threading.enumerate()) - before
     sampler.start()
     sampler._wake.set()
-    first.join(5)
-    assert not first.is_alive()
+    worker_threads.wait_until(1)
     sampler.close()
+    worker_threads.wait_until(0)
 
 
 def test_the_loop_waits_until_the_next_read_is_due_and_uses_a_wake_once(kernel: Kernel, clock: Clock) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
+import _thread
 import ipaddress
 import socket
+import time
 
 import pytest
+from worker_threads import refuse
 
+from roce_exporter.collect.workers import InFlight
 from roce_exporter.switches.addresses import find_route, is_allowed
 from roce_exporter.switches.readings import SourceError
 from roce_exporter.switches.targets import Route, SwitchTarget, TlsFiles
@@ -17,15 +20,19 @@ def target(host: str, scheme: str = "https", server_name: str = "") -> SwitchTar
     return SwitchTarget("t", "nxos", scheme, host, {}, tls=TlsFiles(server_name=server_name))
 
 
+def lookups() -> InFlight[str]:
+    return InFlight(time.monotonic)
+
+
 def resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
     """Let every name have these addresses; returns the names that were resolved."""
     resolved = []
 
-    async def getaddrinfo(host: str, port: object, **_: object) -> list[object]:
+    def getaddrinfo(host: str, port: object, **_: object) -> list[object]:
         resolved.append(host)
         return [(0, 0, 0, "", (address, 0)) for address in addresses]
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     return resolved
 
 
@@ -62,23 +69,25 @@ def test_special_addresses_must_be_named(
 
 async def test_the_first_allowed_address_is_the_route(monkeypatch: pytest.MonkeyPatch) -> None:
     resolved = resolving(monkeypatch, "127.0.0.1", "192.0.2.7", "192.0.2.8")
-    assert await find_route(target("leaf1"), None) == Route("192.0.2.7", "leaf1")
+    assert await find_route(target("leaf1"), None, lookups()) == Route("192.0.2.7", "leaf1")
     assert resolved == ["leaf1"]
 
 
 async def test_the_name_in_the_certificate_can_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     resolving(monkeypatch, "192.0.2.7")
-    assert await find_route(target("leaf1", server_name="switch"), None) == Route("192.0.2.7", "switch")
+    assert await find_route(target("leaf1", server_name="switch"), None, lookups()) == Route(
+        "192.0.2.7", "switch"
+    )
 
 
 async def test_a_literal_address_is_not_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
     resolved = resolving(monkeypatch, "192.0.2.7")
-    assert await find_route(target("2001:db8::1"), None) == Route("2001:db8::1", "2001:db8::1")
+    assert await find_route(target("2001:db8::1"), None, lookups()) == Route("2001:db8::1", "2001:db8::1")
     assert not resolved
 
 
 async def test_the_path_of_a_socket_is_the_route() -> None:
-    assert await find_route(target("/run/redis.sock", "unix"), None) == Route("/run/redis.sock")
+    assert await find_route(target("/run/redis.sock", "unix"), None, lookups()) == Route("/run/redis.sock")
 
 
 async def test_a_refused_address_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,15 +95,21 @@ async def test_a_refused_address_is_one_line(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(
         SourceError, match=r"leaf1: 127\.0\.0\.1 is not an allowed address; write the address"
     ):
-        await find_route(target("leaf1"), None)
+        await find_route(target("leaf1"), None, lookups())
     with pytest.raises(SourceError, match=r"see discovery\.allow"):
-        await find_route(target("leaf1"), [ipaddress.ip_network("10.0.0.0/8")])
+        await find_route(target("leaf1"), [ipaddress.ip_network("10.0.0.0/8")], lookups())
 
 
 async def test_an_unknown_name_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def getaddrinfo(*_: object, **__: object) -> list[object]:
+    def getaddrinfo(*_: object, **__: object) -> list[object]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     with pytest.raises(SourceError, match="leaf1: cannot be resolved: Name or service not known"):
-        await find_route(target("leaf1"), None)
+        await find_route(target("leaf1"), None, lookups())
+
+
+async def test_a_name_that_no_thread_can_resolve_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_thread, "start_new_thread", refuse)
+    with pytest.raises(SourceError, match="leaf1: cannot be resolved: can't start new thread"):
+        await find_route(target("leaf1"), None, lookups())
