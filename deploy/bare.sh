@@ -20,8 +20,8 @@ find_python() {
   done
   python=${PYTHON:-python3}
   there "$python" || return 1
-  say "needs Python 3.11 or newer, and $python is $("$python" --version 2>&1). Install one next to it (uv python install 3.13)" \
-    "and repeat this; pipx, the single file and the container: docs/operating.md, 'With an older Python'"
+  say "needs Python 3.11 or newer, and $python is $("$python" --version 2>&1). Install one next to it (uv python install 3.13) and" \
+    "repeat this; or use pipx, the single file or the container: docs/operating.md#with-an-older-python"
   exit 2
 }
 
@@ -53,14 +53,15 @@ missing() {
 # prepare PROGRAMS: finds Python, and installs what is missing of it and of the programs
 prepare() {
   programs=$1
-  wanted=$(missing | sed 's/ (.*//')
+  wanted=
   if ! find_python; then
-    wanted="python3-venv $wanted"
+    wanted=python3-venv
   elif ! can_make_environment; then
-    wanted="$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])') $wanted"
+    wanted=$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')
   fi
-  # shellcheck disable=SC2086 # a list of names
-  [ -z "$wanted" ] || install_packages $wanted || true
+  # shellcheck disable=SC2046,SC2086 # lists of names
+  set -- $wanted $(missing | sed 's/ (.*//')
+  [ $# = 0 ] || install_packages "$@" || true
   find_python || { say "needs Python 3.11 or newer, and no python3 is on the PATH"; exit 2; }
   can_make_environment ||
     { say "$python has no pip: install python3-venv as root, or uv or virtualenv as any user, and repeat this"; exit 2; }

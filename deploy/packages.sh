@@ -1,5 +1,6 @@
 #!/bin/sh
 # Install Debian packages, as root, without starting their services, now or at the next boot: sh deploy/packages.sh PACKAGE...
+# What is installed is left as it is. The exit code is 1 if a package cannot be installed.
 #
 # Debian starts a service when it installs it, unless /usr/sbin/policy-rc.d forbids it. Afterwards that file is as it was before.
 set -eu
@@ -38,8 +39,10 @@ apt update || true # older lists may do
 # shellcheck disable=SC2086 # a list of names
 apt install --yes --no-install-recommends $new 2>/dev/null ||
   for package in $new; do apt install --yes --no-install-recommends "$package" || true; done
+status=0
 for package in $new; do
-  installed "$package" || continue
+  installed "$package" || { status=1; continue; }
   update-rc.d "$package" disable >/dev/null 2>&1 || true
   systemctl disable "$package" >/dev/null 2>&1 || true
 done
+exit $status

@@ -114,7 +114,7 @@ def test_the_readme_counts_drivers_and_vendors_right() -> None:
 
 def test_the_first_screen_shows_what_it_is_a_picture_and_the_demo() -> None:
     first = "\n".join(README.splitlines()[:20])
-    assert [one for one in ("Prometheus exporter", "![", "roce-exporter demo") if one not in first] == []
+    assert [one for one in ("Prometheus exporter", "![", "sh deploy/try.sh") if one not in first] == []
 
 
 def test_installation_reads_the_package_lists_first_and_needs_no_registry() -> None:

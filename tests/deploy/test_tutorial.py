@@ -28,11 +28,6 @@ STEP = re.compile(r"```sh\n(.*?)```\n(?:\s*```text\n(.*?)```)?", re.DOTALL)
 PORTS = ("EXPORTER_PORT", "PROMETHEUS_PORT", "ALERTMANAGER_PORT", "PAGER_PORT")
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 SECONDS = 800
-SUDO = """#!/bin/sh
-# All packages are installed (the test has checked it), so that the lists of packages are not needed.
-[ "$*" = "apt-get update" ] || [ "$(id -u)" != 0 ] || exec "$@" >/dev/null
-"""
-APT = 'APT::Get::Upgrade "false";\nDPkg::Lock::Timeout "120";\n'
 
 
 class Step(NamedTuple):
@@ -69,7 +64,7 @@ def clone(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def surroundings(tmp_path: Path) -> dict[str, str]:
-    """The environment of the shell: free ports, a folder of its own, and a sudo that needs no password."""
+    """The environment of the shell: free ports and a folder of its own. All packages are installed, so that the first command installs none."""
     for program, package in (
         ("prometheus", "prometheus"),
         ("promtool", "prometheus"),
@@ -79,14 +74,8 @@ def surroundings(tmp_path: Path) -> dict[str, str]:
         ("curl", "curl"),
     ):
         need(program, package)
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    (folder / "sudo").write_text(SUDO)
-    (folder / "sudo").chmod(0o755)
-    (tmp_path / "apt.conf").write_text(APT)
     ports = {name: str(free_port()) for name in PORTS}
-    own = {"LAB": str(tmp_path / "lab"), "APT_CONFIG": str(tmp_path / "apt.conf"), "LC_ALL": "C.UTF-8"}
-    return {**os.environ, **ports, **own, "PATH": f"{folder}:{os.environ['PATH']}"}
+    return {**os.environ, **ports, "LAB": str(tmp_path / "lab"), "LC_ALL": "C.UTF-8"}
 
 
 def script(steps: list[Step]) -> str:

@@ -6,9 +6,7 @@ FECN and BECN and verifies no CRC: scapy is the oracle of those, in test_wire_he
 
 from __future__ import annotations
 
-import os
 import random
-import shutil
 import struct
 import subprocess
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,6 +16,7 @@ from scapy.contrib import roce as oracle
 from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Dot1Q, Ether
+from tools import need
 from wire_frames import frames_of, pcap
 
 from roce_exporter.wire.decode import opcodes
@@ -27,6 +26,8 @@ from roce_exporter.wire.decode.roce_packet import read_packet
 
 if TYPE_CHECKING:
     from roce_exporter.wire.decode.roce_packet import RocePacket
+
+pytestmark = pytest.mark.ci
 
 NETWORKS = ("IPv4", "IPv6", "v1")
 
@@ -115,9 +116,7 @@ def value(name: str, text: str) -> int | str:
 
 def decoded_by_tshark(content: bytes) -> list[dict[str, list[int] | list[str]]]:
     """The fields of every frame of a capture, by one process."""
-    if not (program := shutil.which("tshark")):
-        message = "tshark is not installed (apt-get install tshark)"
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(message)
+    program = need("tshark")
     flags = [flag for name in FIELDS for flag in ("-e", name)]
     command = [program, "-n", "-T", "fields", "-E", "separator=/t", "-E", "aggregator=,", *flags, "-r", "-"]
     ran = subprocess.run(command, input=content, capture_output=True, check=True)
