@@ -12,8 +12,7 @@ cd "$(dirname "$0")/.."
 # shellcheck source=deploy/bare.sh
 . deploy/bare.sh
 began=$(date +%s)
-prepare 'prometheus promtool its tests are skipped
-prometheus prometheus its tests are skipped
+prepare 'prometheus prometheus its tests are skipped
 prometheus-alertmanager alertmanager,prometheus-alertmanager its tests are skipped
 redis-server redis-server its tests are skipped'
 
