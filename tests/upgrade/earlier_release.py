@@ -58,14 +58,9 @@ def released_series() -> Hosts:
     return unpacked(lzma.decompress(SERIES.read_bytes()).decode())
 
 
-def recorded_names(rules: str) -> set[str]:
-    """The names of the recording rules in a file of rules."""
-    return set(re.findall(r"^ *-? *record: (\S+)$", rules, re.MULTILINE))
-
-
-def alert_names(rules: str) -> set[str]:
-    """The names of the alerts in a file of rules."""
-    return set(re.findall(r"^ *-? *alert: (\S+)$", rules, re.MULTILINE))
+def rule_names(kind: str, rules: str) -> set[str]:
+    """The names of the rules of a kind, `record` or `alert`, in a file of rules."""
+    return set(re.findall(rf"^ *-? *{kind}: (\S+)$", rules, re.MULTILINE))
 
 
 def promises() -> dict[str, object]:
@@ -117,7 +112,9 @@ def main(revision: str) -> None:
         )
         hosts = {place.name: series_of(place.read_text()) for place in places}
         rules = "".join((checkout / name).read_text() for name in RULES)
-        names = {"records": recorded_names(rules), "alerts": alert_names(rules), "flags": flags(checkout)}
+        names = {f"{kind}s": rule_names(kind, rules) for kind in ("record", "alert")} | {
+            "flags": flags(checkout)
+        }
     command = ["git", "rev-parse", revision]
     full = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     SERIES.write_bytes(lzma.compress(packed(hosts).encode(), preset=9 | lzma.PRESET_EXTREME))
