@@ -7,7 +7,6 @@ import errno
 import os
 import re
 import shutil
-import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,8 @@ from roce_exporter.kernel.live import LiveKernel
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from worker_threads import WorkerThreads
 
 Key = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -254,20 +255,20 @@ async def test_a_read_that_hangs_costs_its_source_only(tree: HostTree, whole: di
     assert own(samples).items() <= whole.items()
 
 
-async def test_a_hung_source_is_not_waited_for_again(tree: HostTree) -> None:
+async def test_a_hung_source_is_not_waited_for_again(tree: HostTree, worker_threads: WorkerThreads) -> None:
     """From the second scrape on nothing waits, no second read starts, and no thread is added."""
     tree.replace(tree.hw_counter(BROKEN, "np_cnp_sent"), fifo=True)
     host = Host(tree.root, IMPATIENT)
     samples = await host.scrape_without(("hw_counters", BROKEN))
     errors = state(samples, "read_errors_total", "hw_counters")
-    threads = threading.active_count()
+    threads = len(worker_threads.running())
     waited = []
     for _ in range(10):
         samples = await asyncio.wait_for(host.scrape(), 20.0)
         waited.append(state(samples, "source_duration_seconds", "hw_counters"))
         assert state(samples, "source_up", "hw_counters") == 0
     assert waited == sorted(waited)
-    assert threading.active_count() <= threads + 1
+    assert len(worker_threads.running()) <= threads + 1
     assert errors is not None
     assert state(samples, "read_errors_total", "hw_counters") == errors + 10
 

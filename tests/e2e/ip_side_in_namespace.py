@@ -8,7 +8,6 @@ import os
 import random
 import subprocess
 import sys
-import threading
 
 from roce_exporter.kernel.ip_netlink import read_ip_facts, read_ip_paths
 from roce_exporter.recording.recorded_ip import read_recorded_ip
@@ -205,10 +204,10 @@ def leaks():
         read_ip_paths([("10.0.1.1", "10.0.1.9")])
 
     read()
-    before = len(os.listdir("/proc/self/fd")), threading.active_count()
+    before = len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
     for _ in range(30):
         read()
-    after = len(os.listdir("/proc/self/fd")), threading.active_count()
+    after = len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
     return {"descriptors": after[0] - before[0], "threads": after[1] - before[1]}
 
 
