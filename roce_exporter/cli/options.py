@@ -62,7 +62,7 @@ COMMANDS = {
     "demo": "show a simulated host, with Prometheus, Alertmanager and a switch (redis-server) if they are installed",
     "serve": "serve metrics over HTTP (the default)",
     "once": "collect once and print the metrics",
-    "capture": "record the host into a folder or .tar.gz, with identifying data scrubbed",
+    "capture": "record the host into a .tar.gz, a text or a folder, with identifying data scrubbed",
     "explain": "explain a raw counter or a metric: its meaning, its source and its current value",
     "audit": "compare the host's settings with a profile; exit code 0: all checks pass, 1: a check fails, 2: the audit could not run",
     DIAGNOSE: "say what is wrong with the ports, on which side, and what to do next; exit code 0: nothing, 1: something, 2: unknown",
@@ -237,7 +237,7 @@ def _add_source_flags(parser: argparse.ArgumentParser) -> None:
         dest="host_recording",
         default="",
         metavar="PATH",
-        help="read a recorded host (folder or .tar.gz) instead of this host",
+        help="read a recorded host (folder, .tar.gz or text) instead of this host",
     )
     add(
         "--device.include",
@@ -334,7 +334,7 @@ def _add_capture_flags(parser: argparse.ArgumentParser) -> None:
         "--output",
         default="roce-host.tar.gz",
         metavar="FILE",
-        help="a .tar.gz or a new folder (roce-host.tar.gz)",
+        help="a .tar.gz, a text (.txt) or a new folder (roce-host.tar.gz)",
     )
     parser.add_argument(
         "--moments", type=_count, default=1, metavar="N", help="number of snapshots to record (1)"

@@ -8,17 +8,13 @@ RDMA objects and their processes are recorded, too: see `scrub_processes` for wh
 from __future__ import annotations
 
 import asyncio
-import io
+import errno
 import json
 import logging
-import tarfile
 import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-
-import aiofiles
-import aiofiles.os
 
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.inventory import CLASS, describe, list_devices
@@ -41,7 +37,10 @@ from roce_exporter.recording.ethtool_text import (
 from roce_exporter.recording.ip_link import print_virtual_functions
 from roce_exporter.recording.moment_times import TIME, print_time
 from roce_exporter.recording.scrub import Scrubber
+from roce_exporter.recording.text_archive import SUFFIX
 from roce_exporter.recording.transceiver_text import print_transceiver
+from roce_exporter.recording.tree import RecordingError, collect_tree
+from roce_exporter.recording.written import write_tree
 from roce_exporter.sources.configuration_files import texts
 from roce_exporter.sources.hw_counters import SETTINGS
 from roce_exporter.sources.netdev import COUNTER_FILES, STATISTICS_FILES, hardware_netdevs
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
     from roce_exporter.inventory import Listed
     from roce_exporter.kernel import Kernel
     from roce_exporter.model import Device, Netdev, Port
+    from roce_exporter.recording.tree import Content
 
 LOG = logging.getLogger(__name__)
 
@@ -76,8 +76,8 @@ NETDEV_FILES = (
 
 HOSTNAME = "proc/sys/kernel/hostname"
 
-Part = dict[str, "str | SymbolicLink"]
-"""Path below the recording to the text of a file or a link."""
+Part = dict[str, "str | SymbolicLink | int"]
+"""Path below the recording to the text of a file, a link or the errno of a read."""
 
 RdmaRows = dict[str, list[dict[str, Any]]]
 """The rows of each `rdma -j` command."""
@@ -123,8 +123,22 @@ async def capture(
         whole |= {prefix + path: content for path, content in part.items()}
     if not whole:
         raise CaptureError("this host has no RDMA devices, so there is nothing to record; see --path.sysfs")
-    await _write(whole, output)
-    return f"{output}: {devices} devices, {moments} moments, {len(whole)} files, addresses and names replaced"
+    try:
+        tree = collect_tree((path, _stored(content)) for path, content in whole.items())
+        await write_tree(tree, output)
+    except RecordingError as error:
+        raise CaptureError(f"{output}: {error}") from None
+    except OSError as error:
+        raise CaptureError(f"{output}: {error.strerror}; choose another place with --output") from None
+    failed = f", {len(tree.errors)} failed reads (only a {SUFFIX} contains them)" if tree.errors else ""
+    files = len(tree.files) + len(tree.links)
+    return (
+        f"{output}: {devices} devices, {moments} moments, {files} files{failed}, addresses and names replaced"
+    )
+
+
+def _stored(content: str | SymbolicLink | int) -> Content:
+    return content if isinstance(content, SymbolicLink | int) else content.encode()
 
 
 async def _moment(
@@ -157,7 +171,10 @@ async def _moment(
     whole |= {f"rdma/{kind}.json": json.dumps(rows, indent=1) + "\n" for kind, rows in rdma.items()}
     if whole and isinstance(kernel, LogKernel):
         whole |= await _read(in_flight, "the kernel log", partial(kernel_log, kernel, scrub)) or {}
-    return whole | addresses.files() | (processes.files() if processes else {})
+    whole |= addresses.files()
+    if processes:
+        whole |= processes.files()
+    return whole
 
 
 async def _read(in_flight: InFlight[str], what: str, work: Callable[[], T]) -> T | None:
@@ -254,9 +271,11 @@ def _ethtool(kernel: Kernel, netdev: str, scrub: Scrubber) -> Part:
         # The address that the series shows, also where `ethtool -P` would print `not set`.
         "permaddr": lambda: print_permanent_address(scrub.text(kernel.mac_address(netdev))),
     }
-    found = {kind: _or_nothing(read) for kind, read in printed.items()}
+    part: Part = {}
+    for kind, read in printed.items():
+        if (text := _attempt(read)) is not None:
+            part[f"ethtool/{netdev}.{kind}"] = text
     documents = _or_nothing(lambda: print_dcb(kernel.dcb(netdev))) or {}
-    part: Part = {f"ethtool/{netdev}.{kind}": text for kind, text in found.items() if text is not None}
     part |= {f"dcb/{netdev}.{kind}.json": json.dumps(document) + "\n" for kind, document in documents.items()}
     return part | _virtual_functions(kernel, netdev, scrub)
 
@@ -314,6 +333,20 @@ def _or_nothing(read: Callable[[], Any]) -> Any:
         return None
 
 
+def _attempt(read: Callable[[], str]) -> str | int | None:
+    """The text, or the errno of the read; None if the host does not have it."""
+    try:
+        return read()
+    except Absent:
+        return None
+    except OSError as error:
+        return error.errno or errno.EIO
+
+
+def _file(kernel: Kernel, path: str) -> str:
+    return f"{kernel.text(path)}\n"
+
+
 def _entries(kernel: Kernel, folder: str) -> tuple[str, ...]:
     try:
         return kernel.entries(folder)
@@ -323,8 +356,12 @@ def _entries(kernel: Kernel, folder: str) -> tuple[str, ...]:
 
 def _texts(kernel: Kernel, folder: str, names: Iterable[str], home: str) -> Part:
     """The readable files of a folder, as files below `home`."""
-    found = {name: _or_nothing(lambda name=name: kernel.text(f"{folder}/{name}")) for name in names}  # type: ignore[misc]
-    return {f"{home}/{name}": f"{text}\n" for name, text in found.items() if text}
+    part: Part = {}
+    for name in names:
+        text = _attempt(partial(_file, kernel, f"{folder}/{name}"))
+        if text is not None and text != "\n":
+            part[f"{home}/{name}"] = text
+    return part
 
 
 def _copy_all(kernel: Kernel, part: Part, folder: str) -> None:
@@ -335,48 +372,6 @@ def _copy(
     kernel: Kernel, part: Part, folder: str, names: tuple[str, ...], change: Callable[[str], str] = str
 ) -> None:
     for name in names:
-        try:
-            part[f"sys/{folder}/{name}"] = change(kernel.text(f"{folder}/{name}")) + "\n"
-        except OSError:
-            continue
-
-
-async def _write(whole: Part, output: str) -> None:
-    try:
-        if output.endswith((".tar.gz", ".tgz")):
-            async with aiofiles.open(output, "xb") as file:
-                await file.write(_archive(whole))
-        else:
-            await _write_folder(whole, Path(output))
-    except OSError as error:
-        raise CaptureError(f"{output}: {error.strerror}; choose another place with --output") from None
-
-
-def _archive(whole: Part) -> bytes:
-    """The recording as a compressed archive."""
-    compressed = io.BytesIO()
-    with tarfile.open(fileobj=compressed, mode="w:gz") as archive:
-        for path, content in sorted(whole.items()):
-            member = tarfile.TarInfo(f"host/{path}")
-            if isinstance(content, SymbolicLink):
-                member.type, member.linkname = tarfile.SYMTYPE, str(content)
-                archive.addfile(member)
-            else:
-                data = content.encode()
-                member.size = len(data)
-                archive.addfile(member, io.BytesIO(data))
-    return compressed.getvalue()
-
-
-async def _write_folder(whole: Part, root: Path) -> None:
-    made: set[Path] = set()
-    for path, content in sorted(whole.items()):
-        place = root / path
-        if place.parent not in made:
-            await aiofiles.os.makedirs(place.parent, exist_ok=True)
-            made.add(place.parent)
-        if isinstance(content, SymbolicLink):
-            await aiofiles.os.symlink(content, place)
-        else:
-            async with aiofiles.open(place, "w") as file:
-                await file.write(content)
+        text = _attempt(partial(_file, kernel, f"{folder}/{name}"))
+        if text is not None:
+            part[f"sys/{folder}/{name}"] = text if isinstance(text, int) else change(text)

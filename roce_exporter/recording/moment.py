@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from roce_exporter.recording.dcb_recorded import KINDS, PEER_PFC, read_dcb
 from roce_exporter.recording.rdma_recorded import read_json, read_rdma
 from roce_exporter.recording.recorded_ip import RecordedIp, read_recorded_ip
 from roce_exporter.recording.recorded_objects import RecordedObjects, read_recorded_objects
+from roce_exporter.recording.tree import RecordingError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
 
 PARTS = frozenset({"sys", "rdma", "ethtool", "dcb", "debugfs", "proc", "ibv_devinfo", "ip", "devlink", "dev"})
 """The folders of a recording; one without any of them is refused."""
+
+
+FAILING = re.compile(r"(sys|proc/sys|ethtool|devlink|ibv_devinfo)/.*|ip/.*\.link\.json")
+"""Where a recorded host plays a read that fails: what is read when it is needed, not when the recording is opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,11 @@ def read_moment(tree: Tree, path: str) -> Moment:
     Raises:
         RecordingError: a part of it is malformed; one line that names the file.
     """
+    for place in tree.errors:
+        if not FAILING.fullmatch(place):
+            raise RecordingError(
+                f"recording {path}: {place}: only reads below sys/, proc/sys/ and ethtool/ can fail; remove it"
+            )
     return Moment(
         tree,
         read_rdma(tree, path),

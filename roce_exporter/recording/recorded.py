@@ -1,4 +1,4 @@
-"""A recorded host: output of the standard tools in a folder or a .tar.gz.
+"""A recorded host: output of the standard tools in a folder, a .tar.gz or a text (`recording/text_archive.py`).
 
     HOST/sys/...                  files under /sys, as they are
     HOST/rdma/dev.json            `rdma -j dev show`
@@ -64,13 +64,14 @@ from roce_exporter.recording.ethtool_text import (
 )
 from roce_exporter.recording.ibv_devinfo_text import parse_limits
 from roce_exporter.recording.ip_link import parse_virtual_functions
+from roce_exporter.recording.load import load_tree
 from roce_exporter.recording.log_moments import PATH as KERNEL_LOG
 from roce_exporter.recording.log_moments import RecordedLog
 from roce_exporter.recording.moment import PARTS, Moment, read_moment, without_wrapper
 from roce_exporter.recording.moment_times import moment_times
 from roce_exporter.recording.rdma_recorded import ON, SUPPORTED
 from roce_exporter.recording.transceiver_text import parse_transceiver
-from roce_exporter.recording.tree import RecordingError, Tree, load_tree
+from roce_exporter.recording.tree import RecordingError, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -135,12 +136,13 @@ class RecordedKernel:
 
         Raises:
             Absent: it was not recorded.
-            OSError: it is a folder.
+            OSError: it is a folder, or its read failed on the host.
         """
         tree = self._moment.tree
         place = tree.resolve(f"sys/{path}")
         if place not in tree.files:
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+            number = tree.errors.get(place, errno.EISDIR)
+            raise OSError(number, os.strerror(number), path)
         return tree.files[place]
 
     def entries(self, path: str) -> tuple[str, ...]:
@@ -323,7 +325,10 @@ class RecordedKernel:
         return self._text(f"ethtool/{netdev}.{kind}")
 
     def _text(self, path: str) -> str:
-        content = self._moment.tree.files.get(path)
+        tree = self._moment.tree
+        if number := tree.errors.get(path):
+            raise OSError(number, os.strerror(number), path)
+        content = tree.files.get(path)
         if content is None:
             raise Absent(errno.EOPNOTSUPP, f"no {path} in this recording")
         return content.decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""A tree of files and symbolic links in memory: a recorded host, from a folder or a tar archive."""
+"""A tree of files and symbolic links in memory, with the limits of a recorded host; a tar archive is read here, the other forms in `load`."""
 
 from __future__ import annotations
 
@@ -9,27 +9,31 @@ import gzip
 import lzma
 import os
 import posixpath
-import stat
 import tarfile
 import zlib
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from roce_exporter.kernel import Absent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
 
-    Members = Iterator[tuple[str, bytes | str]]
+    Members = Iterable[tuple[str, bytes | str | int]]
     Decompressed = gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile
+
+Content = bytes | str | int
+"""Of one path: what a file holds, the target of a link, or the errno of a read that fails."""
 
 # A recorded host of 16 ports is under 1 MiB; a larger file is not a recording, or a hostile one.
 MAX_BYTES = 64 << 20
 
 # All names together, including folders: 500 moments of such a host.
 MAX_NAME_BYTES = 256 << 20
+
+# Paths of all moments together, as many as an archive of MAX_ARCHIVE_BYTES can have; and lines of a text.
+MAX_PATHS = 1 << 21
 
 # Size of an unpacked archive: tar adds a kilobyte to each file, and the files of a recording are small.
 MAX_ARCHIVE_BYTES = 1 << 30
@@ -66,11 +70,21 @@ class RecordingError(Exception):
 
 @dataclass(slots=True)
 class Tree:
-    """`files` maps a path such as `sys/class/net/eth0/mtu` to its content, `links` to its target."""
+    """`files` maps a path such as `sys/class/net/eth0/mtu` to its content, `links` to its target, `errors` to the errno of its read."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
     folders: dict[str, set[str]] = field(default_factory=lambda: {"": set()})
+    errors: dict[str, int] = field(default_factory=dict)
+
+    def content(self) -> dict[str, Content]:
+        """Everything but the folders, by path."""
+        return {**self.files, **self.links, **self.errors}
+
+    def refuse_conflicts(self) -> None:
+        """Raise RecordingError if a folder is a file or a link as well: what is below a link would be elsewhere."""
+        if both := self.content().keys() & self.folders.keys():
+            raise RecordingError(f"{min(both)} is a folder and a file or link; remove one of them")
 
     def add(self, path: str) -> int:
         """Add the folders of this path; returns the number of characters in their names."""
@@ -113,49 +127,18 @@ class Tree:
             if target.startswith("/"):
                 done, target = "", target.lstrip("/")
             todo.extend(target.split("/")[::-1])
-        if done in self.files or done in self.folders:
+        if done in self.files or done in self.folders or done in self.errors:
             return done
         raise Absent(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
     def below(self, folder: str) -> Tree:
         """The part of the tree below one folder, its paths without the folder's name."""
         prefix = f"{folder}/"
-        part = Tree()
-        for path, content in self.files.items():
-            if path.startswith(prefix):
-                part.files[path.removeprefix(prefix)] = content
-        for path, target in self.links.items():
-            if path.startswith(prefix):
-                part.links[path.removeprefix(prefix)] = target
-        for path in (*part.files, *part.links):
-            part.add(path)
-        return part
-
-
-def load_tree(path: str) -> Tree:
-    """Read a folder or a tar archive (plain, .gz, .bz2 or .xz) into memory.
-
-    Raises:
-        RecordingError: it does not exist, is truncated or corrupt, or is too large.
-    """
-    place = Path(path)
-    try:
-        return _collect(_folder_members(place)) if place.is_dir() else _unpack_file(place)
-    except RecordingError as error:
-        raise RecordingError(f"recording {path}: {error}") from None
-    except FileNotFoundError:
-        raise RecordingError(
-            f"recording {path}: no such file or folder; name a folder or a .tar.gz"
-        ) from None
-    except OSError as error:
-        raise RecordingError(
-            f"recording {path}: {error.strerror or error}; check the path and its permissions"
-        ) from None
-
-
-def _unpack_file(place: Path) -> Tree:
-    with place.open("rb") as file:
-        return unpack_tree(file)
+        return collect_tree(
+            (path.removeprefix(prefix), content)
+            for path, content in self.content().items()
+            if path.startswith(prefix)
+        )
 
 
 def unpack_tree(archive: BinaryIO) -> Tree:
@@ -167,7 +150,7 @@ def unpack_tree(archive: BinaryIO) -> Tree:
     try:
         with _decompressed(archive) as content:
             limited = _Limited(content)
-            tree = _collect(_archive_members(limited))
+            tree = collect_tree(_archive_members(limited))
             limited.finish()
             return tree
     except (*BROKEN, OSError) as error:
@@ -214,45 +197,40 @@ class _Limited:
             self.seek(self.tell())  # checks the limit
 
 
-def _collect(members: Members) -> Tree:
+def collect_tree(members: Members) -> Tree:
+    """The tree of these paths and contents.
+
+    Raises:
+        RecordingError: it is too large.
+    """
     tree, size, names = Tree(), 0, 0
-    for name, content in members:
+    for paths, (name, content) in enumerate(members, 1):
         target = content if isinstance(content, str) else ""
         if max(len(name), len(target)) > PATH_BYTES:
             raise RecordingError(f"a path of more than {PATH_BYTES} bytes; no host has one")
-        size += len(content)
+        size += 0 if isinstance(content, int) else len(content)
         names += len(name) + len(target) + tree.add(name)
         if size > MAX_BYTES:
-            raise _too_large()
-        if names > MAX_NAME_BYTES:
+            raise too_large()
+        if names > MAX_NAME_BYTES or paths > MAX_PATHS:
             raise RecordingError(
-                f"names of over {MAX_NAME_BYTES >> 20} MiB; a recorded host has far fewer files"
+                f"names of over {MAX_NAME_BYTES >> 20} MiB or over {MAX_PATHS} paths; a recorded host has far fewer files"
             )
         if isinstance(content, bytes):
             tree.files[name] = content
-        else:
+        elif isinstance(content, str):
             tree.links[name] = content
+        else:
+            tree.errors[name] = content
     return tree
 
 
-def _too_large() -> RecordingError:
+def too_large() -> RecordingError:
+    """What is raised for a recording above MAX_BYTES."""
     return RecordingError(f"over {MAX_BYTES >> 20} MiB; a recorded host is far smaller")
 
 
-def _folder_members(root: Path) -> Members:
-    for folder, folders, files in os.walk(root):
-        for name in sorted((*folders, *files)):
-            place = Path(folder, name)
-            inside = place.relative_to(root).as_posix()
-            mode = place.lstat().st_mode
-            if stat.S_ISLNK(mode):
-                yield inside, os.readlink(place)
-            elif stat.S_ISREG(mode):
-                with place.open("rb") as file:
-                    yield inside, file.read(MAX_BYTES + 1)
-
-
-def _archive_members(content: _Limited) -> Members:
+def _archive_members(content: _Limited) -> Iterator[tuple[str, Content]]:
     with tarfile.open(fileobj=content, mode="r:") as archive:  # type: ignore[call-overload]  # it uses no more of a file
         while member := _next_member(archive, content):
             inside = posixpath.normpath(member.name).lstrip("/")
@@ -275,6 +253,6 @@ def _next_member(archive: tarfile.TarFile, content: _Limited) -> tarfile.TarInfo
 def _member_content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
     # A sparse file may have any size in its header.
     if member.size > MAX_BYTES:
-        raise _too_large()
+        raise too_large()
     file = archive.extractfile(member)
     return b"".join(iter(lambda: file.read(READ_BYTES), b"")) if file else b""

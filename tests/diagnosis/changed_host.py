@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from roce_exporter.introspection.host_history import HostClock
 from roce_exporter.recording.capture import capture
+from roce_exporter.recording.load import load_tree
 from roce_exporter.recording.moment_times import TIME
 from roce_exporter.recording.recorded import play_recording
-from roce_exporter.recording.tree import Tree, load_tree
+from roce_exporter.recording.tree import Tree
 from roce_exporter.simulation.kernel import simulate
 
 if TYPE_CHECKING:

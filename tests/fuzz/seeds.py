@@ -78,7 +78,7 @@ def object_netlink() -> Seeds:
             sets.a_part(sets.a_set(3, kind=2, pid=7, values=values), device=device),
             dumps.DONE,
         ),
-        "mode": (6, sets.a_mode(1, 3, device)),
+        "mode": (6, sets.a_mode(1, 3, device=device)),
     }
     return {name: bytes([first]) + join(*map(unnumbered, rest)) for name, (first, *rest) in asked.items()}
 
@@ -221,6 +221,61 @@ TEXTS = {
     "fec": "FEC parameters for eth0:\nStatistics:\n  corrected_blocks: 123\n",
     "settings": "rx_cqe_moder: on\npfc-prevention-tout: 100 ms\nstats-block-usecs: 1000000\n",
 }
+
+
+RECORDED = b"""recording 1
+# a host
+ethtool/eth0.stats =
+|NIC statistics:
+|     rx_bytes: 5
+ethtool/eth0.link ! ETIMEDOUT
+sys/class/infiniband/mlx5_0/ports/1/state: 4: ACTIVE
+sys/class/infiniband/mlx5_0/device -> ../../x
+"sys/a b" -> "../c d"
+sys/eeprom = base64
+|/wAH
+sys/open =
+\\p0
+sys/none =
+end
+"""
+MOMENTS = b"""recording 1
+@ 0
+ethtool/eth0.stats =
+|NIC statistics:
+|     rx_bytes: 5
+|     tx_bytes: 5
+sys/a: 1
+@ 3
+- sys/a
+ethtool/eth0.stats ~
+|     rx_bytes: 7
+sys/b ! 524
+end
+"""
+BASED = b"recording 1\nbase other\n- sys/a\nethtool/eth0.stats ~\n|     tx_bytes: 7\nend\n"
+
+
+def recording_text() -> Seeds:
+    """The base `other` is in the target."""
+    bad = (
+        b"@ 1\n@ 1\n",
+        b"a: 1\na/b: 2\n",
+        b"- a\n",
+        b"/a: 1\n",
+        b"a ~\n|b: 1\n",
+        b"a = base64\n|x\n",
+        b"|x\n",
+        b"a\0: 1\n",
+    )
+    seeds = {f"bad-{number}": b"recording 1\n" + lines + b"end\n" for number, lines in enumerate(bad)}
+    return seeds | {
+        "plain": RECORDED,
+        "moments": MOMENTS,
+        "base": BASED,
+        "cut": RECORDED[:-4],
+        "next": b"recording 2\nend\n",
+    }
 
 
 def recording_files() -> Seeds:
@@ -374,6 +429,7 @@ WRITERS = {
     "transceiver": transceiver,
     "archive": archive,
     "recording": recording_files,
+    "recording_text": recording_text,
     "http_head": http_head,
     "config_file": config_file,
     "web_config_file": web_config_file,

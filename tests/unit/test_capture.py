@@ -195,7 +195,7 @@ def test_a_full_disk_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("roce_exporter.recording.capture.aiofiles.open", full)
+    monkeypatch.setattr("roce_exporter.recording.written.aiofiles.open", full)
     for output in (tmp_path / "c", tmp_path / "c.tgz"):
         with pytest.raises(CaptureError, match="No space left on device; choose another place with --output"):
             asyncio.run(capture(load_recording(str(RECORDINGS[0])), str(output), 1, 1.0))

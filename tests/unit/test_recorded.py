@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 
 from roce_exporter.kernel import Absent
 from roce_exporter.recording import tree
+from roce_exporter.recording.load import load_tree
 from roce_exporter.recording.recorded import load_recording
-from roce_exporter.recording.tree import MAX_BYTES, RecordingError, Tree, load_tree
+from roce_exporter.recording.tree import MAX_BYTES, RecordingError, Tree
 
 if TYPE_CHECKING:
     from pathlib import Path

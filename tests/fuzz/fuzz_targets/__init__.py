@@ -21,6 +21,7 @@ NAMES = (
     "transceiver",
     "archive",
     "recording",
+    "recording_text",
     "http_head",
     "config_file",
     "web_config_file",
