@@ -7,7 +7,9 @@ import re
 import struct
 from collections import deque
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hypothesis import strategies as st
 
 from roce_exporter.kernel.netlink import Message, decode_messages
 
@@ -28,6 +30,15 @@ globals().update(DUMPS)
 def payloads(datagram: bytes) -> list[bytes]:
     """The payloads of the messages of a dump, without netlink's own messages."""
     return [message.payload for message in decode_messages(datagram) if message.kind >= 0x10]
+
+
+def damaged(answer: bytes, data: Any) -> bytes:
+    """The answer cut off anywhere, with up to four other bytes; `data` is that of Hypothesis."""
+    changed = bytearray(answer[: data.draw(st.integers(0, len(answer)))])
+    for position in data.draw(st.lists(st.integers(0, len(answer) - 1), max_size=4)):
+        if position < len(changed):
+            changed[position] = data.draw(st.integers(0, 255))
+    return bytes(changed)
 
 
 class Datagram(NamedTuple):

@@ -20,6 +20,7 @@ from netlink_dumps import (
     RICH,
     SET,
     FakeKernel,
+    damaged,
     payloads,
 )
 
@@ -407,11 +408,7 @@ def test_any_trust_order_comes_back(selectors, kind):
 @given(st.sampled_from([SET, RICH, PFC_FAILED]), st.data())
 def test_a_truncated_or_changed_answer_is_read_or_malformed(dump, data):
     (answer,) = payloads(dump)
-    changed = bytearray(answer[: data.draw(st.integers(0, len(answer)))])
-    for position in data.draw(st.lists(st.integers(0, len(answer) - 1), max_size=4)):
-        if position < len(changed):
-            changed[position] = data.draw(st.integers(0, 255))
-    read_or_malformed(bytes(changed))
+    read_or_malformed(damaged(answer, data))
 
 
 @given(st.binary(max_size=300))

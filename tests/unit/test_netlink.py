@@ -11,7 +11,7 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netlink_dumps import DEVICES, PORTS_GONE, REFUSED, STATISTICS_MLX5_0, Datagram, FakeKernel
+from netlink_dumps import DEVICES, PORTS_GONE, REFUSED, STATISTICS_MLX5_0, Datagram, FakeKernel, damaged
 
 from roce_exporter.kernel import netlink
 from roce_exporter.kernel.names import decode_name
@@ -43,6 +43,7 @@ from roce_exporter.kernel.netlink import (
 NETLINK_ROUTE = 0
 RTM_GETLINK = 18
 KIND = 0x1401
+NESTED, NETWORK_ORDER = 0x8000, 0x4000
 
 byte_strings = st.binary(max_size=64)
 attribute_lists = st.lists(st.tuples(st.integers(0, 0x3FFF), byte_strings), max_size=8)
@@ -52,18 +53,19 @@ def a_message(payload=b"", *, kind=KIND, flags=0, sequence=0, port_id=0):
     return encode_message(Message(kind, flags, sequence, port_id, payload))
 
 
-def an_error(code, kind=ERROR, flags=0):
-    return a_message(struct.pack("=i", code), kind=kind, flags=flags)
+def an_error(code, kind=ERROR, flags=0, **of):
+    return a_message(struct.pack("=i", code), kind=kind, flags=flags, **of)
+
+
+def take(message):
+    Reply(sequence=0, port_id=0).take(message)
 
 
 # Encoding and decoding
 
 
-def test_an_attribute_is_padded_to_four_bytes_and_its_length_is_not():
+def test_lengths_are_in_front_and_padding_does_not_count():
     assert encode_attribute(2, b"rxe0\0") == struct.pack("=HH", 9, 2) + b"rxe0\0\0\0\0"
-
-
-def test_a_message_has_its_length_in_front():
     assert a_message(b"1234", flags=REQUEST, sequence=7) == struct.pack("=IHHII", 20, KIND, 1, 7, 0) + b"1234"
 
 
@@ -79,18 +81,20 @@ def test_messages_come_back_as_they_were_encoded(contents):
     assert [message.payload for message in decode_messages(datagram)] == contents
 
 
-def test_the_flags_in_an_attribute_kind_are_left_out():
-    nested, network_byte_order = 0x8000, 0x4000
-    data = encode_attribute(80 | nested, b"") + encode_attribute(81 | network_byte_order, b"")
-    assert [kind for kind, _, _ in decode_attributes(data)] == [80, 81]
-
-
-def test_the_last_attribute_needs_no_padding():
-    assert decode_values(encode_attribute(2, b"abcde")[:9]) == {2: b"abcde"}
-
-
-def test_the_last_attribute_of_a_kind_counts_as_in_the_kernel():
-    assert decode_values(encode_u32(1, 5) + encode_u32(1, 6)) == {1: encode_u32(1, 6)[4:]}
+@pytest.mark.parametrize(
+    ("data", "values"),
+    [
+        (
+            encode_attribute(80 | NESTED, b"a") + encode_attribute(81 | NETWORK_ORDER, b"b"),
+            {80: b"a", 81: b"b"},
+        ),
+        (encode_attribute(2, b"abcde")[:9], {2: b"abcde"}),
+        (encode_u32(1, 5) + encode_u32(1, 6), {1: struct.pack("=I", 6)}),
+    ],
+    ids=["flags in a kind", "no padding at the end", "the last of a kind counts"],
+)
+def test_attributes_are_decoded_as_the_kernel_does(data, values):
+    assert decode_values(data) == values
 
 
 @pytest.mark.parametrize("length", [0, 3, 9, 0xFFFF])
@@ -100,21 +104,24 @@ def test_an_impossible_attribute_length_is_malformed(length):
     assert caught.value.errno == errno.EBADMSG
 
 
-@pytest.mark.parametrize("stray", [1, 2, 3])
-def test_stray_bytes_after_the_last_attribute_are_malformed(stray):
+@pytest.mark.parametrize(
+    ("decode", "data"),
+    [
+        *((decode_values, encode_u32(1, 5) + bytes(stray)) for stray in (1, 2, 3)),
+        *(
+            (decode_messages, struct.pack("=IHHII", length, KIND, 0, 1, 1) + b"1234")
+            for length in (0, 15, 21, 0xFFFFFFFF)
+        ),
+        (decode_messages, bytes(15)),
+        *((decode_number, bytes(width)) for width in (0, 3, 5, 7, 9, 16)),
+        *((take, an_error(code)) for code in (1, 2**31 - 1, -4096, -(2**31))),
+        (take, a_message(b"ab", kind=ERROR)),
+        (take, a_message(kind=15)),
+    ],
+)
+def test_what_no_kernel_sends_is_malformed(decode, data):
     with pytest.raises(Malformed):
-        decode_values(encode_u32(1, 5) + bytes(stray))
-
-
-@pytest.mark.parametrize("length", [0, 15, 21, 0xFFFFFFFF])
-def test_an_impossible_message_length_is_malformed(length):
-    with pytest.raises(Malformed):
-        list(decode_messages(struct.pack("=IHHII", length, KIND, 0, 1, 1) + b"1234"))
-
-
-def test_less_than_a_header_is_malformed():
-    with pytest.raises(Malformed):
-        list(decode_messages(bytes(15)))
+        list(decode(data) or ())
 
 
 @given(st.binary(max_size=200))
@@ -135,103 +142,58 @@ def test_a_number_of_every_width_is_read_whole(width):
     assert decode_number(b"\xff" * width) == 2 ** (8 * width) - 1
 
 
-@pytest.mark.parametrize("width", [0, 3, 5, 7, 9, 16])
-def test_a_number_of_another_width_is_malformed(width):
-    with pytest.raises(Malformed):
-        decode_number(bytes(width))
-
-
-def test_text_ends_at_the_first_nul():
-    assert decode_name(b"mlx5_0\0\0garbage") == "mlx5_0"
-
-
-def test_text_that_is_not_utf8_stays_distinct_and_printable():
-    assert (decode_name(b"a\xff\0"), decode_name(b"a\xfe\0")) == ("a\\xff", "a\\xfe")
-
-
 def test_text_may_be_any_utf8_and_long():
-    assert decode_name(("ß" * 30000).encode() + b"\0") == "ß" * 30000
+    assert decode_name(("ß" * 30000).encode() + b"\0garbage") == "ß" * 30000
 
 
 # Complete and incomplete replies
 
 
-def an_answer():
-    return Reply(sequence=0, port_id=0)
+@pytest.mark.parametrize(
+    ("datagrams", "whole", "payloads"),
+    [
+        ([a_message(b"1234")], [True], [b"1234"]),
+        (
+            [
+                a_message(b"1234", flags=MULTIPART),
+                a_message(b"5678", flags=MULTIPART) + an_error(0, DONE, MULTIPART),
+            ],
+            [False, True],
+            [b"1234", b"5678"],
+        ),
+        ([an_error(0)], [True], []),
+        ([a_message(kind=NOOP)], [False], []),
+        ([a_message(b"1234", sequence=1), an_error(-errno.EINVAL, sequence=1)], [False, False], []),
+        ([a_message(b"1234", port_id=1), an_error(-errno.EINVAL, port_id=1)], [False, False], []),
+    ],
+    ids=["single", "multipart", "acknowledgement", "noop", "another request", "another socket"],
+)
+def test_the_messages_of_an_answer(datagrams, whole, payloads):
+    answer = Reply(sequence=0, port_id=0)
+    assert [answer.take(datagram) for datagram in datagrams] == whole
+    assert answer.payloads == payloads
 
 
-def test_a_single_message_is_a_whole_answer():
-    answer = an_answer()
-    assert answer.take(a_message(b"1234"))
-    assert answer.payloads == [b"1234"]
-
-
-def test_a_multipart_answer_ends_with_done():
-    answer = an_answer()
-    assert not answer.take(a_message(b"1234", flags=MULTIPART))
-    assert answer.take(a_message(b"5678", flags=MULTIPART) + an_error(0, DONE, MULTIPART))
-    assert answer.payloads == [b"1234", b"5678"]
-
-
-@pytest.mark.parametrize("kind", [ERROR, DONE])
-def test_an_error_code_is_a_refusal_with_the_kernels_errno(kind):
-    with pytest.raises(Refused) as caught:
-        an_answer().take(an_error(-errno.EOPNOTSUPP, kind))
-    assert caught.value.errno == errno.EOPNOTSUPP
-
-
-def test_an_acknowledgement_is_an_answer_without_messages():
-    answer = an_answer()
-    assert answer.take(an_error(0))
-    assert answer.payloads == []
-
-
-@pytest.mark.parametrize("code", [1, 2**31 - 1, -4096, -(2**31)])
-def test_an_error_code_that_is_no_errno_is_malformed(code):
-    with pytest.raises(Malformed):
-        an_answer().take(an_error(code))
-
-
-def test_an_error_without_a_code_is_malformed():
-    with pytest.raises(Malformed):
-        an_answer().take(a_message(b"ab", kind=ERROR))
-
-
-def test_an_unknown_message_of_netlink_itself_is_malformed():
-    with pytest.raises(Malformed):
-        an_answer().take(a_message(kind=15))
-
-
-def test_a_noop_is_ignored():
-    answer = an_answer()
-    assert not answer.take(a_message(kind=NOOP))
-    assert answer.payloads == []
-
-
-def test_an_overrun_is_lost_data():
-    with pytest.raises(OSError, match="lost") as caught:
-        an_answer().take(a_message(kind=OVERRUN))
-    assert caught.value.errno == errno.ENOBUFS
-
-
-@pytest.mark.parametrize("other", [{"sequence": 1}, {"port_id": 1}])
-def test_messages_of_another_request_are_passed_over(other):
-    answer = an_answer()
-    assert not answer.take(a_message(b"1234", **other))
-    assert not answer.take(a_message(struct.pack("=i", -errno.EINVAL), kind=ERROR, **other))
-    assert answer.payloads == []
+@pytest.mark.parametrize(
+    ("message", "kind", "number"),
+    [
+        (an_error(-errno.EOPNOTSUPP, ERROR), Refused, errno.EOPNOTSUPP),
+        (an_error(-errno.EOPNOTSUPP, DONE), Refused, errno.EOPNOTSUPP),
+        (a_message(kind=OVERRUN), OSError, errno.ENOBUFS),
+    ],
+)
+def test_a_refusal_has_the_kernels_errno_and_an_overrun_is_lost_data(message, kind, number):
+    with pytest.raises(kind, match=r"lost|supported") as caught:
+        take(message)
+    assert caught.value.errno == number
 
 
 @pytest.mark.parametrize("dump", [DEVICES, PORTS_GONE, STATISTICS_MLX5_0, REFUSED])
 @given(data=st.data())
 def test_a_truncated_or_changed_dump_is_an_answer_or_one_clear_error(dump, data):
     sequence, port_id = struct.unpack_from("=II", dump, 8)
-    changed = bytearray(dump[: data.draw(st.integers(0, len(dump)))])
-    for position in data.draw(st.lists(st.integers(0, len(dump) - 1), max_size=4)):
-        if position < len(changed):
-            changed[position] = data.draw(st.integers(0, 255))
     try:
-        assert Reply(sequence, port_id).take(bytes(changed)) in (True, False)
+        assert Reply(sequence, port_id).take(damaged(dump, data)) in (True, False)
     except OSError as error:
         assert isinstance(error, (Malformed, Refused)) or error.errno == errno.ENOBUFS  # noqa: PT017 - one of three
 
@@ -239,20 +201,14 @@ def test_a_truncated_or_changed_dump_is_an_answer_or_one_clear_error(dump, data)
 # Queries
 
 
-def test_the_first_question_opens_the_socket_and_later_ones_use_it():
-    kernel = FakeKernel(lambda _: [a_message(b"1234")])
-    conversation = Netlink(20, kernel)
-    assert kernel.sockets == []
-    assert [conversation.request(KIND, b"") for _ in range(3)] == [[b"1234"]] * 3
-    assert [opened.family for opened in kernel.sockets] == [20]
-
-
 def test_a_request_carries_kind_payload_flags_and_a_new_sequence_number():
-    kernel = FakeKernel(lambda _: [a_message()])
+    kernel = FakeKernel(lambda _: [a_message(b"5678")])
     conversation = Netlink(20, kernel)
-    conversation.request(KIND, b"1234")
+    assert kernel.sockets == [], "the first request opens the socket, and later ones use it"
+    assert conversation.request(KIND, b"1234") == [b"5678"]
     conversation.request(KIND, b"", dump=True)
     assert kernel.asked == [Message(KIND, REQUEST, 1, 0, b"1234"), Message(KIND, REQUEST | DUMP, 2, 0, b"")]
+    assert [opened.family for opened in kernel.sockets] == [20]
 
 
 def test_sequence_numbers_go_round_without_zero():
@@ -277,17 +233,6 @@ def test_a_list_that_always_changes_is_an_error():
         Netlink(20, kernel).request(KIND, b"", dump=True)
     assert caught.value.errno == errno.EAGAIN
     assert len(kernel.asked) == DUMP_TRIES
-
-
-def test_a_lost_answer_is_an_error_at_once_and_gets_a_new_socket():
-    replies = iter([[], [a_message(b"1234")]])
-    kernel = FakeKernel(lambda _: next(replies))
-    conversation = Netlink(20, kernel)
-    with pytest.raises(OSError, match="lost") as caught:
-        conversation.request(KIND, b"")
-    assert caught.value.errno == errno.ENOBUFS
-    assert conversation.request(KIND, b"") == [b"1234"]
-    assert [opened.closed for opened in kernel.sockets] == [True, False]
 
 
 def test_a_late_answer_is_never_taken_for_a_new_one():
@@ -317,33 +262,26 @@ def test_unrelated_messages_are_not_received_without_limit(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("reply", "code"),
+    ("reply", "code", "closed"),
     [
-        (Datagram(a_message(), flags=socket.MSG_TRUNC), errno.EBADMSG),
-        (a_message()[:-1], errno.EBADMSG),
-        (OSError(errno.ENOBUFS, "No buffer space available"), errno.ENOBUFS),
-        (a_message(kind=OVERRUN), errno.ENOBUFS),
+        (Datagram(a_message(), flags=socket.MSG_TRUNC), errno.EBADMSG, [True, False]),
+        (a_message()[:-1], errno.EBADMSG, [True, False]),
+        (OSError(errno.ENOBUFS, "No buffer space available"), errno.ENOBUFS, [True, False]),
+        (a_message(kind=OVERRUN), errno.ENOBUFS, [True, False]),
+        (None, errno.ENOBUFS, [True, False]),
+        (an_error(-errno.EINVAL), errno.EINVAL, [False]),
     ],
+    ids=["truncated", "cut off", "error", "overrun", "nothing", "refusal"],
 )
-def test_after_a_broken_answer_a_new_socket_is_used(reply, code):
-    replies = iter([[reply], [a_message(b"1234")]])
+def test_after_a_broken_answer_a_new_socket_is_used_and_a_refusal_leaves_it_open(reply, code, closed):
+    replies = iter([[reply] if reply else [], [a_message(b"1234")]])
     kernel = FakeKernel(lambda _: next(replies))
     conversation = Netlink(20, kernel)
     with pytest.raises(OSError) as caught:  # noqa: PT011 - the errno is compared below
         conversation.request(KIND, b"")
     assert caught.value.errno == code
     assert conversation.request(KIND, b"") == [b"1234"]
-    assert [opened.closed for opened in kernel.sockets] == [True, False]
-
-
-def test_a_refusal_leaves_the_socket_open():
-    replies = iter([[an_error(-errno.EINVAL)], [a_message()]])
-    kernel = FakeKernel(lambda _: next(replies))
-    conversation = Netlink(20, kernel)
-    with pytest.raises(Refused):
-        conversation.request(KIND, b"")
-    conversation.request(KIND, b"")
-    assert [opened.closed for opened in kernel.sockets] == [False]
+    assert [opened.closed for opened in kernel.sockets] == closed
 
 
 def test_the_largest_answer_of_the_kernel_fits():
@@ -352,7 +290,7 @@ def test_the_largest_answer_of_the_kernel_fits():
     assert BUFFER_BYTES >= 32 * 1024
 
 
-def test_closing_twice_and_querying_again_is_allowed():
+def test_closing_twice_and_querying_again_is_allowed_and_what_is_dropped_is_closed():
     kernel = FakeKernel(lambda _: [a_message()])
     conversation = Netlink(20, kernel)
     conversation.request(KIND, b"")
@@ -360,13 +298,9 @@ def test_closing_twice_and_querying_again_is_allowed():
     conversation.close()
     conversation.request(KIND, b"")
     assert [opened.closed for opened in kernel.sockets] == [True, False]
-
-
-def test_a_conversation_that_is_dropped_closes_its_socket():
-    kernel = FakeKernel(lambda _: [a_message()])
-    Netlink(20, kernel).request(KIND, b"")
+    del conversation
     gc.collect()
-    assert [opened.closed for opened in kernel.sockets] == [True]
+    assert [opened.closed for opened in kernel.sockets] == [True, True]
 
 
 # This machine's own kernel: every Linux has route netlink.
