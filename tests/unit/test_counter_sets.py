@@ -116,32 +116,24 @@ def test_sets_are_read_with_process_type_and_values():
     assert (asked.kind, bool(asked.flags & DUMP)) == (STAT_GET, True)
     assert asked.payload == encode_u32(1, 2) + encode_u32(3, 1) + encode_u32(75, 19)
     assert [socket.closed for socket in lists.sockets] == [True]
-
-
-def test_a_set_of_an_ended_process_has_no_process():
-    found, _ = sets_of(a_part(a_set(3, kind=2)), DONE)
-    assert found[0].pid == 0
-
-
-def test_a_port_without_sets_has_an_empty_list():
     assert sets_of(DONE)[0] == ()
+    assert sets_of(a_part(a_set(3, kind=2)), DONE)[0][0].pid == 0, "its process has ended"
 
 
-def test_a_kernel_without_sets_has_none():
-    with pytest.raises(Absent):
-        sets_of(a_refusal(errno.EINVAL))
-
-
-def test_sets_of_a_removed_device_are_gone():
-    with pytest.raises(OSError, match="removed") as caught:
-        sets_of(a_refusal(errno.EINVAL), devices=DEVICES_WITHOUT_MLX5)
-    assert (type(caught.value), caught.value.errno) == (OSError, errno.ENODEV)
-
-
-def test_sets_of_another_device_are_not_taken_for_these():
-    with pytest.raises(OSError, match="removed") as caught:
-        sets_of(a_part(a_set(3), device=RXE0), DONE)
-    assert caught.value.errno == errno.ENODEV
+@pytest.mark.parametrize(
+    ("parts", "devices", "kind", "number"),
+    [
+        ([a_refusal(errno.EINVAL)], DEVICES, Absent, None),
+        ([a_refusal(errno.EINVAL)], DEVICES_WITHOUT_MLX5, OSError, errno.ENODEV),
+        ([a_part(a_set(3), device=RXE0), DONE], DEVICES, OSError, errno.ENODEV),
+    ],
+    ids=["a kernel without sets", "a removed device", "another device"],
+)
+def test_sets_that_cannot_be_read(parts, devices, kind, number):
+    with pytest.raises(kind, match="removed" if number else None) as caught:
+        sets_of(*parts, devices=devices)
+    assert isinstance(caught.value, Absent) is (kind is Absent)
+    assert number in (None, caught.value.errno)
 
 
 @pytest.mark.parametrize(
@@ -177,38 +169,33 @@ def test_the_mode_of_a_port_is_read(answer, mode):
     assert decode_values(asked.payload).keys() == {1, 3, 74, 75}
 
 
-def test_the_mode_of_another_device_is_not_taken_for_this_ones():
-    kernel = FakeKernel(lambda _: [a_mode(NONE, device=RXE0)])
-    with pytest.raises(OSError, match="removed") as caught:
-        read_counter_mode(RdmaNetlink(kernel), MLX5_0, 1)
-    assert caught.value.errno == errno.ENODEV
-
-
 # Switching
 
 
-def test_a_change_can_ask_for_optional_counters():
-    kernel = FakeKernel(lambda _: [a_mode(AUTO, kind=STAT_SET)])
-    switch_counter_sets(RdmaNetlink(kernel), MLX5_0, 1, CounterMode(AUTO, 3, optional=True))
-    assert decode_values(kernel.asked[0].payload)[104] == b"\x01"
-
-
 @pytest.mark.parametrize("mask", [OFF.mask, BY_TYPE, BY_PID, BY_TYPE | BY_PID])
-def test_a_change_names_the_port_and_the_criteria(mask):
+@pytest.mark.parametrize("optional", [False, True])
+def test_a_change_names_the_port_and_the_criteria(mask, optional):
     kernel = FakeKernel(lambda _: [a_mode(AUTO, kind=STAT_SET)])
-    switch_counter_sets(RdmaNetlink(kernel), MLX5_0, 1, CounterMode(AUTO, mask))
+    switch_counter_sets(RdmaNetlink(kernel), MLX5_0, 1, CounterMode(AUTO, mask, optional=optional))
     (asked,) = kernel.asked
     assert asked.kind == (5 << 10) | 16
-    expected = {1: 2, 3: 1, 74: AUTO, 75: 19, 76: mask}
-    assert decode_values(asked.payload) == {
-        kind: struct.pack("=I", value) for kind, value in expected.items()
+    numbers = {
+        kind: struct.pack("=I", value) for kind, value in {1: 2, 3: 1, 74: AUTO, 75: 19, 76: mask}.items()
     }
+    assert decode_values(asked.payload) == numbers | ({104: b"\x01"} if optional else {})
 
 
-def test_a_change_of_another_device_is_reported():
-    kernel = FakeKernel(lambda _: [a_mode(AUTO, device=RXE0, kind=STAT_SET)])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda netlink: read_counter_mode(netlink, MLX5_0, 1),
+        lambda netlink: switch_counter_sets(netlink, MLX5_0, 1, CounterMode(AUTO, 3)),
+    ],
+)
+def test_another_device_is_not_taken_for_this_one(call):
+    netlink = RdmaNetlink(FakeKernel(lambda request: [a_mode(NONE, device=RXE0, kind=request.kind)]))
     with pytest.raises(OSError, match="removed") as caught:
-        switch_counter_sets(RdmaNetlink(kernel), MLX5_0, 1, CounterMode(AUTO, 3))
+        call(netlink)
     assert caught.value.errno == errno.ENODEV
 
 
@@ -266,15 +253,10 @@ def run(capsys, host, *arguments):
 
 
 def test_show_prints_the_mode_and_the_sets_of_every_port(capsys):
-    host = Ports(modes={"mlx5_0": (AUTO, 3)}, sets=2)
-    expected = "rxe0/1: mode none, 0 counter sets\nmlx5_0/1: mode auto type,pid, 2 counter sets\n"
+    host = Ports(modes={"rxe0": (MANUAL, None), "mlx5_0": (AUTO, 3)}, sets=1)
+    expected = "rxe0/1: mode manual, 0 counter sets\nmlx5_0/1: mode auto type,pid, 1 counter set\n"
     assert run(capsys, host, "show") == (0, expected, "")
     assert host.changes == []
-
-
-def test_show_names_sets_made_by_hand(capsys):
-    host = Ports(modes={"mlx5_0": (MANUAL, None)}, sets=1)
-    assert "mlx5_0/1: mode manual, 1 counter set\n" in run(capsys, host, "show")[1]
 
 
 @pytest.mark.parametrize(
@@ -285,6 +267,7 @@ def test_show_names_sets_made_by_hand(capsys):
         (("--auto=pid",), 2),
         (("--auto", "type"), 1),
         (("--auto=pid,pid",), 2),
+        (("--optional-counters",), 3),
     ],
 )
 def test_enable_switches_every_port_and_prints_the_new_mode(capsys, flags, mask):
@@ -293,13 +276,8 @@ def test_enable_switches_every_port_and_prints_the_new_mode(capsys, flags, mask)
     assert (status, err) == (0, "")
     assert host.changes == [("rxe0", 1, mask), ("mlx5_0", 1, mask)]
     names = {1: "type", 2: "pid", 3: "type,pid"}
-    assert f"mlx5_0/1: mode auto {names[mask]}, 0 counter sets\n" in out
-
-
-def test_enable_with_optional_counters_prints_that_they_are_bound(capsys):
-    status, out, err = run(capsys, Ports(), "enable", "--optional-counters")
-    assert (status, err) == (0, "")
-    assert "mlx5_0/1: mode auto type,pid optional-counters on, 0 counter sets\n" in out
+    bound = " optional-counters on" if "--optional-counters" in flags else ""
+    assert f"mlx5_0/1: mode auto {names[mask]}{bound}, 0 counter sets\n" in out
 
 
 def test_a_kernel_that_binds_no_optional_counters_is_one_line_per_port(capsys):
@@ -352,12 +330,26 @@ def test_a_port_that_is_refused_is_one_line_and_the_others_are_changed(capsys, c
     assert out == "mlx5_0/1: mode auto type,pid, 0 counter sets\n"
 
 
-def test_without_privilege_one_line_names_the_remedy(capsys):
-    host = Ports(refusals={"rxe0": errno.EPERM, "mlx5_0": errno.EPERM})
-    status, out, err = run(capsys, host, "enable")
-    assert (status, out, err.count("\n")) == (1, "", 1)
-    assert "CAP_NET_ADMIN" in err
-    assert "roce-exporter-counters@.service" in err
+def unsupported(_):
+    raise OSError(errno.EPROTONOSUPPORT, "no such protocol")
+
+
+DENIED = {"rxe0": errno.EPERM, "mlx5_0": errno.EPERM}
+
+
+@pytest.mark.parametrize(
+    ("host", "command", "lines", "words"),
+    [
+        (Ports(refusals=DENIED), "enable", 1, ("CAP_NET_ADMIN", "roce-exporter-counters@.service")),
+        (unsupported, "show", 1, ("ib_core",)),
+        (Ports(refusals={STAT_GET: a_refusal(errno.EINVAL)}), "show", 2, ()),
+    ],
+    ids=["no privilege", "no netlink", "an old kernel"],
+)
+def test_what_does_not_work_is_a_line_with_the_remedy(capsys, host, command, lines, words):
+    status, out, err = run(capsys, host, command)
+    assert (status, out, err.count("\n")) == (1, "", lines)
+    assert all(word in err for word in words)
 
 
 def test_a_driver_without_counters_per_port_is_skipped(capsys):
@@ -366,38 +358,9 @@ def test_a_driver_without_counters_per_port_is_skipped(capsys):
     assert out.splitlines()[0] == "rxe0/1: skipped: its driver has no counters per port"
 
 
-def test_without_rdma_netlink_one_line_says_so(capsys):
-    def refuse(_):
-        raise OSError(errno.EPROTONOSUPPORT, "no such protocol")
-
-    status, out, err = run(capsys, refuse, "show")
-    assert (status, out, err.count("\n")) == (1, "", 1)
-    assert "ib_core" in err
-
-
-def test_an_old_kernel_is_one_line_per_port(capsys):
-    status, _, err = run(capsys, Ports(refusals={STAT_GET: a_refusal(errno.EINVAL)}), "show")
-    assert (status, err.count("\n")) == (1, 2)
-
-
 @pytest.mark.parametrize(
     "arguments", [[], ["on"], ["enable", "--auto=uid"], ["enable", "--auto="], ["show", "--device.include=("]]
 )
 def test_invalid_flags_are_one_line(arguments):
     with pytest.raises(OptionError, match="roce-exporter counters --help"):
         parse_options(["counters", *arguments])
-
-
-def test_the_help_says_what_it_changes_for_which_queue_pairs_and_how_to_undo_it(capsys):
-    with pytest.raises(SystemExit):
-        parse_options(["counters", "--help"])
-    text = capsys.readouterr().out
-    for fact in (
-        "RESET to INIT",
-        "those of the kernel",
-        "include those of its sets",
-        "counters disable",
-        "EBUSY",
-        "udev rule",
-    ):
-        assert fact in text
