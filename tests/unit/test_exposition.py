@@ -100,16 +100,6 @@ def test_a_family_without_values_is_omitted() -> None:
     assert Renderer(ROWS).render((), Format.TEXT) == b""
 
 
-def test_a_value_that_comes_and_goes_changes_its_line_only() -> None:
-    renderer = Renderer(ROWS)
-    series = tuple(Series(ROWS[0], (device, "1")) for device in "abc")
-    for values in ((1, 2, 3), (1, None, 3), (4, 5, 6), (None, None, 6), (None, None, None), (7, 8, 9)):
-        text = renderer.render((Samples(series, values),), Format.TEXT).decode()
-        assert [line.rpartition(" ")[2] for line in text.splitlines() if line[0] != "#"] == [
-            str(value) for value in values if value is not None
-        ]
-
-
 def test_openmetrics_names_the_family_without_total_and_its_unit() -> None:
     text = Renderer(ROWS).render((samples({("x", "1"): 1}, ROWS[1]),), Format.OPENMETRICS).decode()
     assert "# TYPE roce_b counter\n" in text
