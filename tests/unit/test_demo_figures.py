@@ -1,20 +1,33 @@
-"""From observations to scenes: shares paused, rates, states, storms."""
+"""From observations to scenes: shares paused, rates, states, storms, owners."""
 
 from __future__ import annotations
 
 import io
+import sys
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
+from clock import Clock
 from rich.console import Console
 
+from roce_exporter.catalog import owners
+from roce_exporter.cli import main
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.demo.figures import Figures, TimedValues, rate, storm_events, wanted_values
-from roce_exporter.demo.scene import Scene
+from roce_exporter.demo.owner_figures import (
+    CNPS,
+    OWNER_WANTED,
+    RETRIES,
+    OwnerFigures,
+    owner_values,
+    suffering,
+)
+from roce_exporter.demo.scene import Scene, ShownOwner
 from roce_exporter.demo.screen import screen
 from roce_exporter.demo.views import changes
 from roce_exporter.exporter import Exporter
+from roce_exporter.owners import SurveyLimits, Surveyor
 from roce_exporter.sampler import Pace, Sampler
 from roce_exporter.simulation import SCENARIOS, VENDORS
 from roce_exporter.simulation.kernel import simulate
@@ -40,50 +53,38 @@ def moment(
     return TimedValues(time, values)
 
 
-def shares(*moments: TimedValues) -> list[float | None]:
-    """The history of the share paused after the last moment."""
+@pytest.mark.parametrize(
+    ("paused", "shares"),
+    [
+        ((0.0, 0.25, 0.75), [None, 0.5, 1.0]),
+        ((0.0, 0.51), [None, 1.0]),
+        ((99.0, 0.25, 0.5), [None, None, 0.5]),
+    ],
+    ids=["of the time between two moments", "never above one", "a reset is not a pause"],
+)
+def test_a_share_paused(paused: tuple[float, ...], shares: list[float | None]) -> None:
     figures = Figures()
-    for found in moments:
-        (priority,) = figures.priorities(found)
-    return [share and round(share, 3) for share in priority.transmit.shares]
-
-
-def test_a_share_is_of_the_time_between_two_moments() -> None:
-    assert shares(moment(10.0), moment(10.5, 0.25), moment(11.0, 0.75)) == [None, 0.5, 1.0]
-
-
-def test_a_share_is_never_above_one() -> None:
-    assert shares(moment(10.0), moment(10.5, 0.51)) == [None, 1.0]
-
-
-def test_a_reset_is_not_a_pause() -> None:
-    assert shares(moment(10.0, 99.0), moment(10.5, 0.25), moment(11.0, 0.5)) == [None, None, 0.5]
+    for number, seconds in enumerate(paused):
+        (priority,) = figures.priorities(moment(10 + number / 2, seconds))
+    assert [share and round(share, 3) for share in priority.transmit.shares] == shares
 
 
 def test_a_copy_refreshed_once_a_second_does_not_flicker() -> None:
     """Paused throughout, refreshed once a second: every share after the first refreshes is 1."""
-    moments = [moment(tenths / 10, float(int(tenths / 10)), refresh=1.0) for tenths in range(0, 100, 5)]
-    assert set(shares(*moments)[6:]) == {1.0}
-
-
-def test_packets_are_counted_over_two_seconds() -> None:
     figures = Figures()
-    rates = [
-        figures.priorities(found)[0].marked
-        for found in (moment(0.0), moment(1.0, marked=100), moment(2.0, marked=100), moment(3.0, marked=100))
-    ]
-    assert rates == [None, 100.0, 50.0, 0.0]
+    for tenths in range(0, 100, 5):
+        (priority,) = figures.priorities(moment(tenths / 10, float(int(tenths / 10)), refresh=1.0))
+    assert {share and round(share, 3) for share in priority.transmit.shares[6:]} == {1.0}
 
 
-def test_a_missing_counter_is_not_zero() -> None:
+def test_packets_are_counted_over_two_seconds_and_a_missing_counter_is_not_zero() -> None:
     figures = Figures()
-    figures.priorities(moment(0.0))
-    (priority,) = figures.priorities(moment(1.0))
-    assert priority.marked == 0.0
-    assert priority.notified is None
-    assert priority.receive is None
-    assert priority.up is True
-    assert (priority.transmit.state, priority.transmit.storms) == ("suspect", 4)
+    found = [figures.priorities(moment(float(now), marked=100.0 * bool(now)))[0] for now in range(4)]
+    assert [priority.marked for priority in found] == [None, 100.0, 50.0, 0.0]
+    last = found[-1]
+    assert (last.notified, last.receive, last.up) == (None, None, True)
+    assert (last.transmit.state, last.transmit.storms) == ("suspect", 4)
+    assert rate(moment(1.0), moment(1.0), "roce_ecn_marked_packets_total", ("mlx5_0", "1")) is None
 
 
 def test_a_nic_that_counts_frames_shows_the_bound() -> None:
@@ -96,10 +97,6 @@ def test_a_nic_that_counts_frames_shows_the_bound() -> None:
     assert priority.transmit.now == 0.5
 
 
-def test_no_time_no_rate() -> None:
-    assert rate(moment(1.0), moment(1.0), "roce_ecn_marked_packets_total", ("mlx5_0", "1")) is None
-
-
 def test_only_paused_priorities_are_shown_of_a_nic_that_counts_all() -> None:
     places = [("ionic_0", "1", "eth0", str(number)) for number in range(8)]
     states = {("roce_pfc_storm_detector_state", (*place, "receive")): 0.0 for place in places}
@@ -110,40 +107,24 @@ def test_only_paused_priorities_are_shown_of_a_nic_that_counts_all() -> None:
     assert [found.number for found in figures.priorities(TimedValues(1.0, states | busy))] == ["3", "4"]
 
 
-class Clock:
-    """A clock that the test sets."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 async def replay(kernel: SimulatedKernel, sampler: Sampler, clock: Clock, seconds: int) -> list[Scene]:
     """The scenes of the demo, two a second, in simulated time."""
     collector = Collector(kernel, Settings(), clock)
     exporter, figures, seen = Exporter(collector, sampler), Figures(), []
-    try:
-        for time in (half / 2 for half in range(2 * seconds)):
-            while (due := sampler.tick()) < time:
-                clock.now = due
-            clock.now = time
-            values = wanted_values((await exporter.observe(5.0)).samples, time)
-            seen.append(
-                Scene(
-                    "", "", time, priorities=figures.priorities(values), storms=storm_events(sampler.events())
-                )
-            )
-    finally:
-        collector.close()
+    for time in (half / 2 for half in range(2 * seconds)):
+        while (due := sampler.tick()) < time:
+            clock.now = due
+        clock.now = time
+        values = wanted_values((await exporter.observe(5.0)).samples, time)
+        storms = storm_events(sampler.events())
+        seen.append(Scene("", "", time, priorities=figures.priorities(values), storms=storms))
     return seen
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
 async def test_the_scenes_show_the_storm_of_the_scenario(vendor: str) -> None:
     """The whole way from the simulated host to the scene, for each kind of NIC."""
-    clock = Clock()
+    clock = Clock(0.0)
     kernel = simulate("pfc-storm", clock=clock, vendors=(vendor,))
     seen = await replay(kernel, Sampler(kernel, clock, clock, Pace("fixed")), clock, 45)
     (truth,) = (storm for storm in kernel.world.storms if storm.start < clock.now)
@@ -159,10 +140,10 @@ async def test_the_scenes_show_the_storm_of_the_scenario(vendor: str) -> None:
     assert all(found.transmit.storms == 0 for found in before.priorities)
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 @pytest.mark.parametrize("scenario", SCENARIOS)
 async def test_every_scenario_can_be_shown_on_every_kind_of_nic(scenario: str) -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     kernel = simulate(scenario, clock=clock, vendors=VENDORS)
     seen = await replay(kernel, Sampler(kernel, clock, clock), clock, 20)
     for before, after in pairwise(seen):
@@ -173,3 +154,99 @@ async def test_every_scenario_can_be_shown_on_every_kind_of_nic(scenario: str) -
     netdevs = {found.netdev for found in seen[-1].priorities}
     if scenario != "broken":
         assert netdevs == {leg.netdev for leg in kernel.world.netdevs}
+
+
+# Owners
+
+
+def survey(time: float, in_error: int = 0, **counters: float) -> TimedValues:
+    values = {
+        ("roce_owner_queue_pairs", ("a_0", "slurm/1.0", "RTS", "RC")): 8.0,
+        ("roce_owner_queue_pairs", ("a_1", "slurm/1.0", "RTS", "UD")): 2.0,
+        ("roce_owner_queue_pairs_in_error", ("a_0", "slurm/1.0")): float(in_error),
+        ("roce_owner_queue_pairs_in_error", ("a_1", "slurm/1.0")): 0.0,
+        ("roce_owner_info", ("slurm/1.0", "slurm", "gmx", "", "", "", "1", "0", "")): 1.0,
+    }
+    for name, value in counters.items():
+        for device in ("a_0", "a_1"):
+            values[f"roce_owner_{name}_total", (device, "slurm/1.0", "1")] = value
+    return TimedValues(time, values)
+
+
+TIMEOUTS, NAKS, CNP = "transport_ack_timeouts", "transport_packet_sequence_errors", "flow_cnp_received"
+CALM = [survey(float(second), **{CNP: 100.0}) for second in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("surveys", "retries", "cnps"),
+    [
+        ([survey(0.0, 1)], None, None),
+        (CALM, None, 0),
+        ([*CALM, survey(20.0, **{CNP: 130.0})], None, 2 * 30 / 6),
+        ([survey(0.0, **{TIMEOUTS: 0, NAKS: 0}), survey(6.0, **{TIMEOUTS: 6, NAKS: 12})], 2 * (1 + 2), None),
+        ([survey(0.0, cnp_handled=0, **{CNP: 0}), survey(6.0, cnp_handled=0, **{CNP: 60})], None, 20),
+    ],
+)
+def test_an_owner_is_summed_over_devices_and_rates_are_of_the_last_seconds(
+    surveys: list[TimedValues], retries: float | None, cnps: float | None
+) -> None:
+    """A counter that is 0 for ports only does not hide the other."""
+    figures = OwnerFigures()
+    ((found,),) = [figures.owners(one) for one in surveys][-1:]
+    assert (found.owner, found.command, found.queue_pairs) == ("slurm/1.0", "gmx", 10)
+    assert found.in_error == (len(surveys) == 1)
+    assert (found.retries, found.cnps) == (pytest.approx(retries), pytest.approx(cnps))
+
+
+def test_queue_pairs_in_error_come_first_then_retries_then_cnps() -> None:
+    calm, notified, retrying, broken = (
+        ShownOwner(name, "", 1, in_error, retries=retries, cnps=cnps)
+        for name, in_error, retries, cnps in (
+            ("a", 0, None, None),
+            ("b", 0, None, 9.0),
+            ("c", 0, 1.0, None),
+            ("d", 1, None, None),
+        )
+    )
+    assert sorted((calm, notified, retrying, broken), key=suffering) == [broken, retrying, notified, calm]
+    assert {row.name for row in owners.ROWS} >= OWNER_WANTED
+    assert (len(CNPS), len(RETRIES)) == (2, 3)
+
+
+async def test_the_scenario_shows_who_suffers() -> None:
+    """The whole way from the simulated host to the scene."""
+    clock = Clock()
+    kernel = simulate("dead-peer", clock=clock)
+    surveyor = Surveyor(kernel, SurveyLimits(), clock, clock.wall)
+    exporter, figures = Exporter(Collector(kernel, Settings(), clock), surveyor=surveyor), OwnerFigures()
+    seen = []
+    for clock.now in range(1000, 1070, 2):
+        observation = await exporter.observe_complete()
+        seen.append(figures.owners(owner_values(observation.samples, clock.now)))
+    assert sorted(one.owner.partition("/")[0] for one in seen[-1]) == ["kernel", "kernel", "pod", "slurm"]
+    worst, *others = seen[-1]
+    assert (worst.command, worst.in_error, worst.queue_pairs) == ("python3", 8, 112)
+    assert all(one.in_error == 0 for one in others)
+    most = {
+        command: max(one.retries or 0 for moment in seen for one in moment if one.command == command)
+        for command in ("python3", "gmx_mpi")
+    }
+    assert most["python3"] > 5
+    assert most["gmx_mpi"] == 0
+
+
+# The command
+
+
+def test_without_rich_one_line_says_how_to_install_it_and_no_other_command_needs_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "rich", None)
+    assert main(["demo"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == (
+        "roce-exporter: demo needs the package rich; install the extra demo, in a clone: pip install '.[demo]'\n"
+    )
+    assert main(["once", "--host.simulate=quiet"]) == 0
+    assert "roce_port_up{" in capsys.readouterr().out
