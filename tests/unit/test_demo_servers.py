@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import sys
@@ -10,6 +9,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from http_answers import answering
+from waiting import until
 
 from roce_exporter.demo import servers
 from roce_exporter.demo.servers import describe_exit, fetch_alerts, monitoring_servers, parse_alerts, running
@@ -24,6 +25,8 @@ class TestConfiguration:
         assert config["rule_files"] == ["roce.rules.yml"]
         assert config["scrape_configs"][0]["static_configs"][0]["targets"] == ["127.0.0.1:1"]
         assert config["alerting"]["alertmanagers"] == [{"static_configs": [{"targets": ["127.0.0.1:2"]}]}]
+        bare = servers.prometheus_config("127.0.0.1:1", None, None, None)
+        assert not {"rule_files", "alerting"} & bare.keys()
 
     def test_all_rules_are_evaluated_every_second(self) -> None:
         """Their own groups have intervals of a minute and more."""
@@ -33,11 +36,6 @@ class TestConfiguration:
         assert written == {
             "groups": [{k: v for k, v in one.items() if k != "interval"} for one in ours["groups"]]
         }
-
-    def test_missing_parts_are_not_configured(self) -> None:
-        assert (
-            not {"rule_files", "alerting"} & servers.prometheus_config("127.0.0.1:1", None, None, None).keys()
-        )
 
     def test_the_demo_sends_no_notifications(self) -> None:
         """Our routing is kept. Of a receiver only the name is kept: no secrets, no SMTP hosts."""
@@ -56,12 +54,8 @@ class TestConfiguration:
             "inhibit_rules": routes["inhibit_rules"],
             "receivers": [{"name": "tickets"}, {"name": "pager"}],
         }
-
-    def test_without_our_routing_one_receiver_is_configured(self) -> None:
-        assert servers.alertmanager_config(None) == {
-            "route": {"receiver": "silent"},
-            "receivers": [{"name": "silent"}],
-        }
+        silent = {"route": {"receiver": "silent"}, "receivers": [{"name": "silent"}]}
+        assert servers.alertmanager_config(None) == silent, "without our routing"
 
     def test_both_listen_on_loopback_only_and_keep_their_data_in_the_folder(self) -> None:
         folder, address = Path("/somewhere"), servers.free_address()
@@ -83,63 +77,32 @@ class TestConfiguration:
         assert servers.find_file("nothing.yml", (first, second)) is None
 
 
-def alert(name: str, state: str, severity: str = "page") -> dict[str, object]:
-    return {
-        "labels": {"alertname": name, "severity": severity, "priority": "3"},
-        "annotations": {"summary": f"{name} of priority 3"},
-        "state": state,
-        "activeAt": "2026-01-02T03:04:05Z",
-        "value": "1e+00",
-    }
+def alert(name: str, state: str, **labels: str) -> dict[str, object]:
+    return {"labels": {"alertname": name, **labels}, "annotations": {}, "state": state}
 
 
 class TestAlerts:
     def test_firing_alerts_come_first_then_the_most_severe(self) -> None:
-        answer = {
-            "data": {
-                "alerts": [
-                    alert("A", "pending"),
-                    alert("B", "firing", "info"),
-                    alert("C", "firing", "house"),
-                    alert("D", "firing"),
-                ]
-            }
-        }
-        assert [found.name for found in parse_alerts(answer)] == ["D", "B", "C", "A"]
+        alerts = [
+            alert("A", "pending", severity="page"),
+            alert("B", "firing", severity="info"),
+            alert("C", "firing", severity="house"),
+            alert("D", "firing", severity="page"),
+            alert("E", "firing"),
+        ]
+        found = parse_alerts({"data": {"alerts": alerts}})
+        assert [one.name for one in found] == ["D", "B", "E", "C", "A"]
+        assert (found[2].severity, found[2].summary) == ("", "")
 
-    def test_an_alert_needs_neither_severity_nor_summary(self) -> None:
-        (found,) = parse_alerts(
-            {"data": {"alerts": [{"labels": {"alertname": "A"}, "annotations": {}, "state": "firing"}]}}
-        )
-        assert (found.severity, found.summary) == ("", "")
-
-    async def test_alerts_are_read_over_http(self) -> None:
-        async with answering(b"200 OK", b'{"data": {"alerts": []}}') as address:
+    async def test_alerts_are_read_over_http_and_anything_else_is_an_error(self) -> None:
+        with answering(lambda _: (200, {"data": {"alerts": []}})) as prometheus:
+            address = prometheus.url.removeprefix("http://")
             assert await fetch_alerts(address) == ()
-
-    async def test_an_error_status_is_an_error(self) -> None:
-        async with answering(b"503 Service Unavailable", b"starting") as address:
+            prometheus.reply = lambda _: (503, "starting")
             with pytest.raises(OSError, match="503"):
                 await fetch_alerts(address)
-
-    async def test_a_closed_port_is_an_error(self) -> None:
         with pytest.raises(OSError, match=r"."):
-            await fetch_alerts(servers.free_address())
-
-
-@contextlib.asynccontextmanager
-async def answering(status: bytes, body: bytes):
-    """A server that sends the same reply to every request."""
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.0 " + status + b"\r\n\r\n" + body)
-        writer.close()
-
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    async with server:
-        host, port = server.sockets[0].getsockname()
-        yield f"{host}:{port}"
+            await fetch_alerts(address)
 
 
 def alive(pid: int) -> bool:
@@ -154,37 +117,37 @@ STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); 
 
 
 class TestChildren:
-    async def test_a_child_is_ended_by_sigterm(self, tmp_path: Path) -> None:
-        async with running("child", ["sleep", "60"], tmp_path / "log") as child:
-            assert child.alive
-            assert alive(child.process.pid)
+    async def test_a_child_is_ended_by_sigterm_though_the_block_fails(self, tmp_path: Path) -> None:
+        with contextlib.suppress(ZeroDivisionError):
+            async with running("child", ["sleep", "60"], tmp_path / "log") as child:
+                assert child.alive
+                assert alive(child.process.pid)
+                raise ZeroDivisionError
         assert child.process.returncode == -15
         assert not alive(child.process.pid)
 
     async def test_a_child_that_ignores_sigterm_is_killed(self, tmp_path: Path) -> None:
         log = tmp_path / "log"
         async with running("child", [sys.executable, "-c", STUBBORN], log, end_seconds=0.2) as child:
-            while not log.read_text():  # noqa: ASYNC110 - a write to a file raises no event here
-                await asyncio.sleep(0)
+            await until(log.read_text)
         assert child.process.returncode == -9
 
-    async def test_a_child_is_ended_though_the_block_fails(self, tmp_path: Path) -> None:
-        with pytest.raises(ZeroDivisionError):
-            async with running("child", ["sleep", "60"], tmp_path / "log") as child:
-                raise ZeroDivisionError
-        assert not alive(child.process.pid)
-
-    async def test_an_exit_is_described_with_the_last_line_of_output(self, tmp_path: Path) -> None:
-        argv = ["sh", "-c", "echo first; echo the disk is full >&2; exit 3"]
-        async with running("prometheus", argv, tmp_path / "log") as child:
+    @pytest.mark.parametrize(
+        ("script", "text"),
+        [
+            (
+                "echo first; echo the disk is full >&2; exit 3",
+                "ended with code 3; the rest goes on: the disk is full",
+            ),
+            ("echo fine; kill -9 $$", "was ended by SIGKILL; the rest goes on"),
+        ],
+    )
+    async def test_an_exit_is_described(self, tmp_path: Path, script: str, text: str) -> None:
+        """With its last line of output, but not if it was killed."""
+        async with running("prometheus", ["sh", "-c", script], tmp_path / "log") as child:
             await child.process.wait()
             assert not child.alive
-            assert describe_exit(child) == "prometheus ended with code 3; the rest goes on: the disk is full"
-
-    async def test_a_killed_child_is_described_without_output(self, tmp_path: Path) -> None:
-        async with running("prometheus", ["sh", "-c", "echo fine; kill -9 $$"], tmp_path / "log") as child:
-            await child.process.wait()
-            assert describe_exit(child) == "prometheus was ended by SIGKILL; the rest goes on"
+            assert describe_exit(child) == f"prometheus {text}"
 
 
 def install(folder: Path, name: str, script: str) -> None:
@@ -233,21 +196,17 @@ class TestMonitoringServers:
         install(programs, "alertmanager", "exec /bin/sleep 60")
         install(programs, "prometheus", "echo no space left on device; exit 1")
         async with monitoring_servers("127.0.0.1:1", work) as found:
-            crashed = found.alive[-1]
-            await crashed.process.wait()
-            assert await found.alerts() is None
-            assert await found.alerts() is None
+            await found.alive[-1].process.wait()
+            assert [await found.alerts(), await found.alerts()] == [None, None]
             assert found.notes == ["prometheus ended with code 1; the rest goes on: no space left on device"]
             assert [child.name for child in found.alive] == ["alertmanager"]
 
     async def test_a_program_that_cannot_be_started_is_noted(self, programs, work) -> None:
-        (programs / "prometheus").write_bytes(b"\x7fELF no program")
-        (programs / "prometheus").chmod(0o755)
+        program = programs / "prometheus"
+        program.write_bytes(b"\x7fELF no program")
+        program.chmod(0o755)
         async with monitoring_servers("127.0.0.1:1", work) as found:
-            assert (
-                found.notes[-1]
-                == f"{programs}/prometheus cannot be started: Exec format error; the rest goes on"
-            )
+            assert found.notes[-1] == f"{program} cannot be started: Exec format error; the rest goes on"
             assert await found.alerts() is None
 
     async def test_missing_rules_are_noted(self, programs, work, monkeypatch: pytest.MonkeyPatch) -> None:

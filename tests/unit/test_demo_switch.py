@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import sys
 import time
@@ -13,6 +12,7 @@ import pytest
 import redis
 from sonic_redis import need_redis
 from sonic_server import redis_server, short_folder
+from waiting import until
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.demo import switch_end as module
@@ -35,57 +35,62 @@ def leaf():
 
 
 class TestMissing:
-    async def noted(self, folder: Path) -> list[str]:
+    @pytest.fixture
+    def program(self, tmp_path, monkeypatch) -> Path:
+        """The place of redis-server on the PATH, where nothing is."""
+        monkeypatch.setenv("PATH", str(tmp_path))
+        return tmp_path / "redis-server"
+
+    async def noted(self, folder: Path | None = None) -> list[str]:
         notes: list[str] = []
-        async with switch_end(leaf(), folder, notes) as found:
-            assert found is None
+        with short_folder() as short:
+            async with switch_end(leaf(), folder or short, notes) as found:
+                assert found is None
         return notes
 
-    async def test_without_redis_server_a_note_says_what_it_would_show(self, tmp_path, monkeypatch) -> None:
-        monkeypatch.setenv("PATH", str(tmp_path))
-        assert await self.noted(tmp_path) == [
-            "redis-server is not on the PATH: with it the demo shows the switch end of the links too"
-        ]
+    async def test_without_redis_server_a_note_says_what_it_would_show(self, program) -> None:
+        (note,) = await self.noted()
+        assert (
+            note == "redis-server is not on the PATH: with it the demo shows the switch end of the links too"
+        )
 
-    @pytest.fixture
-    def installed(self, tmp_path, monkeypatch) -> Path:
-        """A program of this name on the PATH."""
-        program = tmp_path / "redis-server"
-        program.write_text("#!/bin/sh\necho the port is taken >&2\nexit 3\n")
-        program.chmod(0o755)
-        monkeypatch.setenv("PATH", str(tmp_path))
-        return program
-
-    async def test_without_the_package_a_note_names_the_extra(self, installed, tmp_path, monkeypatch) -> None:
+    async def test_without_the_package_a_note_names_the_extra(self, program, monkeypatch) -> None:
+        install(program, "exit 3")
         monkeypatch.setitem(sys.modules, "redis", None)
-        assert await self.noted(tmp_path) == [
+        assert await self.noted() == [
             "the package redis is not installed: with the extra sonic the demo shows the switch end of the links too"
         ]
 
-    async def test_a_folder_whose_path_is_too_long_is_noted(self, installed, tmp_path) -> None:
+    async def test_a_folder_whose_path_is_too_long_is_noted(self, program, tmp_path) -> None:
+        install(program, "exit 3")
         folder = tmp_path / ("x" * 100)
         assert await self.noted(folder) == [
             f"{folder}/redis.sock is too long for a socket: no switch here; set TMPDIR to a shorter folder"
         ]
 
-    async def test_a_server_that_ends_at_once_is_noted_with_its_reason(self, installed) -> None:
-        with short_folder() as folder:
-            assert await self.noted(folder) == [
-                "redis-server ended with code 3; the rest goes on: the port is taken"
-            ]
+    @pytest.mark.parametrize(
+        ("script", "note"),
+        [
+            (
+                "#!/bin/sh\necho the port is taken >&2\nexit 3\n",
+                "redis-server ended with code 3; the rest goes on: the port is taken",
+            ),
+            ("\x7fELF no program", "{program} cannot be started: Exec format error; the rest goes on"),
+            ("#!/bin/sh\nexec /bin/sleep 60\n", "redis-server does not answer; the rest goes on"),
+        ],
+    )
+    async def test_a_server_that_does_not_serve_is_ended_and_noted(
+        self, program, monkeypatch, script: str, note: str
+    ) -> None:
+        install(program, script)
+        if "sleep" in script:
+            monkeypatch.setattr(module, "START_SECONDS", 0.0)
+        assert await self.noted() == [note.format(program=program)]
 
-    async def test_a_server_that_cannot_be_started_is_noted(self, installed) -> None:
-        installed.write_bytes(b"\x7fELF no program")
-        with short_folder() as folder:
-            assert await self.noted(folder) == [
-                f"{installed} cannot be started: Exec format error; the rest goes on"
-            ]
 
-    async def test_a_server_that_never_answers_is_ended(self, installed, monkeypatch) -> None:
-        installed.write_text("#!/bin/sh\nexec /bin/sleep 60\n")
-        monkeypatch.setattr(module, "START_SECONDS", 0.0)
-        with short_folder() as folder:
-            assert await self.noted(folder) == ["redis-server does not answer; the rest goes on"]
+def install(program: Path, script: str) -> None:
+    program.write_text(script)
+    program.chmod(0o755)
 
 
 class TestConfiguration:
@@ -132,6 +137,10 @@ class TestWriter:
                 await writer.write({**rest, "COUNTERS_DB": {"a": {"x": "1", "y": "2"}, "b": {"x": "1"}}})
                 await writer.write({**rest, "COUNTERS_DB": {"a": {"x": "1"}}})
                 assert stored(socket) == {**rest, "COUNTERS_DB": {"a": {"x": "1"}}}
+            with redis.Redis(unix_socket_path=str(socket)) as client:
+                await until(
+                    lambda: len(client.client_list()) == 1
+                )  # the server closes its end soon after ours
 
     async def test_a_server_that_is_away_is_one_line(self, tmp_path) -> None:
         async with table_writer(tmp_path / "none.sock") as writer:
@@ -139,14 +148,6 @@ class TestWriter:
                 TablesNotWrittenError, match=r"^the tables of the switch cannot be written: .+"
             ):
                 await writer.write(leaf().databases(101.0))
-
-    async def test_it_leaves_no_connection(self) -> None:
-        with redis_server() as socket:
-            async with table_writer(socket) as writer:
-                await writer.write(leaf().databases(101.0))
-            with redis.Redis(unix_socket_path=str(socket)) as client:
-                while len(client.client_list()) > 1:  # noqa: ASYNC110 - the server closes its end soon after ours
-                    await asyncio.sleep(0.01)
 
 
 ROWS = {row.name: row for row in CATALOG}
@@ -233,6 +234,14 @@ class TestFigures:
             assert self.only(values(10, info, found)).neighbor == text
 
 
+async def seen(end: module.SwitchEnd, before: object) -> object:
+    """The next view that is another one."""
+    for _ in range(10_000):
+        if (found := await end.view()) != before:
+            return found
+    raise AssertionError("nothing else is shown")
+
+
 class TestServer:
     async def test_the_switch_is_shown_and_kept_while_it_does_not_answer(self) -> None:
         need_redis()
@@ -241,8 +250,7 @@ class TestServer:
         with short_folder() as folder:
             async with switch_end(switch, folder, notes) as end:
                 assert end is not None
-                while (first := await end.view()) is None:
-                    pass
+                first = await seen(end, None)
                 assert first.name == LEAF
                 assert [port.neighbor for port in first.ports] == [
                     "gpu-057 eth0",
@@ -252,8 +260,7 @@ class TestServer:
                 end.child.process.send_signal(signal.SIGSTOP)
                 assert await end.view() == first
                 end.child.process.send_signal(signal.SIGCONT)
-                while await end.view() == first:
-                    pass
+                await seen(end, first)
         assert all("cannot be written: Timeout" in note for note in notes)
 
     async def test_its_end_is_noted_once(self, tmp_path: Path) -> None:
