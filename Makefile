@@ -28,7 +28,7 @@ nightly: ## everything, in hours: make nightly STAGES="clean-roots fuzz"
 	tests/nightly.sh $(STAGES)
 
 # The order matters: dashboards read the alerts' thresholds, the mixin and docs/migration.md both. The annotations of the alerts' tests need promtool.
-generate: ## write every generated file again: docs/metrics.md, docs/metric-sets.md, alerts, dashboards, mixin, deploy/kustomize, tables of names, golden files, the scoreboard of faults
+generate: ## after a change of a row, a rule or a line of tests/recordings/*.txt: write every generated file again: docs/metrics.md, docs/metric-sets.md, alerts, dashboards, mixin, deploy/kustomize, tables of names, golden files, the scoreboard of faults
 	$(PYTHON) -m roce_exporter.introspection.reference docs/metrics.md
 	$(PYTHON) -m roce_exporter.introspection.metric_sets docs/metric-sets.md
 	$(PYTHON) -m roce_exporter.introspection.fleet_table docs/operating.md

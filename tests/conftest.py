@@ -25,8 +25,6 @@ settings.load_profile("same")
 TIERS = ("test", "ci", "nightly")
 """The markers `ci` and `nightly` put a test into a later tier; of two markers the later tier counts. docs/testing.md says which is for what."""
 
-collect_ignore = ["recordings"]
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roce_exporter.collect import Collector, Settings
@@ -18,11 +17,6 @@ if TYPE_CHECKING:
     from roce_exporter.exporter import Observation
     from roce_exporter.kernel import Kernel
 
-RECORDINGS = Path(__file__).parent / "recordings"
-HOSTS = sorted(
-    place.name for place in RECORDINGS.iterdir() if place.is_dir() and not place.name.startswith("switch-")
-)
-"""The recorded hosts."""
 WALL = 1_763_000_000.0
 """Unix time of every observation: after the start of every recorded process."""
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from ports import free_port
+from recorded import files
 from redis import Redis
 from redis.exceptions import AuthenticationError, RedisError
 
@@ -24,10 +25,10 @@ from roce_exporter.switches.targets import Login, Route, SwitchTarget
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from roce_exporter.switches.readings import Replies, SwitchReadings
 
-RECORDINGS = Path(__file__).parent / "recordings"
 NO_LOGIN = Login()
 DATABASES = {"appl_db": 0, "counters_db": 2, "config_db": 4, "state_db": 6}
 
@@ -37,8 +38,11 @@ Tables = dict[str, dict[str, dict[str, str]]]
 
 def recorded(name: str) -> Tables:
     """The databases of a recorded namespace: `switch-sonic`, `switch-sonic-asics/asic0`."""
-    place = RECORDINGS / name
-    return {path.stem: json.loads(path.read_text()) for path in sorted(place.glob("*_db.json"))}
+    host, _, namespace = name.partition("/")
+    kept = re.compile(rf"{namespace and namespace + '/'}(\w+_db)\.json")
+    return {
+        found[1]: json.loads(text) for path, text in files(host).items() if (found := kept.fullmatch(path))
+    }
 
 
 def need_redis() -> None:

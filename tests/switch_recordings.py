@@ -1,11 +1,12 @@
-"""Recorded switches: one file per source in `tests/recordings/switch-*`, their readings as text, and replies gone wrong."""
+"""Recorded switches: one file per source in `tests/recordings/switch-*.txt`, their readings as text, and replies gone wrong."""
 
 from __future__ import annotations
 
 import copy
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from recorded import files
 
 from roce_exporter.catalog import INDEX
 from roce_exporter.switches.readings import LABEL_CHARACTERS, Replies
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     from roce_exporter.switches.readings import SwitchReadings
 
-RECORDINGS = Path(__file__).parent / "recordings"
 Path_ = tuple[str | int, ...]
 
 ODD: tuple[Any, ...] = (
@@ -44,9 +44,13 @@ ODD: tuple[Any, ...] = (
 """What a reply can have in place of anything."""
 
 
-def recorded(folder: str) -> dict[str, Any]:
+def recorded(switch: str) -> dict[str, Any]:
     """The replies of a recorded switch by source."""
-    return {path.stem: json.loads(path.read_text()) for path in sorted((RECORDINGS / folder).glob("*.json"))}
+    return {
+        path.removesuffix(".json"): json.loads(text)
+        for path, text in files(switch).items()
+        if path.endswith(".json")
+    }
 
 
 def target(module: str, priorities: str = "pfc") -> SwitchTarget:

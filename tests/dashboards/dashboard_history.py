@@ -6,10 +6,10 @@ import asyncio
 import logging
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from owner_history import HostOwners, kubernetes
+from recorded import recording
 from switch_history import LEAVES, OtherEnd
 from wire_history import CAPTURED, Capture
 
@@ -28,10 +28,10 @@ from roce_exporter.simulation.kernel import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
+    from pathlib import Path
 
     from roce_exporter.kernel import Kernel
 
-RECORDINGS = Path(__file__).parents[1] / "recordings"
 END = 1_767_232_800
 """2026-01-01T02:00:00Z: the end of every history."""
 SECONDS = 20 * 60
@@ -151,7 +151,7 @@ async def _write(host: Host, seconds: float, wanted: frozenset[str], write: Call
 
 def _kernel(host: Host, clock: Clock) -> Kernel:
     if host.recording:
-        return load_recording(str(RECORDINGS / host.recording))
+        return load_recording(recording(host.recording))
     return simulate(host.scenario, clock=clock, vendors=host.vendors, seed=host.seed)
 
 

@@ -79,7 +79,7 @@ def served_by_daemons() -> dict[str, Page]:
     """What two daemons serve with all metrics: one has seen a storm, one reads a recording with an FEC histogram."""
     flags = {
         STORM: ("--host.simulate=pfc-storm", "--host.simulate-seed=25", "--sampler.mode=fixed"),
-        RECORDED: (f"--host.recording={ROOT / 'tests/recordings/mlx5-7.3'}",),
+        RECORDED: (f"--host.recording={ROOT / 'tests/recordings/mlx5-7.3.txt'}",),
     }
     with ExitStack() as stack:
         urls = {

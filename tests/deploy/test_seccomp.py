@@ -48,7 +48,7 @@ OWNER = (
 HOSTS = {
     "this host": (),
     "simulated": ("--host.simulate=pfc-storm",),
-    "recorded": (f"--host.recording={ROOT}/tests/recordings/bnxt",),
+    "recorded": (f"--host.recording={ROOT}/tests/recordings/bnxt.txt",),
 }
 
 

@@ -26,7 +26,6 @@ MOMENTS = (100.0, 115.0)
 """Seconds from the start of the simulation: the host has carried traffic before."""
 EPOCH = 1_763_000_000.0
 NETDEV, DEVICE = "eth0", "mlx5_0"
-MODULE = "tests/recordings/mlx5-pair/ethtool/ens1f0np0.module"
 DARK = ("0.0000 mW / -inf dBm", "1.4201 mW / 1.52 dBm")
 """The recorded module has a lane without light, which this host has not."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from changed_host import EPOCH, changed_host
+from recorded import files, recording
 
 from roce_exporter.cli.diagnose import HostCourse, sampled
 from roce_exporter.cli.options import parse_options
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from roce_exporter.recording.recorded import RecordedKernel
     from roce_exporter.recording.tree import Tree
 
-RECORDINGS = Path(__file__).parents[1] / "recordings"
 SINCE, APART = 600.0, 15.0
 
 
@@ -35,14 +34,14 @@ async def fault_history(fault: Fault, moments: tuple[Tree, ...]) -> History:
     """The history of a fault; `moments` are those of the healthy host that some are changes of."""
     clock = HostClock()
     if fault.recording:
-        return await recorded_history(load_recording(str(RECORDINGS / fault.recording)), fault.profile)
+        return await recorded_history(load_recording(recording(fault.recording)), fault.profile)
     if fault.simulate:
         kernel: Kernel = simulate(fault.simulate, clock=clock, vendors=fault.vendors)
         return await simulated_history(kernel, clock)
     if fault.script:
         kernel = simulate_script([ScriptedPort(fault.vendor, [*_spans(fault.script)])], clock=clock)
         return await simulated_history(kernel, clock)
-    module = (RECORDINGS / "mlx5-pair/ethtool/ens1f0np0.module").read_text()
+    module = files("mlx5-pair")["ethtool/ens1f0np0.module"]
     return await recorded_history(changed_host(fault, moments, module))
 
 

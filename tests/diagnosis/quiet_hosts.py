@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fault_histories import RECORDINGS, recorded_history, simulated_history
+from fault_histories import recorded_history, simulated_history
+from recorded import HOSTS, recording
 
 from roce_exporter.introspection.host_history import HostClock
 from roce_exporter.recording.recorded import RecordedKernel, load_recording
@@ -24,13 +25,7 @@ FAULTY = frozenset(
 )
 """Recordings of hosts with faults that are more than a wrong setting or a port without a cable."""
 
-QUIET = tuple(
-    sorted(
-        place.name
-        for place in RECORDINGS.iterdir()
-        if place.is_dir() and not place.name.startswith("switch-") and place.name not in FAULTY
-    )
-)
+QUIET = tuple(host for host in HOSTS if host not in FAULTY)
 
 DAY, APART = 86_400, 300
 WINDOW = 7
@@ -39,7 +34,7 @@ WINDOW = 7
 
 async def repeated(name: str) -> History:
     """The first moment of a recording and the same again 15 s later: nothing moves."""
-    whole = load_recording(str(RECORDINGS / name))
+    whole = load_recording(recording(name))
     still = RecordedKernel(whole.moments[:1] * 2, (0.0, 15.0))
     return await recorded_history(still)
 

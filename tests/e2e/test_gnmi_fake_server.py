@@ -10,12 +10,12 @@ import json
 import shutil
 import socket
 import subprocess
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import trustme
 from ports import free_port
+from recorded import files
 
 from roce_exporter.switches.doors.gnmi_paths import path_of
 from roce_exporter.switches.module import Visit
@@ -24,9 +24,9 @@ from roce_exporter.switches.targets import Login, Route, SwitchTarget, TlsFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 FAKE_SERVER = shutil.which("fake_server")
-RECORDING = Path(__file__).parents[1] / "recordings/switch-eos"
 NAME = "leaf2.example.com"
 
 pytestmark = pytest.mark.skipif(
@@ -54,7 +54,7 @@ def configuration() -> str:
     """All recorded leaves as one message each source, and the end of the subscription."""
     messages = []
     for source in PATHS:
-        document = json.loads((RECORDING / f"{source}.json").read_text())
+        document = json.loads(files("switch-eos")[f"{source}.json"])
         updates = "\n".join(update_text(path, value) for path, value in document.items())
         messages.append(f"responses: <update: <timestamp: 1 {updates}>>")
     return f'target: "leaf2"\nclient_type: GRPC_GNMI\nfixed: <{" ".join(messages)} responses: <sync_response: true>>\n'

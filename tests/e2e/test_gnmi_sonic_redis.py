@@ -6,12 +6,12 @@ import asyncio
 import json
 import shutil
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from gnmi_switch import gnmi_switch
 from ports import free_port
+from recorded import files
 from redis.asyncio import Redis
 from sonic_gnmi_replies import reply
 
@@ -22,13 +22,12 @@ from roce_exporter.switches.targets import Login, Route, SwitchTarget
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from roce_exporter.switches.readings import SwitchReadings
 
 REDIS_SERVER = shutil.which("redis-server")
-DATABASES = json.loads(
-    (Path(__file__).parents[1] / "recordings/switch-sonic-gnmi/databases.json").read_text()
-)
+DATABASES = json.loads(files("switch-sonic-gnmi")["databases.json"])
 NUMBERS = {"APPL_DB": 0, "COUNTERS_DB": 2, "CONFIG_DB": 4, "STATE_DB": 6}
 
 pytestmark = pytest.mark.skipif(

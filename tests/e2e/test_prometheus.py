@@ -21,13 +21,14 @@ import pytest
 import trustme
 from host_tree import HostTree
 from ports import free_port
+from recorded import recording
 from waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 COMMAND = str(Path(sys.executable).with_name("roce-exporter"))
-RECORDING = Path(__file__).parents[1] / "recordings/moving"
+RECORDING = recording("moving")
 
 
 def get(url: str, password: str = "", authority: Path | None = None) -> bytes:

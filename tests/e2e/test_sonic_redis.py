@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trustme
 from ports import free_port
-from sonic_redis import RECORDINGS, RedisServer, need_redis, query_switch, recorded, target_of, values
+from recorded import files
+from sonic_redis import RedisServer, need_redis, query_switch, recorded, target_of, values
 
 from roce_exporter.switches.doors.redis import packed
 from roce_exporter.switches.sonic.tables import SOURCES
@@ -192,7 +193,7 @@ async def test_a_database_that_is_away(tmp_path: Path) -> None:
 
 async def test_one_instance_of_several_is_away(switch: RedisServer, tmp_path: Path) -> None:
     """LLDP's database is in an instance that does not run: everything else is read."""
-    document = json.loads((RECORDINGS / "switch-sonic/database_config.json").read_text())
+    document = json.loads(files("switch-sonic")["database_config.json"])
     document["INSTANCES"]["redis"]["unix_socket_path"] = switch.socket
     document["INSTANCES"]["other"] = {"hostname": "127.0.0.1", "port": 1, "unix_socket_path": "/no/such.sock"}
     document["DATABASES"]["APPL_DB"]["instance"] = "other"
@@ -209,7 +210,7 @@ async def test_databases_of_other_numbers(server: RedisServer, tmp_path: Path) -
     with server.client(2) as client:
         client.swapdb(2, 11)
         client.swapdb(4, 9)
-    document = json.loads((RECORDINGS / "switch-sonic/database_config.json").read_text())
+    document = json.loads(files("switch-sonic")["database_config.json"])
     document["DATABASES"]["COUNTERS_DB"]["id"] = 11
     document["DATABASES"]["CONFIG_DB"]["id"] = "9"
     (tmp_path / "c.json").write_text(json.dumps(document))

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from observed import HOSTS, RECORDINGS, observe, samples
+from observed import observe, samples
 from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
+from recorded import HOSTS, RECORDINGS, recording
 from tools import need
 
 from roce_exporter.catalog import CATALOG
@@ -48,7 +49,7 @@ Shown = dict[Format, bytes]
 @cache
 def show(host: str, metric_set: MetricSet = FULL) -> list[Shown]:
     """Every moment of a recorded host."""
-    kernel = load_recording(str(RECORDINGS / host))
+    kernel = load_recording(recording(host))
     exporter, observations = asyncio.run(observe(kernel, len(kernel.moments)))
     if metric_set is FULL:
         return [{form: exporter.render(one, form) for form in Format} for one in observations]

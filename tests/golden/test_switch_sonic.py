@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from sonic_redis import RECORDINGS, RedisServer, need_redis, query_switch, recorded, target_of
+from recorded import files
+from sonic_redis import RedisServer, need_redis, query_switch, recorded, target_of
 
 from roce_exporter.switches.interpretation import Interpreter
 from roce_exporter.switches.probe_samples import probe_samples
@@ -87,7 +88,7 @@ def test_a_switch_with_several_asics_matches_its_golden_file(
     for name, server in servers.items():
         server.start()
         server.load(recorded(f"switch-sonic-asics/{name}"))
-        document = json.loads((RECORDINGS / "switch-sonic/database_config.json").read_text())
+        document = json.loads(files("switch-sonic")["database_config.json"])
         document["INSTANCES"]["redis"] |= {"unix_socket_path": server.socket, "port": server.port}
         (tmp_path / name / "database_config.json").write_text(json.dumps(document))
         namespace = {} if name == "host" else {"namespace": name}

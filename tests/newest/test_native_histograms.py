@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from ports import free_port
+from recorded import recording
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 COMMAND = str(Path(sys.executable).with_name("roce-exporter"))
-RECORDING = Path(__file__).parents[1] / "recordings/mlx5-7.3"
+RECORDING = recording("mlx5-7.3")
 LISTENS = re.compile(r"listens on (127\.0\.0\.1:\d+)")
 
 

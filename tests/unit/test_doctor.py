@@ -55,7 +55,7 @@ NOTHING = Privileges(
 )
 
 PAGE = """\
-Recording tests/recordings/mlx5-lag
+Recording tests/recordings/mlx5-lag.txt
 
 Devices
   ok   mlx5_bond_0: mlx5_core, MT4125, MT_0000000359, firmware 22.39.2048, 0000:5e:00.0.
@@ -93,7 +93,7 @@ def test_the_page_of_a_recorded_host(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
-    assert run(capsys, "--host.recording=tests/recordings/mlx5-lag") == (1, PAGE, "")
+    assert run(capsys, "--host.recording=tests/recordings/mlx5-lag.txt") == (1, PAGE, "")
 
 
 def test_a_simulated_host_without_problems_is_fit(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
-from pathlib import Path
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
+from recorded import recording
 
 from roce_exporter.catalog.row import LEAN
 from roce_exporter.collect import Collector, Settings
@@ -22,12 +22,12 @@ from roce_exporter.web import Request, Response
 from roce_exporter.web.endpoints import Endpoints
 from roce_exporter.web.routes import accepts_gzip, scrape_timeout
 
-MOVING = Path(__file__).parents[1] / "recordings/moving"
+MOVING = recording("moving")
 
 
 @pytest.fixture
 def endpoints() -> Endpoints:
-    kernel = load_recording(str(MOVING))
+    kernel = load_recording(MOVING)
     return Endpoints(Exporter(Collector(kernel, Settings(), lambda: 0.0)), "/metrics")
 
 
@@ -173,7 +173,7 @@ async def test_a_set_of_metrics_changes_no_other_page() -> None:
     pages = ("/", "/-/healthy", "/-/ready", "/debug/snapshot", "/debug/events", "/health.json")
     found = []
     for served in (None, ServedSeries(LEAN, ["roce_port_up"])):
-        kernel = load_recording(str(MOVING))
+        kernel = load_recording(MOVING)
         endpoints = Endpoints(Exporter(Collector(kernel, Settings(), lambda: 0.0), served=served), "/metrics")
         found.append(
             [(answer.status, answer.body) for answer in [await get(endpoints, page) for page in pages]]

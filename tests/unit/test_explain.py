@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from recorded import recording
 
 from roce_exporter.cli import main
 from roce_exporter.introspection.explain import NEAREST, nearest
 
-RECORDINGS = Path(__file__).parent.parent / "recordings"
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture
@@ -71,7 +73,7 @@ def test_names_left_out_are_explained_without_their_driver(
 
 
 def test_on_the_nic_only_its_own_reasons_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    host = f"--host.recording={RECORDINGS / 'drift-bnxt-own'}"
+    host = f"--host.recording={recording('drift-bnxt-own')}"
     assert main(["explain", "rp_cnp_ignored", host]) == 0
     assert capsys.readouterr().out.count("not exported") == 1
 

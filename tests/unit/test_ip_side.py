@@ -7,7 +7,6 @@ import errno
 import json
 import os
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import pytest
@@ -15,6 +14,7 @@ from clock import Clock
 from descriptors import open_descriptors
 from kernel import Faults, host, tree_of
 from observed import exposition, observe, samples
+from recorded import recording
 from waiting import Gate
 
 from roce_exporter.audit import Profile, audit
@@ -53,8 +53,7 @@ from roce_exporter.sources.ip_targets import MOST_PREFIXES, decisive, targets
 if TYPE_CHECKING:
     from worker_threads import WorkerThreads
 
-RECORDINGS = Path(__file__).parents[1] / "recordings"
-TWO_RAILS = RECORDINGS / "audit-rails-right"
+TWO_RAILS = recording("audit-rails-right")
 
 FACTS = IpFacts(
     (IpAddress("10.0.1.1", 24, "global"), IpAddress("fe80::1", 64, "link")),
@@ -351,7 +350,7 @@ def test_a_malformed_file_is_named(name: str, text: str) -> None:
 
 
 async def test_series_of_neighbours() -> None:
-    found = samples(await exposition(load_recording(str(TWO_RAILS))))
+    found = samples(await exposition(load_recording(TWO_RAILS)))
     ours = {
         name: value
         for name, value in found.items()
@@ -368,7 +367,7 @@ async def test_series_of_neighbours() -> None:
 async def test_a_hung_rtnetlink_costs_no_scrape_and_no_other_source(worker_threads: WorkerThreads) -> None:
     """It hangs as under the lock of all network configuration. Afterwards there are as many threads and descriptors as before."""
     clock, gate = Clock(), Gate()
-    kernel = load_recording(str(TWO_RAILS))
+    kernel = load_recording(TWO_RAILS)
     faults = Faults(kernel)
     exporter = Exporter(Collector(kernel, Settings(refresh=60.0), clock))
 
@@ -402,7 +401,7 @@ async def test_a_hung_rtnetlink_costs_no_scrape_and_no_other_source(worker_threa
 
 
 async def test_a_refusal_makes_the_checks_unreadable_and_the_source_down() -> None:
-    kernel = load_recording(str(TWO_RAILS))
+    kernel = load_recording(TWO_RAILS)
     Faults(kernel)["ip_facts"] = OSError(errno.EPERM, os.strerror(errno.EPERM))
     exporter, (seen,) = await observe(kernel)
     (address,) = {

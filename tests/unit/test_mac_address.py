@@ -6,7 +6,6 @@ import errno
 import os
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ import pytest
 from clock import Clock
 from kernel import Faults, host
 from observed import exposition, samples
+from recorded import recording
 from waiting import Gate, until
 
 from roce_exporter.catalog import INDEX
@@ -29,6 +29,8 @@ from roce_exporter.sources.netdev import MAC_ADDRESS
 from roce_exporter.sources.netdev_identity import read_netdev_identity
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from roce_exporter.recording.recorded import RecordedKernel
 
 OWN, BEFORE, CURRENT = "02:00:5e:00:00:01", "02:00:5e:00:00:02", "02:00:5e:00:00:03"
@@ -130,7 +132,7 @@ async def test_any_host_name_is_one_label(hostname: str) -> None:
 
 
 async def test_a_lag_has_a_series_per_member_and_none_for_the_bond() -> None:
-    found = await shown(load_recording(str(Path(__file__).parents[1] / "recordings/mlx5-lag")))
+    found = await shown(load_recording(recording("mlx5-lag")))
     assert [(name.split('"')[5], name.split('"')[7]) for name in series(found)] == [
         ("ens2f0np0", "02:00:5e:20:5e:00"),
         ("ens2f1np1", "02:00:5e:20:5e:01"),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from observed import observe, samples
+from recorded import recording
 
 from roce_exporter.catalog.row import FULL, LEAN, STANDARD
 from roce_exporter.cli import main
@@ -16,10 +16,11 @@ from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.recording.recorded import load_recording
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from roce_exporter.exporter import Observation
 
-RECORDINGS = Path(__file__).parents[1] / "recordings"
-HOST = f"--host.recording={RECORDINGS / 'mlx5-pair'}"
+HOST = f"--host.recording={recording('mlx5-pair')}"
 MTU = "roce_port_mtu_bytes"
 
 
@@ -73,7 +74,7 @@ def series_of(observation: Observation, served: ServedSeries, form: Format = For
 async def test_a_device_that_comes_back_has_all_its_series_again(metric_set: str) -> None:
     """In between the host has another one; the sparse series that had begun are there again, also if they are 0 now."""
     (_, before), (_, between) = [
-        await observe(load_recording(str(RECORDINGS / host))) for host in ("mlx5-pair", "bnxt")
+        await observe(load_recording(recording(host))) for host in ("mlx5-pair", "bnxt")
     ]
     served = ServedSeries(metric_set)
     shown = [set(series_of(one, served)) for one in (before[0], between[0])]
@@ -85,7 +86,7 @@ async def test_a_device_that_comes_back_has_all_its_series_again(metric_set: str
 
 @pytest.mark.parametrize("metric_set", [LEAN, STANDARD, FULL])
 async def test_two_scrapers_with_different_formats_get_the_same(metric_set: str) -> None:
-    _, observations = await observe(load_recording(str(RECORDINGS / "moving")), 4)
+    _, observations = await observe(load_recording(recording("moving")), 4)
     served = ServedSeries(metric_set)
     for one in observations:
         texts = [series_of(one, served, form) for form in (Format.TEXT, Format.OPENMETRICS, Format.TEXT)]
@@ -94,7 +95,7 @@ async def test_two_scrapers_with_different_formats_get_the_same(metric_set: str)
 
 async def test_the_moving_host_loses_no_series() -> None:
     """A link goes down in the eighth of twelve moments; nothing that was served goes away."""
-    _, observations = await observe(load_recording(str(RECORDINGS / "moving")), 12)
+    _, observations = await observe(load_recording(recording("moving")), 12)
     for metric_set in (LEAN, STANDARD):
         served, before = ServedSeries(metric_set), set[str]()
         whole = [set(series_of(one, ServedSeries(FULL))) for one in observations]
@@ -106,7 +107,7 @@ async def test_the_moving_host_loses_no_series() -> None:
 
 
 async def test_broken_sources_are_shown_with_their_device() -> None:
-    _, (observation,) = await observe(load_recording(str(RECORDINGS / "sick")))
+    _, (observation,) = await observe(load_recording(recording("sick")))
     whole, lean = (series_of(observation, ServedSeries(one)) for one in (FULL, LEAN))
     names = ("source_up", "read_errors_total", "unreadable_values", "quarantined_files")
     for name in (f"roce_exporter_{name}{{" for name in names):

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import socket
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from recorded import recording
 
 from roce_exporter.cli import main
 from roce_exporter.cli.options import OptionError, collect_settings, parse_options, sampler_pace, storm_limits
 
-RECORDING = Path(__file__).parents[1] / "recordings/moving"
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RECORDING = recording("moving")
 
 
 def config(folder: Path, text: str) -> str:

@@ -6,12 +6,13 @@ import asyncio
 import ipaddress
 import json
 import re
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from observed import observe
+from recorded import HOSTS, files, recording
 
 from roce_exporter.audit import Profile, audit
 from roce_exporter.recording.capture import capture
@@ -19,8 +20,11 @@ from roce_exporter.recording.recorded import load_recording
 from roce_exporter.recording.scrub import Scrubber
 from roce_exporter.recording.subnet_scrub import SubnetScrubber
 
-RECORDINGS = Path(__file__).parents[1] / "recordings"
-HOSTS = sorted(place.name for place in RECORDINGS.iterdir() if (place / "ip/address.json").exists())
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ADDRESSES = "ip/address.json"
+WITH_ADDRESSES = [host for host in HOSTS if ADDRESSES in files(host)]
 IP_ONLY = Profile("IP side", addresses=True, multi_rail=True)
 
 four = (
@@ -100,9 +104,9 @@ def test_gids_and_peers_have_the_same_stand_in() -> None:
         assert str(found.ipv4_mapped or found) == scrub.ip(address) == scrub.peer(address)
 
 
-@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("host", WITH_ADDRESSES)
 async def test_a_capture_has_the_same_findings_and_none_of_the_addresses(host: str, tmp_path: Path) -> None:
-    source = load_recording(str(RECORDINGS / host))
+    source = load_recording(recording(host))
     await capture(source, str(tmp_path / "c"), 1, 1.0)
     _, (before,) = await observe(source)
     _, (after,) = await observe(load_recording(str(tmp_path / "c")))
@@ -110,7 +114,7 @@ async def test_a_capture_has_the_same_findings_and_none_of_the_addresses(host: s
     text = "".join(place.read_text() for place in (tmp_path / "c/ip").iterdir())
     owned = {
         found
-        for row in json.loads((RECORDINGS / host / "ip/address.json").read_text())
+        for row in json.loads(files(host)[ADDRESSES])
         for one in row["addr_info"]
         for found in [one["local"]]
     }
@@ -123,5 +127,5 @@ def results(observation: object) -> list[tuple[str, str, bool | None]]:
 
 
 def test_a_host_without_an_ip_side_keeps_the_simple_stand_ins(tmp_path: Path) -> None:
-    asyncio.run(capture(load_recording(str(RECORDINGS / "mlx5-pair")), str(tmp_path / "c"), 1, 1.0))
+    asyncio.run(capture(load_recording(recording("mlx5-pair")), str(tmp_path / "c"), 1, 1.0))
     assert not (tmp_path / "c/ip").exists()

@@ -22,7 +22,8 @@ from earlier_release import (
     series_of,
     unpacked,
 )
-from observed import HOSTS, RECORDINGS, observe
+from observed import observe
+from recorded import HOSTS, recording
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import FULL
@@ -68,7 +69,7 @@ def needless(broken: Broken, changed: list[dict[str, str]]) -> list[str]:
 
 def served(host: str) -> dict[str, dict[str, str]]:
     """The series of each moment of a recorded host with `--metrics.set=full`, by the name of its golden file."""
-    kernel = load_recording(str(RECORDINGS / host))
+    kernel = load_recording(recording(host))
     moments = len(kernel.moments)
     _, observations = asyncio.run(observe(kernel, moments))
     return {

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from observed import observe
+from recorded import recording
 
 from roce_exporter.audit import Profile, address_checks, audit, built_in, load_profile, rail_checks
 from roce_exporter.audit.auditor import judge
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from roce_exporter.audit.verdict import Verdict
 
-RECORDINGS = Path(__file__).parents[2] / "recordings"
 IP_ONLY = Profile("IP side", addresses=True, multi_rail=True)
 CHECKS = {check.id for check in (*address_checks.CHECKS, *rail_checks.CHECKS)}
 
@@ -48,7 +47,7 @@ FINDINGS: list[tuple[str, set[str], set[str]]] = [
 
 
 async def verdicts(host: str, profile: Profile = IP_ONLY) -> tuple[Verdict, ...]:
-    _, (seen,) = await observe(load_recording(str(RECORDINGS / f"audit-{host}")))
+    _, (seen,) = await observe(load_recording(recording(f"audit-{host}")))
     return tuple(one for one in audit(seen.snapshot.devices, profile) if one.check.id in CHECKS)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from observed import observe
+from recorded import recording
 from test_audit_checks import GOOD
 
 from roce_exporter.audit import Auditor, load_profile
@@ -20,11 +20,9 @@ from roce_exporter.recording.recorded import load_recording
 if TYPE_CHECKING:
     from roce_exporter.normalise.series import Samples, Value
 
-RECORDINGS = Path(__file__).parents[2] / "recordings"
-
 
 async def devices_of(host: str) -> tuple[DeviceReadings, ...]:
-    _, (seen,) = await observe(load_recording(str(RECORDINGS / host)))
+    _, (seen,) = await observe(load_recording(recording(host)))
     return seen.snapshot.devices
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from observed import observe
+from recorded import recording
 
 from roce_exporter.audit import audit, load_profile
 from roce_exporter.recording.recorded import load_recording
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from roce_exporter.audit.verdict import Verdict
 
-RECORDINGS = Path(__file__).parents[2] / "recordings"
 
 LONG_CABLES = 'extends = "nvidia-lossless"\ncable_metres = 100\n'
 SHORT_CABLES = 'extends = "nvidia-lossless"\ncable_metres = 7\n'
@@ -61,7 +62,7 @@ async def audited(host: str, profile: str, folder: Path) -> tuple[Verdict, ...]:
     if "\n" in profile:
         (folder / "site.toml").write_text(profile)
         profile = str(folder / "site.toml")
-    _, (seen,) = await observe(load_recording(str(RECORDINGS / f"audit-{host}")))
+    _, (seen,) = await observe(load_recording(recording(f"audit-{host}")))
     return audit(seen.snapshot.devices, load_profile(profile))
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from recorded import recording
 
 from roce_exporter.audit import Profile, as_table, load_profile
 from roce_exporter.audit.auditor import judge
 from roce_exporter.cli import main
 
-RECORDINGS = Path(__file__).parents[2] / "recordings"
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def run(host: str, *arguments: str) -> int:
-    return main(["audit", f"--host.recording={RECORDINGS / host}", *arguments])
+    return main(["audit", f"--host.recording={recording(host)}", *arguments])
 
 
 def test_the_exit_code_is_0_when_all_is_right_and_1_when_not(capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,8 +86,8 @@ def test_a_host_without_roce_is_reported(capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.mark.parametrize("command", ["audit", "once", "serve"])
 def test_an_unknown_profile_is_reported_in_one_line(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    recording = f"--host.recording={RECORDINGS / 'audit-bnxt'}"
-    assert main([command, recording, "--audit.profile=nvidia"]) == 2
+    host = f"--host.recording={recording('audit-bnxt')}"
+    assert main([command, host, "--audit.profile=nvidia"]) == 2
     error = capsys.readouterr().err
     assert error.startswith("roce-exporter: profile nvidia: there is no such profile; give one of ")
     assert error.count("\n") == 1
@@ -100,8 +102,8 @@ def test_a_site_profile_with_a_fault_names_the_line(
 
 
 def test_a_scrape_has_the_findings_of_the_audit(capsys: pytest.CaptureFixture[str]) -> None:
-    recording = f"--host.recording={RECORDINGS / 'audit-roce-v1'}"
-    assert main(["once", recording, "--audit.profile=nvidia-lossless", "--metrics.set=full"]) == 0
+    host = f"--host.recording={recording('audit-roce-v1')}"
+    assert main(["once", host, "--audit.profile=nvidia-lossless", "--metrics.set=full"]) == 0
     lines = capsys.readouterr().out.splitlines()
     labels = 'device="mlx5_0",port="1",netdev="ens1np0",check='
     assert f'roce_config_check_ok{{{labels}"roce_version"}} 0' in lines

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import recorded
 
 from roce_exporter.cli.entry import main
 from roce_exporter.health.causes import CAUSES
@@ -16,8 +16,8 @@ from roce_exporter.introspection.diagnosis_report import diagnosis_json, diagnos
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
-RECORDINGS = Path(__file__).parents[2] / "recordings"
 COLUMNS = 100
 
 COUNTERS = "sys/class/infiniband/mlx5_0/ports/1/hw_counters"
@@ -61,7 +61,7 @@ def causes_of(document: dict[str, Any]) -> list[str]:
 
 
 def test_json_has_the_documented_keys(capsys: pytest.CaptureFixture[str]) -> None:
-    document = found(capsys, f"--host.recording={RECORDINGS / 'mlx5-pair'}")
+    document = found(capsys, f"--host.recording={recorded.recording('mlx5-pair')}")
     assert document["findings"]
     for one in document["findings"]:
         assert list(one) == ["device", "port", "side", "cause", "evidence", "against", "next"]
@@ -74,7 +74,7 @@ def test_json_has_the_documented_keys(capsys: pytest.CaptureFixture[str]) -> Non
 
 @pytest.mark.parametrize("name", ["mlx5-pair", "audit-tos-104", "moving", "mlx5-7.3", "bnxt", "cloud"])
 def test_text_fits_the_terminal(capsys: pytest.CaptureFixture[str], name: str) -> None:
-    status = main(["diagnose", f"--host.recording={RECORDINGS / name}"])
+    status = main(["diagnose", f"--host.recording={recorded.recording(name)}"])
     text = capsys.readouterr().out
     assert max(map(len, text.splitlines())) <= COLUMNS
     assert ("Nothing wrong in what I can see." in text) == (status == 0)
@@ -157,7 +157,7 @@ def test_counters_that_wrap_or_begin_again(
 def test_sources_that_are_read_once_a_minute_are_read_for_every_sample(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    module = (RECORDINGS / "mlx5-pair/ethtool/ens1f0np0.module").read_text()
+    module = recorded.files("mlx5-pair")["ethtool/ens1f0np0.module"]
     hot = module.replace("47.81 degrees C / 118.06 degrees F", "90.00 degrees C / 194.00 degrees F")
     moments = ({"time": "100", "ethtool/eth0.module": module}, {"time": "115", "ethtool/eth0.module": hot})
     assert "too_hot" in causes_of(found(capsys, recording(tmp_path, *moments)))

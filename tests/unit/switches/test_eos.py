@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from recorded import files
 
 from roce_exporter.switches.doors.gnmi_faults import AbsentError
 from roce_exporter.switches.doors.gnmi_paths import Leaf, path_of
@@ -19,8 +19,7 @@ from roce_exporter.switches.targets import SwitchTarget
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-RECORDING = Path(__file__).parents[2] / "recordings/switch-eos"
-DOCUMENTS = {source: json.loads((RECORDING / f"{source}.json").read_text()) for source in (*PATHS, *COMMANDS)}
+DOCUMENTS = {source: json.loads(files("switch-eos")[f"{source}.json"]) for source in (*PATHS, *COMMANDS)}
 RATES = "roce_switch_"
 
 

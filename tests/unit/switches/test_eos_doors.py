@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +17,7 @@ from gnmi_switch import (
     sync_response,
 )
 from https_switch import Asked, Says, https_switch, says
+from recorded import files
 
 from roce_exporter.quiet_grpc import grpc
 from roce_exporter.switches.doors.gnmi_paths import path_of
@@ -26,11 +26,11 @@ from roce_exporter.switches.targets import Login, TlsFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from roce_exporter.switches.readings import Replies, SwitchReadings
 
-RECORDING = Path(__file__).parents[2] / "recordings/switch-eos"
-DOCUMENTS = {source: json.loads((RECORDING / f"{source}.json").read_text()) for source in (*PATHS, *COMMANDS)}
+DOCUMENTS = {source: json.loads(files("switch-eos")[f"{source}.json"]) for source in (*PATHS, *COMMANDS)}
 
 
 def replay(asked: GnmiQuestion) -> list[bytes]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from gnmi_switch import LOGIN, GnmiQuestion, RefusedError, get_response, gnmi_switch, ietf
+from recorded import files
 from sonic_gnmi_replies import PATHS, reply, virtual
 
 from roce_exporter.quiet_grpc import grpc
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 
     from roce_exporter.switches.readings import Replies, SwitchReadings
 
-RECORDING = Path(__file__).parents[2] / "recordings/switch-sonic-gnmi"
-DATABASES: Databases = json.loads((RECORDING / "databases.json").read_text())
+RECORDED = files("switch-sonic-gnmi")
+DATABASES: Databases = json.loads(RECORDED["databases.json"])
 SHARED = Path(__file__).parents[4] / "shared/captures/switch/sonic-gnmi"
 """Whole pairs of raw hash and reply, where they are: sonic-net/sonic-gnmi, `testdata/`."""
 
@@ -122,7 +123,7 @@ async def test_some_of_the_series_worked_out_by_hand(tmp_path: Path) -> None:
 
 
 def test_the_replies_are_those_that_the_recorded_switch_gave() -> None:
-    recorded = json.loads((RECORDING / "replies.json").read_text())
+    recorded = json.loads(RECORDED["replies.json"])
     assert {path: virtual(path, DATABASES) for path in PATHS} == recorded
 
 

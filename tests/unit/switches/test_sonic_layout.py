@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from sonic_redis import RECORDINGS, query_switch, target_of
+from recorded import files
+from sonic_redis import query_switch, target_of
 
 from roce_exporter.switches.doors import redis_layout
 from roce_exporter.switches.doors.redis_address import RedisAddress
@@ -18,7 +19,7 @@ from roce_exporter.switches.targets import Route
 if TYPE_CHECKING:
     from pathlib import Path
 
-PLAIN: dict[str, Any] = json.loads((RECORDINGS / "switch-sonic/database_config.json").read_text())
+PLAIN: dict[str, Any] = json.loads(files("switch-sonic")["database_config.json"])
 NAMES = ("APPL_DB", "COUNTERS_DB", "CONFIG_DB", "STATE_DB")
 
 
