@@ -1,9 +1,12 @@
 #!/bin/sh
-# The built files in clean roots of Debian: tests/clean_roots.sh [SUITE...], by default bookworm, trixie and sid. As root; needs mmdebstrap and git.
+# The built files and the README's two commands in clean roots: tests/clean_roots.sh [SUITE...], by default Debian 12, 13 and unstable and Ubuntu
+# 24.04. As root; needs mmdebstrap and git.
 #
 # In each root wheel, Debian package and zipapp of the newest commit (or of RELEASE, a folder that deploy/release/build.sh made) serve a simulated
-# host, of which a storm is counted, and pass the quick tests; FILES="wheel deb" selects. tests/tests_in_root.sh says how. Roots and the locked
-# wheels are kept in ~/.cache/roce-clean (ROCE_CLEAN_CACHE); delete them to have newer roots. QUICK="tests/unit/test_web.py" selects tests.
+# host, of which a storm is counted, and pass the quick tests; tests/tests_in_root.sh says how. The commands run in roots that have nothing, as root, as
+# a user with sudo and as a user without; Ubuntu 22.04, whose Python is too old, must refuse them; tests/commands_in_root.sh says how.
+# FILES="wheel deb zipapp commands" selects, and so does WAYS="root sudo user" of the commands. Roots and the locked wheels are kept in
+# ~/.cache/roce-clean (ROCE_CLEAN_CACHE); delete them to have newer roots. QUICK="tests/unit/test_web.py" selects quick tests.
 set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
 cache=${ROCE_CLEAN_CACHE:-$HOME/.cache/roce-clean}
@@ -12,17 +15,27 @@ mkdir -p "$cache"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 143' HUP INT TERM
-if [ -z "${RELEASE:-}" ]; then
+files=${FILES:-wheel deb zipapp commands}
+if [ -z "${RELEASE:-}" ] && [ "$files" != commands ]; then
   RELEASE=$work/release
   PACKAGES=deb PYTHON=$python "$top/deploy/release/build.sh" "$RELEASE" >&2
 fi
 
-# The index of unstable expires after a week; a mirror or a clock that is behind must not end the tests.
+# make_root NAME SUITE OPTION...: NAME.tar in the cache. The index of unstable expires after a week; a mirror or a clock that is behind must not end
+# the tests. Debian 12 has no keys of Ubuntu's archive, newer suites have.
 make_root() {
-  [ ! -e "$cache/$1.tar" ] || return 0
-  mmdebstrap --quiet --variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' \
-    --include=python3-venv,init-system-helpers,systemd "$1" "$cache/$1.part.tar"
-  mv "$cache/$1.part.tar" "$cache/$1.tar"
+  name=$1 suite=$2
+  shift 2
+  [ ! -e "$cache/$name.tar" ] || return 0
+  case $suite in
+    noble | jammy)
+      keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg
+      [ -e $keyring ] || { keyring=$cache/keys$keyring; bash -c '. "$1/tests/newer.sh" && unpack_newest "$2/keys" ubuntu-keyring' - "$top" "$cache"; }
+      set -- --keyring="$keyring" --components=main,universe "$@" "$suite" "$cache/$name.part.tar" http://archive.ubuntu.com/ubuntu
+      ;;
+    *) set -- "$@" "$suite" "$cache/$name.part.tar" ;;
+  esac
+  mmdebstrap --quiet --variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' "$@" && mv "$cache/$name.part.tar" "$cache/$name.tar"
 }
 
 # What the quick tests need in addition to the package: requirements-test.lock without requirements.lock, the linters and the mixin's renderer.
@@ -44,10 +57,17 @@ fetch_libraries() {
   cp "$work/all.lock" "$folder/.fetched"
 }
 
-# A root with everything that its tests need; it reaches no network for them.
-fill_root() {
+# new_root NAME: a new $root from the cache's NAME.tar
+new_root() {
+  root=$work/root
+  rm -rf "$root"
+  mkdir "$root"
   tar --extract -f "$cache/$1.tar" -C "$root"
   echo '127.0.0.1 localhost' >"$root/etc/hosts"
+}
+
+# Everything that the tests of the built files need; they reach no network.
+add_built_files() {
   # no systemd runs in a chroot
   printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
   chmod 755 "$root/usr/sbin/policy-rc.d"
@@ -59,22 +79,45 @@ fill_root() {
   git -C "$top" archive HEAD -- . ':!roce_exporter' | tar --extract -C "$root/checkout"
 }
 
+# A clone, and what reaches the network, where a proxy may have a certificate of its own.
+add_clone() {
+  cp /etc/resolv.conf "$root/etc/resolv.conf"
+  cp /etc/ssl/certs/ca-certificates.crt "$root/certificates"
+  git -c safe.directory='*' clone --quiet --no-local --depth=1 "file://$top" "$root/clone"
+}
+
 # In namespaces of its own, so that mounts and processes end with the command. The new PID namespace needs its own /proc.
 # shellcheck disable=SC2016 # variables of the inner shell
 in_root() {
   unshare --mount --pid --fork --kill-child sh -c 'mount -t proc proc "$0/proc" && mount -t sysfs -o ro sysfs "$0/sys" && exec chroot "$0" "$@"' "$root" "$@"
 }
 
+# check WHAT COMMAND...: runs a command in $root
+check() {
+  what=$1
+  shift
+  echo "== $suite: $what"
+  in_root env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 "$@" || { echo "== $suite: $what failed"; status=1; }
+}
+
 status=0
-for suite in ${*:-bookworm trixie sid}; do
-  make_root "$suite"
-  root=$work/$suite
-  mkdir "$root"
-  fill_root "$suite"
-  for file in ${FILES:-wheel deb zipapp}; do
-    echo "== $suite: $file"
-    in_root env -i PATH="$PATH" HOME=/root LC_ALL=C.UTF-8 QUICK="${QUICK:-}" sh /checkout/tests/tests_in_root.sh "$file" || { echo "== $suite: $file failed"; status=1; }
+[ $# -gt 0 ] || set -- bookworm trixie sid noble jammy
+for suite; do
+  built='' ways=${WAYS:-root sudo user}
+  for file in $files; do [ "$file" = commands ] || built="$built $file"; done
+  [ "$suite" != jammy ] || { built='' ways=old; }
+  if [ -n "$built" ]; then
+    make_root "$suite" "$suite" --include=python3-venv,init-system-helpers,systemd || { status=1; continue; }
+    new_root "$suite"
+    add_built_files
+  fi
+  for file in $built; do check "$file" QUICK="${QUICK:-}" sh /checkout/tests/tests_in_root.sh "$file"; done
+  case $files in *commands*) ;; *) continue ;; esac
+  make_root "$suite-bare" "$suite" || { status=1; continue; }
+  for way in $ways; do
+    new_root "$suite-bare"
+    add_clone
+    check "commands, $way" PIP_CERT=/certificates sh /clone/tests/commands_in_root.sh "$way"
   done
-  rm -rf "$root"
 done
 exit $status
