@@ -31,7 +31,7 @@ make_root() {
     noble | jammy)
       keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg
       [ -e $keyring ] || { keyring=$cache/keys$keyring; bash -c '. "$1/tests/newer.sh" && unpack_newest "$2/keys" ubuntu-keyring' - "$top" "$cache"; }
-      set -- --keyring="$keyring" --components=main,universe "$@" "$suite" "$cache/$name.part.tar" http://archive.ubuntu.com/ubuntu
+      set -- --keyring="$keyring" --components=main,universe --include=apt "$@" "$suite" "$cache/$name.part.tar" http://archive.ubuntu.com/ubuntu
       ;;
     *) set -- "$@" "$suite" "$cache/$name.part.tar" ;;
   esac

@@ -3,7 +3,6 @@
 # and no service is started.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-export DEBIAN_FRONTEND=noninteractive
 ci="amtool:prometheus-alertmanager buildah:buildah cpp:cpp curl:curl faketime:faketime fish:fish git:git gpg:gnupg gpgv:gpgv ip:iproute2
   make:make man:man-db mandoc:mandoc mmdebstrap:mmdebstrap openssl:openssl prometheus:prometheus prometheus-alertmanager:prometheus-alertmanager
   prometheus-node-exporter:prometheus-node-exporter promtool:prometheus ps:procps redis-server:redis-server strace:strace
@@ -20,13 +19,6 @@ for pair in $wanted; do
 done
 [ -e /usr/share/bash-completion/bash_completion ] || missing+=(bash-completion)
 [ ${#missing[@]} -gt 0 ] || exit 0
-echo "tools: apt-get install ${missing[*]}"
-[ "$(id -u)" = 0 ] || { echo "tools: only root can install them" >&2; exit 1; }
-# Debian's packages of servers would start them. The policy is removed again, so that the machine is as it was.
-if [ ! -e /usr/sbin/policy-rc.d ]; then
-  trap 'rm -f /usr/sbin/policy-rc.d' EXIT
-  printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
-  chmod 755 /usr/sbin/policy-rc.d
-fi
-apt-get update -q
-apt-get install -q -y --no-install-recommends "${missing[@]}"
+[ "$(id -u)" = 0 ] || { echo "tools: only root can install ${missing[*]}" >&2; exit 1; }
+echo "tools: ${missing[*]}"
+exec sh deploy/packages.sh "${missing[@]}"
