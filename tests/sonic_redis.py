@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
-import shutil
+import socket
 import subprocess
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
-from ports import free_port
 from recorded import files
 from redis import Redis
 from redis.exceptions import AuthenticationError, RedisError
+from tools import need
+from waiting import wait_until
 
 from roce_exporter.switches.interpretation import Interpreter
 from roce_exporter.switches.module import Visit
@@ -47,17 +46,20 @@ def recorded(name: str) -> Tables:
 
 def need_redis() -> None:
     """Skip, and name what is missing; in CI fail."""
-    if shutil.which("redis-server") is None:
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("redis-server is not installed")
+    need("redis-server")
 
 
 @dataclass
 class RedisServer:
-    """A redis-server of its own in a folder, by a unix socket and a port of loopback, without persistence."""
+    """A redis-server of its own in a folder, by a unix socket, without persistence.
+
+    `door` is the flag of a port of loopback that it has, too: `--port` or `--tls-port`.
+    """
 
     place: Path
     flags: tuple[str, ...] = ()
-    port: int = field(default_factory=free_port)
+    door: str = ""
+    port: int = 0
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -65,31 +67,35 @@ class RedisServer:
         return str(self.place / "redis.sock")
 
     def start(self) -> RedisServer:
+        """Start it, and wait until it answers."""
         self.place.mkdir(exist_ok=True)
-        command = [
-            "redis-server",
-            "--bind",
-            "127.0.0.1",
-            "--port",
-            str(self.port),
-            "--unixsocket",
-            self.socket,
-        ]
+        command = ["redis-server", "--bind", "127.0.0.1", "--unixsocket", self.socket]
         command += ["--save", "", "--appendonly", "no", "--dir", str(self.place), *self.flags]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            try:
-                with Redis(unix_socket_path=self.socket) as client:
-                    client.ping()
-            except AuthenticationError:
+        for _ in range(10):
+            # A redis cannot let the kernel choose; it ends where another program got this port first.
+            with socket.socket() as chosen:
+                chosen.bind(("127.0.0.1", 0))
+                self.port = chosen.getsockname()[1]
+            doors = ["--port", "0"] if self.door != "--port" else []
+            doors += [self.door, str(self.port)] if self.door else []
+            self.process = subprocess.Popen([*command, *doors], stdout=subprocess.DEVNULL)
+            wait_until(lambda: self._has_ended() or self._answers())
+            if not self._has_ended():
                 return self
-            except RedisError:
-                time.sleep(0.02)
-            else:
-                return self
-        self.stop()
         raise AssertionError("redis-server did not start")
+
+    def _has_ended(self) -> bool:
+        return self.process is None or self.process.poll() is not None
+
+    def _answers(self) -> bool:
+        try:
+            with Redis(unix_socket_path=self.socket) as client:
+                client.ping()
+        except AuthenticationError:
+            return True
+        except RedisError:
+            return False
+        return True
 
     def stop(self) -> None:
         if self.process is not None:
@@ -115,7 +121,7 @@ class RedisServer:
 
 def target_of(host: str, scheme: str = "unix", **options: Any) -> SwitchTarget:
     """A target by its socket, or by its address with the port in `ports`."""
-    return SwitchTarget("t", "sonic", scheme, host, **{"ports": {}, **options})
+    return SwitchTarget(options.pop("name", "t"), "sonic", scheme, host, **{"ports": {}, **options})
 
 
 async def query_switch(

@@ -22,7 +22,7 @@ def wait_until(ready: Callable[[], Any], seconds: float = 300.0) -> Any:
                 return found
         except OSError:
             pass
-        time.sleep(0.1)
+        time.sleep(0.05)
     raise AssertionError(f"timed out waiting: {ready()}")
 
 

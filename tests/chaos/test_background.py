@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from chaos_daemon import GENEROUS, process
 from faulty_daemon import PLACES
-from ports import free_port
+from servers import FREE, GENEROUS, listening, process
 
 from roce_exporter.background import background
 
@@ -25,8 +24,7 @@ PROGRAM = str(Path(__file__).with_name("faulty_daemon.py"))
 
 @pytest.mark.parametrize("fault", sorted(PLACES))
 def test_a_fault_in_the_background_ends_the_process(tmp_path: Path, fault: str) -> None:
-    address = f"127.0.0.1:{free_port()}"
-    command = [sys.executable, PROGRAM, "serve", "--host.simulate=quiet", f"--web.listen-address={address}"]
+    command = [sys.executable, PROGRAM, "serve", "--host.simulate=quiet", f"--web.listen-address={FREE}"]
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(str(tmp_path / "notify"))
         environment = {
@@ -36,7 +34,7 @@ def test_a_fault_in_the_background_ends_the_process(tmp_path: Path, fault: str) 
         }
         with process(command, tmp_path / "log", environment) as running:
             if fault == "accept":
-                knock(running, address)
+                knock(running)
             assert running.wait(GENEROUS) == 1
         systemd.setblocking(False)
         with contextlib.suppress(BlockingIOError):
@@ -52,11 +50,14 @@ def test_a_fault_in_the_background_ends_the_process(tmp_path: Path, fault: str) 
     assert "never retrieved" not in log
 
 
-def knock(running: subprocess.Popen[bytes], address: str) -> None:
+def knock(running: subprocess.Popen[bytes]) -> None:
     """Connect until the daemon has ended."""
-    host, _, port = address.rpartition(":")
     while running.poll() is None:
-        with contextlib.suppress(OSError), socket.create_connection((host, int(port)), timeout=1) as client:
+        host, _, port = listening(running.pid).rpartition(":")
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection((host, int(port or 0)), timeout=1) as client,
+        ):
             client.recv(1)
 
 

@@ -14,8 +14,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from chaos_daemon import GENEROUS, Namespace, Samples, exporter, key, namespace, node_exporter, wait_until
+from chaos_daemon import Namespace, Samples, exporter, key, namespace, node_exporter
 from host_tree import HostTree
+from servers import GENEROUS
+from waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

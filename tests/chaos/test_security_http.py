@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trustme
-from chaos_daemon import Daemon, Namespace, exporter, namespace, need, wait_until
+from chaos_daemon import Daemon, Namespace, exporter, namespace
+from tools import need
+from waiting import wait_until
 
 from roce_exporter.web import ClientLimits, Request, Response, Server
 from roce_exporter.web.server import is_loopback
@@ -112,7 +114,7 @@ def curl(inside: Namespace, url: str, *flags: str) -> str:
     """The status code of a request from within a namespace, with the path unchanged."""
     command = [
         *inside.enter,
-        need("curl", "curl"),
+        need("curl"),
         "-s",
         "--path-as-is",
         "-o",
@@ -128,7 +130,7 @@ def curl(inside: Namespace, url: str, *flags: str) -> str:
 def inside() -> Iterator[Namespace]:
     """A new network, where this host has an address in addition to its loopback."""
     with namespace("net") as made:
-        made.run(need("ip", "iproute2"), "link", "set", "lo", "up")
+        made.run(need("ip"), "link", "set", "lo", "up")
         made.run("ip", "address", "add", f"{STRANGE}/32", "dev", "lo")
         yield made
 

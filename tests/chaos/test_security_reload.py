@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from chaos_credentials import PASSWORD, USER, Credentials, config_text, hashed, make_credentials, secured
-from chaos_daemon import wait_until
+from waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path

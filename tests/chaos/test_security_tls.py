@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import statistics
 import subprocess
@@ -21,8 +20,10 @@ from chaos_credentials import (
     make_credentials,
     secured,
 )
-from chaos_daemon import COMMAND, Daemon, namespace, need, process, wait_until
-from ports import free_port
+from chaos_daemon import Daemon, namespace
+from servers import EXPORTER, prometheus
+from tools import need
+from waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +50,7 @@ class Curled(NamedTuple):
 
 
 def curl(url: str, *flags: str) -> Curled:
-    command = [need("curl", "curl"), "--silent", "--show-error", "--path-as-is", "--max-time", "60"]
+    command = [need("curl"), "--silent", "--show-error", "--path-as-is", "--max-time", "60"]
     done = subprocess.run(
         [*command, "--write-out", "\n%{http_code}", *flags, url], capture_output=True, text=True, check=False
     )
@@ -126,7 +127,7 @@ def test_plain_http_gets_no_answer(daemon: Daemon) -> None:
 def test_tls_before_1_2_is_refused_by_the_server(daemon: Daemon, version: str) -> None:
     """The client offers the old version, with ciphers that allow it: the server is the one that refuses."""
     before = daemon.log.count("unsupported protocol")
-    command = [need("openssl", "openssl"), "s_client", "-connect", daemon.address, f"-{version}"]
+    command = [need("openssl"), "s_client", "-connect", daemon.address, f"-{version}"]
     done = subprocess.run(
         [*command, "-cipher", "DEFAULT@SECLEVEL=0"],
         input="",
@@ -140,7 +141,7 @@ def test_tls_before_1_2_is_refused_by_the_server(daemon: Daemon, version: str) -
 
 @pytest.mark.parametrize("version", ["tls1_2", "tls1_3"])
 def test_tls_from_1_2_on_is_spoken(daemon: Daemon, credentials: Credentials, version: str) -> None:
-    command = [need("openssl", "openssl"), "s_client", "-connect", daemon.address, f"-{version}", "-brief"]
+    command = [need("openssl"), "s_client", "-connect", daemon.address, f"-{version}", "-brief"]
     keys = ["-cert", credentials.path("client.pem"), "-key", credentials.path("client.key")]
     done = subprocess.run([*command, *keys], input="", capture_output=True, text=True, check=False)
     assert "CONNECTION ESTABLISHED" in done.stderr
@@ -157,27 +158,22 @@ def test_a_client_detects_an_untrusted_server(daemon: Daemon, credentials: Crede
 
 def prometheus_targets(credentials: Credentials, jobs: dict[str, dict[str, object]]) -> dict[str, str]:
     """What a real Prometheus reports about its scrapes, by job: empty if all succeed."""
-    program = need("prometheus", "prometheus")
     folder = credentials.folder / "prometheus"
     folder.mkdir()
     config = {
         "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
         "scrape_configs": [{"job_name": name} | job for name, job in jobs.items()],
     }
-    (folder / "prometheus.yml").write_text(json.dumps(config))
-    address = f"127.0.0.1:{free_port()}"
-    command = [program, f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]
 
     def judged() -> dict[str, str]:
-        with urllib.request.urlopen(f"http://{address}/api/v1/targets", timeout=60) as answer:
-            targets = json.load(answer)["data"]["activeTargets"]
+        targets = running.ask("targets")["activeTargets"]
         found = {one["labels"]["job"]: one for one in targets}
         done = found.keys() == jobs.keys() and all(one["health"] != "unknown" for one in targets)
         # On a busy machine a scrape takes longer than its second: the next one counts.
         done = done and not any("deadline exceeded" in one["lastError"] for one in targets)
         return {name: one["lastError"] for name, one in found.items()} if done else {}
 
-    with process([*command, f"--web.listen-address={address}"], folder / "log"):
+    with prometheus(folder, config) as running:
         return wait_until(judged)
 
 
@@ -282,7 +278,7 @@ def test_without_proc_a_key_has_to_be_in_a_file(credentials: Credentials) -> Non
     place.write_text(inline(credentials))
     with namespace("mount") as inside:
         inside.run("mount", "-t", "tmpfs", "none", "/proc")
-        command = [*inside.enter, COMMAND, "--host.simulate=quiet", f"--web.config.file={place}"]
+        command = [*inside.enter, *EXPORTER, "--host.simulate=quiet", f"--web.config.file={place}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1

@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from chaos_daemon import GENEROUS, Daemon, is_ready, process, wait_until
-from ports import free_port
+from chaos_daemon import Daemon
+from servers import FREE, GENEROUS, serving
 from soak_daemon import PORTS
+from waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +46,6 @@ FORMS = (
 
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Daemon]:
-    address = f"127.0.0.1:{free_port()}"
     program = str(Path(__file__).with_name("soak_daemon.py"))
     flags = (
         "--metrics.set=full",
@@ -54,10 +54,9 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
         "--log.level=warn",
         PATIENT,
     )
-    command = [sys.executable, program, "serve", f"--web.listen-address={address}", *flags]
-    with process(command, tmp_path / "log") as running:
-        wait_until(lambda: running.poll() is None and is_ready(address))
-        yield Daemon(running, address, tmp_path / "log")
+    command = [sys.executable, program, "serve", f"--web.listen-address={FREE}", *flags]
+    with serving(command, tmp_path / "log") as running:
+        yield Daemon(running.process, running.address, running.log_file)
 
 
 class Client(threading.Thread):

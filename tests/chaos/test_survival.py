@@ -17,21 +17,10 @@ from urllib.request import urlopen
 
 import psutil
 import pytest
-from chaos_daemon import (
-    COMMAND,
-    GENEROUS,
-    Daemon,
-    Samples,
-    exporter,
-    get,
-    is_ready,
-    lacking,
-    namespace,
-    need,
-    status_of,
-    wait_until,
-)
-from ports import free_port
+from chaos_daemon import Daemon, Samples, exporter, namespace
+from servers import EXPORTER, FREE, GENEROUS
+from tools import lacking, need
+from waiting import wait_until
 
 from roce_exporter.cli.notify import report_alive
 
@@ -48,8 +37,8 @@ MARGIN = 4 * 1024 * 1024
 
 
 def of_host(samples: Samples) -> set[str]:
-    """The series of the host; all must be present. The verdict depends on how long the daemon has run."""
-    others = ("roce_exporter_", "p", "roce_port_health")
+    """The series of the host; all must be present. The verdict depends on how long the daemon has run, a hint on whether a storm goes on."""
+    others = ("roce_exporter_", "p", "roce_port_health", "roce_pfc_storm_hint")
     return {f"{name}{labels}" for name, labels in samples if not name.startswith(others)}
 
 
@@ -91,7 +80,7 @@ def test_killed_and_started_again_it_serves_the_same_and_has_written_nothing(
     home.mkdir()
     environment = {"HOME": str(home), "TMPDIR": str(home), "XDG_CACHE_HOME": str(home)}
     served: set[str] = set()
-    address = ""
+    address = FREE
     for _ in range(3):
         begun = time.monotonic()
         with exporter(tmp_path, *SIMULATED, environment=environment, address=address) as daemon:
@@ -114,19 +103,11 @@ def tuple_of(address: str) -> tuple[str, int]:
 
 
 def test_a_log_on_a_full_disk_costs_the_log_only(tmp_path: Path) -> None:
-    address = f"127.0.0.1:{free_port()}"
-    with open(FULL, "wb") as full:  # noqa: SIM117 - the file must be open before the process begins
-        with subprocess.Popen(
-            [COMMAND, f"--web.listen-address={address}", *SIMULATED], stdout=full, stderr=full
-        ) as running:
-            try:
-                wait_until(lambda: is_ready(address))
-                for _ in range(20):
-                    assert get(address)
-                running.terminate()
-                assert running.wait(GENEROUS) == 0
-            finally:
-                running.kill()
+    (tmp_path / "exporter.log").symlink_to(FULL)
+    with exporter(tmp_path, *SIMULATED) as daemon:
+        for _ in range(20):
+            assert daemon.scrape()
+        assert daemon.stop() == 0
 
 
 def test_without_any_standard_stream_it_serves(tmp_path: Path) -> None:
@@ -140,7 +121,7 @@ def test_without_any_standard_stream_it_serves(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["once", "audit", "explain np_cnp_sent"])
 @pytest.mark.parametrize("closed", [False, True], ids=["full", "closed"])
 def test_a_failed_write_is_reported_in_one_line(command: str, closed: bool) -> None:
-    arguments = [COMMAND, *command.split(), "--host.simulate=quiet"]
+    arguments = [*EXPORTER, *command.split(), "--host.simulate=quiet"]
     if closed:
         arguments = ["sh", "-c", 'exec "$@" >&-', "sh", *arguments]
     with open(FULL, "wb") as full:
@@ -154,7 +135,7 @@ def test_a_capture_on_a_full_disk_is_reported_in_one_line(tmp_path: Path) -> Non
     with namespace("mount") as inside:
         inside.run("mount", "-t", "tmpfs", "-o", "size=8k", "none", str(tmp_path / "disk"))
         target = f"--output={tmp_path}/disk/host.tar.gz"
-        command = [*inside.enter, COMMAND, "capture", "--host.simulate=quiet", target]
+        command = [*inside.enter, *EXPORTER, "capture", "--host.simulate=quiet", target]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
@@ -197,7 +178,7 @@ def test_with_everything_read_only_it_serves(tmp_path: Path) -> None:
 
 def faketime_library() -> str:
     """The path of libfaketime; without it the test is skipped, and in CI it fails."""
-    need("faketime", "faketime")
+    need("faketime")
     found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
     return (
         str(found[0]) if found else lacking("libfaketimeMT.so.1 is not installed (apt-get install faketime)")
@@ -271,7 +252,7 @@ def test_with_4_mb_of_address_space_left_it_lives_and_recovers(tmp_path: Path) -
     with exporter(tmp_path, *SIMULATED, "--log.level=warn") as daemon:
         whole = complete(daemon)
         pressed(daemon, MARGIN)
-        codes = [status_of(daemon.address, "/metrics") for _ in range(50)]
+        codes = [daemon.status("/metrics") for _ in range(50)]
         assert set(codes) <= {200, 500}
         assert 200 in codes
         assert daemon.process.poll() is None

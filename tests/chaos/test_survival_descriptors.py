@@ -5,8 +5,10 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING
 
-from chaos_daemon import GENEROUS, Samples, exporter, need
+from chaos_daemon import Samples, exporter
 from host_tree import HostTree
+from servers import GENEROUS
+from tools import need
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +25,7 @@ def test_too_few_descriptors_cost_no_series_and_refuse_no_client(tmp_path: Path)
     with exporter(tmp_path, *flags) as daemon:
         whole = of_host(daemon.scrape())
         assert daemon.seen.num_fds() > 64, "the number that it would like to open"
-    with exporter(tmp_path, *flags, prefix=(need("prlimit", "util-linux"), "--nofile=64:64")) as daemon:
+    with exporter(tmp_path, *flags, prefix=(need("prlimit"), "--nofile=64:64")) as daemon:
         assert of_host(daemon.scrape()) == whole != {}
         host, _, port = daemon.address.rpartition(":")
         held = [socket.create_connection((host, int(port))) for _ in range(100)]

@@ -7,7 +7,6 @@ import json
 import shutil
 import subprocess
 import time
-import urllib.request
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,8 +14,7 @@ from alerts.alert_hooks import need
 from changed_host import healthy_moments
 from fault_histories import fault_history
 from fault_table import load_faults
-from ports import free_port
-from waiting import wait_until
+from servers import prometheus
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.cli.entry import main
@@ -60,28 +58,13 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> History:
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory, history: History) -> Iterator[str]:
     """A Prometheus with this history in its database."""
-    promtool, prometheus = need("promtool"), need("prometheus")
+    promtool = need("promtool")
     folder: Path = tmp_path_factory.mktemp("prometheus")
     (folder / "history.txt").write_text("\n".join(openmetrics(history, time.time() - 1)))
-    (folder / "prometheus.yml").write_text("{}\n")
     blocks = (promtool, "tsdb", "create-blocks-from", "openmetrics", folder / "history.txt", folder / "data")
     subprocess.run(blocks, check=True, capture_output=True)
-    address = f"127.0.0.1:{free_port()}"
-    command = (
-        prometheus,
-        f"--config.file={folder / 'prometheus.yml'}",
-        f"--storage.tsdb.path={folder / 'data'}",
-        f"--web.listen-address={address}",
-    )
-    with (folder / "log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
-
-        def is_ready() -> bool:
-            with urllib.request.urlopen(f"http://{address}/-/ready", timeout=5) as reply:
-                return bool(reply.status == 200)
-
-        wait_until(is_ready)
-        yield f"http://{address}"
-        process.terminate()
+    with prometheus(folder, {}) as running:
+        yield running.url
     shutil.rmtree(folder / "data")
 
 

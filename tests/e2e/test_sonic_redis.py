@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trustme
-from ports import free_port
 from recorded import files
+from servers import closed_address
 from sonic_redis import RedisServer, need_redis, query_switch, recorded, target_of, values
 
 from roce_exporter.switches.doors.redis import packed
@@ -31,7 +31,7 @@ SHARED = Path(__file__).parents[3] / "shared/captures/switch/sonic"
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
     need_redis()
-    server = RedisServer(tmp_path_factory.mktemp("redis")).start()
+    server = RedisServer(tmp_path_factory.mktemp("redis"), door="--port").start()
     yield server
     server.stop()
 
@@ -186,7 +186,9 @@ async def test_a_database_that_is_away(tmp_path: Path) -> None:
     assert readings.faults["lldp"] == (
         f"cannot connect to {tmp_path}/no.sock database 0: No such file or directory"
     )
-    _, readings = await query_switch(target_of("127.0.0.1", "redis", ports={"redis": free_port()}))
+    with closed_address() as address:
+        port = int(address.rpartition(":")[2])
+        _, readings = await query_switch(target_of("127.0.0.1", "redis", ports={"redis": port}))
     assert readings.faults["state"].endswith("database 6: Connection refused")
     assert readings.sources == SOURCES
 
@@ -251,22 +253,21 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
     """A Redis with a password, a user that may only read, and TLS."""
     need_redis()
     place = tmp_path_factory.mktemp("guarded")
-    authority, port = trustme.CA(), free_port()
+    authority = trustme.CA()
     certificate = authority.issue_cert("leaf1.example.com")
     authority.cert_pem.write_to_path(place / "ca.pem")
     certificate.private_key_pem.write_to_path(place / "key.pem")
     certificate.cert_chain_pems[0].write_to_path(place / "cert.pem")
-    flags = ["--requirepass", PASSWORD, "--tls-port", str(port), "--tls-auth-clients", "no"]
+    flags = ["--requirepass", PASSWORD, "--tls-auth-clients", "no"]
     for flag, name in (("--tls-cert-file", "cert"), ("--tls-key-file", "key"), ("--tls-ca-cert-file", "ca")):
         flags += [flag, str(place / f"{name}.pem")]
-    server = RedisServer(place, tuple(flags)).start()
+    server = RedisServer(place, tuple(flags), "--tls-port").start()
     server.load(recorded("switch-sonic"), password=PASSWORD)
     with server.client(password=PASSWORD) as client:
         client.execute_command(
             "ACL", "SETUSER", "ro", "on", f">{PASSWORD}", "~*", "-@all", "+hgetall", "+hmget", "+select"
         )
         client.execute_command("ACL", "SETUSER", "no", "on", f">{PASSWORD}", "~*", "-@all", "+select")
-    server.tls_port = port  # type: ignore[attr-defined]
     yield server
     server.stop()
 
@@ -296,8 +297,7 @@ async def test_refused_credentials(guarded: RedisServer, login: Login, line: str
 
 
 def secure(server: RedisServer, **files: Any) -> Any:
-    port = server.tls_port  # type: ignore[attr-defined]
-    return target_of("127.0.0.1", "rediss", ports={"rediss": port}, tls=TlsFiles(**files))
+    return target_of("127.0.0.1", "rediss", ports={"rediss": server.port}, tls=TlsFiles(**files))
 
 
 async def test_tls_verifies_the_name(guarded: RedisServer) -> None:

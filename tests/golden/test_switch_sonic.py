@@ -83,7 +83,7 @@ def test_a_switch_with_several_asics_matches_its_golden_file(
 ) -> None:
     """Three Redis, as on such a switch; the included files have the form of SONiC's database_global.json."""
     need_redis()
-    servers = {name: RedisServer(tmp_path / name) for name in ("host", "asic0", "asic1")}
+    servers = {name: RedisServer(tmp_path / name, door="--port") for name in ("host", "asic0", "asic1")}
     includes = []
     for name, server in servers.items():
         server.start()

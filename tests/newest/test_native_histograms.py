@@ -2,45 +2,39 @@
 
 from __future__ import annotations
 
-import json
-import re
-import subprocess
-import sys
-import time
-import urllib.parse
-import urllib.request
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from ports import free_port
+import servers
 from recorded import recording
+from waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-COMMAND = str(Path(sys.executable).with_name("roce-exporter"))
 RECORDING = recording("mlx5-7.3")
-LISTENS = re.compile(r"listens on (127\.0\.0\.1:\d+)")
 
 
-def exporter(running: ExitStack, *flags: str) -> str:
-    """The address of an exporter that ends with the fixture."""
-    command = [COMMAND, "--web.listen-address=127.0.0.1:0", *flags]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    running.callback(process.communicate)
-    running.callback(process.kill)
-    for line in process.stderr:
-        if found := LISTENS.search(line):
-            return found[1]
-    raise AssertionError("the exporter ended before it listened")
-
-
-class Prometheus:
+class Prometheus(servers.Running):
     """A Prometheus 3 that scrapes the same exporters twice: as job `classic`, and as job `native`."""
 
-    def __init__(self, running: ExitStack, folder: Path, targets: list[str]) -> None:
+    def wait_for(self, expression: str) -> list[dict[str, Any]]:
+        """The series of an expression as soon as it has some."""
+        return wait_until(lambda: self.query(expression))
+
+
+@pytest.fixture(scope="module")
+def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    folder = tmp_path_factory.mktemp("native")
+    with ExitStack() as running:
+        targets = [
+            running.enter_context(servers.exporter(place, "--metrics.set=full", *flags)).address
+            for place, *flags in (
+                (folder, "--host.simulate=pfc-storm", "--sampler.mode=fixed"),
+                (folder / "recorded", f"--host.recording={RECORDING}"),
+            )
+        ]
         jobs = [
             {
                 "job_name": job,
@@ -50,46 +44,9 @@ class Prometheus:
             for job in ("classic", "native")
         ]
         config = {"global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": jobs}
-        (folder / "prometheus.yml").write_text(json.dumps(config))
-        self.url = f"http://127.0.0.1:{free_port()}"
-        log = running.enter_context((folder / "log").open("wb"))
-        command = [
-            "prometheus",
-            "--enable-feature=native-histograms",
-            f"--config.file={folder}/prometheus.yml",
-            f"--storage.tsdb.path={folder}/data",
-            f"--web.listen-address={self.url.removeprefix('http://')}",
-        ]
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-        running.callback(process.wait)
-        running.callback(process.kill)
-
-    def query(self, expression: str) -> list[dict[str, Any]]:
-        url = f"{self.url}/api/v1/query?query={urllib.parse.quote(expression)}"
-        with urllib.request.urlopen(url, timeout=10) as answer:
-            return json.loads(answer.read())["data"]["result"]
-
-    def wait_for(self, expression: str, seconds: float = 120.0) -> list[dict[str, Any]]:
-        """The series of an expression as soon as it has some."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            try:
-                if found := self.query(expression):
-                    return found
-            except OSError:
-                pass
-            time.sleep(0.2)
-        raise AssertionError(f"no series of {expression}")
-
-
-@pytest.fixture(scope="module")
-def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    with ExitStack() as running:
-        targets = [
-            exporter(running, "--host.simulate=pfc-storm", "--sampler.mode=fixed", "--metrics.set=full"),
-            exporter(running, f"--host.recording={RECORDING}", "--metrics.set=full"),
-        ]
-        yield Prometheus(running, tmp_path_factory.mktemp("native"), targets)
+        flag = "--enable-feature=native-histograms"
+        found = running.enter_context(servers.prometheus(folder, config, flag))
+        yield Prometheus(found.process, found.address, found.log_file)
 
 
 EPISODES = "roce_pfc_pause_episode_seconds"

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import trustme
-from ports import free_port
+from servers import closed_address
 
 from roce_exporter.cli.entry import main
 
@@ -200,8 +200,9 @@ def test_a_host_without_devices_is_not_diagnosed(
 
 
 def test_a_refused_connection(capsys: pytest.CaptureFixture[str]) -> None:
-    url = f"http://127.0.0.1:{free_port()}"
-    said = refused(capsys, f"--prometheus={url}")
+    with closed_address() as address:
+        url = f"http://{address}"
+        said = refused(capsys, f"--prometheus={url}")
     assert said == (
         f"Prometheus at {url}: Connection refused; check the address, and whether Prometheus runs"
     )
