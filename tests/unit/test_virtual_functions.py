@@ -10,25 +10,25 @@ import sys
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
-from observed import observe, samples
+from kernel import Faults, host
+from observed import exposition, samples
 from pyroute2.netlink.exceptions import NetlinkError
 from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 
-from roce_exporter.exposition import Format
 from roce_exporter.kernel import Absent
 from roce_exporter.kernel.live import LiveKernel
 from roce_exporter.kernel.netlink import Message, encode_attribute, encode_message
 from roce_exporter.kernel.vf_netlink import MOST_VFS, VirtualFunction, read_virtual_functions
 from roce_exporter.recording.capture import capture
 from roce_exporter.recording.ip_link import parse_virtual_functions
-from roce_exporter.recording.moment import Moment
-from roce_exporter.recording.recorded import RecordedKernel, load_recording
-from roce_exporter.recording.tree import Tree
+from roce_exporter.recording.recorded import load_recording
 from roce_exporter.sources.virtual_functions import VirtualFunctions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from roce_exporter.recording.recorded import RecordedKernel
 
 MAC = "02:00:5e:00:01:{:02x}"
 PCI = "0000:3b:01.{}"
@@ -107,15 +107,12 @@ def test_the_vfs_of_a_link() -> None:
     assert (second.number, second.mac, second.counts) == (5, MAC.format(5), {})
 
 
-def test_a_setting_that_the_driver_does_not_have_is_left_out() -> None:
-    """The kernel begins with -1 and lets the driver overwrite it."""
-    (vf,) = read_virtual_functions("eth0", lambda: Links(reply(kernel_vf(0, {}, trust=0xFFFFFFFF))))
-    assert "trusted" not in vf.settings
-
-
 def test_the_number_of_vfs_is_bounded() -> None:
-    links = Links(reply(*(kernel_vf(number % 200, {}) for number in range(MOST_VFS + 1))))
-    assert len(read_virtual_functions("eth0", lambda: links)) == MOST_VFS
+    """The kernel begins a setting with -1 and lets the driver overwrite it: one that it does not have is left out."""
+    links = Links(reply(*(kernel_vf(number % 200, {}, trust=0xFFFFFFFF) for number in range(MOST_VFS + 1))))
+    found = read_virtual_functions("eth0", lambda: links)
+    assert len(found) == MOST_VFS
+    assert "trusted" not in found[0].settings
 
 
 @pytest.mark.parametrize(
@@ -189,24 +186,19 @@ def test_a_text_that_is_not_of_ip_is_malformed(text: str) -> None:
     assert not isinstance(caught.value, Absent)
 
 
-def host(files: dict[str, str], links: dict[str, str]) -> RecordedKernel:
-    tree = Tree({path: text.encode() for path, text in files.items()}, links)
-    for path in (*tree.files, *tree.links):
-        tree.add(path)
-    return RecordedKernel([Moment(tree, {"link": ({"ifname": "mlx5_0", "port": 1, "netdev": "eth0"},)})])
+BELOW = "sys/class/net/eth0/device"
+FILES = {
+    "rdma/link.json": [{"ifname": "mlx5_0", "port": 1, "netdev": "eth0"}],
+    "ip/eth0.link.json": [{"ifname": "eth0", "vfinfo_list": [printed(0), printed(1)]}],
+    f"sys/devices/{PCI.format(0)}/infiniband/mlx5_4/node_guid": "0",
+    f"{BELOW}/virtfn0": f"-> ../../../../devices/{PCI.format(0)}",
+    f"{BELOW}/sriov_numvfs": "2",
+}
 
 
 async def test_each_vf_has_its_series_and_its_device_where_it_is_visible() -> None:
     """VF 0 is a function of this host with an RDMA device; VF 1 is in a virtual machine."""
-    below = "sys/class/net/eth0/device"
-    files = {
-        "ip/eth0.link.json": json.dumps([{"ifname": "eth0", "vfinfo_list": [printed(0), printed(1)]}]),
-        f"sys/devices/{PCI.format(0)}/infiniband/mlx5_4/node_guid": "0",
-        f"{below}/sriov_numvfs": "2",
-    }
-    kernel = host(files, {f"{below}/virtfn0": f"../../../../devices/{PCI.format(0)}"})
-    exporter, (observation,) = await observe(kernel)
-    found = samples(exporter.render(observation, Format.TEXT))
+    found = samples(await exposition(host(FILES)))
     where = 'device="mlx5_0",port="1",netdev="eth0",vf="{}"'
     first, second = where.format(0), where.format(1)
     assert {
@@ -232,19 +224,13 @@ async def test_each_vf_has_its_series_and_its_device_where_it_is_visible() -> No
 
 
 async def test_a_capture_of_vfs_replays_to_the_same_series_without_their_addresses(tmp_path: Path) -> None:
-    below = "sys/class/net/eth0/device"
-    files = {
-        "ip/eth0.link.json": json.dumps([{"ifname": "eth0", "vfinfo_list": [printed(0), printed(1)]}]),
-        f"sys/devices/{PCI.format(0)}/infiniband/mlx5_4/node_guid": "0",
-    }
-    kernel = host(files, {f"{below}/virtfn0": f"../../../../devices/{PCI.format(0)}"})
+    kernel = host(FILES)
     await capture(kernel, str(tmp_path / "host"), 1, 0.0)
     replayed = load_recording(str(tmp_path / "host"))
     assert MAC.format(0) not in (tmp_path / "host/ip/eth0.link.json").read_text()
 
     async def series(one: RecordedKernel) -> list[str]:
-        exporter, (observation,) = await observe(one)
-        text = exporter.render(observation, Format.TEXT).decode()
+        text = (await exposition(one)).decode()
         return [re.sub('mac="[^"]*"', "", line) for line in text.splitlines() if line.startswith("roce_vf_")]
 
     assert len(await series(kernel)) == 28
@@ -253,25 +239,27 @@ async def test_a_capture_of_vfs_replays_to_the_same_series_without_their_address
 
 def test_a_pf_of_which_no_vf_counts_has_no_counters() -> None:
     """The kernel reports 0 for drivers that do not count, so 0 in all of them says nothing."""
-    zero = {"rx_bytes": 0, "tx_bytes": 0}
+    zero, kernel = {"rx_bytes": 0, "tx_bytes": 0}, host(FILES)
+    faults = Faults(kernel)
 
-    class Host(RecordedKernel):
-        counts: Mapping[str, int] = zero
+    def count(second: Mapping[str, int]) -> None:
+        faults["virtual_functions", "eth0"] = (
+            VirtualFunction(0, MAC.format(0), {"link_state": 0}, zero),
+            VirtualFunction(1, MAC.format(1), {"link_state": 1}, second),
+        )
 
-        def virtual_functions(self, netdev: str) -> tuple[VirtualFunction, ...]:
-            assert netdev == "eth0"
-            return (
-                VirtualFunction(0, MAC.format(0), {"link_state": 0}, zero),
-                VirtualFunction(1, MAC.format(1), {"link_state": 1}, self.counts),
-            )
-
-    kernel = Host([Moment(Tree({}), {})])
+    count(zero)
     reader = VirtualFunctions(kernel, "mlx5_0", 1, "eth0")
     (before,) = reader.read(0.0)
-    assert before.names == (f"0 {MAC.format(0)}  ", "0 link_state", f"1 {MAC.format(1)}  ", "1 link_state")
-    kernel.counts = {"rx_bytes": 5, "tx_bytes": 0}
+    assert before.names == (
+        f"0 {MAC.format(0)} {PCI.format(0)} mlx5_4",
+        "0 link_state",
+        f"1 {MAC.format(1)}  ",
+        "1 link_state",
+    )
+    count({"rx_bytes": 5, "tx_bytes": 0})
     (counting,) = reader.read(60.0)
     assert dict(zip(counting.names, counting.values, strict=True))["0 rx_bytes"] == 0
-    kernel.counts = zero
+    count(zero)
     (again,) = reader.read(120.0)
     assert again.names is counting.names, "a driver that has counted still counts"
