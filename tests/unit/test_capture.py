@@ -4,36 +4,73 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import ipaddress
 import json
 import os
-import posixpath
 import re
 import subprocess
 import sys
 import tarfile
-import time
 from typing import TYPE_CHECKING
 
 import pytest
-from observed import exposition
+from clock import Clock
+from hypothesis import given
+from hypothesis import strategies as st
+from kernel import Faults, host
+from observed import exposition, observe
 from recorded import HOSTS, files, recording
+from waiting import Gate
 
-from roce_exporter.owner_model import ObjectKind
+from roce_exporter.audit import Profile, audit
+from roce_exporter.kernel import Absent
+from roce_exporter.kernel.kmsg import LogHiddenError, LogPart
+from roce_exporter.owner_model import ObjectKind, ProcessFacts
+from roce_exporter.owners.cgroup_path import parse_cgroups
 from roce_exporter.recording.capture import CaptureError, capture
-from roce_exporter.recording.recorded import RecordedKernel, load_recording
+from roce_exporter.recording.capture_log import MOST_KEPT, PART, kernel_log
+from roce_exporter.recording.log_moments import RecordedLog, numbered
+from roce_exporter.recording.recorded import load_recording
 from roce_exporter.recording.scrub import Scrubber
+from roce_exporter.recording.scrub_processes import scrub_process, scrub_user
+from roce_exporter.recording.subnet_scrub import SubnetScrubber
+from roce_exporter.simulation.kernel import simulate
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-    from roce_exporter.model import RdmaDevice
-    from roce_exporter.recording.recorded_objects import HeldObjects
+    from roce_exporter.recording.recorded import RecordedKernel
 
-SMALL = recording("audit-bnxt")
+SOON = (
+    "mlx5-lag",
+    "mlx5-7.3",
+    "mlx5-vf",
+    "bnxt",
+    "ionic",
+    "irdma",
+    "mlx4-iwarp",
+    "gpu16",
+    "audit-rails-right",
+)
+"""One host of each kind; the others in CI."""
 
 SCRUBBED = re.compile(
     r'(node_guid|address|mac|hostname|user|owner|pod_uid|container_id|slurm_job|peer)="[^"]*"'
 )
+
+
+def of_each_host(hosts: tuple[str, ...] = SOON) -> pytest.MarkDecorator:
+    names = [
+        name if name in hosts else pytest.param(name, marks=pytest.mark.ci)
+        for name in HOSTS
+        if name != "sick"
+    ]
+    return pytest.mark.parametrize("name", names)
+
+
+def recorded(name: str) -> RecordedKernel:
+    return load_recording(recording(name))
 
 
 def series(kernel: RecordedKernel) -> list[str]:
@@ -42,61 +79,65 @@ def series(kernel: RecordedKernel) -> list[str]:
     return sorted(SCRUBBED.sub(r'\1="x"', line) for line in text.splitlines())
 
 
-@pytest.mark.parametrize("suffix", ["", ".tar.gz", ".txt"])
-@pytest.mark.parametrize("host", [host for host in HOSTS if host != "sick"])
-def test_a_captured_host_replays_to_the_same_series(tmp_path: Path, host: str, suffix: str) -> None:
-    output = tmp_path / f"captured{suffix}"
-    asyncio.run(capture(load_recording(recording(host)), str(output), 1, 1.0))
-    assert series(load_recording(str(output))) == series(load_recording(recording(host)))
+def captured(kernel: RecordedKernel, output: Path, moments: int = 1) -> Path:
+    asyncio.run(capture(kernel, str(output), moments, 0.001))
+    return output
 
 
-def test_moments_are_captured_in_turn(tmp_path: Path) -> None:
-    source = load_recording(recording("moving"))
-    asyncio.run(capture(source, str(tmp_path / "c"), 3, 0.001))
-    assert sorted(place.name for place in (tmp_path / "c").iterdir()) == ["0", "1", "2"]
-    first, again = load_recording(str(tmp_path / "c")), load_recording(recording("moving"))
+@pytest.fixture(scope="module")
+def capture_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The capture of a recorded host, made once."""
+    made: dict[str, Path] = {}
+
+    def of(name: str) -> Path:
+        if name not in made:
+            made[name] = captured(recorded(name), tmp_path_factory.mktemp("captures") / name)
+        return made[name]
+
+    return of
+
+
+def text_of(folder: Path) -> str:
+    return "".join(place.read_text() for place in folder.rglob("*") if place.is_file())
+
+
+@of_each_host()
+def test_a_captured_host_replays_to_the_same_series(capture_of: Callable[[str], Path], name: str) -> None:
+    assert series(load_recording(str(capture_of(name)))) == series(recorded(name))
+
+
+def test_moments_are_captured_in_turn_and_an_archive_is_the_same(tmp_path: Path) -> None:
+    folder = captured(recorded("moving"), tmp_path / "c", 3)
+    assert sorted(place.name for place in folder.iterdir()) == ["0", "1", "2"]
+    archives = [captured(recorded("moving"), tmp_path / f"c{suffix}", 3) for suffix in (".tar.gz", ".txt")]
+    kernels = [load_recording(str(place)) for place in (folder, *archives, recording("moving"))]
     for _ in range(3):
-        assert series(first) == series(again)
+        first, *others = map(series, kernels)
+        assert others == [first] * 3
 
 
 def test_no_address_and_no_guid_of_the_host_is_left(tmp_path: Path) -> None:
     secrets = {
         word
         for path, text in files("mlx5-pair").items()
-        if posixpath.basename(path) in {"node_guid", "sys_image_guid"} | {str(n) for n in range(256)}
+        if re.search(r"(?:/node_guid|/sys_image_guid|/gids/\d+)$", path)
         for word in re.findall(r"[0-9a-f:]{19,}", text)
         if set(word) != {"0", ":"}
     }
     assert secrets
-    output = tmp_path / "c.tar.gz"
-    asyncio.run(capture(load_recording(recording("mlx5-pair")), str(output), 1, 1.0))
-    with tarfile.open(output) as archive:
+    with tarfile.open(captured(recorded("mlx5-pair"), tmp_path / "c.tar.gz")) as archive:
         text = "".join(archive.extractfile(member).read().decode() for member in archive if member.isreg())
     assert not [word for word in secrets if word in text]
 
 
-def test_mac_addresses_and_the_host_name_are_replaced(tmp_path: Path) -> None:
-    """The addresses of a LAG's members stay different, and the domain goes, too."""
-    output = tmp_path / "c"
-    asyncio.run(capture(load_recording(recording("mlx5-lag")), str(output), 1, 1.0))
-    assert [(output / f"ethtool/ens2f{n}np{n}.permaddr").read_text() for n in range(2)] == [
+def test_names_addresses_and_owners_are_replaced_and_commands_kept(capture_of: Callable[[str], Path]) -> None:
+    """The addresses of a LAG's members stay different, and the domain of the host's name goes, too."""
+    pods, slurm, storage = map(capture_of, ("mlx5-lag", "mlx5-7.3", "ionic"))
+    assert [(pods / f"ethtool/ens2f{n}np{n}.permaddr").read_text() for n in range(2)] == [
         "Permanent address: 02:00:00:00:00:00\n",
         "Permanent address: 02:00:00:00:00:01\n",
     ]
-    assert (output / "proc/sys/kernel/hostname").read_text() == "host-001\n"
-    text = "".join(place.read_text() for place in output.rglob("*") if place.is_file())
-    assert "gpu-042" not in text
-    assert "02:00:5e" not in text
-
-
-def captured(tmp_path: Path, host: str) -> Path:
-    output = tmp_path / host
-    asyncio.run(capture(load_recording(recording(host)), str(output), 1, 1.0))
-    return output
-
-
-def test_names_of_owners_are_replaced_and_their_commands_kept(tmp_path: Path) -> None:
-    pods, slurm, storage = (captured(tmp_path, host) for host in ("mlx5-lag", "mlx5-7.3", "ionic"))
+    assert (pods / "proc/sys/kernel/hostname").read_text() == "host-001\n"
     assert (pods / "proc/20481/cgroup").read_text() == (
         "0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod00000000_0000_4000_8000_000000000001.slice"
         f"/cri-containerd-000000000001{'0' * 52}.scope\n"
@@ -105,88 +146,70 @@ def test_names_of_owners_are_replaced_and_their_commands_kept(tmp_path: Path) ->
     assert (slurm / "proc/7712/cgroup").read_text() == (
         "0::/system.slice/slurmstepd.scope/job_1/step_0/user/task_0\n"
     )
-    assert "hpc17" not in (slurm / "etc/passwd").read_text()
     assert "user1:x:60001:60001:" in (slurm / "etc/passwd").read_text()
-    peers = (storage / "rdma/resource-cm_id.json").read_text()
-    assert "198.51.100." not in peers
-    assert "198.18.0." in peers
-    text = "".join(place.read_text() for place in tmp_path.rglob("*") if place.is_file())
-    assert not [
-        name for name in ("3b0f6d1e", "9f2c41d07be6", "98431", "hpc17", "2001:db8:44") if name in text
-    ]
+    assert "198.18.0." in (storage / "rdma/resource-cm_id.json").read_text()
+    secrets = (
+        "gpu-042",
+        "02:00:5e",
+        "3b0f6d1e",
+        "9f2c41d07be6",
+        "98431",
+        "hpc17",
+        "2001:db8:44",
+        "198.51.100.",
+    )
+    text = text_of(pods) + text_of(slurm) + text_of(storage)
+    assert not [name for name in secrets if name in text]
 
 
 def test_keys_of_memory_regions_are_never_written(tmp_path: Path) -> None:
     """A root user's `rdma` prints them."""
-    source = tmp_path / "source" / "rdma"
-    source.mkdir(parents=True)
-    (source / "dev.json").write_text('[{"ifindex":0,"ifname":"rxe0"}]')
-    (source / "resource-mr.json").write_text(
-        '[{"ifname":"rxe0","mrlen":4096,"rkey":"0x1d8c","lkey":"0x1d8d","iova":"0x7f00","pid":7,"comm":"a"}]'
-    )
-    asyncio.run(capture(load_recording(str(source.parent)), str(tmp_path / "c"), 1, 1.0))
-    assert json.loads((tmp_path / "c/rdma/resource-mr.json").read_text()) == [
-        {"ifindex": 0, "ifname": "rxe0", "mrlen": 4096, "pid": 7}
-    ]
+    region = {"ifname": "rxe0", "mrlen": 4096, "pid": 7}
+    keys = {"rkey": "0x1d8c", "lkey": "0x1d8d", "iova": "0x7f00", "comm": "a"}
+    device = {"ifindex": 0, "ifname": "rxe0"}
+    source = host({"rdma/dev.json": [device], "rdma/resource-mr.json": [region | keys]})
+    found = json.loads((captured(source, tmp_path / "c") / "rdma/resource-mr.json").read_text())
+    assert found == [device | region]
 
 
 def test_a_list_of_objects_that_fails_is_left_out_and_the_rest_is_captured(tmp_path: Path) -> None:
-    class Failing(RecordedKernel):
-        def open_objects(self, device: RdmaDevice, kind: ObjectKind) -> HeldObjects:
-            if kind is ObjectKind.QUEUE_PAIR:
-                raise OSError(errno.EIO, os.strerror(errno.EIO))
-            return super().open_objects(device, kind)
+    whole = recorded("mlx5-lag")
+    listed = whole.open_objects
 
-    whole = load_recording(recording("mlx5-lag"))
-    asyncio.run(capture(Failing(whole.moments), str(tmp_path / "c"), 1, 1.0))
-    found = {place.name for place in (tmp_path / "c/rdma").iterdir()}
+    def fail(device: object, kind: ObjectKind) -> object:
+        if kind is ObjectKind.QUEUE_PAIR:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return listed(device, kind)
+
+    Faults(whole, open_objects=fail)
+    found = {place.name for place in (captured(whole, tmp_path / "c") / "rdma").iterdir()}
     assert "resource-qp.json" not in found
     assert {"resource-mr.json", "resource-cq.json", "resource-ctx.json", "statistic-qp.json"} <= found
-
-
-def test_an_existing_output_is_not_overwritten(tmp_path: Path) -> None:
-    with pytest.raises(CaptureError, match="exists already; choose another"):
-        asyncio.run(capture(load_recording(SMALL), str(tmp_path), 1, 1.0))
-
-
-def test_an_output_that_cannot_be_written_is_named() -> None:
-    with pytest.raises(CaptureError, match=r"/no/such/place\.tar\.gz: No such file or directory"):
-        asyncio.run(capture(load_recording(SMALL), "/no/such/place.tar.gz", 1, 1.0))
 
 
 def test_a_device_that_hangs_is_left_out_and_the_rest_is_captured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Hanging(RecordedKernel):
-        def link(self, path: str) -> str:
-            if "mlx5_0" in path:
-                time.sleep(60)
-            return super().link(path)
-
     monkeypatch.setattr("roce_exporter.recording.capture.PATIENCE", 0.2)
-    whole = load_recording(recording("gpu16"))
-    asyncio.run(capture(Hanging(whole.moments), str(tmp_path / "c"), 1, 1.0))
+    two = {f"sys/class/infiniband/mlx5_{n}/ports/1/state": "4: ACTIVE\n" for n in range(2)}
+    whole, gate = host(two), Gate()
+    Faults(whole)["class/infiniband/mlx5_0/device"] = gate
+    output = captured(whole, tmp_path / "c")
+    gate.release()
     assert "mlx5_0 is left out: no answer" in caplog.text
-    captured = load_recording(str(tmp_path / "c")).entries("class/infiniband")
-    assert "mlx5_0" not in captured
-    assert len(captured) == len(whole.entries("class/infiniband")) - 1
+    assert load_recording(str(output)).entries("class/infiniband") == ("mlx5_1",)
 
 
-def test_stand_ins_are_stable_and_unassigned() -> None:
-    scrub = Scrubber()
-    first = scrub.text("9803:9b03:0012:3456")
-    assert first == scrub.text("9803:9b03:0012:3456") != scrub.text("9803:9b03:0012:3457")
-    assert scrub.text("0000:0000:0000:0000") == "0000:0000:0000:0000"
-    assert scrub.text("mac 98:03:9b:12:34:56 end") == "mac 02:00:00:00:00:00 end"
-    assert [scrub.hostname(name) for name in ("a", "b.example.com", "a")] == [
-        "host-001",
-        "host-002",
-        "host-001",
-    ]
-    assert scrub.gid("10.1.2.3") == "0000:0000:0000:0000:0000:ffff:c612:0001"
-    assert scrub.gid("fe80::a00:27ff:fe00:1").startswith("fe80:0000:0000:0000:0200:00ff:fe00:")
-    assert scrub.gid("2a00:1450::1").startswith("2001:0db8:")
-    assert Scrubber().gid("10.9.9.9") == Scrubber().gid("10.1.2.3")
+@pytest.mark.parametrize(
+    ("output", "text"),
+    [
+        ("", "exists already; choose another"),
+        ("missing/c.tar.gz", r"/missing/c\.tar\.gz: No such file or directory"),
+    ],
+)
+def test_an_output_that_cannot_be_written_is_named(tmp_path: Path, output: str, text: str) -> None:
+    with pytest.raises(CaptureError, match=text):
+        captured(recorded("bnxt"), tmp_path / output)
 
 
 def test_a_full_disk_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -196,10 +219,255 @@ def test_a_full_disk_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     monkeypatch.setattr("roce_exporter.recording.written.aiofiles.open", full)
     for output in (tmp_path / "c", tmp_path / "c.tgz"):
         with pytest.raises(CaptureError, match="No space left on device; choose another place with --output"):
-            asyncio.run(capture(load_recording(SMALL), str(output), 1, 1.0))
+            captured(recorded("bnxt"), output)
 
 
 def test_only_capture_and_the_web_config_file_load_aiofiles() -> None:
     """It serves nothing on the scrape path, so the daemon without a web config file does not load it."""
     code = "import sys, roce_exporter.cli.entry, roce_exporter.cli.serve; sys.exit('aiofiles' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# The kernel log
+
+TAGS = " SUBSYSTEM=pci\n DEVICE=+pci:0000:3b:00.0\n"
+DOWN = f"6,7,1,-;mlx5_core 0000:3b:00.0 eth0: Link down\n{TAGS}"
+OF_OTHERS = [
+    "6,1,1,-;Linux version 7.3 (secret@build-host)\n",
+    "14,8,1,-;mlx5_core 0000:3b:00.0 eth0: Link down\n",
+    "6,9,1,-;sshd[7]: accepted key of alice\n",
+    "6,10,1,-;mlx5_core 0000:3b:00.0 eth0: renamed from eth9\n",
+]
+
+
+class Log:
+    """The log of a host with these records."""
+
+    def __init__(self, *records: str) -> None:
+        self.left = [one.encode() for one in records]
+        self.closed = 0
+
+    def read(self, most: int) -> LogPart:
+        part, self.left = self.left[:most], self.left[most:]
+        return LogPart(tuple(part), 0)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def log_of(log: Log | OSError) -> dict[str, str]:
+    kernel = host({"sys/x": ""})
+    Faults(
+        kernel, hostname="gpu-17", open_kernel_log=log if isinstance(log, OSError) else lambda *, oldest: log
+    )
+    return kernel_log(kernel, Scrubber())
+
+
+@pytest.mark.parametrize(
+    ("records", "text"),
+    [
+        ([OF_OTHERS[0], DOWN, *OF_OTHERS[1:]], DOWN),
+        (
+            ["6,7,1,-;mlx5_core 0000:3b:00.0 gpu-17-rail: Link down 0c:42:a1:00:11:22\n"],
+            "6,7,1,-;mlx5_core 0000:3b:00.0 host-001-rail: Link down 02:00:00:00:00:00\n",
+        ),
+    ],
+)
+def test_only_known_messages_of_the_kernel_are_captured_without_addresses(
+    records: list[str], text: str
+) -> None:
+    log = Log(*records)
+    assert [*log_of(log).values()] == [text]
+    assert log.closed == 1
+
+
+def test_the_newest_messages_are_kept() -> None:
+    records = [f"6,{number},1,-;mlx5_core 0000:3b:00.0 eth0: Link up\n" for number in range(3 * PART)]
+    (text,) = log_of(Log(*records)).values()
+    assert [number for number, _ in numbered(text.encode())] == [*range(3 * PART - MOST_KEPT, 3 * PART)]
+
+
+def test_a_host_without_a_log_has_no_file_and_one_that_may_not_be_read_is_an_error() -> None:
+    assert log_of(Absent(errno.ENOENT, "no log")) == {}
+    with pytest.raises(LogHiddenError):
+        log_of(LogHiddenError(errno.EPERM, "not permitted", "/dev/kmsg"))
+
+
+def test_what_is_captured_replays() -> None:
+    """The lines of a simulated host, as its drivers write them."""
+    clock = Clock(0.0)
+    kernel = simulate("overheating", clock=clock)
+    clock.now = 200.0
+    (text,) = kernel_log(kernel, Scrubber()).values()
+    replayed = RecordedLog(text.encode, oldest=True).read(100)
+    assert replayed.records == kernel.open_kernel_log(oldest=True).read(100).records
+    assert len(replayed.records) > 4
+    assert replayed.thinned
+    content = b"garbage\n tag of garbage\n" + DOWN.encode() + b"\n6,8"
+    assert list(numbered(content)) == [(7, DOWN.encode())], "lines that are no record are skipped"
+
+
+# Stand-ins
+
+
+def test_stand_ins_are_stable_and_unassigned() -> None:
+    scrub = Scrubber()
+    first = scrub.text("9803:9b03:0012:3456")
+    assert first == scrub.text("9803:9b03:0012:3456") != scrub.text("9803:9b03:0012:3457")
+    assert scrub.text("0000:0000:0000:0000") == "0000:0000:0000:0000"
+    assert scrub.text("mac 98:03:9b:12:34:56 end") == "mac 02:00:00:00:00:00 end"
+    names = [scrub.hostname(name) for name in ("a", "b.example.com", "a")]
+    assert names == ["host-001", "host-002", "host-001"]
+    assert scrub.gid("10.1.2.3") == "0000:0000:0000:0000:0000:ffff:c612:0001"
+    assert scrub.gid("fe80::a00:27ff:fe00:1").startswith("fe80:0000:0000:0000:0200:00ff:fe00:")
+    assert scrub.gid("2a00:1450::1").startswith("2001:0db8:")
+    assert Scrubber().gid("10.9.9.9") == Scrubber().gid("10.1.2.3")
+    assert scrub.peer("10.1.2.3") == "198.18.0.1" == scrub.peer("::ffff:10.1.2.3"), "as in the GID"
+    assert scrub.peer("10.1.2.4") == "198.18.0.2"
+    assert scrub.peer("2a00:1450::7") == "2001:db8::2"
+    assert scrub.peer("fe80::7").startswith("fe80::200:ff:fe00:")
+
+
+UID = "7f1d4e02-5c38-4b6a-9d10-0123456789ab"
+STATIC = "0123456789abcdef0123456789abcdef"
+ID = "ab" * 32
+NEW_UID = "00000000-0000-4000-8000-000000000001"
+NEW_ID = "000000000001" + "0" * 52
+PATHS = {
+    "/": "/",
+    f"/kubepods.slice/kubepods-burstable-pod{UID.replace('-', '_')}.slice/cri-containerd-{ID}.scope": (
+        f"/kubepods.slice/kubepods-burstable-pod{NEW_UID.replace('-', '_')}.slice/cri-containerd-{NEW_ID}.scope"
+    ),
+    f"/kubepods/besteffort/pod{UID}/{ID}": f"/kubepods/besteffort/pod{NEW_UID}/{NEW_ID}",
+    f"/kubepods/pod{STATIC}/crio-{ID}": f"/kubepods/pod{1:032x}/crio-{NEW_ID}",
+    f"/system.slice/containerd.service/kubepods-pod{UID.replace('-', '_')}.slice:cri-containerd:{ID}": (
+        f"/system.slice/containerd.service/kubepods-pod{NEW_UID.replace('-', '_')}.slice:cri-containerd:{NEW_ID}"
+    ),
+    f"/docker/{ID}": f"/docker/{NEW_ID}",
+    f"/machine.slice/libpod-{ID}.scope/container": f"/machine.slice/libpod-{NEW_ID}.scope/group1",
+    "/slurm/uid_1234/job_987/step_0/task_3": "/slurm/uid_60001/job_1/step_0/task_3",
+    "/slurm_gpu17/uid_1234/job_987/step_batch": "/slurm_node1/uid_60001/job_1/step_batch",
+    "/system.slice/gpu17_slurmstepd.scope/job_987/step_extern/user": (
+        "/system.slice/node1_slurmstepd.scope/job_1/step_extern/user"
+    ),
+    "/system.slice/nvmf.service": "/system.slice/nvmf.service",
+    "/system.slice/jupyter-alice.service": "/system.slice/jupyter-user1.service",
+    "/system.slice/alicebob.service": "/system.slice/alicebob.service",
+    "/system.slice/db@customer.service": "/system.slice/db@instance1.service",
+    "/machine.slice/machine-acme.scope": "/machine.slice/machine-instance1.scope",
+    "/user.slice/user-1234.slice/user@1234.service/app.slice/run-u3.scope": (
+        "/user.slice/user-60001.slice/user@60001.service/app.slice/run-u3.scope"
+    ),
+    "/project-x/alice (deleted)": "/group1/group2 (deleted)",
+    "/../../other": "/../../group1",
+}
+
+
+@pytest.mark.parametrize(("path", "expected"), PATHS.items())
+def test_a_control_group_keeps_its_form(path: str, expected: str) -> None:
+    """Also in the lines of version 1."""
+    text = f"12:cpu,cpuacct:{path}\n0::{path}\n"
+    found = scrub_process(Scrubber(), ProcessFacts(7, 1.0, "train.py", "alice", text))
+    assert found.cgroups == text.replace(path, expected)
+    assert found.command == "train.py"
+    before, after = parse_cgroups(f"0::{path}\n"), parse_cgroups(f"0::{expected}\n")
+    assert before.kind == after.kind
+    assert [bool(field) for field in before] == [bool(field) for field in after]
+
+
+def test_one_value_has_one_replacement_and_two_have_two() -> None:
+    scrub = Scrubber()
+    first, again, second = (
+        scrub_process(scrub, ProcessFacts(7, 1.0, "a", user, f"0::/docker/{one * 32}\n"))
+        for user, one in (("alice", "ab"), ("alice", "ab"), ("bob", "ac"))
+    )
+    assert first == again
+    assert (first.user, second.user) == ("user1", "user2")
+    assert parse_cgroups(first.cgroups).name != parse_cgroups(second.cgroups).name
+    assert [scrub_user(scrub, user) for user in ("root", "", "1000")] == ["root", "", "user3"]
+
+
+# Stand-ins that keep subnets
+
+IP_ONLY = Profile("IP side", addresses=True, multi_rail=True)
+FOUR = (
+    st.integers(0x0B000000, 0xDFFFFFFF)
+    .map(ipaddress.IPv4Address)
+    .filter(lambda one: not (one.is_link_local or one.is_loopback))
+)
+SIX = st.integers(0x2 << 124, (0x4 << 124) - 1).map(ipaddress.IPv6Address)
+
+
+@given(FOUR, FOUR)
+def test_ipv4_addresses_share_as_many_bits_as_before(
+    one: ipaddress.IPv4Address, other: ipaddress.IPv4Address
+) -> None:
+    """Below the first octet; different first octets stay different."""
+    scrub = SubnetScrubber(b"key")
+    first, second = (ipaddress.IPv4Address(scrub.address(str(each))) for each in (one, other))
+    assert first >= ipaddress.IPv4Address("240.0.0.0")
+    before, after = (32 - (int(a) ^ int(b)).bit_length() for a, b in ((one, other), (first, second)))
+    assert before == after or (before < 8 and after < 8)
+
+
+@given(st.one_of(st.tuples(FOUR, st.integers(8, 32)), st.tuples(SIX, st.integers(32, 128))))
+def test_addresses_stay_in_their_prefix(
+    given: tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int],
+) -> None:
+    address, length = given
+    scrub = SubnetScrubber(b"key")
+    prefix = str(ipaddress.ip_network(f"{address}/{length}", strict=False))
+    stand_in = ipaddress.ip_address(scrub.address(str(address)))
+    assert stand_in in ipaddress.ip_network(scrub.prefix(prefix))
+    assert stand_in.version == 4 or stand_in in ipaddress.ip_network("2001:db8::/32")
+
+
+def test_addresses_without_an_owner_are_kept_and_link_local_ones_stay_so() -> None:
+    scrub = SubnetScrubber(b"key")
+    kept = ["0.0.0.0", "127.0.0.1", "::", "::1", "224.0.0.1", "ff02::1", "169.254.0.7", "203.0.113.1"]  # noqa: S104 - no socket
+    assert [scrub.address(text) for text in kept] == kept
+    assert [scrub.prefix(text) for text in ("0.0.0.0/0", "::/0", "")] == ["0.0.0.0/0", "::/0", ""]
+    stand_in = scrub.address("fe80::a288:c2ff:fe12:3456")
+    assert ipaddress.ip_address(stand_in) in ipaddress.ip_network("fe80::/64")
+    assert not stand_in.endswith("3456")
+
+
+def test_another_capture_has_other_stand_ins_and_gids_and_peers_the_same() -> None:
+    found = set()
+    for _ in range(4):
+        scrub = Scrubber()
+        scrub.keep_subnets()
+        found.add(scrub.ip("10.1.2.3"))
+    assert len(found) > 1
+    for address in ("10.1.2.3", "2001:db8:7::9"):
+        gid = ipaddress.IPv6Address(scrub.gid(address))
+        assert str(gid.ipv4_mapped or gid) == scrub.ip(address) == scrub.peer(address)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in SOON else pytest.param(name, marks=pytest.mark.ci)
+        for name in HOSTS
+        if "ip/address.json" in files(name)
+    ],
+)
+def test_a_capture_has_the_same_findings_and_none_of_the_addresses(
+    capture_of: Callable[[str], Path], name: str
+) -> None:
+    output = capture_of(name)
+    assert results(load_recording(str(output))) == results(recorded(name))
+    text = text_of(output / "ip")
+    rows = json.loads(files(name)["ip/address.json"])
+    owned = {one["local"] for row in rows for one in row["addr_info"]}
+    assert not [one for one in owned if re.search(rf"(?<![0-9a-f:.]){re.escape(one)}(?![0-9a-f:.])", text)]
+
+
+def results(kernel: RecordedKernel) -> list[tuple[str, str, bool | None]]:
+    _, (observation,) = asyncio.run(observe(kernel))
+    found = audit(observation.snapshot.devices, IP_ONLY)
+    return [(one.settings.netdev, one.check.id, one.result.ok) for one in found]
+
+
+def test_a_host_without_an_ip_side_has_no_files_of_it(capture_of: Callable[[str], Path]) -> None:
+    assert not (capture_of("bnxt") / "ip").exists()
