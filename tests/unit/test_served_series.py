@@ -1,4 +1,4 @@
-"""What each set of metrics serves: what is in it, what begins, and that nothing served goes away."""
+"""What each set of metrics serves: what is in it, what begins, that nothing served goes away, its flags, and how much it is."""
 
 from __future__ import annotations
 
@@ -7,18 +7,37 @@ import tracemalloc
 from typing import TYPE_CHECKING
 
 import pytest
-from observed import observe
+from clock import Clock
+from observed import observe, samples
+from prometheus_client.openmetrics import parser as openmetrics
+from recorded import recording
 
+from roce_exporter.audit import Auditor, load_profile
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.configuration import CHECK_OK
 from roce_exporter.catalog.exporter import METRIC_SET_INFO, READ_ERRORS, SOURCE_DURATION, SOURCE_UP
 from roce_exporter.catalog.row import FULL, LEAN, PRIORITY_LABELS, STANDARD, MetricSet, Row
 from roce_exporter.catalog.storm import RATIO, READ_DURATION, STORMS
+from roce_exporter.cli import main
+from roce_exporter.cli.options import OptionError, parse_options
+from roce_exporter.collect import Collector, Settings
+from roce_exporter.exporter import Exporter
+from roce_exporter.exposition import Format, Renderer
 from roce_exporter.exposition.served_series import ServedSeries
+from roce_exporter.health.health_watch import HealthWatch
+from roce_exporter.introspection.host_history import HostClock, play
 from roce_exporter.normalise.series import Samples, Series
+from roce_exporter.recording.recorded import load_recording
+from roce_exporter.sampler import Sampler
+from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.simulation.kernel import simulate
+from roce_exporter.surroundings import Surroundings
+from roce_exporter.surroundings.kernel_log_follower import KernelLogFollower
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from roce_exporter.exporter import Observation
     from roce_exporter.normalise.series import Value
 
 ROWS = {row.name: row for row in CATALOG}
@@ -67,21 +86,15 @@ def of_priority(priority: int, *more: str) -> tuple[str, ...]:
     return (*PORT, "eth0", str(priority), *more)
 
 
-def test_the_sets_are_ordered() -> None:
+def test_the_sets_are_ordered_and_served_as_a_metric_and_full_is_everything_as_it_is() -> None:
     assert [[one.includes(other) for other in MetricSet] for one in MetricSet] == [
         [True, False, False],
         [True, True, False],
         [True, True, True],
     ]
-
-
-@pytest.mark.parametrize("metric_set", MetricSet)
-def test_the_set_is_served_as_a_metric(metric_set: MetricSet) -> None:
-    (info,) = ServedSeries(metric_set).select([])
-    assert info == Samples((Series(METRIC_SET_INFO, (metric_set.value,)),), (1,))
-
-
-def test_full_is_everything_as_it_is() -> None:
+    for metric_set in MetricSet:
+        (info,) = ServedSeries(metric_set).select([])
+        assert info == Samples((Series(METRIC_SET_INFO, (metric_set.value,)),), (1,))
     part = Exported((PORT_UP, PORT), (TIMEOUTS, PORT), (ROWS["roce_port_physical_state"], PORT)).samples()
     assert ServedSeries(FULL).select([part])[0] is part
 
@@ -108,45 +121,18 @@ def test_a_sparse_series_begins_with_its_first_event_and_stays(metric_set: Metri
 
 
 @LIMITED
-def test_a_value_that_is_missing_begins_nothing(metric_set: MetricSet) -> None:
-    served, host = ServedSeries(metric_set), Exported((TIMEOUTS, PORT), (CHECK_OK, (*PORT, "eth0", "trust")))
-    host.set(TIMEOUTS, None, *PORT)
-    host.set(CHECK_OK, None, *PORT, "eth0", "trust")
-    assert shown(served, host) == {}
-
-
-@LIMITED
 def test_a_check_begins_when_it_fails_and_shows_that_it_passes_again(metric_set: MetricSet) -> None:
+    """A value that is missing begins nothing."""
     labels = (*PORT, "eth0", "trust")
-    served, host = ServedSeries(metric_set), Exported((CHECK_OK, labels))
-    host.set(CHECK_OK, 1, *labels)
-    assert shown(served, host) == {}
-    host.set(CHECK_OK, 0, *labels)
-    assert shown(served, host) == {(CHECK_OK.name, *labels): 0}
-    host.set(CHECK_OK, 1, *labels)
-    assert shown(served, host) == {(CHECK_OK.name, *labels): 1}
+    served, host = ServedSeries(metric_set), Exported((CHECK_OK, labels), (TIMEOUTS, PORT))
+    host.set(TIMEOUTS, None, *PORT)
+    for value, begun in ((None, False), (1, False), (0, True), (1, True)):
+        host.set(CHECK_OK, value, *labels)
+        assert shown(served, host) == ({(CHECK_OK.name, *labels): value} if begun else {})
 
 
-@LIMITED
-def test_a_device_that_was_removed_comes_back_with_what_had_begun(metric_set: MetricSet) -> None:
-    served, host = ServedSeries(metric_set), Exported((TIMEOUTS, PORT))
-    host.set(TIMEOUTS, 3, *PORT)
-    before = shown(served, host)
-    assert shown(served) == {}
-    host.set(TIMEOUTS, 0, *PORT)
-    assert shown(served, Exported(*host.series)).keys() == before.keys()
-
-
+HOUR = 3600
 DEPARTED = ("mlx5_9", "1")
-
-
-class Hours:
-    """A clock that a test moves."""
-
-    now: float = 0
-
-    def __call__(self) -> float:
-        return self.now * 3600
 
 
 def departing(device: str = "mlx5_9") -> Exported:
@@ -173,17 +159,17 @@ def test_a_device_that_comes_back_within_an_hour_continues_and_later_begins_agai
     metric_set: MetricSet,
 ) -> None:
     """The hour begins when it is missed. A device that stays remembers for good, also without any scrape for hours."""
-    clock, resident = Hours(), sources()
+    clock, resident = Clock(0), sources()
     resident.set(SOURCE_UP, 0, "a", "mlx5_0", "")
     served = ServedSeries(metric_set, clock=clock)
     before = shown(served, resident, host := departing())
     assert {key[0] for key in before} == {TIMEOUTS.name, PFC.name, DISCARDS.name, SOURCE_UP.name}
     resident.set(SOURCE_UP, 1, "a", "mlx5_0", "")
-    for clock.now in (5, 5.9):
+    for clock.now in (5 * HOUR, 5.9 * HOUR):
         shown(served, resident)
-    clock.now = 5.99
+    clock.now = 5.99 * HOUR
     assert shown(served, resident, reset(host)).keys() == before.keys()
-    for clock.now in (7, 8):
+    for clock.now in (7 * HOUR, 8 * HOUR):
         shown(served, resident)
     assert shown(served, resident, reset(host)).keys() == {
         (SOURCE_UP.name, "a", "mlx5_0", ""),
@@ -196,10 +182,10 @@ def test_a_device_that_comes_back_within_an_hour_continues_and_later_begins_agai
 @LIMITED
 def test_a_device_without_readings_is_still_there(metric_set: MetricSet) -> None:
     """All its reads hang for hours: only its sources have series."""
-    clock = Hours()
+    clock = Clock(0)
     served = ServedSeries(metric_set, clock=clock)
     before = shown(served, departing())
-    for clock.now in range(1, 5):
+    for clock.now in range(HOUR, 5 * HOUR, HOUR):
         shown(served, Exported((SOURCE_UP, ("port", "mlx5_9", ""))))
     assert before.keys() - shown(served, reset(departing())).keys() == {(SOURCE_UP.name, "port", "", "")}
 
@@ -207,18 +193,18 @@ def test_a_device_without_readings_is_still_there(metric_set: MetricSet) -> None
 @LIMITED
 def test_what_outlives_a_device_does_not_end(metric_set: MetricSet) -> None:
     """The kernel log counts messages of removed devices, too."""
-    clock, labels = Hours(), ("mlx5_9", "firmware_fatal")
+    clock, labels = Clock(0), ("mlx5_9", "firmware_fatal")
     log = Exported((KERNEL_LOG, labels))
     log.set(KERNEL_LOG, 1, *labels)
     served = ServedSeries(metric_set, clock=clock)
-    for clock.now in range(5):
+    for clock.now in range(0, 5 * HOUR, HOUR):
         assert shown(served, log) == {(KERNEL_LOG.name, *labels): 1}
 
 
-def kept_bytes(clock: Hours, served: ServedSeries, devices: int) -> int:
+def kept_bytes(clock: Clock, served: ServedSeries, devices: int) -> int:
     """Memory in use after this many devices, one per hour, each under a new name."""
     for number in range(devices):
-        clock.now += 1
+        clock.now += HOUR
         shown(served, departing(f"mlx5_{clock.now}_{number}"))
     gc.collect()
     return tracemalloc.get_traced_memory()[0]
@@ -227,7 +213,7 @@ def kept_bytes(clock: Hours, served: ServedSeries, devices: int) -> int:
 @LIMITED
 def test_devices_under_ever_new_names_need_no_more_memory(metric_set: MetricSet) -> None:
     """Without a clock all are remembered: a third of a kilobyte each, and more."""
-    clock = Hours()
+    clock = Clock(0)
     tracemalloc.start()
     try:
         grown = []
@@ -305,13 +291,9 @@ def test_a_histogram_begins_with_its_sum_and_has_its_listed_buckets_in_its_lowes
         "+Inf",
     ]
     assert {key[0] for key in shown(lean, host)} >= {f"{RATIO.name}_sum", f"{RATIO.name}_count"}
-
-
-def test_only_has_an_effect_in_the_lowest_set() -> None:
-    labels = (*PORT, "eth0")
-    host = Exported(*histogram(READ_DURATION, labels, "0.001", "0.0025", "+Inf"))
-    assert [key[-1] for key in shown(ServedSeries(STANDARD), host)][:2] == ["0.001", "+Inf"]
-    assert shown(ServedSeries(LEAN), host) == {}
+    reads = Exported(*histogram(READ_DURATION, (*PORT, "eth0"), "0.001", "0.0025", "+Inf"))
+    assert [key[-1] for key in shown(ServedSeries(STANDARD), reads)][:2] == ["0.001", "+Inf"]
+    assert shown(ServedSeries(LEAN), reads) == {}, "the list has an effect in the lowest set only"
 
 
 DEVICES = ("mlx5_0", "mlx5_1")
@@ -332,28 +314,16 @@ def sources(*more: Row) -> Exported:
 
 
 @LIMITED
-def test_a_source_that_works_everywhere_has_one_series(metric_set: MetricSet) -> None:
-    assert shown(ServedSeries(metric_set), sources(READ_ERRORS)) == {
-        (SOURCE_UP.name, "a", "", ""): 1,
-        (SOURCE_UP.name, "b", "", ""): 1,
-    }
-
-
-@LIMITED
 def test_a_broken_source_has_its_own_series_and_keeps_it(metric_set: MetricSet) -> None:
+    """One that works everywhere has one series."""
     served, host = ServedSeries(metric_set), sources(READ_ERRORS)
-    shown(served, host)
-    host.set(SOURCE_UP, 0, "a", "mlx5_1", "")
-    host.set(READ_ERRORS, 1, "a", "mlx5_1", "")
-    expected: Shown = {
-        (SOURCE_UP.name, "a", "mlx5_1", ""): 0,
-        (READ_ERRORS.name, "a", "mlx5_1", ""): 1,
-        (SOURCE_UP.name, "a", "", ""): 1,
-        (SOURCE_UP.name, "b", "", ""): 1,
-    }
+    expected: Shown = {(SOURCE_UP.name, "a", "", ""): 1, (SOURCE_UP.name, "b", "", ""): 1}
     assert shown(served, host) == expected
-    host.set(SOURCE_UP, 1, "a", "mlx5_1", "")
-    assert shown(served, host) == expected | {(SOURCE_UP.name, "a", "mlx5_1", ""): 1}
+    host.set(READ_ERRORS, 1, "a", "mlx5_1", "")
+    expected |= {(READ_ERRORS.name, "a", "mlx5_1", ""): 1}
+    for up in (0, 1):
+        host.set(SOURCE_UP, up, "a", "mlx5_1", "")
+        assert shown(served, host) == expected | {(SOURCE_UP.name, "a", "mlx5_1", ""): up}
 
 
 @LIMITED
@@ -389,15 +359,9 @@ def test_an_excluded_metric_is_in_no_set(metric_set: MetricSet) -> None:
     host.set(TIMEOUTS, 1, *PORT)
     served = ServedSeries(metric_set, [PORT_UP.name, METRIC_SET_INFO.name])
     assert shown(served, host).keys() == {("roce_port_mtu_bytes", *PORT), (TIMEOUTS.name, *PORT)}
-    assert len(served.select([host.samples()])) == 1, "no name of the set"
-
-
-@LIMITED
-def test_the_choice_is_made_once_while_the_series_are_the_same_objects(metric_set: MetricSet) -> None:
-    served, host = ServedSeries(metric_set), Exported((PORT_UP, PORT), (TIMEOUTS, PORT))
-    first = served.select([host.samples()])
-    second = served.select([host.samples()])
-    assert [part.series is other.series for part, other in zip(first, second, strict=True)] == [True, True]
+    first, second = served.select([host.samples()]), served.select([host.samples()])
+    assert len(first) == 1, "no name of the set"
+    assert first[0].series is second[0].series, "chosen once while the series are the same objects"
 
 
 def test_rows_of_a_set_have_what_the_rules_need() -> None:
@@ -409,15 +373,153 @@ def test_rows_of_a_set_have_what_the_rules_need() -> None:
         assert not priority or row.labels[: len(PRIORITY_LABELS)] == PRIORITY_LABELS, row.name
 
 
-@pytest.mark.parametrize("vendors", [("mlx5",) * 2, ("bnxt", "ionic", "ice", "mlx5-lag")], ids="+".join)
-async def test_every_set_is_a_part_of_the_next(vendors: tuple[str, ...]) -> None:
-    """Series by series, but those that stand for all devices."""
-    exporter, observations = await observe(simulate("incast", clock=lambda: 300.0, vendors=vendors), 2)
-    del exporter
-    found = []
-    for metric_set in MetricSet:
-        served = ServedSeries(metric_set)
-        keys = [set(shown(served, *one.samples)) for one in observations]
-        assert keys[0] <= keys[1], "a series went away"
-        found.append({key for key in keys[1] if key[0] not in (SOURCE_UP.name, SOURCE_DURATION.name)})
-    assert found[0] < found[1] < found[2]
+# Flags
+
+HOST = f"--host.recording={recording('mlx5-pair')}"
+MTU = "roce_port_mtu_bytes"
+
+
+def once(capsys: pytest.CaptureFixture[str], *flags: str) -> set[str]:
+    assert main(["once", HOST, *flags]) == 0
+    return set(samples(capsys.readouterr().out.encode()))
+
+
+def test_the_default_is_standard(capsys: pytest.CaptureFixture[str]) -> None:
+    default = once(capsys)
+    assert default == once(capsys, "--metrics.set=standard")
+    assert 'roce_exporter_metric_set_info{set="standard"}' in default
+    assert len(once(capsys, "--metrics.set=lean")) < len(default) < len(once(capsys, "--metrics.set=full"))
+
+
+def test_a_metric_is_left_out_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    whole = once(capsys, "--metrics.set=full")
+    flags = (f"--metrics.exclude={MTU}", "--metrics.exclude=roce_dcqcn_parameter")
+    left = once(capsys, "--metrics.set=full", *flags)
+    gone = {series for series in whole if series.startswith((f"{MTU}{{", "roce_dcqcn_parameter{"))}
+    assert gone
+    assert whole - left == gone
+    assert left <= whole
+
+
+@pytest.mark.parametrize("name", ["roce_no_such_total", "roce_port_.*", "process_open_fds", ""])
+def test_an_unknown_name_is_one_clear_error(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["once", HOST, f"--metrics.exclude={name}"]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "--metrics.exclude" in line
+    assert f"{name!r} is not a metric of this version" in line
+    assert "docs/metrics.md" in line
+
+
+def test_the_configuration_file_has_the_same_keys(tmp_path: Path) -> None:
+    file = tmp_path / "config.yml"
+    file.write_text(f"metrics.set: lean\nmetrics.exclude: [{MTU}, roce_link_up]\n")
+    options = parse_options(["serve", f"--config.file={file}"])
+    assert (options.metrics_set, options.metrics_exclude) == ("lean", [MTU, "roce_link_up"])
+    assert parse_options(["once", f"--config.file={file}", "--metrics.set=full"]).metrics_set == "full"
+    file.write_text("metrics.exclude: roce_no_such_total\n")
+    with pytest.raises(OptionError, match=r"config\.yml:1.*roce_no_such_total"):
+        parse_options(["serve", f"--config.file={file}"])
+
+
+def series_of(observation: Observation, served: ServedSeries, form: Format = Format.TEXT) -> dict[str, str]:
+    return samples(Renderer().render(served.select(observation.samples), form))
+
+
+@pytest.mark.parametrize("metric_set", [LEAN, STANDARD])
+async def test_a_device_that_comes_back_has_all_its_series_again(metric_set: str) -> None:
+    """In between the host has another one; the sparse series that had begun are there again, also if they are 0 now."""
+    (_, before), (_, between) = [
+        await observe(load_recording(recording(host))) for host in ("mlx5-pair", "bnxt")
+    ]
+    served = ServedSeries(metric_set)
+    shown = [set(series_of(one, served)) for one in (before[0], between[0])]
+    assert not {series for series in shown[1] if "mlx5_" in series}
+    zeros = [part._replace(values=(0,) * len(part.values)) for part in before[0].samples]
+    again = set(samples(Renderer().render(served.select(zeros), Format.TEXT)))
+    assert {series for series in shown[0] if "source_up" not in series} <= again
+
+
+async def test_the_moving_host_loses_no_series_and_every_set_is_a_part_of_the_next() -> None:
+    """A link goes down in the eighth of twelve moments; nothing that was served goes away. All formats have the same."""
+    _, observations = await observe(load_recording(recording("moving")), 12)
+    served = {metric_set: ServedSeries(metric_set) for metric_set in MetricSet}
+    before: dict[MetricSet, set[str]] = {metric_set: set() for metric_set in MetricSet}
+    for number, one in enumerate(observations):
+        everything = set(series_of(one, ServedSeries(FULL)))
+        form = Format.OPENMETRICS if number % 2 else Format.TEXT
+        found = {metric_set: set(series_of(one, served[metric_set], form)) for metric_set in MetricSet}
+        for metric_set, series in found.items():
+            assert not (before[metric_set] - series) & everything, "a series went away"
+        before = found
+        lean, standard, full = ({key.partition("{")[0] for key in series} for series in found.values())
+        assert lean < standard < full
+
+
+async def test_broken_sources_are_shown_with_their_device() -> None:
+    _, (observation,) = await observe(load_recording(recording("sick")))
+    whole, lean = (series_of(observation, ServedSeries(one)) for one in (FULL, LEAN))
+    names = ("source_up", "read_errors_total", "unreadable_values", "quarantined_files")
+    for name in (f"roce_exporter_{name}{{" for name in names):
+        usual = "1" if "source_up" in name else "0"
+        wrong = {key: value for key, value in whole.items() if key.startswith(name) and value != usual}
+        assert wrong == {key: value for key, value in lean.items() if key.startswith(name) and value != usual}
+    assert any(key.startswith("roce_exporter_read_errors_total{") for key in lean)
+
+
+# How many series a port costs
+
+LIMITS = {LEAN: 70, STANDARD: 160}
+"""Series per port with eight ports of mlx5, without owners and virtual functions."""
+BEGIN = 1_763_000_000.0
+TIMES = (0.0, 15.0, 30.0, 45.0, 60.0)
+
+
+async def expositions(scenario: str, ports: int) -> dict[MetricSet, bytes]:
+    """What an exporter has served after a minute, in OpenMetrics, in each set."""
+    clock = HostClock()
+    kernel = simulate(scenario, clock=clock, vendors=("mlx5",) * ports)
+    collector = Collector(kernel, Settings(), clock)
+    sampler = Sampler(kernel, clock, lambda: BEGIN + clock.now)
+    around = Surroundings([], clock, followers=[KernelLogFollower(kernel, clock)])
+    health = HealthWatch(clock, lambda: BEGIN + clock.now)
+    exporter = Exporter(collector, sampler, Auditor(load_profile("auto")), None, around, health=health)
+    reach = play(clock, sampler)
+    served = {one: ServedSeries(one) for one in MetricSet}
+    own = OwnRegistry().render(openmetrics=True)
+    try:
+        for time in TIMES:
+            await reach(time)
+            await around.read_all()
+            observation = await exporter.observe()
+            await health.judge(exporter.observe)
+            selected = {one: selection.select(observation.samples) for one, selection in served.items()}
+        return {one: Renderer().render(parts, Format.OPENMETRICS) + own for one, parts in selected.items()}
+    finally:
+        collector.close()
+        sampler.close()
+        around.close()
+
+
+async def test_a_port_costs_no_more_than_its_set_allows_and_no_series_is_served_twice() -> None:
+    """One port pays for its sources and the process alone, but not twice as much. A storm brings series of what is wrong only."""
+    found = {}
+    for scenario, ports in (("incast", 8), ("incast", 1), ("pfc-storm", 8), ("quiet", 8)):
+        texts = await expositions(scenario, ports)
+        series = {one: samples(text) for one, text in texts.items()}
+        found[scenario, ports] = {
+            one: sum("roce_vf_" not in name for name in names) / ports for one, names in series.items()
+        }
+        names = {one: {name.partition("{")[0] for name in found} for one, found in series.items()}
+        assert names[LEAN] < names[STANDARD] < names[FULL]
+    for metric_set, limit in LIMITS.items():
+        assert found["quiet", 8][metric_set] <= limit
+        assert found["incast", 8][metric_set] <= limit
+        assert found["incast", 8][metric_set] < found["incast", 1][metric_set] < 1.7 * limit
+    assert found["incast", 8][LEAN] * 5 < found["incast", 8][FULL] <= 1000
+    assert found["quiet", 8][LEAN] < found["pfc-storm", 8][LEAN] < 4 / 3 * found["quiet", 8][LEAN]
+    assert list(openmetrics.text_string_to_metric_families(texts[FULL].decode()))
+
+
+@pytest.mark.parametrize("scenario", ["broken", "firmware"])
+async def test_every_series_of_a_host_in_trouble_is_served_once(scenario: str) -> None:
+    assert all(map(samples, (await expositions(scenario, 2)).values()))
