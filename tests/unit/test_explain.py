@@ -1,108 +1,229 @@
-"""`explain` works without the hardware: by pattern, with the reasons of every driver, and with the nearest names otherwise."""
+"""`explain` works without the hardware: by pattern, with the reasons of every driver, the names of Windows, and the nearest otherwise.
+
+The names of Windows are typed from the public sources that `catalog/windows_evidence.py` lists, not recorded on a machine.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from recorded import recording
 
+from roce_exporter.catalog import CATALOG, DIALECTS, INDEX
+from roce_exporter.catalog.left_out import entry_of
+from roce_exporter.catalog.windows_evidence import PUBLIC_SOURCES, UNPROVED, is_used, proof_of
+from roce_exporter.catalog.windows_names import (
+    PERFORMANCE_COUNTER,
+    SEPARATOR,
+    WINDOWS_DIALECTS,
+    WINOF2,
+    counter_path,
+)
+from roce_exporter.catalog.windows_settings import WINDOWS_SETTINGS
 from roce_exporter.cli import main
 from roce_exporter.introspection.explain import NEAREST, nearest
+from roce_exporter.introspection.windows_explain import OBJECTS, on_linux, row_of
+from roce_exporter.sources.configuration_names import MLX5_DEBUGFS, OFED
 
-if TYPE_CHECKING:
-    from pathlib import Path
+SPELLINGS = [
+    (row, spelling, raw)
+    for row in CATALOG
+    for spelling in row.spellings
+    if spelling.dialect in WINDOWS_DIALECTS
+    for raw in spelling.raw
+]
+RAW = {raw for _, _, raw in SPELLINGS}
+
+
+class Explained:
+    """What `explain` prints on a host without RDMA."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.host = f"--path.sysfs={folder}"
+        self._capsys = capsys
+
+    def __call__(self, name: str, status: int = 0, host: str = "") -> list[str]:
+        assert main(["explain", name, host or self.host]) == status
+        printed = self._capsys.readouterr()
+        return (printed.err if status else printed.out).splitlines()
 
 
 @pytest.fixture
-def laptop(tmp_path: Path) -> str:
-    """A host without RDMA."""
-    return f"--path.sysfs={tmp_path}"
+def explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Explained:
+    return Explained(tmp_path, capsys)
 
 
-BY_PATTERN = {
-    "rx_prio3_pause_duration": ("roce_pfc_receive_pause_seconds_total", "priority 3"),
-    "rx_pause_prio_5": ("roce_pfc_receive_frames_total", "priority 5"),
-    "rx_err_lane_2_phy": ("roce_phy_lane_errors_total", "lane 2"),
-    "hc_tc5_rx_pause_phy": ("roce_pfc_receive_frames_total", "priority 5"),
-    "ets_transmit_bandwidth_6": ("roce_config_ets_transmit_bandwidth_ratio", "traffic_class 6"),
-    "rx_discard_packets_cos4": ("roce_queue_receive_discards_total", "queue 4"),
-    "pfc_pri3_tx_duration_us": ("roce_pfc_transmit_pause_seconds_total", "priority 3"),
-}
-
-
-@pytest.mark.parametrize("name", BY_PATTERN)
+@pytest.mark.parametrize(
+    ("name", "metric", "label"),
+    [
+        ("rx_prio3_pause_duration", "roce_pfc_receive_pause_seconds_total", "priority 3"),
+        ("rx_err_lane_2_phy", "roce_phy_lane_errors_total", "lane 2"),
+        ("hc_tc5_rx_pause_phy", "roce_pfc_receive_frames_total", "priority 5"),
+        ("ets_transmit_bandwidth_6", "roce_config_ets_transmit_bandwidth_ratio", "traffic_class 6"),
+        ("rx_discard_packets_cos4", "roce_queue_receive_discards_total", "queue 4"),
+    ],
+)
 def test_a_priority_a_lane_or_a_class_in_a_name_is_recognised(
-    name: str, laptop: str, capsys: pytest.CaptureFixture[str]
+    explained: Explained, name: str, metric: str, label: str
 ) -> None:
-    metric, label = BY_PATTERN[name]
-    assert main(["explain", name, laptop]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = explained(name)
     assert [line.split(" ")[0] for line in lines if not line.startswith(" ")] == [metric]
     assert f"  {name}: {label}" in lines
     assert "  now: this host has no such series" in lines
 
 
-def test_an_exact_name_is_explained_without_a_placeholder(
-    laptop: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["explain", "np_cnp_pkts", laptop]) == 0
-    shown = capsys.readouterr().out
-    assert shown.startswith("roce_cnp_sent_total (counter, packets, stable)\n")
-    assert "  set lean\n" in shown
-    assert "  bnxt_re: np_cnp_pkts in hw_counters, 64 bits\n" in shown
-    assert "np_cnp_pkts: " not in shown
+def test_an_exact_name_is_explained_without_a_placeholder(explained: Explained) -> None:
+    lines = explained("np_cnp_pkts")
+    assert lines[0] == "roce_cnp_sent_total (counter, packets, stable)"
+    assert {"  set lean", "  bnxt_re: np_cnp_pkts in hw_counters, 64 bits"} <= set(lines)
+    assert not [line for line in lines if "np_cnp_pkts: " in line]
 
 
-REASONS = {
-    "rp_cnp_ignored": "(bnxt_re, hw_counters): not exported: declared by the driver but never written",
-    "rx_runt_bytes": "(bnxt_re, ethtool): not exported: bytes of the short frames",
-    "tcpRetransSegs": "(irdma, hw_counters): not exported: TCP segments: iWARP, not RoCE",
-    "[3]: rx_discards": "(any driver, ethtool): not exported: one queue of the kernel's own traffic",
-    "req_cqe_error": "(bnxt_re, hw_counters): not exported: a sum, calculated by the driver, of counters",
-}
-
-
-@pytest.mark.parametrize("name", REASONS)
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("rp_cnp_ignored", "(bnxt_re, hw_counters): not exported: declared by the driver but never written"),
+        ("rx_runt_bytes", "(bnxt_re, ethtool): not exported: bytes of the short frames"),
+        ("[3]: rx_discards", "(any driver, ethtool): not exported: one queue of the kernel's own traffic"),
+        (
+            "req_cqe_error",
+            "(bnxt_re, hw_counters): not exported: a sum, calculated by the driver, of counters",
+        ),
+        (
+            "kbytes received/sec",
+            "Mellanox WinOF-2 Port Traffic): not exported: a rate that Windows calculates",
+        ),
+        ("Received Pause Duration", "not exported: the names in the revision history"),
+        (r"\Mellanox WinOF-2 Diagnostics Ext 1(x)\CM DREQ", "not exported: no documented unit or meaning"),
+    ],
+)
 def test_names_left_out_are_explained_without_their_driver(
-    name: str, laptop: str, capsys: pytest.CaptureFixture[str]
+    explained: Explained, name: str, reason: str
 ) -> None:
-    assert main(["explain", name, laptop]) == 0
-    (line,) = (line for line in capsys.readouterr().out.splitlines() if "not exported" in line)
-    assert line.startswith(f"{name} {REASONS[name]}")
+    assert [line for line in explained(name) if reason in line]
 
 
-def test_on_the_nic_only_its_own_reasons_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    host = f"--host.recording={recording('drift-bnxt-own')}"
-    assert main(["explain", "rp_cnp_ignored", host]) == 0
-    assert capsys.readouterr().out.count("not exported") == 1
+def test_on_the_nic_only_its_own_reasons_are_printed(explained: Explained) -> None:
+    lines = explained("rp_cnp_ignored", host=f"--host.recording={recording('drift-bnxt-own')}")
+    assert sum("not exported" in line for line in lines) == 1
 
 
-NEAR = {
-    "rx_prio3_pause_duratoin": "rx_prio{priority}_pause_duration",
-    "np_cnp_snt": "np_cnp_sent",
-    "local_ack_timeouts_err": "local_ack_timeout_err",
-    "roce_cnp_send_total": "roce_cnp_sent_total",
-    "RX_CRC_ERRORS_PHY": "rx_crc_errors_phy",
-}
-
-
-@pytest.mark.parametrize("name", NEAR)
-def test_the_nearest_names_are_suggested(name: str, laptop: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", name, laptop]) == 1
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.startswith(
-        f"roce-exporter: {name}: not a known metric, raw counter name, or counter of this host"
-    )
-    assert f"; similar names: {NEAR[name]}" in shown.err
-    assert shown.err.count("\n") == 1
-
-
-def test_a_name_without_similar_ones_gets_no_suggestion(
-    laptop: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["explain", "xyzzy", laptop]) == 1
-    assert capsys.readouterr().err.endswith("or counter of this host\n")
-    assert nearest("xyzzy") == []
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("rx_prio3_pause_duratoin", "rx_prio{priority}_pause_duration"),
+        ("np_cnp_snt", "np_cnp_sent"),
+        ("roce_cnp_send_total", "roce_cnp_sent_total"),
+        ("RX_CRC_ERRORS_PHY", "rx_crc_errors_phy"),
+        ("Minor Stall Watermark", "Minor Stall Watermark Reached"),
+        ("xyzzy", ""),
+    ],
+)
+def test_the_nearest_names_are_suggested(explained: Explained, name: str, near: str) -> None:
+    (line,) = explained(name, 1)
+    known = f"roce-exporter: {name}: not a known metric, raw counter name, or counter of this host"
+    assert line.startswith(f"{known}; similar names: ") if near else line == known
+    assert near in line
     assert 1 < len(nearest("rx_prio3_pause")) <= NEAREST
+
+
+# Windows
+
+
+@pytest.mark.parametrize(
+    ("name", "metric"),
+    [
+        ("Minor Stall Watermark Reached", "roce_pfc_watchdog_warnings_total"),
+        ("rcv pause duration", "roce_pfc_transmit_pause_seconds_total"),
+        ("SENT PAUSE DURATION", "roce_pfc_receive_pause_seconds_total"),
+        (r"Mellanox WinOF-2 Port QoS\Bytes Sent", "roce_priority_transmit_bytes_total"),
+        (
+            r"\\host1\mellanox winof-2 port traffic(mellanox connectx-6 (dx) #2)\bytes sent",
+            "roce_phy_transmit_bytes_total",
+        ),
+        (r"\RDMA Activity(*)\RDMA Active Connections", "roce_connections"),
+        ("cq overrun", "roce_devlink_vnic_cq_overrun_total"),
+    ],
+)
+def test_a_counter_of_windows_is_found_in_any_case_with_and_without_its_object(
+    explained: Explained, name: str, metric: str
+) -> None:
+    assert [line.split(" ")[0] for line in explained(name) if not line.startswith(" ")] == [metric]
+
+
+PRINTED = (
+    "DcqcnRPEnablePrio0 DcqcnRPEnablePrio7 DcqcnClampTgtRate DcqcnRpgTimeReset DcqcnRpgAiRate DcqcnDceTcpG"
+    " DcqcnInitialAlphaValue DcqcnNPEnablePrio7 DcqcnCnpDscp DcqcnCnpPrioMode"
+)
+"""What `mlx5cmd -Qosconfig -Dcqcn -Get` prints, in the manual's example, in part."""
+KEYS = (
+    "AsyncReceiveIndicate roce_mode DcqcnEnablePrio3 fCnpDscp DcqcnDecTcpG RxUntaggedMapToLossles"
+    " PriorityToDscpMappingTable_3 RxTrustedState DeviceRxStallTimeout TCStallCount LLDP_NB_RX_MODE_P2"
+    " *NetworkDirect BandwidthPercentage RroceDscpMarkPriorityFlowControl7 Dropless_mode"
+)
+
+
+@pytest.mark.parametrize("name", f"{PRINTED} {KEYS}".split())
+def test_a_setting_of_windows_is_found_in_any_case(explained: Explained, name: str) -> None:
+    lines = explained(name)
+    assert "(setting of WinOF-2, " in lines[0]
+    assert any(line.strip().startswith(("on Linux: roce_", "no metric: ")) for line in lines)
+    assert explained(name.upper())[:2] == lines[:2]
+
+
+def test_no_linux_host_searches_for_a_name_of_windows() -> None:
+    """Neither a driver nor an unknown one has the dialect, and the source is read nowhere."""
+    assert len(SPELLINGS) > 40
+    for row, spelling, raw in SPELLINGS:
+        assert spelling.source == PERFORMANCE_COUNTER
+        for dialect in (*DIALECTS, ""):
+            assert not INDEX.speaks(dialect, spelling)
+            assert INDEX.claimed(dialect, PERFORMANCE_COUNTER, raw) is None
+        assert INDEX.claimed(spelling.dialect, PERFORMANCE_COUNTER, raw) is row
+        counter_object, counter = counter_path(raw)
+        assert counter_object in OBJECTS
+        assert counter
+        assert SEPARATOR not in counter
+        assert not entry_of(spelling.dialect, PERFORMANCE_COUNTER, raw), "a metric and a reason against it"
+    assert len({raw.casefold() for raw in RAW}) == len(SPELLINGS), "Windows ignores case"
+    sources = Path(main.__code__.co_filename).parents[1] / "sources"
+    assert not [file for file in sources.glob("*.py") if "windows" in file.read_text().casefold()]
+
+
+def test_every_public_source_is_of_a_spelling() -> None:
+    stated = [
+        f"{one}{SEPARATOR}{counter}"
+        for source in PUBLIC_SOURCES
+        for one, counters in source.counters
+        for counter in counters
+    ]
+    assert set(stated) <= RAW
+    assert len(stated) == len(set(stated))
+    assert {raw for raw in RAW if proof_of(raw) == UNPROVED} == RAW - set(stated)
+    winof2 = {f"Mellanox WinOF-2 {one}" for one in ("Diagnostics", "Port QoS", "Port Traffic")}
+    assert {counter_path(raw)[0] for raw in RAW if is_used(raw)} == winof2 | {"RDMA Activity"}
+
+
+def test_pause_durations_are_swapped_and_pause_frames_are_not() -> None:
+    by_counter = {
+        counter_path(raw)[1]: row.name for row, spelling, raw in SPELLINGS if spelling.dialect == WINOF2
+    }
+    assert {name: by_counter[name] for name in by_counter if " Pause " in name} == {
+        "Sent Pause Duration": "roce_pfc_receive_pause_seconds_total",
+        "Rcv Pause Duration": "roce_pfc_transmit_pause_seconds_total",
+        "Rcv Pause Frames": "roce_pfc_receive_frames_total",
+        "Sent Pause Frames": "roce_pfc_transmit_frames_total",
+    }
+
+
+def test_a_setting_names_the_row_and_the_parameter_of_linux() -> None:
+    """Both lists of parameters are typed by hand, so they could differ."""
+    for setting in WINDOWS_SETTINGS:
+        prefixes = ("roce_config_", "roce_dcqcn_", "roce_pfc_enabled", "roce_delay_")
+        assert not setting.source or row_of(setting).name.startswith(prefixes)
+        assert on_linux(setting)
+    of_linux = {*MLX5_DEBUGFS.values(), *(name for files in OFED.values() for name in files.values())}
+    of_windows = {one.raw for one in WINDOWS_SETTINGS if one.raw.count(".") == 2}
+    assert of_windows
+    assert of_windows <= of_linux
