@@ -7,6 +7,7 @@ import struct
 from typing import TYPE_CHECKING
 
 import pytest
+from clock import Clock
 from ethtool_names import MAPPED, Replay
 from instructions import instructions
 
@@ -35,13 +36,6 @@ class Asked(Replay):
         (place,) = struct.unpack("16xP16x", argument)
         self.questions.append(struct.unpack("=I", ctypes.string_at(place, 4))[0])
         return super().__call__(descriptor, request, argument)
-
-
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def read(unmapped: int) -> Callable[[], object]:

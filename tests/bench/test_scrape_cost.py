@@ -127,8 +127,8 @@ def scrape_instructions(root: Path, ports: int) -> float:
             exporter.render(await exporter.observe(30.0), Format.TEXT)
         collector.close()
 
-    few, many = (instructions(lambda n=n: asyncio.run(scrape(n))) for n in (3, 13))  # type: ignore[misc]
-    return (many - few) / 10
+    few, many = (instructions(lambda n=n: asyncio.run(scrape(n))) for n in (3, 8))  # type: ignore[misc]
+    return (many - few) / 5
 
 
 INSTRUCTIONS_PER_PORT = 6200
