@@ -6,38 +6,42 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest import mock
 
 from changed_host import healthy_moments
 from fault_histories import fault_history
 from fault_table import Fault, load_faults
-from served_history import served_too
 
-from roce_exporter.catalog.row import FULL, LEAN, STANDARD, MetricSet
+from roce_exporter.catalog.row import FULL, MetricSet
+from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.health.diagnosis import diagnose
+from roce_exporter.health.from_samples import timed_samples
+from roce_exporter.health.history import TimedSamples
 from roce_exporter.health.port_fault import Health, PortFault
+from roce_exporter.health.usual_values import with_usual_values
+from roce_exporter.introspection import host_history
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Sequence
 
     from roce_exporter.health.port_fault import Diagnosis
-
-Diagnoses = dict[MetricSet, "Diagnosis"]
-"""What is said of one host with each set of metrics."""
+    from roce_exporter.normalise.series import Samples
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What was said of one fault."""
+    """What was said of one fault: by all metrics, and by those of each smaller set."""
 
     fault: Fault
     diagnosis: Diagnosis
-    here: tuple[PortFault, ...]
-    """The findings of the faulty port, or of its whole device, the worst first."""
+    served: dict[MetricSet, Diagnosis]
 
     @property
     def first(self) -> PortFault | None:
-        """The finding that counts."""
-        return self.here[0] if self.here else None
+        """The finding that counts: the worst of the faulty port, or of its whole device."""
+        place = (self.fault.device, self.fault.port)
+        here = (one for one in self.diagnosis.findings if (one.device, one.port or place[1]) == place)
+        return next(here, None)
 
     @property
     def side_is_right(self) -> bool:
@@ -45,58 +49,47 @@ class Said:
         return self.first is not None and self.first.side.value == self.fault.side
 
     @property
-    def cause_is_right(self) -> bool:
-        """Whether the first finding names the right cause, whatever side."""
-        return self.first is not None and self.first.cause.name in self.fault.causes
-
-
-def accused(said: Said, faulty: frozenset[str]) -> tuple[PortFault, ...]:
-    """Findings that a device has failed, other than the `faulty` ones of this host."""
-    return tuple(
-        one
-        for one in said.diagnosis.findings
-        if one.cause.health is Health.FAILED and one.device not in faulty
-    )
-
-
-def faulty_devices(fault: Fault, faults: Iterable[Fault]) -> frozenset[str]:
-    """The devices of the fault's host that have any fault."""
-    same = (other for other in faults if host_of(other) == host_of(fault))
-    return frozenset(other.device for other in same)
+    def is_right(self) -> bool:
+        """Whether the first finding names the right side and cause."""
+        return self.first is not None and self.side_is_right and self.first.cause.name in self.fault.causes
 
 
 def host_of(fault: Fault) -> object:
     """What is the same for two faults of one host."""
-    if fault.simulate:
-        return fault.simulate, fault.vendors
-    return fault.recording or fault.id
+    return (fault.simulate, fault.vendors) if fault.simulate else fault.recording or fault.id
 
 
-def judge(fault: Fault, diagnosis: Diagnosis) -> Said:
-    """What is said of the fault in this diagnosis of its host."""
-    here = tuple(
-        one for one in diagnosis.findings if one.device == fault.device and one.port in ("", fault.port)
-    )
-    return Said(fault, diagnosis, here)
+def accused(said: Said) -> list[tuple[str, str]]:
+    """Devices without any fault of which a finding says that they have failed."""
+    faulty = {other.device for other in load_faults() if host_of(other) == host_of(said.fault)}
+    return [
+        (one.device, one.cause.name)
+        for one in said.diagnosis.findings
+        if one.cause.health is Health.FAILED and one.device not in faulty
+    ]
 
 
-async def diagnose_all() -> dict[object, Diagnoses]:
-    """Of every host with faults, by `host_of`: what is said of it with each set of metrics."""
+async def judge_all(faults: Sequence[Fault], *metric_sets: MetricSet) -> tuple[Said, ...]:
+    """What is said of these faults with all metrics, and with those that an exporter with each of these sets would have served."""
     with tempfile.TemporaryDirectory() as folder:
         moments = await healthy_moments(Path(folder))
-        found: dict[object, Diagnoses] = {}
-        for fault in load_faults():
-            if host_of(fault) not in found:
-                with served_too(LEAN, STANDARD) as served:
-                    everything = await fault_history(fault, moments)
-                seen = {one: diagnose(history.history()) for one, history in served.items()}
-                found[host_of(fault)] = {FULL: diagnose(everything), **seen}
-        return found
+    found: dict[object, dict[MetricSet, Diagnosis]] = {}
+    for fault in faults:
+        if host_of(fault) in found:
+            continue
+        served = {one: (ServedSeries(one), list[TimedSamples]()) for one in metric_sets}
 
+        def sample(parts: Iterable[Samples], time: float, served: dict = served) -> TimedSamples:  # type: ignore[type-arg]
+            for series, history in served.values():
+                history.append(timed_samples(series.select(tuple(parts)), time))
+            return timed_samples(parts, time)
 
-def judge_all(diagnoses: Mapping[object, Diagnoses]) -> tuple[Said, ...]:
-    """What is said of every fault with all metrics."""
-    return tuple(judge(fault, diagnoses[host_of(fault)][FULL]) for fault in load_faults())
+        with mock.patch.object(host_history, "timed_samples", sample):
+            whole = diagnose(await fault_history(fault, moments))
+        # as Prometheus returns it
+        seen = {one: diagnose(with_usual_values(tuple(history))) for one, (_, history) in served.items()}
+        found[host_of(fault)] = {FULL: whole, **seen}
+    return tuple(Said(fault, (of := found[host_of(fault)])[FULL], of) for fault in faults)
 
 
 def scored(all_said: Iterable[Said]) -> tuple[Said, ...]:
@@ -104,18 +97,16 @@ def scored(all_said: Iterable[Said]) -> tuple[Said, ...]:
     return tuple(said for said in all_said if not said.fault.hidden)
 
 
-def percent(right: int, of: int) -> str:
-    """A share, rounded down, so that no goal is met by rounding."""
-    return f"{100 * right // of} %"
-
-
 def score_lines(all_said: Iterable[Said]) -> Iterator[str]:
-    """The score in words, and which faults it is not perfect for."""
+    """The score in words; shares are rounded down, so that no goal is met by rounding."""
     counted = scored(all_said)
-    sides = sum(said.side_is_right for said in counted)
-    causes = sum(said.cause_is_right and said.side_is_right for said in counted)
-    yield f"Of {len(counted)} faults, the side is right for {sides} ({percent(sides, len(counted))}) and side and cause for {causes}"
-    yield f"({percent(causes, len(counted))})."
+    whole, sides, right = (
+        len(counted),
+        sum(said.side_is_right for said in counted),
+        sum(said.is_right for said in counted),
+    )
+    yield f"Of {whole} faults, the side is right for {sides} ({100 * sides // whole} %) and side and cause for {right}"
+    yield f"({100 * right // whole} %)."
 
 
 def table(all_said: Iterable[Said]) -> Iterator[str]:
@@ -124,18 +115,13 @@ def table(all_said: Iterable[Said]) -> Iterator[str]:
     yield "| --- | --- | --- | --- | --- | --- |"
     for said in all_said:
         fault, first = said.fault, said.first
+        kind = fault.source.partition(":")[0].partition(" ")[0]
         truth = f"{fault.side}: `{fault.cause}`" if fault.cause else fault.side
         answer = f"{first.side.value}: `{first.cause.name}`" if first else "nothing"
-        yield f"| {fault.title} | {_kind(fault)} | {truth}; {fault.owner} | {answer} | {_mark(said)} | {first.cause.runbook if first else ''} |"
-
-
-def _kind(fault: Fault) -> str:
-    return fault.source.partition(":")[0].partition(" ")[0]
+        yield f"| {fault.title} | {kind} | {truth}; {fault.owner} | {answer} | {_mark(said)} | {first.cause.runbook if first else ''} |"
 
 
 def _mark(said: Said) -> str:
     if said.fault.hidden:
         return "not scored"
-    if said.cause_is_right and said.side_is_right:
-        return "yes"
-    return "side only" if said.side_is_right else "**no**"
+    return "yes" if said.is_right else "side only" if said.side_is_right else "**no**"

@@ -10,11 +10,11 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from alerts.alert_hooks import need
 from changed_host import healthy_moments
 from fault_histories import fault_history
 from fault_table import load_faults
 from servers import prometheus
+from tools import need
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.cli.entry import main
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from roce_exporter.health.history import History
+
+pytestmark = pytest.mark.ci
 
 LABELS = {row.name: row.labels for row in CATALOG}
 INSTANCE = "gpu-007:10123"
@@ -68,7 +70,6 @@ def url(tmp_path_factory: pytest.TempPathFactory, history: History) -> Iterator[
     shutil.rmtree(folder / "data")
 
 
-@pytest.mark.slow
 def test_the_findings_are_those_of_the_samples(
     url: str, history: History, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -80,7 +81,6 @@ def test_the_findings_are_those_of_the_samples(
     assert found == expected
 
 
-@pytest.mark.slow
 def test_another_instance_is_not_found(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diagnose", f"--prometheus={url}", f"--instance={HOLES}"]) == 2
     said = capsys.readouterr().err

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from fault_table import load_faults
-from scoreboard import Diagnoses, Said, accused, diagnose_all, faulty_devices, host_of, judge_all, scored
+from scoreboard import Said, accused, judge_all, scored
 from write_diagnosis import DOCUMENT, cause_lines, document, filled
 
-from roce_exporter.catalog.row import FULL, LEAN, STANDARD, MetricSet
+from roce_exporter.catalog.row import LEAN, STANDARD
 from roce_exporter.health.causes import CAUSES
 
 if TYPE_CHECKING:
@@ -23,22 +23,14 @@ if TYPE_CHECKING:
 
 SIDES, NAMES = 0.95, 0.85
 """The goals: shares of faults whose side, and whose side and cause, are right."""
-
 FAULTS = load_faults()
-
-
-@pytest.fixture(scope="module")
-def diagnoses() -> dict[object, Diagnoses]:
-    return asyncio.run(diagnose_all())
-
-
-@pytest.fixture(scope="module")
-def all_said(diagnoses: dict[object, Diagnoses]) -> tuple[Said, ...]:
-    return judge_all(diagnoses)
+MISSED = {"rnr-server", "wrong-priority-pause", "moving-incast"}
+UNSAID = {"pcie-slow", "module-unplugged"}
+"""The chosen faults that `diagnose` does not name rightly, and those whose next step it does not print."""
 
 
 def test_the_truth_is_complete() -> None:
-    assert len({fault.id for fault in FAULTS}) == len(FAULTS) >= 30
+    assert len({fault.id for fault in FAULTS}) == len(FAULTS) >= 130
     names = {cause.name for cause in CAUSES}
     for fault in FAULTS:
         assert fault.hidden or (fault.causes <= names and fault.owner and fault.next), fault.id
@@ -51,40 +43,42 @@ def test_the_document_lists_every_cause() -> None:
 
 
 @pytest.mark.slow
-def test_the_side_is_right_nearly_always(all_said: tuple[Said, ...]) -> None:
+async def test_one_fault_of_each_cause_is_found() -> None:
+    """The cheapest: two moments before ten minutes."""
+    chosen: dict[str, Fault] = {}
+    for fault in sorted(FAULTS, key=lambda fault: bool(fault.simulate or fault.script)):
+        if not fault.hidden:
+            chosen.setdefault(fault.cause, fault)
+    assert len(chosen) > 35
+    said = await judge_all(list(chosen.values()))
+    assert {one.fault.id for one in said if not one.is_right} == MISSED
+    assert {one.fault.id for one in said if one.is_right and not says_what_to_do(one)} == UNSAID
+    assert {one.fault.id: accused(one) for one in said if accused(one)} == {}
+
+
+def says_what_to_do(said: Said) -> bool:
+    return said.first is not None and any(said.fault.next in step for step in said.first.next)
+
+
+@pytest.fixture(scope="module")
+def all_said() -> tuple[Said, ...]:
+    return asyncio.run(judge_all(FAULTS, LEAN, STANDARD))
+
+
+@pytest.mark.ci
+@pytest.mark.slow
+def test_the_goals_are_met(all_said: tuple[Said, ...]) -> None:
     counted = scored(all_said)
-    wrong = [said.fault.id for said in counted if not said.side_is_right]
-    assert len(wrong) <= (1 - SIDES) * len(counted), wrong
+    sides = [said.fault.id for said in counted if not said.side_is_right]
+    causes = [said.fault.id for said in counted if not said.is_right]
+    silent = [said.fault.id for said in counted if said.is_right and not says_what_to_do(said)]
+    assert len(sides) <= (1 - SIDES) * len(counted), sides
+    assert len(causes) <= (1 - NAMES) * len(counted), causes
+    assert len(silent) <= (1 - SIDES) * (len(counted) - len(causes)), silent
+    assert {said.fault.id: accused(said) for said in all_said if accused(said)} == {}
 
 
-@pytest.mark.slow
-def test_the_cause_is_right_mostly(all_said: tuple[Said, ...]) -> None:
-    counted = scored(all_said)
-    wrong = [said.fault.id for said in counted if not (said.side_is_right and said.cause_is_right)]
-    assert len(wrong) <= (1 - NAMES) * len(counted), wrong
-
-
-@pytest.mark.slow
-def test_the_next_step_is_among_those_printed(all_said: tuple[Said, ...]) -> None:
-    right = [said for said in scored(all_said) if said.first and said.side_is_right and said.cause_is_right]
-    missing = [
-        said.fault.id
-        for said in right
-        if said.first and not any(said.fault.next in step for step in said.first.next)
-    ]
-    assert len(missing) <= (1 - SIDES) * len(right), missing
-
-
-@pytest.mark.slow
-def test_no_device_without_a_fault_has_failed(all_said: tuple[Said, ...]) -> None:
-    found = {
-        said.fault.id: [(one.device, one.cause.name) for one in blamed]
-        for said in all_said
-        if (blamed := accused(said, faulty_devices(said.fault, FAULTS)))
-    }
-    assert found == {}
-
-
+@pytest.mark.ci
 @pytest.mark.slow
 def test_the_document_has_the_scoreboard(all_said: tuple[Said, ...]) -> None:
     text = DOCUMENT.read_text()
@@ -95,13 +89,11 @@ def findings(diagnosis: Diagnosis) -> list[tuple[str, str, str, str]]:
     return [(one.device, one.port, one.cause.name, str(one.side)) for one in diagnosis.findings]
 
 
+@pytest.mark.ci
 @pytest.mark.slow
 @pytest.mark.parametrize("metric_set", [LEAN, STANDARD], ids=str)
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.id)
-def test_a_fault_is_found_in_every_set(
-    fault: Fault, metric_set: MetricSet, diagnoses: dict[object, Diagnoses]
-) -> None:
-    everything, seen = diagnoses[host_of(fault)][FULL], diagnoses[host_of(fault)][metric_set]
-    assert findings(seen) == findings(everything)
-    if "mlx5" in fault.vendors:
-        assert set(seen.unseen) <= set(everything.unseen)
+def test_every_fault_is_found_in_every_set(metric_set: str, all_said: tuple[Said, ...]) -> None:
+    for said in all_said:
+        seen = said.served[metric_set]
+        assert findings(seen) == findings(said.diagnosis), said.fault.id
+        assert "mlx5" not in said.fault.vendors or set(seen.unseen) <= set(said.diagnosis.unseen)

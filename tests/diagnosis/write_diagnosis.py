@@ -1,6 +1,6 @@
 """Writes the generated parts of docs/diagnosis.md: the list of causes, and the scoreboard.
 
-`python tests/diagnosis/write_diagnosis.py` takes two minutes.
+`python tests/diagnosis/write_diagnosis.py` takes a minute.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scoreboard import diagnose_all, judge_all, score_lines, table
+from fault_table import load_faults
+from scoreboard import judge_all, score_lines, table
 
 from roce_exporter.health.causes import CAUSES
 from roce_exporter.health.port_fault import Health
@@ -59,4 +60,4 @@ def document(text: str, all_said: tuple[Said, ...]) -> str:
 
 if __name__ == "__main__":
     logging.disable(logging.WARNING)
-    DOCUMENT.write_text(document(DOCUMENT.read_text(), judge_all(asyncio.run(diagnose_all()))))
+    DOCUMENT.write_text(document(DOCUMENT.read_text(), asyncio.run(judge_all(load_faults()))))
