@@ -6,12 +6,12 @@ import contextlib
 import shutil
 import subprocess
 import sys
-import urllib.request
 from typing import TYPE_CHECKING
+from urllib.request import urlopen
 
 import pytest
-from ports import free_port
-from waiting import wait_until
+import servers
+from servers import Running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -124,25 +124,16 @@ def needed(*programs: str) -> str:
 
 def page_of(*command: str, folder: Path) -> str:
     """What an exporter serves; `{address}` in its command becomes where it listens."""
-    with serving(*command, folder=folder) as address:
-        return wait_until(lambda: _read(address))
+    with (
+        serving(*command, folder=folder) as address,
+        urlopen(f"http://{address}/metrics", timeout=60) as reply,
+    ):
+        return reply.read().decode()
 
 
 @contextlib.contextmanager
 def serving(*command: str, folder: Path) -> Iterator[str]:
     """The address of a running exporter."""
-    address = f"127.0.0.1:{free_port()}"
-    with (folder / "exporter.log").open("wb") as log:
-        process = subprocess.Popen(
-            [one.replace("{address}", address) for one in command], stdout=log, stderr=log
-        )
-    try:
-        yield address
-    finally:
-        process.terminate()
-        process.wait(60)
-
-
-def _read(address: str) -> str:
-    with urllib.request.urlopen(f"http://{address}/metrics", timeout=60) as reply:
-        return reply.read().decode()
+    line = [one.replace("{address}", servers.FREE) for one in command]
+    with servers.serving(line, folder / "exporter.log", ready=Running.get) as running:
+        yield running.address

@@ -7,22 +7,21 @@ import shutil
 import subprocess
 import sys
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import servers
 import yaml
-from alert_hooks import ALERTS, answers, need
+from alert_hooks import ALERTS, answers
 from alert_switch import Switch
-from ports import free_port
 from waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from alert_hooks import Alertmanager
 
-COMMAND = str(Path(sys.executable).with_name("roce-exporter"))
 PAGES = {"RocePfcStormFabricWide", "RocePfcStormTransmitted"}
 
 
@@ -83,39 +82,22 @@ def configuration(rules: Path, alertmanager: str, exporters: dict[str, str], swi
     }
 
 
-def start(running: ExitStack, log: Path, *command: str) -> None:
-    """A process that ends with the fixture."""
-    output = running.enter_context(log.open("wb"))
-    process = subprocess.Popen(command, stdout=output, stderr=output)
-    running.callback(process.wait, 300)
-    running.callback(process.terminate)
-
-
 @pytest.fixture(scope="module")
 def prometheus(alertmanager: Alertmanager, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a Prometheus that scrapes the simulated hosts."""
     folder = tmp_path_factory.mktemp("end-to-end")
-    exporters = {scenario: f"127.0.0.1:{free_port()}" for scenario in ("pfc-storm", "victim", "quiet")}
-    address = f"127.0.0.1:{free_port()}"
     rules = hasty_rules(folder)
     with ExitStack() as running:
+        exporters = {
+            scenario: running.enter_context(
+                servers.exporter(folder / scenario, f"--host.simulate={scenario}")
+            ).address
+            for scenario in ("pfc-storm", "victim", "quiet")
+        }
         switch = Switch(exporters["pfc-storm"])
         running.callback(switch.close)
         config = configuration(rules, alertmanager.url, exporters, switch.address)
-        (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
-        for scenario, where in exporters.items():
-            arguments = ("serve", f"--host.simulate={scenario}", f"--web.listen-address={where}")
-            start(running, folder / f"{scenario}.log", COMMAND, *arguments)
-        start(
-            running,
-            folder / "prometheus.log",
-            need("prometheus"),
-            f"--config.file={folder}/prometheus.yml",
-            f"--storage.tsdb.path={folder}/data",
-            f"--web.listen-address={address}",
-        )
-        wait_until(answers(f"http://{address}/-/ready"), 300)
-        yield f"http://{address}"
+        yield running.enter_context(servers.prometheus(folder, config)).url
 
 
 def firing(alertmanager: Alertmanager, cluster: str) -> list[dict[str, Any]]:

@@ -22,9 +22,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import servers
 import yaml
 from alert_hooks import ALERTS, answers, need
-from ports import free_port
 from waiting import wait_until
 
 if TYPE_CHECKING:
@@ -75,23 +75,10 @@ class Site:
     @contextmanager
     def prometheus(self, *flags: str) -> Iterator[Running]:
         """A Prometheus that is ready; it is stopped as systemd stops it, and its data remain."""
-        port = free_port()
-        command = [
-            need("prometheus"),
-            f"--config.file={self.folder / 'prometheus.yml'}",
-            f"--storage.tsdb.path={self.folder / 'data'}",
-            f"--web.listen-address=127.0.0.1:{port}",
-            *flags,
-        ]
         began = time.time()
-        with (self.folder / "log").open("ab") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log)
-        try:
-            wait_until(answers(f"http://127.0.0.1:{port}/-/ready"))
-            yield Running(f"http://127.0.0.1:{port}", began)
-        finally:
-            process.terminate()
-            process.wait(120)
+        with servers.prometheus(self.folder, self.folder / "prometheus.yml", *flags) as running:
+            yield Running(running.url, began)
+            running.stop()
 
     def messages(self, receiver: str, status: str) -> list[dict[str, Any]]:
         """The messages to a receiver about the alerts of this site."""

@@ -7,11 +7,11 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import servers
 import yaml
-from alert_hooks import answers, need
-from ports import free_port
+from alert_hooks import answers
 from sonic_server import sonic_server
-from test_end_to_end import COMMAND, alerts_of, firing, hasty_rules, start
+from test_end_to_end import alerts_of, firing, hasty_rules
 from waiting import wait_until
 
 if TYPE_CHECKING:
@@ -62,41 +62,31 @@ def jobs(storming: str, quiet: str, switches: str) -> list[dict[str, Any]]:
 def monitored(alertmanager: Alertmanager, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a Prometheus that scrapes a storming host and its switch."""
     folder = tmp_path_factory.mktemp("switch-page")
-    storming, quiet, switches, address = (f"127.0.0.1:{free_port()}" for _ in range(4))
-    config = {
-        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
-        "rule_files": [str(rules_without_waiting(folder))],
-        "alerting": {
-            "alertmanagers": [{"static_configs": [{"targets": [alertmanager.url.removeprefix("http://")]}]}]
-        },
-        "scrape_configs": jobs(storming, quiet, switches),
-    }
-    (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
     with ExitStack() as running:
-        targets = {}
-        for name, scenario, seed, host in (
-            ("storming", "pfc-storm", SEED, storming),
-            ("quiet", "quiet", 1, quiet),
-        ):
-            simulated = (f"--host.simulate={scenario}", f"--host.simulate-seed={seed}")
-            start(
-                running, folder / f"{name}.log", COMMAND, "serve", *simulated, f"--web.listen-address={host}"
-            )
-            wait_until(answers(f"http://{host}/-/ready"), 300)
+
+        def serve(name: str, *flags: str, command: str = "serve") -> str:
+            return running.enter_context(servers.exporter(folder / name, *flags, command=command)).address
+
+        hosts, targets = {}, {}
+        for name, scenario, seed in (("storming", "pfc-storm", SEED), ("quiet", "quiet", 1)):
+            hosts[name] = serve(name, f"--host.simulate={scenario}", f"--host.simulate-seed={seed}")
             socket = running.enter_context(sonic_server(scenario, seed=seed))
             targets[name] = {"module": "sonic", "address": f"unix://{socket}"}
         file = folder / "switches.yml"
         file.write_text(json.dumps({"targets": targets, "limits": {"cache": "0"}}))
-        flags = (f"--config.file={file}", f"--web.listen-address={switches}")
-        start(running, folder / "switches.log", COMMAND, "switches", *flags)
-        flags = (
-            f"--config.file={folder}/prometheus.yml",
-            f"--storage.tsdb.path={folder}/data",
-            f"--web.listen-address={address}",
-            "--rules.alert.resend-delay=1s",
-        )
-        start(running, folder / "prometheus.log", need("prometheus"), *flags)
-        yield f"http://{address}"
+        switches = serve("switches", f"--config.file={file}", command="switches")
+        config = {
+            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+            "rule_files": [str(rules_without_waiting(folder))],
+            "alerting": {
+                "alertmanagers": [
+                    {"static_configs": [{"targets": [alertmanager.url.removeprefix("http://")]}]}
+                ]
+            },
+            "scrape_configs": jobs(hosts["storming"], hosts["quiet"], switches),
+        }
+        prometheus = servers.prometheus(folder, config, "--rules.alert.resend-delay=1s")
+        yield running.enter_context(prometheus).url
 
 
 def test_one_storm_seen_from_both_ends_is_one_page(monitored: str, alertmanager: Alertmanager) -> None:
