@@ -6,7 +6,8 @@
 # host, of which a storm is counted, and pass the quick tests; tests/tests_in_root.sh says how. The commands run in roots that have nothing, as root, as
 # a user with sudo and as a user without; Ubuntu 22.04, whose Python is too old, must refuse them; tests/commands_in_root.sh says how.
 # FILES="wheel deb zipapp commands" selects, and so does WAYS="root sudo user" of the commands. Roots and the locked wheels are kept in
-# ~/.cache/roce-clean (ROCE_CLEAN_CACHE); delete them to have newer roots. QUICK="tests/unit/test_web.py" selects quick tests.
+# ~/.cache/roce-clean (ROCE_CLEAN_CACHE); delete them to have newer roots. QUICK="tests/unit/test_web.py" selects quick tests,
+# TESTS those of the second command.
 set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
 cache=${ROCE_CLEAN_CACHE:-$HOME/.cache/roce-clean}
@@ -117,7 +118,7 @@ for suite; do
   for way in $ways; do
     new_root "$suite-bare"
     add_clone
-    check "commands, $way" PIP_CERT=/certificates sh /clone/tests/commands_in_root.sh "$way"
+    check "commands, $way" TESTS="${TESTS:-}" PIP_CERT=/certificates sh /clone/tests/commands_in_root.sh "$way"
   done
 done
 exit $status

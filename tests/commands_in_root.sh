@@ -27,14 +27,15 @@ refused() {
   [ "$status $(wc -l </tmp/err) $(wc -c </tmp/out)" = "2 1 0" ] || fail "exit code $status"
 }
 
-# both PREFIX...: both commands, all of the second
+# both PREFIX...: both commands; TESTS selects tests of the second
 both() {
   touch /before
   "$@" sh deploy/try.sh --demo.seconds=60 >/demo.log 2>&1 || { cat /demo.log; fail "the demo failed"; }
   shows /demo.log '\(page\)'
   left=$(find /clone /tmp /root /home -newer /before -type f ! -path '/clone/.venv/*')
   [ -z "$left" ] || fail "the demo leaves $left"
-  "$@" sh tests/run.sh >/tests.log 2>&1 || { cat /tests.log; fail "the tests failed"; }
+  # shellcheck disable=SC2086 # arguments of pytest
+  "$@" sh tests/run.sh ${TESTS:-} >/tests.log 2>&1 || { cat /tests.log; fail "the tests failed"; }
   grep -E '^(FLAKY|SKIPPED)|CPU-seconds$' /tests.log
   tail -n 1 /tests.log
 }
