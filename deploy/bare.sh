@@ -63,6 +63,7 @@ prepare() {
   set -- $wanted $(missing | sed 's/ (.*//')
   [ $# = 0 ] || install_packages "$@" || true
   find_python || { say "needs Python 3.11 or newer, and no python3 is on the PATH"; exit 2; }
+  python=$("$python" -c 'import sys; print(sys.executable)') # not a shim that starts it slowly
   can_make_environment ||
     { say "$python has no pip: install python3-venv as root, or uv or virtualenv as any user, and repeat this"; exit 2; }
   lost=$(missing | paste -sd , | sed 's/,/, /g')

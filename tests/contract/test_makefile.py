@@ -6,6 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
 from tools import need
 
 ROOT = Path(__file__).parents[2]
@@ -29,6 +30,7 @@ def test_every_task_is_listed_and_explained_and_every_task_named_exists() -> Non
     assert TARGETS - {"help"} <= NAMED[ROOT / "CONTRIBUTING.md"]
 
 
+@pytest.mark.ci
 def test_a_task_runs_what_is_there() -> None:
     for target in TARGETS:
         files = re.findall(
@@ -37,12 +39,14 @@ def test_a_task_runs_what_is_there() -> None:
         assert [file for file in files if not (ROOT / file).exists()] == [], target
 
 
+@pytest.mark.ci
 def test_the_test_task_is_the_readme_s_test_command() -> None:
     command = would_run("test").strip()
     assert command
     assert command in (ROOT / "README.md").read_text()
 
 
+@pytest.mark.ci
 def test_generate_runs_every_generator() -> None:
     patterns = ("*/generate.py", "*/*/generate.py", "tests/*/write_*.py", "tests/drift/table.py")
     generators = {place.relative_to(ROOT).as_posix() for one in patterns for place in ROOT.glob(one)}
