@@ -27,7 +27,7 @@ test-all: test ## in addition what only CI runs, except the lab: as root, for it
 nightly: ## everything, in hours: make nightly STAGES="clean-roots fuzz"
 	tests/nightly.sh $(STAGES)
 
-# The order matters: dashboards read the alerts' thresholds, the mixin and docs/migration.md both. The annotations of the alerts' tests need promtool.
+# The order matters: dashboards read the alerts' thresholds, the mixin and docs/migration.md both. What fires in the alerts' tests needs promtool.
 generate: ## after a change of a row, a rule or a line of tests/recordings/*.txt: write every generated file again: docs/metrics.md, docs/metric-sets.md, alerts, dashboards, mixin, deploy/kustomize, tables of names, golden files, the scoreboard of faults
 	$(PYTHON) -m roce_exporter.introspection.reference docs/metrics.md
 	$(PYTHON) -m roce_exporter.introspection.metric_sets docs/metric-sets.md
@@ -43,7 +43,7 @@ generate: ## after a change of a row, a rule or a line of tests/recordings/*.txt
 	$(PYTHON) tests/drift/table.py
 	$(PYTHON) -m pytest -q tests/golden --rewrite-golden -k golden_file
 	$(PYTHON) tests/diagnosis/write_diagnosis.py
-	if command -v promtool >/dev/null; then $(PYTHON) tests/alerts/write_annotations.py; fi
+	if command -v promtool >/dev/null; then $(PYTHON) tests/alerts/write_fired.py; fi
 
 lab: ## the wheel on two real kernels in QEMU, half an hour; as root
 	tests/lab/run.sh

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from alert_promtool import needed_rules, rules
+from alert_promtool import needed, rules_of_cases
 from compat_samples import COMPAT, complaint, series
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def reduced(folder: Path, name: str, text: str) -> str:
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_fires(tmp_path: Path, fault: str) -> None:
     exporter, given, alert = FAULTS[fault]
-    text = json.dumps(needed_rules([alert]))
+    text = json.dumps({"groups": needed({alert}, rules_of_cases())})
     (tmp_path / "rules.yml").write_text(text)
     files = [reduced(tmp_path, f"from_{exporter}.rules.yml", text), str(tmp_path / "rules.yml")]
     expected = {firing(alert): {("", frozenset({("alertname", alert)})): 1.0}}
@@ -133,7 +133,7 @@ def test_a_fault_fires(tmp_path: Path, fault: str) -> None:
 @pytest.mark.parametrize("exporter", HEALTHY)
 def test_a_healthy_host_is_silent(tmp_path: Path, exporter: str) -> None:
     """Of all our alerts that docs/migration.md lists, and of those that it does not list."""
-    text = json.dumps({"groups": rules()})
+    text = json.dumps({"groups": rules_of_cases()})
     (tmp_path / "rules.yml").write_text(text)
     files = [reduced(tmp_path, f"from_{exporter}.rules.yml", text), str(tmp_path / "rules.yml")]
     any_but = f'count(ALERTS{{alertname!="{EXPECTED_WITHOUT_OURS}",alertstate="firing"}}) or vector(0)'

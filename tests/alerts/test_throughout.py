@@ -6,80 +6,76 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import pytest
-from alert_promtool import needed_rules, rule_of, run
-from alert_starts import fired
+from alert_promtool import complaints, delivered, fired, history, needed
+from alert_scenario import labels_written
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("promtool")
 
-STEP = 30
-LABELS = 'cluster="east",job="roce",instance="h1",device="mlx5_0",port="1",netdev="ens1f0np0",priority="3"'
-LEAD, SICK = 20 * 60, 60 * 60
-"""Seconds without pause, then with."""
-FOR = {"RocePfcPauseHigh": 15 * 60, "RocePfcPauseElevated": 30 * 60}
+PLACE = labels_written('job="roce",instance="h1",PRIORITY')
+LEAD, END, STEP = 20 * 60, 80 * 60, 30
+"""Seconds without pause, then until the end with; a scrape."""
+FOR, KEPT = 15 * 60, 5 * 60
 
 
-def counted(calm: range) -> list[str]:
-    """The seconds of pause of a port that is paused for 2 % of the time, except before `LEAD` and while it is calm."""
-
-    def paused() -> Iterator[float]:
-        for at in range(0, LEAD + SICK, STEP):
-            yield 0.02 * STEP if at > LEAD and at not in calm else 0.0
-
-    return [f"{value:.3f}" for value in accumulate(paused())]
+def counted(begin: int, calm: range = range(0)) -> str:
+    """The seconds of pause of a port that is paused for 2 % of the time from `begin` on, and while it is calm for 0.6 %."""
+    steps = (0 if at <= begin else 0.006 * STEP if at in calm else 0.02 * STEP for at in range(0, END, STEP))
+    return " ".join(f"{value:.3f}" for value in accumulate(steps))
 
 
-def spans(folder: Path, alert: str, calm: range = range(0)) -> list[list[int]]:
-    """When the alert fires."""
-    series = {f"roce_pfc_receive_pause_seconds_total{{{LABELS}}}": counted(calm)}
-    found = fired(folder, needed_rules({alert}), series, STEP, STEP)
-    return next((times for name, times in found.items() if name.startswith(f"{alert}{{")), [])
+CALM = range(LEAD + 600, LEAD + 840), range(LEAD + 1800, LEAD + 2040)
+"""Four minutes: the share is too small for about three. Before the alert fires, and after."""
+PORTS = {
+    "interrupted before it fires": counted(LEAD, CALM[0]),
+    "interrupted while it fires": counted(LEAD, CALM[1]),
+    "new": counted(-1),
+}
 
 
-@pytest.mark.parametrize("alert", FOR)
-def test_it_starts_when_the_condition_has_held_for_all_that_time(tmp_path: Path, alert: str) -> None:
-    """The share of five minutes exceeds 1 % two and a half minutes after the pause began, that of 30 minutes sooner."""
-    ((begin, end),) = spans(tmp_path, alert)
-    assert FOR[alert] < begin - LEAD <= FOR[alert] + 180
-    assert end == LEAD + SICK - STEP
+def test_it_starts_when_its_condition_has_held_for_all_that_time(tmp_path: Path) -> None:
+    """The share of five minutes exceeds 1 % two and a half minutes after the pause began."""
+    series = [
+        {"series": f'roce_pfc_receive_pause_seconds_total{{cluster="{name}",{PLACE}}}', "values": values}
+        for name, values in PORTS.items()
+    ]
+    found = fired(tmp_path, needed({"RocePfcPauseHigh"}, delivered()), history(series, END // 60)).of(
+        "RocePfcPauseHigh"
+    )
+    spans = {dict(labels)["cluster"]: times for labels, times in found.items()}
+    ((begin, end),) = spans["interrupted before it fires"]
+    assert CALM[0].stop + FOR < begin <= CALM[0].stop + FOR + 240
+    ((begin, end),) = spans["interrupted while it fires"]
+    assert begin < CALM[1].start
+    assert end == END - 60, "what is kept firing does not have to wait again"
+    ((begin, _),) = spans["new"]
+    assert begin >= FOR, "a new series has not lasted"
 
 
-def test_what_is_kept_firing_does_not_wait_again(tmp_path: Path) -> None:
-    """Four minutes of calm: the share is too small for about three, less than `keep_firing_for`."""
-    calm = range(LEAD + 1800, LEAD + 2040)
-    ((begin, end),) = spans(tmp_path, "RocePfcPauseHigh", calm)
-    assert begin < calm.start
-    assert end == LEAD + SICK - STEP
-
-
-def test_what_is_interrupted_before_it_fires_starts_again(tmp_path: Path) -> None:
-    calm = range(LEAD + 600, LEAD + 840)
-    ((begin, _),) = spans(tmp_path, "RocePfcPauseHigh", calm)
-    assert begin > calm.stop + FOR["RocePfcPauseHigh"]
-
-
-def test_a_new_series_has_not_lasted(tmp_path: Path) -> None:
-    """Its first share is high, and so is the lowest of all that it has."""
-    paused = [str(0.9 * at) for at in range(0, SICK, STEP)]
-    series = {f"roce_pfc_receive_pause_seconds_total{{{LABELS}}}": paused}
-    found = fired(tmp_path, needed_rules({"RocePfcPauseHigh"}), series, STEP, STEP)
-    ((begin, _),) = next(iter(found.values()))
-    assert begin >= FOR["RocePfcPauseHigh"]
-
-
-@pytest.mark.parametrize("more", ["", ',alertgroup="roce-pause-slow"'], ids=["Prometheus", "vmalert"])
-def test_an_alert_that_fires_is_recognised_whatever_the_evaluator_adds(tmp_path: Path, more: str) -> None:
-    place = f'{LABELS},direction="receive"'
+@pytest.mark.parametrize(
+    ("alert", "state", "more", "fires"),
+    [
+        ("RocePfcPauseHigh", "firing", "", True),
+        ("RocePfcPauseHigh", "firing", ',alertgroup="roce-pause-slow"', True),  # vmalert
+        ("RocePfcPauseHigh", "pending", "", False),
+        ("RocePfcPauseElevated", "firing", "", False),
+    ],
+)
+def test_it_knows_whether_it_fires(tmp_path: Path, alert: str, state: str, more: str, fires: bool) -> None:
+    """Whatever the evaluator adds."""
+    place = f'{PLACE},direction="receive"'
     ratio = f"netdev_priority_direction:roce_pfc_pause:ratio_rate5m{{{place}}}"
-    fires = f'ALERTS{{alertname="RocePfcPauseHigh",alertstate="firing",severity="ticket",scope="host",{place}{more}}}'
-    expected = {
-        "expr": rule_of("RocePfcPauseHigh")["expr"],
-        "eval_time": "1m",
-        "exp_samples": [{"labels": ratio, "value": 0.02}],
+    already = (
+        f'ALERTS{{alertname="{alert}",alertstate="{state}",severity="ticket",scope="host",{place}{more}}}'
+    )
+    (rule,) = [
+        rule for group in delivered() for rule in group["rules"] if rule.get("alert") == "RocePfcPauseHigh"
+    ]
+    samples = [{"labels": ratio, "value": 0.02}] if fires else []
+    test = {
+        "input_series": [{"series": ratio, "values": "0.02x2"}, {"series": already, "values": "1x2"}],
+        "promql_expr_test": [{"expr": rule["expr"], "eval_time": "1m", "exp_samples": samples}],
     }
-    series = [{"series": ratio, "values": "0.02x2"}, {"series": fires, "values": "1x2"}]
-    test = {"input_series": series, "alert_rule_test": [], "promql_expr_test": [expected]}
-    assert run(tmp_path, test) == ""
+    assert not complaints(tmp_path, [], [test])

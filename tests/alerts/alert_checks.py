@@ -1,0 +1,176 @@
+"""What must be true of each case: in which clusters its alert fires, when, with which labels and texts, and that it ends."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from alert_promtool import EVERY, Fired, Groups, Labels, fired, history, needed, rules_of_cases
+from alert_scenario import (
+    ABOVE_ZERO,
+    CASES,
+    ELSEWHERE,
+    LASTS,
+    SILENT,
+    Case,
+    Variant,
+    input_series,
+    labels_of,
+    variants,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FIRED = Path(__file__).with_name("fired.yml")
+"""When each case fires, in minutes after the fault began, its severity, scope and texts; `write_fired.py` writes it."""
+APART = 1 if os.environ.get("ROCE_NEWEST") else 0
+"""Evaluations: Prometheus 3 no longer counts a sample at the beginning of a window."""
+FIRST = 2
+"""Evaluations by which an alert may start later on a counter that is served above zero: a rate needs a second sample."""
+NO_TEXT = ("NaN", "Inf", "{{", "<<", "<no value>", "%!", " 0 ", "  ")
+"""What no text has: malformed numbers and unfilled templates."""
+
+
+@cache
+def expectations() -> dict[str, dict[str, Any]]:
+    """The content of fired.yml."""
+    return yaml.safe_load(FIRED.read_text())
+
+
+def pace(case: Case) -> int:
+    """Seconds between two evaluations of a case."""
+    return max(EVERY, case.step)
+
+
+def run_case(folder: Path, case: Case, groups: Groups | None = None) -> Fired:
+    """What fires in the clusters of a case."""
+    series = (one for variant in variants(case) for one in input_series(case, variant))
+    test = history(series, case.minutes, case.step, pace(case))
+    read = {"eval_time": f"{case.read_at}m", "alertname": case.alert, "exp_alerts": []}
+    wanted = needed({case.alert}, rules_of_cases() if groups is None else groups)
+    return fired(folder, wanted, test | {"alert_rule_test": [read]}, pace(case))
+
+
+def observed(case: Case, found: Fired) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The entries of fired.yml for a case, from what fired now."""
+    for title, variant in _with_texts(case):
+        ((labels, spans),) = of_cluster(found, case, variant).items()
+        known, texts = dict(labels), found.texts[labels | {("alertname", case.alert)}]
+        texts = {
+            key: texts[key].replace(f"cluster {variant.cluster}", "cluster east")
+            for key in ("summary", "description")
+        }
+        if variant.cluster != "east":
+            yield title, texts
+            continue
+        fires = ", ".join(f"{begin // 60 - case.lead} to {end // 60 - case.lead}" for begin, end in spans)
+        yield title, {"minutes": fires, "severity": known["severity"], "scope": known["scope"], **texts}
+
+
+def _with_texts(case: Case) -> Iterator[tuple[str, Variant]]:
+    """The clusters of a case whose texts fired.yml has, with their titles."""
+    for variant in variants(case):
+        if variant.cluster == "east":
+            yield case.title, variant
+        elif variant.cluster in case.texts:
+            yield f"{case.alert}, {variant.cluster}", variant
+
+
+def of_cluster(found: Fired, case: Case, variant: Variant) -> dict[Labels, list[tuple[int, int]]]:
+    """What the case's alert did in a cluster."""
+    return {
+        labels: spans
+        for labels, spans in found.of(case.alert).items()
+        if dict(labels).get("cluster", "") == variant.cluster
+    }
+
+
+def labels_wanted(case: Case, host: str, cluster: str) -> dict[str, str]:
+    """The labels with which a case fires."""
+    entry = expectations()[case.title]
+    labels = {"cluster": cluster, "severity": entry["severity"], "scope": entry["scope"]}
+    if not case.fabric:
+        labels |= {"job": "roce", "instance": host}
+    return {
+        key: text for key, text in (labels | labels_of(case.labels.replace("<host>", host))).items() if text
+    }
+
+
+def problems(case: Case, found: Fired) -> Iterator[str]:
+    """How what fired differs from what must."""
+    clusters = {variant.cluster for variant in variants(case)}
+    for labels in found.of(case.alert):
+        if dict(labels).get("cluster", "") not in clusters:
+            yield f"{case.title}: fires with the labels {dict(labels)}"
+    for variant in variants(case):
+        for problem in _problems(case, variant, found):
+            yield f"{case.title}: {variant.cluster or 'no label cluster'}: {problem}"
+
+
+def _problems(case: Case, variant: Variant, found: Fired) -> Iterator[str]:
+    spans = of_cluster(found, case, variant)
+    wanted = frozenset(labels_wanted(case, "h1", variant.cluster).items())
+    if variant.expected == SILENT:
+        if spans:
+            yield f"must not fire: {_shown(spans)}"
+    elif variant.expected == ELSEWHERE:
+        if wanted in spans:
+            yield f"must not fire with {dict(wanted)}"
+    elif set(spans) != {wanted}:
+        yield f"must fire with {dict(wanted)}: {_shown(spans) or 'does not fire'}"
+    elif variant.expected == LASTS:
+        if not any(begin <= case.read_at * 60 <= end for begin, end in spans[wanted]):
+            yield f"must fire when the fault ends: {_shown(spans)}"
+    else:
+        yield from _problems_of_times(case, variant, spans[wanted])
+        if variant.served != ABOVE_ZERO:
+            yield from _problems_of_texts(
+                case, variant, found.texts.get(wanted | {("alertname", case.alert)})
+            )
+
+
+def _problems_of_times(case: Case, variant: Variant, spans: list[tuple[int, int]]) -> Iterator[str]:
+    minutes = [at // 60 - case.lead for span in spans for at in span]
+    known = [int(word) for word in re.findall(r"-?\d+", expectations()[case.title]["minutes"])]
+    limit = (FIRST if variant.served == ABOVE_ZERO else APART) * pace(case) // 60
+    if len(minutes) != len(known) or any(abs(a - b) > limit for a, b in zip(minutes, known, strict=True)):
+        yield f"must fire in minutes {known}: {minutes}"
+
+
+def _problems_of_texts(case: Case, variant: Variant, texts: dict[str, str] | None) -> Iterator[str]:
+    if texts is None:
+        yield "does not fire when its text is read"
+        return
+    title = f"{case.alert}, {variant.cluster}" if variant.cluster in case.texts else case.title
+    named = f"cluster {variant.cluster}" if variant.cluster else "the fleet"
+    for key in ("summary", "description"):
+        said = expectations()[title][key]
+        if texts[key] != said.replace("cluster east", named):
+            yield f"{key} must be {said!r}: {texts[key]!r}"
+        if any(hole in said for hole in NO_TEXT):
+            yield f"{key} has a malformed number or an unfilled template: {said!r}"
+
+
+def _shown(spans: dict[Labels, list[tuple[int, int]]]) -> str:
+    return "; ".join(
+        f"{dict(labels)} {[(one // 60, other // 60) for one, other in times]}"
+        for labels, times in spans.items()
+    )
+
+
+def as_sent(title: str) -> dict[str, dict[str, str]]:
+    """Labels and annotations of the alert of a title of fired.yml, as Prometheus sends them to Alertmanager."""
+    (case,) = (one for one in CASES if title in {one.title, *(f"{one.alert}, {name}" for name in one.texts)})
+    (rule,) = (
+        rule for group in rules_of_cases() for rule in group["rules"] if rule.get("alert") == case.alert
+    )
+    texts = {key: expectations()[title][key] for key in ("summary", "description")}
+    return {
+        "labels": {"alertname": case.alert} | labels_wanted(case, "h1", "east"),
+        "annotations": texts | {"runbook_url": rule["annotations"]["runbook_url"]},
+    }

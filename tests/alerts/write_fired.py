@@ -1,0 +1,22 @@
+"""Rewrite fired.yml from what fires now: `python tests/alerts/write_fired.py`; read the diff."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import yaml
+from alert_checks import FIRED, observed, run_case
+from alert_scenario import CASES
+
+if __name__ == "__main__":
+    entries = {}
+    for case in CASES:
+        with tempfile.TemporaryDirectory() as folder:
+            found = run_case(Path(folder), case)
+        try:
+            entries |= observed(case, found)
+        except (KeyError, ValueError):
+            sys.exit(f"{case.title}: not one alert in each cluster, or none when the text is read: {found}")
+    FIRED.write_text(yaml.safe_dump(entries, width=1000, sort_keys=False, allow_unicode=True))
