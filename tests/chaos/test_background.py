@@ -18,6 +18,8 @@ from roce_exporter.background import background
 if TYPE_CHECKING:
     import subprocess
 
+pytestmark = pytest.mark.ci
+
 
 PROGRAM = str(Path(__file__).with_name("faulty_daemon.py"))
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from chaos_daemon import Daemon
 
+pytestmark = pytest.mark.ci
+
 
 BROKEN = "mlx5_3"
 PORT = f"class/infiniband/{BROKEN}/ports/1"

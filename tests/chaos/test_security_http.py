@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.ci
+
 
 SIMULATED = ("--host.simulate=quiet", "--sampler.mode=off")
 CONNECTIONS = 256

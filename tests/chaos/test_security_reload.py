@@ -15,6 +15,8 @@ from waiting import wait_until
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.ci
+
 
 @pytest.fixture
 def credentials(tmp_path: Path) -> Credentials:

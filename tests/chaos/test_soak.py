@@ -33,7 +33,7 @@ MEGABYTE = 1024 * 1024
 PATIENT = f"--collect.timeout={GENEROUS}"
 """No read hangs in this test, so a device that is left out for want of processor time is none of its findings."""
 
-pytestmark = pytest.mark.timeout(900 + SCRAPES)
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(900 + SCRAPES)]
 
 FORMS = (
     {},

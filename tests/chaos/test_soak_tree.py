@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
+import pytest
 from host_tree import HostTree
 
 from roce_exporter.collect import Collector, Settings
@@ -31,6 +32,8 @@ from roce_exporter.sampler import Pace, Sampler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+pytestmark = pytest.mark.nightly
 
 COLLECTIONS = int(os.environ.get("ROCE_SOAK_COLLECTIONS", "10000"))
 SEED = int(os.environ.get("ROCE_SOAK_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 31)

@@ -27,6 +27,8 @@ from roce_exporter.cli.notify import report_alive
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
+pytestmark = pytest.mark.ci
+
 
 SIMULATED = ("--host.simulate=incast",)
 FULL = "/dev/full"

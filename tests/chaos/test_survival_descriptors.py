@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING
 
+import pytest
 from chaos_daemon import Samples, exporter
 from host_tree import HostTree
 from servers import GENEROUS
@@ -12,6 +13,8 @@ from tools import need
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.ci
 
 
 def of_host(samples: Samples) -> Samples:

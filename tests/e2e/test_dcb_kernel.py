@@ -14,6 +14,8 @@ from roce_exporter.kernel import Absent
 from roce_exporter.kernel.dcb_netlink import NETLINK_ROUTE, DcbNetlink
 from roce_exporter.kernel.netlink import open_kernel_socket
 
+pytestmark = pytest.mark.ci
+
 IN_A_NAMESPACE = ("unshare", "--user", "--map-root-user", "--net")
 
 NOT_PERMITTED = 77

@@ -133,6 +133,7 @@ def test_without_a_terminal_it_prints_storm_and_alert_as_lines(environment, tmp_
     assert_nothing_is_left(tmp_path, children)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_and_leaves_nothing(environment, tmp_path, number: signal.Signals) -> None:
     with running(environment, "--host.simulate=quiet") as process:
@@ -144,6 +145,7 @@ def test_a_signal_ends_it_and_leaves_nothing(environment, tmp_path, number: sign
     assert_nothing_is_left(tmp_path, children)
 
 
+@pytest.mark.ci
 def test_the_crash_of_prometheus_is_one_line_and_the_rest_goes_on(environment, tmp_path, monitored) -> None:
     if not monitored:
         pytest.skip("prometheus is not installed (apt-get install prometheus)")
@@ -161,6 +163,7 @@ def test_the_crash_of_prometheus_is_one_line_and_the_rest_goes_on(environment, t
     assert_nothing_is_left(tmp_path, children)
 
 
+@pytest.mark.ci
 def test_the_switch_end_shows_the_watchdog_that_trips(environment, tmp_path, switched) -> None:
     with running(environment, SOON, "--demo.seconds=28") as process:
         lines = [process.stdout.readline() for _ in range(3)]
@@ -182,6 +185,7 @@ def test_the_switch_end_shows_the_watchdog_that_trips(environment, tmp_path, swi
     assert_nothing_is_left(tmp_path, children)
 
 
+@pytest.mark.ci
 def test_prometheus_scrapes_the_switch_too(environment, tmp_path, monitored, switched) -> None:
     if not monitored:
         pytest.skip("prometheus is not installed (apt-get install prometheus)")
@@ -199,6 +203,7 @@ def test_prometheus_scrapes_the_switch_too(environment, tmp_path, monitored, swi
     assert len(found) == 6
 
 
+@pytest.mark.ci
 def test_one_storm_seen_from_both_ends_is_one_page_that_names_the_watchdog(
     environment, tmp_path, monitored, switched
 ) -> None:
@@ -238,6 +243,7 @@ def name_of(alert: dict[str, Any]) -> str:
     return alert["labels"]["alertname"]
 
 
+@pytest.mark.ci
 def test_without_redis_server_a_line_says_what_it_would_show(environment, tmp_path) -> None:
     with running(environment | {"PATH": str(tmp_path / "none")}, "--host.simulate=quiet") as process:
         lines = [process.stdout.readline() for _ in range(4)]
@@ -251,6 +257,7 @@ def test_without_redis_server_a_line_says_what_it_would_show(environment, tmp_pa
     assert_nothing_is_left(tmp_path, [])
 
 
+@pytest.mark.ci
 def test_the_crash_of_redis_server_is_one_line_and_the_rest_goes_on(environment, tmp_path, switched) -> None:
     with running(environment, SOON, "--demo.seconds=25") as process:
         assert "scenario pfc-storm" in process.stdout.readline()
@@ -265,6 +272,7 @@ def test_the_crash_of_redis_server_is_one_line_and_the_rest_goes_on(environment,
     assert_nothing_is_left(tmp_path, children)
 
 
+@pytest.mark.ci
 def test_its_child_processes_end_when_it_is_killed(environment, monitored, switched) -> None:
     """Temporary files remain in this case."""
     if not monitored:
@@ -278,6 +286,7 @@ def test_its_child_processes_end_when_it_is_killed(environment, monitored, switc
     assert alive == []
 
 
+@pytest.mark.ci
 def test_the_reader_of_its_lines_may_close_the_pipe(environment, tmp_path) -> None:
     """As in `roce-exporter demo | head -1`: the demo ends at the next line that it prints."""
     with running(environment, "--host.simulate=quiet", "--demo.seconds=2") as process:
@@ -331,6 +340,7 @@ class Terminal:
         return self.process.wait(120)
 
 
+@pytest.mark.ci
 def test_on_a_terminal_there_is_a_screen_and_ctrl_c_ends_it(environment, tmp_path, monitored) -> None:
     terminal = Terminal(environment, SOON)
     with ending(terminal.process):
@@ -357,6 +367,7 @@ def check_screen(terminal: Terminal, folder: Path, monitored: bool) -> None:
     assert_nothing_is_left(folder, children)
 
 
+@pytest.mark.ci
 def test_a_terminal_that_is_closed_ends_it(environment, tmp_path) -> None:
     terminal = Terminal(environment, "--host.simulate=quiet")
     with ending(terminal.process):

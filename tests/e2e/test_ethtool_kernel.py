@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.ci
+
 LEFT, RIGHT = "rocetest0", "rocetest1"
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.ci
+
 NOT_PERMITTED = 77
 IN_A_NAMESPACE = ("unshare", "--user", "--map-root-user", "--net")
 

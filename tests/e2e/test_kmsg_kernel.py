@@ -7,6 +7,8 @@ import pytest
 from roce_exporter.kernel.kmsg import LogHiddenError, open_live_log
 from roce_exporter.kernel_log_record import decode_record
 
+pytestmark = pytest.mark.ci
+
 
 def test_every_record_of_this_kernel_is_decoded_in_order() -> None:
     try:

@@ -15,6 +15,8 @@ import pytest
 
 from roce_exporter.migration.node_exporter import ethtool_name
 
+pytestmark = pytest.mark.ci
+
 PROGRAMS = ("node_exporter", "node_exporter_debian", "prometheus-node-exporter")
 INSIDE = """
 import subprocess, sys, time, urllib.request

@@ -15,6 +15,8 @@ from host_tree import HostTree
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.ci
+
 ODD = b"ro\xffce0"
 TEXT = "ro\\xffce0"
 

@@ -16,6 +16,8 @@ from roce_exporter.kernel.live import LiveKernel
 from roce_exporter.kernel.netlink import open_kernel_socket
 from roce_exporter.kernel.rtnetlink import read_link_addresses
 
+pytestmark = pytest.mark.ci
+
 NETLINK_ROUTE = 0
 NOT_PERMITTED = 77
 IN_A_NAMESPACE = ("unshare", "--user", "--map-root-user", "--net", "--uts")

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PASSWORD = "correct-horse-battery"  # noqa: S105 - of the Redis of this test alone
-SHARED = Path(__file__).parents[3] / "shared/captures/switch/sonic"
 
 
 @pytest.fixture(scope="module")
@@ -323,48 +322,3 @@ async def test_a_port_without_tls_is_a_fault_of_one_line(switch: RedisServer) ->
     )
     _, readings = await query_switch(plain, seconds=0.5)
     assert set(readings.faults.values()) == {"no complete reply by the deadline"}
-
-
-@pytest.fixture(scope="module")
-def mocked(server: RedisServer) -> RedisServer:
-    """The tables with which SONiC tests its own command line."""
-    if not SHARED.is_dir():
-        pytest.skip("the tables of sonic-utilities are not here")
-    tables = {}
-    for path in SHARED.glob("*_db.json"):
-        if path.stem in ("appl_db", "counters_db", "config_db", "state_db"):
-            rows = json.loads(path.read_text())
-            tables[path.stem] = {
-                key: {name: str(text) for name, text in fields.items()}
-                for key, fields in rows.items()
-                if isinstance(fields, dict)
-            }
-    server.load(tables)
-    return server
-
-
-async def test_the_numbers_are_those_of_sonic_s_own_commands(mocked: RedisServer) -> None:
-    """`pfcstat`, `wredstat` and `watermarkstat` print these for Ethernet0 and Ethernet4 from the same tables."""
-    _, readings = await query_switch(target_of(mocked.socket, priorities="all"))
-    received = values(readings, "roce_switch_pfc_receive_frames_total")
-    sent = values(readings, "roce_switch_pfc_transmit_frames_total")
-    printed = (SHARED / "cli/pfcstat_test.py").read_text()
-    for way, found in (("Rx", received), ("Tx", sent)):
-        rows = re.search(rf"Port {way} .*?\n-+.*?\n(.*?)\n(?:\n|\"\"\")", printed, re.DOTALL)
-        assert rows is not None
-        for line in rows[1].splitlines():
-            port, *numbers = line.split()
-            expected = [int(number.replace(",", "")) for number in numbers]
-            assert [found[port, str(priority)] for priority in range(8)] == expected
-    marked = values(readings, "roce_switch_queue_ecn_marked_packets_total")
-    discarded = values(readings, "roce_switch_queue_wred_discards_total")
-    printed = (SHARED / "cli/wred_queue_counter_test.py").read_text()
-    lines = re.findall(r"^(Ethernet\d)\s+([UM]C\d+)" + r"\s+([\d,]+|N/A)" * 4, printed, re.MULTILINE)
-    assert {line[0] for line in lines} == {"Ethernet0", "Ethernet4", "Ethernet8"}
-    seen = set()
-    for port, name, dropped, _, packets, _ in lines:
-        key = (port, name.removeprefix("UC"))
-        if key not in seen:  # later tables of that file are differences to a cleared copy
-            seen.add(key)
-            shown = [None if text == "N/A" else int(text.replace(",", "")) for text in (dropped, packets)]
-            assert [discarded.get(key), marked.get(key)] == shown, key

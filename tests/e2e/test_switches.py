@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import yaml
 from servers import Running, exporter, prometheus
 from sonic_server import sonic_server
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from roce_exporter.simulation.leaf import Databases
+
+pytestmark = pytest.mark.ci
 
 ALERTS = Path(__file__).parents[2] / "alerts"
 SEED = 57

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import fuzz_targets
 import pytest
+from tools import lacking
 
 HERE = Path(__file__).parent
 CORPUS = HERE / "corpus"
@@ -44,18 +45,12 @@ def test_every_corpus_has_a_target() -> None:
     assert sorted(folder.name for folder in CORPUS.iterdir()) == sorted(fuzz_targets.NAMES)
 
 
-def has_atheris() -> bool:
-    if importlib.util.find_spec("atheris"):
-        return True
-    assert os.environ.get("CI") != "true", "atheris is needed in CI: pip install '.[fuzz]'"
-    return False
-
-
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", fuzz_targets.NAMES)
 def test_new_inputs_find_nothing(name: str, tmp_path: Path) -> None:
     """The seed is fixed, and so is the number of inputs: every run tries the same ones."""
-    if not has_atheris():
-        pytest.skip("atheris is not installed")
+    if not importlib.util.find_spec("atheris"):
+        lacking("atheris is not installed (pip install '.[fuzz]')")
     command = [sys.executable, str(HERE / "fuzz.py"), name, f"--runs={RUNS.get(name, OTHER_RUNS)}"]
     environment = os.environ | {"PYTHONHASHSEED": "0"}
     ran = subprocess.run(

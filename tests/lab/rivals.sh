@@ -35,7 +35,7 @@ prepare_tools() {
     unpack_tool prometheus usr/bin/prometheus prometheus
 }
 
-# The exporters that only --compare and test_rivals.py start.
+# The exporters that only --compare starts.
 prepare_rivals() {
   build_tool "$node_exporter_newest" node_exporter
   build_tool "$rdma_exporter" rdma_exporter

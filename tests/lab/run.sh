@@ -71,6 +71,10 @@ in_guest() {
   )
 }
 
+compare_exporters() {
+  in_guest 6.12 900 env PYTHONPATH=. "$python" "$checkout/bench/lab_compare.py"
+}
+
 test_in_guest() {
   local series=$1 limit=$2
   shift 2
@@ -107,23 +111,22 @@ case ${1:-} in
     ;;
   --compare)
     prepare_rivals
-    in_guest 6.12 900 "$python" compare.py
+    compare_exporters
     ;;
   --all)
     export ROCELAB_ROUNDS=1000
     prepare_rivals
     for series in newest 6.12; do
-      build_extra "$series" && test_in_guest "$series" 3000 "${core[@]}" test_more_drivers.py test_devlink.py test_rivals.py &&
+      build_extra "$series" && test_in_guest "$series" 3000 "${core[@]}" test_more_drivers.py test_devlink.py &&
         test_in_guest "$series" 900 test_namespaces.py && test_in_guest "$series" 900 test_diagnosis.py || exit 1
     done
     test_in_guest 6.1 3000 test_names.py test_values.py test_configuration.py test_faults.py test_storms.py test_hotplug.py \
       test_module.py test_chain.py &&
-      in_guest 6.12 900 "$python" compare.py
+      compare_exporters
     ;;
   --)
     shift
     series=${ROCE_LAB_SERIES:-6.12}
-    case " $* " in *test_rivals* | *test_migration*) prepare_rivals ;; esac
     case " $* " in *test_more_drivers* | *test_devlink*) build_extra "$series" || exit 1 ;; esac
     test_in_guest "$series" 1200 "$@"
     ;;

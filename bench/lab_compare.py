@@ -1,5 +1,7 @@
 """Our exporter and the others on the same kernel, with the same faults; prints the tables of docs/comparison.md.
 
+`tests/lab/run.sh --compare` runs it in the lab's guest.
+
 Every counter of every card gets a unique number, so that an exported value is recognised whatever its name. Then the
 cards fail in turn.
 """
@@ -96,7 +98,7 @@ def start() -> list[Rival]:
     rivals = []
     for name, command in commands().items():
         with Path(f"/run/{command[0].rpartition('/')[2]}.log").open("wb") as log:
-            process = subprocess.Popen([*NOBODY, *command], stdout=log, stderr=log)
+            process = subprocess.Popen([*NOBODY, *command], stdout=log, stderr=log)  # noqa: S603 - of this file
         address = next(flag.partition("=")[2] for flag in command if "listen-address" in flag)
         rivals.append(Rival(name, process, f"http://{address}/metrics"))
     for rival in rivals:
@@ -167,6 +169,7 @@ def coverage(rivals: list[Rival]) -> Iterator[str]:
 
 
 def says(samples: dict[str, float], *texts: str) -> str:
+    """Whether a series has all these texts."""
     return "yes" if any(all(text in series for text in texts) for series in samples) else "no"
 
 
@@ -184,6 +187,7 @@ FAULTS = (
 
 
 def is_about(series: str, device: str, netdev: str) -> bool:
+    """Whether a series names a device or its network device."""
     return f'"{device}"' in series or f'"{netdev}"' in series
 
 
@@ -208,6 +212,7 @@ def fates(rivals: list[Rival]) -> Iterator[str]:
 
 
 def fate(before: dict[str, float], after: dict[str, float], seconds: float) -> str:
+    """What a fault did to a scrape."""
     if not after:
         return f"**no answer** within {PATIENCE:.0f} s"
     netdev = nic.nics()[SICK].netdevs[0]
@@ -229,6 +234,7 @@ def is_rdma(series: str) -> bool:
 
 
 def share(series: set[str], after: dict[str, float]) -> str:
+    """The percentage of the series that are left."""
     return f"{100 * len(series & after.keys()) / len(series):.0f}" if series else "-"
 
 
@@ -272,6 +278,7 @@ def costs(rivals: list[Rival]) -> Iterator[str]:
 
 
 def cost(rival: Rival, tables: list[nic.Table], rounds: int = 5) -> tuple[float, int, float, float]:
+    """What a scrape costs an exporter."""
     rival.scrape()
     queries, used = sum(table.queries() for table in tables), rival.processor_seconds()
     seconds, series = 0.0, 0
@@ -284,6 +291,7 @@ def cost(rival: Rival, tables: list[nic.Table], rounds: int = 5) -> tuple[float,
 
 
 def table_row(*cells: str) -> str:
+    """One row of a table in Markdown."""
     return f"| {' | '.join(cells)} |"
 
 
