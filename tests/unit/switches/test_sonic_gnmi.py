@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +15,6 @@ from sonic_gnmi_replies import PATHS, reply, virtual
 from roce_exporter.quiet_grpc import grpc
 from roce_exporter.switches.doors.gnmi_paths import path_of
 from roce_exporter.switches.interpretation import Interpreter
-from roce_exporter.switches.modules import sonic_gnmi
 from roce_exporter.switches.modules.sonic_gnmi import MODULE, NO_ALIASES
 from roce_exporter.switches.sonic.interpret import read_tables
 from roce_exporter.switches.sonic.keys import NAME_MAPS, WATERMARK_TABLES, names_of
@@ -25,6 +23,7 @@ from roce_exporter.switches.targets import Login
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from sonic_gnmi_replies import Databases
 
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
 RECORDED = files("switch-sonic-gnmi")
 DATABASES: Databases = json.loads(RECORDED["databases.json"])
-SHARED = Path(__file__).parents[4] / "shared/captures/switch/sonic-gnmi"
 """Whole pairs of raw hash and reply, where they are: sonic-net/sonic-gnmi, `testdata/`."""
 
 
@@ -328,66 +326,3 @@ async def test_a_configuration_that_hangs_leaves_the_rest(tmp_path: Path) -> Non
     assert "no answer by the deadline" in replies.faults["configuration"]
     assert dict(found.faults)["port_counters"] == NO_ALIASES
     assert "lldp_neighbor_info" in " ".join(series(found))
-
-
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the recorded pairs of sonic-gnmi are not on this machine")
-class TestRecordedPairs:
-    """Whole recorded pairs of a switch of 54 ports: the rules of `sonic_gnmi_replies` are those of the real server."""
-
-    @staticmethod
-    def document(name: str) -> Any:
-        return json.loads((SHARED / f"{name}.txt").read_text())
-
-    def databases(self) -> Databases:
-        """The raw hashes, with those of Ethernet1 and Ethernet7 from replies, because they were not recorded."""
-        ports, queues = self.document("COUNTERS_PORT_NAME_MAP"), self.document("COUNTERS_QUEUE_NAME_MAP")
-        groups = self.document("COUNTERS_PG_NAME_MAP")
-        counters = {
-            "COUNTERS_PORT_NAME_MAP": ports,
-            "COUNTERS_QUEUE_NAME_MAP": queues,
-            "COUNTERS_PG_NAME_MAP": groups,
-            f"COUNTERS:{ports['Ethernet68']}": self.document("COUNTERS:Ethernet68"),
-            f"COUNTERS:{ports['Ethernet1']}": self.document("COUNTERS:Ethernet_wildcard")["Ethernet1"],
-            f"COUNTERS:{queues['Ethernet7:5']}": self.document("COUNTERS:Ethernet7:Queues")["Ethernet7:5"],
-        }
-        for name in ("0x1500000000091c", "0x1500000000091e", "0x1500000000091f"):
-            counters[f"COUNTERS:oid:{name}"] = self.document(f"COUNTERS:oid:{name}")
-        for name in ("0x1500000000091c", "0x1a0000000002d2"):
-            counters[f"PERIODIC_WATERMARKS:oid:{name}"] = self.document(f"PERIODIC_WATERMARKS:oid:{name}")
-        configuration = self.document("CONFIG_PFCWD_PORTS") | self.document("COUNTERS_PORT_ALIAS_MAP")
-        return {"COUNTERS_DB": counters, "CONFIG_DB": configuration, "APPL_DB": {}, "STATE_DB": {}}
-
-    @pytest.mark.parametrize(
-        ("path", "name"),
-        [
-            ("COUNTERS/Ethernet*", "COUNTERS:Ethernet_wildcard_alias_expected"),
-            ("COUNTERS/Ethernet*/Queues", "COUNTERS:Ethernet_wildcard_Queues_alias_expected"),
-            (
-                "PERIODIC_WATERMARKS/Ethernet*/PriorityGroups",
-                "PERIODIC_WATERMARKS:Ethernet_wildcard:PriorityGroups_alias_expected",
-            ),
-        ],
-    )
-    def test_replies_are_those_of_the_real_server(self, path: str, name: str) -> None:
-        assert virtual(path, self.databases()) == self.document(name)
-
-    @pytest.mark.parametrize("priorities", ["pfc", "all"])
-    async def test_series_are_those_from_the_raw_hashes(self, tmp_path: Path, priorities: str) -> None:
-        databases = self.databases()
-        recorded = {
-            "COUNTERS/Ethernet*": self.document("COUNTERS:Ethernet_wildcard_alias_expected"),
-            "COUNTERS/Ethernet*/Queues": self.document("COUNTERS:Ethernet_wildcard_Queues_alias_expected"),
-            sonic_gnmi.PERIODIC_GROUPS: self.document(
-                "PERIODIC_WATERMARKS:Ethernet_wildcard:PriorityGroups_alias_expected"
-            ),
-        }
-
-        def answer(asked: GnmiQuestion) -> bytes:
-            if asked.paths[0] in recorded:
-                return get_response((path_of(asked.paths[0]), ietf(recorded[asked.paths[0]])))
-            return reply(asked, databases)
-
-        _, over, _ = await over_gnmi(tmp_path, databases, answer, priorities=priorities)
-        found, direct = series(over), series(read_tables([redis_tables(databases)], {}, priorities))
-        assert len(found) > 100
-        assert found == direct

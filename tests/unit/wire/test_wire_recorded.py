@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import re
 import struct
-from pathlib import Path
 from typing import NamedTuple
 
-import pytest
 from wire_frames import RECORDED_ACK, RECORDED_CNP, RECORDED_WRITE, capture, frames_of, pcap
 
-from roce_exporter.cli import main
 from roce_exporter.wire.decode.columns import decode_frames
 from roce_exporter.wire.decode.internet import address_text
 from roce_exporter.wire.decode.roce_packet import read_packet
-from roce_exporter.wire.inputs.capture_file import open_capture
 from roce_exporter.wire.pair_counts import LosslessMarks
 from roce_exporter.wire.tally.tally import Tally
 from roce_exporter.wire.wire_document import wire_document
 from roce_exporter.wire.wire_summary import summarise
-
-SHARED = Path(__file__).parents[4] / "shared/captures"
-"""The whole captures, where they are; no test needs them."""
-FILES = sorted((SHARED / "wire").glob("*.pcap*")) if SHARED.is_dir() else []
-HEXDUMPS = SHARED / "packets/roce_cnp_and_v1_hexdumps.txt"
 
 
 class Record(NamedTuple):
@@ -136,89 +125,6 @@ def test_recorded_packets_as_columns_and_counts() -> None:
     assert (forth["packets"], forth["ect0"], forth["ce"], forth["outside_lossless"]) == (3, 1, 1, 1)
     assert (back["packets"], back["unverified_icrc"], back["bad_icrc"]) == (2, 0, 0)
     assert forth["round_trips"]["count"] == 0  # the two clocks cannot be compared
-
-
-COUNTS = {
-    "base.pcap": {
-        ("10.77.0.1", "10.77.0.2"): {
-            "operations": {"write": {"packets": 40, "bytes": 40 * 4170}},
-            "not_ect": 20,
-            "ect0": 20,
-            "ce": 0,
-            "unverified_icrc": 40,
-            "dscp": {"0": 20, "26": 20},
-        },
-        ("10.77.0.2", "10.77.0.1"): {
-            "operations": {"acknowledge": {"packets": 40, "bytes": 40 * 62}},
-            "not_ect": 20,
-            "ect0": 20,
-            "ce": 0,
-            "unverified_icrc": 0,
-            "dscp": {"0": 20, "26": 20},
-        },
-    },
-    "ce1.pcap": {
-        ("10.77.0.1", "10.77.0.2"): {
-            "operations": {"write": {"packets": 200, "bytes": 200 * 4170}},
-            "not_ect": 0,
-            "ect0": 132,
-            "ce": 68,
-            "unverified_icrc": 200,
-            "dscp": {"26": 200},
-        },
-        ("10.77.0.2", "10.77.0.1"): {
-            "operations": {"acknowledge": {"packets": 200, "bytes": 200 * 62}},
-            "not_ect": 0,
-            "ect0": 200,
-            "ce": 0,
-            "unverified_icrc": 0,
-            "dscp": {"26": 200},
-        },
-    },
-}
-"""What was captured, counted by tshark and by hand."""
-NOTHING = ("cnps", "rnr_naks", "retransmissions", "gaps", "missing", "duplicate_acks", "bad_icrc", "restarts")
-
-
-@pytest.mark.skipif(not FILES, reason="no whole captures here: the re-typed ones above are the test")
-def test_the_whole_captures_that_have_stated_counts_are_there() -> None:
-    assert {file.name for file in FILES} >= set(COUNTS)
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_a_whole_capture(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["wire", str(file), "--format=json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    pairs = {(pair["source"], pair["destination"]): pair for pair in document["pairs"]}
-    for key, expected in COUNTS.get(file.name, {}).items():
-        assert expected == {name: pairs[key][name] for name in expected}
-        assert {name: pairs[key][name] for name in NOTHING} == dict.fromkeys(NOTHING, 0)
-        assert pairs[key]["naks"] == {}
-    assert set(pairs) == set(COUNTS.get(file.name, pairs))
-    assert sum(pair["packets"] for pair in document["pairs"]) == document["roce_packets"]
-    assert main(["wire", str(file), "--format=packets"]) == 0
-    assert capsys.readouterr().out.count("\n") == document["roce_packets"]
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_both_decoders_find_the_same_in_a_whole_capture(file: Path) -> None:
-    for frames in open_capture(str(file)):
-        columns = decode_frames(frames).columns
-        places = zip(frames.starts.tolist(), frames.captured.tolist(), strict=True)
-        found = [read_packet(frames.data[at : at + size].tobytes(), frames.link) for at, size in places]
-        packets = [one for one in found if one]
-        assert columns.opcodes.tolist() == [one.bth.opcode for one in packets]
-        assert columns.sequences.tolist() == [one.bth.psn for one in packets]
-        assert columns.ecn.tolist() == [one.network.traffic_class & 3 for one in packets]
-        assert columns.icrc.tolist() == [{None: -1, False: 0, True: 1}[one.icrc_valid] for one in packets]
-
-
-@pytest.mark.skipif(not HEXDUMPS.is_file(), reason="no whole captures here: the frames are re-typed")
-def test_the_frames_that_were_typed_are_those_of_the_hexdumps() -> None:
-    """The CNP of a ConnectX-4 Lx, and a write and an ACK of RoCE v1."""
-    dumps = re.split(r"^#.*$", HEXDUMPS.read_text(), flags=re.MULTILINE)[1:]
-    frames = [bytes.fromhex("".join(line[4:] for line in dump.split("\n") if line.strip())) for dump in dumps]
-    assert frames == [RECORDED_CNP, RECORDED_WRITE, RECORDED_ACK]
 
 
 def test_counts_of_the_recorded_cnp_and_version_1() -> None:
