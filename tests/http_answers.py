@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from contextlib import contextmanager
@@ -42,7 +43,8 @@ def answering(
             for name, value in {**answers.headers, "Content-Length": str(len(data))}.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(data)
+            with contextlib.suppress(ConnectionError):  # a client need not read what it is sent
+                self.wfile.write(data)
 
         def do_POST(self) -> None:
             self.do_GET()

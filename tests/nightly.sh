@@ -13,7 +13,7 @@ run_stage() {
   local target
   case "$1" in
   command-2) sh tests/run.sh ;;
-  tools) tests/tools.sh nightly ;;
+  tools) tests/tools.sh nightly && tests/nightly_tools.sh ;;
   ci | nightly) sh tests/run.sh --tier="$1" ;;
   newest) tests/newest.sh ;;
   clean-roots) tests/clean_roots.sh ;;

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -25,11 +26,24 @@ PACKAGES = {
     "node_exporter": "prometheus-node-exporter",
     "promtool": "prometheus",
     "systemd-nspawn": "systemd-container",
+    "systemd-analyze": "systemd",
+    "systemd-sysusers": "systemd",
     "unshare": "util-linux",
-    "mandoc": "mandoc",
     "ip": "iproute2",
+    "man": "man-db",
+    "ps": "procps",
+    "gpg": "gnupg",
+    "gpgconf": "gnupg",
+    "apt-ftparchive": "apt-utils",
+    "dpkg-deb": "dpkg",
+    "rpmbuild": "rpm",
+    "vmagent": "victoria-metrics",
+    "vmalert": "victoria-metrics",
 }
 """Debian packages that are not named as their program."""
+
+COMPILED = {"fake_server", "helm", "kube-apiserver", "kustomize", "otelcol", "roce_check", "thanos"}
+"""Programs without a package: tests/nightly_tools.sh compiles them from their Go modules."""
 
 
 def lacking(message: str) -> NoReturn:
@@ -39,13 +53,27 @@ def lacking(message: str) -> NoReturn:
     pytest.skip(message)
 
 
+def cache_folder() -> Path:
+    """The folder for what is kept from one run to the next, outside the checkout."""
+    place = Path(os.environ.get("ROCE_TEST_CACHE") or Path.home() / ".cache/roce-exporter-tests")
+    place.mkdir(parents=True, exist_ok=True)
+    return place
+
+
 def found(program: str) -> str | None:
     """The path of a program under any of its names, or None."""
-    return next(filter(None, map(shutil.which, NAMES.get(program, (program,)))), None)
+    places = f"{os.environ.get('PATH', os.defpath)}:{cache_folder()}/bin"
+    names = NAMES.get(program, (program,))
+    return next(filter(None, (shutil.which(name, path=places) for name in names)), None)
 
 
 def need(program: str) -> str:
     """The path of a program; without it the test is skipped, and in CI it fails."""
     if path := found(program):
         return path
-    lacking(f"{program} is not installed (apt-get install {PACKAGES.get(program, program)})")
+    way = (
+        "tests/nightly_tools.sh"
+        if program in COMPILED
+        else f"apt-get install {PACKAGES.get(program, program)}"
+    )
+    lacking(f"{program} is not installed ({way})")

@@ -3,11 +3,11 @@
 # and no service is started.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-ci="amtool:prometheus-alertmanager buildah:buildah cpp:cpp curl:curl faketime:faketime fish:fish git:git gpg:gnupg gpgv:gpgv ip:iproute2
-  make:make man:man-db mandoc:mandoc mmdebstrap:mmdebstrap openssl:openssl prometheus:prometheus prometheus-alertmanager:prometheus-alertmanager
+ci="amtool:prometheus-alertmanager cpp:cpp curl:curl faketime:faketime fish:fish git:git gpg:gnupg gpgv:gpgv ip:iproute2
+  make:make man:man-db mandoc:mandoc openssl:openssl prometheus:prometheus prometheus-alertmanager:prometheus-alertmanager
   prometheus-node-exporter:prometheus-node-exporter promtool:prometheus ps:procps redis-server:redis-server strace:strace
-  systemd-analyze:systemd systemd-nspawn:systemd-container tshark:tshark unshare:util-linux xz:xz-utils zsh:zsh"
-nightly="apt-ftparchive:apt-utils rpmbuild:rpm shellcheck:shellcheck victoria-metrics:victoria-metrics"
+  systemd-analyze:systemd tshark:tshark unshare:util-linux xz:xz-utils zsh:zsh"
+nightly="apt-ftparchive:apt-utils buildah:buildah etcd:etcd-server mmdebstrap:mmdebstrap rpmbuild:rpm shellcheck:shellcheck systemd-nspawn:systemd-container victoria-metrics:victoria-metrics"
 case "${1:-}" in
 ci) wanted=$ci ;;
 nightly) wanted="$ci $nightly" ;;
