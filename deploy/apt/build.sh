@@ -44,7 +44,7 @@ for architecture in $architectures; do
 done
 
 release() {
-  apt-ftparchive -c "$here/release.conf" -o "APT::FTPArchive::Release::Architectures=$architectures" "$@" release "$new"
+  apt-ftparchive -c "$here/release.conf" -o "APT::FTPArchive::Release::Architectures=$architectures" release "$new"
 }
 # No checksum of a file that is here only by its checksum, nor a date of the machine that builds.
 {

@@ -1,21 +1,42 @@
-"""The machine that runs Ansible: a folder with the role as users copy it, a playbook and an inventory."""
+"""The machine that runs Ansible: a folder with the role as users copy it, a playbook, an inventory, and three versions of the exporter.
+
+The versions are the one built, a next one, and one whose daemon does not start: each as a Debian package, in a signed apt repository, and
+as a wheel with the wheels of its dependencies.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
+import sys
+import zipfile
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from apt_repository import keyring, publish
 from deploy_machine import ADDRESS, Machine
-from deploy_tools import DEPLOY, tool_environment
+from deploy_tools import DEPLOY, ROOT, tool_environment
 
-if TYPE_CHECKING:
-    from pathlib import Path
+import roce_exporter
 
+OLD = roce_exporter.__version__
+NEXT = "9.0.0"
+BROKEN = "9.1.0"
+FAULT = """
+_whole = main
+
+
+def main():
+    import sys
+
+    return _whole() if "--version" in sys.argv else 3
+"""
+"""What the command of the broken version has in addition."""
 KILLER = """if [ -s '{mark}' ] && grep -q "$(cat '{mark}')" '{root}/etc/roce-exporter/config.yml'; then
   : >'{mark}'
   kill -9 "$(cat '{pid}')"
@@ -23,6 +44,54 @@ KILLER = """if [ -s '{mark}' ] && grep -q "$(cat '{mark}')" '{root}/etc/roce-exp
 fi
 """
 """In the program in place of ssh: after config.yml has the text of the mark, the next task kills the run."""
+
+
+def renamed(name: str, content: str, version: str) -> str:
+    """The content of this file of the exporter in another version."""
+    if name.endswith("roce_exporter/__init__.py"):
+        return content.replace(f'"{OLD}"', f'"{version}"')
+    if name.endswith("roce_exporter/cli/__init__.py") and version == BROKEN:
+        return content + FAULT
+    if name.endswith(("DEBIAN/control", ".dist-info/METADATA")):
+        return content.replace(f"Version: {OLD}\n", f"Version: {version}\n")
+    return (
+        content.replace(f"-{OLD}.dist-info", f"-{version}.dist-info") if name.endswith("RECORD") else content
+    )
+
+
+def make_packages(package: Path, folder: Path) -> None:
+    """Debian packages of the three versions in this folder, and a signed apt repository of them below it."""
+    found = [Path(shutil.copy(package, folder))]
+    for version in (NEXT, BROKEN):
+        root = folder / f"package-{version}"
+        subprocess.run(["dpkg-deb", "--raw-extract", package, root], check=True)
+        library = root / "opt/roce-exporter/lib/roce_exporter"
+        for file in (root / "DEBIAN/control", library / "__init__.py", library / "cli/__init__.py"):
+            file.write_text(renamed(str(file), file.read_text(), version))
+        found.append(folder / package.name.replace(OLD, version))
+        build = ["dpkg-deb", "-Znone", "--root-owner-group", "--build", root, found[-1]]
+        subprocess.run(build, check=True, capture_output=True)
+    with keyring("test@localhost") as environment:
+        made = publish(folder / "repository", "test@localhost", environment, *found)
+    assert made.returncode == 0, made.stderr
+
+
+def make_wheels(folder: Path, python: str = "3.11") -> None:
+    """Wheels of the three versions in this folder, and below it those of requirements.lock for this Python."""
+    pip = [sys.executable, "-m", "pip"]
+    subprocess.run([*pip, "wheel", "--quiet", "--no-deps", f"--wheel-dir={folder}", ROOT], check=True)
+    (wheel,) = folder.glob("*.whl")
+    for version in (NEXT, BROKEN):
+        place = folder / wheel.name.replace(OLD, version)
+        with zipfile.ZipFile(wheel) as source, zipfile.ZipFile(place, "w") as target:
+            for name in source.namelist():
+                content = renamed(name, source.read(name).decode(), version)
+                target.writestr(name.replace(f"-{OLD}.dist-info", f"-{version}.dist-info"), content)
+    platforms = [f"manylinux_{glibc}" for glibc in ("2_28", "2_17", "2_12")] + ["manylinux2014"]
+    command = [*pip, "download", "--quiet", "--require-hashes", "--no-deps", "--only-binary=:all:"]
+    command += [f"--platform={one}_{platform.machine()}" for one in platforms]
+    command += [f"--python-version={python}", f"--dest={folder / 'wheels'}"]
+    subprocess.run([*command, f"--requirement={ROOT / 'requirements.lock'}"], check=True)
 
 
 @dataclass(frozen=True)
@@ -51,8 +120,9 @@ class Control:
     folder: Path
     machine: Machine
 
-    def play(self, variables: dict[str, Any], *flags: str) -> Play:
-        """Run the playbook with these variables."""
+    def play(self, variables: dict[str, Any], *flags: str, kill_at: str = "") -> Play:
+        """Run the playbook with these variables; kill it at the first task after config.yml on the machine has this text."""
+        (self.folder / "mark").write_text(kill_at)
         (self.folder / "variables.json").write_text(json.dumps(variables))
         environment = {
             **os.environ,
@@ -63,14 +133,8 @@ class Control:
             "ANSIBLE_SSH_TRANSFER_METHOD": "piped",
             "LC_ALL": "C.UTF-8",
         }
-        command = [
-            str(tool_environment("ansible") / "ansible-playbook"),
-            "--inventory=hosts.yml",
-            "--extra-vars=@variables.json",
-            "--diff",
-            *flags,
-            "site.yml",
-        ]
+        own = ("--inventory=hosts.yml", "--extra-vars=@variables.json", "--diff")
+        command = [tool_environment("ansible") / "ansible-playbook", *own, *flags, "site.yml"]
         with (self.folder / "output").open("w+") as output:
             run = subprocess.Popen(
                 command,
@@ -84,11 +148,6 @@ class Control:
             code = run.wait()
             output.seek(0)
             return Play(output.read(), code)
-
-    def killed(self, variables: dict[str, Any], text: str) -> Play:
-        """Run the playbook, and kill it at the first task after config.yml on the machine has this text."""
-        (self.folder / "mark").write_text(text)
-        return self.play(variables)
 
     def client(self, path: str, *flags: str) -> str:
         """The reply that a client outside gets, with the certificate checked."""
@@ -108,10 +167,8 @@ def control(folder: Path, machine: Machine) -> Control:
     killer = KILLER.format(mark=folder / "mark", root=machine.root, pid=folder / "pid")
     ssh.write_text(f'#!/bin/sh\n{killer}exec {machine.ssh} "$@"\n')
     ssh.chmod(0o755)
-    hosts = {
-        "machine": {"ansible_ssh_executable": str(ssh), "ansible_python_interpreter": "/usr/bin/python3"}
-    }
-    (folder / "hosts.yml").write_text(json.dumps({"all": {"hosts": hosts}}))
+    host = {"ansible_ssh_executable": str(ssh), "ansible_python_interpreter": "/usr/bin/python3"}
+    (folder / "hosts.yml").write_text(json.dumps({"all": {"hosts": {"machine": host}}}))
     plays = [{"hosts": "all", "gather_facts": False, "roles": ["roce_exporter"]}]
     (folder / "site.yml").write_text(json.dumps(plays))
     return Control(folder, machine)

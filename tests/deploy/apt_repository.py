@@ -10,18 +10,19 @@ import http.server
 import os
 import shutil
 import subprocess
+import tempfile
 import threading
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deploy_image import machine_tar
-from deploy_tools import DEPLOY, need
+from deploy_tools import DEPLOY, ran
+from tools import need
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-COMMAND = "/opt/roce-exporter/bin/roce-exporter"
 BIRTH = 1_700_000_000
 """When the keys are made: before any time at which a test signs."""
 
@@ -46,49 +47,40 @@ def served(folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def keyring(folder: Path, *names: str) -> Iterator[dict[str, str]]:
-    """The environment in which gpg has a key of each name, made in the past."""
-    for program, package in (("gpg", "gnupg"), ("gpgconf", "gnupg"), ("apt-ftparchive", "apt-utils")):
-        need(program, package)
-    folder.mkdir(mode=0o700)
-    environment = {**os.environ, "GNUPGHOME": str(folder)}
-    make = [
-        "gpg",
-        "--batch",
-        "--quiet",
-        f"--faked-system-time={BIRTH}",
-        "--passphrase=",
-        "--quick-generate-key",
-    ]
-    for name in names:
-        subprocess.run([*make, name, "ed25519", "sign", "never"], env=environment, check=True)
-    yield environment
-    subprocess.run(["gpgconf", "--kill", "all"], env=environment, check=True)
+def keyring(*names: str) -> Iterator[dict[str, str]]:
+    """The environment in which gpg has a key of each name, made in the past; its folder has a short name, which the agent needs."""
+    for program in ("gpg", "gpgconf", "apt-ftparchive"):
+        need(program)
+    with tempfile.TemporaryDirectory(prefix="gpg", ignore_cleanup_errors=True) as folder:
+        environment = {**os.environ, "GNUPGHOME": folder}
+        make = ["gpg", "--batch", "--quiet", f"--faked-system-time={BIRTH}", "--passphrase="]
+        for name in names:
+            command = [*make, "--quick-generate-key", name, "ed25519", "sign", "never"]
+            subprocess.run(command, env=environment, check=True)
+        yield environment
+        subprocess.run(["gpgconf", "--kill", "all"], env=environment, check=True)
 
 
 def publish(
-    folder: Path, keys: str, environment: dict[str, str], *packages: str
+    folder: Path, keys: str, environment: dict[str, str], *packages: Path
 ) -> subprocess.CompletedProcess[str]:
     """What deploy/apt/build.sh prints; it adds the packages to the repository in this folder."""
-    command = [DEPLOY / "apt/build.sh", folder, keys, *packages]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return ran(DEPLOY / "apt/build.sh", folder, keys, *packages, env=environment)
 
 
-def with_version(package: str, version: str, folder: Path) -> str:
-    """The path of the same package with another version."""
+def with_version(package: Path, version: str, folder: Path) -> Path:
+    """The same package with another version."""
     tree = folder / f"tree-{version}"
     subprocess.run(["dpkg-deb", "--raw-extract", package, tree], check=True)
     control = tree / "DEBIAN/control"
-    lines = control.read_text().splitlines(keepends=True)
-    control.write_text(
-        "".join(f"Version: {version}\n" if line.startswith("Version:") else line for line in lines)
-    )
-    architecture = Path(package).stem.rpartition("_")[2]
-    place = folder / f"roce-exporter_{version}_{architecture}.deb"
+    lines = control.read_text().splitlines()
+    changed = [f"Version: {version}" if line.startswith("Version:") else line for line in lines]
+    control.write_text("\n".join((*changed, "")))
+    place = folder / f"roce-exporter_{version}_{package.stem.rpartition('_')[2]}.deb"
     command = ["dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "--build", tree, place]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     shutil.rmtree(tree)
-    return str(place)
+    return place
 
 
 class CleanDebian:
@@ -106,28 +98,21 @@ class CleanDebian:
         (folder / "usr/sbin/policy-rc.d").write_text("#!/bin/sh\nexit 101\n")
         (folder / "usr/sbin/policy-rc.d").chmod(0o755)
 
-    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        """The result of a command in the root, with a minimal environment and English messages."""
+    def run(self, *command: str) -> tuple[int, str]:
+        """Exit code and messages of a command in the root, with a minimal environment and in English."""
         environment = {
             "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
             "LC_ALL": "C.UTF-8",
             "DEBIAN_FRONTEND": "noninteractive",
         }
-        return subprocess.run(
-            ["chroot", self.root, *command],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        done = ran("chroot", self.root, *command, env=environment, stdin=subprocess.DEVNULL)
+        return done.returncode, done.stdout + done.stderr
 
     def must(self, *command: str) -> str:
         """The output of a command that succeeds."""
-        done = self.run(*command)
-        assert done.returncode == 0, f"{command}: {done.stdout}"
-        return done.stdout
+        code, said = self.run(*command)
+        assert code == 0, f"{command}: {said}"
+        return said
 
     def trust(self, url: str, key: bytes) -> None:
         """Add the source as deploy/apt/README.md says, and forget lists and packages of another one."""
@@ -143,5 +128,7 @@ class CleanDebian:
 
     def state(self) -> str:
         """What dpkg has of the package: `ii 0.1.0`, `rc 0.1.0`, or nothing."""
-        done = self.run("dpkg-query", "--show", "--showformat=${db:Status-Abbrev}${Version}", "roce-exporter")
-        return done.stdout if done.returncode == 0 else ""
+        code, said = self.run(
+            "dpkg-query", "--show", "--showformat=${db:Status-Abbrev}${Version}", "roce-exporter"
+        )
+        return said if code == 0 else ""

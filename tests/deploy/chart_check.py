@@ -1,17 +1,14 @@
-"""Renders and checks the chart in the environment that has Helm: reads JSON from standard input, writes JSON.
+"""Renders and checks the chart in the environment that has Helm: `chart_check.py FOLDER`, with a request in JSON on standard input.
 
-Runs with the Python of `tool_environment("kubernetes")`. Input: {"chart": folder, "folder": output folder, "versions":
-[...], "cases": {name: values}, "release": name of the release, by default "demo"}.
-
-Output: {"package": path of the packaged chart, "cases": {name: {"error": text or null, "lint", "documents",
-"problems"}}}.
+Runs with the Python of `tool_environment("kubernetes")`. Request: {"chart": folder, "release": its name, "versions": [...], "cases":
+{name: values}}. It writes the packaged chart into FOLDER, and cases.json: {name: {"error": text or null, "lint", "documents", "problems"}}.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-import tempfile
+from pathlib import Path
 from typing import Any
 
 import cloudcoil.models.prometheus_operator.v1 as operator
@@ -32,7 +29,7 @@ def rendered(chart: str, values: dict[str, Any], release: str) -> list[dict[str,
         document
         for path, text in texts.items()
         if not path.endswith((".txt", ".tpl"))
-        for document in yaml.safe_load_all(text)
+        for document in yaml.load_all(text, yaml.CSafeLoader)
         if document
     ]
 
@@ -55,29 +52,19 @@ def problems(document: dict[str, Any], versions: list[str]) -> list[str]:
     return found
 
 
-def checked(chart: str, values: dict[str, Any], versions: list[str], release: str) -> dict[str, Any]:
+def checked(request: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
     """One case of the output."""
+    lint = helm_python.lint(request["chart"], values, strict=True)["errors"]
     try:
-        documents = rendered(chart, values, release)
+        documents = rendered(request["chart"], values, request["release"])
     except helm_python.HelmError as error:
-        return {"error": str(error), "documents": [], "problems": []}
-    found = [problem for document in documents for problem in problems(document, versions)]
-    return {"error": None, "documents": documents, "problems": found}
-
-
-def main() -> None:
-    """Process one request."""
-    request = json.load(sys.stdin)
-    chart = request["chart"]
-    lint = {name: helm_python.lint(chart, values, strict=True) for name, values in request["cases"].items()}
-    cases = {
-        name: checked(chart, values, request["versions"], request.get("release", "demo"))
-        | {"lint": lint[name]["errors"]}
-        for name, values in request["cases"].items()
-    }
-    package = helm_python.package(chart, destination=tempfile.mkdtemp(dir=request["folder"]))
-    json.dump({"package": package, "cases": cases}, sys.stdout, default=str)
+        return {"error": str(error), "lint": lint, "documents": [], "problems": []}
+    found = [problem for document in documents for problem in problems(document, request["versions"])]
+    return {"error": None, "lint": lint, "documents": documents, "problems": found}
 
 
 if __name__ == "__main__":
-    main()
+    asked = json.load(sys.stdin)
+    cases = {name: checked(asked, values) for name, values in asked["cases"].items()}
+    Path(sys.argv[1], "cases.json").write_text(json.dumps(cases, default=str))
+    helm_python.package(asked["chart"], destination=sys.argv[1])

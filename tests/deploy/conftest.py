@@ -1,21 +1,19 @@
-"""Files that several of these tests need, and that take long to build."""
+"""The package that several of these tests need; it is built once for all workers."""
 
 from __future__ import annotations
 
-import os
-import subprocess
+from typing import TYPE_CHECKING
 
 import pytest
-from deploy_tools import BUILD, DEPLOY, need
+from deploy_tools import debian_package
+from tools import need
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture(scope="session")
-def package(tmp_path_factory: pytest.TempPathFactory) -> str:
+def package() -> Path:
     """The path of the Debian package."""
-    need("dpkg-deb", "dpkg")
-    folder = tmp_path_factory.mktemp("deb")
-    command = [DEPLOY / "deb/build.sh", folder]
-    built = subprocess.run(
-        command, env={**os.environ, **BUILD}, stdout=subprocess.PIPE, text=True, check=True
-    )
-    return built.stdout.strip()
+    need("dpkg-deb")
+    return debian_package()

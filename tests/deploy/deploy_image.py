@@ -1,18 +1,14 @@
-"""Images without a container engine: buildah in chroot isolation, and bases that mmdebstrap makes from Debian packages.
-
-The default bases of the Containerfile, python:3.11-slim-bookworm and distroless python3-debian12, are Debian 12 with
-Python 3.11 too. Those images themselves are not fetched here.
-"""
+"""Root file systems of Debian packages by mmdebstrap, and buildah in chroot isolation: what the tests need of a container engine."""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
-from dataclasses import dataclass
+import platform
 from typing import TYPE_CHECKING
 
-from deploy_tools import cache_folder, cache_lock, lacking, need
+from deploy_tools import cache_lock, printed, ran
+from tools import cache_folder, lacking, need
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,77 +23,69 @@ BUILD = "python3-venv,ca-certificates"
 MACHINE = "systemd,systemd-sysv,python3,init-system-helpers,curl,procps,util-linux,python3-apt,python3-venv,nftables"
 """A machine that boots, with what the package and the Ansible role need of it, so that tests read no mirror."""
 CERTIFICATES = "/etc/ssl/certs"
+HERE, OTHER = ("arm64", "amd64") if platform.machine() == "aarch64" else ("amd64", "arm64")
 
 
-@dataclass(frozen=True)
-class Image:
-    """A built image and the place where buildah keeps it."""
-
-    name: str
-    store: Path
-
-    def buildah(self, *arguments: str) -> str:
-        """The output of a buildah command.
-
-        Raises:
-            subprocess.CalledProcessError: it failed; pytest shows its output.
-        """
-        return buildah(self.store, *arguments)
-
-
-def buildah(store: Path, *arguments: str) -> str:
-    """The output of a buildah command that uses this store."""
-    command = [
-        need("buildah", "buildah"),
-        f"--root={store}/root",
-        f"--runroot={store}/run",
-        "--storage-driver=vfs",
-        *arguments,
-    ]
-    environment = {**os.environ, "BUILDAH_ISOLATION": "chroot"}
-    return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
-
-
-def base_tar(name: str, variant: str, packages: str, suite: str = "bookworm", architecture: str = "") -> Path:
-    """A root file system of Debian, 12 unless another suite is given, made once and kept; without an architecture for this machine."""
-    with cache_lock(name):
-        return _base_tar(name, variant, packages, suite, architecture)
-
-
-def _base_tar(name: str, variant: str, packages: str, suite: str, architecture: str) -> Path:
+def root_tar(
+    name: str, variant: str, packages: str, suite: str = "bookworm", architecture: str = HERE
+) -> Path:
+    """A root file system of Debian, 12 unless another suite is given, made once and kept."""
     place = cache_folder() / f"{name}.tar"
-    if not place.exists():
-        unfinished = place.with_suffix(".part.tar")
-        command = [need("mmdebstrap", "mmdebstrap"), f"--variant={variant}", f"--include={packages}"]
-        if architecture:
-            command.append(f"--architectures={architecture}")
-        made = subprocess.run([*command, suite, str(unfinished)], capture_output=True, text=True, check=False)
-        if made.returncode:
-            lacking(f"mmdebstrap failed: {made.stderr.strip()[-300:]}")
-        unfinished.rename(place)
+    with cache_lock(name):
+        if not place.exists():
+            unfinished = place.with_suffix(".part.tar")
+            flags = (f"--variant={variant}", f"--include={packages}", f"--architectures={architecture}")
+            made = ran(need("mmdebstrap"), *flags, suite, unfinished)
+            if made.returncode:
+                lacking(f"mmdebstrap failed: {made.stderr.strip()[-300:]}")
+            unfinished.rename(place)
     return place
 
 
 def machine_tar(suite: str = "bookworm") -> Path:
     """The root file system of a machine that can boot, for all tests that need one."""
-    return base_tar(f"machine-{suite}", "minbase", MACHINE, suite)
+    return root_tar(f"machine-{suite}", "minbase", MACHINE, suite)
 
 
-def signatures(store: Path) -> str:
-    """The flag that accepts images without a signature."""
-    policy = store / "policy.json"
+def settings(store: Path) -> dict[str, str]:
+    """An environment in which buildah uses this store, as one without a container engine must."""
+    places = {"driver": "vfs", "graphroot": f"{store}/root", "runroot": f"{store}/run"}
+    lines = "\n".join(f"{name} = {json.dumps(value)}" for name, value in places.items())
+    (store / "storage.conf").write_text(f"[storage]\n{lines}\n")
+    # a machine's own certificate authorities, in case a proxy is between it and the package index
+    (store / "containers.conf").write_text(f'[containers]\nvolumes = ["{CERTIFICATES}:{CERTIFICATES}:ro"]\n')
+    policy = store / ".config/containers/policy.json"
+    policy.parent.mkdir(parents=True, exist_ok=True)
     policy.write_text(json.dumps({"default": [{"type": "insecureAcceptAnything"}]}))
-    return f"--signature-policy={policy}"
+    return {
+        **os.environ,
+        "HOME": str(store),
+        "BUILDAH_ISOLATION": "chroot",
+        "CONTAINERS_CONF": f"{store}/containers.conf",
+        "CONTAINERS_STORAGE_CONF": f"{store}/storage.conf",
+    }
 
 
-def add_base(store: Path, name: str, tar: Path | None, architecture: str = "") -> None:
-    """The image localhost/NAME, unless it is in the store: a root file system, or nothing, for an architecture or this machine's."""
-    policy = signatures(store)
-    if f"localhost/{name}:" in buildah(store, "images", "--format={{.Name}}:"):
-        return
-    container = buildah(store, "from", policy, "scratch").strip()
-    if tar:
-        buildah(store, "add", "--quiet", container, str(tar), "/")
-    if architecture:
-        buildah(store, "config", f"--arch={architecture}", container)
-    buildah(store, "commit", "--quiet", "--rm", policy, container, f"localhost/{name}")
+def buildah(store: Path, *words: str | Path) -> str:
+    """What a buildah command prints."""
+    return printed(need("buildah"), *words, env=settings(store)).strip()
+
+
+def add_base(store: Path, name: str, tar: Path, architecture: str = HERE) -> None:
+    """The image localhost/NAME of a root file system."""
+    container = buildah(store, "from", "scratch")
+    buildah(store, "add", "--quiet", container, tar, "/")
+    buildah(store, "config", f"--arch={architecture}", container)
+    buildah(store, "commit", "--quiet", "--rm", container, f"localhost/{name}")
+
+
+def add_bases(store: Path) -> None:
+    """The images localhost/build and localhost/runtime-ARCHITECTURE.
+
+    The default bases of the Containerfile, python:3.11-slim-bookworm and distroless python3-debian12, are Debian 12 with
+    Python 3.11 too. Those images themselves are not fetched here.
+    """
+    add_base(store, "build", root_tar("build", "apt", BUILD))
+    for architecture in (HERE, OTHER):
+        tar = root_tar(f"runtime-{architecture}", "extract", RUNTIME, architecture=architecture)
+        add_base(store, f"runtime-{architecture}", tar, architecture)

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deploy_image import machine_tar
-from deploy_tools import lacking, need, need_root, wait_until
+from deploy_tools import need_root
+from tools import lacking, need
+from waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +59,7 @@ class Machine:
         url = f"http://{CLIENTS[0]}:8080"
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
             try:
-                wait_until(lambda: self.curl("--fail", url), "the web server replies")
+                wait_until(lambda: self.curl("--fail", url))
                 yield url
             finally:
                 server.terminate()
@@ -66,7 +68,7 @@ class Machine:
 @contextmanager
 def network() -> Iterator[tuple[str, str]]:
     """Two namespaces and the pair of network devices between them: the machine's, and the one outside."""
-    need("ip", "iproute2")
+    need("ip")
     inside, outside = (f"roce-{os.getpid()}-{side}" for side in ("in", "out"))
     try:
         for command in (
@@ -91,7 +93,7 @@ def network() -> Iterator[tuple[str, str]]:
 
 def leader_of(nspawn: int) -> str:
     """The process that is the machine's init; empty while there is none."""
-    command = [need("ps", "procps"), "--ppid", str(nspawn), "-o", "pid="]
+    command = [need("ps"), "--ppid", str(nspawn), "-o", "pid="]
     found = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     return next(iter(found.split()), "")
 
@@ -100,7 +102,7 @@ def leader_of(nspawn: int) -> str:
 def booted(folder: Path, suite: str = "bookworm") -> Iterator[Machine]:
     """A machine of this suite of Debian, without a source of packages, until the block ends."""
     need_root()
-    nspawn = need("systemd-nspawn", "systemd-container")
+    nspawn = need("systemd-nspawn")
     root = folder / "root"
     root.mkdir()
     subprocess.run(["tar", "--extract", "-f", machine_tar(suite), "-C", root], check=True)
@@ -122,18 +124,14 @@ def booted(folder: Path, suite: str = "bookworm") -> Iterator[Machine]:
             stderr=subprocess.STDOUT,
         )
         try:
-            wait_until(
-                lambda: leader_of(machine.pid) or machine.poll() is not None, "the machine has an init"
-            )
+            wait_until(lambda: leader_of(machine.pid) or machine.poll() is not None)
             if machine.poll() is not None:
                 lacking(f"systemd-nspawn cannot boot here: {(folder / 'console').read_text()[-500:]}")
             ssh = folder / "ssh"
             ssh.write_text(SSH.format(leader=leader_of(machine.pid)))
             ssh.chmod(0o755)
             found = Machine(root, ssh, outside)
-            wait_until(
-                lambda: found.run("systemctl is-system-running") in {"running", "degraded"}, "it has booted"
-            )
+            wait_until(lambda: found.run("systemctl is-system-running") in {"running", "degraded"})
             yield found
         finally:
             machine.terminate()

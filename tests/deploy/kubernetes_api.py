@@ -1,194 +1,59 @@
-"""An API server of Kubernetes for service discovery: a real one where it is installed, and a fake of its list and watch.
+"""A real kube-apiserver on etcd, and what Helm, Kustomize and the Prometheus operator's module give to it.
 
-The fake follows https://kubernetes.io/docs/reference/using-api/api-concepts/ (efficient detection of changes): a list has a resource
-version, and a watch from that version streams every later change as one JSON object per line.
+There is no controller manager, scheduler or kubelet: no controller makes the pods of a DaemonSet, and no pod runs.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
+import os
 import ssl
 import subprocess
-import threading
 import urllib.error
-import urllib.parse
 import urllib.request
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import pytest
-from deploy_tools import fetch, wait_until
+import yaml
+from deploy_tools import DEPLOY, fetch, printed, ran
 from ports import free_port
+from tools import lacking, need
+from waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator
 
 NAMESPACE = "monitoring"
 TOKEN = "a-token-of-these-tests"  # noqa: S105 - of no system
 READER = "a-token-that-may-only-read"
 """Of the user prometheus, who has the rights that discovery.yml names: get, list and watch of pods and nodes."""
+OPERATOR = "github.com/prometheus-operator/prometheus-operator@v0.85.0"
+KINDS = ("podmonitors", "probes", "prometheusrules", "servicemonitors")
+"""Those of the operator that the chart and the manifests have."""
+PROGRAMS = {
+    "etcd": (
+        "--data-dir={folder}/etcd --listen-client-urls={store} --advertise-client-urls={store} "
+        "--listen-peer-urls={peers}"
+    ),
+    "kube-apiserver": (
+        "--etcd-servers={store} --secure-port={port} --bind-address=127.0.0.1 --cert-dir={folder}/certs "
+        "--service-account-key-file={folder}/sa.key --service-account-signing-key-file={folder}/sa.key "
+        "--service-account-issuer=https://tests.example.com --token-auth-file={folder}/tokens.csv "
+        # as kubeadm sets it
+        "--authorization-mode=RBAC --allow-privileged=true --service-cluster-ip-range=10.0.0.0/24"
+    ),
+}
 Object = dict[str, Any]
-
-
-class Kubernetes(Protocol):
-    """An API server."""
-
-    url: str
-
-    def create(self, resource: str, content: Object) -> None:
-        """Create a node or pod; its status is set too."""
-
-    def delete(self, resource: str, name: str) -> None:
-        """Delete it at once."""
-
-
-@dataclass
-class FakeKubernetes:
-    """Objects in memory, and all changes of them in order: the resource version is the number of changes."""
-
-    url: str = ""
-    objects: dict[str, dict[str, Object]] = field(default_factory=lambda: {"pods": {}, "nodes": {}})
-    changes: list[tuple[str, str, Object]] = field(default_factory=list)
-    changed: threading.Condition = field(default_factory=threading.Condition)
-
-    def create(self, resource: str, content: Object) -> None:
-        """Create an object."""
-        with self.changed:
-            version = {"resourceVersion": str(len(self.changes) + 1)}
-            kept = {**content, "metadata": {**content["metadata"], **version}}
-            self.objects[resource][content["metadata"]["name"]] = kept
-            self.changes.append((resource, "ADDED", kept))
-            self.changed.notify_all()
-
-    def delete(self, resource: str, name: str) -> None:
-        """Delete an object."""
-        with self.changed:
-            self.changes.append((resource, "DELETED", self.objects[resource].pop(name)))
-            self.changed.notify_all()
-
-    def listed(self, resource: str, selector: str) -> Object:
-        """The reply to a list."""
-        kind = {"pods": "PodList", "nodes": "NodeList"}[resource]
-        with self.changed:
-            items = [one for one in self.objects[resource].values() if selected(one, selector)]
-            version = str(len(self.changes))
-        return {
-            "kind": kind,
-            "apiVersion": "v1",
-            "metadata": {"resourceVersion": version},
-            "items": items,
-        }
-
-    def watched(self, resource: str, selector: str, version: int) -> Iterator[Object]:
-        """Every change after a version, without end."""
-        while True:
-            with self.changed:
-                self.changed.wait_for(lambda version=version: len(self.changes) > version)
-                later = self.changes[version:]
-            version += len(later)
-            for of, change, content in later:
-                if of == resource and selected(content, selector):
-                    yield {
-                        "type": change,
-                        "object": {"kind": resource[:-1].title(), "apiVersion": "v1", **content},
-                    }
-
-
-def selected(content: Object, selector: str) -> bool:
-    """Whether an object has the labels of a selector `key=value,...`."""
-    wanted = [part.partition("=")[::2] for part in selector.split(",") if part]
-    labels = content["metadata"].get("labels", {})
-    return all(labels.get(key) == value for key, value in wanted)
-
-
-@contextmanager
-def fake_kubernetes() -> Iterator[FakeKubernetes]:
-    """A running fake."""
-    fake = FakeKubernetes()
-
-    class Answer(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            address = urllib.parse.urlsplit(self.path)
-            asked = dict(urllib.parse.parse_qsl(address.query))
-            resource = address.path.rpartition("/")[2]
-            granted = self.headers.get("Authorization") == f"Bearer {READER}"
-            self.send_response(200 if granted and resource in fake.objects else 403)
-            self.send_header("Content-Type", "application/json")
-            self.end_headers()
-            if granted and resource in fake.objects:
-                self.reply(resource, asked)
-
-        def reply(self, resource: str, asked: dict[str, str]) -> None:
-            selector = asked.get("labelSelector", "")
-            if asked.get("watch") not in ("1", "true"):
-                self.wfile.write(json.dumps(fake.listed(resource, selector)).encode())
-                return
-            for event in fake.watched(resource, selector, int(asked["resourceVersion"])):
-                try:
-                    self.wfile.write(json.dumps(event).encode() + b"\n")
-                except OSError:  # the client has gone
-                    return
-
-        def log_message(self, *words: object) -> None:
-            """Log nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        fake.url = f"http://127.0.0.1:{server.server_port}"
-        yield fake
-        server.shutdown()
-
-
-@dataclass
-class RealKubernetes:
-    """kube-apiserver over HTTPS."""
-
-    url: str
-
-    def create(self, resource: str, content: Object) -> None:
-        """Create an object, then set its status, which creation ignores."""
-        self.ask("POST", path_of(resource), content)
-        if "status" in content:
-            place = f"{path_of(resource)}/{content['metadata']['name']}/status"
-            self.ask("PATCH", place, {"status": content["status"]})
-
-    def delete(self, resource: str, name: str) -> None:
-        """Delete an object without a grace period: no kubelet confirms it."""
-        self.ask("DELETE", f"{path_of(resource)}/{name}?gracePeriodSeconds=0")
-
-    def ask(self, method: str, path: str, content: Object | None = None) -> Reply:
-        """One request.
-
-        Raises:
-            Refused: the server refuses it.
-            OSError: no reply.
-        """
-        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": kind}
-        data = None if content is None else json.dumps(content).encode()
-        request = urllib.request.Request(f"{self.url}{path}", data, headers, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=60, context=untested()) as answer:
-                return Reply(answer.read().decode(), tuple(answer.headers.get_all("Warning", [])))
-        except urllib.error.HTTPError as error:
-            raise Refused(error.read().decode()) from error
 
 
 @dataclass(frozen=True)
 class Reply:
     """What the API server returns: the body, and the header of each warning (RFC 7234, section 5.5)."""
 
-    text: str
+    content: Any
     warnings: tuple[str, ...]
-
-    @property
-    def content(self) -> Object:
-        """The object in the body."""
-        return dict(json.loads(self.text))
 
 
 class Refused(OSError):  # noqa: N818 - it is no error of the server
@@ -200,99 +65,176 @@ class Refused(OSError):  # noqa: N818 - it is no error of the server
         super().__init__(self.message)
 
 
-def path_of(resource: str) -> str:
-    """Where objects of a kind are."""
-    return "/api/v1/nodes" if resource == "nodes" else f"/api/v1/namespaces/{NAMESPACE}/{resource}"
+@dataclass(frozen=True)
+class Kubernetes:
+    """A running API server; the requests are those of its administrator."""
+
+    url: str
+    folder: Path
+
+    def request(self, method: str, path: str, content: Object | None = None) -> Reply:
+        """One request.
+
+        Raises:
+            Refused: the server refuses it.
+            OSError: no reply.
+        """
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": kind}
+        data = None if content is None else json.dumps(content).encode()
+        request = urllib.request.Request(f"{self.url}{path}", data, headers, method=method)
+        context = ssl.create_default_context()  # the server has made its certificate itself
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        try:
+            with urllib.request.urlopen(request, timeout=60, context=context) as answer:
+                text, warnings = answer.read().decode(), answer.headers.get_all("Warning", [])
+        except urllib.error.HTTPError as error:
+            raise Refused(error.read().decode()) from error
+        return Reply(json.loads(text) if text.startswith(("{", "[")) else text, tuple(warnings))
+
+    def get(self, path: str) -> Any:
+        """The content at a path."""
+        return self.request("GET", path).content
+
+    def place(self, document: Object, namespace: str = NAMESPACE) -> str:
+        """Where objects of the kind of this one are.
+
+        Raises:
+            OSError: the server does not serve the kind.
+        """
+        version = document["apiVersion"]
+        base = f"/{'apis' if '/' in version else 'api'}/{version}"
+        for found in self.get(base)["resources"]:
+            if found["kind"] == document["kind"] and "/" not in found["name"]:
+                return f"{base}{f'/namespaces/{namespace}' if found['namespaced'] else ''}/{found['name']}"
+        raise OSError(f"{document['kind']} is not served")
+
+    def create(self, document: Object, namespace: str = NAMESPACE) -> None:
+        """Create an object, then set its status, which creation ignores."""
+        place = self.place(document, namespace)
+        self.request("POST", place, document)
+        if "status" in document:
+            name = document["metadata"]["name"]
+            self.request("PATCH", f"{place}/{name}/status", {"status": document["status"]})
+
+    def delete(self, document: Object) -> None:
+        """Delete an object without a grace period: no kubelet confirms it."""
+        name = document["metadata"]["name"]
+        self.request("DELETE", f"{self.place(document)}/{name}?gracePeriodSeconds=0")
+
+    def dry_run(self, document: Object, namespace: str = NAMESPACE) -> Reply:
+        """Whether the server would create the object: its reply, after conversion, validation and admission.
+
+        Raises:
+            Refused: it would not, or the object has an unknown or a repeated field.
+        """
+        place = self.place(document, namespace)
+        metadata = {**document["metadata"], "namespace": namespace}
+        wanted = {**document, "metadata": metadata} if f"/namespaces/{namespace}/" in place else document
+        return self.request("POST", f"{place}?dryRun=All&fieldValidation=Strict", wanted)
+
+    def stored(self, namespace: str) -> dict[str, Object]:
+        """All objects in a namespace, of every kind that the server has: by kind and name."""
+        groups = self.get("/apis")["groups"]
+        bases = ["/api/v1", *(f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups)]
+        return {
+            f"{kind['kind']}/{item['metadata']['name']}": item
+            for base in bases
+            for kind in self.get(base)["resources"]
+            if kind["namespaced"] and "list" in kind["verbs"]
+            for item in self.get(f"{base}/namespaces/{namespace}/{kind['name']}")["items"]
+        }
+
+    def helm(self, *words: str, namespace: str = NAMESPACE) -> str:
+        """What a command of Helm prints, as the administrator of the cluster. Helm's own files are in the folder."""
+        access = self.folder / "kubeconfig"
+        cluster = {"server": self.url, "insecure-skip-tls-verify": True}
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "tests", "cluster": cluster}],
+            "users": [{"name": "tests", "user": {"token": TOKEN}}],
+            "contexts": [{"name": "tests", "context": {"cluster": "tests", "user": "tests"}}],
+            "current-context": "tests",
+        }
+        access.write_text(yaml.safe_dump(content))
+        places = {f"HELM_{kind}_HOME": str(self.folder / kind) for kind in ("CACHE", "CONFIG", "DATA")}
+        flags = (f"--kubeconfig={access}", f"--namespace={namespace}")
+        return printed(need("helm"), *flags, *words, env={**os.environ, **places})
 
 
-def untested() -> ssl.SSLContext:
-    """TLS without a check of the certificate, which the server has made itself."""
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context
+def documents(text: str) -> list[Object]:
+    """The objects of a stream of YAML documents."""
+    return [document for document in yaml.load_all(text, yaml.CSafeLoader) if document]
 
 
-def grant_reading(server: RealKubernetes) -> None:
-    """Give the user prometheus the rights that discovery needs, and no others."""
-    group, name = "rbac.authorization.k8s.io", {"name": "roce-discovery"}
-    rules = [{"apiGroups": [""], "resources": ["pods", "nodes"], "verbs": ["get", "list", "watch"]}]
-    user = {"kind": "User", "name": "prometheus", "apiGroup": group}
-    role = {"kind": "ClusterRole", "apiGroup": group, **name}
-    server.ask("POST", f"/apis/{group}/v1/clusterroles", {"metadata": name, "rules": rules})
-    server.ask(
-        "POST",
-        f"/apis/{group}/v1/clusterrolebindings",
-        {"metadata": name, "subjects": [user], "roleRef": role},
-    )
+def kustomized(components: Iterable[str], folder: Path) -> list[Object]:
+    """What Kustomize builds of the base with these components."""
+    below = Path(os.path.relpath(DEPLOY / "kustomize", folder))
+    content = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "namespace": NAMESPACE,
+        "resources": [str(below / "base")],
+        "components": [str(below / "components" / name) for name in components],
+    }
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(content))
+    return documents(printed(need("kustomize"), "build", folder))
 
 
-def server_programs() -> list[str]:
-    """The paths of kube-apiserver and etcd; without both the test is skipped, also in CI: Debian has only etcd."""
-    programs = [shutil.which(program) for program in ("kube-apiserver", "etcd")]
-    found = [program for program in programs if program]
-    if len(found) < len(programs):
-        pytest.skip("kube-apiserver and etcd are not on the PATH")
-    return found
-
-
-def etcd_command(program: str, folder: Path, client_url: str, peer_url: str) -> list[str]:
-    """How to start etcd."""
-    return [
-        program,
-        f"--data-dir={folder / 'etcd'}",
-        f"--listen-client-urls={client_url}",
-        f"--advertise-client-urls={client_url}",
-        f"--listen-peer-urls={peer_url}",
-    ]
-
-
-def apiserver_command(program: str, folder: Path, store: str, port: int) -> list[str]:
-    """How to start the API server."""
-    key = folder / "sa.key"
-    return [
-        program,
-        f"--etcd-servers={store}",
-        f"--secure-port={port}",
-        "--bind-address=127.0.0.1",
-        f"--cert-dir={folder / 'certs'}",
-        f"--service-account-key-file={key}",
-        f"--service-account-signing-key-file={key}",
-        "--service-account-issuer=https://tests.example.com",
-        f"--token-auth-file={folder / 'tokens.csv'}",
-        "--authorization-mode=RBAC",
-        "--allow-privileged=true",  # as kubeadm sets it
-        "--service-cluster-ip-range=10.0.0.0/24",
-    ]
+def define_the_operators_kinds(server: Kubernetes) -> None:
+    """Add the definitions of the Prometheus operator's kinds, from its Go module, and wait until their objects are accepted."""
+    done = ran(need("go"), "mod", "download", "-json", OPERATOR, cwd="/")  # outside of any module
+    if done.returncode:
+        lacking(f"{OPERATOR} cannot be fetched: {json.loads(done.stdout or '{}').get('Error', '')}")
+    folder = Path(json.loads(done.stdout)["Dir"]) / "example/prometheus-operator-crd"
+    for kind in KINDS:
+        text = (folder / f"monitoring.coreos.com_{kind}.yaml").read_bytes()
+        definition = yaml.load(text, yaml.CSafeLoader)
+        server.create(definition)
+        spec = definition["spec"]
+        example = {
+            "apiVersion": f"{spec['group']}/{spec['versions'][0]['name']}",
+            "kind": spec["names"]["kind"],
+        }
+        wait_until(lambda example=example: server.get(server.place(example)))
 
 
 @contextmanager
-def real_kubernetes(folder: Path) -> Iterator[RealKubernetes]:
-    """A running kube-apiserver on etcd, with a namespace and the account that pods in it have."""
-    apiserver, etcd = server_programs()
-    made = ["openssl", "genrsa", "-out", folder / "sa.key", "2048"]
-    subprocess.run(made, check=True, capture_output=True)
+def kubernetes(folder: Path) -> Iterator[Kubernetes]:
+    """A running API server, with a namespace, the account that pods in it have, and a user who may read pods and nodes."""
+    programs = [need(program) for program in PROGRAMS]
+    subprocess.run(["openssl", "genrsa", "-out", folder / "sa.key", "2048"], check=True, capture_output=True)
     (folder / "tokens.csv").write_text(
         f"{TOKEN},admin,admin,system:masters\n{READER},prometheus,prometheus\n"
     )
-    client_url, peer_url = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
-    port = free_port()
-    commands = [
-        etcd_command(etcd, folder, client_url, peer_url),
-        apiserver_command(apiserver, folder, client_url, port),
-    ]
-    server = RealKubernetes(f"https://127.0.0.1:{port}")
-    with (folder / "kubernetes.log").open("wb") as log:
-        running = [subprocess.Popen(command, stdout=log, stderr=log) for command in commands]
+    store, peers = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
+    places = {"folder": folder, "store": store, "peers": peers, "port": free_port()}
+    server = Kubernetes(f"https://127.0.0.1:{places['port']}", folder)
+    with (folder / "log").open("wb") as log:
+        running = [
+            subprocess.Popen([program, *flags.format(**places).split()], stdout=log, stderr=log)
+            for program, flags in zip(programs, PROGRAMS.values(), strict=True)
+        ]
         try:
-            wait_until(lambda: fetch(f"{client_url}/health"), "etcd answers")
-            wait_until(lambda: server.ask("GET", "/readyz"), "the API server is ready")
-            wait_until(lambda: server.ask("GET", "/api/v1/namespaces/default"), "it has namespaces")
-            server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-            server.ask("POST", path_of("serviceaccounts"), {"metadata": {"name": "default"}})
-            grant_reading(server)
+            wait_until(lambda: fetch(f"{store}/health"))
+            wait_until(lambda: server.get("/readyz") and server.get("/api/v1/namespaces/default"))
+            prepare(server)
             yield server
         finally:
             for process in reversed(running):
                 process.kill()
                 process.wait()
+
+
+def prepare(server: Kubernetes) -> None:
+    """The namespace with its account, and the rights that discovery needs and no others."""
+    group, name = "rbac.authorization.k8s.io", {"name": "roce-discovery"}
+    core, rights = {"apiVersion": "v1"}, {"apiVersion": f"{group}/v1", "metadata": name}
+    server.create({**core, "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    server.create({**core, "kind": "ServiceAccount", "metadata": {"name": "default"}})
+    rules = [{"apiGroups": [""], "resources": ["pods", "nodes"], "verbs": ["get", "list", "watch"]}]
+    server.create({**rights, "kind": "ClusterRole", "rules": rules})
+    user = {"kind": "User", "name": "prometheus", "apiGroup": group}
+    role = {"kind": "ClusterRole", "apiGroup": group, **name}
+    server.create({**rights, "kind": "ClusterRoleBinding", "subjects": [user], "roleRef": role})

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deploy_tools import need
+from tools import need
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ class Keys:
 
     def run(self, *arguments: str | Path) -> bytes:
         """What gpg prints."""
-        command = [need("gpg", "gpg"), f"--homedir={self.home}", "--batch", "--yes", "--quiet", *arguments]
+        command = [need("gpg"), f"--homedir={self.home}", "--batch", "--yes", "--quiet", *arguments]
         return subprocess.run(command, check=True, capture_output=True).stdout
 
     def public(self, place: Path, *, armour: bool = True) -> Path:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import subprocess
 import zipfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from deploy_tools import DEPLOY, ROOT, tool_environment
+from deploy_tools import DEPLOY, ROOT, module_of, ran, tool_environment
 from packaging.version import Version
 
 if TYPE_CHECKING:
+    import subprocess
     from pathlib import Path
-    from types import ModuleType
-
-pytestmark = pytest.mark.ci
 
 SCRIPT = DEPLOY / "audit_dependencies.py"
 H11 = "0.16.0"
@@ -24,16 +20,7 @@ H11 = "0.16.0"
 VERSIONS = ("0.1", "1.0rc1", "1.0", "1.9", "1.10", "2.0")
 
 
-def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("audit_dependencies", SCRIPT)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-AUDIT = script()
+AUDIT = module_of(SCRIPT)
 
 
 def record(name: str, *events: dict[str, str], **more: Any) -> dict[str, Any]:
@@ -62,10 +49,10 @@ def database(folder: Path, *records: dict[str, Any]) -> Path:
 
 def audited(place: Path) -> subprocess.CompletedProcess[str]:
     python = tool_environment("audit") / "python"
-    command = [python, SCRIPT, place, ROOT / "requirements.lock"]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return ran(python, SCRIPT, place, ROOT / "requirements.lock")
 
 
+@pytest.mark.ci
 def test_a_hit_fails_and_the_date_of_the_database_is_printed(tmp_path: Path) -> None:
     assert f"h11=={H11} " in (ROOT / "requirements.lock").read_text()
     hit = record("h11", {"introduced": "0"}, {"fixed": "0.16.1"})
@@ -78,6 +65,7 @@ def test_a_hit_fails_and_the_date_of_the_database_is_printed(tmp_path: Path) -> 
     ]
 
 
+@pytest.mark.ci
 def test_without_a_hit_it_passes(tmp_path: Path) -> None:
     withdrawn = record("h11", {"introduced": "0"}, withdrawn="2026-11-02T10:00:00Z")
     done = audited(database(tmp_path, withdrawn, record("pyyaml", {"introduced": "0"}, {"fixed": "5.4"})))

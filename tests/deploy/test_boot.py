@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from deploy_image import machine_tar
-from deploy_tools import lacking, need, need_root
+from deploy_tools import need_root, ran
+from tools import lacking, need
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,10 +30,10 @@ OWN_PROCESSES = 2
 
 
 @pytest.fixture(scope="module")
-def report(package: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+def report(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The output of booted.sh."""
     need_root()
-    nspawn = need("systemd-nspawn", "systemd-container")
+    nspawn = need("systemd-nspawn")
     root = tmp_path_factory.mktemp("machine")
     subprocess.run(["tar", "--extract", "-f", machine_tar(), "-C", root], check=True)
     shutil.copy(package, root / "package.deb")
@@ -40,24 +41,10 @@ def report(package: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[d
     shutil.copy(HERE / "booted.service", root / "etc/systemd/system")
     for command in (["dpkg", "--install", "/package.deb"], ["systemctl", "enable", "booted.service"]):
         subprocess.run(["chroot", root, *command], check=True, capture_output=True)
-    command = [
-        nspawn,
-        "--quiet",
-        "--register=no",
-        "--keep-unit",
-        "--private-network",
-        "--capability=CAP_SYSLOG",
-        "-D",
-        root,
-        "--boot",
-    ]
-    try:
-        boot = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-        said = boot.stdout + boot.stderr
-    except subprocess.TimeoutExpired as error:
-        said = f"{error.output!r}"
+    flags = ("--quiet", "--register=no", "--keep-unit", "--private-network", "--capability=CAP_SYSLOG")
+    boot = ran(nspawn, *flags, "-D", root, "--boot", timeout=800)
     if not (root / "report").exists():
-        lacking(f"systemd-nspawn cannot boot here: {said[-500:]}")
+        lacking(f"systemd-nspawn cannot boot here: {(boot.stdout + boot.stderr)[-500:]}")
     yield dict(line.partition(" ")[::2] for line in (root / "report").read_text().splitlines())
     shutil.rmtree(root)
 

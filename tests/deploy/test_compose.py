@@ -7,21 +7,19 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from deploy_daemon import running
-from deploy_servers import prometheus
-from deploy_tools import COMMAND, DEPLOY, ROOT, need, tool_environment, wait_until
+from deploy_servers import prometheus, running
+from deploy_tools import COMMAND, DEPLOY, ROOT, printed, tool_environment
+from tools import need
+from waiting import wait_until
 
 from roce_exporter.cli.options import parse_options
 from roce_exporter.switches.targets_file import read_switches_file
-
-pytestmark = pytest.mark.ci
 
 COMPOSE = DEPLOY / "compose/compose.yaml"
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE.read_text())["services"]
@@ -41,21 +39,16 @@ def mounts(service: str) -> dict[str, Path]:
     return found
 
 
+@pytest.mark.ci
 def test_the_compose_specification_is_kept() -> None:
     checker = tool_environment("compose") / "check-jsonschema"
-    command = [checker, "--builtin-schema=vendor.compose-spec", COMPOSE]
-    verdict = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert verdict.returncode == 0, verdict.stdout
+    printed(checker, "--builtin-schema=vendor.compose-spec", COMPOSE)
 
 
-@pytest.mark.parametrize("service", [name for name in SERVICES if "volumes" in SERVICES[name]])
-def test_everything_mounted_exists(service: str) -> None:
-    for source in mounts(service).values():
-        assert source.exists()
-        assert source.is_relative_to(ROOT)
-
-
-def test_everything_is_published_on_loopback_only() -> None:
+def test_everything_mounted_exists_and_what_is_published_is_on_loopback_only() -> None:
+    sources = [source for name in SERVICES if "volumes" in SERVICES[name] for source in mounts(name).values()]
+    assert len(sources) >= 4
+    assert all(source.exists() and source.is_relative_to(ROOT) for source in sources)
     ports = [port for service in SERVICES.values() for port in service.get("ports", [])]
     assert len(ports) >= 4
     assert all(port.startswith("127.0.0.1:") for port in ports)
@@ -106,40 +99,33 @@ def test_grafana_finds_the_dashboards_and_prometheus() -> None:
     assert json.loads((folder / Path(home).name).read_text())["uid"] == "roce-fleet"
 
 
-def test_alertmanager_accepts_its_configuration(tmp_path: Path) -> None:
-    for place, source in mounts("alertmanager").items():
-        target = tmp_path / Path(place).relative_to("/etc/alertmanager")
-        (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
-    amtool = need("amtool", "prometheus-alertmanager")
-    subprocess.run(
-        [amtool, "check-config", tmp_path / "alertmanager.yml"], check=True, stdout=subprocess.PIPE
-    )
-
-
+@pytest.mark.ci
 def test_the_chain_works(tmp_path: Path) -> None:
     """The same commands and files on this machine, on free ports: every host is scraped, and the storm pages."""
-    program = need("prometheus", "prometheus")
-    for place, source in mounts("prometheus").items():
-        target = tmp_path / Path(place).relative_to("/etc/prometheus")
-        target.parent.mkdir(exist_ok=True)
-        shutil.copy(source, target)
-    config = yaml.safe_load((tmp_path / "prometheus.yml").read_text())
+    for service, root in (("alertmanager", "/etc/alertmanager"), ("prometheus", "/etc/prometheus")):
+        for place, source in mounts(service).items():
+            target = tmp_path / service / Path(place).relative_to(root)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
+    printed(need("amtool"), "check-config", tmp_path / "alertmanager/alertmanager.yml")
+    file = tmp_path / "prometheus/prometheus.yml"
+    config = yaml.safe_load(file.read_text())
     config["global"] |= {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
     config["alerting"] = {}
-    (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(config))
+    file.write_text(yaml.safe_dump(config))
     with ExitStack() as stack:
         groups = []
         for group in TARGETS:
             flags = EXPORTERS[group["labels"]["instance"]]["command"][1:-1]
             daemon = stack.enter_context(running([str(COMMAND)], flags=flags))
             groups.append({"targets": [f"127.0.0.1:{daemon.port}"], "labels": group["labels"]})
-        (tmp_path / "targets/roce.yml").write_text(yaml.safe_dump(groups))
-        server = stack.enter_context(prometheus(program, tmp_path / "prometheus.yml", tmp_path))
-        wait_until(lambda: sum(server.values("up").values()) == len(EXPORTERS), "all hosts are up")
+        (file.parent / "targets/roce.yml").write_text(yaml.safe_dump(groups))
+        server = stack.enter_context(prometheus(file, file.parent))
+        wait_until(lambda: sum(server.values("up").values()) == len(EXPORTERS))
         roles = server.values("count by (role, rack, cluster) (up)")
         assert {tuple(value for _, value in sorted(labels)) for labels in roles} == {
             ("simulated", "r01", "gpu"),
             ("simulated", "r02", "stor"),
         }
         storm = 'ALERTS{alertname=~"RocePfcStorm.+",alertstate="firing",instance="gpu-r01-n01"}'
-        wait_until(lambda: server.values(storm), "the storm of gpu-r01-n01 pages", 90)
+        wait_until(lambda: server.values(storm))

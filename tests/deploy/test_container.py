@@ -1,4 +1,4 @@
-"""The image is built from the Containerfile and runs as an engine would run it, without an engine.
+"""The image is built from the Containerfile for two architectures, without a registry, and runs as an engine would run it, without an engine.
 
 Not tested because it needs an engine: the published base images, cgroups, the engine's own seccomp and AppArmor
 profiles.
@@ -7,46 +7,51 @@ profiles.
 from __future__ import annotations
 
 import fnmatch
+import gzip
 import json
 import re
 import shutil
-import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from deploy_archive import (
-    HERE,
-    MACHINES,
-    OTHER,
-    add_bases,
-    archive,
-    copy_source,
-    has_other_base,
-    images,
-    programs,
-    run_script,
-    settings,
-)
-from deploy_daemon import running
-from deploy_image import Image, buildah, signatures
-from deploy_tools import DEPLOY, ROOT, fetch, need_root, shipped_data, tool_environment
+from deploy_image import HERE, OTHER, add_bases, buildah, settings
+from deploy_servers import running
+from deploy_tools import DEPLOY, ROOT, SOURCES, fetch, need_root, ran, shipped_data, tool_environment
 
 import roce_exporter
 from roce_exporter.cli.shared_flags import DEFAULT_PORT
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
-
-pytestmark = pytest.mark.nightly
 
 CONTAINERFILE = DEPLOY / "container/Containerfile"
 CONTAINED = Path(__file__).with_name("contained.py")
 LARGEST = 120 * 1000 * 1000
+MACHINES = {"amd64": 62, "arm64": 183}
+"""The field e_machine of ELF files (System V ABI): EM_X86_64 and EM_AARCH64."""
+RELEASE = {"SOURCE_DATE_EPOCH": "1700000000", "REVISION": "0" * 40}
 
 
-@pytest.fixture(scope="session")
+def run_script(
+    top: Path, folder: Path, store: Path, build: str, runtime: str, *, umask: int = 0o022
+) -> subprocess.CompletedProcess[str]:
+    """Run deploy/container/build.sh of a checkout."""
+    environment = {**settings(store), **RELEASE, "BUILD": build, "RUNTIME": runtime}
+    return ran("sh", top / "deploy/container/build.sh", folder, env=environment, umask=umask)
+
+
+def archive(store: Path, top: Path, folder: Path, umask: int = 0o022) -> Path:
+    """The archive that the script makes of a checkout, on the bases of `add_bases`."""
+    made = run_script(top, folder, store, "localhost/build", "localhost/runtime-{arch}", umask=umask)
+    assert made.returncode == 0, made.stderr[-2000:]
+    return folder / made.stdout.strip().rpartition("/")[2]
+
+
+@pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Where buildah keeps the bases and what is made of them."""
     need_root()
@@ -56,109 +61,88 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     shutil.rmtree(store)  # a gigabyte, which pytest would keep for three runs
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def oci(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The archive of a release."""
     return archive(store, ROOT, tmp_path_factory.mktemp("archive"))
 
 
-@pytest.fixture(scope="session")
-def image(store: Path, oci: Path) -> Image:
+@pytest.fixture(scope="module")
+def image(store: Path, oci: Path) -> str:
     """The image for this machine, pulled from the archive."""
-    name = buildah(store, "pull", "--quiet", signatures(store), f"oci-archive:{oci}").strip()
-    return Image(name, store)
+    return buildah(store, "pull", "--quiet", f"oci-archive:{oci}")
 
 
-@pytest.fixture(scope="session")
-def config(image: Image) -> dict[str, Any]:
-    told = json.loads(image.buildah("inspect", "--type=image", image.name))
-    return dict(told["OCIv1"]["config"])
+@pytest.fixture(scope="module")
+def config(store: Path, image: str) -> dict[str, Any]:
+    return dict(json.loads(buildah(store, "inspect", "--type=image", image))["OCIv1"]["config"])
 
 
-@pytest.fixture(scope="session")
-def root(image: Image) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def container(store: Path, image: str) -> str:
+    return buildah(store, "from", "--pull-never", image)
+
+
+@pytest.fixture(scope="module")
+def root(store: Path, container: str) -> Path:
     """The file system of a container of the image."""
-    policy = f"--signature-policy={image.store}/policy.json"
-    container = image.buildah("from", "--pull-never", policy, image.name).strip()
-    yield image.buildah("mount", container).strip()
-    image.buildah("rm", container)
+    return Path(buildah(store, "mount", container))
 
 
+@pytest.mark.ci
 def test_hadolint_finds_nothing() -> None:
-    hadolint = tool_environment("lint") / "hadolint"
-    verdict = subprocess.run([hadolint, CONTAINERFILE], capture_output=True, text=True, check=False)
-    assert (verdict.returncode, verdict.stdout) == (0, "")
+    done = ran(tool_environment("lint") / "hadolint", CONTAINERFILE)
+    assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_the_image_is_small(root: str) -> None:
+def test_every_lock_file_that_the_containerfile_names_is_in_its_context() -> None:
+    lines = Path(f"{CONTAINERFILE}.dockerignore").read_text().splitlines()
+    kept = [line.removeprefix("!") for line in lines if line.startswith("!")]
+    named = set(re.findall(r"requirements[\w-]*\.lock", CONTAINERFILE.read_text()))
+    assert len(named) > 2
+    assert not [name for name in named if not any(fnmatch.fnmatch(name, pattern) for pattern in kept)]
+
+
+@pytest.mark.nightly
+def test_it_holds_the_exporter_and_little_else(root: Path) -> None:
     """Unpacked, as a node keeps it; the download is about half of that."""
-    places = Path(root).rglob("*")
-    size = sum(place.lstat().st_size for place in places if place.is_file() and not place.is_symlink())
-    assert 20_000_000 < size < LARGEST
-
-
-def test_it_holds_no_shell_no_package_manager_and_no_tests(root: str) -> None:
-    assert not [
-        name
-        for name in ("sh", "bash", "dash", "apt", "pip", "pip3")
-        if (Path(root) / "usr/bin" / name).exists()
-    ]
-    packages = {place.name for place in (Path(root) / "opt/roce-exporter").iterdir()}
+    files = [place for place in root.rglob("*") if place.is_file() and not place.is_symlink()]
+    assert 20_000_000 < sum(place.stat().st_size for place in files) < LARGEST
+    assert not [place for place in files if place.stat().st_mode & 0o6000], "raises privileges"
+    tools = ("sh", "bash", "dash", "apt", "pip", "pip3")
+    assert not [name for name in tools if (root / "usr/bin" / name).exists()]
+    packages = {place.name for place in (root / "opt/roce-exporter").iterdir()}
     assert {"roce_exporter", "prometheus_client", "yaml", "h11", "bcrypt"} <= packages
     assert not packages & {"tests", "bin", "hatchling", "pip"}
+    assert not [name for name in shipped_data() if not (root / "opt/roce-exporter" / name).is_file()]
 
 
-def test_it_holds_the_data_files_of_the_wheel(root: str) -> None:
-    place = Path(root) / "opt/roce-exporter"
-    assert not [name for name in shipped_data() if not (place / name).is_file()]
-
-
-def test_nothing_in_it_belongs_to_or_may_be_written_by_the_user_that_runs_it(root: str) -> None:
-    for place in (Path(root) / "opt").rglob("*"):
+@pytest.mark.nightly
+def test_nothing_in_it_belongs_to_or_may_be_written_by_the_user_that_runs_it(root: Path) -> None:
+    for place in (root / "opt").rglob("*"):
         status = place.lstat()
         assert status.st_uid == 0
         assert place.is_symlink() or not status.st_mode & 0o022, place
 
 
-def test_nothing_in_it_raises_privileges(root: str) -> None:
-    raising = [
-        place
-        for place in Path(root).rglob("*")
-        if place.is_file() and not place.is_symlink() and place.stat().st_mode & 0o6000
-    ]
-    assert not raising
-
-
-def test_it_has_the_user_the_port_and_the_licence(config: dict[str, Any]) -> None:
-    assert config["User"] == "65532:65532"
+@pytest.mark.nightly
+def test_buildah_runs_it_as_the_user_it_names(store: Path, container: str, config: dict[str, Any]) -> None:
     assert [port.removesuffix("/tcp") for port in config["ExposedPorts"]] == [str(DEFAULT_PORT)]
-    assert config["Labels"]["org.opencontainers.image.licenses"] == "Apache-2.0"
+    python = ("run", "--isolation=chroot", container, "--", "/usr/bin/python3")
+    said = buildah(store, *python, "-c", "import os; print(os.getuid(), os.getgid())")
+    assert said == "65532 65532" == config["User"].replace(":", " ")
+    version = buildah(store, *python, "-m", "roce_exporter", "--version")
+    assert version == f"roce-exporter {roce_exporter.__version__}"
 
 
-def test_buildah_runs_it_as_the_user_it_names(image: Image) -> None:
-    policy = f"--signature-policy={image.store}/policy.json"
-    container = image.buildah("from", "--pull-never", policy, image.name).strip()
-    code = "import os; print(os.getuid(), os.getgid())"
-    told = image.buildah("run", "--isolation=chroot", container, "--", "/usr/bin/python3", "-c", code)
-    version = image.buildah(
-        "run", "--isolation=chroot", container, "--", "/usr/bin/python3", "-m", "roce_exporter", "--version"
-    )
-    image.buildah("rm", container)
-    assert told == "65532 65532\n"
-    assert version == f"roce-exporter {roce_exporter.__version__}\n"
-
-
+@pytest.mark.nightly
 @pytest.mark.parametrize("host", [[], ["--host.simulate=incast"]], ids=["this host", "simulated"])
-def test_it_serves_without_a_place_to_write(root: str, config: dict[str, Any], host: list[str]) -> None:
-    """Read-only root and /sys, the host's network, no capability."""
-    serves(root, config, host)
-
-
-def serves(root: str, config: dict[str, Any], host: list[str]) -> None:
-    """The image runs and stops; a simulated host has RDMA devices."""
-    with running([sys.executable, str(CONTAINED), root, json.dumps(config)], flags=host) as daemon:
+def test_it_serves_without_a_place_to_write(root: Path, config: dict[str, Any], host: list[str]) -> None:
+    """Read-only root and /sys, the host's network, no capability. A simulated host has RDMA devices."""
+    command = [sys.executable, str(CONTAINED), str(root), json.dumps(config)]
+    with running(command, flags=host) as daemon:
         assert daemon.hear() == "READY=1"
-        assert Path(f"/proc/{daemon.process.pid}/root").resolve() == Path(root)
+        assert Path(f"/proc/{daemon.process.pid}/root").resolve() == root
         metrics = fetch(f"{daemon.url}/metrics")
         assert "roce_exporter_build_info{" in metrics
         assert ("\nroce_ecn_marked_packets_total{" in metrics) == bool(host)
@@ -166,42 +150,71 @@ def serves(root: str, config: dict[str, Any], host: list[str]) -> None:
         assert daemon.stop() == 0
 
 
+@pytest.mark.nightly
 def test_the_archive_of_a_release_is_the_same_in_another_folder(
     store: Path, oci: Path, tmp_path: Path
 ) -> None:
-    copy_source(tmp_path / "source")
-    again = archive(store, tmp_path / "source", tmp_path / "again", umask=0o077)
+    """With other times and permissions and without a history."""
+    source = tmp_path / "source"
+    for name in SOURCES:
+        place, copy = ROOT / name, source / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if place.is_dir():
+            shutil.copytree(place, copy, copy_function=shutil.copyfile)
+        else:
+            shutil.copyfile(place, copy)
+            copy.chmod(0o640)
+    again = archive(store, source, tmp_path / "again", umask=0o077)
     assert again.name == oci.name == f"roce-exporter-{roce_exporter.__version__}-oci.tar"
     assert again.read_bytes() == oci.read_bytes()
 
 
-def test_the_archive_has_an_image_for_each_architecture(oci: Path) -> None:
-    found = images(oci)
-    assert set(found) == set(MACHINES)
-    for architecture, built in found.items():
-        assert built.config["architecture"] == architecture
-        config = built.config["config"]
-        assert config["User"] == "65532:65532"
-        assert config["Entrypoint"] == ["/usr/bin/python3", "-m", "roce_exporter"]
-        labels = {
-            name.removeprefix("org.opencontainers.image."): value for name, value in config["Labels"].items()
-        }
-        assert labels["version"] == roce_exporter.__version__
-        assert labels["revision"] == "0" * 40
-        assert labels["licenses"] == "Apache-2.0"
+@pytest.mark.nightly
+def test_the_archive_has_an_image_for_each_architecture_with_programs_for_it(oci: Path) -> None:
+    """The libraries of the exporter, and the base (OCI image layout 1.0)."""
+    with tarfile.open(oci) as file:
+
+        def content(name: str) -> Any:
+            member = file.extractfile(name)
+            assert member is not None
+            return member
+
+        def blob(entry: dict[str, str]) -> Any:
+            return content(f"blobs/{entry['digest'].replace(':', '/')}")
+
+        [index] = json.load(content("index.json"))["manifests"]
+        listed = {one["platform"]["architecture"]: one for one in json.load(blob(index))["manifests"]}
+        assert set(listed) == set(MACHINES)
+        for architecture, entry in listed.items():
+            manifest = json.load(blob(entry))
+            found = json.load(blob(manifest["config"]))
+            assert found["architecture"] == architecture
+            assert found["config"]["User"] == "65532:65532"
+            assert found["config"]["Entrypoint"] == ["/usr/bin/python3", "-m", "roce_exporter"]
+            labels = found["config"]["Labels"]
+            expected = {"version": roce_exporter.__version__, "revision": "0" * 40, "licenses": "Apache-2.0"}
+            assert {name: labels[f"org.opencontainers.image.{name}"] for name in expected} == expected
+            machines = {
+                name: machine for layer in manifest["layers"] for name, machine in programs(blob(layer))
+            }
+            assert set(machines.values()) == {MACHINES[architecture]}
+            assert any(name.startswith("opt/roce-exporter/") for name in machines)
+            assert "usr/bin/python3.11" in machines
 
 
-def test_every_program_in_it_is_for_its_architecture(oci: Path) -> None:
-    """The libraries of the exporter, and the base; for the other architecture CI may have no base."""
-    for architecture, built in images(oci).items():
-        machines = dict(programs(oci, built.layers))
-        assert set(machines.values()) == {MACHINES[architecture]}
-        assert any(name.startswith("opt/roce-exporter/") for name in machines)
-        assert ("usr/bin/python3.11" in machines) == (architecture == HERE or has_other_base())
+def programs(layer: Any) -> Iterator[tuple[str, int]]:
+    """Name and machine of each ELF file in a layer."""
+    with gzip.open(layer) as plain, tarfile.open(fileobj=plain, mode="r|") as members:
+        for member in members:
+            content = members.extractfile(member) if member.isreg() else None
+            start = content.read(20) if content else b""
+            if start.startswith(b"\x7fELF"):
+                yield member.name.removeprefix("./"), int.from_bytes(start[18:20], "little")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
-    ("bases", "code", "told"),
+    ("bases", "code", "said"),
     [
         (("", ""), 2, "BUILD and RUNTIME must name the base images"),
         (("localhost/build", "localhost/none-{arch}"), 1, "localhost/none-amd64 for amd64 cannot be had"),
@@ -211,22 +224,10 @@ def test_every_program_in_it_is_for_its_architecture(oci: Path) -> None:
     ids=["none", "absent", "another architecture", "tag"],
 )
 def test_without_its_bases_the_archive_is_not_built(
-    store: Path, tmp_path: Path, bases: tuple[str, str], code: int, told: str
+    store: Path, tmp_path: Path, bases: tuple[str, str], code: int, said: str
 ) -> None:
-    names = dict(zip(("BUILD", "RUNTIME"), bases, strict=True))
-    verdict = run_script(ROOT, tmp_path, {**settings(store), **names})
-    assert verdict.returncode == code
-    assert told in verdict.stderr
-    assert verdict.stderr.count("\n") == 1
+    done = run_script(ROOT, tmp_path, store, *bases)
+    assert done.returncode == code
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
     assert not list(tmp_path.iterdir())
-
-
-def test_every_lock_file_that_the_containerfile_names_is_in_its_context() -> None:
-    kept = [
-        line.removeprefix("!")
-        for line in Path(f"{CONTAINERFILE}.dockerignore").read_text().splitlines()
-        if line.startswith("!")
-    ]
-    named = set(re.findall(r"requirements[\w-]*\.lock", CONTAINERFILE.read_text()))
-    assert len(named) > 2
-    assert not [name for name in named if not any(fnmatch.fnmatch(name, pattern) for pattern in kept)]

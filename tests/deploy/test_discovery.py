@@ -1,27 +1,23 @@
-"""Service discovery: realistic targets get the labels cluster, instance, rack and role, and keep their addresses.
+"""Service discovery and sharding: realistic targets get cluster, instance, rack and role, and each host is scraped by exactly one agent.
 
 promtool discovers and relabels by itself: from files, and from an inventory over HTTP. DNS and Consul are not run here: their jobs
-get targets with the labels that Prometheus documents for them, from a file. Kubernetes: test_kubernetes_discovery.py. promtool compares every target with every other, so only one test has ten thousand.
+get targets with the labels that Prometheus documents for them, from a file. Kubernetes: test_kubernetes.py.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from deploy_tools import need
-from fleet_targets import (
-    PORT,
-    Found,
-    Host,
-    Labels,
-    from_file,
-    hosts,
-    inventory,
-    job_of,
-    netbox_group,
-    relabelled,
-)
+import yaml
+from deploy_servers import prometheus, vmagent
+from deploy_tools import fetch, printed
+from fleet_targets import FOLDER, PORT, Host, from_file, hosts, job_of, relabelled, targets_of
+from http_answers import answering
+from waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,91 +26,229 @@ pytestmark = pytest.mark.ci
 
 FLEET = hosts(10_000)
 FEW = hosts(90)
-SOME = hosts(1_000)
 
 
-def in_order(found: list[Found]) -> list[Labels]:
-    return sorted((one.shown for one in found), key=lambda labels: labels["instance"])
+def netbox(host: Host, status: str = "active", *without: str) -> dict[str, Any]:
+    """A device as netbox-plugin-prometheus-sd serves it: one group of one target, a name without a port."""
+    facts = {
+        "id": str(host.rack * 100 + host.node),
+        "name": host.domain_name,
+        "status": status,
+        "model": "Device",
+        "role": "GPU",
+        "role_slug": "gpu",
+        "site": "Fabric A",
+        "site_slug": "fabric-a",
+        "rack": f"r{host.rack:03}",
+        "primary_ip4": host.address,
+    }
+    labels = {f"__meta_netbox_{key}": value for key, value in facts.items() if key not in without}
+    return {"targets": [host.domain_name], "labels": labels}
 
 
-@pytest.fixture(scope="module")
-def promtool() -> str:
-    return need("promtool", "prometheus")
+def dns(host: Host) -> dict[str, Any]:
+    labels = {
+        "__meta_dns_name": "_roce-exporter._tcp.fabric-a.example.com",
+        "__meta_dns_srv_record_target": f"{host.domain_name}.",
+    }
+    return {"targets": [f"{host.domain_name}:{PORT}"], "labels": labels}
 
 
-def test_ten_thousand_hosts_of_an_inventory(promtool: str, tmp_path: Path) -> None:
-    """Of an inventory over HTTP; what is planned or offline is not scraped."""
-    idle = [netbox_group(Host(900, node), status) for node, status in enumerate(("planned", "offline"))]
-    with inventory([netbox_group(host) for host in FLEET] + idle) as url:
-        job = job_of("discovery.yml", "roce-http")
-        job["http_sd_configs"][0]["url"] = url
-        found = relabelled(promtool, job, tmp_path, len(FLEET) + len(idle))
+def consul(host: Host, **metadata: str) -> dict[str, Any]:
+    labels = {"__meta_consul_node": host.domain_name, "__meta_consul_dc": "fabric-a"}
+    labels |= {f"__meta_consul_service_metadata_{key}": value for key, value in metadata.items()}
+    return {"targets": [f"{host.address}:{PORT}"], "labels": labels}
+
+
+def test_hosts_of_an_inventory(tmp_path: Path) -> None:
+    """What is planned or offline is not scraped. The request is the one that Prometheus documents."""
+    idle = [netbox(Host(900, node), status) for node, status in enumerate(("planned", "offline"))]
+    groups = [netbox(host) for host in FEW] + idle
+    job = job_of("discovery.yml", "roce-http")
+    with answering(lambda _: (200, groups)) as inventory:
+        inventory.headers["Content-Type"] = "application/json"
+        job["http_sd_configs"][0]["url"] = inventory.url
+        found = relabelled(job, tmp_path, len(groups))
+        assert inventory.requests[0].headers["X-Prometheus-Refresh-Interval-Seconds"]
     scraped = {one.labels["__address__"]: one.shown for one in found if one.labels}
-    assert scraped == {f"{host.domain_name}:{PORT}": host.labels() for host in FLEET}
+    assert scraped == {f"{host.domain_name}:{PORT}": host.labels() for host in FEW}
     dropped = {one.discovered["__meta_netbox_status"] for one in found if not one.labels}
     assert dropped == {"planned", "offline"}
 
 
-def test_an_inventory_without_racks_leaves_them_to_the_names(promtool: str, tmp_path: Path) -> None:
-    groups = [netbox_group(host) for host in FEW]
-    for group in groups:
-        for absent in ("rack", "role_slug"):
-            del group["labels"][f"__meta_netbox_{absent}"]
-    job = from_file(job_of("discovery.yml", "roce-http"), groups, tmp_path)
-    found = relabelled(promtool, job, tmp_path, len(FEW))
-    assert in_order(found) == [host.labels() for host in FEW]
+@pytest.mark.parametrize(
+    ("job", "groups"),
+    [
+        ("roce-http", [netbox(host, "active", "rack", "role_slug") for host in FEW]),
+        ("roce-dns", [dns(host) for host in FEW]),
+        ("roce-consul", [consul(host, rack=f"r{host.rack:03}", role="gpu") for host in FEW]),
+        ("roce-consul", [consul(host) for host in FEW]),
+    ],
+    ids=["an inventory without racks", "service records", "Consul", "Consul without metadata"],
+)
+def test_what_a_discovery_does_not_say_is_in_the_names(
+    tmp_path: Path, job: str, groups: list[dict[str, Any]]
+) -> None:
+    found = relabelled(from_file(job_of("discovery.yml", job), groups, tmp_path), tmp_path, len(FEW))
+    shown = sorted((one.shown for one in found), key=lambda labels: labels["instance"])
+    assert shown == [host.labels() for host in FEW]
 
 
 @pytest.mark.parametrize(
     ("file", "job"), [("prometheus.yml", "roce"), ("discovery.yml", "roce-tls"), ("agent.yml", "roce")]
 )
-def test_hosts_of_a_file(promtool: str, tmp_path: Path, file: str, job: str) -> None:
+def test_hosts_of_a_file(tmp_path: Path, file: str, job: str) -> None:
     """By their names; one rack sets its own labels, and a host without a cluster belongs to `default`."""
-    named = [host for host in SOME if host.rack]
+    named = [host for host in FEW if host.rack]
     own = {"cluster": "fabric-b", "rack": "cage-1", "role": "stor"}
     groups: list[dict[str, Any]] = [
         {"targets": [f"{host.domain_name}:{PORT}" for host in named], "labels": {"cluster": "fabric-a"}},
-        {"targets": [f"{host.address}:{PORT}" for host in SOME if not host.rack], "labels": own},
+        {"targets": [f"{host.address}:{PORT}" for host in FEW if not host.rack], "labels": own},
         {"targets": [f"login-01:{PORT}"]},
     ]
     config = from_file(job_of(file, job), groups, tmp_path)
-    config.pop("tls_config", None)
-    config.pop("basic_auth", None)
+    for secret in ("tls_config", "basic_auth"):
+        config.pop(secret, None)
     for rule in config["relabel_configs"]:
         if rule.get("action") == "hashmod":
             rule["modulus"] = 1
-    found = relabelled(promtool, config, tmp_path, len(SOME) + 1)
-    labels = {one.labels["__address__"]: one.shown for one in found}
-    assert len(labels) == len(SOME) + 1
+    labels = {one.labels["__address__"]: one.shown for one in relabelled(config, tmp_path, len(FEW) + 1)}
+    assert len(labels) == len(FEW) + 1
     assert all(labels[f"{host.domain_name}:{PORT}"] == host.labels() for host in named)
     assert labels[f"10.0.0.1:{PORT}"].items() >= own.items()
     assert labels[f"login-01:{PORT}"] == {"cluster": "default", "instance": "login-01", "role": "login"}
 
 
-def test_hosts_of_service_records(promtool: str, tmp_path: Path) -> None:
-    record = "_roce-exporter._tcp.fabric-a.example.com"
-    groups = [
-        {
-            "targets": [f"{host.domain_name}:{PORT}"],
-            "labels": {"__meta_dns_name": record, "__meta_dns_srv_record_target": f"{host.domain_name}."},
-        }
-        for host in FEW
-    ]
-    job = job_of("discovery.yml", "roce-dns")
-    assert job["dns_sd_configs"][0]["names"] == [record]
-    found = relabelled(promtool, from_file(job, groups, tmp_path), tmp_path, len(FEW))
-    assert in_order(found) == [host.labels() for host in FEW]
+# --- agents that divide the hosts
+
+AGENTS = 4
+Shares = dict[str, frozenset[str]]
 
 
-@pytest.mark.parametrize("metadata", [True, False])
-def test_hosts_of_consul(promtool: str, tmp_path: Path, metadata: bool) -> None:
-    def group(host: Host) -> dict[str, Any]:
-        labels = {"__meta_consul_node": host.domain_name, "__meta_consul_dc": "fabric-a"}
-        if metadata:
-            labels["__meta_consul_service_metadata_rack"] = f"r{host.rack:03}"
-            labels["__meta_consul_service_metadata_role"] = "gpu"
-        return {"targets": [f"{host.address}:{PORT}"], "labels": labels}
+def addresses() -> list[str]:
+    return [f"{host.domain_name}:{PORT}" for host in FLEET]
 
-    job = from_file(job_of("discovery.yml", "roce-consul"), [group(host) for host in FEW], tmp_path)
-    found = relabelled(promtool, job, tmp_path, len(FEW))
-    assert in_order(found) == [host.labels() for host in FEW]
+
+def ranges(job: str) -> list[str]:
+    """The buckets of each agent, from the rule of agent 0 and the comment above it."""
+    text = (FOLDER / "sharding.yml").read_text()
+    comment = re.search(rf"# agent 0 of \d: ([^\n]*)\n  - job_name: {job}\n", text)
+    first = job_of("sharding.yml", job)["relabel_configs"][-1]["regex"]
+    assert comment
+    return [first, *re.findall(r"\d\S*\\d\S*(?<!,)|\d\[\S*(?<!,)", comment[1])]
+
+
+def agent_job(number: int, prefix: str, agents: int = AGENTS) -> dict[str, Any]:
+    """The scrape job of an agent, from agent.yml by the command that it documents for the other agents."""
+    text = (FOLDER / "agent.yml").read_text()
+    command = re.search(r"sed '(s/regex: .*?)' agent\.yml", text)
+    assert command
+    made = printed("sed", command[1].replace('"3"', f'"{number}"'), FOLDER / "agent.yml")
+    (job,) = yaml.safe_load(made)["scrape_configs"]
+    next(rule for rule in job["relabel_configs"] if "modulus" in rule)["modulus"] = agents
+    return {**job, "job_name": f"{prefix}{number}"}
+
+
+def bucket_jobs(job: str) -> list[dict[str, Any]]:
+    jobs = []
+    for number, buckets in enumerate(ranges(job)):
+        copy = job_of("sharding.yml", job)
+        copy["relabel_configs"][-1]["regex"] = buckets
+        jobs.append({**copy, "job_name": f"{job}{number}"})
+    return jobs
+
+
+def shares_of(
+    folder: Path, jobs: list[dict[str, Any]], targets: list[str], count: int, **labels: str
+) -> Shares:
+    """What each job scrapes of these targets, by a real Prometheus, once these are as many as `count`.
+
+    No host is scraped in the time of a test.
+    """
+    (folder / "targets").mkdir()
+    (folder / "targets/roce.yml").write_text(yaml.safe_dump([{"targets": targets, "labels": labels}]))
+    config = {"global": {"scrape_interval": "1d", "scrape_timeout": "10s"}, "scrape_configs": jobs}
+    (folder / "shards.yml").write_text(yaml.safe_dump(config))
+    with prometheus(folder / "shards.yml", folder) as server:
+        # from its own metrics: the list of them is long
+        pool = re.compile(r"^prometheus_target_scrape_pool_targets\{.*\} (\d+)", re.MULTILINE)
+        wait_until(lambda: sum(map(int, pool.findall(fetch(f"{server.url}/metrics")))) >= count)
+        found = targets_of(server.url)
+    return {
+        job["job_name"]: frozenset(
+            one.discovered["__address__"] for one in found if one.labels.get("job") == job["job_name"]
+        )
+        for job in jobs
+    }
+
+
+@pytest.fixture(scope="module")
+def shares(tmp_path_factory: pytest.TempPathFactory) -> Shares:
+    """The addresses that each job scrapes: one Prometheus has the rules of every agent as a job of its own."""
+    jobs = [agent_job(number, "a") for number in range(AGENTS)]
+    jobs += [agent_job(number, "of-5-", 5) for number in range(5)]
+    jobs += [job for name in ("roce-four", "roce-five") for job in bucket_jobs(name)]
+    return shares_of(tmp_path_factory.mktemp("shares"), jobs, addresses(), 4 * len(FLEET))
+
+
+def group(shares: Shares, prefix: str) -> list[frozenset[str]]:
+    return [share for job, share in shares.items() if job.startswith(prefix)]
+
+
+def check_shares(parts: list[frozenset[str]], agents: int, copies: int = 1) -> None:
+    """Each host is in as many shares as there are copies, and shares differ from their mean by at most a tenth."""
+    assert len(parts) == agents
+    assert Counter(address for part in parts for address in part) == dict.fromkeys(addresses(), copies)
+    mean = copies * len(FLEET) / agents
+    assert [len(part) for part in parts] == pytest.approx([mean] * agents, rel=0.1)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("prefix", "agents"), [("a", 4), ("of-5-", 5), ("roce-four", 4), ("roce-five", 5)])
+def test_each_host_is_scraped_by_one_agent(shares: Shares, prefix: str, agents: int) -> None:
+    check_shares(group(shares, prefix), agents)
+
+
+@pytest.mark.nightly
+def test_both_of_a_pair_scrape_the_same_hosts(tmp_path: Path, shares: Shares) -> None:
+    """Two processes, and for the second one the targets in another order."""
+    found = shares_of(tmp_path, [agent_job(0, "b")], addresses()[::-1], len(shares["a0"]))
+    assert found == {"b0": shares["a0"]}
+
+
+@pytest.mark.nightly
+def test_a_fifth_agent_moves_what_the_comment_says(shares: Shares) -> None:
+    def moved(before: str, after: str) -> float:
+        """The share of hosts that another agent scrapes."""
+        both = zip(group(shares, before), group(shares, after), strict=False)
+        return 1 - sum(len(old & new) for old, new in both) / len(FLEET)
+
+    assert moved("roce-four", "roce-five") == pytest.approx(1 / 5, abs=0.02)
+    assert moved("a", "of-5-") == pytest.approx(4 / 5, abs=0.02)
+
+
+def test_a_key_keeps_a_fabric_together(tmp_path: Path) -> None:
+    """Its hosts are all scraped by one agent, whichever it is."""
+    jobs = [agent_job(number, "a") for number in range(AGENTS)]
+    found = shares_of(tmp_path, jobs, addresses()[:100], 100, __tmp_hash="fabric-a")
+    assert sorted(len(part) for part in found.values()) == [0, 0, 0, 100]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("copies", [1, 2])
+def test_vmagent_divides_by_itself(tmp_path: Path, copies: int) -> None:
+    """Each host is scraped by as many as there are copies, without any rule."""
+    plain = from_file({"job_name": "roce"}, [{"targets": addresses()}], tmp_path)
+    config = tmp_path / "vmagent.yml"
+    config.write_text(yaml.safe_dump({"global": {"scrape_interval": "1d"}, "scrape_configs": [plain]}))
+    with ExitStack() as stack:
+        urls = []
+        for number in range(AGENTS):
+            own = tmp_path / f"vmagent-{number}"
+            own.mkdir()
+            flags = {"membersCount": AGENTS, "replicationFactor": copies, "memberNum": number}
+            words = [f"-promscrape.cluster.{name}={value}" for name, value in flags.items()]
+            urls.append(stack.enter_context(vmagent(config, own, *words)).url)
+        wait_until(lambda: sum(len(targets_of(url)) for url in urls) >= copies * len(FLEET))
+        parts = [frozenset(one.discovered["__address__"] for one in targets_of(url)) for url in urls]
+    check_shares(parts, AGENTS, copies)

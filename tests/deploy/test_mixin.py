@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,21 +16,20 @@ from deploy_tools import DEPLOY, ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
-pytestmark = pytest.mark.ci
 
 MIXIN = DEPLOY / "mixin"
 THRESHOLDS = yaml.safe_load((ROOT / "alerts/thresholds.yml").read_text())
 NEXT_SEVERITY = {"page": "ticket", "ticket": "info", "info": "page"}
-NOT_DURATIONS = ("runbook_base_url", "severity")
 Values = dict[str, Any]
 
 
-def rendered(expression: str, changed: Values | None = None, *also: Path) -> Any:
+def rendered(expression: str, changed: Values | None = None) -> Any:
     """The value of an expression in which `mixin` is ours with this `_config`."""
     config = f"{{ _config+:: {merged(changed or {})} }}"
     snippet = f"local mixin = (import 'mixin.libsonnet') + {config}; {expression}"
-    return json.loads(evaluate_snippet("test", snippet, jpathdir=[str(MIXIN), *map(str, also)]))
+    return json.loads(evaluate_snippet("test", snippet, jpathdir=[str(MIXIN)]))
 
 
 def merged(values: Values) -> str:
@@ -70,22 +67,16 @@ def test_the_defaults_render_the_files() -> None:
     assert rendered(ALL) == files_of(ROOT)
 
 
-def every_number(name: str, value: Any) -> Any:
+def every_value(name: str, value: Any) -> Any:
     """Limits of zero remain below what a colour begins at, ratios change their order, and great numbers get decimals."""
-    if not isinstance(value, int | float):
-        return value
-    return (1 - value if name == "ratio" else value) * 0.9 + 0.0003
-
-
-def every_text(name: str, value: Any) -> Any:
-    if name in NOT_DURATIONS or not isinstance(value, str):
+    if isinstance(value, int | float):
+        return (1 - value if name == "ratio" else value) * 0.9 + 0.0003
+    if name == "severity":
+        return NEXT_SEVERITY[value]
+    if name == "runbook_base_url":
         return value
     number = re.fullmatch(r"(\d+)([smhd])", value)
     return f"{int(number[1]) + 1}{number[2]}1s" if number else f"{value}|other"
-
-
-def every_severity(name: str, value: Any) -> Any:
-    return NEXT_SEVERITY[value] if name == "severity" else value
 
 
 def no_durations(name: str, value: Any) -> Any:
@@ -93,7 +84,8 @@ def no_durations(name: str, value: Any) -> Any:
     return {"0s": "15m"}.get(value, "0s") if name in ("for", "keep_firing_for") else value
 
 
-@pytest.mark.parametrize("change", [every_number, every_text, every_severity, no_durations])
+@pytest.mark.ci
+@pytest.mark.parametrize("change", [every_value, no_durations])
 def test_other_thresholds_render_what_the_generators_write(
     change: Callable[[str, Any], Any], tmp_path: Path
 ) -> None:
@@ -120,54 +112,39 @@ def alerts_of(changed: Values) -> dict[str, Values]:
     return {rule["alert"]: rule for group in groups for rule in group["rules"] if "alert" in rule}
 
 
+@pytest.mark.ci
 def test_an_alert_is_left_out_and_another_kept_firing() -> None:
     found = alerts_of({"RocePortDown": {"enabled": False}, "RocePortFailed": {"keep_firing_for": "9m"}})
     assert set(THRESHOLDS["alerts"]) - set(found) == {"RocePortDown"}
     assert found["RocePortFailed"]["keep_firing_for"] == "9m"
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"alerts": {"RocePortDwon": {"for": "1m"}}}, "no such alert: RocePortDwon"),
-        ({"alerts": {"RocePortDown": {"ratio": 1}}}, "RocePortDown: ratio has no effect"),
-        ({"alerts": {"RocePortDown": {"severity": "high"}}}, "RocePortDown: severity must be one of"),
-        ({"alerts": {"RocePortDown": {"for": "1 min"}}}, "RocePortDown: for must be a duration"),
-        ({"shared": {"medium": 300}}, "medium must be a duration"),
-    ],
-)
-def test_a_mistake_is_one_message(changed: Values, message: str) -> None:
-    with pytest.raises(RuntimeError, match=message):
-        rendered("mixin.prometheusAlerts", changed)
+MISTAKES: dict[str, Values] = {
+    "no such alert: RocePortDwon": {"alerts": {"RocePortDwon": {"for": "1m"}}},
+    "RocePortDown: ratio has no effect": {"alerts": {"RocePortDown": {"ratio": 1}}},
+    "RocePortDown: severity must be one of": {"alerts": {"RocePortDown": {"severity": "high"}}},
+    "RocePortDown: for must be a duration": {"alerts": {"RocePortDown": {"for": "1 min"}}},
+    "medium must be a duration": {"shared": {"medium": 300}},
+}
 
 
-def test_the_groups_have_unique_names() -> None:
-    """kube-prometheus puts the groups of both fields into one PrometheusRule, in which a name must be unique."""
-    names = rendered("[group.name for group in mixin.prometheusAlerts.groups + mixin.prometheusRules.groups]")
-    assert len(set(names)) == len(names)
+@pytest.mark.ci
+def test_a_mistake_is_one_message() -> None:
+    for message, changed in MISTAKES.items():
+        with pytest.raises(RuntimeError, match=message):
+            rendered("mixin.prometheusAlerts", changed)
 
 
+@pytest.mark.ci
 def test_fields_are_hidden_and_add_up_with_those_of_other_mixins() -> None:
     """As the convention has it: `{}` is what a manifest of the mixin itself would show."""
     assert rendered("mixin") == {}
     other = "{ prometheusAlerts+:: { groups+: [{ name: 'other', rules: [] }] } }"
-    names = rendered(f"[group.name for group in ({other} + mixin).prometheusAlerts.groups]")
+    both = "both.prometheusAlerts.groups + both.prometheusRules.groups"
+    names = rendered(f"local both = {other} + mixin; [group.name for group in {both}]")
     assert names[0] == "other"
     assert len(names) > 1
-
-
-def test_kube_prometheus_adds_it() -> None:
-    """With its own library, of a checkout that `ROCE_KUBE_PROMETHEUS` names."""
-    place = Path(os.environ.get("ROCE_KUBE_PROMETHEUS", "")) / "jsonnet"
-    if not (place / "kube-prometheus/lib/mixin.libsonnet").exists():
-        pytest.skip("ROCE_KUBE_PROMETHEUS names no checkout of kube-prometheus")
-    call = "(import 'kube-prometheus/lib/mixin.libsonnet')({ name: 'roce', dashboardFolder: 'RoCE', mixin: mixin })"
-    found = rendered(call, None, place)
-    written = files_of(ROOT)
-    groups = written["prometheusAlerts"]["groups"] + written["prometheusRules"]["groups"]
-    assert found["prometheusRules"]["kind"] == "PrometheusRule"
-    assert found["prometheusRules"]["spec"]["groups"] == groups
-    assert found["grafanaDashboards"] == {"RoCE": written["grafanaDashboards"]}
+    assert len(set(names)) == len(names), "kube-prometheus puts all groups into one PrometheusRule"
 
 
 def test_the_bundler_needs_nothing_else() -> None:

@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
-import threading
 import time
-import urllib.request
 from collections.abc import Callable
 from contextlib import contextmanager
 from functools import partial
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from deploy_daemon import running
+from deploy_servers import running
+from deploy_tools import DEPLOY, fetch_json, printed, ran
+from http_answers import answering
 from waiting import wait_until
 
 from roce_exporter.health.health_document import health_document
@@ -32,12 +30,10 @@ if TYPE_CHECKING:
 
     from roce_exporter.health.port_fault import Cause
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
 PLUGIN = DEPLOY / "node-problem-detector/check-roce-health.sh"
 MONITOR = DEPLOY / "node-problem-detector/roce-port-monitor.json"
 TAINT = DEPLOY / "examples/taint-node.sh"
 DRAIN = DEPLOY / "examples/drain-slurm-node.sh"
-SCRIPTS = (PLUGIN, TAINT, DRAIN)
 
 
 def document(*causes: Cause, age: float = 0.0, judged: bool = True) -> bytes:
@@ -69,35 +65,14 @@ FAILED, DEGRADED, FIT = (
 @contextmanager
 def serving(body: Body, status: int = 200) -> Iterator[str]:
     """The URL of a server whose reply is this body."""
-
-    class Reply(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            content = body if isinstance(body, bytes) else body()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_: object) -> None:
-            """Quiet."""
-
-    server = HTTPServer(("127.0.0.1", 0), Reply)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/health.json"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with answering(lambda _: (status, body if isinstance(body, bytes) else body())) as server:
+        yield f"{server.url}/health.json"
 
 
 def check(level: str, url: str, path: str | None = None) -> tuple[int, str]:
     """Exit status and output of the plugin."""
     environment = {**os.environ, **({"PATH": path} if path else {})}
-    done = subprocess.run(
-        ["/bin/bash", str(PLUGIN), level, url], capture_output=True, text=True, env=environment, check=False
-    )
+    done = ran("/bin/bash", PLUGIN, level, url, env=environment)
     assert done.stderr == ""
     return done.returncode, done.stdout.rstrip("\n")
 
@@ -148,29 +123,19 @@ def test_an_error_of_the_server_is_unknown(status: int, without_curl: str) -> No
             assert (code, "is roce_exporter running?" in said) == (2, True)
 
 
-def test_a_wrong_argument_is_unknown_and_says_so() -> None:
-    assert check("broken", "http://127.0.0.1:1/") == (
-        2,
-        "the first argument must be failed or degraded, not broken",
-    )
-
-
-def test_a_host_that_does_not_answer_is_unknown(without_curl: str) -> None:
+def test_a_wrong_argument_and_a_host_that_does_not_answer_are_unknown(without_curl: str) -> None:
+    wrong = "the first argument must be failed or degraded, not broken"
+    assert check("broken", "http://127.0.0.1:1/") == (2, wrong)
     for path in (None, without_curl):
         assert check("failed", "http://127.0.0.1:1/health.json", path)[0] == 2
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_the_plugin_reads_a_real_exporter() -> None:
     """A simulated cable that damages packets: the second round of the verdict knows it."""
     with running([sys.executable, "-m", "roce_exporter"], flags=["--host.simulate=lossy"]) as daemon:
         url = f"{daemon.url}/health.json"
-
-        def health() -> bool:
-            with urllib.request.urlopen(url) as reply:
-                return json.load(reply)["health"] == "degraded"
-
-        wait_until(health)
+        wait_until(lambda: fetch_json(url)["health"] == "degraded")
         assert check("failed", url)[0] == 0
         code, said = check("degraded", url)
         assert code == 1
@@ -189,6 +154,7 @@ def test_the_monitor_calls_the_plugin_for_both_conditions() -> None:
     for rule in monitor["rules"]:
         assert rule["type"] == "permanent"
         assert Path(rule["path"]).name == PLUGIN.name
+        assert os.access(PLUGIN, os.X_OK)
         with serving(FAILED) as url:
             assert check(*rule["args"], url)[0] == 1
 
@@ -216,7 +182,7 @@ class Cluster:
                 "NODE_NAME": "gpu-1",
                 "SLURMD_NODENAME": "gpu-1",
             }
-            subprocess.run([str(script)], env=environment, check=True, capture_output=True)
+            printed(script, env=environment)
         return self.log.read_text().splitlines() if self.log.exists() else []
 
 
@@ -269,12 +235,3 @@ def test_a_slurm_node_is_drained_while_a_port_has_failed(
     body: Body, shown: str, changes: list[str], tmp_path: Path
 ) -> None:
     assert Cluster(tmp_path, "scontrol", shown + "\n").run(DRAIN, body) == changes
-
-
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda place: place.name)
-def test_shellcheck_has_nothing_to_say(script: Path) -> None:
-    if shutil.which("shellcheck") is None:
-        pytest.skip("shellcheck is not installed")
-    done = subprocess.run(["shellcheck", str(script)], capture_output=True, text=True, check=False)
-    assert done.stdout == ""
-    assert os.access(script, os.X_OK)

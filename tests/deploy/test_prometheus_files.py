@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 from deploy_servers import prometheus
-from deploy_tools import DEPLOY, ROOT, need, wait_until
-from ports import free_port
+from deploy_tools import DEPLOY, ROOT, ran
+from tools import need
+from waiting import wait_until
 
 from roce_exporter.cli.wire_flags import WIRE_PORT
 
@@ -28,13 +28,14 @@ UNKNOWN_TO_DEBIAN = ("consul_sd_configs", "kubernetes_sd_configs")
 
 
 @pytest.mark.parametrize(
-    ("name", "flags"), [("prometheus.yml", ()), ("agent.yml", ("--agent",)), ("sharding.yml", ())]
+    "name", ["prometheus.yml", "agent.yml", "sharding.yml", "thanos/agent.yml", "cortex/agent.yml"]
 )
-def test_promtool_finds_nothing_wrong(name: str, flags: tuple[str, ...]) -> None:
-    command = [need("promtool", "prometheus"), "check", "config", *flags, FOLDER / name]
-    verdict = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert verdict.returncode == 0, verdict.stderr
-    assert "WARN" not in verdict.stdout + verdict.stderr
+def test_promtool_finds_nothing_wrong(name: str) -> None:
+    flags = ["--agent"] if name.endswith("agent.yml") else []
+    flags += ["--syntax-only"] if "/" in name else []  # there are no targets next to them
+    done = ran(need("promtool"), "check", "config", *flags, FOLDER / name)
+    assert done.returncode == 0, done.stderr
+    assert "WARN" not in done.stdout + done.stderr
 
 
 def test_every_way_of_discovery_is_valid(tmp_path: Path) -> None:
@@ -51,104 +52,75 @@ def test_every_way_of_discovery_is_valid(tmp_path: Path) -> None:
                     job[section][path] = str(tmp_path / path)
                     (tmp_path / path).touch()
     (tmp_path / "p.yml").write_text(yaml.safe_dump(config))
-    command = [need("promtool", "prometheus"), "check", "config", "--syntax-only", tmp_path / "p.yml"]
-    verdict = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert verdict.returncode == 0, verdict.stderr
+    done = ran(need("promtool"), "check", "config", "--syntax-only", tmp_path / "p.yml")
+    assert done.returncode == 0, done.stderr
 
 
-def in_place(folder: Path) -> Path:
-    """prometheus.yml with rules and example targets in the places that it refers to."""
-    shutil.copy(FOLDER / "prometheus.yml", folder)
-    (folder / "targets").mkdir()
-    (folder / "rules").mkdir()
-    shutil.copy(FOLDER / "targets/roce.example.yml", folder / "targets/roce.yml")
-    for rules in (ROOT / "alerts/roce.rules.yml", ROOT / "dashboards/roce-dashboards.rules.yml"):
-        shutil.copy(rules, folder / "rules")
-    return folder / "prometheus.yml"
-
-
-def test_switches_are_probed_by_their_names(tmp_path: Path) -> None:
-    """By a real Prometheus; nothing answers at the exporter's address."""
-    config = in_place(tmp_path)
-    shutil.copy(FOLDER / "targets/switches.example.yml", tmp_path / "targets/switches.yml")
-    with prometheus(need("prometheus", "prometheus"), config, tmp_path) as server:
-        wait_until(lambda: len(server.ask("/api/v1/targets")["activeTargets"]) == 5, "five targets")
-        found = {
-            target["labels"]["instance"]: (target["scrapeUrl"], target["labels"])
-            for target in server.ask("/api/v1/targets")["activeTargets"]
-            if target["scrapePool"] == "roce-switches"
-        }
-    assert {name: url for name, (url, _) in found.items()} == {
-        name: f"http://localhost:10124/probe?target={name}" for name in ("leaf1", "spine1")
-    }
-    assert found["leaf1"][1]["cluster"] == "fabric-a"
-
-
-def test_captures_are_scraped_under_the_name_of_their_machine(tmp_path: Path) -> None:
-    """By a real Prometheus, in the job that the alerts on captures expect; the example's machine need not exist."""
-    config = in_place(tmp_path)
-    shutil.copy(FOLDER / "targets/wire.example.yml", tmp_path / "targets/wire.yml")
-    with prometheus(need("prometheus", "prometheus"), config, tmp_path) as server:
-        wait_until(lambda: len(server.ask("/api/v1/targets")["activeTargets"]) == 4, "four targets")
-        (found,) = (
-            target
-            for target in server.ask("/api/v1/targets")["activeTargets"]
-            if target["scrapePool"] == "roce-wire"
-        )
-    assert found["scrapeUrl"] == f"http://probe-r07.example.com:{WIRE_PORT}/metrics"
-    assert found["labels"] == {"cluster": "fabric-a", "instance": "probe-r07", "job": "roce-wire"}
-    jobs = yaml.safe_load((ROOT / "alerts/thresholds.yml").read_text())["shared"]["wire_jobs"]
-    assert re.fullmatch(jobs, "roce-wire")
-
-
-def labels_of_targets(told: dict[str, Any]) -> dict[str, dict[str, str]]:
+def labels_of_targets(server: Server, job: str = "roce") -> dict[str, dict[str, str]]:
+    """The labels of each target of a job, by its address."""
+    targets = server.query("/api/v1/targets")["activeTargets"]
     return {
-        target["discoveredLabels"]["__address__"]: {
-            key: value for key, value in target["labels"].items() if key != "job"
+        one["discoveredLabels"]["__address__"]: {
+            key: text for key, text in one["labels"].items() if key != "job"
         }
-        for target in told["activeTargets"]
+        for one in targets
+        if one["scrapePool"] == job
     }
 
 
-def test_hosts_are_labelled_as_documented(tmp_path: Path) -> None:
-    """By a real Prometheus; the example's hosts need not exist."""
-    with prometheus(need("prometheus", "prometheus"), in_place(tmp_path), tmp_path) as server:
-        wait_until(lambda: len(server.ask("/api/v1/targets")["activeTargets"]) == 3, "three targets")
-        assert labels_of_targets(server.ask("/api/v1/targets")) == {
-            "gpu-r07-n01:10123": {
-                "instance": "gpu-r07-n01",
-                "cluster": "fabric-a",
-                "role": "gpu",
-                "rack": "r07",
-            },
-            "gpu-r07-n02:10123": {
-                "instance": "gpu-r07-n02",
-                "cluster": "fabric-a",
-                "role": "gpu",
-                "rack": "r07",
-            },
-            "stor-01.example.com:10123": {
-                "instance": "stor-01",
-                "cluster": "fabric-a",
-                "role": "stor",
-                "rack": "r01",
-            },
+@pytest.mark.ci
+def test_targets_are_labelled_and_scraped_as_documented(tmp_path: Path) -> None:
+    """By a real Prometheus; the examples' hosts, switches and machines with captures need not exist."""
+    for folder in ("targets", "rules"):
+        (tmp_path / folder).mkdir()
+    for name in ("roce", "switches", "wire"):
+        shutil.copy(FOLDER / f"targets/{name}.example.yml", tmp_path / f"targets/{name}.yml")
+    for rules in (ROOT / "alerts/roce.rules.yml", ROOT / "dashboards/roce-dashboards.rules.yml"):
+        shutil.copy(rules, tmp_path / "rules")
+    with prometheus(shutil.copy(FOLDER / "prometheus.yml", tmp_path), tmp_path) as server:
+        wait_until(lambda: len(server.query("/api/v1/targets")["activeTargets"]) == 6)
+        cluster = {"cluster": "fabric-a"}
+        assert labels_of_targets(server) == {
+            "gpu-r07-n01:10123": {"instance": "gpu-r07-n01", "role": "gpu", "rack": "r07", **cluster},
+            "gpu-r07-n02:10123": {"instance": "gpu-r07-n02", "role": "gpu", "rack": "r07", **cluster},
+            "stor-01.example.com:10123": {"instance": "stor-01", "role": "stor", "rack": "r01", **cluster},
         }
-        groups = {group["name"] for group in server.ask("/api/v1/rules")["groups"]}
+        assert {
+            one["instance"]: one["cluster"] for one in labels_of_targets(server, "roce-switches").values()
+        } == {
+            "leaf1": "fabric-a",
+            "spine1": "fabric-a",
+        }
+        assert list(labels_of_targets(server, "roce-wire").values()) == [{"instance": "probe-r07", **cluster}]
+        urls = {
+            one["labels"]["instance"]: one["scrapeUrl"]
+            for one in server.query("/api/v1/targets")["activeTargets"]
+        }
+        assert urls["leaf1"] == "http://localhost:10124/probe?target=leaf1"
+        assert urls["spine1"] == "http://localhost:10124/probe?target=spine1"
+        assert urls["probe-r07"] == f"http://probe-r07.example.com:{WIRE_PORT}/metrics"
+        groups = {group["name"] for group in server.query("/api/v1/rules")["groups"]}
         assert {"roce-storm", "roce-dashboards"} <= groups
+    jobs = yaml.safe_load((ROOT / "alerts/thresholds.yml").read_text())["shared"]["wire_jobs"]
+    assert re.fullmatch(jobs, "roce-wire"), "the alerts on captures expect this job"
 
 
+@pytest.mark.ci
 def test_four_agents_share_the_hosts_without_gap_or_overlap(tmp_path: Path) -> None:
     addresses = [f"gpu-r{rack:02}-n{node:02}:10123" for rack in range(8) for node in range(10)]
     (tmp_path / "targets").mkdir()
     (tmp_path / "targets/roce.yml").write_text(yaml.safe_dump([{"targets": addresses}]))
+
+    def known(server: Server) -> int:
+        """How many hosts an agent scrapes or leaves to others."""
+        found: dict[str, Any] = server.query("/api/v1/targets")
+        return len(found["activeTargets"]) + len(found["droppedTargets"])
+
     with ExitStack() as stack:
         agents = [stack.enter_context(agent(tmp_path, number)) for number in range(4)]
         for server in agents:
-            wait_until(
-                lambda server=server: count_of_targets(server) == len(addresses), "all hosts are known"
-            )
-        shares = [set(labels_of_targets(server.ask("/api/v1/targets"))) for server in agents]
+            wait_until(lambda server=server: known(server) == len(addresses))
+        shares = [set(labels_of_targets(server)) for server in agents]
     assert sorted(address for share in shares for address in share) == addresses
     assert min(map(len, shares)) > 8
 
@@ -158,16 +130,9 @@ def agent(folder: Path, number: int) -> AbstractContextManager[Server]:
     config = yaml.safe_load((FOLDER / "agent.yml").read_text())
     rules = config["scrape_configs"][0]["relabel_configs"]
     next(rule for rule in rules if rule.get("action") == "keep")["regex"] = str(number)
-    config["remote_write"][0]["url"] = f"http://127.0.0.1:{free_port()}/"
+    config["remote_write"][0]["url"] = "http://127.0.0.1:1/"
     path = folder / f"agent-{number}.yml"
     path.write_text(yaml.safe_dump(config))
     own = folder / str(number)
     own.mkdir()
-    program = need("prometheus", "prometheus")
-    return prometheus(program, path, own, storage="agent")
-
-
-def count_of_targets(server: Server) -> int:
-    """How many hosts an agent scrapes or leaves to others."""
-    told = server.ask("/api/v1/targets")
-    return len(told["activeTargets"]) + len(told["droppedTargets"])
+    return prometheus(path, own, agent=True)

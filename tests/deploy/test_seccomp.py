@@ -10,7 +10,6 @@ import platform
 import re
 import signal
 import ssl
-import subprocess
 import sys
 import sysconfig
 import urllib.request
@@ -22,18 +21,18 @@ import bcrypt
 import pytest
 import trustme
 import yaml
-from deploy_daemon import running
-from deploy_tools import DEPLOY, ROOT, need
+from deploy_servers import running
+from deploy_tools import DEPLOY, ROOT, printed, ran
 from sandbox import system_calls, unit_lines
+from tools import need
 
 import roce_exporter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from deploy_daemon import Daemon
+    from deploy_servers import Daemon
 
-pytestmark = pytest.mark.ci
 
 PROFILE = DEPLOY / "seccomp/roce-exporter.json"
 UNIT = DEPLOY / "systemd/roce-exporter.service"
@@ -112,7 +111,7 @@ def terminate(daemon: Daemon) -> None:
 @pytest.fixture(scope="module")
 def traced(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     """The calls of all scenarios."""
-    strace = need("strace", "strace")
+    strace = need("strace")
     folder = tmp_path_factory.mktemp("traces")
     found: set[str] = set()
 
@@ -125,8 +124,7 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     with serving(into("secured"), [*HOSTS["simulated"], secrets(folder)], "https") as daemon:
         terminate(daemon)
     for name, (command, environment) in commands().items():
-        words = [*into(name), *command]
-        subprocess.run(words, env={**os.environ, **environment}, check=True, stdout=subprocess.PIPE)
+        printed(*into(name), *command, env={**os.environ, **environment})
     for trace in folder.glob("*.trace"):
         calls = set(CALL.findall(trace.read_text(errors="replace")))
         assert {"execve", "openat", "exit_group"} <= calls, trace.name
@@ -134,18 +132,16 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     return found
 
 
+@pytest.mark.ci
 def test_the_exporter_makes_no_call_outside_the_list(traced: set[str]) -> None:
     assert traced - named("seen") - named("margin") == set()
 
 
+@pytest.mark.ci
 def test_each_call_that_was_not_seen_is_in_the_margin(traced: set[str]) -> None:
     """With the C library and the Python of the image; others make some calls of the margin in place of these."""
-    if (platform.machine(), *platform.libc_ver(), sys.version_info[:2]) != (
-        "x86_64",
-        "glibc",
-        "2.36",
-        (3, 11),
-    ):
+    here = (platform.machine(), *platform.libc_ver(), sys.version_info[:2])
+    if here != ("x86_64", "glibc", "2.36", (3, 11)):
         pytest.skip("not x86-64 with glibc 2.36 and Python 3.11, as Debian 12 has")
     assert named("seen") - traced == set()
 
@@ -156,9 +152,10 @@ def test_each_entry_has_a_reason_and_no_name_is_there_twice() -> None:
     assert len(names) == len(set(names))
 
 
+@pytest.mark.ci
 def test_the_unit_allows_every_call_of_the_list(traced: set[str]) -> None:
     """But those that need capabilities, which a container runtime makes before the start; systemd makes its own."""
-    need("systemd-analyze", "systemd")
+    need("systemd-analyze")
     (runtime,) = [set(entry["names"]) for entry in ENTRIES if "container runtime" in entry["comment"]]
     allowed = system_calls(unit_lines(str(UNIT))["SystemCallFilter"])
     assert traced - allowed == set()
@@ -166,6 +163,7 @@ def test_the_unit_allows_every_call_of_the_list(traced: set[str]) -> None:
     assert not allowed & {"io_uring_setup", "add_key", "mlock", "mount", "ptrace", "reboot"}
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("host", HOSTS)
 def test_it_serves_under_the_profile(host: str) -> None:
     with serving(UNDER_THE_PROFILE, HOSTS[host]) as daemon:
@@ -177,21 +175,17 @@ def test_it_serves_under_the_profile(host: str) -> None:
         assert daemon.stop() == 0
 
 
+@pytest.mark.ci
 def test_it_serves_tls_and_checks_passwords_under_the_profile(tmp_path: Path) -> None:
     """The key is in the file itself, and therefore in memory only."""
     with serving(UNDER_THE_PROFILE, [*HOSTS["simulated"], secrets(tmp_path)], "https") as daemon:
         assert daemon.stop() == 0
 
 
+@pytest.mark.ci
 def test_commands_work_under_the_profile() -> None:
     for name, (command, environment) in commands().items():
-        result = subprocess.run(
-            [*UNDER_THE_PROFILE, *command],
-            env={**os.environ, **environment},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        result = ran(*UNDER_THE_PROFILE, *command, env={**os.environ, **environment})
         assert (result.returncode, result.stderr) == (0, ""), name
         assert result.stdout == "True True False\n" or "roce_ecn_marked_packets_total{" in result.stdout
 
@@ -226,24 +220,16 @@ for statement in sys.argv[1:]:
 """
 
 
-def errors_of(*statements: str) -> dict[str, int]:
-    """The number of the error of each statement under the profile, 0 for none."""
-    command = [*UNDER_THE_PROFILE, sys.executable, "-c", ATTEMPTS, *statements]
-    printed = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
-    return dict(zip(statements, map(int, printed.split()), strict=True))
-
-
+@pytest.mark.ci
 def test_calls_outside_the_list_fail() -> None:
-    """`execve` cannot be among them: an engine loads the list before it starts the program by this very call."""
-    assert errors_of(*REFUSED) == dict.fromkeys(REFUSED, errno.EPERM)
+    """`execve` cannot be among them: an engine loads the list before it starts the program by this very call.
 
-
-def test_the_filter_hides_the_call_whose_flags_it_cannot_read() -> None:
-    """The flags of clone3 are in memory: it does not exist, as in the profiles of engines."""
-    assert errors_of("call('clone3', 0, 0)", "os.getpid()") == {
-        "call('clone3', 0, 0)": errno.ENOSYS,
-        "os.getpid()": 0,
-    }
+    The flags of clone3 are in memory, where the filter cannot read them: it does not exist, as in the profiles of engines.
+    """
+    others = {"call('clone3', 0, 0)": errno.ENOSYS, "os.getpid()": 0}
+    found = printed(*UNDER_THE_PROFILE, sys.executable, "-c", ATTEMPTS, *REFUSED, *others).split()
+    expected = {**dict.fromkeys(REFUSED, errno.EPERM), **others}
+    assert dict(zip(expected, map(int, found), strict=True)) == expected
 
 
 def test_the_profile_has_only_fields_of_the_format() -> None:

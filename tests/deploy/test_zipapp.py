@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import os
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-from deploy_tools import DEPLOY, need_root
-
-if TYPE_CHECKING:
-    from types import ModuleType
+from deploy_tools import DEPLOY, module_of, need_root, ran
 
 pytestmark = pytest.mark.ci
 
@@ -28,16 +23,6 @@ CONTENT = {
     "yaml/_yaml.cpython-311-x86_64-linux-gnu.so": "for one version",
 }
 NOBODY = 65534
-
-
-def loaded(path: Path) -> ModuleType:
-    """A module that is in no package."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def made(folder: Path, machine: str, content: dict[str, str], version: str = "1.0") -> Path:
@@ -60,8 +45,7 @@ def zipapp(tmp_path: Path) -> Path:
 def start(
     zipapp: Path, *before: str, python: str = sys.executable, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    command = [*before, python, "-I", zipapp, "a", "b c"]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return ran(*before, python, "-I", zipapp, "a", "b c", env=environment)
 
 
 def place_of(done: subprocess.CompletedProcess[str]) -> Path:
@@ -111,7 +95,7 @@ def test_starts_at_the_same_time_share_one_folder(zipapp: Path, tmp_path: Path) 
 
 
 def test_one_that_loses_the_race_uses_what_the_other_made(zipapp: Path, tmp_path: Path) -> None:
-    module = loaded(RELEASE / "zipapp/unpack.py")
+    module = module_of(RELEASE / "zipapp/unpack.py")
     place = tmp_path / "there"
     (place / "roce_exporter").mkdir(parents=True)
     with zipfile.ZipFile(zipapp) as archive:
@@ -124,7 +108,7 @@ def test_without_a_cache_it_takes_the_home_and_then_the_temporary_folder(
 ) -> None:
     (tmp_path / "home").mkdir()
     assert place_of(start(zipapp, HOME=f"{tmp_path}/home")).parent == tmp_path / "home/.cache/roce-exporter"
-    module = loaded(RELEASE / "zipapp/unpack.py")
+    module = module_of(RELEASE / "zipapp/unpack.py")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", "/nonexistent")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -182,7 +166,7 @@ def test_another_c_library_is_one_line(zipapp: Path, monkeypatch: pytest.MonkeyP
     def confstr(name: str) -> str:
         raise OSError(22, "Invalid argument")
 
-    module = loaded(RELEASE / "zipapp/unpack.py")
+    module = module_of(RELEASE / "zipapp/unpack.py")
     monkeypatch.setattr(os, "confstr", confstr)
     with zipfile.ZipFile(zipapp) as archive, pytest.raises(module.UnfitError, match=r"GNU C library.*musl"):
         module.fitting(archive)
@@ -192,5 +176,5 @@ def test_an_old_python_is_one_line(zipapp: Path) -> None:
     """The file itself has the syntax of the first versions of Python 3."""
     ast.parse((RELEASE / "zipapp/__main__.py").read_text(), feature_version=(3, 4))
     code = f"import sys, runpy; sys.version_info = (3, 9, 2); runpy.run_path({str(zipapp)!r}, run_name='__main__')"
-    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False)
+    done = ran(sys.executable, "-I", "-c", code)
     assert refusal(done).startswith(f"needs Python 3.11 or newer; {sys.executable} is ")

@@ -11,13 +11,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from alerts.alert_hooks import Alertmanager, Hooks, hooked
+from alerts.alert_hooks import Hooks, hooked
 from deploy_servers import Server
-from deploy_tools import COMMAND, ROOT, fetch, lacking, wait_until
+from deploy_tools import COMMAND, ROOT, fetch
 from ports import free_port
+from tools import need
+from waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 STORM = "RocePfcStormTransmitted"
@@ -25,6 +27,10 @@ FIRST, SECOND = "fabric-a", "fabric-b"
 """The cluster whose storm begins while all servers run, and the one whose storm begins while one of them is away."""
 SEEDS = {FIRST: 43, SECOND: 25}
 """Seeds of the simulation whose first storms begin 24 s and 20 s after the start of the exporter. Later ones follow within 112 s."""
+ONE_PAGE = [("firing", {STORM}), ("resolved", {STORM})]
+"""A storm is one page, which is resolved once."""
+LONG = 900.0
+"""Seconds after which something that must happen did not: the machine may be busy."""
 
 
 @dataclass
@@ -36,7 +42,6 @@ class Process:
     log: Path
     ready: str = "/-/ready"
     environment: Mapping[str, str] = field(default_factory=dict)
-    folder: Path | None = None
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -47,19 +52,12 @@ class Process:
     def start(self) -> None:
         """Start it, without waiting until it is ready."""
         with self.log.open("ab") as file:
-            self.process = subprocess.Popen(
-                self.command,
-                stdout=file,
-                stderr=file,
-                env={**os.environ, **self.environment},
-                cwd=self.folder,
-            )
+            environment = {**os.environ, **self.environment}
+            self.process = subprocess.Popen(self.command, stdout=file, stderr=file, env=environment)
 
     def wait(self) -> None:
         """Wait until it is ready."""
-        wait_until(
-            lambda: fetch(f"{self.server.url}{self.ready}"), f"{self.command[0]} ready ({self.log})", 240
-        )
+        wait_until(lambda: fetch(f"{self.server.url}{self.ready}"), LONG)
 
     def kill(self) -> None:
         """End it without a chance to write anything; nothing happens if it does not run."""
@@ -72,7 +70,7 @@ class Process:
         """End it as an operator does, and wait until it has written what it keeps."""
         assert self.process is not None, f"{self.command[0]} does not run"
         self.process.terminate()
-        assert self.process.wait(300) == 0, self.log
+        assert self.process.wait(LONG) == 0, self.log
         self.process = None
 
 
@@ -130,33 +128,7 @@ def calm(route: dict[str, Any]) -> None:
         calm(below)
 
 
-@contextmanager
-def paging(folder: Path) -> Iterator[Alertmanager]:
-    """An Alertmanager with our routes and inhibitions, whose receivers are web hooks of the test."""
-    program = shutil.which("prometheus-alertmanager") or shutil.which("alertmanager")
-    if not program:
-        lacking("no Alertmanager is installed (apt-get install prometheus-alertmanager)")
-    hooks = Hooks()
-    config = folder / "alertmanager.yml"
-    routes = hooked(hooks)
-    calm(routes["route"])
-    config.write_text(yaml.safe_dump(routes))
-    port = free_port()
-    command = [
-        program,
-        f"--config.file={config}",
-        f"--storage.path={folder / 'alertmanager'}",
-        f"--web.listen-address=127.0.0.1:{port}",
-        "--cluster.listen-address=",
-    ]
-    try:
-        with all_ready(Process(command, port, folder / "alertmanager.log")):
-            yield Alertmanager(f"http://127.0.0.1:{port}", hooks)
-    finally:
-        hooks.close()
-
-
-def host(folder: Path, scenario: str, seed: int = 1, port: int | None = None) -> Process:
+def simulated(folder: Path, scenario: str, seed: int = 1, port: int | None = None) -> Process:
     """A simulated host of two mlx5 ports."""
     port = port or free_port()
     flags = (
@@ -169,14 +141,17 @@ def host(folder: Path, scenario: str, seed: int = 1, port: int | None = None) ->
 
 
 @dataclass(frozen=True)
-class Clusters:
-    """Two clusters, each of a host that storms; the first has a quiet one too."""
+class Scene:
+    """Two clusters, each of a host that storms; the first has a quiet one too. Their store's rulers notify an Alertmanager."""
 
+    folder: Path
     storming: dict[str, Process]
     quiet: Process
+    alertmanager: str
+    hooks: Hooks
 
-    def targets(self) -> list[dict[str, Any]]:
-        """The hosts as file discovery wants them."""
+    def targets(self, *clusters: str) -> list[dict[str, Any]]:
+        """The hosts of these clusters as file discovery wants them."""
         hosts = [(cluster, "storm", process) for cluster, process in self.storming.items()]
         return [
             {
@@ -184,6 +159,7 @@ class Clusters:
                 "labels": {"cluster": cluster, "instance": f"{cluster}-{name}"},
             }
             for cluster, name, process in (*hosts, (FIRST, "quiet", self.quiet))
+            if cluster in clusters
         ]
 
     def start_storm(self, cluster: str) -> None:
@@ -198,80 +174,58 @@ class Clusters:
             for line in text.splitlines()
         )
 
-    def end_storms(self, folder: Path) -> None:
-        """The hosts have no further storms: quiet ones take over their addresses."""
-        for cluster, process in self.storming.items():
-            process.kill()
-            self.storming[cluster] = host(folder, "quiet", port=process.port)
-            self.storming[cluster].start()
-
-
-@contextmanager
-def two_clusters(folder: Path) -> Iterator[Clusters]:
-    """The clusters, of which only the quiet host runs."""
-    clusters = Clusters(
-        {cluster: host(folder, "pfc-storm", seed) for cluster, seed in SEEDS.items()},
-        host(folder, "quiet"),
-    )
-    try:
-        with all_ready(clusters.quiet):
-            yield clusters
-    finally:
-        for process in clusters.storming.values():
-            process.kill()
-
-
-def paged(alertmanager: Alertmanager, cluster: str) -> list[tuple[str, set[str]]]:
-    """The messages to the pager about a cluster, in their order: status and names of the alerts."""
-    return [
-        (message["status"], {alert["labels"]["alertname"] for alert in message["alerts"]})
-        for message in alertmanager.hooks.of("pager", cluster)
-    ]
-
-
-ONE_PAGE = [("firing", {STORM}), ("resolved", {STORM})]
-"""A storm is one page, which is resolved once."""
-
-
-def wait_for_page(alertmanager: Alertmanager, cluster: str, status: str) -> None:
-    """Wait until a message with this status was sent about a cluster."""
-    wait_until(
-        lambda: any(sent == status for sent, _ in paged(alertmanager, cluster)),
-        f"a page about {cluster} that is {status}",
-        600,
-    )
-
-
-def storm_alerts(ruler: Process) -> list[dict[str, Any]]:
-    """The storms that a ruler considers active."""
-    alerts = ruler.server.ask("/api/v1/alerts").get("alerts", [])  # Thanos leaves an empty list out
-    return [alert for alert in alerts if alert["labels"]["alertname"] == STORM]
-
-
-@dataclass(frozen=True)
-class Scene:
-    """The clusters whose storms a store has to see, and the Alertmanager that its rulers notify."""
-
-    folder: Path
-    clusters: Clusters
-    alertmanager: Alertmanager
+    def pages(self, cluster: str) -> list[tuple[str, set[str]]]:
+        """The messages to the pager about a cluster, in their order: status and names of the alerts."""
+        return [
+            (message["status"], {alert["labels"]["alertname"] for alert in message["alerts"]})
+            for message in self.hooks.of("pager", cluster)
+        ]
 
     def page(self, cluster: str, status: str) -> None:
         """Wait until a message with this status was sent about a cluster."""
-        wait_for_page(self.alertmanager, cluster, status)
+        wait_until(lambda: any(sent == status for sent, _ in self.pages(cluster)), LONG)
 
-    def end(self, active: Callable[[], object]) -> None:
-        """End the storms, and check that each was one page, when `active` finds no storm in any ruler, which could page again."""
-        self.clusters.end_storms(self.folder)
-        for cluster in (FIRST, SECOND):
+    def end(self, rulers: Sequence[Process]) -> None:
+        """End the storms, wait until no ruler has one, which could page again, and check that each was one page."""
+        for cluster, process in self.storming.items():
+            process.kill()
+            self.storming[cluster] = simulated(self.folder, "quiet", port=process.port)
+            self.storming[cluster].start()
+        for cluster in self.storming:
             self.page(cluster, "resolved")
-        wait_until(lambda: not active(), "no ruler has a storm")
-        pages = {cluster: paged(self.alertmanager, cluster) for cluster in (FIRST, SECOND)}
-        assert pages == dict.fromkeys(pages, ONE_PAGE), pages
+        wait_until(lambda: not any(map(storms_in, rulers)), LONG)
+        pages = {cluster: self.pages(cluster) for cluster in self.storming}
+        assert pages == dict.fromkeys(pages, ONE_PAGE)
+
+
+def storms_in(ruler: Process) -> list[dict[str, Any]]:
+    """The storms that a ruler considers active."""
+    alerts = ruler.server.query("/api/v1/alerts").get("alerts", [])  # Thanos leaves an empty list out
+    return [alert for alert in alerts if alert["labels"]["alertname"] == STORM]
 
 
 @contextmanager
 def scene(folder: Path) -> Iterator[Scene]:
-    """Everything but the store, before the first storm."""
-    with two_clusters(folder) as clusters, paging(folder) as alertmanager:
-        yield Scene(folder, clusters, alertmanager)
+    """Everything but the store, before the first storm: only the quiet host runs."""
+    storming = {cluster: simulated(folder, "pfc-storm", seed) for cluster, seed in SEEDS.items()}
+    quiet = simulated(folder, "quiet")
+    hooks = Hooks()
+    routes = hooked(hooks)
+    calm(routes["route"])
+    config, port = folder / "alertmanager.yml", free_port()
+    config.write_text(yaml.safe_dump(routes))
+    command = [
+        need("alertmanager"),
+        f"--config.file={config}",
+        f"--storage.path={folder / 'alertmanager'}",
+        f"--web.listen-address=127.0.0.1:{port}",
+        "--cluster.listen-address=",
+    ]
+    alertmanager = Process(command, port, folder / "alertmanager.log")
+    try:
+        with all_ready(quiet, alertmanager):
+            yield Scene(folder, storming, quiet, alertmanager.server.url, hooks)
+    finally:
+        for process in storming.values():
+            process.kill()
+        hooks.close()
