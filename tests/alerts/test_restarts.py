@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from alert_hooks import Alertmanager
 
+pytestmark = pytest.mark.ci
+
 GROUPS = ("roce-storm", "roce-exporter")
 """With the rules that can wait, here at every evaluation."""
 PORT = 'device="mlx5_0",port="1",netdev="ens1f0np0"'

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from alert_hooks import Alertmanager
 
+pytestmark = pytest.mark.ci
+
 SEED = 57
 """Its first storm begins after 20 s and lasts 3.3 s."""
 
