@@ -254,14 +254,11 @@ def test_errors_add_up_over_good_and_bad_reads() -> None:
         assert account.states == (announced,)
         totals.append(account.states[0].errors_total)
     assert totals == [1, 1, 2, 2]
-
-
-def test_a_quarantined_source_keeps_its_error() -> None:
-    account = Account()
-    account.settle({key(): Outcome(up=False, error="EIO")})
+    account.settle(bad)
     account.settle({key(): Outcome(up=True, readings=(reading(None, Loss("packets", QUARANTINED)),))})
-    assert account.states[0].error == "EIO"
-    assert account.states[0].errors_total == 1
+    assert (account.states[0].error, account.states[0].errors_total) == ("EIO", 3), (
+        "a quarantined source keeps it"
+    )
 
 
 def test_states_are_chosen_and_dropped_by_source() -> None:
@@ -302,61 +299,53 @@ def test_a_new_device_is_described_and_read_at_once(host: Host) -> None:
     assert [state.source for state in work.account.states] == [INVENTORY, QUICK]
 
 
-def test_a_device_that_did_not_change_keeps_its_readers_and_its_description(host: Host) -> None:
+def known(host: Host, *sources: Source) -> DeviceWork:
+    """The work of the only device after its first collection."""
+    if sources:
+        host.sources["mlx5_0"] = list(sources)
     work = host.work()
     collect(work, host.clock)
-    device = work.device
+    return work
+
+
+def describe_again(host: Host, work: DeviceWork, **changed: object) -> None:
+    host.devices["mlx5_0"] = replace(host.devices["mlx5_0"], **changed)  # type: ignore[arg-type]
     host.clock.now += REFRESH
-    assert sources(work.tasks(REFRESH)) == [QUICK], "the slow chain describes it"
+    work.settle(do(work, host.clock, work.slow_tasks(REFRESH)))
+
+
+@pytest.mark.parametrize(
+    ("changed", "closed"),
+    [
+        ({}, 0),
+        ({"firmware": "2"}, 1),
+        ({"ports": (Port(1, "InfiniBand"),)}, 1),
+        ({"ports": (Port(1, "Ethernet", gids=("gid",)),)}, 0),  # type: ignore[arg-type]
+    ],
+    ids=["nothing", "firmware", "port", "addresses"],
+)
+def test_only_a_device_that_changed_gets_new_readers(
+    host: Host, changed: dict[str, object], closed: int
+) -> None:
+    """Addresses that come and go cost no reader. The slow chain describes it."""
+    work = known(host)
+    (old,), device = host.sources["mlx5_0"], work.device
+    host.sources["mlx5_0"] = [new := Source("new")]
+    host.clock.now += REFRESH
+    assert sources(work.tasks(REFRESH)) == [QUICK]
     assert sources(work.slow_tasks(REFRESH)) == [INVENTORY]
-    work.settle(do(work, host.clock, work.slow_tasks(REFRESH)))
-    assert work.device is device
-    assert host.sources["mlx5_0"][0].closed == 0
-    assert len(host.sources["mlx5_0"][0].reads) == 1
-
-
-def test_a_device_that_changed_gets_new_readers_and_the_old_ones_are_closed(host: Host) -> None:
-    work = host.work()
-    collect(work, host.clock)
-    (old,), new = host.sources["mlx5_0"], Source("new")
-    host.devices["mlx5_0"] = replace(host.devices["mlx5_0"], firmware="2")
-    host.sources["mlx5_0"] = [new]
-    host.clock.now += REFRESH
-    outcomes = do(work, host.clock, work.slow_tasks(REFRESH))
-    assert new.reads == [], "it is read by the next collection"
-    assert old.closed == 0
-    work.settle(outcomes)
-    assert (old.closed, new.closed) == (1, 0)
-    assert [state.source for state in work.account.states] == [INVENTORY]
-    assert sources(work.tasks(REFRESH)) == ["new"]
-    collect(work, host.clock)
-    assert new.reads == [host.clock.now]
-
-
-def test_a_changed_port_makes_a_new_device(host: Host) -> None:
-    work = host.work()
-    collect(work, host.clock)
-    host.devices["mlx5_0"] = replace(host.devices["mlx5_0"], ports=(Port(1, "InfiniBand"),))
-    host.clock.now += REFRESH
-    work.settle(do(work, host.clock, work.slow_tasks(REFRESH)))
-    assert host.sources["mlx5_0"][0].closed == 1
-
-
-def test_addresses_that_come_and_go_cost_no_reader(host: Host) -> None:
-    work = host.work()
-    collect(work, host.clock)
-    (port,) = host.devices["mlx5_0"].ports
-    host.devices["mlx5_0"] = changed = replace(host.devices["mlx5_0"], ports=(replace(port, gids=("gid",)),))  # type: ignore[arg-type]
-    host.clock.now += REFRESH
-    work.settle(do(work, host.clock, work.slow_tasks(REFRESH)))
-    assert work.device == replace(changed, incarnation=1)
-    assert host.sources["mlx5_0"][0].closed == 0
+    describe_again(host, work, **changed)
+    assert (work.device is device) is not bool(changed)
+    assert work.device == replace(host.devices["mlx5_0"], incarnation=1)
+    assert (old.closed, new.reads) == (closed, []), "a new one is read by the next collection"
+    assert sources(work.tasks(REFRESH)) == (["new"] if closed else [QUICK])
+    assert [state.source for state in work.account.states] == [INVENTORY] + [QUICK] * (not closed)
 
 
 def test_a_reader_in_flight_is_closed_after_its_return_and_others_at_once(host: Host) -> None:
-    first, second = host.sources["mlx5_0"] = [Source("first"), Source("second")]
-    work = host.work()
-    collect(work, host.clock)
+    first, second = Source("first"), Source("second")
+    work = known(host, first, second)
+    tasks = work.tasks(REFRESH)
     call = work._in_flight.begin(key("first"))
     assert call
     work.retire()
@@ -365,68 +354,38 @@ def test_a_reader_in_flight_is_closed_after_its_return_and_others_at_once(host: 
     assert (first.closed, second.closed) == (1, 1)
     work.retire()
     assert (first.closed, second.closed) == (1, 1)
-
-
-def test_a_read_that_begins_after_the_removal_is_absent(host: Host) -> None:
-    work = host.work()
-    collect(work, host.clock)
-    (task,) = work.tasks(REFRESH)
-    work.retire()
     with pytest.raises(Absent, match=r"\] the device was removed:") as caught:
-        task.run()
+        tasks[0].run()
     assert (caught.value.errno, caught.value.filename) == (errno.ENODEV, "mlx5_0")
 
 
 def test_an_interface_that_is_absent_is_tried_again_after_the_next_description(host: Host) -> None:
-    (source,) = host.sources["mlx5_0"]
-    source.answer = Absent(errno.ENOENT, "none")
-    work = host.work()
-    collect(work, host.clock)
-    for _ in range(2):
-        assert work.tasks(REFRESH) == ()
-        collect(work, host.clock)
-    assert work.account.states_of({key()})[0].up is None
-    source.answer = (reading(8),)
-    host.clock.now += REFRESH
-    work.settle(do(work, host.clock, work.slow_tasks(REFRESH)))
-    assert sources(work.tasks(REFRESH)) == [QUICK]
-    collect(work, host.clock)
-    assert value(work) == 8
-
-
-def test_a_quick_source_that_comes_and_goes_does_not_affect_the_others(host: Host) -> None:
-    one, two = host.sources["mlx5_0"] = [Source("one"), Source("two")]
-    work = host.work()
-    collect(work, host.clock)
+    """It does not affect the others."""
+    one, two = Source("one"), Source("two")
     one.answer = Absent(errno.ENOENT, "none")
+    two.quarantined = 3
+    work = known(host, one, two)
+    for _ in range(2):
+        assert sources(work.tasks(REFRESH)) == ["two"]
+        collect(work, host.clock)
+    assert [(state.up, state.quarantined) for state in work.account.states] == [
+        (True, 0),
+        (None, 0),
+        (True, 3),
+    ]
+    one.answer = (reading(8),)
+    describe_again(host, work)
+    assert sources(work.tasks(REFRESH)) == ["one", "two"]
     collect(work, host.clock)
-    assert sources(work.tasks(REFRESH)) == ["two"]
-    assert len(work.readings) == 1
-    two.answer = OSError(errno.EIO, "firmware")
+    assert [found.values for found in work.readings] == [(8,), (7,)]
+    one.answer, two.answer = Absent(errno.ENOENT, "none"), OSError(errno.EIO, "firmware")
     collect(work, host.clock)
-    assert sources(work.tasks(REFRESH)) == ["two"]
+    assert sources(work.tasks(REFRESH)) == ["two"], "what fails is tried again, what is gone is not"
     assert work.readings == ()
 
 
-def test_quarantined_files_are_counted(host: Host) -> None:
-    host.sources["mlx5_0"][0].quarantined = 3
-    work = host.work()
-    collect(work, host.clock)
-    assert work.account.states_of({key()})[0].quarantined == 3
-
-
-def test_a_removed_interface_is_not_read_again_before_the_next_description(host: Host) -> None:
-    work = host.work()
-    collect(work, host.clock)
-    host.sources["mlx5_0"][0].answer = Absent(errno.ENOENT, "none")
-    collect(work, host.clock)
-    assert work.tasks(REFRESH) == ()
-
-
 def test_slow_sources_are_due_once_per_refresh_and_waited_for_after_twice_that(host: Host) -> None:
-    host.sources["mlx5_0"] = [Source(), Source(SEDATE)]
-    work = host.work()
-    collect(work, host.clock)
+    work = known(host, Source(), Source(SEDATE))
     begun = host.clock.now
     for passed, waited, due in (
         (REFRESH - 1, [QUICK], []),
@@ -440,82 +399,64 @@ def test_slow_sources_are_due_once_per_refresh_and_waited_for_after_twice_that(h
 
 
 def test_the_values_of_an_aging_source_come_with_their_age(host: Host) -> None:
-    host.sources["mlx5_0"] = [Source(AGING), Source(SEDATE)]
-    work = host.work()
-    collect(work, host.clock)
+    aging = Source(AGING)
+    work = known(host, aging, Source(SEDATE))
     host.clock.now += 12.9
     collect(work, host.clock)
     own, other, age = work.readings
     assert (own.source, other.source) == (AGING, SEDATE)
     assert age == Reading(AGING, "mlx5_0", WHOLE_DEVICE, AGED[AGING], (12,))
-    host.sources["mlx5_0"][0].answer = OSError(errno.EIO, "firmware")
+    aging.answer = OSError(errno.EIO, "firmware")
     host.clock.now += 2 * REFRESH
     collect(work, host.clock)
     assert [one.source for one in work.readings] == [SEDATE]
 
 
 @pytest.mark.parametrize(
-    "answer",
+    ("answer", "changed", "again"),
     [
-        OSError(errno.ENODEV, "gone"),
-        (reading(7, Loss("packets", "ENODEV")),),
+        (OSError(errno.ENODEV, "gone"), {}, True),
+        ((reading(7, Loss("packets", "ENODEV")),), {}, True),
+        ((reading(7, Loss("packets", "EIO")),), {}, False),
+        ((reading(7),), {"netlink_errno": errno.ENOBUFS}, True),
     ],
 )
-def test_a_device_that_returns_enodev_is_described_again_at_once(host: Host, answer: object) -> None:
-    host.sources["mlx5_0"][0].answer = answer  # type: ignore[assignment]
-    work = host.work()
-    collect(work, host.clock)
-    assert sources(work.tasks(REFRESH)) == [QUICK, INVENTORY]
-    host.sources["mlx5_0"][0].answer = (reading(7, Loss("packets", "EIO")),)
-    collect(work, host.clock)
-    assert sources(work.tasks(REFRESH)) == [QUICK]
-
-
-def test_a_device_that_netlink_could_not_describe_is_described_again_at_once(host: Host) -> None:
-    host.devices["mlx5_0"] = replace(host.devices["mlx5_0"], netlink_errno=errno.ENOBUFS)
-    work = host.work()
-    collect(work, host.clock)
-    assert sources(work.tasks(REFRESH)) == [QUICK, INVENTORY]
+def test_a_device_that_is_gone_or_not_wholly_described_is_described_again_at_once(
+    host: Host, answer: Any, changed: dict[str, object], again: bool
+) -> None:
+    host.sources["mlx5_0"][0].answer = answer
+    host.devices["mlx5_0"] = replace(host.devices["mlx5_0"], **changed)  # type: ignore[arg-type]
+    assert sources(known(host).tasks(REFRESH)) == [QUICK] + [INVENTORY] * again
 
 
 def test_a_missing_part_of_a_description_is_an_error_of_the_inventory(host: Host) -> None:
     lost = (Loss("fw_ver", "EIO"), Loss("board_id", "EACCES"))
     host.devices["mlx5_0"] = replace(host.devices["mlx5_0"], losses=lost)
-    work = host.work()
+    work, names = host.work(), ("name", "fw_ver", "board_id")
     for _ in range(2):
         outcome = do(work, host.clock, (Task(key(INVENTORY), work._describe),))[key(INVENTORY)]
         assert outcome.up is True
-        (one,) = outcome.readings
-        assert one == Reading(
-            INVENTORY, "mlx5_0", WHOLE_DEVICE, ("name", "fw_ver", "board_id"), (1, None, None), lost
-        )
+        assert outcome.readings == (Reading(INVENTORY, "mlx5_0", WHOLE_DEVICE, names, (1, None, None), lost),)
         collect(work, host.clock)
 
 
-def test_outcomes_of_sources_that_the_device_no_longer_has_are_dropped(host: Host) -> None:
-    work = host.work()
-    collect(work, host.clock)
-    work.settle({key("former"): Outcome(up=False, error="EIO"), key(): Outcome(up=True)})
-    assert [state.source for state in work.account.states] == [INVENTORY, QUICK]
-    assert [state.source for state in work.so_far({key("former"): Outcome(up=True)})[1]] == [INVENTORY]
-
-
 def test_a_hurried_caller_gets_names_without_values_and_stores_nothing(host: Host) -> None:
-    host.sources["mlx5_0"] = [Source("one"), Source("two"), Source(SEDATE)]
-    work = host.work()
-    collect(work, host.clock)
+    """Outcomes of sources that the device no longer has are dropped."""
+    work = known(host, Source("one"), Source("two"), Source(SEDATE))
+    former = {key("former"): Outcome(up=False, error="EIO")}
+    work.settle(former)
+    assert key("former") not in {key(state.source) for state in work.account.states}
     before = work.account.states, work.readings
     work._slots[key("one")].last = Outcome(up=True, readings=(reading(7, LOST, source="one"),))
-    outcomes = {key("two"): Outcome(up=False, error="EIO", readings=(reading(9, source="two"),))}
-    found, states = work.so_far(outcomes)
+    failed = Outcome(up=False, error="EIO", readings=(reading(9, source="two"),))
+    found, states = work.so_far({key("two"): failed} | former)
     assert found is not None
     assert found.device is work.device
-    assert [(one.source, one.names, one.values) for one in found.readings] == [
-        ("one", ("packets",), (None,)),
-        ("two", ("packets",), (9,)),
-        (SEDATE, ("packets",), (7,)),
+    assert [(one.source, one.names, one.values, one.losses) for one in found.readings] == [
+        ("one", ("packets",), (None,), ()),
+        ("two", ("packets",), (9,), ()),
+        (SEDATE, ("packets",), (7,), ()),
     ]
-    assert [one.losses for one in found.readings] == [(), (), ()]
     assert [(state.source, state.up, state.errors_total) for state in states] == [
         ("two", False, 1),
         (INVENTORY, True, 0),
