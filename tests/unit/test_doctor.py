@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import os
 import struct
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from http_answers import answering
 
 from roce_exporter.cli import doctor
 from roce_exporter.cli.entry import main
@@ -317,89 +316,66 @@ def test_the_targets_of_prometheus(data: object, instance: str, expected: list[S
 def test_another_reply_is_not_a_list_of_targets(data: object) -> None:
     with pytest.raises(PrometheusError, match="not a list of targets"):
         list(check_targets(data, "", "gpu-001", "http://p:9090"))
+    found = [check_samples_arrive({"result": result}, "a").status for result in ([{}], [])]
+    assert found == [Status.OK, Status.ATTENTION]
 
 
-def test_samples_that_do_not_arrive() -> None:
-    assert check_samples_arrive({"result": [{}]}, "a").status is Status.OK
-    assert check_samples_arrive({"result": []}, "a").status is Status.ATTENTION
+class Served:
+    """An exporter and a Prometheus in one: what is found by path."""
 
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.found: dict[str, object] = {}
 
-class Replies(http.server.BaseHTTPRequestHandler):
-    """An exporter and a Prometheus in one."""
-
-    found: Mapping[str, object] = {}
-
-    def do_GET(self) -> None:
-        path = self.path.partition("?")[0]
-        body = self.found.get(path)
-        text = body if isinstance(body, str) else json.dumps({"status": "success", "data": body})
-        self.send_response(404 if body is None else 200)
-        self.end_headers()
-        self.wfile.write(text.encode())
-
-    def log_message(self, *_: object) -> None:
-        pass
+    def __call__(self, path: str) -> tuple[int, object]:
+        body = self.found.get(path.partition("?")[0])
+        if isinstance(body, str):
+            return 200, body.encode()
+        return (404, b"") if body is None else (200, {"status": "success", "data": body})
 
 
 @pytest.fixture
-def server() -> Iterator[tuple[str, type[Replies]]]:
-    replies = type("Own", (Replies,), {})
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), replies) as one:
-        thread = threading.Thread(target=one.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{one.server_port}", replies
-        one.shutdown()
-        thread.join()
+def server() -> Iterator[Served]:
+    with answering(lambda _: (404, b"")) as answers:
+        answers.reply = served = Served(answers.url)
+        yield served
 
 
-def test_this_host_in_prometheus(
-    capsys: pytest.CaptureFixture[str], server: tuple[str, type[Replies]]
-) -> None:
+def test_this_host_in_prometheus(capsys: pytest.CaptureFixture[str], server: Served) -> None:
     """The instance is found by the host's name: that of a simulated host is known."""
-    url, replies = server
-    replies.found = {
-        "/api/v1/targets": targets(target("gpu-001:10123")),
-        "/api/v1/query": {"result": [{"value": [0, "4"]}]},
-    }
-    status, page, _ = run(capsys, "--host.simulate=quiet", f"--prometheus={url}")
-    assert status == 0
-    assert page.count("gpu-001:10123") == 2
-    replies.found = {"/api/v1/targets": targets(target("other:10123"))}
-    status, page, _ = run(capsys, "--host.simulate=quiet", f"--prometheus={url}")
-    assert status == 1
-    assert "none with the name 'gpu-001'" in page
-    replies.found = {"/api/v1/targets": targets(target("gpu-001:10123", "down", lastError="refused"))}
-    status, page, _ = run(capsys, "--host.simulate=quiet", f"--prometheus={url}")
-    assert status == 1
-    assert page.count("FIX  ") == 1, "a target that is down is not queried for samples"
 
+    def fit(*active: dict[str, Any], **more: object) -> tuple[int, str]:
+        server.found = {"/api/v1/targets": targets(*active), **more}
+        return run(capsys, "--host.simulate=quiet", f"--prometheus={server.url}")[:2]
 
-def test_a_prometheus_that_cannot_be_queried_is_one_line(
-    capsys: pytest.CaptureFixture[str], server: tuple[str, type[Replies]]
-) -> None:
-    url, _ = server
-    status, page, error = run(capsys, "--host.simulate=quiet", f"--prometheus={url}")
-    assert (status, page) == (2, "")
-    assert (
-        error
-        == f"roce-exporter: Prometheus at {url}: HTTP 404: there is no API of Prometheus at this path; check the path of the URL\n"
+    up = {"/api/v1/query": {"result": [{"value": [0, "4"]}]}}
+    status, page = fit(target("gpu-001:10123"), **up)
+    assert (status, page.count("gpu-001:10123")) == (0, 2)
+    status, page = fit(target("other:10123"))
+    assert (status, "none with the name 'gpu-001'" in page) == (1, True)
+    status, page = fit(target("gpu-001:10123", "down", lastError="refused"))
+    assert (status, page.count("FIX  ")) == (1, 1), "a target that is down is not queried for samples"
+    server.found = {}
+    assert run(capsys, "--host.simulate=quiet", f"--prometheus={server.url}") == (
+        2,
+        "",
+        f"roce-exporter: Prometheus at {server.url}: HTTP 404: there is no API of Prometheus at this path; check the path of the URL\n",
     )
 
 
 def test_this_host_with_its_exporter(
-    capsys: pytest.CaptureFixture[str], server: tuple[str, type[Replies]], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url, replies = server
-    replies.found = {"/metrics": EXPOSITION}
     monkeypatch.setattr(doctor, "read_privileges", lambda: ALL)
     monkeypatch.setattr(doctor, "read_clock_state", lambda: ClockState(True, 0.001))
-    _, page, _ = run(capsys, f"--exporter={url}")
+    server.found = {"/metrics": EXPOSITION}
+    page = run(capsys, f"--exporter={server.url}")[1].replace("\n       ", " ")
     assert "CAP_NET_ADMIN: available." in page
     assert "The clock is synchronised, at most 1 ms wrong." in page
-    assert f"The exporter at {url} has been scraped 240 times" in page.replace("\n       ", " ")
-    replies.found = {}
-    _, page, _ = run(capsys, f"--exporter={url}")
-    assert f"No exporter responds at {url} (HTTP 404)." in page.replace("\n       ", " ")
+    assert f"The exporter at {server.url} has been scraped 240 times" in page
+    server.found = {}
+    page = run(capsys, f"--exporter={server.url}")[1].replace("\n       ", " ")
+    assert f"No exporter responds at {server.url} (HTTP 404)." in page
 
 
 @pytest.mark.parametrize(
