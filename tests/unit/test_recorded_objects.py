@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kernel import host, tree_of
 
 from roce_exporter.kernel import Absent
 from roce_exporter.kernel.object_kernel import ObjectKernel
@@ -14,9 +15,11 @@ from roce_exporter.model import RdmaDevice
 from roce_exporter.owner_model import CounterSet, ObjectKind, ProcessFacts, RdmaObject
 from roce_exporter.recording.object_rows import print_counter_set, print_object
 from roce_exporter.recording.process_files import print_processes, read_processes
-from roce_exporter.recording.recorded import RecordedKernel, play_recording
 from roce_exporter.recording.recorded_objects import HeldObjects
-from roce_exporter.recording.tree import RecordingError, Tree
+from roce_exporter.recording.tree import RecordingError
+
+if TYPE_CHECKING:
+    from roce_exporter.recording.recorded import RecordedKernel
 
 RXE0 = RdmaDevice(0, "rxe0", "", "", "")
 RXE1 = RdmaDevice(1, "rxe1", "", "", "")
@@ -27,19 +30,9 @@ QUEUE_PAIRS = """[{"ifindex":0,"ifname":"rxe0","port":1,"lqpn":41,"rqpn":41,"typ
 "port":1,"lqpn":1,"type":"GSI","state":"RTS","sq-psn":3,"comm":"ib_core"}]"""
 
 
-def tree_of(files: dict[str, str]) -> Tree:
-    tree = Tree()
-    for path, text in files.items():
-        tree.files[path] = text.encode()
-        tree.add(path)
-    return tree
-
-
-def recorded(**files: str) -> RecordedKernel:
+def recorded(**files: object) -> RecordedKernel:
     """A host with these files of `rdma/`; `__` is a hyphen."""
-    return play_recording(
-        tree_of({f"rdma/{name.replace('__', '-')}.json": text for name, text in files.items()}), "HOST"
-    )
+    return host({f"rdma/{name.replace('__', '-')}.json": rows for name, rows in files.items()})
 
 
 def listed(kernel: ObjectKernel, device: RdmaDevice, kind: ObjectKind) -> list[RdmaObject]:
@@ -47,64 +40,43 @@ def listed(kernel: ObjectKernel, device: RdmaDevice, kind: ObjectKind) -> list[R
     return [one for part in iter(objects.next_part, None) for one in part]
 
 
-def test_the_recorded_host_is_an_object_kernel() -> None:
-    assert isinstance(recorded(dev="[]"), ObjectKernel)
-
-
 def test_queue_pairs_of_a_process_and_of_the_kernel() -> None:
-    kernel = recorded(resource__qp=QUEUE_PAIRS)
+    kernel = recorded(resource__qp=QUEUE_PAIRS, resource__cm_id="\n")
+    assert isinstance(kernel, ObjectKernel)
     assert listed(kernel, RXE0, ObjectKind.QUEUE_PAIR) == [
         RdmaObject(ObjectKind.QUEUE_PAIR, 16856, "", 1, 41, 41, "RC", "RTS"),
         RdmaObject(ObjectKind.QUEUE_PAIR, 0, "ib_core", 1, 1, 0, "GSI", "RTS"),
     ]
-
-
-def test_a_device_without_objects_has_an_empty_list_and_a_kind_that_is_not_recorded_is_absent() -> None:
-    kernel = recorded(resource__qp=QUEUE_PAIRS)
-    assert listed(kernel, RXE1, ObjectKind.QUEUE_PAIR) == []
+    assert listed(kernel, RXE1, ObjectKind.QUEUE_PAIR) == [], "a device without objects"
+    assert listed(kernel, RXE0, ObjectKind.CONNECTION) == [], "a command that prints nothing"
     with pytest.raises(Absent, match=r"no rdma/resource-mr\.json in this recording"):
         kernel.open_objects(RXE0, ObjectKind.MEMORY_REGION)
     with pytest.raises(Absent, match=r"no rdma/statistic-qp\.json"):
         kernel.counter_sets(RXE0, 1)
 
 
-def test_a_command_that_prints_nothing_has_no_rows() -> None:
-    assert listed(recorded(resource__cm_id="\n"), RXE0, ObjectKind.CONNECTION) == []
+CONNECT = {"port": 1, "lqpn": 9, "qp-type": "RC", "state": "CONNECT", "comm": "nvme_rdma"}
+CONNECTED = RdmaObject(ObjectKind.CONNECTION, 0, "nvme_rdma", 1, 9, 0, "RC", "CONNECT")
 
 
 @pytest.mark.parametrize(
-    ("printed", "peer"),
+    ("row", "expected"),
     [
-        ("198.51.100.7:4420", "198.51.100.7"),
-        ("2001:db8::7:4420", "2001:db8::7"),
-        ("fe80::1:0", "fe80::1"),
+        (CONNECT | {"dst-addr": "198.51.100.7:4420"}, CONNECTED._replace(peer="198.51.100.7")),
+        (CONNECT | {"dst-addr": "2001:db8::7:4420"}, CONNECTED._replace(peer="2001:db8::7")),
+        (CONNECT | {"dst-addr": "fe80::1:0"}, CONNECTED._replace(peer="fe80::1")),
+        ({"mrlen": 4096, "pid": 0}, RdmaObject(ObjectKind.MEMORY_REGION, size=4096)),
+        ({"mrlen": 4096, "comm": None}, RdmaObject(ObjectKind.MEMORY_REGION, size=4096)),
+        (
+            {"cqe": 1023, "users": 2, "pid": 0, "comm": "ib_core"},
+            RdmaObject(ObjectKind.COMPLETION_QUEUE, kernel="ib_core"),
+        ),
     ],
 )
-def test_the_peer_of_a_connection_has_no_port_number(printed: str, peer: str) -> None:
-    row = {
-        "ifname": "rxe0",
-        "port": 1,
-        "lqpn": 9,
-        "qp-type": "RC",
-        "state": "CONNECT",
-        "comm": "nvme_rdma",
-        "dst-addr": printed,
-    }
-    (found,) = listed(recorded(resource__cm_id=json.dumps([row])), RXE0, ObjectKind.CONNECTION)
-    assert found == RdmaObject(ObjectKind.CONNECTION, 0, "nvme_rdma", 1, 9, 0, "RC", "CONNECT", 0, peer)
-
-
-def test_an_object_of_a_process_that_ended_has_no_owner() -> None:
-    """Older versions of rdma print a process ID of 0, newer ones a command that is null."""
-    rows = [{"ifname": "rxe0", "mrlen": 4096, "pid": 0}, {"ifname": "rxe0", "mrlen": 4096, "comm": None}]
-    found = listed(recorded(resource__mr=json.dumps(rows)), RXE0, ObjectKind.MEMORY_REGION)
-    assert found == [RdmaObject(ObjectKind.MEMORY_REGION, size=4096)] * 2
-
-
-def test_older_versions_of_rdma_print_a_process_id_of_0_for_the_kernel() -> None:
-    row = {"ifname": "rxe0", "cqe": 1023, "users": 2, "pid": 0, "comm": "ib_core"}
-    found = listed(recorded(resource__cq=json.dumps([row])), RXE0, ObjectKind.COMPLETION_QUEUE)
-    assert found == [RdmaObject(ObjectKind.COMPLETION_QUEUE, kernel="ib_core")]
+def test_a_row_is_an_object(row: dict[str, object], expected: RdmaObject) -> None:
+    """The peer has no port number. Of a process that ended older versions print an ID of 0, newer ones a command that is null."""
+    kernel = recorded(**{f"resource__{expected.kind.value}": [{"ifname": "rxe0"} | row]})
+    assert listed(kernel, RXE0, expected.kind) == [expected]
 
 
 def test_counter_sets_of_a_port() -> None:
@@ -112,7 +84,7 @@ def test_counter_sets_of_a_port() -> None:
         {"ifname": "rxe0", "port": 1, "cntn": 4, "qp-type": "RC", "pid": 7, "comm": "a", "out_of_sequence": 3, "lqpn": [1, 2]},
         {"ifname": "rxe0", "port": 2, "cntn": 5, "out_of_sequence": 1, "lqpn": [8]},
     ]  # fmt: skip
-    kernel = recorded(statistic__qp=json.dumps(rows))
+    kernel = recorded(statistic__qp=rows)
     assert kernel.counter_sets(RXE0, 1) == (CounterSet(1, 4, 7, "RC", {"out_of_sequence": 3}),)
     assert kernel.counter_sets(RXE0, 2) == (CounterSet(2, 5, 0, "", {"out_of_sequence": 1}),)
     assert kernel.counter_sets(RXE1, 1) == ()
@@ -137,16 +109,13 @@ def test_counter_sets_of_a_port() -> None:
 )
 def test_garbage_is_one_line_that_names_the_file(name: str, row: dict[str, object], message: str) -> None:
     with pytest.raises(RecordingError, match=message.replace("..", r"\[\]")) as caught:
-        recorded(**{name: json.dumps([{"ifname": "rxe0"} | row])})
+        recorded(**{name: [{"ifname": "rxe0"} | row]})
     assert "\n" not in str(caught.value)
 
 
 def test_every_moment_has_its_own_objects() -> None:
-    rows = [[{"ifname": "rxe0", "lqpn": number, "type": "RC", "state": "RTS", "pid": 7}] for number in (5, 6)]
-    kernel = play_recording(
-        tree_of({f"{moment}/rdma/resource-qp.json": json.dumps(found) for moment, found in enumerate(rows)}),
-        "HOST",
-    )
+    row = {"ifname": "rxe0", "type": "RC", "state": "RTS", "pid": 7}
+    kernel = host(*({"rdma/resource-qp.json": [row | {"lqpn": number}]} for number in (5, 6)))
     numbers = []
     for _ in range(3):
         kernel.begin()
@@ -179,29 +148,20 @@ PROC = {
 ALICE = ProcessFacts(42, 1760000123.45, "a) b (c", "alice", "0::/system.slice/a.service\n")
 
 
-def played(files: dict[str, str]) -> RecordedKernel:
-    return play_recording(tree_of(files), "HOST")
-
-
 def test_a_process_with_a_name_that_contains_parentheses() -> None:
-    assert played(PROC).process(42) == ALICE
-    assert played(PROC).process_start(42) == ALICE.created
+    assert host(PROC).process(42) == ALICE
+    assert host(PROC).process_start(42) == ALICE.created
 
 
-def test_a_user_without_a_name_is_a_number() -> None:
-    files = {path: text for path, text in PROC.items() if path != "etc/passwd"}
-    assert played(files).process(42).user == "1000"
-
-
-def test_files_that_are_missing() -> None:
+def test_files_of_processes_that_are_missing() -> None:
     """Without the boot time a process began after 1970; without status its user is unknown; without stat it is absent."""
-    assert played({"proc/42/stat": PROC["proc/42/stat"]}).process(42) == ProcessFacts(
-        42, 123.45, "a) b (c", "", ""
-    )
-    with pytest.raises(Absent, match="No such process"):
-        played({"proc/42/comm": "a\n"}).process(42)
-    with pytest.raises(Absent, match="No such process"):
-        played(PROC).process(43)
+    nameless = {path: text for path, text in PROC.items() if path != "etc/passwd"}
+    assert host(nameless).process(42).user == "1000"
+    only = host({"proc/42/stat": PROC["proc/42/stat"]})
+    assert only.process(42) == ProcessFacts(42, 123.45, "a) b (c", "", "")
+    for kernel, pid in ((host({"proc/42/comm": "a\n"}), 42), (host(PROC), 43)):
+        with pytest.raises(Absent, match="No such process"):
+            kernel.process(pid)
 
 
 def test_a_thread_is_its_process() -> None:
@@ -211,7 +171,7 @@ def test_a_thread_is_its_process() -> None:
         "proc/57/comm": "NCCL Service 0\n",
         "proc/57/cgroup": PROC["proc/42/cgroup"],
     }  # fmt: skip
-    assert played(files).process(57) == ALICE._replace(created=1760000124.0)
+    assert host(files).process(57) == ALICE._replace(created=1760000124.0)
 
 
 @pytest.mark.parametrize(
@@ -225,7 +185,7 @@ def test_a_thread_is_its_process() -> None:
 )
 def test_garbage_of_proc_is_one_line_that_names_the_file(path: str, text: str, message: str) -> None:
     with pytest.raises(RecordingError, match=message):
-        played(PROC | {path: text})
+        host(PROC | {path: text})
 
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\n\0"), min_size=1, max_size=15)
@@ -286,7 +246,7 @@ def objects(draw: st.DrawFn) -> RdmaObject:
 @given(objects(), TEXTS)
 def test_printed_objects_are_read_as_they_were(one: RdmaObject, comm: str) -> None:
     row = {"ifindex": 0, "ifname": "rxe0"} | print_object(one, comm if one.pid else "")
-    kernel = recorded(**{f"resource__{one.kind.value}": json.dumps([row])})
+    kernel = recorded(**{f"resource__{one.kind.value}": [row]})
     assert listed(kernel, RXE0, one.kind) == [one]
 
 
@@ -302,4 +262,4 @@ RAW = st.text(min_size=1, max_size=20).filter(
 )
 def test_printed_counter_sets_are_read_as_they_were(one: CounterSet) -> None:
     row = {"ifname": "rxe0"} | print_counter_set(one, "a")
-    assert recorded(statistic__qp=json.dumps([row])).counter_sets(RXE0, one.port) == (one,)
+    assert recorded(statistic__qp=[row]).counter_sets(RXE0, one.port) == (one,)

@@ -6,14 +6,16 @@ import ctypes
 import errno
 import os
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from descriptors import open_descriptors
+from netlink_dumps import FakeKernel
 
 from roce_exporter.kernel import Absent
-from roce_exporter.kernel.netlink import Refused, encode_attribute
+from roce_exporter.kernel.netlink import Message, Netlink, encode_attribute, encode_message
 from roce_exporter.kernel.uverbs import (
+    GET_CHARDEV,
     CharacterDevice,
     find_character_device,
     open_character_device,
@@ -22,7 +24,6 @@ from roce_exporter.kernel.uverbs import (
 from roce_exporter.model import RdmaDevice
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
 DEVICE = RdmaDevice(3, "mlx5_0", "0000:0000:0000:0001", "roce", "28.1")
@@ -76,6 +77,7 @@ def test_limits_are_those_of_the_device_and_the_context_is_closed() -> None:
     assert limits_of(file) == ({"max_qp": 131072, "max_cq": 65536, "max_mr": 1048576}, [EVENTS])
     assert [(command, size) for command, size, _ in file.requests] == [(0, 512), (1, 176)]
     assert file.closed == 1
+    assert limits_of(Uverbs((100, 0, 300)))[0] == {"max_qp": 100, "max_mr": 300}, "0 is left out"
 
 
 @pytest.mark.parametrize(
@@ -112,94 +114,66 @@ def test_a_refused_request_closes_the_device(command: int) -> None:
     assert file.closed == 1
 
 
-def test_a_limit_that_the_driver_reports_as_zero_is_left_out() -> None:
-    assert limits_of(Uverbs((100, 0, 300)))[0] == {"max_qp": 100, "max_mr": 300}
-
-
-class Answer:
-    """A netlink socket with one reply."""
-
-    def __init__(self, answer: Sequence[bytes] | OSError) -> None:
-        self.answer = answer
-        self.asked: list[tuple[int, bytes]] = []
-        self.closed = 0
-
-    def request(self, kind: int, payload: bytes) -> list[bytes]:
-        self.asked.append((kind, payload))
-        if isinstance(self.answer, OSError):
-            raise self.answer
-        return list(self.answer)
-
-    def close(self) -> None:
-        self.closed += 1
-
-
-def chardev(minor: int = 192) -> list[tuple[int, bytes]]:
-    """The attributes of a reply to GET_CHARDEV (constructed from rdma_netlink.h)."""
+def chardev(minor: int = 192, without: int = 0) -> bytes:
+    """A reply to GET_CHARDEV (constructed from rdma_netlink.h)."""
     number = minor & 0xFF | 231 << 8 | (minor & ~0xFF) << 12
-    return [
-        (1, struct.pack("=I", 3)),
-        (70, b"uverbs0\0"),
-        (71, struct.pack("=Q", 1)),
-        (72, struct.pack("=Q", number)),
-        (73, struct.pack("=I", 1)),
-    ]
+    attributes = {
+        1: struct.pack("=I", 3),
+        70: b"uverbs0\0",
+        71: struct.pack("=Q", 1),
+        73: struct.pack("=I", 1),
+    }
+    attributes |= {72: struct.pack("=Q", number)}
+    payload = b"".join(encode_attribute(kind, value) for kind, value in attributes.items() if kind != without)
+    return encode_message(Message(GET_CHARDEV, 0, 0, 0, payload))
 
 
-def found_in(answer: Any) -> CharacterDevice:
-    return find_character_device(DEVICE, answer)
+def refusal(code: int) -> bytes:
+    return encode_message(Message(2, 0, 0, 0, struct.pack("=i", -code)))
 
 
 @pytest.mark.parametrize("minor", [192, 300])
 def test_netlink_names_the_device_and_its_driver(minor: int) -> None:
-    answer = Answer([b"".join(encode_attribute(*one) for one in chardev(minor))])
-    assert found_in(answer) == CharacterDevice("uverbs0", (231, minor), 1, MLX5)
-    assert answer.asked == [
-        (5 << 10 | 15, encode_attribute(1, struct.pack("=I", 3)) + encode_attribute(69, b"uverbs\0"))
-    ]
-    assert answer.closed == 1
+    kernel = FakeKernel(lambda _: [chardev(minor)])
+    assert find_character_device(DEVICE, Netlink(20, kernel)) == CharacterDevice(
+        "uverbs0", (231, minor), 1, MLX5
+    )
+    (asked,) = kernel.asked
+    assert asked.kind == GET_CHARDEV == 5 << 10 | 15
+    assert asked.payload == encode_attribute(1, struct.pack("=I", 3)) + encode_attribute(69, b"uverbs\0")
+    assert [socket.closed for socket in kernel.sockets] == [True]
 
 
-def test_without_a_uverbs_device_limits_are_absent() -> None:
-    answer = Answer(Refused(errno.ENOENT, "refused"))
-    with pytest.raises(Absent, match="ib_uverbs"):
-        found_in(answer)
-    assert answer.closed == 1
+@pytest.mark.parametrize(
+    ("reply", "number", "text"),
+    [
+        (refusal(errno.ENOENT), None, "ib_uverbs"),
+        (refusal(errno.EPERM), errno.EPERM, "Errno 1"),
+        (chardev(without=73), errno.EBADMSG, "no attribute 73"),
+    ],
+)
+def test_a_device_that_netlink_does_not_name(reply: bytes, number: int | None, text: str) -> None:
+    kernel = FakeKernel(lambda _: [reply])
+    with pytest.raises(OSError, match=text) as caught:
+        find_character_device(DEVICE, Netlink(20, kernel))
+    assert isinstance(caught.value, Absent) is (number is None)
+    assert number in (None, caught.value.errno)
+    assert [socket.closed for socket in kernel.sockets] == [True]
 
 
-def test_a_refusal_of_another_kind_is_a_failure() -> None:
-    with pytest.raises(PermissionError):
-        found_in(Answer(PermissionError(errno.EPERM, "no")))
-
-
-def test_a_reply_without_a_driver_is_malformed() -> None:
-    answer = Answer([b"".join(encode_attribute(*one) for one in chardev()[:-1])])
-    with pytest.raises(OSError, match="no attribute 73") as caught:
-        found_in(answer)
-    assert caught.value.errno == errno.EBADMSG
-
-
-def test_a_device_that_is_another_one_is_not_used(tmp_path: Path) -> None:
-    """A container may have a node of that name for another device."""
-    (tmp_path / "uverbs0").write_text("")
+def test_only_the_right_device_is_opened_written_to_and_closed(tmp_path: Path) -> None:
+    """A container may have a node of that name for another device. The option is set, so a missing one is broken."""
     descriptors = open_descriptors()
+    with pytest.raises(FileNotFoundError) as caught:
+        open_character_device(place(MLX5, 1), str(tmp_path))
+    assert not isinstance(caught.value, Absent)
+    (tmp_path / "uverbs0").write_text("")
     with pytest.raises(OSError, match="is not the uverbs device 231:192"):
         open_character_device(place(MLX5, 1), str(tmp_path))
     assert open_descriptors() == descriptors
-
-
-def test_an_opened_device_is_written_to_and_closed() -> None:
     number = os.stat("/dev/null").st_rdev
     null = CharacterDevice("null", (os.major(number), os.minor(number)), 1, MLX5)
-    descriptors = open_descriptors()
     file = open_character_device(null, "/dev")
     assert file.write(b"four") == 4
     file.close()
     assert open_descriptors() == descriptors
-
-
-def test_a_missing_device_is_broken_not_absent(tmp_path: Path) -> None:
-    """The option is set, so the user expects the limits."""
-    with pytest.raises(FileNotFoundError) as caught:
-        open_character_device(place(MLX5, 1), str(tmp_path))
-    assert not isinstance(caught.value, Absent)
