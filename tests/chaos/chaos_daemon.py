@@ -14,7 +14,7 @@ from servers import GENEROUS
 from tools import lacking, need
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
 Key = tuple[str, tuple[tuple[str, str], ...]]
@@ -48,14 +48,6 @@ class Daemon(servers.Running):
 def exporter(folder: Path, *flags: str, **options: Any) -> Iterator[Daemon]:
     """Our exporter on loopback with all metrics, ready."""
     with servers.exporter(folder, "--metrics.set=full", *flags, **options) as running:
-        yield Daemon(running.process, running.address, running.log_file)
-
-
-@contextlib.contextmanager
-def node_exporter(folder: Path, sysfs: Path, prefix: Sequence[str] = ()) -> Iterator[Daemon]:
-    """Debian's node_exporter, which reads the RDMA devices below the same folder, and nothing else."""
-    flags = ("--collector.infiniband", f"--path.sysfs={sysfs}")
-    with servers.node_exporter(folder, *flags, prefix=prefix) as running:
         yield Daemon(running.process, running.address, running.log_file)
 
 
