@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+import yaml
+from alert_promtool import ALERTS, complaints
 from prometheus_client.parser import text_string_to_metric_families
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
-COMPAT = Path(__file__).parents[2] / "alerts/compat"
+COMPAT = ALERTS / "compat"
 Series = tuple[str, frozenset[tuple[str, str]]]
 """Name and labels."""
 Samples = dict[Series, float]
@@ -42,37 +43,35 @@ def written(one: Series) -> str:
     return f"{one[0]}{{{labels}}}"
 
 
-def complaint(
-    folder: Path,
-    files: Iterable[str],
-    given: Samples | Mapping[Series, str],
-    expected: Mapping[str, Samples],
-    at: str = "2m",
-) -> str:
-    """What promtool finds different when the rules of these files see the samples; empty when all is as expected.
+class Seen(NamedTuple):
+    """What the rules see, in promtool's notation or as constants, and all samples that expressions must have then."""
 
-    `expected` has for each expression all the samples that it must have. A value of `given` may be a text in promtool's notation.
-    """
-    values = {one: value if isinstance(value, str) else f"{value!r}x8" for one, value in given.items()}
-    test = {
-        "interval": "30s",
-        "input_series": [{"series": written(one), "values": value} for one, value in values.items()],
-        "promql_expr_test": [
-            {
-                "expr": expr,
-                "eval_time": at,
-                "exp_samples": [{"labels": written(one), "value": value} for one, value in samples.items()],
-            }
-            for expr, samples in expected.items()
-        ],
-    }
-    place = folder / "compat_test.yml"
-    content = {
-        "rule_files": [str(COMPAT / one) for one in files],
-        "evaluation_interval": "30s",
-        "tests": [test],
-    }
-    place.write_text(json.dumps(content))
-    command = ["promtool", "test", "rules", str(place)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=880)
-    return "" if done.returncode == 0 else done.stdout + done.stderr
+    given: Mapping[Series, float | str]
+    expected: Mapping[str, Samples]
+    at: str = "2m"
+
+
+def complaint(folder: Path, files: Iterable[str], *all_seen: Seen) -> str:
+    """What promtool finds different with the rules of these files; empty when all is as expected."""
+    tests = [
+        {
+            "interval": "30s",
+            "input_series": [
+                {"series": written(name), "values": value if isinstance(value, str) else f"{value!r}x8"}
+                for name, value in seen.given.items()
+            ],
+            "promql_expr_test": [
+                {
+                    "expr": expr,
+                    "eval_time": seen.at,
+                    "exp_samples": [
+                        {"labels": written(name), "value": value} for name, value in samples.items()
+                    ],
+                }
+                for expr, samples in seen.expected.items()
+            ],
+        }
+        for seen in all_seen
+    ]
+    groups = [group for one in files for group in yaml.safe_load((COMPAT / one).read_text())["groups"]]
+    return complaints(folder, groups, tests, 30)

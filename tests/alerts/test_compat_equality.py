@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from compat_programs import ours_on, page_of, write_tree
-from compat_samples import OURS, THEIRS, Samples, complaint, samples_of, series
+from compat_samples import OURS, THEIRS, Samples, Seen, complaint, samples_of, series
 from tools import need
 
 from roce_exporter.catalog import CATALOG
@@ -48,7 +48,7 @@ def test_their_names_from_ours(tmp_path: Path, pages: tuple[Samples, Samples]) -
     assert names <= {one.name for one in foreign_metrics(EXPORTER)}
     assert len(names) > 20
     expected = {name: named(theirs, name, OURS) for name in names}
-    assert complaint(tmp_path, [f"{EXPORTER}.rules.yml"], ours, expected) == ""
+    assert complaint(tmp_path, [f"{EXPORTER}.rules.yml"], Seen(ours, expected)) == ""
 
 
 def test_our_names_from_theirs(tmp_path: Path, pages: tuple[Samples, Samples]) -> None:
@@ -61,6 +61,6 @@ def test_our_names_from_theirs(tmp_path: Path, pages: tuple[Samples, Samples]) -
     expected = {name: named(ours, name, THEIRS) for name in {*ours_of, "roce_port_up", "roce_port_state"}}
     assert all(expected.values())
     files = [f"from_{EXPORTER}.rules.yml"]
-    assert complaint(tmp_path, files, theirs, expected) == ""
+    assert complaint(tmp_path, files, Seen(theirs, expected)) == ""
     both = {name: named(ours, name, OURS) for name, _ in ours if name.startswith(SERVED_BY_BOTH)}
-    assert complaint(tmp_path, files, {**ours, **theirs}, both) == ""
+    assert complaint(tmp_path, files, Seen({**ours, **theirs}, both)) == ""
