@@ -6,21 +6,19 @@ compared value by value: one has every row of the catalogue, the others are what
 
 from __future__ import annotations
 
-import json
 import re
 import urllib.request
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 from deploy_servers import help_of, prometheus, prometheus_version, running, started, victoria_metrics
 from deploy_servers import vmagent as start_vmagent
-from deploy_tools import COMMAND, DEPLOY, ROOT, printed
+from deploy_tools import COMMAND, DEPLOY, ROOT
 from http_answers import answering
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
-from promql_uses import of_grafana, of_template, uses
 from storm_scene import placed
 from tools import need
 from waiting import wait_until
@@ -56,8 +54,6 @@ HASTE = {"scrape_interval: 15s": "scrape_interval: 1s", "scrape_timeout: 10s": "
 FOREVER = "1h"
 """How long a store repeats a sample without a successor: series that a test sees vanish were marked as stale."""
 OF_THE_SCRAPE = re.compile(r"up|scrape_\w+")
-RULES = (ROOT / "alerts/roce.rules.yml", ROOT / "dashboards/roce-dashboards.rules.yml")
-BOARDS = sorted((ROOT / "dashboards").glob("roce-*.json"))
 
 
 # --- what is served
@@ -282,39 +278,8 @@ def test_every_series_arrives_with_its_name_labels_and_value(arrived: Arrived, n
     )
     if name == CATALOGUE:
         assert any(ODD in dict(labels).values() for labels in found)
-
-
-def names_that_are_read() -> set[str]:
-    """Our metrics that rules, their texts and dashboards read by name."""
-    rules = [rule for group in groups_of(*RULES) for rule in group["rules"]]
-    texts = [text for rule in rules for text in rule.get("annotations", {}).values()]
-    queries = [rule["expr"] for rule in rules] + [query for text in texts for query in of_template(text)]
-    queries += [of_grafana(query) for place in BOARDS for query in expressions(json.loads(place.read_text()))]
-    found = {use.name for query in dict.fromkeys(queries) for use in uses(query)}
-    return {name for name in found if name.startswith("roce_")}
-
-
-def groups_of(*places: Path) -> list[dict[str, Any]]:
-    return [group for place in places for group in yaml.safe_load(place.read_text())["groups"]]
-
-
-def expressions(part: Any) -> Iterator[str]:
-    if isinstance(part, dict):
-        if isinstance(expression := part.get("expr"), str):
-            yield expression
-        part = list(part.values())
-    for one in part if isinstance(part, list) else ():
-        yield from expressions(one)
-
-
-def test_what_rules_and_dashboards_select_arrives(arrived: Arrived) -> None:
-    """Every name, and the bounds of buckets that they select by their text: a whole number would be spelt 1 or 1.0, depending on the way."""
-    names = names_that_are_read()
-    assert len(names) > 150
-    assert names - {name_of(labels) for name in PLACES for labels in arrived.of(name)} == set()
-    texts = [place.read_text() for place in (*RULES, *BOARDS)]
-    bounds = {found for text in texts for found in re.findall(r'\ble=\\?"([^"\\]*)', text)}
-    assert {"0.5"} <= bounds <= {dict(labels).get("le") for labels in arrived.of(STORM)}
+        # a whole number is spelt 1 or 1.0, depending on the way; rules and dashboards select this bound by its text
+        assert "0.5" in {dict(labels).get("le") for labels in arrived.of(name)}
 
 
 def test_a_series_that_is_not_served_any_more_ends(arrived: Arrived) -> None:
@@ -327,9 +292,3 @@ def test_a_series_that_is_not_served_any_more_ends(arrived: Arrived) -> None:
     assert len(arrived.of(CATALOGUE)) > len(CATALOG)
     arrived.pages[CATALOGUE] = before
     wait_until(lambda: arrived.store.values(gone))
-
-
-def test_the_collector_accepts_the_files_for_otlp() -> None:
-    """What Prometheus makes of OTLP is not tested: Debian builds it without that receiver."""
-    files = [f"--config={DEPLOY / 'opentelemetry' / name}" for name in ("receiver.yml", "otlp.yml")]
-    printed(need("otelcol"), "validate", *files)

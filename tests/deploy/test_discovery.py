@@ -1,19 +1,18 @@
 """Service discovery and sharding: realistic targets get cluster, instance, rack and role, and each host is scraped by exactly one agent.
 
-promtool discovers and relabels by itself: from files, and from an inventory over HTTP. DNS and Consul are not run here: their jobs
-get targets with the labels that Prometheus documents for them, from a file. Kubernetes: test_kubernetes.py.
+promtool discovers and relabels by itself: from files, and from an inventory over HTTP. DNS, Consul and Kubernetes are not run here: their jobs
+get targets with the labels that Prometheus documents for them, from a file.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from deploy_servers import prometheus, vmagent
+from deploy_servers import prometheus
 from deploy_tools import fetch, printed
 from fleet_targets import FOLDER, PORT, Host, from_file, hosts, job_of, relabelled, targets_of
 from http_answers import answering
@@ -58,6 +57,35 @@ def consul(host: Host, **metadata: str) -> dict[str, Any]:
     labels = {"__meta_consul_node": host.domain_name, "__meta_consul_dc": "fabric-a"}
     labels |= {f"__meta_consul_service_metadata_{key}": value for key, value in metadata.items()}
     return {"targets": [f"{host.address}:{PORT}"], "labels": labels}
+
+
+def kubernetes(host: Host, port: str = "metrics", phase: str = "Running", **labels: str) -> dict[str, Any]:
+    """A port of a pod of the chart; `role: pod` makes a target of each port of each container."""
+    facts = {
+        "namespace": "monitoring",
+        "pod_name": f"roce-exporter-{host.name}",
+        "pod_phase": phase,
+        "pod_node_name": host.domain_name,
+        "pod_host_ip": host.address,
+        "pod_container_port_name": port,
+        "pod_container_port_number": str(PORT),
+        "pod_label_app_kubernetes_io_name": "roce-exporter",
+        **{f"node_label_{key}": value for key, value in labels.items()},
+    }
+    meta = {f"__meta_kubernetes_{key}": value for key, value in facts.items()}
+    return {"targets": [f"{host.address}:{PORT}"], "labels": meta}
+
+
+def test_pods_of_kubernetes(tmp_path: Path) -> None:
+    """Not a sidecar's port, nor a pod that was evicted; the labels of the node where it has them."""
+    labels = {"topology_kubernetes_io_rack": "r001", "example_com_role": "gpu"}
+    groups = [kubernetes(host, **(labels if host.rack == 1 else {})) for host in FEW]
+    groups += [kubernetes(FEW[0], port="admin"), kubernetes(FEW[1], phase="Failed")]
+    found = relabelled(
+        from_file(job_of("discovery.yml", "roce-kubernetes"), groups, tmp_path), tmp_path, len(groups)
+    )
+    shown = {one.labels["__address__"]: one.shown for one in found if one.labels}
+    assert shown == {f"{host.address}:{PORT}": host.labels() for host in FEW}
 
 
 def test_hosts_of_an_inventory(tmp_path: Path) -> None:
@@ -195,25 +223,14 @@ def group(shares: Shares, prefix: str) -> list[frozenset[str]]:
     return [share for job, share in shares.items() if job.startswith(prefix)]
 
 
-def check_shares(parts: list[frozenset[str]], agents: int, copies: int = 1) -> None:
-    """Each host is in as many shares as there are copies, and shares differ from their mean by at most a tenth."""
-    assert len(parts) == agents
-    assert Counter(address for part in parts for address in part) == dict.fromkeys(addresses(), copies)
-    mean = copies * len(FLEET) / agents
-    assert [len(part) for part in parts] == pytest.approx([mean] * agents, rel=0.1)
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize(("prefix", "agents"), [("a", 4), ("of-5-", 5), ("roce-four", 4), ("roce-five", 5)])
 def test_each_host_is_scraped_by_one_agent(shares: Shares, prefix: str, agents: int) -> None:
-    check_shares(group(shares, prefix), agents)
-
-
-@pytest.mark.nightly
-def test_both_of_a_pair_scrape_the_same_hosts(tmp_path: Path, shares: Shares) -> None:
-    """Two processes, and for the second one the targets in another order."""
-    found = shares_of(tmp_path, [agent_job(0, "b")], addresses()[::-1], len(shares["a0"]))
-    assert found == {"b0": shares["a0"]}
+    """Shares differ from their mean by at most a tenth."""
+    parts = group(shares, prefix)
+    assert len(parts) == agents
+    assert Counter(address for part in parts for address in part) == dict.fromkeys(addresses(), 1)
+    assert [len(part) for part in parts] == pytest.approx([len(FLEET) / agents] * agents, rel=0.1)
 
 
 @pytest.mark.nightly
@@ -232,23 +249,3 @@ def test_a_key_keeps_a_fabric_together(tmp_path: Path) -> None:
     jobs = [agent_job(number, "a") for number in range(AGENTS)]
     found = shares_of(tmp_path, jobs, addresses()[:100], 100, __tmp_hash="fabric-a")
     assert sorted(len(part) for part in found.values()) == [0, 0, 0, 100]
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("copies", [1, 2])
-def test_vmagent_divides_by_itself(tmp_path: Path, copies: int) -> None:
-    """Each host is scraped by as many as there are copies, without any rule."""
-    plain = from_file({"job_name": "roce"}, [{"targets": addresses()}], tmp_path)
-    config = tmp_path / "vmagent.yml"
-    config.write_text(yaml.safe_dump({"global": {"scrape_interval": "1d"}, "scrape_configs": [plain]}))
-    with ExitStack() as stack:
-        urls = []
-        for number in range(AGENTS):
-            own = tmp_path / f"vmagent-{number}"
-            own.mkdir()
-            flags = {"membersCount": AGENTS, "replicationFactor": copies, "memberNum": number}
-            words = [f"-promscrape.cluster.{name}={value}" for name, value in flags.items()]
-            urls.append(stack.enter_context(vmagent(config, own, *words)).url)
-        wait_until(lambda: sum(len(targets_of(url)) for url in urls) >= copies * len(FLEET))
-        parts = [frozenset(one.discovered["__address__"] for one in targets_of(url)) for url in urls]
-    check_shares(parts, AGENTS, copies)

@@ -1,13 +1,12 @@
-"""deploy/windows/: generated from the catalogue, accepted by windows_exporter's own code, and joined with Linux hosts by Prometheus.
+"""deploy/windows/: generated from the catalogue, and joined with Linux hosts by Prometheus.
 
-No Windows machine was read. The host is constructed: two adapters of WinOF-2 with names of the form of a public issue (description, #2
+No Windows machine was read, and windows_exporter's own code does not run here. The host is constructed: two adapters of WinOF-2 with names of the form of a public issue (description, #2
 for the second of a model). How an instance of Port QoS names its priority is a guess of ours.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,6 @@ import yaml
 from deploy_servers import prometheus
 from deploy_tools import DEPLOY, ROOT, module_of, printed, ran, tool_environment
 from http_answers import answering
-from prometheus_client.parser import text_string_to_metric_families
 from tools import need
 from waiting import wait_until
 
@@ -24,7 +22,6 @@ from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.windows_names import PERFORMANCE_COUNTER
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -35,8 +32,6 @@ CONFIGURATION = WINDOWS / "windows_exporter.yml"
 RULES = WINDOWS / "roce-windows.rules.yml"
 SCRIPT = WINDOWS / "Show-RoceCounters.ps1"
 GENERATOR = module_of(WINDOWS / "generate.py", "windows_generate")
-VERSION = "0.31.8"
-"""Of windows_exporter; tests/nightly_tools.sh compiles its collector for Linux, with only the calls of pdh.dll ours."""
 FIRST, SECOND = ADAPTERS = ("Mellanox ConnectX-6 Dx Adapter", "Mellanox ConnectX-6 Dx Adapter #2")
 PORT_QOS = "Mellanox WinOF-2 Port QoS"
 CONGESTION = "Mellanox WinOF-2 Congestion Control"
@@ -130,72 +125,6 @@ def test_promtool_accepts_rules_and_scrape_configuration() -> None:
     (job,) = yaml.safe_load(text)["scrape_configs"]
     used = [one for one in job["metric_relabel_configs"] if "[Pp]rio" in str(one.get("regex"))]
     assert (len(used), len(re.findall(r"\[Pp\]rio", text))) == (2, 1), "the form of instances is written once"
-
-
-# --- windows_exporter's collector
-
-
-def collected(
-    values: Values, folder: Path, configuration: Path = CONFIGURATION
-) -> tuple[subprocess.CompletedProcess[str], Series]:
-    """A run of the collector with these values, and the series that it shows beside its own."""
-    file = folder / "pdh_values.json"
-    file.write_text(json.dumps(values))
-    done = ran(
-        need("roce_check"), f"--config.file={configuration}", env={**os.environ, "PDH_VALUES": str(file)}
-    )
-    samples = [one for family in text_string_to_metric_families(done.stdout) for one in family.samples]
-    return done, {
-        (one.name, frozenset(one.labels.items())): one.value
-        for one in samples
-        if not one.name.startswith("windows_")
-    }
-
-
-@pytest.mark.nightly
-def test_every_counter_becomes_its_series(tmp_path: Path) -> None:
-    """Names, labels, types and values of all series, and nothing else: the total of all instances is left out by the collector."""
-    done, shown = collected(counters(), tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert shown == expected(counters())
-    types = dict(re.findall(r"# TYPE ((?:roce|winof2)_\w+) (\w+)", done.stdout))
-    assert types == {
-        counter["metric"]: counter["type"] for entry in objects() for counter in entry["counters"]
-    }
-    assert {kind for metric, kind in types.items() if metric.endswith("_total")} == {"counter"}
-    assert "enabled: [defaults],performancecounter\n" in done.stderr
-    named = re.findall(
-        r"windows_exporter (\d+\.\d+\.\d+)", CONFIGURATION.read_text() + (WINDOWS / "README.md").read_text()
-    )
-    assert set(named) == {VERSION}
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("missing", ["a counter", "an object", "a value"])
-def test_what_the_driver_does_not_have_loses_only_itself(tmp_path: Path, missing: str) -> None:
-    """A wrong spelling, or an older driver; a value that is not valid is missing and not 0."""
-    values = counters()
-    if missing == "a counter":
-        del values[PORT_QOS]["Rcv Pause Frames"]
-    elif missing == "an object":
-        del values[CONGESTION]
-    else:
-        values[PORT_QOS]["Sent Pause Frames"][f"{FIRST} Priority 3"] = None
-    done, shown = collected(values, tmp_path)
-    assert shown == expected(values)
-    assert len(shown) < len(expected(counters()))
-    failed = r'windows_performancecounter_collector_success{collector="port_qos_rcv_pause_frames"} 0'
-    assert (failed in done.stdout) == (missing == "a counter")
-
-
-@pytest.mark.nightly
-def test_the_parser_refuses_an_unknown_key_of_the_file(tmp_path: Path) -> None:
-    """So the delivered file has no misspelt key."""
-    wrong = tmp_path / "wrong.yml"
-    wrong.write_text(CONFIGURATION.read_text().replace("collectors:", "colectors:"))
-    done, _ = collected(counters(), tmp_path, wrong)
-    assert done.returncode == 1
-    assert "field colectors not found" in done.stderr
 
 
 # --- Prometheus
