@@ -44,9 +44,6 @@ prepare_servers || {
 venv=${ROCE_TEST_VENV:-.venv-test}
 [ -x "$venv/bin/pytest" ] || { echo "newest: no $venv/bin/pytest; run tests/run.sh first" >&2; exit 2; }
 case " $*" in *" tests/"*) ;; *) set -- "$@" tests/newest tests/alerts tests/dashboards tests/e2e/test_prometheus.py tests/e2e/test_demo.py \
-  tests/deploy/test_prometheus_files.py tests/deploy/test_remote_write.py \
- 
-  tests/deploy/test_distributed_cortex.py tests/deploy/test_collectors.py tests/deploy/test_collector_settings.py \
-  tests/deploy/test_otlp.py ;;
+  tests/deploy/test_prometheus_files.py tests/deploy/test_remote_write.py ;;
 esac
 PATH=$servers/usr/bin:$PATH ROCE_NEWEST=1 exec "$venv/bin/pytest" "$@"

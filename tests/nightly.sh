@@ -15,7 +15,7 @@ run_stage() {
   command-2) sh tests/run.sh ;;
   tools) tests/tools.sh nightly && tests/nightly_tools.sh ;;
   ci | nightly) sh tests/run.sh --tier="$1" ;;
-  newest) tests/newest.sh ;;
+  newest) tests/newest.sh && tests/newest.sh tests/deploy/test_agents.py tests/deploy/test_stores.py ;;
   clean-roots) tests/clean_roots.sh ;;
   fuzz)
     "$python" -m pip install --quiet --only-binary=:all: '.[fuzz]' || return 1
