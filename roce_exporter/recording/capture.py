@@ -193,7 +193,7 @@ async def _read(in_flight: InFlight[str], what: str, work: Callable[[], T]) -> T
 def _device(kernel: Kernel, device: Device, scrub: Scrubber) -> tuple[Part, RdmaRows]:
     below = f"{CLASS}/{device.name}"
     part: Part = {}
-    _copy(kernel, part, below, DEVICE_FILES, scrub.text)
+    _copy(kernel, part, below, DEVICE_FILES, change=scrub.text)
     if part:
         part[f"sys/{below}/node_desc"] = "host\n"
         part |= _function(kernel, device, below)
@@ -233,11 +233,11 @@ def _function(kernel: Kernel, device: Device, below: str) -> Part:
         part[f"{home}/physfn"] = SymbolicLink(f"../{device.physical_function}")
     if device.function == "pf":
         part[f"{home}/sriov_totalvfs"] = kernel.text(f"{below}/device/sriov_totalvfs") + "\n"
-    part |= _texts(kernel, f"{below}/device", PARSERS, home)
+    _copy(kernel, part, f"{below}/device", PARSERS, home=home)
     for monitor in _entries(kernel, f"{below}/device/hwmon"):
         sensors = f"{below}/device/hwmon/{monitor}"
         temperatures = [name for name in _entries(kernel, sensors) if name.startswith("temp")]
-        part |= _texts(kernel, sensors, temperatures, f"{home}/hwmon/{monitor}")
+        _copy(kernel, part, sensors, temperatures, home=f"{home}/hwmon/{monitor}")
     for netdev in _entries(kernel, f"{below}/device/net"):
         part[f"{home}/net/{netdev}"] = SymbolicLink(f"../../../class/net/{netdev}")
         part |= _netdev_files(kernel, netdev)
@@ -343,10 +343,6 @@ def _attempt(read: Callable[[], str]) -> str | int | None:
         return error.errno or errno.EIO
 
 
-def _file(kernel: Kernel, path: str) -> str:
-    return f"{kernel.text(path)}\n"
-
-
 def _entries(kernel: Kernel, folder: str) -> tuple[str, ...]:
     try:
         return kernel.entries(folder)
@@ -354,24 +350,21 @@ def _entries(kernel: Kernel, folder: str) -> tuple[str, ...]:
         return ()
 
 
-def _texts(kernel: Kernel, folder: str, names: Iterable[str], home: str) -> Part:
-    """The readable files of a folder, as files below `home`."""
-    part: Part = {}
-    for name in names:
-        text = _attempt(partial(_file, kernel, f"{folder}/{name}"))
-        if text is not None and text != "\n":
-            part[f"{home}/{name}"] = text
-    return part
-
-
 def _copy_all(kernel: Kernel, part: Part, folder: str) -> None:
     _copy(kernel, part, folder, tuple(name for name in _entries(kernel, folder) if name not in SETTINGS))
 
 
 def _copy(
-    kernel: Kernel, part: Part, folder: str, names: tuple[str, ...], change: Callable[[str], str] = str
+    kernel: Kernel,
+    part: Part,
+    folder: str,
+    names: Iterable[str],
+    *,
+    change: Callable[[str], str] = str,
+    home: str = "",
 ) -> None:
+    """The files of a folder, below `home` if the recording has them elsewhere."""
     for name in names:
-        text = _attempt(partial(_file, kernel, f"{folder}/{name}"))
+        text = _attempt(partial(kernel.text, f"{folder}/{name}"))
         if text is not None:
-            part[f"sys/{folder}/{name}"] = text if isinstance(text, int) else change(text)
+            part[f"{home or f'sys/{folder}'}/{name}"] = f"{change(text)}\n" if isinstance(text, str) else text
