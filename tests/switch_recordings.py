@@ -67,6 +67,14 @@ def read_recorded(module: Any, folder: str, priorities: str = "pfc", **replaced:
     return module.read(Replies(kept, faults), target(module.MODULE.name, priorities))
 
 
+def values(found: SwitchReadings, source: str, **labels: str) -> dict[str, Any]:
+    """The values of one object of a source."""
+    for reading in found.readings:
+        if reading.source == source and dict(reading.labels) == labels:
+            return dict(reading.values)
+    return {}
+
+
 def as_text(found: SwitchReadings) -> str:
     """One line per value, then one per fact, then the sources."""
     lines = [
@@ -117,7 +125,8 @@ def assert_sound(found: SwitchReadings, dialect: str) -> None:
     for reading in found.readings:
         for raw, value in reading.values.items():
             assert INDEX.claimed(dialect, reading.source, raw), raw
-            assert value is None or (isinstance(value, int) and 0 <= value < 2**64 - 1)
+            kinds = int | float if dialect == "eos" else int  # EOS gives its times in seconds
+            assert value is None or (isinstance(value, kinds) and 0 <= value < 2**64 - 1)
         assert_labels(dict(reading.labels))
     for fact in found.facts:
         assert set(fact.labels) <= set(fact.row.labels)

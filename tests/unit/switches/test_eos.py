@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from recorded import files
+from switch_recordings import assert_sound, damaged
 
 from roce_exporter.switches.doors.gnmi_faults import AbsentError
 from roce_exporter.switches.doors.gnmi_paths import Leaf, path_of
@@ -15,9 +16,6 @@ from roce_exporter.switches.interpretation import Interpreter
 from roce_exporter.switches.modules.eos import COMMANDS, MODULE, PATHS, is_reading, request_of, result_of
 from roce_exporter.switches.readings import Replies, SourceError, SwitchReadings
 from roce_exporter.switches.targets import SwitchTarget
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DOCUMENTS = {source: json.loads(files("switch-eos")[f"{source}.json"]) for source in (*PATHS, *COMMANDS)}
 RATES = "roce_switch_"
@@ -309,52 +307,20 @@ def test_sources_are_those_that_answered_or_failed() -> None:
     assert series(found) == {"info eos 4.36.1F DCS-7060X6-64PE-F": 1}
 
 
-BAD = (
-    None,
-    True,
-    2**64,
-    -1,
-    0.5,
-    float("nan"),
-    "",
-    "NaN",
-    "\x00\x1b",
-    [],
-    [[]],
-    {},
-    {"": None},
-    ["x"],
-    "x" * 10_000,
-)
-
-
-def broken(value: Any) -> Iterator[Any]:
-    """The document with each of its parts replaced by each bad value, or missing."""
-    yield from BAD
-    if isinstance(value, dict):
-        for name, child in value.items():
-            yield {key: one for key, one in value.items() if key != name}
-            yield from ({**value, name: other} for other in broken(child))
-    elif isinstance(value, list):
-        for place, child in enumerate(value):
-            yield from ([*value[:place], other, *value[place + 1 :]] for other in broken(child))
-
-
-@pytest.mark.parametrize("source", COMMANDS)
-def test_no_result_of_eapi_raises(source: str) -> None:
-    rest = {other: None for other in (*PATHS, *COMMANDS) if other not in (source, "configuration")}
-    for result in broken(DOCUMENTS[source]):
-        series(readings("all", **{**rest, source: result} if result is not None else rest))
-
-
-@pytest.mark.parametrize("source", PATHS)
-def test_no_reply_of_gnmi_raises(source: str) -> None:
-    rest = {other: None for other in (*PATHS, *COMMANDS) if other not in (source, "configuration")}
-    for path in {path.rpartition("/")[2]: path for path in DOCUMENTS[source]}.values():
-        for bad in BAD:
-            series(readings("all", **{**rest, source: {**DOCUMENTS[source], path: bad}}))
-            odd = path.replace("Ethernet1/1", "Ethernet\x00\n").replace("index=3", "index=x")
-            series(readings("all", **{**rest, source: {odd: bad}}))
+@pytest.mark.parametrize("source", [*PATHS, *COMMANDS])
+def test_no_damage_raises_or_costs_another_source(source: str) -> None:
+    kept = (source, "pfc", "lldp", "configuration")
+    rest = {other: None for other in DOCUMENTS if other not in kept}
+    document = DOCUMENTS[source]
+    odd = {
+        path.replace("Ethernet1/1", "Ethernet\x00\n").replace("index=3", "index=x"): 1 for path in document
+    }
+    for reply in (*damaged(document), *([odd] if source in PATHS else [])):
+        found = readings("all", **{**rest, source: reply})
+        assert_sound(found, MODULE.dialect)
+        shown = series(found)
+        assert source == "pfc" or shown["pfc_receive_frames_total Ethernet1/1 3"] == 4711
+        assert source == "lldp" or len(starting("lldp_neighbor_info", shown)) == 2
 
 
 @pytest.mark.parametrize("source", COMMANDS)

@@ -4,19 +4,10 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from pathlib import Path
 
 import pytest
 from https_switch import Says, https_switch
-from switch_recordings import (
-    as_text,
-    assert_sound,
-    changed,
-    damaged,
-    paths,
-    read_recorded,
-    recorded,
-)
+from switch_recordings import as_text, changed, paths, read_recorded, recorded, values
 from switch_replay import nxapi
 
 from roce_exporter.switches.doors import https
@@ -34,36 +25,7 @@ from roce_exporter.switches.modules.nxos_tables import (
 )
 from roce_exporter.switches.readings import SourceError
 
-GOLDEN = Path(__file__).parent / "golden"
 CLASSIC, CLOUD = "switch-nxos", "switch-nxos-cloudscale"
-RECORDED = [(CLASSIC, "pfc"), (CLASSIC, "all"), (CLOUD, "pfc"), (CLOUD, "all")]
-
-
-def values(found, source, **labels) -> dict:
-    """The values of one object of a source."""
-    return next(
-        (
-            dict(reading.values)
-            for reading in found.readings
-            if reading.source == source and dict(reading.labels) == labels
-        ),
-        {},
-    )
-
-
-@pytest.mark.parametrize(("folder", "priorities"), RECORDED)
-def test_readings_are_as_worked_out_by_hand(folder, priorities, request) -> None:
-    """The golden files were compared with the recordings line by line."""
-    text = as_text(read_recorded(nxos, folder, priorities))
-    place = GOLDEN / f"{folder}.{priorities}.txt"
-    if request.config.getoption("--rewrite-golden"):
-        place.write_text(text)
-    assert place.read_text() == text
-
-
-@pytest.mark.parametrize(("folder", "priorities"), RECORDED)
-def test_every_name_has_a_row(folder, priorities) -> None:
-    assert_sound(read_recorded(nxos, folder, priorities), "nxos")
 
 
 @pytest.mark.parametrize("folder", [CLASSIC, CLOUD])
@@ -392,27 +354,6 @@ def test_a_feature_that_is_off_is_absent_and_not_broken() -> None:
 
 
 # Replies gone wrong
-
-
-@pytest.mark.parametrize("source", sorted(recorded(CLASSIC)))
-@pytest.mark.parametrize("folder", [CLASSIC, CLOUD])
-def test_no_reply_makes_it_raise_and_the_other_sources_go_on(folder, source) -> None:
-    replies = recorded(folder)
-    others = {name for name in replies if name not in (source, "lldp_neighbors")}
-    for reply in damaged(replies.get(source, {})):
-        found = read_recorded(nxos, folder, **{source: reply})
-        assert_sound(found, "nxos")
-        assert others <= set(found.sources) - set(found.faults)
-
-
-@pytest.mark.parametrize("source", sorted(recorded(CLASSIC)))
-@pytest.mark.parametrize(
-    "reply", [[], "", "x", 1, {}, {"ins_api": None}, {"imdata": {}}, output(body="text"), output(body={})]
-)
-def test_a_reply_of_another_form_is_a_fault(source, reply) -> None:
-    found = read_recorded(nxos, CLASSIC, **{source: reply})
-    if source not in ("version", "lldp_neighbors") or reply != output(body={}):
-        assert list(found.faults) == [source]
 
 
 # Requests

@@ -1,4 +1,4 @@
-"""Recorded packets: a few, re-typed, whose facts are stated; and the whole captures where they are."""
+"""Recorded packets, re-typed, whose facts are stated."""
 
 from __future__ import annotations
 

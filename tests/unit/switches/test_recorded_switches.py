@@ -1,0 +1,52 @@
+"""What holds for every recorded switch over HTTPS: readings as worked out by hand, names with rows, and replies gone wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from switch_recordings import as_text, assert_sound, damaged, read_recorded, recorded
+
+from roce_exporter.switches.modules import cumulus, nxos
+
+GOLDEN = Path(__file__).parent / "golden"
+MODULES = {"switch-cumulus": cumulus, "switch-nxos": nxos, "switch-nxos-cloudscale": nxos}
+NXOS_EMPTY = {"ins_api": {"outputs": {"output": {"code": "200", "msg": "Success", "body": {}}}}}
+NXOS_TEXT = {"ins_api": {"outputs": {"output": {"code": "200", "msg": "Success", "body": "text"}}}}
+OTHER_FORMS = {
+    "switch-cumulus": [[], "", "x", 1],
+    "switch-nxos": [[], "", "x", 1, {}, {"ins_api": None}, {"imdata": {}}, NXOS_TEXT, NXOS_EMPTY],
+}
+SOURCES = [(folder, source) for folder in MODULES for source in sorted(recorded(folder))]
+
+
+@pytest.mark.parametrize("priorities", ["pfc", "all"])
+@pytest.mark.parametrize("folder", MODULES)
+def test_readings_are_as_worked_out_by_hand(
+    folder: str, priorities: str, request: pytest.FixtureRequest
+) -> None:
+    """The golden files were compared with the recordings line by line."""
+    found = read_recorded(MODULES[folder], folder, priorities)
+    assert_sound(found, MODULES[folder].MODULE.dialect)
+    place = GOLDEN / f"{folder}.{priorities}.txt"
+    if request.config.getoption("--rewrite-golden"):
+        place.write_text(as_text(found))
+    assert place.read_text() == as_text(found)
+
+
+@pytest.mark.parametrize(("folder", "source"), SOURCES)
+def test_no_damage_makes_a_reader_raise_or_costs_another_source(folder: str, source: str) -> None:
+    replies = recorded(folder)
+    others = set(replies) - {source, "lldp_neighbors"}
+    for reply in damaged(replies[source]):
+        found = read_recorded(MODULES[folder], folder, "all", **{source: reply})
+        assert_sound(found, MODULES[folder].MODULE.dialect)
+        assert others <= set(found.sources) - set(found.faults)
+
+
+@pytest.mark.parametrize(("folder", "source"), [pair for pair in SOURCES if pair[0] in OTHER_FORMS])
+def test_a_reply_of_another_form_is_a_fault(folder: str, source: str) -> None:
+    for reply in OTHER_FORMS[folder]:
+        found = read_recorded(MODULES[folder], folder, **{source: reply})
+        if reply is not NXOS_EMPTY or source not in ("version", "lldp_neighbors"):
+            assert list(found.faults) == [source], reply
