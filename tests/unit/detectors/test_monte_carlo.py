@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.nightly
 PATH = Path(__file__).parents[3] / "bench" / "storm_detection.py"
 
 
@@ -24,7 +25,6 @@ bench = load()
 TRIALS = 12
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", bench.CASES, ids="-".join)
 def test_long_storms_are_found_without_false_alarms(case) -> None:
     storms = [bench.play(case, seed, with_storm=True) for seed in range(TRIALS)]

@@ -59,6 +59,11 @@ def watching(kernel: SimulatedKernel, clock: Clock, pace: Pace = FIXED) -> Sampl
     return sampler
 
 
+def in_ci(first: str, *others: str) -> list[object]:
+    """The first in `make test`, the others in CI."""
+    return [first, *(pytest.param(one, marks=pytest.mark.ci) for one in others)]
+
+
 def run(sampler: Sampler, clock: Clock, seconds: float) -> None:
     """Poll whenever it is due, for `seconds`."""
     until = clock.now + seconds
@@ -83,7 +88,7 @@ def total(sampler: Sampler, name: str, **labels: str) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("vendor", ["mlx5", "mlx5-lag", "bnxt", "ionic", "ice"])
+@pytest.mark.parametrize("vendor", in_ci("mlx5", "mlx5-lag", "bnxt", "ionic", "ice"))
 def test_a_quarter_of_an_hour_of_storms_is_detected_correctly(vendor: str) -> None:
     clock = Clock()
     kernel = simulate("pfc-storm", clock=clock, vendors=[vendor] * 2)
@@ -117,7 +122,7 @@ def test_a_quarter_of_an_hour_of_storms_is_detected_correctly(vendor: str) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", ["quiet", "incast", "lossy"])
+@pytest.mark.parametrize("scenario", in_ci("incast", "lossy", "quiet"))
 def test_a_long_time_without_a_storm_reports_none(scenario: str) -> None:
     assert scenario in SCENARIOS
     clock = Clock()

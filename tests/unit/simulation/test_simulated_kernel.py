@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import errno
+import random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from steered import START, Clock, counters, ethtool, rdma
 
 from roce_exporter.kernel import Absent
@@ -21,15 +20,13 @@ from roce_exporter.simulation.kernel import (
     simulate_script,
 )
 
+ORDER = list(VENDORS)
 CASES = [
-    pytest.param(scenario, vendor, id=f"{scenario}-{vendor}") for scenario in SCENARIOS for vendor in VENDORS
+    pytest.param(scenario, vendor, marks=() if place % len(ORDER) == ORDER.index(vendor) else pytest.mark.ci)
+    for place, scenario in enumerate(SCENARIOS)
+    for vendor in ORDER
 ]
-
-TIMES = st.lists(st.floats(0, 400), min_size=2, max_size=8).map(
-    lambda times: [START + time for time in sorted(times)]
-)
-
-few = settings(max_examples=8, deadline=None)
+"""Each scenario on one vendor's NIC, and on all of them in CI."""
 
 REFRESH = 1.0
 
@@ -44,38 +41,6 @@ def at_times(scenario: str, vendor: str, times: list[float], seed: int = 1):
     return found, kernel
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("scenario", "vendor"), CASES)
-@few
-@given(times=TIMES)
-def test_counters_rise_between_resets(scenario: str, vendor: str, times: list[float]) -> None:
-    found, kernel = at_times(scenario, vendor, times)
-    for before, after, since, now in zip(found, found[1:], times, times[1:], strict=False):
-        # If counters are refreshed once a second, a reset shows up to a second later.
-        reset = any(since - REFRESH < one.time <= now for one in kernel.world.resets)
-        fallen = [key for key in before.keys() & after.keys() if after[key] < before[key]]
-        assert reset or not fallen
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("scenario", "vendor"), CASES)
-@few
-@given(times=TIMES)
-def test_values_do_not_depend_on_earlier_readings(scenario: str, vendor: str, times: list[float]) -> None:
-    often, _ = at_times(scenario, vendor, times)
-    (once,), _ = at_times(scenario, vendor, times[-1:])
-    again, _ = at_times(scenario, vendor, times)
-    assert often[-1] == once
-    assert often == again
-
-
-def test_another_seed_is_another_host() -> None:
-    assert (
-        at_times("quiet", "mlx5", [START + 300], seed=1)[0]
-        != at_times("quiet", "mlx5", [START + 300], seed=2)[0]
-    )
-
-
 DURATIONS = {
     "mlx5": ("rx_prio3_pause_duration", "tx_prio3_pause_duration"),
     "mlx5-lag": ("rx_prio3_pause_duration", "tx_prio3_pause_duration"),
@@ -84,27 +49,31 @@ DURATIONS = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("scenario", ["incast", "pfc-storm", "victim", "slow-receiver"])
-@pytest.mark.parametrize("vendor", DURATIONS)
-@few
-@given(times=TIMES)
-def test_pause_lasts_no_longer_than_the_time(scenario: str, vendor: str, times: list[float]) -> None:
+@pytest.mark.parametrize(("scenario", "vendor"), CASES)
+def test_counters_rise_between_resets_and_do_not_depend_on_earlier_readings(
+    scenario: str, vendor: str
+) -> None:
+    chance = random.Random(f"{scenario} {vendor}")  # noqa: S311 - other moments in each case
+    times = [START + time for time in sorted(chance.uniform(0, 400) for _ in range(12))]
     found, kernel = at_times(scenario, vendor, times)
     late = REFRESH if vendor == "bnxt" else 0.0
     for before, after, since, now in zip(found, found[1:], times, times[1:], strict=False):
-        for leg in kernel.world.netdevs:
-            for name in DURATIONS[vendor]:
-                risen = after[leg.netdev, name] - before[leg.netdev, name]
+        # If counters are refreshed once a second, a reset shows up to a second later.
+        reset = any(since - REFRESH < one.time <= now for one in kernel.world.resets)
+        assert reset or not [key for key in before.keys() & after.keys() if after[key] < before[key]]
+        for key in before.keys() & after.keys():
+            if key[1] in DURATIONS.get(vendor, ()):
                 # The values are whole microseconds, each rounded down.
-                assert risen <= (now - since + late) * 1e6 + 1
+                assert after[key] - before[key] <= (now - since + late) * 1e6 + 1
+    assert at_times(scenario, vendor, times[-1:])[0] == found[-1:]
+    assert at_times(scenario, vendor, times[::4] + times[-1:])[0][-1] == found[-1]
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
-def test_one_long_step_equals_many_short_ones(vendor: str) -> None:
-    slow, _ = at_times("incast", vendor, [START + second for second in range(120)])
-    fast, _ = at_times("incast", vendor, [START + 119])
-    assert slow[-1] == fast[-1]
+def test_another_seed_is_another_host() -> None:
+    assert (
+        at_times("quiet", "mlx5", [START + 300], seed=1)[0]
+        != at_times("quiet", "mlx5", [START + 300], seed=2)[0]
+    )
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
