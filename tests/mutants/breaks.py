@@ -203,12 +203,12 @@ class Breaks:
             pass
 
     def planned(self) -> list[tuple[int, int]]:
-        """The breaks of all functions in rounds: an extreme one, fine ones, the other extreme ones, the other fine ones."""
+        """The breaks of all functions in rounds, most of them fine ones."""
         queues = []
         for function in sorted(self.users):
             if re.search(self.options.functions, self.functions.place(function)):
                 fine, extreme = self.mixed(function)
-                order = [*extreme[:1], *fine[:3], *extreme[1:], *fine[3:]]
+                order = [*fine[:1], *extreme[:1], *fine[1:4], *extreme[1:], *fine[4:]]
                 queues.append([(function, change) for change in order])
         plan: list[tuple[int, int]] = []
         while any(queues) and len(plan) < self.options.breaks:
