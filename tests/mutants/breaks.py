@@ -135,6 +135,8 @@ class Breaks:
                 used = self.seen.union(*(self.of_fixture.get(id(one), ()) for one in fixtures))
             known = {self.functions.of_code[one] for one in used if one in self.functions.of_code}
             write(f"end {json.dumps([number, self.letter, *seconds, sorted(known)])}")
+            if self.options.score and self.letter != "p" and "change" in work:
+                break
 
     # In the parent.
 
@@ -198,6 +200,8 @@ class Breaks:
         unseen = [one for one in self.breaks if not one["failed"]]
         print(f"{len(self.breaks)} breaks, of them {len(unseen)} unseen by the first tests", flush=True)
         self.carry_out(self.second(unseen))
+        if self.options.score:
+            return
         tried = {(one["function"], one["change"], test) for one in self.breaks for test in one["run"]}
         while self.carry_out(self.aimed(tried)):
             pass
@@ -310,6 +314,9 @@ def main() -> int:
         "--functions", default="", help="only functions whose 'file:line name' has this pattern"
     )
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument(
+        "--score", action="store_true", help="count seen breaks only: stop at the first failure"
+    )
     parser.add_argument("--json", type=Path, help="write the results here")
     options, arguments = parser.parse_known_args()
     arguments = arguments or ["--tier=test", *(f"tests/{folder}" for folder in FOLDERS)]
