@@ -1,9 +1,13 @@
-"""What the tables of a SONiC mean: the traps, one test each, and inputs that are broken in every way."""
+"""What the tables of a SONiC mean: the traps, one case each, and inputs that are broken in every way.
+
+Each case is a plain port with some fields changed; `golden/sonic-tables.txt` holds the series that this adds and removes.
+"""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +16,7 @@ from hypothesis import strategies as st
 from sonic_redis import recorded, values
 
 from roce_exporter.catalog import CATALOG
+from roce_exporter.introspection.debug import series_text
 from roce_exporter.switches.interpretation import Interpreter
 from roce_exporter.switches.sonic.facts import mac_of
 from roce_exporter.switches.sonic.interpret import read_tables
@@ -26,7 +31,6 @@ from roce_exporter.switches.sonic.tables import (
     SonicTables,
     SonicWatermarks,
     fields_of,
-    is_front_panel,
 )
 
 if TYPE_CHECKING:
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
 
 GROUP_DROPS = "SAI_INGRESS_PRIORITY_GROUP_STAT_DROPPED_PACKETS"
 QUEUE_PEAK = "SAI_QUEUE_STAT_SHARED_WATERMARK_BYTES"
-CHASSIS = "roce_switch_lldp_neighbor_info"
+GOLDEN = Path(__file__).parent / "golden/sonic-tables.txt"
 
 
 def switch(**changes: Any) -> SonicTables:
@@ -72,10 +76,6 @@ def read(*tables: SonicTables, priorities: str = "pfc", **faults: str) -> Switch
     return read_tables(tables, faults, priorities)
 
 
-def metric(name: str, *tables: SonicTables, **options: Any) -> dict[tuple[str, ...], Any]:
-    return values(read(*tables, **options), f"roce_switch_{name}")
-
-
 def port(**fields: str) -> dict[str, Fields]:
     return {"Ethernet0": fields}
 
@@ -84,177 +84,233 @@ def queue(number: int = 3, **fields: str) -> dict[SonicQueue, Fields]:
     return {SonicQueue("Ethernet0", number): fields}
 
 
-# The traps of SONiC, in the order in which they are known.
+def queues(kind: str) -> dict[SonicQueue, Fields]:
+    return {SonicQueue("Ethernet0", 3, kind): {"SAI_QUEUE_STAT_PACKETS": "1"}}
 
 
-def test_trap_1_numbers_are_those_of_the_database_and_nothing_is_subtracted() -> None:
-    """`pfcstat -c` writes a file of its user, and a reload makes the CLI's differences negative."""
-    first = metric("pfc_receive_frames_total", switch())
-    less = metric("pfc_receive_frames_total", switch(port_counters=port(SAI_PORT_STAT_PFC_3_RX_PKTS="5")))
-    assert (first["Ethernet0", "3"], less["Ethernet0", "3"]) == (103, 5)
+def configured(**rows: Fields) -> SonicTables:
+    """Rows of the configuration by `TABLE__KEY`, where a key of two parts has two underlines too."""
+    return switch(configuration={name.replace("__", "|"): row for name, row in rows.items()})
 
 
-def test_trap_2_an_estimate_is_never_under_the_name_of_a_measurement() -> None:
-    both = {
-        "EST_PORT_STAT_PFC_3_RX_PAUSE_DURATION_US": "200000",
-        "SAI_PORT_STAT_PFC_4_RX_PAUSE_DURATION_US": "3",
-    }
-    tables = switch(port_counters=port(**both))
-    assert metric("pfc_receive_pause_estimated_seconds_total", tables) == {("Ethernet0", "3"): 0.2}
-    assert metric("pfc_receive_pause_seconds_total", tables) == {("Ethernet0", "4"): 3e-6}
+def without(prefix: str, **rows: Fields) -> SonicTables:
+    """The plain port without the rows of a table."""
+    tables = configured(**rows)
+    return replace(
+        tables,
+        configuration={key: row for key, row in tables.configuration.items() if not key.startswith(prefix)},
+    )
 
 
-def test_trap_3_a_duration_of_unknown_unit_is_not_exported() -> None:
-    name = "SAI_PORT_STAT_PFC_3_RX_PAUSE_DURATION"
-    found = read(switch(port_counters=port(**{name: "777"})), priorities="all")
-    assert 777 not in {value for reading in found.readings for value in reading.values.values()}
-    assert not any(name in spelling.raw for row in CATALOG for spelling in row.spellings)
+def not_polled(group: str) -> SonicTables:
+    return switch(configuration={f"FLEX_COUNTER_TABLE|{group}": {"FLEX_COUNTER_STATUS": "disable"}})
 
 
-def test_trap_4_a_storm_is_the_status_and_not_the_difference_of_counts() -> None:
-    counts = {"PFC_WD_QUEUE_STATS_DEADLOCK_DETECTED": "3", "PFC_WD_QUEUE_STATS_DEADLOCK_RESTORED": "2"}
-    over = switch(queue_counters=queue(PFC_WD_STATUS="operational", **counts))
-    on = switch(queue_counters=queue(PFC_WD_STATUS="stormed", **(counts | dict.fromkeys(counts, "2"))))
-    assert metric("pfc_watchdog_tripped", over)["Ethernet0", "3"] == 0
-    assert metric("pfc_watchdog_tripped", on)["Ethernet0", "3"] == 1
+def ecn(kind: str) -> SonicTables:
+    return configured(
+        WRED_PROFILE__W={"ecn": kind, "green_min_threshold": "1000", "green_drop_probability": "5"}
+    )
 
 
-def test_trap_5_discards_of_the_latest_storm_are_not_a_counter() -> None:
-    fields = {
-        "PFC_WD_QUEUE_STATS_TX_DROPPED_PACKETS": "300",
-        "PFC_WD_QUEUE_STATS_TX_DROPPED_PACKETS_LAST": "200",
-    }
-    found = metric("pfc_watchdog_transmit_discards_total", switch(queue_counters=queue(**fields)))
-    assert found == {("Ethernet0", "3"): 300}
-    assert metric("pfc_watchdog_transmit_discards_total", switch()) == {}, "absent until the first storm"
-
-
-def test_trap_6_a_watermark_that_is_not_polled_is_no_zero() -> None:
-    assert metric("queue_watermark_bytes", switch()) == {("Ethernet0", "3", "user"): 7}
-    off = {"FLEX_COUNTER_TABLE|QUEUE_WATERMARK": {"FLEX_COUNTER_STATUS": "disable"}}
-    assert metric("queue_watermark_bytes", switch(configuration=off)) == {}
-
-
-@pytest.mark.parametrize(
-    ("group", "name"),
-    [
-        ("PORT", "pfc_receive_frames_total"),
-        ("QUEUE", "queue_transmit_packets_total"),
-        ("PG_DROP", "buffer_discards_total"),
-    ],
-)
-def test_counters_that_are_no_longer_polled_are_left_out(group: str, name: str) -> None:
-    assert metric(name, switch())
-    off = {f"FLEX_COUNTER_TABLE|{group}": {"FLEX_COUNTER_STATUS": "disable"}}
-    assert metric(name, switch(configuration=off)) == {}
-    assert metric("pfc_watchdog_tripped", switch(configuration=off)), "the watchdog polls by itself"
-
-
-def test_marks_that_the_asic_cannot_count_are_no_zero() -> None:
-    counted = switch(queue_counters=queue(SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS="0"))
-    assert metric("queue_ecn_marked_packets_total", counted) == {("Ethernet0", "3"): 0}
-    key = "QUEUE_COUNTER_CAPABILITIES|WRED_ECN_QUEUE_ECN_MARKED_PKT_COUNTER"
-    unable = replace(counted, state={key: {"isSupported": "false"}})
-    assert metric("queue_ecn_marked_packets_total", unable) == {}
-
-
-@pytest.mark.parametrize("text", ["", "-", "N/A"])
-def test_trap_7_missing_is_not_zero(text: str) -> None:
-    assert metric(
-        "queue_transmit_packets_total", switch(queue_counters=queue(SAI_QUEUE_STAT_PACKETS=text))
-    ) == {("Ethernet0", "4"): 4}
-
-
-def test_trap_8_a_queue_is_not_a_priority() -> None:
-    """Priority 3 uses queue 5 and group 6 here; the watchdog takes queue 3 all the same."""
-    changed = switch(
+def buffers(profile: Fields, pool: Fields) -> SonicTables:
+    """The level at which pause is sent."""
+    row = {"profile": "[BUFFER_PROFILE|B]"}
+    return switch(
         configuration={
-            "PORT_QOS_MAP|Ethernet0": {"pfc_enable": "3", "pfc_to_queue_map": "M", "pfc_to_pg_map": "[X|G]"},
-            "MAP_PFC_PRIORITY_TO_QUEUE|M": {"3": "5"},
-            "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP|G": {"3": "6"},
+            "BUFFER_PG|Ethernet0|3-4": row,
+            "BUFFER_PROFILE|B": profile | {"xoff": "32768"},
+            "BUFFER_POOL|P": pool,
         }
     )
-    assert metric("queue_info", changed) == {("Ethernet0", "3", "5", "6"): 1}
-    assert metric("queue_transmit_packets_total", changed) == {("Ethernet0", "5"): 5}
-    assert metric("buffer_discards_total", changed) == {("Ethernet0", "6"): 6}
-    assert metric("pfc_watchdog_enabled", changed) == {("Ethernet0", "3"): 1}
-    assert set(metric("pfc_watchdog_tripped", changed)) == {("Ethernet0", "3"), ("Ethernet0", "5")}
 
 
-def test_trap_9_ports_have_sonic_s_names_and_the_alias_apart() -> None:
-    assert metric("port_info", switch()) == {("Ethernet0", "etp1", ""): 1}
+def neighbor(name: str = "Ethernet0", **fields: str) -> SonicTables:
+    entry = {f"lldp_rem_{field}": text for field, text in fields.items()}
+    return switch(lldp={f"LLDP_ENTRY_TABLE:{name}": entry})
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "18446744073709551616",
-        "18446744073709551615",
-        "-1",
-        "1.5",
-        "NaN",
-        "0x10",
-        "1e3",
-        "x" * 5000,
-        "\uff11\uff12",
-    ],
+MAPPED = {
+    "PORT_QOS_MAP|Ethernet0": {"pfc_enable": "3", "pfc_to_queue_map": "M", "pfc_to_pg_map": "[X|G]"},
+    "MAP_PFC_PRIORITY_TO_QUEUE|M": {"3": "5"},
+    "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP|G": {"3": "6"},
+}
+CHOSEN = {
+    "BUFFER_PG|Ethernet0|3-4": {"profile": "NULL"},
+    "BUFFER_PG_TABLE:Ethernet0:3-4": {"profile": "pg_lossless_100000_5m_profile"},
+    "BUFFER_POOL|P": {"mode": "dynamic"},
+}
+CHOSEN_STATE = {
+    "BUFFER_PROFILE_TABLE|pg_lossless_100000_5m_profile": {"xoff": "9", "dynamic_th": "0", "pool": "P"},
+    "BUFFER_POOL_TABLE|P": {"size": "100"},
+}
+INTERNAL = ["Ethernet-BP0", "Ethernet-IB0", "Ethernet-Rec0", "PortChannel1", "eth0"]
+ONE_FRAME = {"SAI_PORT_STAT_PFC_3_RX_PKTS": "1"}
+POOL = SonicTables(
+    watermarks={"user": SonicWatermarks({}, {}, {"lossless": {"SAI_BUFFER_POOL_STAT_WATERMARK_BYTES": "5"}})}
 )
-def test_trap_10_absurd_numbers_are_unreadable(text: str) -> None:
-    tables = switch(queue_counters=queue(SAI_QUEUE_STAT_PACKETS=text))
-    assert metric("queue_transmit_packets_total", tables)["Ethernet0", "3"] is None
+STORMS = {"PFC_WD_QUEUE_STATS_DEADLOCK_DETECTED": "3", "PFC_WD_QUEUE_STATS_DEADLOCK_RESTORED": "2"}
+LATEST = {"PFC_WD_QUEUE_STATS_TX_DROPPED_PACKETS": "300", "PFC_WD_QUEUE_STATS_TX_DROPPED_PACKETS_LAST": "200"}
+ESTIMATE = {
+    "EST_PORT_STAT_PFC_3_RX_PAUSE_DURATION_US": "200000",
+    "SAI_PORT_STAT_PFC_4_RX_PAUSE_DURATION_US": "3",
+}
+UNABLE = {"QUEUE_COUNTER_CAPABILITIES|WRED_ECN_QUEUE_ECN_MARKED_PKT_COUNTER": {"isSupported": "false"}}
+POLLING = {"POLL_INTERVAL": "10000", "FLEX_COUNTER_STATUS": "enable"}
+MARKED = queue(SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS="0")
+
+CASES: dict[str, SonicTables | list[SonicTables]] = {
+    "1: numbers are those of the database, whatever was before": switch(
+        port_counters=port(SAI_PORT_STAT_PFC_3_RX_PKTS="5")
+    ),
+    "2: an estimate is never under the name of a measurement": switch(port_counters=port(**ESTIMATE)),
+    "3: a duration of unknown unit is not exported": switch(
+        port_counters=port(SAI_PORT_STAT_PFC_3_RX_PAUSE_DURATION="777")
+    ),
+    "4: a storm that has ended, whatever the counts say": switch(
+        queue_counters=queue(PFC_WD_STATUS="operational", **STORMS)
+    ),
+    "4: a storm is the status": switch(
+        queue_counters=queue(PFC_WD_STATUS="stormed", **dict.fromkeys(STORMS, "2"))
+    ),
+    "5: discards of the latest storm are not a counter": switch(queue_counters=queue(**LATEST)),
+    "6: a watermark that is not polled is no zero": not_polled("QUEUE_WATERMARK"),
+    "ports are no longer polled": not_polled("PORT"),
+    "queues are no longer polled; the watchdog polls by itself": not_polled("QUEUE"),
+    "drops are no longer polled": not_polled("PG_DROP"),
+    "marks that are counted": switch(queue_counters=MARKED),
+    "marks that the ASIC cannot count are no zero": replace(switch(queue_counters=MARKED), state=UNABLE),
+    **{
+        f"7: {text!r} is missing, not zero": switch(queue_counters=queue(SAI_QUEUE_STAT_PACKETS=text))
+        for text in ("", "-", "N/A")
+    },
+    "8: priority 3 uses queue 5 and group 6; the watchdog takes queue 3": switch(configuration=MAPPED),
+    **{
+        f"10: {text[:30]} is unreadable": switch(queue_counters=queue(SAI_QUEUE_STAT_PACKETS=text))
+        for text in (
+            "18446744073709551616",
+            "18446744073709551615",
+            "-1",
+            "1.5",
+            "NaN",
+            "0x10",
+            "1e3",
+            "x" * 5000,
+            "\uff11\uff12",
+        )
+    },
+    "11: microseconds in COUNTERS_DB": switch(
+        queue_counters=queue(PFC_WD_DETECTION_TIME="600000", PFC_WD_STATUS="operational")
+    ),
+    "12: internal ports": switch(port_counters=dict.fromkeys(INTERNAL, ONE_FRAME)),
+    "12: of two ASICs with one port the first has it": [
+        replace(switch(), namespace="asic0"),
+        replace(switch(port_counters=port(SAI_PORT_STAT_PFC_3_RX_PKTS="9")), namespace="asic1"),
+    ],
+    "12: an internal port by its role": configured(PORT__Ethernet0={"role": "Int"}),
+    "12: pools of two ASICs are two": [replace(POOL, namespace="asic0"), replace(POOL, namespace="asic1")],
+    "12: virtual output queues and multicast are no unicast": replace(
+        switch(),
+        queue_counters=queues("UNICAST")
+        | queues("MULTICAST")
+        | queues("UNICAST_VOQ")
+        | queues("ALL")
+        | queues("NEW TYPE"),
+    ),
+    "a queue of all packets where there is no other": replace(switch(), queue_counters=queues("ALL")),
+    "13: a tripped watchdog and the discards that it causes": switch(
+        queue_counters=queue(PFC_WD_STATUS="stormed", SAI_QUEUE_STAT_DROPPED_PACKETS="300")
+    ),
+    "16: the interval of each source": configured(
+        FLEX_COUNTER_TABLE__QUEUE=POLLING, FLEX_COUNTER_TABLE__PG_DROP=POLLING | {"POLL_INTERVAL": "x"}
+    ),
+    "PFC that is off on one port, for the priorities of the others": switch(
+        port_counters={"Ethernet4": ONE_FRAME}
+    ),
+    "an unclear list of priorities is a fault and not off": configured(
+        PORT_QOS_MAP__Ethernet0={"pfc_enable": "3,4,x"}
+    ),
+    "a watchdog that is not configured is off": without("PFC_WD"),
+    "the watchdog watches the priorities of its own list": configured(
+        PORT_QOS_MAP__Ethernet0={"pfc_enable": "3,4", "pfcwd_sw_enable": "4"}
+    ),
+    **{
+        f"the watchdog's action is {action}": configured(
+            PFC_WD__Ethernet0={"action": action, "detection_time": "1"}
+        )
+        for action in ("drop", "forward", "alert", "explode")
+    },
+    "an override in the configuration": configured(PFC_WD__GLOBAL={"BIG_RED_SWITCH": "enable"}),
+    "an override on a queue": switch(queue_counters=queue(BIG_RED_SWITCH_MODE="enable"), configuration=None),
+    **{kind: ecn(kind) for kind in ("ecn_all", "ecn_green", "ecn_none", "ecn_yellow", "ecn_purple")},
+    "a queue without a profile for ECN": configured(
+        **{"QUEUE__Ethernet0__3-4": {"scheduler": "scheduler.1"}}
+    ),
+    "no row of a queue: ECN is unknown": without("QUEUE"),
+    "a profile that does not exist is a fault": configured(
+        **{"QUEUE__Ethernet0__3-4": {"wred_profile": "gone"}}
+    ),
+    "a fixed pause threshold": buffers({"static_th": "12121212"}, {}),
+    "half of the pool": buffers({"dynamic_th": "0", "pool": "P"}, {"size": "1000"}),
+    "eight ninths of the pool": buffers({"dynamic_th": "3", "pool": "[BUFFER_POOL|P]"}, {"size": "900"}),
+    "a ninth of the pool": buffers({"dynamic_th": "-3", "pool": "P"}, {"size": "900"}),
+    "a part of a pool without a size": buffers({"dynamic_th": "0", "pool": "P"}, {}),
+    "a part that is no number": buffers({"dynamic_th": "x", "pool": "P"}, {"size": "900"}),
+    "a profile that the switch has chosen by itself": switch(configuration=CHOSEN, state=CHOSEN_STATE),
+    **{
+        f"a neighbour's port id of subtype {subtype!r}": neighbor(
+            port_id="02:00:5E:00:53:0A", port_id_subtype=subtype, sys_name="gpu-001"
+        )
+        for subtype in ("1", "3", "5", "7", "", "x")
+    },
+    "texts of neighbours become printable and short": neighbor(
+        port_id="\x1b[31mred\n\x00", sys_name="a" * 300, port_desc="\u202eevil\r\nx 1", port_id_subtype="5"
+    ),
+    "what a neighbour does not say is left out": neighbor(
+        port_id="eth0", port_id_subtype="5", port_desc=" ", sys_name=""
+    ),
+    "neighbours of the management port are left out": neighbor("eth0", sys_name="x"),
+    "no queue was ever polled": replace(switch(), queue_counters={}),
+    "queues are polled, and none was read": replace(
+        configured(FLEX_COUNTER_TABLE__QUEUE={"FLEX_COUNTER_STATUS": "enable"}), queue_counters={}
+    ),
+    "queues were not queried": switch(queue_counters=None),
+    "a table alone": SonicTables(lldp={"LLDP_LOC_CHASSIS": {"lldp_loc_sys_name": "leaf9"}}),
+}
+"""The numbers are those of the known traps of SONiC; `pfcstat -c`, for the first, writes a file of its user."""
 
 
-def test_trap_11_times_are_microseconds_in_one_database_and_milliseconds_in_the_other() -> None:
-    tables = switch(queue_counters=queue(PFC_WD_DETECTION_TIME="600000", PFC_WD_STATUS="operational"))
-    assert metric("pfc_watchdog_detection_seconds", tables) == {
-        ("Ethernet0", "3"): 0.6,
-        ("Ethernet0", "4"): 0.6,
+def shown(*tables: SonicTables, priorities: str = "pfc", **faults: str) -> set[str]:
+    """Series, sources, faults and intervals, a line each."""
+    found = read(*tables, priorities=priorities, **faults)
+    samples = Interpreter("sonic").samples("d", found)
+    values = dict(zip(map(series_text, samples.series), samples.values, strict=True))
+    return {
+        *(f"{name.removeprefix('roce_switch_')} {value}" for name, value in values.items()),
+        *(f"source {source}" for source in found.sources),
+        *(f"fault of {source}: {text}" for source, text in found.faults.items()),
+        *(f"{source} every {seconds} s" for source, seconds in found.renewals.items()),
     }
-    assert metric("pfc_watchdog_restoration_seconds", tables)["Ethernet0", "4"] == 0.7
 
 
-def test_trap_12_internal_ports_and_names_that_two_asics_share() -> None:
-    internal = ["Ethernet-BP0", "Ethernet-IB0", "Ethernet-Rec0", "PortChannel1", "eth0"]
-    assert not any(map(is_front_panel, internal))
-    first = switch(port_counters={name: {"SAI_PORT_STAT_PFC_3_RX_PKTS": "1"} for name in internal})
-    second = replace(switch(port_counters=port(SAI_PORT_STAT_PFC_3_RX_PKTS="9")), namespace="asic1")
-    found = metric("pfc_receive_frames_total", replace(first, namespace="asic0"), second)
-    assert found == {("Ethernet0", "3"): 103, ("Ethernet0", "4"): 104}, "the first one has the port"
-    inner = {"PORT|Ethernet0": {"role": "Int"}}
-    assert metric("pfc_receive_frames_total", switch(configuration=inner)) == {}
+def test_every_case_is_as_worked_out_by_hand(request: pytest.FixtureRequest) -> None:
+    plain = shown(switch())
+    parts = ["## the plain port", *sorted(plain)]
+    for name, tables in CASES.items():
+        found = shown(*(tables if isinstance(tables, list) else [tables]))
+        parts += ["", f"## {name}", *sorted(f"+ {line}" for line in found - plain)]
+        parts += sorted(f"- {line}" for line in plain - found)
+    text = "\n".join(parts) + "\n"
+    if request.config.getoption("--rewrite-golden"):
+        GOLDEN.write_text(text)
+    assert text == GOLDEN.read_text()
 
 
-def test_trap_12_pools_of_two_asics_are_two() -> None:
-    pool = {"ingress_lossless_pool": {"SAI_BUFFER_POOL_STAT_WATERMARK_BYTES": "5"}}
-    part = SonicTables(watermarks={"user": SonicWatermarks({}, {}, pool)})
-    found = metric("pool_watermark_bytes", replace(part, namespace="asic0"), replace(part, namespace="asic1"))
-    assert found == {(f"asic{n}/ingress_lossless_pool", "user"): 5 for n in range(2)}
-
-
-def test_trap_12_virtual_output_queues_and_multicast_do_not_collide_with_unicast() -> None:
-    kinds = ("UNICAST", "MULTICAST", "UNICAST_VOQ", "ALL", "NEW TYPE")
-    queues = {SonicQueue("Ethernet0", 3, kind): {"SAI_QUEUE_STAT_PACKETS": "1"} for kind in kinds}
-    labels = set(
-        metric("queue_transmit_packets_total", replace(switch(), queue_counters=queues), priorities="all")
-    )
-    assert labels == {("Ethernet0", label) for label in ("3", "MC3", "VOQ3", "ALL3", "NEW TYPE-3")}
-    assert set(metric("queue_transmit_packets_total", replace(switch(), queue_counters=queues))) == {
-        ("Ethernet0", "3")
-    }
-
-
-def test_a_queue_of_all_packets_is_the_lossless_one_where_there_is_no_other() -> None:
-    queues = {SonicQueue("Ethernet0", 3, "ALL"): {"SAI_QUEUE_STAT_PACKETS": "1"}}
-    assert metric("queue_transmit_packets_total", replace(switch(), queue_counters=queues)) == {
-        ("Ethernet0", "3"): 1
-    }
-
-
-def test_trap_13_a_tripped_watchdog_is_shown_with_the_discards_that_it_causes() -> None:
-    tables = switch(queue_counters=queue(PFC_WD_STATUS="stormed", SAI_QUEUE_STAT_DROPPED_PACKETS="300"))
-    found = read(tables)
-    assert values(found, "roce_switch_pfc_watchdog_tripped")["Ethernet0", "3"] == 1
-    assert values(found, "roce_switch_queue_discards_total")["Ethernet0", "3"] == 300
+def test_traps_12_and_15_all_priorities_and_kinds_of_queues_are_apart() -> None:
+    found = values(read(switch(), priorities="all"), "roce_switch_pfc_receive_frames_total")
+    assert found == {("Ethernet0", str(n)): 100 + n for n in range(8)}
+    tables = CASES["12: virtual output queues and multicast are no unicast"]
+    found = values(read(tables, priorities="all"), "roce_switch_queue_transmit_packets_total")
+    assert {queue for _, queue in found} == {"3", "MC3", "VOQ3", "ALL3", "NEW TYPE-3"}
 
 
 def test_trap_14_no_label_is_an_object_identifier() -> None:
@@ -263,134 +319,6 @@ def test_trap_14_no_label_is_an_object_identifier() -> None:
     assert set(names.ports.values()) == {"Ethernet0", "Ethernet8", "Ethernet16"}
     assert all(oid.startswith("oid:") for oid in names.queues)
     assert SonicQueue("Ethernet0", 1, "MULTICAST") in names.queues.values(), "Ethernet0:9 of the name map"
-
-
-def test_trap_15_priorities_are_apart_and_never_added_up() -> None:
-    found = metric("pfc_receive_frames_total", switch(), priorities="all")
-    assert found == {("Ethernet0", str(n)): 100 + n for n in range(8)}
-
-
-def test_trap_16_the_interval_of_each_source_is_reported() -> None:
-    table = {"POLL_INTERVAL": "10000", "FLEX_COUNTER_STATUS": "enable"}
-    rows = {"FLEX_COUNTER_TABLE|QUEUE": table, "FLEX_COUNTER_TABLE|PG_DROP": table | {"POLL_INTERVAL": "x"}}
-    assert read(switch(configuration=rows)).renewals == {"queue_counters": 10.0}
-
-
-# Settings.
-
-
-def test_pfc_that_is_off_on_one_port_is_reported_for_the_priorities_of_the_others() -> None:
-    more = switch(port_counters={"Ethernet4": {"SAI_PORT_STAT_PFC_3_RX_PKTS": "9"}})
-    found = metric("pfc_enabled", more)
-    assert found == {(name, n): int(name == "Ethernet0") for name in ("Ethernet0", "Ethernet4") for n in "34"}
-    assert metric("pfc_receive_frames_total", more)["Ethernet4", "3"] == 9
-
-
-def test_an_unclear_list_of_priorities_is_a_fault_and_not_off() -> None:
-    tables = switch(configuration={"PORT_QOS_MAP|Ethernet0": {"pfc_enable": "3,4,x"}})
-    found = read(tables)
-    assert "PORT_QOS_MAP|Ethernet0" in found.faults["configuration"]
-    assert not values(found, "roce_switch_pfc_enabled")
-
-
-def test_a_watchdog_that_is_not_configured_is_off() -> None:
-    tables = switch()
-    rows = {key: row for key, row in (tables.configuration or {}).items() if not key.startswith("PFC_WD")}
-    off = replace(tables, configuration=rows)
-    assert metric("pfc_watchdog_enabled", off) == {("Ethernet0", "3"): 0, ("Ethernet0", "4"): 0}
-    assert metric("pfc_watchdog_detection_seconds", off) == {}
-
-
-def test_the_watchdog_watches_only_the_priorities_of_its_own_list() -> None:
-    rows = {"PORT_QOS_MAP|Ethernet0": {"pfc_enable": "3,4", "pfcwd_sw_enable": "4"}}
-    assert metric("pfc_watchdog_enabled", switch(configuration=rows)) == {
-        ("Ethernet0", "3"): 0,
-        ("Ethernet0", "4"): 1,
-    }
-
-
-@pytest.mark.parametrize(("action", "acts"), [("drop", 1), ("forward", 1), ("alert", 0), ("explode", None)])
-def test_what_the_watchdog_does(action: str, acts: int | None) -> None:
-    tables = switch(configuration={"PFC_WD|Ethernet0": {"action": action, "detection_time": "1"}})
-    assert metric("pfc_watchdog_acts", tables)["Ethernet0", "3"] == acts
-
-
-def test_an_override_is_seen_in_the_configuration_and_on_a_queue() -> None:
-    assert metric("pfc_watchdog_overridden", switch()) == {(): 0}
-    rows = {"PFC_WD|GLOBAL": {"BIG_RED_SWITCH": "enable"}}
-    assert metric("pfc_watchdog_overridden", switch(configuration=rows)) == {(): 1}
-    field = switch(queue_counters=queue(BIG_RED_SWITCH_MODE="enable"), configuration=None)
-    assert metric("pfc_watchdog_overridden", field) == {(): 1}
-    assert metric("pfc_watchdog_overridden", switch(configuration=None)) == {}
-
-
-@pytest.mark.parametrize(
-    ("ecn", "marks"),
-    [("ecn_all", 1), ("ecn_green", 1), ("ecn_none", 0), ("ecn_yellow", 0), ("ecn_purple", None)],
-)
-def test_ecn(ecn: str, marks: int | None) -> None:
-    rows = {"WRED_PROFILE|W": {"ecn": ecn, "green_min_threshold": "1000", "green_drop_probability": "5"}}
-    tables = switch(configuration=rows)
-    assert metric("config_ecn_enabled", tables) == {("Ethernet0", queue): marks for queue in "34"}
-    assert bool(metric("config_ecn_minimum_bytes", tables)) == bool(marks), (
-        "thresholds of what is off mean nothing"
-    )
-    if marks:
-        assert metric("config_ecn_probability_ratio", tables)["Ethernet0", "3"] == 0.05
-
-
-def test_ecn_without_a_profile_is_off_and_without_any_row_unknown() -> None:
-    off = switch(configuration={"QUEUE|Ethernet0|3-4": {"scheduler": "scheduler.1"}})
-    assert set(metric("config_ecn_enabled", off).values()) == {0}
-    rows = {key: row for key, row in (off.configuration or {}).items() if not key.startswith("QUEUE")}
-    assert metric("config_ecn_enabled", replace(off, configuration=rows)) == {}
-
-
-def test_a_profile_that_does_not_exist_is_a_fault() -> None:
-    found = read(switch(configuration={"QUEUE|Ethernet0|3-4": {"wred_profile": "gone"}}))
-    assert found.faults["configuration"] == "WRED_PROFILE|gone does not exist, and is in use"
-    assert not values(found, "roce_switch_config_ecn_enabled")
-
-
-@pytest.mark.parametrize(
-    ("profile", "pool", "threshold"),
-    [
-        ({"static_th": "12121212"}, {}, 12121212),
-        ({"dynamic_th": "0", "pool": "P"}, {"size": "1000"}, 500),
-        ({"dynamic_th": "3", "pool": "[BUFFER_POOL|P]"}, {"size": "900"}, 800),
-        ({"dynamic_th": "-3", "pool": "P"}, {"size": "900"}, 100),
-        ({"dynamic_th": "0", "pool": "P"}, {}, None),
-        ({"dynamic_th": "x", "pool": "P"}, {"size": "900"}, None),
-    ],
-)
-def test_the_level_at_which_pause_is_sent(
-    profile: dict[str, str], pool: dict[str, str], threshold: int | None
-) -> None:
-    rows = {
-        "BUFFER_PG|Ethernet0|3-4": {"profile": "[BUFFER_PROFILE|B]"},
-        "BUFFER_PROFILE|B": profile | {"xoff": "32768"},
-        "BUFFER_POOL|P": pool,
-    }
-    tables = switch(configuration=rows)
-    found = metric("buffer_pause_threshold_bytes", tables)
-    assert found == ({} if threshold is None else {("Ethernet0", group): threshold for group in "34"})
-    assert metric("buffer_headroom_bytes", tables) == {("Ethernet0", group): 32768 for group in "34"}
-
-
-def test_a_profile_that_the_switch_has_chosen_by_itself() -> None:
-    rows = {
-        "BUFFER_PG|Ethernet0|3-4": {"profile": "NULL"},
-        "BUFFER_PG_TABLE:Ethernet0:3-4": {"profile": "pg_lossless_100000_5m_profile"},
-        "BUFFER_POOL|P": {"mode": "dynamic"},
-    }
-    state = {
-        "BUFFER_PROFILE_TABLE|pg_lossless_100000_5m_profile": {"xoff": "9", "dynamic_th": "0", "pool": "P"},
-        "BUFFER_POOL_TABLE|P": {"size": "100"},
-    }
-    tables = switch(configuration=rows, state=state)
-    assert metric("buffer_headroom_bytes", tables)["Ethernet0", "3"] == 9
-    assert metric("buffer_pause_threshold_bytes", tables)["Ethernet0", "3"] == 50
-    assert not read(tables).faults
 
 
 def test_a_key_of_several_ports_and_a_range() -> None:
@@ -416,27 +344,6 @@ def test_references(text: str | None, name: str) -> None:
     assert reference(text) == name
 
 
-# Neighbours.
-
-
-def neighbor(**fields: str) -> dict[str, str]:
-    entry = {f"lldp_rem_{name}": text for name, text in fields.items()}
-    found = read(switch(lldp={"LLDP_ENTRY_TABLE:Ethernet0": entry}))
-    (labels,) = [fact.labels for fact in found.facts if fact.row.name == CHASSIS]
-    return dict(labels)
-
-
-@pytest.mark.parametrize(
-    ("subtype", "kind"),
-    [("1", "name"), ("3", "mac"), ("5", "name"), ("7", "other"), ("", "other"), ("x", "other")],
-)
-def test_the_subtype_decides_what_a_port_id_is(subtype: str, kind: str) -> None:
-    found = neighbor(port_id="02:00:5E:00:53:0A", port_id_subtype=subtype, sys_name="gpu-001")
-    assert found["port_id_kind"] == kind
-    assert found.get("neighbor_mac") == ("02:00:5e:00:53:0a" if kind == "mac" else None)
-    assert found["neighbor_port"] == "02:00:5E:00:53:0A"
-
-
 @pytest.mark.parametrize(
     ("text", "mac"),
     [
@@ -452,32 +359,6 @@ def test_mac_addresses(text: str, mac: str) -> None:
     assert mac_of(text) == mac
 
 
-def test_texts_of_neighbours_become_printable_and_short() -> None:
-    found = neighbor(
-        port_id="\x1b[31mred\n\x00", sys_name="a" * 5000, port_desc="\u202eevil\r\nx 1", port_id_subtype="5"
-    )
-    assert found["neighbor_port"] == "[31mred"
-    assert len(found["neighbor"]) == 256
-    assert all(text.isprintable() for text in found.values())
-
-
-def test_what_a_neighbour_does_not_say_is_left_out() -> None:
-    assert neighbor(port_id="eth0", port_id_subtype="5", port_desc=" ", sys_name="") == {
-        "port": "Ethernet0",
-        "neighbor_port": "eth0",
-        "port_id_kind": "name",
-        "source": "lldp",
-    }
-
-
-def test_neighbours_of_the_management_port_are_left_out() -> None:
-    tables = switch(lldp={"LLDP_ENTRY_TABLE:eth0": {"lldp_rem_sys_name": "x"}})
-    assert [fact for fact in read(tables).facts if fact.row.name == CHASSIS] == []
-
-
-# Sources and faults.
-
-
 def test_each_source_can_be_missing() -> None:
     assert read(switch()).sources == (*SOURCES[:5],)
     for source in SOURCES:
@@ -485,19 +366,6 @@ def test_each_source_can_be_missing() -> None:
         assert found.faults == {source: "away"}
         assert source in found.sources
         assert source == "configuration" or not any(reading.source == source for reading in found.readings)
-
-
-def test_a_table_that_was_not_queried_is_no_source() -> None:
-    found = read(SonicTables(lldp={"LLDP_LOC_CHASSIS": {"lldp_loc_sys_name": "leaf9"}}))
-    assert (found.name, found.sources, dict(found.faults)) == ("leaf9", ("lldp",), {})
-
-
-def test_queues_whose_polling_was_never_enabled_are_no_fault() -> None:
-    assert "queue_counters" not in read(switch(queue_counters=None)).sources
-    found = read(replace(switch(), queue_counters={}))
-    assert "queue_counters" not in (*found.faults, *found.sources)
-    on = {"FLEX_COUNTER_TABLE|QUEUE": {"FLEX_COUNTER_STATUS": "enable"}}
-    assert "queue_counters" in read(replace(switch(configuration=on), queue_counters={})).faults
 
 
 def test_faults_of_doors_are_kept_and_lead() -> None:
