@@ -42,8 +42,8 @@ SECONDS_PER_BREAK = 2.0
 """CPU-seconds that the chosen tests have taken unbroken."""
 FOLDERS = ("unit", "contract", "golden", "drift", "captures", "upgrade", "diagnosis")
 """Whose tests run the package in their own process."""
-LEFT_OUT = ("cacheprovider", "unraisableexception", "threadexception")
-"""Plug-ins of pytest that would report what one broken test leaves behind as a failure of the next one."""
+LEFT_OUT = ("cacheprovider", "faulthandler", "unraisableexception", "threadexception")
+"""Plug-ins of pytest that would report what one broken test leaves behind as a failure of the next one, or how a child died."""
 
 
 class Breaks:
@@ -81,9 +81,14 @@ class Breaks:
         start = _thread.start_new_thread
 
         def watched(function: Callable[..., object], *arguments: Any) -> int:
+            waiting = [function]
+            del function
+
             def run(*inside: Any, **names: Any) -> None:
                 sys.setprofile(self.note)
-                function(*inside, **names)
+                waiting.pop()(
+                    *inside, **names
+                )  # the package notices when nothing keeps the function any more
 
             return start(run, *arguments)
 
@@ -165,23 +170,22 @@ class Breaks:
 
     def record(self) -> None:
         """What each test executes; then all once more, in reverse order: a test that fails so cannot be judged."""
-        files = defaultdict(list)
+        groups = defaultdict(list)
         for number, item in enumerate(self.session.items):
             self.tests.append(
                 report.place(item, ROOT) | {"letter": "lost", "functions": [], "seconds": 0.0, "cost": 0.0}
             )
-            files[self.tests[number]["file"]].append(number)
-        for work in self.children.done({"tests": group, "watched": True} for group in files.values()):
-            for number, (letter, _, cost, known) in work["results"].items():
-                self.tests[number] |= {"letter": letter, "functions": known, "cost": cost}
-        for work in self.children.done({"tests": group[::-1]} for group in files.values()):
-            for number, (letter, seconds, cost, _) in work["results"].items():
-                before = self.tests[number]["letter"]
-                self.tests[number] |= {
-                    "letter": letter if before == "p" else before,
-                    "seconds": seconds,
-                    "cost": cost,
-                }
+            groups[self.tests[number]["file"]].append(number)
+        files = list(groups.values())
+        for number, (letter, _, cost, known) in self.in_files({"watched": True}, files):
+            self.tests[number] |= {"letter": letter, "functions": known, "cost": cost}
+        for number, (letter, seconds, cost, _) in self.in_files({}, [group[::-1] for group in files]):
+            before = self.tests[number]["letter"]
+            self.tests[number] |= {
+                "letter": letter if before == "p" else before,
+                "seconds": seconds,
+                "cost": cost,
+            }
         self.users: dict[int, list[int]] = defaultdict(list)
         for number, test in enumerate(self.tests):
             self.session.items[number].add_marker(pytest.mark.timeout(10 + 10 * test["seconds"]))
@@ -190,6 +194,16 @@ class Breaks:
         for users in self.users.values():
             users.sort(key=lambda one: len(self.tests[one]["functions"]) * (0.01 + self.tests[one]["cost"]))
         print(f"{len(self.tests)} tests recorded", flush=True)
+
+    def in_files(self, work: dict[str, Any], groups: list[list[int]]) -> Iterator[tuple[int, list[Any]]]:
+        """The results of groups of tests, a child for each; after one that ends a child another child goes on."""
+        while groups:
+            left = []
+            for done in self.children.done(work | {"tests": group} for group in groups):
+                yield from done["results"].items()
+                rest = [number for number in done["tests"] if number not in done["results"]]
+                left += [rest] if rest and done["results"] else []
+            groups = left
 
     def break_all(self) -> None:
         """The planned breaks, those that no test saw with the other tests, and those aimed at tests that never failed."""
