@@ -9,7 +9,6 @@ nothing is imported or collected again. docs/testing.md says how to read what is
 
 from __future__ import annotations
 
-import _thread
 import argparse
 import gc
 import importlib
@@ -21,7 +20,6 @@ import re
 import resource
 import signal
 import sys
-import threading
 import time
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -31,6 +29,7 @@ import pytest
 import report
 from children import Children
 from functions import Functions
+from watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -52,7 +51,7 @@ class Breaks:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.random = random.Random(options.seed)  # noqa: S311
-        self.seen: set[int] = set()
+        self.watch = Watch()
         self.of_fixture: dict[int, set[int]] = {}
         self.tests: list[dict[str, Any]] = []
         self.breaks: list[dict[str, Any]] = []
@@ -69,41 +68,17 @@ class Breaks:
             "breaks", deadline=None, derandomize=True, database=None, phases=phases, max_examples=30
         )
 
-    def note(self, frame: Any, event: str, _: object) -> None:
-        """What `sys.setprofile` calls."""
-        if event == "call":
-            self.seen.add(id(frame.f_code))
-
     # In a child: what a test executes, and how it ends.
-
-    def watch_threads(self) -> None:
-        """Every thread that is started from now on is watched."""
-        start = _thread.start_new_thread
-
-        def watched(function: Callable[..., object], *arguments: Any) -> int:
-            waiting = [function]
-            del function
-
-            def run(*inside: Any, **names: Any) -> None:
-                sys.setprofile(self.note)
-                waiting.pop()(
-                    *inside, **names
-                )  # the package notices when nothing keeps the function any more
-
-            return start(run, *arguments)
-
-        _thread.start_new_thread = watched
-        threading.setprofile(self.note)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: Any) -> Iterator[None]:
         """What a shared fixture executes counts for each test that uses it."""
-        outside, self.seen = self.seen, set()
+        outside, self.watch.seen = self.watch.seen, set()
         try:
             return (yield)
         finally:
-            self.of_fixture[id(fixturedef)] = self.seen
-            self.seen = outside | self.seen
+            self.of_fixture[id(fixturedef)] = self.watch.seen
+            self.watch.seen = outside | self.watch.seen
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Iterator[Any]:
@@ -123,10 +98,10 @@ class Breaks:
             write("unfit")
             return
         if watched := "watched" in work:
-            self.watch_threads()
+            self.watch.watch_threads()
         items = [self.session.items[number] for number in work["tests"]]
         for number, item, following in zip(work["tests"], items, [*items[1:], None], strict=True):
-            self.letter, self.seen, used = "p", set(), set()
+            self.letter, self.watch.seen, used = "p", set(), set()
             if watched:
                 sys.setprofile(
                     self.note
@@ -137,10 +112,10 @@ class Breaks:
             seconds = time.perf_counter() - begun[0], time.process_time() - begun[1]
             if watched:
                 fixtures = [one for group in item._fixtureinfo.name2fixturedefs.values() for one in group]
-                used = self.seen.union(*(self.of_fixture.get(id(one), ()) for one in fixtures))
+                used = self.watch.seen.union(*(self.of_fixture.get(id(one), ()) for one in fixtures))
             known = {self.functions.of_code[one] for one in used if one in self.functions.of_code}
             write(f"end {json.dumps([number, self.letter, *seconds, sorted(known)])}")
-            if self.options.score and self.letter != "p" and "change" in work:
+            if work.get("brief") and self.letter != "p":
                 break
 
     # In the parent.
@@ -149,7 +124,7 @@ class Breaks:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """The whole run."""
         sys.setprofile(None)
-        at_import, self.session = self.seen, session
+        at_import, self.session = self.watch.seen, session
         for module in pkgutil.walk_packages([PACKAGE], "roce_exporter."):
             if not module.name.endswith("__main__"):
                 importlib.import_module(module.name)
@@ -210,12 +185,13 @@ class Breaks:
         end = time.monotonic() + 60 * self.options.minutes
         plan = self.planned()
         pieces = ((*pair, self.judges(pair[0])) for pair in plan if time.monotonic() < end)
-        self.carry_out({"function": one, "change": change, "tests": tests} for one, change, tests in pieces)
+        brief = {"brief": self.options.score}
+        self.carry_out(
+            brief | {"function": one, "change": other, "tests": some} for one, other, some in pieces
+        )
         unseen = [one for one in self.breaks if not one["failed"]]
         print(f"{len(self.breaks)} breaks, of them {len(unseen)} unseen by the first tests", flush=True)
         self.carry_out(self.second(unseen))
-        if self.options.score:
-            return
         tried = {(one["function"], one["change"], test) for one in self.breaks for test in one["run"]}
         while self.carry_out(self.aimed(tried)):
             pass
@@ -333,12 +309,13 @@ def main() -> int:
     )
     parser.add_argument("--json", type=Path, help="write the results here")
     options, arguments = parser.parse_known_args()
-    arguments = arguments or ["--tier=test", *(f"tests/{folder}" for folder in FOLDERS)]
+    if not arguments:
+        options.score, arguments = True, ["--tier=test", *(f"tests/{folder}" for folder in FOLDERS)]
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     os.chdir(ROOT)
     sys.path.insert(0, str(ROOT))
     breaks = Breaks(options)
-    sys.setprofile(breaks.note)
+    breaks.watch.begin()
     flags = [
         "-q",
         "--capture=no",
@@ -356,6 +333,7 @@ def main() -> int:
         "functions": [breaks.functions.place(number) for number in range(len(breaks.functions.all))],
         "imported": sorted(breaks.imported),
         "unfit": breaks.unfit,
+        "score": options.score,
     }
     if options.json:
         options.json.write_text(json.dumps(results))

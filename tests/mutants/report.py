@@ -139,7 +139,7 @@ def text(results: Results) -> str:
             f"{one} ({n})" for one, n in sorted(other.items())
         ],
         "NEVER FAILED": never,
-        "NO BREAK NEEDS THEM": list(spare(results)),
+        "NO BREAK NEEDS THEM": [] if results.get("score") else list(spare(results)),
         "SURVIVORS, breaks that no test saw": sorted(survivors(results)),
     }
     caught = sum(bool(one["failed"]) for one in breaks)
