@@ -103,9 +103,7 @@ class Breaks:
         for number, item, following in zip(work["tests"], items, [*items[1:], None], strict=True):
             self.letter, self.watch.seen, used = "p", set(), set()
             if watched:
-                sys.setprofile(
-                    self.note
-                )  # for each test: an error in `note`, as of a deep recursion, ends it
+                self.watch.begin()
             write(f"begin {number}")
             begun = time.perf_counter(), time.process_time()
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
