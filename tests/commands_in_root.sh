@@ -73,5 +73,5 @@ case $1 in
 esac
 running=$(cat /proc/[0-9]*/comm | grep -E 'prometheus|alertmanager|redis|python|pytest|roce' || true)
 [ -z "$running" ] || fail "still running: $running"
-started=$(find /etc/rc[2-5].d /etc/systemd/system -name 'S*prometheus*' -o -name 'S*redis*' -o -name 'prometheus*.service' -o -name 'redis*.service')
+started=$(find /etc/rc[2-5].d /etc/systemd/system \( -name 'S*' -o -path '*.wants/*' \) \( -name '*prometheus*' -o -name '*redis*' \))
 [ -z "$started" ] || fail "starts at the next boot: $started"
