@@ -1,18 +1,20 @@
-"""A recorded host returns the same DCB values as the kernel did, and nothing where nothing was recorded."""
+"""DCB: a recording returns the same values as the kernel did, and its values become names and numbers."""
 
 from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from netlink_dumps import PLAIN, RICH, SET, payloads
 
-from roce_exporter.kernel.dcb_netlink import App, Dcb, decode_ieee
+from roce_exporter.catalog import INDEX
+from roce_exporter.kernel.dcb_netlink import App, Buffer, Dcb, Ets, Pfc, decode_ieee
+from roce_exporter.recording.dcb_printed import print_dcb
 from roce_exporter.recording.dcb_recorded import KINDS, read_dcb
 from roce_exporter.recording.tree import RecordingError
+from roce_exporter.sources.dcb import flatten
 
 LITTLE_ENDIAN = pytest.mark.skipif(
     sys.byteorder != "little", reason="the dumps are a little-endian machine's"
@@ -86,27 +88,16 @@ def test_pcp_rows_of_newer_versions_are_read_by_name_and_by_number():
     assert told.app == (App(255, 13, 2), App(255, 5, 3), App(255, 7, 1))
 
 
-def test_frames_that_were_not_printed_are_not_zero():
+def test_what_is_not_printed_or_recorded_is_absent_and_not_zero() -> None:
     pfc = read_one("pfc", WITHOUT_S).pfc
-    assert (pfc.requests, pfc.indications) == ((), ())
-    assert pfc.enabled.index(True) == 3
-
-
-def test_unrecorded_values_are_absent():
+    assert (pfc.requests, pfc.indications, pfc.enabled.index(True)) == ((), (), 3)
     assert read({}) == Dcb()
+    assert read_one("dcbx", {}).dcbx == 0, "no mode at all is a mode"
     for kind in KINDS:
         told = read({kind: PRINTED_SET[kind]})
         assert [field for field in Dcb.__slots__ if getattr(told, field) is not None] == [kind]
-
-
-def test_no_dcbx_mode_at_all_is_a_mode():
-    assert read_one("dcbx", {}).dcbx == 0
-
-
-def test_additions_of_newer_versions_are_ignored():
-    for kind in KINDS:
         document = json.loads(PRINTED_RICH[kind])
-        assert read_one(kind, {**document, "new": [1]}) == read_one(kind, document)
+        assert read_one(kind, {**document, "new": [1]}) == read_one(kind, document), "additions are ignored"
 
 
 EIGHT = [0] * 8
@@ -145,23 +136,89 @@ def test_a_malformed_document_is_reported_in_one_line_with_the_remedy(why, kind,
     assert "\n" not in text
 
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=8) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
-    max_leaves=12,
+# The source
+
+PFC = Pfc(8, tuple(priority == 3 for priority in range(8)), False, 7, tuple(range(8)), tuple(range(10, 18)))
+ETS = Ets(
+    False, 8, False, (0, 0, 0, 60, 0, 0, 40, 0), (0,) * 8, (0, 0, 0, 2, 0, 0, 2, 0), (0, 1, 2, 3, 4, 5, 6, 7)
+)
+WHOLE = Dcb(
+    PFC,
+    ETS,
+    (0,) * 8,
+    (App(5, 26, 3), App(5, 48, 6), App(1, 0x8906, 3)),
+    (5, 255),
+    None,
+    Buffer((0, 0, 0, 1, 0, 0, 0, 0), (262144, 131072, 0, 0, 0, 0, 0, 0), 524160),
+    None,
+    PFC,
+    None,
+    9,
 )
 
 
-@given(st.sampled_from(KINDS), st.data())
-def test_any_value_in_any_place_is_read_or_refused(kind, data):
-    document = json.loads(PRINTED_SET[kind])
-    for key in data.draw(st.lists(st.sampled_from([*document, "host", "pcp_prio", "dscp_prio"]), max_size=3)):
-        document[key] = data.draw(json_values)
-    for tried in (document, data.draw(json_values)):
-        try:
-            told = read_one(kind, tried)
-        except RecordingError as error:
-            assert f"dcb/roce0.{kind}.json" in str(error)  # noqa: PT017 - which places are refused depends on the value
-            assert len(str(error)) < 300  # noqa: PT017 - the same
-        else:
-            assert getattr(told, kind) is not None
+def test_every_value_is_named_by_its_priority_class_buffer_or_dscp() -> None:
+    found = flatten(WHOLE)
+    assert found["pfc_enabled_3"] == 1
+    assert found["pfc_enabled_4"] == 0
+    assert (found["pfc_requests_7"], found["pfc_indications_7"]) == (7, 17)
+    assert found["ets_transmit_bandwidth_3"] == 60
+    assert found["priority_traffic_class_6"] == 6
+    assert {name: value for name, value in found.items() if name.startswith("dscp")} == {
+        "dscp_mappings": 2,
+        "dscp_priority_26": 3,
+        "dscp_priority_48": 6,
+    }
+    assert (found["trust_dscp"], found["dcbx_mode"], found["pfc_delay"]) == (1, 9, 7)
+    assert (found["priority_buffer_3"], found["buffer_bytes_1"], found["buffer_total"]) == (1, 131072, 524160)
+    assert found["peer_pfc_enabled_3"] == 1
+
+
+def test_settings_of_the_switch_differ_from_local_ones() -> None:
+    found = flatten(Dcb(peer_ets=replace(ETS, willing=True), peer_app=(App(5, 26, 4), App(1, 0x8906, 3))))
+    assert (found["peer_ets_willing"], found["peer_ets_transmit_bandwidth_3"]) == (1, 60)
+    assert (found["peer_ets_algorithm_6"], found["peer_priority_traffic_class_5"]) == (2, 5)
+    assert found["peer_dscp_priority_26"] == 4
+    assert all(name.startswith("peer_") for name in found)
+    for name in found:
+        assert INDEX.claimed("mlx5", "dcb", name), name
+
+
+@pytest.mark.parametrize(
+    ("dcb", "found"),
+    [
+        (Dcb(), {}),
+        (Dcb(app=()), {"dscp_mappings": 0}),  # an empty table is a value, and means that mlx5 trusts PCP
+        (Dcb(trust=(255, 5)), {"trust_dscp": 0}),
+        (Dcb(trust=()), {"trust_dscp": 0}),
+        (Dcb(trust=(5, 255)), {"trust_dscp": 1}),
+    ],
+)
+def test_missing_values_have_no_name(dcb: Dcb, found: dict[str, int]) -> None:
+    """Trust is that of the strongest selector. A delay of 0 is not exported."""
+    assert flatten(dcb) == found
+    assert "pfc_delay" not in flatten(Dcb(pfc=replace(PFC, delay=0)))
+
+
+def test_every_name_has_a_row_or_a_reason() -> None:
+    for dialect in ("mlx5", "mlx4", "bnxt_re", "irdma", "hns", "qedr"):
+        for name in flatten(WHOLE):
+            assert INDEX.claimed(dialect, "dcb", name) or INDEX.left_out(dialect, "dcb", name), (
+                dialect,
+                name,
+            )
+
+
+def test_pause_frames_of_dcb_serve_only_where_they_count_enabled_priorities() -> None:
+    """mlx5 counts them for priorities without PFC, too, which must not be shown."""
+    assert INDEX.claimed("irdma", "dcb", "pfc_indications_3").name == "roce_pfc_receive_frames_total"
+    assert INDEX.claimed("hns", "dcb", "pfc_requests_3").name == "roce_pfc_transmit_frames_total"
+    assert INDEX.claimed("mlx5", "dcb", "pfc_indications_3") is None
+    assert INDEX.claimed("mlx4", "dcb", "pfc_requests_3") is None
+
+
+def test_the_output_of_a_capture_is_read_back() -> None:
+    read = flatten(read_dcb(print_dcb(WHOLE), "eth0", "test"))
+    left = {name: value for name, value in flatten(WHOLE).items() if name not in read}
+    assert left.keys() == {"trust_dscp"} | {f"max_rate_{n}" for n in range(8)}
+    assert read.items() <= flatten(WHOLE).items()
