@@ -12,9 +12,10 @@ from descriptors import open_descriptors
 from roce_exporter.kernel import Absent
 from roce_exporter.kernel.kmsg import LiveKernelLog, LogHiddenError, LogPart, open_live_log
 from roce_exporter.kernel.live import LiveKernel
+from roce_exporter.kernel_log_record import MOST_TEXT, LogRecord, decode_record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 
@@ -36,26 +37,22 @@ def script(*answers: bytes | OSError) -> Callable[[int, int], bytes]:
     return read
 
 
-def test_records_are_read_until_there_is_no_new_one() -> None:
-    log = LiveKernelLog(-1, script(b"1", b"2"))
-    assert log.read(10) == LogPart((b"1", b"2"), 0)
-    assert log.read(10) == LogPart((), 0)
+EPIPE = error(errno.EPIPE)
 
 
-def test_a_read_ends_after_the_most_records() -> None:
-    log = LiveKernelLog(-1, script(b"1", b"2", b"3"))
-    assert log.read(2) == LogPart((b"1", b"2"), 0)
-    assert log.read(2) == LogPart((b"3",), 0)
-
-
-def test_an_overrun_is_counted_and_reading_continues() -> None:
-    log = LiveKernelLog(-1, script(b"1", error(errno.EPIPE), b"9"))
-    assert log.read(10) == LogPart((b"1", b"9"), 1)
-
-
-def test_a_log_that_is_overwritten_faster_than_it_is_read_holds_no_thread() -> None:
-    log = LiveKernelLog(-1, script(*[error(errno.EPIPE)] * 50))
-    assert log.read(20) == LogPart((), 20)
+@pytest.mark.parametrize(
+    ("answers", "most", "parts"),
+    [
+        ((b"1", b"2"), 10, [LogPart((b"1", b"2"), 0), LogPart((), 0)]),
+        ((b"1", b"2", b"3"), 2, [LogPart((b"1", b"2"), 0), LogPart((b"3",), 0)]),
+        ((b"1", EPIPE, b"9"), 10, [LogPart((b"1", b"9"), 1)]),
+        ([EPIPE] * 50, 20, [LogPart((), 20)]),
+    ],
+    ids=["until there is no new one", "the most records", "an overrun", "overwritten faster than it is read"],
+)
+def test_what_one_read_returns(answers: Sequence[bytes | OSError], most: int, parts: list[LogPart]) -> None:
+    log = LiveKernelLog(-1, script(*answers))
+    assert [log.read(most) for _ in parts] == parts
 
 
 @pytest.mark.parametrize("answer", [error(errno.EIO), error(errno.EBADF), error(errno.ENXIO), b""])
@@ -102,27 +99,68 @@ def test_a_node_without_positions_is_closed_again(tmp_path: Path) -> None:
     assert open_descriptors() == before
 
 
-@pytest.mark.parametrize("number", [errno.EPERM, errno.EACCES, errno.ENOENT])
-def test_a_missing_privilege_is_hidden_and_not_broken(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("number", "hidden"),
+    [(errno.EPERM, True), (errno.EACCES, True), (errno.ENOENT, True), (errno.ENXIO, False)],
+)
+def test_a_missing_privilege_is_hidden_and_not_broken(
+    number: int, hidden: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object) -> int:
-        raise error(number)
+        raise OSError(number, os.strerror(number), "/dev/kmsg")
 
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(LogHiddenError) as caught:
+    with pytest.raises(OSError, match=r".") as caught:
         open_live_log(oldest=False)
+    assert isinstance(caught.value, LogHiddenError) is hidden
     assert (caught.value.errno, caught.value.filename) == (number, "/dev/kmsg")
-
-
-def test_another_error_of_open_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> int:
-        raise error(errno.ENXIO)
-
-    monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(OSError, match="No such device") as caught:
-        open_live_log(oldest=False)
-    assert not isinstance(caught.value, LogHiddenError)
 
 
 def test_the_log_of_this_kernel_is_not_that_of_another_host(tmp_path: Path) -> None:
     with pytest.raises(Absent):
         LiveKernel(str(tmp_path)).open_kernel_log(oldest=False)
+
+
+# Records of the log
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (
+            b"3,160,424069,-;mlx5_core 0000:3b:00.0: text\n SUBSYSTEM=pci\n DEVICE=+pci:0000:3b:00.0\n",
+            LogRecord(160, "mlx5_core 0000:3b:00.0: text", "0000:3b:00.0"),
+        ),
+        (b"6,0,1,-,caller=T1;text\n", LogRecord(0, "text", "")),
+        (b"6,1,1,c,caller=C3,more=1;a;b\n", LogRecord(1, "a;b", "")),
+        (b"6,2,1,-;no line end", LogRecord(2, "no line end", "")),
+        (b"6,3,1,-;\n", LogRecord(3, "", "")),
+        (b"4,4,1,-;eth0: text\n SUBSYSTEM=net\n DEVICE=n5\n", LogRecord(4, "eth0: text", "")),
+        (b"4,5,1,-;text\n DEVICE=+platform:rocelab.0\n", LogRecord(5, "text", "rocelab.0")),
+        (b"6,18446744073709551615,1,-;x\n", LogRecord(2**64 - 1, "x", "")),
+        (b"6,6,1,-;\xff\n", LogRecord(6, "\N{REPLACEMENT CHARACTER}", "")),
+        (b"6,7,1,-;" + b"a" * 5000 + b"\n", LogRecord(7, "a" * MOST_TEXT, "")),
+    ],
+)
+def test_decode(raw: bytes, expected: LogRecord) -> None:
+    assert decode_record(raw) == expected
+
+
+@pytest.mark.parametrize("priority", [8 + 3, 12, 30, 1 << 3, 4095])
+def test_what_a_process_has_written_has_no_text(priority: int) -> None:
+    """Facility 0 is the kernel's own: /dev/kmsg refuses it to processes."""
+    raw = f"{priority},9,1,-;mlx5_core 0000:3b:00.0 eth0: Link down\n".encode()
+    assert decode_record(raw) == LogRecord(9, "", "")
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"text", b"6,1;x", b"6,1,1;x", b",,,;", b"6,a,1,-;x", b"-6,1,1,-;x", b"6,1,1,-\n;x"]
+)
+def test_what_is_no_record(raw: bytes) -> None:
+    assert decode_record(raw) is None
+
+
+def test_a_tag_within_the_text_is_none() -> None:
+    """The kernel escapes line ends in texts, so a tag cannot be forged by one."""
+    found = decode_record(b"6,1,1,-;x\\x0a DEVICE=+pci:0000:3b:00.0\n")
+    assert found == LogRecord(1, "x\\x0a DEVICE=+pci:0000:3b:00.0", "")

@@ -39,12 +39,14 @@ def test_a_thread_belongs_to_its_process_and_has_its_own_time():
         # the name that NCCL gives to its threads, in effect
         with open(f"/proc/self/task/{threading.get_native_id()}/comm", "w", encoding="utf-8") as file:
             file.write("NCCL Service 0")
-        found.append((threading.get_native_id(), read_process(threading.get_native_id())))
+        number = threading.get_native_id()
+        found.append((number, read_process(number), read_process_start(number)))
 
     thread = threading.Thread(target=be_a_thread)
     thread.start()
     thread.join()
-    ((number, facts),) = found
+    ((number, facts, start),) = found
+    assert start >= read_process_start(OURSELVES)
     assert number != OURSELVES
     assert (facts.pid, facts.command) == (OURSELVES, read_process(OURSELVES).command)
     assert facts.created >= read_process(OURSELVES).created
@@ -56,12 +58,11 @@ def test_an_ended_process_is_absent():
     with pytest.raises(Absent) as caught:
         read_process(process.pid)
     assert (caught.value.errno, caught.value.filename) == (errno.ESRCH, f"/proc/{process.pid}")
-
-
-@pytest.mark.parametrize("pid", [2**22 + 1, 2**31 - 1, 2**31, 2**32 - 1])
-def test_a_number_that_no_process_can_have_is_absent(pid):
     with pytest.raises(Absent):
-        read_process(pid)
+        read_process_start(process.pid)
+    for pid in (2**22 + 1, 2**31 - 1, 2**31, 2**32 - 1):  # no process can have these
+        with pytest.raises(Absent):
+            read_process(pid)
 
 
 class Raises:
@@ -160,18 +161,6 @@ def test_the_start_of_a_process_is_the_time_that_psutil_reports():
     )
 
 
-def test_a_thread_has_its_own_start():
-    found = []
-
-    def be_a_thread():
-        found.append(read_process_start(threading.get_native_id()))
-
-    thread = threading.Thread(target=be_a_thread)
-    thread.start()
-    thread.join()
-    assert found[0] >= read_process_start(OURSELVES)
-
-
 def test_a_name_with_parentheses_and_spaces_does_not_shift_the_start(monkeypatch, tmp_path):
     rest = b"S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20 21\n"
     (tmp_path / str(OURSELVES)).mkdir()
@@ -188,13 +177,6 @@ def test_a_malformed_start_is_an_error_that_names_the_file(monkeypatch, tmp_path
     with pytest.raises(OSError, match="not a stat file") as caught:
         read_process_start(OURSELVES)
     assert caught.value.filename == f"{tmp_path}/{OURSELVES}/stat"
-
-
-def test_the_start_of_an_ended_process_is_absent():
-    with subprocess.Popen(["true"]) as process:
-        process.wait()
-    with pytest.raises(Absent):
-        read_process_start(process.pid)
 
 
 @pytest.mark.parametrize(

@@ -123,16 +123,6 @@ def h11_request(data: bytes) -> tuple[str, str, dict[str, str]]:
     return event.method.decode(), event.target.decode(), headers
 
 
-async def test_a_repetition_of_a_head_request_has_no_body() -> None:
-    head = GET.replace(b"GET ", b"HEAD ")
-    served = Served(Response(200, b"body\n", TEXT))
-    for _ in range(3):
-        assert (await served.send(head)).endswith(b"\r\n\r\n")
-    assert (await served.send(GET)).endswith(b"\r\n\r\nbody\n")
-    assert (await served.send(head)).endswith(b"\r\n\r\n")
-    await served.end()
-
-
 async def test_a_repetition_in_pieces_or_together_with_another_is_parsed() -> None:
     served = Served(Response(200, b"body\n", TEXT))
     await served.send(GET)
