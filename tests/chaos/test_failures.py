@@ -216,16 +216,6 @@ async def test_a_device_removed_between_two_scrapes_costs_no_other_series(
     assert {name[0] for name in own(await host.scrape())} == {name[0] for name in whole}
 
 
-async def test_a_device_replaced_under_its_name_is_read_at_once(tree: HostTree) -> None:
-    host = Host(tree.root)
-    await host.scrape()
-    tree.remove(BROKEN)
-    tree.add(BROKEN)
-    tree.hw_counter(BROKEN, "np_cnp_sent").write_text("77\n")
-    samples = await host.scrape()
-    assert samples[key(LOST, device=BROKEN, port="1")] == 77
-
-
 async def test_a_device_removed_during_a_read_is_reported(tree: HostTree, whole: dict[Key, float]) -> None:
     """ENODEV of every file at once: the device's series disappear, the sources are down, the rest is served."""
     faults: dict[str, int] = {}
@@ -354,21 +344,3 @@ async def test_simultaneous_scrapes_share_one_collection(tree: HostTree) -> None
     observations = await asyncio.gather(*(host.exporter.observe(5.0) for _ in range(20)))
     assert len({id(one) for one in observations}) == 1
     assert await host.exporter.observe(5.0) is not observations[0]
-
-
-async def test_an_absent_interface_is_queried_again_only_occasionally(tree: HostTree) -> None:
-    """Not at every scrape: the query costs the kernel as much as a reply. A new interface is found then."""
-    place = tree.infiniband / BROKEN / "ports/1/counters"
-    place.rename(tree.root / "elsewhere")
-    now = 1000.0
-    host = Host(tree.root)
-    host.collector = Collector(LiveKernel(str(tree.root)), FAST, lambda: now)
-    host.exporter = Exporter(host.collector)
-    assert state(await host.scrape(), "source_up", "counters") is None
-    (tree.root / "elsewhere").rename(place)
-    assert state(await host.scrape(), "source_up", "counters") is None
-    now += 61.0
-    await host.scrape()
-    while not host.collector._slow._batch.is_over:  # noqa: ASYNC110 - a worker thread has no event to wait for
-        await asyncio.sleep(0.01)
-    assert state(await host.scrape(), "source_up", "counters") == 1

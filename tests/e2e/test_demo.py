@@ -186,24 +186,6 @@ def test_the_switch_end_shows_the_watchdog_that_trips(environment, tmp_path, swi
 
 
 @pytest.mark.ci
-def test_prometheus_scrapes_the_switch_too(environment, tmp_path, monitored, switched) -> None:
-    if not monitored:
-        pytest.skip("prometheus is not installed (apt-get install prometheus)")
-    with running(environment, "--host.simulate=quiet") as process:
-        address = next(line for line in process.stdout if line.startswith("prometheus")).split("/")[2]
-        query = f"http://{address}/api/v1/query?query=roce_switch_pfc_watchdog_enabled%20==%201"
-        found: list[dict[str, dict[str, str]]] = []
-        while not found:
-            with contextlib.suppress(OSError), urllib.request.urlopen(query, timeout=60) as answer:
-                found = json.load(answer)["data"]["result"]
-        process.terminate()
-        finish(process)
-    assert {series["metric"]["instance"] for series in found} == {"leaf-001"}
-    assert {series["metric"]["job"] for series in found} == {"roce-switches"}
-    assert len(found) == 6
-
-
-@pytest.mark.ci
 def test_one_storm_seen_from_both_ends_is_one_page_that_names_the_watchdog(
     environment, tmp_path, monitored, switched
 ) -> None:

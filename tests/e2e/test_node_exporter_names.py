@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 
 import pytest
+from tools import lacking, need
 
 from roce_exporter.migration.node_exporter import ethtool_name
 
 pytestmark = pytest.mark.ci
 
-PROGRAMS = ("node_exporter", "node_exporter_debian", "prometheus-node-exporter")
 INSIDE = """
 import subprocess, sys, time, urllib.request
 from roce_exporter.kernel.live import LiveKernel
@@ -47,14 +46,11 @@ print("\\n".join([*(f"raw {name}" for name in names), *page.splitlines()]))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_names_of_a_real_device(name: str) -> None:
-    program = shutil.which(name)
-    if program is None:
-        pytest.skip(f"{name} is not on the PATH")
-    if os.geteuid() or not (shutil.which("unshare") and shutil.which("ip")):
-        pytest.skip("needs root, unshare and ip")
-    command = ["unshare", "--net", "--mount", sys.executable, "-c", INSIDE, program]
+def test_names_of_a_real_device() -> None:
+    if os.geteuid():
+        lacking("needs root")
+    need("ip")
+    command = [need("unshare"), "--net", "--mount", sys.executable, "-c", INSIDE, need("node_exporter")]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout
     raw = {line.removeprefix("raw ") for line in printed.splitlines() if line.startswith("raw ")}
     theirs = set(re.findall(r"^(node_ethtool_\w+)\{device=\"v0\"\}", printed, re.MULTILINE))
