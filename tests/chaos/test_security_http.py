@@ -37,8 +37,8 @@ CONNECTIONS = 256
 
 CROWD = 3000
 BODY = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
-MEMORY = 64 * 1024 * 1024
-"""Bytes of memory that any number of clients may cost: 256 connections of a quarter of a megabyte."""
+MEMORY = CONNECTIONS * 256 * 1024
+"""Bytes of memory that any number of clients may cost, besides one reply for each connection."""
 
 STRANGE = "192.0.2.1"
 """An address of this host outside its loopback (TEST-NET-1 of RFC 5737)."""
@@ -88,7 +88,8 @@ def test_3000_clients_cost_a_bounded_amount_and_keep_no_scrape_out(daemon: Daemo
         assert daemon.seen.num_fds() <= CONNECTIONS + 32
         # Reads that are slow because this machine is busy get more workers, which end with the next quick pass.
         wait_until(lambda: daemon.scrape() and daemon.seen.num_threads() <= threads + 1)
-        assert daemon.seen.memory_info().rss - memory < MEMORY
+        # On a slow machine all connections can hold a reply at the same moment, each of another collection.
+        assert daemon.seen.memory_info().rss - memory < MEMORY + CONNECTIONS * len(daemon.get())
     wait_until(lambda: daemon.seen.num_fds() < 64)
     assert daemon.scrape()
 

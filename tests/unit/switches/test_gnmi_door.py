@@ -223,7 +223,7 @@ async def test_one_request_that_hangs_does_not_cost_the_others(tmp_path: Path) -
     async def answer(asked: GnmiQuestion) -> Any:
         return await hang(asked) if asked.method == "Get" else answers(asked)
 
-    async with gnmi_switch(answer, tmp_path) as switch, GnmiDoor(switch.visit(seconds=4)) as door:
+    async with gnmi_switch(answer, tmp_path) as switch, GnmiDoor(switch.visit(seconds=8)) as door:
         stuck, works = await asyncio.gather(
             door.get("queues", "COUNTERS_DB", (QUEUES,)), door.once("pfc", (PFC,)), return_exceptions=True
         )

@@ -638,7 +638,7 @@ async def test_sources_that_hang_do_not_stop_the_others(tmp_path) -> None:
     def answer(asked):
         return Says(raw=b"", hang=True) if "hang" in asked.path else says({})
 
-    async with https_switch(answer, tmp_path) as switch, HttpsDoor(switch.visit(seconds=3.0)) as door:
+    async with https_switch(answer, tmp_path) as switch, HttpsDoor(switch.visit(seconds=8.0)) as door:
         names = ("hang1", "good1", "hang2", "good2", "good3")
         replies = await query_sources({name: lambda name=name: door.get(name, f"/{name}") for name in names})
     assert sorted(replies.replies) == ["good1", "good2", "good3"]
