@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
+import subprocess
+import sys
 import threading
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
 import yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
 
 ALERTS = Path(__file__).parents[2] / "alerts"
 
 
-def need(*programs: str) -> str:
-    """The path of the first of these programs that is installed; without any the test is skipped, and in CI it fails."""
-    if found := next(filter(None, map(shutil.which, programs)), None):
-        return found
-    message = f"{programs[0]} is not installed (apt-get install prometheus prometheus-alertmanager)"
-    if os.environ.get("CI") == "true":
-        pytest.fail(message)
-    pytest.skip(message)
-
-
-def answers(url: str) -> Callable[[], bytes]:
-    """A function that requests the URL."""
-
-    def ask() -> bytes:
-        with urllib.request.urlopen(url, timeout=5) as answer:
-            return answer.read()
-
-    return ask
+def rules_with(folder: Path, alerts: Mapping[str, Mapping[str, str]]) -> Path:
+    """Our rules by our generator, with windows of seconds, so that a storm ends within the test, and these values of alerts."""
+    for name in ("generate.py", "thresholds.yml"):
+        shutil.copy(ALERTS / name, folder)
+    shutil.copytree(ALERTS / "rules", folder / "rules")
+    thresholds = yaml.safe_load((folder / "thresholds.yml").read_text())
+    thresholds["shared"] |= {"short": "10s", "medium": "15s", "long": "30s"}
+    thresholds["shared"] |= {"slow_interval": "1s", "rare_interval": "1s"}
+    for alert, values in alerts.items():
+        thresholds["alerts"][alert] |= values
+    (folder / "thresholds.yml").write_text(yaml.safe_dump(thresholds))
+    subprocess.run([sys.executable, str(folder / "generate.py")], check=True)
+    return folder / "roce.rules.yml"
 
 
 class Hooks:

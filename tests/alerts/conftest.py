@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 import servers
-from alert_hooks import Alertmanager, Hooks, hooked, need
+from alert_hooks import Alertmanager, Hooks, hooked
+from tools import need
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

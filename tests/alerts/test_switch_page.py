@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import servers
-import yaml
-from alert_hooks import answers
 from sonic_server import sonic_server
-from test_end_to_end import alerts_of, firing, hasty_rules
+from test_end_to_end import alerts_of, configuration, failing_rules, firing, hasty_rules
 from waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from alert_hooks import Alertmanager
 
@@ -27,18 +24,6 @@ SEED = 57
 
 BOTH, ALONE, CALM = "both-ends", "switch-alone", "calm-link"
 """Clusters: one with the host and its switch, one where the host has no exporter, and one without a storm."""
-
-
-def rules_without_waiting(folder: Path) -> Path:
-    """Our rules, in which the alert of the switch does not wait for that of the host."""
-    rules = hasty_rules(folder)
-    document = yaml.safe_load(rules.read_text())
-    for group in document["groups"]:
-        for rule in group["rules"]:
-            if rule.get("alert") == "RoceSwitchWatchdogTripped":
-                rule["for"] = "3s"
-    rules.write_text(yaml.safe_dump(document))
-    return rules
 
 
 def of_cluster(cluster: str, instance: str, address: str, target: str = "") -> dict[str, Any]:
@@ -61,8 +46,10 @@ def jobs(storming: str, quiet: str, switches: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def monitored(alertmanager: Alertmanager, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a Prometheus that scrapes a storming host and its switch."""
+def monitored(
+    alertmanager: Alertmanager, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[servers.Running]:
+    """A Prometheus that scrapes a storming host and its switch."""
     folder = tmp_path_factory.mktemp("switch-page")
     with ExitStack() as running:
 
@@ -77,24 +64,19 @@ def monitored(alertmanager: Alertmanager, tmp_path_factory: pytest.TempPathFacto
         file = folder / "switches.yml"
         file.write_text(json.dumps({"targets": targets, "limits": {"cache": "0"}}))
         switches = serve("switches", f"--config.file={file}", command="switches")
-        config = {
-            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
-            "rule_files": [str(rules_without_waiting(folder))],
-            "alerting": {
-                "alertmanagers": [
-                    {"static_configs": [{"targets": [alertmanager.url.removeprefix("http://")]}]}
-                ]
-            },
-            "scrape_configs": jobs(hosts["storming"], hosts["quiet"], switches),
-        }
+        # the alert of the switch does not wait for that of the host
+        rules = hasty_rules(folder, patience="3s")
+        config = configuration(rules, alertmanager.url, jobs(hosts["storming"], hosts["quiet"], switches))
         prometheus = servers.prometheus(folder, config, "--rules.alert.resend-delay=1s")
-        yield running.enter_context(prometheus).url
+        yield running.enter_context(prometheus)
 
 
-def test_one_storm_seen_from_both_ends_is_one_page(monitored: str, alertmanager: Alertmanager) -> None:
+def test_one_storm_seen_from_both_ends_is_one_page(
+    monitored: servers.Running, alertmanager: Alertmanager
+) -> None:
     """The host's alert has the reason. That of the switch fires as well, and is muted."""
-    wait_until(lambda: "RocePfcStormTransmitted" in alerts_of(firing(alertmanager, BOTH)), 300)
-    wait_until(lambda: "RoceSwitchWatchdogTripped" in alertmanager.names(BOTH, "suppressed"), 300)
+    wait_until(lambda: "RocePfcStormTransmitted" in alerts_of(firing(alertmanager, BOTH)))
+    wait_until(lambda: "RoceSwitchWatchdogTripped" in alertmanager.names(BOTH, "suppressed"))
     pages = firing(alertmanager, BOTH)
     assert len({page["groupKey"] for page in pages}) == 1
     assert {page["receiver"] for page in pages} == {"pager"}
@@ -112,9 +94,9 @@ def storm_text(alertmanager: Alertmanager) -> str:
 
 
 def test_where_the_host_has_no_exporter_the_page_names_the_neighbour(
-    monitored: str, alertmanager: Alertmanager
+    monitored: servers.Running, alertmanager: Alertmanager
 ) -> None:
-    pages = wait_until(lambda: firing(alertmanager, ALONE), 300)
+    pages = wait_until(lambda: firing(alertmanager, ALONE))
     assert alerts_of(pages) == {"RoceSwitchWatchdogTripped"}
     assert len({page["groupKey"] for page in pages}) == 1
     (alert,) = pages[0]["alerts"]
@@ -128,22 +110,17 @@ def told(alertmanager: Alertmanager) -> str:
     return " ".join(alert["annotations"]["description"] for alert in alertmanager.alerts(ALONE))
 
 
-def test_a_quiet_switch_next_to_them_has_no_alert(monitored: str, alertmanager: Alertmanager) -> None:
+def test_a_quiet_switch_next_to_them_has_no_alert(
+    monitored: servers.Running, alertmanager: Alertmanager
+) -> None:
     """Checked after the storms, so that there was enough time."""
     assert firing(alertmanager, BOTH)
-    query = f"{monitored}/api/v1/query?query=count(link:roce_host_port:info{{cluster='{CALM}'}})"
-    (links,) = json.loads(answers(query)())["data"]["result"]
+    (links,) = monitored.query(f"count(link:roce_host_port:info{{cluster='{CALM}'}})")
     assert links["value"][1] == "4"
     assert not [
         alert["labels"] for alert in alertmanager.alerts(CALM) if alert["labels"]["severity"] != "info"
     ]
 
 
-def test_no_rule_fails_on_the_series_of_a_switch(monitored: str) -> None:
-    def evaluated() -> list[dict[str, Any]]:
-        groups = json.loads(answers(f"{monitored}/api/v1/rules")())["data"]["groups"]
-        rules = [rule for group in groups for rule in group["rules"]]
-        return rules if rules and all(rule["health"] != "unknown" for rule in rules) else []
-
-    rules = wait_until(evaluated, 300)
-    assert not [(rule["name"], rule.get("lastError")) for rule in rules if rule["health"] != "ok"]
+def test_no_rule_fails_on_the_series_of_a_switch(monitored: servers.Running) -> None:
+    assert not failing_rules(monitored)

@@ -58,7 +58,7 @@ def fewer(group: re.Match[str]) -> list[str]:
 CHANGES: tuple[tuple[str, Callable[[re.Match[str]], list[str]]], ...] = (
     # numbers that are compared or multiplied, but 0
     (
-        r"(?<=[<>=*] )(?!0[^.\d])\d[\d.e-]*(?![\w.])|\b\d[\d.e-]*(?= \*)",
+        r"(?<=[<>=*] )(?!0(?![.\d]))\d[\d.e-]*(?![\w.])|\b\d[\d.e-]*(?= \*)",
         lambda found: [times(found[0], factor) for factor in FACTORS],
     ),
     (r"(?<= )(>=|<=|==|!=|>|<)(?= )", lambda found: [REVERSED[found[0]]]),
