@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compiles the programs of the nightly tests that have no Debian package, from their Go modules into the cache of the tests: ten
+# Compiles the programs of the nightly tests that have no Debian package, from their Go modules into the cache of the tests: four
 # minutes on two cores, once per version. tests/nightly_tools.sh [NAME...] compiles only these. A program that cannot be
 # had is one line and the exit code 1; its tests are skipped then, and with CI=true they fail and name it.
 # shellcheck disable=SC2317  # the functions are called by their names in a table
@@ -14,25 +14,10 @@ installed() { GOBIN=$work go install "$1"; }
 
 newest() { installed "$1" && mv "$work/node_exporter" "$work/node_exporter_newest"; }
 
-# A collector with the components that deploy/opentelemetry/remote-write.yml needs.
-collector() {
-  local version=$1 contrib=github.com/open-telemetry/opentelemetry-collector-contrib core=go.opentelemetry.io/collector
-  installed "$core/cmd/builder@v0.$version.0" && cat >"$work/builder.yaml" <<END && "$work/builder" --config="$work/builder.yaml"
-dist: {name: otelcol, output_path: $work, version: 0.$version.0}
-receivers: [{gomod: $contrib/receiver/prometheusreceiver v0.$version.0}]
-exporters: [{gomod: $contrib/exporter/prometheusremotewriteexporter v0.$version.0}]
-extensions: [{gomod: $contrib/extension/healthcheckextension v0.$version.0}]
-providers:
-  - {gomod: $core/confmap/provider/fileprovider v1.$((version - 94)).0}
-  - {gomod: $core/confmap/provider/yamlprovider v1.$((version - 94)).0}
-END
-}
-
 # Program, version, how to compile it into $work, and from what.
 tools="fake_server v0.14.1 installed github.com/openconfig/gnmi/testing/fake/gnmi/cmd/fake_server@v0.14.1
 helm v3.19.2 installed helm.sh/helm/v3/cmd/helm@v3.19.2
-node_exporter_newest v1.12.1 newest github.com/prometheus/node_exporter@v1.12.1
-otelcol v0.164.0 collector 164"
+node_exporter_newest v1.12.1 newest github.com/prometheus/node_exporter@v1.12.1"
 
 failed=0
 while read -r name version way argument; do

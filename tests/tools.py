@@ -42,7 +42,7 @@ PACKAGES = {
 }
 """Debian packages that are not named as their program."""
 
-COMPILED = {"fake_server", "helm", "node_exporter_newest", "otelcol"}
+COMPILED = {"fake_server", "helm", "node_exporter_newest"}
 """Programs without a package: tests/nightly_tools.sh compiles them from their Go modules."""
 
 

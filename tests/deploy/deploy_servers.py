@@ -141,19 +141,6 @@ def prometheus_version() -> int:
     return int(found[1])
 
 
-def vmagent(config: Path, folder: Path, *flags: str) -> AbstractContextManager[Server]:
-    """A vmagent; without a flag that says where, it writes to nobody."""
-    own = ("-remoteWrite.url=http://127.0.0.1:1/", f"-remoteWrite.tmpDataPath={folder / 'queue'}")
-    command = [
-        need("vmagent"),
-        f"-promscrape.config={config}",
-        f"-httpListenAddr={ANYWHERE}",
-        *(flags or ()),
-        *own,
-    ]
-    return started(command, folder / "vmagent.log", "/health")
-
-
 def victoria_metrics(folder: Path, lookback: str) -> AbstractContextManager[Server]:
     """The storage of VictoriaMetrics, for samples of any age."""
     command = [

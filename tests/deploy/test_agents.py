@@ -1,6 +1,6 @@
-"""Agents and collectors between exporter and store: every series arrives with its name, its labels and its value.
+"""Agents between exporter and store: every series arrives with its name, its labels and its value.
 
-The configurations are those of deploy/prometheus and deploy/opentelemetry. The pages do not change, so that what a store received can be
+The configurations are those of deploy/prometheus. The pages do not change, so that what a store received can be
 compared value by value: one has every row of the catalogue, the others are what real daemons served at one moment.
 """
 
@@ -14,8 +14,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from deploy_servers import help_of, prometheus, prometheus_version, running, started, victoria_metrics
-from deploy_servers import vmagent as start_vmagent
+from deploy_servers import (
+    ANYWHERE,
+    help_of,
+    prometheus,
+    prometheus_version,
+    running,
+    started,
+    victoria_metrics,
+)
 from deploy_tools import COMMAND, DEPLOY, ROOT
 from http_answers import answering
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -165,27 +172,15 @@ def vmagent(folder: Path, targets: Targets, store: str) -> AbstractContextManage
         pytest.skip(f"vmagent is too old for {missing}: tests/newest.sh has a newer one")
     own = ("-httpListenAddr", "-promscrape.config")
     given = [f"{flag}={value}" for flag, value in flags.items() if flag not in own]
-    return start_vmagent(config, folder, *given)
-
-
-def collector(folder: Path, targets: Targets, store: str) -> AbstractContextManager[Server]:
-    """An OpenTelemetry Collector with receiver.yml and remote-write.yml."""
-    found = targets_file(folder, targets)
-    receiver = {**HASTE, "/etc/otelcol/targets/roce*.yml": str(found), "127.0.0.1:13133": "127.0.0.1:0"}
-    files = {"receiver.yml": receiver, "remote-write.yml": {"http://victoria-metrics:8428": store}}
-    for name, places in files.items():
-        (folder / name).write_text(placed((DEPLOY / "opentelemetry" / name).read_text(), places))
-    command = [need("otelcol"), *(f"--config={folder / name}" for name in files)]
-    # its own metrics would need port 8888
-    command.append("--config=yaml:service::telemetry::metrics::level: none")
-    return started(command, folder / "collector.log", "/")
+    command = [need("vmagent"), f"-promscrape.config={config}", f"-httpListenAddr={ANYWHERE}", *given]
+    return started(command, folder / "vmagent.log", "/health")
 
 
 STORES: dict[str, Callable[[Path], AbstractContextManager[Server]]] = {
     "prometheus": receiving_prometheus,
     "victoriametrics": lambda folder: victoria_metrics(folder, FOREVER),
 }
-SENDERS = {"agent": agent, "agent_2": agent_2, "vmagent": vmagent, "collector": collector}
+SENDERS = {"agent": agent, "agent_2": agent_2, "vmagent": vmagent}
 WAYS = [
     (sender, store)
     for sender in SENDERS
@@ -194,8 +189,6 @@ WAYS = [
 ]
 APART = {"victoriametrics": 1e-11, "vmagent": 1e-15}
 """The relative difference: VictoriaMetrics keeps twelve digits, and vmagent may differ in the last bit."""
-WITHOUT_COUNT = frozenset(row.name for row in CATALOG if row.kind == HISTOGRAM and row.spellings)
-"""Histograms of drivers have no count, and the collector's receiver drops them."""
 
 
 @dataclass
@@ -216,7 +209,6 @@ class Arrived:
         added = {"job": "roce", "instance": name, "cluster": CLUSTER}
         added |= {"replica": "a"} if self.sender.startswith("agent") else {}
         added |= PLACES[name] if self.sender != "vmagent" else {}
-        dropped = WITHOUT_COUNT if self.sender == "collector" else ()
         return {
             frozenset(
                 {f"exported_{key}" if key in added else key: text for key, text in one.labels.items()}.items()
@@ -224,7 +216,6 @@ class Arrived:
             ): float(one.value)
             for family in text_string_to_metric_families(self.pages[name])
             for one in family.samples
-            if one.name.removesuffix("_bucket") not in dropped
         }
 
 

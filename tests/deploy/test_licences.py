@@ -89,12 +89,6 @@ def test_the_table_is_what_the_packages_say_and_their_wheels_have_the_texts() ->
             assert max((Path(str(file.locate())).stat().st_size for file in files), default=0) > 500, name
 
 
-def test_an_expression_fits_by_one_of_its_alternatives() -> None:
-    assert fits("GPL-2.0-or-later OR Apache-2.0", SHIPPABLE)
-    assert fits("Apache-2.0 AND BSD-2-Clause", SHIPPABLE)
-    assert not fits("Apache-2.0 AND GPL-2.0-only", SHIPPABLE)
-
-
 class Metadata(dict[str, str]):
     """Metadata of a package without classifiers."""
 

@@ -58,14 +58,6 @@ def amounts(line: str) -> tuple[list[float], str]:
     return found, AMOUNT.sub("N", line)
 
 
-def test_amounts_that_differ_are_found() -> None:
-    """The comparison of the test above is of numbers."""
-    assert amounts("| 5.5 k | 1,200 MB |")[0] == [5500.0, 1.2e9]
-    assert are_alike("| 1.02 MB |", "| 998 kB |")
-    assert not are_alike("| 5.5 k | one |", "| 6.5 k | one |")
-    assert not are_alike("| 5.5 k |", "| 5.5 M |")
-
-
 def test_the_series_of_other_exporters_are_those_of_plan() -> None:
     rows = [f"| {one.name} | {one.series} | {one.contents} |" for one in RIVALS]
     assert [row for row in rows if row not in TEXT] == []

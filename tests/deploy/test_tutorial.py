@@ -126,10 +126,3 @@ def test_the_document_has_its_steps_and_all_are_shell() -> None:
     assert TEXT.count("```") == 2 * (TEXT.count("```sh") + TEXT.count("```text"))
     parsed = ran("bash", "-n", input=script(STEPS))
     assert (parsed.returncode, parsed.stderr) == (0, "")
-
-
-def test_outputs_that_differ_are_found() -> None:
-    assert same("a ... c\n", "a b c\n")
-    assert same("...\nc\n", "a\nb\nc\n")
-    assert not same("a ... c\n", "a b d\n")
-    assert not same("", "a warning\n")
