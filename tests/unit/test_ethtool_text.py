@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -135,19 +134,6 @@ def test_printed_pause_is_read_back(found: dict[str, int]) -> None:
 )
 def test_a_printed_link_is_read_back(found: dict[str, int]) -> None:
     assert parse_link(print_link(found)) == found
-
-
-@given(
-    st.dictionaries(st.sampled_from(["corrected_blocks", "uncorrectable_blocks", "corrected_bits"]), COUNTS)
-)
-def test_printed_fec_is_read_back(found: dict[str, int]) -> None:
-    assert parse_fec(print_fec(found)) == found
-
-
-@pytest.mark.parametrize("parse", [parse_statistics, parse_pause, parse_link, parse_fec, parse_driver])
-@given(text=st.text(max_size=200))
-def test_no_text_breaks_a_parser(parse, text: str) -> None:
-    parse(text)
 
 
 def test_private_flags_and_the_pfc_watchdogs_timeout() -> None:

@@ -22,10 +22,10 @@ def config(folder: Path, text: str) -> str:
     return f"--config.file={folder}/roce.yml"
 
 
-def test_serve_is_the_default_command() -> None:
-    assert parse_options([]).command == "serve"
-    assert parse_options(["--log.level=debug"]).command == "serve"
-    assert parse_options(["once"]).command == "once"
+def test_serve_is_the_default_command_and_the_value_of_a_flag_is_none() -> None:
+    for argv in ([], ["--log.level=debug"], ["--log.level", "debug"], ["--sampler.mode", "off"]):
+        assert parse_options(argv).command == "serve"
+    assert parse_options(["--host.recording", "once", "explain", "once"]).name == "once"
 
 
 @pytest.mark.parametrize(
@@ -40,15 +40,6 @@ def test_serve_is_the_default_command() -> None:
 def test_flags_may_come_before_the_command(argv: list[str]) -> None:
     options = parse_options(argv)
     assert (options.command, options.log_level, options.collect_timeout) == ("once", "debug", 3.0)
-
-
-def test_without_a_command_it_serves_whatever_the_flags_are() -> None:
-    assert parse_options(["--log.level", "debug"]).command == "serve"
-    assert parse_options(["--sampler.mode", "off"]).sampler_mode == "off"
-
-
-def test_the_value_of_a_flag_is_not_a_command() -> None:
-    assert parse_options(["--host.recording", "once", "explain", "once"]).name == "once"
 
 
 def test_an_unknown_command_is_named_also_behind_flags() -> None:
@@ -77,13 +68,9 @@ def test_flags_win_over_the_file_also_where_a_key_may_be_repeated(tmp_path: Path
     assert options.log_level == "error"
 
 
-def test_one_file_serves_all_commands(tmp_path: Path) -> None:
-    file = config(tmp_path, "web.listen-address: ':1'\ncollect.timeout: 3\n")
-    assert parse_options(["once", file]).collect_timeout == 3
-
-
-def test_an_empty_file_is_no_mistake(tmp_path: Path) -> None:
-    assert parse_options(["once", config(tmp_path, "# nothing\n")]).collect_timeout == 5
+def test_one_file_serves_all_commands_and_an_empty_one_is_no_mistake(tmp_path: Path) -> None:
+    for text, timeout in (("web.listen-address: ':1'\ncollect.timeout: 3\n", 3), ("# nothing\n", 5)):
+        assert parse_options(["once", config(tmp_path, text)]).collect_timeout == timeout
 
 
 @pytest.mark.parametrize(

@@ -79,24 +79,13 @@ def test_a_folder_and_an_archive_are_equivalent(tmp_path: Path, prefix: str, pac
             kernel.entries(absent)
 
 
-def test_moments_are_played_in_turn_repeatedly(tmp_path: Path) -> None:
-    states = ("1: DOWN", "2: INIT", "4: ACTIVE")
-    kernel = load_recording(write(tmp_path, {f"{n}/{STATE}": state for n, state in enumerate(states)}))
-    files = kernel.open_files(["class/infiniband/mlx5_0/ports/1/state"])
-    seen = []
-    for _ in range(5):
+def test_moments_are_played_in_turn_by_number(tmp_path: Path) -> None:
+    kernel = load_recording(write(tmp_path, {f"{n}/{STATE}": f"{n}: X" for n in range(12)}))
+    files, seen = kernel.open_files(["class/infiniband/mlx5_0/ports/1/state"]), []
+    for _ in range(14):
         kernel.begin()
         seen.append(files.read()[0])
-    assert seen == [b"1: DOWN", b"2: INIT", b"4: ACTIVE", b"1: DOWN", b"2: INIT"]
-
-
-def test_ten_moments_are_played_by_number(tmp_path: Path) -> None:
-    kernel = load_recording(write(tmp_path, {f"{n}/{STATE}": str(n) for n in range(12)}))
-    seen = []
-    for _ in range(12):
-        kernel.begin()
-        seen.append(kernel.text(STATE.removeprefix("sys/")))
-    assert seen == [str(n) for n in range(12)]
+    assert seen == [b"%d: X" % (n % 12) for n in range(14)]
 
 
 def test_a_loop_of_links_is_absent(tmp_path: Path) -> None:
@@ -222,6 +211,7 @@ def test_an_endless_chain_of_headers_is_refused(tmp_path: Path) -> None:
         load_recording(str(tmp_path / "h.tar"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMS[:3])
 def test_a_header_that_unpacks_to_far_too_much_is_refused(tmp_path: Path, name: str) -> None:
     """Not only the files: the tar reader keeps a name of any length in memory."""
@@ -267,16 +257,6 @@ def test_an_endless_archive_of_empty_members_is_refused(
     with pytest.raises(RecordingError, match="GiB unpacked"):
         load_tree(pack(tmp_path / "h.tar.gz", files))
     assert load_tree(pack(tmp_path / "h.tar.gz", dict(list(files.items())[:1000]))).files
-
-
-@given(st.binary(max_size=600), st.booleans())
-def test_no_bytes_are_more_than_a_refusal(
-    tmp_path_factory: pytest.TempPathFactory, content: bytes, packed: bool
-) -> None:
-    place = tmp_path_factory.mktemp("r") / "h.tar.gz"
-    place.write_bytes(gzip.compress(content) if packed else content)
-    with pytest.raises(RecordingError):
-        load_recording(str(place))
 
 
 def test_an_archive_that_unpacks_to_far_too_much_is_refused(tmp_path: Path) -> None:

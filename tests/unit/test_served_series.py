@@ -210,6 +210,7 @@ def kept_bytes(clock: Clock, served: ServedSeries, devices: int) -> int:
     return tracemalloc.get_traced_memory()[0]
 
 
+@pytest.mark.slow
 @LIMITED
 def test_devices_under_ever_new_names_need_no_more_memory(metric_set: MetricSet) -> None:
     """Without a clock all are remembered: a third of a kilobyte each, and more."""
@@ -500,6 +501,7 @@ async def expositions(scenario: str, ports: int) -> dict[MetricSet, bytes]:
         around.close()
 
 
+@pytest.mark.slow
 async def test_a_port_costs_no_more_than_its_set_allows_and_no_series_is_served_twice() -> None:
     """One port pays for its sources and the process alone, but not twice as much. A storm brings series of what is wrong only."""
     found = {}
