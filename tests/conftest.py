@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -69,11 +70,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=others)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """What a failed test left open is reported with this test, not with the one that runs when it is collected."""
-    if report.failed:
-        gc.collect()
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[object]:
+    """What a failed test left open is closed without a warning, which the next test would get: the failure is reported."""
+    failed = item.session.testsfailed
+    result = yield
+    if item.session.testsfailed > failed:
+        # The last exception has the frames of the test, and these what it opened.
+        for name in ("last_type", "last_value", "last_traceback", "last_exc"):
+            if hasattr(sys, name):
+                delattr(sys, name)
+        hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
+        try:
+            gc.collect()
+        finally:
+            sys.unraisablehook = hook
+    return result
 
 
 @pytest.fixture(autouse=True)
