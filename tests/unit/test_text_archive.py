@@ -270,11 +270,42 @@ def test_a_tree_is_the_same_after_a_round_trip(
             assert all(len(line) < 1000 for line in text.splitlines())
 
 
-def test_a_changed_value_is_one_line_and_a_removed_line_is_not() -> None:
-    after = {"s": STATS.replace(b"5", b"7"), "t": STATS.replace(b"tx", b"xx"), "u": b"1\n"}
-    before = {"s": STATS, "t": STATS, "u": b"0\n"}
-    text = print_tree(collect_tree(after.items()), "other", collect_tree(before.items()))
-    assert text.splitlines()[2:] == ["s ~", "|     rx_bytes: 7", "t =", "|NIC statistics:", "|     rx_bytes: 5", "|     xx_bytes: 6", "u: 1", LAST]  # fmt: skip
+@pytest.mark.parametrize(
+    ("before", "after", "lines"),
+    [
+        (STATS, STATS.replace(b"5", b"7"), ["s ~", "|     rx_bytes: 7"]),
+        (STATS, STATS.replace(b"tx", b"xx"), ["s =", "|NIC statistics:", "|     rx_bytes: 5", "|     xx_bytes: 6"]),
+        (b"a: 1\na: 2\nb: 3\n", b"a: 1\na: 5\nb: 3\n", ["s =", "|a: 1", "|a: 5", "|b: 3"]),
+        (b"a: 1\nb: 3\n", b"a: 2\nb: 4\n", ["s =", "|a: 2", "|b: 4"]),
+        (b"0\n", b"1\n", ["s: 1"]),
+        (b"0\n", b"\n", ["s =", "|"]),
+        (b"0\n", b"1", ["s =", "\\1"]),
+        (b"0\n", b"\0", ["s = base64", "|AA=="]),
+        (b"0\n", "../t", ["s -> ../t"]),
+        (b"0\n", errno.EIO, ["s ! EIO"]),
+        (b"0\n", 524, ["s ! 524"]),
+    ],
+)  # fmt: skip
+def test_a_difference_has_as_few_lines_as_are_safe(before: bytes, after: Any, lines: list[str]) -> None:
+    text = print_tree(collect_tree([("s", after)]), "other", collect_tree([("s", before)]))
+    assert text.splitlines() == [FIRST, "base other", *lines, LAST]
+
+
+def test_what_is_over_a_limit_of_the_reader_is_written_in_another_way() -> None:
+    large = b"a: 1\n" + b"".join(b"%d\n" % number for number in range(200_000))
+    assert len(large) > READ_BYTES
+    before = collect_tree([("large", large), ("line", b"")])
+    after = collect_tree([("large", large.replace(b"a: 1", b"a: 2")), ("line", b"x" * READ_BYTES)])
+    text = print_tree(after, "other-1.x", before)
+    assert text.startswith(f"{FIRST}\nbase other-1.x\nlarge =\n|a: 2\n|0\n")
+    assert read_text(io.BytesIO(text.encode()), lambda _: before).content() == after.content()
+    with pytest.raises(RecordingError, match="line 3: not a file in the base or the moment before"):
+        read_text(io.BytesIO(f"{FIRST}\nbase other\nlarge ~\n|a: 2\n{LAST}\n".encode()), lambda _: before)
+
+
+def test_moments_are_written_by_number() -> None:
+    text = print_tree(collect_tree((f"{number}/a", b"1\n") for number in (10, 2, 0)))
+    assert text.splitlines() == [FIRST, "@ 0", "a: 1", "@ 2", "@ 10", LAST]
 
 
 @pytest.mark.parametrize("form", ["h", "h.tar.gz", "h.txt"])
