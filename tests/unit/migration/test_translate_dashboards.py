@@ -121,12 +121,6 @@ def test_parts_of_a_panel_that_name_a_renamed_label_are_listed() -> None:
     assert found["panels"][0]["transformations"] == more["transformations"]
 
 
-def test_a_part_that_names_a_translated_metric_is_listed() -> None:
-    override = {"matcher": {"id": "byRegexp", "options": f"/{DOWNED}.*/"}}
-    _, report = translated({"panels": [panel(DOWNED, fieldConfig={"overrides": [override]})]})
-    assert list(left(report)) == ["panels[0].fieldConfig.overrides[0].matcher.options"]
-
-
 @pytest.mark.parametrize(
     ("query", "new"),
     [
@@ -206,19 +200,6 @@ def test_all_else_stays_byte_for_byte() -> None:
     assert translate_dashboard(text % DOWNED, report) == (text % OURS).replace("\\u003e", ">")
     untouched = text % "up"
     assert translate_dashboard(untouched, FileReport("a", NAMES)) == untouched
-
-
-def test_translating_twice_is_translating_once() -> None:
-    dashboard = {
-        "panels": [
-            panel(PAUSE, "{{device}}"),
-            panel("rate(rdma_port_rcv_data_total[5m])"),
-            panel("rdma_qp_x"),
-        ]
-    }
-    once, _ = translated(dashboard)
-    twice, report = translated(once)
-    assert (twice, report.translated, len(report.left)) == (once, 0, 1)
 
 
 @pytest.mark.parametrize(

@@ -226,11 +226,6 @@ def expressions(metrics: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     return st.recursive(leaves, around, max_leaves=6)  # fmt: skip
 
 
-@given(expressions(OTHER))
-def test_an_expression_without_their_names_stays(text: str) -> None:
-    assert "rdma_qp_x" in text or translate(text, NAMES) is None
-
-
 @given(expressions(THEIRS | OTHER))
 def test_a_result_is_promql_without_their_names_and_final(text: str) -> None:
     try:

@@ -113,14 +113,6 @@ def test_ports_are_switch_ports(name, port) -> None:
 # Scope
 
 
-def test_a_queue_is_never_taken_for_a_priority() -> None:
-    """Priority 4 is in queue 2 in the recording."""
-    found = read_recorded(cumulus, FOLDER)
-    assert values(found, "pfc", port="swp2s0", priority="4") == {"pfc_enabled": 1}
-    assert values(found, "congestion_control", port="swp2s0", queue="2") == {"ecn": 0}
-    assert not values(found, "congestion_control", port="swp2s0", queue="4")
-
-
 def test_without_the_pfc_settings_priorities_with_frames_are_lossless() -> None:
     found = read_recorded(cumulus, FOLDER, pfc=SourceError("late"))
     assert values(found, "counters", port="swp1", priority="3")

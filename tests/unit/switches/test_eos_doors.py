@@ -131,9 +131,3 @@ async def test_a_wrong_password_is_a_fault_of_every_source_and_is_not_shown(tmp_
     replies, _ = await visited(tmp_path, web=lambda asked: Says(status=401), login=wrong, record=True)
     assert set(replies.faults) == {*PATHS, *COMMANDS}
     assert wrong.password not in str(replies)
-
-
-async def test_the_debug_page_gets_all_exchanges_without_credentials(tmp_path: Path) -> None:
-    replies, _ = await visited(tmp_path, record=True)
-    assert {exchange.source for exchange in replies.exchanges} == {*PATHS, *COMMANDS}
-    assert LOGIN.password not in str(replies)

@@ -261,19 +261,7 @@ def test_without_any_map_all_queues_of_a_port_with_pfc_are_covered() -> None:
     assert values(found, "queuing_statistics", port="Ethernet1/2", queue="3")
 
 
-def test_a_port_with_pfc_off_says_so_for_all_priorities() -> None:
-    found = read_recorded(nxos, CLASSIC)
-    off = [values(found, "priority_flow_control", port="Ethernet1/4", priority=str(n)) for n in range(8)]
-    assert off == [{"oper": 0}] * 8
-
-
 # The watchdog
-
-
-def test_a_watchdog_that_is_off_reports_its_lossless_queues() -> None:
-    """Its row has no queues: which they are is in the other replies."""
-    found = read_recorded(nxos, CLASSIC)
-    assert values(found, "pfc_queue_detail", port="Ethernet1/3/1", queue="3")["wd-status"] == 0
 
 
 def test_a_watchdog_that_is_off_globally_is_off_everywhere() -> None:
@@ -301,11 +289,6 @@ def test_an_unknown_state_is_absent() -> None:
 
 
 # The DME
-
-
-def test_the_watchdog_counts_of_the_dme_are_never_used() -> None:
-    """They are 0 there even after trips."""
-    assert not {name for name in nxos.DME_COUNTERS if "pfcwd" in name}
 
 
 @pytest.mark.parametrize(
@@ -347,10 +330,6 @@ def test_no_neighbours_are_no_fault(body) -> None:
     found = read_recorded(nxos, CLASSIC, lldp_neighbors=output(body=body))
     assert "lldp_neighbors" in found.sources
     assert "lldp_neighbors" not in found.faults
-
-
-def test_a_feature_that_is_off_is_absent_and_not_broken() -> None:
-    assert "lldp_neighbors" not in read_recorded(nxos, CLOUD).sources
 
 
 # Replies gone wrong
