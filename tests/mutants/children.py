@@ -27,10 +27,12 @@ class Children:
         self._jobs, self._run = jobs, run
         self._places = Path(tempfile.mkdtemp(prefix="breaks-"))
         self._count = 0
+        self._waiting = selectors.DefaultSelector()
 
     def done(self, pieces: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """Do pieces of work; each comes back with `results` by test, and `unfit` if nothing could be broken."""
-        waiting, coming = selectors.DefaultSelector(), iter(pieces)
+        self._waiting = waiting = selectors.DefaultSelector()
+        coming = iter(pieces)
         while True:
             while len(waiting.get_map()) < self._jobs and (work := next(coming, None)) is not None:
                 work |= {"results": {}, "running": None, "rest": b"", "heard": time.monotonic()}
@@ -51,7 +53,9 @@ class Children:
                     os.killpg(key.data["child"], signal.SIGKILL)
 
     def close(self) -> None:
-        """Remove the files of the tests."""
+        """Kill what still runs, and remove the files of the tests."""
+        for key in list(self._waiting.get_map().values()):
+            self._end(key.data)
         shutil.rmtree(self._places, ignore_errors=True)
 
     def _fork(self, work: dict[str, Any]) -> int:
