@@ -5,21 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from observed import observe, samples
+from kernel import host
+from observed import exposition, samples
 
 from roce_exporter.catalog import CATALOG, DIALECTS, INDEX
-from roce_exporter.catalog.essential import ESSENTIALS, FACTS, RENAMED
-from roce_exporter.catalog.row import COUNTERS, ETHTOOL, HW_COUNTERS
-from roce_exporter.exposition import Format
+from roce_exporter.catalog.essential import ESSENTIALS, RENAMED
+from roce_exporter.catalog.row import ETHTOOL, HW_COUNTERS
 from roce_exporter.model import WHOLE_DEVICE, Device, DeviceReadings, Netdev, Port, Reading
 from roce_exporter.normalise.missing_facts import missing_now
 from roce_exporter.normalise.normaliser import Normaliser
-from roce_exporter.recording.moment import Moment
-from roce_exporter.recording.recorded import RecordedKernel
-from roce_exporter.recording.tree import Tree
 from roce_exporter.self_metrics.collection import NAMES_SHOWN, gaps_of
-from roce_exporter.simulation import VENDORS
-from roce_exporter.simulation.kernel import simulate
 
 OLD_BNXT = {
     "rx_bytes": 1,
@@ -138,22 +133,16 @@ def test_devices_without_roce_have_no_essential_facts() -> None:
     assert missing(replace(BNXT, dialect=""), fresh) == set()
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
-async def test_a_simulated_host_misses_nothing(vendor: str) -> None:
-    kernel = simulate("quiet", clock=lambda: 100.0, vendors=[vendor])
-    exporter, (observation,) = await observe(kernel, 1)
-    assert b"roce_exporter_missing_facts{" not in exporter.render(observation, Format.TEXT)
-
-
 async def test_a_missing_fact_is_a_series_and_so_are_unknown_names() -> None:
     renamed = {FUTURE.get(name, name): value for name, value in OLD_BNXT.items()}
-    tree = Tree({"ethtool/eth0.driver": b"driver: bnxt_en\n"})
-    tree.add("ethtool/eth0.driver")
-    link = ({"ifindex": 0, "ifname": "bnxt_re0", "port": 1, "netdev": "eth0"},)
-    statistic = ({"ifname": "bnxt_re0", "port": 1, **renamed},)
-    kernel = RecordedKernel([Moment(tree, {"link": link, "statistic": statistic})])
-    exporter, (observation,) = await observe(kernel, 1)
-    found = samples(exporter.render(observation, Format.TEXT))
+    kernel = host(
+        {
+            "ethtool/eth0.driver": "driver: bnxt_en\n",
+            "rdma/link.json": [{"ifindex": 0, "ifname": "bnxt_re0", "port": 1, "netdev": "eth0"}],
+            "rdma/statistic.json": [{"ifname": "bnxt_re0", "port": 1, **renamed}],
+        }
+    )
+    found = samples(await exposition(kernel))
     port = 'device="bnxt_re0",port="1"'
     assert found[f'roce_exporter_missing_facts{{{port},fact="ack_timeouts"}}'] == "1"
     assert found['roce_exporter_unmapped_names{device="bnxt_re0"}'] == "3"
@@ -185,15 +174,9 @@ def test_the_table_names_metrics_that_the_driver_can_have() -> None:
         assert any(spelling.source == essential.source for spelling in spellings), essential
 
 
-def test_no_fact_is_required_twice() -> None:
-    keys = [(essential.dialect, essential.fact) for essential in ESSENTIALS]
-    assert len(keys) == len(set(keys))
-    assert {essential.source for essential in ESSENTIALS} == {HW_COUNTERS, COUNTERS, ETHTOOL}
-    assert {"cnp_sent", "cnp_handled", "ecn_marked", "ack_timeouts", "out_of_sequence"} <= set(FACTS)
-    assert {"pfc_frames", "port_bytes"} <= set(FACTS)
-
-
 def test_every_driver_with_counters_has_essential_facts() -> None:
     """Siw has no counters, and bng_re no RDMA device yet."""
     assert set(DIALECTS) - {essential.dialect for essential in ESSENTIALS} == {"siw", "bng_re"}
     assert any(essential.required == RENAMED for essential in ESSENTIALS)
+    keys = [(essential.dialect, essential.fact) for essential in ESSENTIALS]
+    assert len(keys) == len(set(keys)), "no fact is required twice"

@@ -86,20 +86,10 @@ BONDED = slave(b"bond", encode_attribute(IFLA_BOND_SLAVE_PERM_HWADDR, BEFORE))
     ],
 )
 def test_the_addresses_of_a_link(attributes: tuple[bytes, ...], expected: LinkAddresses) -> None:
-    route = Route(lambda _: [link(*attributes)])
-    assert read_link_addresses("eth0", lambda: route) == expected
-    assert route.closed == 1
-
-
-def test_a_name_is_sent_with_its_own_bytes() -> None:
     sent: list[bytes] = []
-
-    def answer(ifname: bytes) -> list[Any]:
-        sent.append(ifname)
-        return [link()]
-
-    read_link_addresses(r"x\xff", lambda: Route(answer))
-    assert sent == [b"x\xff"]
+    route = Route(lambda ifname: sent.append(ifname) or [link(*attributes)])
+    assert read_link_addresses(r"x\xff", lambda: route) == expected
+    assert (sent, route.closed) == ([b"x\xff"], 1), "a name is sent with its own bytes"
 
 
 def raising(error: Exception) -> Callable[[bytes], list[Any]]:
