@@ -21,13 +21,8 @@ async def test_everyone_who_waits_is_woken(seconds: float | None) -> None:
     bell.ring()
     await asyncio.gather(*waiting)
     assert bell.has_rung
-
-
-async def test_after_it_has_rung_no_one_waits() -> None:
-    bell = Bell()
     bell.ring()
-    bell.ring()
-    await bell.wait(None)
+    await bell.wait(None)  # after it has rung no one waits
 
 
 async def test_a_wait_ends_without_it() -> None:
@@ -46,13 +41,9 @@ async def test_one_that_is_cancelled_does_not_keep_the_others_from_waking() -> N
     await second
     with pytest.raises(asyncio.CancelledError):
         await first
-
-
-async def test_one_that_is_cancelled_before_it_rings_is_not_kept() -> None:
     bell = Bell()
     task = asyncio.create_task(bell.wait(ENDLESS))
     await asyncio.sleep(0)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    assert not bell._waiting
-    bell.ring()
+    assert not bell._waiting, "what is cancelled before it rings is not kept"

@@ -71,6 +71,7 @@ def test_the_maximum_depth_is_read() -> None:
     assert parse_document(FILE, "[" * MAX_DEPTH + "]" * MAX_DEPTH)
     with pytest.raises(DocumentError, match="nested more than"):
         parse_document(FILE, "[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1))
+    assert parse_document(FILE, "a:\n" + "- [[1]]\n" * 100), "from the file down, not over it"
 
 
 def test_open_brackets_are_counted_where_they_are_scanned() -> None:
@@ -79,10 +80,6 @@ def test_open_brackets_are_counted_where_they_are_scanned() -> None:
     with pytest.raises(yaml.YAMLError, match="nested more than 16 levels deep"):
         composer.get_single_node()
     assert composer.flow_level == MAX_DEPTH
-
-
-def test_depth_is_counted_from_the_file_not_over_it() -> None:
-    assert parse_document(FILE, "a:\n" + "- [[1]]\n" * 100)
 
 
 def test_a_too_large_or_missing_file_is_reported_with_the_flag(tmp_path: Path) -> None:
