@@ -84,6 +84,8 @@ class InFlight(Generic[K]):
 
     def drop_lost(self, key: K) -> bool:
         """End the call of this key if its worker has died; returns whether it has."""
+        if key not in self._calls:
+            return False  # of almost every read, and without the lock
         with self._lock:
             call = self._calls.get(key)
             if call is None or call.worker is None or not call.worker.has_ended:

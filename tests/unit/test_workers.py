@@ -368,6 +368,7 @@ async def test_a_call_in_a_worker_gives_its_result_or_its_error_and_ends_its_thr
 ) -> None:
     calls: InFlight[str] = InFlight(Clock())
     assert await call_in_worker(calls, "a", lambda: 42, 20.0) == 42
+    worker_threads.wait_until(0)
     found = await call_in_worker(calls, "a", lambda: (worker_threads.running(), "a" in calls), 20.0)
     assert found == (["roce-call"], True)
     with pytest.raises(ValueError, match="no number"):
