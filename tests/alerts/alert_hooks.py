@@ -6,13 +6,13 @@ import json
 import shutil
 import subprocess
 import sys
-import threading
 import urllib.request
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from http_answers import answering
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,33 +39,24 @@ class Hooks:
     """The messages that Alertmanager has sent, by receiver."""
 
     def __init__(self) -> None:
-        self.sent: list[tuple[str, dict[str, Any]]] = []
-        hooks = self
-
-        class Answer(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                hooks.sent.append((self.path.strip("/"), json.loads(body)))
-                self.send_response(200)
-                self.end_headers()
-
-            def log_message(self, *words: object) -> None:
-                """Log nothing."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self._open = ExitStack()
+        self._answers = self._open.enter_context(answering(lambda _: (200, {})))
+        self.url = self._answers.url
 
     def close(self) -> None:
         """Stop listening."""
-        self.server.shutdown()
-        self.server.server_close()
+        self._open.close()
+
+    @property
+    def sent(self) -> list[tuple[str, dict[str, Any]]]:
+        """Receiver and message, in their order."""
+        return [(one.path.strip("/"), json.loads(one.body)) for one in list(self._answers.requests)]
 
     def of(self, receiver: str, cluster: str) -> list[dict[str, Any]]:
         """The messages to a receiver about a cluster."""
         return [
             message
-            for name, message in list(self.sent)
+            for name, message in self.sent
             if name == receiver and message["groupLabels"].get("cluster") == cluster
         ]
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from alert_promtool import Groups
 
 Rule = dict[str, Any]
-FLOOR = 0.9
+FLOOR = 0.8
 SWAPPED = {"and": "or", "or": "and", "unless": "and"}
 REVERSED = {">": "<", "<": ">", ">=": "<", "<=": ">", "==": "!=", "!=": "=="}
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
