@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.ci  # gpg
+
 PROGRAMS = [
     "awk",
     "base64",

@@ -10,6 +10,8 @@ import pytest
 from drivers import ETHTOOL, HW_COUNTERS, PLACES, Place
 from tools import need
 
+pytestmark = pytest.mark.ci
+
 RXE = "drivers/infiniband/sw/rxe/rxe_hw_counters.c"
 
 
