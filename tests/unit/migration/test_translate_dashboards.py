@@ -121,6 +121,12 @@ def test_parts_of_a_panel_that_name_a_renamed_label_are_listed() -> None:
     assert found["panels"][0]["transformations"] == more["transformations"]
 
 
+def test_a_part_that_names_a_translated_metric_is_listed() -> None:
+    override = {"matcher": {"id": "byRegexp", "options": f"/{DOWNED}.*/"}}
+    _, report = translated({"panels": [panel(DOWNED, fieldConfig={"overrides": [override]})]})
+    assert list(left(report)) == ["panels[0].fieldConfig.overrides[0].matcher.options"]
+
+
 @pytest.mark.parametrize(
     ("query", "new"),
     [
