@@ -174,7 +174,7 @@ def test_pods_of_kubernetes(tmp_path: Path) -> None:
     """Not a sidecar's port, nor a pod that was evicted; the labels of the node where it has them."""
     labels = {"topology_kubernetes_io_rack": "r001", "example_com_role": "gpu"}
     groups = [kubernetes(host, **(labels if host.rack == 1 else {})) for host in FEW]
-    groups += [kubernetes(FEW[0], port="admin"), kubernetes(FEW[1], phase="Failed")]
+    groups += [kubernetes(Host(900, 0), port="admin"), kubernetes(Host(900, 1), phase="Failed")]
     found = relabelled(
         from_file(job_of("discovery.yml", "roce-kubernetes"), groups, tmp_path), tmp_path, len(groups)
     )
