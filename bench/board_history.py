@@ -8,26 +8,26 @@ range, and counters grow on.
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT / "tests/dashboards"), str(ROOT / "dashboards")]
+sys.path[:0] = [str(ROOT / "tests/dashboards"), str(ROOT / "tests"), str(ROOT / "dashboards")]
 
-import dashboard_contents  # noqa: E402 - the path is set above
-import dashboard_history  # noqa: E402
-import dashboard_past  # noqa: E402
+import dashboard_history  # noqa: E402 - the path is set above
 import past  # noqa: E402
+import servers  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 HOUR = 3600
 END = dashboard_history.END
 """The end of the range, at a boundary of Prometheus' blocks."""
-SCRAPE = int(dashboard_history.SCRAPE)
+SCRAPE = dashboard_history.SCRAPE
 CLUSTER = "pfc-storm"
 INSTANCE = "node21:10099"
 SHIFTED = re.compile(r"ALERTS_FOR_STATE|\w+timestamp_seconds|\w+:timestamp")
@@ -48,29 +48,26 @@ class Past(NamedTuple):
 
 
 def one_host(folder: Path) -> list[Past]:
-    """The last hour of the host, in a new Prometheus below `folder`, which evaluates the rules, unless it is there."""
-    if (folder / "complete").exists():
-        return list(_read(sorted(folder.glob("*.om"))))
-    prometheus = dashboard_past.Prometheus(folder / "data")
-    prometheus.data.mkdir(parents=True)
-    host = dashboard_history.Host(CLUSTER, INSTANCE, CLUSTER, ("mlx5",) * 8)
-    dashboard_history.write_history(host, HOUR, past.wanted(), folder / "host.om")
-    prometheus.backfill(folder / "host.om")
-    rules = list(dashboard_past.read_rules(dashboard_contents.RULES))
-    dashboard_past.evaluate(prometheus, rules, END - HOUR, END, SCRAPE)
-    (folder / "complete").touch()
-    return list(_read(sorted(folder.glob("*.om"))))
+    """The last hour of the host, with what a new Prometheus below `folder` makes of it by the rules, unless it is there."""
+    kept = folder / "host.json"
+    if not kept.exists():
+        folder.mkdir(parents=True)
+        host = dashboard_history.Host(CLUSTER, INSTANCE, CLUSTER, ("mlx5",) * 8)
+        samples = dashboard_history.history(host, HOUR, past.wanted())
+        with servers.prometheus(folder / "prometheus", {}, *past.FLAGS) as running:
+            past.write(running, samples)
+            samples |= past.evaluate(running, END - HOUR)
+        kept.write_text(json.dumps(list(samples.items())), encoding="utf-8")
+    return [_past(dict(labels), samples) for labels, samples in json.loads(kept.read_text(encoding="utf-8"))]
 
 
-def _read(places: Iterable[Path]) -> Iterator[Past]:
-    found: dict[str, list[tuple[int, float]]] = {}
-    for place in places:
-        for line in place.read_text(encoding="utf-8").splitlines():
-            if not line.startswith("#"):
-                series, value, at = line.rsplit(" ", 2)
-                found.setdefault(series, []).append((round(float(at)) - END + HOUR, float(value)))
+def _past(labels: dict[str, str], samples: list[tuple[float, float]]) -> Past:
+    pairs = ",".join(
+        f"{key}={json.dumps(text, ensure_ascii=False)}" for key, text in labels.items() if key != "__name__"
+    )
+    times = ((round(at) - END + HOUR, value) for at, value in samples)
     # the last scrape of an hour is the first of the next one
-    yield from (Past(name, tuple(one for one in had if one[0] < HOUR)) for name, had in found.items())
+    return Past(f"{labels['__name__']}{{{pairs}}}", tuple(one for one in times if one[0] < HOUR))
 
 
 def repeated(had: Past, start: int, end: int) -> Iterator[tuple[int, float]]:

@@ -35,14 +35,15 @@ from board_fleet import (
 )
 from board_history import END, HOUR, SCRAPE, one_host, repeated
 from dashboard_contents import DASHBOARDS, names, panels, queries, read, selector
-from dashboard_past import Prometheus
 from dashboard_queries import escaped, interpolate
+from servers import prometheus as prometheus_server
 from tables import print_head, print_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from board_history import Past
+    from servers import Running
 
 HOSTS = int(os.environ.get("ROCE_BENCH_HOSTS", "5000"))
 SERVERS = Path.home() / ".cache/roce-lab/servers/usr/bin"
@@ -85,7 +86,7 @@ class Figure(NamedTuple):
 
 def build(data: Path, hosts: int) -> None:
     """Write a day of the fleet as blocks below `data`, two hours at a time."""
-    had, target = one_host(data.parent / "host"), chosen(hosts)
+    had, target = one_host(data.parents[1] / "host"), chosen(hosts)
     uses = Counter(name for place in DASHBOARDS for query in queries(read(place)) for name in names(query))
     others, found, host = background(had, uses, SERIES_OF_A_PORT), spans(hosts), whole(had, target)
     print(
@@ -174,7 +175,7 @@ def _range(step: int) -> dict[str, int]:
     return {"start": (END - RANGE) // step * step, "end": (END - SCRAPE) // step * step, "step": step}
 
 
-def measured(prometheus: Prometheus, question: Question) -> Figure:
+def measured(prometheus: Running, question: Question) -> Figure:
     """The median of `ROUNDS` requests."""
     seconds, cpus, series = [], [], 0
     for _ in range(ROUNDS):
@@ -186,9 +187,9 @@ def measured(prometheus: Prometheus, question: Question) -> Figure:
     return Figure(question, statistics.median(seconds), statistics.median(cpus), series)
 
 
-def _cpu(prometheus: Prometheus) -> float:
+def _cpu(prometheus: Running) -> float:
     """CPU seconds of all its threads so far (clock_getcpuclockid(3)); a query has no use for a second core."""
-    return time.clock_gettime(~prometheus.pid << 3 | 2)
+    return time.clock_gettime(~prometheus.process.pid << 3 | 2)
 
 
 def print_figures(figures: list[Figure]) -> None:
@@ -220,22 +221,20 @@ def main() -> None:
         if not (data / "complete").exists():
             shutil.rmtree(data, ignore_errors=True)
             data.mkdir(parents=True)
-            build(data, HOSTS)
+            build(data / "data", HOSTS)
             (data / "complete").touch()
-        _print(Prometheus(data, *UNCOMPACTED, lookback=300))
+        retention = "--storage.tsdb.retention.time=100y"
+        with prometheus_server(data, {}, *UNCOMPACTED, retention, "--query.lookback-delta=300s") as running:
+            _print(running)
 
 
-def _print(prometheus: Prometheus) -> None:
+def _print(prometheus: Running) -> None:
     before = os.getloadavg()
-    prometheus.start()
-    try:
-        series = prometheus.instant('count({__name__!=""})', END - SCRAPE)[0]["value"][1]
-        print(
-            f"{HOSTS} hosts, {HOSTS * PORTS} ports, {series} series at the end; load {before[0]:.1f} of {os.cpu_count()} cores.\n"
-        )
-        print_figures([measured(prometheus, one) for one in questions(chosen(HOSTS))])
-    finally:
-        prometheus.stop()
+    series = prometheus.query('count({__name__!=""})', time=END - SCRAPE)[0]["value"][1]
+    print(
+        f"{HOSTS} hosts, {HOSTS * PORTS} ports, {series} series at the end; load {before[0]:.1f} of {os.cpu_count()} cores.\n"
+    )
+    print_figures([measured(prometheus, one) for one in questions(chosen(HOSTS))])
 
 
 if __name__ == "__main__":

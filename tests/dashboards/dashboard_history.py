@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from clock import Clock
 from owner_history import HostOwners, kubernetes
 from recorded import recording
 from switch_history import LEAVES, OtherEnd
@@ -27,23 +28,17 @@ from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.simulation.kernel import simulate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
-    from pathlib import Path
-
-    from roce_exporter.kernel import Kernel
+    from collections.abc import Collection, Iterable
 
 END = 1_767_232_800
 """2026-01-01T02:00:00Z: the end of every history."""
-SECONDS = 20 * 60
-"""The length of every history."""
-SCRAPE = 15.0
-JOB = "roce"
-SWITCH_JOB = "roce-switches"
-WIRE_JOB = "roce-wire"
-KUBERNETES_JOB = "kube-state-metrics"
-LOOKS = 0.2
+SCRAPE = 15
+POLLS = 0.2
 """Seconds between polls of the fast loop while there is pause: half of the shortest storm, the slowest that is allowed."""
-FOUR = ("mlx5",) * 4
+TWO = ("mlx5",) * 2
+
+Samples = dict[tuple[tuple[str, str], ...], list[tuple[float, float]]]
+"""Times and values of each series; its name is the label `__name__`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +48,7 @@ class Host:
     cluster: str
     instance: str
     scenario: str = ""
-    vendors: tuple[str, ...] = FOUR
+    vendors: tuple[str, ...] = TWO
     seed: int = 1
     recording: str = ""
     extra: tuple[str, ...] = ()
@@ -64,158 +59,106 @@ class Host:
     """What `--metrics.set` would be."""
 
 
-TRUST = tuple(
-    f'roce_config_trust_dscp{{device="mlx5_0",port="1",netdev="ens1np0"}} {value}' for value in (1, 0)
-)
+TRUST = 'roce_config_trust_dscp{device="mlx5_0",port="1",netdev="ens1np0"} '
 OTHER_RATE = 'roce_dcqcn_parameter{device="mlx5_0",port="1",netdev="ens1np0",role="rp",parameter="hyper_increase_bytes_per_second"} 12500000'
-AUDITED = ("trust-before", "trust-after", "peer-mask", "no-v2-gid", "half-dcqcn", "drift", "tos-104", "inbox")
 
 HOSTS = (
     Host("quiet", "node01:10099", "quiet"),
-    Host("quiet", "node02:10099", "quiet", seed=2),
-    Host("incast", "node11:10099", "incast"),
-    Host("incast", "node12:10099", "incast", seed=2),
     Host("pfc-storm", "node21:10099", "pfc-storm"),
     Host("pfc-storm", "node22:10099", "victim", seed=2),
-    Host("slow-receiver", "node31:10099", "slow-receiver", FOUR[:2]),
-    Host("misconfigured", "node41:10099", "misconfigured"),
+    Host("slow-receiver", "node31:10099", "slow-receiver"),
+    Host("misconfigured", "node41:10099", "misconfigured", TWO * 2),
     Host("misconfigured", "node42:10099", "quiet", seed=3),
-    Host("flapping", "node51:10099", "flapping", FOUR[:2]),
-    Host("lossy", "node61:10099", "lossy", FOUR[:2]),
-    Host("broken", "node71:10099", "broken", ("mlx5",) * 6),
-    Host("vendors", "node81:10099", "incast", ("mlx5-lag", "bnxt", "ionic", "ice")),
+    Host("flapping", "node51:10099", "flapping"),
+    Host("lossy", "node61:10099", "lossy"),
+    Host("broken", "node71:10099", "broken", TWO * 3),
+    Host("incast", "node81:10099", "incast", ("mlx5-lag", "bnxt", "ionic", "ice")),
     Host("sick", "node94:10099", recording="sick"),
     Host("optics", "node91:10099", recording="mlx5-pair"),
     Host("unknown", "node95:10099", recording="unknown"),
-    Host("lean", "node92:10099", "quiet", FOUR[:2], metric_set="lean"),
-    Host("silent", "node96:10099", "quiet", FOUR[:1], answers=0.5),
-    Host("silent", "node97:10099", "quiet", FOUR[:1]),
-    Host("audited", "node98:10099", recording="audit-trust-after", extra=TRUST[:1]),
-    Host("audited", "node99:10099", recording="audit-pfc-two", extra=(*TRUST[1:], OTHER_RATE)),
-    *(Host("audited", f"{name}:10099", recording=f"audit-{name}") for name in AUDITED),
+    Host("lean", "node92:10099", "quiet", metric_set="lean"),
+    Host("silent", "node96:10099", "quiet", TWO[:1], answers=0.5),
+    Host("audited", "node93:10099", seed=3, recording="audit-peer-mask"),
+    Host("audited", "node98:10099", recording="audit-trust-after", extra=(f"{TRUST}1",)),
+    Host("audited", "node99:10099", seed=2, recording="audit-pfc-two", extra=(f"{TRUST}0", OTHER_RATE)),
 )
 
 
-class Clock:
-    """Monotonic seconds that the script advances."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def write_history(host: Host, seconds: float, wanted: Collection[str], place: Path) -> None:
-    """The last `seconds` before `END` of one host, as OpenMetrics with timestamps; of `wanted` names only."""
+def history(host: Host, seconds: int, wanted: Collection[str]) -> Samples:
+    """The last `seconds` before `END` of one host, its switch, its capture and its pods; of `wanted` names only."""
     logging.disable(logging.CRITICAL)
-    with place.open("w", encoding="utf-8") as file:
-        asyncio.run(_write(host, seconds, frozenset(wanted), file.write))
-        file.write("# EOF\n")
+    return asyncio.run(_history(host, seconds, wanted))
 
 
-async def _write(host: Host, seconds: float, wanted: frozenset[str], write: Callable[[str], object]) -> None:
-    clock, registry = Clock(), OwnRegistry()
-    start = END - seconds
-    kernel = _kernel(host, clock)
+async def _history(host: Host, seconds: int, wanted: Collection[str]) -> Samples:
+    clock, start, found = Clock(0.0), END - seconds, _Found(host.cluster, wanted)
+    if host.recording:
+        kernel, pace = load_recording(recording(host.recording)), Pace(OFF)
+    else:
+        kernel, pace = (
+            simulate(host.scenario, clock=clock, vendors=host.vendors, seed=host.seed),
+            Pace(interval=POLLS, linger=10.0),
+        )
     collector = Collector(kernel, Settings(), clock)
-    pace = Pace(OFF) if host.recording else Pace(interval=LOOKS, linger=10.0)
     sampler = Sampler(kernel, clock, lambda: start + clock(), pace)
     health = HealthWatch(clock, lambda: start + clock())
     served = ServedSeries(MetricSet(host.metric_set))
     exporter = Exporter(collector, sampler, Auditor(load_profile("auto")), health=health, served=served)
-    label = _Labels(host.cluster, JOB, host.instance, wanted)
-    others = (_Switch(host, wanted), _Wire(host, wanted))
+    own = OwnRegistry().render(openmetrics=False).decode()
     owners = HostOwners(host.cluster, host.seed)
-    pods = _Labels(host.cluster, KUBERNETES_JOB, "kube-state-metrics:8080", wanted)
+    switch = OtherEnd(host.cluster, host.seed, first=host.seed == 1) if host.cluster in LEAVES else None
+    capture = Capture() if host.cluster in CAPTURED else None
     while clock.now <= seconds:
-        answers = clock.now <= seconds * host.answers
-        text = ""
+        answers, text = clock.now <= seconds * host.answers, ""
         if answers:
             observation = await exporter.observe(5.0)
             await health.judge(exporter.observe)
-            text = exporter.render(observation, Format.OPENMETRICS).decode()
-            text += registry.render(openmetrics=True).decode() + "\n".join(host.extra)
-        owned = owners.scrape(text, start + clock.now)
-        for line in (*text.splitlines(), *owned, *_scraped(text, answers=answers)):
-            if series := label(line):
-                write(f"{series} {start + clock.now:.3f}\n")
-        for series in filter(None, map(pods, kubernetes(host.cluster, host.seed))):
-            write(f"{series} {start + clock.now:.3f}\n")
-        for other in others:
-            for series in other.scrape(text):
-                write(f"{series} {start + clock.now:.3f}\n")
-        _pass(clock, sampler, SCRAPE)
+            text = exporter.render(observation, Format.TEXT).decode()
+        served_lines = (*text.splitlines(), *own.splitlines(), *host.extra) if answers else ()
+        scraped = (
+            f"up {int(answers)}",
+            f"scrape_duration_seconds {0.012 if answers else 10}",
+            f"scrape_samples_scraped {len(served_lines)}",
+        )
+        at = start + clock.now
+        found.add("roce", host.instance, (*served_lines, *owners.scrape(text, at), *scraped), at)
+        found.add("kube-state-metrics", "kube-state-metrics:8080", kubernetes(host.cluster, host.seed), at)
+        if switch:
+            found.add("roce-switches", switch.instance, switch.scrape(text, SCRAPE), at)
+        if capture:
+            found.add("roce-wire", capture.instance, capture.scrape(text, SCRAPE), at)
+        end = clock.now + SCRAPE
+        while (due := sampler.tick()) < end:
+            clock.now = max(due, clock.now)
+        clock.now = end
     collector.close()
+    return found.samples
 
 
-def _kernel(host: Host, clock: Clock) -> Kernel:
-    if host.recording:
-        return load_recording(recording(host.recording))
-    return simulate(host.scenario, clock=clock, vendors=host.vendors, seed=host.seed)
+class _Found:
+    """Collects the samples of a cluster, with the labels of their target."""
 
+    def __init__(self, cluster: str, wanted: Collection[str]) -> None:
+        self.samples: Samples = {}
+        self._cluster, self._wanted = cluster, wanted
+        self._known: dict[tuple[str, str, str], list[tuple[float, float]] | None] = {}
 
-def _pass(clock: Clock, sampler: Sampler, seconds: float) -> None:
-    """Advance the time; the fast loop polls whenever it is due."""
-    end = clock.now + seconds
-    while (due := sampler.tick()) < end:
-        clock.now = max(due, clock.now)
-    clock.now = end
+    def add(self, job: str, instance: str, lines: Iterable[str], at: float) -> None:
+        """Add the samples of one scrape."""
+        for line in lines:
+            series, _, value = line.rpartition(" ")
+            if (key := (job, instance, series)) not in self._known:
+                self._known[key] = self._place(*key)
+            if (place := self._known[key]) is not None:
+                place.append((at, float(value)))
 
-
-def _scraped(text: str, *, answers: bool) -> Iterator[str]:
-    """The series that Prometheus itself adds to a scrape."""
-    yield f"up {int(answers)}"
-    yield f"scrape_duration_seconds {0.012 if answers else 10}"
-    yield f"scrape_samples_scraped {sum(not line.startswith('#') for line in text.splitlines())}"
-
-
-class _Switch:
-    """The series of the switch behind a host, if its cluster has one. The host's name has its seed as its number."""
-
-    def __init__(self, host: Host, wanted: frozenset[str]) -> None:
-        self._end = None
-        if host.cluster in LEAVES:
-            self._end = OtherEnd(host.cluster, host.seed, first=host.seed == 1)
-            self._label = _Labels(host.cluster, SWITCH_JOB, self._end.instance, wanted)
-
-    def scrape(self, text: str) -> Iterator[str]:
-        """Labelled samples, for the host's exposition of the same moment."""
-        if self._end is not None:
-            yield from filter(None, map(self._label, self._end.scrape(text, SCRAPE)))
-
-
-class _Wire:
-    """The series of the capture of a host's links, if its cluster has one."""
-
-    def __init__(self, host: Host, wanted: frozenset[str]) -> None:
-        self._capture = Capture() if host.cluster in CAPTURED else None
-        self._label = _Labels(host.cluster, WIRE_JOB, Capture.instance, wanted)
-
-    def scrape(self, text: str) -> Iterator[str]:
-        """Labelled samples, for the host's exposition of the same moment."""
-        if self._capture is not None:
-            yield from filter(None, map(self._label, self._capture.scrape(text, SCRAPE)))
-
-
-class _Labels:
-    """Adds the labels of the target to a line of an exposition, and omits unused series."""
-
-    def __init__(self, cluster: str, job: str, instance: str, wanted: frozenset[str]) -> None:
-        self._target = f'cluster="{cluster}",job="{job}",instance="{instance}"'
-        self._wanted = wanted
-        self._known: dict[str, str] = {}
-
-    def __call__(self, line: str) -> str:
-        series, _, value = line.rpartition(" ")
-        if line.startswith("#"):
-            return ""
-        if series not in self._known:
-            self._known[series] = self._labelled(series)
-        return f"{known} {value}" if (known := self._known[series]) else ""
-
-    def _labelled(self, series: str) -> str:
-        match = re.fullmatch(r"(\w+)(?:\{(.*)\})?", series)
-        if match is None or match[1] not in self._wanted:
-            return ""
-        return f"{match[1]}{{{match[2] + ',' if match[2] else ''}{self._target}}}"
+    def _place(self, job: str, instance: str, series: str) -> list[tuple[float, float]] | None:
+        name, _, labels = series.partition("{")
+        if name not in self._wanted:
+            return None
+        own = {
+            key: text.encode().decode("unicode_escape")
+            for key, text in re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', labels)
+        }
+        own |= {"__name__": name, "cluster": self._cluster, "job": job, "instance": instance}
+        return self.samples.setdefault(tuple(sorted(own.items())), [])

@@ -1,60 +1,176 @@
-"""Serve the history of the tests for screenshots: `python tests/dashboards/past.py FOLDER SECONDS`.
+"""A real Prometheus with the histories, the results of the recording rules, and the alerts that fired.
 
-It prints Prometheus' address, and ends with its input. A folder that already holds a history is served unchanged.
+`python tests/dashboards/past.py FOLDER SECONDS [DASHBOARD...]` serves one for screenshots: it prints the address and the first and last
+second, and ends with its input. A folder that already holds a history is served unchanged.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import struct
 import sys
+import urllib.error
+import urllib.request
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import yaml
 from dashboard_contents import DASHBOARDS, RULES, queries, read
-from dashboard_history import END, HOSTS, SCRAPE, write_history
-from dashboard_past import Prometheus, evaluate, read_rules
+from dashboard_history import END, HOSTS, SCRAPE, Samples, history
+from servers import prometheus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from servers import Running
+
+LOOKBACK = 30
+"""Seconds. Written series have no staleness markers; a window of two scrape intervals replaces them."""
+FLAGS = (
+    f"--query.lookback-delta={LOOKBACK}s",
+    "--web.enable-remote-write-receiver",
+    "--storage.tsdb.retention.time=100y",
+    "--storage.tsdb.min-block-duration=30d",  # samples of any time of the history are accepted in any order of series
+    "--storage.tsdb.max-block-duration=30d",
+)
+UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
-def wanted(places: tuple[Path, ...] = DASHBOARDS) -> set[str]:
+@contextmanager
+def past(folder: Path, seconds: int, boards: Iterable[Path] = DASHBOARDS) -> Iterator[Running]:
+    """A Prometheus in `folder` with the last `seconds` of every host, and the results of the rules."""
+    with prometheus(folder, {}, *FLAGS) as running:
+        if not (folder / "made").exists():
+            for samples in histories(seconds, wanted(boards)):
+                write(running, samples)
+            evaluate(running, END - seconds)
+            (folder / "made").touch()
+        yield running
+
+
+def wanted(boards: Iterable[Path] = DASHBOARDS) -> set[str]:
     """Every word of every query and rule, including the names of metrics: no query reads the rest of a history."""
-    texts = [query for place in places for query in queries(read(place))]
+    texts = [query for place in boards for query in queries(read(place))]
     texts += [place.read_text(encoding="utf-8") for place in RULES]
     return {word for text in texts for word in re.findall(r"\w+", text)}
 
 
-def make(prometheus: Prometheus, seconds: int, names: set[str]) -> None:
-    """Create the last `seconds` of every host, and the results of the rules."""
-    prometheus.data.mkdir()
-    folder = prometheus.data.parent
-    places = [folder / f"{number}.om" for number in range(len(HOSTS))]
+def histories(seconds: int, names: set[str]) -> Iterator[Samples]:
+    """The history of each host."""
     # a fork of a process with threads may hang, and Python 3.12 warns about it
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
-        for one in [
-            pool.submit(write_history, host, seconds, names, place)
-            for host, place in zip(HOSTS, places, strict=True)
-        ]:
-            one.result()
-    for place in places:
-        prometheus.backfill(place)
-        place.unlink()
-    evaluate(prometheus, list(read_rules(RULES)), END - seconds, END, SCRAPE)
+        yield from pool.map(history, HOSTS, repeat(seconds), repeat(names))
 
 
-def main() -> None:
-    """Create the history if it is missing, and serve it until the input ends."""
-    folder, seconds = Path(sys.argv[1]), int(sys.argv[2])
-    prometheus = Prometheus(folder / "data")
-    if not (folder / "made").exists():
-        folder.mkdir(parents=True)
-        make(prometheus, seconds, wanted(tuple(Path(one) for one in sys.argv[3:]) or DASHBOARDS))
-        (folder / "made").touch()
-    prometheus.start()
-    print(prometheus.url, END - seconds, END, flush=True)  # noqa: T201 - the address is the result
-    sys.stdin.read()
-    prometheus.stop()
+# ---- samples to Prometheus: the protocol buffers of its remote write, in Snappy's format without compression
+
+
+def write(running: Running, samples: Samples) -> None:
+    """Send samples; those of one series must be in order."""
+    body = b"".join(_field(1, _series(labels, values)) for labels, values in samples.items())
+    literals = (body[begin : begin + 65536] for begin in range(0, len(body), 65536))
+    packed = _number(len(body)) + b"".join(
+        b"\xf4" + struct.pack("<H", len(one) - 1) + one for one in literals
+    )
+    headers = {
+        "Content-Encoding": "snappy",
+        "Content-Type": "application/x-protobuf",
+        "X-Prometheus-Remote-Write-Version": "0.1.0",
+    }
+    try:
+        urllib.request.urlopen(urllib.request.Request(f"{running.url}/api/v1/write", packed, headers)).close()
+    except urllib.error.HTTPError as error:
+        raise AssertionError(error.read().decode()) from error
+
+
+def _series(labels: tuple[tuple[str, str], ...], values: list[tuple[float, float]]) -> bytes:
+    pairs = (_field(1, key.encode()) + _field(2, text.encode()) for key, text in labels)
+    samples = (
+        b"\x09" + struct.pack("<d", value) + b"\x10" + _number(round(at * 1000)) for at, value in values
+    )
+    return b"".join((*(_field(1, one) for one in pairs), *(_field(2, one) for one in samples)))
+
+
+def _field(number: int, content: bytes) -> bytes:
+    return _number(number << 3 | 2) + _number(len(content)) + content
+
+
+def _number(value: int) -> bytes:
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes((*found, value))
+
+
+# ---- rules
+
+
+def evaluate(running: Running, start: int) -> Samples:
+    """Write the series that the rules would have recorded, and the alerts that would have fired, and return them.
+
+    Rules on rules and on alerts come after these. A rule that reads its own past is evaluated without a past.
+    """
+    groups = [
+        group for place in RULES for group in yaml.safe_load(place.read_text(encoding="utf-8"))["groups"]
+    ]
+    waiting = [rule for group in groups for rule in group["rules"]]
+    found: Samples = {}
+    while waiting:
+        unmade = {_name(rule) for rule in waiting}
+        ready = [rule for rule in waiting if not any(one in rule["expr"] for one in unmade - {_name(rule)})]
+        assert ready, f"rules that depend on each other: {unmade}"
+        made = dict(one for rule in ready for one in _made(running, rule, start))
+        write(running, made)
+        found |= made
+        waiting = [rule for rule in waiting if rule not in ready]
+    return found
+
+
+def _name(rule: dict[str, Any]) -> str:
+    return str(rule.get("record", "ALERTS"))
+
+
+def _made(
+    running: Running, rule: dict[str, Any], start: int
+) -> Iterator[tuple[tuple[tuple[str, str], ...], list[tuple[float, float]]]]:
+    for one in running.ask("query_range", query=rule["expr"], start=start, end=END, step=SCRAPE)["result"]:
+        labels = one["metric"] | rule.get("labels", {}) | {"__name__": _name(rule)}
+        samples = [(at, float(value)) for at, value in one["values"]]
+        if "alert" in rule:
+            labels |= {"alertname": rule["alert"]}
+            fired = list(_fired([at for at, _ in samples], _seconds(rule.get("for", "0s"))))
+            yield _key(labels | {"__name__": "ALERTS_FOR_STATE"}), fired
+            labels, samples = labels | {"alertstate": "firing"}, [(at, 1.0) for at, _ in fired]
+        yield _key(labels), samples
+
+
+def _key(labels: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(labels.items()))
+
+
+def _fired(held: list[float], wait: float) -> Iterator[tuple[float, float]]:
+    """When an alert fires whose condition held at these times, and since when it has been active: `ALERTS_FOR_STATE`."""
+    since = before = float("-inf")
+    for at in held:
+        since = since if at - before <= SCRAPE else at
+        before = at
+        if at - since >= wait:
+            yield at, since
+
+
+def _seconds(text: str) -> float:
+    return sum(float(number) * UNITS[unit] for number, unit in re.findall(r"(\d+)(ms|[smhd])", text))
 
 
 if __name__ == "__main__":
-    main()
+    with past(
+        Path(sys.argv[1]), int(sys.argv[2]), [Path(one) for one in sys.argv[3:]] or DASHBOARDS
+    ) as served:
+        print(served.url, END - int(sys.argv[2]), END, flush=True)  # noqa: T201 - the address is the result
+        sys.stdin.read()
