@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import json
 import re
-import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.catalog import CATALOG
+from promql_uses import Use, of_grafana, uses
 
-ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "dashboards"
-if str(FOLDER) not in sys.path:
-    sys.path.insert(0, str(FOLDER))
+from roce_exporter.catalog import CATALOG
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from roce_exporter.catalog.row import Row
 
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "dashboards"
 RULES = (ROOT / "alerts/roce.rules.yml", FOLDER / "roce-dashboards.rules.yml")
 DASHBOARDS = tuple(sorted(FOLDER.glob("roce-*.json")))
-NAME = re.compile(r"\b(?:[a-z_]+:)?roce_[a-z0-9_]+(?::[a-z0-9_]+)?\b")
-"""A metric of the exporter or of a recording rule."""
+ROWS = {row.name: row for row in CATALOG}
+SUFFIXES = ("", "_bucket", "_count", "_sum")
+"""The suffixes of a histogram's series."""
 
 Json = dict[str, Any]
 
@@ -36,10 +36,7 @@ def read(place: Path) -> Json:
 def panels(dashboard: Json) -> Iterator[Json]:
     """All panels except headings, including those in collapsed rows."""
     for panel in dashboard["panels"]:
-        if panel["type"] == "row":
-            yield from panel["panels"]
-        else:
-            yield panel
+        yield from panel["panels"] if panel["type"] == "row" else (panel,)
 
 
 def queries(dashboard: Json) -> Iterator[str]:
@@ -57,47 +54,17 @@ def selector(variable: Json) -> str:
     return match[1]
 
 
-def names(expression: str) -> set[str]:
-    """Metrics of the exporter, and of recording rules, in an expression; strings are ignored."""
-    without = re.sub(r'"[^"]*"', '""', expression)
-    return set(NAME.findall(without)) | set(re.findall(r'__name__=~"([^"]*)"', expression.replace("|", '"')))
+@cache
+def parsed(query: str) -> tuple[Use, ...]:
+    """The selectors of a query. It must be PromQL."""
+    return tuple(uses(of_grafana(query)))
 
 
-NO_SERIES = {
-    "and", "or", "unless", "by", "without", "on", "ignoring", "group_left", "group_right", "bool", "offset", "inf", "nan",
-}  # fmt: skip
-"""Words of PromQL that are no metric."""
-GROUPING = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)")
-INSIDE = re.compile(r"""\{[^{}]*\}|\[[^\]]*\]""")
-"""Matchers, and windows."""
-
-
-def selected(expression: str) -> set[str]:
-    """The name of every series that a query selects, whoever records it.
-
-    Raises:
-        AssertionError: a selector has a matcher on `__name__`, so that its names are not known.
-    """
-    text = re.sub(r'"(?:[^"\\]|\\.)*"', '""', re.sub(r"\$\{?\w+(?::\w+)?\}?", "1s", expression))
-    assert "__name__" not in text, expression
-    text = INSIDE.sub(" ", GROUPING.sub(" ", text))
-    # a function or an aggregation has a parenthesis after it, a number begins with a digit
-    words = re.findall(r"(?<![\w:@.])([a-zA-Z_:][\w:]*)(?!\s*\()(?![\w:])", text)
-    return set(words) - NO_SERIES
-
-
-ROWS = {row.name: row for row in CATALOG}
-SUFFIXES = ("", "_bucket", "_count", "_sum")
-"""The suffixes of a histogram's series."""
-TARGET = {"cluster", "job", "instance"}
-OF_PROCESS = {"roce_exporter_build_info", "process_cpu_seconds_total", "process_resident_memory_bytes"}
+def names(query: str) -> set[str]:
+    """The name of every series that a query selects, whoever records it."""
+    return {name for use in parsed(query) for name in (use.name, *use.pattern.split("|")) if name}
 
 
 def row_of(series: str) -> Row | None:
     """The catalogue's row of a series, or of a part of a histogram."""
     return next((ROWS[base] for suffix in SUFFIXES if (base := series.removesuffix(suffix)) in ROWS), None)
-
-
-def selectors(query: str) -> list[tuple[str, str]]:
-    """Name and matchers of every selector of a query."""
-    return re.findall(r"(\w[\w:]*)\{([^}]*)\}", re.sub(r"\$\{(\w+)\}", r"\1", query))
