@@ -165,6 +165,9 @@ def test_the_laser_current_is_scaled_by_the_modules_factor(scaling: int, current
     module.put(160, b"\0", page=1)
     names = {name.split("_")[0] for name in read_transceiver(module.read)}
     assert names == {"temperature", "voltage"}, "without optical monitors"
+    cable = cmis()
+    cable.put(2, b"\x80")
+    assert read_transceiver(cable.read).keys() == {"temperature", "voltage"}, "a cable has one page"
 
 
 def sfp(kind: int) -> Module:
