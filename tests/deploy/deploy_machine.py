@@ -27,9 +27,10 @@ ADDRESS = "192.0.2.2"
 CLIENTS = ("192.0.2.1", "192.0.2.9")
 """Of the namespace outside, the second one for a client that a firewall does not admit."""
 SSH = """#!/bin/sh
-# In place of ssh: runs the last argument in the machine, as root.
+# In place of ssh: runs the last argument in the machine, as root. While it starts, systemd-nspawn has another child than its init.
 for last; do :; done
-exec nsenter --target={leader} --all env -i HOME=/root LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin /bin/sh -c "$last"
+leader=$(ps --ppid {nspawn} -o pid= | tr -d ' ')
+exec nsenter --target="$leader" --all env -i HOME=/root LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin /bin/sh -c "$last"
 """
 
 
@@ -128,7 +129,7 @@ def booted(folder: Path, suite: str = "bookworm") -> Iterator[Machine]:
             if machine.poll() is not None:
                 lacking(f"systemd-nspawn cannot boot here: {(folder / 'console').read_text()[-500:]}")
             ssh = folder / "ssh"
-            ssh.write_text(SSH.format(leader=leader_of(machine.pid)))
+            ssh.write_text(SSH.format(nspawn=machine.pid))
             ssh.chmod(0o755)
             found = Machine(root, ssh, outside)
             wait_until(lambda: found.run("systemctl is-system-running") in {"running", "degraded"})
