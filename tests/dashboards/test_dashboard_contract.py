@@ -480,18 +480,6 @@ def test_config_maps_and_the_operator_get_the_same() -> None:
     assert made["spec"] == yaml.safe_load(RULES[1].read_text(encoding="utf-8"))
 
 
-def test_provisioning_files_fit_grafana() -> None:
-    source, provider = (
-        yaml.safe_load((FOLDER / "provisioning" / name).read_text())
-        for name in ("datasources/prometheus.yml", "dashboards/roce.yml")
-    )
-    assert (source["apiVersion"], provider["apiVersion"]) == (1, 1)
-    (one,), (folder,) = source["datasources"], provider["providers"]
-    assert {"name", "type", "uid", "access", "url"} <= one.keys()
-    assert one["jsonData"]["timeInterval"] == "15s"
-    assert (folder["type"], folder["folder"], bool(folder["options"]["path"])) == ("file", "RoCE", True)
-
-
 def test_recording_rules_pass_promtool() -> None:
     command = [need("promtool"), "check", "rules", "--lint=all", "--lint-fatal", RULES[1]]
     found = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -94,13 +94,9 @@ def of_a_board(board: Json, schema: Json) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("version", SCHEMAS)
-@pytest.mark.parametrize("place", DASHBOARDS, ids=lambda place: place.stem)
-def test_board_fits_the_schema(place: Path, version: str) -> None:
-    assert sorted(set(of_a_board(read(place), SCHEMAS[version]))) == []
-
-
-def test_the_facts_cover_four_major_versions() -> None:
-    assert [version.split(".")[0] for version in SCHEMAS] == ["10", "11", "12", "13"]
+def test_boards_fit_the_schema(version: str) -> None:
+    assert [*SCHEMAS][-1].startswith("13.")
+    assert {one for place in DASHBOARDS for one in of_a_board(read(place), SCHEMAS[version])} == set()
 
 
 @pytest.mark.parametrize("version", SCHEMAS)
