@@ -82,9 +82,11 @@ def _heads(file: BinaryIO) -> Iterator[tuple[int, str, list[str]]]:
     below: list[str] = []
     for number, raw in enumerate(iter(lambda: file.readline(READ_BYTES + 1), b""), 1):
         size += len(raw)
+        if size > MAX_BYTES:
+            raise too_large()
+        if number > MAX_PATHS:
+            raise RecordingError(f"over {MAX_PATHS} lines; a recorded host has far fewer")
         try:
-            if size > MAX_BYTES or number > MAX_PATHS:
-                raise too_large()
             line = _line(raw)
         except RecordingError as error:
             raise RecordingError(f"line {number}: {error}") from None
