@@ -20,6 +20,8 @@ from waiting import wait_until
 from roce_exporter.switches.interpretation import Interpreter
 from roce_exporter.switches.module import Visit
 from roce_exporter.switches.modules import sonic
+from roce_exporter.switches.sonic.keys import NAME_MAPS, WATERMARK_TABLES, names_of
+from roce_exporter.switches.sonic.tables import SonicTables, SonicWatermarks
 from roce_exporter.switches.targets import Login, Route, SwitchTarget
 
 if TYPE_CHECKING:
@@ -42,6 +44,32 @@ def recorded(name: str) -> Tables:
     return {
         found[1]: json.loads(text) for path, text in files(host).items() if (found := kept.fullmatch(path))
     }
+
+
+def as_tables(databases: Tables) -> SonicTables:
+    """The tables as the Redis door reads them, without Redis: by object identifier, all of them."""
+    named = {name.lower(): hashes for name, hashes in databases.items()}
+    counters, appl = named["counters_db"], named["appl_db"]
+    names = names_of([counters.get(name, {}) for name in NAME_MAPS])
+
+    def hashes(table: str, objects: Any) -> dict[Any, dict[str, str]]:
+        return {name: counters.get(f"{table}:{oid}", {}) for oid, name in objects.items()}
+
+    return SonicTables(
+        port_counters=hashes("COUNTERS", names.ports),
+        queue_counters=hashes("COUNTERS", names.queues),
+        priority_group_counters=hashes("COUNTERS", names.groups),
+        watermarks={
+            window: SonicWatermarks(
+                hashes(table, names.queues), hashes(table, names.groups), hashes(table, names.pools)
+            )
+            for window, table in WATERMARK_TABLES.items()
+        },
+        configuration=named["config_db"]
+        | {key: row for key, row in appl.items() if key.startswith("BUFFER_")},
+        state=named["state_db"],
+        lldp={key: row for key, row in appl.items() if key.startswith("LLDP_")},
+    )
 
 
 def need_redis() -> None:

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 from recorded import files
 
 from roce_exporter.catalog import INDEX
+from roce_exporter.switches.doors.gnmi_paths import Leaf, path_of
+from roce_exporter.switches.interpretation import Interpreter
+from roce_exporter.switches.modules import eos
 from roce_exporter.switches.readings import LABEL_CHARACTERS, Replies
 from roce_exporter.switches.targets import SwitchTarget
 
@@ -62,6 +65,12 @@ def target(module: str, priorities: str = "pfc") -> SwitchTarget:
 def read_recorded(module: Any, folder: str, priorities: str = "pfc", **replaced: Any) -> SwitchReadings:
     """The readings of a recorded switch; a replaced reply of `...` is left out, an exception is a fault."""
     replies = recorded(folder) | replaced
+    if module is eos:
+        replies |= {
+            source: tuple(Leaf(path_of(path), value) for path, value in replies[source].items())
+            for source in eos.PATHS
+            if isinstance(replies[source], dict)
+        }
     faults = {source: str(reply) for source, reply in replies.items() if isinstance(reply, Exception)}
     kept = {source: reply for source, reply in replies.items() if reply is not ... and source not in faults}
     return module.read(Replies(kept, faults), target(module.MODULE.name, priorities))
@@ -73,6 +82,17 @@ def values(found: SwitchReadings, source: str, **labels: str) -> dict[str, Any]:
         if reading.source == source and dict(reading.labels) == labels:
             return dict(reading.values)
     return {}
+
+
+def series(
+    found: SwitchReadings, dialect: str, interpreter: Interpreter | None = None
+) -> dict[str, float | None]:
+    """The series by name and labels, without the prefix of their names and without `device`."""
+    samples = (interpreter or Interpreter(dialect)).samples("leaf2", found)
+    return {
+        " ".join((one.row.name.removeprefix("roce_switch_"), *filter(None, one.labels[1:]))): value
+        for one, value in zip(samples.series, samples.values, strict=True)
+    }
 
 
 def as_text(found: SwitchReadings) -> str:

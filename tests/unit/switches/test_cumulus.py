@@ -10,7 +10,6 @@ from switch_recordings import as_text, changed, paths, read_recorded, recorded, 
 from switch_replay import nvue
 
 from roce_exporter.switches.doors import https
-from roce_exporter.switches.interpretation import Interpreter
 from roce_exporter.switches.modules import cumulus
 from roce_exporter.switches.modules.nvue_values import exact, size, state
 from roce_exporter.switches.readings import SourceError
@@ -22,21 +21,6 @@ FOLDER = "switch-cumulus"
 def nothing_remembered():
     https.JARS.clear()
     cumulus.PER_PORT.clear()
-
-
-def test_series_are_in_base_units() -> None:
-    samples = Interpreter("cumulus").samples("leaf3", read_recorded(cumulus, FOLDER))
-    shown = {
-        (series.row.name, *series.labels[1:]): value
-        for series, value in zip(samples.series, samples.values, strict=True)
-    }
-    assert shown["roce_switch_pfc_watchdog_detection_seconds", "swp1", "3"] == 1.0
-    assert shown["roce_switch_pfc_watchdog_tripped", "swp1", "3"] == 1
-    assert shown["roce_switch_pfc_watchdog_trips_total", "swp1", "3"] == 2
-    assert shown["roce_switch_queue_ecn_marked_packets_total", "swp1", "3"] == 100
-    assert shown["roce_switch_config_ecn_minimum_bytes", "swp1", "3"] == 40_000
-    assert shown["roce_switch_config_ecn_probability_ratio", "swp1", "3"] == 0.5
-    assert not [key for key in shown if "pause_seconds" in key[0]]
 
 
 # Values

@@ -11,7 +11,6 @@ from switch_recordings import as_text, changed, paths, read_recorded, recorded, 
 from switch_replay import nxapi
 
 from roce_exporter.switches.doors import https
-from roce_exporter.switches.interpretation import Interpreter
 from roce_exporter.switches.modules import nxos
 from roce_exporter.switches.modules.nxos_tables import (
     bitmap,
@@ -44,23 +43,6 @@ def test_one_row_may_be_an_object_or_a_list_at_every_level(folder) -> None:
 
     every_row_in_a_list = {source: listed(reply) for source, reply in recorded(folder).items()}
     assert as_text(read_recorded(nxos, folder, **every_row_in_a_list)) == as_text(read_recorded(nxos, folder))
-
-
-def test_times_are_in_seconds_and_states_are_numbers_in_the_series() -> None:
-    samples = Interpreter("nxos").samples("spine1", read_recorded(nxos, CLASSIC))
-    shown = {
-        (series.row.name, *series.labels[1:]): value
-        for series, value in zip(samples.series, samples.values, strict=True)
-    }
-    port = ("Ethernet1/2", "3")
-    assert shown["roce_switch_pfc_watchdog_detection_seconds", *port] == 0.2
-    assert shown["roce_switch_pfc_watchdog_restoration_seconds", *port] == 1.0
-    assert shown["roce_switch_pfc_watchdog_tripped", *port] == 1
-    assert shown["roce_switch_pfc_watchdog_acts", *port] == 1
-    assert shown["roce_switch_pfc_receive_frames_total", *port] == 4_088_353
-    assert shown["roce_switch_queue_ecn_marked_packets_total", *port] == 42_000
-    assert shown["roce_switch_buffer_pause_threshold_bytes", "Ethernet1/2", "2"] == 77_376
-    assert shown["roce_switch_pfc_watchdog_overridden",] == 0
 
 
 @pytest.fixture(autouse=True)
@@ -330,9 +312,6 @@ def test_no_neighbours_are_no_fault(body) -> None:
     found = read_recorded(nxos, CLASSIC, lldp_neighbors=output(body=body))
     assert "lldp_neighbors" in found.sources
     assert "lldp_neighbors" not in found.faults
-
-
-# Replies gone wrong
 
 
 # Requests

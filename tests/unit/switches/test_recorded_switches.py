@@ -1,16 +1,16 @@
-"""What holds for every recorded switch over HTTPS: readings as worked out by hand, names with rows, and replies gone wrong."""
+"""What holds for every recorded switch over HTTPS: readings and series as worked out by hand, names with rows, and replies gone wrong."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from switch_recordings import as_text, assert_sound, damaged, read_recorded, recorded
+from switch_recordings import as_text, assert_sound, damaged, read_recorded, recorded, series
 
-from roce_exporter.switches.modules import cumulus, nxos
+from roce_exporter.switches.modules import cumulus, eos, nxos
 
 GOLDEN = Path(__file__).parent / "golden"
-MODULES = {"switch-cumulus": cumulus, "switch-nxos": nxos, "switch-nxos-cloudscale": nxos}
+MODULES = {"switch-cumulus": cumulus, "switch-eos": eos, "switch-nxos": nxos, "switch-nxos-cloudscale": nxos}
 NXOS_EMPTY = {"ins_api": {"outputs": {"output": {"code": "200", "msg": "Success", "body": {}}}}}
 NXOS_TEXT = {"ins_api": {"outputs": {"output": {"code": "200", "msg": "Success", "body": "text"}}}}
 OTHER_FORMS = {
@@ -27,11 +27,13 @@ def test_readings_are_as_worked_out_by_hand(
 ) -> None:
     """The golden files were compared with the recordings line by line."""
     found = read_recorded(MODULES[folder], folder, priorities)
-    assert_sound(found, MODULES[folder].MODULE.dialect)
+    dialect = MODULES[folder].MODULE.dialect
+    assert_sound(found, dialect)
+    text = as_text(found) + "".join(f"{name} = {value}\n" for name, value in series(found, dialect).items())
     place = GOLDEN / f"{folder}.{priorities}.txt"
     if request.config.getoption("--rewrite-golden"):
-        place.write_text(as_text(found))
-    assert place.read_text() == as_text(found)
+        place.write_text(text)
+    assert place.read_text() == text
 
 
 @pytest.mark.parametrize(("folder", "source"), SOURCES)

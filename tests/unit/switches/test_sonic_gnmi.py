@@ -11,14 +11,13 @@ import pytest
 from gnmi_switch import GnmiQuestion, RefusedError, get_response, gnmi_switch, ietf
 from recorded import files
 from sonic_gnmi_replies import PATHS, reply, virtual
+from sonic_redis import as_tables
+from switch_recordings import series
 
 from roce_exporter.quiet_grpc import grpc
 from roce_exporter.switches.doors.gnmi_paths import path_of
-from roce_exporter.switches.interpretation import Interpreter
 from roce_exporter.switches.modules.sonic_gnmi import MODULE, NO_ALIASES
 from roce_exporter.switches.sonic.interpret import read_tables
-from roce_exporter.switches.sonic.keys import NAME_MAPS, WATERMARK_TABLES, names_of
-from roce_exporter.switches.sonic.tables import SonicTables, SonicWatermarks
 from roce_exporter.switches.targets import Login
 
 if TYPE_CHECKING:
@@ -33,38 +32,8 @@ RECORDED = files("switch-sonic-gnmi")
 DATABASES: Databases = json.loads(RECORDED["databases.json"])
 
 
-def redis_tables(databases: Databases) -> SonicTables:
-    """The tables as the Redis door reads them: by object identifier, all of them."""
-    counters = databases["COUNTERS_DB"]
-    names = names_of([counters.get(name, {}) for name in NAME_MAPS])
-
-    def hashes(table: str, objects: Any) -> dict[Any, dict[str, str]]:
-        return {name: counters.get(f"{table}:{oid}", {}) for oid, name in objects.items()}
-
-    appl = databases["APPL_DB"]
-    return SonicTables(
-        port_counters=hashes("COUNTERS", names.ports),
-        queue_counters=hashes("COUNTERS", names.queues),
-        priority_group_counters=hashes("COUNTERS", names.groups),
-        watermarks={
-            window: SonicWatermarks(
-                hashes(table, names.queues), hashes(table, names.groups), hashes(table, names.pools)
-            )
-            for window, table in WATERMARK_TABLES.items()
-        },
-        configuration=databases["CONFIG_DB"]
-        | {key: row for key, row in appl.items() if key.startswith("BUFFER_")},
-        state=databases["STATE_DB"],
-        lldp={key: row for key, row in appl.items() if key.startswith("LLDP_")},
-    )
-
-
-def series(found: SwitchReadings) -> dict[str, float | None]:
-    samples = Interpreter(MODULE.dialect).samples("leaf2", found)
-    return {
-        " ".join((one.row.name.removeprefix("roce_switch_"), *filter(None, one.labels[1:]))): value
-        for one, value in zip(samples.series, samples.values, strict=True)
-    }
+def shown(found: SwitchReadings) -> dict[str, float | None]:
+    return series(found, MODULE.dialect)
 
 
 async def over_gnmi(
@@ -82,9 +51,9 @@ async def over_gnmi(
 @pytest.mark.parametrize("priorities", ["pfc", "all"])
 async def test_the_series_are_those_from_redis(tmp_path: Path, priorities: str) -> None:
     replies, over, _ = await over_gnmi(tmp_path, DATABASES, priorities=priorities)
-    direct = read_tables([redis_tables(DATABASES)], {}, priorities)
+    direct = read_tables([as_tables(DATABASES)], {}, priorities)
     assert not replies.faults
-    assert series(over) == series(direct)
+    assert shown(over) == shown(direct)
     assert (over.name, over.sources, dict(over.faults)) == (direct.name, direct.sources, dict(direct.faults))
     assert dict(over.renewals) == dict(direct.renewals)
 
@@ -146,8 +115,8 @@ async def test_other_databases_give_the_series_of_redis_too(
     change(databases)
     replies, over, _ = await over_gnmi(tmp_path, databases)
     assert not replies.faults
-    assert series(over) == series(read_tables([redis_tables(databases)], {}))
-    assert not [name for name in series(over) if name.startswith(missing)]
+    assert shown(over) == shown(read_tables([as_tables(databases)], {}))
+    assert not [name for name in shown(over) if name.startswith(missing)]
 
 
 async def test_one_object_without_a_watermark_costs_its_kind_and_window_over_gnmi_alone(
@@ -158,12 +127,12 @@ async def test_one_object_without_a_watermark_costs_its_kind_and_window_over_gnm
     counters = databases["COUNTERS_DB"]
     del counters[f"USER_WATERMARKS:{counters['COUNTERS_QUEUE_NAME_MAP']['Ethernet1:3']}"]
     replies, over, _ = await over_gnmi(tmp_path, databases)
-    direct = series(read_tables([redis_tables(databases)], {}))
+    direct = shown(read_tables([as_tables(databases)], {}))
     assert not replies.faults
-    assert set(direct) - set(series(over)) == {
+    assert set(direct) - set(shown(over)) == {
         f"queue_watermark_bytes Ethernet68 {queue} user" for queue in (3, 4)
     }
-    assert not set(series(over)) - set(direct)
+    assert not set(shown(over)) - set(direct)
 
 
 def refusing(part: str, code: grpc.StatusCode) -> Callable[[GnmiQuestion], bytes]:
@@ -196,8 +165,8 @@ async def test_each_source_fails_alone(tmp_path: Path, part: str, sources: set[s
     replies, found, _ = await over_gnmi(tmp_path, DATABASES, answer)
     assert set(replies.faults) == sources
     assert all("INTERNAL: not today" in line for line in replies.faults.values())
-    whole = series((await over_gnmi(tmp_path, DATABASES))[1])
-    assert {key: value for key, value in series(found).items() if key in whole}
+    whole = shown((await over_gnmi(tmp_path, DATABASES))[1])
+    assert {key: value for key, value in shown(found).items() if key in whole}
     assert set(found.sources) >= sources
 
 
@@ -206,7 +175,7 @@ async def test_without_configuration_replies_by_alias_cannot_be_used(tmp_path: P
     replies, found, _ = await over_gnmi(tmp_path, DATABASES, answer)
     assert replies.faults["port_counters"] == replies.faults["queue_counters"] == NO_ALIASES
     assert "configuration" in replies.faults
-    assert "lldp_neighbor_info" in " ".join(series(found))
+    assert "lldp_neighbor_info" in " ".join(shown(found))
     databases = copy.deepcopy(DATABASES)
     for port in ("Ethernet1", "Ethernet68"):
         del databases["CONFIG_DB"][f"PORT|{port}"]["alias"]
@@ -216,7 +185,7 @@ async def test_without_configuration_replies_by_alias_cannot_be_used(tmp_path: P
 
     replies, found, _ = await over_gnmi(tmp_path, databases, plain)
     assert set(replies.faults) == {"configuration"}
-    assert series(found)["pfc_receive_frames_total Ethernet68 3"] == 4711
+    assert shown(found)["pfc_receive_frames_total Ethernet68 3"] == 4711
 
 
 async def test_what_every_path_refuses_with_not_found_is_a_fault_where_every_sonic_has_it(
@@ -247,7 +216,7 @@ async def test_a_wrong_password_is_one_line_for_every_source(tmp_path: Path) -> 
     assert len(set(replies.faults.values())) == 1
     assert "check basic_auth" in replies.faults["port_counters"]
     assert wrong.password not in str(replies)
-    assert not series(found)
+    assert not shown(found)
 
 
 BAD: tuple[Any, ...] = (
@@ -288,7 +257,7 @@ async def test_documents_of_another_shape_cost_nothing_else(tmp_path: Path, part
             wrong.append(bad)
             visit = switch.visit(priorities="all")
             found = MODULE.read(await MODULE.query(visit), visit.target)
-            assert any(name.startswith(other) for name in series(found)), bad
+            assert any(name.startswith(other) for name in shown(found)), bad
 
 
 async def test_a_configuration_that_hangs_leaves_the_rest(tmp_path: Path) -> None:
@@ -303,4 +272,4 @@ async def test_a_configuration_that_hangs_leaves_the_rest(tmp_path: Path) -> Non
     )
     assert "no answer by the deadline" in replies.faults["configuration"]
     assert dict(found.faults)["port_counters"] == NO_ALIASES
-    assert "lldp_neighbor_info" in " ".join(series(found))
+    assert "lldp_neighbor_info" in " ".join(shown(found))

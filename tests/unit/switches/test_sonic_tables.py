@@ -5,7 +5,6 @@ Each case is a plain port with some fields changed; `golden/sonic-tables.txt` ho
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sonic_redis import recorded, values
+from sonic_redis import as_tables, recorded, values
+from switch_recordings import series
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.introspection.debug import series_text
@@ -487,48 +487,18 @@ def test_each_row_of_a_recording_can_be_lost(table: str) -> None:
     tables = recorded("switch-sonic")
     names = names_of([tables["counters_db"][name] for name in NAME_MAPS])
     assert len(names.queues) == 30
-    whole = numbers(tables)
+    whole = series(read(as_tables(tables)), "sonic")
     for key in tables[table]:
         rows = {name: fields for name, fields in tables[table].items() if name != key}
-        for series, value in numbers(tables | {table: rows}).items():
-            assert whole.get(series) == value or series[0] in SETTINGS, (key, series)
+        for name, value in series(read(as_tables(tables | {table: rows})), "sonic").items():
+            assert whole.get(name) == value or name.partition(" ")[0] in SETTINGS, (key, name)
 
 
 SETTINGS = {
-    "roce_switch_pfc_enabled",
-    "roce_switch_pfc_watchdog_enabled",
-    "roce_switch_config_ecn_enabled",
-    "roce_switch_info",
-    "roce_switch_port_info",
+    "pfc_enabled",
+    "pfc_watchdog_enabled",
+    "config_ecn_enabled",
+    "info",
+    "port_info",
 }
 """What the absence of a row means: off, or a text less."""
-
-
-def numbers(databases: dict[str, dict[str, Fields]]) -> dict[tuple[Any, ...], Any]:
-    """The samples of tables as the Redis door builds them, without Redis."""
-    counters = databases["counters_db"]
-    names = names_of([counters.get(name, {}) for name in NAME_MAPS])
-
-    def hashes(table: str, objects: dict[str, Any]) -> dict[Any, Fields]:
-        return {name: counters.get(f"{table}:{oid}", {}) for oid, name in objects.items()}
-
-    tables = SonicTables(
-        port_counters=hashes("COUNTERS", dict(names.ports)),
-        queue_counters=hashes("COUNTERS", dict(names.queues)),
-        priority_group_counters=hashes("COUNTERS", dict(names.groups)),
-        configuration=databases["config_db"],
-        state=databases["state_db"],
-        lldp=databases["appl_db"],
-    )
-    samples = Interpreter("sonic").samples("d", read(tables))
-    return {
-        (series.row.name, *series.labels): value
-        for series, value in zip(samples.series, samples.values, strict=True)
-    }
-
-
-def test_the_recordings_are_texts_by_texts() -> None:
-    for name in ("switch-sonic", "switch-sonic-asics/asic1", "switch-sonic-breakout/1"):
-        for rows in recorded(name).values():
-            assert all(isinstance(text, str) for fields in rows.values() for text in fields.values())
-            assert json.loads(json.dumps(rows)) == rows
