@@ -90,10 +90,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[object]:
 
 @pytest.fixture(autouse=True)
 def log_level() -> Iterator[None]:
-    """A command that a test runs sets the level of all logs; the next test begins with the usual one."""
-    before = logging.getLogger().level
+    """A command that a test runs sets the level and the handlers of all logs; the next test begins with the usual ones."""
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
     yield
-    logging.getLogger().setLevel(before)
+    root.setLevel(level)
+    root.handlers[:] = handlers
 
 
 @pytest.fixture
