@@ -1,4 +1,4 @@
-"""Shared by the tests of the simulated host: a clock that a test sets, and reads of everything in a host."""
+"""Shared by the tests of the simulated host: reads of everything in a host."""
 
 from __future__ import annotations
 
@@ -12,19 +12,10 @@ if TYPE_CHECKING:
     from roce_exporter.simulation.kernel import SimulatedKernel
     from roce_exporter.simulation.world import Card, SimulatedNetdev
 
-START = 5000.0
+START = 1000.0
+"""When a host starts: the first moment of `clock.Clock`."""
 
 GAUGES = ("outbound_pci_stalled_wr", "outbound_pci_stalled_rd")
-
-
-class Clock:
-    """Monotonic seconds that a test sets."""
-
-    def __init__(self, now: float = START) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def ethtool(kernel: SimulatedKernel, netdev: str = "eth0") -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,34 +39,31 @@ def changes(*spans: tuple[float, Conditions], watchdog: LeafWatchdog | None = WA
     ]
 
 
-def test_it_trips_after_the_detection_time_since_a_poll_and_restores_after_pause_is_gone() -> None:
-    assert changes((1.0, CALM), (2.0, STORM)) == [1.4, 3.6]
-    assert changes((1.05, CALM), (2.0, STORM)) == [1.6, 3.8], "the next poll is at 1.2, and after it at 3.2"
-
-
-def test_a_storm_that_is_too_short_does_not_trip_it() -> None:
-    assert changes((1.0, CALM), (0.39, STORM)) == []
-    assert changes((1.0, CALM), (0.41, STORM)) == [1.4, 2.2]
-
-
-def test_a_storm_through_changing_conditions_is_one_storm() -> None:
-    assert changes((1.0, CALM), (0.3, STORM), (0.3, BUSY_STORM), (1.0, STORM)) == [1.4, 3.2]
-
-
-def test_pause_that_ends_now_and_then_is_no_storm() -> None:
-    assert changes((1.0, CALM), (10.0, SOME)) == []
-
-
-def test_pause_that_the_switch_sends_is_no_storm() -> None:
-    assert changes((1.0, CALM), (10.0, VICTIM)) == []
-
-
-def test_it_holds_the_queue_while_any_pause_arrives() -> None:
-    assert changes((1.0, CALM), (1.0, STORM), (2.0, SOME), (0.1, CALM), (1.0, SOME)) == [1.4, 5.8]
-
-
-def test_a_second_storm_trips_it_again() -> None:
-    assert changes((1.0, CALM), (1.0, STORM), (2.0, CALM), (1.0, STORM)) == [1.4, 2.6, 4.4, 5.6]
+@pytest.mark.parametrize(
+    ("spans", "expected"),
+    [
+        # It trips after the detection time since a poll, and restores after the pause is gone.
+        ([(1.0, CALM), (2.0, STORM)], [1.4, 3.6]),
+        # The next poll is at 1.2, and after it at 3.2.
+        ([(1.05, CALM), (2.0, STORM)], [1.6, 3.8]),
+        # A storm that is too short, and one that is just long enough.
+        ([(1.0, CALM), (0.39, STORM)], []),
+        ([(1.0, CALM), (0.41, STORM)], [1.4, 2.2]),
+        # A storm through changing conditions is one storm.
+        ([(1.0, CALM), (0.3, STORM), (0.3, BUSY_STORM), (1.0, STORM)], [1.4, 3.2]),
+        # Pause that ends now and then, and pause that the switch sends, are no storms.
+        ([(1.0, CALM), (10.0, SOME)], []),
+        ([(1.0, CALM), (10.0, VICTIM)], []),
+        # It holds the queue while any pause arrives.
+        ([(1.0, CALM), (1.0, STORM), (2.0, SOME), (0.1, CALM), (1.0, SOME)], [1.4, 5.8]),
+        # A second storm trips it again.
+        ([(1.0, CALM), (1.0, STORM), (2.0, CALM), (1.0, STORM)], [1.4, 2.6, 4.4, 5.6]),
+    ],
+)
+def test_it_trips_and_restores_to_the_poll(
+    spans: list[tuple[float, Conditions]], expected: list[float]
+) -> None:
+    assert changes(*spans) == expected
 
 
 def test_every_priority_has_its_own_state() -> None:

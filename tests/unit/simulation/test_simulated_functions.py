@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
+from clock import Clock
 
 from roce_exporter.kernel import Absent
 from roce_exporter.recording.capture import capture
@@ -17,16 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def host(*vendors: str, clock: Clock | None = None) -> SimulatedKernel:
-    return simulate("quiet", clock=clock or Clock(), vendors=vendors, seed=7)
+    return simulate("quiet", clock=clock or Clock(0.0), vendors=vendors, seed=7)
 
 
 def test_the_first_mlx5_port_has_two_and_no_other_port_has_any() -> None:
@@ -49,7 +42,7 @@ def test_after_a_bond_the_next_port_has_them() -> None:
 
 
 def test_their_traffic_is_a_part_of_the_port_and_grows() -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     kernel = host("mlx5", clock=clock)
     clock.now = 10.0
     first = kernel.virtual_functions("eth0")
@@ -68,14 +61,14 @@ def test_addresses_differ_between_functions_ports_and_hosts() -> None:
     macs += [one.mac for one in host("bnxt", "mlx5").virtual_functions("eth1")]
     macs += [
         one.mac
-        for one in simulate("quiet", clock=Clock(), vendors=("mlx5",), seed=8).virtual_functions("eth0")
+        for one in simulate("quiet", clock=Clock(0.0), vendors=("mlx5",), seed=8).virtual_functions("eth0")
     ]
     macs.append(host("mlx5").mac_address("eth0"))
     assert len(set(macs)) == 7
 
 
 def test_a_capture_has_them_too(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     kernel = host("mlx5", clock=clock)
     clock.now = 10.0
     asyncio.run(capture(kernel, str(tmp_path / "host"), 1, 1.0))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from steered import START, Clock, rdma
+from clock import Clock
+from steered import START, rdma
 
 from roce_exporter.kernel import Absent
 from roce_exporter.kernel.object_kernel import ObjectKernel

@@ -6,7 +6,8 @@ import json
 import re
 
 import pytest
-from steered import START, Clock, ethtool, rdma
+from clock import Clock
+from steered import START, ethtool
 
 from roce_exporter.simulation import SCENARIOS, TRANSMIT, VENDORS, ScenarioError
 from roce_exporter.simulation.kernel import simulate
@@ -101,19 +102,6 @@ class TestBothEnds:
         assert abs(sent - facts.get("receive_packets", 0)) <= 3, "one truncation per queue in use"
         marks = [int(queue.get("SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS", 0)) for queue in port.queues]
         assert sum(marks) == int(facts.get("marks", 0))
-
-    def test_the_names_of_mlx5_agree_with_the_names_of_sonic(self) -> None:
-        clock = Clock()
-        kernel = simulate("pfc-storm", clock=clock, vendors=PORTS, seed=SEED)
-        clock.now = START + 22.0
-        databases = leaf().databases(clock.now)
-        first, second = Port(databases, "Ethernet0"), Port(databases, "Ethernet8")
-        eth0, eth1 = ethtool(kernel, "eth0"), ethtool(kernel, "eth1")
-        assert first.pfc(3, "RX_PKTS") == eth0["tx_prio3_pause"] > 0
-        assert first.pfc(3, "RX_PAUSE_DURATION_US") == eth0["tx_prio3_pause_duration"] > 1_000_000
-        assert second.pfc(3, "TX_PKTS") == eth1["rx_prio3_pause"] > 0
-        marks = int(first.queue["SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS"])
-        assert marks == rdma(kernel)["np_ecn_marked_roce_packets"] > 0
 
     def test_a_reset_of_the_host_does_not_reset_the_switch(self) -> None:
         clock, switch = Clock(), leaf("flapping")

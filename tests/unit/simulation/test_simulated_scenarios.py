@@ -6,8 +6,9 @@ import logging
 from itertools import pairwise
 
 import pytest
+from clock import Clock
 from observed import samples
-from steered import START, Clock, counters, ethtool, rdma
+from steered import START, counters, ethtool, rdma
 
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
@@ -34,15 +35,6 @@ def after(
 
 def paused_share(found: dict[str, int], way: str, seconds: float) -> float:
     return found[f"{way}_prio3_pause_duration"] / 1e6 / seconds
-
-
-def test_every_scenario_has_a_line_of_description() -> None:
-    wanted = "quiet incast pfc-storm slow-receiver victim misconfigured flapping overheating lossy dead-peer firmware broken"
-    assert list(SCENARIOS) == wanted.split()
-    for name, scenario in SCENARIOS.items():
-        assert scenario.name == name
-        assert scenario.description
-        assert "\n" not in scenario.description
 
 
 def test_quiet_has_a_little_pause_and_no_storm() -> None:
