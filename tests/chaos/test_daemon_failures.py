@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from chaos_daemon import Namespace, Samples, exporter, key, namespace
 from host_tree import HostTree
-from waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +55,6 @@ FAULTS = (
     Fault(f"{PORT}/state", "fifo", frozenset(), "port", 0.0),
 )
 """One for each of seven devices. Where `lost` is empty, the source of the device is lost."""
-HUNG = f"{PORT}/hw_counters/np_cnp_sent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +68,6 @@ class Host:
     def cover(self, path: str, kind: str) -> None:
         """Mount something broken over a file."""
         self.inside.mount_over(self.tree.root / path, self._broken(kind))
-
-    def uncover(self, path: str) -> None:
-        """Unmount it; the next open reaches the original file."""
-        self.inside.run("umount", "--lazy", str(self.tree.root / path))
 
     def exporter(self, name: str) -> AbstractContextManager[Daemon]:
         """Our exporter, with its own log."""
@@ -101,8 +95,6 @@ class Host:
         elif kind == "ENXIO":
             with socket.socket(socket.AF_UNIX) as sock:
                 sock.bind(os.path.relpath(place))
-        elif kind == "empty":
-            place.mkdir()
         return place
 
 
@@ -148,49 +140,3 @@ def test_every_device_broken_in_its_own_way_loses_only_its_own(host: Host, whole
     assert own(samples).items() <= whole.items()
     assert told(samples, "read_errors_total", "counters", "mlx5_7") == 0
     assert "Traceback" not in daemon.log
-
-
-def test_a_hung_read_adds_no_thread_with_every_scrape_and_comes_back(host: Host, whole: Samples) -> None:
-    host.cover(HUNG, "fifo")
-    with host.exporter("broken") as daemon:
-        daemon.scrape()
-        threads, descriptors = daemon.seen.num_threads(), daemon.seen.num_fds()
-        for _ in range(10):
-            assert told(daemon.scrape(), "source_up", "hw_counters") == 0
-        assert daemon.seen.num_threads() <= threads + 1
-        assert daemon.seen.num_fds() <= descriptors + 1
-        host.uncover(HUNG)
-        writer = os.open(host.folder / "broken-fifo", os.O_WRONLY)
-        os.close(writer)
-        wait_until(lambda: told(daemon.scrape(), "source_up", "hw_counters") == 1)
-        # The FIFO's descriptor is still read in place of this file; every other file answers again.
-        lost = {name for name, _ in whole.keys() - own(daemon.scrape()).keys()}
-        assert lost <= CNP
-        assert daemon.stop() == 0
-
-
-def test_a_daemon_with_hung_reads_ends_on_sigterm(host: Host) -> None:
-    """A thread that is blocked in the kernel delays neither the next scrape nor the end."""
-    for number in range(8):
-        host.cover(f"class/infiniband/mlx5_{number}/ports/1/hw_counters/np_cnp_sent", "fifo")
-    with host.exporter("broken") as daemon:
-        samples = daemon.scrape()
-        assert [told(samples, "source_up", "hw_counters", f"mlx5_{number}") for number in range(8)] == [0] * 8
-        assert len([name for name, _ in samples if name == "roce_port_up"]) == 8
-        assert daemon.stop() == 0
-
-
-def test_a_file_that_may_not_be_read_costs_itself(host: Host) -> None:
-    """The kernel's EACCES, for a daemon without capabilities."""
-    (host.tree.root / PORT / "hw_counters/np_cnp_sent").chmod(0)
-    without = ("setpriv", "--bounding-set=-all", "--inh-caps=-all", "--")
-    with exporter(
-        host.folder, f"--path.sysfs={host.tree.root}", prefix=(*host.inside.enter, *without)
-    ) as daemon:
-        samples = daemon.scrape()
-        assert key("roce_cnp_sent_total", device=BROKEN, port="1") not in samples
-        assert key("roce_cnp_sent_total", device="mlx5_4", port="1") in samples
-        errors = told(samples, "read_errors_total", "hw_counters")
-        assert errors is not None
-        assert errors >= 1
-        assert "EACCES" in daemon.log

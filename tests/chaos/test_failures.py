@@ -11,8 +11,8 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from chaos_daemon import Key, key, parse
 from host_tree import COUNTERS, HostTree, failing_pread
-from prometheus_client.parser import text_string_to_metric_families
 
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from worker_threads import WorkerThreads
 
-Key = tuple[str, tuple[tuple[str, str], ...]]
-
 BROKEN = "mlx5_3"
 LOST = "roce_cnp_sent_total"
 FILE = f"{BROKEN}/ports/1/hw_counters/np_cnp_sent"
@@ -33,18 +31,6 @@ FAST = Settings(timeout=120.0, patience=0.05)
 """For a host on which nothing hangs."""
 IMPATIENT = Settings(timeout=0.5, patience=0.05)
 """For a host on which something hangs. On a busy machine a collection may end before all else has been read."""
-
-
-def key(name: str, **labels: str) -> Key:
-    return name, tuple(sorted((label, text) for label, text in labels.items() if text))
-
-
-def parse(text: bytes) -> dict[Key, float]:
-    return {
-        key(sample.name, **sample.labels): sample.value
-        for family in text_string_to_metric_families(text.decode())
-        for sample in family.samples
-    }
 
 
 class Host:

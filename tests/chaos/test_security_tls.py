@@ -1,4 +1,4 @@
-"""TLS, client certificates and users with real clients: curl, openssl, Prometheus. Unauthorised clients are refused."""
+"""TLS, client certificates and users with real clients: curl and openssl. Unauthorised clients are refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chaos_credentials import (
     secured,
 )
 from chaos_daemon import Daemon, namespace
-from servers import EXPORTER, prometheus
+from servers import EXPORTER
 from tools import need
 from waiting import wait_until
 
@@ -156,59 +156,6 @@ def test_a_client_detects_an_untrusted_server(daemon: Daemon, credentials: Crede
         found = curl(f"https://{expired.address}/metrics", *shown(credentials, ""))
     assert found.code == "000"
     assert "expired" in found.error
-
-
-def prometheus_targets(credentials: Credentials, jobs: dict[str, dict[str, object]]) -> dict[str, str]:
-    """What a real Prometheus reports about its scrapes, by job: empty if all succeed."""
-    folder = credentials.folder / "prometheus"
-    folder.mkdir()
-    config = {
-        "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
-        "scrape_configs": [{"job_name": name} | job for name, job in jobs.items()],
-    }
-
-    def judged() -> dict[str, str]:
-        targets = running.ask("targets")["activeTargets"]
-        found = {one["labels"]["job"]: one for one in targets}
-        done = found.keys() == jobs.keys() and all(one["health"] != "unknown" for one in targets)
-        # On a busy machine a scrape takes longer than its second: the next one counts.
-        done = done and not any("deadline exceeded" in one["lastError"] for one in targets)
-        return {name: one["lastError"] for name, one in found.items()} if done else {}
-
-    with prometheus(folder, config) as running:
-        return wait_until(judged)
-
-
-def test_prometheus_is_accepted_and_refused_like_curl(daemon: Daemon, credentials: Credentials) -> None:
-    certificate = {"cert_file": credentials.path("client.pem"), "key_file": credentials.path("client.key")}
-    trusting = {"ca_file": credentials.path("ca.pem")}
-    login = {"basic_auth": {"username": USER, "password": PASSWORD}}
-    base = {"scheme": "https", "static_configs": [{"targets": [daemon.address]}]}
-    expired = {
-        f"{kind}_file": credentials.path(f"expired-client.{end}")
-        for kind, end in (("cert", "pem"), ("key", "key"))
-    }
-    found = prometheus_targets(
-        credentials,
-        {
-            "right": base | login | {"tls_config": trusting | certificate},
-            "no user": base | {"tls_config": trusting | certificate},
-            "wrong password": base
-            | {"basic_auth": {"username": USER, "password": "wrong"}, "tls_config": trusting | certificate},
-            "no certificate": base | login | {"tls_config": trusting},
-            "expired certificate": base | login | {"tls_config": trusting | expired},
-            "wrong authority": base
-            | login
-            | {"tls_config": certificate | {"ca_file": credentials.path("other-ca.pem")}},
-        },
-    )
-    assert found.pop("right") == ""
-    assert "401" in found.pop("no user")
-    assert "401" in found.pop("wrong password")
-    assert found.pop("no certificate")
-    assert found.pop("expired certificate")
-    assert "unknown authority" in found.pop("wrong authority")
-    assert not found
 
 
 def processor_seconds(daemon: Daemon, logins: list[str]) -> list[float]:

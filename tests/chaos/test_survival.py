@@ -160,24 +160,6 @@ def test_without_proc_it_serves_the_host_without_an_account_of_the_process(tmp_p
     assert all(name.startswith("process_") for name in lost)
 
 
-READ_ONLY = (
-    'while read -r _ place _; do mount -o remount,bind,ro "$place" 2>/dev/null; done </proc/mounts; true'
-)
-
-
-def test_with_everything_read_only_it_serves(tmp_path: Path) -> None:
-    with namespace("mount") as inside:
-        inside.run("sh", "-c", READ_ONLY)
-        refused = subprocess.run(
-            [*inside.enter, "touch", str(tmp_path / "file")], capture_output=True, text=True, check=False
-        )
-        assert "Read-only file system" in refused.stderr
-        with exporter(tmp_path, *SIMULATED, prefix=inside.enter) as daemon:
-            assert of_host(daemon.scrape())
-            assert "Traceback" not in daemon.log
-            assert daemon.stop() == 0
-
-
 def faketime_library() -> str:
     """The path of libfaketime; without it the test is skipped, and in CI it fails."""
     need("faketime")

@@ -7,7 +7,6 @@ import contextlib
 import socket
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -87,11 +86,6 @@ async def test_a_half_sent_request_is_refused_and_closed(text: bytes) -> None:
         assert await scrape_succeeds(port)
 
 
-async def test_a_silent_connection_is_closed() -> None:
-    async with serving() as port:
-        assert await talk(port, b"") == b""
-
-
 async def test_a_request_that_drips_in_gains_no_time_by_it() -> None:
     async def drip(writer: asyncio.StreamWriter) -> None:
         while not writer.is_closing():
@@ -104,15 +98,6 @@ async def test_a_request_that_drips_in_gains_no_time_by_it() -> None:
         assert (await everything(reader)).startswith(b"HTTP/1.1 408 ")
         dripping.cancel()
         writer.close()
-
-
-async def test_with_the_real_limits_a_half_sent_request_is_closed_within_five_seconds() -> None:
-    async with serving(limits=ClientLimits()) as port:
-        started = time.monotonic()
-        clients = [talk(port, GET[:-2]) for _ in range(100)]
-        assert all(answer.startswith(b"HTTP/1.1 408 ") for answer in await asyncio.gather(*clients))
-        assert time.monotonic() - started > 4
-    assert ClientLimits().request_seconds < 5
 
 
 async def test_a_connection_without_a_tls_handshake_is_closed(tmp_path: Path) -> None:
@@ -132,14 +117,6 @@ async def test_a_head_over_8_kib_is_refused(size: int, end: bytes) -> None:
         # A client that keeps sending after the reply may lose it to a reset; its request is never served.
         assert answer.startswith(b"HTTP/1.1 431 ") or (size == 1_000_000 and answer == b"")
         assert await scrape_succeeds(port)
-
-
-async def test_a_head_of_just_8_kib_is_served_also_behind_another() -> None:
-    start = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX: "
-    head = start + b"x" * (8192 - len(start) - 4) + b"\r\n\r\n"
-    async with serving() as port:
-        assert (await talk(port, head)).startswith(b"HTTP/1.1 200 ")
-        assert (await talk(port, GET + head)).count(b"HTTP/1.1 200 ") == 2
 
 
 SMUGGLING = {
@@ -238,24 +215,6 @@ def deaf_client(port: int) -> socket.socket:
     client.connect(("127.0.0.1", port))
     client.sendall(GET)
     return client
-
-
-async def test_a_client_that_does_not_read_is_dropped_after_a_while() -> None:
-    answering: list[asyncio.Task[None]] = []
-
-    async def application(_: Request) -> Response:
-        task = asyncio.current_task()
-        assert task is not None
-        answering.append(task)
-        entered.set()
-        return Response(200, b"x" * 16_000_000, TEXT)
-
-    entered = asyncio.Event()
-    async with serving(application) as port:
-        with deaf_client(port):
-            async with asyncio.timeout(GENEROUS):
-                await entered.wait()
-                await asyncio.wait(answering)
 
 
 CHILD = """

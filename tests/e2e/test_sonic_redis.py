@@ -224,21 +224,6 @@ async def test_databases_of_other_numbers(server: RedisServer, tmp_path: Path) -
     assert readings == expected
 
 
-async def test_a_redis_that_does_not_answer_is_left_at_the_deadline(switch: RedisServer) -> None:
-    """Its process is stopped: connections are accepted by the kernel, and no reply comes."""
-    descriptors = set(os.listdir("/proc/self/fd"))
-    assert switch.process is not None
-    switch.process.send_signal(19)
-    try:
-        _, readings = await query_switch(target_of(switch.socket), seconds=0.5)
-    finally:
-        switch.process.send_signal(18)
-    assert set(readings.faults.values()) == {"no complete reply by the deadline"}
-    await asyncio.sleep(0)
-    assert set(os.listdir("/proc/self/fd")) <= descriptors
-    assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
 async def test_many_rounds_leave_no_descriptor(switch: RedisServer) -> None:
     descriptors = set(os.listdir("/proc/self/fd"))
     for _ in range(20):

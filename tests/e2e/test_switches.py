@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-    from roce_exporter.simulation.leaf import Databases
 
 pytestmark = pytest.mark.ci
 
@@ -82,31 +81,6 @@ def test_a_probe_has_the_watchdog_and_the_neighbour_of_every_port(tmp_path: Path
         assert command.stop() == 0
 
 
-def with_other_oids(databases: Databases) -> Databases:
-    """As after a restart of the switch's services: all objects have other identifiers."""
-    return json.loads(json.dumps(databases).replace("oid:0x1", "oid:0x7001"))
-
-
-def test_a_restart_of_the_services_of_the_switch_changes_no_series(tmp_path: Path) -> None:
-    restarted: list[bool] = []
-
-    def change(databases: Databases) -> Databases:
-        return with_other_oids(databases) if restarted else databases
-
-    with sonic_server("incast", change=change) as socket, switches(tmp_path, socket) as command:
-        before = probe(command)
-        restarted.append(True)
-        sent = ("roce_switch_queue_transmit_packets_total", 'port="Ethernet0"')
-
-        def later() -> dict[tuple[str, str], float]:
-            after = probe(command)
-            # A probe between two writes of the tables finds only a part.
-            whole = after.keys() == before.keys()
-            return after if whole and values(after, *sent) > values(before, *sent) else {}
-
-        wait_until(later)
-
-
 def test_a_redis_that_ends_and_returns_is_one_line_each(tmp_path: Path) -> None:
     with ExitStack() as running:
         with sonic_server("quiet") as socket:
@@ -120,11 +94,6 @@ def test_a_redis_that_ends_and_returns_is_one_line_each(tmp_path: Path) -> None:
     assert all(str(socket) in line or "redis" in line.lower() for line in lines), lines
     assert len({line.partition("msg=")[2] for line in lines}) == len(lines), "each fault once"
     assert "Traceback" not in command.log
-
-
-def test_a_target_that_is_not_in_the_file_is_refused(tmp_path: Path) -> None:
-    with switches(tmp_path, tmp_path / "none.sock") as command:
-        assert command.status("/probe?target=169.254.169.254") == 404
 
 
 class Monitoring(Running):
