@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from clock import EPOCH, Clock
 
 from roce_exporter.kernel import Absent
 from roce_exporter.model import Device, DeviceReadings, Port, RdmaDevice
@@ -15,32 +16,10 @@ from roce_exporter.owners import SurveyLimits, Surveyor
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-EPOCH = 1_700_000_000.0
-
 PART = 50
 """Queue pairs per part, as from a socket with a receive buffer of 8 KiB."""
 
 POD_CGROUP = "0::/kubepods.slice/kubepods-pod{pod}.slice/cri-containerd-{container}.scope\n"
-
-
-class Clock:
-    """Monotonic seconds that only `sleep` and slow drivers advance."""
-
-    def __init__(self) -> None:
-        self.now = 5000.0
-        self.slept = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def wall(self) -> float:
-        """Unix time."""
-        return EPOCH + self.now
-
-    async def sleep(self, seconds: float) -> None:
-        """Advance without waiting."""
-        self.slept += seconds
-        self.now += seconds
 
 
 def queue_pair(number: int, pid: int = 0, state: str = "RTS", remote: int = 0, **more: object) -> RdmaObject:
@@ -144,15 +123,27 @@ def device(name: str, incarnation: int = 1, dialect: str = "mlx5") -> DeviceRead
     return DeviceReadings(found, ())
 
 
-async def until(ready: Callable[[], bool]) -> None:
-    """Let other tasks run until `ready` is true; the timeout of pytest ends what never becomes ready."""
-    while not ready():  # noqa: ASYNC110 - several kinds of states are waited for, none has an event
-        await asyncio.sleep(0)
-
-
 def surveyor(host: FakeHost, clock: Clock, limits: SurveyLimits = SurveyLimits(patience=600)) -> Surveyor:  # noqa: B008 - frozen
     """A surveyor of this host, on this clock."""
     return Surveyor(host, limits, clock, clock.wall, clock.sleep)
+
+
+def following(
+    host: FakeHost,
+    *names: str,
+    clock: Clock | None = None,
+    limits: SurveyLimits = SurveyLimits(patience=600),  # noqa: B008 - frozen
+) -> Surveyor:
+    """A surveyor that follows these devices, or `mlx5_0`; on no machine does it lose its patience."""
+    found = surveyor(host, clock or Clock(), limits)
+    found.follow([device(name) for name in names or ("mlx5_0",)])
+    return found
+
+
+async def survey(found: Surveyor) -> dict[str, float]:
+    """What is shown after one more round."""
+    await found.survey_once()
+    return shown(found)
 
 
 def shown(found: Surveyor) -> dict[str, float]:

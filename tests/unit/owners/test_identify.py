@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 
 import pytest
+from clock import EPOCH, Clock
 from hypothesis import given
 from hypothesis import strategies as st
-from owner_fakes import EPOCH, Clock, FakeHost, process
+from owner_fakes import FakeHost, process
 
 from roce_exporter.owner_model import UNKNOWN_OWNER, Owner, ProcessFacts
 from roce_exporter.owners.identify import LONGEST, Roll, label_text, owner_of
@@ -82,23 +83,20 @@ def test_a_process_is_read_once_per_round() -> None:
     assert {pid: owner.name for pid, owner in found.owners.items()} == {7: "unit/a.service"}
 
 
-def test_a_process_that_began_after_the_list_is_another_one() -> None:
-    found = roll({7: ALIVE})
-    found.learn([7], EPOCH + 99)
-    assert found.owners == {7: UNKNOWN_OWNER}
-    assert found.hidden == 0
-
-
-def test_a_process_of_an_earlier_round_stays_known_after_the_clock_was_set_back() -> None:
-    found = roll({7: ALIVE}, {7: ALIVE.created})
-    found.learn([7], EPOCH - 3600)
-    assert found.owners[7].name == "unit/a.service"
-
-
-def test_a_process_that_ended_is_unknown_and_not_hidden() -> None:
-    found = roll({})
-    found.learn([7], EPOCH + 200)
-    assert (found.owners, found.hidden) == ({7: UNKNOWN_OWNER}, 0)
+@pytest.mark.parametrize(
+    ("processes", "before", "listed", "owner"),
+    [
+        ({7: ALIVE}, {}, 99, UNKNOWN_OWNER.name),  # it began after the list, so it is another one
+        ({7: ALIVE}, {7: ALIVE.created}, -3600, "unit/a.service"),  # known, and the clock was set back
+        ({}, {}, 200, UNKNOWN_OWNER.name),  # it ended
+    ],
+)
+def test_processes_that_come_and_go(
+    processes: dict[int, ProcessFacts | OSError], before: dict[int, float], listed: float, owner: str
+) -> None:
+    found = roll(processes, before)
+    found.learn([7], EPOCH + listed)
+    assert (found.owners[7].name, found.hidden) == (owner, 0)
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EIO])

@@ -7,7 +7,9 @@ import os
 import threading
 
 import pytest
-from owner_fakes import EPOCH, Clock, FakeHost, device, process, queue_pair, shown, surveyor
+from clock import EPOCH, Clock
+from owner_fakes import FakeHost, device, following, process, queue_pair, shown
+from waiting import Gate
 
 from roce_exporter.kernel import Absent
 from roce_exporter.kernel.live import LiveKernel
@@ -94,23 +96,15 @@ def test_the_number_of_known_processes_is_bounded(monkeypatch: pytest.MonkeyPatc
 
 def test_a_read_that_hangs_does_not_delay_others() -> None:
     host = FakeHost(processes={7: JOB, 8: JOB._replace(pid=8)})
-    entered, released = threading.Event(), threading.Event()
-    read = host.process
-
-    def hang(pid: int) -> object:
-        if pid == 7:
-            entered.set()
-            released.wait()
-        return read(pid)
-
-    host.process = hang  # type: ignore[method-assign, assignment]
+    gate, read = Gate(), host.process
+    host.process = lambda pid: (gate() if pid == 7 else None, read(pid))[1]  # type: ignore[method-assign, func-returns-value]
     known = found_by(host)
     stuck = threading.Thread(target=known.find, args=(7,))
     stuck.start()
-    entered.wait()
+    gate.wait()
     assert known.find(8).process == 8
     known.forget()
-    released.set()
+    gate.release()
     stuck.join()
 
 
@@ -122,8 +116,7 @@ def test_a_process_of_this_machine() -> None:
 async def test_an_id_that_is_reused_between_two_devices_is_unknown_for_the_second() -> None:
     host = FakeHost({"mlx5_0": [queue_pair(1, 7)]}, {7: JOB})
     clock = Clock()
-    found = surveyor(host, clock)
-    found.follow([device("mlx5_0")])
+    found = following(host, clock=clock)
     await found.survey_once()
     assert "queue_pairs{device=mlx5_0,owner=slurm/7,state=RTS,type=RC}" in shown(found)
     # Listed at this time; the process that has the number since is younger.
@@ -136,8 +129,7 @@ async def test_an_id_that_is_reused_between_two_devices_is_unknown_for_the_secon
 
 
 async def test_without_devices_no_process_is_known() -> None:
-    found = surveyor(FakeHost({"mlx5_0": [queue_pair(1, 7)]}, {7: JOB}), Clock())
-    found.follow([device("mlx5_0")])
+    found = following(FakeHost({"mlx5_0": [queue_pair(1, 7)]}, {7: JOB}))
     await found.survey_once()
     assert len(found.processes) == 1
     found.follow([])

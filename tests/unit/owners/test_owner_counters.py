@@ -22,95 +22,78 @@ def totals(ledger: Ledger) -> dict[tuple[str, str, int], float]:
     return {(row.name, owner, port): value for (row, owner, port), value in ledger.totals.items()}
 
 
-def enter(
-    ledger: Ledger, *sets: CounterSet, owners: dict[int, str] | None = None, dialect: str = "mlx5"
+def enter(ledger: Ledger, *sets: CounterSet, dialect: str = "mlx5") -> None:
+    """Process 17 and 27 are of one job."""
+    ledger.enter(dialect, 1, sets, lambda pid: f"job-{pid}" if pid < 10 else "job")
+
+
+def late(number: int, name: str = "out_of_sequence") -> CounterSet:
+    return counter_set(1, **{name: number})
+
+
+def acks(number: int, pid: int = 7, count: int = 30, kind: str = "") -> CounterSet:
+    return counter_set(number, pid, kind, local_ack_timeout_err=count)
+
+
+IONIC = "resp_rx_outouf_seq"
+ROUNDS: dict[str, tuple[str, list[list[CounterSet]], dict[tuple[str, str, int], float]]] = {
+    "the first round is where counting starts": ("mlx5", [[acks(1)]], {(TIMEOUTS, "job-7", 1): 0}),
+    "then what is counted": (
+        "mlx5",
+        [[acks(1, count=1000)], [acks(1, count=1010)]],
+        {(TIMEOUTS, "job-7", 1): 10},
+    ),
+    "all of a set that appears later": ("mlx5", [[], [acks(1)]], {(TIMEOUTS, "job-7", 1): 30}),
+    "sets that ended": ("mlx5", [[], [acks(1, 17)], [acks(2, 27, 5)]], {(TIMEOUTS, "job", 1): 35}),
+    "a number that the kernel reuses": (
+        "mlx5",
+        [[], [acks(1)], [acks(1, 8, 40)]],
+        {(TIMEOUTS, "job-7", 1): 30, (TIMEOUTS, "job-8", 1): 40},
+    ),
+    "a set per type": ("mlx5", [[], [acks(1, kind="RC"), acks(2, 7, 1, "UD")]], {(TIMEOUTS, "job-7", 1): 31}),
+    "sets that are not per process": ("mlx5", [[], [acks(1, 0, kind="RC")]], {}),
+    "a name of ionic": (
+        "ionic",
+        [[], [late(4, IONIC), counter_set(2, no_such_name=9)]],
+        {(LATE, "job-7", 1): 4},
+    ),
+    "a name of another driver": ("mlx5", [[], [late(4, IONIC)]], {}),
+    # A queue pair that ends takes its counts out of a set of ionic; a set of mlx5 keeps them, so this is another set.
+    "ionic loses 100": (
+        "ionic",
+        [[], *([late(one, IONIC)] for one in (150, 50, 57))],
+        {(LATE, "job-7", 1): 157},
+    ),
+    "mlx5 loses 100": ("mlx5", [[], *([late(one)] for one in (150, 50, 57))], {(LATE, "job-7", 1): 207}),
+    "several raw names of one row": (
+        "ionic",
+        [[], [counter_set(1, rx_rdma_ucast_bytes=100, rx_rdma_mcast_bytes=11)]],
+        {("roce_owner_port_receive_bytes_total", "job-7", 1): 111},
+    ),
+    # A 0 that is no count must not look like a job without congestion.
+    "names that mlx5 lists and never fills": (
+        "mlx5",
+        [
+            [],
+            [
+                counter_set(
+                    1, np_cnp_sent=0, rp_cnp_handled=0, np_ecn_marked_roce_packets=0, out_of_sequence=3
+                )
+            ],
+        ],
+        {(LATE, "job-7", 1): 3},
+    ),
+}
+
+
+@pytest.mark.parametrize(("dialect", "rounds", "expected"), ROUNDS.values(), ids=ROUNDS)
+def test_what_is_counted_in_rounds(
+    dialect: str, rounds: list[list[CounterSet]], expected: dict[tuple[str, str, int], float]
 ) -> None:
-    ledger.enter(dialect, 1, sets, lambda pid: (owners or {}).get(pid, f"job-{pid}"))
-
-
-def test_the_first_round_is_where_counting_starts() -> None:
     ledger = Ledger()
-    enter(ledger, counter_set(1, local_ack_timeout_err=1000))
-    assert totals(ledger) == {(TIMEOUTS, "job-7", 1): 0}
-    enter(ledger, counter_set(1, local_ack_timeout_err=1010))
-    assert totals(ledger) == {(TIMEOUTS, "job-7", 1): 10}
-
-
-def test_all_of_a_set_that_appears_later_counts() -> None:
-    ledger = Ledger()
-    enter(ledger)
-    enter(ledger, counter_set(1, local_ack_timeout_err=30))
-    assert totals(ledger) == {(TIMEOUTS, "job-7", 1): 30}
-
-
-def test_a_total_keeps_what_its_sets_counted_before_they_ended() -> None:
-    ledger = Ledger()
-    enter(ledger)
-    enter(ledger, counter_set(1, pid=7, local_ack_timeout_err=30), owners={7: "job"})
-    enter(ledger, counter_set(2, pid=8, local_ack_timeout_err=5), owners={8: "job"})
-    assert totals(ledger) == {(TIMEOUTS, "job", 1): 35}
-
-
-def test_a_number_that_the_kernel_reuses_is_another_set() -> None:
-    ledger = Ledger()
-    enter(ledger)
-    enter(ledger, counter_set(1, pid=7, local_ack_timeout_err=30), owners={7: "a", 8: "b"})
-    enter(ledger, counter_set(1, pid=8, local_ack_timeout_err=40), owners={7: "a", 8: "b"})
-    assert totals(ledger) == {(TIMEOUTS, "a", 1): 30, (TIMEOUTS, "b", 1): 40}
-
-
-def test_sets_per_type_of_one_process_are_added_up() -> None:
-    ledger = Ledger()
-    enter(ledger)
-    enter(
-        ledger,
-        counter_set(1, kind="RC", local_ack_timeout_err=30),
-        counter_set(2, kind="UD", local_ack_timeout_err=1),
-    )
-    assert totals(ledger) == {(TIMEOUTS, "job-7", 1): 31}
-
-
-def test_sets_that_are_not_per_process_belong_to_no_owner() -> None:
-    ledger = Ledger()
-    enter(ledger)
-    enter(ledger, counter_set(1, pid=0, kind="RC", local_ack_timeout_err=30))
-    assert totals(ledger) == {}
-
-
-def test_the_rows_are_found_by_the_driver_own_names() -> None:
-    of_mlx5, of_ionic = Ledger(), Ledger()
-    for ledger, dialect, name in (
-        (of_mlx5, "mlx5", "out_of_sequence"),
-        (of_ionic, "ionic", "resp_rx_outouf_seq"),
-    ):
-        enter(ledger)
-        enter(ledger, counter_set(1, **{name: 4, "no_such_name": 9}), dialect=dialect)
-        assert totals(ledger) == {(LATE, "job-7", 1): 4}
-    foreign = Ledger()
-    enter(foreign)
-    enter(foreign, counter_set(1, resp_rx_outouf_seq=4))
-    assert totals(foreign) == {}
-
-
-def test_a_destroyed_queue_pair_takes_its_counts_out_of_a_set_of_ionic_and_adds_none() -> None:
-    of_ionic, of_mlx5 = Ledger(), Ledger()
-    for ledger, dialect, name in (
-        (of_ionic, "ionic", "resp_rx_outouf_seq"),
-        (of_mlx5, "mlx5", "out_of_sequence"),
-    ):
-        enter(ledger, dialect=dialect)
-        for number in (150, 50, 57):
-            enter(ledger, counter_set(1, **{name: number}), dialect=dialect)
-    assert totals(of_ionic) == {(LATE, "job-7", 1): 157}
-    # A set of mlx5 keeps what destroyed queue pairs have counted, so this is another set.
-    assert totals(of_mlx5) == {(LATE, "job-7", 1): 207}
-
-
-def test_several_raw_names_of_one_row_are_added_up() -> None:
-    ledger = Ledger()
-    enter(ledger)
-    enter(ledger, counter_set(1, rx_rdma_ucast_bytes=100, rx_rdma_mcast_bytes=11), dialect="ionic")
-    assert totals(ledger) == {("roce_owner_port_receive_bytes_total", "job-7", 1): 111}
+    for sets in rounds:
+        enter(ledger, *sets, dialect=dialect)
+    assert totals(ledger) == expected
 
 
 def test_a_port_that_could_not_be_read_for_a_round_continues() -> None:
@@ -165,13 +148,3 @@ def test_every_owner_counter_is_the_part_of_a_row_of_the_port() -> None:
         "roce_owner_transport_ack_timeouts_total",
         "roce_owner_flow_receive_bytes_total",
     } <= {row.name for _, row in OWNER_COUNTERS}
-
-
-def test_names_that_mlx5_lists_and_never_fills_have_no_total() -> None:
-    """A 0 that is no count must not look like a job without congestion."""
-    ledger = Ledger()
-    enter(
-        ledger,
-        counter_set(1, np_cnp_sent=0, rp_cnp_handled=0, np_ecn_marked_roce_packets=0, out_of_sequence=3),
-    )
-    assert totals(ledger) == {(LATE, "job-7", 1): 0}

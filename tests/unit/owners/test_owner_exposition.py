@@ -6,12 +6,13 @@ import asyncio
 import json
 from typing import TYPE_CHECKING
 
-from owner_fakes import Clock, FakeHost, process, queue_pair, surveyor, until
+from clock import Clock
+from owner_fakes import FakeHost, process, queue_pair, surveyor
+from waiting import Gate
 
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
-from roce_exporter.owners import SurveyLimits
 from roce_exporter.simulation.kernel import simulate
 from roce_exporter.web import Request
 from roce_exporter.web.endpoints import PRIVATE, Endpoints
@@ -19,7 +20,6 @@ from roce_exporter.web.endpoints import PRIVATE, Endpoints
 if TYPE_CHECKING:
     from roce_exporter.owners import Surveyor
 
-PATIENT = SurveyLimits(patience=600)
 DEVICES = ("mlx5_0", "mlx5_1")
 
 
@@ -37,7 +37,7 @@ class CountedHost(FakeHost):
 def setup() -> tuple[CountedHost, Surveyor, Exporter]:
     host = CountedHost({name: [queue_pair(1, 7)] for name in DEVICES})
     host.processes[7] = process(7, "0::/slurm/uid_0/job_7")
-    found = surveyor(host, Clock(), PATIENT)
+    found = surveyor(host, Clock())
     kernel = simulate("quiet", clock=lambda: 0.0, vendors=["mlx5", "mlx5"], seed=1)
     return host, found, Exporter(Collector(kernel, Settings(), lambda: 0.0), surveyor=found)
 
@@ -79,29 +79,12 @@ async def test_a_change_of_processes_does_not_change_the_series_of_devices() -> 
 async def test_a_scrape_does_not_wait_for_a_survey_that_hangs() -> None:
     host, found, exporter = setup()
     await scrape(exporter)
-    release = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    entered = asyncio.Event()
-
-    def hang(*_: object) -> None:
-        loop.call_soon_threadsafe(entered.set)
-        asyncio.run_coroutine_threadsafe(release.wait(), loop).result()
-
-    host.before_part = hang
+    host.before_part = gate = Gate()
     surveying = asyncio.create_task(found.survey_once())
-    await entered.wait()
+    await gate.entered()
     assert "roce_port_up" in await scrape(exporter)
-    release.set()
+    gate.release()
     await surveying
-
-
-async def test_a_survey_follows_the_devices_of_the_collection() -> None:
-    _, found, exporter = setup()
-    await scrape(exporter)
-    running = asyncio.create_task(found.run())
-    await until(lambda: len(found.states()) == len(DEVICES))
-    running.cancel()
-    assert {state.device for state in found.states()} == set(DEVICES)
 
 
 async def test_a_complete_observation_has_the_owners_at_once() -> None:

@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from owner_fakes import (
-    EPOCH,
-    POD_CGROUP,
-    Clock,
-    FakeHost,
-    device,
-    process,
-    queue_pair,
-    region,
-    shown,
-    surveyor,
-)
+from clock import EPOCH
+from owner_fakes import POD_CGROUP, FakeHost, following, process, queue_pair, region, survey
 
 from roce_exporter.owner_model import ObjectKind, RdmaObject
 
@@ -34,12 +24,10 @@ def busy_host() -> FakeHost:
 
 
 async def test_the_processes_of_one_cgroup_are_one_owner() -> None:
-    found = surveyor(busy_host(), Clock())
-    found.follow([device("mlx5_0")])
-    await found.survey_once()
+    found = following(busy_host())
     own = f"device=mlx5_0,owner={OWNER}"
     core = "device=mlx5_0,owner=kernel/ib_core"
-    assert shown(found) == {
+    assert await survey(found) == {
         f"queue_pairs{{{own},state=RTS,type=RC}}": 8,
         f"queue_pairs_in_error{{{own}}}": 0,
         f"remote_queue_pairs{{{own}}}": 8,
@@ -66,7 +54,7 @@ async def test_the_processes_of_one_cgroup_are_one_owner() -> None:
         "unseen_objects{device=mlx5_0,kind=mr}": 0,
         "unseen_objects{device=mlx5_0,kind=qp}": 0,
         "survey_duration_seconds{device=mlx5_0}": 0,
-        "survey_timestamp_seconds{device=mlx5_0}": EPOCH + 5000,
+        "survey_timestamp_seconds{device=mlx5_0}": EPOCH + 1000,
     }
     (state,) = found.states()
     assert (state.source, state.up, state.errors_total) == ("owners", True, 0)

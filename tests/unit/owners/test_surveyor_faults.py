@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-import threading
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import pytest
-from owner_fakes import Clock, FakeHost, device, process, queue_pair, region, shown, surveyor, until
+from owner_fakes import FakeHost, device, following, process, queue_pair, region, shown, survey
+from waiting import Gate, until
 
 from roce_exporter.kernel import Absent
 from roce_exporter.owner_model import CounterSet, ObjectKind, RdmaObject
@@ -21,29 +21,20 @@ if TYPE_CHECKING:
     from worker_threads import WorkerThreads
 
 QUEUE_PAIR = ObjectKind.QUEUE_PAIR
-PATIENT = SurveyLimits(patience=600)
-"""No busy machine takes this long: nothing is given up."""
 IMPATIENT = SurveyLimits(patience=0.01)
 """Used only while a device hangs, so that giving up does not depend on the speed of the machine."""
 
 JOB = "slurm/7"
 
 
-class StuckDevice:
-    """Makes the parts of the queue pairs of one device hang until it is released."""
+GATES: list[Gate] = []
 
-    all: ClassVar[list[StuckDevice]] = []
 
-    def __init__(self, host: FakeHost, name: str) -> None:
-        self.entered, self.released = threading.Event(), threading.Event()
-        self._name = name
-        host.before_part = self._before_part
-        StuckDevice.all.append(self)
-
-    def _before_part(self, name: str, kind: ObjectKind) -> None:
-        if name == self._name and kind is QUEUE_PAIR:
-            self.entered.set()
-            self.released.wait()
+def stick(host: FakeHost) -> Gate:
+    """The parts of the queue pairs of mlx5_0 hang until the gate is released."""
+    GATES.append(gate := Gate())
+    host.before_part = lambda name, kind: gate() if (name, kind) == ("mlx5_0", QUEUE_PAIR) else None
+    return gate
 
 
 def host_of(*names: str) -> FakeHost:
@@ -55,21 +46,21 @@ def host_of(*names: str) -> FakeHost:
 @pytest.fixture(autouse=True)
 def no_thread_remains(worker_threads: WorkerThreads) -> Iterator[None]:
     yield
-    while StuckDevice.all:
-        StuckDevice.all.pop().released.set()
+    while GATES:
+        GATES.pop().release()
     worker_threads.wait_until(0)
 
 
 async def test_a_device_that_hangs_costs_only_itself() -> None:
     host = host_of("mlx5_0", "mlx5_1")
-    found = surveyor(host, Clock(), PATIENT)
-    found.follow([device("mlx5_0"), device("mlx5_1")])
-    stuck = StuckDevice(host, "mlx5_0")
+    found = following(host, "mlx5_0", "mlx5_1")
+    stuck = stick(host)
     surveying = asyncio.create_task(found.survey_once())
-    await until(lambda: bool(found.states()) and stuck.entered.is_set())
+    await stuck.entered()
+    await until(found.states)
     assert [(state.device, state.up) for state in found.states()] == [("mlx5_1", True)]
     assert f"memory_regions{{device=mlx5_1,owner={JOB}}}" in shown(found)
-    stuck.released.set()
+    stuck.release()
     await surveying
     assert [state.up for state in found.states()] == [True, True]
 
@@ -78,40 +69,37 @@ async def test_a_device_that_hangs_is_broken_until_it_responds_and_leaves_nothin
     worker_threads: WorkerThreads,
 ) -> None:
     host = host_of("mlx5_0")
-    found = surveyor(host, Clock(), PATIENT)
-    found.follow([device("mlx5_0")])
+    found = following(host)
     await found.survey_once()
     whole = shown(found)
-    stuck = StuckDevice(host, "mlx5_0")
-    found.limits = IMPATIENT
+    stuck = stick(host)
+    patient, found.limits = found.limits, IMPATIENT
     await found.survey_once()
     (state,) = found.states()
     assert (state.up, state.errors_total) == (False, 1)
     assert "0.01 s" in state.error
-    while not stuck.entered.is_set():
+    while not stuck.begun.is_set():
         await found.survey_once()  # a slow machine gives up before it reaches the queue pairs
-    found.limits = PATIENT
+    found.limits = patient
     await found.survey_once()
     assert "an earlier call has not returned" in found.states()[0].error
     assert {name for name in shown(found) if "survey_" not in name} == set()
     assert sum(not one.closed for one in host.lists) == 1, "the list in use is not closed"
     # A stuck device is not called again; the thread of an earlier round may need a moment to end.
     worker_threads.wait_until(1)
-    stuck.released.set()
+    stuck.release()
     worker_threads.wait_until(0)
     assert all(one.closed for one in host.lists)
-    await found.survey_once()
-    assert shown(found) == whole
+    assert await survey(found) == whole
     assert [(state.up, state.error) for state in found.states()] == [(True, "")]
 
 
 async def test_a_call_that_has_not_returned_is_not_made_again(worker_threads: WorkerThreads) -> None:
     host = host_of("mlx5_0")
-    stuck = StuckDevice(host, "mlx5_0")
-    found = surveyor(host, Clock(), PATIENT)
-    found.follow([device("mlx5_0")])
+    stuck = stick(host)
+    found = following(host)
     surveying = asyncio.create_task(found.survey_once())
-    await until(stuck.entered.is_set)
+    await stuck.entered()
     surveying.cancel()
     await until(surveying.done)
     lists = len(host.lists)
@@ -124,10 +112,8 @@ async def test_a_call_that_has_not_returned_is_not_made_again(worker_threads: Wo
 async def test_a_kind_that_fails_leaves_the_others() -> None:
     host = host_of("mlx5_0")
     host.faults["mlx5_0", QUEUE_PAIR] = OSError(errno.EINVAL, "the driver failed to report an object")
-    found = surveyor(host, Clock(), PATIENT)
-    found.follow([device("mlx5_0")])
-    await found.survey_once()
-    series = shown(found)
+    found = following(host)
+    series = await survey(found)
     assert series[f"memory_region_bytes{{device=mlx5_0,owner={JOB}}}"] == 4096
     assert not [name for name in series if name.startswith(("queue_pairs", "remote", "survey"))]
     assert "unseen_objects{device=mlx5_0,kind=qp}" not in series
@@ -135,8 +121,7 @@ async def test_a_kind_that_fails_leaves_the_others() -> None:
     assert (state.up, state.errors_total) == (False, 1)
     assert "qp: EINVAL" in state.error
     host.faults.clear()
-    await found.survey_once()
-    assert shown(found)[f"queue_pairs{{device=mlx5_0,owner={JOB},state=RTS,type=RC}}"] == 1
+    assert (await survey(found))[f"queue_pairs{{device=mlx5_0,owner={JOB},state=RTS,type=RC}}"] == 1
     assert found.states()[0].errors_total == 1
 
 
@@ -150,8 +135,7 @@ async def test_a_list_that_fails_in_the_middle_is_not_shown_in_part() -> None:
             raise fault
 
     host.before_part = fail_in_the_third_part
-    found = surveyor(host, Clock(), PATIENT)
-    found.follow([device("mlx5_0")])
+    found = following(host)
     await found.survey_once()
     assert not [name for name in shown(found) if name.startswith("queue_pairs")]
     assert all(one.closed for one in host.lists)
@@ -161,18 +145,15 @@ async def test_a_host_that_lists_no_objects_has_no_series_and_no_error() -> None
     host = host_of("mlx5_0")
     for kind in ObjectKind:
         host.faults["mlx5_0", kind] = Absent(errno.EOPNOTSUPP, "this kernel does not list them")
-    found = surveyor(host, Clock(), PATIENT)
-    found.follow([device("mlx5_0")])
-    await found.survey_once()
-    assert shown(found) == {}
+    found = following(host)
+    assert await survey(found) == {}
     assert [(state.up, state.errors_total) for state in found.states()] == [(None, 0)]
 
 
 async def test_a_kind_that_the_kernel_does_not_list_has_no_series() -> None:
     host = host_of("mlx5_0")
     host.faults["mlx5_0", ObjectKind.CONTEXT] = Absent(errno.EOPNOTSUPP, "older than 5.12")
-    found = surveyor(host, Clock(), PATIENT)
-    found.follow([device("mlx5_0")])
+    found = following(host)
     await found.survey_once()
     assert not [name for name in shown(found) if name.startswith("contexts")]
     assert found.states()[0].up is True
@@ -180,14 +161,13 @@ async def test_a_kind_that_the_kernel_does_not_list_has_no_series() -> None:
 
 async def test_a_device_that_is_removed_in_the_middle_leaves_nothing() -> None:
     host = host_of("mlx5_0", "mlx5_1")
-    found = surveyor(host, Clock(), PATIENT)
-    found.follow([device("mlx5_0"), device("mlx5_1")])
-    stuck = StuckDevice(host, "mlx5_0")
+    found = following(host, "mlx5_0", "mlx5_1")
+    stuck = stick(host)
     running = asyncio.create_task(found.run())
-    await asyncio.to_thread(stuck.entered.wait)
+    await stuck.entered()
     found.follow([device("mlx5_1")])
     assert not [name for name in shown(found) if "mlx5_0" in name]
-    stuck.released.set()
+    stuck.release()
     await until(lambda: bool(host.lists) and all(one.closed for one in host.lists) and bool(found.states()))
     assert {state.device for state in found.states()} == {"mlx5_1"}
     assert not [name for name in shown(found) if "mlx5_0" in name]
@@ -202,10 +182,8 @@ async def test_a_device_that_is_removed_in_the_middle_leaves_nothing() -> None:
 async def test_a_device_that_disappears_while_it_is_read_is_an_error_until_it_is_followed_no_more() -> None:
     host = host_of("mlx5_0")
     host.faults["mlx5_0", QUEUE_PAIR] = OSError(errno.ENODEV, "removed")
-    found = surveyor(host, Clock(), PATIENT)
-    found.follow([device("mlx5_0")])
-    await found.survey_once()
-    assert shown(found) == {}
+    found = following(host)
+    assert await survey(found) == {}
     assert found.states()[0].error.startswith("ENODEV")
     found.follow([])
     assert found.states() == ()
@@ -213,16 +191,15 @@ async def test_a_device_that_disappears_while_it_is_read_is_an_error_until_it_is
 
 async def test_a_replugged_device_is_surveyed_while_its_predecessor_is_stuck() -> None:
     host = host_of("mlx5_0")
-    stuck = StuckDevice(host, "mlx5_0")
-    found = surveyor(host, Clock(), PATIENT)
-    found.follow([device("mlx5_0", incarnation=1)])
+    stuck = stick(host)
+    found = following(host)
     surveying = asyncio.create_task(found.survey_once())
-    await until(stuck.entered.is_set)
+    await stuck.entered()
     host.before_part = lambda *_: None
     found.follow([device("mlx5_0", incarnation=2)])
     await found.survey_once()
     assert f"memory_regions{{device=mlx5_0,owner={JOB}}}" in shown(found)
-    stuck.released.set()
+    stuck.release()
     await surveying
     assert [(state.up, state.errors_total) for state in found.states()] == [(True, 0)]
     assert all(one.closed for one in host.lists)
@@ -238,8 +215,7 @@ async def test_a_fault_of_the_exporter_costs_one_device_and_is_logged(
             raise ValueError("a bug")
 
     host.before_part = fail
-    found = surveyor(host, Clock(), PATIENT)
-    found.follow([device("mlx5_0"), device("mlx5_1")])
+    found = following(host, "mlx5_0", "mlx5_1")
     with caplog.at_level(logging.WARNING):
         await found.survey_once()
     assert [state.up for state in found.states()] == [False, True]
@@ -250,8 +226,7 @@ async def test_a_fault_of_the_exporter_costs_one_device_and_is_logged(
 async def test_an_error_is_logged_when_it_comes_and_when_it_goes(caplog: pytest.LogCaptureFixture) -> None:
     host = host_of("mlx5_0")
     host.faults["mlx5_0", QUEUE_PAIR] = OSError(errno.EIO, "firmware")
-    found = surveyor(host, Clock(), PATIENT)
-    found.follow([device("mlx5_0")])
+    found = following(host)
     with caplog.at_level(logging.INFO):
         await found.survey_once()
         await found.survey_once()
@@ -266,8 +241,7 @@ async def test_an_error_is_logged_when_it_comes_and_when_it_goes(caplog: pytest.
 
 async def test_counters_continue_after_a_round_that_failed() -> None:
     host = host_of("mlx5_0")
-    found = surveyor(host, Clock(), PATIENT)
-    found.follow([device("mlx5_0")])
+    found = following(host)
     series = f"transport_ack_timeouts_total{{device=mlx5_0,owner={JOB},port=1}}"
     for count in (100, 110):
         host.sets["mlx5_0", 1] = (CounterSet(1, 1, 7, "", {"local_ack_timeout_err": count}),)
@@ -278,16 +252,14 @@ async def test_counters_continue_after_a_round_that_failed() -> None:
     assert series not in shown(found)
     assert "counter sets of port 1: EIO" in found.states()[0].error
     host.sets["mlx5_0", 1] = (CounterSet(1, 1, 7, "", {"local_ack_timeout_err": 125}),)
-    await found.survey_once()
-    assert shown(found)[series] == 25
+    assert (await survey(found))[series] == 25
 
 
 async def test_a_round_of_once_that_takes_too_long_is_given_up() -> None:
     """Each part answers, but there is no end."""
     host = host_of("mlx5_0")
     host.open_objects = lambda *_: Endless()  # type: ignore[method-assign]
-    found = surveyor(host, Clock(), IMPATIENT)
-    found.follow([device("mlx5_0")])
+    found = following(host, limits=IMPATIENT)
     await found.survey_once()
     Endless.over = True
     assert shown(found) == {}
@@ -310,14 +282,13 @@ class Endless:
 
 async def test_the_end_of_the_exporter_closes_what_is_open() -> None:
     host = host_of("mlx5_0")
-    stuck = StuckDevice(host, "mlx5_0")
-    found = surveyor(host, Clock(), PATIENT)
-    found.follow([device("mlx5_0")])
+    stuck = stick(host)
+    found = following(host)
     running = asyncio.create_task(found.run())
-    await asyncio.to_thread(stuck.entered.wait)
+    await stuck.entered()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
     assert [one.closed for one in host.lists][-1] == 0
-    stuck.released.set()
+    stuck.release()
     await until(lambda: all(one.closed for one in host.lists))

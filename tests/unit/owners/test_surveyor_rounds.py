@@ -4,12 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from owner_fakes import PART, Clock, FakeHost, device, process, queue_pair, region, shown, surveyor, until
+import pytest
+from clock import Clock
+from owner_fakes import (
+    PART,
+    FakeHost,
+    device,
+    following,
+    process,
+    queue_pair,
+    region,
+    shown,
+    survey,
+    surveyor,
+)
+from waiting import until
 
+from roce_exporter.model import DeviceReadings
 from roce_exporter.owner_model import CounterSet, ObjectKind, RdmaObject
-from roce_exporter.owners import SurveyLimits, Surveyor
+from roce_exporter.owners import SurveyLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,18 +34,17 @@ QUEUE_PAIR = ObjectKind.QUEUE_PAIR
 
 
 class Interval(Clock):
-    """A clock on which the pause between two rounds, or any pause for which `holds` is true, lasts until `go_on`."""
+    """A clock on which the pause between two rounds lasts until `go_on`."""
 
-    def __init__(self, holds: Callable[[float], bool]) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.holds = holds
         self.reached = asyncio.Event()
         self.go_on = asyncio.Event()
         self.pauses: list[float] = []
 
     async def sleep(self, seconds: float) -> None:
         await super().sleep(seconds)
-        if self.holds(seconds):
+        if seconds > 10:
             self.reached.set()
             await self.go_on.wait()
             self.go_on.clear()
@@ -40,7 +55,7 @@ class Interval(Clock):
 async def test_two_thousand_queue_pairs_take_two_percent_of_the_drivers_time() -> None:
     host = FakeHost({"mlx5_0": [queue_pair(number, 7) for number in range(2000)]})
     host.processes[7] = process(7, "0::/system.slice/a.service")
-    clock = Interval(lambda seconds: seconds > 10)
+    clock = Interval()
     busy = 0.0
 
     def query_firmware(_: str, kind: ObjectKind) -> None:
@@ -50,8 +65,7 @@ async def test_two_thousand_queue_pairs_take_two_percent_of_the_drivers_time() -
             busy += 0.05
 
     host.before_part = query_firmware
-    found = surveyor(host, clock, SurveyLimits(interval=200, patience=600))
-    found.follow([device("mlx5_0")])
+    found = following(host, clock=clock, limits=SurveyLimits(interval=200, patience=600))
     running = asyncio.create_task(found.run())
     await clock.reached.wait()
     running.cancel()
@@ -63,7 +77,7 @@ async def test_two_thousand_queue_pairs_take_two_percent_of_the_drivers_time() -
 
 async def test_the_interval_is_from_begin_to_begin() -> None:
     host = FakeHost({"mlx5_0": [queue_pair(1, 7)]})
-    clock = Interval(lambda seconds: seconds > 10)
+    clock = Interval()
     begins: list[float] = []
 
     def note(_: str, kind: ObjectKind) -> None:
@@ -72,8 +86,7 @@ async def test_the_interval_is_from_begin_to_begin() -> None:
         clock.now += 0.1
 
     host.before_part = note
-    found = surveyor(host, clock)
-    found.follow([device("mlx5_0")])
+    found = following(host, clock=clock)
     running = asyncio.create_task(found.run())
     for _ in range(3):
         await clock.reached.wait()
@@ -86,9 +99,8 @@ async def test_the_interval_is_from_begin_to_begin() -> None:
 
 
 async def test_first_rounds_are_spread_and_a_new_device_is_surveyed_at_once() -> None:
-    clock = Interval(lambda seconds: seconds > 10)
-    found = surveyor(FakeHost({"mlx5_0": [queue_pair(1, 7)], "mlx5_1": [queue_pair(1, 7)]}), clock)
-    found.follow([device("mlx5_0"), device("mlx5_1")])
+    clock = Interval()
+    found = following(FakeHost(), "mlx5_0", "mlx5_1", clock=clock)
     running = asyncio.create_task(found.run())
     await until(lambda: len(found.states()) == 2)
     assert max(clock.pauses) == 2.5
@@ -97,12 +109,6 @@ async def test_first_rounds_are_spread_and_a_new_device_is_surveyed_at_once() ->
     found.follow([device("mlx5_2")])
     assert [state.device for state in found.states()] == ["mlx5_2"]
     running.cancel()
-
-
-async def rounds(found: Surveyor, times: int = 1) -> dict[str, float]:
-    for _ in range(times):
-        await found.survey_once()
-    return shown(found)
 
 
 def many_owners(numbers: range, queue_pairs: Callable[[int], int] = lambda number: number) -> FakeHost:
@@ -123,9 +129,7 @@ def owners_in(series: dict[str, float]) -> set[str]:
 async def test_of_two_hundred_owners_the_largest_have_series() -> None:
     host = many_owners(range(1, 201))
     host.objects["mlx5_0"].append(queue_pair(99999))
-    found = surveyor(host, Clock())
-    found.follow([device("mlx5_0")])
-    series = await rounds(found)
+    series = await survey(following(host))
     assert owners_in(series) == {"other", "unknown"} | {f"slurm/{number}" for number in range(169, 201)}
     assert series["folded{device=mlx5_0}"] == 168
     assert series["queue_pairs{device=mlx5_0,owner=other,state=RTS,type=RC}"] == sum(range(1, 169))
@@ -137,12 +141,11 @@ async def test_of_two_hundred_owners_the_largest_have_series() -> None:
 
 async def test_the_series_are_the_same_object_while_the_owners_are_the_same() -> None:
     host = many_owners(range(1, 41))
-    found = surveyor(host, Clock())
-    found.follow([device("mlx5_0")])
-    await rounds(found)
+    found = following(host)
+    await survey(found)
     before = found.samples()
     host.objects["mlx5_0"] += [queue_pair(20_000 + number, 40) for number in range(5)]
-    await rounds(found)
+    await survey(found)
     after = found.samples()
     assert [one.series is other.series for one, other in zip(before, after, strict=True)] == [True, True]
     assert before[0].values != after[0].values
@@ -150,23 +153,21 @@ async def test_the_series_are_the_same_object_while_the_owners_are_the_same() ->
 
 async def test_an_owner_a_little_larger_does_not_replace_one_that_is_shown() -> None:
     host = many_owners(range(1, 3), lambda number: 10 * number)
-    found = surveyor(host, Clock(), SurveyLimits(most=1, patience=600))
-    found.follow([device("mlx5_0")])
-    assert owners_in(await rounds(found)) == {"slurm/2", "other"}
+    found = following(host, limits=SurveyLimits(most=1, patience=600))
+    assert owners_in(await survey(found)) == {"slurm/2", "other"}
     host.objects["mlx5_0"] += [queue_pair(1000 + number, 1) for number in range(12)]
-    assert owners_in(await rounds(found)) == {"slurm/2", "other"}
+    assert owners_in(await survey(found)) == {"slurm/2", "other"}
     host.objects["mlx5_0"] += [queue_pair(2000 + number, 1) for number in range(12)]
-    assert owners_in(await rounds(found)) == {"slurm/1", "other"}
+    assert owners_in(await survey(found)) == {"slurm/1", "other"}
 
 
 async def test_a_state_that_no_queue_pair_has_any_more_is_zero() -> None:
     host = FakeHost({"mlx5_0": [queue_pair(1, 7), queue_pair(2, 7, state="ERR")]})
     host.processes[7] = process(7, "0::/slurm/uid_0/job_7")
-    found = surveyor(host, Clock())
-    found.follow([device("mlx5_0")])
-    assert (await rounds(found))["queue_pairs_in_error{device=mlx5_0,owner=slurm/7}"] == 1
+    found = following(host)
+    assert (await survey(found))["queue_pairs_in_error{device=mlx5_0,owner=slurm/7}"] == 1
     host.objects["mlx5_0"].pop()
-    series = await rounds(found)
+    series = await survey(found)
     assert series["queue_pairs{device=mlx5_0,owner=slurm/7,state=ERR,type=RC}"] == 0
     assert series["queue_pairs_in_error{device=mlx5_0,owner=slurm/7}"] == 0
 
@@ -178,9 +179,11 @@ async def test_peers_are_bounded_and_listeners_are_no_connections() -> None:
         one = RdmaObject(ObjectKind.CONNECTION, pid=7, peer=f"10.0.0.{number}")
         host.objects["mlx5_0"] += [one] * number
     host.objects["mlx5_0"].append(RdmaObject(ObjectKind.CONNECTION, pid=7, state="LISTEN"))
-    found = surveyor(host, Clock())
-    found.follow([device("mlx5_0")])
-    series = {name: value for name, value in (await rounds(found)).items() if name.startswith("connections")}
+    series = {
+        name: value
+        for name, value in (await survey(following(host))).items()
+        if name.startswith("connections")
+    }
     own = "device=mlx5_0,owner=slurm/7"
     largest = {f"connections{{{own},peer=10.0.0.{number}}}": number for number in range(25, 41)}
     assert series == largest | {f"connections{{{own},peer=other}}": sum(range(1, 25))}
@@ -188,9 +191,7 @@ async def test_peers_are_bounded_and_listeners_are_no_connections() -> None:
 
 async def test_objects_that_the_kernel_counts_and_does_not_list_are_unseen() -> None:
     host = FakeHost({"mlx5_0": [queue_pair(1, 7)]}, uncounted={"qp": 6, "mr": 3, "pd": 9})
-    found = surveyor(host, Clock())
-    found.follow([device("mlx5_0")])
-    series = await rounds(found)
+    series = await survey(following(host))
     unseen = {name: value for name, value in series.items() if name.startswith("unseen")}
     assert unseen == {
         "unseen_objects{device=mlx5_0,kind=ctx}": 0,
@@ -205,45 +206,23 @@ async def test_objects_that_the_kernel_lists_without_a_process_are_unseen() -> N
     elsewhere = [queue_pair(number, 0) for number in (2, 3)]
     own = RdmaObject(QUEUE_PAIR, kernel="ib_core", number=1, type="GSI", state="RTS")
     host = FakeHost({"mlx5_0": [own, *elsewhere]})
-    found = surveyor(host, Clock())
-    found.follow([device("mlx5_0")])
-    series = await rounds(found)
+    series = await survey(following(host))
     assert series["unseen_objects{device=mlx5_0,kind=qp}"] == 2
     assert series["queue_pairs{device=mlx5_0,owner=unknown,state=RTS,type=RC}"] == 2
 
 
-async def test_queue_pairs_made_while_the_list_is_read_are_not_unseen() -> None:
+@pytest.mark.parametrize("made", [queue_pair(1000), region(7, 4096)], ids=["qp", "mr"])
+async def test_objects_made_while_their_list_is_read_are_not_unseen(made: RdmaObject) -> None:
     host = FakeHost({"mlx5_0": [queue_pair(1, 7)]})
-
-    def another(_: str, kind: ObjectKind) -> None:
-        if kind is QUEUE_PAIR:
-            host.objects["mlx5_0"].append(queue_pair(1000 + len(host.objects["mlx5_0"])))
-
-    host.before_part = another
-    found = surveyor(host, Clock())
-    found.follow([device("mlx5_0")])
-    assert (await rounds(found))["unseen_objects{device=mlx5_0,kind=qp}"] == 0
-
-
-async def test_memory_regions_made_after_their_list_was_read_are_not_unseen() -> None:
-    host = FakeHost({"mlx5_0": [queue_pair(1, 7)]})
-
-    def another(_: str, kind: ObjectKind) -> None:
-        if kind is ObjectKind.MEMORY_REGION:
-            host.objects["mlx5_0"].append(region(7, 4096))
-
-    host.before_part = another
-    found = surveyor(host, Clock())
-    found.follow([device("mlx5_0")])
-    assert (await rounds(found))["unseen_objects{device=mlx5_0,kind=mr}"] == 0
+    host.before_part = lambda _, kind: host.objects["mlx5_0"].append(made) if kind is made.kind else None
+    series = await survey(following(host))
+    assert series[f"unseen_objects{{device=mlx5_0,kind={made.kind.value}}}"] == 0
 
 
 async def test_hidden_processes_are_counted() -> None:
     host = FakeHost({"mlx5_0": [queue_pair(1, 7), queue_pair(2, 8)]})
     host.processes = {7: PermissionError(13, "hidden"), 8: process(8, "0::/slurm/uid_0/job_8")}
-    found = surveyor(host, Clock())
-    found.follow([device("mlx5_0")])
-    series = await rounds(found)
+    series = await survey(following(host))
     assert series["hidden_processes{device=mlx5_0}"] == 1
     assert owners_in(series) == {"unknown", "slurm/8"}
 
@@ -257,20 +236,19 @@ async def test_counters_follow_the_owner_that_is_shown() -> None:
             for pid, count in ((1, first), (2, second))
         )
 
-    found = surveyor(host, Clock(), SurveyLimits(most=1, patience=600))
-    found.follow([device("mlx5_0")])
+    found = following(host, limits=SurveyLimits(most=1, patience=600))
     host.sets["mlx5_0", 1] = sets(100, 200)
     own, other = (
         f"transport_ack_timeouts_total{{device=mlx5_0,owner={name},port=1}}" for name in ("slurm/2", "other")
     )
-    first = await rounds(found)
+    first = await survey(found)
     assert (first[own], first[other]) == (0, 0)
     host.sets["mlx5_0", 1] = sets(107, 250)
-    second = await rounds(found)
+    second = await survey(found)
     assert (second[own], second[other]) == (50, 7)
     host.objects["mlx5_0"] += [queue_pair(1000 + number, 1) for number in range(30)]
     host.sets["mlx5_0", 1] = sets(108, 253)
-    third = await rounds(found)
+    third = await survey(found)
     assert third["transport_ack_timeouts_total{device=mlx5_0,owner=slurm/1,port=1}"] == 1
     assert third[other] == 7 + 3
 
@@ -280,30 +258,22 @@ async def test_one_identity_is_shown_per_owner_and_stays() -> None:
     cgroup = host.processes[1].cgroups  # type: ignore[union-attr]
     host.processes[2] = process(2, cgroup, command="bash")
     host.processes[3] = process(3, cgroup, command="bash")
-    found = surveyor(host, Clock())
-    found.follow([device("mlx5_0")])
-    first = await rounds(found)
+    found = following(host)
+    first = await survey(found)
     host.objects["mlx5_0"] += [queue_pair(2, 2), queue_pair(3, 3)]
-    second = await rounds(found)
+    second = await survey(found)
     info = "info{owner=slurm/1,kind=slurm,command=python3,user=ada,slurm_job=1}"
     assert first[info] == second[info] == 1
     host.objects["mlx5_0"].pop(0)
-    third = await rounds(found)
+    third = await survey(found)
     assert info.replace("python3", "bash") in third
 
 
 async def test_devices_that_rdma_netlink_does_not_list_are_left_out() -> None:
     found = surveyor(FakeHost(), Clock())
-    without = device("mlx5_0")
-    found.follow([type(without)(_without_netlink(without.device), ())])
-    assert await rounds(found) == {}
+    found.follow([DeviceReadings(replace(device("mlx5_0").device, netlink=None), ())])
+    assert await survey(found) == {}
     assert found.states() == ()
-
-
-def _without_netlink(one: object) -> object:
-    from dataclasses import replace  # noqa: PLC0415 - one use
-
-    return replace(one, netlink=None)  # type: ignore[type-var]
 
 
 async def test_the_debug_page_has_the_folded_owners_too() -> None:
@@ -311,8 +281,7 @@ async def test_the_debug_page_has_the_folded_owners_too() -> None:
     host.objects["mlx5_0"].append(
         RdmaObject(QUEUE_PAIR, kernel="ib_core", number=77, type="GSI", state="RTS")
     )
-    found = surveyor(host, Clock(), SurveyLimits(most=1, patience=600))
-    found.follow([device("mlx5_0")])
+    found = following(host, limits=SurveyLimits(most=1, patience=600))
     assert found.documents()[0]["state"] == "not surveyed yet"
     await found.survey_once()
     (document,) = found.documents()
@@ -338,9 +307,7 @@ async def test_all_steps_of_a_round_run_in_one_thread() -> None:
         native.add(threading.get_native_id())
 
     host.before_part = note
-    found = surveyor(host, Clock())
-    found.follow([device("mlx5_0")])
-    await rounds(found)
+    await survey(following(host))
     assert len(native - {threading.get_native_id()}) == len(native) == 1
 
 
@@ -349,15 +316,14 @@ async def test_a_process_that_uses_many_devices_is_read_once() -> None:
     host = FakeHost({name: [queue_pair(pid, pid) for pid in range(1, 9)] for name in names})
     host.processes |= {pid: process(pid, f"0::/slurm/uid_0/job_{pid}") for pid in range(1, 9)}
     clock = Clock()
-    found = surveyor(host, clock)
     # One device first: devices that read a process at the same time do not wait for each other.
-    found.follow([device(names[0])])
-    await rounds(found)
+    found = following(host, clock=clock)
+    await survey(found)
     found.follow(map(device, names))
-    series = await rounds(found)
+    series = await survey(found)
     assert sorted(host.processes_read) == [*range(1, 9)]
     assert all(series[f"queue_pairs{{device={name},owner=slurm/8,state=RTS,type=RC}}"] == 1 for name in names)
     clock.now += 60
     host.processes_read.clear()
-    await rounds(found)
+    await survey(found)
     assert set(host.processes_read) == set(range(1, 9)), "a later round reads them again"
