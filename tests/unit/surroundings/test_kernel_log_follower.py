@@ -7,21 +7,23 @@ import errno
 import logging
 import os
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from kernel import host
+from waiting import Gate, until
 
 from roce_exporter.catalog.kernel_log import KERNEL_LOG_EVENTS, KERNEL_LOG_LOST, KERNEL_LOG_READABLE
 from roce_exporter.kernel import Absent
 from roce_exporter.kernel.kmsg import LogHiddenError, LogPart
 from roce_exporter.model import Device, DeviceReadings, Netdev, Port
 from roce_exporter.normalise.series import Series
-from roce_exporter.recording.moment import Moment
-from roce_exporter.recording.recorded import RecordedKernel
-from roce_exporter.recording.tree import Tree
 from roce_exporter.surroundings import Surroundings
 from roce_exporter.surroundings.kernel_log_follower import MOST_RECORDS, KernelLogFollower
 from roce_exporter.surroundings.log_devices import MOST_DEVICES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 FIRST, SECOND = "0000:3b:00.0", "0000:3b:00.1"
 UNPLUGGED = "Port module event: module 0, Cable unplugged"
@@ -37,8 +39,7 @@ class Ring:
         self.refuses: OSError | None = None
         self.opened: list[bool] = []
         self.closed = 0
-        self.gate = threading.Event()
-        self.gate.set()
+        self.before_read: Callable[[], None] = lambda: None
 
     def write(self, text: str, priority: int = 6, tag: str = "") -> None:
         number = len(self.records)
@@ -55,7 +56,7 @@ class Reader:
         self.next = ring.oldest if oldest else len(ring.records)
 
     def read(self, most: int) -> LogPart:
-        self.ring.gate.wait()
+        self.ring.before_read()
         if self.ring.fails:
             raise self.ring.fails
         overruns = int(self.next < self.ring.oldest)
@@ -68,29 +69,28 @@ class Reader:
         self.ring.closed += 1
 
 
-class Host(RecordedKernel):
-    """A host with devices below a PCIe port, and a kernel log."""
+PORT = "sys/devices/pci0000:3a/0000:3a:00.0"
+FILES = {f"{PORT}/uevent": "DRIVER=pcieport\nPCI_SLOT_NAME=0000:3a:00.0\n"}
+for number, address in enumerate((FIRST, SECOND)):
+    for device in (f"infiniband/mlx5_{number}", f"net/eth{number}"):
+        FILES[f"sys/class/{device}/device"] = f"-> ../../../{PORT.removeprefix('sys/')}/{address}"
+    FILES[f"{PORT}/{address}/vendor"] = "0x15b3\n"
 
-    def __init__(self, ring: Ring) -> None:
-        tree = Tree()
-        for number, address in enumerate((FIRST, SECOND)):
-            place = f"devices/pci0000:3a/0000:3a:00.0/{address}"
-            tree.links[f"sys/class/infiniband/mlx5_{number}/device"] = f"../../../{place}"
-            tree.links[f"sys/class/net/eth{number}/device"] = f"../../../{place}"
-            tree.files[f"sys/{place}/vendor"] = b"0x15b3\n"
-        tree.files["sys/devices/pci0000:3a/0000:3a:00.0/uevent"] = (
-            b"DRIVER=pcieport\nPCI_SLOT_NAME=0000:3a:00.0\n"
-        )
-        for path in (*tree.files, *tree.links):
-            tree.add(path)
-        super().__init__([Moment(tree, {})])
-        self.ring = ring
 
-    def open_kernel_log(self, *, oldest: bool) -> Any:
-        self.ring.opened.append(oldest)
-        if self.ring.refuses:
-            raise self.ring.refuses
-        return Reader(self.ring, oldest=oldest)
+def follow(ring: Ring, *devices: DeviceReadings) -> KernelLogFollower:
+    """A follower of the log of a host with these devices below a PCIe port."""
+
+    def open_log(*, oldest: bool) -> Reader:
+        ring.opened.append(oldest)
+        if ring.refuses:
+            raise ring.refuses
+        return Reader(ring, oldest=oldest)
+
+    kernel: Any = host(FILES)
+    kernel.open_kernel_log = open_log
+    made = KernelLogFollower(kernel, lambda: 0.0, patience=20.0)
+    made.follow(devices)
+    return made
 
 
 def card(number: int, name: str = "", driver: str = "mlx5_core", **more: Any) -> DeviceReadings:
@@ -109,9 +109,7 @@ def ring() -> Ring:
 
 @pytest.fixture
 def follower(ring: Ring) -> KernelLogFollower:
-    made = KernelLogFollower(Host(ring), lambda: 0.0, patience=20.0)
-    made.follow(PAIR)
-    return made
+    return follow(ring, *PAIR)
 
 
 async def counts(follower: KernelLogFollower) -> dict[tuple[str, ...], Any]:
@@ -146,32 +144,23 @@ async def test_a_message_counts_for_the_device_that_it_names(ring: Ring, followe
     assert (await counts(follower))["mlx5_0", "module_unplugged"] == 2
 
 
-async def test_old_messages_are_not_counted(ring: Ring, follower: KernelLogFollower) -> None:
+async def test_old_messages_other_devices_and_what_processes_write_are_not_counted(
+    ring: Ring, follower: KernelLogFollower
+) -> None:
     ring.write(f"mlx5_core {FIRST}: {UNPLUGGED}")
     assert await counts(follower) == {}
-    assert await counts(follower) == {}
-    assert ring.opened == [False]
-
-
-async def test_messages_about_other_devices_are_not_counted(ring: Ring, follower: KernelLogFollower) -> None:
-    await follower.read()
     ring.write(f"mlx5_core 0000:99:00.0: {UNPLUGGED}")
     ring.write("mlx5_core 0000:99:00.0 eth9: Link down")
     ring.write(f"ahci {FIRST}: Link down")
     ring.write("eth0: a new sentence about it")
-    assert await counts(follower) == {}
-
-
-async def test_what_processes_write_is_not_counted(ring: Ring, follower: KernelLogFollower) -> None:
-    await follower.read()
     ring.write(f"mlx5_core {FIRST}: {UNPLUGGED}", priority=8 + 6)
     assert await counts(follower) == {}
     assert lost(await follower.read()) == 0
+    assert ring.opened == [False]
 
 
 async def test_a_message_about_the_port_counts_for_each_card_in_it_but_not_for_vfs(ring: Ring) -> None:
-    follower = KernelLogFollower(Host(ring), lambda: 0.0, patience=20.0)
-    follower.follow((card(0), card(1, function="vf")))
+    follower = follow(ring, card(0), card(1, function="vf"))
     await follower.read()
     ring.write("pcieport 0000:3a:00.0: pciehp: Slot(3): Card not present")
     assert await counts(follower) == {("mlx5_0", "device_removed"): 1}
@@ -193,9 +182,7 @@ async def test_events_of_severity_failed_begin_at_zero(follower: KernelLogFollow
 
 
 async def test_a_software_device_has_no_events_of_pcie(ring: Ring) -> None:
-    follower = KernelLogFollower(Host(ring), lambda: 0.0, patience=20.0)
-    follower.follow([card(0, "rxe0", driver="", pci="", function="")])
-    found = await follower.read()
+    found = await follow(ring, card(0, "rxe0", driver="", pci="", function="")).read()
     assert [series.labels for series in found if series.row is KERNEL_LOG_EVENTS] == [("rxe0", "tx_timeout")]
 
 
@@ -254,8 +241,7 @@ async def test_an_overrun_before_the_first_message_counts_as_one_loss(
 async def test_a_part_that_was_left_out_is_not_lost() -> None:
     """The log of a recording has no other messages than those that are known."""
     records = [f"6,{number},1,-;eth0: NETDEV WATCHDOG: x\n DEVICE=n3\n" for number in (5, 90, 200)]
-    trees = [Tree({"dev/kmsg": "".join(records[: 1 + moment]).encode()}) for moment in range(3)]
-    kernel = RecordedKernel([Moment(tree, {}) for tree in trees])
+    kernel = host(*({"dev/kmsg": "".join(records[: 1 + moment])} for moment in range(3)))
     played = KernelLogFollower(kernel, lambda: 0.0, patience=20.0)
     played.follow(PAIR)
     seen = []
@@ -336,22 +322,21 @@ async def test_a_missing_privilege_is_said_once_and_is_no_fault(
     assert shown(surroundings)["roce_kernel_log_readable"] == 1
 
 
-async def test_a_log_that_cannot_be_opened_is_a_fault(ring: Ring, follower: KernelLogFollower) -> None:
-    ring.refuses = OSError(errno.EIO, os.strerror(errno.EIO))
+@pytest.mark.parametrize(
+    ("error", "up", "series"),
+    [
+        (OSError(errno.EIO, "I/O error"), False, {"roce_kernel_log_readable": 0}),
+        (Absent(errno.ENOENT, "not recorded"), None, {}),
+    ],
+)
+async def test_a_log_that_cannot_be_opened_is_a_fault_and_one_that_is_absent_is_not(
+    ring: Ring, follower: KernelLogFollower, error: OSError, up: bool | None, series: dict[str, int]
+) -> None:
+    ring.refuses = error
     surroundings = around(follower)
     await surroundings.read_all()
-    (state,) = surroundings.states()
-    assert state.up is False
-    assert shown(surroundings) == {"roce_kernel_log_readable": 0}
-
-
-async def test_a_host_without_a_log_has_no_series(ring: Ring, follower: KernelLogFollower) -> None:
-    ring.refuses = Absent(errno.ENOENT, "not recorded")
-    surroundings = around(follower)
-    await surroundings.read_all()
-    (state,) = surroundings.states()
-    assert state.up is None
-    assert shown(surroundings) == {}
+    assert [state.up for state in surroundings.states()] == [up]
+    assert shown(surroundings) == series
 
 
 async def test_a_read_that_hangs_is_given_up_and_its_messages_count_later(
@@ -360,7 +345,7 @@ async def test_a_read_that_hangs_is_given_up_and_its_messages_count_later(
     surroundings = around(follower)
     await surroundings.read_all()
     ring.write(f"mlx5_core {FIRST}: {UNPLUGGED}")
-    ring.gate.clear()
+    ring.before_read = gate = Gate()
     hurried = around(follower, patience=0.05)
     await hurried.read_all()
     (state,) = hurried.states()
@@ -370,19 +355,16 @@ async def test_a_read_that_hangs_is_given_up_and_its_messages_count_later(
     assert state.errors_total == 2, "no second call while the first has not returned"
     returned = threading.Event()
     follower._in_flight.when_idle("kernel_log", returned.set)
-    ring.gate.set()
+    gate.release()
     assert await asyncio.to_thread(returned.wait, 60)
     assert await counts(follower) == {("mlx5_0", "module_unplugged"): 1}
 
 
 async def test_followers_are_read_more_often_than_neighbours(follower: KernelLogFollower) -> None:
     slept: set[float] = set()
-    both = asyncio.Event()
 
     async def sleep(seconds: float) -> None:
         slept.add(seconds)
-        if len(slept) > 1:
-            both.set()
         await asyncio.sleep(0)
 
     class Pods:
@@ -393,7 +375,7 @@ async def test_followers_are_read_more_often_than_neighbours(follower: KernelLog
 
     surroundings = Surroundings([Pods()], lambda: 0.0, 60.0, 20.0, sleep, followers=[follower])
     running = asyncio.ensure_future(surroundings.run())
-    await asyncio.wait_for(both.wait(), 60)
+    await until(lambda: len(slept) > 1)
     running.cancel()
     assert slept == {60.0, 1.0}
 

@@ -6,25 +6,21 @@ import asyncio
 import contextlib
 import os
 import socket
-import stat
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from kernel import host
 
 from roce_exporter.kernel import Absent
 from roce_exporter.quiet_grpc import grpc
-from roce_exporter.recording.moment import Moment
-from roce_exporter.recording.recorded import RecordedKernel
-from roce_exporter.recording.tree import Tree
 from roce_exporter.surroundings import Surroundings
-from roce_exporter.surroundings.pod_messages import PodDevice, pod_devices
 from roce_exporter.surroundings.pod_resources import MOST_DEVICES, PodResources
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-VF, SECOND, GPU = "0000:3b:01.2", "0000:3b:01.3", "0000:5e:00.0"
+VF, SECOND, THIRD, GPU = "0000:3b:01.2", "0000:3b:01.3", "0000:3b:01.4", "0000:5e:00.0"
 
 
 def field(number: int, value: bytes | str) -> bytes:
@@ -52,7 +48,7 @@ REPLY = pod(
     container("worker", "nvidia.com/sriov_rdma", VF, SECOND),
     container("sidecar", "cpu"),
     container("gpu", "nvidia.com/gpu", GPU, "GPU-1234"),
-) + pod("storage", "nvmf", container("target", "rdma/hca_shared", "17"))
+) + pod("storage", "nvmf", container("target", "rdma/hca_shared", "17", THIRD))
 
 
 class Kubelet:
@@ -86,15 +82,9 @@ async def serving(kubelet: Kubelet, path: Path, service: str = "v1.PodResourcesL
         await server.stop(None)
 
 
-def host(**classes: str) -> RecordedKernel:
-    """A host whose PCI functions have these classes."""
-    tree = Tree({f"sys/bus/pci/devices/{pci}/class": text.encode() for pci, text in classes.items()})
-    for path in tree.files:
-        tree.add(path)
-    return RecordedKernel([Moment(tree, {})])
-
-
-HOST = host(**{VF: "0x020000\n", GPU: "0x030200\n"})
+HOST = host(
+    {f"sys/bus/pci/devices/{pci}/class": text for pci, text in ((VF, "0x020000\n"), (GPU, "0x030200\n"))}
+)
 
 
 async def read(path: str, patience: float = 20.0) -> tuple[Surroundings, list[tuple[str, ...]]]:
@@ -108,27 +98,18 @@ async def read(path: str, patience: float = 20.0) -> tuple[Surroundings, list[tu
 
 
 async def test_network_devices_of_pods_have_a_series(tmp_path: Path) -> None:
-    """SECOND has no PCI class here, as in a container that does not see it; a GPU and an invented number are left out."""
+    """SECOND and THIRD have no PCI class here, as in a container that does not see them; a GPU and an invented number are left out."""
     kubelet = Kubelet()
     async with serving(kubelet, tmp_path / "kubelet.sock") as path:
         around, found = await read(path)
     assert found == [
         (VF, "training", "llama-0", "worker", "nvidia.com/sriov_rdma"),
         (SECOND, "training", "llama-0", "worker", "nvidia.com/sriov_rdma"),
+        (THIRD, "storage", "nvmf", "target", "rdma/hca_shared"),
     ]
     assert kubelet.requests == [b""], "List has no parameters"
     (state,) = around.states()
     assert (state.source, state.up, state.error) == ("pod_resources", True, "")
-
-
-def test_the_messages_of_the_kubelet() -> None:
-    assert list(pod_devices(REPLY)) == [
-        PodDevice(VF, "training", "llama-0", "worker", "nvidia.com/sriov_rdma"),
-        PodDevice(SECOND, "training", "llama-0", "worker", "nvidia.com/sriov_rdma"),
-        PodDevice(GPU, "training", "llama-0", "gpu", "nvidia.com/gpu"),
-        PodDevice("GPU-1234", "training", "llama-0", "gpu", "nvidia.com/gpu"),
-        PodDevice("17", "storage", "nvmf", "target", "rdma/hca_shared"),
-    ]
 
 
 async def test_the_number_of_series_is_bounded(tmp_path: Path) -> None:
@@ -140,35 +121,24 @@ async def test_the_number_of_series_is_bounded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "remedy"),
+    ("kubelet", "service", "remedy"),
     [
-        ("UNIMPLEMENTED", "update the kubelet"),
-        ("RESOURCE_EXHAUSTED", "limits the rate"),
-        ("INTERNAL", "said the kubelet"),
+        (Kubelet(status=grpc.StatusCode.RESOURCE_EXHAUSTED), "v1", "limits the rate"),
+        (Kubelet(status=grpc.StatusCode.INTERNAL), "v1", "said the kubelet"),
+        (Kubelet(b"\xff\xff\xff"), "v1", "not one of the kubelet's pod-resources API v1"),
+        (Kubelet(), "v1alpha1", "update the kubelet (1.20 or newer)"),  # which had this version alone
     ],
 )
-async def test_a_refusal_is_one_line_with_the_path(tmp_path: Path, status: str, remedy: str) -> None:
-    kubelet = Kubelet(status=grpc.StatusCode[status])
-    async with serving(kubelet, tmp_path / "kubelet.sock") as path:
+async def test_a_refusal_is_one_line_with_the_path(
+    tmp_path: Path, kubelet: Kubelet, service: str, remedy: str
+) -> None:
+    async with serving(kubelet, tmp_path / "kubelet.sock", f"{service}.PodResourcesLister") as path:
         around, found = await read(path)
     (state,) = around.states()
     assert (found, state.up, state.errors_total) == ([], False, 1)
     assert f"--kubelet.pod-resources={path}" in state.error
     assert remedy in state.error
     assert "\n" not in state.error
-
-
-async def test_a_reply_of_something_else_is_refused(tmp_path: Path) -> None:
-    async with serving(Kubelet(b"\xff\xff\xff"), tmp_path / "kubelet.sock") as path:
-        around, _ = await read(path)
-    assert "not one of the kubelet's pod-resources API v1" in around.states()[0].error
-
-
-async def test_an_older_api_is_named(tmp_path: Path) -> None:
-    """Before 1.20 the kubelet had v1alpha1 alone."""
-    async with serving(Kubelet(), tmp_path / "kubelet.sock", "v1alpha1.PodResourcesLister") as path:
-        around, _ = await read(path)
-    assert "update the kubelet (1.20 or newer)" in around.states()[0].error
 
 
 async def test_a_kubelet_that_hangs_costs_its_deadline(tmp_path: Path) -> None:
@@ -197,36 +167,26 @@ async def test_after_a_failure_all_is_as_before(tmp_path: Path) -> None:
         assert around.samples()[0].series is same
 
 
-async def test_a_missing_socket_is_one_line_with_the_remedy(tmp_path: Path) -> None:
-    around, _ = await read(str(tmp_path / "none.sock"))
-    assert "No such file or directory; mount the folder of the kubelet's socket" in around.states()[0].error
-
-
-async def test_a_file_that_is_no_socket_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "kubelet.sock").write_text("")
-    around, _ = await read(str(tmp_path / "kubelet.sock"))
-    assert "is not a socket" in around.states()[0].error
-
-
-async def test_a_socket_without_a_server_is_one_line(tmp_path: Path) -> None:
-    place = str(tmp_path / "kubelet.sock")
-    with socket.socket(socket.AF_UNIX) as left:
-        left.bind(place)
-    around, _ = await read(place)
-    assert "is it running?" in around.states()[0].error
-
-
-async def test_a_socket_that_may_not_be_written_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("name", "writable", "said"),
+    [
+        ("none", True, "No such file or directory; mount the folder of the kubelet's socket"),
+        ("file", True, "is not a socket"),
+        ("left.sock", True, "is it running?"),
+        ("left.sock", False, "permission denied; run the exporter as the socket's user"),
+    ],
+)
+async def test_a_place_without_a_kubelet_is_one_line_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, writable: bool, said: str
 ) -> None:
     """The kubelet's socket belongs to root. Root may write to any, so the test answers for the kernel."""
-    place = str(tmp_path / "kubelet.sock")
+    (tmp_path / "file").write_text("")
     with socket.socket(socket.AF_UNIX) as left:
-        left.bind(place)
-    assert stat.S_ISSOCK(os.stat(place).st_mode)
-    monkeypatch.setattr(os, "access", lambda path, mode, **_: (path, mode) != (place, os.W_OK))
+        left.bind(str(tmp_path / "left.sock"))
+    place = str(tmp_path / name)
+    monkeypatch.setattr(os, "access", lambda path, mode, **_: writable or (path, mode) != (place, os.W_OK))
     around, _ = await read(place)
-    assert "permission denied; run the exporter as the socket's user" in around.states()[0].error
+    assert said in around.states()[0].error
 
 
 async def test_without_grpc_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,47 +196,39 @@ async def test_without_grpc_the_extra_is_named(tmp_path: Path, monkeypatch: pyte
     assert "install roce-exporter[gnmi]" in around.states()[0].error
 
 
-async def test_what_the_host_does_not_have_is_neither_up_nor_down() -> None:
-    class Nowhere:
-        source = "nowhere"
+class Source:
+    """A neighbour that raises this error, hangs, or has nothing to say."""
 
-        async def read(self) -> dict[Any, Any]:
-            raise Absent(2, "not here")
+    def __init__(self, source: str, error: Exception | None = None, *, hangs: bool = False) -> None:
+        self.source, self.error, self.hangs = source, error, hangs
 
-    around = Surroundings([Nowhere()], lambda: 0.0)
-    await around.read_all()
-    assert [(one.up, one.error) for one in around.states()] == [(None, "")]
-
-
-async def test_a_fault_of_the_exporter_costs_that_source_alone(caplog: pytest.LogCaptureFixture) -> None:
-    class Faulty:
-        source = "faulty"
-
-        async def read(self) -> dict[Any, Any]:
-            raise KeyError("missing")
-
-    around = Surroundings([Faulty()], lambda: 0.0)
-    await around.read_all()
-    assert [(one.up, one.error) for one in around.states()] == [
-        (False, "fault in the exporter: KeyError('missing')")
-    ]
-    assert "fault in source faulty" in caplog.text
-
-
-async def test_a_neighbour_that_hangs_does_not_hold_up_the_others() -> None:
-    class Stuck:
-        source = "stuck"
-
-        async def read(self) -> dict[Any, Any]:
+    async def read(self) -> dict[Any, Any]:
+        if self.error:
+            raise self.error
+        if self.hangs:
             await asyncio.Event().wait()
-            return {}
+        return {}
 
-    class Quick:
-        source = "quick"
 
-        async def read(self) -> dict[Any, Any]:
-            return {}
-
-    around = Surroundings([Stuck(), Quick()], lambda: 0.0, patience=0.05)
+async def test_a_neighbour_that_fails_or_hangs_costs_itself_alone(caplog: pytest.LogCaptureFixture) -> None:
+    """What the host does not have is neither up nor down."""
+    sources = (
+        Source("absent", Absent(2, "not here")),
+        Source("faulty", KeyError("missing")),
+        Source("stuck", hangs=True),
+        Source("quick"),
+    )
+    around = Surroundings(sources, lambda: 0.0, patience=0.05)
     await around.read_all()
-    assert [(one.source, one.up) for one in around.states()] == [("stuck", False), ("quick", True)]
+    states = {one.source: one for one in around.states()}
+    assert {name: one.up for name, one in states.items()} == {
+        "absent": None,
+        "faulty": False,
+        "stuck": False,
+        "quick": True,
+    }
+    assert (states["absent"].error, states["faulty"].error) == (
+        "",
+        "fault in the exporter: KeyError('missing')",
+    )
+    assert "fault in source faulty" in caplog.text

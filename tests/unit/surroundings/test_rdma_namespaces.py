@@ -64,11 +64,11 @@ def mode_in(answer: bytes | OSError) -> bool:
         assert socket.asked == [(5 << 10 | 6, b"")]
 
 
-@pytest.mark.parametrize(("number", "shared"), [(1, True), (0, False)])
-def test_the_mode_of_namespaces(number: int, shared: bool) -> None:
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_mode_of_namespaces(number: int) -> None:
     """A reply to SYS_GET (constructed from rdma_netlink.h): 66 is the mode, one byte; 93 is copy on fork."""
     answer = encode_attribute(66, struct.pack("=B", number)) + encode_attribute(93, b"\1")
-    assert mode_in(answer) is shared
+    assert mode_in(answer) is bool(number)
 
 
 @pytest.mark.parametrize("number", [errno.EINVAL, errno.EPROTONOSUPPORT, errno.ECONNREFUSED])
@@ -123,26 +123,20 @@ async def read(host: Host, socket: str = "") -> tuple[dict[str, Any], str]:
     return shown, state.error
 
 
-async def test_without_the_helper_the_hidden_devices_are_counted() -> None:
-    assert await read(Host()) == (
-        {"roce_rdma_namespaces_shared": 0, "roce_exporter_rdma_devices_unseen": 2},
-        "",
-    )
-
-
-async def test_a_host_whose_devices_are_shared_hides_none() -> None:
-    assert await read(Host(shared=True, nodes=("mlx5_0",)), "/nowhere") == (
-        {"roce_rdma_namespaces_shared": 1, "roce_exporter_rdma_devices_unseen": 0},
-        "",
-    )
-
-
-async def test_without_uverbs_the_number_of_hidden_devices_is_unknown() -> None:
-    assert await read(Host(nodes=())) == ({"roce_rdma_namespaces_shared": 0}, "")
-    assert await read(Host(shared=True, nodes=())) == (
-        {"roce_rdma_namespaces_shared": 1, "roce_exporter_rdma_devices_unseen": 0},
-        "",
-    )
+@pytest.mark.parametrize(
+    ("host", "socket", "unseen"),
+    [
+        (Host(), "", 2),
+        (Host(shared=True, nodes=("mlx5_0",)), "/nowhere", 0),
+        (Host(nodes=()), "", None),  # without uverbs the number is unknown
+        (Host(shared=True, nodes=()), "", 0),
+    ],
+)
+async def test_hidden_devices_are_counted_without_the_helper(
+    host: Host, socket: str, unseen: int | None
+) -> None:
+    counted = {} if unseen is None else {"roce_exporter_rdma_devices_unseen": unseen}
+    assert await read(host, socket) == ({"roce_rdma_namespaces_shared": int(host.shared), **counted}, "")
 
 
 class Visits:
@@ -163,7 +157,12 @@ class Visits:
         return found
 
 
-async def test_the_helper_reports_what_is_hidden(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("host", "unseen"),
+    [(Host(), {"roce_exporter_rdma_devices_unseen": 1}), (Host(nodes=()), {})],
+    ids=["", "no uverbs"],
+)
+async def test_the_helper_reports_what_is_hidden(tmp_path: Path, host: Host, unseen: dict[str, int]) -> None:
     """What the exporter sees itself is not repeated, and a namespace that cannot be visited is counted."""
     folder = tmp_path / "netns"
     folder.mkdir()
@@ -176,37 +175,18 @@ async def test_the_helper_reports_what_is_hidden(tmp_path: Path) -> None:
     helper = NamespaceHelper(str(folder), lambda: 0.0, visits, patience=20)
     path = str(tmp_path / "helper.sock")
     async with await open_helper(helper, path):
-        shown, error = await read(Host(), path)
+        shown, error = await read(host, path)
     assert (shown, error) == (
         {
             "roce_rdma_namespaces_shared": 0,
             "roce_namespace_objects,pod_a,mlx5_1,qp": 3,
             "roce_namespace_objects,pod_a,mlx5_1,mr": 7,
             "roce_exporter_rdma_namespaces_unseen": 1,
-            "roce_exporter_rdma_devices_unseen": 1,
+            **unseen,
         },
         "",
     )
     assert threading.get_ident() not in visits.threads, "the thread of the helper stays where it is"
-
-
-async def test_the_helper_needs_no_uverbs(tmp_path: Path) -> None:
-    folder = tmp_path / "netns"
-    folder.mkdir()
-    helper = NamespaceHelper(
-        str(folder), lambda: 0.0, Visits(folder, pod_a={"mlx5_1": {"qp": 3}}), patience=20
-    )
-    path = str(tmp_path / "helper.sock")
-    async with await open_helper(helper, path):
-        shown, error = await read(Host(nodes=()), path)
-    assert (shown, error) == (
-        {
-            "roce_rdma_namespaces_shared": 0,
-            "roce_namespace_objects,pod_a,mlx5_1,qp": 3,
-            "roce_exporter_rdma_namespaces_unseen": 0,
-        },
-        "",
-    )
 
 
 async def test_clients_do_not_decide_how_often_namespaces_are_visited(tmp_path: Path) -> None:
