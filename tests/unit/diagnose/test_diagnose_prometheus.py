@@ -4,60 +4,23 @@ from __future__ import annotations
 
 import json
 import ssl
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import trustme
+from http_answers import Answers, answering
 from servers import closed_address
 
 from roce_exporter.cli.entry import main
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 PASSWORD = "open-sesame"  # noqa: S105 - of a server that the test makes
 AUTHORIZATION = "Basic b3A6b3Blbi1zZXNhbWU="
 """op:open-sesame."""
-
-
-class FakePrometheus:
-    """Answers requests with what a test says, and keeps them."""
-
-    def __init__(self, context: ssl.SSLContext | None = None) -> None:
-        self.requests: list[tuple[str, dict[str, list[str]], str | None]] = []
-        self.answer: Callable[[str], tuple[int, bytes]] = lambda path: (200, answer(path))
-        fake = self
-
-        class Answer(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                parts = urlsplit(self.path)
-                fake.requests.append((parts.path, parse_qs(parts.query), self.headers["Authorization"]))
-                status, body = fake.answer(parts.path)
-                self.send_response(status)
-                if status == 302:
-                    self.send_header("Location", "http://192.0.2.1/")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *words: object) -> None:
-                """Log nothing."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-        if context:
-            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
-        self.thread = threading.Thread(target=self.server.serve_forever)
-        self.thread.start()
-        self.address = f"127.0.0.1:{self.server.server_port}"
-
-    def close(self) -> None:
-        self.server.shutdown()
-        self.thread.join()
-        self.server.server_close()
 
 
 def port_down(instance: str = "gpu-007") -> list[dict[str, Any]]:
@@ -75,24 +38,28 @@ def port_down(instance: str = "gpu-007") -> list[dict[str, Any]]:
     ]
 
 
-def data(found: Any) -> bytes:
-    return json.dumps({"status": "success", "data": found}).encode()
+def data(found: Any) -> dict[str, Any]:
+    return {"status": "success", "data": found}
 
 
 def answer(
-    path: str, series: list[dict[str, Any]] | None = None, instances: tuple[str, ...] = ("gpu-007",)
-) -> bytes:
+    url: str, series: list[dict[str, Any]] | None = None, instances: tuple[str, ...] = ("gpu-007",)
+) -> tuple[int, object]:
+    path = urlsplit(url).path
     if path.endswith("/label/instance/values"):
-        return data(list(instances))
+        return 200, data(instances)
     assert path.endswith("/api/v1/query_range"), path
-    return data({"resultType": "matrix", "result": port_down() if series is None else series})
+    return 200, data({"resultType": "matrix", "result": port_down() if series is None else series})
+
+
+def query(prometheus: Answers, number: int = 0) -> dict[str, list[str]]:
+    return parse_qs(urlsplit(prometheus.requests[number].path).query)
 
 
 @pytest.fixture
-def prometheus() -> Iterator[FakePrometheus]:
-    fake = FakePrometheus()
-    yield fake
-    fake.close()
+def prometheus() -> Iterator[Answers]:
+    with answering(answer) as answers:
+        yield answers
 
 
 def refused(capsys: pytest.CaptureFixture[str], *flags: str) -> str:
@@ -106,40 +73,39 @@ def refused(capsys: pytest.CaptureFixture[str], *flags: str) -> str:
     return output.err.removeprefix("roce-exporter: ").strip()
 
 
-def test_the_history_of_the_only_instance(
-    prometheus: FakePrometheus, capsys: pytest.CaptureFixture[str]
-) -> None:
-    url = f"http://{prometheus.address}/base/"
-    assert main(["diagnose", f"--prometheus={url}", "--since=30m", "--format=json"]) == 1
+def test_the_history_of_the_only_instance(prometheus: Answers, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diagnose", f"--prometheus={prometheus.url}/base/", "--since=30m", "--format=json"]) == 1
     document = json.loads(capsys.readouterr().out)
     found = [(one["device"], one["port"], one["side"], one["cause"]) for one in document["findings"]]
     assert found == [("mlx5_0", "1", "link", "link_down")]
     assert "metrics of another version of the exporter: roce_future" in document["unseen"]
-    (labels, names, _), (query_range, query, _) = prometheus.requests
-    assert labels == "/base/api/v1/label/instance/values"
-    assert names["match[]"] == ["roce_exporter_devices"]
-    assert query_range == "/base/api/v1/query_range"
-    assert query["query"] == ['{__name__=~"roce_.+",instance="gpu-007"}']
-    assert query["step"] == ["15.000"]
-    assert float(query["end"][0]) - float(query["start"][0]) == pytest.approx(1800)
+    assert [urlsplit(one.path).path for one in prometheus.requests] == [
+        "/base/api/v1/label/instance/values",
+        "/base/api/v1/query_range",
+    ]
+    assert query(prometheus)["match[]"] == ["roce_exporter_devices"]
+    asked = query(prometheus, 1)
+    assert asked["query"] == ['{__name__=~"roce_.+",instance="gpu-007"}']
+    assert asked["step"] == ["15.000"]
+    assert float(asked["end"][0]) - float(asked["start"][0]) == pytest.approx(1800)
 
 
-def test_the_instance_is_quoted(prometheus: FakePrometheus, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["diagnose", f"--prometheus=http://{prometheus.address}", '--instance=a"b\\']) == 1
+def test_the_instance_is_quoted(prometheus: Answers, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diagnose", f"--prometheus={prometheus.url}", '--instance=a"b\\']) == 1
     assert "Prometheus at http://127.0.0.1" in capsys.readouterr().out
-    assert prometheus.requests[0][1]["query"] == ['{__name__=~"roce_.+",instance="a\\"b\\\\"}']
+    assert query(prometheus)["query"] == ['{__name__=~"roce_.+",instance="a\\"b\\\\"}']
 
 
-def test_a_long_time_has_longer_steps(prometheus: FakePrometheus) -> None:
-    main(["diagnose", f"--prometheus=http://{prometheus.address}", "--instance=a", "--since=7d"])
-    assert prometheus.requests[0][1]["step"] == [f"{7 * 86400 / 500:.3f}"]
+def test_a_long_time_has_longer_steps(prometheus: Answers) -> None:
+    main(["diagnose", f"--prometheus={prometheus.url}", "--instance=a", "--since=7d"])
+    assert query(prometheus)["step"] == [f"{7 * 86400 / 500:.3f}"]
 
 
-def test_the_password_is_sent(prometheus: FakePrometheus, tmp_path: Path) -> None:
+def test_the_password_is_sent(prometheus: Answers, tmp_path: Path) -> None:
     (tmp_path / "password").write_text(f"{PASSWORD}\n")
     login = ("--prometheus.username=op", f"--prometheus.password-file={tmp_path / 'password'}")
-    assert main(["diagnose", f"--prometheus=http://{prometheus.address}", "--instance=a", *login]) == 1
-    assert prometheus.requests[0][2] == AUTHORIZATION
+    assert main(["diagnose", f"--prometheus={prometheus.url}", "--instance=a", *login]) == 1
+    assert prometheus.requests[0].headers["Authorization"] == AUTHORIZATION
 
 
 @pytest.mark.parametrize(
@@ -160,20 +126,21 @@ def test_the_password_is_sent(prometheus: FakePrometheus, tmp_path: Path) -> Non
     ],
 )
 def test_answers_that_are_no_history(
-    prometheus: FakePrometheus, capsys: pytest.CaptureFixture[str], status: int, body: bytes, said: str
+    prometheus: Answers, capsys: pytest.CaptureFixture[str], status: int, body: object, said: str
 ) -> None:
-    prometheus.answer = lambda _: (status, body)
-    url = f"http://{prometheus.address}"
+    prometheus.reply = lambda _: (status, body)
+    prometheus.headers["Location"] = "http://192.0.2.1/"
+    url = prometheus.url
     assert refused(capsys, f"--prometheus={url}", "--instance=a") == f"Prometheus at {url}: {said}"
     assert len(prometheus.requests) == 1
 
 
 def test_no_series_lists_the_instances_that_there_are(
-    prometheus: FakePrometheus, capsys: pytest.CaptureFixture[str]
+    prometheus: Answers, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = tuple(f"h{number}" for number in range(7))
-    prometheus.answer = lambda path: (200, answer(path, [], names))
-    said = refused(capsys, f"--prometheus=http://{prometheus.address}", "--instance=a")
+    prometheus.reply = lambda path: answer(path, [], names)
+    said = refused(capsys, f"--prometheus={prometheus.url}", "--instance=a")
     assert said.endswith(
         "no series roce_* of instance 'a' in this time; instances are 'h0', 'h1', 'h2', 'h3', 'h4' and 2 more"
     )
@@ -184,18 +151,18 @@ def test_no_series_lists_the_instances_that_there_are(
     [((), "no series roce_* of any host in this time"), (("h1", "h2"), "give --instance: 'h1', 'h2'")],
 )
 def test_the_instance_must_be_given_unless_there_is_one(
-    prometheus: FakePrometheus, capsys: pytest.CaptureFixture[str], instances: tuple[str, ...], said: str
+    prometheus: Answers, capsys: pytest.CaptureFixture[str], instances: tuple[str, ...], said: str
 ) -> None:
-    prometheus.answer = lambda path: (200, answer(path, [], instances))
-    assert refused(capsys, f"--prometheus=http://{prometheus.address}").endswith(f": {said}")
+    prometheus.reply = lambda path: answer(path, [], instances)
+    assert refused(capsys, f"--prometheus={prometheus.url}").endswith(f": {said}")
 
 
 def test_a_host_without_devices_is_not_diagnosed(
-    prometheus: FakePrometheus, capsys: pytest.CaptureFixture[str]
+    prometheus: Answers, capsys: pytest.CaptureFixture[str]
 ) -> None:
     nothing = [{"metric": {"__name__": "roce_exporter_devices", "instance": "a"}, "values": [[1, "0"]]}]
-    prometheus.answer = lambda path: (200, answer(path, nothing))
-    said = refused(capsys, f"--prometheus=http://{prometheus.address}", "--instance=a")
+    prometheus.reply = lambda path: answer(path, nothing)
+    said = refused(capsys, f"--prometheus={prometheus.url}", "--instance=a")
     assert said.endswith("no RDMA device, so there is nothing to diagnose")
 
 
@@ -265,33 +232,20 @@ def test_a_password_file_that_cannot_be_read(capsys: pytest.CaptureFixture[str])
     assert said.endswith("password_file /nowhere: cannot be read: No such file or directory")
 
 
-@pytest.fixture
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
-@pytest.fixture
-def https(authority: trustme.CA) -> Iterator[FakePrometheus]:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+def test_the_certificate_is_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
-    fake = FakePrometheus(context)
-    yield fake
-    fake.close()
-
-
-def test_the_certificate_is_verified(
-    https: FakePrometheus, authority: trustme.CA, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    url = f"https://{https.address}"
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
-    said = refused(capsys, f"--prometheus={url}", "--instance=a")
-    assert "its certificate is refused: " in said
-    assert said.endswith("give --prometheus.ca-file")
-    assert https.requests == []
-    for trust in (f"--prometheus.ca-file={tmp_path / 'ca.pem'}", "--prometheus.insecure-skip-verify"):
-        assert main(["diagnose", f"--prometheus={url}", "--instance=a", trust]) == 1
+    with answering(answer, context) as https:
+        flags = (f"--prometheus={https.url}", "--instance=a")
+        said = refused(capsys, *flags)
+        assert "its certificate is refused: " in said
+        assert said.endswith("give --prometheus.ca-file")
+        assert https.requests == []
+        for trust in (f"--prometheus.ca-file={tmp_path / 'ca.pem'}", "--prometheus.insecure-skip-verify"):
+            assert main(["diagnose", *flags, trust]) == 1
 
 
-def test_a_server_without_tls(prometheus: FakePrometheus, capsys: pytest.CaptureFixture[str]) -> None:
-    said = refused(capsys, f"--prometheus=https://{prometheus.address}", "--instance=a")
+def test_a_server_without_tls(prometheus: Answers, capsys: pytest.CaptureFixture[str]) -> None:
+    said = refused(capsys, prometheus.url.replace("http://", "--prometheus=https://"), "--instance=a")
     assert "the TLS handshake failed" in said

@@ -34,22 +34,17 @@ def test_labels_are_those_of_the_row_and_absent_ones_empty() -> None:
     ]
 
 
-def test_a_series_that_begins_later_is_absent_before() -> None:
+def test_a_series_that_begins_later_or_has_no_number_is_absent_before() -> None:
     found = read_matrix(
         matrix(
             (named("roce_port_up", device="a", port="1"), [[10, "1"], [25, "1"]]),
-            (named("roce_port_up", device="b", port="1"), [[25, "1"]]),
+            (named("roce_port_up", device="b", port="1"), [[5, "NaN"], [10, "NaN"], [25, "1"]]),
         )
     )
-    assert [sorted(one.values["roce_port_up"]) for one in found.history] == [
-        [("a", "1")],
-        [("a", "1"), ("b", "1")],
+    assert [(one.time, sorted(one.values["roce_port_up"])) for one in found.history] == [
+        (10.0, [("a", "1")]),
+        (25.0, [("a", "1"), ("b", "1")]),
     ]
-
-
-def test_values_that_are_no_numbers_are_absent() -> None:
-    found = read_matrix(matrix((named("roce_port_up", device="a", port="1"), [[10, "NaN"], [25, "1"]])))
-    assert [one.time for one in found.history] == [25.0]
 
 
 def test_metrics_of_another_version_are_named_and_histograms_left_out() -> None:
