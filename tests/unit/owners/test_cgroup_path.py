@@ -43,20 +43,12 @@ def unit(name: str, inside: str = "") -> CgroupPlace:
 
 
 KUBEPODS = f"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{UNDERSCORES}.slice"
-BEST_EFFORT = f"/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod{UNDERSCORES}.slice"
 
 KUBELET = {
     # kubelet, --cgroup-driver=systemd: pkg/kubelet/cm/cgroup_manager_linux.go (ToSystemd), runtimes' own scopes
     "systemd, containerd, burstable": (f"0::{KUBEPODS}/cri-containerd-{ID}.scope", IN_POD),
-    "systemd, containerd, best effort": (f"0::{BEST_EFFORT}/cri-containerd-{ID}.scope", IN_POD),
-    "systemd, containerd, guaranteed": (
-        f"0::/kubepods.slice/kubepods-pod{UNDERSCORES}.slice/cri-containerd-{ID}.scope",
-        IN_POD,
-    ),
     "systemd, CRI-O": (f"0::{KUBEPODS}/crio-{ID}.scope", IN_POD),
-    "systemd, CRI-O, container child of 1.28": (f"0::{KUBEPODS}/crio-{ID}.scope/container", IN_POD),
     "systemd, CRI-O's monitor": (f"0::{KUBEPODS}/crio-conmon-{ID}.scope", IN_POD),
-    "systemd, Docker": (f"0::{KUBEPODS}/docker-{ID}.scope", IN_POD),
     "systemd, static pod": (
         f"0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{STATIC}.slice/cri-containerd-{ID}.scope",
         IN_STATIC_POD,
@@ -68,7 +60,6 @@ KUBELET = {
     "systemd, the pod's own cgroup": (f"0::{KUBEPODS}", CgroupPlace(POD, UID, UID)),
     # kubelet, --cgroup-driver=cgroupfs
     "cgroupfs, burstable": (f"0::/kubepods/burstable/pod{UID}/{ID}", IN_POD),
-    "cgroupfs, best effort": (f"0::/kubepods/besteffort/pod{UID}/{ID}", IN_POD),
     "cgroupfs, guaranteed": (f"0::/kubepods/pod{UID}/{ID}", IN_POD),
     "cgroupfs, static pod": (f"0::/kubepods/burstable/pod{STATIC}/{ID}", IN_STATIC_POD),
     "cgroupfs, CRI-O": (f"0::/kubepods/burstable/pod{UID}/crio-{ID}", IN_POD),
@@ -123,7 +114,6 @@ ENGINES = {
     ),
     # podman: pkg/specgen/generate/oci_linux.go, libpod/container_internal_linux.go
     "Podman, systemd": (f"0::/machine.slice/libpod-{ID}.scope", IN_CONTAINER),
-    "Podman, version 2 with a child": (f"0::/machine.slice/libpod-{ID}.scope/container", IN_CONTAINER),
     "Podman, a pod": (
         f"0::/machine.slice/machine-libpod_pod_{OTHER_ID}.slice/libpod-{ID}.scope",
         IN_CONTAINER,
@@ -160,11 +150,6 @@ SLURM_PLUGINS = {
     "version 1, a task": ("4:cpuset:/slurm/uid_1000/job_42/step_0/task_3", step("42", "0")),
     "version 1, a step": ("4:freezer:/slurm/uid_1000/job_42/step_0", step("42", "0")),
     "version 1, the batch script": ("4:memory:/slurm/uid_0/job_42/step_batch/task_0", step("42", "batch")),
-    "version 1, an outside process": (
-        "4:memory:/slurm/uid_0/job_42/step_extern/task_0",
-        step("42", "extern"),
-    ),
-    "version 1, salloc's shell": ("4:memory:/slurm/uid_0/job_42/step_interactive", step("42", "interactive")),
     "version 1, a heterogeneous step": ("4:memory:/slurm/uid_0/job_42/step_1+2/task_0", step("42", "1+2")),
     "version 1, several slurmd": ("4:memory:/slurm_host-17/uid_0/job_42/step_0/task_0", step("42", "0")),
     "version 1, the job alone": ("4:memory:/slurm/uid_0/job_42", step("42")),
@@ -178,10 +163,6 @@ SLURM_PLUGINS = {
     ),
     # src/plugins/cgroup/v2/cgroup_v2.c
     "version 2, a task": ("0::/system.slice/slurmstepd.scope/job_42/step_0/user/task_0", step("42", "0")),
-    "version 2, special task": (
-        "0::/system.slice/slurmstepd.scope/job_42/step_batch/user/task_special",
-        step("42", "batch"),
-    ),
     "version 2, slurmstepd of a step": (
         "0::/system.slice/slurmstepd.scope/job_42/step_0/slurm",
         step("42", "0"),
