@@ -109,7 +109,15 @@ def terminate(daemon: Daemon) -> None:
 
 
 @pytest.fixture(scope="module")
-def traced(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+def no_bytecode() -> Iterator[None]:
+    """As in the image: a Python that compiles what it imports for the first time renames files."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+        yield
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory: pytest.TempPathFactory, no_bytecode: None) -> set[str]:
     """The calls of all scenarios."""
     strace = need("strace")
     folder = tmp_path_factory.mktemp("traces")
