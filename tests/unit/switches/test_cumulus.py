@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import pytest
 from https_switch import Says, https_switch, says
-from switch_recordings import as_text, changed, paths, read_recorded, recorded, values
+from switch_recordings import as_text, read_recorded, values
 from switch_replay import nvue
 
 from roce_exporter.switches.doors import https
 from roce_exporter.switches.modules import cumulus
 from roce_exporter.switches.modules.nvue_values import exact, size, state
-from roce_exporter.switches.readings import SourceError
 
 FOLDER = "switch-cumulus"
 
@@ -92,59 +91,6 @@ def test_states_in_the_words_of_several_versions(value, flag) -> None:
 )
 def test_ports_are_switch_ports(name, port) -> None:
     assert cumulus.is_port(name) is port
-
-
-# Scope
-
-
-def test_without_the_pfc_settings_priorities_with_frames_are_lossless() -> None:
-    found = read_recorded(cumulus, FOLDER, pfc=SourceError("late"))
-    assert values(found, "counters", port="swp1", priority="3")
-    assert not values(found, "counters", port="swp1", priority="2")
-    assert not values(found, "counters", port="swp3", queue="3")
-
-
-def test_without_the_queue_mapping_the_watched_queues_are_covered() -> None:
-    found = read_recorded(cumulus, FOLDER, queue_mapping=SourceError("late"))
-    assert values(found, "counters", port="swp1", queue="0")
-    assert not [fact for fact in found.facts if fact.row.name == "roce_switch_queue_info"]
-
-
-def test_without_profiles_a_port_is_judged_by_its_frames() -> None:
-    found = read_recorded(cumulus, FOLDER, pfc_profiles=...)
-    assert not values(found, "pfc", port="swp1", priority="3")
-    assert values(found, "counters", port="swp1", priority="3")
-
-
-@pytest.mark.parametrize("listed", [{"3": {}}, ["3"], [3], "3", 3, "3,"])
-def test_priorities_of_a_profile_in_any_form(listed) -> None:
-    profiles = {"default-global": {"switch-priority": listed}}
-    found = read_recorded(cumulus, FOLDER, pfc_profiles=profiles)
-    assert values(found, "pfc", port="swp1", priority="3") == {"pfc_enabled": 1}
-
-
-def test_a_deadlock_ends_and_its_count_stays() -> None:
-    reply = recorded(FOLDER)["pfc_watchdog"]
-    path = next(path for path in paths(reply) if path[-2:] == ("3", "status"))
-    found = read_recorded(cumulus, FOLDER, pfc_watchdog=changed(reply, path, "OK"))
-    queue = values(found, "pfc_watchdog", port="swp1", queue="3")
-    assert (queue["status"], queue["deadlock-count"]) == (0, 2)
-
-
-def test_the_release_of_newer_versions_is_in_an_object() -> None:
-    found = read_recorded(
-        cumulus, FOLDER, system={"hostname": "leaf3", "version": {"product-release": "5.14.0"}}
-    )
-    assert next(fact.labels["version"] for fact in found.facts if "version" in fact.labels) == "5.14.0"
-
-
-# Replies gone wrong
-
-
-def test_what_the_switch_does_not_have_is_absent_and_not_broken() -> None:
-    found = read_recorded(cumulus, FOLDER, pfc_watchdog=None, pfc_watchdog_settings=None)
-    assert not found.faults
-    assert not {"pfc_watchdog", "pfc_watchdog_settings"} & set(found.sources)
 
 
 # Requests

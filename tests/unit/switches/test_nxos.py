@@ -204,53 +204,7 @@ def test_tables_of_other_forms_have_no_rows() -> None:
             modules(node)
 
 
-# Priorities, queues and groups
-
-
-def test_a_queue_is_never_taken_for_a_priority() -> None:
-    """CoS 3 is in qos-group 1 here."""
-    reply = recorded(CLASSIC)["queuing_interface"]
-    for path in paths(reply):
-        if path[-1] == "pfc-qosgrp":
-            reply = changed(reply, path, "1")
-    found = read_recorded(nxos, CLASSIC, queuing_interface=reply, pfc_queue_detail=...)
-    labels = next(dict(fact.labels) for fact in found.facts if fact.row.name == "roce_switch_queue_info")
-    assert labels == {"port": "Ethernet1/2", "priority": "3", "queue": "1", "priority_group": "2"}
-    assert values(found, "queuing_interface", port="Ethernet1/2", priority="3")["tx-pause-count"] == 7
-    assert values(found, "queuing_interface", port="Ethernet1/2", queue="1") == {"rx-pause-state": 1}
-    assert not values(found, "queuing_statistics", port="Ethernet1/2", queue="3")
-
-
-def test_without_the_pfc_mode_priorities_with_frames_are_lossless() -> None:
-    found = read_recorded(nxos, CLASSIC, priority_flow_control=SourceError("late"), pfc_queue_detail=...)
-    assert values(found, "queuing_interface", port="Ethernet1/2", priority="3")
-    assert not values(found, "queuing_interface", port="Ethernet1/2", priority="0")
-    assert not values(found, "queuing_interface", port="Ethernet1/3/1", priority="3")
-    assert values(found, "queuing_statistics", port="Ethernet1/2", queue="3")
-    assert not values(found, "queuing_statistics", port="Ethernet1/2", queue="0")
-
-
-def test_without_the_pfc_mode_priorities_in_the_watchdog_are_lossless() -> None:
-    found = read_recorded(nxos, CLOUD, priority_flow_control=SourceError("late"), queuing_interface=...)
-    assert values(found, "pfc_queue_detail", port="Ethernet1/51", queue="5")["q-shutdown"] == 0
-
-
-def test_without_any_map_all_queues_of_a_port_with_pfc_are_covered() -> None:
-    found = read_recorded(
-        nxos, CLASSIC, queuing_interface=SourceError("late"), pfc_queue_detail=SourceError("late")
-    )
-    assert values(found, "queuing_statistics", port="Ethernet1/2", queue="0")
-    assert values(found, "queuing_statistics", port="Ethernet1/2", queue="3")
-
-
-# The watchdog
-
-
-def test_a_watchdog_that_is_off_globally_is_off_everywhere() -> None:
-    reply = recorded(CLASSIC)["pfc_queue_detail"]
-    path = next(path for path in paths(reply) if path[-1] == "glb-wd-status")
-    found = read_recorded(nxos, CLASSIC, pfc_queue_detail=changed(reply, path, "Disabled"))
-    assert values(found, "pfc_queue_detail", port="Ethernet1/2", queue="3")["wd-status"] == 0
+# Forms
 
 
 def test_the_queues_of_a_port_may_come_in_a_row_of_their_own() -> None:
@@ -260,58 +214,6 @@ def test_the_queues_of_a_port_may_come_in_a_row_of_their_own() -> None:
     queues = {"TABLE_qosgrp_stats": row.pop("TABLE_qosgrp_stats")}
     module["TABLE_queuing_interface"]["ROW_queuing_interface"] = [row, queues]
     assert as_text(read_recorded(nxos, CLOUD, pfc_queue_detail=reply)) == as_text(read_recorded(nxos, CLOUD))
-
-
-def test_an_unknown_state_is_absent() -> None:
-    reply = recorded(CLOUD)["pfc_queue_detail"]
-    path = next(path for path in paths(reply) if path[-1] == "eq-qosgrp-state")
-    for state in ("Not Applicable", "-", ""):
-        found = read_recorded(nxos, CLOUD, pfc_queue_detail=changed(reply, path, state))
-        assert "eq-qosgrp-state" not in values(found, "pfc_queue_detail", port="Ethernet1/51", queue="5")
-
-
-# The DME
-
-
-@pytest.mark.parametrize(
-    ("reply", "cli"),
-    [
-        (..., True),
-        (None, True),
-        (SourceError(f"{nxos.REFUSED_DME}: status 403"), True),
-        (SourceError("no complete reply within 5 s"), False),
-        ({"imdata": [{"error": {"attributes": {"code": "500"}}}]}, False),
-        ({"totalCount": "0", "imdata": []}, True),
-    ],
-)
-def test_counters_of_the_command_line_replace_only_a_dme_that_is_not_there(reply, cli) -> None:
-    """A DME that is late for once must not switch to counters that count differently: it would look like a reset."""
-    found = read_recorded(nxos, CLASSIC, queuing_statistics=reply)
-    queue = values(found, "queuing_interface", port="Ethernet1/2", queue="3")
-    assert ("Tx Pkts" in queue) is cli
-    if cli:
-        assert (queue["Tx Pkts"], queue["Tx Byts"], queue["Dropped Pkts"]) == (1057, 105700, 6)
-
-
-# Neighbours
-
-
-def test_a_neighbour_with_control_characters_in_its_name() -> None:
-    reply = recorded(CLASSIC)["lldp_neighbors"]
-    path = next(path for path in paths(reply) if path[-1] == "sys_name")
-    found = read_recorded(
-        nxos, CLASSIC, lldp_neighbors=changed(reply, path, "gpu\x1b[31m\n-001\x00" + "x" * 999)
-    )
-    name = next(fact.labels["neighbor"] for fact in found.facts if "neighbor" in fact.labels)
-    assert name.startswith("gpu [31m -001 xxx")
-    assert len(name) == 256
-
-
-@pytest.mark.parametrize("body", ["", [], {}, {"neigh_hdr": "neigh_hdr", "neigh_count": "0"}])
-def test_no_neighbours_are_no_fault(body) -> None:
-    found = read_recorded(nxos, CLASSIC, lldp_neighbors=output(body=body))
-    assert "lldp_neighbors" in found.sources
-    assert "lldp_neighbors" not in found.faults
 
 
 # Requests
