@@ -7,11 +7,9 @@ import re
 import struct
 from collections import deque
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from hypothesis import strategies as st
-
-from roce_exporter.kernel.netlink import Message, decode_messages
+from roce_exporter.kernel.netlink import Message, decode_messages, encode_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -32,13 +30,9 @@ def payloads(datagram: bytes) -> list[bytes]:
     return [message.payload for message in decode_messages(datagram) if message.kind >= 0x10]
 
 
-def damaged(answer: bytes, data: Any) -> bytes:
-    """The answer cut off anywhere, with up to four other bytes; `data` is that of Hypothesis."""
-    changed = bytearray(answer[: data.draw(st.integers(0, len(answer)))])
-    for position in data.draw(st.lists(st.integers(0, len(answer) - 1), max_size=4)):
-        if position < len(changed):
-            changed[position] = data.draw(st.integers(0, 255))
-    return bytes(changed)
+def refusal(code: int, kind: int = 2) -> bytes:
+    """An error with this errno, or the end of a list (3)."""
+    return encode_message(Message(kind, 0, 0, 0, struct.pack("=i", -code)))
 
 
 class Datagram(NamedTuple):

@@ -10,107 +10,68 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roce_exporter.catalog import CATALOG, DIALECTS, INDEX, pattern_of
-from roce_exporter.catalog.row import ANY, ETHTOOL, Spelling
+from roce_exporter.catalog.row import ANY, ETHTOOL, HW_COUNTERS, Spelling
 
 SPELT = [(row, spelling) for row in CATALOG for spelling in row.spellings if spelling.source == ETHTOOL]
 
 EXPECTED = {
-    ("mlx5", "rx_prio3_pause"): "roce_pfc_receive_frames_total",
-    ("mlx5", "tx_prio3_pause"): "roce_pfc_transmit_frames_total",
-    ("mlx5", "rx_prio3_pause_duration"): "roce_pfc_receive_pause_seconds_total",
-    ("mlx5", "rx_prio3_pause_transition"): "roce_pfc_receive_transitions_total",
-    ("mlx5", "rx_global_pause_duration"): "roce_global_pause_receive_seconds_total",
-    ("mlx5", "tx_pause_ctrl_phy"): "roce_global_pause_transmit_frames_total",
-    ("mlx5", "tx_pause_storm_warning_events"): "roce_pfc_watchdog_warnings_total",
-    ("mlx5", "tx_pause_storm_error_events"): "roce_pfc_watchdog_trips_total",
-    ("mlx5", "rx_prio3_marked"): "roce_nic_ecn_marked_packets_total",
-    ("mlx5", "rx_ecn_mark"): "roce_tcp_ecn_marked_packets_total",
-    ("mlx5", "rx_prio3_discards"): "roce_buffer_discards_total",
-    ("mlx5", "rx_prio3_buf_discard"): "roce_host_buffer_discards_total",
-    ("mlx5", "rx_prio3_cong_discard"): "roce_host_congestion_discards_total",
-    ("mlx5", "rx_discards_phy"): "roce_phy_receive_discards_total",
-    ("mlx5", "rx_unsupported_op_phy"): "roce_mac_control_frames_unsupported_total",
-    ("mlx5", "rx_out_of_buffer"): "roce_netdev_out_of_buffer_total",
-    ("mlx5", "dev_out_of_buffer"): "roce_device_internal_out_of_buffer_total",
-    ("mlx5", "outbound_pci_stalled_wr"): "roce_pcie_write_stalled_ratio",
-    ("mlx5", "outbound_pci_stalled_wr_events"): "roce_pcie_write_stalled_seconds_total",
-    ("mlx5", "outbound_pci_buffer_overflow"): "roce_pcie_buffer_overflows_total",
-    ("mlx5", "rx_err_lane_3_phy"): "roce_phy_lane_errors_total",
-    ("mlx5", "rx_symbol_err_phy"): "roce_phy_symbol_error_packets_total",
-    ("mlx5", "rx_pcs_symbol_err_phy"): "roce_phy_symbol_errors_total",
-    ("mlx5", "rx_vport_rdma_unicast_bytes"): "roce_vport_receive_unicast_bytes_total",
-    ("mlx5", "link_down_events_phy"): "roce_link_down_events_total",
-    ("mlx4", "tx_pause_prio_5"): "roce_pfc_transmit_frames_total",
-    ("mlx4", "rx_pause_duration_prio_5"): "roce_pfc_receive_pause_seconds_total",
-    ("mlx4", "rx_pause_duration"): "roce_global_pause_receive_seconds_total",
-    ("mlx4", "tx_prio_5_bytes"): "roce_priority_transmit_bytes_total",
-    ("bnxt_re", "rx_pfc_ena_frames_pri3"): "roce_pfc_receive_frames_total",
-    ("bnxt_re", "rx_pfc_frames"): "roce_pfc_receive_all_frames_total",
-    ("bnxt_re", "pfc_pri3_tx_duration_us"): "roce_pfc_transmit_pause_seconds_total",
-    ("bnxt_re", "continuous_roce_pause_events"): "roce_pfc_watchdog_trips_total",
-    ("bnxt_re", "resume_roce_pause_events"): "roce_pfc_watchdog_resumes_total",
-    ("bnxt_re", "continuous_pause_events"): "roce_pause_watchdog_trips_total",
-    ("bnxt_re", "ecnmark_pkts_cos5"): "roce_nic_ecn_marked_queue_packets_total",
-    ("bnxt_re", "rx_discard_packets_cos5"): "roce_queue_receive_discards_total",
-    ("bnxt_re", "tx_bytes_cos5"): "roce_queue_transmit_bytes_total",
-    ("bnxt_re", "rx_bytes_pri3"): "roce_priority_receive_bytes_total",
-    ("bnxt_re", "rx_bytes"): "roce_phy_receive_bytes_total",
-    ("bnxt_re", "tx_err"): "roce_phy_transmit_mac_errors_total",
-    ("bnxt_re", "rx_runt_frames"): "roce_phy_receive_fragments_total",
-    ("bng_re", "rxp_pfc_ena_frames_pri3"): "roce_pfc_receive_frames_total",
-    ("bng_re", "pfc_pri3_tx_duration_us"): "roce_pfc_transmit_pause_seconds_total",
-    ("irdma", "rx_priority_3_xoff.nic"): "roce_pfc_receive_xoff_frames_total",
-    ("irdma", "tx_priority_3_xon.nic"): "roce_pfc_transmit_xon_frames_total",
-    ("irdma", "port-tx-xoff_prio-3_events"): "roce_pfc_transmit_xoff_frames_total",
-    ("irdma", "port.rx_priority_3_xoff"): "roce_pfc_receive_xoff_frames_total",
-    ("irdma", "port.rx_priority_3_xoff_rx"): "roce_pfc_receive_xoff_frames_total",
-    ("irdma", "port.rx_priority_3_xon_2_xoff"): "roce_pfc_receive_transitions_total",
-    ("irdma", "link_xoff_tx.nic"): "roce_global_pause_transmit_xoff_frames_total",
-    ("irdma", "port-rx-xon_events"): "roce_global_pause_receive_xon_frames_total",
-    ("irdma", "illegal_bytes.nic"): "roce_phy_symbol_error_packets_total",
-    ("irdma", "port-rx-dropped_pkts"): "roce_phy_receive_discards_total",
-    ("irdma", "tx_errors.nic"): "roce_phy_transmit_errors_total",
-    ("ionic", "frames_tx_pripause"): "roce_pfc_transmit_all_frames_total",
-    ("ionic", "rx_pripause_3_1us_count"): "roce_pfc_receive_pause_seconds_total",
-    ("ionic", "rx_pause_1us_count"): "roce_global_pause_receive_seconds_total",
-    ("ionic", "hw_rx_over_errors"): "roce_netdev_out_of_buffer_total",
-    ("ionic", "hw_rx_missed_errors"): "roce_netdev_receive_transfer_errors_total",
-    ("ionic", "frames_rx_stomped_crc"): "roce_phy_receive_stomped_crc_errors_total",
-    ("hns", "mac_tx_pfc_pri3_pkt_num"): "roce_pfc_transmit_frames_total",
-    ("hns", "mac_rx_mac_pause_num"): "roce_global_pause_receive_frames_total",
-    ("qedr", "tx_pfc_frames"): "roce_pfc_transmit_all_frames_total",
-    ("qedr", "brb_discards"): "roce_phy_receive_discards_total",
-    ("mana", "hc_tc3_rx_pause_phy"): "roce_pfc_receive_frames_total",
-    ("mana", "hc_tc3_tx_byte_phy"): "roce_priority_transmit_bytes_total",
-    ("mana", "hc_rx_pkt_drop_phy"): "roce_phy_receive_discards_total",
+    ("mlx5", HW_COUNTERS, "rx_icrc_encapsulated"): "roce_transport_icrc_errors_total",
+    ("erdma", HW_COUNTERS, "hw_rx_bytes_cnt"): "roce_port_receive_bytes_total",
+    ("mlx5", ETHTOOL, "rx_global_pause_duration"): "roce_global_pause_receive_seconds_total",
+    ("mlx5", ETHTOOL, "tx_pause_ctrl_phy"): "roce_global_pause_transmit_frames_total",
+    ("mlx5", ETHTOOL, "tx_pause_storm_warning_events"): "roce_pfc_watchdog_warnings_total",
+    ("mlx5", ETHTOOL, "tx_pause_storm_error_events"): "roce_pfc_watchdog_trips_total",
+    ("mlx5", ETHTOOL, "rx_prio3_marked"): "roce_nic_ecn_marked_packets_total",
+    ("mlx5", ETHTOOL, "rx_prio3_discards"): "roce_buffer_discards_total",
+    ("mlx5", ETHTOOL, "rx_prio3_buf_discard"): "roce_host_buffer_discards_total",
+    ("mlx5", ETHTOOL, "rx_prio3_cong_discard"): "roce_host_congestion_discards_total",
+    ("mlx5", ETHTOOL, "rx_discards_phy"): "roce_phy_receive_discards_total",
+    ("mlx5", ETHTOOL, "rx_unsupported_op_phy"): "roce_mac_control_frames_unsupported_total",
+    ("mlx5", ETHTOOL, "rx_out_of_buffer"): "roce_netdev_out_of_buffer_total",
+    ("mlx5", ETHTOOL, "dev_out_of_buffer"): "roce_device_internal_out_of_buffer_total",
+    ("mlx5", ETHTOOL, "outbound_pci_buffer_overflow"): "roce_pcie_buffer_overflows_total",
+    ("mlx5", ETHTOOL, "rx_symbol_err_phy"): "roce_phy_symbol_error_packets_total",
+    ("mlx5", ETHTOOL, "rx_pcs_symbol_err_phy"): "roce_phy_symbol_errors_total",
+    ("mlx5", ETHTOOL, "link_down_events_phy"): "roce_link_down_events_total",
+    ("mlx4", ETHTOOL, "rx_pause_duration"): "roce_global_pause_receive_seconds_total",
+    ("bnxt_re", ETHTOOL, "rx_pfc_frames"): "roce_pfc_receive_all_frames_total",
+    ("bnxt_re", ETHTOOL, "continuous_roce_pause_events"): "roce_pfc_watchdog_trips_total",
+    ("bnxt_re", ETHTOOL, "resume_roce_pause_events"): "roce_pfc_watchdog_resumes_total",
+    ("bnxt_re", ETHTOOL, "continuous_pause_events"): "roce_pause_watchdog_trips_total",
+    ("bnxt_re", ETHTOOL, "rx_discard_packets_cos5"): "roce_queue_receive_discards_total",
+    ("bnxt_re", ETHTOOL, "tx_bytes_cos5"): "roce_queue_transmit_bytes_total",
+    ("bnxt_re", ETHTOOL, "rx_bytes_pri3"): "roce_priority_receive_bytes_total",
+    ("bng_re", ETHTOOL, "rxp_pfc_ena_frames_pri3"): "roce_pfc_receive_frames_total",
+    ("bng_re", ETHTOOL, "pfc_pri3_tx_duration_us"): "roce_pfc_transmit_pause_seconds_total",
+    ("irdma", ETHTOOL, "rx_priority_3_xoff.nic"): "roce_pfc_receive_xoff_frames_total",
+    ("irdma", ETHTOOL, "tx_priority_3_xon.nic"): "roce_pfc_transmit_xon_frames_total",
+    ("irdma", ETHTOOL, "port-tx-xoff_prio-3_events"): "roce_pfc_transmit_xoff_frames_total",
+    ("irdma", ETHTOOL, "port.rx_priority_3_xoff"): "roce_pfc_receive_xoff_frames_total",
+    ("irdma", ETHTOOL, "port.rx_priority_3_xoff_rx"): "roce_pfc_receive_xoff_frames_total",
+    ("irdma", ETHTOOL, "port.rx_priority_3_xon_2_xoff"): "roce_pfc_receive_transitions_total",
+    ("irdma", ETHTOOL, "link_xoff_tx.nic"): "roce_global_pause_transmit_xoff_frames_total",
+    ("irdma", ETHTOOL, "port-rx-xon_events"): "roce_global_pause_receive_xon_frames_total",
+    ("irdma", ETHTOOL, "illegal_bytes.nic"): "roce_phy_symbol_error_packets_total",
+    ("irdma", ETHTOOL, "port-rx-dropped_pkts"): "roce_phy_receive_discards_total",
+    ("irdma", ETHTOOL, "tx_errors.nic"): "roce_phy_transmit_errors_total",
+    ("ionic", ETHTOOL, "rx_pause_1us_count"): "roce_global_pause_receive_seconds_total",
+    ("ionic", ETHTOOL, "hw_rx_over_errors"): "roce_netdev_out_of_buffer_total",
+    ("ionic", ETHTOOL, "hw_rx_missed_errors"): "roce_netdev_receive_transfer_errors_total",
+    ("ionic", ETHTOOL, "frames_rx_stomped_crc"): "roce_phy_receive_stomped_crc_errors_total",
+    ("hns", ETHTOOL, "mac_tx_pfc_pri3_pkt_num"): "roce_pfc_transmit_frames_total",
+    ("hns", ETHTOOL, "mac_rx_mac_pause_num"): "roce_global_pause_receive_frames_total",
+    ("qedr", ETHTOOL, "tx_pfc_frames"): "roce_pfc_transmit_all_frames_total",
+    ("qedr", ETHTOOL, "brb_discards"): "roce_phy_receive_discards_total",
+    ("mana", ETHTOOL, "hc_tc3_rx_pause_phy"): "roce_pfc_receive_frames_total",
+    ("mana", ETHTOOL, "hc_tc3_tx_byte_phy"): "roce_priority_transmit_bytes_total",
+    ("mana", ETHTOOL, "hc_rx_pkt_drop_phy"): "roce_phy_receive_discards_total",
 }
+"""Names that no recorded host counts; golden files have what the others mean."""
 
 
 def test_a_vendors_name_has_the_common_meaning() -> None:
-    found = {(dialect, raw): INDEX.claimed(dialect, ETHTOOL, raw).name for dialect, raw in EXPECTED}
+    found = {key: INDEX.claimed(*key).name for key in EXPECTED}
     assert found == EXPECTED
-
-
-LEFT_OUT = [
-    ("mlx5", "rx17_cache_reuse"),
-    ("mlx5", "ch_eq_rearm"),
-    ("mlx5", "rx_1024_to_1518_bytes_phy"),
-    ("mlx5", "rx_vport_unicast_bytes"),
-    ("bnxt_re", "[3]: rx_discards"),
-    ("bnxt_re", "rx_total_ring_discards"),
-    ("irdma", "rx_queue_12_packets"),
-    ("irdma", "rx_bytes"),
-    ("irdma", "port.rx_size_big"),
-    ("ionic", "tx_0_hwstamp_valid"),
-    ("efa", "queue_0_tx_cnt"),
-    ("", "rx-3.bytes"),
-]
-
-
-def test_the_kernels_own_traffic_is_left_out_with_a_reason() -> None:
-    reasons = [INDEX.left_out(dialect, ETHTOOL, raw) for dialect, raw in LEFT_OUT]
-    assert all(len(reason) > len("reason") for reason in reasons), reasons
-    assert [raw for dialect, raw in LEFT_OUT if INDEX.claimed(dialect, ETHTOOL, raw)] == []
 
 
 NEW = [
@@ -258,23 +219,6 @@ def test_the_unit_is_in_the_name() -> None:
     for row, _ in SPELT:
         if row.unit in ("bytes", "seconds"):
             assert row.name.endswith(f"{row.unit}_total"), row.name
-
-
-LIMITS = {
-    "roce_pfc_watchdog_warnings_total": "priority 0 only",
-    "roce_pfc_watchdog_trips_total": "0 does not mean healthy",
-    "roce_pfc_receive_xoff_frames_total": "per traffic class",
-    "roce_pfc_transmit_xon_frames_total": "per traffic class",
-    "roce_pfc_receive_frames_total": "missing means off",
-    "roce_priority_receive_bytes_total": "do not add them up",
-    "roce_vport_transmit_unicast_bytes_total": "LAG",
-    "roce_phy_lane_errors_total": "lanes 0 to 3 only",
-}
-
-
-def test_the_limits_of_a_counter_are_in_its_help() -> None:
-    helps = {row.name: row.help for row in CATALOG}
-    assert [name for name, limit in LIMITS.items() if limit not in helps[name]] == []
 
 
 def test_no_row_applies_to_all_drivers() -> None:

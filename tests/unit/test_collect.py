@@ -599,18 +599,13 @@ def test_workers_are_as_many_as_the_reads_last_hundredths_of_a_second(seconds: f
     assert collector._width(seconds) == workers
 
 
-async def test_quick_reads_are_done_by_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    host, threads = Host(monkeypatch, "mlx5_0", "mlx5_1", "mlx5_2"), set[str]()
-    work = host.collector()
-
-    def note() -> tuple[Reading, ...]:
-        threads.add(str(threading.get_ident()))
-        return (reading(),)
-
-    for (source,) in host.sources.values():
-        source.answer = note
-    await work.collect()
-    assert len(threads) == 1
+async def test_quick_reads_need_one_thread_over_all_collections(
+    monkeypatch: pytest.MonkeyPatch, worker_threads: WorkerThreads
+) -> None:
+    work = Host(monkeypatch, "mlx5_0", "mlx5_1", "mlx5_2").collector()
+    for _ in range(5):
+        await work.collect()
+    assert worker_threads.running() == ["roce-read"]
 
 
 def stick(source: Source) -> Gate:
@@ -627,29 +622,6 @@ def stick(source: Source) -> Gate:
 
 async def at_rest(work: Collector) -> None:
     await until(lambda: not work._in_flight)
-
-
-async def test_a_hurried_caller_gets_the_finished_part_and_the_collection_continues(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    host = Host(monkeypatch, "mlx5_0", "mlx5_1")
-    work = host.collector()
-    await work.collect()
-    stuck = stick(host.sources["mlx5_1"][0])
-    running = asyncio.create_task(work.collect())
-    await stuck.entered()
-    host.clock.now += 1.5
-    hurried = await work.collect(0.01)
-    assert values(hurried) == {"mlx5_0": [7], "mlx5_1": [None]}
-    assert hurried.unfinished == 1
-    assert (hurried.seconds, hurried.excluded) == (1.5, 0)
-    assert up(hurried)["mlx5_0", QUICK] is True
-    assert ("mlx5_1", QUICK) not in up(hurried)
-    assert up(hurried)["", INVENTORY] is True
-    stuck.release()
-    whole_one = await running
-    assert values(whole_one) == {"mlx5_0": [7], "mlx5_1": [99]}
-    assert whole_one.unfinished == 0
 
 
 async def test_a_caller_without_time_gets_an_unfinished_collection(host: Host) -> None:
@@ -740,15 +712,6 @@ async def test_jobs_behind_a_stuck_one_are_not_reached_when_the_time_is_up(host:
     assert {state.source: state.up for state in found.states if state.device}[SEDATE] is True
 
 
-async def test_collections_one_after_the_other_need_no_further_thread(
-    host: Host, worker_threads: WorkerThreads
-) -> None:
-    work = host.collector()
-    for _ in range(5):
-        await work.collect()
-    assert worker_threads.running() == ["roce-read"]
-
-
 async def test_the_slow_chain_is_read_after_a_collection_and_stored_by_the_next(host: Host) -> None:
     quick, slow = host.sources["mlx5_0"] = [Source(), Source(SEDATE)]
     work = host.collector()
@@ -836,13 +799,6 @@ async def test_a_hung_list_is_not_requested_twice_and_not_waited_for_long(
     assert collector.HOST in work._in_flight
     hung.release()
     await at_rest(work)
-
-
-async def test_an_error_of_a_collection_is_raised_to_its_callers(host: Host) -> None:
-    work = host.collector()
-    host.begin = lambda: int("bug")  # type: ignore[assignment, return-value]
-    with pytest.raises(ValueError, match="bug"):
-        await work.collect()
 
 
 async def test_a_fault_of_a_collection_without_callers_is_logged(

@@ -348,6 +348,10 @@ async def test_a_request_half_sent_is_read_until_its_time_is_up() -> None:
     ("text", "status", "reason"),
     [
         (b"GET / HTTP/1.1\r\n\r\n", 400, "the request is not valid HTTP/1.1"),
+        (b"GET /\r\n\r\n", 400, "the request is not valid HTTP/1.1"),
+        (b"\x16\x03\x01\x02\x00\x01", 400, "the request is not valid HTTP/1.1"),
+        (b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", 405, "only GET and HEAD are served"),
+        (b"CONNECT a:443 HTTP/1.1\r\nHost: x\r\n\r\n", 405, "only GET and HEAD are served"),
         (b"GET / HTTP/1.1\r\nHost: " + b"x" * LIMIT, 431, "the request's head is larger than 100 bytes"),
         (b"PUT / HTTP/1.1\r\nHost: x\r\n\r\n", 405, "only GET and HEAD are served"),
         (b"GET / HTTP/2.0\r\nHost: x\r\n\r\n", 505, "only HTTP/1.1 is served"),

@@ -11,7 +11,7 @@ import struct
 import sys
 
 import pytest
-from netlink_dumps import DEVICES, DEVICES_WITHOUT_MLX5, DONE, PORTS_RXE0, FakeKernel
+from netlink_dumps import DEVICES, DEVICES_WITHOUT_MLX5, DONE, PORTS_RXE0, FakeKernel, refusal
 
 from roce_exporter.cli.counters import counters
 from roce_exporter.cli.options import parse_options
@@ -87,10 +87,6 @@ def a_mode(mode, mask=None, optional=None, device=MLX5_0, kind=STAT_GET):
     return encode_message(Message(kind, 0, 0, 0, a_handle(device) + attributes))
 
 
-def a_refusal(code, kind=2):
-    return encode_message(Message(kind, 0, 0, 0, struct.pack("=i", -code)))
-
-
 def sets_of(*parts, devices=DEVICES):
     lists = FakeKernel(lambda _: parts)
     others = FakeKernel(lambda _: [devices])
@@ -123,8 +119,8 @@ def test_sets_are_read_with_process_type_and_values():
 @pytest.mark.parametrize(
     ("parts", "devices", "kind", "number"),
     [
-        ([a_refusal(errno.EINVAL)], DEVICES, Absent, None),
-        ([a_refusal(errno.EINVAL)], DEVICES_WITHOUT_MLX5, OSError, errno.ENODEV),
+        ([refusal(errno.EINVAL)], DEVICES, Absent, None),
+        ([refusal(errno.EINVAL)], DEVICES_WITHOUT_MLX5, OSError, errno.ENODEV),
         ([a_part(a_set(3), device=RXE0), DONE], DEVICES, OSError, errno.ENODEV),
     ],
     ids=["a kernel without sets", "a removed device", "another device"],
@@ -240,7 +236,7 @@ class Ports:
     def change(self, device, values):
         self.changes.append((device.name, values[3], values[76]))
         if code := self.refusals.get(device.name):
-            return a_refusal(code)
+            return refusal(code)
         optional = values.get(104, 0) if self.binds_optional else None
         self.modes[device.name] = (AUTO, values[76], optional) if values[76] else (NONE, 0)
         return a_mode(AUTO, device=device, kind=STAT_SET)
@@ -342,7 +338,7 @@ DENIED = {"rxe0": errno.EPERM, "mlx5_0": errno.EPERM}
     [
         (Ports(refusals=DENIED), "enable", 1, ("CAP_NET_ADMIN", "roce-exporter-counters@.service")),
         (unsupported, "show", 1, ("ib_core",)),
-        (Ports(refusals={STAT_GET: a_refusal(errno.EINVAL)}), "show", 2, ()),
+        (Ports(refusals={STAT_GET: refusal(errno.EINVAL)}), "show", 2, ()),
     ],
     ids=["no privilege", "no netlink", "an old kernel"],
 )

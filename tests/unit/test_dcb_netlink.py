@@ -9,7 +9,7 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netlink_dumps import DUMPS, FakeKernel, payloads
+from netlink_dumps import DUMPS, FakeKernel, payloads, refusal
 
 from roce_exporter.kernel import Absent
 from roce_exporter.kernel.dcb_netlink import (
@@ -197,7 +197,7 @@ def test_a_recorded_reply_is_read(name):
     [
         (DUMPS["NO_DCB"], Absent, errno.EOPNOTSUPP, "the driver has no DCB: 'nosuch'"),
         (DUMPS["NO_NETDEV"], OSError, errno.ENODEV, "'nosuch'"),
-        (message(struct.pack("=i", -errno.EPERM), kind=2), OSError, errno.EPERM, "'nosuch'"),
+        (refusal(errno.EPERM), OSError, errno.EPERM, "'nosuch'"),
         (None, OSError, errno.ENOBUFS, "lost"),
     ],
 )

@@ -15,9 +15,7 @@ from clock import Clock
 from kernel import Faults, host
 from observed import exposition, samples
 from pyroute2.netlink.exceptions import NetlinkError
-from waiting import Gate, until
 
-from roce_exporter.collect import Collector, Settings
 from roce_exporter.kernel import Absent, devlink_netlink
 from roce_exporter.kernel.devlink_kernel import ComponentVersion, HealthReporter
 from roce_exporter.kernel.devlink_messages import DevlinkMessage
@@ -436,11 +434,6 @@ async def test_without_the_privilege_one_series_says_so() -> None:
     assert everything['roce_exporter_source_up{source="devlink_vnic",device="mlx5_bond_0"}'] == "1"
 
 
-async def test_a_host_without_devlink_has_no_series_and_no_failure() -> None:
-    without = {path: text for path, text in files().items() if not path.startswith("devlink/")}
-    assert not [series for series in samples(await exposition(host(without))) if "devlink" in series]
-
-
 async def test_firmware_that_fails_leaves_the_reporters() -> None:
     kernel = host(files())
     Faults(kernel, devlink_versions=OSError(errno.EIO, "Input/output error"))
@@ -487,30 +480,3 @@ def test_another_sysfs_root_is_another_host(tmp_path: Path, monkeypatch: pytest.
     for read in (kernel.devlink_reporters, kernel.devlink_versions, kernel.devlink_vnic):
         with pytest.raises(Absent):
             read(PF)
-
-
-async def test_a_device_whose_devlink_hangs_costs_only_itself() -> None:
-    """Its own devlink is down after the deadline; its counters and the other device go on; afterwards all is as before."""
-    clock, gate = Clock(), Gate()
-    kernel = simulate("quiet", clock=clock, vendors=("mlx5", "mlx5"))
-    collector = Collector(kernel, Settings(timeout=0.3, patience=0.02, refresh=60.0), clock)
-    faults = Faults(kernel)
-
-    async def failed(seconds: float) -> set[tuple[str, str]]:
-        clock.now += seconds
-        snapshot = await collector.collect()
-        return {(one.source, one.device) for one in snapshot.states if one.up is False}
-
-    assert await failed(0.0) == set()
-    faults["devlink_reporters", "pci/0000:11:00.0"] = gate
-    await failed(60.0)
-    await gate.entered()
-    for _ in range(3):
-        found = await failed(1.0)
-    assert ("devlink", "mlx5_0") in found
-    assert found <= {("devlink", "mlx5_0"), ("devlink_vnic", "mlx5_0")}
-    gate.release()
-    await until(lambda: not collector._in_flight)
-    await failed(60.0)
-    await until(lambda: collector._slow._batch is None or collector._slow._batch.is_over)
-    assert await failed(0.0) == set()

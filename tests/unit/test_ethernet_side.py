@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 from typing import TYPE_CHECKING
 
 import pytest
-from clock import Clock
 from kernel import Faults, Files, host
 from observed import observe, samples
-from waiting import Gate, until
 
-from roce_exporter.collect import Collector, Settings
-from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 
 if TYPE_CHECKING:
@@ -72,31 +67,6 @@ async def test_moving_pfc_to_another_priority_moves_the_series() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ({"rx_prio3_bytes": 5, "rx_prio3_discards": 0}, {"buffer_discards_total": "0"}),
-        ({"rx_prio3_marked": 5}, {"nic_ecn_marked_packets_total": "5"}),
-        ({"tx_prio3_pause_duration": 1_500_001}, {"pfc_transmit_pause_seconds_total": "1.500001"}),
-    ],
-)
-async def test_values_of_a_priority(values: dict[str, int], expected: dict[str, str]) -> None:
-    """A priority without PFC has no PFC series."""
-    found = await shown_once(eth0(**values))
-    assert pfc(found) == {}
-    assert {name: found[f'roce_{name}{{{LEG},priority="3"}}'] for name in expected} == expected
-
-
-async def test_values_of_a_network_device() -> None:
-    """Marks by switches, by the NIC and on TCP are three metrics; durations are seconds and stalls are ratios."""
-    values = {"rx_ecn_mark": 6, "outbound_pci_stalled_wr": 37, "outbound_pci_stalled_wr_events": 212}
-    found = await shown_once(eth0(**values))
-    assert found[f"roce_tcp_ecn_marked_packets_total{{{LEG}}}"] == "6"
-    assert found[f"roce_pcie_write_stalled_ratio{{{LEG}}}"] == "0.37"
-    assert found[f"roce_pcie_write_stalled_seconds_total{{{LEG}}}"] == "212"
-    assert not [name for name in found if name.startswith("roce_ecn_marked_packets_total")]
-
-
 @pytest.mark.parametrize(("value", "errors"), [(2**64 - 1, "0"), (2**64, "1"), (10**23 - 1, "1")])
 async def test_all_ones_and_more_are_no_value_of_ethtool_either(value: int, errors: str) -> None:
     """The rule of `hw_counters`: all ones mean that the driver has no such value, and more than 64 bits are garbage."""
@@ -125,24 +95,6 @@ async def test_a_failing_member_port_costs_only_itself(number: int | None) -> No
     (found,) = await shown(kernel)
     assert pfc(found) == {"eth0 3": "1"} | ({} if number else {"eth1 3": "2"})
     assert (found[UP % "eth0"], found[UP % "eth1"]) == ("1", "0" if number else "1")
-
-
-async def test_a_hung_member_port_costs_only_itself() -> None:
-    """Its driver never returns, as when it waits for firmware."""
-    kernel, clock, gate = host(lag(TWO)), Clock(), Gate()
-    Faults(kernel)["ethtool_statistics", "eth1"] = gate
-    collector = Collector(kernel, Settings(timeout=0.6, patience=0.05), clock)
-    exporter = Exporter(collector)
-    running = asyncio.ensure_future(exporter.observe())
-    await gate.entered()
-    clock.now += 0.1  # another thread does what waits behind it
-    await until(lambda: collector._batch is not None and collector._batch.unfinished == 1)
-    clock.now += 0.6
-    for observation in (await running, await exporter.observe()):
-        found = samples(exporter.render(observation, Format.TEXT))
-        assert pfc(found) == {"eth0 3": "1"}
-        assert (found[UP % "eth0"], found[UP % "eth1"]) == ("1", "0")
-    gate.release()
 
 
 async def test_whatever_fails_on_the_ethernet_side_the_rdma_side_is_served() -> None:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import json
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import pytest
-from clock import Clock
-from descriptors import open_descriptors
 from kernel import Faults, host, tree_of
-from observed import exposition, observe, samples
+from observed import observe, samples
 from recorded import recording
-from waiting import Gate
 
 from roce_exporter.audit import Profile, audit
-from roce_exporter.collect.collector import Collector, Settings
-from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.ip_model import (
     IpAddress,
@@ -49,9 +43,6 @@ from roce_exporter.recording.recorded_ip import read_recorded_ip
 from roce_exporter.recording.tree import RecordingError
 from roce_exporter.sources.ip_side import MOST_FAILING, read_ip_side
 from roce_exporter.sources.ip_targets import MOST_PREFIXES, decisive, targets
-
-if TYPE_CHECKING:
-    from worker_threads import WorkerThreads
 
 TWO_RAILS = recording("audit-rails-right")
 
@@ -347,57 +338,6 @@ def test_a_malformed_file_is_named(name: str, text: str) -> None:
     with pytest.raises(RecordingError, match=name) as refusal:
         read_recorded_ip(tree_of({"ip/address.json": [{"ifname": "r1"}]} | {name: text}), "x")
     assert "\n" not in str(refusal.value)
-
-
-async def test_series_of_neighbours() -> None:
-    found = samples(await exposition(load_recording(TWO_RAILS)))
-    ours = {
-        name: value
-        for name, value in found.items()
-        if name.startswith("roce_neighbours{") and "ens1np0" in name
-    }
-    assert {name.split('state="')[1].partition('"')[0]: value for name, value in ours.items()} == {
-        "resolved": "2",
-        "incomplete": "0",
-        "failed": "1",
-    }
-    assert not [name for name in found if name.startswith("roce_exporter_unmapped_name_info")]
-
-
-async def test_a_hung_rtnetlink_costs_no_scrape_and_no_other_source(worker_threads: WorkerThreads) -> None:
-    """It hangs as under the lock of all network configuration. Afterwards there are as many threads and descriptors as before."""
-    clock, gate = Clock(), Gate()
-    kernel = load_recording(TWO_RAILS)
-    faults = Faults(kernel)
-    exporter = Exporter(Collector(kernel, Settings(refresh=60.0), clock))
-
-    async def scrape() -> dict[str, str]:
-        return samples(exporter.render(await exporter.observe(), Format.TEXT))
-
-    first = await scrape()
-    assert [name for name in first if name.startswith("roce_neighbours{")]
-    await asyncio.to_thread(lambda: None)  # what the loop opens for it stays open
-    await scrape()
-    before, descriptors = len(worker_threads.running()), open_descriptors()
-    faults["ip_facts"] = gate
-    clock.now += 61.0
-    await scrape()
-    await gate.entered()
-    during = await scrape()
-    assert {name for name in first if name.startswith("roce_port_up")} <= during.keys()
-    faults.clear()
-    gate.release()
-    # Nothing slow is due after the first scrape of a minute, so the thread of the slow chain ends once it has nothing to do.
-    for number in range(5000):
-        clock.now += 0.0 if number % 100 else 61.0
-        found = await scrape()
-        if len(worker_threads.running()) <= before and any(
-            one.startswith("roce_neighbours{") for one in found
-        ):
-            break
-        await asyncio.sleep(0.01)
-    assert len(worker_threads.running()) <= before
-    assert len(open_descriptors()) <= len(descriptors)
 
 
 async def test_a_refusal_makes_the_checks_unreadable_and_the_source_down() -> None:

@@ -13,7 +13,6 @@ import pytest
 from clock import Clock
 from kernel import Faults, host
 from observed import exposition, samples
-from recorded import recording
 from waiting import Gate, until
 
 from roce_exporter.catalog import INDEX
@@ -23,7 +22,6 @@ from roce_exporter.exposition import Format
 from roce_exporter.kernel import Absent
 from roce_exporter.kernel.live import LiveKernel
 from roce_exporter.kernel.mac_address import LinkAddresses, choose_mac_address
-from roce_exporter.recording.recorded import load_recording
 from roce_exporter.simulation.kernel import simulate
 from roce_exporter.sources.netdev import MAC_ADDRESS
 from roce_exporter.sources.netdev_identity import read_netdev_identity
@@ -129,14 +127,6 @@ async def test_any_host_name_is_one_label(hostname: str) -> None:
     label = f',hostname="{escaped}"' if hostname else ""
     assert series(found) == [f'roce_netdev_info{{device="mlx5_0",port="1",netdev="eth0",mac="{OWN}"{label}}}']
     assert not [name for name in found if "unmapped" in name and found[name] != "0"]
-
-
-async def test_a_lag_has_a_series_per_member_and_none_for_the_bond() -> None:
-    found = await shown(load_recording(recording("mlx5-lag")))
-    assert [(name.split('"')[5], name.split('"')[7]) for name in series(found)] == [
-        ("ens2f0np0", "02:00:5e:20:5e:00"),
-        ("ens2f1np1", "02:00:5e:20:5e:01"),
-    ]
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from kernel import host
-from observed import exposition, samples
 
 from roce_exporter.catalog import CATALOG, DIALECTS, INDEX
 from roce_exporter.catalog.essential import ESSENTIALS, RENAMED
@@ -131,23 +129,6 @@ def test_devices_without_roce_have_no_essential_facts() -> None:
     assert missing(replace(BNXT, ports=(Port(1, "InfiniBand"),)), fresh) == set()
     assert missing(replace(BNXT, protocol="iw"), fresh) == set()
     assert missing(replace(BNXT, dialect=""), fresh) == set()
-
-
-async def test_a_missing_fact_is_a_series_and_so_are_unknown_names() -> None:
-    renamed = {FUTURE.get(name, name): value for name, value in OLD_BNXT.items()}
-    kernel = host(
-        {
-            "ethtool/eth0.driver": "driver: bnxt_en\n",
-            "rdma/link.json": [{"ifindex": 0, "ifname": "bnxt_re0", "port": 1, "netdev": "eth0"}],
-            "rdma/statistic.json": [{"ifname": "bnxt_re0", "port": 1, **renamed}],
-        }
-    )
-    found = samples(await exposition(kernel))
-    port = 'device="bnxt_re0",port="1"'
-    assert found[f'roce_exporter_missing_facts{{{port},fact="ack_timeouts"}}'] == "1"
-    assert found['roce_exporter_unmapped_names{device="bnxt_re0"}'] == "3"
-    name = 'device="bnxt_re0",source="hw_counters",name="cnp_out_v2"'
-    assert found[f"roce_exporter_unmapped_name_info{{{name}}}"] == "1"
 
 
 def test_unknown_names_have_a_bounded_number_of_series() -> None:

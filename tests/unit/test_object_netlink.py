@@ -20,6 +20,7 @@ from netlink_dumps import (
     QUEUE_PAIRS_RXE0,
     Datagram,
     FakeKernel,
+    refusal,
 )
 
 from roce_exporter.kernel import Absent
@@ -123,11 +124,6 @@ def a_part(*entries, kind=PAIR, device=MLX5_0, flags=MULTIPART):
 
 def a_pair(number, *, kind=2, state=3):
     return encode_u32(21, number) + encode_attribute(26, bytes([kind])) + encode_attribute(27, bytes([state]))
-
-
-def an_end(code, kind=3):
-    """DONE or an error with this errno."""
-    return encode_message(Message(kind, MULTIPART if kind == 3 else 0, 0, 0, struct.pack("=i", -code)))
 
 
 def all_parts(objects):
@@ -297,8 +293,8 @@ def test_a_newer_kernel_reports_the_limits_without_a_context():
     ("summary", "devices", "device", "kind", "text"),
     [
         (OBJECTS_RXE1, DEVICES, RXE1, Absent, "limits"),
-        (an_end(errno.EINVAL, 2), DEVICES, MLX5_0, Absent, "limits"),
-        (an_end(errno.EINVAL, 2), DEVICES_WITHOUT_MLX5, MLX5_0, OSError, "removed"),
+        (refusal(errno.EINVAL), DEVICES, MLX5_0, Absent, "limits"),
+        (refusal(errno.EINVAL), DEVICES_WITHOUT_MLX5, MLX5_0, OSError, "removed"),
         (a_summary(("qp", 2, 100), device=RXE1), DEVICES, MLX5_0, OSError, "removed"),
     ],
     ids=["an older kernel", "no objects", "removed", "another device"],
@@ -314,15 +310,15 @@ def test_limits_that_are_not_reported(summary, devices, device, kind, text):
 
 
 FIRST = a_part(a_pair(1))
-INVALID = an_end(errno.EINVAL)
+INVALID = refusal(errno.EINVAL, 3)
 GONE = {"devices": DEVICES_WITHOUT_MLX5}
 FAILURES = {
-    "no queue pairs, no count of them": ([INVALID], {"summary": an_end(errno.EINVAL, 2)}, Absent, None),
-    "a driver without queries": ([an_end(errno.EOPNOTSUPP)], {}, Absent, None),
+    "no queue pairs, no count of them": ([INVALID], {"summary": refusal(errno.EINVAL)}, Absent, None),
+    "a driver without queries": ([refusal(errno.EOPNOTSUPP, 3)], {}, Absent, None),
     "fails at its first": ([INVALID], {"summary": a_summary(("qp", 2, 0))}, "driver failed", errno.EINVAL),
     "fails later": ([FIRST, INVALID], {}, "driver failed", errno.EINVAL),
-    "another error": ([FIRST, an_end(errno.EIO)], {}, "Input/output", errno.EIO),
-    "unsupported later": ([FIRST, an_end(errno.EOPNOTSUPP)], {}, "driver failed", errno.EOPNOTSUPP),
+    "another error": ([FIRST, refusal(errno.EIO, 3)], {}, "Input/output", errno.EIO),
+    "unsupported later": ([FIRST, refusal(errno.EOPNOTSUPP, 3)], {}, "driver failed", errno.EOPNOTSUPP),
     "removed": ([INVALID], GONE, "removed", errno.ENODEV),
     "removed later": ([FIRST, INVALID], GONE, "removed", errno.ENODEV),
     "index reused": ([FIRST, a_part(a_pair(2), device=RXE1)], {}, "removed", errno.ENODEV),
@@ -345,7 +341,7 @@ def test_a_list_that_fails_is_absent_or_broken_and_closed(parts, options, error,
 @pytest.mark.parametrize("kind", [kind for kind in ObjectKind if kind is not PAIR])
 @pytest.mark.parametrize("end", [2, 3])
 def test_a_kernel_without_the_list_has_none(kind, end):
-    host = Host(an_end(errno.EINVAL, end))
+    host = Host(refusal(errno.EINVAL, end))
     with pytest.raises(Absent):
         host.open(kind=kind)
     assert host.is_closed

@@ -24,6 +24,7 @@ from netlink_dumps import (
     STATUS_RXE0,
     FakeKernel,
     payloads,
+    refusal,
 )
 
 from roce_exporter.kernel import Absent
@@ -67,10 +68,6 @@ def rdma_that_says(answers):
     """RDMA netlink that replies from a table of message types, and refuses all others."""
     kernel = FakeKernel(lambda request: [answers.get(request.kind, REFUSED)])
     return RdmaNetlink(kernel), kernel
-
-
-def a_refusal(code):
-    return encode_message(Message(2, 0, 0, 0, struct.pack("=i", -code)))
 
 
 def an_answer(*rows, device=MLX5_0, table=COUNTERS):
@@ -213,7 +210,7 @@ REUSED = {
 
 
 def refused(code):
-    return {GET: DEVICES, **dict.fromkeys((PORT_GET, STAT_GET, STAT_GET_STATUS, RES_GET), a_refusal(code))}
+    return {GET: DEVICES, **dict.fromkeys((PORT_GET, STAT_GET, STAT_GET_STATUS, RES_GET), refusal(code))}
 
 
 FAILURES = [
@@ -255,7 +252,7 @@ def test_a_renamed_device_is_removed_even_after_it_was_read():
 
 @pytest.mark.parametrize(
     ("status", "number", "text"),
-    [(STATUS_MLX5_0, errno.EINVAL, "failed to read"), (a_refusal(errno.ENOMEM), errno.ENOMEM, "Errno")],
+    [(STATUS_MLX5_0, errno.EINVAL, "failed to read"), (refusal(errno.ENOMEM), errno.ENOMEM, "Errno")],
 )
 def test_a_driver_that_fails_is_broken_and_not_absent(status, number, text):
     """The kernel returns EINVAL in both cases; it returns the status only for a port that has statistics."""
@@ -269,7 +266,7 @@ def test_a_driver_that_fails_is_broken_and_not_absent(status, number, text):
     ("reply", "absent"),
     [
         (REFUSED, True),
-        (a_refusal(errno.ENOMEM), False),
+        (refusal(errno.ENOMEM), False),
         (OSError(errno.ECONNREFUSED, "Connection refused"), True),
         (None, False),
     ],

@@ -6,7 +6,6 @@ import bz2
 import gzip
 import hashlib
 import io
-import json
 import lzma
 import tarfile
 from collections import deque
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kernel import host
 
 from roce_exporter.kernel import Absent
 from roce_exporter.recording import tree
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 STATE = "sys/class/infiniband/mlx5_0/ports/1/state"
 DEVICE = "sys/class/infiniband/mlx5_0"
+COMPRESS = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress, "tar": bytes}
 
 
 def write(root: Path, files: dict[str, str]) -> str:
@@ -40,16 +41,22 @@ def write(root: Path, files: dict[str, str]) -> str:
     return str(root)
 
 
-def pack(place: Path, files: dict[str, str]) -> str:
-    with tarfile.open(place, "w:gz") as archive:
+def packed(files: dict[str, str], name: str) -> bytes:
+    """A tar archive, compressed according to the suffix of its name."""
+    place = io.BytesIO()
+    with tarfile.open(fileobj=place, mode="w") as archive:
         for path, text in files.items():
             member = tarfile.TarInfo(path)
             if text.startswith("-> "):
                 member.type, member.linkname = tarfile.SYMTYPE, text.removeprefix("-> ")
-                archive.addfile(member)
             else:
-                member.size = len(text.encode())
-                archive.addfile(member, io.BytesIO(text.encode()))
+                member.size = len(text)
+            archive.addfile(member, io.BytesIO(text.encode()))
+    return COMPRESS[name.rpartition(".")[2]](place.getvalue())
+
+
+def pack(place: Path, files: dict[str, str]) -> str:
+    place.write_bytes(packed(files, place.name))
     return str(place)
 
 
@@ -88,26 +95,15 @@ def test_moments_are_played_in_turn_by_number(tmp_path: Path) -> None:
     assert seen == [b"%d: X" % (n % 12) for n in range(14)]
 
 
-def test_a_loop_of_links_is_absent(tmp_path: Path) -> None:
-    kernel = load_recording(write(tmp_path, {f"{DEVICE}/a": "-> b", f"{DEVICE}/b": "-> a", STATE: "x"}))
-    with pytest.raises(Absent):
-        kernel.text("class/infiniband/mlx5_0/a")
-
-
-def test_rdma_json_alone_is_a_host(tmp_path: Path) -> None:
-    rows = [{"ifname": "ionic_0", "port": 1, "tx_rdma_cnp_pkts": 5}]
-    modes = [{"ifname": "ionic_0", "port": 1, "supported optional-counters": ["a", "b"]}]
-    on = [{"ifname": "ionic_0", "port": 1, "optional-counters": ["b"]}]
-    kernel = load_recording(
-        write(
-            tmp_path,
-            {
-                "rdma/statistic.json": json.dumps(rows),
-                "rdma/mode_supported.json": json.dumps(modes),
-                "rdma/mode.json": json.dumps(on),
-                "rdma/resource.json": '[{"ifindex":0,"ifname":"ionic_0","qp":3,"cq":4}]',
-            },
-        )
+def test_rdma_json_alone_is_a_host() -> None:
+    port = {"ifname": "ionic_0", "port": 1}
+    kernel = host(
+        {
+            "rdma/statistic.json": [port | {"tx_rdma_cnp_pkts": 5}],
+            "rdma/mode_supported.json": [port | {"supported optional-counters": ["a", "b"]}],
+            "rdma/mode.json": [port | {"optional-counters": ["b"]}],
+            "rdma/resource.json": [{"ifindex": 0, "ifname": "ionic_0", "qp": 3, "cq": 4}],
+        }
     )
     (device,) = kernel.rdma_devices()
     assert kernel.rdma_statistics(device, 1) == {"tx_rdma_cnp_pkts": 5}
@@ -122,7 +118,7 @@ def test_rdma_json_alone_is_a_host(tmp_path: Path) -> None:
     [
         ({"rdma/dev.json": "{"}, "rdma/dev.json: not JSON"),
         ({"rdma/statistic.json": "[" * 100_000}, "rdma/statistic.json: not JSON .nested too deeply"),
-        ({"dcb/eth0.pfc.json": "[" * 100_000}, "dcb/eth0.pfc.json: not JSON .nested too deeply"),
+        ({"dcb/eth0.pfc.json": '{"a":' * 100_000}, "dcb/eth0.pfc.json: not JSON .nested too deeply"),
         ({"rdma/dev.json": "{}"}, "rdma/dev.json: not a list"),
         ({"rdma/link.json": '[{"port":1}]'}, "rdma/link.json: not a list of objects with an ifname"),
         ({"rdma/statistic.json": '[{"ifname":"a","x":"y"}]'}, "x of a is 'y', not a whole number"),
@@ -141,8 +137,6 @@ def test_rdma_json_alone_is_a_host(tmp_path: Path) -> None:
             {"rdma/mode.json": '[{"ifname":"a","optional-counters":[1]}]'},
             "optional-counters of a is .1., not a",
         ),
-        ({"rdma/dev.json": "[" * 200_000}, "rdma/dev.json: not JSON .nested too deeply"),
-        ({"dcb/eth0.pfc.json": '{"a":' * 200_000}, "dcb/eth0.pfc.json: not JSON .nested too deeply"),
         ({"dcb/eth0.pfc.json": '{"pfc_cap": 18446744073709551616}'}, "pfc_cap holds 18446744073709551616"),
         ({"dcb/eth0\nx.pfc.json": "{"}, "dcb/eth0 x.pfc.json: not JSON"),
         ({f"{number}/sys/a": "" for number in range(1001)}, "over 1000 moments"),
@@ -170,25 +164,15 @@ def test_a_truncated_archive_is_refused(tmp_path: Path, keep: int) -> None:
         load_recording(str(place))
 
 
-def packed(files: dict[str, str], name: str) -> bytes:
-    """A tar archive, compressed according to the suffix of its name."""
-    place = io.BytesIO()
-    with tarfile.open(fileobj=place, mode="w") as archive:
-        for path, text in files.items():
-            member = tarfile.TarInfo(path)
-            member.size = len(text)
-            archive.addfile(member, io.BytesIO(text.encode()))
-    compress = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress, "tar": bytes}
-    return compress[name.rpartition(".")[2]](place.getvalue())
-
-
 FORMS = ("h.tar.gz", "h.tar.bz2", "h.tar.xz", "h.tar")
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_every_usual_form_of_archive_is_read(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_bytes(packed({STATE: "4: ACTIVE\n"}, name))
-    assert load_recording(str(tmp_path / name)).text(STATE.removeprefix("sys/")) == "4: ACTIVE"
+    assert (
+        load_recording(pack(tmp_path / name, {STATE: "4: ACTIVE\n"})).text(STATE.removeprefix("sys/"))
+        == "4: ACTIVE"
+    )
 
 
 @pytest.mark.parametrize("name", FORMS[:3])
@@ -217,7 +201,7 @@ def test_a_header_that_unpacks_to_far_too_much_is_refused(tmp_path: Path, name: 
     """Not only the files: the tar reader keeps a name of any length in memory."""
     header = tarfile.TarInfo("././@LongLink")
     header.type, header.size = tarfile.GNUTYPE_LONGNAME, MAX_BYTES
-    compress = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}[name.rpartition(".")[2]]
+    compress = COMPRESS[name.rpartition(".")[2]]
     (tmp_path / name).write_bytes(compress(header.tobuf() + bytes(MAX_BYTES)))
     with pytest.raises(RecordingError, match="a header of over 1048576 bytes"):
         load_recording(str(tmp_path / name))

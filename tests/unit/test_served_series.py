@@ -426,20 +426,6 @@ def series_of(observation: Observation, served: ServedSeries, form: Format = For
     return samples(Renderer().render(served.select(observation.samples), form))
 
 
-@pytest.mark.parametrize("metric_set", [LEAN, STANDARD])
-async def test_a_device_that_comes_back_has_all_its_series_again(metric_set: str) -> None:
-    """In between the host has another one; the sparse series that had begun are there again, also if they are 0 now."""
-    (_, before), (_, between) = [
-        await observe(load_recording(recording(host))) for host in ("mlx5-pair", "bnxt")
-    ]
-    served = ServedSeries(metric_set)
-    shown = [set(series_of(one, served)) for one in (before[0], between[0])]
-    assert not {series for series in shown[1] if "mlx5_" in series}
-    zeros = [part._replace(values=(0,) * len(part.values)) for part in before[0].samples]
-    again = set(samples(Renderer().render(served.select(zeros), Format.TEXT)))
-    assert {series for series in shown[0] if "source_up" not in series} <= again
-
-
 async def test_the_moving_host_loses_no_series_and_every_set_is_a_part_of_the_next() -> None:
     """A link goes down in the eighth of twelve moments; nothing that was served goes away. All formats have the same."""
     _, observations = await observe(load_recording(recording("moving")), 12)
@@ -454,17 +440,6 @@ async def test_the_moving_host_loses_no_series_and_every_set_is_a_part_of_the_ne
         before = found
         lean, standard, full = ({key.partition("{")[0] for key in series} for series in found.values())
         assert lean < standard < full
-
-
-async def test_broken_sources_are_shown_with_their_device() -> None:
-    _, (observation,) = await observe(load_recording(recording("sick")))
-    whole, lean = (series_of(observation, ServedSeries(one)) for one in (FULL, LEAN))
-    names = ("source_up", "read_errors_total", "unreadable_values", "quarantined_files")
-    for name in (f"roce_exporter_{name}{{" for name in names):
-        usual = "1" if "source_up" in name else "0"
-        wrong = {key: value for key, value in whole.items() if key.startswith(name) and value != usual}
-        assert wrong == {key: value for key, value in lean.items() if key.startswith(name) and value != usual}
-    assert any(key.startswith("roce_exporter_read_errors_total{") for key in lean)
 
 
 # How many series a port costs

@@ -16,9 +16,9 @@ from roce_exporter.exposition import Format, Renderer
 from roce_exporter.inventory import Listed, describe
 from roce_exporter.kernel import Absent
 from roce_exporter.kernel.live import LiveKernel
-from roce_exporter.model import Device, DeviceReadings, Port, RdmaDevice, Reading
+from roce_exporter.model import Device, DeviceReadings, Port, Reading
 from roce_exporter.normalise.normaliser import Normaliser
-from roce_exporter.sources import NAMES, open_readers
+from roce_exporter.sources import NAMES, SLOW, open_readers
 from roce_exporter.sources.delay_drop import DelayDrop
 from roce_exporter.sources.fec import fec_numbers
 from roce_exporter.sources.pcie import parse_speed, parse_total, parse_width
@@ -164,23 +164,9 @@ def test_the_counters_of_qedr_are_a_stub_that_is_never_read(tmp_path: Path) -> N
         readers_of(kernel)["counters"].read(0.0)
 
 
-def test_below_another_root_netlink_counts_only_where_the_guid_agrees(tmp_path: Path) -> None:
-    """Otherwise the machine's own mlx5_0 would be mixed with the one in the folder."""
-    guids = {number: f"0000:0000:0000:00{guid}" for number, guid in enumerate(("aa", "cc", "dd"))}
-    write(tmp_path, {f"sys/class/infiniband/mlx5_{n}/node_guid": guid for n, guid in guids.items()})
-    kernel = LiveKernel(str(tmp_path / "sys"))
-
-    class Machine:
-        """The replies of the machine's own netlink."""
-
-        def devices(self) -> tuple[RdmaDevice, ...]:
-            own = ("0000:0000:0000:00aa", "0000:0000:0000:00bb", "")
-            return tuple(
-                RdmaDevice(number, f"mlx5_{number}", guid, "roce", "") for number, guid in enumerate(own)
-            )
-
-    kernel._local.RdmaNetlink = Machine()
-    assert [device.name for device in kernel.rdma_devices()] == ["mlx5_0"]
+def test_what_may_hang_for_long_is_read_between_scrapes() -> None:
+    """Under the lock of all network configuration, and while firmware replies."""
+    assert {"addresses", "mac_address", "devlink", "devlink_info", "devlink_vnic"} <= SLOW
 
 
 # PCIe and network devices

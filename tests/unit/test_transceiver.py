@@ -52,32 +52,33 @@ def qsfp28() -> Module:
     return module
 
 
+def lanes(name: str, *values: int) -> dict[str, int]:
+    return {f"{name}_{lane}": value for lane, value in enumerate(values, 1)}
+
+
+def alarms(**limits: tuple[int, int]) -> dict[str, int]:
+    """The upper and the lower limit of each."""
+    return {
+        f"{name}_{end}_alarm": value
+        for name, both in limits.items()
+        for end, value in zip(("high", "low"), both, strict=True)
+    }
+
+
 def test_a_qsfp28_by_the_tables_of_sff_8636() -> None:
     assert read_transceiver(qsfp28().read) == {
         "temperature": 36_500_000,
         "voltage": 3_289_100,
-        "receive_power_1": 756_200,
-        "receive_power_2": 700_000,
-        "receive_power_3": 0,
-        "receive_power_4": 699_900,
-        "bias_1": 6750,
-        "bias_2": 6752,
-        "bias_3": 6754,
-        "bias_4": 6756,
-        "transmit_power_1": 851_900,
-        "transmit_power_2": 852_000,
-        "transmit_power_3": 852_100,
-        "transmit_power_4": 852_200,
-        "temperature_high_alarm": 75_000_000,
-        "temperature_low_alarm": -5_000_000,
-        "voltage_high_alarm": 3_630_000,
-        "voltage_low_alarm": 2_970_000,
-        "receive_power_high_alarm": 2_187_800,
-        "receive_power_low_alarm": 50_000,
-        "bias_high_alarm": 10_000,
-        "bias_low_alarm": 2000,
-        "transmit_power_high_alarm": 2_187_800,
-        "transmit_power_low_alarm": 70_000,
+        **lanes("receive_power", 756_200, 700_000, 0, 699_900),
+        **lanes("bias", 6750, 6752, 6754, 6756),
+        **lanes("transmit_power", 851_900, 852_000, 852_100, 852_200),
+        **alarms(
+            temperature=(75_000_000, -5_000_000),
+            voltage=(3_630_000, 2_970_000),
+            receive_power=(2_187_800, 50_000),
+            bias=(10_000, 2000),
+            transmit_power=(2_187_800, 70_000),
+        ),
     }
 
 
@@ -130,31 +131,20 @@ def cmis(scaling: int = 0x08) -> Module:
 
 
 def test_a_qsfp_dd_by_the_tables_of_cmis() -> None:
+    """The laser current is 2 microamperes a step, multiplied by the factor 2."""
     assert read_transceiver(cmis().read) == {
         "temperature": -2_000_000,
         "voltage": 3_301_200,
-        "temperature_high_alarm": 80_000_000,
-        "temperature_low_alarm": -10_000_000,
-        "voltage_high_alarm": 3_630_000,
-        "voltage_low_alarm": 2_970_000,
-        "transmit_power_1": 1_592_100,
-        "transmit_power_2": 1_600_300,
-        "transmit_power_3": 1_558_700,
-        "transmit_power_4": 1_571_800,
-        "transmit_power_high_alarm": 5_011_800,
-        "transmit_power_low_alarm": 186_200,
-        "bias_1": 7488,  # 2 microamperes a step, multiplied by the factor 2
-        "bias_2": 7480,
-        "bias_3": 7500,
-        "bias_4": 7488,
-        "bias_high_alarm": 15_000,
-        "bias_low_alarm": 3000,
-        "receive_power_1": 1_431_200,
-        "receive_power_2": 1_399_900,
-        "receive_power_3": 0,
-        "receive_power_4": 1_412_000,
-        "receive_power_high_alarm": 5_011_800,
-        "receive_power_low_alarm": 147_900,
+        **lanes("transmit_power", 1_592_100, 1_600_300, 1_558_700, 1_571_800),
+        **lanes("bias", 7488, 7480, 7500, 7488),
+        **lanes("receive_power", 1_431_200, 1_399_900, 0, 1_412_000),
+        **alarms(
+            temperature=(80_000_000, -10_000_000),
+            voltage=(3_630_000, 2_970_000),
+            transmit_power=(5_011_800, 186_200),
+            bias=(15_000, 3000),
+            receive_power=(5_011_800, 147_900),
+        ),
     }
 
 
@@ -186,10 +176,7 @@ def test_an_sfp_by_the_tables_of_sff_8472() -> None:
         "bias_1": 6018,
         "transmit_power_1": 588_100,
         "receive_power_1": 500_000,
-        "temperature_high_alarm": 90_000_000,
-        "temperature_low_alarm": -10_000_000,
-        "bias_high_alarm": 10_500,
-        "bias_low_alarm": 2000,
+        **alarms(temperature=(90_000_000, -10_000_000), bias=(10_500, 2000)),
     }
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from descriptors import open_descriptors
-from netlink_dumps import FakeKernel
+from netlink_dumps import FakeKernel, refusal
 
 from roce_exporter.kernel import Absent
 from roce_exporter.kernel.netlink import Message, Netlink, encode_attribute, encode_message
@@ -126,10 +126,6 @@ def chardev(minor: int = 192, without: int = 0) -> bytes:
     attributes |= {72: struct.pack("=Q", number)}
     payload = b"".join(encode_attribute(kind, value) for kind, value in attributes.items() if kind != without)
     return encode_message(Message(GET_CHARDEV, 0, 0, 0, payload))
-
-
-def refusal(code: int) -> bytes:
-    return encode_message(Message(2, 0, 0, 0, struct.pack("=i", -code)))
 
 
 @pytest.mark.parametrize("minor", [192, 300])

@@ -11,12 +11,12 @@ import queue
 import socket
 import ssl
 import threading
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import bcrypt
 import pytest
 import trustme
+from test_web_config import issue, web_yml
 from worker_threads import die
 
 from roce_exporter.collect import workers
@@ -95,15 +95,6 @@ async def test_a_request_is_parsed_and_answered() -> None:
     assert answer.headers["date"].endswith(" GMT")
 
 
-async def test_pipelined_requests_are_answered_in_order() -> None:
-    async with serving() as port:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"".join(get(f"/{number}") for number in range(200)))
-        bodies = [(await read_answer(reader)).body for _ in range(200)]
-        writer.close()
-    assert bodies == [f"GET /{number}\n".encode() for number in range(200)]
-
-
 @pytest.mark.parametrize("text", [get("/", "Connection: close"), b"GET / HTTP/1.0\r\n\r\n"])
 async def test_the_connection_is_closed_on_request_of_the_client(text: bytes) -> None:
     async with serving() as port:
@@ -124,27 +115,6 @@ async def test_a_body_of_any_size_arrives_whole(size: int) -> None:
     async with serving(application) as port:
         answer = await ask(port, get())
     assert answer.body == body[:size]
-
-
-@pytest.mark.parametrize(
-    ("text", "status"),
-    [
-        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", 405),
-        (b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", 405),
-        (b"CONNECT a:443 HTTP/1.1\r\nHost: x\r\n\r\n", 405),
-        (b"GET /\r\n\r\n", 400),
-        (b"\x16\x03\x01\x02\x00\x01", 400),
-        (get("/%00"), 400),
-        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n", 413),
-    ],
-)
-async def test_unsupported_requests_are_refused_in_one_line(text: bytes, status: int) -> None:
-    async with serving() as port:
-        answer = await ask(port, text)
-    assert answer.status == status
-    assert answer.headers["connection"] == "close"
-    assert answer.body.count(b"\n") == 1
-    assert ("allow" in answer.headers) == (status == 405)
 
 
 async def test_a_failing_application_gives_500_and_one_record(caplog: pytest.LogCaptureFixture) -> None:
@@ -262,11 +232,6 @@ async def test_an_invalid_address_is_refused_in_one_line(address: str) -> None:
 
 def hashed(password: str) -> str:
     return bcrypt.hashpw(password.encode(), bcrypt.gensalt(4)).decode()
-
-
-def web_yml(folder: Path, text: str) -> Path:
-    (folder / "new.yml").write_text(text)
-    return (folder / "new.yml").replace(folder / "web.yml")
 
 
 def users(folder: Path, **passwords: str) -> WebConfigFile:
@@ -413,13 +378,6 @@ def authority() -> trustme.CA:
     return trustme.CA()
 
 
-def issue(authority: trustme.CA, folder: Path) -> None:
-    certificate = authority.issue_cert("localhost")
-    for name, blob in (("cert", certificate.cert_chain_pems[0]), ("key", certificate.private_key_pem)):
-        blob.write_to_path(str(folder / "fresh.pem"))
-        (folder / "fresh.pem").replace(folder / f"{name}.pem")
-
-
 def tls_config(folder: Path, authority: trustme.CA, more: str = "") -> WebConfigFile:
     issue(authority, folder)
     authority.cert_pem.write_to_path(str(folder / "ca.pem"))
@@ -516,34 +474,6 @@ async def test_only_allowed_names_of_client_certificates_pass(tmp_path: Path, au
             assert (await ask(port, get(), client_tls(authority, name))).status == status, name
 
 
-@pytest.mark.parametrize(
-    ("setting", "version", "cipher"),
-    [
-        ("max_version: TLS12", "TLSv1.2", None),
-        ("min_version: TLS13", "TLSv1.3", None),
-        (
-            "max_version: TLS12\n  cipher_suites: [TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384]",
-            "TLSv1.2",
-            "ECDHE-ECDSA-AES256-GCM-SHA384",
-        ),
-        ("curve_preferences: [CurveP521]", "TLSv1.3", None),
-    ],
-)
-async def test_tls_settings_decide_what_is_negotiated(
-    tmp_path: Path, authority: trustme.CA, setting: str, version: str, cipher: str | None
-) -> None:
-    async with serving(config=tls_config(tmp_path, authority, f"  {setting}\n")) as port:
-        _, writer = await asyncio.open_connection(
-            "127.0.0.1", port, ssl=client_tls(authority), server_hostname="localhost"
-        )
-        connection = writer.get_extra_info("ssl_object")
-        assert connection.version() == version
-        assert cipher in (None, connection.cipher()[0])
-        writer.close()
-        with contextlib.suppress(OSError):
-            await writer.wait_closed()
-
-
 async def test_one_curve_excludes_the_others(tmp_path: Path, authority: trustme.CA) -> None:
     context = client_tls(authority)
     context.set_ecdh_curve("prime256v1")
@@ -564,4 +494,3 @@ def test_the_limits_are_the_promised_ones() -> None:
     assert LIMITS.idle_seconds > 300, (
         "Prometheus closes its idle connections after five minutes, not the exporter"
     )
-    assert replace(LIMITS, connections=1).connections == 1

@@ -252,6 +252,9 @@ def test_tls_settings_reach_the_context(folder: Path) -> None:
     assert not tls.options & ssl.OP_CIPHER_SERVER_PREFERENCE
     offered = {cipher["name"] for cipher in tls.get_ciphers() if cipher["protocol"] != "TLSv1.3"}
     assert offered == {"ECDHE-ECDSA-AES256-GCM-SHA384"}
+    newest = now(WebConfigFile(web_yml(folder, TLS + "  min_version: TLS13\n"))).tls
+    assert newest is not None
+    assert newest.minimum_version == ssl.TLSVersion.TLSv1_3
 
 
 def test_openssl_supports_every_suite_of_the_table(folder: Path) -> None:
@@ -389,29 +392,3 @@ async def test_a_change_during_a_reload_reaches_the_request_that_came_after_it(
     await before
     assert set((await after).users) == {b"carol"}
     assert len(reads) == 2
-
-
-async def test_a_reload_that_fails_is_shared_and_logged_once(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    file = WebConfigFile(web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n"))
-    (folder / "web.yml").unlink()
-    configs = await asyncio.gather(*(file.current() for _ in range(5)))
-    assert [set(config.users) for config in configs] == [{b"alice"}] * 5
-    assert [record.getMessage() for record in caplog.records] == [
-        (
-            f"{folder}/web.yml: cannot be read: No such file or directory; check --web.config.file; "
-            "keeping the previous configuration"
-        )
-    ]
-
-
-async def test_files_that_the_changed_file_names_are_read_again(folder: Path) -> None:
-    file = WebConfigFile(web_yml(folder, TLS))
-    before = await file.current()
-    web_yml(folder, TLS.replace("cert.pem", "text.pem"))
-    assert await file.current() is before
-    web_yml(folder, TLS + CLIENTS)
-    tls = (await file.current()).tls
-    assert tls is not None
-    assert tls.verify_mode is ssl.CERT_REQUIRED

@@ -13,19 +13,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from clock import Clock
 from worker_threads import WorkerThreads, die, refuse
 
 from roce_exporter.collect import workers as workers_module
 from roce_exporter.collect.batch import Batch, Finished
 from roce_exporter.collect.workers import CallThread, Crew, InFlight, Worker, call_in_loop, call_in_worker
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Job(NamedTuple):
@@ -36,7 +29,7 @@ class Bench:
     """A batch whose jobs finish when the test says so, and a clock that the test sets. Jobs are written `d.s`."""
 
     def __init__(self, *chains: str, more: dict[str, str] | None = None) -> None:
-        self.clock = Clock()
+        self.clock = Clock(0.0)
         self.more = more or {}
         names = " ".join((*chains, *self.more.values())).split()
         self.gates = {name: threading.Event() for name in names}
@@ -200,7 +193,7 @@ def test_a_batch_is_over_when_only_an_abandoned_call_is_left(workers: list[Worke
 
 
 def test_one_call_per_key_is_in_flight() -> None:
-    calls: InFlight[str] = InFlight(Clock())
+    calls: InFlight[str] = InFlight(Clock(0.0))
     first = calls.begin("a")
     assert first
     assert calls.begin("a") is None
@@ -211,7 +204,7 @@ def test_one_call_per_key_is_in_flight() -> None:
 
 
 def test_an_abandoned_call_is_reported_once_and_again_on_its_return() -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     calls: InFlight[str] = InFlight(clock)
     slow = calls.begin("slow")
     clock.now = 1.0
@@ -229,7 +222,7 @@ def test_an_abandoned_call_is_reported_once_and_again_on_its_return() -> None:
 def test_files_of_a_call_are_closed_after_its_return_by_its_own_thread(
     workers: list[Worker], caplog: pytest.LogCaptureFixture
 ) -> None:
-    calls: InFlight[str] = InFlight(Clock())
+    calls: InFlight[str] = InFlight(Clock(0.0))
     gate, closed, inside = threading.Event(), list[str](), 0
 
     def call() -> None:
@@ -309,14 +302,6 @@ def test_workers_that_a_batch_did_not_need_end_with_it(worker_threads: WorkerThr
     worker_threads.wait_until(0)
 
 
-def test_a_retired_crew_leaves_no_thread(worker_threads: WorkerThreads) -> None:
-    crew = Crew("test")
-    crew.start(lambda: None, 3)
-    assert worker_threads.running() == ["test"] * 3
-    crew.retire()
-    worker_threads.wait_until(0)
-
-
 def test_a_stuck_thread_does_not_keep_the_process_alive() -> None:
     program = "import time; from roce_exporter.collect.workers import Worker; Worker('w').submit(lambda: time.sleep(3600))"
     assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode == 0
@@ -366,7 +351,7 @@ def test_a_worker_outlives_work_that_fails_and_keeps_its_error(caplog: pytest.Lo
 async def test_a_call_in_a_worker_gives_its_result_or_its_error_and_ends_its_thread(
     worker_threads: WorkerThreads,
 ) -> None:
-    calls: InFlight[str] = InFlight(Clock())
+    calls: InFlight[str] = InFlight(Clock(0.0))
     assert await call_in_worker(calls, "a", lambda: 42, 20.0) == 42
     worker_threads.wait_until(0)
     found = await call_in_worker(calls, "a", lambda: (worker_threads.running(), "a" in calls), 20.0)
@@ -378,7 +363,7 @@ async def test_a_call_in_a_worker_gives_its_result_or_its_error_and_ends_its_thr
 
 
 async def test_a_call_that_does_not_return_is_not_repeated(worker_threads: WorkerThreads) -> None:
-    calls: InFlight[str] = InFlight(Clock())
+    calls: InFlight[str] = InFlight(Clock(0.0))
     gate = threading.Event()
     with pytest.raises(TimeoutError, match=r"\] no answer in 0\.01 s$") as late:
         await call_in_worker(calls, "a", lambda: gate.wait(20), 0.01)
@@ -393,7 +378,7 @@ async def test_a_call_that_does_not_return_is_not_repeated(worker_threads: Worke
 
 
 async def test_without_a_thread_nothing_is_left_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: InFlight[str] = InFlight(Clock())
+    calls: InFlight[str] = InFlight(Clock(0.0))
     monkeypatch.setattr(_thread, "start_new_thread", refuse)
     with pytest.raises(RuntimeError):
         await call_in_worker(calls, "a", lambda: 42, 20.0)
@@ -401,7 +386,7 @@ async def test_without_a_thread_nothing_is_left_in_flight(monkeypatch: pytest.Mo
 
 
 async def test_calls_in_one_thread_end_with_it(worker_threads: WorkerThreads) -> None:
-    calls: InFlight[str] = InFlight(Clock())
+    calls: InFlight[str] = InFlight(Clock(0.0))
     thread = CallThread()
     first, second = [
         await call_in_worker(calls, "a", threading.get_native_id, 20.0, thread) for _ in range(2)
@@ -416,7 +401,7 @@ async def test_calls_in_one_thread_end_with_it(worker_threads: WorkerThreads) ->
 async def test_a_thread_that_is_retired_while_its_call_is_stuck_ends_with_the_call(
     worker_threads: WorkerThreads,
 ) -> None:
-    calls: InFlight[str] = InFlight(Clock())
+    calls: InFlight[str] = InFlight(Clock(0.0))
     thread, gate = CallThread(), threading.Event()
     with pytest.raises(TimeoutError):
         await call_in_worker(calls, "a", lambda: gate.wait(20), 0.01, thread)
@@ -436,7 +421,7 @@ async def test_a_call_whose_thread_dies_at_its_start_fails_and_the_next_one_work
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Without memory a thread can die before its first line; `threading.Thread.start` would wait for it forever."""
-    calls: InFlight[str] = InFlight(Clock())
+    calls: InFlight[str] = InFlight(Clock(0.0))
     monkeypatch.setattr(_thread, "start_new_thread", die(2))
     monkeypatch.setattr(workers_module, "LIFE_CHECK", 0.01)
     thread = CallThread()
@@ -451,7 +436,7 @@ async def test_a_call_whose_thread_dies_at_its_start_fails_and_the_next_one_work
 async def test_a_dead_call_that_no_client_waits_for_is_ended_by_the_next_one(
     monkeypatch: pytest.MonkeyPatch, worker_threads: WorkerThreads
 ) -> None:
-    calls: InFlight[str] = InFlight(Clock())
+    calls: InFlight[str] = InFlight(Clock(0.0))
     monkeypatch.setattr(_thread, "start_new_thread", die(2))
     with pytest.raises(TimeoutError):
         await call_in_worker(calls, "a", lambda: "done", 0.0)
@@ -468,7 +453,7 @@ async def test_a_dead_call_that_no_client_waits_for_is_ended_by_the_next_one(
 async def test_a_call_that_has_no_memory_for_its_result_fails(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    calls: InFlight[str] = InFlight(Clock())
+    calls: InFlight[str] = InFlight(Clock(0.0))
     monkeypatch.setattr(workers_module, "LIFE_CHECK", 0.01)
     with monkeypatch.context() as patched:
         patched.setattr(workers_module, "partial", no_memory)
