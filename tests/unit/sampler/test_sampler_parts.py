@@ -32,7 +32,7 @@ from roce_exporter.sampler.target import FAULT, RATIOS, ReadResult, Target
 from roce_exporter.sources.dcb import DCB
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from worker_threads import WorkerThreads
@@ -371,8 +371,10 @@ def kernel(tree: Tree, clock: Clock) -> Kernel:
 
 
 @pytest.fixture
-def target(kernel: Kernel) -> Target:
-    return Target(kernel, DEVICE, 1, "eth0", StormLimits())
+def target(kernel: Kernel) -> Iterator[Target]:
+    made = Target(kernel, DEVICE, 1, "eth0", StormLimits())
+    yield made
+    made.close()
 
 
 def test_a_read_has_counters_link_and_a_cross_check_only_when_requested(
@@ -456,7 +458,6 @@ def test_each_read_is_evaluated_and_timed(kernel: Kernel, clock: Clock, target: 
     assert target.ratios[RECEIVE].values()[-1] == 2
     assert len(target.ratios[RECEIVE].values()) == len(RATIOS) + 3
     assert set(target.longest) == {RECEIVE, TRANSMIT}
-    target.close()
 
 
 def test_the_detectors_are_given_the_whole_read(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -577,7 +578,6 @@ def test_the_samples_of_a_target_and_its_tracks(target: Target) -> None:
     assert values[storm.ACTIVE.name, received] == 1
     events.end(PLACE, Ended(0.0, 1.0, "restored"))
     assert len(maker.samples([target], events, 100.0).series) == len(samples.series) - 1
-    target.close()
 
 
 # The loop.
@@ -595,6 +595,13 @@ def following(kernel: Kernel, clock: Clock, *netdevs: str, pace: Pace = TENTH) -
     sampler = Sampler(kernel, clock, clock.wall, pace)
     sampler.follow([DeviceReadings(device(*netdevs), ())])
     return sampler
+
+
+@pytest.fixture
+def sampler(kernel: Kernel, clock: Clock) -> Iterator[Sampler]:
+    made = following(kernel, clock, "eth0")
+    yield made
+    made.close()
 
 
 def test_the_first_reads_are_spread_over_an_interval(kernel: Kernel, clock: Clock) -> None:
@@ -617,16 +624,14 @@ def test_without_a_network_device_the_loop_idles(kernel: Kernel, clock: Clock) -
 
 
 def test_an_absent_device_is_read_again_after_a_minute_and_has_no_series(
-    kernel: Kernel, clock: Clock
+    sampler: Sampler, kernel: Kernel, clock: Clock
 ) -> None:
     kernel.failure = Absent(errno.EOPNOTSUPP, "none")
-    sampler = following(kernel, clock, "eth0")
     assert sampler.tick() == 160.0
     assert sampler.samples().series == ()
     kernel.failure, clock.now = None, 160.0
     assert sampler.tick() == pytest.approx(160.1)
     assert sampler.samples().series
-    sampler.close()
 
 
 def test_a_hung_read_is_abandoned_reported_once_and_free_after_its_return(
@@ -671,9 +676,8 @@ def test_a_hung_read_is_abandoned_reported_once_and_free_after_its_return(
     "end", [lambda sampler: sampler.follow([]), lambda sampler: sampler.close()], ids=["removed", "closed"]
 )
 def test_what_is_removed_during_a_read_is_closed_by_the_reading_thread(
-    kernel: Kernel, clock: Clock, end: Callable[[Sampler], None]
+    sampler: Sampler, clock: Clock, end: Callable[[Sampler], None]
 ) -> None:
-    sampler = following(kernel, clock, "eth0")
     sampler.tick()
     clock.now += 0.2
     claimed = sampler._claim()
@@ -685,11 +689,11 @@ def test_what_is_removed_during_a_read_is_closed_by_the_reading_thread(
     assert sampler._poll(*claimed) is True
     assert link._often._descriptors == [-1, -1]  # type: ignore[attr-defined]
     assert sampler.tick() == clock.now + 1.0
-    sampler.close()
 
 
-def test_a_device_followed_again_waits_for_the_read_of_its_predecessor(kernel: Kernel, clock: Clock) -> None:
-    sampler = following(kernel, clock, "eth0")
+def test_a_device_followed_again_waits_for_the_read_of_its_predecessor(
+    sampler: Sampler, clock: Clock
+) -> None:
     claimed = sampler._claim()
     assert claimed
     sampler.follow([])
@@ -702,11 +706,9 @@ def test_a_device_followed_again_waits_for_the_read_of_its_predecessor(kernel: K
     assert sampler._poll(*claimed) is True
     assert new.stuck is False
     assert new.reads.values()[-1] == 0
-    sampler.close()
 
 
-def test_another_incarnation_is_another_target(kernel: Kernel, clock: Clock) -> None:
-    sampler = following(kernel, clock, "eth0")
+def test_another_incarnation_is_another_target(sampler: Sampler) -> None:
     (old,) = sampler._targets.values()
     sampler.follow([DeviceReadings(device("eth0"), ())])
     assert list(sampler._targets.values()) == [old]
@@ -715,7 +717,6 @@ def test_another_incarnation_is_another_target(kernel: Kernel, clock: Clock) -> 
     assert new is not old
     assert new.key.incarnation == 5
     assert (new.port, new.netdev) == (1, "eth0")
-    sampler.close()
 
 
 def test_the_scope_comes_from_dcb(kernel: Kernel, clock: Clock) -> None:
@@ -738,8 +739,9 @@ def test_the_scope_comes_from_dcb(kernel: Kernel, clock: Clock) -> None:
     sampler.close()
 
 
-def test_an_end_and_a_beginning_in_one_read_are_both_reported(kernel: Kernel, clock: Clock) -> None:
-    sampler = following(kernel, clock, "eth0")
+def test_an_end_and_a_beginning_in_one_read_are_both_reported(
+    sampler: Sampler, kernel: Kernel, clock: Clock
+) -> None:
     target = storming(sampler, kernel, clock)
     sampler._report(
         target,
@@ -748,15 +750,13 @@ def test_an_end_and_a_beginning_in_one_read_are_both_reported(kernel: Kernel, cl
     newest, oldest = sampler.events()
     assert (newest["direction"], newest["end"]) == ("transmit", None)
     assert (oldest["direction"], oldest["reason"]) == ("receive", "restored")
-    sampler.close()
 
 
 def test_a_hint_is_given_the_counters_of_the_read_before(
-    kernel: Kernel, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    sampler: Sampler, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = []
     monkeypatch.setattr(loop, "guess", lambda _key, before, hot, *_: given.append((before, hot)) or "none")
-    sampler = following(kernel, clock, "eth0")
     sampler.tick()
     (target,) = sampler._targets.values()
     first = target.last
@@ -765,7 +765,6 @@ def test_a_hint_is_given_the_counters_of_the_read_before(
     sampler.tick()
     assert given == [(first, target.last)]
     assert first is not target.last
-    sampler.close()
 
 
 def test_a_loop_that_is_off_follows_and_starts_nothing(kernel: Kernel, clock: Clock) -> None:
@@ -777,8 +776,7 @@ def test_a_loop_that_is_off_follows_and_starts_nothing(kernel: Kernel, clock: Cl
     sampler.close()
 
 
-def test_the_loop_that_failed_is_raised_by_its_supervisor(kernel: Kernel, clock: Clock) -> None:
-    sampler = following(kernel, clock, "eth0")
+def test_the_loop_that_failed_is_raised_by_its_supervisor(sampler: Sampler) -> None:
     sampler.tick = lambda: int("bug")  # type: ignore[method-assign, assignment, return-value]
     sampler.start()
     worker = sampler._worker
@@ -792,8 +790,7 @@ def test_the_loop_that_failed_is_raised_by_its_supervisor(kernel: Kernel, clock:
     assert sampler._worker is None
 
 
-def test_a_storm_begins_and_ends_with_the_wall_clock_of_its_time(kernel: Kernel, clock: Clock) -> None:
-    sampler = following(kernel, clock, "eth0")
+def test_a_storm_begins_and_ends_with_the_wall_clock_of_its_time(sampler: Sampler) -> None:
     sampler.tick()
     (target,) = sampler._targets.values()
     sampler._report(target, [Change(RECEIVE, Begun(99.0))])
@@ -861,6 +858,7 @@ def remove(sampler: Sampler, kernel: Kernel, clock: Clock, patch: pytest.MonkeyP
     ],
 )
 def test_a_storm_ends_with_the_fault_of_its_device(  # noqa: PLR0917 - fixtures
+    sampler: Sampler,
     kernel: Kernel,
     clock: Clock,
     monkeypatch: pytest.MonkeyPatch,
@@ -870,7 +868,6 @@ def test_a_storm_ends_with_the_fault_of_its_device(  # noqa: PLR0917 - fixtures
     duration: float,
     logged: str | None,
 ) -> None:
-    sampler = following(kernel, clock, "eth0")
     storming(sampler, kernel, clock)
     clock.now += 0.2
     fault(sampler, kernel, clock, monkeypatch)
@@ -879,14 +876,12 @@ def test_a_storm_ends_with_the_fault_of_its_device(  # noqa: PLR0917 - fixtures
     faults = [record for record in caplog.records if "PFC storm " not in record.message]
     assert {record.message for record in faults} == ({logged} if logged else set())
     assert all(bool(record.exc_info) == (reason == FAULT) for record in faults)
-    sampler.close()
 
 
 @pytest.mark.parametrize("incarnation", [0, 5])
 def test_a_hung_read_of_a_removed_device_does_not_affect_its_successor(
-    kernel: Kernel, clock: Clock, monkeypatch: pytest.MonkeyPatch, incarnation: int
+    sampler: Sampler, clock: Clock, monkeypatch: pytest.MonkeyPatch, incarnation: int
 ) -> None:
-    sampler = following(kernel, clock, "eth0")
     monkeypatch.setattr(sampler, "_start_worker", lambda: None)
     claimed = sampler._claim()
     assert claimed
@@ -895,7 +890,6 @@ def test_a_hung_read_of_a_removed_device_does_not_affect_its_successor(
     sampler.supervise()
     assert [target.stuck for target in sampler._targets.values()] == ([False] if incarnation else [])
     assert sampler._poll(*claimed) is False
-    sampler.close()
 
 
 def test_a_closed_loop_ends_its_thread_and_closes_its_descriptors(

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING
-
 import pytest
 from clock import Clock
 
 from roce_exporter.kernel import Absent
-from roce_exporter.recording.capture import capture
-from roce_exporter.recording.recorded import load_recording
 from roce_exporter.simulation.functions import FUNCTIONS
 from roce_exporter.simulation.kernel import SimulatedKernel, simulate
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def host(*vendors: str, clock: Clock | None = None) -> SimulatedKernel:
@@ -65,16 +57,3 @@ def test_addresses_differ_between_functions_ports_and_hosts() -> None:
     ]
     macs.append(host("mlx5").mac_address("eth0"))
     assert len(set(macs)) == 7
-
-
-def test_a_capture_has_them_too(tmp_path: Path) -> None:
-    clock = Clock(0.0)
-    kernel = host("mlx5", clock=clock)
-    clock.now = 10.0
-    asyncio.run(capture(kernel, str(tmp_path / "host"), 1, 1.0))
-    copy = load_recording(str(tmp_path / "host"))
-    expected, found = kernel.virtual_functions("eth0"), copy.virtual_functions("eth0")
-    assert [(one.number, one.settings, one.counts) for one in found] == [
-        (one.number, one.settings, one.counts) for one in expected
-    ]
-    assert copy.link("class/net/eth0/device/virtfn0") == "0000:11:00.1"
