@@ -293,16 +293,8 @@ def test_an_event_holds_what_was_counted_while_the_storm_lasted(caplog: pytest.L
     began, ended = caplog.records
     assert (began.levelno, began.message) == (logging.WARNING, "PFC storm begins")
     assert (ended.levelno, ended.message) == (logging.WARNING, "PFC storm ends")
-    assert began.fields == {  # type: ignore[attr-defined]
-        "device": "mlx5_0",
-        "port": "1",
-        "netdev": "eth0",
-        "priority": "3",
-        "direction": "receive",
-        "method": "duration",
-        "hint": "paused_by_fabric",
-        "start": "2023-11-14T22:13:30.000+00:00",
-    }
+    names = ("device", "port", "netdev", "priority", "direction", "method", "hint", "start")
+    assert began.fields == {name: str(document[name]) for name in names}  # type: ignore[attr-defined]
     assert ended.fields["paused_seconds"] == "2.500"  # type: ignore[attr-defined]
     assert ended.fields["pause_frames"] == "20"  # type: ignore[attr-defined]
 
