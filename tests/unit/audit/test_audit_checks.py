@@ -61,24 +61,6 @@ def test_a_correct_port_passes_every_possible_check() -> None:
     assert len(found) == 22
 
 
-@pytest.mark.parametrize(
-    ("wanted", "happened", "ok"),
-    [
-        (False, False, True),
-        (False, True, False),
-        (False, None, None),
-        (True, True, True),
-        (True, False, None),
-    ],
-)
-def test_adaptive_retransmission_is_checked_by_its_effect(
-    wanted: bool, happened: bool | None, ok: bool | None
-) -> None:
-    """The setting itself is not readable: a counter of 0 is consistent with off, and proves nothing else."""
-    profile = replace(NVIDIA, adaptive_retransmission=wanted)
-    assert answers(replace(GOOD, adaptive=happened), profile)["adaptive_retransmission"] is ok
-
-
 def test_without_values_nothing_is_wrong() -> None:
     blank = PortSettings("mlx5_0", 1, "eth0", "mlx5", pci="0000:3b:00.0")
     assert set(answers(blank, NVIDIA).values()) == {None}
@@ -170,57 +152,58 @@ def test_every_check_has_a_reason_and_a_command_with_known_fields(check: object)
         assert "None" not in filled
 
 
-def test_ids_are_unique() -> None:
-    assert len({check.id for check in ALL_CHECKS}) == len(ALL_CHECKS)
+BLANK, FOR_BNXT = frozenset[int](), {"dialect": "bnxt_re"}
+BOTH_POINTS = {**FOR_BNXT, "notification": None, "reaction": None}
+"""bnxt has one setting for both points."""
+FAR = replace(NVIDIA, cable_metres=100)
+NO_ECN = replace(NVIDIA, ecn=False)
+ADAPTIVE = replace(NVIDIA, adaptive_retransmission=True)
+
+NOT_MADE = "-"
+JUDGED: list[tuple[dict[str, object], Profile, str, bool | str | None]] = [
+    # the setting itself is not readable: a counter of 0 is consistent with off, and proves nothing else
+    ({"adaptive": False}, NVIDIA, "adaptive_retransmission", True),
+    ({"adaptive": True}, ADAPTIVE, "adaptive_retransmission", True),
+    ({"adaptive": False}, ADAPTIVE, "adaptive_retransmission", None),
+    # mlx5 maps an unmapped DSCP by its upper bits, others map it to 0
+    ({"dscp_priority": {}}, NVIDIA, "dscp_priority", True),
+    ({"dscp_priority": {}, **FOR_BNXT}, NVIDIA, "dscp_priority", False),
+    # mlx5 begins with 7 metres; on other drivers the length is in bit times
+    ({}, FAR, "cable_length", False),
+    ({"delay": 100}, FAR, "cable_length", True),
+    ({"delay": None}, FAR, "cable_length", None),
+    ({"dialect": "irdma"}, FAR, "cable_length", NOT_MADE),
+    # frozen counters
+    ({"refresh": 0, **FOR_BNXT}, NOTHING_REQUIRED, "statistics_refresh", False),
+    ({"refresh": 1_000_000, **FOR_BNXT}, NOTHING_REQUIRED, "statistics_refresh", True),
+    (FOR_BNXT, NOTHING_REQUIRED, "statistics_refresh", None),
+    ({"refresh": 0}, NOTHING_REQUIRED, "statistics_refresh", NOT_MADE),
+    *(
+        ({**BOTH_POINTS, "dcqcn": {"cc.enabled.one": switch}}, NVIDIA, check, bool(switch))
+        for switch in (0, 1)
+        for check in ("notification_point", "reaction_point")
+    ),
+    # without a wanted state of ECN a mixed one is wrong
+    ({"reaction": BLANK}, AUTO, "reaction_point", False),
+    ({"reaction": BLANK}, AUTO, "notification_point", NOT_MADE),
+    ({"reaction": BLANK, "notification": BLANK}, AUTO, "reaction_point", NOT_MADE),
+    ({"reaction": BLANK, "notification": BLANK}, AUTO, "notification_point", NOT_MADE),
+    ({}, NO_ECN, "reaction_point", False),
+    ({"reaction": BLANK}, NO_ECN, "reaction_point", True),
+    ({"cm_tos": 104, "tclass": 104}, NO_ECN, "cm_tos", True),
+    # a peer that sends no DCBX, a VF, which has no slot of its own
+    ({}, NVIDIA, "peer_pfc", NOT_MADE),
+    ({"peer_pfc": frozenset({3})}, NVIDIA, "peer_pfc", True),
+    ({"pcie": None}, NVIDIA, "pcie", None),
+    ({"pcie": None, "pci": ""}, NVIDIA, "pcie", NOT_MADE),
+]
 
 
-def test_mlx5_maps_unmapped_dscps_by_their_upper_bits_and_others_to_0() -> None:
-    unmapped = replace(GOOD, dscp_priority={})
-    assert answers(unmapped, NVIDIA)["dscp_priority"] is True
-    other = answers(replace(unmapped, dialect="bnxt_re"), NVIDIA)
-    assert other["dscp_priority"] is False
-
-
-def test_a_site_with_long_cables_fails_the_7_metres_that_mlx5_begins_with() -> None:
-    site = replace(NVIDIA, cable_metres=100)
-    assert answers(GOOD, site)["cable_length"] is False
-    assert answers(replace(GOOD, delay=100), site)["cable_length"] is True
-    assert answers(replace(GOOD, delay=None), site)["cable_length"] is None
-    assert "cable_length" not in answers(replace(GOOD, dialect="irdma"), site), (
-        "on other drivers it is in bit times"
-    )
-
-
-def test_frozen_counters_are_found_on_bnxt_only() -> None:
-    bnxt = replace(GOOD, dialect="bnxt_re")
-    assert answers(replace(bnxt, refresh=0), NOTHING_REQUIRED)["statistics_refresh"] is False
-    assert answers(replace(bnxt, refresh=1_000_000), NOTHING_REQUIRED)["statistics_refresh"] is True
-    assert answers(bnxt, NOTHING_REQUIRED)["statistics_refresh"] is None
-    assert "statistics_refresh" not in answers(replace(GOOD, refresh=0), NOTHING_REQUIRED)
-
-
-@pytest.mark.parametrize(("switch", "ok"), [(1, True), (0, False)])
-def test_the_one_setting_of_bnxt_applies_to_both_points(switch: int, ok: bool) -> None:
-    bnxt = replace(
-        GOOD, dialect="bnxt_re", notification=None, reaction=None, dcqcn={"cc.enabled.one": switch}
-    )
-    found = answers(bnxt, NVIDIA)
-    assert (found["notification_point"], found["reaction_point"]) == (ok, ok)
-
-
-def test_without_a_wanted_ecn_state_a_mixed_one_is_wrong() -> None:
-    half = answers(replace(GOOD, reaction=frozenset()), AUTO)
-    assert half["reaction_point"] is False
-    assert "notification_point" not in half
-    off = answers(replace(GOOD, reaction=frozenset(), notification=frozenset()), AUTO)
-    assert not {"reaction_point", "notification_point"} & off.keys()
-
-
-def test_a_site_without_ecn_requires_both_points_off() -> None:
-    site = replace(NVIDIA, ecn=False)
-    assert answers(GOOD, site)["reaction_point"] is False
-    assert answers(replace(GOOD, reaction=frozenset()), site)["reaction_point"] is True
-    assert answers(replace(GOOD, cm_tos=104, tclass=104), site)["cm_tos"] is True
+@pytest.mark.parametrize(("change", "profile", "check", "ok"), JUDGED)
+def test_a_setting_that_decides_is_judged(
+    change: dict[str, object], profile: Profile, check: str, ok: bool | str | None
+) -> None:
+    assert answers(replace(GOOD, **change), profile).get(check, NOT_MADE) is ok
 
 
 def test_auto_takes_the_lossless_priority_from_the_settings() -> None:
@@ -257,16 +240,6 @@ def test_auto_omits_checks_of_lossless_ports_on_a_port_without_pfc() -> None:
     found = answers(plain, AUTO)
     assert found.keys() == {"pfc", "global_pause", "roce_version", "gid", "pcie"}
     assert set(found.values()) == {True}
-
-
-def test_a_peer_is_checked_only_if_it_sends_dcbx() -> None:
-    assert "peer_pfc" not in answers(GOOD, NVIDIA)
-    assert answers(replace(GOOD, peer_pfc=frozenset({3})), NVIDIA)["peer_pfc"] is True
-
-
-def test_a_vf_has_no_slot_of_its_own_to_check() -> None:
-    assert answers(replace(GOOD, pcie=None), NVIDIA)["pcie"] is None
-    assert "pcie" not in answers(replace(GOOD, pcie=None, pci=""), NVIDIA)
 
 
 def test_the_command_is_that_of_the_nic_and_names_its_port_and_the_profiles_values() -> None:

@@ -72,19 +72,18 @@ def test_a_library_panel_is_translated_where_its_queries_are() -> None:
     assert alone["model"]["targets"][0]["expr"] == OURS
 
 
-def test_a_legend_follows_its_label() -> None:
-    found, report = translated({"panels": [panel(PAUSE, "{{instance}} {{ device }}: {{other}} device")]})
-    target = found["panels"][0]["targets"][0]
-    assert target["expr"] == OUR_PAUSE
-    assert target["legendFormat"] == "{{instance}} {{ netdev }}: {{other}} device"
-    assert report.left == []
-
-
-def test_a_legend_of_a_label_that_was_selected_has_its_value() -> None:
-    found, report = translated(
-        {"panels": [panel('rdma_pause_total{direction="rx"}', "{{device}} {{direction}}")]}
-    )
-    assert found["panels"][0]["targets"][0]["legendFormat"] == "{{device}} rx"
+@pytest.mark.parametrize(
+    ("query", "legend", "new"),
+    [
+        (PAUSE, "{{instance}} {{ device }}: {{other}} device", "{{instance}} {{ netdev }}: {{other}} device"),
+        ('rdma_pause_total{direction="rx"}', "{{device}} {{direction}}", "{{device}} rx"),
+    ],
+)
+def test_a_legend_follows_its_label_or_has_the_value_that_was_selected(
+    query: str, legend: str, new: str
+) -> None:
+    found, report = translated({"panels": [panel(query, legend)]})
+    assert found["panels"][0]["targets"][0]["legendFormat"] == new
     assert report.left == []
 
 
