@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 from recorded import recording
@@ -11,9 +10,6 @@ from recorded import recording
 from roce_exporter.audit import Profile, as_table, load_profile
 from roce_exporter.audit.auditor import judge
 from roce_exporter.cli import main
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def run(host: str, *arguments: str) -> int:
@@ -91,14 +87,6 @@ def test_an_unknown_profile_is_reported_in_one_line(command: str, capsys: pytest
     error = capsys.readouterr().err
     assert error.startswith("roce-exporter: profile nvidia: there is no such profile; give one of ")
     assert error.count("\n") == 1
-
-
-def test_a_site_profile_with_a_fault_names_the_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "site.toml").write_text('extends = "lossy"\nroce_dscp = 64\n')
-    assert run("audit-bnxt", f"--profile={tmp_path}/site.toml") == 2
-    assert "site.toml line 2: roce_dscp is 64" in capsys.readouterr().err
 
 
 def test_a_scrape_has_the_findings_of_the_audit(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 COLUMNS = 100
 
 COUNTERS = "sys/class/infiniband/mlx5_0/ports/1/hw_counters"
-ETHTOOL = "ethtool/eth0.stats"
 DEVICE = {
     "rdma/dev.json": '[{"ifindex": 0, "ifname": "mlx5_0", "node_guid": "0200:00ff:fe00:0001", "protocol": "roce"}]',
     "rdma/link.json": '[{"ifname": "mlx5_0", "port": 1, "netdev": "eth0"}]',
@@ -214,15 +213,8 @@ def test_bad_times_and_hosts_without_devices_exit_with_2(
 
 
 def test_a_live_host_is_sampled_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for path, text in DEVICE.items():
-        if path.startswith("sys/"):
-            place = tmp_path / path.removeprefix("sys/")
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(text)
-    counter = tmp_path / "class/infiniband/mlx5_0/ports/1/hw_counters/local_ack_timeout_err"
-    counter.parent.mkdir(parents=True)
-    counter.write_text("5\n")
-    status = main(["diagnose", f"--path.sysfs={tmp_path}", "--interval=0.1s"])
+    recording(tmp_path, {f"{COUNTERS}/local_ack_timeout_err": "5\n"})
+    status = main(["diagnose", f"--path.sysfs={tmp_path}/0/sys", "--interval=0.1s"])
     text = capsys.readouterr().out
     assert text.startswith("This host: 2 samples in 0.1 s.\n")
     assert status == ("Nothing wrong in what I can see." not in text)

@@ -101,11 +101,14 @@ def test_a_legend_without_an_equal_is_left() -> None:
     )
 
 
-def test_parts_of_a_panel_that_name_a_renamed_label_are_listed() -> None:
+def test_parts_of_a_panel_that_name_a_renamed_label_or_metric_are_listed() -> None:
     more = {
         "transformations": [{"id": "organize", "options": {"renameByName": {"device": "NIC", "Value": "v"}}}],
         "fieldConfig": {
-            "overrides": [{"matcher": {"id": "byName", "options": "device"}}],
+            "overrides": [
+                {"matcher": {"id": "byName", "options": "device"}},
+                {"matcher": {"id": "byRegexp", "options": "/node_ethtool_received_prio3_pause.*/"}},
+            ],
             "defaults": {"unit": "decwbytes"},
         },
         "links": [{"url": "/d/x?var-nic=${__field.labels.device}"}],
@@ -114,16 +117,11 @@ def test_parts_of_a_panel_that_name_a_renamed_label_are_listed() -> None:
     found, report = translated({"panels": [panel(PAUSE, **more)]})
     assert sorted(left(report)) == [
         "panels[0].fieldConfig.overrides[0].matcher.options",
+        "panels[0].fieldConfig.overrides[1].matcher.options",
         "panels[0].links[0].url",
         "panels[0].transformations[0].options.renameByName.device",
     ]
     assert found["panels"][0]["transformations"] == more["transformations"]
-
-
-def test_a_part_that_names_a_translated_metric_is_listed() -> None:
-    override = {"matcher": {"id": "byRegexp", "options": f"/{DOWNED}.*/"}}
-    _, report = translated({"panels": [panel(DOWNED, fieldConfig={"overrides": [override]})]})
-    assert list(left(report)) == ["panels[0].fieldConfig.overrides[0].matcher.options"]
 
 
 @pytest.mark.parametrize(
@@ -161,17 +159,12 @@ def test_a_variable_is_translated(query: str, new: str, form: str) -> None:
         ({"type": "query", "query": 'label_values(rdma_pause_total{direction="rx"}, direction)'}, "query"),
         ({"type": "query", "query": f"query_result({DOWNED})", "regex": f"/{DOWNED}.(.*)/"}, "regex"),
         ({"type": "custom", "query": f"{DOWNED},up"}, "query"),
+        ({"type": "adhoc", "filters": [{"key": "device", "value": "eth0"}]}, "filters[0].key"),
     ],
 )
 def test_a_variable_that_cannot_be_translated_is_listed(variable: dict[str, Any], path: str) -> None:
-    _, report = translated({"templating": {"list": [{"name": "x", **variable}]}})
+    _, report = translated({"panels": [panel(PAUSE)], "templating": {"list": [{"name": "x", **variable}]}})
     assert list(left(report)) == [f"templating.list[0].{path}"]
-
-
-def test_an_ad_hoc_filter_of_a_renamed_label_is_listed() -> None:
-    variable = {"type": "adhoc", "name": "f", "filters": [{"key": "device", "value": "eth0"}]}
-    _, report = translated({"panels": [panel(PAUSE)], "templating": {"list": [variable]}})
-    assert list(left(report)) == ["templating.list[0].filters[0].key"]
 
 
 def test_annotations_are_translated() -> None:
