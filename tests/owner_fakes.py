@@ -93,18 +93,18 @@ class FakeHost:
     def object_limits(self, device: RdmaDevice) -> Mapping[str, int]:
         raise Absent(errno.EOPNOTSUPP, "no limits", device.name)
 
-    def process(self, pid: int) -> ProcessFacts:
+    def _found(self, pid: int) -> ProcessFacts:
         found = self.processes.get(pid, Absent(errno.ESRCH, "no such process"))
         if isinstance(found, OSError):
             raise found
-        self.processes_read.append(pid)
         return found
 
+    def process(self, pid: int) -> ProcessFacts:
+        self.processes_read.append(self._found(pid).pid)
+        return self._found(pid)
+
     def process_start(self, pid: int) -> float:
-        found = self.processes.get(pid, Absent(errno.ESRCH, "no such process"))
-        if isinstance(found, OSError):
-            raise found
-        return found.created
+        return self._found(pid).created
 
     def rdma_resources(self, device: RdmaDevice) -> Mapping[str, int]:
         listed = self.objects.get(device.name, ())
