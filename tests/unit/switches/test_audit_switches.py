@@ -10,15 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fabric_views import ROWS, MadeSwitch, linked, views
+from fabric_views import MadeSwitch, linked, views
 
 from roce_exporter.audit import Profile, load_profile
 from roce_exporter.catalog import SWITCH_SYSTEMS
 from roce_exporter.catalog.row import ANY
-from roce_exporter.switches.audit import audit_settings
 from roce_exporter.switches.audit.audit_check import fix_text, fix_texts
 from roce_exporter.switches.audit.audit_switches import SWITCH_CHECKS, audit_switches
-from roce_exporter.switches.pause import port_pause
 from roce_exporter.switches.switch_view import SwitchView
 
 if TYPE_CHECKING:
@@ -229,13 +227,6 @@ def test_every_case_is_as_worked_out_by_hand(request: pytest.FixtureRequest) -> 
     if request.config.getoption("--rewrite-golden"):
         GOLDEN.write_text(text)
     assert text == GOLDEN.read_text()
-
-
-def test_the_rows_that_it_reads_are_in_the_catalogue() -> None:
-    names = {value for name, value in vars(audit_settings).items() if str(value).startswith("roce_switch_")}
-    assert len(names) == 12
-    assert names <= ROWS.keys()
-    assert port_pause.PAUSE_THRESHOLD in names
 
 
 def test_every_check_has_a_command_for_every_system() -> None:

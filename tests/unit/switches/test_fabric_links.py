@@ -24,29 +24,24 @@ def links(*switches: MadeSwitch, away: str = "") -> dict[tuple[str, str], Fabric
 
 
 @pytest.mark.parametrize(
-    "announced",
-    ["Ethernet1/1", "Eth1/1", "ethernet1/1", "ETHERNET 1/1", "etp1"],
+    ("name", "announced", "description"),
+    [
+        *(
+            ("spine1", (port,), "")
+            for port in ("Ethernet1/1", "Eth1/1", "ethernet1/1", "ETHERNET 1/1", "etp1")
+        ),
+        *((name, ("Ethernet1/1",), "") for name in ("SPINE1", "spine1.example.com")),
+        ("spine1", ("02:00:00:00:00:01", "mac", "02:00:00:00:00:01"), "Ethernet1/1"),
+    ],
 )
-def test_a_port_of_a_switch_is_found_by_name_short_name_and_alias(announced: str) -> None:
+def test_a_port_of_a_switch_is_found_by_name_short_name_alias_and_description(
+    name: str, announced: tuple[str, ...], description: str
+) -> None:
     leaf, spine = MadeSwitch("leaf1", "Ethernet0"), MadeSwitch("spine1")
     spine.port("Ethernet1/1", alias="etp1")
-    leaf.neighbor("Ethernet0", "spine1", announced)
-    assert links(leaf, spine)["leaf1", "Ethernet0"].peer == ("spine1", "Ethernet1/1")
-
-
-@pytest.mark.parametrize("name", ["spine1", "SPINE1", "spine1.example.com"])
-def test_a_switch_is_found_with_or_without_its_domain(name: str) -> None:
-    leaf, spine = MadeSwitch("leaf1", "Ethernet0"), MadeSwitch("spine1", "Ethernet4")
-    leaf.neighbor("Ethernet0", name, "Ethernet4")
-    assert links(leaf, spine)["leaf1", "Ethernet0"].kind == SWITCH
-
-
-def test_a_port_is_found_by_its_description() -> None:
-    leaf, spine = MadeSwitch("leaf1", "Ethernet0"), MadeSwitch("spine1", "Ethernet4")
-    leaf.neighbor(
-        "Ethernet0", "spine1", "02:00:00:00:00:01", "mac", "02:00:00:00:00:01", description="Ethernet4"
-    )
-    assert links(leaf, spine)["leaf1", "Ethernet0"].peer == ("spine1", "Ethernet4")
+    leaf.neighbor("Ethernet0", name, *announced, description=description)
+    found = links(leaf, spine)["leaf1", "Ethernet0"]
+    assert (found.kind, found.peer) == (SWITCH, ("spine1", "Ethernet1/1"))
 
 
 def test_a_port_that_one_side_does_not_name_is_found_from_the_other_side() -> None:
@@ -91,10 +86,21 @@ def test_a_switch_without_an_answer_is_away() -> None:
     assert links(leaf, away="spine1")["leaf1", "Ethernet0"].kind == AWAY
 
 
-@pytest.mark.parametrize("port", ["Ethernet12", "Eth1/1", "Ethernet1/1/1", "swp1s0", "et-0/0/1", "etp12"])
-def test_a_port_name_of_switches_is_no_host(port: str) -> None:
-    leaf = MadeSwitch("leaf1", "Ethernet0").neighbor("Ethernet0", "core9", port)
-    assert links(leaf)["leaf1", "Ethernet0"].kind == NOT_CONFIGURED
+@pytest.mark.parametrize(
+    ("port", "source", "kind"),
+    [
+        *(
+            (port, "lldp", NOT_CONFIGURED)
+            for port in ("Ethernet12", "Eth1/1", "Ethernet1/1/1", "swp1s0", "et-0/0/1", "etp12")
+        ),
+        ("Ethernet2", "file", HOST),
+    ],
+)
+def test_a_port_name_of_switches_is_no_host_unless_the_configuration_says_so(
+    port: str, source: str, kind: str
+) -> None:
+    leaf = MadeSwitch("leaf1", "Ethernet0").neighbor("Ethernet0", "core9", port, source=source)
+    assert links(leaf)["leaf1", "Ethernet0"].kind == kind
 
 
 @pytest.mark.parametrize("port", ["eth0", "eth12", "ens1f0np0", "enp23s0", "rdma0", "bond0", "p1"])
@@ -102,11 +108,6 @@ def test_a_port_name_of_hosts_is_a_host(port: str) -> None:
     leaf = MadeSwitch("leaf1", "Ethernet0").neighbor("Ethernet0", "gpu-001", port)
     found = links(leaf)["leaf1", "Ethernet0"]
     assert (found.kind, found.neighbor, found.neighbor_port) == (HOST, "gpu-001", port)
-
-
-def test_a_link_of_the_configuration_is_a_host_whatever_its_port_is_called() -> None:
-    leaf = MadeSwitch("leaf1", "Ethernet0").neighbor("Ethernet0", "gpu-001", "Ethernet2", source="file")
-    assert links(leaf)["leaf1", "Ethernet0"].kind == HOST
 
 
 @pytest.mark.parametrize(

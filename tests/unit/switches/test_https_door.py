@@ -294,19 +294,19 @@ async def test_a_server_that_never_shakes_hands_is_cut_at_the_deadline(tmp_path)
 # TLS
 
 
-async def test_an_authority_that_is_not_trusted(tmp_path) -> None:
-    async with https_switch(lambda asked: says({}), tmp_path) as switch:
-        line = await fault_of(switch, tls=TlsFiles())
-        assert "certificate is refused" in line
-        assert "set tls: ca_file" in line
-        assert switch.asked == []
-
-
-async def test_a_certificate_for_another_name(tmp_path) -> None:
-    async with https_switch(lambda asked: says({}), tmp_path) as switch:
-        line = await fault_of(switch, server_name="other.example.com")
-        assert "other.example.com" in line
-        assert "server_name" in line
+@pytest.mark.parametrize(
+    ("plain", "options", "words"),
+    [
+        (False, {"tls": TlsFiles()}, ("certificate is refused", "set tls: ca_file")),
+        (False, {"server_name": "other.example.com"}, ("other.example.com", "server_name")),
+        (True, {}, ("does not speak TLS",)),
+    ],
+)
+async def test_a_server_that_cannot_be_trusted_gets_no_request(tmp_path, plain, options, words) -> None:
+    async with https_switch(lambda asked: says({}), tmp_path, plain=plain) as switch:
+        line = await fault_of(switch, **options)
+    assert all(word in line for word in words)
+    assert switch.asked == []
 
 
 async def test_the_server_name_of_the_target_replaces_that_of_the_address(tmp_path) -> None:
@@ -351,11 +351,6 @@ async def test_verification_can_be_switched_off(tmp_path) -> None:
     async with https_switch(lambda asked: says({"a": 1}), tmp_path) as switch:
         tls = TlsFiles(insecure_skip_verify=True)
         assert await one(switch, tls=tls, server_name="other.example.com") == {"a": 1}
-
-
-async def test_plain_http_on_a_port_where_tls_is_expected(tmp_path) -> None:
-    async with https_switch(lambda asked: says({}), tmp_path, plain=True) as switch:
-        assert "does not speak TLS" in await fault_of(switch)
 
 
 def refuse_one_handshake(listener: socket.socket, context: ssl.SSLContext) -> None:
@@ -618,20 +613,6 @@ async def test_a_fault_is_kept_for_the_debug_page_too(tmp_path) -> None:
 
 
 # Sources
-
-
-async def test_each_source_fails_on_its_own(tmp_path) -> None:
-    async with (
-        https_switch(
-            lambda asked: Says(status=500) if asked.path == "/bad" else says({"at": asked.path}), tmp_path
-        ) as switch,
-        HttpsDoor(switch.visit()) as door,
-    ):
-        replies = await query_sources(
-            {name: lambda name=name: door.get(name, f"/{name}") for name in ("good", "bad", "fine")}
-        )
-    assert replies.replies == {"good": {"at": "/good"}, "fine": {"at": "/fine"}}
-    assert list(replies.faults) == ["bad"]
 
 
 async def test_sources_that_hang_do_not_stop_the_others(tmp_path) -> None:

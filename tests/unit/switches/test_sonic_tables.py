@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from sonic_redis import as_tables, recorded, values
 from switch_recordings import series
 
-from roce_exporter.catalog import CATALOG
 from roce_exporter.introspection.debug import series_text
 from roce_exporter.switches.interpretation import Interpreter
 from roce_exporter.switches.sonic.facts import mac_of
@@ -403,23 +402,7 @@ TEXTS = st.one_of(
 )
 FIELDS = st.sampled_from(
     sorted(
-        {
-            name
-            for row in CATALOG
-            for spelling in row.spellings
-            if spelling.dialect == "sonic"
-            for name in spelling.raw
-        }
-        | {
-            "pfc_enable",
-            "profile",
-            "pool",
-            "size",
-            "dynamic_th",
-            "static_th",
-            "wred_profile",
-            "lldp_rem_port_id",
-        }
+        {name for rows in recorded("switch-sonic").values() for fields in rows.values() for name in fields}
     )
 )
 HASHES = st.dictionaries(st.one_of(FIELDS, st.text(max_size=4)), TEXTS, max_size=6)
