@@ -19,7 +19,6 @@ from roce_exporter.catalog.exporter import METRIC_SET_INFO, READ_ERRORS, SOURCE_
 from roce_exporter.catalog.row import FULL, LEAN, PRIORITY_LABELS, STANDARD, MetricSet, Row
 from roce_exporter.catalog.storm import RATIO, READ_DURATION, STORMS
 from roce_exporter.cli import main
-from roce_exporter.cli.options import OptionError, parse_options
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format, Renderer
@@ -35,8 +34,6 @@ from roce_exporter.surroundings import Surroundings
 from roce_exporter.surroundings.kernel_log_follower import KernelLogFollower
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from roce_exporter.exporter import Observation
     from roce_exporter.normalise.series import Value
 
@@ -409,17 +406,6 @@ def test_an_unknown_name_is_one_clear_error(name: str, capsys: pytest.CaptureFix
     assert "--metrics.exclude" in line
     assert f"{name!r} is not a metric of this version" in line
     assert "docs/metrics.md" in line
-
-
-def test_the_configuration_file_has_the_same_keys(tmp_path: Path) -> None:
-    file = tmp_path / "config.yml"
-    file.write_text(f"metrics.set: lean\nmetrics.exclude: [{MTU}, roce_link_up]\n")
-    options = parse_options(["serve", f"--config.file={file}"])
-    assert (options.metrics_set, options.metrics_exclude) == ("lean", [MTU, "roce_link_up"])
-    assert parse_options(["once", f"--config.file={file}", "--metrics.set=full"]).metrics_set == "full"
-    file.write_text("metrics.exclude: roce_no_such_total\n")
-    with pytest.raises(OptionError, match=r"config\.yml:1.*roce_no_such_total"):
-        parse_options(["serve", f"--config.file={file}"])
 
 
 def series_of(observation: Observation, served: ServedSeries, form: Format = Format.TEXT) -> dict[str, str]:
