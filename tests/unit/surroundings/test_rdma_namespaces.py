@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from descriptors import open_descriptors
+from kernel import host
 
 from roce_exporter.cli import main
 from roce_exporter.kernel import Absent
@@ -83,37 +84,22 @@ def test_a_reply_without_the_mode_is_malformed() -> None:
         mode_in(encode_attribute(93, b"\1"))
 
 
-class Host:
-    """A host with one visible RDMA device of three."""
-
-    def __init__(
-        self, *, shared: bool = False, nodes: tuple[str, ...] = ("mlx5_0", "mlx5_1", "mlx5_2")
-    ) -> None:
-        self.shared = shared
-        self.nodes = nodes
-
-    def rdma_namespaces_shared(self) -> bool:
-        return self.shared
-
-    def rdma_devices(self) -> tuple[RdmaDevice, ...]:
-        return (MLX5,)
-
-    def entries(self, path: str) -> tuple[str, ...]:
-        assert path == "class/infiniband_verbs"
-        if not self.nodes:
-            raise Absent(errno.ENOENT, "none")
-        return ("abi_version", *(f"uverbs{number}" for number in range(len(self.nodes))))
-
-    def text(self, path: str) -> str:
-        *_, node, file = path.split("/")
-        if node == "abi_version":
-            raise Absent(errno.ENOTDIR, "a file")
-        assert file == "ibdev"
-        return self.nodes[int(node.removeprefix("uverbs"))]
+def host_of(*nodes: str, shared: bool = False) -> Any:
+    """A host that sees mlx5_0 alone of the devices that have these nodes in `infiniband_verbs`."""
+    verbs = {f"infiniband_verbs/uverbs{number}/ibdev": name for number, name in enumerate(nodes)}
+    files = {"infiniband/mlx5_0/node_type": "1: CA\n"} | verbs
+    if nodes:
+        files["infiniband_verbs/abi_version"] = "6\n"
+    kernel: Any = host({f"sys/class/{path}": text for path, text in files.items()})
+    kernel.rdma_namespaces_shared, kernel.rdma_devices = lambda: shared, lambda: (MLX5,)
+    return kernel
 
 
-async def read(host: Host, socket: str = "") -> tuple[dict[str, Any], str]:
-    around = Surroundings([RdmaNamespaces(host, socket, lambda: 0.0)], lambda: 0.0, patience=20)
+ALL = ("mlx5_0", "mlx5_1", "mlx5_2")
+
+
+async def read(kernel: Any, socket: str = "") -> tuple[dict[str, Any], str]:
+    around = Surroundings([RdmaNamespaces(kernel, socket, lambda: 0.0)], lambda: 0.0, patience=20)
     await around.read_all()
     (found,), (state,) = around.samples(), around.states()
     shown = {
@@ -124,19 +110,20 @@ async def read(host: Host, socket: str = "") -> tuple[dict[str, Any], str]:
 
 
 @pytest.mark.parametrize(
-    ("host", "socket", "unseen"),
+    ("nodes", "shared", "socket", "unseen"),
     [
-        (Host(), "", 2),
-        (Host(shared=True, nodes=("mlx5_0",)), "/nowhere", 0),
-        (Host(nodes=()), "", None),  # without uverbs the number is unknown
-        (Host(shared=True, nodes=()), "", 0),
+        (ALL, False, "", 2),
+        (("mlx5_0",), True, "/nowhere", 0),
+        ((), False, "", None),  # without uverbs the number is unknown
+        ((), True, "", 0),
     ],
 )
 async def test_hidden_devices_are_counted_without_the_helper(
-    host: Host, socket: str, unseen: int | None
+    nodes: tuple[str, ...], shared: bool, socket: str, unseen: int | None
 ) -> None:
     counted = {} if unseen is None else {"roce_exporter_rdma_devices_unseen": unseen}
-    assert await read(host, socket) == ({"roce_rdma_namespaces_shared": int(host.shared), **counted}, "")
+    found = await read(host_of(*nodes, shared=shared), socket)
+    assert found == ({"roce_rdma_namespaces_shared": int(shared), **counted}, "")
 
 
 class Visits:
@@ -158,11 +145,13 @@ class Visits:
 
 
 @pytest.mark.parametrize(
-    ("host", "unseen"),
-    [(Host(), {"roce_exporter_rdma_devices_unseen": 1}), (Host(nodes=()), {})],
+    ("nodes", "unseen"),
+    [(ALL, {"roce_exporter_rdma_devices_unseen": 1}), ((), {})],
     ids=["", "no uverbs"],
 )
-async def test_the_helper_reports_what_is_hidden(tmp_path: Path, host: Host, unseen: dict[str, int]) -> None:
+async def test_the_helper_reports_what_is_hidden(
+    tmp_path: Path, nodes: tuple[str, ...], unseen: dict[str, int]
+) -> None:
     """What the exporter sees itself is not repeated, and a namespace that cannot be visited is counted."""
     folder = tmp_path / "netns"
     folder.mkdir()
@@ -175,7 +164,7 @@ async def test_the_helper_reports_what_is_hidden(tmp_path: Path, host: Host, uns
     helper = NamespaceHelper(str(folder), lambda: 0.0, visits, patience=20)
     path = str(tmp_path / "helper.sock")
     async with await open_helper(helper, path):
-        shown, error = await read(host, path)
+        shown, error = await read(host_of(*nodes), path)
     assert (shown, error) == (
         {
             "roce_rdma_namespaces_shared": 0,
@@ -225,7 +214,7 @@ async def test_a_client_that_sends_changes_nothing(tmp_path: Path) -> None:
 
 
 async def test_without_the_helper_the_error_is_one_line_with_the_remedy(tmp_path: Path) -> None:
-    shown, error = await read(Host(), str(tmp_path / "none.sock"))
+    shown, error = await read(host_of(*ALL), str(tmp_path / "none.sock"))
     assert shown == {}
     assert "--rdma.namespaces=" in error
     assert "is `roce-exporter namespaces` running?" in error
