@@ -17,20 +17,12 @@ def host(*vendors: str, clock: Clock | None = None) -> SimulatedKernel:
 def test_the_first_mlx5_port_has_two_and_no_other_port_has_any() -> None:
     kernel = host("bnxt", "mlx5", "mlx5")
     assert [one.number for one in kernel.virtual_functions("eth1")] == [0, 1]
-    for netdev in ("eth0", "eth2"):
+    behind_a_bond = host("mlx5-lag", "mlx5")
+    assert len(behind_a_bond.virtual_functions("eth2")) == len(FUNCTIONS)
+    for other, netdev in ((kernel, "eth0"), (kernel, "eth2"), (behind_a_bond, "eth0")):
         with pytest.raises(Absent, match="no virtual functions"):
-            kernel.virtual_functions(netdev)
+            other.virtual_functions(netdev)
     assert kernel.link("class/net/eth1/device/virtfn1") == "0000:12:00.2"
-
-
-@pytest.mark.parametrize("vendor", ["bnxt", "mlx5-lag"])
-def test_other_cards_and_bonds_have_none(vendor: str) -> None:
-    with pytest.raises(Absent, match="no virtual functions"):
-        host(vendor).virtual_functions("eth0")
-
-
-def test_after_a_bond_the_next_port_has_them() -> None:
-    assert len(host("mlx5-lag", "mlx5").virtual_functions("eth2")) == len(FUNCTIONS)
 
 
 def test_their_traffic_is_a_part_of_the_port_and_grows() -> None:
