@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -205,8 +204,15 @@ def test_the_interval_is_fifty_times_the_read_time() -> None:
     )
 
 
-def test_the_exposition_has_the_rows() -> None:
-    text = asyncio.run(storm_exposition())
+async def test_the_exposition_has_the_rows() -> None:
+    clock = Clock(5000.0)
+    kernel = simulate("pfc-storm", clock=clock, vendors=["mlx5", "ice"])
+    sampler = Sampler(kernel, clock, clock.wall, FIXED)
+    exporter = Exporter(Collector(kernel, Settings(), clock), sampler)
+    for _ in range(4):
+        await exporter.observe(5)
+        run(sampler, clock, 15.0)
+    text = exporter.render(await exporter.observe(5), Format.TEXT)
     for row in (*ROWS, *SAMPLER):
         if row.name not in (
             "roce_pfc_storm_hint",
@@ -216,17 +222,6 @@ def test_the_exposition_has_the_rows() -> None:
             assert f"# TYPE {row.name} {row.kind}".encode() in text, row.name
     labels = 'device="mlx5_0",port="1",netdev="eth0",priority="3",direction="receive"'
     assert f'roce_pfc_pause_ratio_bucket{{{labels},le="+Inf"}} '.encode() in text
-
-
-async def storm_exposition() -> bytes:
-    clock = Clock(5000.0)
-    kernel = simulate("pfc-storm", clock=clock, vendors=["mlx5", "ice"])
-    sampler = Sampler(kernel, clock, clock.wall, FIXED)
-    exporter = Exporter(Collector(kernel, Settings(), clock), sampler)
-    for _ in range(4):
-        await exporter.observe(5)
-        run(sampler, clock, 15.0)
-    return exporter.render(await exporter.observe(5), Format.TEXT)
 
 
 def test_the_limits_are_the_configured_ones() -> None:
