@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The tests of alerts, dashboards, deployment files and end to end again, with the newest Prometheus, Alertmanager and VictoriaMetrics
-# that Debian packages: unpacked, not installed. tests/run.sh has run them with the machine's own. Arguments go to pytest;
-# paths below tests/ replace the list of tests.
+# The tests that talk to servers again, with the newest Prometheus, Alertmanager and VictoriaMetrics that Debian packages: unpacked, not
+# installed. tests/run.sh has run them with the machine's own. With --all first, those of all alerts, dashboards and the demo too. Other
+# arguments go to pytest; paths below tests/ replace the list of tests.
 #
 # The virtual environment is that of tests/run.sh ($ROCE_TEST_VENV). If the packages are not available this fails with
 # CI=true; elsewhere it prints a message and succeeds.
@@ -43,7 +43,13 @@ prepare_servers || {
 }
 venv=${ROCE_TEST_VENV:-.venv-test}
 [ -x "$venv/bin/pytest" ] || { echo "newest: no $venv/bin/pytest; run tests/run.sh first" >&2; exit 2; }
-case " $*" in *" tests/"*) ;; *) set -- "$@" tests/newest tests/alerts tests/dashboards tests/e2e/test_prometheus.py tests/e2e/test_demo.py \
-  tests/deploy/test_prometheus_files.py tests/deploy/test_remote_write.py ;;
+servers_tests="tests/newest tests/alerts/test_end_to_end.py tests/alerts/test_alertmanager.py tests/e2e/test_prometheus.py
+  tests/deploy/test_prometheus_files.py tests/deploy/test_remote_write.py"
+all_tests="tests/alerts tests/dashboards tests/e2e/test_demo.py"
+# shellcheck disable=SC2086  # lists of paths
+case " $*" in
+*" tests/"*) ;;
+" --all"*) shift; set -- "$@" $servers_tests $all_tests ;;
+*) set -- "$@" $servers_tests ;;
 esac
 PATH=$servers/usr/bin:$PATH ROCE_NEWEST=1 exec "$venv/bin/pytest" "$@"
