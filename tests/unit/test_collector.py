@@ -169,6 +169,7 @@ async def test_a_device_replaced_during_a_stuck_read_is_read_and_the_old_one_for
     host.pause(gate, "eth0")
     stuck = asyncio.ensure_future(host.collector.collect())
     await gate.entered()
+    host.clock.now += 1.0  # past its deadline
     assert state(await stuck, "pause").up is False
     host.faults.clear()
     identity = host.kernel.identity
