@@ -33,7 +33,7 @@ generate: ## after a change of a row, a rule or a line of tests/recordings/*.txt
 	$(PYTHON) -m roce_exporter.introspection.metric_sets docs/metric-sets.md
 	$(PYTHON) -m roce_exporter.introspection.fleet_table docs/operating.md
 	$(PYTHON) alerts/generate.py
-	$(PYTHON) -m roce_exporter.migration.compat_rules alerts/compat
+	$(PYTHON) -m roce_exporter.migrate.compat_rules alerts/compat
 	$(PYTHON) dashboards/generate.py
 	$(PYTHON) deploy/mixin/generate.py
 	$(PYTHON) deploy/windows/generate.py

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from roce_exporter.cli import main
-from roce_exporter.kernel import FILE_BYTES
+from roce_exporter.host.kernel import FILE_BYTES
 
 
 def open_counter_files(tree: str) -> list[int]:

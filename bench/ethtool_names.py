@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
-from roce_exporter.kernel.ethtool_ioctl import GSSET_INFO, GSTATS, GSTRINGS, EthtoolIoctl
-from roce_exporter.recording.moment import Moment
-from roce_exporter.recording.recorded import RecordedKernel
-from roce_exporter.recording.tree import Tree
+from roce_exporter.host.kernel.ethtool_ioctl import GSSET_INFO, GSTATS, GSTRINGS, EthtoolIoctl
+from roce_exporter.host.recorded.moment import Moment
+from roce_exporter.host.recorded.recorded import RecordedKernel
+from roce_exporter.host.recorded.tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -20,7 +20,7 @@ from tables import host, print_head, print_row
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format, Renderer
-from roce_exporter.kernel.live import LiveKernel
+from roce_exporter.host.kernel.live import LiveKernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

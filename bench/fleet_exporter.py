@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.audit import Auditor, load_profile
 from roce_exporter.catalog.row import MetricSet
+from roce_exporter.checks.health.health_watch import HealthWatch
+from roce_exporter.checks.settings import Auditor, load_profile
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.exposition.served_series import ServedSeries
-from roce_exporter.health.health_watch import HealthWatch
-from roce_exporter.sampler import Sampler
+from roce_exporter.fastloop import Sampler
 from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.surroundings import Surroundings
 from roce_exporter.surroundings.kernel_log_follower import KernelLogFollower
@@ -19,8 +19,8 @@ from roce_exporter.surroundings.kernel_log_follower import KernelLogFollower
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from roce_exporter.sampler import Pace
-    from roce_exporter.simulation.kernel import SimulatedKernel
+    from roce_exporter.fastloop import Pace
+    from roce_exporter.host.simulated.kernel import SimulatedKernel
 
 SETS = tuple(one.value for one in MetricSet)
 BEGIN = 1_767_225_600

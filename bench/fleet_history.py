@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fleet_exporter import SETS, SimulatedHost
 
-from roce_exporter.sampler import Pace
-from roce_exporter.simulation import RECEIVE, TRANSMIT, Pause, PortSeed, ScriptedPort, overlay, paused
-from roce_exporter.simulation.hosts import make_scripted_world
-from roce_exporter.simulation.kernel import SimulatedKernel, simulate
-from roce_exporter.simulation.scenarios import quiet
-from roce_exporter.simulation.timeline import Window
+from roce_exporter.fastloop import Pace
+from roce_exporter.host.simulated import RECEIVE, TRANSMIT, Pause, PortSeed, ScriptedPort, overlay, paused
+from roce_exporter.host.simulated.hosts import make_scripted_world
+from roce_exporter.host.simulated.kernel import SimulatedKernel, simulate
+from roce_exporter.host.simulated.scenarios import quiet
+from roce_exporter.host.simulated.timeline import Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from roce_exporter.simulation.conditions import Span
+    from roce_exporter.host.simulated.conditions import Span
 
 STORM_SECONDS = 6.0
 """Longer than the detection time of a storm, shorter than that of the NIC's own watchdog."""

@@ -17,10 +17,10 @@ from tables import host, print_head, print_row
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
-from roce_exporter.kernel.live import LiveKernel, raise_descriptor_limit
+from roce_exporter.host.kernel.live import LiveKernel, raise_descriptor_limit
 
 if TYPE_CHECKING:
-    from roce_exporter.kernel import Kernel
+    from roce_exporter.host.kernel import Kernel
 
 PORTS = (2, 4, 8, 16, 32)
 NAMES = (250, 500, 1000, 2000, 4000)

@@ -16,7 +16,7 @@ from rivals import node_exporters, roce_exporter
 from scrape import ALL
 from tables import print_comparison
 
-from roce_exporter import sources
+from roce_exporter.host import sources
 
 ROUNDS = 5
 SCRAPES = 20

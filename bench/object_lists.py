@@ -10,8 +10,8 @@ import errno
 import sys
 from typing import TYPE_CHECKING
 
-from roce_exporter.kernel import Absent
-from roce_exporter.kernel.netlink import (
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.netlink import (
     DONE,
     MULTIPART,
     Message,
@@ -19,7 +19,7 @@ from roce_exporter.kernel.netlink import (
     encode_message,
     encode_u32,
 )
-from roce_exporter.kernel.object_netlink import (
+from roce_exporter.host.kernel.object_netlink import (
     LISTINGS,
     PART_BYTES,
     RES_LQPN,
@@ -30,18 +30,18 @@ from roce_exporter.kernel.object_netlink import (
     RES_TYPE,
     open_object_dump,
 )
-from roce_exporter.kernel.paced_dump import ONLY_SEQUENCE
-from roce_exporter.kernel.processes import read_process, read_process_start
-from roce_exporter.kernel.rdma_netlink import DEV_INDEX, DEV_NAME, PORT_INDEX
+from roce_exporter.host.kernel.paced_dump import ONLY_SEQUENCE
+from roce_exporter.host.kernel.processes import read_process, read_process_start
+from roce_exporter.host.kernel.rdma_netlink import DEV_INDEX, DEV_NAME, PORT_INDEX
 from roce_exporter.model import Device, DeviceReadings, Port, RdmaDevice
-from roce_exporter.owner_model import ObjectKind
+from roce_exporter.model.owner import ObjectKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from roce_exporter.kernel.object_kernel import ObjectList
-    from roce_exporter.kernel.rdma_netlink import RdmaNetlink
-    from roce_exporter.owner_model import CounterSet, ProcessFacts
+    from roce_exporter.host.kernel.object_kernel import ObjectList
+    from roce_exporter.host.kernel.rdma_netlink import RdmaNetlink
+    from roce_exporter.model.owner import CounterSet, ProcessFacts
 
 SEND_PSN, RECEIVE_PSN, MIGRATION, PROTECTION_DOMAIN = 24, 23, 25, 60
 CONTEXT_NUMBER, ENTRIES, USERS = 64, 37, 38

@@ -20,7 +20,7 @@ from rdma_commands import replayed
 from tables import print_head, print_row
 
 from roce_exporter.exposition import Format, Renderer
-from roce_exporter.kernel.processes import read_process
+from roce_exporter.host.kernel.processes import read_process
 from roce_exporter.owners import SurveyLimits, Surveyor
 
 if TYPE_CHECKING:

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 from limit import PORTS, Traffic
 from tables import host, print_head, print_row
 
-from roce_exporter.audit import Auditor, load_profile
 from roce_exporter.catalog.row import MetricSet
+from roce_exporter.checks.settings import Auditor, load_profile
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.collect.batch import Batch
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.exposition.served_series import ServedSeries
-from roce_exporter.inventory import list_devices
-from roce_exporter.kernel import FILE_BYTES
-from roce_exporter.kernel.live import LiveFiles, LiveKernel
+from roce_exporter.host.inventory import list_devices
+from roce_exporter.host.kernel import FILE_BYTES
+from roce_exporter.host.kernel.live import LiveFiles, LiveKernel
 from roce_exporter.self_metrics.own_registry import OwnRegistry
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.kernel.netlink import (
+from roce_exporter.host.kernel.netlink import (
     DONE,
     MULTIPART,
     Message,
@@ -23,8 +23,8 @@ from roce_exporter.kernel.netlink import (
     encode_message,
     encode_u32,
 )
-from roce_exporter.kernel.object_netlink import LISTINGS
-from roce_exporter.kernel.rdma_netlink import DEV_INDEX, DEV_NAME, PORT_INDEX
+from roce_exporter.host.kernel.object_netlink import LISTINGS
+from roce_exporter.host.kernel.rdma_netlink import DEV_INDEX, DEV_NAME, PORT_INDEX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

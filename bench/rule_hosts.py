@@ -9,15 +9,15 @@ import asyncio
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.audit import Auditor, load_profile
 from roce_exporter.catalog.row import MetricSet
+from roce_exporter.checks.settings import Auditor, load_profile
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.exposition.served_series import ServedSeries
-from roce_exporter.sampler import Sampler
-from roce_exporter.sampler.pace import Pace
-from roce_exporter.simulation.kernel import simulate
+from roce_exporter.fastloop import Sampler
+from roce_exporter.fastloop.pace import Pace
+from roce_exporter.host.simulated.kernel import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

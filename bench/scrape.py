@@ -10,7 +10,7 @@ from processes import compare
 from rivals import PROMETHEUS, node_exporters, prescribed, rdma_exporters, roce_exporter
 from tables import host, print_comparison
 
-from roce_exporter import sources
+from roce_exporter.host import sources
 
 PORTS = (1, 8, 16)
 ROUNDS = 5

@@ -16,7 +16,7 @@ from rivals import Rival, node_exporters, rdma_exporters, roce_exporter
 from tables import host, print_head, print_row
 
 from roce_exporter.catalog.row import MetricSet
-from roce_exporter.simulation.kernel import simulate
+from roce_exporter.host.simulated.kernel import simulate
 
 NAMES = Path(__file__).parent.parent / "tests/drift/names-7.3.tsv"
 PER_CHANNEL = re.compile(r"(?:rx|tx|ch)\{queue\}_(?!tls|xsk).*")

@@ -23,20 +23,20 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.detectors.pfc_storm import StormLimits
-from roce_exporter.detectors.watch import PauseKey, difference
-from roce_exporter.inventory import describe, list_devices
+from roce_exporter.fastloop import Pace, Sampler
+from roce_exporter.fastloop.hot import HotCounters
+from roce_exporter.fastloop.pfc_storm import StormLimits
+from roce_exporter.fastloop.watch import PauseKey, difference
+from roce_exporter.host.inventory import describe, list_devices
+from roce_exporter.host.simulated import BUSY, QUIET, Conditions, Pause, Span, bursts, overlay, paused
+from roce_exporter.host.simulated.kernel import ScriptedPort, simulate_script
+from roce_exporter.host.simulated.timeline import Window
 from roce_exporter.model import DeviceReadings
-from roce_exporter.sampler import Pace, Sampler
-from roce_exporter.sampler.hot import HotCounters
-from roce_exporter.simulation import BUSY, QUIET, Conditions, Pause, Span, bursts, overlay, paused
-from roce_exporter.simulation.kernel import ScriptedPort, simulate_script
-from roce_exporter.simulation.timeline import Window
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from roce_exporter.detectors.counts import Counts
+    from roce_exporter.fastloop.counts import Counts
 
 CALM = Conditions(load=0.4)
 BURST = Conditions(load=0.9, marked=0.02, notified=0.1)

@@ -23,8 +23,8 @@ from roce_exporter.switches.doors.redis import open_database
 from roce_exporter.switches.doors.redis_address import RedisAddress
 from roce_exporter.switches.interpretation import Interpreter
 from roce_exporter.switches.module import Visit
-from roce_exporter.switches.modules import sonic
 from roce_exporter.switches.probe import Prober
+from roce_exporter.switches.systems.sonic import sonic
 from roce_exporter.switches.targets import Login, ProbeLimits, Route, SwitchesFile, SwitchTarget
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Coroutine
 
-    from roce_exporter.sampler import Sampler
+    from roce_exporter.fastloop import Sampler
 
 LOG = logging.getLogger(__name__)
 

@@ -11,14 +11,14 @@ from roce_exporter.normalise.normaliser import Normaliser
 from roce_exporter.self_metrics.collection import SelfSamples, gaps_of
 
 if TYPE_CHECKING:
-    from roce_exporter.audit import Auditor
+    from roce_exporter.checks.health.health_watch import HealthWatch
+    from roce_exporter.checks.settings import Auditor
     from roce_exporter.collect import Collector
     from roce_exporter.exposition.served_series import ServedSeries
-    from roce_exporter.health.health_watch import HealthWatch
+    from roce_exporter.fastloop import Sampler
     from roce_exporter.model import DeviceReadings, Snapshot, SourceState
     from roce_exporter.normalise.series import Samples
     from roce_exporter.owners import Surveyor
-    from roce_exporter.sampler import Sampler
     from roce_exporter.self_metrics.collection import Gaps
     from roce_exporter.surroundings import Surroundings
 

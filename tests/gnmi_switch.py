@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import trustme
 
-from roce_exporter.quiet_grpc import grpc
+from roce_exporter.net.quiet_grpc import grpc
 from roce_exporter.switches.doors import gnmi_messages
 from roce_exporter.switches.doors.gnmi_paths import Path as GnmiPath
 from roce_exporter.switches.doors.gnmi_paths import path_of, path_text

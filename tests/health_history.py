@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import CATALOG
-from roce_exporter.health.history import TimedSamples
+from roce_exporter.view.history import TimedSamples
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from roce_exporter.health.history import History
-    from roce_exporter.health.port_fault import Diagnosis, PortFault
+    from roce_exporter.checks.health.port_fault import Diagnosis, PortFault
+    from roce_exporter.view.history import History
 
 ROWS = {row.name: row for row in CATALOG}
 DEFAULTS = {

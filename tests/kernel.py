@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from roce_exporter.kernel import Kernel
-from roce_exporter.recording.recorded import RecordedKernel, play_recording
-from roce_exporter.recording.tree import Tree
+from roce_exporter.host.kernel import Kernel
+from roce_exporter.host.recorded.recorded import RecordedKernel, play_recording
+from roce_exporter.host.recorded.tree import Tree
 
 METHODS = (*(name for name in dir(Kernel) if not name.startswith("_")), "content")
 """The calls of a kernel; `content` is how a recorded one reads its open files."""

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
-from roce_exporter.kernel.kmsg import LogKernel
-from roce_exporter.kernel.object_kernel import ObjectKernel
+from roce_exporter.host.kernel.kmsg import LogKernel
+from roce_exporter.host.kernel.object_kernel import ObjectKernel
 from roce_exporter.owners import SurveyLimits, Surveyor
 from roce_exporter.surroundings import Surroundings
 from roce_exporter.surroundings.kernel_log_follower import KernelLogFollower
 
 if TYPE_CHECKING:
     from roce_exporter.exporter import Observation
-    from roce_exporter.kernel import Kernel
+    from roce_exporter.host.kernel import Kernel
 
 WALL = 1_763_000_000.0
 """Unix time of every observation: after the start of every recorded process."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from clock import EPOCH, Clock
 
-from roce_exporter.kernel import Absent
+from roce_exporter.host.kernel import Absent
 from roce_exporter.model import Device, DeviceReadings, Port, RdmaDevice
-from roce_exporter.owner_model import CounterSet, ObjectKind, ProcessFacts, RdmaObject
+from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts, RdmaObject
 from roce_exporter.owners import SurveyLimits, Surveyor
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 
 from gnmi_switch import GnmiQuestion, RefusedError, get_response, ietf
 
-from roce_exporter.quiet_grpc import grpc
+from roce_exporter.net.quiet_grpc import grpc
 from roce_exporter.switches.doors.gnmi_paths import path_of
 
 Hashes = dict[str, dict[str, str]]

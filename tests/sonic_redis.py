@@ -19,9 +19,9 @@ from waiting import wait_until
 
 from roce_exporter.switches.interpretation import Interpreter
 from roce_exporter.switches.module import Visit
-from roce_exporter.switches.modules import sonic
-from roce_exporter.switches.sonic.keys import NAME_MAPS, WATERMARK_TABLES, names_of
-from roce_exporter.switches.sonic.tables import SonicTables, SonicWatermarks
+from roce_exporter.switches.systems.sonic import sonic
+from roce_exporter.switches.systems.sonic.keys import NAME_MAPS, WATERMARK_TABLES, names_of
+from roce_exporter.switches.systems.sonic.tables import SonicTables, SonicWatermarks
 from roce_exporter.switches.targets import Login, Route, SwitchTarget
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import redis
 from sonic_redis import RedisServer, need_redis
 
-from roce_exporter.simulation.leaf import DATABASE_NUMBERS, simulate_leaf
+from roce_exporter.host.simulated.leaf import DATABASE_NUMBERS, simulate_leaf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roce_exporter.simulation.leaf import Databases, SimulatedLeaf
+    from roce_exporter.host.simulated.leaf import Databases, SimulatedLeaf
 
 PORTS = ("mlx5",) * 4
 """Those of a simulated host without flags."""

@@ -11,8 +11,8 @@ from recorded import files
 from roce_exporter.catalog import INDEX
 from roce_exporter.switches.doors.gnmi_paths import Leaf, path_of
 from roce_exporter.switches.interpretation import Interpreter
-from roce_exporter.switches.modules import eos
 from roce_exporter.switches.readings import LABEL_CHARACTERS, Replies
+from roce_exporter.switches.systems.eos import eos
 from roce_exporter.switches.targets import SwitchTarget
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from https_switch import LOGIN, Asked, Says, says
 from switch_recordings import recorded
 
 from roce_exporter.switches.doors.https import basic_auth
-from roce_exporter.switches.modules import cumulus, nxos
+from roce_exporter.switches.systems.cumulus import cumulus
+from roce_exporter.switches.systems.nxos import nxos
 
 SESSION = "session-cookie-nxapi"
 TOKEN = "session-cookie-dme"  # noqa: S105 - of the server of the tests

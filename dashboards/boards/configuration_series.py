@@ -10,9 +10,9 @@ from boards.model import Json, Panel, Query
 from boards.panels import by_name, named
 from boards.scopes import HOST, to_host, to_port
 from boards.tables import table
-from roce_exporter.audit import ALL_CHECKS
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import ANY
+from roce_exporter.checks.settings import ALL_CHECKS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

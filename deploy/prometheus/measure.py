@@ -18,8 +18,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from roce_exporter.sampler import Pace
-from roce_exporter.simulation.kernel import simulate
+from roce_exporter.fastloop import Pace
+from roce_exporter.host.simulated.kernel import simulate
 
 BENCH = Path(__file__).parents[2] / "bench"
 sys.path.append(str(BENCH))

@@ -2,7 +2,7 @@
 
 A setting is a row without series: no counter of Windows has its value, so nothing exports it. `roce-exporter explain NAME` prints
 what it means and what a Linux host reports for it. The names, values and defaults are those of NVIDIA's manual, "Ethernet
-Network" and "Ethernet Registry Keys" of WinOF-2; the roles are those of IEEE 802.1Qau, as in `sources/configuration_names.py`.
+Network" and "Ethernet Registry Keys" of WinOF-2; the roles are those of IEEE 802.1Qau, as in `host/sources/configuration_names.py`.
 """
 
 from __future__ import annotations

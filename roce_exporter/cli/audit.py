@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from roce_exporter.audit import JSON, as_json, as_table, audit, is_clean, load_profile
+from roce_exporter.checks.settings import JSON, as_json, as_table, audit, is_clean, load_profile
 from roce_exporter.cli.options import collect_settings
 from roce_exporter.cli.output import print_text
 from roce_exporter.collect import Collector
@@ -14,7 +14,7 @@ from roce_exporter.collect import Collector
 if TYPE_CHECKING:
     import argparse
 
-    from roce_exporter.kernel import Kernel
+    from roce_exporter.host.kernel import Kernel
 
 
 async def audit_host(options: argparse.Namespace, kernel: Kernel) -> int:

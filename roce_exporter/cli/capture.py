@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roce_exporter.cli.output import OutputError, print_text
-from roce_exporter.recording.capture import CaptureError, capture
+from roce_exporter.host.recorded.capture import CaptureError, capture
 
 if TYPE_CHECKING:
     import argparse
 
-    from roce_exporter.kernel import Kernel
+    from roce_exporter.host.kernel import Kernel
 
 
 async def capture_host(options: argparse.Namespace, kernel: Kernel) -> int:

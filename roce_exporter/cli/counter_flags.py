@@ -6,7 +6,7 @@ import argparse
 import re
 
 from roce_exporter.cli.shared_flags import add_log_flags
-from roce_exporter.kernel.counter_set_netlink import BY_PID, BY_TYPE
+from roce_exporter.host.kernel.counter_set_netlink import BY_PID, BY_TYPE
 
 CRITERIA = {"type": BY_TYPE, "pid": BY_PID}
 

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.cli.counter_flags import criteria_text
 from roce_exporter.cli.output import print_text
-from roce_exporter.kernel.counter_set_netlink import (
+from roce_exporter.host.kernel.counter_set_netlink import (
     MODE_AUTO,
     MODE_MANUAL,
     CounterMode,
     read_counter_mode,
     read_counter_sets,
 )
-from roce_exporter.kernel.counter_switch import OFF, switch_counter_sets
-from roce_exporter.kernel.netlink import NetlinkSocket, open_kernel_socket
-from roce_exporter.kernel.rdma_netlink import RdmaNetlink
+from roce_exporter.host.kernel.counter_switch import OFF, switch_counter_sets
+from roce_exporter.host.kernel.netlink import NetlinkSocket, open_kernel_socket
+from roce_exporter.host.kernel.rdma_netlink import RdmaNetlink
 
 if TYPE_CHECKING:
     import argparse

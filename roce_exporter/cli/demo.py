@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from roce_exporter.audit import Auditor, load_profile
+from roce_exporter.checks.settings import Auditor, load_profile
 from roce_exporter.cli.host import simulated_ports
 from roce_exporter.cli.options import collect_settings
 from roce_exporter.cli.parser import OptionError
@@ -13,7 +13,7 @@ from roce_exporter.cli.parser import OptionError
 if TYPE_CHECKING:
     import argparse
 
-    from roce_exporter.kernel import Kernel
+    from roce_exporter.host.kernel import Kernel
 
 RICH_IS_MISSING = "demo needs the package rich; install the extra demo, in a clone: pip install '.[demo]'"
 
@@ -27,8 +27,8 @@ async def demo(options: argparse.Namespace, kernel: Kernel) -> int:
     if find_spec("rich") is None:
         raise OptionError(RICH_IS_MISSING)
     from roce_exporter.demo import run_demo  # noqa: PLC0415 - imports rich, which the daemon does not install
-    from roce_exporter.simulation.kernel import SimulatedKernel  # noqa: PLC0415 - its import takes long
-    from roce_exporter.simulation.leaf import simulate_leaf  # noqa: PLC0415 - the same
+    from roce_exporter.host.simulated.kernel import SimulatedKernel  # noqa: PLC0415 - its import takes long
+    from roce_exporter.host.simulated.leaf import simulate_leaf  # noqa: PLC0415 - the same
 
     assert isinstance(kernel, SimulatedKernel)  # noqa: S101 - the options of this command select no other host
     leaf = simulate_leaf(

@@ -10,7 +10,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from roce_exporter.audit import Auditor, load_profile
+from roce_exporter.checks.health.diagnosis import diagnose
+from roce_exporter.checks.health.diagnosis_report import JSON, diagnosis_json, diagnosis_text
+from roce_exporter.checks.settings import Auditor, load_profile
 from roce_exporter.cli.diagnose_flags import INTERVAL, SINCE, STEP
 from roce_exporter.cli.host import open_kernel
 from roce_exporter.cli.options import collect_settings
@@ -20,12 +22,10 @@ from roce_exporter.cli.parser import OptionError
 from roce_exporter.cli.surrounding_flags import make_surroundings
 from roce_exporter.collect import Collector
 from roce_exporter.exporter import Exporter
-from roce_exporter.health.diagnosis import diagnose
-from roce_exporter.introspection.diagnosis_report import JSON, diagnosis_json, diagnosis_text
+from roce_exporter.fastloop import Pace, Sampler
 from roce_exporter.introspection.host_history import HostClock, host_history, jump, play, wait
 from roce_exporter.introspection.prometheus_history import PrometheusQueries, QuerySpan
-from roce_exporter.sampler import Pace, Sampler
-from roce_exporter.surroundings.prometheus_api import Access, PrometheusError, parse_server
+from roce_exporter.net.prometheus_api import Access, PrometheusError, parse_server
 from roce_exporter.switches.credentials import read_login
 from roce_exporter.switches.doors.tls_client import client_context
 from roce_exporter.switches.readings import SourceError
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
 
-    from roce_exporter.health.history import History
+    from roce_exporter.host.kernel import Kernel
     from roce_exporter.introspection.host_history import Reach
-    from roce_exporter.kernel import Kernel
+    from roce_exporter.view.history import History
 
 FOUND = 1
 """Exit code if something is wrong."""

@@ -6,8 +6,8 @@ import argparse
 import re
 from typing import TYPE_CHECKING
 
+from roce_exporter.checks.health.diagnosis_report import FORMATS, TEXT
 from roce_exporter.cli.parser import OptionError
-from roce_exporter.introspection.diagnosis_report import FORMATS, TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

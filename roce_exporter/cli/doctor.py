@@ -7,7 +7,17 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from roce_exporter.audit import Auditor, load_profile
+from roce_exporter.checks.settings import Auditor, load_profile
+from roce_exporter.checks.setup.access_checkup import check_clock, check_privileges
+from roce_exporter.checks.setup.checkup_item import CheckupItem, Status, Topic, is_fit
+from roce_exporter.checks.setup.checkup_report import JSON, checkup_json, checkup_text
+from roce_exporter.checks.setup.host_checkup import check_samples
+from roce_exporter.checks.setup.scrape_checkup import (
+    check_local,
+    check_samples_arrive,
+    check_targets,
+    instance_of,
+)
 from roce_exporter.cli.diagnose import prometheus_access
 from roce_exporter.cli.host import open_kernel
 from roce_exporter.cli.options import collect_settings
@@ -16,27 +26,17 @@ from roce_exporter.cli.parser import OptionError
 from roce_exporter.collect import Collector
 from roce_exporter.collect.workers import run_in_thread
 from roce_exporter.exporter import Exporter
-from roce_exporter.health.from_samples import timed_samples
-from roce_exporter.introspection.access_checkup import check_clock, check_privileges
-from roce_exporter.introspection.checkup_item import CheckupItem, Status, Topic, is_fit
-from roce_exporter.introspection.checkup_report import JSON, checkup_json, checkup_text
-from roce_exporter.introspection.host_checkup import check_samples
-from roce_exporter.introspection.scrape_checkup import (
-    check_local,
-    check_samples_arrive,
-    check_targets,
-    instance_of,
-)
-from roce_exporter.kernel.clock_state import read_clock_state
-from roce_exporter.kernel.privileges import read_privileges
-from roce_exporter.surroundings.local_exporter import LocalExporterError, read_local_scrapes
-from roce_exporter.surroundings.prometheus_api import PrometheusError, get, parse_server
+from roce_exporter.host.kernel.clock_state import read_clock_state
+from roce_exporter.host.kernel.privileges import read_privileges
+from roce_exporter.net.local_exporter import LocalExporterError, read_local_scrapes
+from roce_exporter.net.prometheus_api import PrometheusError, get, parse_server
 from roce_exporter.switches.readings import SourceError
+from roce_exporter.view.from_samples import timed_samples
 
 if TYPE_CHECKING:
     import argparse
 
-    from roce_exporter.kernel import Kernel
+    from roce_exporter.host.kernel import Kernel
 
 ATTENTION = 1
 """Exit code if something needs attention."""

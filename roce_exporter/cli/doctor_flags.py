@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from roce_exporter.checks.setup.checkup_report import FORMATS, TEXT
 from roce_exporter.cli.diagnose_flags import add_prometheus_flags
-from roce_exporter.introspection.checkup_report import FORMATS, TEXT
 
 if TYPE_CHECKING:
     import argparse

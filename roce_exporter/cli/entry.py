@@ -11,7 +11,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from roce_exporter.audit import ProfileError
+from roce_exporter.checks.settings import ProfileError
 from roce_exporter.cli.audit import audit_host
 from roce_exporter.cli.explain import explain_name
 from roce_exporter.cli.host import open_kernel
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from roce_exporter.kernel import Kernel
+    from roce_exporter.host.kernel import Kernel
 
 UNUSABLE = 2
 

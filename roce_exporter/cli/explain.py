@@ -16,7 +16,7 @@ from roce_exporter.introspection.explain import explain, nearest, unmapped
 if TYPE_CHECKING:
     import argparse
 
-    from roce_exporter.kernel import Kernel
+    from roce_exporter.host.kernel import Kernel
 
 OF_OWNERS = "roce_owner_"
 """How the names of metrics begin that need a survey."""

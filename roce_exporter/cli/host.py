@@ -7,13 +7,13 @@ import time
 from typing import TYPE_CHECKING
 
 from roce_exporter.cli.parser import OptionError
-from roce_exporter.kernel.live import LiveKernel, raise_descriptor_limit
+from roce_exporter.host.kernel.live import LiveKernel, raise_descriptor_limit
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from roce_exporter.kernel import Kernel
+    from roce_exporter.host.kernel import Kernel
 
 
 def open_kernel(options: argparse.Namespace, clock: Callable[[], float] = time.monotonic) -> Kernel:
@@ -35,7 +35,7 @@ def open_kernel(options: argparse.Namespace, clock: Callable[[], float] = time.m
 
 
 def _simulate(options: argparse.Namespace, clock: Callable[[], float]) -> Kernel:
-    from roce_exporter.simulation.kernel import ScenarioError, simulate  # noqa: PLC0415 - its import takes as long as all others together
+    from roce_exporter.host.simulated.kernel import ScenarioError, simulate  # noqa: PLC0415 - its import takes as long as all others together
 
     ports = simulated_ports(options)
     try:
@@ -50,8 +50,8 @@ def simulated_ports(options: argparse.Namespace) -> list[str]:
 
 
 def _replay(path: str) -> Kernel:
-    from roce_exporter.recording.recorded import load_recording  # noqa: PLC0415 - imports archive and compression modules
-    from roce_exporter.recording.tree import RecordingError  # noqa: PLC0415 - the same
+    from roce_exporter.host.recorded.recorded import load_recording  # noqa: PLC0415 - imports archive and compression modules
+    from roce_exporter.host.recorded.tree import RecordingError  # noqa: PLC0415 - the same
 
     try:
         return load_recording(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from roce_exporter.audit import Auditor, load_profile
+from roce_exporter.checks.settings import Auditor, load_profile
 from roce_exporter.cli.metric_flags import served_series
 from roce_exporter.cli.options import collect_settings
 from roce_exporter.cli.output import print_text
@@ -18,7 +18,7 @@ from roce_exporter.exposition import Format
 if TYPE_CHECKING:
     import argparse
 
-    from roce_exporter.kernel import Kernel
+    from roce_exporter.host.kernel import Kernel
 
 
 async def once(options: argparse.Namespace, kernel: Kernel) -> int:

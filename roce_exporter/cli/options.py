@@ -6,7 +6,8 @@ import argparse
 import re
 from typing import TYPE_CHECKING
 
-from roce_exporter import __version__, sources
+from roce_exporter import __version__
+from roce_exporter.checks.health import HEALTH
 from roce_exporter.cli.counter_flags import add_counter_flags
 from roce_exporter.cli.diagnose_flags import (
     DIAGNOSE,
@@ -32,10 +33,10 @@ from roce_exporter.cli.surrounding_flags import add_namespace_flags, add_surroun
 from roce_exporter.cli.translate_flags import TRANSLATE, add_translate_flags, check_translate_options
 from roce_exporter.cli.wire_flags import add_wire_flags, check_wire_options
 from roce_exporter.collect import Settings
-from roce_exporter.detectors.pfc_storm import StormLimits
-from roce_exporter.health import HEALTH
+from roce_exporter.fastloop import MODES, OFF, Pace
+from roce_exporter.fastloop.pfc_storm import StormLimits
+from roce_exporter.host import sources
 from roce_exporter.owners import OWNERS
-from roce_exporter.sampler import MODES, OFF, Pace
 from roce_exporter.surroundings.kernel_log_follower import KERNEL_LOG
 
 if TYPE_CHECKING:

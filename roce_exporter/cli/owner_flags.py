@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.owners import OWNERS, SurveyLimits, Surveyor
 
 if TYPE_CHECKING:
-    from roce_exporter.kernel import Kernel
+    from roce_exporter.host.kernel import Kernel
 
 DAY = 86400
 MOST_OWNERS = 1000

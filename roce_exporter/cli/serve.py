@@ -8,8 +8,10 @@ import time
 from typing import TYPE_CHECKING
 
 from roce_exporter import __version__
-from roce_exporter.audit import Auditor, load_profile
 from roce_exporter.background import background, supervise
+from roce_exporter.checks.health import HEALTH
+from roce_exporter.checks.health.health_watch import HealthWatch
+from roce_exporter.checks.settings import Auditor, load_profile
 from roce_exporter.cli.metric_flags import served_series
 from roce_exporter.cli.notify import READY, STOPPING, notify, report_alive, watchdog_interval
 from roce_exporter.cli.options import collect_settings, sampler_pace, storm_limits
@@ -20,16 +22,14 @@ from roce_exporter.cli.until_stopped import stop_event, web_config_of
 from roce_exporter.collect import Collector
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
-from roce_exporter.health import HEALTH
-from roce_exporter.health.health_watch import HealthWatch
-from roce_exporter.sampler import Sampler
+from roce_exporter.fastloop import Sampler
 from roce_exporter.web import Server
 from roce_exporter.web.endpoints import PRIVATE, Endpoints
 
 if TYPE_CHECKING:
     import argparse
 
-    from roce_exporter.kernel import Kernel
+    from roce_exporter.host.kernel import Kernel
 
 LOG = logging.getLogger(__name__)
 

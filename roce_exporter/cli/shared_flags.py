@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from roce_exporter import audit
+from roce_exporter.checks import settings
 from roce_exporter.cli.log import FORMATS, LEVELS
 
 DEFAULT_PORT = 10123
@@ -77,11 +77,14 @@ def add_audit_flags(parser: argparse.ArgumentParser, *, alone: bool) -> None:
         dest="audit_profile",
         default="auto",
         metavar="PROFILE",
-        help=f"profile to check the settings against: {', '.join(audit.built_in())}, or a .toml file (auto)",
+        help=f"profile to check the settings against: {', '.join(settings.built_in())}, or a .toml file (auto)",
     )
     if alone:
         parser.add_argument(
-            "--format", choices=audit.FORMATS, default=audit.TABLE, help="format of the findings (table)"
+            "--format",
+            choices=settings.FORMATS,
+            default=settings.TABLE,
+            help="format of the findings (table)",
         )
 
 

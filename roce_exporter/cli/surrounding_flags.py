@@ -6,8 +6,8 @@ import time
 from typing import TYPE_CHECKING
 
 from roce_exporter.cli.shared_flags import add_log_flags
-from roce_exporter.kernel.live import LiveKernel
-from roce_exporter.kernel.network_namespace import FOLDER
+from roce_exporter.host.kernel.live import LiveKernel
+from roce_exporter.host.kernel.network_namespace import FOLDER
 from roce_exporter.surroundings import Surroundings
 from roce_exporter.surroundings.kernel_log_follower import KERNEL_LOG, KernelLogFollower
 from roce_exporter.surroundings.rdma_namespaces import RdmaNamespaces
@@ -15,7 +15,7 @@ from roce_exporter.surroundings.rdma_namespaces import RdmaNamespaces
 if TYPE_CHECKING:
     import argparse
 
-    from roce_exporter.kernel import Kernel
+    from roce_exporter.host.kernel import Kernel
     from roce_exporter.surroundings import Neighbour
 
 

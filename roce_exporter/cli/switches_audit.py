@@ -7,12 +7,12 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from roce_exporter.audit import JSON, load_profile
+from roce_exporter.checks.settings import JSON, load_profile
+from roce_exporter.checks.switches.audit_report import is_clean_switch, switches_json, switches_table
+from roce_exporter.checks.switches.audit_switches import audit_switches
 from roce_exporter.cli.output import print_text
 from roce_exporter.cli.parser import OptionError
 from roce_exporter.switches.answer_views import answer_views
-from roce_exporter.switches.audit.audit_report import is_clean_switch, switches_json, switches_table
-from roce_exporter.switches.audit.audit_switches import audit_switches
 from roce_exporter.switches.probe import UnknownTargetError
 from roce_exporter.switches.targets import ALL_PRIORITIES
 

@@ -15,14 +15,14 @@ from roce_exporter.collect.device_work import INVENTORY, DeviceWork
 from roce_exporter.collect.reads import NO_ANSWER, NOT_REACHED, Account, Outcome, ReadKey, Task, attempt
 from roce_exporter.collect.slow import SlowChain
 from roce_exporter.collect.workers import Crew, InFlight, call_in_loop, call_in_worker
-from roce_exporter.inventory import Listed, list_devices
+from roce_exporter.host.inventory import Listed, list_devices
 from roce_exporter.model import Snapshot
 
 if TYPE_CHECKING:
     import re
     from collections.abc import Callable, Mapping
 
-    from roce_exporter.kernel import Kernel
+    from roce_exporter.host.kernel import Kernel
 
 LOG = logging.getLogger(__name__)
 

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.collect.batch import Finished
 from roce_exporter.collect.reads import Account, Outcome, ReadKey, Task, outcome_of
-from roce_exporter.inventory import describe
-from roce_exporter.kernel import Absent
+from roce_exporter.host.inventory import describe
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.sources import AGED, SLOW, open_readers
 from roce_exporter.model import WHOLE_DEVICE, DeviceReadings, Reading, are_same
-from roce_exporter.sources import AGED, SLOW, open_readers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from roce_exporter.collect.workers import InFlight
-    from roce_exporter.inventory import Listed
-    from roce_exporter.kernel import Kernel
+    from roce_exporter.host.inventory import Listed
+    from roce_exporter.host.kernel import Kernel
+    from roce_exporter.host.sources import Reader
     from roce_exporter.model import Device, SourceState
-    from roce_exporter.sources import Reader
 
 INVENTORY = "inventory"
 """The source that lists the host's devices (device "") and describes each of them."""

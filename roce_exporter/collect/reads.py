@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.collect.batch import Finished
-from roce_exporter.kernel import Absent
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.sources.values import DERIVED, NOT_ERRORS, QUARANTINED, reason_of
 from roce_exporter.model import SourceState
-from roce_exporter.sources.values import DERIVED, NOT_ERRORS, QUARANTINED, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

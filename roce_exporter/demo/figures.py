@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import storm
 from roce_exporter.demo.scene import PauseHistory, Priority, StormEvent
-from roce_exporter.detectors.pfc_storm import StormState
+from roce_exporter.fastloop.pfc_storm import StormState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

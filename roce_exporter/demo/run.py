@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.background import background, supervise
+from roce_exporter.checks.health.health_watch import HealthWatch
 from roce_exporter.collect import Collector
 from roce_exporter.demo.figures import Figures, storm_events, wanted_values
 from roce_exporter.demo.owner_figures import SURVEY_SECONDS, OwnerFigures, owner_values
@@ -20,22 +21,21 @@ from roce_exporter.demo.servers import LOOPBACK, SwitchJob, monitoring_servers
 from roce_exporter.demo.switch_end import switch_end
 from roce_exporter.demo.views import view
 from roce_exporter.exporter import Exporter
-from roce_exporter.health.health_watch import HealthWatch
+from roce_exporter.fastloop import Sampler
+from roce_exporter.host.simulated import SCENARIOS
 from roce_exporter.owners import SurveyLimits, Surveyor
-from roce_exporter.sampler import Sampler
-from roce_exporter.simulation import SCENARIOS
 from roce_exporter.web import Server
 from roce_exporter.web.endpoints import Endpoints
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from roce_exporter.audit import Auditor
+    from roce_exporter.checks.settings import Auditor
     from roce_exporter.collect import Settings
     from roce_exporter.demo.servers import MonitoringServers
     from roce_exporter.demo.switch_end import SwitchEnd
-    from roce_exporter.simulation.kernel import SimulatedKernel
-    from roce_exporter.simulation.leaf import SimulatedLeaf
+    from roce_exporter.host.simulated.kernel import SimulatedKernel
+    from roce_exporter.host.simulated.leaf import SimulatedLeaf
 
 SCENE_SECONDS = 0.5
 """Between two scenes."""

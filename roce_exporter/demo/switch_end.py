@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.demo.servers import ChildProcess
     from roce_exporter.demo.table_writer import TableWriter
-    from roce_exporter.simulation.leaf import SimulatedLeaf
+    from roce_exporter.host.simulated.leaf import SimulatedLeaf
 
 REDIS = ("redis-server",)
 

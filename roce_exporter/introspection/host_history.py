@@ -8,14 +8,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from roce_exporter.health.from_samples import timed_samples
+from roce_exporter.view.from_samples import timed_samples
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
     from roce_exporter.exporter import Exporter
-    from roce_exporter.health.history import TimedSamples
-    from roce_exporter.sampler import Sampler
+    from roce_exporter.fastloop import Sampler
+    from roce_exporter.view.history import TimedSamples
 
     Reach = Callable[[float], Awaitable[None]]
     """Waits until a time of the clock, or makes it pass."""

@@ -7,13 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from roce_exporter.collect.workers import InFlight, call_in_worker
-from roce_exporter.health.from_prometheus import MatrixError, PrometheusHistory, read_matrix
-from roce_exporter.surroundings.prometheus_api import PrometheusError, get
+from roce_exporter.net.prometheus_api import PrometheusError, get
+from roce_exporter.view.from_prometheus import MatrixError, PrometheusHistory, read_matrix
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from roce_exporter.surroundings.prometheus_api import Access, PrometheusServer
+    from roce_exporter.net.prometheus_api import Access, PrometheusServer
 
 PATIENCE = 60.0
 """Seconds that one request may take as a whole: Prometheus gives up a query after two minutes."""

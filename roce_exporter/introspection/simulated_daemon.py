@@ -9,18 +9,18 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.audit import Auditor, load_profile
 from roce_exporter.catalog.row import MetricSet
+from roce_exporter.checks.health.health_watch import HealthWatch
+from roce_exporter.checks.settings import Auditor, load_profile
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.exposition.served_series import ServedSeries
-from roce_exporter.health.health_watch import HealthWatch
+from roce_exporter.fastloop import Pace, Sampler
+from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.introspection.host_history import HostClock, play
 from roce_exporter.owners import SurveyLimits, Surveyor
-from roce_exporter.sampler import Pace, Sampler
 from roce_exporter.self_metrics.own_registry import OwnRegistry
-from roce_exporter.simulation.kernel import simulate
 from roce_exporter.surroundings import Surroundings
 from roce_exporter.surroundings.kernel_log_follower import KernelLogFollower
 

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.owner_model import OTHER_OWNERS, UNKNOWN_OWNER, ObjectKind
+from roce_exporter.model.owner import OTHER_OWNERS, UNKNOWN_OWNER, ObjectKind
 from roce_exporter.owners.folding import choose_shown
 from roce_exporter.owners.holdings import Holdings, OwnerHoldings, by_owner, together
 from roce_exporter.owners.owner_counters import Ledger
@@ -14,7 +14,7 @@ from roce_exporter.owners.owner_counters import Ledger
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from roce_exporter.owner_model import Owner
+    from roce_exporter.model.owner import Owner
     from roce_exporter.owners.owner_counters import OwnerTotal
     from roce_exporter.owners.owner_survey import Survey
 

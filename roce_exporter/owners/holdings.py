@@ -6,13 +6,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.owner_model import UNKNOWN_OWNER, ObjectKind, Owner
+from roce_exporter.model.owner import UNKNOWN_OWNER, ObjectKind, Owner
 from roce_exporter.owners.identify import label_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from roce_exporter.owner_model import RdmaObject
+    from roce_exporter.model.owner import RdmaObject
 
 ERROR = "ERR"
 """State of a queue pair that failed, as `rdma` prints it."""

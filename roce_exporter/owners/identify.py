@@ -5,14 +5,14 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from roce_exporter.kernel import Absent
-from roce_exporter.owner_model import UNKNOWN_OWNER, Owner
+from roce_exporter.host.kernel import Absent
+from roce_exporter.model.owner import UNKNOWN_OWNER, Owner
 from roce_exporter.owners.cgroup_path import ROOT, parse_cgroups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from roce_exporter.owner_model import ProcessFacts
+    from roce_exporter.model.owner import ProcessFacts
     from roce_exporter.owners.known_processes import KnownProcess
 
 PROCESS = "process"

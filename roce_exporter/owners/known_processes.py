@@ -18,8 +18,8 @@ from roce_exporter.owners.identify import owner_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from roce_exporter.kernel.object_kernel import ObjectKernel
-    from roce_exporter.owner_model import Owner
+    from roce_exporter.host.kernel.object_kernel import ObjectKernel
+    from roce_exporter.model.owner import Owner
 
 LIFE = 10.0
 """Seconds for which a process is known. The first rounds of all devices begin within five."""

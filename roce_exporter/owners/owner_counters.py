@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from roce_exporter.catalog.row import Row, Spelling
-    from roce_exporter.owner_model import CounterSet
+    from roce_exporter.model.owner import CounterSet
 
 KEPT_ROUNDS = 10
 """Rounds for which the totals of an owner without sets are kept: a service that restarts continues to count."""

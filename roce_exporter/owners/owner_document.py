@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.owner_model import OTHER_OWNERS
+from roce_exporter.model.owner import OTHER_OWNERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from roce_exporter.model import SourceState
-    from roce_exporter.owner_model import Owner
+    from roce_exporter.model.owner import Owner
     from roce_exporter.owners.device_owners import Round
     from roce_exporter.owners.holdings import Holdings
 

@@ -6,9 +6,9 @@ import errno
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from roce_exporter.kernel import Absent
-from roce_exporter.owner_model import FROM_MEMORY, ObjectKind
-from roce_exporter.sources.values import reason_of
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.sources.values import reason_of
+from roce_exporter.model.owner import FROM_MEMORY, ObjectKind
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import owners as rows
+from roce_exporter.model.owner import ObjectKind
 from roce_exporter.normalise.series import Samples, Series
-from roce_exporter.owner_model import ObjectKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from roce_exporter.model.owner import Owner
     from roce_exporter.normalise.series import Value
-    from roce_exporter.owner_model import Owner
     from roce_exporter.owners.device_owners import Round, Shown
 
 Sample = tuple[Series, "Value"]

@@ -5,17 +5,17 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.kernel import Absent
-from roce_exporter.owner_model import FROM_MEMORY, ObjectKind
+from roce_exporter.host.kernel import Absent
+from roce_exporter.model.owner import FROM_MEMORY, ObjectKind
 from roce_exporter.owners.holdings import Census
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from roce_exporter.kernel import Kernel
-    from roce_exporter.kernel.object_kernel import ObjectList
+    from roce_exporter.host.kernel import Kernel
+    from roce_exporter.host.kernel.object_kernel import ObjectList
     from roce_exporter.model import RdmaDevice
-    from roce_exporter.owner_model import CounterSet, RdmaObject
+    from roce_exporter.model.owner import CounterSet, RdmaObject
     from roce_exporter.owners.identify import Roll
 
 SUMMED = (*FROM_MEMORY, ObjectKind.QUEUE_PAIR)

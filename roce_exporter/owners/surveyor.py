@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from roce_exporter.collect.workers import CallThread, InFlight, call_in_worker
+from roce_exporter.host.sources.values import reason_of
 from roce_exporter.model import SourceState
 from roce_exporter.owners.device_owners import DeviceOwners
 from roce_exporter.owners.identify import Roll
@@ -17,15 +18,14 @@ from roce_exporter.owners.owner_document import device_document
 from roce_exporter.owners.owner_round import OwnerRound
 from roce_exporter.owners.owner_samples import KeptSeries, device_samples, identities, info_samples
 from roce_exporter.owners.owner_survey import Survey
-from roce_exporter.sources.values import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from roce_exporter.kernel import Kernel
+    from roce_exporter.host.kernel import Kernel
     from roce_exporter.model import Device, DeviceReadings, RdmaDevice
+    from roce_exporter.model.owner import Owner
     from roce_exporter.normalise.series import Samples
-    from roce_exporter.owner_model import Owner
 
 LOG = logging.getLogger(__name__)
 

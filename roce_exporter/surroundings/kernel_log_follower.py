@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from roce_exporter.catalog.kernel_events import FAILED_EVENTS
 from roce_exporter.catalog.kernel_log import KERNEL_LOG_EVENTS, KERNEL_LOG_LOST, KERNEL_LOG_READABLE
 from roce_exporter.collect.workers import InFlight, call_in_worker
-from roce_exporter.kernel import Absent
-from roce_exporter.kernel.kmsg import LogHiddenError
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.kmsg import LogHiddenError
 from roce_exporter.normalise.log_lines import event_of, events_of, read_line
 from roce_exporter.normalise.series import Series
 from roce_exporter.surroundings.log_devices import PCIE_PORT, LogDevices
@@ -25,10 +25,10 @@ from roce_exporter.surroundings.log_position import LogPosition
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from roce_exporter.kernel import Kernel
-    from roce_exporter.kernel.kmsg import KernelLog
-    from roce_exporter.kernel_log_record import LogRecord
+    from roce_exporter.host.kernel import Kernel
+    from roce_exporter.host.kernel.kmsg import KernelLog
     from roce_exporter.model import Device, DeviceReadings
+    from roce_exporter.model.kernel_log_record import LogRecord
     from roce_exporter.normalise.series import Value
 
 LOG = logging.getLogger(__name__)

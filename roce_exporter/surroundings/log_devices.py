@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.inventory import CLASS
+from roce_exporter.host.inventory import CLASS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from roce_exporter.kernel import Kernel
+    from roce_exporter.host.kernel import Kernel
     from roce_exporter.model import Device
 
 MOST_DEVICES = 256

@@ -15,14 +15,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from roce_exporter.collect.workers import InFlight, call_in_worker
-from roce_exporter.kernel.network_namespace import list_namespaces, visit
-from roce_exporter.sources.values import reason_of
+from roce_exporter.host.kernel.network_namespace import list_namespaces, visit
+from roce_exporter.host.sources.values import reason_of
 from roce_exporter.surroundings.namespace_report import NamespaceReport, encode_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from roce_exporter.kernel.network_namespace import Objects
+    from roce_exporter.host.kernel.network_namespace import Objects
 
 LOG = logging.getLogger(__name__)
 

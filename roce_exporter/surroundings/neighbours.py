@@ -7,10 +7,10 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from roce_exporter.kernel import Absent
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.sources.values import reason_of
 from roce_exporter.model import SourceState
 from roce_exporter.normalise.series import Samples
-from roce_exporter.sources.values import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence

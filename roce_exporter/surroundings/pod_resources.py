@@ -23,7 +23,7 @@ from roce_exporter.normalise.series import Series
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from roce_exporter.kernel import Kernel
+    from roce_exporter.host.kernel import Kernel
     from roce_exporter.normalise.series import Value
     from roce_exporter.surroundings.pod_messages import PodDevice
 
@@ -78,7 +78,7 @@ class PodResources:
 
     async def _list(self) -> tuple[PodDevice, ...]:
         try:
-            from roce_exporter.quiet_grpc import grpc, start_grpc  # noqa: PLC0415 - needed with the option only, and slow to import
+            from roce_exporter.net.quiet_grpc import grpc, start_grpc  # noqa: PLC0415 - needed with the option only, and slow to import
             from roce_exporter.surroundings.pod_messages import pod_devices  # noqa: PLC0415 - the same
         except ImportError as error:
             why = f"{FLAG} needs {error.name}; install roce-exporter[gnmi]"

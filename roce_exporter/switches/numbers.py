@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from roce_exporter.sources.values import check_counter
+from roce_exporter.host.sources.values import check_counter
 
 if TYPE_CHECKING:
     from roce_exporter.switches.readings import RawNumber

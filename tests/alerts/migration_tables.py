@@ -11,7 +11,7 @@ from migration_uses import ALL, BOARDS, NOTHING, PARTLY, SOURCES, Source, alerts
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import MetricSet
-from roce_exporter.migration.foreign import EXPORTERS, foreign_metrics, untranslatable
+from roce_exporter.migrate.foreign import EXPORTERS, foreign_metrics, untranslatable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -10,7 +10,7 @@ from compat_samples import OURS, THEIRS, Samples, Seen, complaint, samples_of, s
 from tools import need
 
 from roce_exporter.catalog import CATALOG
-from roce_exporter.migration.foreign import foreign_metrics
+from roce_exporter.migrate.foreign import foreign_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,7 @@ import yaml
 from compat_samples import COMPAT, OURS, THEIRS, Samples, Seen, complaint, series
 
 from roce_exporter.catalog import CATALOG
-from roce_exporter.migration.compat_rules import files
+from roce_exporter.migrate.compat_rules import files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

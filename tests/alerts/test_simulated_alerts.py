@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 from alert_promtool import delivered, fired, history
 
-from roce_exporter.audit import Auditor, load_profile
 from roce_exporter.catalog.row import MetricSet
+from roce_exporter.checks.settings import Auditor, load_profile
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
+from roce_exporter.fastloop import Pace, Sampler
+from roce_exporter.host.simulated import SCENARIOS
+from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.introspection.simulated_daemon import EVERY, ServedScrape, SimulatedDaemon, sample_lines
-from roce_exporter.sampler import Pace, Sampler
-from roce_exporter.simulation import SCENARIOS
-from roce_exporter.simulation.kernel import simulate
 
 if TYPE_CHECKING:
     from pathlib import Path

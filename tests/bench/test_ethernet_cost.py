@@ -11,7 +11,7 @@ from clock import Clock
 from ethtool_names import MAPPED, Replay
 from instructions import instructions
 
-from roce_exporter.kernel.ethtool_ioctl import GSSET_INFO, GSTATS, GSTRINGS, NAMES_SECONDS, EthtoolIoctl
+from roce_exporter.host.kernel.ethtool_ioctl import GSSET_INFO, GSTATS, GSTRINGS, NAMES_SECONDS, EthtoolIoctl
 from roce_exporter.model import Device, DeviceReadings, Netdev, Port, Reading
 from roce_exporter.normalise.normaliser import Normaliser
 

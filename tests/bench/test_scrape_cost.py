@@ -17,7 +17,7 @@ from trees import COUNTERS, HW_COUNTERS, write_host
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format, Renderer
-from roce_exporter.kernel.live import LiveKernel
+from roce_exporter.host.kernel.live import LiveKernel
 
 if TYPE_CHECKING:
     from pathlib import Path

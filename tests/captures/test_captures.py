@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from observed import exposition, samples
 
-from roce_exporter.kernel.live import LiveKernel
-from roce_exporter.recording.recorded import load_recording
+from roce_exporter.host.kernel.live import LiveKernel
+from roce_exporter.host.recorded.recorded import load_recording
 
 FACTS = Path(__file__).parent / "facts"
 CAPTURES = sorted(place.stem for place in FACTS.glob("*.*.tsv"))

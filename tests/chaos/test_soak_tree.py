@@ -27,8 +27,8 @@ from host_tree import HostTree
 
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
-from roce_exporter.kernel.live import LiveKernel
-from roce_exporter.sampler import Pace, Sampler
+from roce_exporter.fastloop import Pace, Sampler
+from roce_exporter.host.kernel.live import LiveKernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,8 +14,8 @@ from roce_exporter.catalog.left_out import LEFT_OUT
 from roce_exporter.catalog.windows_settings import WINDOWS_SETTINGS
 from roce_exporter.cli import simulation_flags
 from roce_exporter.cli.options import COMMANDS, OptionError, make_parser, parse_options
+from roce_exporter.host.simulated import SCENARIOS, VENDORS
 from roce_exporter.introspection.reference import reference
-from roce_exporter.simulation import SCENARIOS, VENDORS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

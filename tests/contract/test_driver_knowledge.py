@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from package_modules import nodes
 
-from roce_exporter import audit
-from roce_exporter.audit import ALL_CHECKS
 from roce_exporter.catalog import DIALECTS
 from roce_exporter.catalog.drivers import DRIVERS, dialect_of, family_of
 from roce_exporter.catalog.row import ANY
+from roce_exporter.checks import settings
+from roce_exporter.checks.settings import ALL_CHECKS
 
 
 def is_dialect(node: ast.expr) -> bool:
@@ -38,7 +38,7 @@ def comparisons(module: Path) -> list[int]:
 
 
 def test_no_module_of_the_audit_compares_a_dialect() -> None:
-    modules = sorted(Path(audit.__file__).parent.glob("*.py"))
+    modules = sorted(Path(settings.__file__).parent.glob("*.py"))
     assert len(modules) > 15
     assert {module.name: lines for module in modules if (lines := comparisons(module))} == {}
 

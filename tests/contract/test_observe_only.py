@@ -10,7 +10,7 @@ from collections import defaultdict
 import pytest
 from package_modules import MODULES, PACKAGE, imports, nodes
 
-SWITCH = "roce_exporter.kernel.counter_switch"
+SWITCH = "roce_exporter.host.kernel.counter_switch"
 CHANGING = {
     "RDMA_NLDEV_CMD_SET": 2,
     "RDMA_NLDEV_CMD_NEWLINK": 3,

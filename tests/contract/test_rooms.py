@@ -19,20 +19,27 @@ def floors() -> list[list[str]]:
     return [re.split(r" {2,}", line)[0].split() for line in (block[1] if block else "").splitlines()]
 
 
+HOUSES = ("checks", "host")
+"""Folders whose folders and modules are rooms."""
+
+
 def rooms() -> dict[str, list[Path]]:
-    """The files of each room: a folder of the package, or a module next to them."""
+    """The files of each room: a folder, or a module next to them."""
     return {
-        place.stem: sorted(place.rglob("*.py")) if place.is_dir() else [place]
-        for place in PACKAGE.iterdir()
+        str(place.relative_to(PACKAGE).with_suffix("")): (
+            sorted(place.rglob("*.py")) if place.is_dir() else [place]
+        )
+        for house in (PACKAGE, *(PACKAGE / name for name in HOUSES))
+        for place in house.iterdir()
         if place.suffix == ".py" or (place / "__init__.py").exists()
-        if not place.stem.startswith("__")
+        if not place.stem.startswith("__") and place.name not in HOUSES
     }
 
 
 def imported(place: Path) -> set[str]:
     """The rooms that a module imports from."""
     return {
-        parts[1]
+        "/".join(parts[1 : 3 if parts[1] in HOUSES else 2])
         for module in imports(place)
         if (parts := module.split("."))[0] == "roce_exporter" and parts[1:]
     }
@@ -58,7 +65,7 @@ def test_every_import_goes_down() -> None:
 PLAIN = ("catalog", "cli")
 """Rooms whose role is plain from their name: a module there may be called like one of another room.
 
-`catalog/dcb.py` has the rows of what `sources/dcb.py` reads, `cli/audit.py` is the command of `audit/`.
+`catalog/dcb.py` has the rows of what `host/sources/dcb.py` reads, `cli/audit.py` is the command of `audit/`.
 """
 
 

@@ -14,18 +14,18 @@ from recorded import recording
 from switch_history import LEAVES, OtherEnd
 from wire_history import CAPTURED, Capture
 
-from roce_exporter.audit import Auditor, load_profile
 from roce_exporter.catalog.row import MetricSet
+from roce_exporter.checks.health.health_watch import HealthWatch
+from roce_exporter.checks.settings import Auditor, load_profile
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.exposition.served_series import ServedSeries
-from roce_exporter.health.health_watch import HealthWatch
-from roce_exporter.recording.recorded import load_recording
-from roce_exporter.sampler import Sampler
-from roce_exporter.sampler.pace import OFF, Pace
+from roce_exporter.fastloop import Sampler
+from roce_exporter.fastloop.pace import OFF, Pace
+from roce_exporter.host.recorded.recorded import load_recording
+from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.self_metrics.own_registry import OwnRegistry
-from roce_exporter.simulation.kernel import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

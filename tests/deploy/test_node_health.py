@@ -19,16 +19,16 @@ from deploy_tools import DEPLOY, fetch_json, printed, ran
 from http_answers import answering
 from waiting import wait_until
 
-from roce_exporter.health.health_document import health_document
-from roce_exporter.health.port_causes import LINK_DOWN, LINK_FLAPPING
-from roce_exporter.health.port_fault import Health, PortFault
-from roce_exporter.health.port_health import HeldReason, HeldReasons
-from roce_exporter.health.traffic_causes import INCAST
+from roce_exporter.checks.health.health_document import health_document
+from roce_exporter.checks.health.port_causes import LINK_DOWN, LINK_FLAPPING
+from roce_exporter.checks.health.port_fault import Health, PortFault
+from roce_exporter.checks.health.port_health import HeldReason, HeldReasons
+from roce_exporter.checks.health.traffic_causes import INCAST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roce_exporter.health.port_fault import Cause
+    from roce_exporter.checks.health.port_fault import Cause
 
 PLUGIN = DEPLOY / "node-problem-detector/check-roce-health.sh"
 MONITOR = DEPLOY / "node-problem-detector/roce-port-monitor.json"

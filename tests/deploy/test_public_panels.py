@@ -19,9 +19,9 @@ from public_panels import PANELS, Panel
 from tools import need
 from waiting import wait_until
 
-from roce_exporter.migration.promql_labels import UntranslatedError
-from roce_exporter.migration.promql_names import names_of
-from roce_exporter.migration.promql_translation import translate
+from roce_exporter.migrate.promql_labels import UntranslatedError
+from roce_exporter.migrate.promql_names import names_of
+from roce_exporter.migrate.promql_translation import translate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -41,7 +41,7 @@ UNDER_THE_PROFILE = (sys.executable, str(Path(__file__).with_name("profiled.py")
 EXPORTER = (sys.executable, "-P", "-m", "roce_exporter")
 CALL = re.compile(r"^\d+ +(?:<\.\.\. )?(\w+)(?:\(| resumed)", re.MULTILINE)
 OWNER = (
-    "import os; from roce_exporter.kernel import processes as p;"
+    "import os; from roce_exporter.host.kernel import processes as p;"
     " print(bool(p.read_process(os.getppid()).cgroups), p._exists(1), p._exists(2**22 + 1))"
 )
 HOSTS = {

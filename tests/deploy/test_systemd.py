@@ -314,10 +314,12 @@ def test_counter_sets_are_shown_under_the_restrictions_of_their_unit(tmp_path: P
 
 
 PROCESSES = (
-    "import os; from roce_exporter.kernel import processes as p;"
+    "import os; from roce_exporter.host.kernel import processes as p;"
     " facts = p.read_process(os.getppid()); print(bool(facts.cgroups), p._exists(1), p._exists(2**22 + 1))"
 )
-LINKS = "from roce_exporter.kernel.rtnetlink import read_link_addresses as read; print(read('lo').current)"
+LINKS = (
+    "from roce_exporter.host.kernel.rtnetlink import read_link_addresses as read; print(read('lo').current)"
+)
 
 
 @pytest.mark.ci

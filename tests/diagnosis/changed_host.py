@@ -6,13 +6,13 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from roce_exporter.host.recorded.capture import capture
+from roce_exporter.host.recorded.load import load_tree
+from roce_exporter.host.recorded.moment_times import TIME
+from roce_exporter.host.recorded.recorded import play_recording
+from roce_exporter.host.recorded.tree import Tree
+from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.introspection.host_history import HostClock
-from roce_exporter.recording.capture import capture
-from roce_exporter.recording.load import load_tree
-from roce_exporter.recording.moment_times import TIME
-from roce_exporter.recording.recorded import play_recording
-from roce_exporter.recording.tree import Tree
-from roce_exporter.simulation.kernel import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from fault_table import Fault
 
-    from roce_exporter.recording.recorded import RecordedKernel
+    from roce_exporter.host.recorded.recorded import RecordedKernel
 
 MOMENTS = (100.0, 115.0)
 """Seconds from the start of the simulation: the host has carried traffic before."""

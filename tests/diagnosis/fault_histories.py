@@ -9,12 +9,12 @@ from recorded import files, recording
 
 from roce_exporter.cli.diagnose import HostCourse, sampled
 from roce_exporter.cli.options import parse_options
+from roce_exporter.fastloop import Sampler
+from roce_exporter.host.recorded.recorded import load_recording
+from roce_exporter.host.simulated import Pause, ScriptedPort, Span
+from roce_exporter.host.simulated.conditions import Conditions
+from roce_exporter.host.simulated.kernel import simulate, simulate_script
 from roce_exporter.introspection.host_history import HostClock, jump, play
-from roce_exporter.recording.recorded import load_recording
-from roce_exporter.sampler import Sampler
-from roce_exporter.simulation import Pause, ScriptedPort, Span
-from roce_exporter.simulation.conditions import Conditions
-from roce_exporter.simulation.kernel import simulate, simulate_script
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from fault_table import Fault
 
-    from roce_exporter.health.history import History
-    from roce_exporter.kernel import Kernel
-    from roce_exporter.recording.recorded import RecordedKernel
-    from roce_exporter.recording.tree import Tree
+    from roce_exporter.host.kernel import Kernel
+    from roce_exporter.host.recorded.recorded import RecordedKernel
+    from roce_exporter.host.recorded.tree import Tree
+    from roce_exporter.view.history import History
 
 SINCE, APART = 600.0, 15.0
 

@@ -13,18 +13,18 @@ from fault_histories import fault_history
 from fault_table import Fault, load_faults
 
 from roce_exporter.catalog.row import FULL, MetricSet
+from roce_exporter.checks.health.diagnosis import diagnose
+from roce_exporter.checks.health.port_fault import Health, PortFault
 from roce_exporter.exposition.served_series import ServedSeries
-from roce_exporter.health.diagnosis import diagnose
-from roce_exporter.health.from_samples import timed_samples
-from roce_exporter.health.history import TimedSamples
-from roce_exporter.health.port_fault import Health, PortFault
-from roce_exporter.health.usual_values import with_usual_values
 from roce_exporter.introspection import host_history
+from roce_exporter.view.from_samples import timed_samples
+from roce_exporter.view.history import TimedSamples
+from roce_exporter.view.usual_values import with_usual_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from roce_exporter.health.port_fault import Diagnosis
+    from roce_exporter.checks.health.port_fault import Diagnosis
     from roce_exporter.normalise.series import Samples
 
 

@@ -8,14 +8,14 @@ import pytest
 from fault_histories import recorded_history, simulated_history
 from recorded import HOSTS, recording
 
-from roce_exporter.health.diagnosis import diagnose
-from roce_exporter.health.port_fault import Health
+from roce_exporter.checks.health.diagnosis import diagnose
+from roce_exporter.checks.health.port_fault import Health
+from roce_exporter.host.recorded.recorded import RecordedKernel, load_recording
+from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.introspection.host_history import HostClock
-from roce_exporter.recording.recorded import RecordedKernel, load_recording
-from roce_exporter.simulation.kernel import simulate
 
 if TYPE_CHECKING:
-    from roce_exporter.health.history import History
+    from roce_exporter.view.history import History
 
 FAULTY = {
     "sick",  # every kind of garbage

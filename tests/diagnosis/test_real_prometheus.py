@@ -17,14 +17,14 @@ from servers import prometheus
 from tools import need
 
 from roce_exporter.catalog import CATALOG
+from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.cli.entry import main
-from roce_exporter.health.diagnosis import diagnose
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from roce_exporter.health.history import History
+    from roce_exporter.view.history import History
 
 pytestmark = pytest.mark.ci
 

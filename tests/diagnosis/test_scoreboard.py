@@ -14,12 +14,12 @@ from scoreboard import Said, accused, judge_all, scored
 from write_diagnosis import DOCUMENT, cause_lines, document, filled
 
 from roce_exporter.catalog.row import LEAN, STANDARD
-from roce_exporter.health.causes import CAUSES
+from roce_exporter.checks.health.causes import CAUSES
 
 if TYPE_CHECKING:
     from fault_table import Fault
 
-    from roce_exporter.health.port_fault import Diagnosis
+    from roce_exporter.checks.health.port_fault import Diagnosis
 
 SIDES, NAMES = 0.95, 0.85
 """The goals: shares of faults whose side, and whose side and cause, are right."""

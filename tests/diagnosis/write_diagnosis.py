@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from fault_table import load_faults
 from scoreboard import judge_all, score_lines, table
 
-from roce_exporter.health.causes import CAUSES
-from roce_exporter.health.port_fault import Health
+from roce_exporter.checks.health.causes import CAUSES
+from roce_exporter.checks.health.port_fault import Health
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,9 +9,9 @@ import random
 import subprocess
 import sys
 
-from roce_exporter.kernel.ip_netlink import read_ip_facts, read_ip_paths
-from roce_exporter.recording.recorded_ip import read_recorded_ip
-from roce_exporter.recording.tree import Tree
+from roce_exporter.host.kernel.ip_netlink import read_ip_facts, read_ip_paths
+from roce_exporter.host.recorded.recorded_ip import read_recorded_ip
+from roce_exporter.host.recorded.tree import Tree
 
 FILES = {
     "ip/address.json": ("address", "show"),

@@ -12,7 +12,7 @@ from sonic_gnmi_replies import reply
 from sonic_redis import RedisServer, need_redis, query_switch, target_of
 
 from roce_exporter.switches.interpretation import Interpreter
-from roce_exporter.switches.modules import sonic, sonic_gnmi
+from roce_exporter.switches.systems.sonic import sonic, sonic_gnmi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,8 @@ from switch_recordings import as_text, assert_sound, read_recorded, recorded
 from switch_replay import SECRETS, nvue, nxapi
 
 from roce_exporter.switches.doors import https
-from roce_exporter.switches.modules import cumulus, nxos
+from roce_exporter.switches.systems.cumulus import cumulus
+from roce_exporter.switches.systems.nxos import nxos
 
 SYSTEMS = {"nxos": (nxos, "switch-nxos", nxapi), "cumulus": (cumulus, "switch-cumulus", nvue)}
 SOURCES = [(system, source) for system, (_, folder, _) in SYSTEMS.items() for source in recorded(folder)]

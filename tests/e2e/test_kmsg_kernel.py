@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from roce_exporter.kernel.kmsg import LogHiddenError, open_live_log
-from roce_exporter.kernel_log_record import decode_record
+from roce_exporter.host.kernel.kmsg import LogHiddenError, open_live_log
+from roce_exporter.model.kernel_log_record import decode_record
 
 pytestmark = pytest.mark.ci
 

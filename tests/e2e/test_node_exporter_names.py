@@ -1,4 +1,4 @@
-"""The names that the real node_exporter makes of the counters of real network devices are those of `migration/node_exporter.py`.
+"""The names that the real node_exporter makes of the counters of real network devices are those of `migrate/node_exporter.py`.
 
 In a network namespace of its own, with a veth pair: its names have queues, which are replaced characters and words.
 """
@@ -13,13 +13,13 @@ import sys
 import pytest
 from tools import lacking, need
 
-from roce_exporter.migration.node_exporter import ethtool_name
+from roce_exporter.migrate.node_exporter import ethtool_name
 
 pytestmark = pytest.mark.ci
 
 INSIDE = """
 import subprocess, sys, time, urllib.request
-from roce_exporter.kernel.live import LiveKernel
+from roce_exporter.host.kernel.live import LiveKernel
 
 (program,) = sys.argv[1:]
 for command in (

@@ -22,7 +22,7 @@ TEXT = "ro\\xffce0"
 
 INSIDE = """
 import json, sys
-from roce_exporter.kernel.live import LiveKernel
+from roce_exporter.host.kernel.live import LiveKernel
 kernel = LiveKernel()
 (name,) = [name for name in kernel.entries("class/net") if name.startswith("ro")]
 print(json.dumps({

@@ -11,10 +11,10 @@ import threading
 
 import pytest
 
-from roce_exporter.kernel import Absent
-from roce_exporter.kernel.live import LiveKernel
-from roce_exporter.kernel.netlink import open_kernel_socket
-from roce_exporter.kernel.rtnetlink import read_link_addresses
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.live import LiveKernel
+from roce_exporter.host.kernel.netlink import open_kernel_socket
+from roce_exporter.host.kernel.rtnetlink import read_link_addresses
 
 pytestmark = pytest.mark.ci
 
@@ -24,7 +24,7 @@ IN_A_NAMESPACE = ("unshare", "--user", "--map-root-user", "--net", "--uts")
 
 READ = """
 import sys
-from roce_exporter.kernel.live import LiveKernel
+from roce_exporter.host.kernel.live import LiveKernel
 kernel = LiveKernel()
 print(kernel.hostname())
 for netdev in sys.argv[1:]:

@@ -18,7 +18,7 @@ from servers import Running, exporter, prometheus
 from sonic_server import sonic_server
 from waiting import wait_until
 
-from roce_exporter.simulation.leaf_watchdog import LeafWatchdog
+from roce_exporter.host.simulated.leaf_watchdog import LeafWatchdog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

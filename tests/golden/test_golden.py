@@ -24,7 +24,7 @@ from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import FULL, LEAN, STANDARD, MetricSet
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.exposition.served_series import ServedSeries
-from roce_exporter.recording.recorded import load_recording
+from roce_exporter.host.recorded.recorded import load_recording
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

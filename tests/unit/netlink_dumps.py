@@ -9,7 +9,7 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.kernel.netlink import Message, decode_messages, encode_message
+from roce_exporter.host.kernel.netlink import Message, decode_messages, encode_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -22,25 +22,25 @@ from observed import exposition, observe
 from recorded import HOSTS, files, recording
 from waiting import Gate
 
-from roce_exporter.audit import Profile, audit
-from roce_exporter.kernel import Absent
-from roce_exporter.kernel.kmsg import LogHiddenError, LogPart
-from roce_exporter.owner_model import ObjectKind, ProcessFacts
+from roce_exporter.checks.settings import Profile, audit
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.kmsg import LogHiddenError, LogPart
+from roce_exporter.host.recorded.capture import CaptureError, capture
+from roce_exporter.host.recorded.capture_log import MOST_KEPT, PART, kernel_log
+from roce_exporter.host.recorded.log_moments import RecordedLog, numbered
+from roce_exporter.host.recorded.recorded import load_recording
+from roce_exporter.host.recorded.scrub import Scrubber
+from roce_exporter.host.recorded.scrub_processes import scrub_process, scrub_user
+from roce_exporter.host.recorded.subnet_scrub import SubnetScrubber
+from roce_exporter.host.simulated.kernel import simulate
+from roce_exporter.model.owner import ObjectKind, ProcessFacts
 from roce_exporter.owners.cgroup_path import parse_cgroups
-from roce_exporter.recording.capture import CaptureError, capture
-from roce_exporter.recording.capture_log import MOST_KEPT, PART, kernel_log
-from roce_exporter.recording.log_moments import RecordedLog, numbered
-from roce_exporter.recording.recorded import load_recording
-from roce_exporter.recording.scrub import Scrubber
-from roce_exporter.recording.scrub_processes import scrub_process, scrub_user
-from roce_exporter.recording.subnet_scrub import SubnetScrubber
-from roce_exporter.simulation.kernel import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from roce_exporter.recording.recorded import RecordedKernel
+    from roce_exporter.host.recorded.recorded import RecordedKernel
 
 SOON = (
     "mlx5-lag",
@@ -190,7 +190,7 @@ def test_a_list_of_objects_that_fails_is_left_out_and_the_rest_is_captured(tmp_p
 def test_a_device_that_hangs_is_left_out_and_the_rest_is_captured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("roce_exporter.recording.capture.PATIENCE", 0.2)
+    monkeypatch.setattr("roce_exporter.host.recorded.capture.PATIENCE", 0.2)
     two = {f"sys/class/infiniband/mlx5_{n}/ports/1/state": "4: ACTIVE\n" for n in range(2)}
     whole, gate = host(two), Gate()
     Faults(whole)["class/infiniband/mlx5_0/device"] = gate
@@ -216,7 +216,7 @@ def test_a_full_disk_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("roce_exporter.recording.written.aiofiles.open", full)
+    monkeypatch.setattr("roce_exporter.host.recorded.written.aiofiles.open", full)
     for output in (tmp_path / "c", tmp_path / "c.tgz"):
         with pytest.raises(CaptureError, match="No space left on device; choose another place with --output"):
             captured(recorded("bnxt"), output)

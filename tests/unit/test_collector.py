@@ -20,9 +20,9 @@ from roce_exporter.collect.device_work import DeviceWork
 from roce_exporter.collect.reads import attempt
 from roce_exporter.collect.workers import InFlight
 from roce_exporter.exporter import Exporter
-from roce_exporter.inventory import list_devices
-from roce_exporter.kernel.live import LiveKernel
-from roce_exporter.simulation.kernel import simulate
+from roce_exporter.host.inventory import list_devices
+from roce_exporter.host.kernel.live import LiveKernel
+from roce_exporter.host.simulated.kernel import simulate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -151,7 +151,8 @@ async def test_a_slow_read_that_hangs_is_down_after_the_deadline_and_holds_up_no
 
 async def test_the_age_of_the_configuration_is_that_of_its_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "roce_exporter.sources.configuration.read_settings", lambda kernel, device: {(1, ""): {"tcp_ecn": 1}}
+        "roce_exporter.host.sources.configuration.read_settings",
+        lambda kernel, device: {(1, ""): {"tcp_ecn": 1}},
     )
     host, ages = Host(), []
     for _ in range(4):

@@ -16,16 +16,16 @@ from netlink_dumps import DEVICES, DEVICES_WITHOUT_MLX5, DONE, PORTS_RXE0, FakeK
 from roce_exporter.cli.counters import counters
 from roce_exporter.cli.options import parse_options
 from roce_exporter.cli.parser import OptionError
-from roce_exporter.kernel import Absent
-from roce_exporter.kernel.counter_set_netlink import (
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.counter_set_netlink import (
     BY_PID,
     BY_TYPE,
     CounterMode,
     read_counter_mode,
     read_counter_sets,
 )
-from roce_exporter.kernel.counter_switch import OFF, STAT_SET, switch_counter_sets
-from roce_exporter.kernel.netlink import (
+from roce_exporter.host.kernel.counter_switch import OFF, STAT_SET, switch_counter_sets
+from roce_exporter.host.kernel.netlink import (
     DUMP,
     MULTIPART,
     Malformed,
@@ -35,9 +35,9 @@ from roce_exporter.kernel.netlink import (
     encode_message,
     encode_u32,
 )
-from roce_exporter.kernel.rdma_netlink import GET, PORT_GET, STAT_GET, RdmaNetlink
+from roce_exporter.host.kernel.rdma_netlink import GET, PORT_GET, STAT_GET, RdmaNetlink
 from roce_exporter.model import RdmaDevice
-from roce_exporter.owner_model import CounterSet
+from roce_exporter.model.owner import CounterSet
 
 pytestmark = pytest.mark.skipif(
     sys.byteorder != "little", reason="the dumps are from a little-endian machine"

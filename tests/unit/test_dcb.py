@@ -10,11 +10,11 @@ import pytest
 from netlink_dumps import PLAIN, RICH, SET, payloads
 
 from roce_exporter.catalog import INDEX
-from roce_exporter.kernel.dcb_netlink import App, Buffer, Dcb, Ets, Pfc, decode_ieee
-from roce_exporter.recording.dcb_printed import print_dcb
-from roce_exporter.recording.dcb_recorded import KINDS, read_dcb
-from roce_exporter.recording.tree import RecordingError
-from roce_exporter.sources.dcb import flatten
+from roce_exporter.host.kernel.dcb_netlink import App, Buffer, Dcb, Ets, Pfc, decode_ieee
+from roce_exporter.host.recorded.dcb_printed import print_dcb
+from roce_exporter.host.recorded.dcb_recorded import KINDS, read_dcb
+from roce_exporter.host.recorded.tree import RecordingError
+from roce_exporter.host.sources.dcb import flatten
 
 LITTLE_ENDIAN = pytest.mark.skipif(
     sys.byteorder != "little", reason="the dumps are a little-endian machine's"

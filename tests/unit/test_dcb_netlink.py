@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from netlink_dumps import DUMPS, FakeKernel, payloads, refusal
 
-from roce_exporter.kernel import Absent
-from roce_exporter.kernel.dcb_netlink import (
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.dcb_netlink import (
     APP_TABLE,
     BUFFER,
     DCBX,
@@ -43,7 +43,13 @@ from roce_exporter.kernel.dcb_netlink import (
     decode_max_rate,
     decode_pfc,
 )
-from roce_exporter.kernel.netlink import Malformed, Message, decode_messages, encode_attribute, encode_message
+from roce_exporter.host.kernel.netlink import (
+    Malformed,
+    Message,
+    decode_messages,
+    encode_attribute,
+    encode_message,
+)
 
 pytestmark = pytest.mark.skipif(
     sys.byteorder != "little", reason="the dumps are from a little-endian machine"

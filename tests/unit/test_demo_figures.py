@@ -27,13 +27,13 @@ from roce_exporter.demo.scene import Scene, ShownOwner
 from roce_exporter.demo.screen import screen
 from roce_exporter.demo.views import changes
 from roce_exporter.exporter import Exporter
+from roce_exporter.fastloop import Pace, Sampler
+from roce_exporter.host.simulated import SCENARIOS, VENDORS
+from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.owners import SurveyLimits, Surveyor
-from roce_exporter.sampler import Pace, Sampler
-from roce_exporter.simulation import SCENARIOS, VENDORS
-from roce_exporter.simulation.kernel import simulate
 
 if TYPE_CHECKING:
-    from roce_exporter.simulation.kernel import SimulatedKernel
+    from roce_exporter.host.simulated.kernel import SimulatedKernel
 
 PLACE = ("mlx5_0", "1", "eth0", "3")
 

@@ -20,8 +20,8 @@ from roce_exporter.demo.servers import running
 from roce_exporter.demo.switch_end import redis_command, switch_end, switches_file
 from roce_exporter.demo.switch_figures import SwitchFigures, switch_values
 from roce_exporter.demo.table_writer import TablesNotWrittenError, table_writer
+from roce_exporter.host.simulated.leaf import DATABASE_NUMBERS, simulate_leaf
 from roce_exporter.normalise.series import Samples, Series
-from roce_exporter.simulation.leaf import DATABASE_NUMBERS, simulate_leaf
 
 if TYPE_CHECKING:
     from roce_exporter.demo.figures import TimedValues

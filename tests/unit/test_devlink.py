@@ -16,20 +16,20 @@ from kernel import Faults, host
 from observed import exposition, samples
 from pyroute2.netlink.exceptions import NetlinkError
 
-from roce_exporter.kernel import Absent, devlink_netlink
-from roce_exporter.kernel.devlink_kernel import ComponentVersion, HealthReporter
-from roce_exporter.kernel.devlink_messages import DevlinkMessage
-from roce_exporter.kernel.devlink_netlink import (
+from roce_exporter.host.kernel import Absent, devlink_netlink
+from roce_exporter.host.kernel.devlink_kernel import ComponentVersion, HealthReporter
+from roce_exporter.host.kernel.devlink_messages import DevlinkMessage
+from roce_exporter.host.kernel.devlink_netlink import (
     HEALTH_REPORTER_DIAGNOSE,
     HEALTH_REPORTER_GET,
     INFO_GET,
     MOST_REPORTERS,
     DevlinkNetlink,
 )
-from roce_exporter.kernel.live import LiveKernel
-from roce_exporter.kernel.netlink import Malformed, Message, encode_attribute, encode_message, encode_u32
-from roce_exporter.recording.capture import capture
-from roce_exporter.recording.devlink_text import (
+from roce_exporter.host.kernel.live import LiveKernel
+from roce_exporter.host.kernel.netlink import Malformed, Message, encode_attribute, encode_message, encode_u32
+from roce_exporter.host.recorded.capture import capture
+from roce_exporter.host.recorded.devlink_text import (
     HEALTH,
     INFO,
     RecordedDevlink,
@@ -37,13 +37,13 @@ from roce_exporter.recording.devlink_text import (
     print_reporters,
     print_versions,
 )
-from roce_exporter.recording.recorded import load_recording
-from roce_exporter.simulation.kernel import simulate
+from roce_exporter.host.recorded.recorded import load_recording
+from roce_exporter.host.simulated.kernel import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from roce_exporter.recording.recorded import RecordedKernel
+    from roce_exporter.host.recorded.recorded import RecordedKernel
 
 PF = "pci/0000:3b:00.0"
 ETHERNET = "auxiliary/mlx5_core.eth.0"
@@ -253,7 +253,7 @@ def test_a_kernel_without_devlink_is_absent() -> None:
 
 
 def test_without_pyroute2_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "roce_exporter.kernel.devlink_messages", None)
+    monkeypatch.setitem(sys.modules, "roce_exporter.host.kernel.devlink_messages", None)
     with pytest.raises(OSError, match=r"--source\.disable=devlink"):
         DevlinkNetlink().reporters(PF)
 

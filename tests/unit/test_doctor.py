@@ -11,23 +11,28 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from http_answers import answering
 
+from roce_exporter.checks.setup.access_checkup import check_clock, check_privileges
+from roce_exporter.checks.setup.checkup_item import CheckupItem, Status, Topic
+from roce_exporter.checks.setup.host_checkup import check_samples
+from roce_exporter.checks.setup.scrape_checkup import check_local, check_samples_arrive, check_targets
 from roce_exporter.cli import doctor
 from roce_exporter.cli.entry import main
-from roce_exporter.health.history import TimedSamples
-from roce_exporter.introspection.access_checkup import check_clock, check_privileges
-from roce_exporter.introspection.checkup_item import CheckupItem, Status, Topic
-from roce_exporter.introspection.host_checkup import check_samples
-from roce_exporter.introspection.scrape_checkup import check_local, check_samples_arrive, check_targets
-from roce_exporter.kernel.clock_state import TIMEX_BYTES, ClockState, decode_clock_state, read_clock_state
-from roce_exporter.kernel.privileges import (
+from roce_exporter.host.kernel.clock_state import (
+    TIMEX_BYTES,
+    ClockState,
+    decode_clock_state,
+    read_clock_state,
+)
+from roce_exporter.host.kernel.privileges import (
     Privileges,
     effective_capabilities,
     hides_processes,
     read_privileges,
 )
 from roce_exporter.model import Device, Netdev, Port
-from roce_exporter.surroundings.local_exporter import LocalExporterError, LocalScrapes, parse_scrapes
-from roce_exporter.surroundings.prometheus_api import PrometheusError
+from roce_exporter.net.local_exporter import LocalExporterError, LocalScrapes, parse_scrapes
+from roce_exporter.net.prometheus_api import PrometheusError
+from roce_exporter.view.history import TimedSamples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

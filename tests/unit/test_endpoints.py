@@ -15,9 +15,9 @@ from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.exposition.served_series import ServedSeries
-from roce_exporter.recording.recorded import load_recording
-from roce_exporter.sampler import Pace, Sampler
-from roce_exporter.simulation.kernel import simulate
+from roce_exporter.fastloop import Pace, Sampler
+from roce_exporter.host.recorded.recorded import load_recording
+from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.web import Request, Response
 from roce_exporter.web.endpoints import Endpoints
 from roce_exporter.web.routes import accepts_gzip, scrape_timeout

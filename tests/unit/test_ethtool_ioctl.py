@@ -9,8 +9,8 @@ import struct
 
 import pytest
 
-from roce_exporter.kernel import Absent
-from roce_exporter.kernel.ethtool_ioctl import (
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.ethtool_ioctl import (
     GPFLAGS,
     GSSET_INFO,
     GSTATS,

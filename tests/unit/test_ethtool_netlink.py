@@ -8,10 +8,10 @@ import struct
 import pytest
 from netlink_dumps import FakeKernel
 
-from roce_exporter.kernel import Absent
-from roce_exporter.kernel.ethtool_netlink import EthtoolNetlink
-from roce_exporter.kernel.netlink import Malformed, Message, encode_attribute, encode_message, encode_u32
-from roce_exporter.kernel.transceiver import PageAddress
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.ethtool_netlink import EthtoolNetlink
+from roce_exporter.host.kernel.netlink import Malformed, Message, encode_attribute, encode_message, encode_u32
+from roce_exporter.host.kernel.transceiver import PageAddress
 
 FAMILY = 0x15
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roce_exporter.recording.ethtool_text import (
+from roce_exporter.host.recorded.ethtool_text import (
     parse_driver,
     parse_fec,
     parse_link,

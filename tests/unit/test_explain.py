@@ -22,9 +22,9 @@ from roce_exporter.catalog.windows_names import (
 )
 from roce_exporter.catalog.windows_settings import WINDOWS_SETTINGS
 from roce_exporter.cli import main
+from roce_exporter.host.sources.configuration_names import MLX5_DEBUGFS, OFED
 from roce_exporter.introspection.explain import NEAREST, nearest
 from roce_exporter.introspection.windows_explain import OBJECTS, on_linux, row_of
-from roce_exporter.sources.configuration_names import MLX5_DEBUGFS, OFED
 
 SPELLINGS = [
     (row, spelling, raw)

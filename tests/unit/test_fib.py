@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from roce_exporter.ip_model import LOCAL, MAIN, IpPath, IpRoute, IpRule, NextHop
-from roce_exporter.recording.fib import Fib
+from roce_exporter.host.recorded.fib import Fib
+from roce_exporter.model.ip import LOCAL, MAIN, IpPath, IpRoute, IpRule, NextHop
 
 ONE, TWO = "10.0.1.1", "10.0.2.1"
 BASE = (IpRule(0, 4, LOCAL), IpRule(32766, 4, MAIN))

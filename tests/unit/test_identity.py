@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING
 import pytest
 from observed import observe
 
-from roce_exporter.audit import Auditor, load_profile
-from roce_exporter.audit.auditor import MOST_PICKS
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import MetricSet
+from roce_exporter.checks.settings import Auditor, load_profile
+from roce_exporter.checks.settings.auditor import MOST_PICKS
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.exposition.served_series import ServedSeries
-from roce_exporter.inventory import describe, list_devices
-from roce_exporter.kernel.netlink import REMEMBERED, remembered
+from roce_exporter.fastloop.hot import HotCounters
+from roce_exporter.host.inventory import describe, list_devices
+from roce_exporter.host.kernel.netlink import REMEMBERED, remembered
+from roce_exporter.host.simulated.kernel import simulate
+from roce_exporter.host.sources.netdev import PAUSE, NetdevQuery
+from roce_exporter.host.sources.rdma_objects import Resources
 from roce_exporter.model import Device, DeviceReadings, Netdev, Port, Reading, Snapshot, SourceState
 from roce_exporter.normalise.normaliser import Normaliser
 from roce_exporter.normalise.series import Samples, Series
-from roce_exporter.sampler.hot import HotCounters
 from roce_exporter.self_metrics.collection import Gaps, SelfSamples
-from roce_exporter.simulation.kernel import simulate
-from roce_exporter.sources.netdev import PAUSE, NetdevQuery
-from roce_exporter.sources.rdma_objects import Resources
 
 if TYPE_CHECKING:
-    from roce_exporter.simulation.kernel import SimulatedKernel
+    from roce_exporter.host.simulated.kernel import SimulatedKernel
 
 DEVICE = Device("mlx5_0", "mlx5_core", "mlx5", ports=(Port(1, "Ethernet", (Netdev("eth0", "port"),)),))
 CNP = "roce_cnp_sent_total"

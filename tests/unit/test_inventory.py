@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from kernel import host
 
-from roce_exporter.inventory import describe, list_devices
-from roce_exporter.kernel import Absent
+from roce_exporter.host.inventory import describe, list_devices
+from roce_exporter.host.kernel import Absent
 from roce_exporter.model import Gid, Netdev
 
 if TYPE_CHECKING:

@@ -13,20 +13,11 @@ from kernel import Faults, host, tree_of
 from observed import observe, samples
 from recorded import recording
 
-from roce_exporter.audit import Profile, audit
+from roce_exporter.checks.settings import Profile, audit
 from roce_exporter.exposition import Format
-from roce_exporter.ip_model import (
-    IpAddress,
-    IpFacts,
-    IpNeighbour,
-    IpPath,
-    IpRoute,
-    IpRule,
-    NextHop,
-)
-from roce_exporter.kernel import Absent
-from roce_exporter.kernel.ip_netlink import read_ip_facts, read_ip_paths
-from roce_exporter.recording.ip_tables import (
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.ip_netlink import read_ip_facts, read_ip_paths
+from roce_exporter.host.recorded.ip_tables import (
     parse_addresses,
     parse_neighbours,
     parse_paths,
@@ -38,11 +29,20 @@ from roce_exporter.recording.ip_tables import (
     print_route,
     print_rule,
 )
-from roce_exporter.recording.recorded import load_recording
-from roce_exporter.recording.recorded_ip import read_recorded_ip
-from roce_exporter.recording.tree import RecordingError
-from roce_exporter.sources.ip_side import MOST_FAILING, read_ip_side
-from roce_exporter.sources.ip_targets import MOST_PREFIXES, decisive, targets
+from roce_exporter.host.recorded.recorded import load_recording
+from roce_exporter.host.recorded.recorded_ip import read_recorded_ip
+from roce_exporter.host.recorded.tree import RecordingError
+from roce_exporter.host.sources.ip_side import MOST_FAILING, read_ip_side
+from roce_exporter.host.sources.ip_targets import MOST_PREFIXES, decisive, targets
+from roce_exporter.model.ip import (
+    IpAddress,
+    IpFacts,
+    IpNeighbour,
+    IpPath,
+    IpRoute,
+    IpRule,
+    NextHop,
+)
 
 TWO_RAILS = recording("audit-rails-right")
 

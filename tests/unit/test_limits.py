@@ -14,18 +14,18 @@ from observed import exposition, samples
 from roce_exporter.cli.host import open_kernel
 from roce_exporter.cli.options import parse_options
 from roce_exporter.cli.parser import OptionError
-from roce_exporter.kernel import Absent, live
-from roce_exporter.kernel.live import LiveKernel
+from roce_exporter.host.kernel import Absent, live
+from roce_exporter.host.kernel.live import LiveKernel
+from roce_exporter.host.recorded.capture import capture
+from roce_exporter.host.recorded.recorded import load_recording
+from roce_exporter.host.sources.limits import Limits
 from roce_exporter.model import Device, RdmaDevice
-from roce_exporter.recording.capture import capture
-from roce_exporter.recording.recorded import load_recording
-from roce_exporter.sources.limits import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from roce_exporter.recording.recorded import RecordedKernel
+    from roce_exporter.host.recorded.recorded import RecordedKernel
 
 DEVICE = RdmaDevice(0, "rxe0", "0000:0000:0000:0001", "roce", "")
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from roce_exporter.kernel import Absent, live
-from roce_exporter.kernel.ethtool_ioctl import NAMES_SECONDS, EthtoolIoctl
-from roce_exporter.kernel.ethtool_netlink import EthtoolNetlink
-from roce_exporter.kernel.live import LiveFiles, LiveKernel, raise_descriptor_limit
+from roce_exporter.host.kernel import Absent, live
+from roce_exporter.host.kernel.ethtool_ioctl import NAMES_SECONDS, EthtoolIoctl
+from roce_exporter.host.kernel.ethtool_netlink import EthtoolNetlink
+from roce_exporter.host.kernel.live import LiveFiles, LiveKernel, raise_descriptor_limit
 from roce_exporter.model import RdmaDevice
 
 if TYPE_CHECKING:
@@ -161,7 +161,9 @@ def test_near_the_limit_no_descriptor_is_kept(
     free = os.open(paths[0], os.O_RDONLY)
     os.close(free)
     monkeypatch.setattr(resource, "getrlimit", lambda _: (2 * (free + more), 0))
-    monkeypatch.setattr("roce_exporter.kernel.live.RESERVE", 1 << 30)  # so that half of the limit remains
+    monkeypatch.setattr(
+        "roce_exporter.host.kernel.live.RESERVE", 1 << 30
+    )  # so that half of the limit remains
     pread = Reads()
     files = LiveFiles(paths[:1], pread, 2)
     assert files.read() == [b"aa"]

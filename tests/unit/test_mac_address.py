@@ -19,17 +19,17 @@ from roce_exporter.catalog import INDEX
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
-from roce_exporter.kernel import Absent
-from roce_exporter.kernel.live import LiveKernel
-from roce_exporter.kernel.mac_address import LinkAddresses, choose_mac_address
-from roce_exporter.simulation.kernel import simulate
-from roce_exporter.sources.netdev import MAC_ADDRESS
-from roce_exporter.sources.netdev_identity import read_netdev_identity
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.live import LiveKernel
+from roce_exporter.host.kernel.mac_address import LinkAddresses, choose_mac_address
+from roce_exporter.host.simulated.kernel import simulate
+from roce_exporter.host.sources.netdev import MAC_ADDRESS
+from roce_exporter.host.sources.netdev_identity import read_netdev_identity
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from roce_exporter.recording.recorded import RecordedKernel
+    from roce_exporter.host.recorded.recorded import RecordedKernel
 
 OWN, BEFORE, CURRENT = "02:00:5e:00:00:01", "02:00:5e:00:00:02", "02:00:5e:00:00:03"
 NO_MAC = "00:00:00:00:00:00"
@@ -197,9 +197,9 @@ def test_pyroute2_is_loaded_by_the_first_read_of_a_live_address_only(tmp_path: P
     code = """
 import sys
 import roce_exporter.cli.entry, roce_exporter.cli.serve
-from roce_exporter.kernel.live import LiveKernel
-from roce_exporter.simulation.kernel import simulate
-from roce_exporter.sources.netdev_identity import read_netdev_identity
+from roce_exporter.host.kernel.live import LiveKernel
+from roce_exporter.host.simulated.kernel import simulate
+from roce_exporter.host.sources.netdev_identity import read_netdev_identity
 print(read_netdev_identity(simulate("quiet", clock=lambda: 0.0), "eth0"))
 try:
     LiveKernel(sys.argv[1]).mac_address("eth0")

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from netlink_dumps import Datagram, FakeKernel
 
-from roce_exporter.kernel import netlink
-from roce_exporter.kernel.names import decode_name
-from roce_exporter.kernel.netlink import (
+from roce_exporter.host.kernel import netlink
+from roce_exporter.host.kernel.names import decode_name
+from roce_exporter.host.kernel.netlink import (
     BUFFER_BYTES,
     DONE,
     DUMP,

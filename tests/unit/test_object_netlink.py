@@ -23,10 +23,10 @@ from netlink_dumps import (
     refusal,
 )
 
-from roce_exporter.kernel import Absent
-from roce_exporter.kernel.entry_dump import MOST_EMPTY_PARTS
-from roce_exporter.kernel.live import LiveKernel
-from roce_exporter.kernel.netlink import (
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.entry_dump import MOST_EMPTY_PARTS
+from roce_exporter.host.kernel.live import LiveKernel
+from roce_exporter.host.kernel.netlink import (
     DUMP,
     DUMP_INTERRUPTED,
     MULTIPART,
@@ -37,7 +37,7 @@ from roce_exporter.kernel.netlink import (
     encode_message,
     encode_u32,
 )
-from roce_exporter.kernel.object_netlink import (
+from roce_exporter.host.kernel.object_netlink import (
     CONNECTION_STATES,
     LISTINGS,
     PART_BYTES,
@@ -47,9 +47,9 @@ from roce_exporter.kernel.object_netlink import (
     open_object_dump,
     read_object_limits,
 )
-from roce_exporter.kernel.rdma_netlink import GET, NETLINK_RDMA, RES_GET, RdmaNetlink
+from roce_exporter.host.kernel.rdma_netlink import GET, NETLINK_RDMA, RES_GET, RdmaNetlink
 from roce_exporter.model import RdmaDevice
-from roce_exporter.owner_model import ObjectKind, RdmaObject
+from roce_exporter.model.owner import ObjectKind, RdmaObject
 
 pytestmark = pytest.mark.skipif(
     sys.byteorder != "little", reason="the dumps are from a little-endian machine"

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from observed import exposition, samples
 
-from roce_exporter.kernel.live import LiveKernel
-from roce_exporter.kernel.names import decode_name, encode_name, encode_netdev
+from roce_exporter.host.kernel.live import LiveKernel
+from roce_exporter.host.kernel.names import decode_name, encode_name, encode_netdev
 
 if TYPE_CHECKING:
     from pathlib import Path

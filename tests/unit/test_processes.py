@@ -13,9 +13,9 @@ import time
 import psutil
 import pytest
 
-from roce_exporter.kernel import Absent, processes
-from roce_exporter.kernel.live import LiveKernel
-from roce_exporter.kernel.processes import FILE_MOST_BYTES, read_process, read_process_start
+from roce_exporter.host.kernel import Absent, processes
+from roce_exporter.host.kernel.live import LiveKernel
+from roce_exporter.host.kernel.processes import FILE_MOST_BYTES, read_process, read_process_start
 
 OURSELVES = os.getpid()
 
@@ -148,7 +148,7 @@ def test_a_user_without_a_name_is_a_number(monkeypatch):
 
 def test_psutil_is_imported_for_the_first_process_only():
     code = (
-        "import sys; from roce_exporter.kernel import live; assert 'psutil' not in sys.modules;"
+        "import sys; from roce_exporter.host.kernel import live; assert 'psutil' not in sys.modules;"
         " live.LiveKernel().process(1); assert 'psutil' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

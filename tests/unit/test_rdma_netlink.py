@@ -27,10 +27,10 @@ from netlink_dumps import (
     refusal,
 )
 
-from roce_exporter.kernel import Absent
-from roce_exporter.kernel.layout import learn_layout, read_by_layout
-from roce_exporter.kernel.netlink import Malformed, Message, encode_attribute, encode_message, encode_u32
-from roce_exporter.kernel.rdma_netlink import (
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.layout import learn_layout, read_by_layout
+from roce_exporter.host.kernel.netlink import Malformed, Message, encode_attribute, encode_message, encode_u32
+from roce_exporter.host.kernel.rdma_netlink import (
     COUNTERS,
     GET,
     OBJECTS,

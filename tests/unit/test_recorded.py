@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kernel import host
 
-from roce_exporter.kernel import Absent
-from roce_exporter.recording import tree
-from roce_exporter.recording.load import load_tree
-from roce_exporter.recording.recorded import load_recording
-from roce_exporter.recording.tree import MAX_BYTES, RecordingError, Tree
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.recorded import tree
+from roce_exporter.host.recorded.load import load_tree
+from roce_exporter.host.recorded.recorded import load_recording
+from roce_exporter.host.recorded.tree import MAX_BYTES, RecordingError, Tree
 
 if TYPE_CHECKING:
     from pathlib import Path

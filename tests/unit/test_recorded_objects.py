@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kernel import host, tree_of
 
-from roce_exporter.kernel import Absent
-from roce_exporter.kernel.object_kernel import ObjectKernel
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.object_kernel import ObjectKernel
+from roce_exporter.host.recorded.object_rows import print_counter_set, print_object
+from roce_exporter.host.recorded.process_files import print_processes, read_processes
+from roce_exporter.host.recorded.recorded_objects import HeldObjects
+from roce_exporter.host.recorded.tree import RecordingError
 from roce_exporter.model import RdmaDevice
-from roce_exporter.owner_model import CounterSet, ObjectKind, ProcessFacts, RdmaObject
-from roce_exporter.recording.object_rows import print_counter_set, print_object
-from roce_exporter.recording.process_files import print_processes, read_processes
-from roce_exporter.recording.recorded_objects import HeldObjects
-from roce_exporter.recording.tree import RecordingError
+from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts, RdmaObject
 
 if TYPE_CHECKING:
-    from roce_exporter.recording.recorded import RecordedKernel
+    from roce_exporter.host.recorded.recorded import RecordedKernel
 
 RXE0 = RdmaDevice(0, "rxe0", "", "", "")
 RXE1 = RdmaDevice(1, "rxe1", "", "", "")

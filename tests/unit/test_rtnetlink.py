@@ -12,10 +12,10 @@ import pytest
 from pyroute2.netlink.exceptions import NetlinkDecodeError, NetlinkDumpInterrupted, NetlinkError
 from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 
-from roce_exporter.kernel import Absent
-from roce_exporter.kernel.mac_address import LinkAddresses
-from roce_exporter.kernel.netlink import Message, encode_attribute, encode_message
-from roce_exporter.kernel.rtnetlink import open_route, read_link_addresses
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.mac_address import LinkAddresses
+from roce_exporter.host.kernel.netlink import Message, encode_attribute, encode_message
+from roce_exporter.host.kernel.rtnetlink import open_route, read_link_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Callable

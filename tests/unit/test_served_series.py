@@ -12,24 +12,24 @@ from observed import observe, samples
 from prometheus_client.openmetrics import parser as openmetrics
 from recorded import recording
 
-from roce_exporter.audit import Auditor, load_profile
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.configuration import CHECK_OK
 from roce_exporter.catalog.exporter import METRIC_SET_INFO, READ_ERRORS, SOURCE_DURATION, SOURCE_UP
 from roce_exporter.catalog.row import FULL, LEAN, PRIORITY_LABELS, STANDARD, MetricSet, Row
 from roce_exporter.catalog.storm import RATIO, READ_DURATION, STORMS
+from roce_exporter.checks.health.health_watch import HealthWatch
+from roce_exporter.checks.settings import Auditor, load_profile
 from roce_exporter.cli import main
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.exposition.served_series import ServedSeries
-from roce_exporter.health.health_watch import HealthWatch
+from roce_exporter.fastloop import Sampler
+from roce_exporter.host.recorded.recorded import load_recording
+from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.introspection.host_history import HostClock, play
 from roce_exporter.normalise.series import Samples, Series
-from roce_exporter.recording.recorded import load_recording
-from roce_exporter.sampler import Sampler
 from roce_exporter.self_metrics.own_registry import OwnRegistry
-from roce_exporter.simulation.kernel import simulate
 from roce_exporter.surroundings import Surroundings
 from roce_exporter.surroundings.kernel_log_follower import KernelLogFollower
 

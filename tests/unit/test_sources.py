@@ -13,22 +13,22 @@ from hypothesis import strategies as st
 from kernel import Faults, host
 
 from roce_exporter.exposition import Format, Renderer
-from roce_exporter.inventory import Listed, describe
-from roce_exporter.kernel import Absent
-from roce_exporter.kernel.live import LiveKernel
+from roce_exporter.host.inventory import Listed, describe
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.live import LiveKernel
+from roce_exporter.host.sources import NAMES, SLOW, open_readers
+from roce_exporter.host.sources.delay_drop import DelayDrop
+from roce_exporter.host.sources.fec import fec_numbers
+from roce_exporter.host.sources.pcie import parse_speed, parse_total, parse_width
+from roce_exporter.host.sources.sensors import Sensors
 from roce_exporter.model import Device, DeviceReadings, Port, Reading
 from roce_exporter.normalise.normaliser import Normaliser
-from roce_exporter.sources import NAMES, SLOW, open_readers
-from roce_exporter.sources.delay_drop import DelayDrop
-from roce_exporter.sources.fec import fec_numbers
-from roce_exporter.sources.pcie import parse_speed, parse_total, parse_width
-from roce_exporter.sources.sensors import Sensors
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from roce_exporter.recording.recorded import RecordedKernel
-    from roce_exporter.sources import Reader
+    from roce_exporter.host.recorded.recorded import RecordedKernel
+    from roce_exporter.host.sources import Reader
 
 MLX5 = "sys/class/infiniband/mlx5_0"
 PORT = f"{MLX5}/ports/1"

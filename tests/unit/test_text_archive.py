@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roce_exporter.recording import load, text_archive, tree
-from roce_exporter.recording.capture import capture
-from roce_exporter.recording.load import load_tree, read_text
-from roce_exporter.recording.recorded import load_recording
-from roce_exporter.recording.text_archive import FIRST, LAST
-from roce_exporter.recording.tree import PATH_BYTES, READ_BYTES, RecordingError, Tree, collect_tree
-from roce_exporter.recording.written import print_tree, write_tree
+from roce_exporter.host.recorded import load, text_archive, tree
+from roce_exporter.host.recorded.capture import capture
+from roce_exporter.host.recorded.load import load_tree, read_text
+from roce_exporter.host.recorded.recorded import load_recording
+from roce_exporter.host.recorded.text_archive import FIRST, LAST
+from roce_exporter.host.recorded.tree import PATH_BYTES, READ_BYTES, RecordingError, Tree, collect_tree
+from roce_exporter.host.recorded.written import print_tree, write_tree
 
 if TYPE_CHECKING:
     from pathlib import Path

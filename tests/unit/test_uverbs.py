@@ -12,9 +12,9 @@ import pytest
 from descriptors import open_descriptors
 from netlink_dumps import FakeKernel, refusal
 
-from roce_exporter.kernel import Absent
-from roce_exporter.kernel.netlink import Message, Netlink, encode_attribute, encode_message
-from roce_exporter.kernel.uverbs import (
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.netlink import Message, Netlink, encode_attribute, encode_message
+from roce_exporter.host.kernel.uverbs import (
     GET_CHARDEV,
     CharacterDevice,
     find_character_device,

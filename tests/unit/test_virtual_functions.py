@@ -15,20 +15,20 @@ from observed import exposition, samples
 from pyroute2.netlink.exceptions import NetlinkError
 from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 
-from roce_exporter.kernel import Absent
-from roce_exporter.kernel.live import LiveKernel
-from roce_exporter.kernel.netlink import Message, encode_attribute, encode_message
-from roce_exporter.kernel.vf_netlink import MOST_VFS, VirtualFunction, read_virtual_functions
-from roce_exporter.recording.capture import capture
-from roce_exporter.recording.ip_link import parse_virtual_functions
-from roce_exporter.recording.recorded import load_recording
-from roce_exporter.sources.virtual_functions import VirtualFunctions
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.live import LiveKernel
+from roce_exporter.host.kernel.netlink import Message, encode_attribute, encode_message
+from roce_exporter.host.kernel.vf_netlink import MOST_VFS, VirtualFunction, read_virtual_functions
+from roce_exporter.host.recorded.capture import capture
+from roce_exporter.host.recorded.ip_link import parse_virtual_functions
+from roce_exporter.host.recorded.recorded import load_recording
+from roce_exporter.host.sources.virtual_functions import VirtualFunctions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from roce_exporter.recording.recorded import RecordedKernel
+    from roce_exporter.host.recorded.recorded import RecordedKernel
 
 MAC = "02:00:5e:00:01:{:02x}"
 PCI = "0000:3b:01.{}"

@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from roce_exporter import __version__
-from roce_exporter.quiet_grpc import grpc, start_grpc
+from roce_exporter.net.quiet_grpc import grpc, start_grpc
 from roce_exporter.switches.doors.gnmi_faults import AbsentError, gnmi_fault
 from roce_exporter.switches.doors.gnmi_messages import (
     SubscribeReply,

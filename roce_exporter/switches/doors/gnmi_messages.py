@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from roce_exporter.message_table import message_classes
+from roce_exporter.net.message_table import message_classes
 from roce_exporter.switches.doors.gnmi_paths import Element, Leaf
 from roce_exporter.switches.doors.json_reply import decode_json
 from roce_exporter.switches.readings import SourceError

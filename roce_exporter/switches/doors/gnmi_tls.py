@@ -13,7 +13,7 @@ import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.quiet_grpc import grpc
+from roce_exporter.net.quiet_grpc import grpc
 from roce_exporter.switches.doors.https import connection_fault
 from roce_exporter.switches.doors.tls_client import client_context
 from roce_exporter.switches.readings import SourceError

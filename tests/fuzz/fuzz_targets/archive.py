@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 
 from fuzz_targets.host import visit
-from roce_exporter.recording.recorded import play_recording
-from roce_exporter.recording.tree import RecordingError, unpack_tree
+from roce_exporter.host.recorded.recorded import play_recording
+from roce_exporter.host.recorded.tree import RecordingError, unpack_tree
 
 ALLOWED = (RecordingError,)
-CORE = ("recording/tree.py",)
+CORE = ("host/recorded/tree.py",)
 WORDS = (
     b"ustar\x0000",
     b"ustar  \0",

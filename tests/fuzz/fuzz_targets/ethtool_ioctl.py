@@ -8,10 +8,10 @@ import struct
 
 from fuzz_targets.pieces import split
 from fuzz_targets.wire import counts
-from roce_exporter.kernel.ethtool_ioctl import EthtoolIoctl
+from roce_exporter.host.kernel.ethtool_ioctl import EthtoolIoctl
 
 ALLOWED = (OSError,)
-CORE = ("kernel/ethtool_ioctl.py",)
+CORE = ("host/kernel/ethtool_ioctl.py",)
 REFUSED = 0xFE
 """A piece of one or two bytes that begins with this byte is an errno."""
 

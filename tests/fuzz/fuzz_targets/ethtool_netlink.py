@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 
 from fuzz_targets.wire import Wire, counts
-from roce_exporter.kernel.ethtool_netlink import EthtoolNetlink
-from roce_exporter.kernel.transceiver import PageAddress
+from roce_exporter.host.kernel.ethtool_netlink import EthtoolNetlink
+from roce_exporter.host.kernel.transceiver import PageAddress
 
 ALLOWED = (OSError,)
-CORE = ("kernel/ethtool_netlink.py", "kernel/netlink.py")
+CORE = ("host/kernel/ethtool_netlink.py", "host/kernel/netlink.py")
 
 
 def decode(data: bytes) -> None:

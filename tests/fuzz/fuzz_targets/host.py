@@ -8,23 +8,23 @@ import math
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import INDEX
-from roce_exporter.owner_model import ObjectKind
+from roce_exporter.host.recorded.object_rows import print_object, read_objects
+from roce_exporter.host.recorded.process_files import print_processes
+from roce_exporter.host.recorded.scrub import Scrubber
+from roce_exporter.host.recorded.scrub_processes import scrub_process
+from roce_exporter.host.recorded.transceiver_text import parse_transceiver, print_transceiver
+from roce_exporter.host.recorded.tree import Tree
+from roce_exporter.host.sources.netdev import MAC_ADDRESS
+from roce_exporter.host.sources.netdev_identity import read_netdev_identity
+from roce_exporter.model.owner import ObjectKind
 from roce_exporter.owners.identify import owner_of
-from roce_exporter.recording.object_rows import print_object, read_objects
-from roce_exporter.recording.process_files import print_processes
-from roce_exporter.recording.scrub import Scrubber
-from roce_exporter.recording.scrub_processes import scrub_process
-from roce_exporter.recording.transceiver_text import parse_transceiver, print_transceiver
-from roce_exporter.recording.tree import Tree
-from roce_exporter.sources.netdev import MAC_ADDRESS
-from roce_exporter.sources.netdev_identity import read_netdev_identity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from roce_exporter.host.recorded.recorded import RecordedKernel
     from roce_exporter.model import RdmaDevice
-    from roce_exporter.owner_model import RdmaObject
-    from roce_exporter.recording.recorded import RecordedKernel
+    from roce_exporter.model.owner import RdmaObject
 
 PATHS = ("class/infiniband", "class/infiniband/mlx5_0/ports/1/state", "class/net/eth0", "a", "..", "")
 LARGEST_DIGITS = 10**20

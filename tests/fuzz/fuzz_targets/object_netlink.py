@@ -5,18 +5,18 @@ from __future__ import annotations
 import contextlib
 
 from fuzz_targets.wire import Wire, counts
-from roce_exporter.kernel.counter_set_netlink import read_counter_mode, read_counter_sets
-from roce_exporter.kernel.object_netlink import open_object_dump
-from roce_exporter.kernel.rdma_netlink import RdmaNetlink
+from roce_exporter.host.kernel.counter_set_netlink import read_counter_mode, read_counter_sets
+from roce_exporter.host.kernel.object_netlink import open_object_dump
+from roce_exporter.host.kernel.rdma_netlink import RdmaNetlink
 from roce_exporter.model import RdmaDevice
-from roce_exporter.owner_model import ObjectKind
+from roce_exporter.model.owner import ObjectKind
 
 ALLOWED = (OSError,)
 CORE = (
-    "kernel/object_netlink.py",
-    "kernel/counter_set_netlink.py",
-    "kernel/entry_dump.py",
-    "kernel/paced_dump.py",
+    "host/kernel/object_netlink.py",
+    "host/kernel/counter_set_netlink.py",
+    "host/kernel/entry_dump.py",
+    "host/kernel/paced_dump.py",
 )
 DEVICE = RdmaDevice(0, "rxe0", "", "", "")
 KINDS = tuple(ObjectKind)

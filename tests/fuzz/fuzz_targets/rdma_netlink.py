@@ -6,11 +6,11 @@ import contextlib
 
 from fuzz_targets.pieces import join, split
 from fuzz_targets.wire import Wire, counts
-from roce_exporter.kernel.rdma_netlink import RdmaNetlink
+from roce_exporter.host.kernel.rdma_netlink import RdmaNetlink
 from roce_exporter.model import RdmaDevice
 
 ALLOWED = (OSError,)
-CORE = ("kernel/rdma_netlink.py", "kernel/netlink.py", "kernel/layout.py")
+CORE = ("host/kernel/rdma_netlink.py", "host/kernel/netlink.py", "host/kernel/layout.py")
 DEVICES = tuple(RdmaDevice(index, name, "", "", "") for index, name in enumerate(("rxe0", "rxe1", "mlx5_0")))
 
 

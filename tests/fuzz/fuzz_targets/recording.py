@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from fuzz_targets.host import visit
 from fuzz_targets.pieces import split
-from roce_exporter.recording.recorded import play_recording
-from roce_exporter.recording.tree import RecordingError, Tree
+from roce_exporter.host.recorded.recorded import play_recording
+from roce_exporter.host.recorded.tree import RecordingError, Tree
 
 ALLOWED = (RecordingError,)
 CORE = (
-    "recording/recorded.py",
-    "recording/rdma_recorded.py",
-    "recording/object_rows.py",
-    "recording/process_files.py",
-    "recording/recorded_objects.py",
-    "recording/dcb_recorded.py",
-    "recording/ethtool_text.py",
-    "recording/transceiver_text.py",
+    "host/recorded/recorded.py",
+    "host/recorded/rdma_recorded.py",
+    "host/recorded/object_rows.py",
+    "host/recorded/process_files.py",
+    "host/recorded/recorded_objects.py",
+    "host/recorded/dcb_recorded.py",
+    "host/recorded/ethtool_text.py",
+    "host/recorded/transceiver_text.py",
 )
 FILES = (
     *(f"rdma/{kind}.json" for kind in ("dev", "link", "statistic", "mode", "mode_supported", "resource")),

@@ -6,13 +6,13 @@ import contextlib
 import io
 
 from fuzz_targets.host import visit
-from roce_exporter.recording.load import read_text
-from roce_exporter.recording.recorded import play_recording
-from roce_exporter.recording.tree import RecordingError, Tree
-from roce_exporter.recording.written import print_tree
+from roce_exporter.host.recorded.load import read_text
+from roce_exporter.host.recorded.recorded import play_recording
+from roce_exporter.host.recorded.tree import RecordingError, Tree
+from roce_exporter.host.recorded.written import print_tree
 
 ALLOWED = (RecordingError,)
-CORE = ("recording/text_archive.py", "recording/written.py")
+CORE = ("host/recorded/text_archive.py", "host/recorded/written.py")
 WORDS = (
     b"recording 1\n",
     b"base other\n",

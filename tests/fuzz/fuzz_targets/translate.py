@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from roce_exporter.migration.foreign_files import text_of_file, translate_file
-from roce_exporter.migration.promql_names import names_of
-from roce_exporter.migration.rule_files import recorded_in
-from roce_exporter.migration.translation_report import FileReport, UnreadableError, report_json, report_text
+from roce_exporter.migrate.foreign_files import text_of_file, translate_file
+from roce_exporter.migrate.promql_names import names_of
+from roce_exporter.migrate.rule_files import recorded_in
+from roce_exporter.migrate.translation_report import FileReport, UnreadableError, report_json, report_text
 from roce_exporter.yaml_document import DocumentError
 
 ALLOWED = (UnreadableError, DocumentError)

@@ -18,11 +18,11 @@ from daemon import COMMAND, NOBODY, wait_until
 from nic import ask_json, run
 from test_diagnosis import diagnosed
 
+from roce_exporter.checks.health.settings_rules import IP_CHECKS
 from roce_exporter.cli import main
-from roce_exporter.health.settings_rules import IP_CHECKS
-from roce_exporter.kernel.live import LiveKernel
-from roce_exporter.recording.recorded_ip import read_recorded_ip
-from roce_exporter.recording.tree import Tree
+from roce_exporter.host.kernel.live import LiveKernel
+from roce_exporter.host.recorded.recorded_ip import read_recorded_ip
+from roce_exporter.host.recorded.tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -20,7 +20,7 @@ from daemon import COMMAND, NOBODY, Exporter, value, wait_until
 from nic import ask_json, kernel, run
 from uverbs_pairs import Tenant, tenant
 
-from roce_exporter.kernel.counter_set_netlink import (
+from roce_exporter.host.kernel.counter_set_netlink import (
     BY_PID,
     BY_TYPE,
     MODE_AUTO,
@@ -28,8 +28,8 @@ from roce_exporter.kernel.counter_set_netlink import (
     CounterMode,
     read_counter_mode,
 )
-from roce_exporter.kernel.netlink import open_kernel_socket
-from roce_exporter.kernel.rdma_netlink import RdmaNetlink
+from roce_exporter.host.kernel.netlink import open_kernel_socket
+from roce_exporter.host.kernel.rdma_netlink import RdmaNetlink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,10 +14,10 @@ import pytest
 from daemon import COMMAND, Exporter, value, wait_until
 from nic import run
 
-from roce_exporter.kernel import Absent
-from roce_exporter.kernel.devlink_netlink import DevlinkNetlink
-from roce_exporter.kernel.live import LiveKernel
-from roce_exporter.recording.devlink_text import HEALTH, INFO, RecordedDevlink
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.devlink_netlink import DevlinkNetlink
+from roce_exporter.host.kernel.live import LiveKernel
+from roce_exporter.host.recorded.devlink_text import HEALTH, INFO, RecordedDevlink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,7 +133,7 @@ def test_a_diagnosis_has_the_numbers_that_the_tool_prints(exporter: Exporter) ->
 def test_a_diagnosis_without_the_privilege_is_refused_by_the_kernel(exporter: Exporter) -> None:
     """The kernel refuses before it looks for the reporter, and the exporter does not call that a failure."""
     code = (
-        "from roce_exporter.kernel.devlink_netlink import DevlinkNetlink\n"
+        "from roce_exporter.host.kernel.devlink_netlink import DevlinkNetlink\n"
         f"try: DevlinkNetlink().diagnosis({INSTANCE!r})\n"
         "except PermissionError as error: print('refused', error.errno)"
     )

@@ -20,15 +20,15 @@ from nic import run
 from test_devlink import MODULES, break_health
 from test_devlink import exporter as netdevsim  # noqa: F401 - a fixture
 
+from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.cli.diagnose import HostCourse, sampled
 from roce_exporter.cli.host import open_kernel
 from roce_exporter.cli.options import parse_options
-from roce_exporter.health.diagnosis import diagnose
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from roce_exporter.health.port_fault import Diagnosis
+    from roce_exporter.checks.health.port_fault import Diagnosis
 
 CARD, OTHER = "mlx5_0", "bnxt_re0"
 

@@ -21,18 +21,18 @@ from daemon import COMMAND, NOBODY, wait_until
 from nic import ask_json, run
 from queue_pairs import MOST_OF_A_PART, holding
 
-from roce_exporter.kernel.live import LiveKernel
-from roce_exporter.kernel.uverbs import read_limits
-from roce_exporter.owner_model import ObjectKind
+from roce_exporter.host.kernel.live import LiveKernel
+from roce_exporter.host.kernel.uverbs import read_limits
+from roce_exporter.model.owner import ObjectKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 READ_LISTS = """
 import json
-from roce_exporter.kernel.live import LiveKernel
-from roce_exporter.kernel.uverbs import read_limits
-from roce_exporter.owner_model import ObjectKind
+from roce_exporter.host.kernel.live import LiveKernel
+from roce_exporter.host.kernel.uverbs import read_limits
+from roce_exporter.model.owner import ObjectKind
 kernel, found = LiveKernel(), []
 for device in kernel.rdma_devices():
     for kind in ObjectKind:
@@ -45,7 +45,7 @@ print(json.dumps(found))
 
 READ_PROCESSES = """
 import json, sys
-from roce_exporter.kernel.live import LiveKernel
+from roce_exporter.host.kernel.live import LiveKernel
 print(json.dumps([LiveKernel().process(int(pid)) for pid in sys.argv[1:]]))
 """
 

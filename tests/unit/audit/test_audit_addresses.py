@@ -9,10 +9,10 @@ import pytest
 from observed import observe
 from recorded import recording
 
-from roce_exporter.audit import Profile, address_checks, audit, built_in, load_profile, rail_checks
-from roce_exporter.audit.auditor import judge
-from roce_exporter.audit.commands import fix_command
-from roce_exporter.audit.ip_settings import (
+from roce_exporter.checks.settings import Profile, address_checks, audit, built_in, load_profile, rail_checks
+from roce_exporter.checks.settings.auditor import judge
+from roce_exporter.checks.settings.commands import fix_command
+from roce_exporter.checks.settings.ip_settings import (
     FollowedPath,
     IpNetdev,
     IpSide,
@@ -21,14 +21,14 @@ from roce_exporter.audit.ip_settings import (
     read_ip_settings,
     with_rails,
 )
-from roce_exporter.audit.port_settings import PortSettings
+from roce_exporter.checks.settings.port_settings import PortSettings
+from roce_exporter.host.recorded.recorded import load_recording
 from roce_exporter.model import Reading
-from roce_exporter.recording.recorded import load_recording
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from roce_exporter.audit.verdict import Verdict
+    from roce_exporter.checks.settings.verdict import Verdict
 
 IP_ONLY = Profile("IP side", addresses=True, multi_rail=True)
 CHECKS = {check.id for check in (*address_checks.CHECKS, *rail_checks.CHECKS)}

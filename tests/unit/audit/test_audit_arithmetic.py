@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roce_exporter.audit.arithmetic import (
+from roce_exporter.checks.settings.arithmetic import (
     ECT_0,
     NOT_ECT,
     dscp_of,

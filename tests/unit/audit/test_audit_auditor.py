@@ -12,10 +12,10 @@ from observed import observe
 from recorded import recording
 from test_audit_checks import GOOD
 
-from roce_exporter.audit import Auditor, load_profile
-from roce_exporter.audit.fingerprint import COMPARED, comparable, fingerprint
+from roce_exporter.checks.settings import Auditor, load_profile
+from roce_exporter.checks.settings.fingerprint import COMPARED, comparable, fingerprint
+from roce_exporter.host.recorded.recorded import load_recording
 from roce_exporter.model import DeviceReadings, Gid, Reading
-from roce_exporter.recording.recorded import load_recording
 
 if TYPE_CHECKING:
     from roce_exporter.normalise.series import Samples, Value

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from roce_exporter.audit import ALL_CHECKS, Profile, address_checks, load_profile, rail_checks
-from roce_exporter.audit.auditor import judge
-from roce_exporter.audit.commands import fill, fix_command, fix_commands
-from roce_exporter.audit.port_settings import PcieLink, PortSettings
 from roce_exporter.catalog.row import ANY
+from roce_exporter.checks.settings import ALL_CHECKS, Profile, address_checks, load_profile, rail_checks
+from roce_exporter.checks.settings.auditor import judge
+from roce_exporter.checks.settings.commands import fill, fix_command, fix_commands
+from roce_exporter.checks.settings.port_settings import PcieLink, PortSettings
 from roce_exporter.model import Gid
 
 NVIDIA = load_profile("nvidia-lossless")

@@ -8,13 +8,13 @@ import pytest
 from observed import observe
 from recorded import recording
 
-from roce_exporter.audit import audit, load_profile
-from roce_exporter.recording.recorded import load_recording
+from roce_exporter.checks.settings import audit, load_profile
+from roce_exporter.host.recorded.recorded import load_recording
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from roce_exporter.audit.verdict import Verdict
+    from roce_exporter.checks.settings.verdict import Verdict
 
 
 LONG_CABLES = 'extends = "nvidia-lossless"\ncable_metres = 100\n'

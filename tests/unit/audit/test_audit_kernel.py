@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 from test_audit_source import CM, MLX5, write
 
-from roce_exporter.kernel import Absent
-from roce_exporter.kernel.dcb_netlink import Dcb, Pfc
-from roce_exporter.kernel.ethtool_ioctl import GCOALESCE, EthtoolIoctl
-from roce_exporter.kernel.live import LiveKernel
-from roce_exporter.recording.dcb_printed import print_dcb
-from roce_exporter.recording.dcb_recorded import read_dcb
-from roce_exporter.recording.ethtool_text import parse_settings, print_settings
-from roce_exporter.sources.configuration_files import texts
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.dcb_netlink import Dcb, Pfc
+from roce_exporter.host.kernel.ethtool_ioctl import GCOALESCE, EthtoolIoctl
+from roce_exporter.host.kernel.live import LiveKernel
+from roce_exporter.host.recorded.dcb_printed import print_dcb
+from roce_exporter.host.recorded.dcb_recorded import read_dcb
+from roce_exporter.host.recorded.ethtool_text import parse_settings, print_settings
+from roce_exporter.host.sources.configuration_files import texts
 
 if TYPE_CHECKING:
     from pathlib import Path

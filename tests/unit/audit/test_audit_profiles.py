@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from roce_exporter.audit import ProfileError, built_in, load_profile
-from roce_exporter.audit import profile as profile_module
-from roce_exporter.audit.expectations import expected_tos
+from roce_exporter.checks.settings import ProfileError, built_in, load_profile
+from roce_exporter.checks.settings import profile as profile_module
+from roce_exporter.checks.settings.expectations import expected_tos
 
 BUILT_IN = ("amd-pollara", "auto", "broadcom-thor2", "lossy", "nvidia-lossless", "pfc-only")
 

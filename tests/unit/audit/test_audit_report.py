@@ -7,8 +7,8 @@ import json
 import pytest
 from recorded import recording
 
-from roce_exporter.audit import Profile, as_table, load_profile
-from roce_exporter.audit.auditor import judge
+from roce_exporter.checks.settings import Profile, as_table, load_profile
+from roce_exporter.checks.settings.auditor import judge
 from roce_exporter.cli import main
 
 

@@ -9,18 +9,18 @@ import pytest
 from host_tree import failing_pread
 from kernel import Faults
 
-from roce_exporter.kernel import Absent
-from roce_exporter.kernel.live import LiveKernel
-from roce_exporter.model import Device, Netdev, Port
-from roce_exporter.sources.configuration import Configuration
-from roce_exporter.sources.configuration_files import (
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.live import LiveKernel
+from roce_exporter.host.sources.configuration import Configuration
+from roce_exporter.host.sources.configuration_files import (
     parse_number,
     parse_traffic_class,
     parse_trust,
     parse_version,
 )
-from roce_exporter.sources.configuration_names import MLX5_DEBUGFS, OFED, UNITS
-from roce_exporter.sources.values import EMPTY, GARBAGE
+from roce_exporter.host.sources.configuration_names import MLX5_DEBUGFS, OFED, UNITS
+from roce_exporter.host.sources.values import EMPTY, GARBAGE
+from roce_exporter.model import Device, Netdev, Port
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from roce_exporter.detectors.counts import Counts
-from roce_exporter.detectors.pfc_storm import Begun, Ended, StormState
-from roce_exporter.detectors.watch import CounterSample, PauseKey, Watch
+from roce_exporter.fastloop.counts import Counts
+from roce_exporter.fastloop.pfc_storm import Begun, Ended, StormState
+from roce_exporter.fastloop.watch import CounterSample, PauseKey, Watch
 
 PACKETS = 100_000.0
 """Packets per second and direction while nothing is paused."""

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roce_exporter.detectors.counts import Counts
-from roce_exporter.detectors.episodes import BOUNDS
-from roce_exporter.detectors.histogram import Histogram
-from roce_exporter.detectors.watch import CounterSample, PauseKey, Watch
+from roce_exporter.fastloop.counts import Counts
+from roce_exporter.fastloop.episodes import BOUNDS
+from roce_exporter.fastloop.histogram import Histogram
+from roce_exporter.fastloop.watch import CounterSample, PauseKey, Watch
 
 KEY = PauseKey("3", "receive")
 POLL = 0.1

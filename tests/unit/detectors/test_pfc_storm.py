@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from nic import PACKETS, RECEIVE, TRANSMIT, Nic
 
-from roce_exporter.detectors.counts import Counts
-from roce_exporter.detectors.pfc_storm import Method, StormState, method_of
-from roce_exporter.detectors.watch import PauseKey
+from roce_exporter.fastloop.counts import Counts
+from roce_exporter.fastloop.pfc_storm import Method, StormState, method_of
+from roce_exporter.fastloop.watch import PauseKey
 
 
 class OnceASecond(Nic):

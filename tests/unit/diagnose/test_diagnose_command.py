@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import recorded
 
+from roce_exporter.checks.health.causes import CAUSES
+from roce_exporter.checks.health.diagnosis_report import diagnosis_json, diagnosis_text
+from roce_exporter.checks.health.port_fault import Diagnosis, PortFault, Side
 from roce_exporter.cli.entry import main
-from roce_exporter.health.causes import CAUSES
-from roce_exporter.health.history import TimedSamples
-from roce_exporter.health.port_fault import Diagnosis, PortFault, Side
-from roce_exporter.introspection.diagnosis_report import diagnosis_json, diagnosis_text
+from roce_exporter.view.history import TimedSamples
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from roce_exporter.host.recorded.capture import capture
+from roce_exporter.host.recorded.moment_times import moment_times
+from roce_exporter.host.recorded.recorded import load_recording
+from roce_exporter.host.recorded.tree import RecordingError, Tree
+from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.introspection.host_history import HostClock
-from roce_exporter.recording.capture import capture
-from roce_exporter.recording.moment_times import moment_times
-from roce_exporter.recording.recorded import load_recording
-from roce_exporter.recording.tree import RecordingError, Tree
-from roce_exporter.simulation.kernel import simulate
 
 if TYPE_CHECKING:
     from pathlib import Path

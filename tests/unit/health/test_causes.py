@@ -11,14 +11,15 @@ from health_history import DEFAULTS
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.kernel_events import EVENTS, Severity
-from roce_exporter.health import port_causes, port_view, traffic_causes, verdict_limits
-from roce_exporter.health.causes import CAUSES, EXPLAINS
-from roce_exporter.health.diagnosis import diagnose
-from roce_exporter.health.history import TimedSamples
-from roce_exporter.health.kernel_events import DEVICE_EVENTS
-from roce_exporter.health.port_fault import Cause, Health
-from roce_exporter.health.port_health import UNKNOWN_REASONS, judge
-from roce_exporter.health.rows_of_rules import ROWS_OF_RULES
+from roce_exporter.checks.health import port_causes, traffic_causes, verdict_limits
+from roce_exporter.checks.health.causes import CAUSES, EXPLAINS
+from roce_exporter.checks.health.diagnosis import diagnose
+from roce_exporter.checks.health.kernel_events import DEVICE_EVENTS
+from roce_exporter.checks.health.port_fault import Cause, Health
+from roce_exporter.checks.health.port_health import UNKNOWN_REASONS, judge
+from roce_exporter.checks.health.rows_of_rules import ROWS_OF_RULES
+from roce_exporter.view import port_view
+from roce_exporter.view.history import TimedSamples
 
 ROOT = Path(__file__).parents[3]
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from health_history import causes, history, only
 
-from roce_exporter.health.diagnosis import diagnose
-from roce_exporter.health.port_fault import Health, Side
+from roce_exporter.checks.health.diagnosis import diagnose
+from roce_exporter.checks.health.port_fault import Health, Side
 
 FAULTS: dict[str, tuple[dict[str, object], list[str]]] = {
     "fewer lanes": ({"roce_pcie_link_width_lanes": 8, "roce_pcie_link_width_max_lanes": 16}, ["pcie_narrow"]),

@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from roce_exporter.audit import Auditor, load_profile
+from roce_exporter.checks.health.diagnosis import diagnose
+from roce_exporter.checks.health.health_document import VERSION
+from roce_exporter.checks.health.health_watch import INTERVAL, HealthWatch
+from roce_exporter.checks.health.port_causes import CRC_ERRORS
+from roce_exporter.checks.health.port_fault import Diagnosis, PortFault
+from roce_exporter.checks.health.port_health import RECOVERY
+from roce_exporter.checks.settings import Auditor, load_profile
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
-from roce_exporter.health.diagnosis import diagnose
-from roce_exporter.health.health_document import VERSION
-from roce_exporter.health.health_watch import INTERVAL, HealthWatch
-from roce_exporter.health.port_causes import CRC_ERRORS
-from roce_exporter.health.port_fault import Diagnosis, PortFault
-from roce_exporter.health.port_health import RECOVERY
-from roce_exporter.simulation.kernel import simulate
+from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.web import Request
 from roce_exporter.web.endpoints import PRIVATE, Endpoints
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from roce_exporter.health.history import History
+    from roce_exporter.view.history import History
 
 WALL = 1_700_000_000.0
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from roce_exporter.health.history import History, TimedSamples
-from roce_exporter.health.kept_history import MOST_AGE, kept
+from roce_exporter.view.history import History, TimedSamples
+from roce_exporter.view.kept_history import MOST_AGE, kept
 
 
 def play(times: range) -> History:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from health_history import causes, history, only
 
-from roce_exporter.health.diagnosis import diagnose
-from roce_exporter.health.port_fault import Health, Side
+from roce_exporter.checks.health.diagnosis import diagnose
+from roce_exporter.checks.health.port_fault import Health, Side
 
 SENT, RECEIVED = "roce_pfc_transmit_pause_seconds_total", "roce_pfc_receive_pause_seconds_total"
 CALM = {"roce_pcie_write_stalled_seconds_total": 0, "roce_pcie_read_stalled_seconds_total": 0}

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from health_history import history
 
-from roce_exporter.health.history import TimedSamples
-from roce_exporter.health.port_causes import DEVICE_VANISHED, LINK_DOWN, LINK_FLAPPING
-from roce_exporter.health.port_fault import Diagnosis, Health, PortFault, Side
-from roce_exporter.health.port_health import (
+from roce_exporter.checks.health.port_causes import DEVICE_VANISHED, LINK_DOWN, LINK_FLAPPING
+from roce_exporter.checks.health.port_fault import Diagnosis, Health, PortFault, Side
+from roce_exporter.checks.health.port_health import (
     FACTS_MISSING,
     LONGEST,
     MEMORY,
@@ -19,7 +18,8 @@ from roce_exporter.health.port_health import (
     judge,
     not_judged,
 )
-from roce_exporter.health.traffic_causes import INCAST
+from roce_exporter.checks.health.traffic_causes import INCAST
+from roce_exporter.view.history import TimedSamples
 
 KEY = ("mlx5_0", "1")
 FINE = Diagnosis((), ())

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from health_history import history
 
-from roce_exporter.health.history import TimedSamples
-from roce_exporter.health.port_view import WHOLE, HostView, PortView, moduli, rise_between, step
+from roce_exporter.view.history import TimedSamples
+from roce_exporter.view.port_view import WHOLE, HostView, PortView, moduli, rise_between, step
 
 TIMEOUTS = "roce_transport_ack_timeouts_total"
 PAUSE = "roce_pfc_receive_pause_seconds_total"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from health_history import causes, history, only
 
-from roce_exporter.health.diagnosis import diagnose
-from roce_exporter.health.port_fault import Health, Side
+from roce_exporter.checks.health.diagnosis import diagnose
+from roce_exporter.checks.health.port_fault import Health, Side
 
 DOWN = "roce_netdev_carrier_down_total"
 

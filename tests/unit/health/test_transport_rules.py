@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from health_history import causes, history, only
 
-from roce_exporter.health.diagnosis import diagnose
-from roce_exporter.health.port_fault import Health, Side
+from roce_exporter.checks.health.diagnosis import diagnose
+from roce_exporter.checks.health.port_fault import Health, Side
 
 T = "roce_transport_"
 CLEAN = {f"{T}packet_sequence_errors_total": 0, f"{T}out_of_sequence_total": 0, f"{T}implied_naks_total": 0}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from health_history import causes, history
 
-from roce_exporter.health.diagnosis import diagnose
-from roce_exporter.health.from_prometheus import read_matrix
-from roce_exporter.health.port_view import HostView, PortView
-from roce_exporter.health.usual_values import with_usual_values
+from roce_exporter.checks.health.diagnosis import diagnose
+from roce_exporter.view.from_prometheus import read_matrix
+from roce_exporter.view.port_view import HostView, PortView
+from roce_exporter.view.usual_values import with_usual_values
 
 TIMEOUTS = "roce_transport_ack_timeouts_total"
 LEAN = {"roce_exporter_metric_set_info{set=lean}": 1}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from roce_exporter.migration.foreign import Foreign
-from roce_exporter.migration.promql_names import Names
+from roce_exporter.migrate.foreign import Foreign
+from roce_exporter.migrate.promql_names import Names
 
 PORT = (("device", "device"), ("port", "port"))
 RDMA, NODE, SPIDER = "rdma_exporter", "node_exporter", "spiderpool"

@@ -9,12 +9,12 @@ import pytest
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import COUNTERS, ETHTOOL, HW_COUNTERS
-from roce_exporter.migration import node_exporter
-from roce_exporter.migration.foreign import EXPORTERS, Foreign, foreign_metrics, terms, untranslatable
-from roce_exporter.migration.naming import expanded
-from roce_exporter.migration.node_exporter import ethtool_name
-from roce_exporter.migration.rdma_exporter import counter_name
-from roce_exporter.migration.spiderpool import statistic_name
+from roce_exporter.migrate import node_exporter
+from roce_exporter.migrate.foreign import EXPORTERS, Foreign, foreign_metrics, terms, untranslatable
+from roce_exporter.migrate.naming import expanded
+from roce_exporter.migrate.node_exporter import ethtool_name
+from roce_exporter.migrate.rdma_exporter import counter_name
+from roce_exporter.migrate.spiderpool import statistic_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable

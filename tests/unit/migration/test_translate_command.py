@@ -12,7 +12,7 @@ import pytest
 from roce_exporter.cli import main, translate, translate_flags
 from roce_exporter.cli.options import parse_options
 from roce_exporter.cli.parser import OptionError
-from roce_exporter.migration import foreign, foreign_files
+from roce_exporter.migrate import foreign, foreign_files
 
 RULES = "# c\ngroups:\n- rules:\n  - alert: A\n    expr: rate(node_infiniband_link_downed_total[5m]) > 0\n"
 OURS = RULES.replace("node_infiniband_link_downed_total", "roce_port_link_downed_total")

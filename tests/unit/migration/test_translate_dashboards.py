@@ -13,11 +13,11 @@ from foreign_table import NAMES
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roce_exporter.migration.dashboards import translate_dashboard
-from roce_exporter.migration.document_places import NotJsonError, read_json, strings_of
-from roce_exporter.migration.foreign import EXPORTERS
-from roce_exporter.migration.promql_names import names_of
-from roce_exporter.migration.translation_report import FileReport, UnreadableError
+from roce_exporter.migrate.dashboards import translate_dashboard
+from roce_exporter.migrate.document_places import NotJsonError, read_json, strings_of
+from roce_exporter.migrate.foreign import EXPORTERS
+from roce_exporter.migrate.promql_names import names_of
+from roce_exporter.migrate.translation_report import FileReport, UnreadableError
 
 DOWNED = "node_infiniband_link_downed_total"
 OURS = "roce_port_link_downed_total"

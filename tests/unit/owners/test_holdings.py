@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from owner_fakes import queue_pair, region
 
-from roce_exporter.owner_model import UNKNOWN_OWNER, ObjectKind, Owner, RdmaObject
+from roce_exporter.model.owner import UNKNOWN_OWNER, ObjectKind, Owner, RdmaObject
 from roce_exporter.owners.folding import choose_shown
 from roce_exporter.owners.holdings import Census, OwnerHoldings, by_owner, together
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from owner_fakes import FakeHost, process
 
-from roce_exporter.owner_model import UNKNOWN_OWNER, Owner, ProcessFacts
+from roce_exporter.model.owner import UNKNOWN_OWNER, Owner, ProcessFacts
 from roce_exporter.owners.identify import LONGEST, Roll, label_text, owner_of
 from roce_exporter.owners.known_processes import KnownProcesses
 

@@ -11,8 +11,8 @@ from clock import EPOCH, Clock
 from owner_fakes import FakeHost, device, following, process, queue_pair, shown
 from waiting import Gate
 
-from roce_exporter.kernel import Absent
-from roce_exporter.kernel.live import LiveKernel
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.owners import known_processes
 from roce_exporter.owners.known_processes import LIFE, KnownProcesses
 

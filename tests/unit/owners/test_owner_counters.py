@@ -7,7 +7,7 @@ import pytest
 from roce_exporter.catalog import INDEX
 from roce_exporter.catalog.owners import OWNER_COUNTERS, ROWS
 from roce_exporter.catalog.row import COUNTER
-from roce_exporter.owner_model import CounterSet
+from roce_exporter.model.owner import CounterSet
 from roce_exporter.owners.owner_counters import KEPT_ROUNDS, Ledger, growth_of
 
 TIMEOUTS = "roce_owner_transport_ack_timeouts_total"

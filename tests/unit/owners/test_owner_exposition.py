@@ -13,7 +13,7 @@ from waiting import Gate
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
-from roce_exporter.simulation.kernel import simulate
+from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.web import Request
 from roce_exporter.web.endpoints import PRIVATE, Endpoints
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from clock import EPOCH
 from owner_fakes import POD_CGROUP, FakeHost, following, process, queue_pair, region, survey
 
-from roce_exporter.owner_model import ObjectKind, RdmaObject
+from roce_exporter.model.owner import ObjectKind, RdmaObject
 
 POD = "0a1b2c3d-1111-2222-3333-444455556666"
 CONTAINER = "0123456789ab" + 52 * "c"

@@ -11,8 +11,8 @@ import pytest
 from owner_fakes import FakeHost, device, following, process, queue_pair, region, shown, survey
 from waiting import Gate, until
 
-from roce_exporter.kernel import Absent
-from roce_exporter.owner_model import CounterSet, ObjectKind, RdmaObject
+from roce_exporter.host.kernel import Absent
+from roce_exporter.model.owner import CounterSet, ObjectKind, RdmaObject
 from roce_exporter.owners import SurveyLimits
 
 if TYPE_CHECKING:

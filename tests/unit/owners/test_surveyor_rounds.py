@@ -24,7 +24,7 @@ from owner_fakes import (
 from waiting import until
 
 from roce_exporter.model import DeviceReadings
-from roce_exporter.owner_model import CounterSet, ObjectKind, RdmaObject
+from roce_exporter.model.owner import CounterSet, ObjectKind, RdmaObject
 from roce_exporter.owners import SurveyLimits
 
 if TYPE_CHECKING:

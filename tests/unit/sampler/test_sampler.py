@@ -12,17 +12,17 @@ from clock import EPOCH, Clock
 from roce_exporter.catalog.storm import ROWS, SAMPLER
 from roce_exporter.cli.log import LineFormatter
 from roce_exporter.collect import Collector, Settings
-from roce_exporter.detectors.pfc_storm import Method, StormLimits
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
-from roce_exporter.inventory import describe, list_devices
+from roce_exporter.fastloop import Pace, Sampler
+from roce_exporter.fastloop.pfc_storm import Method, StormLimits
+from roce_exporter.host.inventory import describe, list_devices
+from roce_exporter.host.simulated import RECEIVE, SCENARIOS, TRANSMIT, Conditions, Pause, Span
+from roce_exporter.host.simulated.kernel import ScriptedPort, simulate, simulate_script
 from roce_exporter.model import DeviceReadings
-from roce_exporter.sampler import Pace, Sampler
-from roce_exporter.simulation import RECEIVE, SCENARIOS, TRANSMIT, Conditions, Pause, Span
-from roce_exporter.simulation.kernel import ScriptedPort, simulate, simulate_script
 
 if TYPE_CHECKING:
-    from roce_exporter.simulation.kernel import SimulatedKernel
+    from roce_exporter.host.simulated.kernel import SimulatedKernel
 
 FIXED = Pace(mode="fixed")
 

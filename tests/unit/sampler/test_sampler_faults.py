@@ -12,9 +12,9 @@ from test_sampler import devices, total
 from waiting import Gate, wait_until
 from worker_threads import WorkerThreads, die, refuse
 
-from roce_exporter.sampler import Pace, Sampler
-from roce_exporter.sampler import sampler as loop
-from roce_exporter.simulation.kernel import simulate
+from roce_exporter.fastloop import Pace, Sampler
+from roce_exporter.fastloop import sampler as loop
+from roce_exporter.host.simulated.kernel import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,23 +13,23 @@ import pytest
 from clock import EPOCH, Clock
 
 from roce_exporter.catalog import storm
-from roce_exporter.detectors.counts import Counts
-from roce_exporter.detectors.histogram import Histogram
-from roce_exporter.detectors.longest import Longest
-from roce_exporter.detectors.pfc_storm import Begun, Ended, Method, StormLimits, StormState, Track
-from roce_exporter.detectors.watch import Change, CounterSample, PauseKey, Watch
-from roce_exporter.kernel import Absent
-from roce_exporter.kernel.live import LiveKernel
+from roce_exporter.fastloop import OFF, Pace, Sampler
+from roce_exporter.fastloop import sampler as loop
+from roce_exporter.fastloop.counts import Counts
+from roce_exporter.fastloop.events import KEPT, STALLS, Events, StormPlace, guess
+from roce_exporter.fastloop.histogram import Histogram
+from roce_exporter.fastloop.hot import SPEED_EVERY, Hot, HotCounters, LinkFiles, LinkState, read_cross_check
+from roce_exporter.fastloop.longest import Longest
+from roce_exporter.fastloop.pace import FIXED, Cost
+from roce_exporter.fastloop.pfc_storm import Begun, Ended, Method, StormLimits, StormState, Track
+from roce_exporter.fastloop.samples import PER_TARGET, PER_TRACK, SamplerSamples
+from roce_exporter.fastloop.target import FAULT, RATIOS, ReadResult, Target
+from roce_exporter.fastloop.watch import Change, CounterSample, PauseKey, Watch
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.live import LiveKernel
+from roce_exporter.host.sources.dcb import DCB
 from roce_exporter.model import Device, DeviceReadings, Netdev, Port, Reading
 from roce_exporter.normalise.series import Series
-from roce_exporter.sampler import OFF, Pace, Sampler
-from roce_exporter.sampler import sampler as loop
-from roce_exporter.sampler.events import KEPT, STALLS, Events, StormPlace, guess
-from roce_exporter.sampler.hot import SPEED_EVERY, Hot, HotCounters, LinkFiles, LinkState, read_cross_check
-from roce_exporter.sampler.pace import FIXED, Cost
-from roce_exporter.sampler.samples import PER_TARGET, PER_TRACK, SamplerSamples
-from roce_exporter.sampler.target import FAULT, RATIOS, ReadResult, Target
-from roce_exporter.sources.dcb import DCB
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.simulation.faults import ETHTOOL, NETLINK
+from roce_exporter.host.simulated.faults import ETHTOOL, NETLINK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roce_exporter.simulation.kernel import SimulatedKernel
-    from roce_exporter.simulation.world import Card, SimulatedNetdev
+    from roce_exporter.host.simulated.kernel import SimulatedKernel
+    from roce_exporter.host.simulated.world import Card, SimulatedNetdev
 
 START = 1000.0
 """When a host starts: the first moment of `clock.Clock`."""

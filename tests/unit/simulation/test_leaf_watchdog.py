@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roce_exporter.simulation.conditions import RECEIVE, TRANSMIT, Conditions, Pause, Setup, Span
-from roce_exporter.simulation.leaf_watchdog import LeafWatchdog, watched
-from roce_exporter.simulation.meter import hold
+from roce_exporter.host.simulated.conditions import RECEIVE, TRANSMIT, Conditions, Pause, Setup, Span
+from roce_exporter.host.simulated.leaf_watchdog import LeafWatchdog, watched
+from roce_exporter.host.simulated.meter import hold
 
 START = 50.0
 DETECTION, RESTORATION, POLL = 0.4, 0.6, 0.2

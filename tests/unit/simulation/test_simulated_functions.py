@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from clock import Clock
 
-from roce_exporter.kernel import Absent
-from roce_exporter.simulation.functions import FUNCTIONS
-from roce_exporter.simulation.kernel import SimulatedKernel, simulate
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.simulated.functions import FUNCTIONS
+from roce_exporter.host.simulated.kernel import SimulatedKernel, simulate
 
 
 def host(*vendors: str, clock: Clock | None = None) -> SimulatedKernel:

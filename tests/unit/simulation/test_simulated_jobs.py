@@ -8,14 +8,14 @@ import pytest
 from clock import Clock
 from steered import START, rdma
 
-from roce_exporter.kernel import Absent
-from roce_exporter.kernel.object_kernel import ObjectKernel
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.object_kernel import ObjectKernel
+from roce_exporter.host.simulated import SCENARIOS, VENDORS
+from roce_exporter.host.simulated.job_objects import OF_PORT_ONLY
+from roce_exporter.host.simulated.jobs import JOBS, SLURM, STORAGE, TRAINING
+from roce_exporter.host.simulated.kernel import SimulatedKernel, simulate
 from roce_exporter.model import RdmaDevice
-from roce_exporter.owner_model import CounterSet, ObjectKind, RdmaObject
-from roce_exporter.simulation import SCENARIOS, VENDORS
-from roce_exporter.simulation.job_objects import OF_PORT_ONLY
-from roce_exporter.simulation.jobs import JOBS, SLURM, STORAGE, TRAINING
-from roce_exporter.simulation.kernel import SimulatedKernel, simulate
+from roce_exporter.model.owner import CounterSet, ObjectKind, RdmaObject
 
 COUNTED = ("out_of_sequence", "local_ack_timeout_err", "duplicate_request", "req_transport_retries_exceeded")
 

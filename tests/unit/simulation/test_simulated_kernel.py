@@ -9,10 +9,10 @@ import pytest
 from clock import Clock
 from steered import START, counters, ethtool, rdma
 
-from roce_exporter.kernel import Absent
-from roce_exporter.simulation import RECEIVE, SCENARIOS, TRANSMIT, Conditions, Pause, Span, Storm
-from roce_exporter.simulation.faults import FILES
-from roce_exporter.simulation.kernel import (
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.simulated import RECEIVE, SCENARIOS, TRANSMIT, Conditions, Pause, Span, Storm
+from roce_exporter.host.simulated.faults import FILES
+from roce_exporter.host.simulated.kernel import (
     VENDORS,
     ScenarioError,
     ScriptedPort,

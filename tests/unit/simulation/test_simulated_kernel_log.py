@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from roce_exporter.kernel_log_record import decode_record
+from roce_exporter.host.simulated import VENDORS
+from roce_exporter.host.simulated.kernel import simulate
+from roce_exporter.model.kernel_log_record import decode_record
 from roce_exporter.normalise.log_lines import event_of, read_line
-from roce_exporter.simulation import VENDORS
-from roce_exporter.simulation.kernel import simulate
 
 
 def events(vendor: str, scenario: str, seconds: float = 150.0) -> list[tuple[tuple[str, ...], str]]:

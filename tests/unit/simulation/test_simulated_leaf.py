@@ -8,11 +8,11 @@ import pytest
 from clock import Clock
 from steered import START, ethtool
 
-from roce_exporter.simulation import SCENARIOS, TRANSMIT, VENDORS, ScenarioError
-from roce_exporter.simulation.kernel import simulate
-from roce_exporter.simulation.leaf import DATABASE_NUMBERS, SimulatedLeaf, simulate_leaf
-from roce_exporter.simulation.leaf_buffers import QUEUE_BYTES
-from roce_exporter.simulation.leaf_watchdog import LeafWatchdog
+from roce_exporter.host.simulated import SCENARIOS, TRANSMIT, VENDORS, ScenarioError
+from roce_exporter.host.simulated.kernel import simulate
+from roce_exporter.host.simulated.leaf import DATABASE_NUMBERS, SimulatedLeaf, simulate_leaf
+from roce_exporter.host.simulated.leaf_buffers import QUEUE_BYTES
+from roce_exporter.host.simulated.leaf_watchdog import LeafWatchdog
 
 PORTS = ("mlx5",) * 4
 SEED = 57

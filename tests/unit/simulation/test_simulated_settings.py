@@ -7,7 +7,7 @@ import re
 import pytest
 
 from roce_exporter.cli import main
-from roce_exporter.simulation import VENDORS
+from roce_exporter.host.simulated import VENDORS
 
 
 def audited(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, dict[str, int]]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from roce_exporter.simulation import RECEIVE, TRANSMIT, Conditions, Pause, Setup
-from roce_exporter.simulation.conditions import settle
-from roce_exporter.simulation.rates import (
+from roce_exporter.host.simulated import RECEIVE, TRANSMIT, Conditions, Pause, Setup
+from roce_exporter.host.simulated.conditions import settle
+from roce_exporter.host.simulated.rates import (
     CNP_PER_FLOW,
     FLOWS,
     PACKET_BYTES,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roce_exporter.simulation import (
+from roce_exporter.host.simulated import (
     RECEIVE,
     TRANSMIT,
     Conditions,
@@ -22,8 +22,8 @@ from roce_exporter.simulation import (
     paused,
     repeat,
 )
-from roce_exporter.simulation.meter import Meter, hold
-from roce_exporter.simulation.timeline import Window
+from roce_exporter.host.simulated.meter import Meter, hold
+from roce_exporter.host.simulated.timeline import Window
 
 SPEED = 100 * 10**9
 

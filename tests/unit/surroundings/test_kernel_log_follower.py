@@ -14,8 +14,8 @@ from kernel import host
 from waiting import Gate, until
 
 from roce_exporter.catalog.kernel_log import KERNEL_LOG_EVENTS, KERNEL_LOG_LOST, KERNEL_LOG_READABLE
-from roce_exporter.kernel import Absent
-from roce_exporter.kernel.kmsg import LogHiddenError, LogPart
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.kmsg import LogHiddenError, LogPart
 from roce_exporter.model import Device, DeviceReadings, Netdev, Port
 from roce_exporter.normalise.series import Series
 from roce_exporter.surroundings import Surroundings

@@ -18,10 +18,10 @@ from descriptors import open_descriptors
 from kernel import host
 
 from roce_exporter.cli import main
-from roce_exporter.kernel import Absent
-from roce_exporter.kernel.netlink import Refused, encode_attribute
-from roce_exporter.kernel.network_namespace import list_namespaces, visit
-from roce_exporter.kernel.rdma_system import read_shared_mode
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.netlink import Refused, encode_attribute
+from roce_exporter.host.kernel.network_namespace import list_namespaces, visit
+from roce_exporter.host.kernel.rdma_system import read_shared_mode
 from roce_exporter.model import RdmaDevice
 from roce_exporter.surroundings import Surroundings
 from roce_exporter.surroundings.namespace_helper import REST, NamespaceHelper, open_helper

@@ -7,8 +7,8 @@ import json
 from fabric_views import MadeSwitch, views
 from test_audit_switches import NVIDIA, leaf, set_right
 
-from roce_exporter.switches.audit.audit_report import is_clean_switch, switches_json, switches_table
-from roce_exporter.switches.audit.audit_switches import audit_switches
+from roce_exporter.checks.switches.audit_report import is_clean_switch, switches_json, switches_table
+from roce_exporter.checks.switches.audit_switches import audit_switches
 
 
 def table(switch: MadeSwitch) -> str:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from fabric_views import MadeSwitch, linked, views
 
-from roce_exporter.audit import Profile, load_profile
 from roce_exporter.catalog import SWITCH_SYSTEMS
 from roce_exporter.catalog.row import ANY
-from roce_exporter.switches.audit.audit_check import fix_text, fix_texts
-from roce_exporter.switches.audit.audit_switches import SWITCH_CHECKS, audit_switches
+from roce_exporter.checks.settings import Profile, load_profile
+from roce_exporter.checks.switches.audit_check import fix_text, fix_texts
+from roce_exporter.checks.switches.audit_switches import SWITCH_CHECKS, audit_switches
 from roce_exporter.switches.switch_view import SwitchView
 
 if TYPE_CHECKING:

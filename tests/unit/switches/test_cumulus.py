@@ -10,8 +10,8 @@ from switch_recordings import as_text, read_recorded, values
 from switch_replay import nvue
 
 from roce_exporter.switches.doors import https
-from roce_exporter.switches.modules import cumulus
-from roce_exporter.switches.modules.nvue_values import exact, size, state
+from roce_exporter.switches.systems.cumulus import cumulus
+from roce_exporter.switches.systems.cumulus.nvue_values import exact, size, state
 
 FOLDER = "switch-cumulus"
 

@@ -10,9 +10,9 @@ from switch_recordings import assert_sound, read_recorded, recorded, series
 from roce_exporter.switches.doors.gnmi_faults import AbsentError
 from roce_exporter.switches.doors.gnmi_paths import Leaf, path_of
 from roce_exporter.switches.interpretation import Interpreter
-from roce_exporter.switches.modules import eos
-from roce_exporter.switches.modules.eos import COMMANDS, PATHS, is_reading, request_of, result_of
 from roce_exporter.switches.readings import SourceError, SwitchReadings
+from roce_exporter.switches.systems.eos import eos
+from roce_exporter.switches.systems.eos.eos import COMMANDS, PATHS, is_reading, request_of, result_of
 
 DOCUMENTS = recorded("switch-eos")
 

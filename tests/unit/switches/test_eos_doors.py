@@ -19,9 +19,9 @@ from gnmi_switch import (
 from https_switch import Asked, Says, https_switch, says
 from recorded import files
 
-from roce_exporter.quiet_grpc import grpc
+from roce_exporter.net.quiet_grpc import grpc
 from roce_exporter.switches.doors.gnmi_paths import path_of
-from roce_exporter.switches.modules.eos import COMMANDS, MODULE, PATHS, request_of
+from roce_exporter.switches.systems.eos.eos import COMMANDS, MODULE, PATHS, request_of
 from roce_exporter.switches.targets import Login, TlsFiles
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from gnmi_switch import (
 )
 from https_switch import Says, https_switch
 
-from roce_exporter.quiet_grpc import grpc
+from roce_exporter.net.quiet_grpc import grpc
 from roce_exporter.switches.doors import gnmi
 from roce_exporter.switches.doors.gnmi import GnmiDoor
 from roce_exporter.switches.doors.gnmi_faults import AbsentError, gnmi_fault

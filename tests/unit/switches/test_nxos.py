@@ -11,8 +11,9 @@ from switch_recordings import as_text, changed, paths, read_recorded, recorded, 
 from switch_replay import nxapi
 
 from roce_exporter.switches.doors import https
-from roce_exporter.switches.modules import nxos
-from roce_exporter.switches.modules.nxos_tables import (
+from roce_exporter.switches.readings import SourceError
+from roce_exporter.switches.systems.nxos import nxos
+from roce_exporter.switches.systems.nxos.nxos_tables import (
     bitmap,
     command_body,
     counter,
@@ -22,7 +23,6 @@ from roce_exporter.switches.modules.nxos_tables import (
     rows,
     switched,
 )
-from roce_exporter.switches.readings import SourceError
 
 CLASSIC, CLOUD = "switch-nxos", "switch-nxos-cloudscale"
 

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from switch_recordings import assert_sound, changed, paths, read_recorded, recorded, series
 
-from roce_exporter.switches.modules import cumulus, eos, nxos
 from roce_exporter.switches.readings import SourceError
+from roce_exporter.switches.systems.cumulus import cumulus
+from roce_exporter.switches.systems.eos import eos
+from roce_exporter.switches.systems.nxos import nxos
 
 if TYPE_CHECKING:
     import pytest

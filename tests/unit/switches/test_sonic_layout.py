@@ -13,7 +13,7 @@ from roce_exporter.switches.doors import redis_layout
 from roce_exporter.switches.doors.redis_address import RedisAddress
 from roce_exporter.switches.doors.redis_layout import DEFAULT_LAYOUT, address_of, layout_of, read_layout
 from roce_exporter.switches.readings import SourceError
-from roce_exporter.switches.sonic.tables import SOURCES
+from roce_exporter.switches.systems.sonic.tables import SOURCES
 from roce_exporter.switches.targets import Route
 
 if TYPE_CHECKING:

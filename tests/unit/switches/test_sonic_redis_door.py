@@ -24,7 +24,7 @@ from roce_exporter.switches.doors.redis_replies import (
     ReplyParser,
 )
 from roce_exporter.switches.readings import SourceError
-from roce_exporter.switches.sonic.tables import SOURCES
+from roce_exporter.switches.systems.sonic.tables import SOURCES
 from roce_exporter.switches.targets import Login
 
 if TYPE_CHECKING:

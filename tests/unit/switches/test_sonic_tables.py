@@ -17,12 +17,12 @@ from switch_recordings import series
 
 from roce_exporter.introspection.debug import series_text
 from roce_exporter.switches.interpretation import Interpreter
-from roce_exporter.switches.sonic.facts import mac_of
-from roce_exporter.switches.sonic.interpret import read_tables
-from roce_exporter.switches.sonic.keys import NAME_MAPS, chosen_names, names_of
-from roce_exporter.switches.sonic.lossless import lossless_of
-from roce_exporter.switches.sonic.rows import numbers_of, ranges_with, reference, rows_of
-from roce_exporter.switches.sonic.tables import (
+from roce_exporter.switches.systems.sonic.facts import mac_of
+from roce_exporter.switches.systems.sonic.interpret import read_tables
+from roce_exporter.switches.systems.sonic.keys import NAME_MAPS, chosen_names, names_of
+from roce_exporter.switches.systems.sonic.lossless import lossless_of
+from roce_exporter.switches.systems.sonic.rows import numbers_of, ranges_with, reference, rows_of
+from roce_exporter.switches.systems.sonic.tables import (
     SOURCES,
     Fields,
     SonicGroup,

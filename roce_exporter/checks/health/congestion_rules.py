@@ -1,0 +1,121 @@
+"""Rules about congestion control (DCQCN: IEEE 802.1Qau, RoCEv2 annex A17.9), drops of lossless priorities, and priorities of traffic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roce_exporter.checks.health import traffic_causes
+from roce_exporter.checks.health.pause_rules import RECEIVE, paused_priorities
+from roce_exporter.checks.health.sign import Sign, number, rose, share, span, texts
+from roce_exporter.checks.health.verdict_limits import MEDIUM, limit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roce_exporter.checks.health.sign import Rule
+    from roce_exporter.view.port_view import PortView, Rise
+
+MARKS, SENT = "roce_ecn_marked_packets_total", "roce_cnp_sent_total"
+HANDLED, IGNORED = "roce_cnp_handled_total", "roce_cnp_ignored_total"
+PAUSED_RATIO = 0.01
+"""Share of marked packets that means congestion where the switch pauses this host, too."""
+DROPS = (
+    ("roce_buffer_discards_total", "packets of priority {} dropped because the port's buffer was full"),
+    (
+        "roce_host_buffer_discards_total",
+        "packets of priority {} dropped because this host's share of the buffer was full",
+    ),
+)
+
+
+def _unanswered(port: PortView) -> Iterator[Sign]:
+    marks, sent = port.rise(MARKS, MEDIUM), port.rise(SENT, MEDIUM)
+    if marks is None or sent is None or sent.amount > 0:
+        return
+    if marks.rate > limit("RoceEcnMarkedButNoCnpSent", "marks_per_second"):
+        off = [
+            track.labels["priority"]
+            for track, value in port.current("roce_config_notification_point_enabled")
+            if value == 0
+        ]
+        setting = f"the notification point is off for priority {', '.join(off)}" if off else None
+        yield Sign(
+            traffic_causes.MARKS_WITHOUT_CNPS,
+            texts([rose(marks, "marked packets, and no CNP was sent"), setting]),
+        )
+
+
+def _ignored(port: PortView) -> Iterator[Sign]:
+    ignored, handled = port.rise(IGNORED, MEDIUM), port.rise(HANDLED, MEDIUM)
+    if ignored is None or handled is None or ignored.rate <= limit("RoceCnpIgnored", "per_second"):
+        return
+    ratio = ignored.amount / (ignored.amount + handled.amount)
+    if ratio > limit("RoceCnpIgnored", "ratio"):
+        said = f"{number(ignored.amount)} CNPs ignored within {span(ignored.seconds)}, {share(ratio)} of all"
+        yield Sign(traffic_causes.CNPS_IGNORED, (said,), weight=ratio)
+
+
+def _received(port: PortView) -> Rise | None:
+    """RDMA packets received, or at least those over UDP, which Intel counts apart."""
+    return port.rise("roce_port_receive_packets_total", MEDIUM) or port.rise(
+        "roce_port_receive_udp_packets_total", MEDIUM
+    )
+
+
+def _incast(port: PortView) -> Iterator[Sign]:
+    marks, sent = port.rise(MARKS, MEDIUM), port.rise(SENT, MEDIUM)
+    packets = _received(port)
+    if (
+        marks is None
+        or packets is None
+        or packets.rate <= limit("RoceEcnMarkRatioHigh", "packets_per_second")
+    ):
+        return
+    ratio = marks.amount / packets.amount
+    # Where the fabric pauses, too, fewer marks are sufficient to name the kind of its congestion.
+    paused = paused_priorities(port, RECEIVE)
+    most = PAUSED_RATIO if paused else limit("RoceEcnMarkRatioHigh", "ratio")
+    if ratio > most and (sent is None or sent.amount > 0):
+        answered = rose(sent, "CNPs sent") if sent else None
+        said = f"{share(ratio)} of the packets received were marked within {span(marks.seconds)}"
+        yield Sign(traffic_causes.INCAST, texts([said, answered]), weight=ratio)
+
+
+def _lossless_drops(port: PortView) -> Iterator[Sign]:
+    window = limit("RoceLosslessPriorityDrops", "window")
+    for name, what in DROPS:
+        for track in port.tracks(name):
+            match = {label: track.labels[label] for label in ("netdev", "priority")}
+            if not port.highest("roce_pfc_enabled", **match):
+                continue
+            # Packets that a lost link left behind are discarded.
+            if port.rose("roce_netdev_carrier_down_total", window, netdev=match["netdev"]):
+                continue
+            rise = port.rise_of(name, track, window)
+            if rise and rise.amount > limit("RoceLosslessPriorityDrops", "packets"):
+                yield Sign(traffic_causes.LOSSLESS_DROPS, (rose(rise, what.format(match["priority"])),))
+
+
+def _outside(port: PortView) -> Iterator[Sign]:
+    rdma = port.rise("roce_port_transmit_bytes_total", MEDIUM)
+    enabled = [track.labels for track, value in port.current("roce_pfc_enabled") if value]
+    if (
+        rdma is None
+        or not enabled
+        or rdma.rate <= limit("RoceTrafficOutsideLosslessPriority", "bytes_per_second")
+    ):
+        return
+    rises = [
+        port.rise(
+            "roce_priority_transmit_bytes_total", MEDIUM, netdev=labels["netdev"], priority=labels["priority"]
+        )
+        for labels in enabled
+    ]
+    known = [rise.amount for rise in rises if rise is not None]
+    if known and sum(known) / rdma.amount < limit("RoceTrafficOutsideLosslessPriority", "ratio"):
+        said = f"{share(sum(known) / rdma.amount)} of the RDMA bytes left on lossless priorities within {span(rdma.seconds)}"
+        yield Sign(traffic_causes.OUTSIDE_LOSSLESS, (said,), weight=1 - sum(known) / rdma.amount)
+
+
+CONGESTION_RULES: tuple[Rule, ...] = (_unanswered, _ignored, _incast, _lossless_drops, _outside)
+"""Rules of one port."""

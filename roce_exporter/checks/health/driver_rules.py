@@ -1,0 +1,133 @@
+"""Rules about driver and firmware: devices that vanish, interfaces that fail, errors that the device itself reports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roce_exporter.catalog.kernel_events import EVENTS
+from roce_exporter.checks.health import port_causes, traffic_causes
+from roce_exporter.checks.health.kernel_events import DEVICE_EVENTS
+from roce_exporter.checks.health.sign import Sign, number, span, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roce_exporter.checks.health.sign import Rule
+    from roce_exporter.view.port_view import PortView, SeriesTrack
+
+WINDOW = 900.0
+"""Seconds for which an event of driver or device counts as recent."""
+
+MEANINGS = {event.name: event.meaning for event in EVENTS}
+VIRTUAL = "vf"
+SOURCE_UP = "roce_exporter_source_up"
+LOG = "roce_kernel_log_events_total"
+REPORTER = "roce_devlink_health_state"
+REPORTER_ERRORS = "roce_devlink_health_errors_total"
+DEVICE_COUNTERS = (
+    ("roce_fatal_errors_total", "fatal errors of the device"),
+    ("roce_hardware_errors_total", "errors of the device itself"),
+    ("roce_admin_commands_lost_total", "commands to the device without a reply"),
+)
+
+
+def _vanished(device: PortView) -> Iterator[Sign]:
+    """A virtual function that disappears was most likely given to a container."""
+    if device.current("roce_device_info") or device.label("roce_device_info", "function") == VIRTUAL:
+        return
+    last = max(
+        (point[0] for track in device.tracks("roce_device_info") for point in track.points), default=None
+    )
+    if last is None or not device.host.history[-1].values:
+        return
+    yield Sign(
+        port_causes.DEVICE_VANISHED,
+        (f"last seen {span(device.host.end - last)} ago; other series are still reported",),
+    )
+
+
+def _sources(device: PortView) -> Iterator[Sign]:
+    states = device.current(SOURCE_UP)
+    down = [track for track, value in states if value == 0]
+    stuck = [
+        track.labels["netdev"] for track, value in device.current("roce_exporter_sampler_stuck") if value
+    ]
+    if stuck:
+        yield Sign(
+            port_causes.DRIVER_NOT_RESPONDING,
+            (f"a read of {', '.join(sorted(set(stuck)))} does not return (roce_exporter_sampler_stuck)",),
+        )
+    if not down:
+        return
+    names = sorted({track.labels["source"] for track in down})
+    evidence = (
+        f"{len(down)} of {len(states)} interfaces fail: {', '.join(names)} (roce_exporter_source_up is 0)"
+    )
+    worked = any(value for track in down for _, value in track.points)
+    if len(down) == len(states) and len(states) > 1 and worked:
+        yield Sign(port_causes.DRIVER_NOT_RESPONDING, (evidence, "all of them worked before"))
+    else:
+        yield Sign(traffic_causes.SOURCE_BROKEN, (evidence,))
+
+
+def _unreadable(device: PortView) -> Iterator[Sign]:
+    """Values that cannot be read although their interface works: once is a device that was just removed or reset.
+
+    Values that the device does not have ("not available") are unreadable, too, but count no error.
+    """
+    errors = {_source(track): value for track, value in device.current("roce_exporter_read_errors_total")}
+    for track, count in device.current("roce_exporter_unreadable_values"):
+        seen = len(track.points) > 1 or len(device.host.history) == 1
+        lasting = seen and min(value for _, value in track.points[-2:]) > 0
+        if count and lasting and errors.get(_source(track)) != 0:
+            said = f"{number(count)} values of the source {track.labels['source']} cannot be read"
+            yield Sign(traffic_causes.SOURCE_BROKEN, (said,))
+
+
+def _source(track: SeriesTrack) -> tuple[str, str]:
+    return track.labels["source"], track.labels["netdev"]
+
+
+def _log(device: PortView) -> Iterator[Sign]:
+    for event, cause in DEVICE_EVENTS.items():
+        count = device.events(LOG, WINDOW, event=event)
+        if count:
+            said = f"{number(count)} messages of the kernel log within {span(WINDOW)}: {MEANINGS[event]} ({event})"
+            yield Sign(cause, (said,))
+
+
+def _devlink(device: PortView) -> Iterator[Sign]:
+    broken = {track.labels["reporter"] for track, value in device.current(REPORTER) if value}
+    for track in device.tracks(REPORTER_ERRORS):
+        rise = device.rise_of(REPORTER_ERRORS, track, WINDOW)
+        reporter = track.labels["reporter"]
+        if reporter not in broken and not (rise and rise.amount):
+            continue
+        said = texts(
+            [
+                f"devlink's reporter {reporter} is in error" if reporter in broken else None,
+                f"devlink's reporter {reporter} counted {number(rise.amount)} errors"
+                if rise and rise.amount
+                else None,
+            ]
+        )
+        if reporter in broken:
+            yield Sign(port_causes.DEVICE_ERROR, said)
+        else:
+            yield Sign(port_causes.DEVICE_WARNING, said, (f"reporter {reporter} recovered",))
+        broken.discard(reporter)
+    for reporter in sorted(broken):
+        yield Sign(port_causes.DEVICE_ERROR, (f"devlink's reporter {reporter} is in error",))
+
+
+def _counters(device: PortView) -> Iterator[Sign]:
+    for name, what in DEVICE_COUNTERS:
+        rise = device.rise(name, WINDOW)
+        if rise and rise.amount:
+            yield Sign(
+                port_causes.DEVICE_ERROR, (f"{number(rise.amount)} {what} within {span(rise.seconds)}",)
+            )
+
+
+DEVICE_DRIVER_RULES: tuple[Rule, ...] = (_vanished, _sources, _unreadable, _log, _devlink, _counters)
+"""Rules of a whole device."""

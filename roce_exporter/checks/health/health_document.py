@@ -1,0 +1,93 @@
+"""The health of a host as the document at `/health.json`, version 1, described in docs/operating.md.
+
+Consumers must ignore fields that they do not know; a field that changes its meaning or disappears raises the version.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from roce_exporter.checks.health.port_fault import Health, Side
+from roce_exporter.checks.health.port_health import UNKNOWN_REASONS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from roce_exporter.checks.health.port_health import HeldReason, HeldReasons, PortKey
+
+VERSION = 1
+
+
+def health_document(
+    ports: Mapping[PortKey, HeldReasons],
+    unseen: Sequence[str],
+    at: float,
+    judged: float | None,
+    interval: float,
+) -> dict[str, Any]:
+    """The document. `at` is the time of the samples that were judged, `judged` the Unix time of the verdict, None before the first one."""
+    return {
+        "version": VERSION,
+        "time": judged,
+        "interval_seconds": interval,
+        "health": _name(max((held.health for held in ports.values()), default=Health.UNKNOWN)),
+        "summary": _summary(ports, at),
+        "ports": [_port(key, held, at) for key, held in sorted(ports.items())],
+        "unseen": list(unseen),
+    }
+
+
+def described(held: HeldReasons, now: float) -> str:
+    """The health of a port with its worst reason: `failed: link_down (link)`."""
+    if held.health < Health.DEGRADED:
+        return ": ".join(
+            [_name(held.health), ", ".join(held.unknown)] if held.unknown else [_name(held.health)]
+        )
+    reason = max(held.holding(now), key=lambda one: (one.fault.cause.health, one.fault.harm))
+    side = f" ({reason.fault.side})" if reason.fault.side != Side.UNKNOWN else ""
+    return f"{_name(held.health)}: {reason.fault.cause.name}{side}"
+
+
+def _summary(ports: Mapping[PortKey, HeldReasons], now: float) -> str:
+    """One line: every port that is degraded or failed with its worst reason, the failed ones first."""
+    troubled = [(key, held) for key, held in ports.items() if held.health >= Health.DEGRADED]
+    if not troubled:
+        healthy = sum(held.health == Health.HEALTHY for held in ports.values())
+        return f"{healthy} of {len(ports)} ports healthy" if ports else "no ports judged"
+    troubled.sort(key=lambda item: (-item[1].health, item[0]))
+    return ", ".join(f"{device}/{port} {described(held, now)}" for (device, port), held in troubled)
+
+
+def _port(key: PortKey, held: HeldReasons, now: float) -> dict[str, Any]:
+    device, port = key
+    return {
+        "device": device,
+        "port": port,
+        "health": _name(held.health),
+        "since": held.since,
+        "reasons": [
+            *(_reason(reason) for reason in held.holding(now)),
+            *({"reason": name, "health": "unknown", "title": UNKNOWN_REASONS[name]} for name in held.unknown),
+        ],
+    }
+
+
+def _reason(reason: HeldReason) -> dict[str, Any]:
+    fault = reason.fault
+    return {
+        "reason": fault.cause.name,
+        "health": _name(fault.cause.health),
+        "side": fault.side.value,
+        "title": fault.cause.title,
+        "likely": fault.cause.likely,
+        "since": reason.since,
+        "last_sign": reason.last,
+        "evidence": list(fault.evidence),
+        "against": list(fault.against),
+        "next": list(fault.next),
+        "runbook": fault.cause.runbook,
+    }
+
+
+def _name(health: Health) -> str:
+    return health.name.lower()

@@ -1,0 +1,166 @@
+"""The daemon's verdict: every 15 seconds, between scrapes, over the exporter's own samples.
+
+A round takes the samples of the last collection, and collects by itself only if no scrape did so since the last round. The rules run in
+a worker thread (`collect/workers.py`), so that neither they nor a fault in them delays a scrape.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from roce_exporter.catalog.health import PORT_HEALTH, PORT_HEALTH_REASON
+from roce_exporter.checks.health import HEALTH
+from roce_exporter.checks.health.diagnosis import diagnose
+from roce_exporter.checks.health.health_document import described, health_document
+from roce_exporter.checks.health.port_fault import Health
+from roce_exporter.checks.health.port_health import judge, not_judged
+from roce_exporter.checks.health.rows_of_rules import ROWS_OF_RULES
+from roce_exporter.collect.workers import InFlight, call_in_worker
+from roce_exporter.model import SourceState
+from roce_exporter.normalise.series import Samples, Series
+from roce_exporter.view.from_samples import timed_samples
+from roce_exporter.view.history import TimedSamples
+from roce_exporter.view.kept_history import kept
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from roce_exporter.checks.health.port_fault import Diagnosis
+    from roce_exporter.checks.health.port_health import HostHealth
+    from roce_exporter.normalise.series import Value
+    from roce_exporter.view.history import History
+
+LOG = logging.getLogger(__name__)
+
+INTERVAL = 15.0
+"""Seconds between two rounds."""
+
+PATIENCE = 60.0
+"""Seconds after which a round is given up."""
+
+
+class HealthWatch:
+    """Judges the ports of a host again and again. Used from one event loop."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        wall: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        rules: Callable[[History], Diagnosis] = diagnose,
+    ) -> None:
+        """`clock` returns monotonic seconds, `wall` Unix time.
+
+        The history is in Unix time as of the start: a clock that is set, forward or back, neither ends nor prolongs a reason.
+        """
+        self._clock = clock
+        self._wall = wall
+        self._apart = wall() - clock()
+        self._sleep = sleep
+        self._rules = rules
+        self._in_flight: InFlight[str] = InFlight(clock)
+        self._history: History = ()
+        self._fresh: tuple[float, tuple[Samples, ...]] | None = None
+        """The newest collection that no round has judged, and its time."""
+        self._ports: HostHealth = {}
+        self._unseen: tuple[str, ...] = ()
+        self._at = 0.0
+        """The time of the samples that were judged: what holds is decided for this time only."""
+        self._judged: float | None = None
+        """The Unix time at which the last round ended."""
+        self._samples = Samples((), ())
+        self._state = SourceState(HEALTH, "", "", None, 0.0)
+
+    def follow(self, samples: tuple[Samples, ...]) -> None:
+        """Note the samples of a collection that has just ended. Costs nothing: they are judged in the next round."""
+        self._fresh = (self._time(), samples)
+
+    async def run(self, collect: Callable[[], Awaitable[object]]) -> None:
+        """Judge once per `INTERVAL`; runs until cancelled. `collect` makes a collection, which calls `follow`."""
+        while True:
+            await self.judge(collect)
+            await self._sleep(INTERVAL)
+
+    async def judge(self, collect: Callable[[], Awaitable[object]]) -> None:
+        """One round. Its failure is logged, counted, and makes every port UNKNOWN that has no reason."""
+        begun = self._clock()
+        try:
+            if self._fresh is None:
+                await collect()
+            if self._fresh is not None:
+                (time, samples), self._fresh = self._fresh, None
+                await self._judge(samples, time)
+        except Exception as error:  # a fault in a rule must not cost the metrics; it is logged and counted
+            LOG.exception("fault in source %s", HEALTH)
+            self._at = self._time()
+            self._ports = not_judged(self._ports, self._at)
+            self._settle(begun, f"fault in the exporter: {error!r}")
+        else:
+            self._settle(begun, "")
+
+    def samples(self) -> Samples:
+        """The verdicts of the last round."""
+        return self._samples
+
+    def state(self) -> SourceState:
+        """The state of the last round."""
+        return self._state
+
+    def document(self) -> dict[str, Any]:
+        """The document at `/health.json`."""
+        return health_document(self._ports, self._unseen, self._at, self._judged, INTERVAL)
+
+    def _time(self) -> float:
+        return self._clock() + self._apart
+
+    async def _judge(self, samples: tuple[Samples, ...], time: float) -> None:
+        history, ports, diagnosis = await call_in_worker(
+            self._in_flight, HEALTH, partial(self._apply, samples, time), PATIENCE
+        )
+        for key, held in sorted(ports.items()):
+            if key not in self._ports or held.health != self._ports[key].health:
+                level = logging.WARNING if held.health >= Health.DEGRADED else logging.INFO
+                LOG.log(level, "port %s/%s is %s", *key, described(held, time))
+        self._history, self._ports, self._unseen, self._at = history, ports, diagnosis.unseen, time
+
+    def _apply(self, samples: tuple[Samples, ...], time: float) -> tuple[History, HostHealth, Diagnosis]:
+        """The verdict on the history with these samples. Changes nothing: a round that was given up must leave no trace."""
+        history = kept(self._history, _wanted(timed_samples(samples, time)))
+        diagnosis = self._rules(history)
+        return history, judge(self._ports, history, diagnosis), diagnosis
+
+    def _settle(self, begun: float, error: str) -> None:
+        self._judged = self._wall()
+        self._state = self._state._replace(
+            up=not error,
+            seconds=self._clock() - begun,
+            error=error,
+            errors_total=self._state.errors_total + bool(error),
+        )
+        found = tuple(_samples(self._ports, self._at))
+        series = tuple(series for series, _ in found)
+        if series == self._samples.series:
+            series = self._samples.series  # the renderer compares by identity
+        self._samples = Samples(series, tuple(value for _, value in found))
+
+
+def _wanted(moment: TimedSamples) -> TimedSamples:
+    """Only the rows that rules read: the history is kept for an hour."""
+    return TimedSamples(
+        moment.time, {name: moment.values[name] for name in moment.values.keys() & ROWS_OF_RULES}
+    )
+
+
+def _samples(ports: HostHealth, at: float) -> Iterator[tuple[Series, Value]]:
+    for (device, port), held in sorted(ports.items()):
+        yield Series(PORT_HEALTH, (device, port)), int(held.health)
+        for reason in sorted(held.holding(at), key=lambda one: one.fault.cause.name):
+            yield (
+                Series(PORT_HEALTH_REASON, (device, port, reason.fault.cause.name)),
+                int(reason.fault.cause.health),
+            )
+        for name in held.unknown:
+            yield Series(PORT_HEALTH_REASON, (device, port, name)), 0

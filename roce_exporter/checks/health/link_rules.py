@@ -1,0 +1,195 @@
+"""Rules about the link: is it up, does it stay up, is it as fast and as clean as it was (IEEE 802.3 clauses 46, 73, 91, 119)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roce_exporter.checks.health import port_causes
+from roce_exporter.checks.health.port_fault import Side
+from roce_exporter.checks.health.sign import Sign, rose, span, texts
+from roce_exporter.checks.health.verdict_limits import limit
+from roce_exporter.view.port_view import Rise, rise_between
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roce_exporter.checks.health.port_fault import Cause
+    from roce_exporter.checks.health.sign import Rule
+    from roce_exporter.view.port_view import PortView
+
+UP = "roce_port_up"
+DOWN_COUNTERS = (
+    "roce_netdev_carrier_down_total",
+    "roce_link_down_events_total",
+    "roce_port_link_downed_total",
+)
+"""Each counts the same losses of the link, so the largest is the number of losses."""
+QUICK = 600.0
+"""Seconds in which two losses of the link are flapping, too."""
+QUICK_EVENTS = 2
+FEC_RATIO = 5e-5
+"""Bit errors per bit before correction: a fifth of what RS(544,514) corrects (2.4e-4, IEEE 802.3 clause 119)."""
+TREND_FACTOR = 10.0
+TREND_SECONDS = 240.0
+"""A trend compares quarters of the history; a shorter one shows none."""
+TREND_FLOOR = 100.0
+"""Corrected errors per second below which a rise is noise."""
+CORRECTED = ("roce_phy_corrected_errors_total", "roce_phy_fec_corrected_blocks_total")
+
+
+def _down(port: PortView) -> Iterator[Sign]:
+    up = port.highest(UP)
+    if up is None or up > 0:
+        return
+    carrier = port.highest("roce_link_up")
+    evidence = texts(
+        [
+            "the port is not active (roce_port_up is 0)",
+            "it was up at the beginning" if was_up(port) else None,
+        ]
+    )
+    against = texts(["the network device has a link (roce_link_up is 1)" if carrier else None])
+    if was_up(port):
+        yield Sign(port_causes.LINK_DOWN, evidence, against)
+    elif losses_ever(port):
+        lost = f"the link was lost {losses_ever(port):.0f} times since the counters began"
+        yield Sign(port_causes.LINK_LOST, (*evidence, lost), against)
+
+
+def was_up(port: PortView) -> bool:
+    """Whether the port was up at any moment."""
+    return any(value > 0 for track in port.tracks(UP) for _, value in track.points)
+
+
+def losses_ever(port: PortView) -> float:
+    """How often the link was lost since the counters began; 0 if that is not seen."""
+    return max((port.highest(name) or 0.0 for name in DOWN_COUNTERS), default=0.0)
+
+
+def losses(port: PortView, window: float) -> Rise | None:
+    """How often the link was lost in the last `window` seconds."""
+    rises = [rise for name in DOWN_COUNTERS if (rise := port.rise(name, window)) is not None]
+    return max(rises, default=None)
+
+
+def _unsteady(port: PortView) -> Iterator[Sign]:
+    window = limit("RoceLinkFlapping", "window")
+    rise = losses(port, window)
+    if rise is None or rise.amount < 1:
+        return
+    recent = losses(port, QUICK)
+    quick = recent is not None and recent.amount >= QUICK_EVENTS
+    evidence = (rose(rise, "losses of the link"),)
+    if rise.amount >= limit("RoceLinkFlapping", "events") or quick:
+        yield Sign(port_causes.LINK_FLAPPING, evidence, weight=min(1.0, rise.amount / 100))
+    elif port.highest(UP):
+        yield Sign(port_causes.LINK_INTERRUPTED, evidence)
+
+
+def _slow(port: PortView) -> Iterator[Sign]:
+    # A port that is down reports the lowest speed of its type.
+    if any(not now for _, now in port.current(UP)):
+        return
+    for name, what, scale in (
+        ("roce_link_speed_bytes_per_second", "Gbit/s", 8e-9),
+        ("roce_link_lanes", "lanes", 1.0),
+        ("roce_port_speed_bytes_per_second", "Gbit/s", 8e-9),
+    ):
+        for track, now in port.current(name):
+            before = max(value for _, value in track.points)
+            if 0 < now < before:
+                evidence = f"{now * scale:g} {what} now, {before * scale:g} {what} before ({name})"
+                yield Sign(port_causes.LINK_SLOW, (evidence,))
+                return
+
+
+def _uncorrected(port: PortView) -> Iterator[Sign]:
+    window = limit("RoceUncorrectedLinkErrors", "window")
+    yield from _error_sign(
+        port,
+        port_causes.LINK_ERRORS,
+        window,
+        (
+            ("roce_phy_symbol_errors_total", "symbol errors that could not be corrected"),
+            ("roce_phy_fec_uncorrectable_blocks_total", "blocks that could not be corrected"),
+        ),
+    )
+
+
+def _crc(port: PortView) -> Iterator[Sign]:
+    window = limit("RoceCrcErrors", "window")
+    upstream = port.rose("roce_phy_receive_stomped_crc_errors_total", window)
+    for sign in _error_sign(
+        port,
+        port_causes.CRC_ERRORS,
+        window,
+        (
+            ("roce_phy_receive_crc_errors_total", "packets with a wrong checksum"),
+            ("roce_mac_frame_check_sequence_errors_total", "frames with a wrong checksum"),
+        ),
+    ):
+        if upstream:
+            said = f"{upstream:.0f} of them were marked as corrupt by a switch: the bad link is upstream"
+            yield sign._replace(evidence=(*sign.evidence, said), side=Side.FABRIC)
+        else:
+            yield sign
+
+
+def _error_sign(
+    port: PortView, cause: Cause, window: float, counters: tuple[tuple[str, str], ...]
+) -> Iterator[Sign]:
+    rises = [
+        (rise, what)
+        for name, what in counters
+        if (rise := port.rise(name, window)) is not None and rise.amount > 0
+    ]
+    # A link that comes up produces some errors.
+    if not rises or port.rose("roce_netdev_carrier_changes_total", window):
+        return
+    worst = max(rise.rate for rise, _ in rises)
+    yield Sign(cause, tuple(rose(rise, what) for rise, what in rises), weight=min(1.0, worst / 1000))
+
+
+def _bit_errors(port: PortView) -> Iterator[Sign]:
+    for sign in (*_near_limit(port), *_trend(port)):
+        yield sign
+        return
+
+
+def _near_limit(port: PortView) -> Iterator[Sign]:
+    errors = port.rise("roce_phy_corrected_errors_total", QUICK)
+    if errors is None or not (line := _line_bytes(port, errors.seconds)):
+        return
+    ratio = errors.amount / (line * 8)
+    if ratio > FEC_RATIO:
+        said = f"{ratio:.1e} bit errors per bit before correction; RS(544,514) corrects up to 2.4e-4"
+        yield Sign(port_causes.BIT_ERRORS_RISING, (said,), weight=min(1.0, ratio / 2.4e-4))
+
+
+def _line_bytes(port: PortView, seconds: float) -> float:
+    """Bytes that the line carried, idle symbols included; 0 if unknown."""
+    line = port.rise("roce_phy_line_bytes_total", QUICK)
+    return line.amount if line else (port.highest("roce_link_speed_bytes_per_second") or 0.0) * seconds
+
+
+def _trend(port: PortView) -> Iterator[Sign]:
+    """The newest quarter of the history against the calmest of the others."""
+    begin, end = port.host.begin, port.host.end
+    if end - begin < TREND_SECONDS or port.rose("roce_netdev_carrier_changes_total", end - begin):
+        return
+    part = (end - begin) / 4
+    for name in CORRECTED:
+        for track in port.tracks(name):
+            parts = [rise_between(track.points, end - (n + 1) * part, end - n * part, ()) for n in range(4)]
+            newest, before = parts[0], [one.rate for one in parts[1:] if one is not None]
+            if newest and before and newest.rate > max(TREND_FLOOR, TREND_FACTOR * min(before)):
+                said = (
+                    f"{newest.rate:,.0f} corrected errors per second in the last {span(newest.seconds)}, "
+                    f"{min(before):,.0f} at the calmest of the {span(end - begin)} before"
+                )
+                yield Sign(port_causes.BIT_ERRORS_RISING, (said,))
+                return
+
+
+LINK_RULES: tuple[Rule, ...] = (_down, _unsteady, _slow, _uncorrected, _crc, _bit_errors)
+"""Rules of one port."""

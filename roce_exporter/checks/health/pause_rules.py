@@ -1,0 +1,257 @@
+"""Rules about pause (IEEE 802.1Qbb, 802.3 annex 31B): which direction blocks, and who is slow."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.checks.health import port_causes, traffic_causes
+from roce_exporter.checks.health.pcie_rules import sees_stalls, stalled
+from roce_exporter.checks.health.port_fault import Side
+from roce_exporter.checks.health.sign import Sign, number, rose, share, span, texts
+from roce_exporter.checks.health.verdict_limits import MEDIUM, SHORT, limit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roce_exporter.checks.health.port_fault import Cause
+    from roce_exporter.checks.health.sign import Rule
+    from roce_exporter.view.port_view import PortView, SeriesTrack
+
+RECEIVE, TRANSMIT = "receive", "transmit"
+STORM_WINDOW = 600.0
+"""Seconds for which a storm that has ended is reported."""
+ESTIMATED_RATIO = 0.1
+"""For NICs that count frames only: an upper bound of this much is ten times the limit for measured time."""
+FRAME_BYTES = 65_535 * 64
+"""A pause frame stops the sender for at most 65,535 quanta of 64 bytes."""
+
+
+class Paused(NamedTuple):
+    """One priority that was paused."""
+
+    priority: str
+    ratio: float
+    seconds: float
+    estimated: bool = False
+
+
+STORMS = {TRANSMIT: port_causes.PAUSE_STORM_TRANSMITTED, RECEIVE: traffic_causes.PAUSE_STORM_RECEIVED}
+PROGRESS = {
+    # the traffic that the pause of this direction stops
+    TRANSMIT: ("roce_priority_receive_packets_total", "roce_priority_receive_bytes_total"),
+    RECEIVE: ("roce_priority_transmit_packets_total", "roce_priority_transmit_bytes_total"),
+}
+
+
+def _storms(port: PortView) -> Iterator[Sign]:
+    for direction, cause in STORMS.items():
+        evidence = (*_detected(port, direction), *_blocked(port, direction), *_proven(port, direction))
+        if evidence:
+            hints = {
+                track.labels["hint"] for track, _ in port.current("roce_pfc_storm_hint", direction=direction)
+            }
+            hint = f"hint of the detector: {', '.join(sorted(hints))}" if hints else None
+            yield Sign(cause, texts([*evidence, hint]))
+
+
+def _detected(port: PortView, direction: str) -> Iterator[str]:
+    active = port.current("roce_pfc_storm_active", direction=direction)
+    for track, value in active:
+        if value:
+            yield f"a storm is in progress on priority {track.labels['priority']}"
+    count = port.rose("roce_pfc_storms_total", STORM_WINDOW, direction=direction)
+    if count >= 1:
+        yield f"{number(count)} storms began within {span(STORM_WINDOW)}"
+
+
+def _blocked(port: PortView, direction: str) -> Iterator[str]:
+    """Paused for more than half of the time, with no packet in the direction that the pause stops."""
+    name = f"roce_pfc_{direction}_pause_seconds_total"
+    for track in port.tracks(name):
+        rise = port.rise_of(name, track, SHORT)
+        if rise is None or rise.rate <= limit("RocePfcTransmitPauseSaturated", "ratio"):
+            continue
+        match = {label: track.labels[label] for label in ("netdev", "priority")}
+        # The set lean has only the bytes.
+        moved = [port.rise(progress, SHORT, **match) for progress in PROGRESS[direction]]
+        if any(moved) and not any(one.amount for one in moved if one):
+            said = f"priority {track.labels['priority']} was paused for {share(min(rise.rate, 1.0))} of {span(rise.seconds)}"
+            yield f"{said}, and no packet of it passed"
+
+
+def _proven(port: PortView, direction: str) -> Iterator[str]:
+    """D seconds of received pause in N pauses: one of them lasted at least D/(N+1), for any interval between samples.
+
+    What this host transmits is not judged so: a slow receiver makes long pauses, too.
+    """
+    if direction == TRANSMIT:
+        return
+    paused = {_priority(track): track for track in port.tracks("roce_pfc_receive_pause_seconds_total")}
+    turns = {_priority(track): track for track in port.tracks("roce_pfc_receive_transitions_total")}
+    for key in paused.keys() & turns.keys():
+        longest = _longest(port, paused[key], turns[key])
+        if longest > limit("RocePfcLongPause", "seconds"):
+            yield f"one pause of priority {key[1]} lasted at least {longest:.1f} s"
+
+
+def _priority(track: SeriesTrack) -> tuple[str, str]:
+    return track.labels["netdev"], track.labels["priority"]
+
+
+def _longest(port: PortView, paused: SeriesTrack, turns: SeriesTrack) -> float:
+    counts = dict(turns.points)
+    longest = 0.0
+    for (before, seconds), (after, more) in pairwise(paused.points):
+        if before < port.host.end - STORM_WINDOW or before not in counts or after not in counts:
+            continue
+        pauses = counts[after] - counts[before]
+        if more >= seconds and pauses >= 0:
+            longest = max(longest, (more - seconds) / (pauses + 1))
+    return longest
+
+
+def _watchdog(port: PortView) -> Iterator[Sign]:
+    trips = port.rise("roce_pfc_watchdog_trips_total", limit("RoceNicPauseWatchdogTripped", "window"))
+    if trips and trips.amount:
+        yield Sign(port_causes.NIC_WATCHDOG, (rose(trips, "trips of the NIC's watchdog"),))
+    window = limit("RoceNicPauseWatchdogWarning", "window")
+    for name, what in (
+        ("roce_pfc_watchdog_warnings_total", "warnings of the NIC's watchdog"),
+        ("roce_pause_watchdog_trips_total", "times idle rings asserted pause"),
+    ):
+        rise = port.rise(name, window)
+        if rise and rise.amount:
+            yield Sign(traffic_causes.SLOW_RECEIVER, (rose(rise, what),), weight=1.0)
+
+
+def paused_priorities(port: PortView, direction: str) -> list[Paused]:
+    """The priorities paused for longer than the limit, from counted time, or as an upper bound from frames."""
+    return [
+        one
+        for one in (*_counted(port, direction), *_estimated(port, direction))
+        if one.ratio > (ESTIMATED_RATIO if one.estimated else limit("RocePfcPauseHigh", "ratio"))
+    ]
+
+
+def _counted(port: PortView, direction: str) -> Iterator[Paused]:
+    name = f"roce_pfc_{direction}_pause_seconds_total"
+    for track in port.tracks(name):
+        rise = port.rise_of(name, track, MEDIUM)
+        if rise:
+            yield Paused(track.labels["priority"], min(rise.rate, 1.0), rise.seconds)
+
+
+def _estimated(port: PortView, direction: str) -> Iterator[Paused]:
+    """The longest that the frames can have paused; meaningless where they are soon followed by frames that resume."""
+    if port.tracks(f"roce_pfc_{direction}_pause_seconds_total"):
+        return
+    for name in (f"roce_pfc_{direction}_xoff_frames_total", f"roce_pfc_{direction}_frames_total"):
+        for track in port.tracks(name):
+            rise = port.rise_of(name, track, SHORT)
+            match = {label: track.labels[label] for label in ("netdev", "priority")}
+            resumed = port.rose(f"roce_pfc_{direction}_xon_frames_total", SHORT, **match)
+            speed = port.highest("roce_link_speed_bytes_per_second", netdev=track.labels["netdev"])
+            if rise and rise.amount and speed and resumed <= rise.amount / 2:
+                yield Paused(
+                    track.labels["priority"], min(rise.rate * FRAME_BYTES / speed, 1.0), rise.seconds, True
+                )
+
+
+def _evidence(paused: list[Paused]) -> tuple[str, ...]:
+    return tuple(
+        f"priority {one.priority} was paused for {'at most ' if one.estimated else ''}{share(one.ratio)} of {span(one.seconds)}"
+        for one in paused
+    )
+
+
+def _against(paused: list[Paused]) -> str | None:
+    if all(one.estimated for one in paused):
+        return "an upper bound: this NIC counts pause frames, not paused time"
+    return None
+
+
+def _slow_receiver(port: PortView) -> Iterator[Sign]:
+    paused = paused_priorities(port, TRANSMIT)
+    if not paused:
+        return
+    signs = stalled(port)
+    calm = "PCIe is not stalled: rather the NIC's caches or the receiving program" if not signs else None
+    extra = [*signs, *_drops(port)]
+    against = texts([_against(paused), calm if sees_stalls(port) else None])
+    yield Sign(
+        traffic_causes.SLOW_RECEIVER,
+        (*_evidence(paused), *extra),
+        against,
+        weight=max(one.ratio for one in paused),
+    )
+
+
+def _drops(port: PortView) -> Iterator[str]:
+    for name, what in (
+        ("roce_out_of_buffer_total", "packets without a receive request"),
+        ("roce_buffer_threshold_passed_total", "times the port's buffer was nearly full"),
+    ):
+        rise = port.rise(name, MEDIUM)
+        if rise and rise.amount:
+            yield rose(rise, what)
+
+
+def _received(port: PortView) -> Iterator[Sign]:
+    paused = paused_priorities(port, RECEIVE)
+    if not paused:
+        return
+    own = "this port transmits pause, too" if paused_priorities(port, TRANSMIT) else None
+    yield Sign(
+        traffic_causes.PAUSE_RECEIVED,
+        _evidence(paused),
+        texts([_against(paused), own]),
+        weight=max(one.ratio for one in paused),
+    )
+
+
+def _global(port: PortView) -> Iterator[Sign]:
+    if not port.highest("roce_pfc_enabled"):
+        return
+    for direction, side in ((RECEIVE, Side.FABRIC), (TRANSMIT, Side.HOST)):
+        rise = _frames(port, direction)
+        if rise:
+            yield Sign(
+                traffic_causes.GLOBAL_PAUSE,
+                (f"{number(rise)} frames of global pause were {direction[:-1]}ed",),
+                side=side,
+            )
+
+
+def _frames(port: PortView, direction: str) -> float:
+    window = limit("RoceGlobalPauseActive", "window")
+    names = (
+        f"roce_global_pause_{direction}_frames_total",
+        f"roce_global_pause_{direction}_xoff_frames_total",
+    )
+    return max(port.rose(name, window) for name in names)
+
+
+def _unexpected(port: PortView) -> Iterator[Sign]:
+    window = limit("RocePfcOnUnexpectedPriority", "window")
+    for track, enabled in port.current("roce_pfc_enabled"):
+        match = {label: track.labels[label] for label in ("netdev", "priority")}
+        # Intel counts by traffic class: frames of a lossless priority also count for the others of its class.
+        if enabled or port.tracks("roce_pfc_receive_xoff_frames_total", **match):
+            continue
+        count = port.rose("roce_pfc_receive_frames_total", window, **match)
+        if count:
+            yield _mismatch(
+                f"{number(count)} pause frames for priority {match['priority']}, which has no PFC here"
+            )
+    count = port.rose("roce_mac_control_frames_unsupported_total", window)
+    if count:
+        yield _mismatch(f"{number(count)} MAC control frames that the port does not support")
+
+
+def _mismatch(said: str, cause: Cause = traffic_causes.PFC_MISMATCH) -> Sign:
+    return Sign(cause, (said,))
+
+
+PAUSE_RULES: tuple[Rule, ...] = (_storms, _watchdog, _slow_receiver, _received, _global, _unexpected)
+"""Rules of one port."""

@@ -1,0 +1,107 @@
+"""Rules about the slot: errors (AER, PCIe Base Specification 6.2), width, speed, and whether it keeps up with the link."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roce_exporter.checks.health import port_causes, traffic_causes
+from roce_exporter.checks.health.sign import Sign, number, rose, share, span, texts
+from roce_exporter.checks.health.verdict_limits import MEDIUM, limit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roce_exporter.checks.health.sign import Rule
+    from roce_exporter.view.port_view import PortView
+
+CORRECTED_EVENTS = 100.0
+"""Corrected errors within the window of the alert: single ones are normal, this many wear the link out."""
+
+STALLS = (
+    ("roce_pcie_write_stalled_seconds_total", "writes to memory"),
+    ("roce_pcie_read_stalled_seconds_total", "reads from memory"),
+)
+WIDTH, WIDTH_MAX = "roce_pcie_link_width_lanes", "roce_pcie_link_width_max_lanes"
+SPEED, SPEED_MAX = (
+    "roce_pcie_link_speed_transfers_per_second",
+    "roce_pcie_link_speed_max_transfers_per_second",
+)
+
+
+def _errors(device: PortView) -> Iterator[Sign]:
+    window = limit("RocePcieErrors", "window")
+    fatal = device.rise("roce_pcie_fatal_errors_total", window)
+    if fatal and fatal.amount:
+        yield Sign(port_causes.PCIE_FATAL, (rose(fatal, "fatal errors"),))
+    nonfatal = device.rise("roce_pcie_nonfatal_errors_total", window)
+    if nonfatal and nonfatal.amount:
+        yield Sign(port_causes.PCIE_ERRORS, (rose(nonfatal, "errors that lost a transaction"),))
+    corrected = device.rise("roce_pcie_correctable_errors_total", window)
+    logged = device.events("roce_kernel_log_events_total", window, event="pcie_aer_correctable")
+    many = max(corrected.amount if corrected else 0.0, logged)
+    if many >= CORRECTED_EVENTS:
+        yield Sign(port_causes.PCIE_ERRORS, (f"{number(many)} corrected errors within {span(window)}",))
+
+
+def _width(device: PortView) -> Iterator[Sign]:
+    now, most = device.highest(WIDTH), device.highest(WIDTH_MAX)
+    if now is not None and most is not None and now < most:
+        yield Sign(
+            port_causes.PCIE_NARROW, (f"{now:.0f} of {most:.0f} lanes are in use",), weight=1 - now / most
+        )
+
+
+def _speed(device: PortView) -> Iterator[Sign]:
+    """A slower slot is permanent on a card that is newer than its board, so it needs a fall, or a slot that limits the traffic."""
+    now, most = device.highest(SPEED), device.highest(SPEED_MAX)
+    if now is None or most is None or now >= most:
+        return
+    before = max(value for track in device.tracks(SPEED) for _, value in track.points)
+    limits = stalled(device)
+    if before > now or limits:
+        said = f"{now / 1e9:g} GT/s per lane, the card supports {most / 1e9:g}"
+        fell = f"it was {before / 1e9:g} GT/s before" if before > now else None
+        yield Sign(port_causes.PCIE_SLOW, texts([said, fell, *limits]))
+
+
+def stalled(port: PortView) -> list[str]:
+    """A sentence per kind of access that waits for PCIe, or for each sign that PCIe is full; empty if none is seen."""
+    found = []
+    for name, what in STALLS:
+        for track in port.tracks(name):
+            rise = port.rise_of(name, track, MEDIUM)
+            if rise and rise.rate > limit("RocePcieBackpressure", "ratio"):
+                found.append(
+                    f"{what} were stalled in {share(min(rise.rate, 1.0))} of the seconds ({span(rise.seconds)})"
+                )
+    window = limit("RocePcieBufferOverflow", "window")
+    overflows = port.rise("roce_pcie_buffer_overflows_total", window)
+    if overflows and overflows.amount:
+        found.append(rose(overflows, "packets dropped because PCIe did not drain the NIC"))
+    full = [way for way in ("inbound", "outbound") if port.highest(f"roce_pcie_{way}_congested")]
+    return [*found, *(f"the NIC reports that {way} PCIe traffic is congested now" for way in full)]
+
+
+def sees_stalls(port: PortView) -> bool:
+    """Whether the driver reports PCIe stalls at all."""
+    return any(port.current(name) for name, _ in STALLS) or bool(port.current("roce_pcie_inbound_congested"))
+
+
+def _congestion(port: PortView) -> Iterator[Sign]:
+    evidence = stalled(port)
+    if not evidence:
+        return
+    whole = bool(port.current(WIDTH)) and port.highest(WIDTH) == port.highest(WIDTH_MAX)
+    slow = port.highest(SPEED) != port.highest(SPEED_MAX)
+    against = (
+        "width and speed of the slot are full: rather IOMMU, NUMA placement or memory"
+        if whole and not slow
+        else None
+    )
+    yield Sign(traffic_causes.PCIE_CONGESTION, tuple(evidence), texts([against]))
+
+
+PCIE_PORT_RULES: tuple[Rule, ...] = (_congestion,)
+"""Rules of one port."""
+PCIE_DEVICE_RULES: tuple[Rule, ...] = (_errors, _width, _speed)
+"""Rules of a whole device."""

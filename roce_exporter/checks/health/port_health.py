@@ -1,0 +1,177 @@
+"""The health of every port over time: a pure state machine over verdicts.
+
+A reason holds from its first sign until it has had no sign for the recovery time. One that comes back within `MEMORY` needs twice the
+time of the last recovery, at most `LONGEST`: a port that fails again and again does not look healthy in between. Nothing is
+healthy that was not seen: while facts are missing, a port without any reason is UNKNOWN.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.checks.health.port_causes import DEVICE_VANISHED, LINK_DOWN
+from roce_exporter.checks.health.port_fault import Health
+from roce_exporter.view.port_view import HostView, PortView
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from roce_exporter.checks.health.port_fault import Diagnosis, PortFault
+    from roce_exporter.view.history import History
+
+RECOVERY = 300.0
+"""Seconds without a sign after which a reason no longer holds."""
+LONGEST = 2400.0
+"""The longest recovery time, in seconds."""
+DAY = 86_400.0
+MEMORY = 3600.0
+"""Seconds for which a reason that ended is remembered."""
+
+NO_HISTORY = "no_history"
+NO_LINK = "no_link"
+FACTS_MISSING = "facts_missing"
+NOT_JUDGED = "not_judged"
+
+UNKNOWN_REASONS: Mapping[str, str] = {
+    NO_HISTORY: "There are no two collections yet, so no counter can have risen.",
+    NO_LINK: "The port has had no link since it is watched: it is unused, or it failed earlier.",
+    FACTS_MISSING: "Facts that a port of this driver must report are missing, or its state cannot be read.",
+    NOT_JUDGED: "The rules could not be applied; the exporter's log has the error.",
+}
+"""Reasons for UNKNOWN, which are no causes, and what they mean."""
+
+FACTUAL_SOURCES = frozenset({"port", "rdma_netlink", "hw_counters", "counters", "netdev", "ethtool", "link"})
+"""Sources without which a port cannot be called healthy; the others add detail, some with privileges only."""
+
+PortKey = tuple[str, str]
+"""Device and port."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldReason:
+    """One reason on one port, as last seen. Times are seconds since 1970."""
+
+    fault: PortFault
+    since: float
+    """The first sign of this time."""
+    last: float
+    """The newest sign."""
+    returns: int = 0
+    """How often it came back."""
+
+    @property
+    def recovery(self) -> float:
+        """Seconds without a sign after which it no longer holds."""
+        return min(RECOVERY * 2.0**self.returns, LONGEST)
+
+    def holds(self, now: float) -> bool:
+        """Whether it is a reason at this time."""
+        return now - self.last < self.recovery
+
+
+class HeldReasons(NamedTuple):
+    """All reasons of one port: those that hold, and those that are remembered."""
+
+    reasons: tuple[HeldReason, ...] = ()
+    health: Health = Health.UNKNOWN
+    since: float = 0.0
+    """Since when the port has this health."""
+    unknown: tuple[str, ...] = (NO_HISTORY,)
+    """Names of `UNKNOWN_REASONS` at present; only listed while the health is UNKNOWN."""
+
+    def holding(self, now: float) -> list[HeldReason]:
+        """The reasons that hold, the worst first."""
+        held = [reason for reason in self.reasons if reason.holds(now)]
+        return sorted(held, key=lambda reason: -reason.fault.harm)
+
+
+HostHealth = dict[PortKey, HeldReasons]
+
+
+def judge(before: Mapping[PortKey, HeldReasons], history: History, diagnosis: Diagnosis) -> HostHealth:
+    """The health of all ports of the history, given what was known before and the verdict on it.
+
+    What the history forgets is no recovery: a link that was lost is down until it is up, and a device that vanished is
+    missing until it is back, at most for a day. Other ports that no moment of the history has are forgotten.
+    """
+    host = HostView(history)
+    now = host.end
+    ports = {(port.device, port.port): port for port in host.ports()}
+    found: HostHealth = {}
+    for key, port in ports.items():
+        held = before.get(key, HeldReasons(since=now))
+        faults = [fault for fault in diagnosis.findings if _concerns(fault, port)]
+        found[key] = _judged(held, [*faults, *_still_down(held, port, faults, now)], _gaps(port), now)
+    for key, held in before.items():
+        if key not in ports and (missing := _missing(held, now)):
+            found[key] = _judged(held, missing, (), now)
+    return found
+
+
+def _still_down(
+    held: HeldReasons, port: PortView, faults: Iterable[PortFault], now: float
+) -> list[PortFault]:
+    if port.highest("roce_port_up") != 0 or any(fault.cause is LINK_DOWN for fault in faults):
+        return []
+    return [reason.fault for reason in held.holding(now) if reason.fault.cause is LINK_DOWN]
+
+
+def _missing(held: HeldReasons, now: float) -> list[PortFault]:
+    return [
+        reason.fault
+        for reason in held.holding(now)
+        if reason.fault.cause is DEVICE_VANISHED and now - reason.since < DAY
+    ]
+
+
+def not_judged(before: Mapping[PortKey, HeldReasons], now: float) -> HostHealth:
+    """The health of all ports after rules that failed: what held before holds until it has recovered, the rest is UNKNOWN."""
+    return {key: _judged(held, [], (NOT_JUDGED,), now) for key, held in before.items()}
+
+
+def _concerns(fault: PortFault, port: PortView) -> bool:
+    return fault.device == port.device and fault.port in ("", port.port)
+
+
+def _judged(
+    before: HeldReasons, faults: Iterable[PortFault], gaps: tuple[str, ...], now: float
+) -> HeldReasons:
+    reasons = tuple(_renewed(before.reasons, list(faults), now))
+    health = max((one.fault.cause.health for one in reasons if one.holds(now)), default=Health.HEALTHY)
+    if health == Health.HEALTHY and gaps:
+        health = Health.UNKNOWN
+    since = before.since if health == before.health else now
+    return HeldReasons(reasons, health, since, gaps if health == Health.UNKNOWN else ())
+
+
+def _renewed(reasons: Iterable[HeldReason], faults: list[PortFault], now: float) -> Iterator[HeldReason]:
+    """The reasons with their newest signs; those without a sign for `MEMORY` are forgotten."""
+    known = {reason.fault.cause.name: reason for reason in reasons}
+    for fault in faults:
+        reason = known.pop(fault.cause.name, None)
+        if reason is None:
+            yield HeldReason(fault, now, now)
+        elif reason.holds(now):
+            yield replace(reason, fault=fault, last=now)
+        else:
+            yield HeldReason(fault, now, now, reason.returns + 1)
+    yield from (reason for reason in known.values() if now - reason.last < MEMORY)
+
+
+def _gaps(port: PortView) -> tuple[str, ...]:
+    """Why a port without a reason cannot be called healthy; empty if it can."""
+    if len(port.host.history) < 2:  # noqa: PLR2004 - a rise needs two
+        return (NO_HISTORY,)
+    up = port.highest("roce_port_up")
+    facts = any(value for _, value in port.current("roce_exporter_missing_facts"))
+    gaps = []
+    broken = any(
+        value == 0 and track.labels["source"] in FACTUAL_SOURCES
+        for track, value in PortView(port.host, port.device).current("roce_exporter_source_up")
+    )
+    if up is None or facts or broken:
+        gaps.append(FACTS_MISSING)
+    if up == 0:
+        gaps.append(NO_LINK)
+    return tuple(gaps)

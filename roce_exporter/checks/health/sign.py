@@ -1,0 +1,55 @@
+"""What a rule finds on one port, and how it says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.view.port_view import PortView
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from roce_exporter.checks.health.port_fault import Cause, Side
+    from roce_exporter.view.port_view import Rise
+
+
+class Sign(NamedTuple):
+    """A cause that the facts of one port support."""
+
+    cause: Cause
+    evidence: tuple[str, ...]
+    against: tuple[str, ...] = ()
+    side: Side | None = None
+    """A better known side than the cause's own."""
+    weight: float = 0.0
+    """0 to 1: how bad it is among findings of the same cause."""
+
+
+Rule = Callable[[PortView], Iterator[Sign]]
+"""One rule: pure, and silent where it sees too little."""
+
+
+def share(ratio: float) -> str:
+    """A ratio as a percentage with three digits."""
+    return f"{ratio * 100:.3g} %"
+
+
+def number(amount: float) -> str:
+    """A count as people read it: 1,234, or 0.5 below ten."""
+    return f"{amount:,.0f}" if amount >= 10 or amount == round(amount) else f"{amount:.2g}"  # noqa: PLR2004 - two digits are enough
+
+
+def span(seconds: float) -> str:
+    """A duration: 15 s, 10 min."""
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"  # noqa: PLR2004 - minutes from two on
+
+
+def rose(rise: Rise, what: str) -> str:
+    """The sentence about a counter that rose."""
+    return f"{number(rise.amount)} {what} within {span(rise.seconds)}"
+
+
+def texts(parts: Iterable[str | None]) -> tuple[str, ...]:
+    """The parts that say something."""
+    return tuple(part for part in parts if part)

@@ -1,0 +1,319 @@
+"""Causes in traffic, congestion, connections, settings and programs: see `causes`."""
+
+from __future__ import annotations
+
+from roce_exporter.checks.health.port_fault import Cause, Health, Side
+
+HOST, LINK, FABRIC, PEER, UNKNOWN = Side.HOST, Side.LINK, Side.FABRIC, Side.PEER, Side.UNKNOWN
+DEGRADED, FIT = Health.DEGRADED, Health.HEALTHY
+
+COUNTERS = "roce-exporter once | grep 'device=\"{device}\"'"
+DMESG = "dmesg -T | grep -i -e {device} -e {netdev} -e AER"
+
+LOSSLESS_DROPS = Cause(
+    "lossless_drops",
+    HOST,
+    DEGRADED,
+    "Packets of a lossless priority are dropped at this port",
+    "Pause came too late or not at all: PFC off at one end, too little headroom, a cable longer than configured.",
+    ("dcb pfc show dev {netdev}", "dcb buffer show dev {netdev}", "roce-exporter audit"),
+    "RoceLosslessPriorityDrops",
+)
+
+PCIE_CONGESTION = Cause(
+    "pcie_congestion",
+    HOST,
+    DEGRADED,
+    "PCIe cannot keep up with the link",
+    "Width or speed of the slot, MaxReadReq, IOMMU, NUMA placement, or loopback traffic between GPUs.",
+    ("lspci -vv", "roce-exporter audit", "check IOMMU and NUMA placement of the job"),
+    "RocePcieBackpressure",
+)
+
+SLOW_RECEIVER = Cause(
+    "slow_receiver",
+    HOST,
+    DEGRADED,
+    "This host receives more slowly than it is sent: it transmits pause",
+    "PCIe, memory or the NIC's caches cannot take what arrives; the switch then pauses the senders.",
+    (
+        "lspci -vv",
+        COUNTERS + " | grep -e pcie -e pause",
+        "check NUMA placement, huge pages and the number of queue pairs of the job",
+    ),
+    "RoceSlowReceiver",
+)
+
+PAUSE_STORM_RECEIVED = Cause(
+    "pause_storm_received",
+    FABRIC,
+    DEGRADED,
+    "The switch blocks this host: it receives pause without end",
+    "A host elsewhere that transmits pause, or the switch itself. This host is a victim.",
+    (
+        'find the host that transmits pause: roce_pfc_storms_total{{direction="transmit"}}',
+        "check the PFC watchdog of the switch",
+    ),
+    "RocePfcStormReceived",
+)
+
+PAUSE_RECEIVED = Cause(
+    "pause_received",
+    FABRIC,
+    DEGRADED,
+    "The switch pauses this host for a considerable share of the time",
+    "Congestion in the fabric, or a slow receiver among the peers. This host is a victim.",
+    (
+        "find the hosts that transmit pause in this cluster",
+        "check the egress queues of the switch, and ECN thresholds",
+    ),
+    "RocePfcPauseHigh",
+)
+
+GLOBAL_PAUSE = Cause(
+    "global_pause",
+    LINK,
+    DEGRADED,
+    "Global pause is in use although PFC is on",
+    "Global pause (802.3x) is on at one end: it stops all priorities at once.",
+    ("ethtool -a {netdev}", "ethtool -A {netdev} autoneg off rx off tx off, and off on the switch port"),
+    "RoceGlobalPauseActive",
+)
+
+PFC_MISMATCH = Cause(
+    "pfc_mismatch",
+    LINK,
+    DEGRADED,
+    "Pause arrives for a priority that has no PFC here",
+    "Host and switch disagree about the lossless priorities.",
+    ("dcb pfc show dev {netdev}", "compare with the switch port", "roce-exporter audit"),
+    "RocePfcOnUnexpectedPriority",
+)
+
+MARKS_WITHOUT_CNPS = Cause(
+    "marks_without_cnps",
+    HOST,
+    DEGRADED,
+    "Marked packets arrive, but this host sends no CNPs",
+    "The notification point is off for the priority in use, so senders are not slowed down before pause begins.",
+    ("roce-exporter audit", "cat /sys/class/net/{netdev}/ecn/roce_np/enable/*"),
+    "RoceEcnMarkedButNoCnpSent",
+)
+
+CNPS_IGNORED = Cause(
+    "cnps_ignored",
+    HOST,
+    DEGRADED,
+    "This host ignores the CNPs that it receives",
+    "The reaction point is off for the priority in use: its flows do not slow down.",
+    ("roce-exporter audit", "cat /sys/class/net/{netdev}/ecn/roce_rp/enable/*"),
+    "RoceCnpIgnored",
+)
+
+OUTSIDE_LOSSLESS = Cause(
+    "outside_lossless_priority",
+    HOST,
+    DEGRADED,
+    "RDMA traffic leaves outside the lossless priorities",
+    "A program sets no traffic class (NCCL_IB_TC, UCX_IB_TRAFFIC_CLASS), or DSCP is not trusted or not mapped.",
+    ("roce-exporter audit", COUNTERS + " | grep priority_transmit_bytes"),
+    "RoceTrafficOutsideLosslessPriority",
+)
+
+MISCONFIGURED = Cause(
+    "misconfigured",
+    HOST,
+    DEGRADED,
+    "Settings differ from the profile",
+    "What the audit lists. The profile can also be the wrong one for this fabric.",
+    ("roce-exporter audit",),
+    "RoceConfigCheckFailed",
+)
+
+IP_MISCONFIGURED = Cause(
+    "ip_misconfigured",
+    HOST,
+    DEGRADED,
+    "The IP side of the port is set up wrong",
+    "Address, rule, route or ARP setting of this rail: connections fail or leave by another port although all counters are clean.",
+    ("roce-exporter audit", "ip addr show dev {netdev}", "ip rule", "ip route show table all dev {netdev}"),
+    "RoceConfigCheckFailed",
+)
+
+NEIGHBOUR_UNRESOLVED = Cause(
+    "neighbour_unresolved",
+    PEER,
+    DEGRADED,
+    "A gateway or peer does not resolve",
+    "The neighbour is down, in another VLAN, or its address is wrong.",
+    ("ip neigh show dev {netdev}", "arping -I {netdev} ADDRESS"),
+    "RoceConfigCheckFailed",
+)
+
+DUPLICATE_ADDRESS = Cause(
+    "duplicate_address",
+    PEER,
+    DEGRADED,
+    "Another host has an address of this port",
+    "Two hosts were given one address: connections go to either.",
+    ("ip addr show dev {netdev}", "arping -D -I {netdev} ADDRESS"),
+    "RoceConfigCheckFailed",
+)
+
+PATH_MTU = Cause(
+    "path_mtu",
+    FABRIC,
+    DEGRADED,
+    "The MTU differs along the path",
+    "A switch or a peer has another MTU than this port: large messages fail while small ones pass.",
+    (
+        "ip link show dev {netdev}",
+        "ping -M do -s 4152 -I {netdev} ADDRESS",
+        "compare the MTU of the switch ports",
+    ),
+    "RoceConfigCheckFailed",
+)
+
+NO_ROUTE = Cause(
+    "no_route",
+    HOST,
+    DEGRADED,
+    "RDMA packets are not sent because there is no route or neighbour",
+    "A route of this rail is missing, or its gateway does not resolve.",
+    ("ip route show table all dev {netdev}", "ip neigh show dev {netdev}"),
+    "RoceConfigCheckFailed",
+)
+
+CORRUPTION = Cause(
+    "corruption",
+    FABRIC,
+    DEGRADED,
+    "Packets pass the link's checksum but not their own",
+    "A switch or NIC on the path corrupts them in its memory; their sender can be the culprit too.",
+    (COUNTERS + " | grep icrc", "check whether other hosts behind the same switch are affected"),
+    "RoceIcrcErrors",
+)
+
+PACKET_LOSS = Cause(
+    "packet_loss",
+    FABRIC,
+    DEGRADED,
+    "Packets are lost on the path",
+    "Drops in switches, a bad link on the path, or traffic outside the lossless priority.",
+    ("check drops and CRC errors of the switch ports of the path", "roce-exporter audit"),
+    "RocePacketLossHigh",
+)
+
+RETRIES_EXCEEDED = Cause(
+    "retries_exceeded",
+    PEER,
+    DEGRADED,
+    "Queue pairs gave up: a peer did not answer in all retries",
+    "The peer is dead, its process ended, or the path to it is gone.",
+    (
+        COUNTERS + " | grep -e timeouts -e retries -e sequence",
+        "find the peer: rdma resource show qp",
+        "check link and host of the peer",
+    ),
+    "RoceTransportRetriesExceeded",
+)
+
+ACK_TIMEOUTS = Cause(
+    "ack_timeouts",
+    PEER,
+    DEGRADED,
+    "Acknowledgements do not arrive in time",
+    "A peer that is gone or stuck, or loss of the last packets of messages.",
+    (COUNTERS + " | grep -e timeouts -e retries -e sequence", "find the peer: rdma resource show qp"),
+    "RoceAckTimeouts",
+)
+
+QUEUE_PAIRS_IN_ERROR = Cause(
+    "queue_pairs_in_error",
+    UNKNOWN,
+    DEGRADED,
+    "Queue pairs are in the error state and transfer nothing",
+    "Their job has failed or hangs: a peer that vanished, or an error of the program.",
+    ("rdma resource show qp link {device} state ERR", "see /debug/owners for the job"),
+    "RoceOwnerQueuePairsInError",
+)
+
+RESOURCES_EXHAUSTED = Cause(
+    "resources_exhausted",
+    HOST,
+    DEGRADED,
+    "The device has nearly no objects left",
+    "A program that leaks queue pairs, completion queues or memory regions, or too many jobs on the host.",
+    ("rdma resource show", "see /debug/owners for the job"),
+    "RoceResourcesNearlyExhausted",
+)
+
+SOURCE_BROKEN = Cause(
+    "source_broken",
+    HOST,
+    FIT,
+    "A kernel interface of the device fails, in whole or in part",
+    "A driver or firmware that fails requests; its series are missing, so the port is unknown rather than degraded.",
+    ("roce-exporter once | grep source_up", DMESG, "see the exporter's log for the error"),
+    "RoceSourceBroken",
+)
+
+RECEIVER_NOT_READY = Cause(
+    "receiver_not_ready",
+    PEER,
+    FIT,
+    "A peer posts too few receive requests",
+    "The program at the peer is slow or stuck.",
+    (COUNTERS + " | grep rnr", "check the load of the peer's process"),
+    "RoceReceiverNotReady",
+)
+
+RECEIVE_QUEUE_EMPTY = Cause(
+    "receive_queue_empty",
+    HOST,
+    FIT,
+    "A program of this host posts too few receive requests",
+    "The program is slow or stuck; its senders wait.",
+    (COUNTERS + " | grep -e rnr -e out_of_buffer", "see /debug/owners for the job; check its load"),
+    "RoceReceiverNotReady",
+)
+
+REQUESTS_REFUSED = Cause(
+    "requests_refused",
+    HOST,
+    FIT,
+    "A peer refused requests of this host",
+    "Programs at both ends disagree: a key or address that the peer does not grant any more, or a request that it does not accept.",
+    (COUNTERS + " | grep requester_remote", "check the logs of the program at both ends"),
+    "RoceOwnerQueuePairsInError",
+)
+
+PEER_REQUESTS_REFUSED = Cause(
+    "peer_requests_refused",
+    PEER,
+    FIT,
+    "This host refused requests of a peer",
+    "The peer's program used a key, an address or a length that it was not given.",
+    (COUNTERS + " | grep responder", "check the logs of the program at both ends"),
+    "RoceOwnerQueuePairsInError",
+)
+
+LOCAL_ERRORS = Cause(
+    "local_errors",
+    HOST,
+    FIT,
+    "Work requests of this host's programs failed without a word from the peer",
+    "A program of this host posted a request with a wrong length, key or permission, or to a queue pair in the error state.",
+    (COUNTERS + " | grep -e completion_errors -e local", "check the log of the program"),
+    "RoceOwnerQueuePairsInError",
+)
+
+INCAST = Cause(
+    "incast",
+    FABRIC,
+    FIT,
+    "Many packets to this host are marked: a path to it is congested",
+    "Many senders to one receiver, a slower link on the path, or an ECN threshold set too low. Congestion control answers.",
+    (COUNTERS + " | grep -e ecn -e cnp", "check which senders share the path"),
+    "RoceEcnMarkRatioHigh",
+)

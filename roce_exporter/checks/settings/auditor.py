@@ -1,0 +1,169 @@
+"""The audit of a host: every check of every port, repeated only when a setting changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from roce_exporter.catalog.configuration import (
+    CHECK_OK,
+    CHECK_UNREADABLE,
+    CHECKS_PASSED,
+    FINGERPRINT,
+    RDMA_MTU,
+)
+from roce_exporter.catalog.row import HW_COUNTERS
+from roce_exporter.checks.settings import (
+    address_checks,
+    host_checks,
+    lossless_checks,
+    marking_checks,
+    rail_checks,
+)
+from roce_exporter.checks.settings.arithmetic import rdma_mtu
+from roce_exporter.checks.settings.consistency import CONSISTENCY, compare
+from roce_exporter.checks.settings.fingerprint import comparable, fingerprint
+from roce_exporter.checks.settings.ip_settings import with_rails
+from roce_exporter.checks.settings.port_settings import ADAPTIVE, SOURCES, port_settings
+from roce_exporter.checks.settings.verdict import Verdict
+from roce_exporter.host.sources.configuration import AGE
+from roce_exporter.normalise.series import Samples, Series
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roce_exporter.checks.settings.port_settings import PortSettings
+    from roce_exporter.checks.settings.profile import Profile
+    from roce_exporter.model import DeviceReadings, Reading
+    from roce_exporter.normalise.series import Value
+
+CHECKS = (
+    *lossless_checks.CHECKS,
+    *marking_checks.CHECKS,
+    *host_checks.CHECKS,
+    *address_checks.CHECKS,
+    *rail_checks.CHECKS,
+)
+
+ALL_CHECKS = (*CHECKS, CONSISTENCY)
+
+VOLATILE = ("pfc_requests_", "pfc_indications_", "down_events", "receive_frames", "transmit_", "aer_", *AGE)
+"""Prefixes of values that change without a change of settings, although the same sources report them."""
+
+MOST_PICKS = 4096
+"""The maximum number of sets of names that are kept: a host with 16 ports has about 200."""
+
+Pick = Callable[[Sequence["int | None"]], object]
+"""Selects the settings from the values of a reading."""
+
+
+def audit(devices: Sequence[DeviceReadings], profile: Profile) -> tuple[Verdict, ...]:
+    """The verdicts of all checks that the profile enables, by port, in the order of `ALL_CHECKS`."""
+    return judge(all_port_settings(devices), profile)
+
+
+def all_port_settings(devices: Sequence[DeviceReadings]) -> tuple[PortSettings, ...]:
+    """The settings of all Ethernet ports of a host, each with the addresses of the others."""
+    ports = [settings for found in devices for settings in port_settings(found)]
+    sides = with_rails([(settings.kind, settings.ip) for settings in ports])
+    return tuple(replace(settings, ip=side) for settings, side in zip(ports, sides, strict=True))
+
+
+def judge(ports: Sequence[PortSettings], profile: Profile) -> tuple[Verdict, ...]:
+    """See `audit`."""
+    found = [verdict for settings in ports for verdict in _of_port(settings, profile)]
+    if profile.consistent:
+        found.extend(compare(ports))
+    order = {_labels(settings): number for number, settings in enumerate(ports)}
+    return tuple(sorted(found, key=lambda one: order[_labels(one.settings)]))
+
+
+def _of_port(settings: PortSettings, profile: Profile) -> Iterator[Verdict]:
+    for check in CHECKS:
+        if check.applies_to(settings.dialect) and (result := check.judge(settings, profile)) is not None:
+            yield Verdict(check, settings, result)
+
+
+class Auditor:
+    """Keeps the result of the last audit and its series."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self._signature: tuple[object, ...] | None = None
+        self._samples = Samples((), ())
+        self._last: dict[str, tuple[DeviceReadings, object]] = {}
+        """By device, its last readings and their signature."""
+        self._picks: dict[int, tuple[tuple[str, ...], Pick | None]] = {}
+
+    def samples(self, devices: Sequence[DeviceReadings]) -> Samples:
+        """The samples of one collection; the same object until a setting changes."""
+        signature = self._signature_of_all(devices)
+        if signature != self._signature:
+            self._signature = signature
+            self._samples = _samples(all_port_settings(devices), self.profile)
+        return self._samples
+
+    def _signature_of_all(self, devices: Sequence[DeviceReadings]) -> tuple[object, ...]:
+        last, self._last = self._last, {}
+        for found in devices:
+            known = last.get(found.device.name)
+            if known is None or known[0] is not found:
+                known = (found, self._signature_of(found))
+            self._last[found.device.name] = known
+        return tuple([signature for _, signature in self._last.values()])
+
+    def _signature_of(self, found: DeviceReadings) -> tuple[object, ...]:
+        settings: list[object] = []
+        for reading in found.readings:
+            # The names of a reading are the same object in every collection. The reference kept here prevents reuse of its id.
+            known = self._picks.get(id(reading.names)) or self._add_pick(reading)
+            if known[1] is not None:
+                settings.append((reading.port, known[1](reading.values)))
+        return (found.device, *settings)
+
+    def _add_pick(self, reading: Reading) -> tuple[tuple[str, ...], Pick | None]:
+        if len(self._picks) >= MOST_PICKS:
+            self._picks.clear()
+        known = self._picks[id(reading.names)] = (reading.names, _make_pick(reading))
+        return known
+
+
+def _make_pick(reading: Reading) -> Pick | None:
+    names = reading.names
+    if reading.source == HW_COUNTERS and ADAPTIVE in names:
+        position = names.index(ADAPTIVE)
+        return lambda values: bool(values[position])
+    if reading.source not in SOURCES:
+        return None
+    picks = [position for position, name in enumerate(names) if not name.startswith(VOLATILE)]
+    pick = itemgetter(*picks) if picks else len
+    return lambda values: (names, pick(values))
+
+
+def _samples(ports: Sequence[PortSettings], profile: Profile) -> Samples:
+    found: list[tuple[Series, Value]] = []
+    mtus: dict[tuple[str, str], Value] = {}
+    passed: dict[tuple[str, str], int] = {}
+    for settings in ports:
+        if settings.mtu is not None:
+            mtus[settings.device, str(settings.port)] = rdma_mtu(settings.mtu)
+        if values := comparable(settings):
+            found.append((Series(FINGERPRINT, _labels(settings)), fingerprint(values)))
+    found += [(Series(RDMA_MTU, labels), value) for labels, value in mtus.items()]
+    for verdict in judge(ports, profile):
+        ok = verdict.result.ok
+        row = CHECK_UNREADABLE if ok is None else CHECK_OK
+        found.append(
+            (Series(row, (*_labels(verdict.settings), verdict.check.id)), 1 if ok is None else int(ok))
+        )
+        if ok is not None:
+            place = _labels(verdict.settings)[:2]
+            passed[place] = passed.get(place, 0) + ok
+    found += [(Series(CHECKS_PASSED, place), number) for place, number in passed.items()]
+    return Samples(tuple(series for series, _ in found), tuple(value for _, value in found))
+
+
+def _labels(settings: PortSettings) -> tuple[str, str, str]:
+    return settings.device, str(settings.port), settings.netdev

@@ -1,0 +1,55 @@
+"""Whether the ports of one host that are of the same kind have the same settings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from roce_exporter.catalog.row import ANY
+from roce_exporter.checks.settings.fingerprint import comparable, fingerprint
+from roce_exporter.checks.settings.verdict import Check, Verdict, judged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from roce_exporter.checks.settings.port_settings import PortSettings
+    from roce_exporter.checks.settings.profile import Profile
+
+
+def not_judged(settings: PortSettings, profile: Profile) -> None:
+    """Returns None: this check needs all ports, see `compare`."""
+
+
+CONSISTENCY = Check(
+    "consistency",
+    "same settings as similar ports",
+    "Jobs stripe over all ports of a host: the one with different settings limits the pace.",
+    not_judged,
+    {ANY: "compare the ports: roce-exporter audit --format json"},
+)
+
+
+def compare(ports: Sequence[PortSettings]) -> Iterator[Verdict]:
+    """A verdict per port that shares its driver, model and function with another port of the host.
+
+    The most frequent settings are the expected ones; if none is the most frequent, those of the first port. A setting that
+    only one of two ports reports is not compared.
+    """
+    kinds: dict[tuple[str, str], list[PortSettings]] = {}
+    for settings in ports:
+        if settings.netdev:
+            kinds.setdefault((settings.dialect, settings.kind), []).append(settings)
+    for alike in kinds.values():
+        if len(alike) > 1:
+            yield from _compare([(settings, comparable(settings)) for settings in alike])
+
+
+def _compare(ports: Sequence[tuple[PortSettings, Mapping[str, object]]]) -> Iterator[Verdict]:
+    (usual, _), *_ = Counter(fingerprint(values) for _, values in ports).most_common(1)
+    model, expected_values = next(pair for pair in ports if fingerprint(pair[1]) == usual)
+    for settings, values in ports:
+        names = sorted(expected_values.keys() & values.keys())
+        other = [name for name in names if expected_values[name] != values[name]]
+        expected = f"as {model.netdev} of {model.device}"
+        found = f"differs in {', '.join(other)}" if other else expected
+        yield Verdict(CONSISTENCY, settings, judged(not other, expected, found))

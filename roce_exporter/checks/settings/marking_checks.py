@@ -1,0 +1,274 @@
+"""Checks of congestion control: the marks of RoCE packets, the CNPs that answer them, and the priority of CNPs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roce_exporter.catalog.row import ANY
+from roce_exporter.checks.settings.arithmetic import dscp_of, is_ect
+from roce_exporter.checks.settings.expectations import (
+    expected_tos,
+    lossless_priorities,
+    priority_of,
+    roce_priority,
+)
+from roce_exporter.checks.settings.lossless_checks import BNXT_SETUP, listed
+from roce_exporter.checks.settings.verdict import Check, CheckResult, judged, unreadable
+
+if TYPE_CHECKING:
+    from roce_exporter.checks.settings.port_settings import PortSettings
+    from roce_exporter.checks.settings.profile import Profile
+
+ENABLED = "cc.enabled.one"
+CNP_DSCP_NAME = "np.cnp_dscp.one"
+CNP_PRIORITY_NAME = "np.cnp_priority.one"
+"""Names in `PortSettings.dcqcn`."""
+
+BNXT_ENABLE = "echo 1 > /sys/kernel/debug/bnxt_re/{pci}/cc_config/enable_cc"
+
+
+def cm_tos(settings: PortSettings, profile: Profile) -> CheckResult | None:
+    """Whether RDMA-CM connections have the ToS byte of RoCE."""
+    return _tos(settings, profile, settings.cm_tos)
+
+
+CM_TOS = Check(
+    "cm_tos",
+    "ToS of RDMA-CM connections",
+    "Without ECT (104 instead of 106) switches cannot mark packets and only pause or drop; with 0 the traffic is lossy.",
+    cm_tos,
+    {
+        ANY: "mkdir -p /sys/kernel/config/rdma_cm/{device} && "
+        "echo {tos} > /sys/kernel/config/rdma_cm/{device}/ports/{port}/default_roce_tos",
+        "mlx5": "cma_roce_tos -d {device} -p {port} -t {tos}",
+    },
+)
+
+
+def traffic_class(settings: PortSettings, profile: Profile) -> CheckResult | None:
+    """Whether the NIC forces the ToS byte of RoCE on all packets.
+
+    If it forces none, each program chooses its own, and most choose 0.
+    """
+    tos = expected_tos(profile)
+    if settings.tclass_forced is False:
+        return None if tos is None else judged(False, _expected(profile, tos), "not set")
+    return _tos(settings, profile, settings.tclass)
+
+
+def _tos(settings: PortSettings, profile: Profile, found: int | None) -> CheckResult | None:
+    tos = expected_tos(profile)
+    if tos is None:
+        return _fitting_tos(settings, profile, found)
+    expected = _expected(profile, tos)
+    if found is None:
+        return unreadable(expected)
+    right = found == tos or (profile.ecn is None and dscp_of(found) == profile.roce_dscp)
+    return judged(right, expected, _shown(found))
+
+
+def _fitting_tos(settings: PortSettings, profile: Profile, found: int | None) -> CheckResult | None:
+    """If the profile has no DSCP: whether switches may mark the packets, and whether their DSCP is lossless."""
+    priority = roce_priority(settings, profile)
+    # 0 is the default of RDMA-CM, with which each program chooses its own.
+    if not found or priority is None:
+        return None
+    given = priority_of(settings, dscp_of(found))
+    right = is_ect(found) and given in (None, priority)
+    return judged(right, f"ECT, and a DSCP of priority {priority}", _shown(found))
+
+
+def _expected(profile: Profile, tos: int) -> str:
+    return f"DSCP {profile.roce_dscp}" if profile.ecn is None else _shown(tos)
+
+
+def _shown(tos: int) -> str:
+    ecn = ("no ECT", "ECT(1)", "ECT(0)", "CE")[tos & 3]
+    return f"{tos} (DSCP {dscp_of(tos)}, {ecn})"
+
+
+TRAFFIC_CLASS = Check(
+    "traffic_class",
+    "traffic class of all connections",
+    "Without ECT (104 instead of 106) switches cannot mark packets and only pause or drop; programs that set no traffic "
+    "class send with 0, which is lossy.",
+    traffic_class,
+    {
+        ANY: "start the programs with NCCL_IB_TC={tos} and UCX_IB_TRAFFIC_CLASS={tos}",
+        "mlx5": "echo {tos} > /sys/class/infiniband/{device}/tc/{port}/traffic_class",
+        "bnxt_re": BNXT_SETUP,
+    },
+)
+
+
+def notification_point(settings: PortSettings, profile: Profile) -> CheckResult | None:
+    """Whether the NIC answers marks on RoCE's priority with CNPs."""
+    return _enabled(settings, profile, settings.notification, settings.reaction)
+
+
+def reaction_point(settings: PortSettings, profile: Profile) -> CheckResult | None:
+    """Whether the NIC slows RoCE's priority down when it receives CNPs."""
+    return _enabled(settings, profile, settings.reaction, settings.notification)
+
+
+def _enabled(
+    settings: PortSettings, profile: Profile, mine: frozenset[int] | None, other: frozenset[int] | None
+) -> CheckResult | None:
+    priority = roce_priority(settings, profile)
+    if priority is None:
+        return None
+    if profile.ecn is None:
+        # The profile does not say whether it must be on: one of the two points alone is wrong in any case.
+        if mine is None or other is None or priority not in other:
+            return None
+    elif mine is None:
+        return _whole(settings, "on" if profile.ecn else "off")
+    on = profile.ecn is not False
+    return judged(
+        (priority in (mine or ())) == on, f"{'on' if on else 'off'} for {priority}", listed(mine or ())
+    )
+
+
+def _whole(settings: PortSettings, expected: str) -> CheckResult:
+    """For NICs with one switch for both points and all priorities, as bnxt."""
+    switch = (settings.dcqcn or {}).get(ENABLED)
+    if switch is None:
+        return unreadable(expected)
+    found = "on" if switch else "off"
+    return judged(found == expected, expected, found)
+
+
+NOTIFICATION_POINT = Check(
+    "notification_point",
+    "CNPs for marked packets",
+    "The NIC does not answer the switches' marks: senders never slow down.",
+    notification_point,
+    {
+        ANY: "enable congestion control with the tool of the NIC's vendor",
+        "mlx5": "echo 1 > /sys/class/net/{netdev}/ecn/roce_np/enable/{priority}",
+        "bnxt_re": BNXT_ENABLE,
+    },
+)
+
+REACTION_POINT = Check(
+    "reaction_point",
+    "reaction to CNPs",
+    "The NIC ignores CNPs: this host keeps sending at full speed into a full queue.",
+    reaction_point,
+    {
+        ANY: "enable congestion control with the tool of the NIC's vendor",
+        "mlx5": "echo 1 > /sys/class/net/{netdev}/ecn/roce_rp/enable/{priority}",
+        "bnxt_re": BNXT_ENABLE,
+    },
+)
+
+
+def cnp_dscp(settings: PortSettings, profile: Profile) -> CheckResult | None:
+    """Whether the NIC's CNPs have the DSCP by which the fabric recognises them."""
+    return _parameter(settings, profile.cnp_dscp, CNP_DSCP_NAME)
+
+
+CNP_DSCP = Check(
+    "cnp_dscp",
+    "DSCP of CNPs",
+    "Switches put CNPs into a queue where they wait or are dropped.",
+    cnp_dscp,
+    {
+        ANY: "set the DSCP of CNPs to {cnp_dscp} with the tool of the NIC's vendor",
+        "mlx5": "echo {cnp_dscp} > /sys/class/net/{netdev}/ecn/roce_np/cnp_dscp",
+        "bnxt_re": BNXT_SETUP,
+    },
+)
+
+
+def cnp_priority(settings: PortSettings, profile: Profile) -> CheckResult | None:
+    """Whether the NIC's CNPs have their priority; if the profile sets none, whether it is not a lossless one."""
+    if profile.cnp_priority is not None:
+        return _parameter(settings, profile.cnp_priority, CNP_PRIORITY_NAME)
+    found, priorities = (settings.dcqcn or {}).get(CNP_PRIORITY_NAME), lossless_priorities(settings, profile)
+    if found is None or not priorities:
+        return None
+    return judged(found not in priorities, f"not {listed(priorities)}, which is lossless", found)
+
+
+def _parameter(settings: PortSettings, expected: int | None, name: str) -> CheckResult | None:
+    if expected is None:
+        return None
+    found = (settings.dcqcn or {}).get(name)
+    return unreadable(expected) if found is None else judged(found == expected, expected, found)
+
+
+CNP_PRIORITY = Check(
+    "cnp_priority",
+    "priority of CNPs",
+    "CNPs wait behind the traffic that they are meant to slow down, or are dropped.",
+    cnp_priority,
+    {
+        ANY: "set the priority of CNPs to {cnp_priority} with the tool of the NIC's vendor",
+        "mlx5": "echo {cnp_priority} > /sys/class/net/{netdev}/ecn/roce_np/cnp_802p_prio",
+        "bnxt_re": BNXT_SETUP,
+    },
+)
+
+
+def cm_version(settings: PortSettings, profile: Profile) -> CheckResult | None:
+    """Whether RDMA-CM connections use the expected RoCE version."""
+    if profile.roce_version is None:
+        return None
+    expected = f"RoCE v{profile.roce_version}"
+    if settings.cm_version is None:
+        return unreadable(expected)
+    return judged(settings.cm_version == profile.roce_version, expected, f"RoCE v{settings.cm_version}")
+
+
+ROCE_VERSION = Check(
+    "roce_version",
+    "RoCE version of RDMA-CM",
+    "RoCE v1 does not use IP: it cannot be routed, has no DSCP, and cannot be marked.",
+    cm_version,
+    {
+        ANY: "mkdir -p /sys/kernel/config/rdma_cm/{device} && "
+        "echo 'RoCE v{version}' > /sys/kernel/config/rdma_cm/{device}/ports/{port}/default_roce_mode",
+        "mlx5": "cma_roce_mode -d {device} -p {port} -m {version}",
+    },
+)
+
+
+def adaptive_retransmission(settings: PortSettings, profile: Profile) -> CheckResult | None:
+    """Whether adaptive retransmission, which is meant for lossy fabrics, is on or off as the profile requires.
+
+    No interface of the kernel exposes the setting, so the check judges its effect: a counter of 0 is harmless if it must be
+    off, and no proof if it must be on.
+    """
+    if profile.adaptive_retransmission is None:
+        return None
+    expected = "on" if profile.adaptive_retransmission else "off"
+    if settings.adaptive is None or profile.adaptive_retransmission > settings.adaptive:
+        return unreadable(expected)
+    if not settings.adaptive:
+        return judged(True, expected, "no retransmission")
+    return judged(profile.adaptive_retransmission, expected, "on, it happened")
+
+
+ADAPTIVE_RETRANSMISSION = Check(
+    "adaptive_retransmission",
+    "adaptive retransmission",
+    "An acceleration for lossy fabrics is on although the fabric is declared lossless: one of the two is wrong.",
+    adaptive_retransmission,
+    {
+        ANY: "disable it with the tool of the NIC's vendor",
+        "mlx5": 'mlxreg -d {pci} --reg_name ROCE_ACCL --set "roce_adp_retrans_en=0x0" -y',
+    },
+    only=("mlx5",),
+)
+
+CHECKS = (
+    CM_TOS,
+    TRAFFIC_CLASS,
+    NOTIFICATION_POINT,
+    REACTION_POINT,
+    CNP_DSCP,
+    CNP_PRIORITY,
+    ROCE_VERSION,
+    ADAPTIVE_RETRANSMISSION,
+)

@@ -1,0 +1,251 @@
+"""The settings of one network device of one RDMA port, taken from the readings of one collection.
+
+A setting that could not be read is None, which a check must not treat as a value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from roce_exporter.catalog.drivers import family_of
+from roce_exporter.catalog.row import HW_COUNTERS
+from roce_exporter.checks.settings.ip_settings import IpSide, read_ip_settings
+from roce_exporter.host.kernel.dcb_netlink import DCBX_LLD_MANAGED
+from roce_exporter.host.sources.configuration import CONFIGURATION
+from roce_exporter.host.sources.dcb import DCB
+from roce_exporter.host.sources.ip_side import ADDRESSES
+from roce_exporter.host.sources.netdev import LINK, PAUSE, SETTINGS, hardware_netdevs
+from roce_exporter.host.sources.pcie import PCIE
+from roce_exporter.host.sources.port import PORT, UP
+from roce_exporter.model import WHOLE_DEVICE, Gid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from roce_exporter.model import Device, DeviceReadings
+
+SOURCES = (CONFIGURATION, DCB, LINK, PAUSE, SETTINGS, PCIE, PORT, ADDRESSES)
+"""The sources that report settings."""
+
+ADAPTIVE = "roce_adp_retrans"
+"""Counts retransmissions by mlx5's adaptive timer, one of the accelerations for lossy fabrics."""
+
+PRIORITIES = range(8)
+"""Of IEEE 802.1Q; a port has as many traffic classes and buffers."""
+
+PCIE_NAMES = ("current_link_speed", "max_link_speed", "current_link_width", "max_link_width")
+
+Numbers = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PcieLink:
+    """The PCIe link of a device, as negotiated and as the device supports it."""
+
+    speed: int
+    """Transfers per second and lane."""
+    max_speed: int
+    width: int
+    """Lanes."""
+    max_width: int
+
+
+@dataclass(frozen=True, slots=True)
+class PortSettings:
+    """The settings of one network device and of the RDMA port on top of it. None: not reported, or not readable."""
+
+    device: str
+    port: int
+    netdev: str
+    dialect: str
+    pci: str = ""
+    kind: str = ""
+    """Model and function: a VF and its PF, or NICs of two models, are configured differently on purpose."""
+    pfc: frozenset[int] | None = None
+    """The priorities with PFC."""
+    delay: int | None = None
+    """Allowance for the round trip: metres of cable on mlx5, bit times elsewhere."""
+    peer_pfc: frozenset[int] | None = None
+    """The priorities with PFC at the other end of the link, as received by DCBX."""
+    trust: str | None = None
+    """`dscp` or `pcp`."""
+    dscp_priority: Mapping[int, int] | None = None
+    traffic_class: Numbers | None = None
+    """By priority."""
+    algorithm: Numbers | None = None
+    """By traffic class: 0 strict, 1 credit-based shaper, 2 ETS, 255 vendor-specific."""
+    bandwidth: Numbers | None = None
+    """By traffic class, in percent."""
+    willing: bool | None = None
+    buffer_of: Numbers | None = None
+    """The receive buffer of each priority."""
+    buffer_bytes: Numbers | None = None
+    dcbx: int | None = None
+    """The bits of the DCBX mode."""
+    global_pause: bool | None = None
+    """Whether 802.3x pause is on, for receive or transmit."""
+    prevention: int | None = None
+    """Milliseconds of continuous pause after which the NIC stops pausing; 0: never."""
+    refresh: int | None = None
+    """Microseconds between two updates of the port's counters; 0: never."""
+    cm_tos: int | None = None
+    cm_version: int | None = None
+    """The RoCE version of RDMA-CM connections: 1 or 2."""
+    tclass_forced: bool | None = None
+    tclass: int | None = None
+    """The ToS byte of all packets: forced on mlx5, configured on bnxt."""
+    notification: frozenset[int] | None = None
+    """The priorities on which the NIC, as notification point, answers ECN marks with CNPs."""
+    reaction: frozenset[int] | None = None
+    """The priorities on which the NIC, as reaction point, slows down when it receives CNPs."""
+    dcqcn: Mapping[str, int] | None = None
+    """Congestion control parameters by `role.parameter.unit`."""
+    mtu: int | None = None
+    speed: int | None = None
+    """The speed of the link in bytes per second."""
+    pcie: PcieLink | None = None
+    adaptive: bool | None = None
+    """True: adaptive retransmission is on, because it happened. False: its counter is 0. None: no such counter.
+
+    No interface of the kernel exposes the setting itself.
+    """
+    gids: tuple[Gid, ...] = ()
+    up: bool | None = None
+    """Whether the port is active."""
+    ip: IpSide | None = None
+    """Addresses, neighbours and routes; None where the host does not report them, as in older recordings."""
+
+
+class DeviceValues:
+    """The values of one device's readings by source, port, network device and name."""
+
+    def __init__(self, found: DeviceReadings) -> None:
+        self._numbers: dict[tuple[str, int, str], dict[str, int]] = {}
+        for reading in found.readings:
+            if reading.source in SOURCES or reading.source == HW_COUNTERS:
+                numbers = self._numbers.setdefault((reading.source, reading.port, reading.netdev), {})
+                numbers |= {
+                    name: value
+                    for name, value in zip(reading.names, reading.values, strict=True)
+                    if value is not None
+                }
+
+    def of(self, source: str, port: int = WHOLE_DEVICE, netdev: str = "") -> dict[str, int]:
+        """The values of one source at one port or network device, by name; empty if it reported none."""
+        return self._numbers.get((source, port, netdev), {})
+
+
+def port_settings(found: DeviceReadings) -> tuple[PortSettings, ...]:
+    """The settings of every network device of one RDMA device's Ethernet ports, and of each port without one."""
+    device, values = found.device, DeviceValues(found)
+    sides = {port.number: read_ip_settings(found.readings, port.number) for port in device.ports}
+    return tuple(
+        replace(_settings(device, values, port, netdev), ip=sides.get(port))
+        for port, netdev in _places(device)
+    )
+
+
+def _places(device: Device) -> Iterator[tuple[int, str]]:
+    if device.protocol not in ("roce", ""):
+        return
+    with_netdev = {port for port, _ in hardware_netdevs(device)}
+    ethernet = {port.number for port in device.ports if port.link_layer in ("Ethernet", "")}
+    yield from (place for place in hardware_netdevs(device) if place[0] in ethernet)
+    yield from ((number, "") for number in sorted(ethernet - with_netdev))
+
+
+def _settings(device: Device, values: DeviceValues, port: int, netdev: str) -> PortSettings:
+    here = (port, netdev)
+    dcb, ethtool = values.of(DCB, *here), values.of(SETTINGS, *here)
+    own = values.of(CONFIGURATION, *here)
+    of_port = values.of(CONFIGURATION, port)
+    state, whole = values.of(PORT, port), values.of(PCIE)
+    dcqcn = {name: value for name, value in own.items() if name.count(".") == 2}  # noqa: PLR2004 - role.parameter.unit
+    forced = of_port.get("traffic_class_forced")
+    return PortSettings(
+        device=device.name,
+        port=port,
+        netdev=netdev,
+        dialect=device.dialect,
+        pci=device.pci,
+        kind=f"{device.model} {device.function}".strip(),
+        pfc=_priorities(dcb, "pfc_enabled"),
+        delay=dcb.get("pfc_delay"),
+        peer_pfc=_priorities(dcb, "peer_pfc_enabled"),
+        trust=_trust(device.dialect, dcb, own),
+        dscp_priority=_dscp_priority(dcb),
+        traffic_class=_numbers(dcb, "priority_traffic_class"),
+        algorithm=_numbers(dcb, "ets_algorithm"),
+        bandwidth=_numbers(dcb, "ets_transmit_bandwidth"),
+        willing=_flag(dcb, "ets_willing"),
+        buffer_of=_numbers(dcb, "priority_buffer"),
+        buffer_bytes=_numbers(dcb, "buffer_bytes"),
+        dcbx=dcb.get("dcbx_mode"),
+        global_pause=_global_pause(values.of(PAUSE, *here)),
+        prevention=ethtool.get("pfc_prevention_timeout"),
+        refresh=ethtool.get("stats_block_microseconds"),
+        cm_tos=of_port.get("cm_tos"),
+        cm_version=of_port.get("cm_roce_version"),
+        tclass_forced=None if forced is None else bool(forced),
+        tclass=of_port.get("traffic_class", _configured_tos(dcqcn)),
+        notification=_priorities(own, "notification_enabled"),
+        reaction=_priorities(own, "reaction_enabled"),
+        dcqcn=dcqcn or None,
+        mtu=state.get("mtu"),
+        speed=values.of(LINK, *here).get("speed", state.get("rate")),
+        pcie=PcieLink(*(whole[name] for name in PCIE_NAMES))
+        if all(name in whole for name in PCIE_NAMES)
+        else None,
+        adaptive=_adaptive(values, port),
+        gids=next((one.gids for one in device.ports if one.number == port), ()),
+        up=_flag(state, UP),
+    )
+
+
+def _trust(dialect: str, dcb: Mapping[str, int], own: Mapping[str, int]) -> str | None:
+    by_dscp = own.get("trust_dscp", dcb.get("trust_dscp"))
+    if by_dscp is None and family_of(dialect).trust_by_mappings:
+        by_dscp = dcb.get("dscp_mappings")
+    return None if by_dscp is None else "dscp" if by_dscp else "pcp"
+
+
+def _dscp_priority(dcb: Mapping[str, int]) -> dict[int, int] | None:
+    if "dscp_mappings" not in dcb:
+        return None
+    prefix = "dscp_priority_"
+    return {int(name.removeprefix(prefix)): value for name, value in dcb.items() if name.startswith(prefix)}
+
+
+def _global_pause(pause: Mapping[str, int]) -> bool | None:
+    if "receive" not in pause or "transmit" not in pause:
+        return None
+    return bool(pause["receive"] or pause["transmit"])
+
+
+def _configured_tos(dcqcn: Mapping[str, int]) -> int | None:
+    dscp, ecn = dcqcn.get("cc.roce_dscp.one"), dcqcn.get("cc.ecn_codepoint.one")
+    return None if dscp is None or ecn is None else dscp << 2 | ecn
+
+
+def _adaptive(values: DeviceValues, port: int) -> bool | None:
+    return _flag(values.of(HW_COUNTERS, port), ADAPTIVE)
+
+
+def _flag(numbers: Mapping[str, int], name: str) -> bool | None:
+    return bool(numbers[name]) if name in numbers else None
+
+
+def _numbers(numbers: Mapping[str, int], name: str) -> Numbers | None:
+    found = tuple(numbers[one] for number in PRIORITIES if (one := f"{name}_{number}") in numbers)
+    return found if len(found) == len(PRIORITIES) else None
+
+
+def _priorities(numbers: Mapping[str, int], name: str) -> frozenset[int] | None:
+    found = _numbers(numbers, name)
+    return None if found is None else frozenset(priority for priority in PRIORITIES if found[priority])
+
+
+def is_firmware_managed(dcbx: int) -> bool:
+    """Whether the NIC's firmware runs DCBX and may overwrite the host's settings (DCB_CAP_DCBX_LLD_MANAGED)."""
+    return bool(dcbx & DCBX_LLD_MANAGED)

@@ -1,0 +1,231 @@
+"""Profiles: the settings that a fabric requires, from the package or from a site's own TOML file.
+
+Omitted keys are not checked. A site's file may extend another profile (`extends = "nvidia-lossless"`) and change single
+keys. An unknown key or an impossible value is an error that names file and line.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from roce_exporter.checks.settings.arithmetic import MAX_DSCP, MAX_PRIORITY, RDMA_MTUS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+EXTENDS = "extends"
+
+BUILT_IN = Path(__file__).with_name("profiles")
+
+MAX_DEPTH = 8
+"""The longest chain of profiles that extend one another."""
+
+
+class ProfileError(Exception):
+    """An unusable profile; one line that names the file, the line and the fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The required settings. None or an empty string: not checked."""
+
+    name: str
+    description: str = ""
+    trust: str | None = None
+    """`dscp` or `pcp`."""
+    lossless_priorities: tuple[int, ...] | None = None
+    """The priorities that must have PFC; empty: no priority may have it; None: at most one may have it."""
+    roce_dscp: int | None = None
+    roce_priority: int | None = None
+    """The priority of RoCE packets, lossless or not."""
+    ecn: bool | None = None
+    """Whether ECN is used: packets carry ECT(0), notification and reaction point are on."""
+    cnp_dscp: int | None = None
+    cnp_priority: int | None = None
+    cnp_strict: bool | None = None
+    """Whether CNPs have strict priority."""
+    roce_version: int | None = None
+    rdma_mtu: int | None = None
+    """The minimum, in bytes."""
+    global_pause: bool | None = None
+    lossless_bandwidth: int | None = None
+    """The minimum share of the lossless traffic class, in percent."""
+    cable_metres: int | None = None
+    """The longest cable between a host and its switch."""
+    pfc_prevention: int | None = None
+    """The longest continuous pause in milliseconds before the NIC's own watchdog must stop it."""
+    dcbx: str | None = None
+    """`host`: tools on the host manage DCB; `firmware`: the NIC negotiates it with the switch."""
+    adaptive_retransmission: bool | None = None
+    full_pcie: bool | None = None
+    consistent: bool | None = None
+    """Whether ports with the same driver, model and function must have the same settings, and ports of a switch to hosts."""
+    addresses: bool | None = None
+    """Whether ports need an address of their own, neighbours that resolve, and paths with room for the RDMA MTU."""
+    multi_rail: bool | None = None
+    """Whether packets must leave by the port of their source address, on hosts with several."""
+    switch_ports: str | None = None
+    """A regular expression for the switch ports that are audited; None: those with PFC or with a neighbour."""
+    switch_watchdog: bool | None = None
+    """Whether switches must have a PFC watchdog on lossless queues that acts."""
+    switch_watchdog_most: int | None = None
+    """The longest time in milliseconds until the watchdog of a switch acts."""
+
+
+def built_in() -> tuple[str, ...]:
+    """The names of the profiles in the package."""
+    return tuple(sorted(place.stem for place in BUILT_IN.glob("*.toml")))
+
+
+def load_profile(name: str) -> Profile:
+    """The profile with this name, or from this file if the name ends in `.toml` or contains a slash.
+
+    Raises:
+        ProfileError: there is no such profile, or it has an unknown key or an impossible value; names file and line.
+    """
+    values = _values(name, MAX_DEPTH)
+    known = {field.name for field in fields(Profile)}
+    return replace(Profile(values.pop("name", name)), **{key: values[key] for key in known & values.keys()})
+
+
+def _values(name: str, left: int) -> dict[str, Any]:
+    text = _text(name)
+    values = _parse(text, name)
+    parent = values.pop(EXTENDS, None)
+    if parent is not None:
+        if left == 0:
+            raise ProfileError(
+                f"profile {name}: over {MAX_DEPTH} profiles extend one another; remove the cycle"
+            )
+        values = _values(parent, left - 1) | {"name": name} | values
+    if clash := _contradiction(values):
+        keys, fault = clash
+        line = min(filter(None, (_line(text, key) for key in keys)), default=1)
+        raise ProfileError(f"profile {name} line {line}: {fault}")
+    return values
+
+
+def _text(name: str) -> str:
+    if "/" not in name and not name.endswith(".toml"):
+        if name not in built_in():
+            raise ProfileError(
+                f"profile {name}: there is no such profile; give one of {', '.join(built_in())}, or a .toml file"
+            )
+        return (BUILT_IN / f"{name}.toml").read_text("utf-8")
+    try:
+        with open(name, encoding="utf-8") as file:
+            return file.read()
+    except OSError as error:
+        raise ProfileError(f"profile {name}: {error.strerror}; check the path and its permissions") from None
+    except UnicodeDecodeError:
+        raise ProfileError(f"profile {name}: not UTF-8 text") from None
+
+
+def _parse(text: str, name: str) -> dict[str, Any]:
+    try:
+        values = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        # TOMLDecodeError is a ValueError, and so is the error for a number of thousands of digits.
+        raise ProfileError(f"profile {name}: not TOML: {error}") from None
+    for key, value in values.items():
+        if fault := _fault(key, value):
+            raise ProfileError(f"profile {name} line {_line(text, key)}: {fault}")
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+
+
+def _line(text: str, key: str) -> int:
+    """The line of a key; 0 if the file does not contain it. All keys are on the top level: none is a table."""
+    key = re.escape(key)
+    found = re.search(rf"""^[ \t]*(\[+[ \t]*)?["']?{key}["']?[ \t]*[=.\]]""", text, re.MULTILINE)
+    return text.count("\n", 0, found.start()) + 1 if found else 0
+
+
+def _fault(key: str, value: object) -> str:
+    if key not in _RULES:
+        return f"unknown key {key!r}; keys are {', '.join(sorted(_RULES))}"
+    meaning, is_right = _RULES[key]
+    return "" if is_right(value) else f"{key} is {value!r:.60}, not {meaning}"
+
+
+def _contradiction(values: dict[str, Any]) -> tuple[tuple[str, str], str] | None:
+    """Two keys that contradict each other, and the reason."""
+    lossless, priority, cnp = (
+        values.get(key) for key in ("lossless_priorities", "roce_priority", "cnp_priority")
+    )
+    if lossless and priority is not None and priority not in lossless:
+        keys = ("roce_priority", "lossless_priorities")
+        return keys, f"roce_priority {priority} is not one of lossless_priorities {list(lossless)}"
+    if lossless and cnp in lossless:
+        keys = ("cnp_priority", "lossless_priorities")
+        return keys, f"cnp_priority {cnp} is lossless: CNPs would wait behind the traffic that they slow down"
+    return None
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_pattern(value: object) -> bool:
+    try:
+        return isinstance(value, str) and bool(value) and bool(re.compile(value))
+    except (re.error, RecursionError, OverflowError):
+        return False
+
+
+def _one_of(*words: object) -> Callable[[object], bool]:
+    return lambda value: not isinstance(value, bool) and value in words
+
+
+def _within(least: int, most: int) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+_is_priority = _within(0, MAX_PRIORITY)
+
+
+def _are_priorities(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_priority, value)) and len(set(value)) == len(value)
+
+
+_DSCP = ("a whole number from 0 to 63", _within(0, MAX_DSCP))
+_PRIORITY = ("a whole number from 0 to 7", _is_priority)
+_FLAG = ("true or false", _is_flag)
+_TEXT = ("a non-empty string", _is_text)
+
+_RULES: dict[str, tuple[str, Callable[[object], bool]]] = {
+    EXTENDS: ("the name of a profile or a .toml file", _is_text),
+    "name": _TEXT,
+    "description": _TEXT,
+    "trust": ("dscp or pcp", _one_of("dscp", "pcp")),
+    "lossless_priorities": ("a list of different priorities from 0 to 7", _are_priorities),
+    "roce_dscp": _DSCP,
+    "roce_priority": _PRIORITY,
+    "ecn": _FLAG,
+    "cnp_dscp": _DSCP,
+    "cnp_priority": _PRIORITY,
+    "cnp_strict": _FLAG,
+    "roce_version": ("1 or 2", _one_of(1, 2)),
+    "rdma_mtu": (f"one of {', '.join(map(str, RDMA_MTUS))}", _one_of(*RDMA_MTUS)),
+    "global_pause": _FLAG,
+    "lossless_bandwidth": ("a whole number of percent from 0 to 100", _within(0, 100)),
+    "cable_metres": ("a whole number of metres from 1 to 1000", _within(1, 1000)),
+    "pfc_prevention": ("a whole number of milliseconds from 80 to 8000", _within(80, 8000)),
+    "dcbx": ("host or firmware", _one_of("host", "firmware")),
+    "adaptive_retransmission": _FLAG,
+    "full_pcie": _FLAG,
+    "consistent": _FLAG,
+    "addresses": _FLAG,
+    "multi_rail": _FLAG,
+    "switch_ports": ("a regular expression", _is_pattern),
+    "switch_watchdog": _FLAG,
+    "switch_watchdog_most": ("a whole number of milliseconds from 100 to 60000", _within(100, 60000)),
+}
+"""The allowed values of each key, in words and as a predicate."""

@@ -1,0 +1,99 @@
+"""Checks that compare ports: the two ends of a link between switches, and the ports of one switch that have the same role."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from roce_exporter.catalog.row import ANY
+from roce_exporter.catalog.switch_systems import SONIC
+from roce_exporter.checks.settings.lossless_checks import listed
+from roce_exporter.checks.settings.verdict import CheckResult, judged, unreadable
+from roce_exporter.checks.switches.audit_check import SwitchCheck, SwitchVerdict
+from roce_exporter.switches.pause.fabric_links import HOST, SWITCH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from roce_exporter.checks.settings.profile import Profile
+    from roce_exporter.checks.switches.audit_settings import SwitchPortSettings
+
+ROLES = {HOST: "hosts", SWITCH: "switches"}
+"""What a port leads to. Ports with other links are not compared: their role is not known."""
+
+COMPARED = ("minimum", "maximum", "probability", "threshold")
+"""Fields of `QueueSettings` that are equal among ports of one role; headroom depends on the cable."""
+
+Comparable = tuple[tuple[str, object], ...]
+
+
+def not_alone(settings: SwitchPortSettings, profile: Profile) -> None:
+    """Returns None: this check needs other ports, see `compare_ports`."""
+
+
+SWITCH_PEER_PFC = SwitchCheck(
+    "switch_peer_pfc",
+    "PFC at the other end",
+    "A priority that is lossless on one side of the link only drops packets, or sends pause that the other side ignores.",
+    not_alone,
+    {
+        ANY: "set the same priorities with PFC on both ends of the link of {port}",
+        SONIC: "config interface pfc priority {port} PRIORITY on (or off), or the same at the other end",
+    },
+)
+
+SWITCH_CONSISTENT = SwitchCheck(
+    "switch_consistent",
+    "thresholds as on similar ports",
+    "Flows through the port with other thresholds are marked or paused earlier or later than all others.",
+    not_alone,
+    {ANY: "compare the ports: roce-exporter switches audit --format=json; then give them one profile"},
+)
+
+CHECKS = (SWITCH_PEER_PFC, SWITCH_CONSISTENT)
+
+
+def compare_ports(ports: Sequence[SwitchPortSettings], profile: Profile) -> Iterator[SwitchVerdict]:
+    """The verdicts of the checks that need more than one port."""
+    by_place = {(settings.device, settings.port): settings for settings in ports}
+    for settings in ports:
+        if settings.link.peer is not None and (peer := by_place.get(settings.link.peer)):
+            yield SwitchVerdict(SWITCH_PEER_PFC, settings, _peer(settings, peer))
+    if profile.consistent:
+        roles: dict[tuple[str, str], list[SwitchPortSettings]] = {}
+        for settings in ports:
+            if settings.link.kind in ROLES and settings.pfc:
+                roles.setdefault((settings.device, settings.link.kind), []).append(settings)
+        for alike in roles.values():
+            if len(alike) > 1:
+                yield from _consistent(alike)
+
+
+def _peer(settings: SwitchPortSettings, peer: SwitchPortSettings) -> CheckResult:
+    if settings.pfc is None or peer.pfc is None:
+        return unreadable(f"as on {peer.device} {peer.port}")
+    expected = f"{listed(settings.pfc)} as here"
+    return judged(settings.pfc == peer.pfc, expected, listed(peer.pfc))
+
+
+def _consistent(ports: Sequence[SwitchPortSettings]) -> Iterator[SwitchVerdict]:
+    """The most frequent values are the expected ones; if two are equally frequent, those of the first port."""
+    values = [_comparable(settings) for settings in ports]
+    usual, _ = Counter(one for one in values if one).most_common(1)[0] if any(values) else ((), 0)
+    model = next((settings for settings, one in zip(ports, values, strict=True) if one == usual), ports[0])
+    for settings, found in zip(ports, values, strict=True):
+        expected = f"as {model.port}, to {ROLES[settings.link.kind]}"
+        result = unreadable(expected)
+        if usual and found:
+            names = sorted({name for name, value in set(found) ^ set(usual)})
+            result = judged(not names, expected, f"differs in {', '.join(names)}" if names else "equal")
+        yield SwitchVerdict(SWITCH_CONSISTENT, settings, result)
+
+
+def _comparable(settings: SwitchPortSettings) -> Comparable:
+    return tuple(
+        (f"{name} of {priority}", value)
+        for priority, queue in sorted(settings.queues.items())
+        for name in COMPARED
+        if (value := getattr(queue, name)) is not None
+    )

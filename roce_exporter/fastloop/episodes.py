@@ -1,0 +1,91 @@
+"""How long each pause of one priority in one direction lasted, whether longer or shorter than the polling interval.
+
+The NIC counts the time paused, so the sum of all lengths is exact. Where it also counts the pauses that ended (receive of
+mlx5, mlx4 and bnxt), each of them is one episode; those that end between the same two reads share the time paused between
+them equally. Otherwise the lengths are those of the smallest number of pauses that explains the samples. An episode whose
+end was not observed is not counted: its length is never guessed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roce_exporter.fastloop.histogram import Histogram
+
+if TYPE_CHECKING:
+    from roce_exporter.fastloop.counts import Counts
+
+# Seconds. Switch watchdogs act after 0.2 s, a storm is 0.4 s.
+BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 1.0, 2.5, 5.0)
+
+THROUGHOUT = 0.95
+"""From this share on, a span counts as filled by one pause."""
+
+MOSTLY = 0.5
+"""The same for a span in which no packet passed."""
+
+# Seconds without pause and without a packet after which a pause is over, if the NIC does not count the ends
+# of pauses. Within this time the driver may only be late: unchanged counters prove nothing.
+SILENT = 0.5
+
+
+class Episodes:
+    """The pauses of one priority in one direction. `see` takes one span after the other, without gaps."""
+
+    __slots__ = ("_ended", "_lost", "_open", "_still", "lengths")
+
+    def __init__(self) -> None:
+        self.lengths = Histogram(BOUNDS)
+        self._open = 0.0
+        """Seconds of the pause that was still going on at the last read; 0: no pause."""
+        self._ended = 0.0
+        """Fraction of an end: bnxt counts both edges of a pause, and each counts as one half."""
+        self._lost = True
+        """Whether a pause may be under way whose beginning was not observed."""
+        self._still = 0.0
+        """Seconds without pause and without a packet."""
+
+    def see(self, change: Counts, share: float, seconds: float) -> None:
+        """Process the counts of `seconds` between two reads; the priority was paused for `share` of that time."""
+        if not change.paused:
+            self._still += seconds
+            if change.resumes or change.packets != 0 or (change.resumes is None and self._still >= SILENT):
+                self._end(0.0)
+                self._ended = 0.0
+            return
+        self._still = 0.0
+        if change.resumes is not None:
+            self._count(change.paused, change.resumes)
+        else:
+            self._guess(change, share)
+
+    def forget(self) -> None:
+        """Drop the pause under way: the next span was not observed, so its length cannot be known."""
+        self._open = self._ended = 0.0
+        self._lost = True
+
+    def _count(self, paused: float, resumes: float) -> None:
+        self._ended += resumes
+        ended, self._ended = divmod(self._ended, 1)
+        # Half an end left over is the beginning of another pause, which takes its share of the time.
+        mean = paused / (ended + (self._ended > 0)) if ended else paused
+        if ended:
+            self._end(mean)
+            # Not in a loop: a broken counter may jump by billions.
+            self.lengths.observe(mean, int(ended) - 1)
+        if not ended or self._ended:
+            self._open += mean
+
+    def _guess(self, change: Counts, share: float) -> None:
+        """Without counted ends, a span that is only partly paused ends the pause before it, or begins a new one."""
+        goes_on = share >= THROUGHOUT or (change.packets == 0 and share >= MOSTLY)
+        if goes_on or not (self._open or self._lost):
+            self._open += change.paused or 0.0
+        else:
+            self._end(change.paused or 0.0)
+
+    def _end(self, more: float) -> None:
+        length = self._open + more
+        if length and not self._lost:
+            self.lengths.observe(length)
+        self._open, self._lost = 0.0, False

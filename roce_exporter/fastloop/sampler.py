@@ -1,0 +1,282 @@
+"""The fast loop: one thread polls every network device when it is due. See the package's docstring."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from functools import partial
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from roce_exporter.collect.workers import InFlight, Worker
+from roce_exporter.fastloop.events import Events, StormPlace, guess
+from roce_exporter.fastloop.pace import OFF, Pace
+from roce_exporter.fastloop.pfc_storm import Begun, StormLimits, StormState
+from roce_exporter.fastloop.samples import SamplerSamples
+from roce_exporter.fastloop.target import FAULT, Target
+from roce_exporter.host.sources.dcb import DCB
+from roce_exporter.host.sources.netdev import hardware_netdevs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from roce_exporter.collect.workers import Call
+    from roce_exporter.fastloop.hot import Hot
+    from roce_exporter.fastloop.target import ReadResult, TargetKey
+    from roce_exporter.fastloop.watch import Change, PauseKey
+    from roce_exporter.host.kernel import Kernel
+    from roce_exporter.model import Device, DeviceReadings
+    from roce_exporter.normalise.series import Samples
+
+LOG = logging.getLogger(__name__)
+
+PATIENCE = 1.0
+"""Seconds after which a read that has not returned is given up."""
+
+DEVICE_GONE = "device_gone"
+
+ABSENT_EVERY = 60.0
+"""Seconds between two reads of a driver without private counters."""
+
+PFC_ENABLED = "pfc_enabled_"
+"""Prefix of the names of the source `dcb` that show whether PFC is on for a priority."""
+
+DUE = attrgetter("due")
+
+SERIOUS = (StormState.SUSPECT, StormState.STORM, StormState.RECOVERING)
+
+Name = tuple[str, str]
+"""RDMA device and network device."""
+
+
+class Sampler:
+    """Polls the network devices of a host."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        clock: Callable[[], float],
+        wall: Callable[[], float],
+        pace: Pace = Pace(),  # noqa: B008 - frozen
+        limits: StormLimits = StormLimits(),  # noqa: B008 - frozen
+    ) -> None:
+        self._kernel = kernel
+        self._clock = clock
+        self._pace = pace
+        self._limits = limits
+        self._targets: dict[Name, Target] = {}
+        self._wall: Callable[[], float] = lambda: wall() - clock()
+        """The current offset from monotonic to Unix time."""
+        self._events = Events(self._wall)
+        self._samples = SamplerSamples()
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._in_flight: InFlight[TargetKey] = InFlight(clock)
+        self._worker: Worker | None = None
+        """Runs the loop; None before the start and while the loop is ending."""
+
+    def follow(self, devices: Iterable[DeviceReadings]) -> None:
+        """Watch the network devices of these RDMA devices and no others; takes PFC's scope from their DCB readings."""
+        if self._pace.mode == OFF:
+            return
+        wanted: dict[Name, tuple[Device, int]] = {}
+        scopes: dict[str, frozenset[str]] = {}
+        for found in devices:
+            wanted |= {
+                (found.device.name, netdev): (found.device, port)
+                for port, netdev in hardware_netdevs(found.device)
+            }
+            scopes |= _scopes(found)
+        with self._lock:
+            for name, target in list(self._targets.items()):
+                if name not in wanted or wanted[name][0].incarnation != target.device.incarnation:
+                    self._drop(name, target)
+            for position, (name, (device, port)) in enumerate(wanted.items()):
+                if name not in self._targets:
+                    self._targets[name] = self._new_target(device, port, name[1], position / len(wanted))
+                    self._wake.set()
+                # While DCB cannot be read, the last PFC state is kept: otherwise every priority would be watched.
+                self._targets[name].scope = scopes.get(name[1], self._targets[name].scope)
+
+    def tick(self) -> float | None:
+        """Read every network device that is due, on the calling thread.
+
+        Returns:
+            When the next one is due (monotonic seconds); None if the calling thread was given up meanwhile.
+        """
+        while (claimed := self._claim()) is not None:
+            if not self._poll(*claimed):
+                return None
+        with self._lock:
+            return min([target.due for target in self._free()], default=self._clock() + self._pace.idle)
+
+    def start(self) -> None:
+        """Start polling in a new thread.
+
+        Raises:
+            RuntimeError: no thread can be started.
+        """
+        if self._pace.mode != OFF:
+            self._start_worker()
+
+    def supervise(self) -> None:
+        """Give up a read that has not returned, and continue without that network device. To be called periodically.
+
+        Raises:
+            RuntimeError: the loop has failed, or no further thread can be started.
+        """
+        if self._worker is not None and self._worker.error is not None:
+            raise RuntimeError("the fast loop has failed") from self._worker.error
+        if self._worker is not None and self._worker.has_ended:
+            LOG.warning("the thread of the fast loop has died, out of memory?; starting another")
+            self._start_worker()
+        with self._lock:
+            now = self._clock()
+            overdue = self._in_flight.give_up(PATIENCE)
+            for call in overdue:
+                LOG.warning(
+                    "%s: no answer for %.1f s, PFC storms are not detected there",
+                    call.key.netdev,
+                    now - call.since,
+                )
+                target = self._targets.get((call.key.device, call.key.netdev))
+                if target is not None and target.key == call.key:
+                    target.stuck = True
+                    self._report(target, target.watch.miss(now, "stuck"))
+        if overdue:
+            self._start_worker()
+
+    def samples(self) -> Samples:
+        """The counters of the detectors and of the loop, as samples."""
+        with self._lock:
+            targets = tuple(target for target in self._targets.values() if not target.absent)
+            return self._samples.samples(targets, self._events, self._clock())
+
+    def events(self) -> list[dict[str, Any]]:
+        """The last storms, newest first, for JSON."""
+        with self._lock:
+            return self._events.documents()
+
+    def close(self) -> None:
+        """End the loop, except a thread that is stuck in the kernel, and close the descriptors."""
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.retire()
+        self._wake.set()
+        with self._lock:
+            for target in self._targets.values():
+                self._in_flight.when_idle(target.key, target.close)
+            self._targets.clear()
+
+    def _start_worker(self) -> None:
+        if self._worker is not None:
+            self._worker.retire()
+        worker = self._worker = Worker("roce-sampler")
+        worker.submit(partial(self._work, worker))
+
+    def _work(self, worker: Worker) -> None:
+        while worker is self._worker and (due := self.tick()) is not None:
+            self._wake.wait(max(0.0, due - self._clock()))
+            self._wake.clear()
+
+    def _drop(self, name: Name, target: Target) -> None:
+        del self._targets[name]
+        self._report(target, target.watch.miss(self._clock(), DEVICE_GONE))
+        self._in_flight.when_idle(target.key, target.close)
+
+    def _free(self) -> list[Target]:
+        return [target for target in self._targets.values() if not target.stuck]
+
+    def _claim(self) -> tuple[Target, Call[TargetKey]] | None:
+        """The network device to be read next, if it is due. From here on it is not closed before the read returns."""
+        with self._lock:
+            now = self._clock()
+            while (target := min(self._free(), key=DUE, default=None)) is not None and target.due <= now:
+                if call := self._in_flight.begin(target.key):
+                    target.note_lateness(now)
+                    return target, call
+                # It was removed and added again, and an earlier read is still under way.
+                target.due = now + self._pace.idle
+            return None
+
+    def _poll(self, target: Target, call: Call[TargetKey]) -> bool:
+        """Read one network device and judge the result; returns whether this thread should continue."""
+        seen = target.read(self._clock)
+        with self._lock:
+            wanted = self._in_flight.end(call)
+            followed = self._targets.get((target.device.name, target.netdev))
+            if followed is not None and followed.key == target.key:
+                followed.stuck = False
+            if followed is not target:
+                return wanted
+            try:
+                if wanted:
+                    self._judge(target, seen)
+            except Exception:
+                # A fault of the exporter at one network device must not stop the polling of all.
+                LOG.exception("%s: the read counters could not be judged", target.netdev)
+                target.errors += 1
+                self._report(target, target.watch.miss(self._clock(), FAULT))
+            finally:
+                self._plan(target)
+        return wanted
+
+    def _judge(self, target: Target, seen: ReadResult) -> None:
+        before, target.last = target.last, seen.hot
+        self._report(target, target.judge(seen), before)
+        if seen.hot is not None:
+            for key, track in target.watch.tracks.items():
+                if track.state is StormState.STORM:
+                    self._events.follow(_storm_place(target, key), seen.hot)
+
+    def _plan(self, target: Target) -> None:
+        name = target.device.name
+        cost = [other.cost.seconds for other in self._targets.values() if other.device.name == name]
+        target.plan(self._clock(), self._pace, sum(cost))
+        if target.absent:
+            target.due = self._clock() + ABSENT_EVERY
+
+    def _report(self, target: Target, changes: list[Change], before: Hot | None = None) -> None:
+        for key, what in changes:
+            place, hot = _storm_place(target, key), target.last
+            if not isinstance(what, Begun):
+                self._events.end(place, what)
+                continue
+            start = target.starts[key] = what.begin + self._wall()
+            if hot is not None:
+                hint = guess(key, before, hot, self._paused_netdevs(), {name[1] for name in self._targets})
+                self._events.begin(place, start, target.watch.tracks[key].method.value, hint, hot)
+
+    def _paused_netdevs(self) -> set[str]:
+        """The network devices with a storm, or a possible one, of received pause."""
+        return {
+            target.netdev
+            for target in self._targets.values()
+            for key, track in target.watch.tracks.items()
+            if key.direction == "receive" and track.state in SERIOUS
+        }
+
+    def _new_target(self, device: Device, port: int, netdev: str, phase: float) -> Target:
+        target = Target(self._kernel, device, port, netdev, self._limits)
+        # The first reads are spread over an interval, so that not all devices are read at once.
+        target.interval = self._pace.seconds(self._clock(), target.paused_at, 0.0)
+        target.due = self._clock() + phase * self._pace.interval
+        return target
+
+
+def _storm_place(target: Target, key: PauseKey) -> StormPlace:
+    return StormPlace(target.device.name, target.port, target.netdev, *key)
+
+
+def _scopes(found: DeviceReadings) -> dict[str, frozenset[str]]:
+    """Per network device the priorities with PFC enabled, if DCB reports them."""
+    scopes = {}
+    for reading in found.readings:
+        if reading.source == DCB:
+            values = dict(zip(reading.names, reading.values, strict=True))
+            enabled = {name: value for name, value in values.items() if name.startswith(PFC_ENABLED)}
+            if enabled:
+                scopes[reading.netdev] = frozenset(
+                    name.removeprefix(PFC_ENABLED) for name, value in enabled.items() if value
+                )
+    return scopes

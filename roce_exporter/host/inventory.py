@@ -1,0 +1,309 @@
+"""The RDMA devices of this host and their properties: ports, network devices, PCI, GIDs.
+
+Devices may come and go: every collection calls `list_devices`. `describe` is called for a new or replaced device, after a
+read found it gone, and once a minute.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.catalog import INDEX, dialect_of
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.sources.values import reason_of
+from roce_exporter.model import Device, Gid, Loss, Netdev, Port
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from roce_exporter.host.kernel import Kernel
+    from roce_exporter.model import RdmaDevice
+
+CLASS = "class/infiniband"
+
+_PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+
+_UPLINK = re.compile(r"p\d+")
+
+_NO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
+
+_NODE_TYPE_RNIC = "4"
+"""RDMA_NODE_RNIC of include/rdma/ib_verbs.h: an iWARP device."""
+
+
+class Listed(NamedTuple):
+    """One entry of the list of devices; a new incarnation is another device with the same name."""
+
+    name: str
+    incarnation: int
+
+
+def list_devices(kernel: Kernel) -> tuple[Listed, ...]:
+    """Every RDMA device in sysfs, or in netlink if there is no sysfs (a recording), sorted by name.
+
+    Raises:
+        OSError: the list exists and cannot be read.
+    """
+    try:
+        names = kernel.entries(CLASS)
+    except Absent:
+        names = tuple(sorted(device.name for device in _netlink_devices(kernel)[0]))
+    return tuple(Listed(name, _incarnation(kernel, name)) for name in names)
+
+
+def describe(kernel: Kernel, listed: Listed) -> Device:
+    """The properties of one device. A property that the host does not report is empty; a failed read adds a loss.
+
+    Raises:
+        Absent: the device was removed.
+    """
+    name = listed.name
+    below = f"{CLASS}/{name}"
+    devices, netlink_errno = _netlink_devices(kernel)
+    netlink = next((device for device in devices if device.name == name), None)
+    if netlink is None:
+        kernel.identity(below)
+    pci = _optional(lambda: kernel.link(f"{below}/device"))
+    physical_function = _optional(lambda: kernel.link(f"{below}/device/physfn"))
+    facts = _Facts(kernel)
+    ports = _ports(facts, name, netlink)
+    driver = _driver(kernel, below, ports)
+    return Device(
+        name=name,
+        driver=driver,
+        dialect=dialect_of(driver) or INDEX.recognise(_counter_names(kernel, name, ports, netlink)),
+        protocol=_protocol(kernel, name, ports, netlink),
+        firmware=facts.text(f"{below}/fw_ver") or (netlink.firmware if netlink else ""),
+        board=facts.text(f"{below}/board_id"),
+        model=facts.text(f"{below}/hca_type"),
+        node_guid=facts.text(f"{below}/node_guid") or (netlink.node_guid if netlink else ""),
+        pci=pci if _PCI.fullmatch(pci) else "",
+        function="vf" if physical_function else _physical(kernel, below),
+        physical_function=physical_function,
+        netlink=netlink,
+        netlink_errno=netlink_errno,
+        incarnation=listed.incarnation,
+        ports=ports,
+        losses=tuple(facts.losses),
+    )
+
+
+class _Facts:
+    """Reads files with properties of a device. A file that fails only costs its label, and is added to the losses."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.losses: list[Loss] = []
+
+    def text(self, path: str) -> str:
+        try:
+            return self.kernel.text(path)
+        except Absent:
+            return ""
+        except OSError as error:
+            self.losses.append(Loss(path.rpartition("/")[2], reason_of(error)))
+            return ""
+
+
+def _driver(kernel: Kernel, below: str, ports: tuple[Port, ...]) -> str:
+    """The driver of the PCI function below the RDMA device, or of its network device: they are the same."""
+    if driver := _optional(lambda: kernel.link(f"{below}/device/driver")):
+        return driver
+    for port in ports:
+        for netdev in port.netdevs:
+            if found := _netdev_driver(kernel, netdev):
+                return found
+    return ""
+
+
+def _netdev_driver(kernel: Kernel, netdev: Netdev) -> str:
+    return "" if netdev.role == "bond" else _optional(lambda: kernel.ethtool_driver(netdev.name))
+
+
+def _physical(kernel: Kernel, below: str) -> str:
+    # Only a PF can have VFs. Without SR-IOV, and in a virtual machine, PF and VF look alike.
+    return "pf" if _optional(lambda: kernel.text(f"{below}/device/sriov_totalvfs")) else ""
+
+
+def _incarnation(kernel: Kernel, name: str) -> int:
+    try:
+        return kernel.identity(f"{CLASS}/{name}")
+    except OSError:
+        return 0
+
+
+def _netlink_devices(kernel: Kernel) -> tuple[tuple[RdmaDevice, ...], int]:
+    """The devices that RDMA netlink lists, and its errno if it exists and fails."""
+    try:
+        return kernel.rdma_devices(), 0
+    except Absent:
+        return (), 0
+    except OSError as error:
+        return (), error.errno or errno.EIO
+
+
+def _optional(read: Callable[[], str]) -> str:
+    # For properties of the host around the device, and for tables whose empty slots fail by design.
+    try:
+        return read()
+    except OSError:
+        return ""
+
+
+def _ports(facts: _Facts, name: str, netlink: RdmaDevice | None) -> tuple[Port, ...]:
+    kernel = facts.kernel
+    netdevs = _netlink_ports(kernel, netlink)
+    try:
+        # A set, because the folders 1 and 01 of a recording are the same port.
+        numbers = sorted(
+            {int(entry) for entry in kernel.entries(f"{CLASS}/{name}/ports") if entry.isdecimal()}
+        )
+    except Absent:
+        numbers = sorted(netdevs)
+    return tuple(_port(facts, name, number, netdevs.get(number), len(numbers)) for number in numbers)
+
+
+def _netlink_ports(kernel: Kernel, netlink: RdmaDevice | None) -> dict[int, str]:
+    if netlink is None:
+        return {}
+    try:
+        return {port.number: port.netdev for port in kernel.rdma_ports(netlink)}
+    except OSError:
+        return {}
+
+
+def _port(facts: _Facts, name: str, number: int, netdev: str | None, ports: int) -> Port:
+    kernel = facts.kernel
+    # Netlink decides, even if it reports no network device: in another network namespace the GIDs still name the host's
+    # network devices, and a device of that name there may be a different one.
+    gids = _gids(kernel, f"{CLASS}/{name}/ports/{number}")
+    if netdev is None:
+        netdev = _netdev_of_gids(kernel, gids) or _netdev_of_function(kernel, name, number, ports)
+    link_layer = facts.text(f"{CLASS}/{name}/ports/{number}/link_layer")
+    netdev = _bond_of_lag(kernel, name, netdev)
+    return Port(number, link_layer, _with_members(kernel, netdev) if netdev else (), gids)
+
+
+def _bond_of_lag(kernel: Kernel, name: str, netdev: str) -> str:
+    """The bond above a network device if the RDMA device represents the whole bond; else the network device itself.
+
+    For a RoCE LAG of mlx5, RDMA netlink names a member port (the first or the active one) and not the bond
+    (mlx5_lag_get_roce_netdev). Members with RDMA devices of their own were bonded without RDMA.
+    """
+    master = _optional(lambda: kernel.link(f"class/net/{netdev}/master")) if netdev else ""
+    members = _bond_slaves(kernel, master) if master else ()
+    whole = members and all(_rdma_of(kernel, member) in ((), (name,)) for member in members)
+    return master if whole else netdev
+
+
+def _rdma_of(kernel: Kernel, netdev: str) -> tuple[str, ...]:
+    try:
+        return kernel.entries(f"class/net/{netdev}/device/infiniband")
+    except OSError:
+        return ()
+
+
+def _gids(kernel: Kernel, port: str) -> tuple[Gid, ...]:
+    # Up to 1,024 slots. Type and netdev of an empty slot fail with EINVAL by design, so the GID itself is read first.
+    found = []
+    try:
+        slots = sorted(int(slot) for slot in kernel.entries(f"{port}/gids") if slot.isdecimal())
+    except Absent:
+        return ()
+    for slot in slots:
+        gid = _optional(lambda slot=slot: kernel.text(f"{port}/gids/{slot}"))  # type: ignore[misc]
+        if gid in ("", _NO_GID):
+            continue
+        kind = _optional(lambda slot=slot: kernel.text(f"{port}/gid_attrs/types/{slot}"))  # type: ignore[misc]
+        netdev = _optional(lambda slot=slot: kernel.text(f"{port}/gid_attrs/ndevs/{slot}"))  # type: ignore[misc]
+        if address := _address(gid):
+            found.append(Gid(slot, kind, netdev, address))
+    return tuple(found)
+
+
+def _address(gid: str) -> str:
+    try:
+        address = ipaddress.IPv6Address(gid)
+    except ValueError:
+        return ""
+    return str(address.ipv4_mapped or address)
+
+
+def _netdev_of_gids(kernel: Kernel, gids: tuple[Gid, ...]) -> str:
+    # A GID may belong to a VLAN device; the port's own network device is the one below it.
+    for gid in gids:
+        if gid.netdev:
+            lower = _lower(kernel, gid.netdev)
+            vlan = len(lower) == 1 and not _bond_slaves(kernel, gid.netdev)
+            return lower[0] if vlan else gid.netdev
+    return ""
+
+
+def _netdev_of_function(kernel: Kernel, name: str, number: int, ports: int) -> str:
+    """The port's own network device among those of its PCI function; empty if it is ambiguous."""
+    below = f"{CLASS}/{name}/device/net"
+    try:
+        netdevs = kernel.entries(below)
+    except Absent:
+        return ""
+    if ports > 1:
+        netdevs = tuple(one for one in netdevs if _netdev_text(kernel, one, "dev_port") == str(number - 1))
+    if len(netdevs) > 1:
+        # In switchdev mode the representors are listed next to the uplink, which alone is named p0, p1, ...
+        netdevs = tuple(
+            one for one in netdevs if _UPLINK.fullmatch(_netdev_text(kernel, one, "phys_port_name"))
+        )
+    return netdevs[0] if len(netdevs) == 1 else ""
+
+
+def _netdev_text(kernel: Kernel, netdev: str, file: str) -> str:
+    return _optional(lambda: kernel.text(f"class/net/{netdev}/{file}"))
+
+
+def _with_members(kernel: Kernel, netdev: str) -> tuple[Netdev, ...]:
+    slaves = _bond_slaves(kernel, netdev)
+    if not slaves:
+        return (Netdev(netdev, "port"),)
+    return (Netdev(netdev, "bond"), *(Netdev(slave, "member") for slave in slaves))
+
+
+def _bond_slaves(kernel: Kernel, netdev: str) -> tuple[str, ...]:
+    return tuple(_optional(lambda: kernel.text(f"class/net/{netdev}/bonding/slaves")).split())
+
+
+def _lower(kernel: Kernel, netdev: str) -> tuple[str, ...]:
+    try:
+        entries = kernel.entries(f"class/net/{netdev}")
+    except Absent:
+        return ()
+    return tuple(entry.removeprefix("lower_") for entry in entries if entry.startswith("lower_"))
+
+
+def _protocol(kernel: Kernel, name: str, ports: tuple[Port, ...], netlink: RdmaDevice | None) -> str:
+    if netlink and netlink.protocol:
+        return netlink.protocol
+    if _optional(lambda: kernel.text(f"{CLASS}/{name}/node_type")).startswith(_NODE_TYPE_RNIC):
+        return "iw"
+    layers = {port.link_layer for port in ports}
+    return {"Ethernet": "roce", "InfiniBand": "ib"}.get(layers.pop(), "") if len(layers) == 1 else ""
+
+
+def _counter_names(
+    kernel: Kernel, name: str, ports: tuple[Port, ...], netlink: RdmaDevice | None
+) -> set[str]:
+    """Names of the hardware counters, which identify the dialect if the driver is not reported."""
+    names: set[str] = set()
+    for below in ("hw_counters", *(f"ports/{port.number}/hw_counters" for port in ports)):
+        try:
+            names.update(kernel.entries(f"{CLASS}/{name}/{below}"))
+        except OSError:
+            continue
+    for port in ports if netlink and not names else ():
+        try:
+            names.update(kernel.rdma_statistics(netlink, port.number))  # type: ignore[arg-type]  # not None here
+        except OSError:
+            continue
+    return names

@@ -1,0 +1,235 @@
+"""The only door to the operating system: one `Kernel`, with one implementation per kind of host.
+
+`live` is this Linux host, `recording.recorded` a recorded one. Paths are relative to the sysfs root
+(`class/infiniband/mlx5_0/ports/1/state`). Every method may block and is called from worker threads only,
+never on the event loop.
+
+Two kinds of errors are distinguished: `Absent` means that the host does not have the interface, which is not a failure;
+any other `OSError` means that the interface exists and is broken.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from roce_exporter.host.kernel.devlink_kernel import DevlinkKernel
+from roce_exporter.host.kernel.kmsg import LogKernel
+from roce_exporter.host.kernel.object_kernel import ObjectKernel
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from roce_exporter.host.kernel.dcb_netlink import Dcb
+    from roce_exporter.host.kernel.vf_netlink import VirtualFunction
+    from roce_exporter.model import RdmaDevice, RdmaPort
+    from roce_exporter.model.ip import IpFacts, IpPath
+
+
+class Absent(OSError):  # noqa: N818 - it is a regular result, not an error
+    """The host, or the device, does not have this interface."""
+
+
+# Bytes read of a counter file: a 64-bit number needs 21.
+FILE_BYTES = 64
+
+# Bytes read of any other file: a sysfs attribute has at most one page.
+TEXT_BYTES = 4096
+
+
+BYTES_PER_MEGABIT = 125_000
+
+
+class Files(Protocol):
+    """Files of one device, kept open from one collection to the next."""
+
+    def read(self, skip: Collection[int] = ()) -> list[bytes | OSError | None]:
+        """The current content of every file, at most `FILE_BYTES` each, in the order of the paths.
+
+        The result of a file that cannot be read is its `OSError` (ENODEV: the device went away). A file whose position
+        is in `skip` is not touched, and its result is None.
+        """
+
+    def close(self) -> None:
+        """Close the descriptors."""
+
+
+class Kernel(ObjectKernel, DevlinkKernel, LogKernel, Protocol):
+    """All that the exporter reads from a host. No method writes."""
+
+    def begin(self) -> None:
+        """Mark the begin of a collection. A recording with several moments advances to the next one."""
+
+    def with_cached_names(self) -> Kernel:
+        """The same host for the fast loop, which need not read the names of counters in every sample."""
+
+    def entries(self, path: str) -> tuple[str, ...]:
+        """The sorted names in a directory.
+
+        Raises:
+            Absent: there is no such directory.
+        """
+
+    def text(self, path: str) -> str:
+        """The content of a file, at most `TEXT_BYTES`, stripped, undecodable bytes replaced.
+
+        Raises:
+            Absent: there is no such file.
+            OSError: the file exists and cannot be read.
+        """
+
+    def link(self, path: str) -> str:
+        """The last component of a symbolic link's target.
+
+        Raises:
+            Absent: there is no such link.
+        """
+
+    def identity(self, path: str) -> int:
+        """A number that changes when the object at this path is replaced by another of the same name.
+
+        Raises:
+            Absent: the path does not exist.
+        """
+
+    def open_files(self, paths: Sequence[str], size: int = FILE_BYTES) -> Files:
+        """Prepare to read at most `size` bytes of each file. A file that cannot be opened fails when it is read."""
+
+    def rdma_devices(self) -> tuple[RdmaDevice, ...]:
+        """Every RDMA device of this host that netlink lists.
+
+        Raises:
+            Absent: this host has no RDMA netlink.
+        """
+
+    def rdma_ports(self, device: RdmaDevice) -> tuple[RdmaPort, ...]:
+        """The ports of one device.
+
+        Raises:
+            Absent: netlink does not report them.
+        """
+
+    def rdma_statistics(self, device: RdmaDevice, port: int) -> Mapping[str, int]:
+        """Every hardware counter of one port, one snapshot (RDMA_NLDEV_CMD_STAT_GET).
+
+        Raises:
+            Absent: the driver has no port statistics.
+        """
+
+    def rdma_optional_counters(self, device: RdmaDevice, port: int) -> Mapping[str, bool]:
+        """The optional counters of one port, and whether each is on (RDMA_NLDEV_CMD_STAT_GET_STATUS).
+
+        Raises:
+            Absent: the kernel is older than 5.16 or the driver has none.
+        """
+
+    def rdma_resources(self, device: RdmaDevice) -> Mapping[str, int]:
+        """Objects in use by kind: `qp`, `cq`, `mr`, `pd`, `cm_id`, ... (RDMA_NLDEV_CMD_RES_GET).
+
+        Raises:
+            Absent: netlink does not report them.
+        """
+
+    def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], Sequence[int]]:
+        """Names and values of the driver's private counters, as `ethtool -S` prints them.
+
+        The names are the same object as long as they have not changed. Names may repeat; the first one wins.
+
+        Raises:
+            Absent: the driver has none.
+        """
+
+    def ethtool_driver(self, netdev: str) -> str:
+        """The kernel driver of a network device: `mlx5_core`, `bnxt_en`, ...
+
+        Raises:
+            Absent: it has no driver, or there is no such network device.
+        """
+
+    def ethtool_pause(self, netdev: str) -> Mapping[str, int]:
+        """Global pause (802.3x): `autonegotiate`, `receive`, `transmit` as 1 or 0, and the driver's counters.
+
+        These are `receive_frames`, `transmit_frames` and `transmit_storm_events`; missing counters are left out.
+
+        Raises:
+            Absent: the driver does not report it.
+        """
+
+    def ethtool_link(self, netdev: str) -> Mapping[str, int]:
+        """The link: `up`, `full_duplex` as 1 or 0, `speed` in bytes per second, `lanes`, `extended_state`, `down_events`.
+
+        Raises:
+            Absent: the driver does not report it.
+        """
+
+    def ethtool_fec(self, netdev: str) -> Mapping[str, int]:
+        """Forward error correction: `corrected_blocks`, `uncorrectable_blocks`, `corrected_bits`.
+
+        On Linux 6.18 and newer also codewords per number of wrong symbols, by the names of `kernel.fec_bins`.
+
+        Raises:
+            Absent: the driver does not count them.
+        """
+
+    def ethtool_standard(self, netdev: str) -> Mapping[str, int]:
+        """The counters of IEEE 802.3 and RFC 2819 under their own names: `eth-mac-FrameCheckSequenceErrors`, ...
+
+        Raises:
+            Absent: the driver does not count them.
+        """
+
+    def ethtool_settings(self, netdev: str) -> Mapping[str, int]:
+        """Settings of the driver: `pfc_prevention_timeout` in milliseconds, and `flag_NAME` as 1 or 0.
+
+        For bnxt also `stats_block_microseconds`, the interval at which its counters are refreshed; 0: never.
+
+        Raises:
+            Absent: the driver has no settings.
+        """
+
+    def transceiver(self, netdev: str) -> Mapping[str, int]:
+        """The measurements of the pluggable transceiver, with the names and units of `kernel.transceiver`.
+
+        Raises:
+            Absent: no module, a module without measurements, or no permission to read it (CAP_NET_ADMIN).
+        """
+
+    def mac_address(self, netdev: str) -> str:
+        """The address by which the other end of the link knows a network device: see `kernel.mac_address`.
+
+        Raises:
+            Absent: no such network device here, or it has no Ethernet address of its own.
+        """
+
+    def virtual_functions(self, netdev: str) -> tuple[VirtualFunction, ...]:
+        """The VFs of a network device, at most `kernel.vf_netlink.MOST_VFS`.
+
+        Raises:
+            Absent: it has none.
+        """
+
+    def ip_facts(self, netdev: str) -> IpFacts:
+        """Addresses, neighbours and routes of a network device, and the policy rules of its network namespace.
+
+        Raises:
+            Absent: no such network device here, or not recorded.
+        """
+
+    def ip_paths(self, pairs: Sequence[tuple[str, str]]) -> tuple[IpPath, ...]:
+        """How a packet from the first to the second address leaves, for each pair.
+
+        The first address is one of this host's. Its version of IP is that of the second.
+        """
+
+    def hostname(self) -> str:
+        """The host's own name, as `uname -n` prints it; LLDP announces it as the system's name.
+
+        Raises:
+            Absent: it is not set, or not recorded.
+        """
+
+    def dcb(self, netdev: str) -> Dcb:
+        """PFC, scheduling, priority mapping and buffers of a network device.
+
+        Raises:
+            Absent: the driver has no DCB.
+        """

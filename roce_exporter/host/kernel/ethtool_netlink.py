@@ -1,0 +1,301 @@
+"""ethtool over generic netlink: pause, link, forward error correction and the standard counters, all unprivileged.
+
+Documentation/networking/ethtool-netlink.rst and include/uapi/linux/ethtool_netlink.h. The numbers are repeated here
+because the headers of older distributions lack some. An attribute that the driver leaves out is left out here, never
+reported as 0.
+"""
+
+from __future__ import annotations
+
+import errno
+from struct import Struct
+from typing import TYPE_CHECKING
+
+from roce_exporter.host.kernel import BYTES_PER_MEGABIT, Absent
+from roce_exporter.host.kernel.fec_bins import Bin, name_of
+from roce_exporter.host.kernel.names import encode_netdev
+from roce_exporter.host.kernel.netlink import (
+    Malformed,
+    Netlink,
+    NetlinkSocket,
+    Refused,
+    decode_attributes,
+    decode_number,
+    decode_values,
+    encode_attribute,
+    encode_u32,
+    open_kernel_socket,
+    remembered,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from roce_exporter.host.kernel.transceiver import PageAddress
+
+NETLINK_GENERIC = 16
+NESTED = 0x8000
+
+CONTROL_FAMILY, GET_FAMILY, FAMILY_ID, FAMILY_NAME = 16, 3, 1, 2
+
+FAMILY_BYTES = 2
+"""The number is used as a message type, which has two bytes."""
+
+LINKMODES_GET, LINKSTATE_GET, PAUSE_GET, FEC_GET, MODULE_EEPROM_GET, STATS_GET = 4, 6, 21, 29, 31, 32
+
+MODULE_DATA = 7
+
+DEVICE_NAME, FLAGS, WITH_STATISTICS = 2, 3, 4
+
+PAUSE_SWITCHES = {2: "autonegotiate", 3: "receive", 4: "transmit"}
+PAUSE_COUNTS = {2: "transmit_frames", 3: "receive_frames", 4: "transmit_storm_events"}
+FEC_COUNTS = {2: "corrected_blocks", 3: "uncorrectable_blocks", 4: "corrected_bits"}
+STATISTICS = 5
+"""The attribute with the counters in replies about pause and FEC."""
+FEC_BIN, BIN_LOW, BIN_HIGH, BIN_VALUE, BIN_LANES = 5, 2, 3, 4, 5
+"""ETHTOOL_A_FEC_STAT_HIST (Linux 6.18), one for each bin, and the attributes in it."""
+
+LINK_STATE = {2: "up", 5: "extended_state", 7: "down_events"}
+SPEED, DUPLEX, LANES = 5, 6, 9
+UNKNOWN_SPEED = (0, 0xFFFFFFFF)
+
+GROUPS = {
+    0: ("eth-phy", ("SymbolErrorDuringCarrier",)),
+    1: (
+        "eth-mac",
+        (
+            "FramesTransmittedOK",
+            "SingleCollisionFrames",
+            "MultipleCollisionFrames",
+            "FramesReceivedOK",
+            "FrameCheckSequenceErrors",
+            "AlignmentErrors",
+            "OctetsTransmittedOK",
+            "FramesWithDeferredXmissions",
+            "LateCollisions",
+            "FramesAbortedDueToXSColls",
+            "FramesLostDueToIntMACXmitError",
+            "CarrierSenseErrors",
+            "OctetsReceivedOK",
+            "FramesLostDueToIntMACRcvError",
+            "MulticastFramesXmittedOK",
+            "BroadcastFramesXmittedOK",
+            "FramesWithExcessiveDeferral",
+            "MulticastFramesReceivedOK",
+            "BroadcastFramesReceivedOK",
+            "InRangeLengthErrors",
+            "OutOfRangeLengthField",
+            "FrameTooLongErrors",
+        ),
+    ),
+    2: (
+        "eth-ctrl",
+        ("MACControlFramesTransmitted", "MACControlFramesReceived", "UnsupportedOpcodesReceived"),
+    ),
+    3: (
+        "rmon",
+        ("etherStatsUndersizePkts", "etherStatsOversizePkts", "etherStatsFragments", "etherStatsJabbers"),
+    ),
+}
+"""Number of a group of standard counters: its name, and the names of its counters in the kernel's order.
+
+The group of Linux 6.14 for external PHYs is not requested: older kernels reject a request that names it, and no RoCE NIC
+has one.
+"""
+
+_GENERIC = Struct("=BBH")
+
+_NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOENT)
+"""How drivers and older kernels report an unsupported request (EINVAL: a group that the kernel does not know)."""
+
+
+class EthtoolNetlink:
+    """One socket of the ethtool family. Not thread-safe: make one per thread.
+
+    Every request may raise, in addition to what its method documents:
+        Absent: not supported by the driver, or the kernel (before 5.6) has no such family.
+        Malformed: an OSError with EBADMSG, the reply violates the format.
+        OSError: ENODEV, there is no such network device in this namespace; any other errno is the kernel's.
+    """
+
+    def __init__(self, open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket) -> None:
+        self._netlink = Netlink(NETLINK_GENERIC, open_socket)
+        self._family = 0
+
+    def pause(self, netdev: str) -> Mapping[str, int]:
+        """Global pause: `autonegotiate`, `receive`, `transmit` as 1 or 0, and the frames if they are counted."""
+        return decode_pause(self._request(PAUSE_GET, encode_header(netdev, 1, WITH_STATISTICS), netdev))
+
+    def link(self, netdev: str) -> Mapping[str, int]:
+        """The link: `up`, `extended_state`, `down_events`, `speed` in bytes per second, `full_duplex`, `lanes`."""
+        state = self._request(LINKSTATE_GET, encode_header(netdev, 1), netdev)
+        try:
+            modes = self._request(LINKMODES_GET, encode_header(netdev, 1), netdev)
+        except Absent:
+            modes = b""
+        return decode_link(state, modes)
+
+    def fec(self, netdev: str) -> Mapping[str, int]:
+        """Blocks corrected and not correctable, bits corrected, codewords per number of wrong symbols (`kernel.fec_bins`).
+
+        Raises:
+            Absent: the driver does not count.
+        """
+        found = decode_fec(self._request(FEC_GET, encode_header(netdev, 1, WITH_STATISTICS), netdev))
+        if not found:
+            raise Absent(errno.EOPNOTSUPP, "the driver does not count FEC blocks", netdev)
+        return found
+
+    def standard(self, netdev: str) -> dict[str, int]:
+        """The counters of IEEE 802.3 by their own names, after the group's: `eth-mac-FrameCheckSequenceErrors`.
+
+        Raises:
+            Absent: the driver does not count any.
+        """
+        groups = b"".join(
+            (encode_attribute(1, b""), encode_u32(2, len(GROUPS)), encode_u32(4, (1 << len(GROUPS)) - 1))
+        )
+        found = decode_groups(
+            self._request(STATS_GET, encode_header(netdev, 2) + encode_attribute(3 | NESTED, groups), netdev)
+        )
+        if not found:
+            raise Absent(errno.EOPNOTSUPP, "the driver has no standard counters", netdev)
+        return found
+
+    def module_page(self, netdev: str, place: PageAddress) -> bytes:
+        """A part of a transceiver's memory, at most 128 bytes (ETHTOOL_MSG_MODULE_EEPROM_GET).
+
+        Raises:
+            Absent: there is no module, the driver cannot read it, or CAP_NET_ADMIN is missing.
+        """
+        where = encode_u32(2, place.offset) + encode_u32(3, place.length)
+        short = ((4, place.page), (5, place.bank), (6, place.i2c))
+        where += b"".join(encode_attribute(kind, bytes([value])) for kind, value in short)
+        try:
+            answer = self._request(MODULE_EEPROM_GET, encode_header(netdev, 1) + where, netdev)
+        except Refused as error:
+            if error.errno in (errno.EPERM, errno.EACCES):
+                raise Absent(error.errno, "reading a transceiver needs CAP_NET_ADMIN", netdev) from None
+            raise
+        data = decode_values(answer).get(MODULE_DATA, b"")
+        if len(data) != place.length:
+            raise Malformed(f"{len(data)} bytes of a transceiver's page instead of {place.length}")
+        return data
+
+    def close(self) -> None:
+        self._netlink.close()
+
+    def _request(self, command: int, payload: bytes, netdev: str) -> bytes:
+        try:
+            answers = self._netlink.request(self._family_id(), _GENERIC.pack(command, 1, 0) + payload)
+        except Refused as error:
+            if error.errno in _NOT_SUPPORTED:
+                raise Absent(error.errno, "not supported by the driver", netdev) from None
+            raise
+        if len(answers) != 1 or len(answers[0]) < _GENERIC.size:
+            self.close()
+            raise Malformed(f"{len(answers)} messages instead of one whole one")
+        return answers[0][_GENERIC.size :]
+
+    def _family_id(self) -> int:
+        # A family gets its number when it registers; ethtool is built in, so it keeps its number.
+        if not self._family:
+            request = _GENERIC.pack(GET_FAMILY, 1, 0) + encode_attribute(FAMILY_NAME, b"ethtool\0")
+            answers = self._netlink.request(CONTROL_FAMILY, request)
+            values = decode_values(answers[0][_GENERIC.size :]) if answers else {}
+            number = values.get(FAMILY_ID, b"")
+            if len(number) != FAMILY_BYTES:
+                raise Malformed("no number of the ethtool family")
+            self._family = decode_number(number)
+        return self._family
+
+
+@remembered
+def encode_header(netdev: str, kind: int, flags: int = 0) -> bytes:
+    """The attribute that names the network device."""
+    name = encode_attribute(DEVICE_NAME, encode_netdev(netdev) + b"\0")
+    return encode_attribute(kind | NESTED, name + (encode_u32(FLAGS, flags) if flags else b""))
+
+
+@remembered
+def decode_pause(answer: bytes) -> Mapping[str, int]:
+    """The switches of global pause as 1 or 0, and the frames if they are counted."""
+    return _named(answer, PAUSE_SWITCHES) | _nested(answer, PAUSE_COUNTS)
+
+
+@remembered
+def decode_link(state: bytes, modes: bytes) -> Mapping[str, int]:
+    """The properties of a link from two replies, of which the second may be empty."""
+    return _named(state, LINK_STATE) | decode_modes(modes)
+
+
+@remembered
+def decode_fec(answer: bytes) -> Mapping[str, int]:
+    """Blocks, bits and the bins of the histogram; empty if the driver does not count them."""
+    return _nested(answer, FEC_COUNTS) | dict(_bins(answer))
+
+
+def decode_modes(answer: bytes) -> dict[str, int]:
+    """`speed` in bytes per second, `full_duplex`, `lanes`; unknown values are left out."""
+    values = decode_values(answer)
+    found = {}
+    if SPEED in values and (megabits := decode_number(values[SPEED])) not in UNKNOWN_SPEED:
+        found["speed"] = megabits * BYTES_PER_MEGABIT
+    if DUPLEX in values and (duplex := decode_number(values[DUPLEX])) in (0, 1):
+        found["full_duplex"] = duplex
+    if LANES in values and (lanes := decode_number(values[LANES])):
+        found["lanes"] = lanes
+    return found
+
+
+def decode_groups(answer: bytes) -> dict[str, int]:
+    """Standard counters by group and name; unknown groups and counters are ignored."""
+    found: dict[str, int] = {}
+    for kind, start, end in decode_attributes(answer):
+        if kind != 4:  # noqa: PLR2004 - ETHTOOL_A_STATS_GRP
+            continue
+        number = decode_values(answer, start, end).get(2)
+        group, names = GROUPS.get(decode_number(number) if number else -1, ("", ()))
+        parts = ((begin, stop) for part, begin, stop in decode_attributes(answer, start, end) if part == 4)  # noqa: PLR2004 - ETHTOOL_A_STATS_GRP_STAT
+        found |= _counters(answer, parts, group, names)
+    return found
+
+
+def _counters(
+    answer: bytes, parts: Iterable[tuple[int, int]], group: str, names: tuple[str, ...]
+) -> dict[str, int]:
+    return {
+        f"{group}-{names[kind]}": decode_number(answer[start:end])
+        for begin, stop in parts
+        for kind, start, end in decode_attributes(answer, begin, stop)
+        if kind < len(names)
+    }
+
+
+def _bins(answer: bytes) -> Iterator[tuple[str, int]]:
+    inside = decode_values(answer).get(STATISTICS, b"")
+    for kind, start, end in decode_attributes(inside):
+        if kind != FEC_BIN:
+            continue
+        values = decode_values(inside, start, end)
+        if not {BIN_LOW, BIN_HIGH, BIN_VALUE} <= values.keys():
+            raise Malformed("a bin of the FEC histogram without bounds or value")
+        low, high = decode_number(values[BIN_LOW]), decode_number(values[BIN_HIGH])
+        yield name_of(Bin(low, high)), decode_number(values[BIN_VALUE])
+        lanes = values.get(BIN_LANES, b"")
+        for lane, begin in enumerate(range(0, len(lanes), 8)):
+            yield name_of(Bin(low, high, lane)), decode_number(lanes[begin : begin + 8])
+
+
+def _named(answer: bytes, names: Mapping[int, str]) -> dict[str, int]:
+    values = decode_values(answer)
+    return {name: decode_number(values[kind]) for kind, name in names.items() if kind in values}
+
+
+def _nested(answer: bytes, names: Mapping[int, str]) -> dict[str, int]:
+    """Counters in the statistics attribute; of an array the first number, which is for the whole port.
+
+    For a counter that the driver does not fill, the kernel writes an empty array (net/ethtool/fec.c).
+    """
+    inside = decode_values(decode_values(answer).get(STATISTICS, b""))
+    return {name: decode_number(inside[kind][:8]) for kind, name in names.items() if inside.get(kind)}

@@ -1,0 +1,73 @@
+"""A visit to another network namespace: which RDMA devices it has, and how many objects each of them has.
+
+setns(2) with CLONE_NEWNET needs CAP_SYS_ADMIN and moves the calling thread alone. A thread that has visited a namespace
+must end afterwards: it is never moved back. The file system and everything else of the thread stay those of this process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import TYPE_CHECKING
+
+from roce_exporter.host.kernel.rdma_netlink import RdmaNetlink
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from roce_exporter.model import RdmaDevice
+
+FOLDER = "/run/netns"
+"""Where `ip netns` and the CNI plugins of container runtimes keep namespaces by name."""
+
+CLONE_NEWNET = 0x40000000
+
+MOST_NAMESPACES = 512
+
+Objects = dict[str, dict[str, int]]
+"""Kind of object to number in use, by device."""
+
+
+def list_namespaces(folder: str = FOLDER) -> tuple[str, ...]:
+    """The names of the network namespaces in a folder, at most `MOST_NAMESPACES`; empty without the folder.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    try:
+        return tuple(sorted(os.listdir(folder))[:MOST_NAMESPACES])
+    except FileNotFoundError:
+        return ()
+
+
+def visit(name: str, folder: str = FOLDER, enter: Callable[[int], None] | None = None) -> Objects:
+    """The objects of each RDMA device of a namespace. The thread stays there: call this in a thread of its own.
+
+    Raises:
+        OSError: the namespace may not be entered (EPERM: without CAP_SYS_ADMIN), was removed, or RDMA netlink fails.
+    """
+    descriptor = os.open(f"{folder}/{os.path.basename(name)}", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        (enter or _enter)(descriptor)
+    finally:
+        os.close(descriptor)
+    netlink = RdmaNetlink()
+    try:
+        return {device.name: dict(_objects(netlink, device)) for device in netlink.devices()}
+    finally:
+        netlink.close()
+
+
+def _objects(netlink: RdmaNetlink, device: RdmaDevice) -> dict[str, int]:
+    try:
+        return dict(netlink.resources(device))
+    except OSError:
+        return {}  # the device was moved meanwhile: it exists, and nothing more is known of it
+
+
+def _enter(descriptor: int) -> None:
+    # Python has os.setns since 3.12.
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.setns(descriptor, CLONE_NEWNET):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), "setns")

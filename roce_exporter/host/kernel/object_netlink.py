@@ -1,0 +1,238 @@
+"""RDMA objects of one device by RDMA netlink: contexts, completion queues, memory regions, queue pairs, connections.
+
+Follows include/uapi/rdma/rdma_netlink.h and `res_get_common_dumpit` in drivers/infiniband/core/nldev.c. Names of types
+and states are those that iproute2's `rdma resource` prints. Needs no privilege.
+
+The process ID is that of the *thread* that created the object (`rdma_restrack_attach_task` in restrack.c), in the PID
+namespace of this process. It is missing if that thread ended, or if this namespace does not contain it.
+"""
+
+from __future__ import annotations
+
+import errno
+import sys
+from contextlib import suppress
+from functools import partial
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from socket import AF_INET, AF_INET6
+from typing import TYPE_CHECKING
+
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.entry_dump import EntryDump, Listing, number_or_zero
+from roce_exporter.host.kernel.layout import decode_present_numbers
+from roce_exporter.host.kernel.names import decode_name
+from roce_exporter.host.kernel.netlink import (
+    Malformed,
+    NetlinkSocket,
+    Refused,
+    decode_number,
+    only_payload,
+    open_kernel_socket,
+)
+from roce_exporter.host.kernel.rdma_netlink import (
+    NLDEV,
+    PORT_INDEX,
+    RES_GET,
+    RdmaNetlink,
+    Table,
+    decode_table,
+    encode_device,
+)
+from roce_exporter.model.owner import ObjectKind, RdmaObject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from roce_exporter.model import RdmaDevice
+
+RES_LQPN = 21
+RES_RQPN = 22
+RES_TYPE = 26
+RES_STATE = 27
+RES_PID = 28
+RES_KERN_NAME = 29
+RES_DST_ADDR = 34
+RES_MRLEN = 45
+
+PART_BYTES = 8192
+"""Size of a part: about 90 queue pairs."""
+
+QUEUE_PAIR_TYPES = (
+    "SMI",
+    "GSI",
+    "RC",
+    "UC",
+    "UD",
+    "RAW_IPV6",
+    "RAW_ETHERTYPE",
+    "UNKNOWN",
+    "RAW_PACKET",
+    "XRC_INI",
+    "XRC_TGT",
+)
+"""enum ib_qp_type of include/rdma/ib_verbs.h."""
+
+DRIVER_TYPE = 0xFF
+"""IB_QPT_DRIVER: EFA's SRD, mlx5's DCI and DCT."""
+
+QUEUE_PAIR_STATES = ("RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR")
+"""enum ib_qp_state of include/rdma/ib_verbs.h."""
+
+CONNECTION_STATES = (
+    "IDLE",
+    "ADDR_QUERY",
+    "ADDR_RESOLVED",
+    "ROUTE_QUERY",
+    "ROUTE_RESOLVED",
+    "CONNECT",
+    "DISCONNECT",
+    "ADDR_BOUND",
+    "LISTEN",
+    "DEVICE_REMOVAL",
+    "DESTROYING",
+)
+"""enum rdma_cm_state of drivers/infiniband/core/cma_priv.h."""
+
+UNKNOWN = "UNKNOWN"
+
+_ADDRESSES: Mapping[int, tuple[int, int]] = {AF_INET: (4, 4), AF_INET6: (8, 16)}
+"""Family to offset and length of the address in its sockaddr."""
+
+
+LISTINGS = {
+    ObjectKind.QUEUE_PAIR: Listing(NLDEV | 10, 19, 20),
+    ObjectKind.CONNECTION: Listing(NLDEV | 11, 30, 31),
+    ObjectKind.COMPLETION_QUEUE: Listing(NLDEV | 12, 35, 36),
+    ObjectKind.MEMORY_REGION: Listing(NLDEV | 13, 40, 41),
+    ObjectKind.CONTEXT: Listing(NLDEV | 22, 86, 87),
+}
+
+SUMMARY_MOST = Table(whole=15, name=17, number=118)
+"""The most objects of each kind, where Linux reports them: 7.3 does, 6.12 does not."""
+
+LIMITED = ("qp", "cq", "mr")
+
+_STATES = {ObjectKind.QUEUE_PAIR: QUEUE_PAIR_STATES, ObjectKind.CONNECTION: CONNECTION_STATES}
+
+
+def decode_object(values: Mapping[int, bytes], kind: ObjectKind) -> RdmaObject:
+    """The object of one entry.
+
+    Raises:
+        Malformed: a number has an unknown width, or the address is too short.
+    """
+    return RdmaObject(
+        kind,
+        pid=number_or_zero(values, RES_PID),
+        kernel=decode_name(values.get(RES_KERN_NAME, b"")),
+        port=number_or_zero(values, PORT_INDEX),
+        number=number_or_zero(values, RES_LQPN),
+        remote=number_or_zero(values, RES_RQPN),
+        type=type_name(values[RES_TYPE]) if RES_TYPE in values else "",
+        state=_state_name(values[RES_STATE], _STATES.get(kind, ())) if RES_STATE in values else "",
+        size=number_or_zero(values, RES_MRLEN),
+        peer=decode_address(values.get(RES_DST_ADDR, b"")),
+    )
+
+
+def type_name(value: bytes) -> str:
+    """The type of a queue pair as `rdma` prints it; UNKNOWN for one that it does not know.
+
+    Raises:
+        Malformed: the number has an unknown width.
+    """
+    number = decode_number(value)
+    if number == DRIVER_TYPE:
+        return "DRIVER"
+    return QUEUE_PAIR_TYPES[number] if number < len(QUEUE_PAIR_TYPES) else UNKNOWN
+
+
+def decode_address(raw: bytes) -> str:
+    """The IP address in a struct sockaddr_storage; empty for other families and for the unspecified address.
+
+    An IPv4-mapped IPv6 address is written as IPv4: a dual-stack program has the same peers as any other.
+
+    Raises:
+        Malformed: it is too short.
+    """
+    if not raw:
+        return ""
+    start, length = _ADDRESSES.get(int.from_bytes(raw[:2], sys.byteorder), (0, 0))
+    found = raw[start : start + length]
+    if len(found) != length:
+        raise Malformed(f"an address of {len(raw)} bytes")
+    return _text_of(ip_address(found)) if length else ""
+
+
+def _text_of(address: IPv4Address | IPv6Address) -> str:
+    if address.is_unspecified:
+        return ""
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return str(mapped or address)
+
+
+def _state_name(value: bytes, names: tuple[str, ...]) -> str:
+    number = decode_number(value)
+    return names[number] if number < len(names) else UNKNOWN
+
+
+def open_object_dump(
+    rdma: Callable[[], RdmaNetlink],
+    device: RdmaDevice,
+    kind: ObjectKind,
+    open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket,
+) -> EntryDump[RdmaObject]:
+    """Begin to list the objects of one kind. `rdma` returns the calling thread's own connection; it explains errors.
+
+    Raises:
+        Absent: the kernel does not list this kind: queue pairs before 4.16, contexts before 5.12.
+        OSError: netlink or the driver fails; ENODEV: the device was removed.
+    """
+    try:
+        return EntryDump(
+            rdma,
+            device,
+            LISTINGS[kind],
+            selection=encode_device(device),
+            decode=partial(decode_object, kind=kind),
+            part_bytes=PART_BYTES,
+            open_socket=open_socket,
+        )
+    except Absent as error:
+        # Only for queue pairs the kernel queries the driver, whose EINVAL also means that the command is unknown.
+        if kind is ObjectKind.QUEUE_PAIR and error.errno == errno.EINVAL:
+            with suppress(Absent):
+                # Kernels got both commands together.
+                rdma().resources(device)
+                raise OSError(errno.EINVAL, "the driver failed to report a queue pair", device.name) from None
+        raise
+
+
+def read_object_limits(rdma: RdmaNetlink, device: RdmaDevice) -> dict[str, int]:
+    """The most queue pairs, completion queues and memory regions that a device can have, as the kernel reports them.
+
+    Raises:
+        Absent: the kernel does not report limits.
+        OSError: netlink fails; ENODEV: the device was removed.
+    """
+    missing = "this kernel does not report the limits of a device"
+    try:
+        found = rdma.request(
+            RES_GET, encode_device(device), lambda answers: decode_limits(only_payload(answers), device)
+        )
+    except Refused as error:
+        raise rdma.explain(error, device, missing) from None
+    if not found:
+        raise Absent(errno.EOPNOTSUPP, missing, device.name)
+    return found
+
+
+def decode_limits(answer: bytes, device: RdmaDevice) -> dict[str, int]:
+    """The limits in the count of objects, by the names of `ibv_devinfo`: `max_qp`, `max_cq`, `max_mr`.
+
+    Raises:
+        Malformed: the message violates the format.
+        OSError: ENODEV, the reply is for another device.
+    """
+    most = decode_present_numbers(answer, decode_table(answer, SUMMARY_MOST, device))
+    return {f"max_{kind}": most[kind] for kind in LIMITED if most.get(kind)}

@@ -1,0 +1,370 @@
+"""Record a host as the output of the standard tools, so that it replays to the same series anywhere.
+
+GUIDs, MAC and IP addresses, the host's name and the node description are replaced, always in the same way for the same value within
+one capture; another capture of the host may number them differently. Capture only reads, and sends nothing anywhere.
+RDMA objects and their processes are recorded, too: see `scrub_processes` for what is replaced there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import logging
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from roce_exporter.collect.workers import InFlight, call_in_worker
+from roce_exporter.host.inventory import CLASS, describe, list_devices
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.kmsg import LogKernel
+from roce_exporter.host.kernel.object_kernel import ObjectKernel
+from roce_exporter.host.recorded.capture_devlink import devlink_files, read_devlink
+from roce_exporter.host.recorded.capture_ip import IpBook
+from roce_exporter.host.recorded.capture_log import kernel_log
+from roce_exporter.host.recorded.capture_objects import ProcessBook, device_objects
+from roce_exporter.host.recorded.dcb_printed import print_dcb
+from roce_exporter.host.recorded.ethtool_text import (
+    print_fec,
+    print_link,
+    print_pause,
+    print_permanent_address,
+    print_settings,
+    print_statistics,
+)
+from roce_exporter.host.recorded.ip_link import print_virtual_functions
+from roce_exporter.host.recorded.moment_times import TIME, print_time
+from roce_exporter.host.recorded.scrub import Scrubber
+from roce_exporter.host.recorded.text_archive import SUFFIX
+from roce_exporter.host.recorded.transceiver_text import print_transceiver
+from roce_exporter.host.recorded.tree import RecordingError, collect_tree
+from roce_exporter.host.recorded.written import write_tree
+from roce_exporter.host.sources.configuration_files import texts
+from roce_exporter.host.sources.hw_counters import SETTINGS
+from roce_exporter.host.sources.netdev import COUNTER_FILES, STATISTICS_FILES, hardware_netdevs
+from roce_exporter.host.sources.pcie import PARSERS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from roce_exporter.host.inventory import Listed
+    from roce_exporter.host.kernel import Kernel
+    from roce_exporter.host.recorded.tree import Content
+    from roce_exporter.model import Device, Netdev, Port
+
+LOG = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+PATIENCE = 30.0
+"""Seconds that one device may take; 1,024 GID slots of a software-emulated machine take one."""
+
+DEVICE_FILES = ("fw_ver", "board_id", "hca_type", "hw_rev", "node_type", "node_guid", "sys_image_guid")
+PORT_FILES = ("state", "phys_state", "rate", "link_layer")
+NETDEV_FILES = (
+    "mtu",
+    "operstate",
+    "dev_port",
+    "phys_port_name",
+    "bonding/slaves",
+    "bonding/mode",
+    *COUNTER_FILES,
+    *(f"statistics/{name}" for name in STATISTICS_FILES),
+)
+
+HOSTNAME = "proc/sys/kernel/hostname"
+
+Part = dict[str, "str | SymbolicLink | int"]
+"""Path below the recording to the text of a file, a link or the errno of a read."""
+
+RdmaRows = dict[str, list[dict[str, Any]]]
+"""The rows of each `rdma -j` command."""
+
+
+class CaptureError(Exception):
+    """A capture that cannot be written; one line with the remedy."""
+
+
+class SymbolicLink(str):
+    """The target of a symbolic link."""
+
+    __slots__ = ()
+
+
+async def capture(
+    kernel: Kernel, output: str, moments: int, interval: float, wall: Callable[[], float] = time.time
+) -> str:
+    """Record the host `moments` times, `interval` seconds apart; returns a one-line summary of what was written.
+
+    `wall` returns Unix time.
+
+    Raises:
+        CaptureError: the output exists already or cannot be written.
+    """
+    if Path(output).exists():  # noqa: ASYNC240 - nothing else runs on this loop
+        raise CaptureError(f"{output} exists already; choose another with --output")
+    scrub = Scrubber()
+    in_flight: InFlight[str] = InFlight(time.monotonic)
+    whole: Part = {}
+    devices = 0
+    for moment in range(moments):
+        if moment:
+            await asyncio.sleep(interval)
+        begun = wall()
+        kernel.begin()
+        listed = await _read(in_flight, "the list of devices", partial(list_devices, kernel))
+        devices = max(devices, len(listed or ()))
+        prefix = f"{moment}/" if moments > 1 else ""
+        part = await _moment(in_flight, kernel, listed or (), scrub)
+        if part:
+            part[TIME] = print_time(begun)
+        whole |= {prefix + path: content for path, content in part.items()}
+    if not whole:
+        raise CaptureError("this host has no RDMA devices, so there is nothing to record; see --path.sysfs")
+    try:
+        tree = collect_tree((path, _stored(content)) for path, content in whole.items())
+        await write_tree(tree, output)
+    except RecordingError as error:
+        raise CaptureError(f"{output}: {error}") from None
+    except OSError as error:
+        raise CaptureError(f"{output}: {error.strerror}; choose another place with --output") from None
+    failed = f", {len(tree.errors)} failed reads (only a {SUFFIX} contains them)" if tree.errors else ""
+    files = len(tree.files) + len(tree.links)
+    return (
+        f"{output}: {devices} devices, {moments} moments, {files} files{failed}, addresses and names replaced"
+    )
+
+
+def _stored(content: str | SymbolicLink | int) -> Content:
+    return content if isinstance(content, SymbolicLink | int) else content.encode()
+
+
+async def _moment(
+    in_flight: InFlight[str], kernel: Kernel, listed: Iterable[Listed], scrub: Scrubber
+) -> Part:
+    """All devices at one moment."""
+    whole: Part = {}
+    rdma: RdmaRows = {}
+    devlink = []
+    processes = ProcessBook(kernel, scrub) if isinstance(kernel, ObjectKernel) else None
+    addresses = IpBook(kernel, scrub)
+    for one in listed:
+        device = await _read(in_flight, one.name, partial(describe, kernel, one))
+        if device is None:
+            continue
+        # First, because stand-ins of addresses that keep subnets serve for GIDs and peers, too.
+        await _read(in_flight, f"addresses of {one.name}", partial(addresses.add, device))
+        calls = {one.name: partial(_device, kernel, device, scrub)}
+        if processes:
+            calls[f"objects of {one.name}"] = partial(device_objects, processes, device)
+        for what, call in calls.items():
+            part, rows = await _read(in_flight, what, call) or ({}, {})
+            whole |= part
+            for kind, more in rows.items():
+                rdma.setdefault(kind, []).extend(more)
+        if facts := await _read(in_flight, f"devlink of {one.name}", partial(read_devlink, kernel, device)):
+            devlink.append(facts)
+            whole |= {path: SymbolicLink(target) for path, target in facts.links.items()}
+    whole |= devlink_files(devlink)
+    whole |= {f"rdma/{kind}.json": json.dumps(rows, indent=1) + "\n" for kind, rows in rdma.items()}
+    if whole and isinstance(kernel, LogKernel):
+        whole |= await _read(in_flight, "the kernel log", partial(kernel_log, kernel, scrub)) or {}
+    whole |= addresses.files()
+    if processes:
+        whole |= processes.files()
+    return whole
+
+
+async def _read(in_flight: InFlight[str], what: str, work: Callable[[], T]) -> T | None:
+    """The result of `work`; None, and one log line, if it fails or does not return."""
+    try:
+        return await call_in_worker(in_flight, what, work, PATIENCE)
+    except TimeoutError as error:
+        LOG.warning("%s is left out: %s", what, error.strerror)
+    except OSError as error:
+        LOG.warning("%s is left out: %s", what, error)
+    except Exception:
+        LOG.exception("%s is left out: fault in the exporter", what)
+    return None
+
+
+def _device(kernel: Kernel, device: Device, scrub: Scrubber) -> tuple[Part, RdmaRows]:
+    below = f"{CLASS}/{device.name}"
+    part: Part = {}
+    _copy(kernel, part, below, DEVICE_FILES, change=scrub.text)
+    if part:
+        part[f"sys/{below}/node_desc"] = "host\n"
+        part |= _function(kernel, device, below)
+    _copy_all(kernel, part, f"{below}/hw_counters")
+    for port in device.ports:
+        _port(kernel, part, f"{below}/ports/{port.number}", port, scrub)
+        for netdev in port.netdevs:
+            part |= _netdev(kernel, netdev)
+    for _, leg in hardware_netdevs(device):
+        part |= _ethtool(kernel, leg, scrub)
+    part |= texts(kernel, device)
+    if hostname := _or_nothing(kernel.hostname):
+        part[HOSTNAME] = scrub.hostname(hostname) + "\n"
+    return part, _rdma(kernel, device, scrub)
+
+
+def _port(kernel: Kernel, part: Part, below: str, port: Port, scrub: Scrubber) -> None:
+    _copy(kernel, part, below, PORT_FILES)
+    _copy_all(kernel, part, f"{below}/counters")
+    _copy_all(kernel, part, f"{below}/hw_counters")
+    for gid in port.gids:
+        part[f"sys/{below}/gids/{gid.index}"] = scrub.gid(gid.address) + "\n"
+        part[f"sys/{below}/gid_attrs/types/{gid.index}"] = gid.type + "\n"
+        part[f"sys/{below}/gid_attrs/ndevs/{gid.index}"] = gid.netdev + "\n"
+
+
+def _function(kernel: Kernel, device: Device, below: str) -> Part:
+    """The PCI function below the device: its links and, to distinguish ports, its network devices."""
+    if not (device.pci or device.driver):
+        return {}
+    function = device.pci or _or_nothing(lambda: kernel.link(f"{below}/device")) or device.name
+    home = f"sys/devices/{function}"
+    part: Part = {f"sys/{below}/device": SymbolicLink(f"../../../devices/{function}")}
+    if device.driver:
+        part[f"{home}/driver"] = SymbolicLink(f"../../bus/pci/drivers/{device.driver}")
+    if device.physical_function:
+        part[f"{home}/physfn"] = SymbolicLink(f"../{device.physical_function}")
+    if device.function == "pf":
+        part[f"{home}/sriov_totalvfs"] = kernel.text(f"{below}/device/sriov_totalvfs") + "\n"
+    _copy(kernel, part, f"{below}/device", PARSERS, home=home)
+    for monitor in _entries(kernel, f"{below}/device/hwmon"):
+        sensors = f"{below}/device/hwmon/{monitor}"
+        temperatures = [name for name in _entries(kernel, sensors) if name.startswith("temp")]
+        _copy(kernel, part, sensors, temperatures, home=f"{home}/hwmon/{monitor}")
+    for netdev in _entries(kernel, f"{below}/device/net"):
+        part[f"{home}/net/{netdev}"] = SymbolicLink(f"../../../class/net/{netdev}")
+        part |= _netdev_files(kernel, netdev)
+    return part
+
+
+def _netdev(kernel: Kernel, netdev: Netdev) -> Part:
+    part = _netdev_files(kernel, netdev.name)
+    for entry in _entries(kernel, f"class/net/{netdev.name}"):
+        if entry.startswith("lower_"):
+            part[f"sys/class/net/{netdev.name}/{entry}"] = SymbolicLink(f"../{entry.removeprefix('lower_')}")
+    return part
+
+
+def _netdev_files(kernel: Kernel, netdev: str) -> Part:
+    part: Part = {}
+    _copy(kernel, part, f"class/net/{netdev}", NETDEV_FILES)
+    return part
+
+
+def _ethtool(kernel: Kernel, netdev: str, scrub: Scrubber) -> Part:
+    """The output of ethtool and dcb for every part that a network device has."""
+    printed: dict[str, Callable[[], str]] = {
+        "driver": lambda: f"driver: {kernel.ethtool_driver(netdev)}\n",
+        "stats": lambda: print_statistics(*kernel.ethtool_statistics(netdev)),
+        "pause": lambda: print_pause(kernel.ethtool_pause(netdev)),
+        "link": lambda: print_link(kernel.ethtool_link(netdev)),
+        "settings": lambda: print_settings(kernel.ethtool_settings(netdev)),
+        "fec": lambda: print_fec(kernel.ethtool_fec(netdev)),
+        "module": lambda: print_transceiver(kernel.transceiver(netdev)),
+        # The address that the series shows, also where `ethtool -P` would print `not set`.
+        "permaddr": lambda: print_permanent_address(scrub.text(kernel.mac_address(netdev))),
+    }
+    part: Part = {}
+    for kind, read in printed.items():
+        if (text := _attempt(read)) is not None:
+            part[f"ethtool/{netdev}.{kind}"] = text
+    documents = _or_nothing(lambda: print_dcb(kernel.dcb(netdev))) or {}
+    part |= {f"dcb/{netdev}.{kind}.json": json.dumps(document) + "\n" for kind, document in documents.items()}
+    return part | _virtual_functions(kernel, netdev, scrub)
+
+
+def _virtual_functions(kernel: Kernel, netdev: str, scrub: Scrubber) -> Part:
+    """The VFs of a network device, and which PCI function and RDMA device each of them is."""
+    found = _or_nothing(lambda: kernel.virtual_functions(netdev))
+    if not found:
+        return {}
+    part: Part = {f"ip/{netdev}.link.json": scrub.text(print_virtual_functions(found, netdev))}
+    for one in found:
+        function = f"class/net/{netdev}/device/virtfn{one.number}"
+        if pci := _or_nothing(partial(kernel.link, function)):
+            part[f"sys/{function}"] = SymbolicLink(f"../../../../devices/{pci}")
+            for device in _entries(kernel, f"{function}/infiniband"):
+                part[f"sys/devices/{pci}/infiniband/{device}/node_desc"] = "host\n"
+    return part
+
+
+def _rdma(kernel: Kernel, device: Device, scrub: Scrubber) -> RdmaRows:
+    """The rows about this device of each `rdma -j` command."""
+    netlink = device.netlink
+    if netlink is None:
+        return {}
+    name = {"ifindex": netlink.index, "ifname": device.name}
+    dev = {"node_guid": scrub.text(netlink.node_guid), "protocol": netlink.protocol, "fw": netlink.firmware}
+    rows: RdmaRows = {"dev": [name | {key: text for key, text in dev.items() if text}]}
+    rows["link"] = [
+        name | {"port": port.number} | ({"netdev": port.netdev} if port.netdev else {})
+        for port in _or_nothing(lambda: kernel.rdma_ports(netlink)) or ()
+    ]
+    if (objects := _or_nothing(lambda: kernel.rdma_resources(netlink))) is not None:
+        rows["resource"] = [name | dict(objects)]
+    for port in device.ports:
+        for kind, row in _rdma_port(kernel, device, port.number):
+            rows.setdefault(kind, []).append({"ifname": device.name, "port": port.number} | row)
+    return rows
+
+
+def _rdma_port(kernel: Kernel, device: Device, port: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    netlink = device.netlink
+    if netlink is None:
+        return
+    if (statistics := _or_nothing(lambda: kernel.rdma_statistics(netlink, port))) is not None:
+        yield "statistic", dict(statistics)
+    if optional := _or_nothing(lambda: kernel.rdma_optional_counters(netlink, port)):
+        yield "mode_supported", {"supported optional-counters": list(optional)}
+        yield "mode", {"optional-counters": [name for name, on in optional.items() if on]}
+
+
+def _or_nothing(read: Callable[[], Any]) -> Any:
+    try:
+        return read()
+    except OSError:
+        return None
+
+
+def _attempt(read: Callable[[], str]) -> str | int | None:
+    """The text, or the errno of the read; None if the host does not have it."""
+    try:
+        return read()
+    except Absent:
+        return None
+    except OSError as error:
+        return error.errno or errno.EIO
+
+
+def _entries(kernel: Kernel, folder: str) -> tuple[str, ...]:
+    try:
+        return kernel.entries(folder)
+    except Absent:
+        return ()
+
+
+def _copy_all(kernel: Kernel, part: Part, folder: str) -> None:
+    _copy(kernel, part, folder, tuple(name for name in _entries(kernel, folder) if name not in SETTINGS))
+
+
+def _copy(
+    kernel: Kernel,
+    part: Part,
+    folder: str,
+    names: Iterable[str],
+    *,
+    change: Callable[[str], str] = str,
+    home: str = "",
+) -> None:
+    """The files of a folder, below `home` if the recording has them elsewhere."""
+    for name in names:
+        text = _attempt(partial(kernel.text, f"{folder}/{name}"))
+        if text is not None:
+            part[f"{home or f'sys/{folder}'}/{name}"] = f"{change(text)}\n" if isinstance(text, str) else text

@@ -1,0 +1,193 @@
+"""Read and write the output of the ethtool command, as in a recorded host.
+
+`ethtool -S` (.stats), `ethtool -i` (.driver), `ethtool -I -a` (.pause), `ethtool DEV` (.link), `ethtool -I --show-fec`
+(.fec), `ethtool --show-priv-flags` and `--get-tunable` (.settings), `ethtool -P` (.permaddr).
+Unknown lines are ignored: every version of ethtool prints some more.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from roce_exporter.host.kernel.fec_bins import bin_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from roce_exporter.host.kernel.fec_bins import Bin
+
+# The number of digits of 64 bits. Python raises ValueError for a number of thousands of digits.
+_DIGITS = "[0-9]{1,20}"
+
+_COUNT = re.compile(_DIGITS)
+
+# More digits than 64 bits have are accepted here, so that the value is later counted as unreadable.
+_STATISTIC = re.compile(r"\s*(?P<name>\S.*?): (?P<value>[0-9]{1,64})\s*")
+
+_PAUSE = {
+    "autonegotiate": "autonegotiate",
+    "rx": "receive",
+    "tx": "transmit",
+    "tx_pause_frames": "transmit_frames",
+    "rx_pause_frames": "receive_frames",
+    "tx_pause_storm_events": "transmit_storm_events",
+}
+
+_FEC = {
+    "corrected_blocks": "corrected_blocks",
+    "uncorrectable_blocks": "uncorrectable_blocks",
+    "corrected_bits": "corrected_bits",
+}
+
+_FEC_BIN = re.compile(
+    rf"^ *(?P<name>fec_symbols_err_[0-9a-z_]+): (?P<value>{_DIGITS})"
+    rf"(?: \[ per_lane: (?P<lanes>{_DIGITS}(?:, {_DIGITS})*) \])?$",
+    re.MULTILINE,
+)
+
+
+def parse_statistics(text: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Names and values of `ethtool -S`, in order; repeated names are kept."""
+    rows = [match for line in text.splitlines() if (match := _STATISTIC.fullmatch(line))]
+    return tuple(row["name"] for row in rows), tuple(int(row["value"]) for row in rows)
+
+
+def parse_driver(text: str) -> str:
+    """The driver's name in `ethtool -i`; empty if missing."""
+    return dict(_fields(text)).get("driver", "")
+
+
+def parse_permanent_address(text: str) -> str:
+    """The address in `ethtool -P`, or `not set`; empty if missing."""
+    return dict(_fields(text)).get("permanent address", "")
+
+
+def print_permanent_address(mac: str) -> str:
+    """`ethtool -P`."""
+    return f"Permanent address: {mac}\n"
+
+
+def parse_pause(text: str) -> dict[str, int]:
+    """`ethtool -I -a`: autonegotiate, receive and transmit as 1 or 0, and the frames if they are counted."""
+    return {_PAUSE[name]: number for name, number in _numbers(text) if name in _PAUSE}
+
+
+def parse_link(text: str) -> dict[str, int]:
+    """`ethtool DEV`: up (1 or 0), speed in bytes per second, lanes, duplex (1 full), link down events."""
+    fields = dict(_fields(text))
+    found = {}
+    if match := re.fullmatch(rf"({_DIGITS})Mb/s", fields.get("speed", "")):
+        found["speed"] = int(match[1]) * 1_000_000 // 8
+    if _COUNT.fullmatch(fields.get("lanes", "")):
+        found["lanes"] = int(fields["lanes"])
+    if fields.get("duplex") in ("Full", "Half"):
+        found["full_duplex"] = int(fields["duplex"] == "Full")
+    if fields.get("link detected", "")[:3].rstrip() in ("yes", "no"):
+        found["up"] = int(fields["link detected"].startswith("yes"))
+    if _COUNT.fullmatch(fields.get("link down events", "")):
+        found["down_events"] = int(fields["link down events"])
+    return found
+
+
+def parse_settings(text: str) -> dict[str, int]:
+    """`ethtool --show-priv-flags`, `ethtool --get-tunable DEV pfc-prevention-tout` and `ethtool -c`, concatenated.
+
+    Returns `flag_NAME` as 1 or 0, `pfc_prevention_timeout` in milliseconds and `stats_block_microseconds`.
+    """
+    found = {}
+    for name, value in _fields(text):
+        if value in ("on", "off"):
+            found[f"flag_{name}"] = int(value == "on")
+        elif name == "pfc-prevention-tout" and (match := _COUNT.match(value)):
+            found["pfc_prevention_timeout"] = int(match[0])
+        elif name == "stats-block-usecs" and _COUNT.fullmatch(value):
+            found["stats_block_microseconds"] = int(value)
+    return found
+
+
+def parse_fec(text: str) -> dict[str, int]:
+    """`ethtool -I --show-fec`: corrected and uncorrectable blocks, corrected bits, bins, if they are counted."""
+    found = {_FEC[name]: number for name, number in _numbers(text) if name in _FEC}
+    for row in _FEC_BIN.finditer(text):
+        lanes = re.findall(r"\d+", row["lanes"] or "")
+        found[row["name"]] = int(row["value"])
+        found |= {f"{row['name']}_lane_{lane}": int(value) for lane, value in enumerate(lanes)}
+    return found
+
+
+def print_statistics(names: Sequence[str], values: Sequence[int]) -> str:
+    """As `ethtool -S` prints them."""
+    return "NIC statistics:\n" + "".join(
+        f"     {name}: {value}\n" for name, value in zip(names, values, strict=True)
+    )
+
+
+def print_pause(found: Mapping[str, int]) -> str:
+    """As `ethtool -I -a` prints them."""
+    spelt = {meaning: name for name, meaning in _PAUSE.items()}
+    switches = ("autonegotiate", "receive", "transmit")
+    lines = [
+        f"{spelt[name].upper()}:\t{'on' if value else 'off'}"
+        for name, value in found.items()
+        if name in switches
+    ]
+    counts = [f"  {spelt[name]}: {value}" for name, value in found.items() if name not in switches]
+    return "\n".join(("Pause parameters:", *lines, "Statistics:", *counts)) + "\n"
+
+
+def print_link(found: Mapping[str, int]) -> str:
+    """As `ethtool DEV` prints them."""
+    lines = []
+    if "speed" in found:
+        lines.append(f"\tSpeed: {found['speed'] * 8 // 1_000_000}Mb/s")
+    if "lanes" in found:
+        lines.append(f"\tLanes: {found['lanes']}")
+    if "full_duplex" in found:
+        lines.append(f"\tDuplex: {'Full' if found['full_duplex'] else 'Half'}")
+    if "up" in found:
+        lines.append(f"\tLink detected: {'yes' if found['up'] else 'no'}")
+    if "down_events" in found:
+        lines.append(f"\tLink Down Events: {found['down_events']}")
+    return "\n".join(("Settings:", *lines)) + "\n"
+
+
+def print_settings(found: Mapping[str, int]) -> str:
+    """As `ethtool --show-priv-flags` and `--get-tunable` print them."""
+    flags = {name.removeprefix("flag_"): on for name, on in found.items() if name.startswith("flag_")}
+    lines = [f"{name}: {'on' if on else 'off'}\n" for name, on in flags.items()]
+    if "pfc_prevention_timeout" in found:
+        lines.append(f"pfc-prevention-tout: {found['pfc_prevention_timeout']}\n")
+    if "stats_block_microseconds" in found:
+        lines.append(f"stats-block-usecs: {found['stats_block_microseconds']}\n")
+    return "".join(lines)
+
+
+def print_fec(found: Mapping[str, int]) -> str:
+    """As `ethtool -I --show-fec` prints them."""
+    of_lanes: dict[Bin, list[int]] = {}
+    for name, value in found.items():
+        if (one := bin_of(name)) and one.lane is not None:
+            of_lanes.setdefault(one._replace(lane=None), []).append(value)
+    lines = []
+    for name, value in found.items():
+        one = bin_of(name)
+        if one is None or one.lane is None:
+            lanes = f" [ per_lane: {', '.join(map(str, of_lanes[one]))} ]" if one in of_lanes else ""
+            lines.append(f"  {name}: {value}{lanes}\n")
+    return "Statistics:\n" + "".join(lines)
+
+
+def _fields(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.splitlines():
+        name, colon, value = line.partition(":")
+        if colon:
+            yield name.strip().lower(), value.strip()
+
+
+def _numbers(text: str) -> Iterator[tuple[str, int]]:
+    for name, value in _fields(text):
+        if value in ("on", "off"):
+            yield name, int(value == "on")
+        elif _COUNT.fullmatch(value):
+            yield name, int(value)

@@ -1,0 +1,153 @@
+"""RDMA objects and counter sets as rows of `rdma -j resource show KIND` and `rdma -j statistic qp show`, read and printed.
+
+Keys as in rdma/res-*.c and rdma/stat.c of iproute2. Keys of memory regions (`rkey`, `lkey`) are never printed: with one of
+them a peer can read and write that memory.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING, Any
+
+from roce_exporter.host.recorded.dcb_recorded import is_count, shown
+from roce_exporter.host.recorded.rdma_recorded import read_rows
+from roce_exporter.host.recorded.tree import RecordingError
+from roce_exporter.model.owner import CounterSet, ObjectKind, RdmaObject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from roce_exporter.host.recorded.tree import Tree
+
+    Row = dict[str, Any]
+
+OBJECT_FILES = {kind: f"rdma/resource-{kind.value}.json" for kind in ObjectKind}
+COUNTER_SET_FILE = "rdma/statistic-qp.json"
+
+_NUMBERS = {
+    ObjectKind.QUEUE_PAIR: {"port": "port", "lqpn": "number", "rqpn": "remote"},
+    ObjectKind.CONNECTION: {"port": "port", "lqpn": "number"},
+    ObjectKind.MEMORY_REGION: {"mrlen": "size"},
+}
+"""Keys with a number, and the field of the object."""
+
+_TEXTS = {
+    ObjectKind.QUEUE_PAIR: {"type": "type", "state": "state"},
+    ObjectKind.CONNECTION: {"qp-type": "type", "state": "state"},
+}
+"""Keys with a text, and the field of the object."""
+
+_NO_COUNTERS = frozenset({"ifindex", "ifname", "port", "cntn", "qp-type", "pid", "comm", "lqpn"})
+"""Keys of a counter set that are not the name of a counter."""
+
+
+def read_objects(tree: Tree, path: str) -> dict[tuple[str, ObjectKind], tuple[RdmaObject, ...]]:
+    """The recorded objects by device and kind. A recorded kind of which a device has no object is in it, too, as ("", kind).
+
+    Raises:
+        RecordingError: a file is malformed; one line that names it.
+    """
+    found: dict[tuple[str, ObjectKind], list[RdmaObject]] = {}
+    for kind, name in OBJECT_FILES.items():
+        if name in tree.files:
+            found["", kind] = []
+            what = f"recording {path}: {name}"
+            for row in read_rows(tree.files[name], what):
+                found.setdefault((row["ifname"], kind), []).append(_object(kind, row, what))
+    return {key: tuple(objects) for key, objects in found.items()}
+
+
+def read_counter_sets(tree: Tree, path: str) -> dict[str, tuple[CounterSet, ...]] | None:
+    """The recorded counter sets by device; None if there is no such file.
+
+    Raises:
+        RecordingError: the file is malformed; one line that names it.
+    """
+    text = tree.files.get(COUNTER_SET_FILE)
+    if text is None:
+        return None
+    what = f"recording {path}: {COUNTER_SET_FILE}"
+    found: dict[str, list[CounterSet]] = {}
+    for row in read_rows(text, what):
+        found.setdefault(row["ifname"], []).append(_counter_set(row, what))
+    return {device: tuple(sets) for device, sets in found.items()}
+
+
+def print_object(one: RdmaObject, comm: str) -> Row:
+    """The row of an object, without its device. `comm` is the command of its process, where it is known."""
+    keys = {**_NUMBERS.get(one.kind, {}), **_TEXTS.get(one.kind, {})}
+    row: Row = {key: value for key, field in keys.items() if (value := getattr(one, field))}
+    if one.pid:
+        row["pid"] = one.pid
+    if name := comm if one.pid else one.kernel:
+        row["comm"] = name
+    if one.peer:
+        # No object has the port number, which is not read.
+        row["dst-addr"] = f"{one.peer}:0"
+    return row
+
+
+def print_counter_set(counted: CounterSet, comm: str) -> Row:
+    """The row of a counter set, without its device."""
+    row: Row = {"port": counted.port, "cntn": counted.number}
+    if counted.type:
+        row["qp-type"] = counted.type
+    if counted.pid:
+        row |= {"pid": counted.pid} | ({"comm": comm} if comm else {})
+    return row | dict(counted.values)
+
+
+def _object(kind: ObjectKind, row: Row, what: str) -> RdmaObject:
+    numbers = {"pid": "pid", **_NUMBERS.get(kind, {})}
+    fields: dict[str, Any] = {field: _number(row, key, what) for key, field in numbers.items() if key in row}
+    fields |= {field: _text(row, key, what) for key, field in _TEXTS.get(kind, {}).items()}
+    name = _text(row, "comm", what)
+    if not fields.get("pid"):
+        fields["kernel"] = name
+    if kind is ObjectKind.CONNECTION and "dst-addr" in row:
+        fields["peer"] = _peer(row, what)
+    return RdmaObject(kind, **fields)
+
+
+def _counter_set(row: Row, what: str) -> CounterSet:
+    return CounterSet(
+        port=_number(row, "port", what),
+        number=_number(row, "cntn", what),
+        pid=_number(row, "pid", what) if "pid" in row else 0,
+        type=_text(row, "qp-type", what),
+        values=dict(_values(row, what)),
+    )
+
+
+def _values(row: Mapping[str, Any], what: str) -> Iterator[tuple[str, int]]:
+    for key in row:
+        if key not in _NO_COUNTERS:
+            yield key, _number(row, key, what)
+
+
+def _number(row: Mapping[str, Any], key: str, what: str) -> int:
+    value = row.get(key)
+    if not is_count(value):
+        raise RecordingError(f"{what}: {key} of {row['ifname']} is {shown(value)}, not a whole number")
+    return value
+
+
+def _text(row: Mapping[str, Any], key: str, what: str) -> str:
+    """The text of a key; empty if it is missing or null, which rdma prints for a process that has ended."""
+    value = row.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise RecordingError(f"{what}: {key} of {row['ifname']} is {shown(value)}, not a text")
+    return value
+
+
+def _peer(row: Mapping[str, Any], what: str) -> str:
+    """The address of `ADDRESS:PORT`; rdma prints IPv6 addresses without brackets."""
+    text = _text(row, "dst-addr", what)
+    try:
+        return str(ipaddress.ip_address(text.rpartition(":")[0]))
+    except ValueError:
+        raise RecordingError(
+            f"{what}: dst-addr of {row['ifname']} is {shown(text)}, not an address and a port number"
+        ) from None

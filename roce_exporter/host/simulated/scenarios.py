@@ -1,0 +1,289 @@
+"""The scenarios by name. Each has a generator of spans per port, and the setup of each port."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING
+
+from roce_exporter.host.simulated.conditions import (
+    HOT,
+    RECEIVE,
+    TRANSMIT,
+    UNPLUGGED,
+    Conditions,
+    Pause,
+    Setup,
+    Span,
+)
+from roce_exporter.host.simulated.faults import FAULTS
+from roce_exporter.host.simulated.timeline import BUSY, QUIET, TENTHS, Window, bursts, overlay, paused, repeat
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+EASE = Conditions(load=0.3, corrected_blocks=20.0)
+RUSH = Conditions(load=0.8, marked=0.002, notified=0.1, corrected_blocks=20.0)
+
+
+@dataclass(frozen=True, slots=True)
+class PortSeed:
+    """The position of one port in a scenario, and the seed of its random numbers."""
+
+    position: int
+    """Position among the host's ports, from 0; the member ports of a LAG count separately."""
+    seed: int
+
+    def random(self, what: str = "") -> Random:
+        """A generator that depends on the seed and the port, or on the seed and `what` for all ports alike."""
+        place = what or f"port {self.position}"
+        return Random(f"{self.seed}/{place}")  # noqa: S311 - a reproducible simulation, not a secret
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A named course of events on a host."""
+
+    name: str
+    description: str
+    """One line."""
+    spans: Callable[[PortSeed], Iterator[Span]]
+    setup: Callable[[int], Setup] = lambda _: Setup()
+    """The setup of the port at this position."""
+
+
+def quiet(port: PortSeed) -> Iterator[Span]:
+    """A port without problems."""
+    return bursts(port.random(), EASE, RUSH, QUIET)
+
+
+def _incast(port: PortSeed) -> Iterator[Span]:
+    calm = replace(EASE, load=0.6, marked=0.005, notified=0.05)
+    burst = replace(RUSH, load=1.0, marked=0.08, notified=0.4)
+    return bursts(port.random(), calm, burst, BUSY)
+
+
+again = partial(repeat, first=(20.0, 40.0), lasting=(2.0, 6.0), every=(60.0, 120.0))
+"""Windows of a few seconds every minute or two."""
+
+
+def _pfc_storm(port: PortSeed) -> Iterator[Span]:
+    # Every port gets the same times: a storm of one port also pauses another.
+    storm = Pause(3, TRANSMIT, 1.0)
+    felt = Pause(3, RECEIVE, 0.6, 0.004)
+    change = paused(storm if port.position == 0 else felt)
+    windows = again(port.random("storms"), change) if port.position < 2 else iter(())  # noqa: PLR2004 - one port storms, one feels it
+    return overlay(quiet(port), windows)
+
+
+def _victim(port: PortSeed) -> Iterator[Span]:
+    windows = again(port.random("storms"), paused(Pause(3, RECEIVE, 1.0)))
+    return overlay(quiet(port), windows if port.position % 2 == 0 else ())
+
+
+def _slow_receiver(port: PortSeed) -> Iterator[Span]:
+    random = port.random()
+
+    def slow(conditions: Conditions) -> Conditions:
+        pause = Pause(3, TRANSMIT, random.choice(TENTHS[:5]), 0.0005)
+        return replace(paused(pause)(conditions), load=0.9, pcie_stall=0.6, not_ready=20.0, discards=2.0)
+
+    windows = repeat(port.random("slow"), slow, first=(4.0, 8.0), lasting=(15.0, 30.0), every=(35.0, 50.0))
+    return overlay(quiet(port), windows if port.position == 0 else ())
+
+
+_LOSSY_CLASS = replace(EASE, load=0.6, lost=30.0, timeouts=0.5, discards=25.0)
+"""RoCE on a priority without PFC: the buffer overflows."""
+
+_MISTAKES: tuple[tuple[Setup, Conditions], ...] = (
+    (Setup(lossless=(4,), tos=104), _LOSSY_CLASS),
+    (Setup(priority=2, dscp=((26, 2), (48, 6)), watchdog=8000), _LOSSY_CLASS),
+    (Setup(priority=0, trust_dscp=False, dscp=(), roce_version=1, tos=0), _LOSSY_CLASS),
+    (Setup(notifies=False), replace(EASE, load=0.6, marked=0.05, notifies=False)),
+)
+
+
+def _mistake(position: int) -> tuple[Setup, Conditions]:
+    return _MISTAKES[position % len(_MISTAKES)]
+
+
+def _misconfigured(port: PortSeed) -> Iterator[Span]:
+    _, conditions = _mistake(port.position)
+    background = bursts(port.random(), conditions, replace(conditions, load=0.8), QUIET, priority=None)
+    off = repeat(
+        port.random(),
+        lambda conditions: replace(conditions, lossless=()),
+        first=(30.0, 60.0),
+        lasting=(10.0, 20.0),
+        every=(60.0, 120.0),
+    )
+    return overlay(background, off if port.position % len(_MISTAKES) == 1 else ())
+
+
+def _flapping(port: PortSeed) -> Iterator[Span]:
+    if port.position:
+        return quiet(port)
+    return overlay(quiet(port), _flaps(port.random("flaps")))
+
+
+def _flaps(random: Random) -> Iterator[Window]:
+    windows = repeat(
+        random,
+        lambda conditions: replace(conditions, up=False),
+        first=(10.0, 20.0),
+        lasting=(1.0, 5.0),
+        every=(20.0, 60.0),
+    )
+    for number, window in enumerate(windows, 1):
+        yield window
+        if number % 3 == 0:
+            # The operator reloads the driver, without success.
+            yield Window(window.end, window.end + 0.5, lambda conditions: replace(conditions, reset=True))
+
+
+def _overheating(port: PortSeed) -> Iterator[Span]:
+    return overlay(quiet(port), _heat(port.random("heat")) if port.position == 0 else ())
+
+
+def _heat(random: Random) -> Iterator[Window]:
+    """Again and again the transceiver gets hot, the NIC switches it off, and it is replaced."""
+
+    def hot(conditions: Conditions) -> Conditions:
+        return replace(conditions, module=HOT, corrected_blocks=80_000.0, wire_errors=5.0, lost=5.0)
+
+    for window in repeat(random, hot, first=(5.0, 10.0), lasting=(15.0, 25.0), every=(90.0, 120.0)):
+        off, out, back = (window.end + seconds for seconds in (0.0, 20.0, 25.0))
+        yield window
+        yield Window(off, out, lambda conditions: replace(conditions, module=HOT, up=False))
+        yield Window(out, back, lambda conditions: replace(conditions, module=UNPLUGGED, up=False))
+
+
+def _lossy(port: PortSeed) -> Iterator[Span]:
+    def damaged(conditions: Conditions) -> Conditions:
+        return replace(
+            conditions,
+            lost=40.0,
+            timeouts=1.0,
+            wire_errors=35.0,
+            icrc_errors=0.5,
+            corrected_blocks=50_000.0,
+        )
+
+    windows = repeat(
+        port.random("cable"), damaged, first=(2.0, 5.0), lasting=(10.0, 25.0), every=(30.0, 45.0)
+    )
+    return overlay(quiet(port), windows if port.position == 0 else ())
+
+
+def _dead_peer(port: PortSeed) -> Iterator[Span]:
+    # A node of the training job dies: every port has queue pairs to it.
+    calm, burst = replace(EASE, aimed=1.0), replace(RUSH, aimed=1.0)
+    return overlay(bursts(port.random(), calm, burst, QUIET), _deaths(port.random("deaths")))
+
+
+def _deaths(random: Random) -> Iterator[Window]:
+    windows = repeat(random, _hung, first=(25.0, 35.0), lasting=(90.0, 150.0), every=(200.0, 260.0))
+    for window in windows:
+        yield Window(window.start - RETRY_SECONDS, window.start, _retrying)
+        yield window
+
+
+def _retrying(conditions: Conditions) -> Conditions:
+    return replace(conditions, timeouts=ORPHANS / RETRY_TIMEOUT)
+
+
+def _hung(conditions: Conditions) -> Conditions:
+    return replace(conditions, load=0.1, broken=ORPHANS)
+
+
+ORPHANS = 2
+"""Queue pairs of a port to the node that dies."""
+RETRY_TIMEOUT = 0.54
+"""Seconds from one retry to the next: a local ACK timeout of 17."""
+RETRY_SECONDS = 8 * RETRY_TIMEOUT
+"""Until a queue pair has made its seven retries."""
+
+
+def _firmware(port: PortSeed) -> Iterator[Span]:
+    windows = repeat(
+        port.random("firmware"),
+        lambda conditions: replace(conditions, load=0.0, failing="fw_fatal"),
+        first=(20.0, 30.0),
+        lasting=(60.0, 90.0),
+        every=(200.0, 260.0),
+    )
+    return overlay(quiet(port), windows if port.position == 0 else ())
+
+
+def _broken(port: PortSeed) -> Iterator[Span]:
+    windows = repeat(
+        port.random("frozen"),
+        lambda conditions: replace(conditions, frozen=True),
+        first=(20.0, 30.0),
+        lasting=(15.0, 30.0),
+        every=(60.0, 90.0),
+    )
+    return overlay(quiet(port), windows if port.position == len(FAULTS) else ())
+
+
+def _faulty(position: int) -> Setup:
+    return Setup(faults=frozenset(FAULTS[position : position + 1]))
+
+
+_ALL = (
+    Scenario("quiet", "a fabric at ease: light load, a short burst of congestion every few seconds", quiet),
+    Scenario("incast", "many send to few: ECN marks, CNPs, rate cuts, bursts of pause all the time", _incast),
+    Scenario(
+        "pfc-storm",
+        "the first port sends pause without end for some seconds every minute or two, another feels it",
+        _pfc_storm,
+    ),
+    Scenario(
+        "slow-receiver",
+        "the first port's host does not take what it is sent: transmitted pause with PCIe stall",
+        _slow_receiver,
+    ),
+    Scenario(
+        "victim", "every other port is paused without end now and then, the cause is elsewhere", _victim
+    ),
+    Scenario(
+        "misconfigured",
+        "a port each: PFC on another priority and ToS without ECT; another DSCP map and no pause watchdog; trust by VLAN tag "
+        "and RoCE v1; marks without CNPs",
+        _misconfigured,
+        lambda position: _mistake(position)[0],
+    ),
+    Scenario(
+        "flapping",
+        "the first port's link goes down again and again, every third time with a reset",
+        _flapping,
+    ),
+    Scenario(
+        "overheating",
+        "the first port's transceiver gets too hot, is switched off, unplugged and replaced; the kernel log has it first",
+        _overheating,
+    ),
+    Scenario(
+        "lossy", "the first port's cable damages packets: FEC, CRC and ICRC errors, retransmission", _lossy
+    ),
+    Scenario(
+        "dead-peer",
+        "a node of the training job dies: retries, then queue pairs in error; the other jobs of the host are quiet",
+        _dead_peer,
+    ),
+    Scenario(
+        "firmware",
+        "the first port's firmware reports a fatal error by devlink and moves no data until the driver recovers",
+        _firmware,
+    ),
+    Scenario(
+        "broken",
+        "files that fail or hold garbage, a network device that fails, counters that freeze: a port each",
+        _broken,
+        _faulty,
+    ),
+)
+
+SCENARIOS: Mapping[str, Scenario] = {scenario.name: scenario for scenario in _ALL}
+"""Every scenario by its name."""

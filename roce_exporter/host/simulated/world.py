@@ -1,0 +1,214 @@
+"""The simulated host: RDMA devices, the network devices below them, and how each changes over time."""
+
+from __future__ import annotations
+
+import math
+from itertools import tee
+from threading import RLock
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.host.simulated.conditions import Conditions, Storm, TimedConditions
+from roce_exporter.host.simulated.drivers import amounts, statistics
+from roce_exporter.host.simulated.meter import Meter, hold
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from roce_exporter.host.simulated.conditions import Setup, Span
+    from roce_exporter.host.simulated.drivers import Driver, DriverCounter
+
+
+class Reset(NamedTuple):
+    """A network device whose driver was reloaded, and when (the host's clock)."""
+
+    netdev: str
+    time: float
+
+
+class ConditionChange(NamedTuple):
+    """Two successive conditions of a network device, and when the second began (the host's clock)."""
+
+    time: float
+    netdev: str
+    old: Conditions
+    new: Conditions
+
+
+class SimulatedNetdev:
+    """One network device with hardware behind it. Times never decrease."""
+
+    def __init__(
+        self,
+        netdev: str,
+        driver: Driver,
+        setup: Setup,
+        spans: Iterable[Span],
+        start: float,
+        *,
+        phase: float = 0.0,
+        afterwards: Conditions | None = None,
+    ) -> None:
+        self.netdev = netdev
+        self.driver = driver
+        self.setup = setup
+        self.start = start
+        self.storms: list[Storm] = []
+        """The storms that are over."""
+        self.resets: list[Reset] = []
+        self.changes: list[ConditionChange] = []
+        """Changes of link and transceiver, which the driver writes to the kernel log."""
+        self._phase = phase
+        self._ongoing: dict[tuple[int, str], float] = {}
+        self._tables: dict[tuple[int, ...], tuple[tuple[DriverCounter, ...], tuple[str, ...]]] = {}
+        live, late = tee(hold(spans, start, setup, driver.speed, afterwards or Conditions()))
+        self._live = Meter(live, self._note)
+        self._reported = Meter(late) if driver.refresh else self._live
+        self._note_storms(self._live.current)
+
+    def conditions(self, now: float) -> Conditions:
+        """The conditions at `now`."""
+        self._advance(now)
+        return self._live.current.conditions
+
+    def facts(self, now: float) -> Mapping[str, float]:
+        """The quantities of the model at `now`."""
+        self._advance(now)
+        return self._live.totals(now)
+
+    def reported(self, now: float) -> Mapping[str, float]:
+        """The quantities that `ethtool -S` reports at `now`: those of the last refresh, or from before it froze."""
+        self._advance(now)
+        return self._reported.shown(self._refreshed(now))
+
+    def statistics(self, now: float) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """Names and values of `ethtool -S`; the names are the same object as long as PFC is on for the same priorities."""
+        lossless = self.conditions(now).lossless or ()
+        if lossless not in self._tables:
+            reported = statistics(self.driver, lossless)
+            self._tables[lossless] = reported, tuple(one.raw for one in reported)
+        reported, names = self._tables[lossless]
+        return names, amounts(reported, self.reported(now))
+
+    def ongoing(self, now: float) -> Iterator[Storm]:
+        """The storms under way at `now`, which becomes their end."""
+        self._advance(now)
+        for (priority, direction), start in self._ongoing.items():
+            yield Storm(self.netdev, priority, direction, start, now)
+
+    def _advance(self, now: float) -> None:
+        # Both, so that `tee` keeps only the spans between the two.
+        self._live.advance(now)
+        self._reported.advance(self._refreshed(now))
+
+    def _refreshed(self, now: float) -> float:
+        """Time of the last refresh of `ethtool -S`: with the port's own phase, or `now` without refreshes."""
+        period = self.driver.refresh
+        if not period:
+            return now
+        first = self.start + self._phase
+        return max(self.start, first + math.floor((now - first) / period) * period)
+
+    def _note(self, old: TimedConditions, new: TimedConditions) -> None:
+        if (old.conditions.up, old.conditions.module) != (new.conditions.up, new.conditions.module):
+            self.changes.append(ConditionChange(new.start, self.netdev, old.conditions, new.conditions))
+        if new.conditions.reset and not old.conditions.reset:
+            self.resets.append(Reset(self.netdev, new.start))
+        self._note_storms(new)
+
+    def _note_storms(self, current: TimedConditions) -> None:
+        storming = {pause.where for pause in current.conditions.pauses if pause.storm}
+        for where in self._ongoing.keys() - storming:
+            priority, direction = where
+            self.storms.append(
+                Storm(self.netdev, priority, direction, self._ongoing.pop(where), current.start)
+            )
+        for where in storming - self._ongoing.keys():
+            self._ongoing[where] = current.start
+
+
+class Card(NamedTuple):
+    """One RDMA device of one port, with one network device, or with two member ports below a bond."""
+
+    name: str
+    driver: Driver
+    members: tuple[SimulatedNetdev, ...]
+    bond: str = ""
+    """The bond of the members; empty for a single network device."""
+
+    @property
+    def netdev(self) -> str:
+        """The network device of the RDMA port."""
+        return self.bond or self.members[0].netdev
+
+    def facts(self, now: float) -> Mapping[str, float]:
+        """The sums of the quantities of all members."""
+        if len(self.members) == 1:
+            return self.members[0].facts(now)
+        parts = [member.facts(now) for member in self.members]
+        return {name: sum(part.get(name, 0.0) for part in parts) for part in parts for name in part}
+
+    def up(self, now: float) -> bool:
+        """Whether any member has a link."""
+        return any(member.conditions(now).up for member in self.members)
+
+    def broken(self, now: float) -> int:
+        """Queue pairs in state ERR, of all members."""
+        return sum(member.conditions(now).broken for member in self.members)
+
+    def failing(self, now: float) -> set[str]:
+        """The health reporters that report an error."""
+        return {member.conditions(now).failing for member in self.members}
+
+    def speed(self, now: float) -> int:
+        """Bits per second of the slowest member."""
+        return min(member.conditions(now).speed or 0 for member in self.members)
+
+
+class World:
+    """All devices of a host on one clock. A reader holds its `lock` from the call of `now` until it has the values."""
+
+    def __init__(self, cards: Sequence[Card], clock: Callable[[], float], start: float) -> None:
+        self.cards = tuple(cards)
+        self.start = start
+        self.lock = RLock()
+        self._clock = clock
+        self._now = start
+
+    def now(self) -> float:
+        """Seconds on the host's clock; never decreases."""
+        self._now = max(self._now, self._clock())
+        return self._now
+
+    @property
+    def netdevs(self) -> tuple[SimulatedNetdev, ...]:
+        """Every network device with hardware behind it."""
+        return tuple(netdev for card in self.cards for netdev in card.members)
+
+    @property
+    def changes(self) -> tuple[ConditionChange, ...]:
+        """Every change of a link or a transceiver until now, in order of time."""
+        with self.lock:
+            now = self.now()
+            for netdev in self.netdevs:
+                netdev.conditions(now)
+            found = [change for netdev in self.netdevs for change in netdev.changes]
+        return tuple(sorted(found, key=lambda change: (change.time, change.netdev)))
+
+    @property
+    def storms(self) -> tuple[Storm, ...]:
+        """Every storm until now, by its start; a storm under way ends now."""
+        with self.lock:
+            now = self.now()
+            found = [storm for netdev in self.netdevs for storm in (*netdev.ongoing(now), *netdev.storms)]
+        return tuple(sorted(found, key=lambda storm: storm[3:] + storm[:3]))
+
+    @property
+    def resets(self) -> tuple[Reset, ...]:
+        """Every reset of counters until now, by its time."""
+        with self.lock:
+            now = self.now()
+            for netdev in self.netdevs:
+                netdev.conditions(now)
+            return tuple(
+                sorted((one for netdev in self.netdevs for one in netdev.resets), key=lambda one: one[::-1])
+            )

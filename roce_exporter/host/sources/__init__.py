@@ -1,0 +1,137 @@
+"""Where values are. A source defines the location and the format of its values, but not their meaning.
+
+A `Reader` is one source bound to one device. It is read from one worker thread at a time, opens its files on the first
+read and keeps them open. Each value can fail independently.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from roce_exporter.host.sources.configuration import AGE, CONFIGURATION, Configuration
+from roce_exporter.host.sources.counters import Counters
+from roce_exporter.host.sources.dcb import DCB
+from roce_exporter.host.sources.delay_drop import DelayDrop
+from roce_exporter.host.sources.devlink import DEVLINK, DEVLINK_INFO, DEVLINK_VNIC, devlink_readers
+from roce_exporter.host.sources.hw_counters import HardwareCounters, ReportedNames, Statistics
+from roce_exporter.host.sources.ip_side import ADDRESSES, Addresses
+from roce_exporter.host.sources.limits import Limits
+from roce_exporter.host.sources.netdev import (
+    FEC,
+    LINK,
+    MAC_ADDRESS,
+    PAUSE,
+    SETTINGS,
+    STANDARD,
+    TRANSCEIVER,
+    EthtoolStatistics,
+    NetdevFiles,
+    netdev_readers,
+)
+from roce_exporter.host.sources.pcie import Pcie
+from roce_exporter.host.sources.port import PortState
+from roce_exporter.host.sources.rdma_objects import OptionalCounters, Resources
+from roce_exporter.host.sources.sensors import Sensors
+from roce_exporter.host.sources.virtual_functions import VirtualFunctions
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from roce_exporter.host.kernel import Kernel
+    from roce_exporter.model import Device, Port, Reading
+
+NAMES = (
+    PortState.source,
+    Statistics.source,
+    HardwareCounters.source,
+    Counters.source,
+    Resources.source,
+    OptionalCounters.source,
+    Pcie.source,
+    Sensors.source,
+    DelayDrop.source,
+    NetdevFiles.source,
+    EthtoolStatistics.source,
+    DCB,
+    PAUSE,
+    SETTINGS,
+    LINK,
+    FEC,
+    STANDARD,
+    TRANSCEIVER,
+    MAC_ADDRESS,
+    VirtualFunctions.source,
+    ADDRESSES,
+    Limits.source,
+    DEVLINK,
+    DEVLINK_INFO,
+    DEVLINK_VNIC,
+    Configuration.source,
+)
+"""Every source, in the order in which a device's sources are read."""
+
+SLOW = frozenset(
+    {SETTINGS, TRANSCEIVER, MAC_ADDRESS, VirtualFunctions.source, ADDRESSES, Limits.source, CONFIGURATION}
+    | {DEVLINK, DEVLINK_INFO, DEVLINK_VNIC}
+)
+"""Sources whose values hardly ever change, or change slowly, and are expensive to read: see `collect.slow`."""
+
+AGED = {CONFIGURATION: AGE}
+"""Slow sources that export the age of their values, and the name of that value: whole seconds."""
+
+
+class Reader(Protocol):
+    """One source of one device."""
+
+    @property
+    def source(self) -> str:
+        """The source's name."""
+
+    @property
+    def netdev(self) -> str:
+        """The network device that it reads; empty for a source of the whole device."""
+
+    @property
+    def quarantined(self) -> int:
+        """Number of files that are not read for a while because they kept failing."""
+
+    def read(self, now: float) -> tuple[Reading, ...]:
+        """The readings of the source at `now` (monotonic seconds).
+
+        Raises:
+            Absent: the device does not have this interface.
+            OSError: the whole interface is broken.
+        """
+
+    def close(self) -> None:
+        """Close all open files."""
+
+
+def open_readers(kernel: Kernel, device: Device, disabled: Collection[str] = ()) -> tuple[Reader, ...]:
+    """The readers of one device, in reading order, without the sources in `disabled`."""
+    reported: ReportedNames = {}
+    readers: tuple[Reader, ...] = (
+        PortState(kernel, device),
+        Statistics(kernel, device, reported),
+        HardwareCounters(kernel, device, reported),
+        Counters(kernel, device),
+        Resources(kernel, device),
+        OptionalCounters(kernel, device),
+        Pcie(kernel, device),
+        Sensors(kernel, device),
+        DelayDrop(kernel, device),
+        *netdev_readers(kernel, device),
+        *(
+            Addresses(kernel, device.name, port)
+            for port in device.ports
+            if port.netdevs and _is_ethernet(device, port)
+        ),
+        Limits(kernel, device),
+        *devlink_readers(kernel, device),
+        Configuration(kernel, device),
+    )
+    return tuple(reader for reader in readers if reader.source not in disabled)
+
+
+def _is_ethernet(device: Device, port: Port) -> bool:
+    return device.protocol in ("roce", "") and port.link_layer in ("Ethernet", "")

@@ -1,0 +1,121 @@
+"""Files of one device: read together, but each can fail independently."""
+
+from __future__ import annotations
+
+from itertools import compress, count
+from operator import ne
+from typing import TYPE_CHECKING
+
+from roce_exporter.host.kernel import FILE_BYTES
+from roce_exporter.host.sources.quarantine import Quarantine
+from roce_exporter.host.sources.values import (
+    QUARANTINED,
+    make_reading,
+    parse_counter,
+    parse_counters,
+    reason_of,
+)
+from roce_exporter.model import WHOLE_DEVICE, Reading
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from roce_exporter.host.kernel import Kernel
+
+
+class CounterFiles:
+    """The files `names` in one sysfs directory, read as counters of one port."""
+
+    def __init__(self, kernel: Kernel, directory: str, names: Sequence[str]) -> None:
+        self.names = tuple(names)
+        self._files = kernel.open_files([f"{directory}/{name}" for name in self.names])
+        self._quarantine = Quarantine()
+        self._texts: Sequence[bytes | OSError | None] = ()
+        """The content of the files when every one was a number, and the reading that this led to."""
+        self._reading: Reading | None = None
+
+    @property
+    def quarantined(self) -> int:
+        return len(self._quarantine)
+
+    def read(self, source: str, device: str, port: int, now: float, *, netdev: str = "") -> Reading:
+        """The content of the files at `now` (monotonic seconds). A file that fails becomes a loss."""
+        calm = not self._quarantine
+        texts = self._files.read(() if calm else self._quarantine.skipped(now))
+        if calm and self._reading is not None and texts == self._texts:
+            return self._reading
+        if calm and (values := self._numbers(texts)) is not None:
+            self._texts = texts
+            self._reading = Reading(source, device, port, self.names, values, (), netdev)
+            return self._reading
+        found = [_value(content) for content in texts]
+        reading = make_reading(source, device, port, self.names, found, netdev=netdev)
+        if reading.losses or self._quarantine:
+            self._judge(found, now)
+        return reading
+
+    def _numbers(self, texts: Sequence[bytes | OSError | None]) -> Sequence[int | None] | None:
+        """The numbers in the files, of which some have changed; None if any has no number.
+
+        Equal bytes are an equal number, so only what differs from the last reading is parsed.
+        """
+        if self._reading is None:
+            return parse_counters(texts)
+        changed = [*compress(count(), map(ne, texts, self._texts))]
+        numbers = parse_counters([texts[position] for position in changed])
+        if numbers is None:
+            return None
+        values = list(self._reading.values)
+        for position, number in zip(changed, numbers, strict=True):
+            values[position] = number
+        return tuple(values)
+
+    def _judge(self, found: Sequence[int | str], now: float) -> None:
+        for position, value in enumerate(found):
+            if isinstance(value, str):
+                self._quarantine.failed(position, value, now)
+            else:
+                self._quarantine.recovered(position)
+
+    def close(self) -> None:
+        self._files.close()
+
+
+def _value(content: bytes | OSError | None) -> int | str:
+    if isinstance(content, bytes):
+        return parse_counter(content)
+    return reason_of(content) if content else QUARANTINED
+
+
+class ParsedFiles:
+    """Files of a whole device that are not plain counters, each with its own parser."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        files: Mapping[str, tuple[str, Callable[[bytes], int | str]]],
+        size: int = FILE_BYTES,
+    ) -> None:
+        """`files` maps the name of each value to its path and parser; `size` is the number of bytes to read."""
+        self._names = tuple(files)
+        self._parsers = tuple(parse for _, parse in files.values())
+        self._files = kernel.open_files([path for path, _ in files.values()], size)
+        self._texts: Sequence[bytes | OSError | None] = ()
+        self._reading: Reading | None = None
+        """What these texts led to."""
+
+    def read(self, source: str, device: str) -> Reading:
+        """The current content of the files. A file that fails becomes a loss."""
+        texts = self._files.read()
+        if self._reading is not None and texts == self._texts:
+            return self._reading
+        found = [
+            parse(content) if isinstance(content, bytes) else reason_of(content or OSError())
+            for parse, content in zip(self._parsers, texts, strict=True)
+        ]
+        self._texts = texts
+        self._reading = make_reading(source, device, WHOLE_DEVICE, self._names, found)
+        return self._reading
+
+    def close(self) -> None:
+        self._files.close()

@@ -1,0 +1,145 @@
+"""The driver's own RDMA counters: from RDMA netlink, and for counters missing there from sysfs (`hw_counters`).
+
+Netlink (RDMA_NLDEV_CMD_STAT_GET) returns all counters of a port in one snapshot; in sysfs, every file of mlx5 costs three
+firmware commands. The directories are needed for kernels without netlink, if netlink fails, and for counters of the whole
+device (mana, mlx5 in switchdev mode), which netlink never reports.
+Both use the same names with the same meaning, so they are merged and never become two series.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING
+
+from roce_exporter.catalog.row import HW_COUNTERS
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.sources.files import CounterFiles
+from roce_exporter.host.sources.values import check_counter, check_netlink, make_reading, reason_of
+from roce_exporter.model import WHOLE_DEVICE, Loss, Reading
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from roce_exporter.host.kernel import Kernel
+    from roce_exporter.model import Device
+
+SETTINGS = frozenset({"lifespan"})
+"""Files among the counters that are settings: how long the kernel may serve a cached value, in milliseconds."""
+
+ReportedNames = dict[int, frozenset[str]]
+"""Per port, the names that netlink has reported in the current collection."""
+
+
+class Statistics:
+    """RDMA netlink's counters of all ports of one device."""
+
+    source = "rdma_netlink"
+    netdev = ""
+    quarantined = 0
+
+    def __init__(self, kernel: Kernel, device: Device, reported: ReportedNames) -> None:
+        self._kernel = kernel
+        self._device = device
+        self._reported = reported
+        self._names: dict[int, tuple[str, ...]] = {}
+
+    def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
+        """One reading per port. A failed port has a loss without a name.
+
+        Raises:
+            Absent: netlink has no statistics of this device.
+            OSError: netlink itself fails.
+        """
+        self._reported.clear()
+        check_netlink(self._device)
+        readings = tuple(reading for port in self._device.ports if (reading := self._port(port.number)))
+        if not readings:
+            raise Absent(errno.EOPNOTSUPP, "no port statistics in RDMA netlink", self._device.name)
+        return readings
+
+    def _port(self, port: int) -> Reading | None:
+        if self._device.netlink is None:
+            return None
+        try:
+            found = self._kernel.rdma_statistics(self._device.netlink, port)
+        except Absent:
+            return None
+        except OSError as error:
+            return Reading(HW_COUNTERS, self._device.name, port, (), (), (Loss("", reason_of(error)),))
+        self._reported[port] = frozenset(found)
+        return self._reading(port, found)
+
+    def _reading(self, port: int, found: Mapping[str, int]) -> Reading:
+        names = self._names.get(port, ())
+        if names != tuple(found):
+            names = self._names[port] = tuple(found)
+        checked = [check_counter(value) for value in found.values()]
+        return make_reading(HW_COUNTERS, self._device.name, port, names, checked)
+
+    def close(self) -> None:
+        pass  # nothing is open
+
+
+class HardwareCounters:
+    """The `hw_counters` directories of one device and its ports, without the counters that netlink has reported."""
+
+    source = HW_COUNTERS
+    netdev = ""
+
+    def __init__(self, kernel: Kernel, device: Device, reported: ReportedNames) -> None:
+        self._kernel = kernel
+        self._device = device
+        self._reported = reported
+        self._names: dict[int, tuple[str, ...]] | None = None
+        self._files: dict[int, CounterFiles] = {}
+        """Per port, the files that netlink did not report in the last read."""
+
+    @property
+    def quarantined(self) -> int:
+        return sum([files.quarantined for files in self._files.values()])
+
+    def read(self, now: float) -> tuple[Reading, ...]:
+        """One reading per directory with counters that netlink has not reported.
+
+        Raises:
+            Absent: the device has no such directory.
+        """
+        if self._names is None:
+            self._names = self._list()
+        if not self._names:
+            raise Absent(errno.ENOENT, "no hw_counters directory", self._device.name)
+        readings = []
+        for port, names in self._names.items():
+            reported = self._reported.get(port, frozenset())
+            rest = names if not reported else tuple(name for name in names if name not in reported)
+            if files := self._current(port, rest):
+                readings.append(files.read(self.source, self._device.name, port, now))
+        return tuple(readings)
+
+    def _list(self) -> dict[int, tuple[str, ...]]:
+        listed = {}
+        for port in (*(port.number for port in self._device.ports), WHOLE_DEVICE):
+            try:
+                entries = self._kernel.entries(self._directory(port))
+            except Absent:
+                continue
+            listed[port] = tuple(name for name in entries if name not in SETTINGS)
+        return listed
+
+    def _current(self, port: int, names: tuple[str, ...]) -> CounterFiles | None:
+        """The files of these names. A counter that netlink reports again is neither held open nor counted as quarantined."""
+        files = self._files.get(port)
+        if files is not None and files.names != names:
+            self._files.pop(port).close()
+            files = None
+        if files is None and names:
+            files = self._files[port] = CounterFiles(self._kernel, self._directory(port), names)
+        return files
+
+    def _directory(self, port: int) -> str:
+        below = "hw_counters" if port == WHOLE_DEVICE else f"ports/{port}/hw_counters"
+        return f"class/infiniband/{self._device.name}/{below}"
+
+    def close(self) -> None:
+        for files in self._files.values():
+            files.close()

@@ -1,0 +1,212 @@
+"""The IP side of each port: addresses, neighbours, where packets leave, and the settings of ARP and the reverse path filter.
+
+RoCE finds its peers by the kernel's routes and neighbours, and these can be wrong while every counter is 0. Documentation/
+networking/ip-sysctl.rst has the settings. They are those of the exporter's own network namespace, and so is the rest.
+
+Facts are text, and a reading has names and numbers, so most names contain the fact:
+
+    address CIDR SCOPE                  1 if duplicate address detection failed, else 0
+    neighbours STATE                    how many neighbours have the state
+    gateway ADDRESS STATE               1; STATE is `unused` if the neighbour table does not have it
+    failing ADDRESS STATE               1, for at most 16 other neighbours that failed within 10 minutes
+    rule PRIORITY SOURCE TABLE          routes by this network device in the table to which packets from SOURCE are led
+    path SOURCE PREFIX NETDEV GATEWAY   the known path MTU or 0; NETDEV is `-` if the packet does not leave, `?` if unknown
+    limit PREFIX                        what a route to PREFIX says about the MTU
+    NAME.all, NAME.own                  a setting in conf/all and in that of the network device
+    capped LIST                         1 if the list has more entries than are read
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING
+
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.sources.ip_targets import decisive, gateway_routes, is_in, targets
+from roce_exporter.host.sources.values import GARBAGE, make_reading, reason_of
+from roce_exporter.model.ip import FAILED, NEIGHBOUR_STATES, RESOLVED, version_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roce_exporter.host.kernel import Kernel
+    from roce_exporter.model import Port, Reading
+    from roce_exporter.model.ip import IpFacts
+
+ADDRESSES = "addresses"
+
+FACTS, PATHS = "facts", "paths"
+"""Names without value where the kernel could not report them."""
+
+CONF = "../proc/sys/net/ipv4/conf"
+"""Relative to /sys; below a foreign root, that host's /proc must be mounted next to its /sys."""
+
+SYSCTLS = ("rp_filter", "arp_ignore", "arp_announce", "arp_filter")
+
+RECENT = 600.0
+"""Seconds. An entry that failed earlier may be of a peer that is long gone: the kernel keeps up to 128 of them."""
+
+MOST_FAILING = 16
+MOST_UPPERS = 16
+"""Network devices above a port, such as VLANs, that are read."""
+
+NOWHERE, UNKNOWN, UNUSED, NO_GATEWAY = "-", "?", "unused", "-"
+
+TCP_HEADERS = {4: 40, 6: 60}
+"""Bytes of the IP and TCP headers, by which a path's MTU exceeds the segment size."""
+
+Found = dict[str, "int | str"]
+
+
+class Addresses:
+    """The IP side of one port: of its network device (the bond, for a RoCE LAG) and of the VLANs and others above it."""
+
+    source = ADDRESSES
+    quarantined = 0
+
+    def __init__(self, kernel: Kernel, device: str, port: Port) -> None:
+        """`port` has a network device."""
+        self.netdev = port.netdevs[0].name
+        self._kernel = kernel
+        self._device = device
+        self._port = port
+        self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
+        """One reading per network device that has an IP side.
+
+        Raises:
+            Absent: there is no such network device in this network namespace, or the host reports none of this.
+        """
+        found = {
+            netdev: facts
+            for netdev in self.netdevs()
+            if (facts := read_ip_side(self._kernel, netdev)) is not None
+        }
+        if not found:
+            raise Absent(errno.ENODEV, "no IP addresses", self.netdev)
+        # The same object for the same names: see `model.Reading`.
+        self._names = {names: self._names.get(names, names) for names in map(tuple, found.values())}
+        return tuple(
+            make_reading(
+                ADDRESSES,
+                self._device,
+                self._port.number,
+                self._names[tuple(values)],
+                tuple(values.values()),
+                netdev=netdev,
+            )
+            for netdev, values in found.items()
+        )
+
+    def netdevs(self) -> tuple[str, ...]:
+        """The port's network device, and those above it: a VLAN has addresses, and GIDs, of its own."""
+        try:
+            entries = self._kernel.entries(f"class/net/{self.netdev}")
+        except OSError:
+            entries = ()
+        uppers = (entry.removeprefix("upper_") for entry in entries if entry.startswith("upper_"))
+        members = {one.name for one in self._port.netdevs}
+        of_gids = (gid.netdev for gid in self._port.gids if gid.netdev and gid.netdev not in members)
+        return tuple(dict.fromkeys((self.netdev, *uppers, *of_gids)))[: MOST_UPPERS + 1]
+
+    def close(self) -> None:
+        pass  # nothing is open
+
+
+def read_ip_side(kernel: Kernel, netdev: str) -> Found | None:
+    """The names and numbers of one network device; None if the host does not report its IP side.
+
+    A part that fails is a name without value, so that it is not taken for one that is absent.
+    """
+    try:
+        facts = kernel.ip_facts(netdev)
+    except Absent:
+        return None
+    except OSError as error:
+        return {FACTS: reason_of(error)}
+    found: Found = dict(_own(facts, netdev))
+    found |= dict(_neighbours(facts, netdev))
+    try:
+        found |= dict(_paths(kernel, facts, netdev))
+    except OSError as error:
+        found[PATHS] = reason_of(error)
+    return found | dict(_sysctls(kernel, netdev))
+
+
+def _own(facts: IpFacts, netdev: str) -> Iterator[tuple[str, int]]:
+    for one in facts.addresses:
+        yield f"address {one.address}/{one.length} {one.scope}", int(one.failed)
+    for rule in facts.rules:
+        if rule.source and rule.action == "lookup" and not rule.inverted:
+            routes = sum(route.table == rule.table for route in facts.routes)
+            if any(_covers(rule.source, one.address) for one in facts.addresses):
+                yield f"rule {rule.priority} {rule.source} {rule.table}", routes
+    for route in facts.routes:
+        headers = TCP_HEADERS[version_of(route.destination)]
+        limits = [route.mtu, route.advmss + headers if route.advmss else 0]
+        if any(limits) and any(hop.netdev == netdev for hop in route.hops):
+            yield f"limit {route.destination}", min(filter(None, limits))
+    for name in facts.capped:
+        yield f"capped {name}", 1
+
+
+def _covers(prefix: str, address: str) -> bool:
+    return version_of(prefix) == version_of(address) and is_in(address, prefix)
+
+
+def _neighbours(facts: IpFacts, netdev: str) -> Iterator[tuple[str, int]]:
+    states = {one.address: one.state for one in facts.neighbours}
+    for state in NEIGHBOUR_STATES:
+        yield f"neighbours {state}", sum(one.state == state for one in facts.neighbours)
+    gateways = dict.fromkeys(
+        hop.gateway
+        for route in gateway_routes(facts, netdev)
+        for hop in route.hops
+        if hop.netdev == netdev and hop.gateway
+    )
+    for address in gateways:
+        yield f"gateway {address} {states.get(address, UNUSED)}", 1
+    failing = [
+        one
+        for one in facts.neighbours
+        if one.address not in gateways and one.state != RESOLVED and not _is_old(one.state, one.seconds)
+    ]
+    for one in sorted(failing, key=lambda one: one.address)[:MOST_FAILING]:
+        yield f"failing {one.address} {one.state}", 1
+
+
+def _is_old(state: str, seconds: float | None) -> bool:
+    return state == FAILED and seconds is not None and seconds > RECENT
+
+
+def _paths(kernel: Kernel, facts: IpFacts, netdev: str) -> Iterator[tuple[str, int]]:
+    wanted = targets(facts, netdev)
+    shared = {
+        route.destination
+        for route in facts.routes
+        if len({hop.netdev for hop in route.hops}) > 1 and any(hop.netdev == netdev for hop in route.hops)
+    }
+    pairs = [(target.source, one) for target in wanted for one in target.candidates]
+    replies = iter(kernel.ip_paths(pairs))
+    for target in wanted:
+        path = decisive([next(replies) for _ in target.candidates], netdev)
+        if path is not None:
+            # Of several next hops a hash chooses, which differs from connection to connection.
+            by_hash = target.prefix in shared and path.netdev not in ("", netdev)
+            leaves = UNKNOWN if path.unknown or by_hash else path.netdev or NOWHERE
+            gateway = path.gateway or NO_GATEWAY
+            yield f"path {target.source} {target.prefix} {leaves} {gateway}", path.mtu
+
+
+def _sysctls(kernel: Kernel, netdev: str) -> Iterator[tuple[str, int | str]]:
+    for name in SYSCTLS:
+        for whose, folder in (("all", "all"), ("own", netdev)):
+            try:
+                text = kernel.text(f"{CONF}/{folder}/{name}")
+            except Absent:
+                continue
+            except OSError as error:
+                yield f"{name}.{whose}", reason_of(error)
+            else:
+                yield f"{name}.{whose}", int(text) if text.isdecimal() else GARBAGE

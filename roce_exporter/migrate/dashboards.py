@@ -1,0 +1,208 @@
+"""Grafana dashboards: which of their texts are PromQL, and which texts around a query depend on its labels.
+
+The JSON model of https://grafana.com/docs/grafana/latest/dashboards/build-dashboards/view-dashboard-json-model/: rows of old
+dashboards and nested panels, wrapped as the HTTP API gives it, or a library panel. Schema v2 is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from roce_exporter.migrate.dashboard_texts import DashboardTexts
+from roce_exporter.migrate.dashboard_variables import translate_variable
+from roce_exporter.migrate.document_places import (
+    NotJsonError,
+    Place,
+    at,
+    items,
+    read_json,
+    strings_of,
+)
+from roce_exporter.migrate.label_texts import mentions_label
+from roce_exporter.migrate.promql_labels import UntranslatedError
+from roce_exporter.migrate.translation_report import FileReport, UnreadableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roce_exporter.migrate.promql_translation import Translation
+
+PARTS = ("panels", "rows", "templating", "annotations")
+PROSE = frozenset(
+    ("title", "description", "content", "text", "name", "label", "value", "definition", "tooltip")
+)
+"""Texts for people; a metric that they mention breaks nothing."""
+DEPENDENT = ("transformations", "fieldConfig", "options", "links", "alert", "seriesOverrides", "styles")
+"""Parts of a panel that can refer to labels and metrics by name."""
+OF_PROMETHEUS = re.compile("prom|victoriametrics|mimir|thanos|cortex|^datasource$|^mixed$|^grafana$")
+
+
+def translate_dashboard(text: str, report: FileReport) -> str:
+    """A dashboard by our names. What cannot be translated stays, and is reported.
+
+    Raises:
+        UnreadableError: it is not JSON, no dashboard, or one of a schema that is not supported.
+    """
+    try:
+        document = read_json(text)
+    except NotJsonError as error:
+        raise UnreadableError(f"is not JSON: {error}") from None
+    place = _dashboard_place(document.root)
+    dashboard = DashboardTexts(document, report)
+    root = at(document.root, *place)
+    for number, one in items(root, "templating", "list"):
+        translate_variable(dashboard, (*place, "templating", "list", number), one)
+    for number, one in items(root, "annotations", "list"):
+        _annotation(dashboard, (*place, "annotations", "list", number), one)
+    shared = at(root, "__elements")
+    elements = shared if isinstance(shared, dict) else {}
+    for panel_place, panel in _panels(root, place):
+        _panel(dashboard, panel_place, panel, frozenset(elements))
+    for key, one in elements.items():
+        if isinstance(model := at(one, "model"), dict):
+            _panel(dashboard, (*place, "__elements", key, "model"), model, frozenset())
+    _ad_hoc(dashboard, root, place)
+    _rest(dashboard)
+    return document.replaced(dashboard.new)
+
+
+def _dashboard_place(root: Any) -> Place:
+    """Where the dashboard is in the file."""
+    if not isinstance(root, dict):
+        raise UnreadableError("is JSON, but not an object; export the dashboard as JSON")
+    places: tuple[Place, ...] = ((), ("dashboard",), ("spec",))
+    for place in places:
+        found = at(root, *place)
+        if isinstance(at(found, "elements"), dict) and at(found, "layout") is not None:
+            raise UnreadableError(
+                "is a dashboard of schema v2, which is not supported; export it in the classic schema"
+            )
+        if isinstance(found, dict) and any(isinstance(found.get(part), (list, dict)) for part in PARTS):
+            return place
+    if isinstance(at(root, "model", "targets"), list):
+        return ()
+    if isinstance(at(root, "result", "model", "targets"), list):
+        return ("result",)
+    raise UnreadableError("is not a Grafana dashboard: it has no panels, rows, variables or annotations")
+
+
+def _panels(root: Any, place: Place) -> Iterator[tuple[Place, dict[str, Any]]]:
+    """Every panel, also those in rows and in collapsed rows."""
+    if isinstance(model := at(root, "model"), dict):
+        yield (*place, "model"), model
+    for number, panel in items(root, "panels"):
+        yield (*place, "panels", number), panel
+        yield from _panels(panel, (*place, "panels", number))
+    for number, row in items(root, "rows"):
+        yield from _panels(row, (*place, "rows", number))
+
+
+def _panel(dashboard: DashboardTexts, place: Place, panel: dict[str, Any], shared: frozenset[str]) -> None:
+    title = panel["title"] if isinstance(panel.get("title"), str) else ""
+    library = at(panel, "libraryPanel", "uid")
+    if isinstance(panel.get("libraryPanel"), dict) and library not in shared and not panel.get("targets"):
+        dashboard.report.leave(
+            (*place, "libraryPanel"),
+            title,
+            "its queries are in a library panel; translate an export of that too",
+        )
+    translations: list[Translation] = []
+    for number, target in items(panel, "targets"):
+        where = (*place, "targets", number)
+        if not _of_prometheus(target, panel):
+            continue
+        if found := dashboard.query((*where, "expr"), target.get("expr"), title):
+            translations.append(found)
+            dashboard.legend((*where, "legendFormat"), target.get("legendFormat"), title, found)
+    _dependent(dashboard, place, panel, title, translations)
+
+
+def _of_prometheus(target: dict[str, Any], panel: dict[str, Any]) -> bool:
+    """Whether a query may be PromQL: its data source is not known, or of a kind that understands it."""
+    source = target.get("datasource") or panel.get("datasource")
+    kind = source.get("type") if isinstance(source, dict) else None
+    return not isinstance(kind, str) or bool(OF_PROMETHEUS.search(kind))
+
+
+def _dependent(
+    dashboard: DashboardTexts,
+    place: Place,
+    panel: dict[str, Any],
+    title: str,
+    translations: list[Translation],
+) -> None:
+    """Report parts of a panel that refer to labels or metrics which its queries no longer have."""
+    labels = sorted({old for one in translations for source in one.flow for old, _ in source.seen})
+    metrics = sorted({used.name for one in translations for used in one.used})
+    for part in DEPENDENT:
+        for where, text in _all_texts(panel.get(part), (*place, part)):
+            words = set(re.findall(r"\w+", text))
+            if found := [label for label in labels if mentions_label(text, label)]:
+                dashboard.report.leave(
+                    where,
+                    title,
+                    f"it refers to the label `{found[0]}`, which the queries of the panel no longer have",
+                )
+            elif found := [metric for metric in metrics if metric in words]:
+                dashboard.report.leave(
+                    where, title, f"it refers to {found[0]}, which the queries of the panel no longer have"
+                )
+
+
+def _all_texts(value: Any, place: Place) -> Iterator[tuple[Place, str]]:
+    """Every string of a part, and every key, which can be the name of a field too."""
+    if isinstance(value, str):
+        yield place, value
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            yield (*place, key), key
+            yield from _all_texts(one, (*place, key))
+    elif isinstance(value, list):
+        for number, one in enumerate(value):
+            yield from _all_texts(one, (*place, number))
+
+
+def _annotation(dashboard: DashboardTexts, place: Place, annotation: dict[str, Any]) -> None:
+    title = annotation["name"] if isinstance(annotation.get("name"), str) else ""
+    for steps in (("expr",), ("target", "expr")):
+        if found := dashboard.query((*place, *steps), at(annotation, *steps), title):
+            for key in ("titleFormat", "textFormat"):
+                dashboard.legend((*place, key), annotation.get(key), title, found)
+            _tag_keys(dashboard, (*place, "tagKeys"), annotation.get("tagKeys"), title, found)
+
+
+def _tag_keys(dashboard: DashboardTexts, place: Place, text: Any, title: str, found: Translation) -> None:
+    """A list of labels, parted by commas."""
+    if not isinstance(text, str):
+        return
+    try:
+        dashboard.change(place, text, re.sub(r"\w+", lambda match: found.label(match[0]), text))
+    except UntranslatedError as error:
+        dashboard.report.leave(place, title, str(error))
+
+
+def _ad_hoc(dashboard: DashboardTexts, root: Any, place: Place) -> None:
+    """Filters that Grafana adds to every query: a label that is renamed in some queries only cannot be renamed there."""
+    for number, one in items(root, "templating", "list"):
+        for key in ("filters", "baseFilters") if one.get("type") == "adhoc" else ():
+            for position, condition in items(one, key):
+                if condition.get("key") in dashboard.renamed:
+                    where = (*place, "templating", "list", number, key, position, "key")
+                    dashboard.report.leave(
+                        where,
+                        str(one.get("name", "")),
+                        f"the label `{condition['key']}` is renamed in some queries",
+                    )
+
+
+def _rest(dashboard: DashboardTexts) -> None:
+    """Report the texts that mention other exporters' metrics in places that no rule here is about."""
+    report = dashboard.report
+    for place, text in strings_of(dashboard.document.root):
+        if place in report.seen or not (found := report.named(text)):
+            continue
+        if place[-1] in PROSE:
+            report.note(place, "", f"the text mentions {found[0]}")
+        else:
+            report.leave(place, "", f"it mentions {found[0]} in a place that is not known to be PromQL")

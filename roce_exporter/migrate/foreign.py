@@ -1,0 +1,229 @@
+"""Other exporters' metrics and the same facts in ours, made from the catalogue's spellings and each exporter's naming."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cache
+from math import gcd
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.catalog import CATALOG, DIALECTS
+from roce_exporter.catalog.left_out import LEFT_OUT, NARROW, NEVER, SUM, entry_of
+from roce_exporter.catalog.row import ANY, Row, Spelling
+from roce_exporter.migrate import node_exporter, rdma_exporter, spiderpool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from roce_exporter.catalog.left_out import LeftOut
+    from roce_exporter.migrate.naming import Pairs, Written
+
+SAME_FACT = (NARROW, NEVER, SUM)
+"""Reasons for which a driver's raw name is left out although it is the same fact: it is counted badly, or counted twice."""
+
+HOSTS = {*DIALECTS, ANY}
+"""The dialects of hosts: the systems of switches have spellings too."""
+
+NAMES = {
+    "node_exporter": node_exporter,
+    "rdma_exporter": rdma_exporter,
+    "spiderpool": spiderpool,
+}
+EXPORTERS: tuple[str, ...] = tuple(NAMES)
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """One metric of another exporter, and the same fact in ours."""
+
+    exporter: str
+    name: str
+    """Their metric: `node_infiniband_port_data_received_bytes_total`."""
+    ours: str
+    """Our metric, a row of the catalogue: `roce_port_receive_bytes_total`."""
+    times: int
+    per: int
+    """Our value is theirs x `times` / `per`: 4 for the doublewords of rdma_exporter."""
+    matching: Pairs
+    """Our label and the value that selects the fact in ours: `(("priority", "3"),)`."""
+    labels: Pairs
+    """Their label and ours with the same values: `(("device", "device"), ("port", "port"))` or `(("device", "netdev"),)`."""
+    loss: str
+    """Empty when nothing is lost, else one sentence."""
+    where: Pairs = ()
+    """Their label and the value that selects the fact in theirs: `(("direction", "rx"),)`. Otherwise the name is enough."""
+    dialects: tuple[str, ...] = ()
+    """The drivers that have the raw name; empty: all."""
+
+
+_PLAIN = Spelling(ANY, "", ("",))
+"""The spelling of a fact that is not a driver's counter."""
+
+
+class _Candidate(NamedTuple):
+    row: Row
+    spelling: Spelling
+    raw: str
+    written: Written
+
+
+class Term(NamedTuple):
+    """One of the ways in which another exporter has the fact of a metric of ours."""
+
+    parts: tuple[tuple[Written, ...], ...]
+    """What is added up: a name each, or the eight names that differ in a number."""
+    source: str
+    times: int
+    per: int
+    dialects: tuple[str, ...]
+    """The drivers that have the raw name; empty: all."""
+
+
+@cache
+def foreign_metrics(exporter: str) -> tuple[Foreign, ...]:
+    """The metrics of another exporter that have the fact of one of our metrics, sorted by name."""
+    found = [_foreign(exporter, group) for group in _groups(exporter).values() if not _fault(group)]
+    return tuple(sorted(found, key=lambda one: (one.name, one.where, one.ours, one.matching)))
+
+
+@cache
+def untranslatable(exporter: str) -> Mapping[str, str]:
+    """Names of another exporter without a metric of ours, as regular expressions of the whole name, and why in one sentence."""
+    faults = {key[0]: fault for key, group in _groups(exporter).items() if (fault := _fault(group))}
+    left_out = {
+        _except_translated(exporter, pattern): entry.reason.text
+        for entry in LEFT_OUT
+        if entry.reason.category not in SAME_FACT
+        if (pattern := NAMES[exporter].pattern_of(entry.source, entry.pattern.pattern))
+    }
+    return {**faults, **NAMES[exporter].UNTRANSLATABLE, **left_out}
+
+
+def _except_translated(exporter: str, pattern: str) -> str:
+    """The pattern without names that another driver, or the exporter itself, has for a fact of ours."""
+    matched = sorted({one.name for one in foreign_metrics(exporter) if re.fullmatch(pattern, one.name)})
+    return f"(?!({'|'.join(matched)})$){pattern}" if matched else pattern
+
+
+def terms(exporter: str, row: Row) -> list[Term]:
+    """How another exporter has the fact of a row, in the order in which the catalogue prefers the raw names; unclear names not."""
+    found: dict[tuple[tuple[Written, ...], ...], Term] = {}
+    for spelling in row.spellings:
+        if term := _term(exporter, row, spelling):
+            # A name that several drivers have comes where the last of them prefers it: the others have no other name before it.
+            found.pop(term.parts, None)
+            found[term.parts] = term
+    return list(found.values())
+
+
+def _term(exporter: str, row: Row, spelling: Spelling) -> Term | None:
+    if spelling.difference or spelling.dialect not in HOSTS:
+        return None
+    naming = NAMES[exporter]
+    parts = tuple(tuple(naming.written(spelling.source, raw, row.labels)) for raw in spelling.raw)
+    if not all(parts):
+        return None
+    groups = [_groups(exporter)[one.name, one.where] for part in parts for one in part]
+    if any(_unclear(group) for group in groups):
+        return None
+    times, per = _factor(groups[0][0])
+    return Term(parts, spelling.source, times, per, _dialects(groups[0]))
+
+
+@cache
+def _groups(exporter: str) -> dict[tuple[str, Pairs], list[_Candidate]]:
+    groups = defaultdict(list)
+    for one in _candidates(exporter):
+        groups[one.written.name, one.written.where].append(one)
+    return groups
+
+
+def _candidates(exporter: str) -> Iterator[_Candidate]:
+    for row in CATALOG:
+        for spelling in row.spellings:
+            if spelling.dialect not in HOSTS:
+                continue
+            # The raw names of a difference have rows of their own.
+            for raw in () if spelling.difference else spelling.raw:
+                for written in NAMES[exporter].written(spelling.source, raw, row.labels):
+                    yield _Candidate(row, spelling, raw, written)
+    rows = {row.name: row for row in CATALOG}
+    for name, written in NAMES[exporter].FACTS:
+        yield _Candidate(rows[name], _PLAIN, "", written)
+
+
+def _fault(group: list[_Candidate]) -> str:
+    """Why a name is not one fact of ours; empty when it is."""
+    if sums := [one for one in group if len(one.spelling.raw) > 1]:
+        row, spelling = sums[0].row, sums[0].spelling
+        return f"a part of {row.name} of {spelling.dialect}, which adds up {' and '.join(spelling.raw)}"
+    return _unclear(group)
+
+
+def _unclear(group: list[_Candidate]) -> str:
+    """Why a name, or its part of a sum, is not the same for all drivers; empty when it is."""
+    rows = sorted({one.row.name for one in group})
+    if len({(one.row.name, len(one.spelling.raw) > 1) for one in group}) > 1:
+        return f"the drivers mean different facts by it: {', '.join(rows)}"
+    if len({_factor(one) for one in group}) > 1:
+        return f"the drivers count {rows[0]} in different units under this name"
+    if len({one.written.matching for one in group}) > 1:
+        return f"the drivers mean different labels of {rows[0]} by it"
+    others = {
+        dialect: entry.reason.text
+        for dialect, entry in _refusals(group)
+        if entry.reason.category not in SAME_FACT
+    }
+    if not others:
+        return ""
+    drivers = ", ".join(_dialects(group)) or "most drivers"
+    return f"{rows[0]} on {drivers}, but on {', '.join(sorted(others))}: {others[min(others)]}"
+
+
+def _refusals(group: list[_Candidate]) -> Iterator[tuple[str, LeftOut]]:
+    """The drivers for which the catalogue leaves the raw name out, and why."""
+    first = group[0]
+    for dialect in sorted(set(DIALECTS) - set(_dialects(group))):
+        if entry := entry_of(dialect, first.spelling.source, first.raw):
+            yield dialect, entry
+
+
+def _factor(one: _Candidate) -> tuple[int, int]:
+    times = one.spelling.times * one.written.per
+    per = one.spelling.per * one.written.times
+    common = gcd(times, per)
+    return times // common, per // common
+
+
+def _foreign(exporter: str, group: list[_Candidate]) -> Foreign:
+    first = group[0]
+    times, per = _factor(first)
+    return Foreign(
+        exporter=exporter,
+        name=first.written.name,
+        ours=first.row.name,
+        times=times,
+        per=per,
+        matching=first.written.matching,
+        labels=first.written.labels,
+        loss=_loss(group),
+        where=first.written.where,
+        dialects=_dialects(group),
+    )
+
+
+def _dialects(group: list[_Candidate]) -> tuple[str, ...]:
+    dialects = {one.spelling.dialect for one in group}
+    return () if ANY in dialects else tuple(sorted(dialects))
+
+
+def _loss(group: list[_Candidate]) -> str:
+    """What is lost: drivers that count the fact badly under this name, or what the exporter's labels lack."""
+    by_reason = defaultdict(list)
+    for dialect, entry in _refusals(group):
+        by_reason[entry.reason.text].append(dialect)
+    parts = [group[0].written.loss]
+    parts += [f"on {', '.join(dialects)}: {text}" for text, dialects in sorted(by_reason.items())]
+    return "; ".join(part for part in parts if part)

@@ -1,0 +1,174 @@
+"""The names of other exporters that a translation knows, and which of our metrics a selector becomes."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING
+
+from roce_exporter.catalog import CATALOG
+from roce_exporter.migrate.foreign import EXPORTERS, foreign_metrics, untranslatable
+from roce_exporter.migrate.promql_labels import Flow, LabelSource, UntranslatedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from roce_exporter.migrate.foreign import Foreign
+
+WORD = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+UNLIKELY = "no_metric_is_called_like_this"
+"""A pattern that matches this name is not about certain metrics."""
+PREFIXES = {
+    "node_exporter": ("node_infiniband_", "node_ethtool_"),
+    "rdma_exporter": ("rdma_",),
+    "spiderpool": ("rdma_",),
+}
+"""How names begin that only these exporters write. Such a name that is not known is reported."""
+LOST: Mapping[tuple[str, str], frozenset[str]] = {
+    ("spiderpool", ""): frozenset(
+        (
+            "is_root",
+            "node_guid",
+            "node_name",
+            "owner_api_version",
+            "owner_kind",
+            "owner_name",
+            "owner_namespace",
+            "pod_name",
+            "pod_namespace",
+            "rdma_parent_name",
+            "sys_image_guid",
+        )
+    ),
+    ("rdma_exporter", "rdma_port_info"): frozenset(
+        ("is_vf", "link_speed", "link_width", "pci_addr", "pf_device", "phys_state", "state")
+    ),
+}
+"""Labels of an exporter's metrics that ours do not have, for all its metrics (an empty name) or for one. Learnt from the sources
+that spiderpool.py and rdma_exporter.py name."""
+BEGINNINGS = ("node_", "rdma_")
+"""How all names of these exporters begin."""
+LABELS = {row.name: row.labels for row in CATALOG}
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names of the exporters that are translated."""
+
+    known: Mapping[str, tuple[Foreign, ...]]
+    refused: Mapping[str, str]
+    """Patterns of names without a metric of ours, and why."""
+    prefixes: tuple[str, ...]
+    own: frozenset[str] = frozenset()
+    """The names of the user's own recording rules."""
+    recorded: Mapping[str, Flow] = field(default_factory=dict)
+    """Those of them whose series change their labels, and from what they are recorded."""
+
+    def of(self, words: Iterable[str]) -> set[str]:
+        """Those of the words that are names of another exporter."""
+        return {word for word in words if self.foreign(word)}
+
+    def foreign(self, word: str) -> bool:
+        """Whether a word is, or begins like, a name of another exporter. A colon is in names of recording rules only."""
+        if word in self.own or ":" in word:
+            return False
+        return word in self.known or word.startswith(self.prefixes) or self.reason(word) is not None
+
+    def certain(self, word: str) -> bool:
+        """Whether a word can only be a metric, also outside of an expression: `rdma_exporter` may be a job."""
+        return self.foreign(word) and (
+            word in self.known or not word.startswith("rdma_") or self.reason(word) is not None
+        )
+
+    def reason(self, word: str) -> str | None:
+        """Why a known name has no metric of ours; None for a name that is not known."""
+        if not word.startswith(BEGINNINGS):
+            return None
+        return next((why for name, why in self.refused.items() if _compiled(name).fullmatch(word)), None)
+
+
+_compiled = cache(re.compile)
+
+
+@cache
+def names_of(exporters: tuple[str, ...] = EXPORTERS) -> Names:
+    """The names of some exporters."""
+    known: defaultdict[str, tuple[Foreign, ...]] = defaultdict(tuple)
+    refused: dict[str, str] = {}
+    for exporter in exporters:
+        for one in foreign_metrics(exporter):
+            known[one.name] += (one,)
+        refused |= untranslatable(exporter)
+    prefixes = {prefix for exporter in exporters for prefix in PREFIXES[exporter]}
+    return Names(dict(known), refused, tuple(sorted(prefixes)))
+
+
+def exporters_of(found: set[str], names: Names) -> list[str]:
+    """The exporters of which an expression with these names can be: one that has them all, else the only one of each.
+
+    Raises:
+        UntranslatedError: a name has no translation.
+    """
+    if not found:
+        return [""]
+    if problems := [_problem(name, names) for name in sorted(found) if name not in names.known]:
+        raise UntranslatedError("; ".join(problems))
+    having = [{one.exporter for one in names.known[name]} for name in sorted(found)]
+    if common := set.intersection(*having):
+        return sorted(common)
+    if all(len(exporters) == 1 for exporters in having):
+        return [""]
+    raise UntranslatedError("its names are of several exporters; name one by --from")
+
+
+def _problem(name: str, names: Names) -> str:
+    return f"{name}: {names.reason(name) or 'not a name that this version knows'}"
+
+
+def chosen(name: str, equals: Mapping[str, str], exporter: str, names: Names) -> Foreign:
+    """Our metric for a selector, given the labels that it compares with one value; an empty exporter means any.
+
+    Raises:
+        UntranslatedError: without a certain matcher it is several of our metrics, or none.
+    """
+    ours = [one for one in names.known[name] if exporter in {"", one.exporter}]
+    found = [one for one in ours if all(equals.get(label) == value for label, value in one.where)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UntranslatedError(
+            f"{name}: several metrics here have this fact: {', '.join(one.ours for one in found)}"
+        )
+    forms = sorted({" ".join(f'{label}="{value}"' for label, value in one.where) for one in ours})
+    raise UntranslatedError(
+        f"{name}: which metric it is here depends on a matcher that is not there: {', '.join(forms)}"
+    )
+
+
+def matching_names(pattern: str, names: Names, *, whole: bool) -> list[str]:
+    """Other exporters' names that a regular expression matches, unless it is about all metrics."""
+    try:
+        compiled = re.compile(pattern)
+    except (re.error, OverflowError, RecursionError):
+        return sorted(filter(names.certain, WORD.findall(pattern)))
+    match = compiled.fullmatch if whole else compiled.search
+    if match(UNLIKELY):
+        return []
+    return sorted(filter(match, names.known)) or sorted(filter(names.certain, WORD.findall(pattern)))
+
+
+def source_of(one: Foreign) -> LabelSource:
+    """What becomes of the labels of a metric."""
+    pairs = one.labels
+    mapped = {new for _, new in pairs}
+    fixed = dict(one.matching)
+    return LabelSource(
+        one.name,
+        translated=True,
+        renamed=pairs,
+        fixed=one.where,
+        lost=LOST.get((one.exporter, ""), frozenset()) | LOST.get((one.exporter, one.name), frozenset()),
+        gained=frozenset((label, fixed.get(label, "")) for label in LABELS[one.ours] if label not in mapped),
+    )

@@ -1,0 +1,393 @@
+"""A PromQL expression rewritten from other exporters' names to ours: the edits of its text, and the tree that they must give.
+
+Nothing is guessed: an expression is translated as a whole, or refused with the reason. What is changed is changed by place, so all
+else stays as the user wrote it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from roce_exporter.migrate.promql_labels import (
+    NAME_LABEL,
+    Flow,
+    LabelSource,
+    UntranslatedError,
+    gained_by,
+    kept,
+    target_of,
+    unequal,
+    without,
+)
+from roce_exporter.migrate.promql_names import chosen, source_of
+from roce_exporter.migrate.promql_parts import equal_matcher, matcher_end, matcher_text, word_token
+from roce_exporter.migrate.promql_scaling import (
+    BLIND,
+    BLIND_AGGREGATIONS,
+    BLIND_OVER_TIME,
+    LINEAR,
+    LINEAR_AGGREGATIONS,
+    LINEAR_OVER_TIME,
+    SAME,
+    Factor,
+    cancels,
+    factor_of,
+    undo,
+)
+from roce_exporter.migrate.promql_tokens import SIGN, STRING, Edit, Token
+from roce_exporter.migrate.promql_tree import (
+    AGGREGATE,
+    BINARY,
+    CALL,
+    LITERAL,
+    PAREN,
+    SELECTOR,
+    UNARY,
+    LabelList,
+    Matcher,
+    Node,
+    plain,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from roce_exporter.migrate.foreign import Foreign
+    from roce_exporter.migrate.promql_names import Names
+
+SETS = frozenset(("and", "or", "unless"))
+ON, IGNORING, BY = "on", "ignoring", "by"
+GROUPS = frozenset(("group_left", "group_right"))
+KEEPS_LABELS = frozenset(("topk", "bottomk", "limitk", "limit_ratio"))
+LABEL_ARGUMENTS = {
+    "label_replace": (1, 3),
+    "label_join": (1, *range(3, 50)),
+    "sort_by_label": tuple(range(1, 50)),
+    "sort_by_label_desc": tuple(range(1, 50)),
+}
+"""The arguments that are names of labels."""
+NO_LABELS = frozenset(("scalar", "vector"))
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A part of an expression after the translation."""
+
+    node: Node
+    flow: Flow = frozenset()
+    factor: Factor = SAME
+    """How much larger its values are than before; whoever uses them undoes it."""
+
+
+@dataclass(slots=True)
+class Rewrite:
+    """The translation of one expression, as the metrics of one exporter (empty: of any)."""
+
+    names: Names
+    exporter: str
+    only_series: bool = False
+    """Whether the values of the result do not matter."""
+    edits: list[Edit] = field(default_factory=list)
+    used: list[Foreign] = field(default_factory=list)
+
+    def whole(self, node: Node) -> Rewritten:
+        """The translated expression; `edits` has what changes in the text.
+
+        Raises:
+            UntranslatedError: a part of it cannot be translated without a guess.
+        """
+        part = self._part(node)
+        return part if self.only_series else self._settled(part, bare=True)
+
+    def _part(self, node: Node) -> Rewritten:
+        ways = {
+            SELECTOR: self._selector,
+            CALL: self._call,
+            AGGREGATE: self._aggregate,
+            BINARY: self._binary,
+            PAREN: self._paren,
+        }
+        if way := ways.get(node.kind):
+            return way(node)
+        parts = [self._settled(self._part(one)) for one in node.parts]  # UNARY, SUBQUERY, LITERAL
+        return Rewritten(replace(node, parts=_nodes(parts)), _joined(parts))
+
+    def _paren(self, node: Node) -> Rewritten:
+        inner = self._part(node.parts[0])
+        return replace(inner, node=replace(node, parts=(inner.node,)))
+
+    # Selectors
+
+    def _selector(self, node: Node) -> Rewritten:
+        name = _metric(node)
+        if flow := self.names.recorded.get(name):
+            return self._recorded(node, flow)
+        if name not in self.names.known or name in self.names.own:
+            return Rewritten(node, frozenset((LabelSource(name or "another metric"),)))
+        if node.alternatives:
+            raise UntranslatedError(f"{name}: its matchers are joined by `or`")
+        equals = {
+            plain(one.label): plain(one.value) for one in node.matchers if one.value and one.sign == "="
+        }
+        foreign = chosen(name, equals, self.exporter, self.names)
+        self.used.append(foreign)
+        source = source_of(foreign)
+        matchers = self._matchers(node, foreign, source)
+        token = self._renamed(node.name, foreign.ours) if node.name else None
+        factor = factor_of(foreign)
+        return Rewritten(replace(node, name=token, matchers=matchers), frozenset((source,)), factor)
+
+    def _recorded(self, node: Node, flow: Flow) -> Rewritten:
+        """The series of a recording rule whose expression is translated: the name stays, labels can change."""
+        matchers = tuple(
+            one if plain(one.label) == NAME_LABEL else replace(one, label=self._label(one.label, flow))
+            for one in node.matchers
+        )
+        return Rewritten(replace(node, matchers=matchers), flow)
+
+    def _matchers(self, node: Node, foreign: Foreign, source: LabelSource) -> tuple[Matcher, ...]:
+        fixed = dict(foreign.where)
+        found = []
+        for one in node.matchers:
+            if plain(one.label) in fixed and one.sign == "=":
+                continue
+            found.append(self._matcher(one, foreign, source))
+        added = [equal_matcher(label, value) for label, value in foreign.matching]
+        if len(found) == len(node.matchers):
+            self._append(node, added)
+        else:
+            self._drop(node, found, added)
+        return (*found, *added)
+
+    def _matcher(self, one: Matcher, foreign: Foreign, source: LabelSource) -> Matcher:
+        if one.label.varies:
+            if source.changes:
+                raise UntranslatedError(f"{foreign.name}: a variable is in the place of a label or a matcher")
+            return one
+        if plain(one.label) == NAME_LABEL and one.value:
+            if one.sign != "=":
+                raise UntranslatedError(f"{foreign.name}: it is selected by `{NAME_LABEL}{one.sign}`")
+            return replace(one, value=self._renamed(one.value, foreign.ours))
+        if plain(one.label) in source.lost and one.value and one.sign == "=" and not plain(one.value):
+            return one  # `pod_name=""` is true for every series without the label
+        return replace(one, label=self._renamed(one.label, source.target(plain(one.label))))
+
+    def _append(self, node: Node, added: list[Matcher]) -> None:
+        """Matchers behind those of a selector, which may have no braces."""
+        text = ",".join(map(matcher_text, added))
+        if not text:
+            return
+        if node.braces < 0:
+            end = node.name.end if node.name else node.start
+            self.edits.append(Edit(end, end, "{" + text + "}"))
+        elif last := node.matchers[-1:]:
+            end = matcher_end(last[0])
+            self.edits.append(Edit(end, end, "," + text))
+        else:
+            quoted = node.name is not None and node.name.kind == STRING
+            self.edits.append(Edit(node.braces, node.braces, ("," if quoted else "") + text))
+
+    def _drop(self, node: Node, found: list[Matcher], added: list[Matcher]) -> None:
+        """Write the matchers again, because some are left out."""
+        start, end = node.matchers[0].label.start, node.braces
+        self.edits = [one for one in self.edits if not start <= one.start < end]
+        self.edits.append(Edit(start, end, ", ".join(map(matcher_text, (*found, *added)))))
+
+    def _renamed(self, token: Token, new: str) -> Token:
+        if plain(token) == new:
+            return token
+        text = f"{token.text[0]}{new}{token.text[0]}" if token.kind == STRING else new
+        self.edits.append(Edit(token.start, token.end, text))
+        return replace(token, text=text)
+
+    # Functions and aggregations
+
+    def _call(self, node: Node) -> Rewritten:
+        name = plain(node.name) if node.name else ""
+        parts = [self._part(one) for one in node.parts]
+        flow = _joined(parts)
+        if name == "info" and any(one.translated for one in flow):
+            raise UntranslatedError("`info` joins by labels that depend on the metric")
+        factor = SAME
+        if over_time := next((one for one in parts if _ranged(one.node) and one.factor != SAME), None):
+            if name not in LINEAR_OVER_TIME | BLIND_OVER_TIME:
+                raise UntranslatedError(f"`{name}` of values in another unit is not a multiple of the result")
+            factor = over_time.factor if name in LINEAR_OVER_TIME else SAME
+        elif name in LINEAR:
+            factor = parts[0].factor
+        elif name not in BLIND:
+            parts = [self._settled(one, bare=True) for one in parts]
+        places = LABEL_ARGUMENTS.get(name, ())
+        nodes = tuple(
+            self._label_argument(one.node, flow) if number in places else one.node
+            for number, one in enumerate(parts)
+        )
+        return Rewritten(replace(node, parts=nodes), frozenset() if name in NO_LABELS else flow, factor)
+
+    def _label_argument(self, node: Node, flow: Flow) -> Node:
+        if node.name is None or node.kind != LITERAL:
+            raise UntranslatedError("a label is not a plain string")
+        return replace(node, name=self._label(node.name, flow))
+
+    def _aggregate(self, node: Node) -> Rewritten:
+        name = plain(node.name).lower() if node.name else ""
+        *params, part = map(self._part, node.parts)
+        params = [self._settled(one, bare=True) for one in params]
+        factor = part.factor if name in LINEAR_AGGREGATIONS else SAME
+        if name not in LINEAR_AGGREGATIONS | BLIND_AGGREGATIONS:
+            part = self._settled(part, bare=True)
+        nodes = [one.node for one in params]
+        if name == "count_values":
+            nodes = [self._label_argument(one, part.flow) for one in nodes]
+        lists = tuple(self._aggregation_list(one, part.flow) for one in node.lists)
+        flow = part.flow if name in KEEPS_LABELS else _aggregated(part.flow, node.lists)
+        return Rewritten(replace(node, parts=(*nodes, part.node), lists=lists), flow, factor)
+
+    def _aggregation_list(self, one: LabelList, flow: Flow) -> LabelList:
+        labels = tuple(self._label(label, flow) for label in one.labels)
+        added = () if one.kind == BY else gained_by(flow)
+        return replace(one, labels=(*labels, *self._added(one, added)))
+
+    def _added(self, one: LabelList, labels: Iterable[str]) -> tuple[Token, ...]:
+        """Further labels at the end of a list."""
+        found = tuple(word_token(label) for label in labels)
+        if text := ", ".join(token.text for token in found):
+            end = one.labels[-1].end if one.labels else one.end
+            self.edits.append(Edit(end, end, (", " if one.labels else "") + text))
+        return found
+
+    def _label(self, token: Token, flow: Flow) -> Token:
+        if not token.varies:
+            return self._renamed(token, target_of(plain(token), flow))
+        if any(source.changes or source.gained for source in flow):
+            raise UntranslatedError(f"the variable {token.text} is in the place of a label")
+        return token
+
+    # Operators
+
+    def _binary(self, node: Node) -> Rewritten:
+        left, right = (self._part(one) for one in node.parts)
+        sign = plain(node.name).lower() if node.name else ""
+        node, flow = self._matching(node, sign, left.flow, right.flow)
+        return self._combined(node, sign, left, right, flow)
+
+    def _combined(self, node: Node, sign: str, left: Rewritten, right: Rewritten, flow: Flow) -> Rewritten:
+        if sign == "*" and cancels(left.factor, right.node.value):
+            self.edits.append(Edit(left.node.end, node.end, ""))
+            return replace(left, factor=SAME)
+        if sign == "*" and cancels(right.factor, left.node.value):
+            self.edits.append(Edit(node.start, right.node.start, ""))
+            return replace(right, factor=SAME)
+        factor = SAME
+        if sign in {"+", "-", "or"} and left.factor == right.factor:
+            factor = left.factor
+        elif (sign == "*" and not right.flow) or (sign == "/" and not right.flow):
+            factor = left.factor
+            right = self._settled(right)
+        elif sign == "*" and not left.flow:
+            factor = right.factor
+            left = self._settled(left)
+        elif not (sign == "/" and left.factor == right.factor):
+            left, right = self._settled(left), self._settled(right)
+        return Rewritten(replace(node, parts=(left.node, right.node)), flow, factor)
+
+    def _matching(self, node: Node, sign: str, left: Flow, right: Flow) -> tuple[Node, Flow]:
+        """The operator with its label lists translated, and the labels of its result."""
+        if not left or not right:
+            return node, left | right
+        on = next((one for one in node.lists if one.kind == ON), None)
+        grouped = next((one for one in node.lists if one.kind in GROUPS), None)
+        many, one_side = (right, left) if grouped and grouped.kind == "group_right" else (left, right)
+        lists = [
+            replace(
+                one,
+                labels=tuple(
+                    self._label(label, one_side if one.kind in GROUPS else left | right)
+                    for label in one.labels
+                ),
+            )
+            for one in node.lists
+        ]
+        ignored: tuple[str, ...] = ()
+        if not on:
+            ignored = tuple(
+                plain(label) for one in node.lists if one.kind == IGNORING for label in one.labels
+            )
+            added = unequal(without(left, ignored), without(right, ignored))
+            lists = self._ignoring(node, lists, added)
+            many = many if grouped or sign in SETS else without(many, ignored, added)
+        elif not grouped and sign not in SETS:
+            many = kept(left | right, map(plain, on.labels))
+        if grouped:
+            many |= kept(one_side, map(plain, grouped.labels))
+        return replace(node, lists=tuple(lists)), left | right if sign == "or" else many
+
+    def _ignoring(self, node: Node, lists: list[LabelList], added: tuple[str, ...]) -> list[LabelList]:
+        """The lists with further labels to ignore."""
+        if not added:
+            return lists
+        if lists and lists[0].kind == IGNORING:
+            return [
+                replace(lists[0], labels=(*lists[0].labels, *self._added(node.lists[0], added))),
+                *lists[1:],
+            ]
+        place = node.parts[1].start
+        self.edits.append(Edit(place, place, f"ignoring ({', '.join(added)}) ", 0))
+        return [LabelList(IGNORING, tuple(map(word_token, added)), place), *lists]
+
+    # Factors
+
+    def _settled(self, part: Rewritten, *, bare: bool = False) -> Rewritten:
+        """The part in the unit it had before. `bare`: brackets or commas are already around it."""
+        if part.factor == SAME:
+            return part
+        node, (times, per) = part.node, part.factor
+        inner = (1 if node.kind in {BINARY, UNARY} else 0) + (0 if bare else 1)
+        behind = undo(part.factor)
+        self.edits.append(Edit(node.start, node.start, "(" * inner))
+        closing = ")" if node.kind in {BINARY, UNARY} else ""
+        self.edits.append(Edit(node.end, node.end, f"{closing}{behind}{'' if bare else ')'}"))
+        if closing:
+            node = replace(node, kind=PAREN, parts=(node,), name=None, lists=(), others=())
+        for sign, number in (("*", per), ("/", times)):
+            if number != 1:
+                node = _operation(node, sign, number)
+        if not bare:
+            node = replace(node, kind=PAREN, parts=(node,), name=None)
+        return Rewritten(node, part.flow)
+
+
+def _metric(node: Node) -> str:
+    if node.name:
+        return plain(node.name)
+    named = (
+        one.value for one in node.matchers if plain(one.label) == NAME_LABEL and one.sign == "=" and one.value
+    )
+    return next(map(plain, named), "")
+
+
+def _ranged(node: Node) -> bool:
+    while node.kind == PAREN:
+        node = node.parts[0]
+    return node.kind == SELECTOR and node.ranged
+
+
+def _nodes(parts: list[Rewritten]) -> tuple[Node, ...]:
+    return tuple(one.node for one in parts)
+
+
+def _joined(parts: list[Rewritten]) -> Flow:
+    return frozenset[LabelSource]().union(*(one.flow for one in parts))
+
+
+def _aggregated(flow: Flow, lists: tuple[LabelList, ...]) -> Flow:
+    if not lists or lists[0].kind == BY:
+        return kept(flow, (plain(label) for one in lists for label in one.labels))
+    return without(flow, map(plain, lists[0].labels), gained_by(flow))
+
+
+def _operation(node: Node, sign: str, number: int) -> Node:
+    operator = Token(SIGN, sign, node.end, node.end, sign)
+    literal = Node(LITERAL, node.end, node.end, value=float(number))
+    return Node(BINARY, node.start, node.end, (node, literal), operator)

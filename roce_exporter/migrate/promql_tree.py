@@ -1,0 +1,342 @@
+"""A PromQL expression as a tree with the place of every part: promql-parser gives the tree, the tokens give the places.
+
+The parser decides what belongs together. The reader here goes through its tree and takes the tokens of each node in turn, and refuses
+an expression where the two disagree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import promql_parser as promql
+
+from roce_exporter.migrate.promql_tokens import (
+    LISTS,
+    MATCHER,
+    NUMBER,
+    STRING,
+    WORD,
+    PromqlError,
+    Token,
+    parsable,
+    tokens_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+SELECTOR, CALL, AGGREGATE, BINARY, UNARY, PAREN, SUBQUERY, LITERAL = (
+    "selector",
+    "call",
+    "aggregate",
+    "binary",
+    "unary",
+    "paren",
+    "subquery",
+    "literal",
+)
+MOST_CHARACTERS = 20_000
+MOST_NESTED = 60
+"""The parser recurses without a limit of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matcher:
+    """A matcher of a selector. A variable in place of a whole matcher has neither operator nor value."""
+
+    label: Token
+    sign: str = ""
+    value: Token | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LabelList:
+    """`by (a, b)` and the like."""
+
+    kind: str
+    labels: tuple[Token, ...]
+    end: int
+    """The place of the closing bracket."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One part of an expression, from `start` to `end`."""
+
+    kind: str
+    start: int
+    end: int
+    parts: tuple[Node, ...] = ()
+    name: Token | None = None
+    """The metric of a selector, the function, the aggregation or the operator."""
+    matchers: tuple[Matcher, ...] = ()
+    alternatives: bool = False
+    """Whether matchers are joined by `or`."""
+    braces: int = -1
+    """The place of the closing brace of a selector; -1: it has none."""
+    ranged: bool = False
+    """Whether a selector has a range, `[5m]`."""
+    lists: tuple[LabelList, ...] = ()
+    value: float | None = None
+    """Of a number."""
+    others: tuple[str, ...] = ()
+    """All other tokens, in their order: ranges, offsets, brackets, `bool`."""
+
+
+def plain(token: Token) -> str:
+    """A name as PromQL means it, with or without quotes."""
+    return token.text[1:-1] if token.kind == STRING else token.text
+
+
+def parse(text: str) -> Node:
+    """The tree of an expression.
+
+    Raises:
+        PromqlError: promql-parser refuses it, or it is too long or too deep.
+    """
+    if len(text) > MOST_CHARACTERS:
+        raise PromqlError(f"it is longer than {MOST_CHARACTERS:,} characters")
+    tokens = tokens_of(text)
+    if _depth(tokens) > MOST_NESTED:
+        raise PromqlError(f"it is nested more than {MOST_NESTED} levels deep")
+    problem = ""
+    for candidate in parsable(text, tokens):
+        try:
+            parsed = promql.parse(candidate)
+        except ValueError as error:
+            problem = problem or " ".join(str(error).split())
+            continue
+        return _Reader(tokens).whole(parsed)
+    raise PromqlError(f"promql-parser refuses it: {problem}")
+
+
+def _depth(tokens: tuple[Token, ...]) -> int:
+    """An upper limit of the nesting: brackets, and signs that nest without them."""
+    deepest = depth = signs = 0
+    for token in tokens:
+        depth += (token.text in {"(", "{", "["}) - (token.text in {")", "}", "]"})
+        signs = signs + 1 if token.text in {"-", "+", "^"} else signs if token.kind == NUMBER else 0
+        deepest = max(deepest, depth + signs)
+    return deepest
+
+
+def nodes_of(node: Node) -> Iterator[Node]:
+    """The node and all below it."""
+    yield node
+    for part in node.parts:
+        yield from nodes_of(part)
+
+
+def outline(node: Node) -> tuple[object, ...]:
+    """What an expression says, without places: two expressions with one outline mean the same."""
+    return (
+        node.kind,
+        plain(node.name) if node.name else "",
+        tuple((plain(one.label), one.sign, one.value.text if one.value else "") for one in node.matchers),
+        tuple((one.kind, tuple(map(plain, one.labels))) for one in node.lists),
+        node.value,
+        node.others,
+        tuple(map(outline, node.parts)),
+    )
+
+
+class _Reader:
+    """Takes tokens for one node of the parser's tree after the other."""
+
+    def __init__(self, tokens: tuple[Token, ...]) -> None:
+        self._tokens = tokens
+        self._next = 0
+
+    def whole(self, parsed: Any) -> Node:
+        node = self._node(parsed)
+        if self._next != len(self._tokens):
+            self._disagree()
+        return node
+
+    def _node(self, parsed: Any) -> Node:
+        # The parser leaves out a `+` in front.
+        while self._peek() == "+":
+            self._take()
+        ways: dict[type, Callable[[Any], Node]] = {
+            promql.ParenExpr: self._paren,
+            promql.Call: self._call,
+            promql.AggregateExpr: self._aggregate,
+            promql.BinaryExpr: self._binary,
+            promql.UnaryExpr: self._unary,
+            promql.SubqueryExpr: self._subquery,
+            promql.MatrixSelector: self._selector,
+            promql.VectorSelector: self._selector,
+            promql.NumberLiteral: self._literal,
+            promql.StringLiteral: self._literal,
+        }
+        return ways[type(parsed)](parsed)
+
+    def _unary(self, parsed: Any) -> Node:
+        start = self._take("-").start
+        part = self._node(parsed.expr)
+        return Node(UNARY, start, part.end, (part,))
+
+    def _subquery(self, parsed: Any) -> Node:
+        part = self._node(parsed.expr)
+        others = (*self._bracket(), *self._modifiers())
+        return Node(SUBQUERY, part.start, self._end(), (part,), others=others)
+
+    def _paren(self, parsed: Any) -> Node:
+        start = self._take("(").start
+        part = self._node(parsed.expr)
+        return Node(PAREN, start, self._take(")").end, (part,))
+
+    def _call(self, parsed: Any) -> Node:
+        name = self._take_kind(WORD)
+        if name.text != parsed.func.name:
+            self._disagree()
+        parts = self._arguments(parsed.args)
+        return Node(CALL, name.start, self._end(), parts, name)
+
+    def _arguments(self, parsed: list[Any]) -> tuple[Node, ...]:
+        self._take("(")
+        parts: list[Node] = []
+        for one in parsed:
+            if parts:
+                self._take(",")
+            parts.append(self._node(one))
+        if self._peek() == ",":
+            self._take()
+        self._take(")")
+        return tuple(parts)
+
+    def _aggregate(self, parsed: Any) -> Node:
+        name = self._take_kind(WORD)
+        if name.text.lower() != str(parsed.op):
+            self._disagree()
+        lists = self._lists()
+        arguments = [parsed.expr] if parsed.param is None else [parsed.param, parsed.expr]
+        parts = self._arguments(arguments)
+        lists = lists or self._lists()
+        return Node(AGGREGATE, name.start, self._end(), parts, name, lists=lists)
+
+    def _binary(self, parsed: Any) -> Node:
+        left = self._node(parsed.lhs)
+        sign = self._take()
+        if sign.text.lower() != str(parsed.op):
+            self._disagree()
+        others: tuple[str, ...] = (self._take().text,) if self._peek() == "bool" else ()
+        lists = self._lists()
+        while self._peek() in {"fill", "fill_left", "fill_right"}:
+            others += (self._take().text, *self._until(")"))
+        right = self._node(parsed.rhs)
+        return Node(BINARY, left.start, right.end, (left, right), sign, lists=lists, others=others)
+
+    def _lists(self) -> tuple[LabelList, ...]:
+        found: list[LabelList] = []
+        while (kind := self._peek()) in LISTS:
+            start = self._take()
+            if self._peek() != "(":  # `group_left` alone
+                found.append(LabelList(kind, (), start.end))
+                continue
+            self._take("(")
+            labels = []
+            while self._peek() != ")":
+                labels.append(self._take())
+                if self._peek() == ",":
+                    self._take()
+            found.append(LabelList(kind, tuple(labels), self._take(")").start))
+        return tuple(found)
+
+    def _selector(self, parsed: Any) -> Node:
+        ranged = isinstance(parsed, promql.MatrixSelector)
+        name = self._take_kind(WORD) if self._peek() != "{" else None
+        start = name.start if name else self._tokens[self._next].start
+        matchers: list[Matcher] = []
+        alternatives, braces = False, -1
+        if self._peek() == "{":
+            self._take("{")
+            while self._peek() != "}":
+                matchers.append(self._matcher())
+                alternatives |= self._peek() == "or"
+                if self._peek() in {",", "or"}:
+                    self._take()
+            braces = self._take("}").start
+        others = (*(self._bracket() if ranged else ()), *self._modifiers())
+        if name is None and matchers and not matchers[0].sign and matchers[0].label.kind == STRING:
+            name = matchers.pop(0).label  # {"name", label="value"}
+        return Node(
+            SELECTOR,
+            start,
+            self._end(),
+            (),
+            name,
+            tuple(matchers),
+            alternatives,
+            braces,
+            ranged,
+            others=others,
+        )
+
+    def _matcher(self) -> Matcher:
+        label = self._take()
+        if label.parsed == MATCHER or self._peek() in {",", "}"}:
+            return Matcher(label)
+        sign = self._take().text
+        return Matcher(label, sign, self._take_kind(STRING))
+
+    def _bracket(self) -> tuple[str, ...]:
+        if self._peek() != "[":
+            self._disagree()
+        return self._until("]")
+
+    def _modifiers(self) -> tuple[str, ...]:
+        """`offset` and `@`, in any order."""
+        found: tuple[str, ...] = ()
+        while (word := self._peek()) in {"offset", "@"}:
+            found += (word,)
+            self._take()
+            while self._peek() in {"-", "+"}:
+                found += (self._take().text,)
+            found += (self._take().text,)
+            if self._peek() == "(":
+                found += self._until(")")
+        return found
+
+    def _literal(self, parsed: Any) -> Node:
+        start = self._tokens[self._next].start if self._next < len(self._tokens) else 0
+        while self._peek() in {"-", "+"}:
+            self._take()
+        token = self._take()
+        if isinstance(parsed, promql.StringLiteral):
+            return Node(LITERAL, start, token.end, name=token)
+        value = None if token.varies else float(parsed.val)
+        others = (token.text,) if value is None or value != value else ()  # noqa: PLR0124 - NaN is not equal to itself
+        return Node(LITERAL, start, token.end, value=None if others else value, others=others)
+
+    def _until(self, last: str) -> tuple[str, ...]:
+        found = [self._take().text]
+        while found[-1] != last:
+            found.append(self._take().text)
+        return tuple(found)
+
+    def _peek(self) -> str:
+        """The next token; keywords in lower case, nothing at the end."""
+        if self._next == len(self._tokens):
+            return ""
+        token = self._tokens[self._next]
+        return "" if token.kind == STRING else token.text.lower()
+
+    def _take(self, text: str = "") -> Token:
+        if self._next == len(self._tokens) or text not in {"", self._tokens[self._next].text}:
+            self._disagree()
+        self._next += 1
+        return self._tokens[self._next - 1]
+
+    def _take_kind(self, kind: str) -> Token:
+        token = self._take()
+        if token.kind != kind:
+            self._disagree()
+        return token
+
+    def _end(self) -> int:
+        return self._tokens[self._next - 1].end
+
+    def _disagree(self) -> NoReturn:
+        raise PromqlError("its places were not found: promql-parser reads it in another way")

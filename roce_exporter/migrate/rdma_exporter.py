@@ -1,0 +1,140 @@
+"""The names of yuuki's rdma_exporter.
+
+Learnt from `internal/collector/collector.go`, `internal/collector/netdev.go` and `internal/rdma/provider.go` of version 0.7.1. Every
+file of `counters` and `hw_counters` becomes `rdma_NAME_total` with its raw value: the data counters are 4-byte words. Of
+`ethtool -S` it has a fixed table of mlx5's counters; labels have the direction, priority, lane and kind.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+from roce_exporter.catalog.row import COUNTERS, ETHTOOL, HW_COUNTERS
+from roce_exporter.migrate.naming import NETDEV, PORT, Pairs, Written, in_words
+
+
+def _written(name: str, *labels: str, **where: str) -> Written:
+    return Written(f"rdma_{name}", (*NETDEV, *((one, one) for one in labels)), where=tuple(where.items()))
+
+
+_pause = partial(_written, "roce_pfc_pause_frames_total", "priority")
+_pause_time = partial(_written, "roce_pfc_pause_duration_total", "priority")
+_vport_bytes = partial(_written, "netdev_vport_rdma_bytes_total")
+_vport_packets = partial(_written, "netdev_vport_rdma_packets_total")
+
+OF_ETHTOOL = {
+    "rx_prio{priority}_pause": _pause(direction="rx"),
+    "tx_prio{priority}_pause": _pause(direction="tx"),
+    "rx_prio{priority}_pause_duration": _pause_time(direction="rx"),
+    "tx_prio{priority}_pause_duration": _pause_time(direction="tx"),
+    "rx_prio{priority}_pause_transition": _written(
+        "roce_pfc_pause_transitions_total", "priority", direction="rx"
+    ),
+    "rx_prio{priority}_buf_discard": _written("netdev_prio_buf_discard_total", "priority"),
+    "rx_prio{priority}_cong_discard": _written("netdev_prio_cong_discard_total", "priority"),
+    "rx_prio{priority}_discards": _written("netdev_prio_discards_total", "priority"),
+    "rx_prio{priority}_marked": _written("netdev_prio_ecn_marked_total", "priority"),
+    "dev_out_of_buffer": _written("netdev_dev_out_of_buffer_total"),
+    "rx_out_of_buffer": _written("netdev_rx_out_of_buffer_total"),
+    "rx_discards_phy": _written("netdev_rx_discards_phy_total"),
+    "outbound_pci_stalled_rd": _written("pcie_outbound_stalled_percent", op="rd"),
+    "outbound_pci_stalled_wr": _written("pcie_outbound_stalled_percent", op="wr"),
+    "outbound_pci_stalled_rd_events": _written("pcie_outbound_stalled_seconds_total", op="rd"),
+    "outbound_pci_stalled_wr_events": _written("pcie_outbound_stalled_seconds_total", op="wr"),
+    "outbound_pci_buffer_overflow": _written("pcie_outbound_buffer_overflow_total"),
+    "rx_pci_signal_integrity": _written("pcie_signal_integrity_total", direction="rx"),
+    "tx_pci_signal_integrity": _written("pcie_signal_integrity_total", direction="tx"),
+    "rx_corrected_bits_phy": _written("phy_rx_corrected_bits_total"),
+    "rx_pcs_symbol_err_phy": _written("phy_rx_pcs_symbol_err_total"),
+    "rx_bits_phy": _written("phy_rx_bits_total"),
+    "rx_err_lane_{lane}_phy": _written("phy_rx_err_lane_total", "lane"),
+    "rx_crc_errors_phy": _written("phy_rx_crc_errors_total"),
+    "link_down_events_phy": _written("phy_link_down_events_total"),
+    "rx_global_pause": _written("netdev_global_pause_frames_total", direction="rx"),
+    "tx_global_pause": _written("netdev_global_pause_frames_total", direction="tx"),
+    "rx_global_pause_duration": _written("netdev_global_pause_duration_total", direction="rx"),
+    "tx_global_pause_duration": _written("netdev_global_pause_duration_total", direction="tx"),
+    "rx_global_pause_transition": _written("netdev_global_pause_transitions_total"),
+    "tx_pause_storm_warning_events": _written("netdev_pause_storm_events_total", severity="warning"),
+    "tx_pause_storm_error_events": _written("netdev_pause_storm_events_total", severity="error"),
+    "rx_vport_rdma_unicast_bytes": _vport_bytes(direction="rx", traffic="unicast"),
+    "tx_vport_rdma_unicast_bytes": _vport_bytes(direction="tx", traffic="unicast"),
+    "rx_vport_rdma_multicast_bytes": _vport_bytes(direction="rx", traffic="multicast"),
+    "tx_vport_rdma_multicast_bytes": _vport_bytes(direction="tx", traffic="multicast"),
+    "rx_vport_rdma_unicast_packets": _vport_packets(direction="rx", traffic="unicast"),
+    "tx_vport_rdma_unicast_packets": _vport_packets(direction="tx", traffic="unicast"),
+    "rx_vport_rdma_multicast_packets": _vport_packets(direction="rx", traffic="multicast"),
+    "tx_vport_rdma_multicast_packets": _vport_packets(direction="tx", traffic="multicast"),
+}
+"""Its microseconds of pause and its percent stay as the driver counts them."""
+
+OPTIONAL = {
+    "rdma_rx_bytes": "optional_rx_bytes",
+    "rdma_tx_bytes": "optional_tx_bytes",
+    "rdma_rx_packets": "optional_rx_packets",
+    "rdma_tx_packets": "optional_tx_packets",
+}
+"""Optional counters, read from RDMA netlink, that have another name there."""
+
+PORT_STATES = {0: "NOP", 1: "DOWN", 2: "INIT", 3: "ARMED", 4: "ACTIVE", 5: "ACTIVE_DEFER"}
+PHYSICAL_STATES = {
+    1: "SLEEP",
+    2: "POLLING",
+    3: "DISABLED",
+    4: "PORT_CONFIGURATION_TRAINING",
+    5: "LINK_UP",
+    6: "LINK_ERROR_RECOVERY",
+    7: "PHY_TEST",
+}
+"""The labels `state` and `phys_state` of `rdma_port_info`, with the kernel's numbers."""
+
+FACTS: tuple[tuple[str, Written], ...] = (
+    (
+        "roce_port_info",
+        Written(
+            "rdma_port_info",
+            (*NETDEV, ("link_layer", "link_layer")),
+            loss="`state`, `phys_state`, `link_speed` and `pci_addr` are values or labels of other metrics of ours: "
+            "roce_port_state, roce_port_physical_state, roce_port_speed_bytes_per_second and roce_device_info",
+        ),
+    ),
+    ("roce_optional_enabled", Written("rdma_optional_counter_enabled", (*PORT, ("counter", "counter")))),
+)
+"""Metrics that are not counters, with the metric of ours that has the same fact."""
+
+UNTRANSLATABLE = {
+    "rdma_lifespan_milliseconds": "a setting: the time for which the kernel may return a cached value",
+    "rdma_qp_(duplicate_request|implied_nak_seq_err|local_ack_timeout_err|packet_seq_err|rnr_nak_retry_err|out_of_buffer"
+    "|rx_(write|read|atomic)_requests|(rx|tx)_(bytes|packets))_total": "counters of the queue pairs that are bound to a set "
+    "of counters; ours count all queue pairs of a port",
+    "rdma_qp_(counter_mode|auto_mask|scrape_status)": "the binding of queue pairs to sets of counters, which ours does not read",
+    "rdma_scrape_collector_success": "the state of a part of that exporter; see roce_exporter_source_up for ours",
+    "rdma(_roce_pfc|_netdev|_optional_counter|_qp)?_scrape_errors_total": "errors of that exporter; see "
+    "roce_exporter_read_errors_total for ours",
+}
+
+_OTHER_CHARACTERS = re.compile(r"[^a-z0-9_]")
+
+
+def counter_name(raw: str) -> str:
+    """The metric that it makes of a file's or counter's name."""
+    name = _OTHER_CHARACTERS.sub("_", raw.lower())
+    return f"rdma_{'_' if name[0].isdigit() else ''}{name}_total"
+
+
+def written(source: str, raw: str, labels: tuple[str, ...]) -> list[Written]:
+    """How rdma_exporter writes a raw name of a source; `labels` are those of our metric."""
+    if source == ETHTOOL:
+        return [OF_ETHTOOL[raw]] if raw in OF_ETHTOOL else []
+    if source not in (COUNTERS, HW_COUNTERS):
+        return []
+    pairs: Pairs = tuple(pair for pair in PORT if pair[1] in labels)
+    return [Written(counter_name(OPTIONAL.get(raw, raw)), pairs)]
+
+
+def pattern_of(source: str, pattern: str) -> str:
+    """The regular expression of the metrics of raw names that match a pattern; empty where that cannot be said."""
+    return (
+        f"rdma_({pattern.lower()})_total" if source in (COUNTERS, HW_COUNTERS) and in_words(pattern) else ""
+    )

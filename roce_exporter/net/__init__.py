@@ -1,0 +1,1 @@
+"""Clients of the network: HTTP and gRPC."""

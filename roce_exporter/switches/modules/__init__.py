@@ -1,1 +1,0 @@
-"""One file per operating system of switches: its queries, and a pure function from the replies to readings."""

@@ -1,0 +1,1 @@
+"""Arista EOS over gNMI and eAPI."""

@@ -1,0 +1,244 @@
+"""Which keys and fields of SONiC's databases are read: pure functions from what is known so far.
+
+Redis finds unknown keys only by KEYS or SCAN, which walk through the whole database of the switch's control plane. So every key
+is derived: object identifiers from the name maps, rows of the configuration from the names of ports, and ranges
+(`QUEUE|Ethernet0|3-4`) by trying those that can include a queue with PFC.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from roce_exporter.switches.systems.sonic.lossless import PRIORITIES, ports_with_unicast, queue_label
+from roce_exporter.switches.systems.sonic.rows import ranges_with, reference, rows_of
+from roce_exporter.switches.systems.sonic.tables import (
+    GROUP_COUNTERS,
+    PORT_COUNTERS,
+    QUEUE_COUNTERS,
+    WATERMARKS,
+    SonicGroup,
+    SonicQueue,
+    group_objects,
+    is_front_panel,
+    queue_objects,
+)
+from roce_exporter.switches.systems.sonic.wanted import CAPABILITIES, FLEX_GROUPS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from roce_exporter.switches.systems.sonic.lossless import Lossless
+    from roce_exporter.switches.systems.sonic.tables import Fields
+
+Row = tuple[str, tuple[str, ...]]
+"""A key and the fields to read; no fields means all of them."""
+
+NAME_MAPS = {
+    "COUNTERS_PORT_NAME_MAP": PORT_COUNTERS,
+    "COUNTERS_QUEUE_NAME_MAP": QUEUE_COUNTERS,
+    "COUNTERS_QUEUE_INDEX_MAP": QUEUE_COUNTERS,
+    "COUNTERS_QUEUE_TYPE_MAP": QUEUE_COUNTERS,
+    "COUNTERS_PG_NAME_MAP": GROUP_COUNTERS,
+    "COUNTERS_PG_INDEX_MAP": GROUP_COUNTERS,
+    "COUNTERS_BUFFER_POOL_NAME_MAP": WATERMARKS,
+}
+"""Each with the source that depends on it. LAGs have no counters of their own worth a metric, and virtual output queues are those of other line cards' ports:
+COUNTERS_LAG_NAME_MAP, COUNTERS_SYSTEM_PORT_NAME_MAP and COUNTERS_VOQ_NAME_MAP are not read."""
+
+WATERMARK_TABLES = {
+    "user": "USER_WATERMARKS",
+    "persistent": "PERSISTENT_WATERMARKS",
+    "periodic": "PERIODIC_WATERMARKS",
+}
+
+PORT_ROW = ("alias", "description", "role")
+QOS_ROW = ("pfc_enable", "pfcwd_sw_enable", "pfc_to_queue_map", "pfc_to_pg_map")
+WATCHDOG_ROW = ("action", "detection_time", "restoration_time")
+METADATA_ROW = ("hostname", "hwsku", "platform", "asic_type")
+PROFILE_ROW = ("pool", "xoff", "static_th", "dynamic_th")
+WRED_ROW = ("ecn", "green_min_threshold", "green_max_threshold", "green_drop_probability")
+NEIGHBOR_ROW = (
+    "lldp_rem_sys_name",
+    "lldp_rem_chassis_id",
+    "lldp_rem_port_id",
+    "lldp_rem_port_id_subtype",
+    "lldp_rem_port_desc",
+)
+METADATA: Row = ("DEVICE_METADATA|localhost", METADATA_ROW)
+CHASSIS: Row = ("LLDP_LOC_CHASSIS", ("lldp_loc_sys_name", "lldp_loc_sys_desc"))
+
+
+@dataclass(frozen=True, slots=True)
+class SonicNames:
+    """What the name maps of one namespace say: objects by object identifier, which is valid for this round only."""
+
+    ports: Mapping[str, str]
+    queues: Mapping[str, SonicQueue]
+    groups: Mapping[str, SonicGroup]
+    pools: Mapping[str, str]
+
+
+def names_of(maps: Sequence[Fields]) -> SonicNames:
+    """The objects in the hashes of `NAME_MAPS`."""
+    ports, queues, indexes, types, groups, group_indexes, pools = maps
+    return SonicNames(
+        {oid: port for port, oid in ports.items() if is_front_panel(port)},
+        queue_objects(queues, indexes, types),
+        group_objects(groups, group_indexes),
+        {oid: pool for pool, oid in pools.items()},
+    )
+
+
+def chosen_names(names: SonicNames, lossless: Lossless | None, *, everything: bool) -> SonicNames:
+    """The objects to read: all, or those of priorities with PFC; where these are unknown, all that can have PFC."""
+    if everything:
+        return names
+    typed = ports_with_unicast(names.queues.values())
+    plans = (
+        {
+            port: (set(plan.queues) | {*plan.queues.values()}, {*plan.groups.values()})
+            for port, plan in lossless.ports.items()
+        }
+        if lossless is not None
+        else dict.fromkeys(names.ports.values(), ({*PRIORITIES}, {*PRIORITIES}))
+    )
+    nothing: tuple[set[int], set[int]] = (set(), set())
+    return SonicNames(
+        names.ports,
+        {
+            oid: queue
+            for oid, queue in names.queues.items()
+            if queue.number in plans.get(queue.port, nothing)[0] and queue_label(queue, typed).isdigit()
+        },
+        {
+            oid: group
+            for oid, group in names.groups.items()
+            if group.number in plans.get(group.port, nothing)[1]
+        },
+        names.pools,
+    )
+
+
+def first_rows(ports: Iterable[str]) -> list[Row]:
+    """The rows of CONFIG_DB whose keys are known from the names of the ports."""
+    rows: list[Row] = [METADATA, ("PFC_WD|GLOBAL", ("BIG_RED_SWITCH",))]
+    rows += [
+        (f"FLEX_COUNTER_TABLE|{group}", ("POLL_INTERVAL", "FLEX_COUNTER_STATUS")) for group in FLEX_GROUPS
+    ]
+    for port in ports:
+        rows += [
+            (f"PORT|{port}", PORT_ROW),
+            (f"PORT_QOS_MAP|{port}", QOS_ROW),
+            (f"PFC_WD|{port}", WATCHDOG_ROW),
+        ]
+    return rows
+
+
+class RangeSearch:
+    """The rows of queues or priority groups, whose keys hold a range, found by trying.
+
+    All ports of a switch are usually configured alike. So all ranges are tried on one port of each kind, then on the others
+    those that exist there, and on a port where these leave a lossless queue without a row, all the rest.
+    """
+
+    def __init__(
+        self, table: str, wanted: Mapping[str, frozenset[int]], lossless: Mapping[str, frozenset[int]]
+    ) -> None:
+        self.found: dict[str, Fields] = {}
+        self._table, self._lossless = table, lossless
+        self._wanted = {port: numbers for port, numbers in wanted.items() if numbers}
+        self._ranges = {numbers: tuple(ranges_with(numbers)) for numbers in set(self._wanted.values())}
+        self._samples = {numbers: port for port, numbers in reversed(self._wanted.items())}
+        self._tried: set[str] = set()
+
+    def _rows(self, pairs: Iterable[tuple[str, str]]) -> list[Row]:
+        keys = dict.fromkeys(f"{self._table}|{port}|{numbers}" for port, numbers in pairs)
+        new = [key for key in keys if key not in self._tried]
+        self._tried.update(new)
+        return [(key, ()) for key in new]
+
+    def add(self, rows: Mapping[str, Fields]) -> None:
+        """Take the rows that exist among those of the previous step."""
+        self.found |= {key: fields for key, fields in rows.items() if key.startswith(f"{self._table}|")}
+
+    def samples(self) -> list[Row]:
+        """First: every range on one port of each kind."""
+        return self._rows(
+            (port, text) for numbers, port in self._samples.items() for text in self._ranges[numbers]
+        )
+
+    def likely(self) -> list[Row]:
+        """Second: on the other ports, the ranges that the sample has."""
+        return self._rows(
+            (port, text)
+            for port, numbers in self._wanted.items()
+            for text in self._ranges[numbers]
+            if f"{self._table}|{self._samples[numbers]}|{text}" in self.found
+        )
+
+    def others(self) -> list[Row]:
+        """Last: every other range on ports with a queue that has no row yet."""
+        rows = rows_of(self.found)
+        covered = rows.queues if self._table == "QUEUE" else rows.groups
+        return self._rows(
+            (port, text)
+            for port, numbers in self._wanted.items()
+            if any((port, number) not in covered for number in self._lossless[port])
+            for text in self._ranges[numbers]
+        )
+
+
+def lossless_numbers(ports: Iterable[str], lossless: Lossless, table: str) -> dict[str, frozenset[int]]:
+    """Per port the numbers of the lossless queues, or of the lossless priority groups."""
+    wanted = {}
+    for port in ports:
+        plan = lossless.ports.get(port)
+        parts = {} if plan is None else plan.queues if table == "QUEUE" else plan.groups
+        wanted[port] = frozenset(parts.values())
+    return wanted
+
+
+def profile_rows(configuration: Mapping[str, Fields]) -> list[Row]:
+    """The profiles to which queues and priority groups refer."""
+    rows = rows_of(configuration)
+    wred = (reference(fields.get("wred_profile")) for fields in rows.queues.values())
+    buffers = buffer_profiles(configuration)
+    return [
+        *((f"WRED_PROFILE|{name}", WRED_ROW) for name in dict.fromkeys(wred) if name),
+        *((f"BUFFER_PROFILE|{name}", PROFILE_ROW) for name in buffers),
+    ]
+
+
+def buffer_profiles(configuration: Mapping[str, Fields]) -> list[str]:
+    """The names of the buffer profiles in use."""
+    rows = rows_of(configuration)
+    used = (*rows.groups.values(), *rows.chosen_groups.values())
+    names = (reference(fields.get("profile")) for fields in used)
+    return [name for name in dict.fromkeys(names) if name]
+
+
+def dynamic_group_keys(configuration: Mapping[str, Fields]) -> list[Row]:
+    """The rows of APPL_DB with the profile of groups for which the switch itself chooses one: `profile: NULL`."""
+    return [
+        (key.replace("BUFFER_PG|", "BUFFER_PG_TABLE:", 1).replace("|", ":"), ("profile",))
+        for key, fields in configuration.items()
+        if key.startswith("BUFFER_PG|") and not reference(fields.get("profile"))
+    ]
+
+
+def pools_of(profiles: Iterable[Fields]) -> list[str]:
+    """The names of the pools to which buffer profiles refer."""
+    names = (reference(fields.get("pool")) for fields in profiles)
+    return [name for name in dict.fromkeys(names) if name]
+
+
+def state_rows(profiles: Iterable[str]) -> list[Row]:
+    """The rows of STATE_DB that are known before pools are: what the ASIC can count, and profiles that the switch chose."""
+    rows: list[Row] = [(key, ("isSupported",)) for key in CAPABILITIES.values()]
+    return rows + [(f"BUFFER_PROFILE_TABLE|{name}", PROFILE_ROW) for name in profiles]
+
+
+def lldp_rows(ports: Iterable[str]) -> list[Row]:
+    """The rows of APPL_DB with the neighbours."""
+    return [CHASSIS, *((f"LLDP_ENTRY_TABLE:{port}", NEIGHBOR_ROW) for port in ports)]

@@ -1,0 +1,1 @@
+"""Samples by name and labels, now and over time: of an exporter, a recording or Prometheus."""

@@ -1,0 +1,245 @@
+"""One port's samples over time: the only way in which rules read a history.
+
+A series that is absent is not seen: every question about it returns None or nothing, never 0. Counters may start again (a driver
+was loaded, the exporter restarted) and narrow ones wrap at the width that their row's spellings give.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.catalog import CATALOG
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from roce_exporter.view.history import History, LabelValues
+
+Point = tuple[float, float]
+"""Time and value."""
+
+WHOLE = ""
+"""The port of a view of a whole device."""
+
+EVERY_PORT = "all"
+"""What the label `port` says of a counter that the device keeps for all of its ports together."""
+
+FULL_BITS = 64
+
+ROWS = {row.name: row for row in CATALOG}
+
+
+class SeriesTrack(NamedTuple):
+    """One series over time. Moments without a sample are left out."""
+
+    labels: Mapping[str, str]
+    points: tuple[Point, ...]
+    now: float | None
+    """The value at the newest moment; None if it is absent then."""
+
+
+class Rise(NamedTuple):
+    """By how much counters rose, and the seconds in which they did."""
+
+    amount: float
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Per second."""
+        return self.amount / self.seconds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostView:
+    """All series of a history by name of their row; tracks are made when a rule first asks for them."""
+
+    history: History
+    _tracks: dict[str, tuple[SeriesTrack, ...]] = field(default_factory=dict)
+    _of: dict[tuple[str, str], dict[str, tuple[SeriesTrack, ...]]] = field(default_factory=dict)
+
+    @property
+    def begin(self) -> float:
+        """Time of the oldest moment."""
+        return self.history[0].time
+
+    @property
+    def end(self) -> float:
+        """Time of the newest moment."""
+        return self.history[-1].time
+
+    def tracks(self, name: str) -> tuple[SeriesTrack, ...]:
+        """Every series of this row. A row that the catalogue does not have is not seen."""
+        found = self._tracks.get(name)
+        if found is None:
+            found = self._tracks[name] = tuple(_tracks(self.history, name))
+        return found
+
+    def of(self, device: str, port: str, name: str) -> tuple[SeriesTrack, ...]:
+        """The series of this row that belong to the device, and to the port if it is not `WHOLE`."""
+        mine = self._of.setdefault((device, port), {})
+        if name not in mine:
+            mine[name] = tuple(track for track in self.tracks(name) if belongs(track.labels, device, port))
+        return mine[name]
+
+    def devices(self) -> list[str]:
+        """Names of all devices seen at any moment."""
+        names = {track.labels["device"] for row in _PRESENCE for track in self.tracks(row)}
+        return sorted(names)
+
+    def ports(self) -> list[PortView]:
+        """A view of each port seen at any moment."""
+        seen = {
+            (track.labels["device"], track.labels["port"])
+            for row in _PORT_PRESENCE
+            for track in self.tracks(row)
+        }
+        return [PortView(self, device, port) for device, port in sorted(seen)]
+
+
+_PORT_PRESENCE = ("roce_port_up", "roce_port_info")
+_PRESENCE = (*_PORT_PRESENCE, "roce_device_info")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PortView:
+    """The series of one port, or with the port `WHOLE` those of one device and all its ports."""
+
+    host: HostView
+    device: str
+    port: str = WHOLE
+
+    def tracks(self, name: str, **match: str) -> tuple[SeriesTrack, ...]:
+        """The series of this row that belong to the port and have these labels."""
+        tracks = self.host.of(self.device, self.port, name)
+        if not match:
+            return tracks
+        return tuple(track for track in tracks if match.items() <= track.labels.items())
+
+    def current(self, name: str, **match: str) -> list[tuple[SeriesTrack, float]]:
+        """The series that have a value now, with that value."""
+        return [(track, track.now) for track in self.tracks(name, **match) if track.now is not None]
+
+    def highest(self, name: str, **match: str) -> float | None:
+        """The largest value now."""
+        return max((value for _, value in self.current(name, **match)), default=None)
+
+    def label(self, name: str, label: str) -> str:
+        """The value of this label of the row's first series; empty if it is not seen."""
+        return next((track.labels.get(label, "") for track in self.tracks(name)), "")
+
+    def rise(self, name: str, window: float, **match: str) -> Rise | None:
+        """How much the counters rose together in the last `window` seconds, or in as much of them as there is.
+
+        None if no series has two samples in that time.
+        """
+        rises = [self.rise_of(name, track, window) for track in self.tracks(name, **match)]
+        known = [one for one in rises if one is not None]
+        if not known:
+            return None
+        return Rise(sum(one.amount for one in known), max(one.seconds for one in known))
+
+    def rose(self, name: str, window: float, **match: str) -> float:
+        """The amount of `rise`; 0 if it is not seen. For rules that only need what was seen."""
+        rise = self.rise(name, window, **match)
+        return rise.amount if rise else 0.0
+
+    def rise_of(self, name: str, track: SeriesTrack, window: float) -> Rise | None:
+        """How much one series rose in the last `window` seconds."""
+        return rise_between(track.points, self.host.end - window, self.host.end, moduli(name))
+
+    def events(self, name: str, window: float, **match: str) -> float:
+        """Like `rose`, for series that appear with their first event: what they show then happened since the moment before."""
+        total = 0.0
+        for track in self.tracks(name, **match):
+            rise = self.rise_of(name, track, window)
+            total += rise.amount if rise else 0.0
+            first_time, first = track.points[0]
+            if first_time > max(self.host.begin, self.host.end - window):
+                total += first
+        return total
+
+    @property
+    def netdev(self) -> str:
+        """The network device of the port; empty if it is not seen."""
+        roles = {
+            track.labels["role"]: track.labels["netdev"] for track in self.tracks("roce_port_netdev_info")
+        }
+        return roles.get("bond") or roles.get("port") or self.label("roce_port_info", "netdev")
+
+
+def belongs(labels: Mapping[str, str], device: str, port: str) -> bool:
+    """Whether a series belongs to the device, and to the port if that is not `WHOLE`."""
+    if labels.get("device") != device:
+        return False
+    return port == WHOLE or labels.get("port", EVERY_PORT) in (port, EVERY_PORT)
+
+
+def rise_between(points: Sequence[Point], begin: float, end: float, wraps: Sequence[float]) -> Rise | None:
+    """How much a counter rose from `begin` to `end`, with resets and wraps; None without two samples in that time."""
+    inside = [point for point in points if begin <= point[0] <= end]
+    if len(inside) < 2 or inside[-1][0] <= inside[0][0]:  # noqa: PLR2004 - a difference has two ends
+        return None
+    amount = sum(step(before, after, wraps) for (_, before), (_, after) in pairwise(inside))
+    return Rise(amount, inside[-1][0] - inside[0][0])
+
+
+def step(before: float, after: float, wraps: Sequence[float]) -> float:
+    """How much a counter rose from one sample to the next.
+
+    A counter that fell has wrapped if it was in the upper half of a known width and is now in the lower half by a short step;
+    otherwise it started again from 0.
+    """
+    if after >= before:
+        return after - before
+    for full in wraps:
+        if full / 2 < before < full and full - before + after < full / 4:
+            return full - before + after
+    return after
+
+
+@cache
+def moduli(name: str) -> tuple[float, ...]:
+    """The values at which a row's counter can wrap, in the row's unit; ascending."""
+    row = ROWS.get(name)
+    if row is None:
+        return ()
+    return tuple(
+        sorted(
+            {
+                2**spelling.bits * spelling.times / spelling.per
+                for spelling in row.spellings
+                if spelling.bits < FULL_BITS
+            }
+        )
+    )
+
+
+def _tracks(history: History, name: str) -> Iterator[SeriesTrack]:
+    row = ROWS.get(name)
+    if row is None:
+        return
+    newest = history[-1].values.get(name, {})
+    for labels, found in _points(history, name):
+        yield SeriesTrack(dict(zip(row.labels, labels, strict=True)), found, newest.get(labels))
+
+
+def _points(history: History, name: str) -> Iterator[tuple[LabelValues, tuple[Point, ...]]]:
+    """The points of each series. The same series at all moments, which is the rule, take a tenth of the time of the general case."""
+    values = [moment.values.get(name, {}) for moment in history]
+    same = tuple(values[0])
+    if all(tuple(one) == same for one in values):
+        times = [moment.time for moment in history]
+        columns = zip(*(one.values() for one in values), strict=True)
+        for labels, column in zip(same, columns, strict=True):
+            yield labels, tuple(zip(times, column, strict=True))
+        return
+    points: dict[LabelValues, list[Point]] = {}
+    for moment, one in zip(history, values, strict=True):
+        for labels, value in one.items():
+            points.setdefault(labels, []).append((moment.time, value))
+    for labels, found in points.items():
+        yield labels, tuple(found)
