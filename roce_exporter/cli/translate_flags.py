@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 TRANSLATE = "translate"
 STANDARD_INPUT = "-"
 EXPORTERS = ("node_exporter", "rdma_exporter", "spiderpool")
-"""Those of migration/foreign.py, whose import is slow; a test compares them."""
+"""Those of migrate/foreign.py, whose import is slow; a test compares them."""
 TEXT, JSON = "text", "json"
 
 

@@ -12,7 +12,7 @@ from roce_exporter.yaml_document import DocumentError
 
 ALLOWED = (UnreadableError, DocumentError)
 CORE = tuple(
-    f"migration/{name}.py"
+    f"migrate/{name}.py"
     for name in (
         "dashboard_texts",
         "dashboard_variables",
