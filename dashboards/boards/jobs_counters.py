@@ -9,7 +9,7 @@ from boards.model import Panel, Query
 from boards.panels import lines
 
 SETS = (
-    "Needs counter sets (mlx5, ionic) that an administrator switches on: `roce-exporter counters enable --auto=type,pid`. They are part of the port's "
+    "Needs counter sets (mlx5, ionic) that an administrator switches on: `rdma statistic qp set link DEVICE/PORT auto type,pid on`. They are part of the port's "
     "counters: never add both."
 )
 NOT_COUNTED = "Not counted by workload: no counter sets"

@@ -3,7 +3,7 @@
 Series per device: at most the configured number of owners. Rows with `state` have a series per state that occurs.
 
 The counters (`_total`) are parts of the port's counters of the same name without `owner_`: what the owner's queue pairs
-caused, as far as they are bound to counter sets per process (`roce-exporter counters`). They count from the exporter's
+caused, as far as they are bound to counter sets per process (`rdma statistic qp set`). They count from the exporter's
 first sight of the device. A process that ends between two rounds takes the last part of its counts with it.
 """
 

@@ -96,20 +96,6 @@ async def namespaces(options: argparse.Namespace) -> int:
     return await command.namespaces(options)
 
 
-async def counters(options: argparse.Namespace) -> int:
-    """See cli.counters."""
-    from roce_exporter.cli import counters as command  # noqa: PLC0415 - no other command may load what changes a setting
-
-    return await command.counters(options)
-
-
-async def plan(options: argparse.Namespace) -> int:
-    """See cli.plan."""
-    from roce_exporter.cli import plan as command  # noqa: PLC0415 - imports the simulation, which takes long
-
-    return await command.plan_fleet(options)
-
-
 async def translate(options: argparse.Namespace) -> int:
     """See cli.translate."""
     from roce_exporter.cli import translate as command  # noqa: PLC0415 - no other command needs the names of other exporters
@@ -141,9 +127,7 @@ async def demo(options: argparse.Namespace, kernel: Kernel) -> int:
 WITHOUT_HOST = {
     "switches": switches,
     "wire": wire,
-    "counters": counters,
     "namespaces": namespaces,
-    "plan": plan,
     "translate": translate,
     "diagnose": diagnose,
     "doctor": doctor,

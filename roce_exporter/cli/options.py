@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from roce_exporter import __version__
 from roce_exporter.checks.health import HEALTH
-from roce_exporter.cli.counter_flags import add_counter_flags
 from roce_exporter.cli.diagnose_flags import (
     DIAGNOSE,
     add_diagnose_flags,
@@ -19,7 +18,6 @@ from roce_exporter.cli.doctor_flags import DOCTOR, add_doctor_flags
 from roce_exporter.cli.metric_flags import add_metric_flags
 from roce_exporter.cli.owner_flags import add_limits_flag, add_owner_flags
 from roce_exporter.cli.parser import OptionError, Parser, command_first
-from roce_exporter.cli.plan_flags import PLAN, add_plan_flags, check_plan_options
 from roce_exporter.cli.shared_flags import (
     DEFAULT_PORT,
     add_audit_flags,
@@ -47,14 +45,11 @@ SOURCES = (*sources.NAMES, OWNERS, KERNEL_LOG, HEALTH)
 
 SWITCHES = "switches"
 WIRE = "wire"
-COUNTERS = "counters"
 NAMESPACES = "namespaces"
 HOSTLESS = {
     SWITCHES: add_switch_flags,
     WIRE: add_wire_flags,
-    COUNTERS: add_counter_flags,
     NAMESPACES: add_namespace_flags,
-    PLAN: add_plan_flags,
     TRANSLATE: add_translate_flags,
 }
 """Commands without the flags that select a host, and their own flags."""
@@ -71,10 +66,14 @@ COMMANDS = {
     SWITCHES: "serve metrics of switches at /probe?target=NAME, or audit their settings",
     NAMESPACES: "report the RDMA devices of other network namespaces on a Unix socket, for `serve`; needs CAP_SYS_ADMIN",
     WIRE: "read RoCE packets of a capture or a mirror port: who congests whom, who retransmits",
-    PLAN: "print what a fleet of hosts costs a Prometheus: series, samples, memory, disk, network, cores, and how to arrange it",
     TRANSLATE: "rewrite dashboards, rules and PromQL from the names of other exporters to ours; exit code 0: all, 1: places were left, 2: bad input",
-    COUNTERS: "show, enable or disable the counter sets of queue pairs, which counters per process need",
 }
+
+REMOVED = {
+    "counters": "iproute2 does it: rdma statistic qp set link DEVICE/PORT auto type,pid on",
+    "plan": "docs/operating.md, Cost, has the table",
+}
+"""Commands of earlier versions, and what replaces each."""
 
 
 def parse_options(argv: Sequence[str]) -> argparse.Namespace:
@@ -85,13 +84,13 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
     """
     parser = make_parser()
     argv = command_first(list(argv), parser)
+    if argv[:1] and argv[0] in REMOVED:
+        raise OptionError(f"{argv[0]} was removed; {REMOVED[argv[0]]}")
     if argv[:1] == [SWITCHES]:
         return _switches_options(argv, parser)
     options = parser.parse_args(argv)
     if options.command == WIRE:
         check_wire_options(options)
-    if options.command == PLAN:
-        check_plan_options(options)
     if options.command == TRANSLATE:
         check_translate_options(options)
     if options.command in HOSTLESS:
@@ -172,7 +171,7 @@ def make_parser() -> Parser:
     """The parser of the whole command line."""
     parser = Parser(
         prog="roce-exporter",
-        description="Prometheus exporter for the health of RDMA over Converged Ethernet. It never changes a setting of the host, except by `counters`.",
+        description="Prometheus exporter for the health of RDMA over Converged Ethernet. It never changes a setting of the host.",
         epilog="Every flag, without its dashes, is also a key of the file given with --config.file.",
         allow_abbrev=False,
     )

@@ -1,4 +1,4 @@
-"""What a series, a sample and a port cost a Prometheus: every factor of `roce-exporter plan` and of docs/operating.md.
+"""What a series, a sample and a port cost a Prometheus: every factor of the table in docs/operating.md.
 
 To update one: run its command, change `value` and `measured` here, then `make generate`. Series and bytes of a scrape are not here:
 `introspection/fleet_plan.py` counts those of a simulated host.

@@ -27,7 +27,6 @@ UNITS = {
     "-switches": "switches",
     "-wire": "wire",
     "-namespaces": "namespaces",
-    "-counters@": "counters enable",
 }
 """Each unit with the command that it starts."""
 

@@ -31,11 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FOLDER = DEPLOY / "systemd"
-UNIT, SWITCHES, WIRE, NAMESPACES, COUNTERS = (
-    FOLDER / f"roce-exporter{name}.service"
-    for name in ("", "-switches", "-wire", "-namespaces", "-counters@")
+UNIT, SWITCHES, WIRE, NAMESPACES = (
+    FOLDER / f"roce-exporter{name}.service" for name in ("", "-switches", "-wire", "-namespaces")
 )
-OTHERS = (SWITCHES, WIRE, NAMESPACES, COUNTERS)
+OTHERS = (SWITCHES, WIRE, NAMESPACES)
 DROP_INS = sorted(path.stem for path in (FOLDER / "drop-ins").glob("*.conf"))
 COMBINATIONS = [
     names for count in range(len(DROP_INS) + 1) for names in itertools.combinations(DROP_INS, count)
@@ -99,22 +98,13 @@ def test_every_example_of_the_default_files_is_accepted() -> None:
                 assert parse_options([*command, *flags]).command == command[0]
 
 
-def test_the_unit_for_counter_sets_runs_the_command_for_its_device_when_udev_starts_it() -> None:
-    settings = unit_lines(str(COUNTERS))
-    (start,), (environment,) = settings["ExecStart"], settings["Environment"]
-    flags = environment.strip('"').split("=", 1)[1].split()
-    words = [word.replace("%i", "mlx5_0") for word in start.split()[1:] if word != "$ROCE_COUNTERS_FLAGS"]
-    options = parse_options([*words, *flags])
-    assert (options.command, options.action, options.auto) == ("counters", "enable", 3)
-    assert options.device_include.fullmatch("mlx5_0")
-    assert "WantedBy" not in settings, "an administrator starts it, or the rule for udev"
+def test_the_rule_for_counter_sets_is_one_command_of_iproute2() -> None:
     text = (FOLDER / "90-roce-exporter-counters.rules").read_text()
     (rule,) = (line for line in text.splitlines() if line and not line.startswith("#"))
-    assert [part.strip() for part in rule.split(",")] == [
+    assert [part.strip() for part in rule.split(", ")] == [
         'ACTION=="add|move"',
         'SUBSYSTEM=="infiniband"',
-        'TAG+="systemd"',
-        f'ENV{{SYSTEMD_WANTS}}+="{COUNTERS.name.replace("@.", "@%k.")}"',
+        "RUN+=\"/bin/sh -c 'rdma statistic qp set link %k/1 auto type,pid on'\"",
     ]
 
 
@@ -300,17 +290,6 @@ def test_a_capture_works_under_the_restrictions_of_its_unit() -> None:
         # other tests may send such packets at the same time
         ten = re.compile(r"^roce_wire_capture_frames_total [1-9]\d+$", re.MULTILINE)
         wait_until(lambda: ten.search(fetch(f"{daemon.url}/metrics")))
-
-
-@pytest.mark.ci
-def test_counter_sets_are_shown_under_the_restrictions_of_their_unit(tmp_path: Path) -> None:
-    """Without its capability, which `show` does not need. This host may have no RDMA, which is one line, too."""
-    unit = tmp_path / COUNTERS.name
-    unit.write_text(COUNTERS.read_text().replace("=CAP_NET_ADMIN\n", "=\n"))
-    result = ran(*sandbox(*PYTHON, "counters", "show", unit=unit))
-    said = result.stdout + result.stderr
-    assert "Traceback" not in said
-    assert re.search("counter sets\n|is ib_core loaded[?]|no RDMA device matches", said)
 
 
 PROCESSES = (

@@ -1,4 +1,4 @@
-"""`plan`: the arithmetic, the arrangement, what is printed, and every invalid input in one line."""
+"""The plan of a fleet: the arithmetic, the arrangement, and what is printed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from roce_exporter.catalog.row import MetricSet
-from roce_exporter.cli.entry import main
 from roce_exporter.introspection.fleet_factors import DISK, FACTORS, INGESTION, MEMORY, QUERIES, RULES
 from roce_exporter.introspection.fleet_plan import (
     FEW_SERVERS,
@@ -107,42 +106,3 @@ def test_the_text_the_json_and_the_table_have_the_same_numbers() -> None:
     assert lines[2].startswith("| 10 | lean | 6 k |")
     assert lines[3].startswith("| 100,000 | full | 60 M |")
     assert len({line.count("|") for line in lines}) == 1
-
-
-def test_the_command_counts_a_simulated_host(capsys: pytest.CaptureFixture[str]) -> None:
-    """More metrics, more series."""
-    series = []
-    for name in ("lean", "full"):
-        assert main(["plan", "--hosts=10", "--ports=1", f"--set={name}", "--format=json"]) == 0
-        series.append(json.loads(capsys.readouterr().out)["series_per_host"])
-    assert 0 < series[0] < series[1] / 2
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--hosts=0"], "argument --hosts: '0' is not a whole number from 1 to 10000000"),
-        (["--hosts=1e3"], "argument --hosts: '1e3' is not a whole number"),
-        (["--hosts=99999999"], "argument --hosts: '99999999' is not a whole number"),
-        (["--hosts=10", "--ports=17"], "argument --ports: '17' is not a whole number from 1 to 16"),
-        (["--hosts=10", "--ports=0"], "argument --ports: '0' is not a whole number from 1 to 16"),
-        (["--hosts=10", "--set=tiny"], "argument --set: invalid choice: 'tiny'"),
-        (["--hosts=10", "--driver=x"], "argument --driver: invalid choice: 'x'"),
-        (["--hosts=10", "--interval=0s"], "argument --interval: '0s' is not a time from 1s to 1h"),
-        (["--hosts=10", "--interval=2h"], "argument --interval: '2h' is not a time from 1s to 1h"),
-        (["--hosts=10", "--retention=15y"], "argument --retention: '15y' is not a time from 1s to 10 years"),
-        ([], "plan needs --hosts=NUMBER, or --table"),
-        (["--hosts=10", "--table"], "--hosts and --table contradict each other"),
-        (["--table", "--format=json"], "--table is Markdown only"),
-        (["--hosts=10", "--host.simulate=quiet"], "unrecognized arguments: --host.simulate=quiet"),
-    ],
-)
-def test_invalid_input_is_one_line(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["plan", *arguments]) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err.startswith("roce-exporter: ")
-    assert message in printed.err
-    assert printed.err.count("\n") == 1

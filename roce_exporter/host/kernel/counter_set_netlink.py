@@ -6,16 +6,14 @@ The values of a set are part of the port's own counters, too, so the two must ne
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from roce_exporter.host.kernel.entry_dump import EntryDump, Listing, number_or_zero
 from roce_exporter.host.kernel.netlink import (
     BUFFER_BYTES,
     NetlinkSocket,
     decode_number,
-    decode_values,
     encode_u32,
-    only_payload,
     open_kernel_socket,
 )
 from roce_exporter.host.kernel.object_netlink import RES_PID, RES_TYPE, type_name
@@ -24,7 +22,6 @@ from roce_exporter.host.kernel.rdma_netlink import (
     PORT_INDEX,
     STAT_GET,
     RdmaNetlink,
-    check_device,
     decode_numbers,
     decode_rows,
     encode_port,
@@ -37,33 +34,13 @@ if TYPE_CHECKING:
 
     from roce_exporter.model import RdmaDevice
 
-STAT_MODE = 74
 STAT_RES = 75
-STAT_AUTO_MODE_MASK = 76
 STAT_COUNTER_ID = 79
-STAT_OPTIONAL = 104
-"""RDMA_NLDEV_ATTR_STAT_OPCOUNTER_ENABLED, Linux 6.15: a byte. Older kernels ignore it and do not report it."""
 
 RES_QP = 19
 """The value of STAT_RES: the number of the attribute of queue pairs."""
 
-MODE_NONE, MODE_AUTO, MODE_MANUAL = 0, 1, 2
-"""enum rdma_nl_counter_mode."""
-
-BY_TYPE, BY_PID = 1, 2
-"""enum rdma_nl_counter_mask."""
-
 LISTING = Listing(STAT_GET, table=77, entry=78)
-
-
-class CounterMode(NamedTuple):
-    """How the kernel makes counter sets on a port."""
-
-    mode: int
-    mask: int
-    """Criteria of the automatic mode: `BY_TYPE`, `BY_PID`."""
-    optional: bool = False
-    """Whether sets also have the optional counters that are enabled on the port when a queue pair is bound."""
 
 
 def read_counter_sets(
@@ -93,37 +70,9 @@ def read_counter_sets(
     return tuple(sets)
 
 
-def read_counter_mode(rdma: RdmaNetlink, device: RdmaDevice, port: int) -> CounterMode:
-    """How the kernel makes counter sets on one port.
-
-    Raises:
-        OSError: the kernel refuses; EINVAL: it is older than 5.3, or the device or port does not exist.
-    """
-    question = encode_question(device, port) + encode_u32(STAT_MODE, MODE_NONE)
-    return rdma.request(
-        STAT_GET, question, lambda answers: decode_counter_mode(only_payload(answers), device)
-    )
-
-
 def encode_question(device: RdmaDevice, port: int) -> bytes:
     """The attributes that select the counter sets of queue pairs of one port."""
     return encode_port(device, port) + encode_u32(STAT_RES, RES_QP)
-
-
-def decode_counter_mode(answer: bytes, device: RdmaDevice) -> CounterMode:
-    """One reply about the mode.
-
-    Raises:
-        Malformed: the message violates the format or has no mode.
-        OSError: ENODEV, the reply is for another device.
-    """
-    values = decode_values(answer)
-    check_device(values, device)
-    return CounterMode(
-        decode_number(required(values, STAT_MODE)),
-        number_or_zero(values, STAT_AUTO_MODE_MASK),
-        bool(number_or_zero(values, STAT_OPTIONAL)),
-    )
 
 
 def decode_counter_set(values: Mapping[int, bytes]) -> CounterSet:

@@ -1,11 +1,11 @@
-"""RDMA netlink: lists of objects part by part, counter sets, and the mode of a port."""
+"""RDMA netlink: lists of objects part by part, and counter sets."""
 
 from __future__ import annotations
 
 import contextlib
 
 from fuzz_targets.wire import Wire, counts
-from roce_exporter.host.kernel.counter_set_netlink import read_counter_mode, read_counter_sets
+from roce_exporter.host.kernel.counter_set_netlink import read_counter_sets
 from roce_exporter.host.kernel.object_netlink import open_object_dump
 from roce_exporter.host.kernel.rdma_netlink import RdmaNetlink
 from roce_exporter.model import RdmaDevice
@@ -21,21 +21,18 @@ CORE = (
 DEVICE = RdmaDevice(0, "rxe0", "", "", "")
 KINDS = tuple(ObjectKind)
 SETS = len(KINDS)
-MODE = SETS + 1
 
 
 def decode(data: bytes) -> None:
     if not data:
         return
-    question = data[0] % (MODE + 1)
+    question = data[0] % (SETS + 1)
     wire = Wire(data[1:])
     with contextlib.suppress(*ALLOWED):
         if question < SETS:
             objects(wire, KINDS[question])
-        elif question == SETS:
-            sets(wire)
         else:
-            mode(wire)
+            sets(wire)
 
 
 def asked(wire: Wire) -> RdmaNetlink:
@@ -62,8 +59,3 @@ def sets(wire: Wire) -> None:
         counts(dict(one.values))
         assert one.number >= 0
         assert one.pid >= 0
-
-
-def mode(wire: Wire) -> None:
-    found = read_counter_mode(asked(wire), DEVICE, 1)
-    assert min(found) >= 0

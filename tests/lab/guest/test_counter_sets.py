@@ -6,8 +6,6 @@ ends. The driver below is rocelab's in the way of mlx5: no set of a real mlx5 or
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from contextlib import contextmanager
 from itertools import count
@@ -16,20 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import nic
 import pytest
-from daemon import COMMAND, NOBODY, Exporter, value, wait_until
-from nic import ask_json, kernel, run
+from daemon import Exporter, value, wait_until
+from nic import ask_json, run
 from uverbs_pairs import Tenant, tenant
-
-from roce_exporter.host.kernel.counter_set_netlink import (
-    BY_PID,
-    BY_TYPE,
-    MODE_AUTO,
-    MODE_NONE,
-    CounterMode,
-    read_counter_mode,
-)
-from roce_exporter.host.kernel.netlink import open_kernel_socket
-from roce_exporter.host.kernel.rdma_netlink import RdmaNetlink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,12 +61,10 @@ def _cgroups() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def two(_cgroups: None) -> Iterator[dict[str, nic.Nic]]:
-    """Two devices of mlx5's personality, with sets per process and type as the exporter's own command enables them."""
+    """Two devices of mlx5's personality, with sets per process and type as iproute2 enables them."""
     nic.load("mlx5,mlx5")
-    assert counters("enable", "--auto=type,pid") == (
-        0,
-        {DEVICE: "auto type,pid, 0", OTHER: "auto type,pid, 0"},
-    )
+    enable(DEVICE)
+    enable(OTHER)
     yield nic.nics()
     nic.unload()
 
@@ -134,25 +119,9 @@ def target() -> Iterator[Place]:
         yield made
 
 
-def counters(*arguments: str) -> tuple[int, dict[str, str]]:
-    """The status of `roce-exporter counters`, and per device the mode and number of sets that it prints."""
-    done = subprocess.run([COMMAND, "counters", *arguments], capture_output=True, text=True, check=False)
-    sys.stdout.write(done.stdout + done.stderr)
-    lines = [line.split(": mode ") for line in done.stdout.splitlines()]
-    said = {port.removesuffix("/1"): mode.partition(" counter set")[0] for port, mode in lines}
-    return done.returncode, said
-
-
 def enable(device: str) -> None:
-    """The same by iproute2, which starts faster."""
+    """The command of docs/operating.md."""
     run("rdma", "statistic", "qp", "set", "link", f"{device}/1", "auto", "type,pid", "on")
-
-
-def mode() -> CounterMode:
-    """The mode of the first device."""
-    rdma = RdmaNetlink(open_kernel_socket)
-    (device,) = [one for one in rdma.devices() if one.name == DEVICE]
-    return read_counter_mode(rdma, device, 1)
 
 
 def printed(device: str = DEVICE) -> list[dict[str, Any]]:
@@ -333,35 +302,9 @@ def unless_up(samples: dict[str, float], source: dict[str, str]) -> dict[str, fl
     return samples if value(samples, "roce_exporter_source_up", **source) == 0 else {}
 
 
-def test_optional_counters_are_in_sets_where_the_kernel_binds_them(host: Exporter, step: Place) -> None:
-    port, names = f"{OTHER}/1", "cc_rx_cnp_pkts,cc_tx_cnp_pkts"
-    flags = ("enable", "--optional-counters", f"--device.include={OTHER}")
-    run("rdma", "statistic", "set", "link", port, "optional-counters", names)
-    try:
-        if kernel() < (6, 15):
-            assert counters(*flags) == (1, {})
-            return
-        assert counters(*flags) == (0, {OTHER: "auto type,pid optional-counters on, 0"})
-        with tenant(OTHER, step.path, "RC 1") as one:
-            set_of(one, device=OTHER).set(
-                {"cc_rx_cnp_pkts": 7, "cc_rx_ce_pkts": 8, "local_ack_timeout_err": 9}
-            )
-            samples, (row,) = surveyed(host, OTHER), printed(OTHER)
-            assert owned(samples, step, "flow_cnp_received_total", OTHER) == row["cc_rx_cnp_pkts"] == 7
-            assert owned(samples, step, device=OTHER) == 9
-            # Not enabled on the port.
-            assert "cc_rx_ce_pkts" not in row
-            assert of_port(samples, "flow_cnp_received_total", OTHER) == 7
-    finally:
-        run("rdma", "statistic", "unset", "link", port, "optional-counters")
-        enable(OTHER)
-
-
-def test_disable_leaves_existing_sets_and_makes_no_new_ones(
-    host: Exporter, step: Place, target: Place
-) -> None:
+def test_off_leaves_existing_sets_and_makes_no_new_ones(host: Exporter, step: Place, target: Place) -> None:
     with tenant(DEVICE, step.path, "RC 1") as one:
-        assert counters("disable", f"--device.include={DEVICE}") == (0, {DEVICE: "manual, 1"})
+        run("rdma", "statistic", "qp", "set", "link", f"{DEVICE}/1", "auto", "off")
         with tenant(DEVICE, target.path, "RC 1"):
             assert [row["pid"] for row in printed()] == [one.pid]
             set_of(one).set({"local_ack_timeout_err": 3})
@@ -371,20 +314,7 @@ def test_disable_leaves_existing_sets_and_makes_no_new_ones(
             assert (
                 value(samples, "roce_owner_queue_pairs", device=DEVICE, owner=target.owner, state="INIT") == 1
             )
-        assert counters("enable", f"--device.include={DEVICE}") == (1, {})
-    assert mode() == CounterMode(MODE_NONE, 0)
     enable(DEVICE)
-    assert mode() == CounterMode(MODE_AUTO, BY_TYPE | BY_PID)
-
-
-def test_show_needs_no_privilege_and_enable_does() -> None:
-    denied = subprocess.run(
-        [*NOBODY, COMMAND, "counters", "disable"], capture_output=True, text=True, check=False
-    )
-    assert denied.returncode == 1
-    assert "CAP_NET_ADMIN" in denied.stderr
-    shown = run(*NOBODY, COMMAND, "counters", "show")
-    assert shown.splitlines()[0] == f"{DEVICE}/1: mode auto type,pid, 0 counter sets"
 
 
 def test_a_queue_pair_without_a_set_works_and_is_in_the_port_only(
