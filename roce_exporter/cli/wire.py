@@ -19,6 +19,7 @@ from roce_exporter.cli.parser import OptionError
 from roce_exporter.cli.until_stopped import stop_event, web_config_of
 from roce_exporter.cli.wire_flags import JSON, PACKETS, WIRE_PORT
 from roce_exporter.collect.workers import CallThread, run_in_thread
+from roce_exporter.words import terminal_width
 
 if TYPE_CHECKING:
     import argparse
@@ -192,7 +193,7 @@ def _print_summary(options: argparse.Namespace, session: WireSession) -> int:
     if options.format == JSON:
         print_text(json.dumps(wire_document(summary, options.top, session.dropped), indent=1) + "\n")
     else:
-        print_text(text_table(summary, options.top, session.dropped))
+        print_text(text_table(summary, options.top, session.dropped, terminal_width(sys.stdout)))
     return _fault(session.fault)
 
 

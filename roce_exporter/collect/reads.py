@@ -10,6 +10,7 @@ from roce_exporter.collect.batch import Finished
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.sources.values import DERIVED, NOT_ERRORS, QUARANTINED, reason_of
 from roce_exporter.model import SourceState
+from roce_exporter.words import few
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -168,8 +169,7 @@ def judge(outcome: Outcome) -> tuple[int, str]:
         return 0, ""
     reading, loss = lost[0]
     where = " ".join(filter(None, (f"port {reading.port}" if reading.port else "", loss.name)))
-    more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-    return len(lost), f"{where}: {loss.reason}{more}"
+    return len(lost), few([f"{where}: {loss.reason}", *lost[1:]], 1)
 
 
 def _is_up(outcome: Outcome, error: str) -> bool | None:

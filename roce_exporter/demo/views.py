@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.live import Live
 
 from roce_exporter.demo.screen import screen
+from roce_exporter.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -94,7 +95,7 @@ def closing(scene: Scene) -> str:
     storms = sum(
         pause.storms for found in scene.priorities for pause in (found.receive, found.transmit) if pause
     )
-    return f"ended after {scene.seconds:.0f} s with {storms} PFC storm{'' if storms == 1 else 's'} seen"
+    return f"ended after {scene.seconds:.0f} s with {counted(storms, 'PFC storm')} seen"
 
 
 def _notes(before: Scene, after: Scene) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.net.prometheus_api import PrometheusError, get
 from roce_exporter.view.from_prometheus import MatrixError, PrometheusHistory, read_matrix
+from roce_exporter.words import few
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,13 +77,15 @@ class PrometheusQueries:
         found = await self._instances()
         if len(found) != 1:
             raise PrometheusError(
-                f"give --instance: {_listed(found)}" if found else "no series roce_* of any host in this time"
+                f"give --instance: {few([ascii(name) for name in found], SHOWN)}"
+                if found
+                else "no series roce_* of any host in this time"
             )
         return found[0]
 
     async def _others(self) -> str:
         found = await self._instances()
-        return f"; instances are {_listed(found)}" if found else ""
+        return f"; instances are {few([ascii(name) for name in found], SHOWN)}" if found else ""
 
     async def _instances(self) -> list[str]:
         data = await self._get("label/instance/values", {"match[]": PROBE})
@@ -100,8 +103,3 @@ class PrometheusQueries:
 
 def _escaped(text: str) -> str:
     return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(ascii(name) for name in names[:SHOWN]) + more

@@ -18,6 +18,7 @@ from roce_exporter.owners.owner_document import device_document
 from roce_exporter.owners.owner_round import OwnerRound
 from roce_exporter.owners.owner_samples import KeptSeries, device_samples, identities, info_samples
 from roce_exporter.owners.owner_survey import Survey
+from roce_exporter.words import few
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -206,9 +207,8 @@ class Surveyor:
         surveyed.owners.enter(survey, surveyed.device.dialect)
         if survey.censuses and not errors:
             surveyed.seconds, surveyed.ended = self._clock() - begun, self._wall()
-        more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""
         up = not errors if survey.censuses or errors else None
-        self._settle(surveyed, up, errors[0] + more if errors else "", len(errors))
+        self._settle(surveyed, up, few(errors, 1), len(errors))
 
     def _enter_failure(self, surveyed: Surveyed, error: str) -> None:
         """Enter a round that was given up. A step of it can still be under way, so nothing it found is used."""

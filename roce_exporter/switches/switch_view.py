@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.normalise.series import Samples
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from roce_exporter.normalise.series import Value
 
@@ -90,9 +90,3 @@ def _by_row(samples: Samples) -> dict[str, RowValues]:
 def natural(name: str) -> tuple[tuple[int, str], ...]:
     """A key that sorts `Ethernet8` before `Ethernet12`."""
     return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in DIGITS.split(name))
-
-
-def listed_some(names: Sequence[object], most: int = 4) -> str:
-    """The first names of a list, and the number of the others: `a, b and 3 more`."""
-    shown = ", ".join(map(str, names[:most]))
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown

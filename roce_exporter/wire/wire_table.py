@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roce_exporter.wire.sentences import sentences
+from roce_exporter.words import counted, table
 
 if TYPE_CHECKING:
     from roce_exporter.wire.wire_summary import PairSummary, WireSummary
@@ -37,7 +38,11 @@ def _row(pair: PairSummary) -> tuple[str, ...]:
 
 def headline(summary: WireSummary, dropped: int | None) -> str:
     """What was captured, in a line."""
-    parts = [f"{summary.frames:,} frames", f"{summary.roce:,} RoCE packets", f"{len(summary.pairs):,} pairs"]
+    parts = [
+        counted(summary.frames, "frame"),
+        counted(summary.roce, "RoCE packet"),
+        counted(len(summary.pairs), "pair"),
+    ]
     if summary.first:
         parts.append(f"{summary.seconds:.1f} s")
     if dropped is not None:
@@ -45,13 +50,12 @@ def headline(summary: WireSummary, dropped: int | None) -> str:
     return ", ".join(parts)
 
 
-def text_table(summary: WireSummary, top: int, dropped: int | None = None) -> str:
+def text_table(summary: WireSummary, top: int, dropped: int | None = None, width: int | None = None) -> str:
     """Headline, table, and the sentences."""
     rows = table_rows(summary, top)
     lines = [headline(summary, dropped), ""]
     if rows:
-        widths = [max(map(len, column)) for column in zip(HEADINGS, *rows, strict=True)]
-        lines += [_line(row, widths) for row in (HEADINGS, *rows)]
+        lines += table([HEADINGS, *rows], right=range(TEXT_COLUMNS, len(HEADINGS)), width=width)
         if (left := len(summary.pairs) - len(rows)) > 0:
             lines.append(f"... and {left:,} pairs that hurt less (--top)")
         lines.append("")
@@ -62,11 +66,3 @@ def _nothing(summary: WireSummary) -> str:
     if summary.roce:
         return "Nothing wrong was seen in these packets."
     return "No RoCE packet was seen. NICs bypass the kernel: capture on a mirror port, or with the sniffer of the NIC; see docs/wire.md."
-
-
-def _line(row: tuple[str, ...], widths: list[int]) -> str:
-    text = [cell.ljust(width) for cell, width in zip(row[:TEXT_COLUMNS], widths, strict=False)]
-    numbers = [
-        cell.rjust(width) for cell, width in zip(row[TEXT_COLUMNS:], widths[TEXT_COLUMNS:], strict=True)
-    ]
-    return "  ".join([*text, *numbers]).rstrip()

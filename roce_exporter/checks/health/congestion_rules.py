@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.checks.health import traffic_causes
 from roce_exporter.checks.health.pause_rules import RECEIVE, paused_priorities
-from roce_exporter.checks.health.sign import Sign, number, rose, share, span, texts
+from roce_exporter.checks.health.sign import Sign, rose, texts
 from roce_exporter.checks.health.verdict_limits import MEDIUM, limit
+from roce_exporter.words import duration, number, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +52,9 @@ def _ignored(port: PortView) -> Iterator[Sign]:
         return
     ratio = ignored.amount / (ignored.amount + handled.amount)
     if ratio > limit("RoceCnpIgnored", "ratio"):
-        said = f"{number(ignored.amount)} CNPs ignored within {span(ignored.seconds)}, {share(ratio)} of all"
+        said = (
+            f"{number(ignored.amount)} CNPs ignored within {duration(ignored.seconds)}, {share(ratio)} of all"
+        )
         yield Sign(traffic_causes.CNPS_IGNORED, (said,), weight=ratio)
 
 
@@ -77,7 +80,7 @@ def _incast(port: PortView) -> Iterator[Sign]:
     most = PAUSED_RATIO if paused else limit("RoceEcnMarkRatioHigh", "ratio")
     if ratio > most and (sent is None or sent.amount > 0):
         answered = rose(sent, "CNPs sent") if sent else None
-        said = f"{share(ratio)} of the packets received were marked within {span(marks.seconds)}"
+        said = f"{share(ratio)} of the packets received were marked within {duration(marks.seconds)}"
         yield Sign(traffic_causes.INCAST, texts([said, answered]), weight=ratio)
 
 
@@ -113,7 +116,7 @@ def _outside(port: PortView) -> Iterator[Sign]:
     ]
     known = [rise.amount for rise in rises if rise is not None]
     if known and sum(known) / rdma.amount < limit("RoceTrafficOutsideLosslessPriority", "ratio"):
-        said = f"{share(sum(known) / rdma.amount)} of the RDMA bytes left on lossless priorities within {span(rdma.seconds)}"
+        said = f"{share(sum(known) / rdma.amount)} of the RDMA bytes left on lossless priorities within {duration(rdma.seconds)}"
         yield Sign(traffic_causes.OUTSIDE_LOSSLESS, (said,), weight=1 - sum(known) / rdma.amount)
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from roce_exporter.catalog.kernel_events import EVENTS
 from roce_exporter.checks.health import port_causes, traffic_causes
 from roce_exporter.checks.health.kernel_events import DEVICE_EVENTS
-from roce_exporter.checks.health.sign import Sign, number, span, texts
+from roce_exporter.checks.health.sign import Sign, texts
+from roce_exporter.words import duration, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +43,7 @@ def _vanished(device: PortView) -> Iterator[Sign]:
         return
     yield Sign(
         port_causes.DEVICE_VANISHED,
-        (f"last seen {span(device.host.end - last)} ago; other series are still reported",),
+        (f"last seen {duration(device.host.end - last)} ago; other series are still reported",),
     )
 
 
@@ -92,7 +93,7 @@ def _log(device: PortView) -> Iterator[Sign]:
     for event, cause in DEVICE_EVENTS.items():
         count = device.events(LOG, WINDOW, event=event)
         if count:
-            said = f"{number(count)} messages of the kernel log within {span(WINDOW)}: {MEANINGS[event]} ({event})"
+            said = f"{number(count)} messages of the kernel log within {duration(WINDOW)}: {MEANINGS[event]} ({event})"
             yield Sign(cause, (said,))
 
 
@@ -125,7 +126,7 @@ def _counters(device: PortView) -> Iterator[Sign]:
         rise = device.rise(name, WINDOW)
         if rise and rise.amount:
             yield Sign(
-                port_causes.DEVICE_ERROR, (f"{number(rise.amount)} {what} within {span(rise.seconds)}",)
+                port_causes.DEVICE_ERROR, (f"{number(rise.amount)} {what} within {duration(rise.seconds)}",)
             )
 
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.checks.health import port_causes
 from roce_exporter.checks.health.port_fault import Side
-from roce_exporter.checks.health.sign import Sign, rose, span, texts
+from roce_exporter.checks.health.sign import Sign, rose, texts
 from roce_exporter.checks.health.verdict_limits import limit
 from roce_exporter.view.port_view import Rise, rise_between
+from roce_exporter.words import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -184,8 +185,8 @@ def _trend(port: PortView) -> Iterator[Sign]:
             newest, before = parts[0], [one.rate for one in parts[1:] if one is not None]
             if newest and before and newest.rate > max(TREND_FLOOR, TREND_FACTOR * min(before)):
                 said = (
-                    f"{newest.rate:,.0f} corrected errors per second in the last {span(newest.seconds)}, "
-                    f"{min(before):,.0f} at the calmest of the {span(end - begin)} before"
+                    f"{newest.rate:,.0f} corrected errors per second in the last {duration(newest.seconds)}, "
+                    f"{min(before):,.0f} at the calmest of the {duration(end - begin)} before"
                 )
                 yield Sign(port_causes.BIT_ERRORS_RISING, (said,))
                 return

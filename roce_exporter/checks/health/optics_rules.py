@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.checks.health import port_causes
-from roce_exporter.checks.health.sign import Sign, number, span
+from roce_exporter.checks.health.sign import Sign
+from roce_exporter.words import duration, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,7 +109,8 @@ def _heat(port: PortView) -> Iterator[Sign]:
     count = port.rose("roce_transceiver_overheats_total", WINDOW)
     if count:
         yield Sign(
-            port_causes.TOO_HOT, (f"the transceiver was too hot {number(count)} times within {span(WINDOW)}",)
+            port_causes.TOO_HOT,
+            (f"the transceiver was too hot {number(count)} times within {duration(WINDOW)}",),
         )
 
 
@@ -130,7 +132,7 @@ def _module(port: PortView) -> Iterator[Sign]:
         rise = port.rise(name, WINDOW)
         if rise and rise.amount:
             yield Sign(
-                port_causes.MODULE_FAULT, (f"{number(rise.amount)} {what} within {span(rise.seconds)}",)
+                port_causes.MODULE_FAULT, (f"{number(rise.amount)} {what} within {duration(rise.seconds)}",)
             )
 
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.checks.health import traffic_causes
 from roce_exporter.checks.health.port_fault import Side
-from roce_exporter.checks.health.sign import Sign, span
+from roce_exporter.checks.health.sign import Sign
 from roce_exporter.checks.health.verdict_limits import limit
+from roce_exporter.words import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +27,7 @@ def _in_error(device: PortView) -> Iterator[Sign]:
         recent = [(time, value) for time, value in track.points if time >= device.host.end - WINDOW]
         if min(value for _, value in recent) < limit("RoceOwnerQueuePairsInError", "queue_pairs"):
             continue
-        lasting = span(device.host.end - recent[0][0])
+        lasting = duration(device.host.end - recent[0][0])
         evidence = f"{now:.0f} queue pairs of {track.labels['owner']} are in error, for at least {lasting}"
         silent = device.rose("roce_transport_retries_exceeded_total", WINDOW) or device.rose(
             "roce_transport_ack_timeouts_total", WINDOW

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from roce_exporter.checks.health import port_causes, traffic_causes
 from roce_exporter.checks.health.pcie_rules import sees_stalls, stalled
 from roce_exporter.checks.health.port_fault import Side
-from roce_exporter.checks.health.sign import Sign, number, rose, share, span, texts
+from roce_exporter.checks.health.sign import Sign, rose, texts
 from roce_exporter.checks.health.verdict_limits import MEDIUM, SHORT, limit
+from roce_exporter.words import duration, number, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +63,7 @@ def _detected(port: PortView, direction: str) -> Iterator[str]:
             yield f"a storm is in progress on priority {track.labels['priority']}"
     count = port.rose("roce_pfc_storms_total", STORM_WINDOW, direction=direction)
     if count >= 1:
-        yield f"{number(count)} storms began within {span(STORM_WINDOW)}"
+        yield f"{number(count)} storms began within {duration(STORM_WINDOW)}"
 
 
 def _blocked(port: PortView, direction: str) -> Iterator[str]:
@@ -76,7 +77,7 @@ def _blocked(port: PortView, direction: str) -> Iterator[str]:
         # The set lean has only the bytes.
         moved = [port.rise(progress, SHORT, **match) for progress in PROGRESS[direction]]
         if any(moved) and not any(one.amount for one in moved if one):
-            said = f"priority {track.labels['priority']} was paused for {share(min(rise.rate, 1.0))} of {span(rise.seconds)}"
+            said = f"priority {track.labels['priority']} was paused for {share(min(rise.rate, 1.0))} of {duration(rise.seconds)}"
             yield f"{said}, and no packet of it passed"
 
 
@@ -160,7 +161,7 @@ def _estimated(port: PortView, direction: str) -> Iterator[Paused]:
 
 def _evidence(paused: list[Paused]) -> tuple[str, ...]:
     return tuple(
-        f"priority {one.priority} was paused for {'at most ' if one.estimated else ''}{share(one.ratio)} of {span(one.seconds)}"
+        f"priority {one.priority} was paused for {'at most ' if one.estimated else ''}{share(one.ratio)} of {duration(one.seconds)}"
         for one in paused
     )
 

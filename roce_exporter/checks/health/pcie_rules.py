@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.health import port_causes, traffic_causes
-from roce_exporter.checks.health.sign import Sign, number, rose, share, span, texts
+from roce_exporter.checks.health.sign import Sign, rose, texts
 from roce_exporter.checks.health.verdict_limits import MEDIUM, limit
+from roce_exporter.words import duration, number, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +41,7 @@ def _errors(device: PortView) -> Iterator[Sign]:
     logged = device.events("roce_kernel_log_events_total", window, event="pcie_aer_correctable")
     many = max(corrected.amount if corrected else 0.0, logged)
     if many >= CORRECTED_EVENTS:
-        yield Sign(port_causes.PCIE_ERRORS, (f"{number(many)} corrected errors within {span(window)}",))
+        yield Sign(port_causes.PCIE_ERRORS, (f"{number(many)} corrected errors within {duration(window)}",))
 
 
 def _width(device: PortView) -> Iterator[Sign]:
@@ -72,7 +73,7 @@ def stalled(port: PortView) -> list[str]:
             rise = port.rise_of(name, track, MEDIUM)
             if rise and rise.rate > limit("RocePcieBackpressure", "ratio"):
                 found.append(
-                    f"{what} were stalled in {share(min(rise.rate, 1.0))} of the seconds ({span(rise.seconds)})"
+                    f"{what} were stalled in {share(min(rise.rate, 1.0))} of the seconds ({duration(rise.seconds)})"
                 )
     window = limit("RocePcieBufferOverflow", "window")
     overflows = port.rise("roce_pcie_buffer_overflows_total", window)

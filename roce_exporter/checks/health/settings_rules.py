@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.health import traffic_causes
-from roce_exporter.checks.health.sign import Sign, number, span
+from roce_exporter.checks.health.sign import Sign
+from roce_exporter.words import duration, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -50,7 +51,7 @@ def _no_route(port: PortView) -> Iterator[Sign]:
     if rise and rise.amount:
         yield Sign(
             traffic_causes.NO_ROUTE,
-            (f"{number(rise.amount)} RDMA packets without a route within {span(rise.seconds)}",),
+            (f"{number(rise.amount)} RDMA packets without a route within {duration(rise.seconds)}",),
         )
 
 
@@ -59,7 +60,7 @@ def _mtu(port: PortView) -> Iterator[Sign]:
         rise = port.rise(name, WINDOW)
         if rise and rise.amount >= OVERSIZED:
             yield Sign(
-                traffic_causes.PATH_MTU, (f"{number(rise.amount)} {what} within {span(rise.seconds)}",)
+                traffic_causes.PATH_MTU, (f"{number(rise.amount)} {what} within {duration(rise.seconds)}",)
             )
 
 

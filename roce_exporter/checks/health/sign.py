@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.view.port_view import PortView
+from roce_exporter.words import duration, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,24 +31,9 @@ Rule = Callable[[PortView], Iterator[Sign]]
 """One rule: pure, and silent where it sees too little."""
 
 
-def share(ratio: float) -> str:
-    """A ratio as a percentage with three digits."""
-    return f"{ratio * 100:.3g} %"
-
-
-def number(amount: float) -> str:
-    """A count as people read it: 1,234, or 0.5 below ten."""
-    return f"{amount:,.0f}" if amount >= 10 or amount == round(amount) else f"{amount:.2g}"  # noqa: PLR2004 - two digits are enough
-
-
-def span(seconds: float) -> str:
-    """A duration: 15 s, 10 min."""
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"  # noqa: PLR2004 - minutes from two on
-
-
 def rose(rise: Rise, what: str) -> str:
     """The sentence about a counter that rose."""
-    return f"{number(rise.amount)} {what} within {span(rise.seconds)}"
+    return f"{number(rise.amount)} {what} within {duration(rise.seconds)}"
 
 
 def texts(parts: Iterable[str | None]) -> tuple[str, ...]:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from roce_exporter.checks.health import traffic_causes
 from roce_exporter.checks.health.link_rules import losses
 from roce_exporter.checks.health.port_fault import Side
-from roce_exporter.checks.health.sign import Sign, number, rose, share, span, texts
+from roce_exporter.checks.health.sign import Sign, rose, texts
 from roce_exporter.checks.health.verdict_limits import MEDIUM, limit
+from roce_exporter.words import duration, number, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,7 +95,7 @@ def _loss(port: PortView) -> Iterator[Sign]:
             continue
         ratio = share(amount / passed.amount) if passed and passed.amount else "an unknown share"
         side, why = _side_of_loss(port, amount)
-        said = f"{number(amount)} {what} within {span(rises[0].seconds)} ({ratio})"
+        said = f"{number(amount)} {what} within {duration(rises[0].seconds)} ({ratio})"
         spray = (
             "switches that spray packets reorder them without loss" if names[0] == OUT_OF_SEQUENCE else None
         )
@@ -226,7 +227,7 @@ def _local(port: PortView) -> Iterator[Sign]:
         port.rose(name, WINDOW) for name in (*explained, *(name for name, _ in REFUSED))
     )
     if rest >= 1:
-        said = f"{number(rest)} work requests failed within {span(failed.seconds)} that no NAK and no retry explains"
+        said = f"{number(rest)} work requests failed within {duration(failed.seconds)} that no NAK and no retry explains"
         yield Sign(traffic_causes.LOCAL_ERRORS, (said,))
 
 

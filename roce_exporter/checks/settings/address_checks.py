@@ -10,6 +10,7 @@ from roce_exporter.checks.settings.ip_settings import is_readable
 from roce_exporter.checks.settings.verdict import Check, CheckResult, judged, unreadable
 from roce_exporter.host.sources.ip_targets import REACHABLE
 from roce_exporter.model.ip import RESOLVED
+from roce_exporter.words import few
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,15 +18,6 @@ if TYPE_CHECKING:
     from roce_exporter.checks.settings.ip_settings import IpNetdev, IpSide
     from roce_exporter.checks.settings.port_settings import PortSettings
     from roce_exporter.checks.settings.profile import Profile
-
-SHOWN = 4
-"""Findings of one kind that are listed."""
-
-
-def few(words: list[str]) -> str:
-    """A list for people, cut after a few."""
-    more = len(words) - SHOWN
-    return ", ".join(words[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def ip_address(settings: PortSettings, profile: Profile) -> CheckResult | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from roce_exporter.catalog.drivers import family_of
 from roce_exporter.catalog.row import ANY
 from roce_exporter.checks.settings.commands import fix_command, fix_commands
+from roce_exporter.words import table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -125,14 +126,10 @@ def _rows(findings: Sequence[Finding], colour: bool) -> Iterator[str]:
     cells = [
         (STATUS[one.result.ok], one.title, one.result.expected, one.result.found or "-") for one in findings
     ]
-    widths = [max(map(len, column)) for column in zip(*cells, ("", "", "expected", "found"), strict=True)]
-    yield _paint(_row(("", "", "expected", "found"), widths), DIM, colour)
-    for one, row in zip(findings, cells, strict=True):
-        yield _paint(_row(row, widths), COLOUR[one.result.ok], colour)
-
-
-def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "  " + "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+    headings, *rows = table([("", "", "expected", "found"), *cells], indent="  ")
+    yield _paint(headings, DIM, colour)
+    for one, row in zip(findings, rows, strict=True):
+        yield _paint(row, COLOUR[one.result.ok], colour)
 
 
 def _fixes(findings: Sequence[Finding]) -> Iterator[str]:

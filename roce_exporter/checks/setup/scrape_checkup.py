@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.checks.setup.checkup_item import CheckupItem, Status, Topic
 from roce_exporter.net.prometheus_api import PrometheusError
+from roce_exporter.words import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +30,7 @@ def check_local(found: LocalScrapes | None, url: str, now: float, error: str = "
             "`systemctl status roce-exporter`; --exporter=URL if it listens elsewhere",
         )
     age = now - found.start if found.start else 0.0
-    since = f" since it started {_span(age)} ago" if age > 0 else " since it started"
+    since = f" since it started {duration(age)} ago" if age > 0 else " since it started"
     if not found.scrapes:
         return CheckupItem(
             Topic.SCRAPING,
@@ -37,7 +38,7 @@ def check_local(found: LocalScrapes | None, url: str, now: float, error: str = "
             f"The exporter at {url} has not been scraped{since}.",
             TARGETS_HELP,
         )
-    every = f", one every {_span(age / found.scrapes)}" if age > 0 else ""
+    every = f", one every {duration(age / found.scrapes)}" if age > 0 else ""
     return CheckupItem(
         Topic.SCRAPING,
         Status.OK,
@@ -125,10 +126,3 @@ def _target(target: dict[str, object], url: str) -> CheckupItem:
         text,
         "`systemctl status roce-exporter`; firewall and address of the target",
     )
-
-
-def _span(seconds: float) -> str:
-    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{seconds:.0f} s"

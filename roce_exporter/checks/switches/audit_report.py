@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.catalog.row import ANY
 from roce_exporter.checks.settings.report import Finding, findings_json, findings_table, summary_line
 from roce_exporter.checks.switches.audit_check import fix_text, fix_texts
-from roce_exporter.switches.switch_view import listed_some
+from roce_exporter.words import few
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,7 +73,7 @@ def _group(alike: Sequence[Sequence[Finding]]) -> Iterator[Finding]:
         yield from first
         return
     names = [str(found[0].place["port"]) for found in alike]
-    heading = f"{first[0].place['device']} ports {listed_some(names, MOST_PORTS)}"
+    heading = f"{first[0].place['device']} ports {few(names, MOST_PORTS)}"
     for position, finding in enumerate(first):
         same = len({found[position].result.found for found in alike}) == 1
         result = finding.result if same else finding.result._replace(found=OWN)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from roce_exporter.catalog.switch_ports import SWITCH_NEIGHBOR_INFO, SWITCH_QUEUE_INFO
 from roce_exporter.catalog.switch_probe import SOURCE_UP
 from roce_exporter.switches.pause.port_pause import place_order
-from roce_exporter.switches.switch_view import listed_some
+from roce_exporter.words import few
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -74,14 +74,14 @@ def _of_ports(
 ) -> Iterator[str]:
     estimated = tuple(str(place.port) for place, pause in pauses.items() if pause.estimated)
     if estimated:
-        yield f"pause time is estimated by the switch on {listed_some(tuple(dict.fromkeys(estimated)))}"
+        yield f"pause time is estimated by the switch on {few(tuple(dict.fromkeys(estimated)))}"
     if not values.labels(SWITCH_NEIGHBOR_INFO.name):
         yield "reports no LLDP neighbours"
     else:
         active = (place for place, pause in pauses.items() if pause.is_paused or pause.transmits)
         alone = dict.fromkeys(place.port for place in active if place[:2] not in links)
         if alone:
-            yield f"no neighbour is known on {listed_some(tuple(alone))}, which have pause"
+            yield f"no neighbour is known on {few(tuple(alone))}, which have pause"
     if not values.labels(SWITCH_QUEUE_INFO.name):
         yield "which queue a priority has is not read: full queues and its watchdog are not known"
     elif all(pause.fill.is_full is None for pause in pauses.values()):

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.switches.pause.pause_steps import OPEN_ENDS
+from roce_exporter.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,13 +24,13 @@ def as_text(tree: PauseTree) -> str:
 
 
 def _lines(tree: PauseTree) -> Iterator[str]:
-    plural = "" if tree.switches == 1 else "es"
+    switches = counted(tree.switches, "switch", "switches")
     if not tree.steps:
-        yield f"No pause is known on {tree.switches} switch{plural}."
+        yield f"No pause is known on {switches}."
     for heading, ends in (
-        (f"Where it starts ({tree.switches} switch{plural} answered):", _certain(tree)),
+        (f"Where it starts ({switches} answered):", _certain(tree)),
         (
-            f"Where the walk ends without a reason ({tree.switches} switch{plural} answered):",
+            f"Where the walk ends without a reason ({switches} answered):",
             _uncertain(tree),
         ),
     ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roce_exporter.switches.pause.fabric_links import AWAY, NOT_CONFIGURED, PORT_UNKNOWN
-from roce_exporter.switches.switch_view import listed_some
+from roce_exporter.words import few
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -149,7 +149,7 @@ def as_unexplained(first: PausePlace) -> str:
 
 def seen(places: Sequence[PausePlace]) -> str:
     """About queues that the tree has elsewhere."""
-    return f"also {listed_some(places)}: followed elsewhere in this tree."
+    return f"also {few(places)}: followed elsewhere in this tree."
 
 
 def too_deep(most: int) -> str:

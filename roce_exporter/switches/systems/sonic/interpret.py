@@ -19,6 +19,7 @@ from roce_exporter.switches.systems.sonic.polling import polling_of, renewals_of
 from roce_exporter.switches.systems.sonic.rows import SonicRows, rows_of
 from roce_exporter.switches.systems.sonic.view import NamespaceView
 from roce_exporter.switches.targets import PFC_PRIORITIES
+from roce_exporter.words import few
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -45,7 +46,7 @@ def read_tables(
         readings=tuple(_readings(views)),
         facts=tuple(_facts(views)),
         renewals=renewals_of([view.polling for view in views]),
-        faults={source: _summary(lines) for source, lines in complaints.items()} | dict(faults),
+        faults={source: few(lines, 1) for source, lines in complaints.items()} | dict(faults),
         sources=tuple(
             source for source in t.SOURCES if source in faults or any(_has(view, source) for view in views)
         ),
@@ -135,7 +136,3 @@ def _complaints(view: NamespaceView) -> Iterator[tuple[str, str]]:
         yield t.CONFIGURATION, line
     for line in missing_rows(view):
         yield t.CONFIGURATION, line
-
-
-def _summary(lines: Sequence[str]) -> str:
-    return lines[0] if len(lines) == 1 else f"{lines[0]} (and {len(lines) - 1} more)"

@@ -29,6 +29,7 @@ from roce_exporter.switches.systems.sonic.wanted import (
     port_fields,
 )
 from roce_exporter.switches.targets import PFC_PRIORITIES
+from roce_exporter.words import few
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
@@ -71,10 +72,7 @@ def _replies(rounds: Iterable[_NamespaceRound]) -> Replies:
             lines.setdefault(source, []).append(f"{part.place.name}: {line}".removeprefix(": "))
     return Replies(
         replies={"tables": tuple(part.tables() for part in rounds)},
-        faults={
-            source: found[0] if len(found) == 1 else f"{found[0]} (and {len(found) - 1} more)"
-            for source, found in lines.items()
-        },
+        faults={source: few(found, 1) for source, found in lines.items()},
         exchanges=tuple(exchange for part in rounds for exchange in part.exchanges),
     )
 

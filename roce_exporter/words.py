@@ -1,0 +1,89 @@
+"""Numbers, durations, lists and tables as text for people. Documents for programs carry plain numbers instead."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from itertools import zip_longest
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+UNITS = (("d", 86400), ("h", 3600), ("min", 60))
+GAP = "  "
+"""Between the columns of a table."""
+NARROWEST = 8
+"""A column is not wrapped below this width."""
+
+
+def number(amount: float) -> str:
+    """A count: 1,234, or 0.5 with two digits below ten."""
+    return f"{amount:,.0f}" if amount >= 10 or amount == round(amount) else f"{amount:.2g}"  # noqa: PLR2004 - two digits are enough
+
+
+def counted(amount: int, noun: str, many: str = "") -> str:
+    """A count and its noun: `1 packet`, `1,234 packets`. `many`: a plural that does not end with s."""
+    return f"{amount:,} {noun if amount == 1 else many or f'{noun}s'}"
+
+
+def share(ratio: float) -> str:
+    """A ratio as a percentage with three digits, without a false 100 %."""
+    text = f"{ratio * 100:.3g} %"
+    return "more than 99.9 %" if ratio < 1 and text == "100 %" else text
+
+
+def duration(seconds: float) -> str:
+    """Seconds in the largest unit of which there are at least two: `0.25 s`, `15 s`, `10 min`, `3 h`, `2 d`."""
+    for unit, length in UNITS:
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{number(seconds) if seconds < 10 else round(seconds)} s"  # noqa: PLR2004 - two digits below ten
+
+
+def few(names: Sequence[object], most: int = 4) -> str:
+    """The first names of a list, and the number of the others: `a, b and 3 more`."""
+    shown = ", ".join(map(str, names[:most]))
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+
+
+def table(
+    rows: Sequence[Sequence[str]], *, right: Collection[int] = (), indent: str = "", width: int | None = None
+) -> list[str]:
+    """One text per row, in aligned columns; a text has more lines where cells are wrapped to fit in `width` columns.
+
+    Args:
+        rows: texts of equal number, the headings first.
+        right: columns of numbers, aligned to the right and never wrapped.
+        indent: begins each line.
+        width: columns of the terminal; None: as wide as the cells are.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    while width is not None and len(indent) + sum(widths) + len(GAP) * (len(widths) - 1) > width:
+        widest = max(length for column, length in enumerate(widths) if column not in right)
+        if widest <= NARROWEST:
+            break
+        widths[next(one for one, length in enumerate(widths) if length == widest and one not in right)] -= 1
+    texts = []
+    for row in rows:
+        cells = [
+            textwrap.wrap(cell, columns, break_on_hyphens=False) if len(cell) > columns else [cell]
+            for cell, columns in zip(row, widths, strict=True)
+        ]
+        lines = [
+            GAP.join(
+                part.rjust(columns) if column in right else part.ljust(columns)
+                for column, (part, columns) in enumerate(zip(parts, widths, strict=True))
+            )
+            for parts in zip_longest(*cells, fillvalue="")
+        ]
+        texts.append("\n".join(f"{indent}{line}".rstrip() for line in lines))
+    return texts
+
+
+def terminal_width(output: TextIO) -> int | None:
+    """Columns of the terminal that shows `output`; None for a file or a pipe, which has no width."""
+    try:
+        return os.get_terminal_size(output.fileno()).columns or None
+    except (OSError, ValueError):
+        return None

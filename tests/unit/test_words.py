@@ -1,0 +1,77 @@
+"""Numbers, durations, lists and tables as text."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import struct
+import termios
+
+import pytest
+
+from roce_exporter import words
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (words.number(0), "0"),
+        (words.number(0.5), "0.5"),
+        (words.number(3.14159), "3.1"),
+        (words.number(1234567.8), "1,234,568"),
+        (words.counted(1, "packet"), "1 packet"),
+        (words.counted(0, "packet"), "0 packets"),
+        (words.counted(1200, "switch", "switches"), "1,200 switches"),
+        (words.share(0.5), "50 %"),
+        (words.share(0.001234), "0.123 %"),
+        (words.share(0.9999), "more than 99.9 %"),
+        (words.share(1), "100 %"),
+        (words.share(1.5), "150 %"),
+        (words.duration(0.25), "0.25 s"),
+        (words.duration(1), "1 s"),
+        (words.duration(14.6), "15 s"),
+        (words.duration(119), "119 s"),
+        (words.duration(120), "2 min"),
+        (words.duration(7200), "2 h"),
+        (words.duration(3 * 86400), "3 d"),
+        (words.few([]), ""),
+        (words.few("abcd"), "a, b, c, d"),
+        (words.few("abcdef"), "a, b, c, d and 2 more"),
+        (words.few(["EIO", "late", "late"], 1), "EIO and 2 more"),
+    ],
+)
+def test_text_for_people(text: str, shown: str) -> None:
+    assert text == shown
+
+
+ROWS = [("name", "packets", "why"), ("mlx5_0", "1,200", "the peer posts too few receive requests")]
+
+
+def test_columns_are_aligned() -> None:
+    assert words.table(ROWS, right={1}, indent="  ") == [
+        "  name    packets  why",
+        "  mlx5_0    1,200  the peer posts too few receive requests",
+    ]
+
+
+def test_cells_are_wrapped_to_the_width() -> None:
+    assert words.table(ROWS, right={1}, width=37) == [
+        "name    packets  why",
+        "mlx5_0    1,200  the peer posts too\n                 few receive requests",
+    ]
+
+
+def test_numbers_and_narrow_columns_are_not_wrapped() -> None:
+    assert words.table([("1234567890", "word")], right={0}, width=3) == ["1234567890  word"]
+
+
+def test_a_terminal_has_a_width_and_a_file_has_none() -> None:
+    ours, theirs = pty.openpty()
+    with (
+        os.fdopen(ours, "rb", buffering=0),
+        os.fdopen(theirs, "w") as terminal,
+        open(os.devnull, "w") as file,
+    ):
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 97, 0, 0))
+        assert (words.terminal_width(terminal), words.terminal_width(file)) == (97, None)
