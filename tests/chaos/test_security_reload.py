@@ -81,11 +81,11 @@ def test_certificates_users_and_mistakes_are_reloaded_under_load_without_a_faile
             )
             rewrite(place, config_text("renewed", users=users))
         wait_until(lambda: ask(daemon.address, context, PASSWORD)[1] not in (b"", first))
+        wait_until(lambda: all(len(poller.answers) > 3 for poller in pollers))
         for poller in pollers:
             poller.over.set()
             poller.join(60)
         assert {answer for poller in pollers for answer in poller.answers} == {"200"}
-        assert all(len(poller.answers) > 3 for poller in pollers)
         rewrite(place, config_text("renewed", users=hashed("another", 4)))
         assert ask(daemon.address, context, PASSWORD)[0] == "401", "the old password is no longer valid"
         assert ask(daemon.address, context, "another")[0] == "200"

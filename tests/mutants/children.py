@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-SILENCE = 120.0
+SILENCE = 40.0
 """Seconds without a report after which a child is killed; pytest-timeout ends a test that hangs long before."""
 
 
