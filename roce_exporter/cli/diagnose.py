@@ -23,21 +23,22 @@ from roce_exporter.cli.surrounding_flags import make_surroundings
 from roce_exporter.collect import Collector
 from roce_exporter.exporter import Exporter
 from roce_exporter.fastloop import Pace, Sampler
-from roce_exporter.introspection.host_history import HostClock, host_history, jump, play, wait
-from roce_exporter.introspection.prometheus_history import PrometheusQueries, QuerySpan
 from roce_exporter.net.prometheus_api import Access, PrometheusError, parse_server
 from roce_exporter.switches.credentials import read_login
 from roce_exporter.switches.doors.tls_client import client_context
 from roce_exporter.switches.readings import SourceError
 from roce_exporter.switches.targets import BasicAuth, Login, TlsFiles
+from roce_exporter.view.from_prometheus import PrometheusQueries, QuerySpan
+from roce_exporter.view.host_history import HostClock, host_history, jump, play, wait
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
 
     from roce_exporter.host.kernel import Kernel
-    from roce_exporter.introspection.host_history import Reach
+    from roce_exporter.normalise.series import Samples
     from roce_exporter.view.history import History
+    from roce_exporter.view.host_history import Reach
 
 FOUND = 1
 """Exit code if something is wrong."""
@@ -119,7 +120,11 @@ async def sampled(options: argparse.Namespace, kernel: Kernel, course: HostCours
         stack.callback(surroundings.close)
         if course.sampler is not None:
             stack.callback(course.sampler.close)
-        return tuple([one async for one in host_history(exporter, course.times, course.reach, course.stamp)])
+
+        async def collect() -> tuple[Samples, ...]:
+            return (await exporter.observe_complete()).samples
+
+        return tuple([one async for one in host_history(collect, course.times, course.reach, course.stamp)])
 
 
 def _recorded(kernel: Kernel, clock: HostClock) -> HostCourse:

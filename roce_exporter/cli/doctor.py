@@ -31,7 +31,7 @@ from roce_exporter.host.kernel.privileges import read_privileges
 from roce_exporter.net.local_exporter import LocalExporterError, read_local_scrapes
 from roce_exporter.net.prometheus_api import PrometheusError, get, parse_server
 from roce_exporter.switches.readings import SourceError
-from roce_exporter.view.from_samples import timed_samples
+from roce_exporter.view.history import timed_samples
 
 if TYPE_CHECKING:
     import argparse

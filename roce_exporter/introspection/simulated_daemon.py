@@ -18,11 +18,11 @@ from roce_exporter.exposition import Format, Renderer
 from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.fastloop import Pace, Sampler
 from roce_exporter.host.simulated.kernel import simulate
-from roce_exporter.introspection.host_history import HostClock, play
 from roce_exporter.owners import SurveyLimits, Surveyor
 from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.surroundings import Surroundings
 from roce_exporter.surroundings.kernel_log_follower import KernelLogFollower
+from roce_exporter.view.host_history import HostClock, play
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable

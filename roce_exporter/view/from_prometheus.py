@@ -1,4 +1,4 @@
-"""The history of one exporter as Prometheus returns it: a matrix of `/api/v1/query_range`.
+"""The history of one exporter from Prometheus: two requests in a worker, and what the matrix of `/api/v1/query_range` means.
 
 Prometheus leaves out empty labels, and has the labels of its target in addition to those of the exporter
 (https://prometheus.io/docs/prometheus/latest/querying/api/#range-queries).
@@ -7,15 +7,22 @@ Prometheus leaves out empty labels, and has the labels of its target in addition
 from __future__ import annotations
 
 import math
+import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import HISTOGRAM
+from roce_exporter.collect.workers import InFlight, call_in_worker
+from roce_exporter.net.prometheus_api import PrometheusError, get
 from roce_exporter.view.history import History, LabelValues, TimedSamples
 from roce_exporter.view.usual_values import with_usual_values
+from roce_exporter.words import few
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from roce_exporter.net.prometheus_api import Access, PrometheusServer
 
 TARGET = ("cluster", "job")
 """Labels of a target besides `instance`: an instance with several values of them is several exporters."""
@@ -23,6 +30,17 @@ TARGET = ("cluster", "job")
 ROWS = {row.name: row for row in CATALOG if row.kind != HISTOGRAM}
 OWN = "roce_exporter_"
 """How the names of the exporter's metrics about itself begin; not all of them are rows."""
+
+PATIENCE = 60.0
+"""Seconds that one request may take as a whole: Prometheus gives up a query after two minutes."""
+SILENCE = 30.0
+"""Seconds without a byte after which a request is given up."""
+MOST_POINTS = 500
+"""Most points per series: Prometheus refuses more than 11,000."""
+SHOWN = 5
+"""Instances that an error lists."""
+PROBE = "roce_exporter_devices"
+"""A metric that every exporter of a host has."""
 
 Moments = dict[float, dict[str, dict[LabelValues, float]]]
 
@@ -55,11 +73,11 @@ def read_matrix(document: object) -> PrometheusHistory:
             continue
         targets.add(tuple(metric.get(label, "") for label in TARGET))
         labels = tuple(metric.get(label, "") for label in row.labels)
-        for time, value in points:
-            moments.setdefault(time, {}).setdefault(name, {})[labels] = value
+        for at, value in points:
+            moments.setdefault(at, {}).setdefault(name, {})[labels] = value
     if len(targets) > 1:
         raise MatrixError(f"several exporters have this instance: {_targets(targets)}")
-    history = with_usual_values(tuple(TimedSamples(time, moments[time]) for time in sorted(moments)))
+    history = with_usual_values(tuple(TimedSamples(at, moments[at]) for at in sorted(moments)))
     return PrometheusHistory(history, tuple(sorted(filter(_is_strange, unknown))))
 
 
@@ -87,7 +105,84 @@ def _series(document: object) -> Iterator[tuple[dict[str, str], list[tuple[float
 
 
 def _points(values: Iterable[Any]) -> Iterator[tuple[float, float]]:
-    for time, text in values:
+    for at, text in values:
         value = float(text)
         if math.isfinite(value):
-            yield float(time), value
+            yield float(at), value
+
+
+class QuerySpan:
+    """The time that a query covers, in seconds."""
+
+    __slots__ = ("end", "start", "step")
+
+    def __init__(self, end: float, since: float, step: float) -> None:
+        """`end` is Unix time. The step is longer than asked for if there would be too many points."""
+        self.start, self.end = end - since, end
+        self.step = max(step, since / MOST_POINTS)
+
+    def bounds(self) -> dict[str, str]:
+        """The parameters `start` and `end`."""
+        return {"start": f"{self.start:.3f}", "end": f"{self.end:.3f}"}
+
+
+class PrometheusQueries:
+    """The requests to one server."""
+
+    def __init__(self, server: PrometheusServer, access: Access, span: QuerySpan) -> None:
+        self._server = server
+        self._access = access
+        self._span = span
+        self._in_flight: InFlight[str] = InFlight(time.monotonic)
+
+    async def history(self, instance: str) -> PrometheusHistory:
+        """The history of this instance; if empty, of the only one that there is.
+
+        Raises:
+            PrometheusError: a request failed, or there is not exactly one such exporter.
+        """
+        instance = instance or await self._only_instance()
+        query = {
+            "query": f'{{__name__=~"roce_.+",instance="{_escaped(instance)}"}}',
+            "step": f"{self._span.step:.3f}",
+        }
+        try:
+            found = read_matrix(await self._get("query_range", query))
+        except MatrixError as error:
+            raise PrometheusError(str(error)) from None
+        if not found.history:
+            raise PrometheusError(
+                f"no series roce_* of instance {instance!a} in this time{await self._others()}"
+            )
+        return found
+
+    async def _only_instance(self) -> str:
+        found = await self._instances()
+        if len(found) != 1:
+            raise PrometheusError(
+                f"give --instance: {few([ascii(name) for name in found], SHOWN)}"
+                if found
+                else "no series roce_* of any host in this time"
+            )
+        return found[0]
+
+    async def _others(self) -> str:
+        found = await self._instances()
+        return f"; instances are {few([ascii(name) for name in found], SHOWN)}" if found else ""
+
+    async def _instances(self) -> list[str]:
+        data = await self._get("label/instance/values", {"match[]": PROBE})
+        if not isinstance(data, list) or not all(isinstance(one, str) for one in data):
+            raise PrometheusError("the answer is not a list of instances")
+        return sorted(data)
+
+    async def _get(self, what: str, query: Mapping[str, str]) -> object:
+        call = partial(get, self._server, self._access, what, {**query, **self._span.bounds()}, SILENCE)
+        try:
+            return await call_in_worker(self._in_flight, what, call, PATIENCE)
+        except TimeoutError:
+            raise PrometheusError(f"no answer in {PATIENCE:g} s; use a shorter --since") from None
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

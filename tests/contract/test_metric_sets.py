@@ -21,7 +21,7 @@ from roce_exporter.catalog.exporter import SOURCE_DURATION, SOURCE_UP
 from roce_exporter.catalog.row import COUNTER, HISTOGRAM, LEAN, STANDARD, MetricSet, Row
 from roce_exporter.checks.health.rows_of_rules import ROWS_OF_RULES
 from roce_exporter.introspection.metric_sets import metric_sets
-from roce_exporter.introspection.prometheus_history import PROBE
+from roce_exporter.view.from_prometheus import PROBE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -12,7 +12,7 @@ from roce_exporter.host.recorded.moment_times import TIME
 from roce_exporter.host.recorded.recorded import play_recording
 from roce_exporter.host.recorded.tree import Tree
 from roce_exporter.host.simulated.kernel import simulate
-from roce_exporter.introspection.host_history import HostClock
+from roce_exporter.view.host_history import HostClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from roce_exporter.host.recorded.recorded import load_recording
 from roce_exporter.host.simulated import Pause, ScriptedPort, Span
 from roce_exporter.host.simulated.conditions import Conditions
 from roce_exporter.host.simulated.kernel import simulate, simulate_script
-from roce_exporter.introspection.host_history import HostClock, jump, play
+from roce_exporter.view.host_history import HostClock, jump, play
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -16,9 +16,8 @@ from roce_exporter.catalog.row import FULL, MetricSet
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.port_fault import Health, PortFault
 from roce_exporter.exposition.served_series import ServedSeries
-from roce_exporter.introspection import host_history
-from roce_exporter.view.from_samples import timed_samples
-from roce_exporter.view.history import TimedSamples
+from roce_exporter.view import host_history
+from roce_exporter.view.history import TimedSamples, timed_samples
 from roce_exporter.view.usual_values import with_usual_values
 
 if TYPE_CHECKING:

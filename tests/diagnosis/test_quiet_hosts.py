@@ -12,7 +12,7 @@ from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.port_fault import Health
 from roce_exporter.host.recorded.recorded import RecordedKernel, load_recording
 from roce_exporter.host.simulated.kernel import simulate
-from roce_exporter.introspection.host_history import HostClock
+from roce_exporter.view.host_history import HostClock
 
 if TYPE_CHECKING:
     from roce_exporter.view.history import History

@@ -27,11 +27,11 @@ from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.fastloop import Sampler
 from roce_exporter.host.recorded.recorded import load_recording
 from roce_exporter.host.simulated.kernel import simulate
-from roce_exporter.introspection.host_history import HostClock, play
 from roce_exporter.normalise.series import Samples, Series
 from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.surroundings import Surroundings
 from roce_exporter.surroundings.kernel_log_follower import KernelLogFollower
+from roce_exporter.view.host_history import HostClock, play
 
 if TYPE_CHECKING:
     from roce_exporter.exporter import Observation

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from roce_exporter.checks.health.sign import Rule
-    from roce_exporter.view.port_view import PortView, Rise
+    from roce_exporter.view.host_view import PortView, Rise
 
 MARKS, SENT = "roce_ecn_marked_packets_total", "roce_cnp_sent_total"
 HANDLED, IGNORED = "roce_cnp_handled_total", "roce_cnp_ignored_total"

@@ -19,7 +19,7 @@ from roce_exporter.checks.health.settings_rules import SETTINGS_RULES
 from roce_exporter.checks.health.sight import unseen_of
 from roce_exporter.checks.health.transport_rules import TRANSPORT_RULES
 from roce_exporter.checks.health.wire_rules import WIRE_RULES
-from roce_exporter.view.port_view import HostView, PortView
+from roce_exporter.view.host_view import PortView, View
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,7 +55,7 @@ def diagnose(history: History) -> Diagnosis:
     """
     if not history:
         return Diagnosis((), ("no samples at all",))
-    host = HostView(history)
+    host = View(history)
     if not host.devices():
         return Diagnosis((), ("no RDMA device in these samples",))
     findings = [

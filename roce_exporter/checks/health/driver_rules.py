@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from roce_exporter.checks.health.sign import Rule
-    from roce_exporter.view.port_view import PortView, SeriesTrack
+    from roce_exporter.view.host_view import PortView, SeriesTrack
 
 WINDOW = 900.0
 """Seconds for which an event of driver or device counts as recent."""

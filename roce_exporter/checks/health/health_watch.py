@@ -21,9 +21,7 @@ from roce_exporter.checks.health.rows_of_rules import ROWS_OF_RULES
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.model import SourceState
 from roce_exporter.normalise.series import Samples, Series
-from roce_exporter.view.from_samples import timed_samples
-from roce_exporter.view.history import TimedSamples
-from roce_exporter.view.kept_history import kept
+from roce_exporter.view.history import kept, timed_samples
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -128,7 +126,7 @@ class HealthWatch:
 
     def _apply(self, samples: tuple[Samples, ...], time: float) -> tuple[History, HostHealth, Diagnosis]:
         """The verdict on the history with these samples. Changes nothing: a round that was given up must leave no trace."""
-        history = kept(self._history, _wanted(timed_samples(samples, time)))
+        history = kept(self._history, timed_samples(samples, time, ROWS_OF_RULES))
         diagnosis = self._rules(history)
         return history, judge(self._ports, history, diagnosis), diagnosis
 
@@ -145,13 +143,6 @@ class HealthWatch:
         if series == self._samples.series:
             series = self._samples.series  # the renderer compares by identity
         self._samples = Samples(series, tuple(value for _, value in found))
-
-
-def _wanted(moment: TimedSamples) -> TimedSamples:
-    """Only the rows that rules read: the history is kept for an hour."""
-    return TimedSamples(
-        moment.time, {name: moment.values[name] for name in moment.values.keys() & ROWS_OF_RULES}
-    )
 
 
 def _samples(ports: HostHealth, at: float) -> Iterator[tuple[Series, Value]]:

@@ -8,7 +8,7 @@ from roce_exporter.checks.health import port_causes
 from roce_exporter.checks.health.port_fault import Side
 from roce_exporter.checks.health.sign import Sign, rose, texts
 from roce_exporter.checks.health.verdict_limits import limit
-from roce_exporter.view.port_view import Rise, rise_between
+from roce_exporter.view.host_view import Rise, rise_between
 from roce_exporter.words import duration
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.checks.health.port_fault import Cause
     from roce_exporter.checks.health.sign import Rule
-    from roce_exporter.view.port_view import PortView
+    from roce_exporter.view.host_view import PortView
 
 UP = "roce_port_up"
 DOWN_COUNTERS = (

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.checks.health.port_fault import Cause
     from roce_exporter.checks.health.sign import Rule
-    from roce_exporter.view.port_view import PortView
+    from roce_exporter.view.host_view import PortView
 
 WINDOW = 900.0
 """Seconds for which an event of the module counts as recent."""

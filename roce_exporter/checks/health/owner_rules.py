@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from roce_exporter.checks.health.sign import Rule
-    from roce_exporter.view.port_view import PortView
+    from roce_exporter.view.host_view import PortView
 
 WINDOW = 900.0
 """Seconds, or all of a shorter history, in which queue pairs must be in error all the time: longer than a job takes to end."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.checks.health.port_fault import Cause
     from roce_exporter.checks.health.sign import Rule
-    from roce_exporter.view.port_view import PortView, SeriesTrack
+    from roce_exporter.view.host_view import PortView, SeriesTrack
 
 RECEIVE, TRANSMIT = "receive", "transmit"
 STORM_WINDOW = 600.0

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from roce_exporter.checks.health.sign import Rule
-    from roce_exporter.view.port_view import PortView
+    from roce_exporter.view.host_view import PortView
 
 CORRECTED_EVENTS = 100.0
 """Corrected errors within the window of the alert: single ones are normal, this many wear the link out."""

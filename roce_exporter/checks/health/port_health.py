@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.checks.health.port_causes import DEVICE_VANISHED, LINK_DOWN
 from roce_exporter.checks.health.port_fault import Health
-from roce_exporter.view.port_view import HostView, PortView
+from roce_exporter.view.host_view import PortView, View
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -95,7 +95,7 @@ def judge(before: Mapping[PortKey, HeldReasons], history: History, diagnosis: Di
     What the history forgets is no recovery: a link that was lost is down until it is up, and a device that vanished is
     missing until it is back, at most for a day. Other ports that no moment of the history has are forgotten.
     """
-    host = HostView(history)
+    host = View(history)
     now = host.end
     ports = {(port.device, port.port): port for port in host.ports()}
     found: HostHealth = {}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog.row import FULL
-from roce_exporter.view.port_view import PortView
+from roce_exporter.view.host_view import PortView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roce_exporter.view.port_view import HostView
+    from roce_exporter.view.host_view import View
 
 
 class Sight(NamedTuple):
@@ -99,7 +99,7 @@ DEVICE_SIGHTS = (
 ALL = "all ports"
 
 
-def unseen_of(host: HostView) -> Iterator[str]:
+def unseen_of(host: View) -> Iterator[str]:
     """What could not be judged, a line each: `what` of all ports, or `device/port: what`."""
     if host.end <= host.begin:
         yield "anything that counts: there is only one moment, so no counter can have risen"

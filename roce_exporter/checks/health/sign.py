@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.view.port_view import PortView
+from roce_exporter.view.host_view import PortView
 from roce_exporter.words import duration, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from roce_exporter.checks.health.port_fault import Cause, Side
-    from roce_exporter.view.port_view import Rise
+    from roce_exporter.view.host_view import Rise
 
 
 class Sign(NamedTuple):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from roce_exporter.checks.health.sign import Rule
-    from roce_exporter.view.port_view import PortView, Rise
+    from roce_exporter.view.host_view import PortView, Rise
 
 WINDOW = 600.0
 """Seconds in which errors of connections are looked for."""

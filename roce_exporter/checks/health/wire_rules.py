@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from roce_exporter.checks.health.sign import Rule
-    from roce_exporter.view.port_view import PortView
+    from roce_exporter.view.host_view import PortView
 
 
 def _addresses(port: PortView) -> set[str]:

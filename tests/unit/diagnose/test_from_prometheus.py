@@ -9,7 +9,7 @@ import pytest
 from roce_exporter.catalog import INDEX
 from roce_exporter.normalise.series import Samples, Series
 from roce_exporter.view.from_prometheus import MatrixError, read_matrix
-from roce_exporter.view.from_samples import timed_samples
+from roce_exporter.view.history import timed_samples
 
 TARGET = {"instance": "h1", "job": "roce"}
 

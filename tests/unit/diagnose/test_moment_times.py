@@ -11,7 +11,7 @@ from roce_exporter.host.recorded.moment_times import moment_times
 from roce_exporter.host.recorded.recorded import load_recording
 from roce_exporter.host.recorded.tree import RecordingError, Tree
 from roce_exporter.host.simulated.kernel import simulate
-from roce_exporter.introspection.host_history import HostClock
+from roce_exporter.view.host_history import HostClock
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,7 +18,7 @@ from roce_exporter.checks.health.kernel_events import DEVICE_EVENTS
 from roce_exporter.checks.health.port_fault import Cause, Health
 from roce_exporter.checks.health.port_health import UNKNOWN_REASONS, judge
 from roce_exporter.checks.health.rows_of_rules import ROWS_OF_RULES
-from roce_exporter.view import port_view
+from roce_exporter.view import host_view
 from roce_exporter.view.history import TimedSamples
 
 ROOT = Path(__file__).parents[3]
@@ -81,13 +81,13 @@ def _number(value: float | str) -> float:
 def test_the_daemon_keeps_the_rows_that_rules_read_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every row has a series that rises fast, slowly or not at all, or is missing, so that every branch reads its rows."""
     asked: set[str] = set()
-    tracks = port_view.HostView.tracks
+    tracks = host_view.View.tracks
 
-    def noting(host: port_view.HostView, name: str) -> tuple[port_view.SeriesTrack, ...]:
+    def noting(host: host_view.View, name: str) -> tuple[host_view.SeriesTrack, ...]:
         asked.add(name)
         return tracks(host, name)
 
-    monkeypatch.setattr(port_view.HostView, "tracks", noting)
+    monkeypatch.setattr(host_view.View, "tracks", noting)
     known = {row.name for row in CATALOG}
     for rate in (0.0, 1.0, 1e9):
         for level in (0.0, 1.0, 100.0):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from roce_exporter.view.history import History, TimedSamples
-from roce_exporter.view.kept_history import MOST_AGE, kept
+from roce_exporter.view.history import MOST_AGE, History, TimedSamples, kept
 
 
 def play(times: range) -> History:

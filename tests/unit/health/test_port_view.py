@@ -6,14 +6,14 @@ import pytest
 from health_history import history
 
 from roce_exporter.view.history import TimedSamples
-from roce_exporter.view.port_view import WHOLE, HostView, PortView, moduli, rise_between, step
+from roce_exporter.view.host_view import WHOLE, PortView, View, moduli, rise_between, step
 
 TIMEOUTS = "roce_transport_ack_timeouts_total"
 PAUSE = "roce_pfc_receive_pause_seconds_total"
 
 
 def port(series: dict[str, object], **options: float) -> PortView:
-    return HostView(history(series, **options)).ports()[0]
+    return View(history(series, **options)).ports()[0]
 
 
 def test_a_rise_is_the_sum_of_the_steps_and_its_rate_is_per_second() -> None:
@@ -79,7 +79,7 @@ def test_labels_select_series_and_rises_add_up() -> None:
 
 
 def test_a_port_sees_its_own_series_and_those_of_the_device() -> None:
-    view = HostView(
+    view = View(
         history(
             {
                 TIMEOUTS + "{port=1}": [0, 1],
@@ -103,7 +103,7 @@ def test_events_of_a_series_that_appears_are_new() -> None:
 
 def test_one_moment_is_no_rise() -> None:
     moment = TimedSamples(0.0, {TIMEOUTS: {("mlx5_0", "1"): 5.0}, "roce_port_up": {("mlx5_0", "1"): 1.0}})
-    assert HostView((moment,)).ports()[0].rise(TIMEOUTS, 99) is None
+    assert View((moment,)).ports()[0].rise(TIMEOUTS, 99) is None
 
 
 def test_the_network_device_is_the_bond_of_a_lag() -> None:

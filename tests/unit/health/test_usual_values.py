@@ -7,7 +7,7 @@ from health_history import causes, history
 
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.view.from_prometheus import read_matrix
-from roce_exporter.view.port_view import HostView, PortView
+from roce_exporter.view.host_view import PortView, View
 from roce_exporter.view.usual_values import with_usual_values
 
 TIMEOUTS = "roce_transport_ack_timeouts_total"
@@ -22,7 +22,7 @@ LIMITED = pytest.mark.parametrize("metric_set", ["lean", "standard"])
 
 
 def port(series: dict[str, object], **options: float) -> PortView:
-    return HostView(with_usual_values(history(series, **options))).ports()[0]
+    return View(with_usual_values(history(series, **options))).ports()[0]
 
 
 @LIMITED
@@ -35,7 +35,7 @@ def test_the_first_event_is_a_rise(metric_set: str) -> None:
 def test_a_history_of_everything_stays_as_it_is(info: dict[str, object]) -> None:
     given = history(HOST | info | {TIMEOUTS: [None, 3]})
     assert with_usual_values(given) is given
-    assert PortView(HostView(given), "mlx5_0", "1").rise(TIMEOUTS, 3600) is None
+    assert PortView(View(given), "mlx5_0", "1").rise(TIMEOUTS, 3600) is None
 
 
 def test_a_series_that_never_began_has_its_usual_value_where_driver_and_source_have_it() -> None:
@@ -77,7 +77,7 @@ def test_labels_of_their_own_are_completed_once_they_are_known() -> None:
 
 def test_a_device_that_is_not_there_gets_nothing() -> None:
     given = HOST | LEAN | {"roce_transport_ack_timeouts_total{device=gone}": [2, None]}
-    (track,) = HostView(with_usual_values(history(given))).of("gone", "1", TIMEOUTS)
+    (track,) = View(with_usual_values(history(given))).of("gone", "1", TIMEOUTS)
     assert [value for _, value in track.points] == [2]
 
 

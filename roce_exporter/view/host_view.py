@@ -54,7 +54,7 @@ class Rise(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HostView:
+class View:
     """All series of a history by name of their row; tracks are made when a rule first asks for them."""
 
     history: History
@@ -108,7 +108,7 @@ _PRESENCE = (*_PORT_PRESENCE, "roce_device_info")
 class PortView:
     """The series of one port, or with the port `WHOLE` those of one device and all its ports."""
 
-    host: HostView
+    host: View
     device: str
     port: str = WHOLE
 

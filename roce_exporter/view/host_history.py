@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from roce_exporter.view.from_samples import timed_samples
+from roce_exporter.view.history import timed_samples
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
-    from roce_exporter.exporter import Exporter
     from roce_exporter.fastloop import Sampler
+    from roce_exporter.normalise.series import Samples
     from roce_exporter.view.history import TimedSamples
 
     Reach = Callable[[float], Awaitable[None]]
@@ -68,10 +68,12 @@ def wait(clock: Callable[[], float], sampler: Sampler | None) -> Reach:
 
 
 async def host_history(
-    exporter: Exporter, times: Iterable[float], reach: Reach, stamp: Callable[[float], float]
+    collect: Callable[[], Awaitable[Iterable[Samples]]],
+    times: Iterable[float],
+    reach: Reach,
+    stamp: Callable[[float], float],
 ) -> AsyncIterator[TimedSamples]:
-    """The samples at each of these times; `stamp` returns the Unix time of one."""
+    """The samples at each of these times; `collect` makes a complete collection, `stamp` returns the Unix time of one."""
     for time in times:
         await reach(time)
-        observation = await exporter.observe_complete()
-        yield timed_samples(observation.samples, stamp(time))
+        yield timed_samples(await collect(), stamp(time))
