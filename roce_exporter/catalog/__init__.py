@@ -1,6 +1,7 @@
 """THE table: every metric is a row, and the row lists every driver's raw name for it.
 
-One file per area. The rest of the program queries `INDEX`; a table that contradicts itself is refused on import.
+The rows are in `tables/`, in the form that `table.py` describes. The rest of the program queries `INDEX`; a table that
+contradicts itself is refused on import.
 """
 
 from __future__ import annotations
@@ -10,37 +11,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog import (
-    buffer,
-    collective,
-    configuration,
-    congestion,
-    dcb,
-    devlink,
-    ethernet,
-    exporter,
-    health,
-    identity,
-    kernel_log,
-    link,
-    namespaces,
-    operations,
-    optional,
-    owners,
-    pfc,
-    pods,
-    port,
-    storm,
-    switch_ports,
-    switch_probe,
-    switch_queues,
-    switch_watchdog,
-    transceiver,
-    transport,
-    virtual_functions,
-    windows,
-    wire,
-)
 from roce_exporter.catalog.drivers import DIALECTS, dialect_of
 from roce_exporter.catalog.left_out import reason_for
 from roce_exporter.catalog.row import (
@@ -55,16 +25,19 @@ from roce_exporter.catalog.row import (
     Spelling,
 )
 from roce_exporter.catalog.switch_systems import SWITCH_SYSTEMS
+from roce_exporter.catalog.table import Area, CatalogError, areas
 from roce_exporter.catalog.windows_names import WINDOWS_DIALECTS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
 __all__ = [
+    "AREAS",
     "CATALOG",
     "DIALECTS",
     "INDEX",
     "SWITCH_SYSTEMS",
+    "Area",
     "CatalogError",
     "Claim",
     "Index",
@@ -73,38 +46,8 @@ __all__ = [
     "pattern_of",
 ]
 
-CATALOG: tuple[Row, ...] = (
-    *identity.ROWS,
-    *port.ROWS,
-    *congestion.ROWS,
-    *transport.ROWS,
-    *collective.ROWS,
-    *buffer.ROWS,
-    *operations.ROWS,
-    *optional.ROWS,
-    *pfc.ROWS,
-    *storm.ROWS,
-    *dcb.ROWS,
-    *configuration.ROWS,
-    *ethernet.ROWS,
-    *link.ROWS,
-    *transceiver.ROWS,
-    *exporter.ROWS,
-    *storm.SAMPLER,
-    *switch_ports.ROWS,
-    *switch_watchdog.ROWS,
-    *switch_queues.ROWS,
-    *switch_probe.ROWS,
-    *wire.ROWS,
-    *owners.ROWS,
-    *virtual_functions.ROWS,
-    *pods.ROWS,
-    *namespaces.ROWS,
-    *devlink.ROWS,
-    *health.ROWS,
-    *kernel_log.ROWS,
-    *windows.ROWS,
-)
+AREAS: tuple[Area, ...] = areas()
+CATALOG: tuple[Row, ...] = tuple(row for area in AREAS for row in area.rows)
 
 _METRIC = re.compile(r"roce_[a-z0-9]+(_[a-z0-9]+)*")
 _LABEL = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
@@ -114,15 +57,12 @@ Claim = tuple[str, str, str]
 """Dialect, source and raw name."""
 
 
-class CatalogError(ValueError):
-    """A table that contradicts itself; one line that names the row."""
-
-
 @dataclass(frozen=True, slots=True)
 class Index:
     """A checked catalogue."""
 
     rows: tuple[Row, ...]
+    named: Mapping[str, Row]
     claims: Mapping[Claim, Row]
     patterns: tuple[tuple[str, str, re.Pattern[str], Row], ...]
     """Dialect, source and expression of each raw name that holds a placeholder."""
@@ -174,21 +114,21 @@ def check(rows: Iterable[Row]) -> Index:
         CatalogError: a name is listed twice, a raw name is claimed by two rows, or a row breaks the rules of names and labels.
     """
     rows = tuple(rows)
-    names: set[str] = set()
+    named: dict[str, Row] = {}
     claims: dict[Claim, Row] = {}
     patterns = []
     for row in rows:
         _check_row(row)
-        if row.name in names:
+        if row.name in named:
             raise CatalogError(f"{row.name}: is listed twice in the catalogue")
-        names.add(row.name)
+        named[row.name] = row
         for spelling in row.spellings:
             # The raw names of a difference have rows of their own.
             for raw in () if spelling.difference else spelling.raw:
                 if "{" in raw:
                     patterns.append((spelling.dialect, spelling.source, pattern_of(raw), row))
                 _claim(claims, (spelling.dialect, spelling.source, raw), row)
-    return Index(rows, claims, tuple(patterns))
+    return Index(rows, named, claims, tuple(patterns))
 
 
 @cache

@@ -21,24 +21,34 @@ class DriverFamily(NamedTuple):
     """Its key in `roce-exporter audit --format=json`, where that is not the dialect."""
     stub_port_counters: bool = False
     """The files in `counters/` exist, and every read of one fails with EINVAL."""
-    dcb_counts_pfc: bool = False
-    """DCB netlink counts the PFC frames of the priorities that have PFC, and of no others."""
     dscp_by_precedence: bool = False
     """A DSCP without a mapping gets the priority of its upper three bits, the IP precedence. Elsewhere it gets priority 0."""
     trust_by_mappings: bool = False
     """DCB has no trust setting: the first mapping of a DSCP selects DSCP, the removal of the last one selects PCP."""
+    uncounted: tuple[str, ...] = ()
+    """Beginnings of names that a counter set of queue pairs lists with a 0 that is not a count."""
+    sums_on_read: bool = False
+    """A counter set is added up from the queue pairs that exist when it is read: a value falls when one is destroyed."""
 
 
 DRIVERS = (
-    DriverFamily("mlx5", ("mlx5_core",), dscp_by_precedence=True, trust_by_mappings=True),
+    # mlx5_ib_counter_update_stats fills the Q counters of a set and, where they are bound, the optional counters; the congestion
+    # counters exist per port only.
+    DriverFamily(
+        "mlx5",
+        ("mlx5_core",),
+        dscp_by_precedence=True,
+        trust_by_mappings=True,
+        uncounted=("np_", "rp_", "rx_icrc_encapsulated"),
+    ),
     DriverFamily("mlx4", ("mlx4_core", "mlx4_en")),
-    DriverFamily("bnxt_re", ("bnxt_en",), json_name="bnxt", dcb_counts_pfc=True),
+    DriverFamily("bnxt_re", ("bnxt_en",), json_name="bnxt"),
     DriverFamily("bng_re", ("bng_en",)),
-    DriverFamily("irdma", ("ice", "i40e", "idpf", "irdma"), dcb_counts_pfc=True),
-    DriverFamily("ionic", ("ionic",)),
-    DriverFamily("hns", ("hns3", "hns_roce_hw_v2"), dcb_counts_pfc=True),
+    DriverFamily("irdma", ("ice", "i40e", "idpf", "irdma")),
+    DriverFamily("ionic", ("ionic",), sums_on_read=True),  # ionic_counter_update_stats
+    DriverFamily("hns", ("hns3", "hns_roce_hw_v2")),
     # qedr_process_mad returns success without a reply, which the RDMA core turns into EINVAL.
-    DriverFamily("qedr", ("qede",), stub_port_counters=True, dcb_counts_pfc=True),
+    DriverFamily("qedr", ("qede",), stub_port_counters=True),
     DriverFamily("mana", ("mana",)),
     DriverFamily("efa", ("efa", "ena")),
     DriverFamily("erdma", ("erdma",)),

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog import switch_ports
+from roce_exporter.catalog import named
 from roce_exporter.demo.figures import (
     KEPT_MOMENTS,
     KEPT_SHARES,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from roce_exporter.demo.figures import Labels
     from roce_exporter.normalise.series import Samples
 
-QUEUES, NEIGHBORS = switch_ports.SWITCH_QUEUE_INFO, switch_ports.SWITCH_NEIGHBOR_INFO
+QUEUES, NEIGHBORS = named.SWITCH_QUEUE_INFO, named.SWITCH_NEIGHBOR_INFO
 PAUSED = "roce_switch_pfc_receive_pause_seconds_total"
 ENABLED = "roce_switch_pfc_watchdog_enabled"
 ACTS = "roce_switch_pfc_watchdog_acts"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog.exporter import SOURCE_LABELS, SOURCE_UP
+from roce_exporter.catalog.named import SOURCE_LABELS, SOURCE_UP
 from roce_exporter.catalog.row import COUNTER, HISTOGRAM, PRIORITY_LABELS
 from roce_exporter.catalog.storm import STORMS
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.catalog.exporter import METRIC_SET_INFO, SOURCE_DURATION, SOURCE_UP
+from roce_exporter.catalog.named import METRIC_SET_INFO, SOURCE_DURATION, SOURCE_UP
 from roce_exporter.catalog.row import MetricSet
 from roce_exporter.exposition.begun_series import BegunSeries
 from roce_exporter.exposition.served_rules import (

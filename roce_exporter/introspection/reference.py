@@ -1,19 +1,16 @@
 """The reference of all metrics: `python -m roce_exporter.introspection.reference docs/metrics.md`.
 
-One section per file of the catalogue, with the file's docstring as its introduction.
+One section per area of the catalogue's tables, with the area's introduction.
 """
 
 from __future__ import annotations
 
 import sys
-from inspect import cleandoc
 from itertools import groupby
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter import catalog
-from roce_exporter.catalog import CATALOG
+from roce_exporter.catalog import AREAS, CATALOG
 from roce_exporter.catalog.essential import ANY_FUNCTION, ESSENTIALS, PHYSICAL, RENAMED
 from roce_exporter.catalog.kernel_events import EVENTS
 from roce_exporter.catalog.row import ANY
@@ -35,7 +32,8 @@ REQUIRED = {
 HEAD = """\
 # Metrics
 
-Generated from the catalogue by `make generate`; do not edit. One section per file of `roce_exporter/catalog/`.
+Generated from the catalogue by `make generate`; do not edit. One section per area of
+`roce_exporter/catalog/tables/`.
 
 A metric is exported when the driver has the counter. It is missing, and not 0, when the driver does not have it or when it
 cannot be read. `roce-exporter explain NAME` takes a metric or a raw name and prints its row, its source and its value on
@@ -54,7 +52,7 @@ width is given."""
 
 
 class Area(NamedTuple):
-    """One section: a file of the catalogue and its rows."""
+    """One section: an area and its rows."""
 
     name: str
     introduction: str
@@ -71,23 +69,14 @@ def reference(rows: Sequence[Row] = CATALOG) -> str:
 
 
 def areas(rows: Sequence[Row]) -> list[Area]:
-    """The rows by the file of the catalogue that holds them, in the catalogue's order; `other` holds the rest."""
-    files = {
-        row.name: (name.rpartition(".")[2], module.__doc__ or "")
-        for name, module in _files()
-        for row in (*module.ROWS, *getattr(module, "SAMPLER", ()))
-    }
+    """The rows by the area of the catalogue that holds them, in the catalogue's order; `other` holds the rest."""
+    places = {row.name: area.name for area in AREAS for row in area.rows}
+    introductions = {area.name: area.introduction for area in reversed(AREAS)}
     found: dict[str, Area] = {}
     for row in rows:
-        name, introduction = files.get(row.name, ("other", ""))
-        found.setdefault(name, Area(name, cleandoc(introduction), [])).rows.append(row)
+        name = places.get(row.name, "other")
+        found.setdefault(name, Area(name, introductions.get(name, ""), [])).rows.append(row)
     return list(found.values())
-
-
-def _files() -> Iterator[tuple[str, ModuleType]]:
-    for module in vars(catalog).values():
-        if isinstance(module, ModuleType) and hasattr(module, "ROWS"):
-            yield module.__name__, module
 
 
 def _contents(found: Sequence[Area]) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog.identity import DEVICE_INFO, GID_INFO, PORT_INFO, PORT_NETDEV_INFO
+from roce_exporter.catalog.named import DEVICE_INFO, GID_INFO, PORT_INFO, PORT_NETDEV_INFO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import INDEX
-from roce_exporter.catalog.owners import NEVER_FILLED, OWNER_COUNTERS, SUMMED_ON_READ
+from roce_exporter.catalog.drivers import family_of
+from roce_exporter.catalog.owners import OWNER_COUNTERS
 from roce_exporter.catalog.row import HW_COUNTERS
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def _growths(
     dialect: str, before: Mapping[str, int], values: Mapping[str, int]
 ) -> Iterator[tuple[Row, float]]:
     """What each row has grown by, in base units, between two readings of a set; a name missing before was 0."""
-    growth_between = growth_of_sum if dialect in SUMMED_ON_READ else growth_of
+    growth_between = growth_of_sum if family_of(dialect).sums_on_read else growth_of
     for of_port, of_owner in OWNER_COUNTERS:
         spelling = _spelling(dialect, of_port, values)
         if spelling is not None:
@@ -97,7 +98,7 @@ def _growths(
 
 def _spelling(dialect: str, row: Row, values: Mapping[str, int]) -> Spelling | None:
     """The spelling by which this set reports the row's fact, the same as for the port's own counters."""
-    never_filled = NEVER_FILLED.get(dialect, ())
+    never_filled = family_of(dialect).uncounted
     for spelling in row.spellings:
         if (
             spelling.source == HW_COUNTERS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from roce_exporter.catalog.exporter import (
+from roce_exporter.catalog.named import (
     COLLECTION_DURATION,
     DEVICES,
     DEVICES_EXCLUDED,

@@ -13,7 +13,7 @@ import os
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.kernel_events import FAILED_EVENTS
-from roce_exporter.catalog.kernel_log import KERNEL_LOG_EVENTS, KERNEL_LOG_LOST, KERNEL_LOG_READABLE
+from roce_exporter.catalog.named import KERNEL_LOG_EVENTS, KERNEL_LOG_LOST, KERNEL_LOG_READABLE
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.kmsg import LogHiddenError

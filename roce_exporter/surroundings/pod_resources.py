@@ -16,7 +16,7 @@ import stat
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.catalog.pods import POD_DEVICE_INFO
+from roce_exporter.catalog.named import POD_DEVICE_INFO
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.normalise.series import Series
 

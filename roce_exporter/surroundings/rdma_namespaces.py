@@ -8,7 +8,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from roce_exporter.catalog.namespaces import HIDDEN_DEVICES, NAMESPACE_OBJECTS, SHARED, UNVISITED
+from roce_exporter.catalog.named import HIDDEN_DEVICES, NAMESPACE_OBJECTS, SHARED, UNVISITED
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.host.kernel import Absent, Kernel
 from roce_exporter.normalise.series import Series

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog.switch_ports import SWITCH_NEIGHBOR_INFO
+from roce_exporter.catalog.named import SWITCH_NEIGHBOR_INFO
 from roce_exporter.switches.readings import SwitchFact
 
 if TYPE_CHECKING:

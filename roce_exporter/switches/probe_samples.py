@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog.switch_probe import (
+from roce_exporter.catalog.named import (
     PROBE_SECONDS,
     PROBE_SUCCESS,
     SOURCE_RENEWAL,
     SOURCE_UNREADABLE,
-    SOURCE_UP,
+    SWITCH_SOURCE_UP,
 )
 from roce_exporter.normalise.series import Samples, Series
 
@@ -50,7 +50,7 @@ def _sources(readings: SwitchReadings) -> Iterator[tuple[Row, tuple[str, ...], V
         reading.source for reading in readings.readings for value in reading.values.values() if value is None
     )
     for source in sources:
-        yield SOURCE_UP, (source,), int(source not in readings.faults)
+        yield SWITCH_SOURCE_UP, (source,), int(source not in readings.faults)
     for source in sources:
         if source not in readings.faults:
             yield SOURCE_UNREADABLE, (source,), unreadable[source]

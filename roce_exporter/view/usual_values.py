@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.catalog.drivers import dialect_of
-from roce_exporter.catalog.exporter import METRIC_SET_INFO, SOURCE_LABELS, SOURCE_UP
+from roce_exporter.catalog.named import METRIC_SET_INFO, SOURCE_LABELS, SOURCE_UP
 from roce_exporter.catalog.row import (
     COUNTER,
     FULL,

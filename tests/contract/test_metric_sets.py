@@ -17,7 +17,7 @@ import yaml
 from promql_uses import Use, of_grafana, of_template, uses
 
 from roce_exporter.catalog import CATALOG
-from roce_exporter.catalog.exporter import SOURCE_DURATION, SOURCE_UP
+from roce_exporter.catalog.named import SOURCE_DURATION, SOURCE_UP
 from roce_exporter.catalog.row import COUNTER, HISTOGRAM, LEAN, STANDARD, MetricSet, Row
 from roce_exporter.checks.health.rows_of_rules import ROWS_OF_RULES
 from roce_exporter.introspection.metric_sets import metric_sets

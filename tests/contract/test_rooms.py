@@ -65,7 +65,7 @@ def test_every_import_goes_down() -> None:
 PLAIN = ("catalog", "cli")
 """Rooms whose role is plain from their name: a module there may be called like one of another room.
 
-`catalog/dcb.py` has the rows of what `host/sources/dcb.py` reads, `cli/audit.py` is the command of `audit/`.
+`catalog/wire.py` names the rows that `wire/` fills, `cli/audit.py` is the command of `audit/`.
 """
 
 

@@ -6,6 +6,7 @@ import subprocess
 from dataclasses import replace
 
 import pytest
+from catalog_rows import counter, gauge, netdev_counter, spelt
 from hypothesis import given
 from hypothesis import strategies as st
 from tools import need
@@ -15,17 +16,17 @@ from roce_exporter.catalog.row import (
     ANY,
     COUNTERS,
     ETHTOOL,
+    GAUGE,
     HISTOGRAM,
     HW_COUNTERS,
+    LEAN,
     NETDEV_LABELS,
     PRIORITY_LABELS,
+    STANDARD,
     Row,
     Spelling,
-    counter,
-    gauge,
-    netdev_counter,
-    spelt,
 )
+from roce_exporter.catalog.table import FOLDER, TABLES, read
 from roce_exporter.exposition import Format, header
 
 GOOD = counter("roce_good_total", "events", "Good.", spelt("mlx5", HW_COUNTERS, "good"))
@@ -76,6 +77,82 @@ def test_a_table_that_contradicts_itself_is_refused(rows: tuple[Row, ...], messa
     with pytest.raises(CatalogError, match=message) as caught:
         check(rows)
     assert "\n" not in str(caught.value)
+
+
+TABLE = """\
+# A comment of the file.
+[first]
+What it is.
+
+With more of it.
+
+roce_good_total{device,port} counter events lean usual=0
+    Good, and
+    on two lines.
+  mlx5 hw_counters: good + better x 4 / 100 (32 bits)
+  # a comment of a name
+  * pause: Begun Now minus ended
+roce_lanes_ratio{le} histogram ratio full experimental only le=0.5,1 x
+    Lanes.
+[second]
+roce_bare{} gauge bool standard
+    Bare.
+"""
+
+
+def test_a_table_is_areas_rows_and_raw_names() -> None:
+    first, second = read("some.txt", TABLE)
+    good = Spelling("mlx5", HW_COUNTERS, ("good", "better"), bits=32, times=4, per=100)
+    ended = Spelling(ANY, "pause", ("Begun Now", "ended"), difference=True)
+    assert first == (
+        "first",
+        "What it is.\n\nWith more of it.",
+        (
+            counter(
+                "roce_good_total", "events", "Good, and on two lines.", good, ended, metric_set=LEAN, usual=0
+            ),
+            Row(
+                "roce_lanes_ratio",
+                HISTOGRAM,
+                "ratio",
+                "Lanes.",
+                (),
+                ("le",),
+                "experimental",
+                only=("le", "0.5", "1 x"),
+            ),
+        ),
+    )
+    assert second == ("second", "", (Row("roce_bare", GAUGE, "bool", "Bare.", (), (), metric_set=STANDARD),))
+
+
+@pytest.mark.parametrize(
+    ("line", "replacement", "message"),
+    [
+        (
+            " lean usual=0",
+            " usual=0",
+            r"some.txt:7: roce_good_total: needs .* set \(lean, standard or full\)",
+        ),
+        ("counter events lean", "counter lean", "some.txt:7: roce_good_total: needs labels"),
+        ("usual=0", "usual=none", "some.txt:7: roce_good_total: needs labels"),
+        (
+            "  * pause: Begun",
+            "  * pause Begun",
+            r"some.txt:12: '\* pause Begun Now minus ended' is not DRIVER SOURCE: RAW",
+        ),
+        ("    Lanes.", "Lanes.", "some.txt:14: 'Lanes.' is not an area, a row, or part of a row"),
+        ("With more", "  With more", "some.txt:5: 'With more of it.' is not an area"),
+    ],
+)
+def test_a_line_of_another_form_is_refused_with_its_place(line: str, replacement: str, message: str) -> None:
+    with pytest.raises(CatalogError, match=message) as caught:
+        tuple(read("some.txt", TABLE.replace(line, replacement)))
+    assert "\n" not in str(caught.value)
+
+
+def test_every_table_is_read() -> None:
+    assert {f"{name}.txt" for name in TABLES} == {place.name for place in FOLDER.iterdir()}
 
 
 def test_one_raw_name_may_mean_different_things_to_different_drivers() -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from catalog_rows import counter
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from roce_exporter.catalog.row import Row, counter
+from roce_exporter.catalog.row import Row
 from roce_exporter.exposition import MOST_TEMPLATES, Format, NoRowError, Renderer, negotiate
 from roce_exporter.normalise.series import Samples, Series
 

@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from catalog_rows import counter, spelt
 
 from roce_exporter.catalog import CATALOG, check
-from roce_exporter.catalog.row import GAUGE, HW_COUNTERS, Row, counter, spelt
+from roce_exporter.catalog.row import GAUGE, HW_COUNTERS, Row
 from roce_exporter.model import WHOLE_DEVICE, Device, DeviceReadings, Port, Reading
 from roce_exporter.normalise.normaliser import Normaliser
 

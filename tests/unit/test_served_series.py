@@ -13,8 +13,7 @@ from prometheus_client.openmetrics import parser as openmetrics
 from recorded import recording
 
 from roce_exporter.catalog import CATALOG
-from roce_exporter.catalog.configuration import CHECK_OK
-from roce_exporter.catalog.exporter import METRIC_SET_INFO, READ_ERRORS, SOURCE_DURATION, SOURCE_UP
+from roce_exporter.catalog.named import CHECK_OK, METRIC_SET_INFO, READ_ERRORS, SOURCE_DURATION, SOURCE_UP
 from roce_exporter.catalog.row import FULL, LEAN, PRIORITY_LABELS, STANDARD, MetricSet, Row
 from roce_exporter.catalog.storm import RATIO, READ_DURATION, STORMS
 from roce_exporter.checks.health.health_watch import HealthWatch

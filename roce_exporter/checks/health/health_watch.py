@@ -11,7 +11,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.catalog.health import PORT_HEALTH, PORT_HEALTH_REASON
+from roce_exporter.catalog.named import PORT_HEALTH, PORT_HEALTH_REASON
 from roce_exporter.checks.health import HEALTH
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.health_document import described, health_document

@@ -7,7 +7,7 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog.configuration import (
+from roce_exporter.catalog.named import (
     CHECK_OK,
     CHECK_UNREADABLE,
     CHECKS_PASSED,

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog.switch_ports import (
+from roce_exporter.catalog.named import (
     SWITCH_INFO,
     SWITCH_NEIGHBOR_INFO,
     SWITCH_PORT_INFO,

@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog.switch_ports import SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO
+from roce_exporter.catalog.named import SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO
 from roce_exporter.switches.pause.port_pause import RECEIVE_FRAMES, TRANSMIT_FRAMES
 from roce_exporter.switches.switch_view import natural
 

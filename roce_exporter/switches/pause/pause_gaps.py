@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.catalog.switch_ports import SWITCH_NEIGHBOR_INFO, SWITCH_QUEUE_INFO
-from roce_exporter.catalog.switch_probe import SOURCE_UP
+from roce_exporter.catalog.named import SWITCH_NEIGHBOR_INFO, SWITCH_QUEUE_INFO, SWITCH_SOURCE_UP
 from roce_exporter.switches.pause.port_pause import place_order
 from roce_exporter.words import few
 
@@ -56,7 +55,7 @@ def _of_answer(view: SwitchView, values: ViewValues) -> Iterator[str]:
     for source, fault in view.faults.items():
         yield f"source {source}: {fault}" if source else fault
     named = set(view.faults)
-    down = (labels[0] for labels, value in values.of(SOURCE_UP.name).items() if not value)
+    down = (labels[0] for labels, value in values.of(SWITCH_SOURCE_UP.name).items() if not value)
     yield from (f"source {source} could not be used" for source in down if source not in named)
     if not view.samples.series:
         if not view.faults:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.catalog.switch_ports import SWITCH_QUEUE_INFO
+from roce_exporter.catalog.named import SWITCH_QUEUE_INFO
 from roce_exporter.switches.switch_view import natural
 
 if TYPE_CHECKING:

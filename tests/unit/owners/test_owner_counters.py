@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from roce_exporter.catalog import INDEX
-from roce_exporter.catalog.owners import OWNER_COUNTERS, ROWS
+from roce_exporter.catalog.owners import OWNER_COUNTERS
 from roce_exporter.catalog.row import COUNTER
 from roce_exporter.model.owner import CounterSet
 from roce_exporter.owners.owner_counters import KEPT_ROUNDS, Ledger, growth_of
@@ -135,10 +135,9 @@ def test_a_counter_that_fell_has_wrapped_or_started_again(
 
 
 def test_every_owner_counter_is_the_part_of_a_row_of_the_port() -> None:
-    rows = {row.name: row for row in INDEX.rows}
     for of_port, of_owner in OWNER_COUNTERS:
-        assert rows[of_port.name] is of_port
-        assert of_owner in ROWS
+        assert INDEX.named[of_port.name] is of_port
+        assert INDEX.named[of_owner.name] is of_owner
         assert of_owner.name == of_port.name.replace("roce_", "roce_owner_")
         assert (of_owner.kind, of_owner.unit) == (COUNTER, of_port.unit)
         assert of_owner.labels == ("device", "owner", "port")

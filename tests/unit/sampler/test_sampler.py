@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from clock import EPOCH, Clock
 
-from roce_exporter.catalog.storm import ROWS, SAMPLER
+from roce_exporter.catalog import AREAS
 from roce_exporter.cli.log import LineFormatter
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
@@ -213,7 +213,7 @@ async def test_the_exposition_has_the_rows() -> None:
         await exporter.observe(5)
         run(sampler, clock, 15.0)
     text = exporter.render(await exporter.observe(5), Format.TEXT)
-    for row in (*ROWS, *SAMPLER):
+    for row in (row for area in AREAS if area.name == "storm" for row in area.rows):
         if row.name not in (
             "roce_pfc_storm_hint",
             "roce_pfc_storm_unknown",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import CATALOG, SWITCH_SYSTEMS
-from roce_exporter.catalog.switch_ports import SWITCH_PORT_INFO
+from roce_exporter.catalog.named import SWITCH_PORT_INFO
 from roce_exporter.introspection.debug import series_text
 from roce_exporter.switches.interpretation import Interpreter, meaning_of
 from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings

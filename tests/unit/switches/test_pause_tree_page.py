@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from switch_fakes import FakeSwitch, leaf, prober
 
-from roce_exporter.catalog.switch_ports import SWITCH_INFO, SWITCH_NEIGHBOR_INFO
+from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO
 from roce_exporter.switches.answer_views import NOT_PROBED, answer_views
 from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings
 from roce_exporter.switches.targets import BasicAuth, ProbeLimits

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from switch_fakes import FakeSwitch, leaf, prober
 
-from roce_exporter.catalog.switch_ports import SWITCH_NEIGHBOR_INFO
+from roce_exporter.catalog.named import SWITCH_NEIGHBOR_INFO
 from roce_exporter.introspection.debug import series_text
 from roce_exporter.switches import probe as probe_module
 from roce_exporter.switches.links import with_links

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from roce_exporter.catalog.switch_ports import (
+from roce_exporter.catalog.named import (
     SWITCH_INFO,
     SWITCH_NEIGHBOR_INFO,
     SWITCH_PORT_INFO,

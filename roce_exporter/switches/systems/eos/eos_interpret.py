@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.catalog.switch_ports import SWITCH_INFO, SWITCH_PORT_INFO, SWITCH_QUEUE_INFO
+from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_PORT_INFO, SWITCH_QUEUE_INFO
 from roce_exporter.switches.readings import SourceError, SwitchFact, SwitchReadings, label_text
 from roce_exporter.switches.systems.eos.eos_eapi import drop_readings, ecn_readings, stuck_readings
 from roce_exporter.switches.systems.eos.eos_gnmi import (

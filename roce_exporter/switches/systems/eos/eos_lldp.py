@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from roce_exporter.catalog.switch_ports import SWITCH_NEIGHBOR_INFO
+from roce_exporter.catalog.named import SWITCH_NEIGHBOR_INFO
 from roce_exporter.switches.readings import SwitchFact, label_text
 from roce_exporter.switches.systems.eos.eos_eapi import member
 from roce_exporter.switches.systems.eos.eos_models import NEIGHBOR, is_port

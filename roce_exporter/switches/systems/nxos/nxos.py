@@ -14,7 +14,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from roce_exporter.catalog.switch_ports import (
+from roce_exporter.catalog.named import (
     SWITCH_INFO,
     SWITCH_NEIGHBOR_INFO,
     SWITCH_PORT_INFO,

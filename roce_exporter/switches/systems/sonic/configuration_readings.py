@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog.switch_ports import SWITCH_QUEUE_INFO
+from roce_exporter.catalog.named import SWITCH_QUEUE_INFO
 from roce_exporter.switches.numbers import is_absent, number
 from roce_exporter.switches.readings import SwitchFact, SwitchReading
 from roce_exporter.switches.systems.sonic.rows import reference

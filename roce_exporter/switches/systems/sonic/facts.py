@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog.switch_ports import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO
+from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO
 from roce_exporter.catalog.switch_systems import SONIC
 from roce_exporter.switches.readings import SwitchFact, label_text
 from roce_exporter.switches.systems.sonic.tables import is_front_panel
