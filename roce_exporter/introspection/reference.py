@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from roce_exporter.catalog import AREAS, CATALOG
+from roce_exporter.catalog import AREAS, CATALOG, Area
 from roce_exporter.catalog.essential import ANY_FUNCTION, ESSENTIALS, PHYSICAL, RENAMED
 from roce_exporter.catalog.kernel_events import EVENTS
 from roce_exporter.catalog.row import ANY
@@ -51,14 +51,6 @@ Raw names per driver. `+` and `-` combine several names, `x` and `/` scale to th
 width is given."""
 
 
-class Area(NamedTuple):
-    """One section: an area and its rows."""
-
-    name: str
-    introduction: str
-    rows: list[Row]
-
-
 def reference(rows: Sequence[Row] = CATALOG) -> str:
     """The reference in Markdown: contents, one section per area, the essential facts."""
     found = areas(rows)
@@ -72,11 +64,10 @@ def areas(rows: Sequence[Row]) -> list[Area]:
     """The rows by the area of the catalogue that holds them, in the catalogue's order; `other` holds the rest."""
     places = {row.name: area.name for area in AREAS for row in area.rows}
     introductions = {area.name: area.introduction for area in reversed(AREAS)}
-    found: dict[str, Area] = {}
+    found: dict[str, list[Row]] = {}
     for row in rows:
-        name = places.get(row.name, "other")
-        found.setdefault(name, Area(name, introductions.get(name, ""), [])).rows.append(row)
-    return list(found.values())
+        found.setdefault(places.get(row.name, "other"), []).append(row)
+    return [Area(name, introductions.get(name, ""), tuple(those)) for name, those in found.items()]
 
 
 def _contents(found: Sequence[Area]) -> Iterator[str]:

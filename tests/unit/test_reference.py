@@ -48,7 +48,7 @@ def test_a_new_row_is_in_it() -> None:
     text = reference((*CATALOG, NEW))
     assert "| `roce_new_total` | counter | events | full | device, port | New \\| and odd. |" in text
     assert "| `roce_new_total` | mlx5, hw_counters: `a` + `b` x 4 (32 bits) |" in text
-    assert areas((NEW,)) == [("other", "", [NEW])]
+    assert areas((NEW,)) == [("other", "", (NEW,))]
 
 
 def test_alternatives_of_one_driver_are_next_to_each_other() -> None:
