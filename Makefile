@@ -5,9 +5,10 @@ QUICK ?= tests/contract tests/drift tests/golden tests/unit/test_*.py
 TARGET ?= rdma_netlink
 SECONDS ?= 600
 DIST ?= dist
+BUILD ?= build
 
 .DEFAULT_GOAL := help
-.PHONY: help check test test-all nightly generate lab bench fuzz mutants pictures release
+.PHONY: help check test test-all nightly generate dist lab bench fuzz mutants pictures release
 
 help: ## list these tasks
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' Makefile
@@ -27,15 +28,14 @@ test-all: test ## in addition what only CI runs, except the lab: as root, for it
 nightly: ## everything, in hours: make nightly STAGES="clean-roots fuzz"
 	tests/nightly.sh $(STAGES)
 
-# The order matters: dashboards read the alerts' thresholds, the mixin and docs/migration.md both. What fires in the alerts' tests needs promtool.
-generate: ## after a change of a row, a rule or a line of tests/recordings/*.txt: write every generated file again: docs/metrics.md, docs/metric-sets.md, alerts, dashboards, mixin, deploy/kustomize, tables of names, golden files, the scoreboard of faults
+# The order matters: dashboards read the alerts' thresholds, docs/migration.md both. What fires in the alerts' tests needs promtool.
+generate: ## after a change of a row, a rule or a line of tests/recordings/*.txt: write every generated file again: docs/metrics.md, docs/metric-sets.md, alerts, dashboards, deploy/kustomize, tables of names, golden files, the scoreboard of faults
 	$(PYTHON) -m roce_exporter.introspection.reference docs/metrics.md
 	$(PYTHON) -m roce_exporter.introspection.metric_sets docs/metric-sets.md
 	$(PYTHON) -m roce_exporter.introspection.fleet_table docs/operating.md
 	$(PYTHON) alerts/generate.py
 	$(PYTHON) -m roce_exporter.migrate.compat_rules alerts/compat
 	$(PYTHON) dashboards/generate.py
-	$(PYTHON) deploy/mixin/generate.py
 	$(PYTHON) deploy/windows/generate.py
 	$(PYTHON) tests/deploy/write_chart.py
 	$(PYTHON) tests/alerts/write_migration.py
@@ -43,6 +43,10 @@ generate: ## after a change of a row, a rule or a line of tests/recordings/*.txt
 	$(PYTHON) -m pytest -q tests/golden --rewrite-golden -k golden_file
 	$(PYTHON) tests/diagnosis/write_diagnosis.py
 	if command -v promtool >/dev/null; then $(PYTHON) tests/alerts/write_fired.py; fi
+
+dist: ## build what is generated and not in git into BUILD: the mixin, the rules for the Prometheus operator
+	$(PYTHON) deploy/mixin/generate.py $(BUILD)/mixin
+	$(PYTHON) deploy/operator_rules.py $(BUILD)/operator
 
 lab: ## the wheel on two real kernels in QEMU, half an hour; as root
 	tests/lab/run.sh

@@ -1,8 +1,8 @@
 """Write the Prometheus rules: `python alerts/generate.py`.
 
 Operators edit `thresholds.yml`. The expressions and texts are in `rules/*.yml`, in which `<<name>>` is a placeholder for a
-threshold of the alert, a shared value or a phrase. The results are `roce.rules.yml` for Prometheus 2.42 and newer, and
-`roce.prometheusrule.yml`, the same for the Prometheus operator.
+threshold of the alert, a shared value or a phrase. The result is `roce.rules.yml` for
+Prometheus 2.42 and newer; `make dist` writes the same for the Prometheus operator.
 """
 
 # ruff: noqa: INP001 - a script next to its rules, not a package
@@ -274,41 +274,26 @@ def check_alerts(folder: Path = FOLDER) -> None:
         raise RuleError(f"thresholds.yml: no such alert: {', '.join(unknown)}")
 
 
-def as_operator_rule(rules: Values) -> Values:
-    """The same rules as a PrometheusRule of the Prometheus operator."""
-    return {
-        "apiVersion": "monitoring.coreos.com/v1",
-        "kind": "PrometheusRule",
-        "metadata": {"name": "roce-exporter", "labels": {"app.kubernetes.io/name": "roce-exporter"}},
-        "spec": rules,
-    }
-
-
-def as_yaml(content: Values) -> str:
-    """The text of a generated file."""
-    return HEADER + yaml.dump(content, Dumper=Dumper, sort_keys=False, width=WIDTH, allow_unicode=True)
-
-
-def generated(folder: Path = FOLDER) -> dict[str, str]:
-    """The text of each generated file, by file name.
+def generated(folder: Path = FOLDER) -> str:
+    """The text of `roce.rules.yml`.
 
     Raises:
         RuleError: thresholds and rules are inconsistent.
     """
     check_alerts(folder)
-    rules = make_rules(folder)
-    return {"roce.rules.yml": as_yaml(rules), "roce.prometheusrule.yml": as_yaml(as_operator_rule(rules))}
+    return HEADER + yaml.dump(
+        make_rules(folder), Dumper=Dumper, sort_keys=False, width=WIDTH, allow_unicode=True
+    )
 
 
 def main() -> int:
-    """Write the generated files. Returns 1, with one line on standard error, if thresholds and rules are inconsistent."""
+    """Write the rules. Returns 1, with one line on standard error, if thresholds and rules are inconsistent."""
     try:
-        files = generated()
+        text = generated()
     except RuleError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    for name, text in files.items():
-        (FOLDER / name).write_text(text, encoding="utf-8")
+    (FOLDER / "roce.rules.yml").write_text(text, encoding="utf-8")
     return 0
 
 

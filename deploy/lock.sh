@@ -1,5 +1,5 @@
 #!/bin/sh
-# Regenerate requirements*.lock, deploy/sbom*.cdx.json and docs/licences.md from pyproject.toml. Needs: pip install pip-tools cyclonedx-bom
+# Regenerate requirements*.lock and docs/licences.md from pyproject.toml. Needs: pip install pip-tools
 # With --upgrade all packages move to the newest versions; without it only changes in pyproject.toml take effect.
 # Run it with the oldest supported Python: newer ones need no additional packages.
 # requirements-switches.lock is for the machine that queries switches, requirements-wire.lock for one with a mirror port,
@@ -22,27 +22,10 @@ lock requirements-wire.lock --extra=wire pyproject.toml "$@"
 lock requirements-build.lock --only-build-deps --build-deps-for=wheel pyproject.toml "$@"
 lock requirements-test.lock --extra=test pyproject.toml "$@"
 lock deploy/manual/requirements.lock deploy/manual/requirements.in "$@"
-# From an environment with exactly the locked packages, so that licences and the dependency graph are included.
+# The licences of all locked packages, from their metadata.
 shipped=$(mktemp -d)
 trap 'rm -rf "$shipped"' EXIT
-bill() {
-  "$python" -m venv --clear --without-pip "$shipped"
-  "$python" -m pip --python="$shipped/bin/python" install --quiet --require-hashes --requirement="$1"
-  "$python" -m cyclonedx_py environment --pyproject=pyproject.toml --mc-type=application --output-reproducible \
-    --spec-version=1.5 --output-format=JSON --output-file="$2" "$shipped/bin/python"
-  # pyproject.toml takes the version from the package, which cyclonedx does not read.
-  "$python" - "$2" <<'END'
-import json, pathlib, re, sys
-place = pathlib.Path(sys.argv[1])
-bill = json.loads(place.read_text())
-version = re.search('__version__ = "(.*)"', pathlib.Path("roce_exporter/__init__.py").read_text())[1]
-bill["metadata"]["component"] |= {"version": version, "purl": f"pkg:pypi/roce-exporter@{version}"}
-place.write_text(json.dumps(bill, indent=2) + "\n")
-END
-}
-bill requirements.lock deploy/sbom.cdx.json
-bill requirements-demo.lock deploy/sbom-zipapp.cdx.json
-# The licences of all locked packages, from their metadata.
+"$python" -m venv --without-pip "$shipped"
 set --
 for name in requirements*.lock; do set -- "$@" "--requirement=$name"; done
 "$python" -m pip --python="$shipped/bin/python" install --quiet --require-hashes "$@"

@@ -1,7 +1,7 @@
-"""Write the part of the mixin that depends on rules and dashboards: `python deploy/mixin/generate.py [FOLDER]`.
+"""Build the mixin: `python deploy/mixin/generate.py FOLDER`. `make dist` runs it.
 
 It runs the generators of `alerts/` and `dashboards/` with marks in place of the thresholds, so that each text and number in which
-a threshold was used becomes an expression of `_config`. `make generate` runs it; without a folder it writes to `generated/`.
+a threshold was used becomes an expression of `_config`. What depends on rules and dashboards is written to `generated/` in the folder.
 """
 
 # ruff: noqa: INP001 - a script next to its output, not a package
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import shutil
 import sys
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -191,10 +192,13 @@ def files() -> Iterator[tuple[str, str]]:
 
 
 def main() -> None:
-    """Write every file to the folder."""
-    folder = Path(sys.argv[1]) if sys.argv[1:] else FOLDER / "generated"
+    """Write the mixin to the folder, complete, because a bundler copies it alone."""
+    folder = Path(sys.argv[1])
+    (folder / "generated").mkdir(parents=True, exist_ok=True)
+    for place in (*FOLDER.glob("*.libsonnet"), FOLDER / "jsonnetfile.json"):
+        shutil.copy(place, folder)
     for name, text in files():
-        (folder / name).write_text(text, encoding="utf-8")
+        (folder / "generated" / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -49,8 +49,11 @@ archive() {
 }
 archive "$name-dashboards.tar.gz" --transform="s,^,roce-exporter-$version-," dashboards/*.json dashboards/*.rules.yml \
   dashboards/provisioning dashboards/README.md
+"$work/build/bin/pip" install --quiet --disable-pip-version-check --require-hashes --only-binary=:all: --requirement=requirements.lock
+PYTHONPATH=. make --silent dist PYTHON="$work/build/bin/python" BUILD="$work/dist"
 archive "$name-alerts.tar.gz" --transform="s,^,roce-exporter-$version-," alerts/*.yml alerts/compat alerts/runbooks \
-  alerts/templates alerts/README.md
+  alerts/templates alerts/README.md --directory="$work/dist" operator
+archive "$name-mixin.tar.gz" --transform="s,^,roce-exporter-$version-," --directory="$work/dist" mixin
 chart=$(sed -n 's/^version: //p' deploy/helm/roce-exporter/Chart.yaml)
 archive "$new/roce-exporter-$chart.tgz" --directory=deploy/helm --exclude=.helmignore --exclude=roce-exporter/ci roce-exporter
 
@@ -65,8 +68,8 @@ for package in ${PACKAGES-deb rpm container}; do
 done
 
 # What is inside: of the packages, and of the zipapp, which also has the libraries of the demo.
-cp deploy/sbom.cdx.json "$name.cdx.json"
-cp deploy/sbom-zipapp.cdx.json "$name.pyz.cdx.json"
+"$work/build/bin/python" deploy/sbom.py requirements.lock "$work/wheels/x86_64" >"$name.cdx.json"
+"$work/build/bin/python" deploy/sbom.py requirements-demo.lock "$work/wheels/x86_64" demo >"$name.pyz.cdx.json"
 
 cd "$new"
 sha256sum -- * >"$work/sums"

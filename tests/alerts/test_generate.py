@@ -60,10 +60,9 @@ def rules_of(folder: Path) -> dict[str, dict[str, Any]]:
     return {rule.get("alert") or rule["record"]: rule for group in groups for rule in group["rules"]}
 
 
-@pytest.mark.parametrize("name", ["roce.rules.yml", "roce.prometheusrule.yml"])
-def test_the_generated_files_are_those_of_the_thresholds(name: str) -> None:
+def test_the_rules_are_those_of_the_thresholds() -> None:
     """Rewrite them with `python alerts/generate.py`."""
-    assert (ALERTS / name).read_text() == generate.generated()[name]
+    assert (ALERTS / "roce.rules.yml").read_text() == generate.generated()
 
 
 def checked(place: Path) -> str:
@@ -76,13 +75,6 @@ def checked(place: Path) -> str:
 @pytest.mark.usefixtures("promtool")
 def test_promtool_finds_no_problem() -> None:
     assert not checked(ALERTS / "roce.rules.yml")
-
-
-def test_the_operators_form_holds_the_same_rules() -> None:
-    """The spec of a PrometheusRule is a rules file."""
-    rule = yaml.safe_load((ALERTS / "roce.prometheusrule.yml").read_text())
-    assert (rule["apiVersion"], rule["kind"]) == ("monitoring.coreos.com/v1", "PrometheusRule")
-    assert rule["spec"] == yaml.safe_load((ALERTS / "roce.rules.yml").read_text())
 
 
 def test_a_threshold_reaches_expression_and_text(folder: Path) -> None:
@@ -108,7 +100,7 @@ def test_a_window_changes_the_name_of_what_is_recorded_and_its_users(folder: Pat
 def test_slower_scrapes_still_make_valid_rules(folder: Path) -> None:
     edit_shared(folder, short="5m", medium="10m", long="1h", clusters_without_ecn="east|west")
     made = folder / "made.yml"
-    made.write_text(generate.generated(folder)["roce.rules.yml"])
+    made.write_text(generate.generated(folder))
     assert not checked(made)
 
 
@@ -209,7 +201,7 @@ def test_small_numbers_are_written_out() -> None:
     assert generate.number(3) == "3"
 
 
-def test_the_command_writes_both_files_or_reports_the_mistake(folder: Path) -> None:
+def test_the_command_writes_the_rules_or_reports_the_mistake(folder: Path) -> None:
     """As an operator runs it, in a copy of the folder."""
     shutil.copy(ALERTS / "generate.py", folder)
     command = [sys.executable, str(folder / "generate.py")]

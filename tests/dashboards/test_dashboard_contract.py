@@ -462,22 +462,24 @@ def test_panels_of_the_link_board_list_the_switch_systems_of_each_metric() -> No
 # ---- delivery
 
 
-def test_config_maps_and_the_operator_get_the_same() -> None:
-    """For the sidecar of Grafana's chart. Below the limit of 256 KiB for `kubectl apply`."""
-    held: dict[str, Json] = {}
-    for one in yaml.safe_load_all((FOLDER / "kubernetes/configmaps.yml").read_text(encoding="utf-8")):
-        assert (one["apiVersion"], one["kind"], one["metadata"]["labels"]) == (
-            "v1",
-            "ConfigMap",
-            {"grafana_dashboard": "1"},
-        )
-        assert re.fullmatch(r"[a-z0-9-]+", one["metadata"]["name"])
-        assert all(len(text.encode()) < 256 * 1024 for text in one["data"].values())
-        held |= {name.removesuffix(".json"): json.loads(text) for name, text in one["data"].items()}
-    assert held == FILES
-    made = yaml.safe_load((FOLDER / "kubernetes/prometheusrule.yml").read_text(encoding="utf-8"))
-    assert (made["apiVersion"], made["kind"]) == ("monitoring.coreos.com/v1", "PrometheusRule")
-    assert made["spec"] == yaml.safe_load(RULES[1].read_text(encoding="utf-8"))
+def test_the_kustomization_makes_a_config_map_of_each_dashboard() -> None:
+    """For the sidecar of Grafana's chart. `kubectl apply` keeps what it applied as JSON in an annotation, of at most 256 KiB."""
+    made = yaml.safe_load((FOLDER / "kustomization.yaml").read_text(encoding="utf-8"))
+    assert made["generatorOptions"]["labels"] == {"grafana_dashboard": "1"}
+    maps = made["configMapGenerator"]
+    assert [one["files"] for one in maps] == [[f"{board.uid}.json"] for board in BOARDS]
+    assert [one["name"] for one in maps] == [f"{board.uid}-dashboard" for board in BOARDS]
+    texts = {place.name: place.read_text(encoding="utf-8") for place in DASHBOARDS}
+    assert {name for name, text in texts.items() if len(json.dumps(text)) > 255 * 1024} == set()
+
+
+def test_a_dashboard_has_one_line_per_panel_variable_and_mark() -> None:
+    for place in DASHBOARDS:
+        lines = {line.removesuffix(",") for line in place.read_text(encoding="utf-8").splitlines()}
+        board = read(place)
+        parts = (*panels(board), *board["templating"]["list"], *board["annotations"]["list"])
+        missing = [one for one in parts if json.dumps(one, ensure_ascii=False, sort_keys=True) not in lines]
+        assert missing == []
 
 
 def test_recording_rules_pass_promtool() -> None:

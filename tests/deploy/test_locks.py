@@ -1,15 +1,16 @@
-"""The locked dependencies and the bill of materials match pyproject.toml. `deploy/lock.sh` writes them."""
+"""The locked dependencies match pyproject.toml, and the bill of materials lists them. `deploy/lock.sh` writes the locks."""
 
 from __future__ import annotations
 
-import json
 import re
+import sys
 import tomllib
 import venv
-from typing import TYPE_CHECKING, Any
+from importlib.metadata import Distribution, distributions, version
+from typing import TYPE_CHECKING
 
 import pytest
-from deploy_tools import DEPLOY, PACKAGES, ROOT, printed, ran
+from deploy_tools import DEPLOY, PACKAGES, ROOT, module_of, printed, ran
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from tools import lacking
@@ -18,6 +19,7 @@ import roce_exporter
 from roce_exporter.cli.demo import RICH_IS_MISSING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -35,7 +37,8 @@ WANTED = {
 ENTRY = re.compile(
     r"^([a-z0-9][a-z0-9.-]*)==(\S+) \\\n((?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", re.MULTILINE
 )
-BILLS = {"sbom.cdx.json": "requirements.lock", "sbom-zipapp.cdx.json": "requirements-demo.lock"}
+BILLS = {"requirements.lock": (), "requirements-demo.lock": ("demo",)}
+"""The lock files with a bill of materials, and the extras in them."""
 
 
 def locked(name: str) -> dict[str, str]:
@@ -68,20 +71,42 @@ def test_tests_run_with_the_shipped_versions() -> None:
         assert locked(name).items() <= locked("requirements-test.lock").items()
 
 
-@pytest.mark.parametrize("bill", BILLS)
-def test_the_bill_of_materials_lists_the_locked_versions_and_what_needs_what(bill: str) -> None:
-    materials: dict[str, Any] = json.loads((DEPLOY / bill).read_text())
+def metadata_of(folder: Path) -> Iterator[Distribution]:
+    """The exporter's own metadata, as a wheel has them, and those of the installed packages."""
+    place = folder / f"roce_exporter-{roce_exporter.__version__}.dist-info/METADATA"
+    place.parent.mkdir()
+    extras = [f'{text}; extra == "{name}"' for name, texts in EXTRAS.items() for text in texts]
+    lines = [f"Requires-Dist: {text}" for text in (*DAEMON, *extras)]
+    head = ("Metadata-Version: 2.4", "Name: roce_exporter", f"Version: {roce_exporter.__version__}")
+    place.write_text(
+        "\n".join((*head, "Summary: the exporter", "License-Expression: Apache-2.0", *lines, ""))
+    )
+    yield from distributions(path=[str(folder), *sys.path])
+
+
+@pytest.mark.parametrize("lock", BILLS)
+def test_the_bill_of_materials_lists_the_packages_and_what_needs_what(
+    lock: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the versions that are installed here; `make release` makes it of the wheels that it ships."""
+    monkeypatch.syspath_prepend(DEPLOY)
+    bill = module_of(DEPLOY / "sbom.py").bill
+    packages = list(metadata_of(tmp_path))
+    versions = {name: version(name) for name in locked(lock)}
+    materials = bill(packages, versions, BILLS[lock])
     assert (materials["bomFormat"], materials["specVersion"]) == ("CycloneDX", "1.5")
-    components = {canonicalize_name(one["name"]): one for one in materials["components"]}
-    assert {name: one["version"] for name, one in components.items()} == locked(BILLS[bill])
+    components = {one["name"]: one for one in materials["components"]}
+    assert {name: one["version"] for name, one in components.items()} == versions
     for name, one in components.items():
         assert one["purl"] == f"pkg:pypi/{name}@{one['version']}", "by which scanners know it"
         assert one["licenses"]
     root = materials["metadata"]["component"]
     assert (root["name"], root["version"]) == (PROJECT["project"]["name"], roce_exporter.__version__)
-    needs = {one["ref"]: one.get("dependsOn", []) for one in materials["dependencies"]}
-    direct = {canonicalize_name(reference.split("==")[0]) for reference in needs[root["bom-ref"]]}
-    assert direct == {canonicalize_name(Requirement(text).name) for text in WANTED[BILLS[bill]]}
+    needs = {one["ref"]: one["dependsOn"] for one in materials["dependencies"]}
+    assert needs.keys() == {root["bom-ref"], *versions}
+    assert {*needs[root["bom-ref"]]} == {canonicalize_name(Requirement(text).name) for text in WANTED[lock]}
+    with pytest.raises(LookupError, match=r"no wheel of h11 0\.0"):
+        bill(packages, {**versions, "h11": "0.0"}, ())
 
 
 @pytest.mark.ci

@@ -24,7 +24,7 @@ import pytest
 import trustme
 import yaml
 from deploy_servers import running
-from deploy_tools import DEPLOY, ROOT, SOURCES, debians_python, need_root, printed, ran
+from deploy_tools import DEPLOY, ROOT, SOURCES, debians_python, module_of, need_root, printed, ran
 from release_keys import keys
 from tools import lacking, need
 from waiting import wait_until
@@ -113,7 +113,10 @@ def test_every_download_is_there_and_the_same_commit_gives_the_same_bytes(releas
     names = {
         *(
             f"{PRODUCT}{end}"
-            for end in (".pyz", ".cdx.json", ".pyz.cdx.json", "-dashboards.tar.gz", "-alerts.tar.gz")
+            for end in (
+                *(".pyz", ".cdx.json", ".pyz.cdx.json"),
+                *("-dashboards.tar.gz", "-alerts.tar.gz", "-mixin.tar.gz"),
+            )
         ),
         *(f"roce_exporter-{VERSION}{end}" for end in ("-py3-none-any.whl", ".tar.gz")),
         *(f"roce-exporter-{chart}.tgz", "image.tar", "SHA256SUMS"),
@@ -150,6 +153,7 @@ def test_archives_have_the_files_of_the_source_as_roots_with_the_time_of_the_com
         },
         "*-alerts.tar.gz": {f"{PRODUCT}-alerts/roce.rules.yml": "alerts/roce.rules.yml"},
         "*-dashboards.tar.gz": {"roce-host.json": "dashboards/roce-host.json"},
+        "*-mixin.tar.gz": {f"{PRODUCT}-mixin/mixin.libsonnet": "deploy/mixin/mixin.libsonnet"},
     }.items():
         (path,) = releases.first.glob(archive)
         with tarfile.open(path) as opened:
@@ -177,6 +181,8 @@ def test_the_zipapp_has_libraries_of_both_architectures_and_what_its_bill_lists(
     assert {name.split("/")[0] for name in libraries} == {f"lib-{machine}" for machine in MACHINES}
     bill = json.loads((releases.first / f"{PRODUCT}.pyz.cdx.json").read_text())
     listed = {(one["name"].lower().replace("-", "_"), one["version"]) for one in bill["components"]}
+    versions = module_of(DEPLOY / "licences.py").locked("requirements-demo.lock")
+    assert {one["name"]: one["version"] for one in bill["components"]} == versions
     inside = {
         tuple(name.split("/")[1].removesuffix(".dist-info").lower().split("-"))
         for name in names

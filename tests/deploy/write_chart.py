@@ -48,8 +48,10 @@ PARTS: dict[str, dict[str, Any]] = {
     },
 }
 """The base for Kustomize and each component, with the values of the chart that they are equal to."""
-RULES = f"PrometheusRule/{NAME}-roce"
-"""In the repository as alerts/roce.prometheusrule.yml, which the component for the operator refers to."""
+RULES = {f"PrometheusRule/{NAME}-roce": NAME, f"PrometheusRule/{NAME}-dashboards": f"{NAME}-dashboards"}
+"""What `make dist` builds for the component for the operator, instead: name in the chart, name there."""
+BUILT = "../../../../build/operator"
+"""Where."""
 
 
 def rendered(
@@ -120,7 +122,6 @@ def manifests() -> dict[str, str]:
         "base/daemonset.yaml": base[daemon_set],
         "base/serviceaccount.yaml": base[f"ServiceAccount/{NAME}"],
         "components/operator/podmonitor.yaml": operator[f"PodMonitor/{NAME}"],
-        "components/operator/prometheusrule-dashboards.yaml": operator[f"PrometheusRule/{NAME}-dashboards"],
         "components/owners/daemonset-patch.yaml": patch,
         "components/switches/deployment.yaml": switches[f"Deployment/{NAME}-switches"],
         "components/switches/service.yaml": switches[f"Service/{NAME}-switches"],
