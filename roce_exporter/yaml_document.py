@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import yaml
 
+from roce_exporter.errors import UserError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
@@ -25,7 +27,7 @@ MAX_DEPTH = 16
 TOO_DEEP = f"it is nested more than {MAX_DEPTH} levels deep"
 
 
-class DocumentError(Exception):
+class DocumentError(UserError):
     """An invalid file: one line that names the file, the line, the key and the remedy."""
 
 

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 import shtab
 
 from roce_exporter import __version__
-from roce_exporter.cli.options import COMMANDS, make_parser
+from roce_exporter.cli.commands import COMMANDS
+from roce_exporter.cli.options import make_parser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,7 +107,11 @@ def page(parser: argparse.ArgumentParser, meaning: str, sections: dict[str, str]
     summary = meaning.split(";", maxsplit=1)[0].split(": ", maxsplit=1)[0]
     rows = {
         "arguments": "\n".join(entry(parser, action) for action in flagless(parser)),
-        "options": "\n".join(entry(parser, action) for action in parser._actions if action.option_strings),  # noqa: SLF001 - argparse has no public list of its flags
+        "options": "\n".join(
+            entry(parser, action)
+            for action in parser._actions  # noqa: SLF001 - argparse has no public list of its flags
+            if action.option_strings and action.help != argparse.SUPPRESS
+        ),
         "notes": "\n.PP\n".join(roff(text) for text in re.split(r"\n\s*\n", parser.epilog or "")),
     }
     lines = [
@@ -164,7 +169,7 @@ def pages() -> Iterator[tuple[str, str]]:
             top,
             "Prometheus exporter for the health of RDMA over Converged Ethernet",
             {
-                "commands": f"Without a command: serve. Each has a page of its own.\n{table(tuple(COMMANDS.items()))}",
+                "commands": f"Without a command: serve. Each has a page of its own.\n{table(tuple((name, row.help) for name, row in COMMANDS.items()))}",
                 "exit status": table(EXIT_STATUS),
                 "environment": table(ENVIRONMENT),
                 "files": table(PATHS),
@@ -177,7 +182,7 @@ def pages() -> Iterator[tuple[str, str]]:
         see = f"\\fB{roff(PROGRAM)}\\fR(1)"
         yield (
             f"{PROGRAM}-{name}",
-            page(command, COMMANDS[name], {"exit status": table(EXIT_STATUS), "see also": see}),
+            page(command, COMMANDS[name].help, {"exit status": table(EXIT_STATUS), "see also": see}),
         )
 
 

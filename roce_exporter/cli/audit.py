@@ -7,8 +7,8 @@ import time
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.settings import JSON, as_json, as_table, audit, is_clean, load_profile
-from roce_exporter.cli.options import collect_settings
 from roce_exporter.cli.output import print_text
+from roce_exporter.cli.parts import collect_settings
 from roce_exporter.collect import Collector
 
 if TYPE_CHECKING:

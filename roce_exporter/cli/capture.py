@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.cli.output import OutputError, print_text
-from roce_exporter.host.recorded.capture import CaptureError, capture
+from roce_exporter.cli.output import print_text
+from roce_exporter.host.recorded.capture import capture
 
 if TYPE_CHECKING:
     import argparse
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
 async def capture_host(options: argparse.Namespace, kernel: Kernel) -> int:
     """Record the host, with identifying data scrubbed."""
-    try:
-        written = await capture(kernel, options.output, options.moments, options.interval)
-    except CaptureError as error:
-        raise OutputError(str(error)) from None
+    written = await capture(kernel, options.output, options.moments, options.interval)
     print_text(f"{written}\n")
     return 0

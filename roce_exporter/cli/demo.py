@@ -6,9 +6,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.settings import Auditor, load_profile
-from roce_exporter.cli.host import simulated_ports
-from roce_exporter.cli.options import collect_settings
-from roce_exporter.cli.parser import OptionError
+from roce_exporter.cli.options import OptionError
+from roce_exporter.cli.parts import collect_settings, simulated_ports
 
 if TYPE_CHECKING:
     import argparse

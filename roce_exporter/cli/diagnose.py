@@ -13,13 +13,9 @@ from typing import TYPE_CHECKING
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.diagnosis_report import JSON, diagnosis_json, diagnosis_text
 from roce_exporter.checks.settings import Auditor, load_profile
-from roce_exporter.cli.diagnose_flags import INTERVAL, SINCE, STEP
-from roce_exporter.cli.host import open_kernel
-from roce_exporter.cli.options import collect_settings
+from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.output import print_text
-from roce_exporter.cli.owner_flags import make_surveyor
-from roce_exporter.cli.parser import OptionError
-from roce_exporter.cli.surrounding_flags import make_surroundings
+from roce_exporter.cli.parts import collect_settings, make_surroundings, make_surveyor, open_kernel
 from roce_exporter.collect import Collector
 from roce_exporter.exporter import Exporter
 from roce_exporter.fastloop import Pace, Sampler
@@ -39,6 +35,12 @@ if TYPE_CHECKING:
     from roce_exporter.normalise.series import Samples
     from roce_exporter.view.history import History
     from roce_exporter.view.host_history import Reach
+
+SINCE = 600.0
+INTERVAL = 10.0
+"""Seconds between two samples of a host."""
+STEP = 15.0
+"""Seconds between two samples of Prometheus: the usual interval of its scrapes."""
 
 FOUND = 1
 """Exit code if something is wrong."""
@@ -73,6 +75,8 @@ async def diagnose_host(options: argparse.Namespace) -> int:
     Raises:
         OptionError: there is no such host, no history, or no RDMA device.
     """
+    check_prometheus_options(options)
+    check_times(options)
     found = await (_from_prometheus(options) if options.prometheus else _from_host(options))
     if not any(DEVICES not in one.values or any(one.values[DEVICES].values()) for one in found.history):
         raise OptionError(f"{found.source}: {NO_DEVICE}")
@@ -83,6 +87,35 @@ async def diagnose_host(options: argparse.Namespace) -> int:
     else:
         print_text(diagnosis_text(diagnosis, found.history, found.source))
     return FOUND if diagnosis.findings else 0
+
+
+def check_times(options: argparse.Namespace) -> None:
+    """Refuse times that the source of the history does not have."""
+    if not (options.prometheus or options.host_recording or options.host_simulate):
+        if options.since:
+            raise OptionError("--since needs a past: use --prometheus=URL, or --interval for this host")
+        return
+    if options.interval and options.host_recording:
+        raise OptionError("--interval: the moments of a recording have their own times; leave it out")
+    interval = options.interval or (STEP if options.prometheus else INTERVAL)
+    if not options.host_recording and interval >= (options.since or SINCE):
+        raise OptionError(f"--interval={interval:g}: must be shorter than --since")
+
+
+def check_prometheus_options(options: argparse.Namespace) -> None:
+    """Refuse flags about Prometheus that need another one.
+
+    Raises:
+        OptionError: one line that names them.
+    """
+    names = [name for name in vars(options) if name.startswith("prometheus_") and getattr(options, name)]
+    flags = [f"--prometheus.{name.removeprefix('prometheus_').replace('_', '-')}" for name in names]
+    if not options.prometheus and (given := [*(["--instance"] if options.instance else []), *flags]):
+        raise OptionError(f"{given[0]} needs --prometheus=URL")
+    if bool(options.prometheus_username) != bool(options.prometheus_password_file):
+        raise OptionError("--prometheus.username and --prometheus.password-file need each other")
+    if bool(options.prometheus_cert_file) != bool(options.prometheus_key_file):
+        raise OptionError("--prometheus.cert-file and --prometheus.key-file need each other")
 
 
 async def _from_host(options: argparse.Namespace) -> DiagnosedHistory:

@@ -18,11 +18,10 @@ from roce_exporter.checks.setup.scrape_checkup import (
     check_targets,
     instance_of,
 )
-from roce_exporter.cli.diagnose import prometheus_access
-from roce_exporter.cli.host import open_kernel
-from roce_exporter.cli.options import collect_settings
+from roce_exporter.cli.diagnose import check_prometheus_options, prometheus_access
+from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.output import print_text
-from roce_exporter.cli.parser import OptionError
+from roce_exporter.cli.parts import collect_settings, open_kernel
 from roce_exporter.collect import Collector
 from roce_exporter.collect.workers import run_in_thread
 from roce_exporter.exporter import Exporter
@@ -51,6 +50,7 @@ async def check_host(options: argparse.Namespace) -> int:
     Raises:
         OptionError: there is no such host, or Prometheus cannot be queried.
     """
+    check_prometheus_options(options)
     kernel = open_kernel(options)
     items = await _of_samples(options, kernel)
     if _is_here(options):

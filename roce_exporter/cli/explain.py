@@ -6,9 +6,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from roce_exporter.cli.options import collect_settings
 from roce_exporter.cli.output import print_text
-from roce_exporter.cli.owner_flags import make_surveyor
+from roce_exporter.cli.parts import collect_settings, make_surveyor
 from roce_exporter.collect import Collector
 from roce_exporter.exporter import Exporter
 from roce_exporter.introspection.explain import explain, nearest, unmapped

@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
 
-FORMATS = ("logfmt", "json")
-
 
 class LineFormatter(logging.Formatter):
     """One line per event with ts (RFC 3339, UTC), level, logger and msg; a traceback becomes the field `error`.

@@ -9,9 +9,8 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from roce_exporter.cli.notify import READY, STOPPING, notify
-from roce_exporter.cli.parser import OptionError
-from roce_exporter.cli.until_stopped import stop_event
+from roce_exporter.cli.daemon import READY, STOPPING, notify, stop_event
+from roce_exporter.cli.options import OptionError
 from roce_exporter.surroundings.namespace_helper import NamespaceHelper, open_helper
 
 if TYPE_CHECKING:

@@ -6,11 +6,8 @@ import time
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.settings import Auditor, load_profile
-from roce_exporter.cli.metric_flags import served_series
-from roce_exporter.cli.options import collect_settings
 from roce_exporter.cli.output import print_text
-from roce_exporter.cli.owner_flags import make_surveyor
-from roce_exporter.cli.surrounding_flags import make_surroundings
+from roce_exporter.cli.parts import collect_settings, make_surroundings, make_surveyor, served_series
 from roce_exporter.collect import Collector
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
+from roce_exporter.errors import UserError
 
-class OutputError(Exception):
+
+class OutputError(UserError):
     """The output cannot be written: one line that says why."""
 
 

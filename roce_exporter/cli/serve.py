@@ -12,13 +12,24 @@ from roce_exporter.background import background, supervise
 from roce_exporter.checks.health import HEALTH
 from roce_exporter.checks.health.health_watch import HealthWatch
 from roce_exporter.checks.settings import Auditor, load_profile
-from roce_exporter.cli.metric_flags import served_series
-from roce_exporter.cli.notify import READY, STOPPING, notify, report_alive, watchdog_interval
-from roce_exporter.cli.options import collect_settings, sampler_pace, storm_limits
-from roce_exporter.cli.owner_flags import make_surveyor
-from roce_exporter.cli.shared_flags import DEFAULT_PORT
-from roce_exporter.cli.surrounding_flags import make_surroundings
-from roce_exporter.cli.until_stopped import stop_event, web_config_of
+from roce_exporter.cli.daemon import (
+    READY,
+    STOPPING,
+    notify,
+    report_alive,
+    stop_event,
+    watchdog_interval,
+    web_config_of,
+)
+from roce_exporter.cli.flags import DEFAULT_PORT
+from roce_exporter.cli.parts import (
+    collect_settings,
+    make_surroundings,
+    make_surveyor,
+    sampler_pace,
+    served_series,
+    storm_limits,
+)
 from roce_exporter.collect import Collector
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format

@@ -10,17 +10,22 @@ from typing import TYPE_CHECKING
 
 from roce_exporter import __version__
 from roce_exporter.background import background
-from roce_exporter.cli.notify import READY, STOPPING, notify, report_alive, watchdog_interval
-from roce_exporter.cli.parser import OptionError
-from roce_exporter.cli.shared_flags import SWITCHES_PORT
+from roce_exporter.cli.daemon import (
+    READY,
+    STOPPING,
+    notify,
+    report_alive,
+    stop_event,
+    watchdog_interval,
+    web_config_of,
+)
+from roce_exporter.cli.flags import SWITCHES_PORT
+from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.switches_audit import audit_targets, with_all_priorities
-from roce_exporter.cli.until_stopped import stop_event, web_config_of
-from roce_exporter.switches.probe import BadModuleError, Prober
-from roce_exporter.switches.systems import ModuleMissingError
+from roce_exporter.switches.probe import Prober
 from roce_exporter.switches.targets_file import read_switches_file
 from roce_exporter.web import Server
 from roce_exporter.web.switch_endpoints import SWITCH_PRIVATE, SwitchEndpoints
-from roce_exporter.yaml_document import DocumentError
 
 if TYPE_CHECKING:
     import argparse
@@ -34,7 +39,7 @@ async def switches(options: argparse.Namespace) -> int:
     """Serve probes, or audit.
 
     Raises:
-        OptionError: the configuration file is missing or invalid, or a package is not installed.
+        UserError: the configuration file is missing or invalid, or a package is not installed.
     """
     if options.words and options.words[0] != AUDIT:
         raise OptionError(
@@ -53,11 +58,8 @@ def _prober(path: str, *, everything: bool) -> Prober:
     """`everything`: all priorities, also where metrics cover those with PFC: where PFC is off, the audit has to see that."""
     if not path:
         raise OptionError("switches needs --config.file, a YAML file that names them; see docs/switches.md")
-    try:
-        file = read_switches_file(path)
-        return Prober(with_all_priorities(file) if everything else file)
-    except (DocumentError, ModuleMissingError, BadModuleError) as error:
-        raise OptionError(str(error)) from None
+    file = read_switches_file(path)
+    return Prober(with_all_priorities(file) if everything else file)
 
 
 async def _serve(options: argparse.Namespace, prober: Prober) -> int:

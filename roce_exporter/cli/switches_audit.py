@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 from roce_exporter.checks.settings import JSON, load_profile
 from roce_exporter.checks.switches.audit_report import is_clean_switch, switches_json, switches_table
 from roce_exporter.checks.switches.audit_switches import audit_switches
+from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.output import print_text
-from roce_exporter.cli.parser import OptionError
 from roce_exporter.switches.answer_views import answer_views
-from roce_exporter.switches.probe import UnknownTargetError
 from roce_exporter.switches.targets import ALL_PRIORITIES
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ async def audit_targets(options: argparse.Namespace, prober: Prober, names: Sequ
     """Print the findings; returns 1 if a setting is wrong, else 2 if a switch did not answer.
 
     Raises:
-        OptionError: a name is not a target of the configuration file.
+        UserError: a name is not a target of the configuration file.
         ProfileError: the profile cannot be used.
     """
     profile = load_profile(options.audit_profile)
@@ -63,10 +62,7 @@ async def _probe_all(prober: Prober, names: Sequence[str]) -> list[Answer]:
         async with room:
             return await prober.probe(name, "", LONGEST)
 
-    try:
-        return await asyncio.gather(*(probe(name) for name in names))
-    except UnknownTargetError as error:
-        raise OptionError(str(error)) from None
+    return await asyncio.gather(*(probe(name) for name in names))
 
 
 def with_all_priorities(file: SwitchesFile) -> SwitchesFile:

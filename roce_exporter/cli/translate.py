@@ -12,9 +12,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from roce_exporter.cli.flags import JSON
+from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.output import OutputError, print_text
-from roce_exporter.cli.parser import OptionError
-from roce_exporter.cli.translate_flags import JSON, STANDARD_INPUT
 
 if TYPE_CHECKING:
     import argparse
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from roce_exporter.migrate.translation_report import FileReport
 
 PACKAGE = "promql_parser"
+STANDARD_INPUT = "-"
 INCOMPLETE = 1
 
 
@@ -32,6 +33,7 @@ async def translate(options: argparse.Namespace) -> int:
         OptionError: the package or a file is missing, or a file is not what can be translated.
         OutputError: a file cannot be written.
     """
+    _check(options)
     if find_spec(PACKAGE) is None:
         raise OptionError(
             "translate needs the package promql-parser; install the extra translate, in a clone: pip install '.[translate]'"
@@ -47,6 +49,18 @@ async def translate(options: argparse.Namespace) -> int:
     reports = [report for _, report in results]
     sys.stderr.write(_report(reports, options.report))
     return INCOMPLETE if any(report.left for report in reports) else 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse contradictions."""
+    if options.in_place and options.output:
+        raise OptionError("--in-place and --output contradict each other; give one of them")
+    if options.in_place and STANDARD_INPUT in options.files:
+        raise OptionError("--in-place cannot replace standard input; name a file")
+    if options.files.count(STANDARD_INPUT) > 1:
+        raise OptionError("standard input can be read once; name - once")
+    if len(options.files) > 1 and not (options.in_place or options.output):
+        raise OptionError("several files need --output=FOLDER or --in-place")
 
 
 def _translated(texts: list[tuple[str, str]], exporters: tuple[str, ...]) -> list[tuple[str, FileReport]]:

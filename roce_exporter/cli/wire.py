@@ -13,11 +13,18 @@ from typing import TYPE_CHECKING
 
 from roce_exporter import __version__
 from roce_exporter.background import background
-from roce_exporter.cli.notify import READY, STOPPING, notify, report_alive, watchdog_interval
+from roce_exporter.cli.daemon import (
+    READY,
+    STOPPING,
+    notify,
+    report_alive,
+    stop_event,
+    watchdog_interval,
+    web_config_of,
+)
+from roce_exporter.cli.flags import JSON, PACKETS, WIRE_PORT
+from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.output import print_text
-from roce_exporter.cli.parser import OptionError
-from roce_exporter.cli.until_stopped import stop_event, web_config_of
-from roce_exporter.cli.wire_flags import JSON, PACKETS, WIRE_PORT
 from roce_exporter.collect.workers import CallThread, run_in_thread
 from roce_exporter.words import terminal_width
 
@@ -47,6 +54,7 @@ async def wire(options: argparse.Namespace) -> int:
     Raises:
         OptionError: a package is missing, or the input cannot be opened.
     """
+    _check(options)
     if missing := [name for name in PACKAGES if find_spec(name) is None]:
         raise OptionError(
             f"wire needs the package {missing[0]}; install the extra wire, in a clone: pip install '.[wire]'"
@@ -59,6 +67,18 @@ async def wire(options: argparse.Namespace) -> int:
         return await _run(options)
     except InputError as error:
         raise OptionError(str(error)) from None
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse contradictions: no input or two, or a format that cannot be served."""
+    if bool(options.file) == bool(options.interface):
+        raise OptionError("wire needs one input: a FILE, - for standard input, or --interface=DEV")
+    if options.format == PACKETS and (options.interface or options.serve or options.duration):
+        raise OptionError(
+            "--format=packets prints the packets of a file or of standard input, without other modes"
+        )
+    if options.serve and options.duration:
+        raise OptionError("--serve runs until it is stopped; leave --duration out")
 
 
 def _print_packets(options: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from roce_exporter.collect.workers import InFlight
+from roce_exporter.errors import UserError
 from roce_exporter.exposition import Renderer
 from roce_exporter.normalise.series import Samples
 from roce_exporter.switches.addresses import find_route
@@ -45,11 +46,11 @@ REACH = "target"
 """The source of a fault that concerns the whole target: no address, no credentials, no answer in time."""
 
 
-class UnknownTargetError(Exception):
+class UnknownTargetError(UserError):
     """A target that may not be queried: one line."""
 
 
-class BadModuleError(Exception):
+class BadModuleError(UserError):
     """A module that the target cannot be queried with: one line."""
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from roce_exporter.errors import UserError
+
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Mapping
 
 
-class WebConfigError(Exception):
+class WebConfigError(UserError):
     """An invalid web config file: one line that names the file, the line, the key and the remedy."""
 
 

@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from roce_exporter.errors import UserError
 from roce_exporter.web.client_stream import ClientStream
 from roce_exporter.web.config import WebConfig
 from roce_exporter.web.connection import (
@@ -50,7 +51,7 @@ ACCEPT_PAUSE = 0.1
 SCRATCH_BYTES = 16 * 1024
 
 
-class ListenError(Exception):
+class ListenError(UserError):
     """An address that cannot be bound: one line that names it and the remedy."""
 
 

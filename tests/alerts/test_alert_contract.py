@@ -12,7 +12,8 @@ from alert_scenario import CASES, labels_of, metric
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.kernel_events import EVENTS, FAILED_EVENTS
-from roce_exporter.cli.options import COMMANDS, make_parser
+from roce_exporter.cli.commands import COMMANDS
+from roce_exporter.cli.options import make_parser
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,7 +22,7 @@ from servers import EXPORTER, FREE, GENEROUS
 from tools import lacking, need
 from waiting import wait_until
 
-from roce_exporter.cli.notify import report_alive
+from roce_exporter.cli.daemon import report_alive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator

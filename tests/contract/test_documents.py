@@ -12,9 +12,8 @@ from roce_exporter.catalog import CATALOG, DIALECTS
 from roce_exporter.catalog.drivers import family_of
 from roce_exporter.catalog.left_out import LEFT_OUT
 from roce_exporter.catalog.windows_settings import WINDOWS_SETTINGS
-from roce_exporter.cli import simulation_flags
-from roce_exporter.cli.options import COMMANDS, OptionError, make_parser, parse_options
-from roce_exporter.host.simulated import SCENARIOS, VENDORS
+from roce_exporter.cli.commands import COMMANDS
+from roce_exporter.cli.options import OptionError, make_parser, parse_options
 from roce_exporter.introspection.reference import reference
 
 if TYPE_CHECKING:
@@ -92,11 +91,6 @@ def test_every_command_shown_is_accepted() -> None:
             if argv != ["--version"]:
                 raise
     assert refused == []
-
-
-def test_the_flags_name_the_existing_scenarios_and_vendors() -> None:
-    assert tuple(SCENARIOS) == simulation_flags.SCENARIOS
-    assert simulation_flags.VENDORS == VENDORS
 
 
 NUMBERS = ("Nine", "Ten", "Eleven", "Twelve", "Thirteen")

@@ -15,7 +15,7 @@ from deploy_tools import BUILD, DEPLOY, ROOT, debians_python, printed, shipped_d
 from packaging.utils import canonicalize_name
 
 import roce_exporter
-from roce_exporter.cli.options import COMMANDS
+from roce_exporter.cli.commands import COMMANDS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,13 +11,12 @@ import pytest
 from deploy_tools import DEPLOY, built, printed, ran, tool_environment
 from tools import lacking, need
 
-from roce_exporter.cli.options import COMMANDS, make_parser
-from roce_exporter.cli.parser import flags_of_commands
+from roce_exporter.cli.commands import COMMANDS
+from roce_exporter.cli.options import flags_of
 
 pytestmark = pytest.mark.ci
 
 BASH_COMPLETION = Path("/usr/share/bash-completion/bash_completion")
-FLAGS = flags_of_commands(make_parser())
 CASES = [
     ("roce-exporter so", set()),
     ("roce-exporter swi", {"switches"}),
@@ -54,7 +53,8 @@ def page(share: Path, command: str) -> str:
 def test_each_page_has_every_flag_of_its_command(share: Path) -> None:
     for command in COMMANDS:
         text = page(share, f"roce-exporter-{command}")
-        assert set(FLAGS[command]) - {"-h", "--help"} <= set(re.findall(r"--?[a-z][\w.-]*", text)), command
+        flags = {flag.name for flag in flags_of(command) if flag.name.startswith("-") and not flag.instead}
+        assert flags <= set(re.findall(r"--?[a-z][\w.-]*", text)), command
         assert f"roce-exporter-{command} - " in text
 
 

@@ -11,8 +11,7 @@ import yaml
 from deploy_tools import DEPLOY, ROOT, ran
 from tools import need
 
-from roce_exporter.cli.options import make_parser
-from roce_exporter.cli.parser import flags_of_commands
+from roce_exporter.cli.options import flags_of
 from roce_exporter.introspection.fleet_factors import RIVALS
 from roce_exporter.introspection.fleet_table import fleet_table
 from roce_exporter.web import ClientLimits
@@ -75,7 +74,7 @@ def test_the_bounds_that_the_threat_model_names_are_those_of_the_server() -> Non
 
 
 def test_every_flag_that_the_threat_model_names_exists() -> None:
-    known = set(flags_of_commands(make_parser())["serve"])
+    known = {flag.name for flag in flags_of("serve")}
     named = set(FLAG.findall(DOCUMENTS["SECURITY.md"]))
     assert named
     assert named <= known

@@ -14,7 +14,7 @@ from deploy_tools import DEPLOY, ROOT, ran
 from tools import need
 from waiting import wait_until
 
-from roce_exporter.cli.wire_flags import WIRE_PORT
+from roce_exporter.cli.flags import WIRE_PORT
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

@@ -11,9 +11,8 @@ import pytest
 from kernel import Faults, host
 from observed import exposition, samples
 
-from roce_exporter.cli.host import open_kernel
-from roce_exporter.cli.options import parse_options
-from roce_exporter.cli.parser import OptionError
+from roce_exporter.cli.options import OptionError, parse_options
+from roce_exporter.cli.parts import open_kernel
 from roce_exporter.host.kernel import Absent, live
 from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.host.recorded.capture import capture

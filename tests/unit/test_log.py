@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
+from roce_exporter.cli.daemon import notify
 from roce_exporter.cli.log import LineFormatter
-from roce_exporter.cli.notify import notify
 
 
 def record(message: str, level: int = logging.WARNING) -> logging.LogRecord:

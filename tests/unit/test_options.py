@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pytest
 from recorded import recording
 
-from roce_exporter.cli import main
-from roce_exporter.cli.options import OptionError, collect_settings, parse_options, sampler_pace, storm_limits
+from roce_exporter.catalog.row import MetricSet
+from roce_exporter.checks.health import HEALTH
+from roce_exporter.checks.settings import built_in
+from roce_exporter.cli import flags, main
+from roce_exporter.cli.log import LEVELS
+from roce_exporter.cli.options import OptionError, parse_options
+from roce_exporter.cli.parts import collect_settings, sampler_pace, storm_limits
+from roce_exporter.collect import Settings
+from roce_exporter.fastloop import MODES, Pace
+from roce_exporter.fastloop.pfc_storm import StormLimits
+from roce_exporter.host import sources
+from roce_exporter.host.kernel.network_namespace import FOLDER
+from roce_exporter.host.simulated.hosts import VENDORS
+from roce_exporter.host.simulated.scenarios import SCENARIOS
+from roce_exporter.migrate import foreign
+from roce_exporter.owners import OWNERS
+from roce_exporter.surroundings.kernel_log_follower import KERNEL_LOG
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -162,12 +180,9 @@ def test_a_recording_is_static_and_has_no_fast_loop() -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--sampler.interval=0.01"], "--sampler.interval=0.01: must be from 0.05 to 1 seconds"),
-        (["--sampler.detection-time=20"], "--sampler.detection-time=20: must be from 0.2 to 10 seconds"),
-        (
-            ["--sampler.restoration-time=0.01"],
-            "--sampler.restoration-time=0.01: must be from 0.1 to 60 seconds",
-        ),
+        (["--sampler.interval=0.01"], "--sampler.interval: '0.01' is not a number of seconds from 0.05 to 1"),
+        (["--sampler.detection-time=20"], "'20' is not a number of seconds from 0.2 to 10"),
+        (["--sampler.restoration-time=0.01"], "'0.01' is not a number of seconds from 0.1 to 60"),
         (["--sampler.interval=0.5"], "shorter than two sampling intervals; use at least 1"),
         (["--sampler.mode=always"], "invalid choice"),
         (["--host.simulate=meltdown"], "invalid choice"),
@@ -183,6 +198,38 @@ def test_a_mistake_about_watching_is_one_line(
     told = capsys.readouterr().err
     assert message in told
     assert told.count("\n") == 1
+
+
+def test_defaults_and_choices_are_those_of_the_parts() -> None:
+    """The table has literals, so that a command imports no part of another one."""
+    options = parse_options(["serve"])
+    parts = (sources.NAMES, (OWNERS, KERNEL_LOG, HEALTH))
+    assert tuple(chain(*parts)) == flags.SOURCES
+    assert (tuple(SCENARIOS), VENDORS) == (flags.SCENARIOS, flags.VENDORS)
+    assert built_in() == flags.PROFILES
+    assert tuple(LEVELS) == flags.LOG_LEVELS
+    assert collect_settings(options) == Settings()
+    assert (sampler_pace(options), storm_limits(options)) == (Pace(), StormLimits())
+    assert tuple(sorted(foreign.EXPORTERS)) == flags.EXPORTERS
+    choices = {flag.name: flag.choices for flag in flags.FLAGS if flag.choices}
+    assert choices["--sampler.mode"] == MODES
+    assert choices["--metrics.set"] == tuple(one.value for one in MetricSet)
+    assert flags.NAMED_NAMESPACES == FOLDER
+
+
+@pytest.mark.parametrize(
+    ("argv", "most", "rooms"),
+    [
+        (["--version"], 20, {"collect", "catalog", "host", "web"}),
+        (["wire", "--help"], 20, {"collect", "catalog", "host", "web"}),
+    ],
+)
+def test_a_command_imports_only_what_it_needs(argv: list[str], most: int, rooms: set[str]) -> None:
+    code = "import sys; from roce_exporter.cli import main\ntry: main(sys.argv[1:])\nfinally: print(*sys.modules, file=sys.stderr)"
+    found = subprocess.run([sys.executable, "-c", code, *argv], capture_output=True, text=True, check=True)
+    ours = [name.split(".") for name in found.stderr.split() if name.startswith("roce_exporter")]
+    assert len(ours) <= most
+    assert not rooms & {name[1] for name in ours if name[1:]}
 
 
 def test_a_simulated_host_is_printed_like_any_other(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.checks.settings.arithmetic import MAX_DSCP, MAX_PRIORITY, RDMA_MTUS
+from roce_exporter.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +26,7 @@ MAX_DEPTH = 8
 """The longest chain of profiles that extend one another."""
 
 
-class ProfileError(Exception):
+class ProfileError(UserError):
     """An unusable profile; one line that names the file, the line and the fault."""
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from roce_exporter.collect.workers import InFlight, call_in_worker
+from roce_exporter.errors import UserError
 from roce_exporter.host.inventory import CLASS, describe, list_devices
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.kmsg import LogKernel
@@ -83,7 +84,7 @@ RdmaRows = dict[str, list[dict[str, Any]]]
 """The rows of each `rdma -j` command."""
 
 
-class CaptureError(Exception):
+class CaptureError(UserError):
     """A capture that cannot be written; one line with the remedy."""
 
 

@@ -14,6 +14,7 @@ import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
 
+from roce_exporter.errors import UserError
 from roce_exporter.host.kernel import Absent
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ DECOMPRESSORS: tuple[tuple[bytes, Callable[[BinaryIO], Decompressed]], ...] = (
 BROKEN = (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, ValueError, OverflowError, RecursionError)
 
 
-class RecordingError(Exception):
+class RecordingError(UserError):
     """A recording that cannot be read; the text names it and the remedy, in one line even if a file name has line ends."""
 
     def __init__(self, problem: str) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
+from roce_exporter.errors import UserError
 from roce_exporter.host.simulated.conditions import Conditions, Setup
 from roce_exporter.host.simulated.scenarios import SCENARIOS, PortSeed
 from roce_exporter.host.simulated.vendors import DRIVERS
@@ -22,7 +23,7 @@ VENDORS = tuple(DRIVERS)
 MAX_PORTS = 16
 
 
-class ScenarioError(Exception):
+class ScenarioError(UserError):
     """An unknown simulated host; one line that lists the known ones."""
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from roce_exporter.errors import UserError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -31,7 +33,7 @@ SYSTEMS = {
 }
 
 
-class ModuleMissingError(Exception):
+class ModuleMissingError(UserError):
     """A module cannot be used because a package is not installed: one line with the remedy."""
 
 

@@ -7,17 +7,12 @@ import tempfile
 from pathlib import Path
 
 from roce_exporter.cli.config_file import config_flags
-from roce_exporter.cli.options import make_parser
-from roce_exporter.cli.parser import OptionError
+from roce_exporter.cli.options import OptionError, flags_of, make_parser
 
 ALLOWED = (OptionError,)
 CORE = ("cli/config_file.py", "yaml_document.py")
 PARSER = make_parser()
-KEYS = sorted(
-    flag.removeprefix("--")
-    for action in PARSER._subparsers._group_actions[0].choices["serve"]._actions  # type: ignore[union-attr]
-    for flag in action.option_strings
-)
+KEYS = sorted(flag.name.removeprefix("--") for flag in flags_of("serve"))
 WORDS = (
     *(f"{key}: ".encode() for key in KEYS),
     b"\n- ",

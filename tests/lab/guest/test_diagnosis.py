@@ -22,8 +22,8 @@ from test_devlink import exporter as netdevsim  # noqa: F401 - a fixture
 
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.cli.diagnose import HostCourse, sampled
-from roce_exporter.cli.host import open_kernel
 from roce_exporter.cli.options import parse_options
+from roce_exporter.cli.parts import open_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

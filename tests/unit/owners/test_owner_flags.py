@@ -9,7 +9,7 @@ from owner_fakes import FakeHost
 
 from roce_exporter.cli import main
 from roce_exporter.cli.options import OptionError, parse_options
-from roce_exporter.cli.owner_flags import make_surveyor
+from roce_exporter.cli.parts import make_surveyor
 from roce_exporter.owners import SurveyLimits
 
 if TYPE_CHECKING:

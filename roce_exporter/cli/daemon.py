@@ -1,15 +1,44 @@
-"""Readiness, watchdog and stop notifications to systemd (sd_notify(3)): one datagram each to the socket in NOTIFY_SOCKET."""
+"""What commands that serve until they are stopped have in common: signals, the web config file, notifications to systemd (sd_notify(3))."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import os
+import signal
 import socket
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
+
+    from roce_exporter.web.web_config_file import WebConfigFile
 
 READY = "READY=1"
 STOPPING = "STOPPING=1"
 ALIVE = "WATCHDOG=1"
+
+
+def stop_event() -> asyncio.Event:
+    """An event that SIGTERM and SIGINT set."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    return stop
+
+
+def web_config_of(options: argparse.Namespace) -> WebConfigFile | None:
+    """The file of `--web.config.file`; None without it.
+
+    Raises:
+        WebConfigError: the file is invalid.
+    """
+    if not options.web_config_file:
+        return None
+    from roce_exporter.web.web_config_file import WebConfigFile  # noqa: PLC0415 - rarely used, and YAML is slow to import
+
+    return WebConfigFile(options.web_config_file)
 
 
 def watchdog_interval() -> float | None:
@@ -21,7 +50,7 @@ def watchdog_interval() -> float | None:
 
 
 def notify(state: str) -> bool:
-    """Notify systemd; returns whether the notification was sent. Errors are ignored: only systemd is affected."""
+    """Notify systemd: one datagram to the socket in NOTIFY_SOCKET. Returns whether the notification was sent. Errors are ignored: only systemd is affected."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
         return False

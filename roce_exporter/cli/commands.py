@@ -1,0 +1,81 @@
+"""The table of commands. `cli.entry` imports the module of a command when it runs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Command(NamedTuple):
+    """One command."""
+
+    help: str
+    run: str
+    """Module of `cli` and function, as `serve:serve`."""
+    has_host: bool = True
+    """Whether the function gets the host that the options select, next to the options."""
+    log_level: str = "warn"
+
+
+COMMANDS = {
+    "demo": Command(
+        "show a simulated host, with Prometheus, Alertmanager and a switch (redis-server) if they are installed",
+        "demo:demo",
+        # It shows storms itself.
+        log_level="error",
+    ),
+    "serve": Command("serve metrics over HTTP (the default)", "serve:serve", log_level="info"),
+    "once": Command("collect once and print the metrics", "once:once"),
+    "capture": Command(
+        "record the host into a .tar.gz, a text or a folder, with identifying data scrubbed",
+        "capture:capture_host",
+    ),
+    "explain": Command(
+        "explain a raw counter or a metric: its meaning, its source and its current value",
+        "explain:explain_name",
+    ),
+    "audit": Command(
+        "compare the host's settings with a profile; exit code 0: all checks pass, 1: a check fails, 2: the audit could not run",
+        "audit:audit_host",
+    ),
+    "diagnose": Command(
+        "say what is wrong with the ports, on which side, and what to do next; exit code 0: nothing, 1: something, 2: unknown",
+        "diagnose:diagnose_host",
+        # It opens its own: Prometheus has its history, or a clock of its own plays it.
+        has_host=False,
+        log_level="error",
+    ),
+    "doctor": Command(
+        "check a new host: what is found, which privileges and counters are missing, who scrapes it; exit code 0: fit, 1: something needs attention, 2: unknown",
+        "doctor:check_host",
+        has_host=False,
+    ),
+    "switches": Command(
+        "serve metrics of switches at /probe?target=NAME, or audit their settings",
+        "switches:switches",
+        has_host=False,
+        log_level="info",
+    ),
+    "namespaces": Command(
+        "report the RDMA devices of other network namespaces on a Unix socket, for `serve`; needs CAP_SYS_ADMIN",
+        "namespaces:namespaces",
+        has_host=False,
+        log_level="info",
+    ),
+    "wire": Command(
+        "read RoCE packets of a capture or a mirror port: who congests whom, who retransmits",
+        "wire:wire",
+        has_host=False,
+        log_level="info",
+    ),
+    "translate": Command(
+        "rewrite dashboards, rules and PromQL from the names of other exporters to ours; exit code 0: all, 1: places were left, 2: bad input",
+        "translate:translate",
+        has_host=False,
+    ),
+}
+
+REMOVED = {
+    "counters": "iproute2 does it: rdma statistic qp set link DEVICE/PORT auto type,pid on",
+    "plan": "docs/operating.md, Cost, has the table",
+}
+"""Commands of earlier versions, and what replaces each."""
