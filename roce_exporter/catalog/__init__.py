@@ -64,8 +64,8 @@ class Index:
     rows: tuple[Row, ...]
     named: Mapping[str, Row]
     claims: Mapping[Claim, Row]
-    patterns: tuple[tuple[str, str, re.Pattern[str], Row], ...]
-    """Dialect, source and expression of each raw name that holds a placeholder."""
+    patterns: tuple[tuple[Claim, Row], ...]
+    """Each raw name that holds a placeholder; its expression is compiled when a name is compared with it."""
 
     def claimed(self, dialect: str, source: str, raw: str) -> Row | None:
         """The row that a raw name belongs to, or None."""
@@ -74,8 +74,8 @@ class Index:
         # A driver for which a common name is left out means something else by it than the row.
         if (row := self.claims.get((ANY, source, raw))) and not reason_for(dialect, source, raw):
             return row
-        for speaker, where, pattern, row in self.patterns:
-            if speaker in (dialect, ANY) and where == source and pattern.fullmatch(raw):
+        for (speaker, where, pattern), row in self.patterns:
+            if speaker in (dialect, ANY) and where == source and pattern_of(pattern).fullmatch(raw):
                 return row
         return None
 
@@ -126,7 +126,7 @@ def check(rows: Iterable[Row]) -> Index:
             # The raw names of a difference have rows of their own.
             for raw in () if spelling.difference else spelling.raw:
                 if "{" in raw:
-                    patterns.append((spelling.dialect, spelling.source, pattern_of(raw), row))
+                    patterns.append(((spelling.dialect, spelling.source, raw), row))
                 _claim(claims, (spelling.dialect, spelling.source, raw), row)
     return Index(rows, named, claims, tuple(patterns))
 

@@ -1,12 +1,60 @@
-"""The driver table: one row per driver family, with its kernel drivers and the ways in which it differs from the others.
+"""The driver table: one row per driver family.
 
-A family shares one set of raw names, its dialect, which the spellings of the catalogue refer to. `docs/adding-a-driver.md`
-describes how a family is added.
+A row has the kernel drivers, the ways in which the family differs from the others, and the facts that a healthy port must report.
+A family shares one set of raw names, its dialect, which the raw names of the catalogue refer to. `docs/adding-a-driver.md`
+describes how a family is added. An essential fact that is missing means that the driver renamed or dropped it. It is judged only
+where its interface can be read: one that fails is reported by `roce_exporter_source_up`, and one that the device does not have
+is not drift.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
+
+from roce_exporter.catalog.row import COUNTERS, ETHTOOL, HW_COUNTERS
+
+ANY_FUNCTION = "any"
+"""Every function of the driver reports it."""
+PHYSICAL = "pf"
+"""A physical function reports it; a virtual function need not. A function of unknown kind, as in a virtual machine, is
+judged as for `RENAMED`."""
+RENAMED = "renamed"
+"""Old firmware or an old kernel may lack it, so it counts as missing only where the interface has names without a row."""
+
+METRICS = {
+    "cnp_sent": ("roce_cnp_sent_total",),
+    "cnp_handled": ("roce_cnp_handled_total",),
+    "ecn_marked": ("roce_ecn_marked_packets_total",),
+    "ack_timeouts": ("roce_transport_ack_timeouts_total",),
+    "out_of_sequence": ("roce_transport_out_of_sequence_total",),
+    "sequence_errors": ("roce_transport_packet_sequence_errors_total",),
+    "retries_exceeded": ("roce_transport_retries_exceeded_total",),
+    "retransmits": ("roce_transport_retransmitted_packets_total",),
+    "operations": ("roce_read_requests_received_total", "roce_write_requests_received_total"),
+    "out_of_buffer": ("roce_out_of_buffer_total",),
+    "port_bytes": ("roce_port_receive_bytes_total",),
+    "port_packets": ("roce_port_receive_packets_total",),
+    "pfc_frames": (
+        "roce_pfc_receive_frames_total",
+        "roce_pfc_receive_xoff_frames_total",
+        "roce_pfc_receive_all_frames_total",
+    ),
+    "pfc_pause_time": ("roce_pfc_receive_pause_seconds_total",),
+    "link_bytes": ("roce_phy_receive_bytes_total",),
+    "crc_errors": ("roce_phy_receive_crc_errors_total",),
+}
+"""The essential facts: any one of the metrics is sufficient."""
+
+
+class Facts(NamedTuple):
+    """Essential facts of one driver in one interface."""
+
+    source: str
+    names: str
+    """Keys of `METRICS`, with spaces between them."""
+    required: str = ANY_FUNCTION
+    where_pfc_is_on: bool = False
+    """mlx5 and mlx4 list the names of PFC counters only for the priorities that have PFC enabled."""
 
 
 class DriverFamily(NamedTuple):
@@ -17,6 +65,7 @@ class DriverFamily(NamedTuple):
     kernel_drivers: tuple[str, ...] = ()
     """The drivers of the PCI function (`class/infiniband/DEVICE/device/driver`), and what `ethtool -i` prints where it
     differs. Empty for a driver without hardware."""
+    essential: tuple[Facts, ...] = ()
     json_name: str = ""
     """Its key in `roce-exporter audit --format=json`, where that is not the dialect."""
     stub_port_counters: bool = False
@@ -32,32 +81,123 @@ class DriverFamily(NamedTuple):
 
 
 DRIVERS = (
-    # mlx5_ib_counter_update_stats fills the Q counters of a set and, where they are bound, the optional counters; the congestion
-    # counters exist per port only.
     DriverFamily(
         "mlx5",
         ("mlx5_core",),
+        (
+            Facts(HW_COUNTERS, "ack_timeouts out_of_sequence sequence_errors out_of_buffer operations"),
+            Facts(HW_COUNTERS, "cnp_sent cnp_handled ecn_marked", PHYSICAL),
+            Facts(COUNTERS, "port_bytes port_packets"),
+            Facts(ETHTOOL, "link_bytes crc_errors", PHYSICAL),
+            Facts(ETHTOOL, "pfc_frames pfc_pause_time", PHYSICAL, where_pfc_is_on=True),
+        ),
         dscp_by_precedence=True,
         trust_by_mappings=True,
+        # mlx5_ib_counter_update_stats fills the Q counters of a set and, where they are bound, the optional counters; the
+        # congestion counters exist per port only.
         uncounted=("np_", "rp_", "rx_icrc_encapsulated"),
     ),
-    DriverFamily("mlx4", ("mlx4_core", "mlx4_en")),
-    DriverFamily("bnxt_re", ("bnxt_en",), json_name="bnxt"),
+    DriverFamily(
+        "mlx4",
+        ("mlx4_core", "mlx4_en"),
+        (
+            Facts(HW_COUNTERS, "ack_timeouts out_of_sequence sequence_errors", RENAMED),
+            Facts(COUNTERS, "port_bytes port_packets"),
+            Facts(ETHTOOL, "pfc_frames", PHYSICAL, where_pfc_is_on=True),
+        ),
+    ),
+    DriverFamily(
+        "bnxt_re",
+        ("bnxt_en",),
+        (
+            Facts(HW_COUNTERS, "port_bytes port_packets retries_exceeded ack_timeouts"),
+            Facts(HW_COUNTERS, "sequence_errors out_of_sequence"),
+            Facts(HW_COUNTERS, "cnp_sent cnp_handled ecn_marked operations", RENAMED),
+            Facts(ETHTOOL, "link_bytes crc_errors pfc_frames", PHYSICAL),
+        ),
+        json_name="bnxt",
+    ),
     DriverFamily("bng_re", ("bng_en",)),
-    DriverFamily("irdma", ("ice", "i40e", "idpf", "irdma")),
-    DriverFamily("ionic", ("ionic",), sums_on_read=True),  # ionic_counter_update_stats
-    DriverFamily("hns", ("hns3", "hns_roce_hw_v2")),
-    # qedr_process_mad returns success without a reply, which the RDMA core turns into EINVAL.
-    DriverFamily("qedr", ("qede",), stub_port_counters=True),
-    DriverFamily("mana", ("mana",)),
-    DriverFamily("efa", ("efa", "ena")),
-    DriverFamily("erdma", ("erdma",)),
-    DriverFamily("ocrdma", ("be2net",)),
-    DriverFamily("rxe"),
+    DriverFamily(
+        "irdma",
+        ("ice", "i40e", "idpf", "irdma"),
+        (
+            Facts(HW_COUNTERS, "port_bytes port_packets cnp_sent cnp_handled ecn_marked operations"),
+            Facts(HW_COUNTERS, "sequence_errors out_of_sequence ack_timeouts", RENAMED),
+            Facts(ETHTOOL, "pfc_frames link_bytes crc_errors", RENAMED),
+        ),
+    ),
+    DriverFamily(
+        "ionic",
+        ("ionic",),
+        (
+            Facts(HW_COUNTERS, "port_bytes port_packets cnp_sent cnp_handled ecn_marked"),
+            Facts(HW_COUNTERS, "out_of_sequence sequence_errors retries_exceeded"),
+            Facts(HW_COUNTERS, "ack_timeouts retransmits", RENAMED),
+            Facts(ETHTOOL, "pfc_frames link_bytes crc_errors", PHYSICAL),
+        ),
+        sums_on_read=True,  # ionic_counter_update_stats
+    ),
+    DriverFamily(
+        "hns",
+        ("hns3", "hns_roce_hw_v2"),
+        (
+            Facts(HW_COUNTERS, "port_packets cnp_sent cnp_handled"),
+            Facts(ETHTOOL, "pfc_frames link_bytes crc_errors", PHYSICAL),
+        ),
+    ),
+    DriverFamily(
+        "qedr",
+        ("qede",),
+        (Facts(ETHTOOL, "pfc_frames crc_errors", PHYSICAL),),
+        stub_port_counters=True,  # qedr_process_mad returns success without a reply, which the RDMA core turns into EINVAL.
+    ),
+    DriverFamily(
+        "mana",
+        ("mana",),
+        (
+            Facts(HW_COUNTERS, "ack_timeouts out_of_sequence sequence_errors"),
+            Facts(HW_COUNTERS, "port_bytes cnp_sent cnp_handled ecn_marked", RENAMED),
+        ),
+    ),
+    DriverFamily(
+        "efa",
+        ("efa", "ena"),
+        (
+            Facts(HW_COUNTERS, "port_bytes port_packets"),
+            Facts(HW_COUNTERS, "retransmits ack_timeouts", RENAMED),
+        ),
+    ),
+    DriverFamily("erdma", ("erdma",), (Facts(HW_COUNTERS, "port_bytes port_packets"),)),
+    DriverFamily(
+        "ocrdma",
+        ("be2net",),
+        (Facts(COUNTERS, "port_packets"), Facts(ETHTOOL, "pfc_frames crc_errors", PHYSICAL)),
+    ),
+    DriverFamily("rxe", (), (Facts(HW_COUNTERS, "port_packets out_of_sequence sequence_errors"),)),
     DriverFamily("siw"),
 )
 
 DIALECTS = tuple(family.dialect for family in DRIVERS)
+
+
+class Essential(NamedTuple):
+    """One essential fact of one dialect."""
+
+    dialect: str
+    source: str
+    fact: str
+    metrics: tuple[str, ...]
+    required: str
+    where_pfc_is_on: bool
+
+
+ESSENTIALS = tuple(
+    Essential(family.dialect, facts.source, fact, METRICS[fact], facts.required, facts.where_pfc_is_on)
+    for family in DRIVERS
+    for facts in family.essential
+    for fact in facts.names.split()
+)
 
 _FAMILIES = {family.dialect: family for family in DRIVERS}
 _BY_KERNEL_DRIVER = {driver: family.dialect for family in DRIVERS for driver in family.kernel_drivers}

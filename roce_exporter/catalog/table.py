@@ -11,7 +11,7 @@ A line with a raw name adds one driver's name of the row's fact; their order is 
 several names, `A minus B` a difference. The name may hold `{priority}` and other labels of the row. The value in base units is
 raw x N / N; a width that is not stated is 64 bits. The driver is `*` for names that mean the same for every driver. `#` begins
 a line that is a comment. Text, not Python, because a formatter gives every argument a line of its own: these rows are half as
-long as they were, and load faster than compiled modules.
+long as in Python, and load as fast as compiled modules.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import AREAS, CATALOG, Area
-from roce_exporter.catalog.essential import ANY_FUNCTION, ESSENTIALS, PHYSICAL, RENAMED
+from roce_exporter.catalog.drivers import ANY_FUNCTION, ESSENTIALS, PHYSICAL, RENAMED
 from roce_exporter.catalog.kernel_events import EVENTS
 from roce_exporter.catalog.row import ANY
 from roce_exporter.catalog.windows_settings import WINDOWS_SETTINGS

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.catalog.essential import ANY_FUNCTION, ESSENTIALS, PHYSICAL
+from roce_exporter.catalog.drivers import ANY_FUNCTION, ESSENTIALS, PHYSICAL
 from roce_exporter.model import WHOLE_DEVICE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from roce_exporter.catalog.essential import Essential
+    from roce_exporter.catalog.drivers import Essential
     from roce_exporter.model import Device
     from roce_exporter.normalise.series import PlanKey, Series, Value
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from roce_exporter.catalog import CATALOG, DIALECTS, INDEX
-from roce_exporter.catalog.essential import ESSENTIALS, RENAMED
+from roce_exporter.catalog.drivers import ESSENTIALS, RENAMED
 from roce_exporter.catalog.row import ETHTOOL, HW_COUNTERS
 from roce_exporter.model import WHOLE_DEVICE, Device, DeviceReadings, Netdev, Port, Reading
 from roce_exporter.normalise.missing_facts import missing_now
