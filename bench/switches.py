@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING
 import sonic_switch
 
 from roce_exporter.exposition import Format
+from roce_exporter.net.login import Login
 from roce_exporter.switches.doors.redis import open_database
 from roce_exporter.switches.doors.redis_address import RedisAddress
 from roce_exporter.switches.interpretation import Interpreter
 from roce_exporter.switches.module import Visit
 from roce_exporter.switches.probe import Prober
 from roce_exporter.switches.systems.sonic import sonic
-from roce_exporter.switches.targets import Login, ProbeLimits, Route, SwitchesFile, SwitchTarget
+from roce_exporter.switches.targets import ProbeLimits, Route, SwitchesFile, SwitchTarget
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -192,6 +192,33 @@ def text_of(entry: Entry) -> str:
     return str(entry.node.value)
 
 
+def choice_of(entry: Entry, choices: Collection[str]) -> str:
+    """The single value of a key that allows these only.
+
+    Raises:
+        DocumentError: it is another value.
+    """
+    value = text_of(entry)
+    if value not in choices:
+        entry.refuse(f"{value!r} is not supported; choose from {', '.join(choices)}")
+    return value
+
+
+def path_of(entry: Entry) -> Path:
+    """The path of a file, which is relative to the file with the key.
+
+    Raises:
+        DocumentError: it cannot be read.
+    """
+    path = entry.file.parent / text_of(entry)
+    try:
+        with path.open("rb"):
+            return path
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is not a valid path"
+        entry.refuse(f"{path} cannot be read: {reason}; correct the path or its permissions")
+
+
 def items_of(entry: Entry | None) -> list[Entry]:
     """The items of a list, each with its own line; an empty list for no entry.
 

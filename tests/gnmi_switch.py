@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import trustme
 
+from roce_exporter.net.login import BasicAuth, Login
 from roce_exporter.net.quiet_grpc import grpc
+from roce_exporter.net.tls import TlsFiles
 from roce_exporter.switches.doors import gnmi_messages
 from roce_exporter.switches.doors.gnmi_paths import Path as GnmiPath
 from roce_exporter.switches.doors.gnmi_paths import path_of, path_text
 from roce_exporter.switches.module import Visit
-from roce_exporter.switches.targets import BasicAuth, Login, Route, SwitchTarget, TlsFiles
+from roce_exporter.switches.targets import Route, SwitchTarget
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable

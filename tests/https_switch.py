@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import h11
 import trustme
 
+from roce_exporter.net.login import BasicAuth, Login
+from roce_exporter.net.tls import TlsFiles
 from roce_exporter.switches.module import Visit
-from roce_exporter.switches.targets import BasicAuth, Login, Route, SwitchTarget, TlsFiles
+from roce_exporter.switches.targets import Route, SwitchTarget
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -17,12 +17,13 @@ from redis.exceptions import AuthenticationError, RedisError
 from tools import need
 from waiting import wait_until
 
+from roce_exporter.net.login import Login
 from roce_exporter.switches.interpretation import Interpreter
 from roce_exporter.switches.module import Visit
 from roce_exporter.switches.systems.sonic import sonic
 from roce_exporter.switches.systems.sonic.keys import NAME_MAPS, WATERMARK_TABLES, names_of
 from roce_exporter.switches.systems.sonic.tables import SonicTables, SonicWatermarks
-from roce_exporter.switches.targets import Login, Route, SwitchTarget
+from roce_exporter.switches.targets import Route, SwitchTarget
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

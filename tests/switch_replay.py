@@ -8,13 +8,13 @@ from urllib.parse import parse_qs, urlsplit
 from https_switch import LOGIN, Asked, Says, says
 from switch_recordings import recorded
 
-from roce_exporter.switches.doors.https import basic_auth
+from roce_exporter.net.login import authorization
 from roce_exporter.switches.systems.cumulus import cumulus
 from roce_exporter.switches.systems.nxos import nxos
 
 SESSION = "session-cookie-nxapi"
 TOKEN = "session-cookie-dme"  # noqa: S105 - of the server of the tests
-SECRETS = (LOGIN.password, basic_auth(LOGIN)[0][1].removeprefix("Basic "), SESSION, TOKEN)
+SECRETS = (LOGIN.password, authorization(LOGIN)[0][1].removeprefix("Basic "), SESSION, TOKEN)
 """What must never be in a log, an error, a page or a metric."""
 
 
@@ -34,7 +34,7 @@ def nxapi(asked: Asked, replies: dict[str, Any]) -> Says:
     if asked.path != "/ins" or asked.method != "POST":
         return Says(status=404)
     known = asked.headers.get("cookie") == f"nxapi_auth={SESSION}"
-    if not known and asked.headers.get("authorization") != basic_auth(LOGIN)[0][1]:
+    if not known and asked.headers.get("authorization") != authorization(LOGIN)[0][1]:
         return Says(status=401)
     command = asked.document["ins_api"]["input"]
     source = next(source for source, text in nxos.COMMANDS.items() if text == command)

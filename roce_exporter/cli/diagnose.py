@@ -19,11 +19,11 @@ from roce_exporter.cli.parts import collect_settings, make_surroundings, make_su
 from roce_exporter.collect import Collector
 from roce_exporter.exporter import Exporter
 from roce_exporter.fastloop import Pace, Sampler
-from roce_exporter.net.prometheus_api import Access, PrometheusError, parse_server
-from roce_exporter.switches.credentials import read_login
-from roce_exporter.switches.doors.tls_client import client_context
-from roce_exporter.switches.readings import SourceError
-from roce_exporter.switches.targets import BasicAuth, Login, TlsFiles
+from roce_exporter.net import NetError
+from roce_exporter.net.http import parse_server
+from roce_exporter.net.login import BasicAuth, Login, read_login
+from roce_exporter.net.prometheus_api import LOGIN_REMEDY, Access
+from roce_exporter.net.tls import TlsFiles
 from roce_exporter.view.from_prometheus import PrometheusQueries, QuerySpan
 from roce_exporter.view.host_history import HostClock, host_history, jump, play, wait
 
@@ -189,14 +189,14 @@ def _live(kernel: Kernel, interval: float) -> HostCourse:
 
 async def _from_prometheus(options: argparse.Namespace) -> DiagnosedHistory:
     try:
-        server = parse_server(options.prometheus)
-    except PrometheusError as error:
+        server = parse_server(options.prometheus, LOGIN_REMEDY)
+    except NetError as error:
         raise OptionError(f"--prometheus: {error}") from None
     span = QuerySpan(time.time(), options.since or SINCE, options.interval or STEP)
     try:
         queries = PrometheusQueries(server, await prometheus_access(options), span)
         found = await queries.history(options.instance)
-    except (PrometheusError, SourceError) as error:
+    except NetError as error:
         raise OptionError(f"Prometheus at {server.text}: {error}") from None
     missing = [f"metrics of another version of the exporter: {', '.join(found.unknown)}"] * bool(
         found.unknown
@@ -217,8 +217,7 @@ async def prometheus_access(options: argparse.Namespace) -> Access:
         _path(options.prometheus_key_file),
         insecure_skip_verify=options.prometheus_insecure_skip_verify,
     )
-    context = client_context(tls) if options.prometheus.startswith("https:") else None
-    return Access(login.username, login.password, context)
+    return Access(login, tls)
 
 
 def _path(text: str) -> Path | None:

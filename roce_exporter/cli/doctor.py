@@ -23,13 +23,13 @@ from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.output import print_text
 from roce_exporter.cli.parts import collect_settings, open_kernel
 from roce_exporter.collect import Collector
-from roce_exporter.collect.workers import run_in_thread
 from roce_exporter.exporter import Exporter
 from roce_exporter.host.kernel.clock_state import read_clock_state
 from roce_exporter.host.kernel.privileges import read_privileges
-from roce_exporter.net.local_exporter import LocalExporterError, read_local_scrapes
-from roce_exporter.net.prometheus_api import PrometheusError, get, parse_server
-from roce_exporter.switches.readings import SourceError
+from roce_exporter.net import NetError
+from roce_exporter.net.http import parse_server
+from roce_exporter.net.local_exporter import read_local_scrapes
+from roce_exporter.net.prometheus_api import LOGIN_REMEDY, get
 from roce_exporter.view.history import timed_samples
 
 if TYPE_CHECKING:
@@ -99,35 +99,35 @@ async def _scraping(options: argparse.Namespace, kernel: Kernel) -> tuple[Checku
 
 async def _local(options: argparse.Namespace) -> CheckupItem:
     try:
-        server = parse_server(options.exporter)
-    except PrometheusError as error:
+        server = parse_server(options.exporter, "remove them")
+    except NetError as error:
         raise OptionError(f"--exporter: {error}") from None
     if server.tls:
         text = f"The exporter at {server.text} uses TLS, so whether it was scraped is not checked."
         return CheckupItem(Topic.SCRAPING, Status.UNKNOWN, text, "--prometheus=URL")
     try:
-        found = await run_in_thread(partial(read_local_scrapes, server), PATIENCE)
-    except (LocalExporterError, TimeoutError) as error:
+        found = await read_local_scrapes(server, PATIENCE)
+    except NetError as error:
         return check_local(None, server.text, time.time(), str(error))
     return check_local(found, server.text, time.time())
 
 
 async def _in_prometheus(options: argparse.Namespace, kernel: Kernel) -> tuple[CheckupItem, ...]:
     try:
-        server = parse_server(options.prometheus)
-    except PrometheusError as error:
+        server = parse_server(options.prometheus, LOGIN_REMEDY)
+    except NetError as error:
         raise OptionError(f"--prometheus: {error}") from None
     try:
         ask = partial(get, server, await prometheus_access(options))
-        targets = await run_in_thread(partial(ask, "targets", {"state": "active"}, PATIENCE), PATIENCE)
+        targets = await ask("targets", {"state": "active"}, PATIENCE)
         hostname = _hostname(kernel)
         items = tuple(check_targets(targets, options.instance, hostname, server.text))
         if not (instance := instance_of(targets, options.instance, hostname)):
             return items
         query = {"query": f'roce_exporter_devices{{instance="{_escaped(instance)}"}}'}
-        found = await run_in_thread(partial(ask, "query", query, PATIENCE), PATIENCE)
+        found = await ask("query", query, PATIENCE)
         return (*items, check_samples_arrive(found, instance))
-    except (PrometheusError, SourceError) as error:
+    except NetError as error:
         raise OptionError(f"Prometheus at {server.text}: {error}") from None
     except TimeoutError:
         raise OptionError(f"Prometheus at {server.text}: no answer in {PATIENCE:g} s") from None

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
-import http.client
 import json
 import re
 import shutil
@@ -16,15 +15,15 @@ import signal
 import socket
 from asyncio.subprocess import DEVNULL, Process
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
 import roce_exporter
-from roce_exporter.collect.workers import run_in_thread
 from roce_exporter.demo.scene import FIRING, Address, Alert
+from roce_exporter.net import NetError
+from roce_exporter.net.http import OK, HttpClient, HttpServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -342,24 +341,18 @@ async def fetch_alerts(address: str) -> tuple[Alert, ...]:
     Raises:
         OSError: no reply in `QUERY_SECONDS`, or a status other than 200.
     """
-    query = partial(_get, address, "/api/v1/alerts")
-    return parse_alerts(json.loads(await run_in_thread(query, 2 * QUERY_SECONDS)))
-
-
-def _get(address: str, path: str) -> bytes:
-    # Not urllib.request: it would send a request to loopback through a proxy of the environment.
-    connection = http.client.HTTPConnection(address, timeout=QUERY_SECONDS)
+    host, port = address.rsplit(":", 1)
     try:
-        connection.request("GET", path)
-        response = connection.getresponse()
-        body = response.read()
-    except http.client.HTTPException as error:
-        raise OSError(f"http://{address}{path}: no valid HTTP: {error!r}") from error
-    finally:
-        connection.close()
-    if response.status != http.HTTPStatus.OK:
-        raise OSError(f"http://{address}{path} returned status {response.status}")
-    return body
+        async with (
+            asyncio.timeout(QUERY_SECONDS),
+            HttpClient(HttpServer(tls=False, host=host, port=int(port))) as client,
+        ):
+            reply = await client.request("GET", "/api/v1/alerts")
+    except NetError as error:
+        raise OSError(str(error)) from None
+    if reply.status != OK:
+        raise OSError(f"http://{address}/api/v1/alerts returned status {reply.status}")
+    return parse_alerts(json.loads(reply.body))
 
 
 def parse_alerts(reply: dict[str, Any]) -> tuple[Alert, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.introspection.debug import series_text
-from roce_exporter.switches.credentials import hide
+from roce_exporter.net.login import hide
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,19 +1,13 @@
-"""The exporter that runs on this host, as a client of its own web server: does it respond, and has anything scraped it?
-
-One request, which blocks: call it in a worker.
-"""
+"""The exporter that runs on this host, as a client of its own web server: does it respond, and has anything scraped it?"""
 
 from __future__ import annotations
 
-import http.client
+import asyncio
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from roce_exporter.net.prometheus_api import PrometheusServer
-
-SILENCE = 10.0
-"""Seconds without a byte after which the request is given up."""
+from roce_exporter.net import NetError
+from roce_exporter.net.http import OK, HttpClient, HttpLimits, HttpServer
 
 REPLY_BYTES = 64 << 20
 
@@ -37,39 +31,31 @@ class LocalScrapes(NamedTuple):
     """When it started, in seconds since 1970; 0 if it does not say."""
 
 
-class LocalExporterError(Exception):
-    """The exporter of this host does not respond: one line."""
-
-
-def read_local_scrapes(server: PrometheusServer, timeout: float = SILENCE) -> LocalScrapes:
-    """Request the metrics of the exporter at this address. Blocks.
+async def read_local_scrapes(server: HttpServer, seconds: float) -> LocalScrapes:
+    """Request the metrics of the exporter at this address, in at most so many seconds.
 
     Raises:
-        LocalExporterError: it does not respond, or this is no roce_exporter.
+        NetError: it does not respond, or this is no roce_exporter.
     """
-    connection = http.client.HTTPConnection(server.host, server.port, timeout=timeout)
     try:
-        connection.request("GET", f"{server.path}{PATH}")
-        reply = connection.getresponse()
-        with reply:
-            body = reply.read(REPLY_BYTES)
-    except (OSError, http.client.HTTPException) as error:
-        raise LocalExporterError(str(error) or type(error).__name__) from None
-    finally:
-        connection.close()
-    if reply.status != http.client.OK:
-        raise LocalExporterError(f"HTTP {reply.status}")
-    return parse_scrapes(body.decode("utf-8", "replace"))
+        limits = HttpLimits(body_bytes=REPLY_BYTES)
+        async with asyncio.timeout(seconds), HttpClient(server, limits=limits) as client:
+            reply = await client.request("GET", PATH)
+    except TimeoutError:
+        raise NetError(f"no answer in {seconds:g} s") from None
+    if reply.status != OK:
+        raise NetError(f"HTTP {reply.status}")
+    return parse_scrapes(reply.body.decode("utf-8", "replace"))
 
 
 def parse_scrapes(text: str) -> LocalScrapes:
     """What an exposition says of the clients of its exporter.
 
     Raises:
-        LocalExporterError: it is not that of a roce_exporter.
+        NetError: it is not that of a roce_exporter.
     """
     if "roce_exporter_build_info" not in text:
-        raise LocalExporterError("another program responds there")
+        raise NetError("another program responds there")
     scrapes, start = _SCRAPES.search(text), _START.search(text)
     count = float(scrapes[1] or scrapes[2]) if scrapes else 0.0
     # The exporter counts a request when it has replied, so this one is not among them.

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from roce_exporter.collect.workers import InFlight, call_in_worker
-from roce_exporter.switches.readings import SourceError
+from roce_exporter.net import NetError
 from roce_exporter.switches.targets import Route
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ async def find_route(
     `lookups` are those of this target: while one is stuck no other begins.
 
     Raises:
-        SourceError: the name does not resolve, or none of its addresses may be connected to.
+        NetError: the name does not resolve, or none of its addresses may be connected to.
         TimeoutError: the lookup is stuck.
     """
     if target.scheme == UNIX:
@@ -45,7 +45,7 @@ async def find_route(
     for address in addresses:
         if is_allowed(address, target.host, allowed):
             return Route(str(address), target.tls.server_name or target.host)
-    raise SourceError(
+    raise NetError(
         f"{target.host}: {addresses[0]} is not an allowed address; "
         + ("write the address itself into the target" if allowed is None else "see discovery.allow")
     )
@@ -79,13 +79,13 @@ async def _resolve(host: str, lookups: InFlight[str]) -> list[Address]:
     except TimeoutError:
         raise
     except RuntimeError as error:
-        raise SourceError(f"{host}: cannot be resolved: {error}") from None
+        raise NetError(f"{host}: cannot be resolved: {error}") from None
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not a valid host name"
-        raise SourceError(f"{host}: cannot be resolved: {reason}") from None
+        raise NetError(f"{host}: cannot be resolved: {reason}") from None
     addresses = [ipaddress.ip_address(str(where[0]).partition("%")[0]) for *_, where in found]
     if not addresses:
-        raise SourceError(f"{host}: cannot be resolved: it has no address")
+        raise NetError(f"{host}: cannot be resolved: it has no address")
     return list(dict.fromkeys(addresses))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from roce_exporter.switches.credentials import hide
+from roce_exporter.net.login import hide
 from roce_exporter.switches.probe import REACH
 from roce_exporter.switches.switch_view import SwitchView
 

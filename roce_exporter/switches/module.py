@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from roce_exporter.net.login import Login
     from roce_exporter.switches.readings import Replies, SwitchReadings
-    from roce_exporter.switches.targets import Login, Route, SwitchTarget
+    from roce_exporter.switches.targets import Route, SwitchTarget
 
 
 @dataclass(frozen=True, slots=True)

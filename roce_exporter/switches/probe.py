@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING
 from roce_exporter.collect.workers import InFlight
 from roce_exporter.errors import UserError
 from roce_exporter.exposition import Renderer
+from roce_exporter.net import NetError
+from roce_exporter.net.login import Login, hide, read_login
 from roce_exporter.normalise.series import Samples
 from roce_exporter.switches.addresses import find_route
-from roce_exporter.switches.credentials import hide, read_login
 from roce_exporter.switches.interpretation import Interpreter, SwitchPlan
 from roce_exporter.switches.links import with_links
 from roce_exporter.switches.module import Visit
 from roce_exporter.switches.probe_samples import is_success, probe_samples
-from roce_exporter.switches.readings import Exchange, Replies, SourceError, SwitchReadings
+from roce_exporter.switches.readings import Exchange, Replies, SwitchReadings
 from roce_exporter.switches.systems import SYSTEMS, load_module
-from roce_exporter.switches.targets import Login
 from roce_exporter.switches.targets_file import HOST
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ class Prober:
                 login = await read_login(state.target.basic_auth)
                 route = await find_route(state.target, state.networks, state.lookups)
             return await state.module.query(Visit(state.target, route, login, deadline, record)), login
-        except SourceError as error:
+        except NetError as error:
             return Replies(faults={REACH: str(error)}), login
         except TimeoutError:
             return Replies(faults={REACH: f"{state.target.host}: the name was not resolved in time"}), login

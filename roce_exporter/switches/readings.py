@@ -20,13 +20,6 @@ LABEL_CHARACTERS = 256
 """Most characters of a text that becomes a label. Any host can choose the system name that it announces by LLDP."""
 
 
-class SourceError(Exception):
-    """One source of a switch cannot be used: one line that says what is wrong, and the remedy if there is one.
-
-    The line holds no credential and no part of a reply that could hold one.
-    """
-
-
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """One request and its reply, for `/debug/probe`. Neither holds a credential."""

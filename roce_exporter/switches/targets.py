@@ -6,34 +6,18 @@ import ipaddress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from roce_exporter.net.tls import SYSTEM_TLS, TlsFiles
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from roce_exporter.net.login import BasicAuth
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 PFC_PRIORITIES = "pfc"
 ALL_PRIORITIES = "all"
-
-
-@dataclass(frozen=True, slots=True)
-class TlsFiles:
-    """How the certificate of a switch is verified, and which one the exporter shows. The keys of Prometheus' tls_config."""
-
-    ca_file: Path | None = None
-    cert_file: Path | None = None
-    key_file: Path | None = None
-    server_name: str = ""
-    """The name in the switch's certificate, where it is not the host of the address."""
-    insecure_skip_verify: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class BasicAuth:
-    """A user and the file that holds the password, which is read again when it changes."""
-
-    username: str
-    password_file: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,24 +44,12 @@ class SwitchTarget:
     database_config: Path | None = None
     """SONiC over Redis: a copy of database_config.json, or of its global form for several ASICs; None: the default layout."""
     basic_auth: BasicAuth | None = None
-    tls: TlsFiles = TlsFiles()
+    tls: TlsFiles = SYSTEM_TLS
     links: tuple[Link, ...] = ()
     priorities: str = PFC_PRIORITIES
     """`pfc`: metrics of queues and priority groups cover priorities with PFC; `all`: all of them."""
     timeout: float = 10.0
     """Most seconds that one round of queries may take."""
-
-
-@dataclass(frozen=True, slots=True)
-class Login:
-    """Credentials as they are now, read from their files for one round of queries."""
-
-    username: str = ""
-    password: str = ""
-
-    def __repr__(self) -> str:
-        """Without the password, so that no log and no traceback shows it."""
-        return f"Login(username={self.username!r}, password=***)" if self.username else "Login()"
 
 
 @dataclass(frozen=True, slots=True)

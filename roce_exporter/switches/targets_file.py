@@ -7,24 +7,31 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from roce_exporter.net.login import basic_auth_of, tls_files_of
 from roce_exporter.switches.systems import SYSTEMS
 from roce_exporter.switches.targets import (
     ALL_PRIORITIES,
     PFC_PRIORITIES,
-    BasicAuth,
     Discovery,
     Link,
     Network,
     ProbeLimits,
     SwitchesFile,
     SwitchTarget,
-    TlsFiles,
 )
-from roce_exporter.yaml_document import items_of, mapping_of, parse_document, read_text, text_of
+from roce_exporter.yaml_document import (
+    choice_of,
+    items_of,
+    mapping_of,
+    parse_document,
+    path_of,
+    read_text,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +42,6 @@ SECTIONS = ("targets", "discovery", "limits")
 COMMON_KEYS = ("module", "basic_auth", "tls", "priorities", "timeout", "ports")
 TARGET_KEYS = ("address", *COMMON_KEYS, "links", "database_config")
 DISCOVERY_KEYS = ("allow", *COMMON_KEYS)
-TLS_KEYS = tuple(one.name for one in fields(TlsFiles))
 LIMIT_KEYS = ("cache", "targets_at_once", "timeout")
 FLAG = "--config.file"
 
@@ -101,7 +107,7 @@ def _target(name: str, entry: Entry, limits: ProbeLimits) -> SwitchTarget:
     if "database_config" in keys:
         if target.module != "sonic":
             keys["database_config"].refuse("is for module sonic only; remove it")
-        target = replace(target, database_config=_path(keys["database_config"]))
+        target = replace(target, database_config=path_of(keys["database_config"]))
     return replace(target, links=_links(keys.get("links")))
 
 
@@ -109,7 +115,7 @@ def _common(name: str, entry: Entry, keys: Mapping[str, Entry], limits: ProbeLim
     """What a target and service discovery have in common."""
     if "module" not in keys:
         entry.refuse(f"has no module; add one of {', '.join(SYSTEMS)}")
-    module = _choice(keys["module"], tuple(SYSTEMS))
+    module = choice_of(keys["module"], tuple(SYSTEMS))
     schemes = SYSTEMS[module].schemes
     return SwitchTarget(
         name,
@@ -117,9 +123,9 @@ def _common(name: str, entry: Entry, keys: Mapping[str, Entry], limits: ProbeLim
         next(iter(schemes)),
         "",
         {**schemes, **_ports(keys.get("ports"), tuple(schemes))},
-        basic_auth=_basic_auth(keys["basic_auth"]) if "basic_auth" in keys else None,
-        tls=_tls(keys.get("tls")),
-        priorities=_choice(keys["priorities"], (PFC_PRIORITIES, ALL_PRIORITIES))
+        basic_auth=basic_auth_of(keys["basic_auth"]) if "basic_auth" in keys else None,
+        tls=tls_files_of(keys.get("tls")),
+        priorities=choice_of(keys["priorities"], (PFC_PRIORITIES, ALL_PRIORITIES))
         if "priorities" in keys
         else PFC_PRIORITIES,
         timeout=_seconds(keys["timeout"], 0.1, 300) if "timeout" in keys else limits.timeout,
@@ -173,31 +179,6 @@ def _network(item: Entry) -> Network:
         item.refuse(f"{error}; write a network such as 10.1.0.0/16")
 
 
-def _basic_auth(entry: Entry) -> BasicAuth:
-    keys = mapping_of(entry, ("username", "password_file"))
-    for key in ("username", "password_file"):
-        if key not in keys:
-            entry.refuse(f"has no {key}; add it")
-    return BasicAuth(text_of(keys["username"]), _path(keys["password_file"]))
-
-
-def _tls(entry: Entry | None) -> TlsFiles:
-    keys = mapping_of(entry, TLS_KEYS)
-    files = {key: _path(keys[key]) for key in ("ca_file", "cert_file", "key_file") if key in keys}
-    if entry and len(files.keys() & {"cert_file", "key_file"}) == 1:
-        entry.refuse("needs cert_file and key_file together; add the other one")
-    skip = (
-        _choice(keys["insecure_skip_verify"], ("true", "false"))
-        if "insecure_skip_verify" in keys
-        else "false"
-    )
-    return TlsFiles(
-        **files,
-        server_name=text_of(keys["server_name"]) if "server_name" in keys else "",
-        insecure_skip_verify=skip == "true",
-    )
-
-
 def _links(entry: Entry | None) -> tuple[Link, ...]:
     links = []
     for port, value in mapping_of(entry).items():
@@ -210,23 +191,6 @@ def _links(entry: Entry | None) -> tuple[Link, ...]:
 
 def _ports(entry: Entry | None, schemes: tuple[str, ...]) -> dict[str, int]:
     return {scheme: _whole(value, 1, LARGEST_PORT) for scheme, value in mapping_of(entry, schemes).items()}
-
-
-def _path(entry: Entry) -> Path:
-    path = entry.file.parent / text_of(entry)
-    try:
-        with path.open("rb"):
-            return path
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is not a valid path"
-        entry.refuse(f"{path} cannot be read: {reason}; correct the path or its permissions")
-
-
-def _choice(entry: Entry, choices: tuple[str, ...]) -> str:
-    value = text_of(entry)
-    if value not in choices:
-        entry.refuse(f"{value!r} is not supported; choose from {', '.join(choices)}")
-    return value
 
 
 def _whole(entry: Entry, least: int, most: int) -> int:

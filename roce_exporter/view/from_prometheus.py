@@ -1,4 +1,4 @@
-"""The history of one exporter from Prometheus: two requests in a worker, and what the matrix of `/api/v1/query_range` means.
+"""The history of one exporter from Prometheus: two requests, and what the matrix of `/api/v1/query_range` means.
 
 Prometheus leaves out empty labels, and has the labels of its target in addition to those of the exporter
 (https://prometheus.io/docs/prometheus/latest/querying/api/#range-queries).
@@ -7,14 +7,13 @@ Prometheus leaves out empty labels, and has the labels of its target in addition
 from __future__ import annotations
 
 import math
-import time
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import HISTOGRAM
-from roce_exporter.collect.workers import InFlight, call_in_worker
-from roce_exporter.net.prometheus_api import PrometheusError, get
+from roce_exporter.net import NetError
+from roce_exporter.net.http import TooLargeError
+from roce_exporter.net.prometheus_api import get
 from roce_exporter.view.history import History, LabelValues, TimedSamples
 from roce_exporter.view.usual_values import with_usual_values
 from roce_exporter.words import few
@@ -22,7 +21,8 @@ from roce_exporter.words import few
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from roce_exporter.net.prometheus_api import Access, PrometheusServer
+    from roce_exporter.net.http import HttpServer
+    from roce_exporter.net.prometheus_api import Access
 
 TARGET = ("cluster", "job")
 """Labels of a target besides `instance`: an instance with several values of them is several exporters."""
@@ -31,10 +31,8 @@ ROWS = {row.name: row for row in CATALOG if row.kind != HISTOGRAM}
 OWN = "roce_exporter_"
 """How the names of the exporter's metrics about itself begin; not all of them are rows."""
 
-PATIENCE = 60.0
-"""Seconds that one request may take as a whole: Prometheus gives up a query after two minutes."""
-SILENCE = 30.0
-"""Seconds without a byte after which a request is given up."""
+TIMEOUT = 60.0
+"""Seconds that one request may take: Prometheus gives up a query after two minutes."""
 MOST_POINTS = 500
 """Most points per series: Prometheus refuses more than 11,000."""
 SHOWN = 5
@@ -129,17 +127,16 @@ class QuerySpan:
 class PrometheusQueries:
     """The requests to one server."""
 
-    def __init__(self, server: PrometheusServer, access: Access, span: QuerySpan) -> None:
+    def __init__(self, server: HttpServer, access: Access, span: QuerySpan) -> None:
         self._server = server
         self._access = access
         self._span = span
-        self._in_flight: InFlight[str] = InFlight(time.monotonic)
 
     async def history(self, instance: str) -> PrometheusHistory:
         """The history of this instance; if empty, of the only one that there is.
 
         Raises:
-            PrometheusError: a request failed, or there is not exactly one such exporter.
+            NetError: a request failed, or there is not exactly one such exporter.
         """
         instance = instance or await self._only_instance()
         query = {
@@ -149,17 +146,15 @@ class PrometheusQueries:
         try:
             found = read_matrix(await self._get("query_range", query))
         except MatrixError as error:
-            raise PrometheusError(str(error)) from None
+            raise NetError(str(error)) from None
         if not found.history:
-            raise PrometheusError(
-                f"no series roce_* of instance {instance!a} in this time{await self._others()}"
-            )
+            raise NetError(f"no series roce_* of instance {instance!a} in this time{await self._others()}")
         return found
 
     async def _only_instance(self) -> str:
         found = await self._instances()
         if len(found) != 1:
-            raise PrometheusError(
+            raise NetError(
                 f"give --instance: {few([ascii(name) for name in found], SHOWN)}"
                 if found
                 else "no series roce_* of any host in this time"
@@ -173,15 +168,16 @@ class PrometheusQueries:
     async def _instances(self) -> list[str]:
         data = await self._get("label/instance/values", {"match[]": PROBE})
         if not isinstance(data, list) or not all(isinstance(one, str) for one in data):
-            raise PrometheusError("the answer is not a list of instances")
+            raise NetError("the answer is not a list of instances")
         return sorted(data)
 
     async def _get(self, what: str, query: Mapping[str, str]) -> object:
-        call = partial(get, self._server, self._access, what, {**query, **self._span.bounds()}, SILENCE)
         try:
-            return await call_in_worker(self._in_flight, what, call, PATIENCE)
+            return await get(self._server, self._access, what, {**query, **self._span.bounds()}, TIMEOUT)
         except TimeoutError:
-            raise PrometheusError(f"no answer in {PATIENCE:g} s; use a shorter --since") from None
+            raise NetError(f"no answer in {TIMEOUT:g} s; use a shorter --since") from None
+        except TooLargeError as error:
+            raise NetError(f"{error}; use a shorter --since") from None
 
 
 def _escaped(text: str) -> str:

@@ -17,9 +17,10 @@ from recorded import files
 from servers import closed_address
 from sonic_redis import RedisServer, need_redis, query_switch, recorded, target_of, values
 
+from roce_exporter.net.login import Login
+from roce_exporter.net.tls import TlsFiles
 from roce_exporter.switches.doors.redis import packed
 from roce_exporter.switches.systems.sonic.tables import SOURCES
-from roce_exporter.switches.targets import Login, TlsFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

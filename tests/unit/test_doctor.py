@@ -30,8 +30,8 @@ from roce_exporter.host.kernel.privileges import (
     read_privileges,
 )
 from roce_exporter.model import Device, Netdev, Port
-from roce_exporter.net.local_exporter import LocalExporterError, LocalScrapes, parse_scrapes
-from roce_exporter.net.prometheus_api import PrometheusError
+from roce_exporter.net import NetError
+from roce_exporter.net.local_exporter import LocalScrapes, parse_scrapes
 from roce_exporter.view.history import TimedSamples
 
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ def test_scrapes_of_the_exporter_of_this_host() -> None:
         Status.ATTENTION,
         "The exporter at http://x has not been scraped since it started.",
     )
-    with pytest.raises(LocalExporterError, match="another program"):
+    with pytest.raises(NetError, match="another program"):
         parse_scrapes("go_info 1\n")
 
 
@@ -319,7 +319,7 @@ def test_the_targets_of_prometheus(data: object, instance: str, expected: list[S
 
 @pytest.mark.parametrize("data", [None, [], {}, {"activeTargets": 3}])
 def test_another_reply_is_not_a_list_of_targets(data: object) -> None:
-    with pytest.raises(PrometheusError, match="not a list of targets"):
+    with pytest.raises(NetError, match="not a list of targets"):
         list(check_targets(data, "", "gpu-001", "http://p:9090"))
     found = [check_samples_arrive({"result": result}, "a").status for result in ([{}], [])]
     assert found == [Status.OK, Status.ATTENTION]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.setup.checkup_item import CheckupItem, Status, Topic
-from roce_exporter.net.prometheus_api import PrometheusError
+from roce_exporter.net import NetError
 from roce_exporter.words import duration
 
 if TYPE_CHECKING:
@@ -50,11 +50,11 @@ def check_targets(data: object, instance: str, hostname: str, url: str) -> Itera
     """What the reply of `/api/v1/targets` says of this host: its targets with this instance, or else with its name.
 
     Raises:
-        PrometheusError: it is not such a reply.
+        NetError: it is not such a reply.
     """
     active = data.get("activeTargets") if isinstance(data, dict) else None
     if not isinstance(active, list):
-        raise PrometheusError("the reply is not a list of targets")
+        raise NetError("the reply is not a list of targets")
     mine = [one for one in active if isinstance(one, dict) and _is_mine(one, instance, hostname)]
     for target in mine:
         yield _target(target, url)

@@ -19,6 +19,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from roce_exporter import __version__
+from roce_exporter.net import NetError
 from roce_exporter.net.quiet_grpc import grpc, start_grpc
 from roce_exporter.switches.doors.gnmi_faults import AbsentError, gnmi_fault
 from roce_exporter.switches.doors.gnmi_messages import (
@@ -30,7 +31,7 @@ from roce_exporter.switches.doors.gnmi_messages import (
 )
 from roce_exporter.switches.doors.gnmi_paths import path_of, path_text
 from roce_exporter.switches.doors.gnmi_tls import grpc_credentials
-from roce_exporter.switches.readings import Exchange, SourceError
+from roce_exporter.switches.readings import Exchange
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -97,7 +98,7 @@ class GnmiDoor:
 
         Raises:
             AbsentError: the switch does not have one of the paths.
-            SourceError: no usable reply by the visit's deadline.
+            NetError: no usable reply by the visit's deadline.
         """
         request = get_request(target, map(path_of, paths))
         leaves = await self._limited(self._get, request)
@@ -109,7 +110,7 @@ class GnmiDoor:
 
         Raises:
             AbsentError: the switch does not have the paths.
-            SourceError: no usable reply by the visit's deadline.
+            NetError: no usable reply by the visit's deadline.
         """
         request = once_request(map(path_of, paths))
         leaves = await self._limited(self._once, request)
@@ -124,7 +125,7 @@ class GnmiDoor:
                 await self._wait_for_first()
                 return await send(request)
         except TimeoutError:
-            raise SourceError(f"{self._place()}: {LATE}") from None
+            raise NetError(f"{self._place()}: {LATE}") from None
         except grpc.aio.AioRpcError as error:
             raise self._fault(error) from None
         finally:
@@ -144,14 +145,14 @@ class GnmiDoor:
             async with asyncio.timeout(wait):
                 await self._answered.wait()
         if self._denied:
-            raise SourceError(self._denied)
+            raise NetError(self._denied)
 
-    def _fault(self, error: grpc.aio.AioRpcError) -> SourceError:
+    def _fault(self, error: grpc.aio.AioRpcError) -> NetError:
         details = self._without_secrets(error.details() or "")
         line = f"{self._place()}: {gnmi_fault(error.code().name, details)}"
         if error.code() == grpc.StatusCode.UNAUTHENTICATED:
             self._denied = line
-        return AbsentError(line) if error.code() == grpc.StatusCode.NOT_FOUND else SourceError(line)
+        return AbsentError(line) if error.code() == grpc.StatusCode.NOT_FOUND else NetError(line)
 
     async def _get(self, request: bytes) -> tuple[Leaf, ...]:
         link = await self._linked()
@@ -183,9 +184,7 @@ class GnmiDoor:
         name = visit.target.tls.server_name or visit.route.server_name or visit.route.address
         if visit.target.scheme == "grpc+insecure":
             if visit.login.username:
-                raise SourceError(
-                    "basic_auth is not sent without TLS: use grpc:// instead of grpc+insecure://"
-                )
+                raise NetError("basic_auth is not sent without TLS: use grpc:// instead of grpc+insecure://")
             plain = (*OPTIONS, ("grpc.default_authority", name))
             return _Link(grpc.aio.insecure_channel(self._address(), options=plain), ())
         credentials, verified = await grpc_credentials(visit.target.tls, visit.route, self._port(), name)
@@ -220,13 +219,13 @@ def _metadata(visit: Visit) -> tuple[tuple[str, str], ...]:
     """The credentials in the form that switches expect: two entries of the metadata.
 
     Raises:
-        SourceError: HTTP/2 cannot carry them.
+        NetError: HTTP/2 cannot carry them.
     """
     login = visit.login
     if not login.username:
         return ()
     if not all(" " <= letter <= "~" for letter in login.username + login.password):
-        raise SourceError("basic_auth: gNMI can carry only printable ASCII characters in user and password")
+        raise NetError("basic_auth: gNMI can carry only printable ASCII characters in user and password")
     return (("username", login.username), ("password", login.password))
 
 
@@ -240,9 +239,7 @@ async def _until_finished(call: Any) -> tuple[Leaf, ...]:
         if reply.finished:
             return tuple(leaves)
         if size > REPLY_BYTES or len(leaves) > LEAVES:
-            raise SourceError(
-                f"the reply is larger than {REPLY_BYTES // 1024 // 1024} MiB or {LEAVES} values"
-            )
+            raise NetError(f"the reply is larger than {REPLY_BYTES // 1024 // 1024} MiB or {LEAVES} values")
     raise await _ended(call)
 
 
@@ -250,7 +247,7 @@ async def _ended(call: Any) -> Exception:
     """Why a subscription ended before the switch had sent everything."""
     code, details = await call.code(), await call.details()
     if code == grpc.StatusCode.OK:
-        return SourceError("the switch ended the subscription before it had sent everything")
+        return NetError("the switch ended the subscription before it had sent everything")
     return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(), details)
 
 

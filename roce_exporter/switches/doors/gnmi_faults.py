@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from roce_exporter.switches.readings import SourceError, label_text
+from roce_exporter.net import NetError
+from roce_exporter.switches.readings import label_text
 
 MEANINGS = {
     "UNAUTHENTICATED": "the switch refuses the user or the password: check basic_auth",
@@ -70,7 +71,7 @@ CONNECTION = (
 """What gRPC reports of a connection that failed, in the order in which its parts are to be recognised."""
 
 
-class AbsentError(SourceError):
+class AbsentError(NetError):
     """The switch does not have what was requested."""
 
 

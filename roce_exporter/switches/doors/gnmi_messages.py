@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from google.protobuf.message import DecodeError
 
+from roce_exporter.net import NetError
 from roce_exporter.net.message_table import message_classes
 from roce_exporter.switches.doors.gnmi_paths import Element, Leaf
 from roce_exporter.switches.doors.json_reply import decode_json
-from roce_exporter.switches.readings import SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -88,7 +88,7 @@ def get_reply(data: bytes) -> tuple[Leaf, ...]:
     """The leaves of a reply to `get_request`.
 
     Raises:
-        SourceError: it is no such reply, or holds a value that cannot be decoded.
+        NetError: it is no such reply, or holds a value that cannot be decoded.
     """
     response = _decoded("GetResponse", data)
     elements = _Elements()
@@ -99,7 +99,7 @@ def subscribe_reply(data: bytes) -> SubscribeReply:
     """One message of a subscription.
 
     Raises:
-        SourceError: it is no such message, or holds a value that cannot be decoded.
+        NetError: it is no such message, or holds a value that cannot be decoded.
     """
     response = _decoded("SubscribeResponse", data)
     leaves = tuple(_leaves(response.update, _Elements())) if response.HasField("update") else ()
@@ -110,7 +110,7 @@ def _decoded(kind: str, data: bytes) -> Any:
     try:
         return CLASSES[kind].FromString(data)
     except DecodeError:
-        raise SourceError("the reply is not a gNMI message: check the port") from None
+        raise NetError("the reply is not a gNMI message: check the port") from None
 
 
 class _Elements(dict[bytes, Element]):
@@ -120,7 +120,7 @@ class _Elements(dict[bytes, Element]):
         try:
             message = CLASSES["PathElem"].FromString(data)
         except DecodeError:
-            raise SourceError("the reply has a path that cannot be decoded") from None
+            raise NetError("the reply has a path that cannot be decoded") from None
         keys = tuple((_text(one.key), _text(one.value)) for one in message.key)
         found = Element(_text(message.name), keys)
         self[data] = found

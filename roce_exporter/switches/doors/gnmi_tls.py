@@ -13,15 +13,15 @@ import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from roce_exporter.net import NetError
 from roce_exporter.net.quiet_grpc import grpc
-from roce_exporter.switches.doors.https import connection_fault
-from roce_exporter.switches.doors.tls_client import client_context
-from roce_exporter.switches.readings import SourceError
+from roce_exporter.net.tls import client_context, connection_fault
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from roce_exporter.switches.targets import Route, TlsFiles
+    from roce_exporter.net.tls import TlsFiles
+    from roce_exporter.switches.targets import Route
 
 SYSTEM_AUTHORITIES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
 """Where Debian and Red Hat keep them; OpenSSL's own default is used first. Without a file gRPC has a list in its package."""
@@ -33,7 +33,7 @@ async def grpc_credentials(
     """The credentials for a channel, and the name that it must verify.
 
     Raises:
-        SourceError: a file cannot be used, or the switch shows no certificate.
+        NetError: a file cannot be used, or the switch shows no certificate.
     """
     context = client_context(files)
     roots = _authorities(files)
@@ -55,7 +55,7 @@ def _content(path: Path | None) -> bytes | None:
     try:
         return path.read_bytes() if path else None
     except OSError as error:
-        raise SourceError(f"tls: {path} cannot be read: {error.strerror}") from None
+        raise NetError(f"tls: {path} cannot be read: {error.strerror}") from None
 
 
 async def _shown_certificate(context: ssl.SSLContext, route: Route, port: int, name: str) -> tuple[str, str]:
@@ -70,9 +70,9 @@ async def _shown_certificate(context: ssl.SSLContext, route: Route, port: int, n
         # OpenSSL decodes a certificate only for a context that has verified it.
         _, names = await _handshake(trusting, route, port, name)
     except OSError as error:
-        raise SourceError(connection_fault(error, f"{route.address}:{port}")) from None
+        raise NetError(connection_fault(error, f"{route.address}:{port}")) from None
     if not names:
-        raise SourceError(
+        raise NetError(
             "insecure_skip_verify: the switch's certificate has no name: give it one, or use ca_file"
         )
     return pem, name if name in names else names[0]

@@ -11,35 +11,26 @@ begins with `http://`, which logs a warning once. No error and no exchange holds
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import logging
-import os
 import re
-import ssl
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
-from roce_exporter import __version__
-from roce_exporter.switches.doors.http_client import (
-    OK,
-    ClientConnection,
-    HttpReply,
-    HttpRequest,
-    StaleConnectionError,
-)
+from roce_exporter.net import NetError
+from roce_exporter.net.http import OK, HttpClient, HttpReply, HttpServer
+from roce_exporter.net.login import authorization
 from roce_exporter.switches.doors.json_reply import decode_json
-from roce_exporter.switches.doors.tls_client import client_context, tls_fault
-from roce_exporter.switches.readings import Exchange, Replies, SourceError
+from roce_exporter.switches.readings import Exchange, Replies
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from types import TracebackType
 
+    from roce_exporter.net.login import Login
     from roce_exporter.switches.module import Visit
-    from roce_exporter.switches.targets import Login
 
 LOG = logging.getLogger(__name__)
 
@@ -47,8 +38,6 @@ CONNECTIONS = 3
 """Most connections to one switch at a time. Web servers of switches have few workers, which others use too."""
 EXCHANGE_CHARACTERS = 256 * 1024
 """Most characters of one reply on the debug page."""
-DEFAULT_PORTS = {"https": 443, "http": 80}
-PATH = re.compile(r"/[!-~]*", re.ASCII)
 COOKIE = re.compile(r'"?[!#-+\--:<-\[\]-~]{1,4096}"?', re.ASCII)
 """The value of a cookie (RFC 6265, section 4.1.1)."""
 REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
@@ -66,7 +55,7 @@ MEANINGS = {
 }
 
 
-class StatusError(SourceError):
+class StatusError(NetError):
     """A reply with another status than 200."""
 
     def __init__(self, status: int, body: bytes = b"") -> None:
@@ -125,13 +114,13 @@ class HttpsDoor:
         self._posts = posts
         self._cookie = cookie
         self._scheme = "http" if target.scheme == "http" else "https"
-        self._port = target.ports[self._scheme]
-        self._name = target.tls.server_name or visit.route.server_name or visit.route.address
-        self._jar = kept_jar(target.name, cookie.name, (visit.route.address, self._port, visit.login))
+        address, port = visit.route.address, target.ports[self._scheme]
+        name = target.tls.server_name or visit.route.server_name or address
+        server = HttpServer(self._scheme == "https", name, port)
+        self._client = HttpClient(server, target.tls, address=address)
+        self._jar = kept_jar(target.name, cookie.name, (address, port, visit.login))
         self._slots = asyncio.Semaphore(connections)
         self._login_turn = asyncio.Lock()
-        self._open: set[ClientConnection] = set()
-        self._idle: list[ClientConnection] = []
         self._denied: StatusError | None = None
         self._started = asyncio.get_running_loop().time()
 
@@ -145,17 +134,13 @@ class HttpsDoor:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close all connections, also when the visit is cancelled."""
-        for connection in self._open:
-            connection.abort()
-        self._open.clear()
-        self._idle.clear()
-        await asyncio.sleep(0)  # the event loop closes descriptors in its next cycle
+        await self._client.__aexit__(kind, error, trace)
 
     async def get(self, source: str, path: str) -> Any:
         """The JSON document at this path; the query is part of the path, and names in it are quoted by the caller.
 
         Raises:
-            SourceError: no usable reply by the visit's deadline; StatusError for another status than 200.
+            NetError: no usable reply by the visit's deadline; StatusError for another status than 200.
         """
         return await self._document(source, "GET", path, b"")
 
@@ -163,7 +148,7 @@ class HttpsDoor:
         """The reply to a reading document.
 
         Raises:
-            SourceError: as for `get`.
+            NetError: as for `get`.
             ValueError: the module's rules do not allow the document: a defect.
         """
         rule = self._posts.get(path)
@@ -179,8 +164,8 @@ class HttpsDoor:
             seconds = self._visit.deadline - self._started
             line = f"{method} {path}: no complete reply within {seconds:.1f} s"
             self._record(source, method, path, body, line)
-            raise SourceError(line) from None
-        except SourceError as error:
+            raise NetError(line) from None
+        except NetError as error:
             self._record(source, method, path, body, str(error))
             error.args = (f"{method} {path}: {error}",)
             raise
@@ -188,8 +173,8 @@ class HttpsDoor:
         self._record(source, method, path, body, text)
         try:
             return decode_json(reply.body, reply.header("content-type"))
-        except SourceError as error:
-            raise SourceError(f"{method} {path}: {error}") from None
+        except NetError as error:
+            raise NetError(f"{method} {path}: {error}") from None
 
     async def _authorised(self, method: str, path: str, body: bytes) -> HttpReply:
         """The reply to a request with the session's cookie, and without it if the switch no longer accepts the cookie."""
@@ -214,7 +199,7 @@ class HttpsDoor:
             # Each attempt with a wrong password counts towards locking the user out: one per visit is enough.
             raise StatusError(self._denied.status)
         try:
-            return await self._accepted(method, path, body, *basic_auth(self._visit.login))
+            return await self._accepted(method, path, body, *authorization(self._visit.login))
         except StatusError as error:
             if error.status == HTTPStatus.UNAUTHORIZED:
                 self._denied = error
@@ -235,72 +220,18 @@ class HttpsDoor:
                 self._denied = error
                 raise
             if not self._jar.value:
-                raise SourceError(
+                raise NetError(
                     f"the login at {self._cookie.login_path} returned no cookie {self._cookie.name}"
                 )
 
     async def _accepted(self, method: str, path: str, body: bytes, *authority: tuple[str, str]) -> HttpReply:
         """The reply, of status 200."""
-        reply = await self._exchange(HttpRequest(method, path, (*self._headers(body), *authority), body))
+        headers = (("Accept", "application/json"), *authority)
+        reply = await self._client.request(method, path, headers, body)
         if reply.status != OK:
             raise StatusError(reply.status, reply.body)
-        if reply.header("content-encoding").lower() not in ("", "identity"):
-            raise SourceError("the reply is compressed, which was not requested")
         self._keep_cookie(reply)
         return reply
-
-    def _headers(self, body: bytes) -> tuple[tuple[str, str], ...]:
-        host = f"[{self._name}]" if ":" in self._name else self._name
-        port = "" if self._port == DEFAULT_PORTS[self._scheme] else f":{self._port}"
-        content = (("Content-Type", "application/json"), ("Content-Length", str(len(body)))) if body else ()
-        return (
-            ("Host", host + port),
-            ("User-Agent", f"roce-exporter/{__version__}"),
-            ("Accept", "application/json"),
-            ("Accept-Encoding", "identity"),
-            *content,
-        )
-
-    async def _exchange(self, request: HttpRequest) -> HttpReply:
-        if not PATH.fullmatch(request.path):
-            raise ValueError("a path has characters that must be quoted")
-        connection = self._idle.pop() if self._idle else await self._connected()
-        try:
-            try:
-                reply = await connection.exchange(request)
-            except StaleConnectionError:
-                self._close(connection)
-                connection = await self._connected()
-                reply = await connection.exchange(request)
-        except OSError as error:
-            self._close(connection)
-            raise SourceError(connection_fault(error, self._place())) from None
-        except BaseException:
-            self._close(connection)
-            raise
-        if connection.reusable():
-            self._idle.append(connection)
-        else:
-            self._close(connection)
-        return reply
-
-    async def _connected(self) -> ClientConnection:
-        files, address = self._visit.target.tls, self._visit.route.address
-        context = client_context(files) if self._scheme == "https" else None
-        try:
-            connection = await ClientConnection.open(address, self._port, context, self._name)
-        except OSError as error:
-            raise SourceError(connection_fault(error, self._place())) from None
-        self._open.add(connection)
-        return connection
-
-    def _close(self, connection: ClientConnection) -> None:
-        connection.abort()
-        self._open.discard(connection)
-
-    def _place(self) -> str:
-        address = self._visit.route.address
-        return f"[{address}]:{self._port}" if ":" in address else f"{address}:{self._port}"
 
     def _keep_cookie(self, reply: HttpReply) -> None:
         for header in reply.all_headers("set-cookie"):
@@ -341,14 +272,6 @@ def warn_once(target: str) -> None:
     )
 
 
-def basic_auth(login: Login) -> tuple[tuple[str, str], ...]:
-    """The header of basic authentication (RFC 7617), if there is a user."""
-    if not login.username:
-        return ()
-    token = base64.b64encode(f"{login.username}:{login.password}".encode()).decode("ascii")
-    return (("Authorization", f"Basic {token}"),)
-
-
 def status_fault(status: int) -> str:
     """One line for a status that is not 200; nothing of the reply is in it."""
     if 300 <= status < 400:  # noqa: PLR2004 - the class of redirects, RFC 9110
@@ -358,22 +281,10 @@ def status_fault(status: int) -> str:
     return f"{named}: {MEANINGS[status]}" if status in MEANINGS else f"{named} instead of 200"
 
 
-def connection_fault(error: OSError, place: str) -> str:
-    """One line for a connection that failed."""
-    if isinstance(error, ssl.SSLError):
-        return f"{place}: {tls_fault(error)}"
-    if isinstance(error, ConnectionRefusedError):
-        return f"{place} refuses connections: check the port, and that the switch's web interface is enabled"
-    if isinstance(error, ConnectionError):
-        return f"{place}: the switch closed the connection"
-    reason = os.strerror(error.errno) if error.errno else "the connection failed"
-    return f"{place}: {reason}"
-
-
 async def query_sources(sources: Mapping[str, Callable[[], Awaitable[Any]]], *doors: HttpsDoor) -> Replies:
     """Query all sources at the same time, as far as their doors have connections; the first ones have precedence.
 
-    A SourceError becomes the fault of its source. Any other exception is a defect, and ends the other queries.
+    A NetError becomes the fault of its source. Any other exception is a defect, and ends the other queries.
     """
     replies: dict[str, Any] = {}
     faults: dict[str, str] = {}
@@ -381,7 +292,7 @@ async def query_sources(sources: Mapping[str, Callable[[], Awaitable[Any]]], *do
     async def query(source: str, request: Callable[[], Awaitable[Any]]) -> None:
         try:
             replies[source] = await request()
-        except SourceError as error:
+        except NetError as error:
             faults[source] = str(error)
 
     async with asyncio.TaskGroup() as group:

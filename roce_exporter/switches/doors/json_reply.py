@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from roce_exporter.switches.readings import SourceError
+from roce_exporter.net import NetError
 
 DEPTH = 40
 """Most levels of lists and objects; the deepest known reply, of NX-OS, has 16."""
@@ -23,21 +23,21 @@ def decode_json(body: bytes, content_type: str = "") -> Any:
     """The document in the body of a reply.
 
     Raises:
-        SourceError: the body is not JSON, or is nested too deeply.
+        NetError: the body is not JSON, or is nested too deeply.
     """
     # A neighbour's name in another encoding must not cost the whole reply.
     text = body.decode("utf-8-sig", errors="replace").strip()
     if text.startswith("<"):
-        raise SourceError(markup_fault(text, content_type))
+        raise NetError(markup_fault(text, content_type))
     if not text:
-        raise SourceError("the reply is empty where JSON is expected")
+        raise NetError("the reply is empty where JSON is expected")
     try:
         document = DECODER.decode(text)
     except json.JSONDecodeError as error:
-        raise SourceError(f"the reply is not valid JSON: {error.msg} at character {error.pos}") from None
+        raise NetError(f"the reply is not valid JSON: {error.msg} at character {error.pos}") from None
     except (ValueError, RecursionError):
         # a number of thousands of digits, NaN, Infinity; nested deeper than the interpreter allows
-        raise SourceError(
+        raise NetError(
             "the reply is not acceptable JSON: NaN, a number too long, or nested too deeply"
         ) from None
     check_depth(document)
@@ -57,7 +57,7 @@ def check_depth(document: Any) -> None:
     """Refuse a document that is nested too deeply.
 
     Raises:
-        SourceError: there are more than `DEPTH` levels.
+        NetError: there are more than `DEPTH` levels.
     """
     level = [document] if isinstance(document, dict | list) else []
     for _ in range(DEPTH):
@@ -70,4 +70,4 @@ def check_depth(document: Any) -> None:
             if isinstance(child, dict | list)
         ]
     if level:
-        raise SourceError(f"the reply is nested deeper than {DEPTH} levels")
+        raise NetError(f"the reply is nested deeper than {DEPTH} levels")

@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError
 
+from roce_exporter.net import NetError
 from roce_exporter.switches.doors.redis_replies import NOT_REDIS, ReplyError, ReplyParser
-from roce_exporter.switches.readings import Exchange, SourceError, label_text
+from roce_exporter.switches.readings import Exchange, label_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
+    from roce_exporter.net.login import Login
     from roce_exporter.switches.doors.redis_address import RedisAddress
     from roce_exporter.switches.doors.redis_replies import Reply
-    from roce_exporter.switches.targets import Login
 
 READING_COMMANDS = frozenset({"HGETALL", "HMGET"})
 SESSION_COMMANDS = frozenset({"AUTH", "SELECT"})
@@ -77,7 +78,7 @@ class RedisDatabase:
         """The hash that each command reads, or Redis' error. A field that does not exist is absent; so are all of a hash.
 
         Raises:
-            SourceError: the connection broke, or a reply is not a hash.
+            NetError: the connection broke, or a reply is not a hash.
         """
         replies: list[Hash | ReplyError] = []
         for start in range(0, len(commands), SLICE):
@@ -99,15 +100,15 @@ class RedisDatabase:
             await self.connection.send_packed_command(packed(commands), check_health=False)
             return [await self.connection.read_response(disconnect_on_error=False) for _ in commands]
         except (RedisError, OSError) as error:
-            raise SourceError(f"{self.address}: the connection broke ({type(error).__name__})") from None
-        except SourceError as error:
-            raise SourceError(f"{self.address}: {error}") from None
+            raise NetError(f"{self.address}: the connection broke ({type(error).__name__})") from None
+        except NetError as error:
+            raise NetError(f"{self.address}: {error}") from None
 
     async def select(self, login: Login) -> None:
         """Open the session.
 
         Raises:
-            SourceError: Redis refuses the credentials, or has no such database.
+            NetError: Redis refuses the credentials, or has no such database.
         """
         if login.password:
             words = (login.username, login.password) if login.username else (login.password,)
@@ -121,9 +122,9 @@ class RedisDatabase:
         """Send a command of the session. The error may hold the password, so it is not shown."""
         (reply,) = await self._exchange([command])
         if isinstance(reply, ReplyError):
-            raise SourceError(f"{self.address}: {REMEDIES.get(reply.code, remedy)}")
+            raise NetError(f"{self.address}: {REMEDIES.get(reply.code, remedy)}")
         if reply != "OK":
-            raise SourceError(f"{self.address}: {NOT_REDIS}")
+            raise NetError(f"{self.address}: {NOT_REDIS}")
 
     def _record(self, exchanges: list[Exchange], command: Command, reply: Reply) -> None:
         query = f"{self.address.number}: {' '.join(command)}"[:EXCHANGE_CHARACTERS]
@@ -167,7 +168,7 @@ class _SwitchConnection(AbstractConnection):
         self._reader = self._writer = self._transport = None
 
     async def _connect(self) -> None:
-        raise SourceError("the connection was closed")  # redis-py would connect again, with another session
+        raise NetError("the connection was closed")  # redis-py would connect again, with another session
 
     def _host_error(self) -> str:
         return str(self._address)
@@ -187,14 +188,14 @@ async def open_database(
     """Connect, authenticate and select; the connection is closed at the end, also after a fault or a cancellation.
 
     Raises:
-        SourceError: the database cannot be reached, or refuses.
+        NetError: the database cannot be reached, or refuses.
     """
     connection = _SwitchConnection(address)
     try:
         try:
             await connection.open(tls)
         except OSError as error:
-            raise SourceError(f"cannot connect to {address}: {_reason(error)}") from None
+            raise NetError(f"cannot connect to {address}: {_reason(error)}") from None
         database = RedisDatabase(address, connection, login.password, source, exchanges)
         await database.select(login)
         yield database
@@ -239,7 +240,7 @@ def _hash_of(command: Command, reply: Reply) -> Hash | ReplyError:
         if command[0] == "HGETALL" and len(reply) % 2 == 0:
             pairs = zip(reply[::2], reply[1::2], strict=True)
             return {name: value for name, value in pairs if name is not None and value is not None}
-    raise SourceError(f"the reply to {command[0]} {command[1]} is no hash: is this Redis?")
+    raise NetError(f"the reply to {command[0]} {command[1]} is no hash: is this Redis?")
 
 
 def scrubbed(text: str, password: str, most: int = 2 * ERROR_CHARACTERS) -> str:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import aiofiles
 
+from roce_exporter.net import NetError
 from roce_exporter.switches.doors.redis_address import RedisAddress
-from roce_exporter.switches.readings import SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,7 +96,7 @@ async def layout_of(target: SwitchTarget) -> DatabaseLayout:
     """The layout of a switch: of the file that the target names, or on the switch itself of SONiC's own file.
 
     Raises:
-        SourceError: the file cannot be read, or is not a database_config.json.
+        NetError: the file cannot be read, or is not a database_config.json.
     """
     if target.database_config is not None:
         return await read_layout(target.database_config)
@@ -114,7 +114,7 @@ async def read_layout(path: Path) -> DatabaseLayout:
     if includes is None:
         return DatabaseLayout((DatabaseNamespace(SINGLE_ASIC, _places(document, path)),))
     if not isinstance(includes, list) or len(includes) > MOST_NAMESPACES:
-        raise SourceError(f"{path}: INCLUDES is not a list of at most {MOST_NAMESPACES} files")
+        raise NetError(f"{path}: INCLUDES is not a list of at most {MOST_NAMESPACES} files")
     parts = [await _included(path, entry) for entry in includes]
     unique = {part.name: part for part in reversed(parts)}
     return DatabaseLayout(tuple(sorted(unique.values(), key=lambda part: part.name)))
@@ -124,11 +124,11 @@ async def _included(path: Path, entry: Any) -> DatabaseNamespace:
     fields = entry if isinstance(entry, dict) else {}
     name, include = fields.get("namespace", SINGLE_ASIC), fields.get("include")
     if not isinstance(name, str) or not isinstance(include, str):
-        raise SourceError(f"{path}: an entry of INCLUDES has no file")
+        raise NetError(f"{path}: an entry of INCLUDES has no file")
     place = path.parent / include
     try:
         return DatabaseNamespace(name, _places(await _document(place), place))
-    except SourceError as error:
+    except NetError as error:
         return DatabaseNamespace(name, {}, str(error))
 
 
@@ -137,20 +137,20 @@ async def _document(path: Path) -> dict[str, Any]:
         async with aiofiles.open(path, "rb") as file:
             content = await file.read(MOST_BYTES + 1)
     except OSError as error:
-        raise SourceError(f"{path}: {error.strerror}") from None
+        raise NetError(f"{path}: {error.strerror}") from None
     try:
         document = json.loads(content) if len(content) <= MOST_BYTES else None
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
-        raise SourceError(f"{path}: not a database_config.json")
+        raise NetError(f"{path}: not a database_config.json")
     return document
 
 
 def _places(document: Mapping[str, Any], path: Path) -> dict[str, DatabasePlace]:
     instances, databases = document.get("INSTANCES"), document.get("DATABASES")
     if not isinstance(instances, dict) or not isinstance(databases, dict):
-        raise SourceError(f"{path}: INSTANCES or DATABASES is missing")
+        raise NetError(f"{path}: INSTANCES or DATABASES is missing")
     return {name: _place(instances, databases, name, path) for name in DEFAULT_NUMBERS if name in databases}
 
 
@@ -168,7 +168,7 @@ def _place(
             number=int(database["id"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise SourceError(f"{path}: {name} has no instance or no id that can be used") from None
+        raise NetError(f"{path}: {name} has no instance or no id that can be used") from None
 
 
 def address_of(
@@ -180,18 +180,18 @@ def address_of(
     each, and the host is that of the target: it was checked, and is the only one that is connected to.
 
     Raises:
-        SourceError: the file has no such database, or only one that cannot be reached by this address.
+        NetError: the file has no such database, or only one that cannot be reached by this address.
     """
     place = part.databases.get(name)
     if place is None:
-        raise SourceError(part.fault or f"database_config has no {name}")
+        raise NetError(part.fault or f"database_config has no {name}")
     if target.scheme == "unix":
         path = place.path if layout.several else route.address
         if not path:
-            raise SourceError(f"database_config has no unix_socket_path for the instance {place.instance}")
+            raise NetError(f"database_config has no unix_socket_path for the instance {place.instance}")
         return RedisAddress("", 0, path, place.number)
     if layout.several and place.host not in LOOPBACK | {target.host, route.address}:
-        raise SourceError(
+        raise NetError(
             f"the instance {place.instance} is at {place.host}, which is not the address of the target: "
             "use the unix socket on the switch, or a target of its own"
         )

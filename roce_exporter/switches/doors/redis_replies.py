@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.switches.readings import SourceError
+from roce_exporter.net import NetError
 
 if TYPE_CHECKING:
     from asyncio import StreamReader
@@ -63,7 +63,7 @@ class ReplyParser:
         """The next reply; an error of Redis is a value of the type `ReplyError`.
 
         Raises:
-            SourceError: the reply is not in Redis' protocol or too long, or the connection was closed.
+            NetError: the reply is not in Redis' protocol or too long, or the connection was closed.
         """
         del disable_decoding
         header = await self._header()
@@ -80,14 +80,14 @@ class ReplyParser:
             return text
         if kind == b":":
             return _length(rest, 1 << 63)
-        raise SourceError(NOT_REDIS)
+        raise NetError(NOT_REDIS)
 
     async def _header(self) -> bytes:
         while (end := self._buffer.find(b"\r\n", self._position)) < 0:
             await self._receive(waiting=MOST_HEADER)
         header = self._buffer[self._position : end]
         if len(header) > MOST_HEADER:
-            raise SourceError(NOT_REDIS)
+            raise NetError(NOT_REDIS)
         self._position = end + 2
         return header
 
@@ -118,19 +118,19 @@ class ReplyParser:
             elif len(buffer) < stop + 2:
                 break
             else:
-                raise SourceError(NOT_REDIS)
+                raise NetError(NOT_REDIS)
         self._position = position
 
     async def _receive(self, waiting: int) -> None:
         """Receive more, unless more than `waiting` bytes did not make a text or a line."""
         if self._stream is None or len(self._buffer) - self._position > waiting:
-            raise SourceError(NOT_REDIS)
+            raise NetError(NOT_REDIS)
         chunk = await self._stream.read(self._chunk)
         if not chunk:
-            raise SourceError("the connection was closed before the reply was complete")
+            raise NetError("the connection was closed before the reply was complete")
         self._received += len(chunk)
         if self._received > MOST_BYTES:
-            raise SourceError(f"the replies are longer than {MOST_BYTES >> 20} MiB: is this a SONiC switch?")
+            raise NetError(f"the replies are longer than {MOST_BYTES >> 20} MiB: is this a SONiC switch?")
         self._buffer = self._buffer[self._position :] + chunk
         self._position = 0
 
@@ -141,14 +141,14 @@ KNOWN_LENGTHS = {b"$%d" % length: length for length in range(-1, 256)}
 
 def _text_length(header: bytes) -> int:
     if header[:1] != b"$":
-        raise SourceError(NOT_REDIS)
+        raise NetError(NOT_REDIS)
     return _length(header[1:], MOST_CHARACTERS)
 
 
 def _length(digits: bytes, most: int) -> int:
     if not digits.isdigit() or len(digits) > 20:  # noqa: PLR2004 - digits of 2^64
-        raise SourceError(NOT_REDIS)
+        raise NetError(NOT_REDIS)
     length = int(digits)
     if length > most:
-        raise SourceError(f"a reply announces a length of {length}: is this a SONiC switch?")
+        raise NetError(f"a reply announces a length of {length}: is this a SONiC switch?")
     return length

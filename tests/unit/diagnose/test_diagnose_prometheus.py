@@ -170,9 +170,7 @@ def test_a_refused_connection(capsys: pytest.CaptureFixture[str]) -> None:
     with closed_address() as address:
         url = f"http://{address}"
         said = refused(capsys, f"--prometheus={url}")
-    assert said == (
-        f"Prometheus at {url}: Connection refused; check the address, and whether Prometheus runs"
-    )
+    assert said.startswith(f"Prometheus at {url}: {address} refuses connections: check the port")
 
 
 @pytest.mark.parametrize(
@@ -239,8 +237,8 @@ def test_the_certificate_is_verified(tmp_path: Path, capsys: pytest.CaptureFixtu
     with answering(answer, context) as https:
         flags = (f"--prometheus={https.url}", "--instance=a")
         said = refused(capsys, *flags)
-        assert "its certificate is refused: " in said
-        assert said.endswith("give --prometheus.ca-file")
+        assert "the server's certificate is refused: " in said
+        assert "set ca_file" in said
         assert https.requests == []
         for trust in (f"--prometheus.ca-file={tmp_path / 'ca.pem'}", "--prometheus.insecure-skip-verify"):
             assert main(["diagnose", *flags, trust]) == 1
@@ -248,4 +246,4 @@ def test_the_certificate_is_verified(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_a_server_without_tls(prometheus: Answers, capsys: pytest.CaptureFixture[str]) -> None:
     said = refused(capsys, prometheus.url.replace("http://", "--prometheus=https://"), "--instance=a")
-    assert "the TLS handshake failed" in said
+    assert "the port does not speak TLS" in said

@@ -11,9 +11,10 @@ import pytest
 from worker_threads import refuse
 
 from roce_exporter.collect.workers import InFlight
+from roce_exporter.net import NetError
+from roce_exporter.net.tls import TlsFiles
 from roce_exporter.switches.addresses import find_route, is_allowed
-from roce_exporter.switches.readings import SourceError
-from roce_exporter.switches.targets import Route, SwitchTarget, TlsFiles
+from roce_exporter.switches.targets import Route, SwitchTarget
 
 
 def target(host: str, scheme: str = "https", server_name: str = "") -> SwitchTarget:
@@ -92,11 +93,9 @@ async def test_the_path_of_a_socket_is_the_route() -> None:
 
 async def test_a_refused_address_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     resolving(monkeypatch, "127.0.0.1")
-    with pytest.raises(
-        SourceError, match=r"leaf1: 127\.0\.0\.1 is not an allowed address; write the address"
-    ):
+    with pytest.raises(NetError, match=r"leaf1: 127\.0\.0\.1 is not an allowed address; write the address"):
         await find_route(target("leaf1"), None, lookups())
-    with pytest.raises(SourceError, match=r"see discovery\.allow"):
+    with pytest.raises(NetError, match=r"see discovery\.allow"):
         await find_route(target("leaf1"), [ipaddress.ip_network("10.0.0.0/8")], lookups())
 
 
@@ -105,11 +104,11 @@ async def test_an_unknown_name_is_one_line(monkeypatch: pytest.MonkeyPatch) -> N
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
-    with pytest.raises(SourceError, match="leaf1: cannot be resolved: Name or service not known"):
+    with pytest.raises(NetError, match="leaf1: cannot be resolved: Name or service not known"):
         await find_route(target("leaf1"), None, lookups())
 
 
 async def test_a_name_that_no_thread_can_resolve_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_thread, "start_new_thread", refuse)
-    with pytest.raises(SourceError, match="leaf1: cannot be resolved: can't start new thread"):
+    with pytest.raises(NetError, match="leaf1: cannot be resolved: can't start new thread"):
         await find_route(target("leaf1"), None, lookups())

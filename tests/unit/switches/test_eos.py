@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from switch_recordings import assert_sound, read_recorded, recorded, series
 
+from roce_exporter.net import NetError
 from roce_exporter.switches.doors.gnmi_faults import AbsentError
 from roce_exporter.switches.doors.gnmi_paths import Leaf, path_of
 from roce_exporter.switches.interpretation import Interpreter
-from roce_exporter.switches.readings import SourceError, SwitchReadings
 from roce_exporter.switches.systems.eos import eos
 from roce_exporter.switches.systems.eos.eos import COMMANDS, PATHS, is_reading, request_of, result_of
+
+if TYPE_CHECKING:
+    from roce_exporter.switches.readings import SwitchReadings
 
 DOCUMENTS = recorded("switch-eos")
 
@@ -87,17 +90,17 @@ def test_commands_read_and_only_listed_ones_are_allowed(source: str) -> None:
     [
         ({"error": {"code": 1002, "message": "invalid command"}}, AbsentError),
         ({"error": {"code": 1003}}, AbsentError),
-        ({"error": {"code": 1005, "message": "authorization denied for hunter2"}}, SourceError),
-        ({"error": {"code": "x"}}, SourceError),
-        ({"result": []}, SourceError),
-        ({"result": [{}, {}]}, SourceError),
-        ({"result": ["text"]}, SourceError),
-        ({}, SourceError),
-        ([], SourceError),
+        ({"error": {"code": 1005, "message": "authorization denied for hunter2"}}, NetError),
+        ({"error": {"code": "x"}}, NetError),
+        ({"result": []}, NetError),
+        ({"result": [{}, {}]}, NetError),
+        ({"result": ["text"]}, NetError),
+        ({}, NetError),
+        ([], NetError),
     ],
 )
-def test_replies_of_eapi_without_a_result(reply: Any, kind: type[SourceError]) -> None:
-    with pytest.raises(SourceError) as fault:
+def test_replies_of_eapi_without_a_result(reply: Any, kind: type[NetError]) -> None:
+    with pytest.raises(NetError) as fault:
         result_of(reply)
     assert type(fault.value) is kind
     assert "hunter2" not in str(fault.value)

@@ -19,10 +19,11 @@ from gnmi_switch import (
 from https_switch import Asked, Says, https_switch, says
 from recorded import files
 
+from roce_exporter.net.login import Login
 from roce_exporter.net.quiet_grpc import grpc
+from roce_exporter.net.tls import TlsFiles
 from roce_exporter.switches.doors.gnmi_paths import path_of
 from roce_exporter.switches.systems.eos.eos import COMMANDS, MODULE, PATHS, request_of
-from roce_exporter.switches.targets import Login, TlsFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -24,14 +24,15 @@ from gnmi_switch import (
 )
 from https_switch import Says, https_switch
 
+from roce_exporter.net import NetError
+from roce_exporter.net.login import Login
 from roce_exporter.net.quiet_grpc import grpc
+from roce_exporter.net.tls import TlsFiles
 from roce_exporter.switches.doors import gnmi
 from roce_exporter.switches.doors.gnmi import GnmiDoor
 from roce_exporter.switches.doors.gnmi_faults import AbsentError, gnmi_fault
 from roce_exporter.switches.doors.gnmi_paths import Leaf, path_of
 from roce_exporter.switches.doors.gnmi_tls import certificate_names
-from roce_exporter.switches.readings import SourceError
-from roce_exporter.switches.targets import Login, TlsFiles
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -68,7 +69,7 @@ async def once(visit: Visit) -> tuple[Leaf, ...]:
 
 
 async def fault(request: Any, visit: Visit) -> str:
-    with pytest.raises(SourceError, match=r"^[^\n]+$") as caught:
+    with pytest.raises(NetError, match=r"^[^\n]+$") as caught:
         await request(visit)
     assert LOGIN.password not in str(caught.value)
     return str(caught.value)
@@ -192,7 +193,7 @@ async def test_a_wrong_password_is_sent_once_per_visit_and_never_shown(tmp_path:
         )
         found = await asyncio.gather(*requests, return_exceptions=True)
     assert len(switch.asked) == 1
-    assert {type(one) for one in found} == {SourceError}
+    assert {type(one) for one in found} == {NetError}
     assert all(
         "UNAUTHENTICATED: the switch refuses the user or the password: check basic_auth" in str(one)
         for one in found
@@ -334,7 +335,7 @@ async def test_a_web_server_with_tls_on_the_port(tmp_path: Path) -> None:
 async def test_a_switch_with_tls_alone_and_one_that_is_away(tmp_path: Path) -> None:
     async with gnmi_switch(answers, tmp_path) as switch:
         plain = switch.visit(scheme="grpc+insecure", login=Login())
-        assert (await fault(get, plain)).endswith(": the switch closed the connection")
+        assert (await fault(get, plain)).endswith(" closed the connection")
         visit = switch.visit()
     assert "refuses connections: check the port" in await fault(get, visit)
 

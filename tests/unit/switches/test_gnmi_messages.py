@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 from gnmi_switch import get_response, ietf, leaf_updates, subscribe_response, sync_response
 
+from roce_exporter.net import NetError
 from roce_exporter.switches.doors import gnmi_messages
 from roce_exporter.switches.doors.gnmi_messages import (
     CLASSES,
@@ -17,7 +18,6 @@ from roce_exporter.switches.doors.gnmi_messages import (
     subscribe_reply,
 )
 from roce_exporter.switches.doors.gnmi_paths import Element, Leaf, Spot, flat, path_of, path_text, plain_name
-from roce_exporter.switches.readings import SourceError
 
 PFC = "interfaces/interface[name=Ethernet1/1]/ethernet/pfc/priorities/priority[index=3]/state/in-frames"
 PATH = path_of("a/b[k=v]")
@@ -61,7 +61,7 @@ def test_every_kind_of_value(value: dict[str, object], expected: object) -> None
 
 
 def test_json_that_is_none_is_one_clear_line() -> None:
-    with pytest.raises(SourceError, match=r"^the reply is not valid JSON: Expecting property name[^\n]*$"):
+    with pytest.raises(NetError, match=r"^the reply is not valid JSON: Expecting property name[^\n]*$"):
         value_of(json_ietf_val=b"{")
 
 
@@ -88,7 +88,7 @@ def test_unknown_fields_are_ignored() -> None:
 )
 def test_a_reply_cut_off_anywhere_is_a_fault_or_a_shorter_reply(reply: bytes) -> None:
     for end in range(len(reply)):
-        with suppress(SourceError):
+        with suppress(NetError):
             assert isinstance(get_reply(reply[:end]), tuple)
 
 
@@ -104,7 +104,7 @@ def test_text_in_another_encoding_does_not_cost_the_reply(element: bytes) -> Non
 def test_an_element_that_is_no_message_is_a_fault() -> None:
     message = CLASSES["GetResponse"]()
     message.notification.add().update.add().path.elem.append(b"\x0a\x09x")
-    with pytest.raises(SourceError, match="a path that cannot be decoded"):
+    with pytest.raises(NetError, match="a path that cannot be decoded"):
         get_reply(message.SerializeToString())
 
 

@@ -10,8 +10,8 @@ from https_switch import Says, https_switch
 from switch_recordings import as_text, changed, paths, read_recorded, recorded, values
 from switch_replay import nxapi
 
+from roce_exporter.net import NetError
 from roce_exporter.switches.doors import https
-from roce_exporter.switches.readings import SourceError
 from roce_exporter.switches.systems.nxos import nxos
 from roce_exporter.switches.systems.nxos.nxos_tables import (
     bitmap,
@@ -184,7 +184,7 @@ def test_the_envelope_of_a_command() -> None:
     ],
 )
 def test_a_command_that_failed_is_one_line_without_its_text(reply, words) -> None:
-    with pytest.raises(SourceError, match=words) as caught:
+    with pytest.raises(NetError, match=words) as caught:
         command_body(reply)
     assert "hunter2" not in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -193,7 +193,7 @@ def test_a_command_that_failed_is_one_line_without_its_text(reply, words) -> Non
 def test_tables_of_other_forms_have_no_rows() -> None:
     for node in (None, [], "x", {"TABLE_a": "x"}, {"TABLE_a": {"ROW_a": ["x", None]}}, {"TABLE_a": [1]}):
         assert list(rows(node, "a")) == []
-        with pytest.raises(SourceError, match="TABLE_module"):
+        with pytest.raises(NetError, match="TABLE_module"):
             modules(node)
 
 

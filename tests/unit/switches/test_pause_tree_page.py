@@ -10,9 +10,10 @@ import pytest
 from switch_fakes import FakeSwitch, leaf, prober
 
 from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO
+from roce_exporter.net.login import BasicAuth
 from roce_exporter.switches.answer_views import NOT_PROBED, answer_views
 from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings
-from roce_exporter.switches.targets import BasicAuth, ProbeLimits
+from roce_exporter.switches.targets import ProbeLimits
 from roce_exporter.web import Request, Response
 from roce_exporter.web.switch_endpoints import SwitchEndpoints
 

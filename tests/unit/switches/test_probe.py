@@ -13,18 +13,13 @@ from switch_fakes import FakeSwitch, leaf, prober
 
 from roce_exporter.catalog.named import SWITCH_NEIGHBOR_INFO
 from roce_exporter.introspection.debug import series_text
+from roce_exporter.net.login import BasicAuth
 from roce_exporter.switches import probe as probe_module
 from roce_exporter.switches.links import with_links
 from roce_exporter.switches.probe import Answer, BadModuleError, Prober, UnknownTargetError
 from roce_exporter.switches.probe_samples import is_success
 from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings
-from roce_exporter.switches.targets import (
-    BasicAuth,
-    Discovery,
-    Link,
-    ProbeLimits,
-    SwitchesFile,
-)
+from roce_exporter.switches.targets import Discovery, Link, ProbeLimits, SwitchesFile
 
 if TYPE_CHECKING:
     from pathlib import Path

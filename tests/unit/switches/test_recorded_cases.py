@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from switch_recordings import assert_sound, changed, paths, read_recorded, recorded, series
 
-from roce_exporter.switches.readings import SourceError
+from roce_exporter.net import NetError
 from roce_exporter.switches.systems.cumulus import cumulus
 from roce_exporter.switches.systems.eos import eos
 from roce_exporter.switches.systems.nxos import nxos
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 GOLDEN = Path(__file__).parent / "golden/switch-cases.txt"
 MODULES = {"cumulus": cumulus, "eos": eos, "nxos": nxos, "nxos-cloudscale": nxos}
 EOS = recorded("switch-eos")
-LATE = SourceError("late")
+LATE = NetError("late")
 NAME = 'gpu\x1b[31m\n"\\-001\u202e\x00' + "x" * 999
 
 
@@ -64,8 +64,8 @@ BODY = ("ins_api", "outputs", "output", "body")
 DME = (
     ...,
     None,
-    SourceError(f"{nxos.REFUSED_DME}: status 403"),
-    SourceError("no complete reply within 5 s"),
+    NetError(f"{nxos.REFUSED_DME}: status 403"),
+    NetError("no complete reply within 5 s"),
     {"imdata": [{"error": {"attributes": {"code": "500"}}}]},
     {"totalCount": "0", "imdata": []},
 )

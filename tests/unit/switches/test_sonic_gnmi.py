@@ -14,11 +14,11 @@ from sonic_gnmi_replies import PATHS, reply, virtual
 from sonic_redis import as_tables
 from switch_recordings import series
 
+from roce_exporter.net.login import Login
 from roce_exporter.net.quiet_grpc import grpc
 from roce_exporter.switches.doors.gnmi_paths import path_of
 from roce_exporter.switches.systems.sonic.interpret import read_tables
 from roce_exporter.switches.systems.sonic.sonic_gnmi import MODULE, NO_ALIASES
-from roce_exporter.switches.targets import Login
 
 if TYPE_CHECKING:
     from collections.abc import Callable

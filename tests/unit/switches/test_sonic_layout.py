@@ -9,10 +9,10 @@ import pytest
 from recorded import files
 from sonic_redis import query_switch, target_of
 
+from roce_exporter.net import NetError
 from roce_exporter.switches.doors import redis_layout
 from roce_exporter.switches.doors.redis_address import RedisAddress
 from roce_exporter.switches.doors.redis_layout import DEFAULT_LAYOUT, address_of, layout_of, read_layout
-from roce_exporter.switches.readings import SourceError
 from roce_exporter.switches.systems.sonic.tables import SOURCES
 from roce_exporter.switches.targets import Route
 
@@ -95,7 +95,7 @@ async def test_an_instance_that_cannot_be_reached_by_the_target(
     tmp_path: Path, second: dict[str, str], options: dict[str, Any], line: str
 ) -> None:
     """Only the address that was checked is connected to."""
-    with pytest.raises(SourceError, match=line):
+    with pytest.raises(NetError, match=line):
         await addresses(write(tmp_path, two_instances(**second)), **options)
 
 
@@ -122,7 +122,7 @@ async def test_an_instance_that_cannot_be_reached_by_the_target(
 )
 async def test_a_file_that_is_no_such_file(tmp_path: Path, document: Any, line: str) -> None:
     path = write(tmp_path, document)
-    with pytest.raises(SourceError, match=line) as caught:
+    with pytest.raises(NetError, match=line) as caught:
         await read_layout(path)
     assert str(path) in str(caught.value)
     _, readings = await query_switch(target_of("/no.sock", database_config=path))
@@ -130,7 +130,7 @@ async def test_a_file_that_is_no_such_file(tmp_path: Path, document: Any, line: 
 
 
 async def test_a_file_that_does_not_exist_or_lacks_a_database(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"no\.json: No such file"):
+    with pytest.raises(NetError, match=r"no\.json: No such file"):
         await read_layout(tmp_path / "no.json")
     less = {**PLAIN, "DATABASES": {"STATE_DB": PLAIN["DATABASES"]["STATE_DB"]}}
     _, readings = await query_switch(target_of("/no.sock", database_config=write(tmp_path, less)))
@@ -153,5 +153,5 @@ async def test_several_asics(tmp_path: Path) -> None:
     target, route = target_of("/x"), Route("/x")
     found = [address_of(layout, part, "COUNTERS_DB", target, route).path for part in layout.namespaces[:3]]
     assert found == ["/var/run/redis/redis.sock", "/var/run/redis0/redis.sock", "/var/run/redis1/redis.sock"]
-    with pytest.raises(SourceError, match=r"redis2/sonic-db/database_config\.json: No such file"):
+    with pytest.raises(NetError, match=r"redis2/sonic-db/database_config\.json: No such file"):
         address_of(layout, layout.namespaces[3], "COUNTERS_DB", target, route)

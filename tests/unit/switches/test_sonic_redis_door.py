@@ -14,6 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sonic_redis import query_switch, target_of
 
+from roce_exporter.net import NetError
+from roce_exporter.net.login import Login
 from roce_exporter.switches.doors.redis import open_database, packed
 from roce_exporter.switches.doors.redis_address import RedisAddress
 from roce_exporter.switches.doors.redis_replies import (
@@ -23,9 +25,7 @@ from roce_exporter.switches.doors.redis_replies import (
     ReplyError,
     ReplyParser,
 )
-from roce_exporter.switches.readings import SourceError
 from roce_exporter.switches.systems.sonic.tables import SOURCES
-from roce_exporter.switches.targets import Login
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -102,7 +102,7 @@ async def read_often(address: RedisAddress, times: int) -> None:
 )
 async def test_what_is_not_a_hash_is_a_fault_of_one_line(tmp_path: Path, reply: bytes, line: str) -> None:
     async with serving(tmp_path, after_select(reply)) as address:
-        with pytest.raises(SourceError) as caught:
+        with pytest.raises(NetError) as caught:
             await read_one(address)
     assert line in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -111,7 +111,7 @@ async def test_what_is_not_a_hash_is_a_fault_of_one_line(tmp_path: Path, reply: 
 async def test_a_reply_with_another_number_of_values_is_a_fault(tmp_path: Path) -> None:
     async with serving(tmp_path, after_select(b"*1\r\n$1\r\n5\r\n")) as address:
         assert await read_one(address, "HMGET", "k", "a") == {"a": "5"}
-        with pytest.raises(SourceError, match="is no hash"):
+        with pytest.raises(NetError, match="is no hash"):
             await read_one(address, "HMGET", "k", "a", "b")
 
 
@@ -122,7 +122,7 @@ async def test_a_field_that_does_not_exist_is_absent_and_text_that_is_no_utf8_is
 
 async def test_a_connection_that_is_closed_midway_is_a_fault(tmp_path: Path) -> None:
     async with serving(tmp_path, lambda _: b"", close=True) as address:
-        with pytest.raises(SourceError, match="closed before the reply was complete"):
+        with pytest.raises(NetError, match="closed before the reply was complete"):
             await read_one(address)
 
 
@@ -142,7 +142,7 @@ async def test_a_reply_that_never_ends_costs_a_limited_memory(tmp_path: Path, st
     server = await asyncio.start_unix_server(flood, str(tmp_path / "fake.sock"))
     tracemalloc.start()
     try:
-        with pytest.raises(SourceError):
+        with pytest.raises(NetError):
             await read_often(RedisAddress("", 0, str(tmp_path / "fake.sock"), 2), 1000)
         assert tracemalloc.get_traced_memory()[1] < 16 * MOST_BYTES
     finally:
@@ -156,7 +156,7 @@ async def test_no_more_than_the_bound_is_received(tmp_path: Path) -> None:
     big = b"*2\r\n$1\r\na\r\n$60000\r\n" + b"x" * 60000 + b"\r\n"
     async with serving(tmp_path, after_select(big)) as address:
         await read_often(address, MOST_BYTES // len(big))
-        with pytest.raises(SourceError, match="longer than 8 MiB"):
+        with pytest.raises(NetError, match="longer than 8 MiB"):
             await read_often(address, 1 + MOST_BYTES // len(big))
 
 
@@ -197,7 +197,7 @@ async def test_an_error_of_redis_is_a_value_and_its_line_has_no_password(
 )
 async def test_refused_authentication_never_shows_the_password(tmp_path: Path, reply: str) -> None:
     async with serving(tmp_path, lambda _: reply.encode()) as address:
-        with pytest.raises(SourceError) as caught:
+        with pytest.raises(NetError) as caught:
             await read_one(address, login=Login("ro", PASSWORD))
     assert PASSWORD not in str(caught.value)
     assert PASSWORD not in repr(caught.value.__context__)
@@ -205,7 +205,7 @@ async def test_refused_authentication_never_shows_the_password(tmp_path: Path, r
 
 async def test_a_database_that_does_not_exist(tmp_path: Path) -> None:
     async with serving(tmp_path, lambda _: b"-ERR DB index is out of range\r\n") as address:
-        with pytest.raises(SourceError, match="no database of this number: check database_config"):
+        with pytest.raises(NetError, match="no database of this number: check database_config"):
             await read_one(address)
 
 
@@ -318,7 +318,7 @@ def test_any_bytes_are_a_reply_or_a_fault(wire: bytes) -> None:
         for _ in range(100):
             await parser.read_response()
 
-    with pytest.raises(SourceError):
+    with pytest.raises(NetError):
         asyncio.run(parse())
 
 

@@ -10,7 +10,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 from switch_fakes import FakeSwitch, leaf, prober
 
-from roce_exporter.switches.targets import BasicAuth
+from roce_exporter.net.login import BasicAuth
 from roce_exporter.web import Request, Response
 from roce_exporter.web.switch_endpoints import SwitchEndpoints
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from roce_exporter.switches.targets import BasicAuth, Link, ProbeLimits, TlsFiles
+from roce_exporter.net.login import BasicAuth
+from roce_exporter.net.tls import TlsFiles
+from roce_exporter.switches.targets import Link, ProbeLimits
 from roce_exporter.switches.targets_file import read_switches_file
 from roce_exporter.yaml_document import DocumentError
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from roce_exporter.catalog.switch_systems import CUMULUS
+from roce_exporter.net import NetError
 from roce_exporter.switches.doors.https import HttpsDoor, StatusError, query_sources
 from roce_exporter.switches.module import Module, Visit
-from roce_exporter.switches.readings import SourceError
 from roce_exporter.switches.systems.cumulus.cumulus_readings import (
     CONGESTION,
     COUNTERS,
@@ -89,7 +89,7 @@ class PortList:
         """The document: by port what the switch puts there by itself.
 
         Raises:
-            SourceError: there is no usable reply.
+            NetError: there is no usable reply.
         """
         async with self._turn:
             if self._document is None:
@@ -175,17 +175,17 @@ async def _from_each_port(
     """By port its documents, from one request per port, as many at a time as the door has connections.
 
     Raises:
-        SourceError: a port has no usable reply. Counters of some ports without a word about the others would be misleading.
+        NetError: a port has no usable reply. Counters of some ports without a word about the others would be misleading.
     """
     listed = await ports.read(source)
     found = sorted(port for port in listed if is_port(port)) if isinstance(listed, dict) else []
     if not found:
-        raise SourceError("the list of interfaces has no switch port (swp)")
+        raise NetError("the list of interfaces has no switch port (swp)")
     async with asyncio.TaskGroup() as group:
         tasks = {port: group.create_task(_of_port(door, source, port, names)) for port in found}
     documents = {port: task.result() for port, task in tasks.items()}
     for document in documents.values():
-        if isinstance(document, SourceError):
+        if isinstance(document, NetError):
             raise document
     return {port: document for port, document in documents.items() if document is not None}
 
@@ -197,7 +197,7 @@ async def _of_port(door: HttpsDoor, source: str, port: str, names: tuple[Subtree
             document = await _document(door, source, one_port(port, subtree))
             if document is not None:
                 return {subtree[0]: {subtree[1]: document}}
-    except SourceError as fault:
+    except NetError as fault:
         return fault
     return None
 

@@ -16,17 +16,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog.switch_systems import EOS
+from roce_exporter.net import NetError
 from roce_exporter.switches.doors.gnmi import GnmiDoor
 from roce_exporter.switches.doors.gnmi_faults import AbsentError
 from roce_exporter.switches.doors.https import HttpsDoor, query_sources
 from roce_exporter.switches.module import Module
-from roce_exporter.switches.readings import Replies, SourceError
 from roce_exporter.switches.systems.eos.eos_interpret import read
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from roce_exporter.switches.module import Visit
+    from roce_exporter.switches.readings import Replies
 
 PATHS = {
     "pfc": ("interfaces/interface[name=*]/ethernet/pfc",),
@@ -73,18 +74,18 @@ def result_of(reply: Any) -> Any:
 
     Raises:
         AbsentError: the switch does not have the command.
-        SourceError: it failed, or the reply is none of JSON-RPC.
+        NetError: it failed, or the reply is none of JSON-RPC.
     """
     error = reply.get("error") if isinstance(reply, dict) else None
     if isinstance(error, dict):
         code = error.get("code")
-        kind = AbsentError if code in NOT_HERE else SourceError
+        kind = AbsentError if code in NOT_HERE else NetError
         raise kind(
             f"eAPI refuses the command with error {code if isinstance(code, int) else '?'}: check the user's role"
         )
     result = reply.get("result") if isinstance(reply, dict) else None
     if not isinstance(result, list) or len(result) != 1 or not isinstance(result[0], dict):
-        raise SourceError("the reply has no result of JSON-RPC: check that the address is that of eAPI")
+        raise NetError("the reply has no result of JSON-RPC: check that the address is that of eAPI")
     return result[0]
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from roce_exporter.net import NetError
 from roce_exporter.switches.numbers import is_absent, number
-from roce_exporter.switches.readings import SourceError, SwitchReading
+from roce_exporter.switches.readings import SwitchReading
 from roce_exporter.switches.systems.eos.eos_gnmi import labels
 
 if TYPE_CHECKING:
@@ -22,11 +23,11 @@ def member(result: Any, name: str) -> dict[str, Any]:
     """An object of a result.
 
     Raises:
-        SourceError: the result does not have it: another version, or another command.
+        NetError: the result does not have it: another version, or another command.
     """
     found = result.get(name) if isinstance(result, dict) else None
     if not isinstance(found, dict):
-        raise SourceError(f"the reply has no {name}: the switch's version is not supported")
+        raise NetError(f"the reply has no {name}: the switch's version is not supported")
     return found
 
 

@@ -6,7 +6,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_PORT_INFO, SWITCH_QUEUE_INFO
-from roce_exporter.switches.readings import SourceError, SwitchFact, SwitchReadings, label_text
+from roce_exporter.net import NetError
+from roce_exporter.switches.readings import SwitchFact, SwitchReadings, label_text
 from roce_exporter.switches.systems.eos.eos_eapi import drop_readings, ecn_readings, stuck_readings
 from roce_exporter.switches.systems.eos.eos_gnmi import (
     EosView,
@@ -57,7 +58,7 @@ def read(replies: Replies, target: SwitchTarget) -> SwitchReadings:
     for source, interpret in EAPI_READINGS.items():
         try:
             readings += interpret(found[source], view) if source in found else ()
-        except SourceError as error:
+        except NetError as error:
             faults[source] = str(error)
     neighbors, lldp_fault = _neighbors(found, tables)
     return SwitchReadings(
@@ -76,7 +77,7 @@ def _neighbors(found: Mapping[str, Any], tables: Tables) -> tuple[Iterable[Switc
     try:
         if "lldp" in found:
             return tuple(eapi_neighbors(found["lldp"])), {}
-    except SourceError as error:
+    except NetError as error:
         return tuple(gnmi_neighbors(tables)), {"lldp": str(error)}
     return tuple(gnmi_neighbors(tables)), {}
 

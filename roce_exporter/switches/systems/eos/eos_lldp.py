@@ -58,7 +58,7 @@ def eapi_neighbors(result: Any) -> Iterator[SwitchFact]:
     """`show lldp neighbors detail`. `interfaceId` is in quotation marks for some subtypes, `interfaceId_v2` is not.
 
     Raises:
-        SourceError: it is no such result.
+        NetError: it is no such result.
     """
     for port, entry in member(result, "lldpNeighbors").items():
         found = entry.get("lldpNeighborInfo") if isinstance(entry, dict) else None

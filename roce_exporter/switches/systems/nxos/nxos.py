@@ -21,17 +21,11 @@ from roce_exporter.catalog.named import (
     SWITCH_QUEUE_INFO,
 )
 from roce_exporter.catalog.switch_systems import NXOS
+from roce_exporter.net import NetError
 from roce_exporter.switches.doors.https import HttpsDoor, SessionCookie, StatusError, query_sources
 from roce_exporter.switches.doors.json_reply import decode_json
 from roce_exporter.switches.module import Module, Visit
-from roce_exporter.switches.readings import (
-    Replies,
-    SourceError,
-    SwitchFact,
-    SwitchReading,
-    SwitchReadings,
-    label_text,
-)
+from roce_exporter.switches.readings import Replies, SwitchFact, SwitchReading, SwitchReadings, label_text
 from roce_exporter.switches.systems.neighbor_labels import neighbor_labels, said
 from roce_exporter.switches.systems.nxos.nxos_ports import (
     LosslessScope,
@@ -56,8 +50,9 @@ from roce_exporter.switches.targets import ALL_PRIORITIES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from roce_exporter.net.login import Login
     from roce_exporter.switches.readings import Labels, RawNumber
-    from roce_exporter.switches.targets import Login, SwitchTarget
+    from roce_exporter.switches.targets import SwitchTarget
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -143,7 +138,7 @@ async def _command(door: HttpsDoor, source: str, command: str) -> Any:
         try:
             document = decode_json(error.body)
             command_body(document)
-        except SourceError:
+        except NetError:
             raise error from None
         return document
 
@@ -156,7 +151,7 @@ async def _statistics(door: HttpsDoor) -> Any:
         if error.status in NO_DME:
             return None
         if error.status in (401, 403):
-            raise SourceError(f"{REFUSED_DME}: {error}") from None
+            raise NetError(f"{REFUSED_DME}: {error}") from None
         raise
 
 
@@ -211,7 +206,7 @@ def _bodies(replies: Mapping[str, Any], faults: dict[str, str]) -> Iterator[tupl
             body = reply if source == STATISTICS else command_body(reply)
             if body is not None:
                 yield source, _structured(source, body)
-        except SourceError as error:
+        except NetError as error:
             faults[source] = str(error)
 
 
@@ -219,13 +214,13 @@ def _structured(source: str, body: Any) -> Any:
     """The body of a reply as an object.
 
     Raises:
-        SourceError: it is something else. Without neighbours NX-OS returns an empty text.
+        NetError: it is something else. Without neighbours NX-OS returns an empty text.
     """
     if isinstance(body, dict):
         return body
     if source == NEIGHBORS and body in ("", []):
         return {}
-    raise SourceError("the reply has no structured output")
+    raise NetError("the reply has no structured output")
 
 
 def _parsed(
@@ -234,7 +229,7 @@ def _parsed(
     """What a source says; nothing, and a fault, if its reply has another form."""
     try:
         return parse(bodies[source]) if source in bodies and source not in faults else {}
-    except SourceError as error:
+    except NetError as error:
         faults[source] = str(error)
         return {}
 
@@ -296,13 +291,13 @@ def _class_rows(body: Any) -> dict[tuple[str, str], dict[str, Any]]:
     """By port and class the attributes of the egress queues.
 
     Raises:
-        SourceError: the reply has no list of objects, or reports an error.
+        NetError: the reply has no list of objects, or reports an error.
     """
     data = descend(body, "imdata")
     if not isinstance(data, list):
-        raise SourceError("the reply has no imdata: is this the DME?")
+        raise NetError("the reply has no imdata: is this the DME?")
     if any("error" in item for item in objects(data)):
-        raise SourceError("the DME reports an error")
+        raise NetError("the DME reports an error")
     found = {}
     for item in objects(data):
         attributes = descend(item, "ipqosQueuingStats", "attributes")

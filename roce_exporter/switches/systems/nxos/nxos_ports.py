@@ -89,7 +89,7 @@ def pfc_priorities(body: Any) -> dict[str, frozenset[int] | None]:
     """By port the priorities with PFC; None where `show interface priority-flow-control` does not say.
 
     Raises:
-        SourceError: the reply has another form.
+        NetError: the reply has another form.
     """
     return {
         port: bitmap(row.get("oper"))
@@ -103,7 +103,7 @@ def queuing_of_ports(body: Any) -> dict[str, QueuingOfPort]:
     """By port what `show queuing interface` says. A port has two rows, one per direction.
 
     Raises:
-        SourceError: the reply has another form.
+        NetError: the reply has another form.
     """
     ports: dict[str, QueuingOfPort] = {}
     for module in modules(body):
@@ -169,7 +169,7 @@ def watchdog_of_switch(body: Any) -> dict[str, RawNumber]:
     """Whether the watchdog of the whole switch is forced, as the value `glb-wd-force-status`.
 
     Raises:
-        SourceError: the reply has another form.
+        NetError: the reply has another form.
     """
     values: dict[str, RawNumber] = {}
     for module in modules(body):
@@ -182,7 +182,7 @@ def watchdog_of_ports(body: Any) -> dict[str, WatchdogOfPort]:
     """By port what `show queuing pfc-queue detail` says.
 
     Raises:
-        SourceError: the reply has another form.
+        NetError: the reply has another form.
     """
     ports: dict[str, WatchdogOfPort] = {}
     for module in modules(body):

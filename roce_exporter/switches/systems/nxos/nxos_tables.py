@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from roce_exporter.net import NetError
 from roce_exporter.switches.numbers import is_absent, number
-from roce_exporter.switches.readings import SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -38,22 +38,22 @@ def command_body(reply: Any) -> Any:
     """The body of the only command in an NX-API reply; None if the switch does not know the command, as when its feature is off.
 
     Raises:
-        SourceError: the reply has another form, or says that the command failed.
+        NetError: the reply has another form, or says that the command failed.
     """
     output = descend(reply, "ins_api", "outputs", "output")
     if isinstance(output, list):
         output = output[0] if output else None
     if not isinstance(output, dict) or "code" not in output:
-        raise SourceError("the reply has no output of a command: is this NX-API?")
+        raise NetError("the reply has no output of a command: is this NX-API?")
     code = str(output["code"]).strip()
     if code == "200":
         return output.get("body")
     said = f"{output.get('msg', '')} {output.get('clierror', '')}"
     if DENIED.search(said):
-        raise SourceError("the role of the user does not permit the command: network-operator does")
+        raise NetError("the role of the user does not permit the command: network-operator does")
     if code == UNKNOWN_COMMAND:
         return None
-    raise SourceError(f"the command failed with code {code[:3] if code.isdecimal() else 'unknown'}")
+    raise NetError(f"the command failed with code {code[:3] if code.isdecimal() else 'unknown'}")
 
 
 def descend(node: Any, *keys: str) -> Any:
@@ -80,11 +80,11 @@ def modules(body: Any) -> list[dict[str, Any]]:
     """The line cards of a reply.
 
     Raises:
-        SourceError: it has none.
+        NetError: it has none.
     """
     found = list(rows(body, "module"))
     if not found:
-        raise SourceError("the reply has no TABLE_module: the version of NX-OS prints another form")
+        raise NetError("the reply has no TABLE_module: the version of NX-OS prints another form")
     return found
 
 

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog.switch_systems import SONIC
+from roce_exporter.net import NetError
 from roce_exporter.switches.doors import redis_layout as layouts
 from roce_exporter.switches.doors.redis import Tls, open_database
 from roce_exporter.switches.doors.redis_replies import ReplyError
 from roce_exporter.switches.module import Module
-from roce_exporter.switches.readings import Replies, SourceError, label_text
+from roce_exporter.switches.readings import Replies, label_text
 from roce_exporter.switches.systems.sonic import keys
 from roce_exporter.switches.systems.sonic import tables as t
 from roce_exporter.switches.systems.sonic.interpret import read_tables
@@ -56,7 +57,7 @@ async def query(visit: Visit) -> Replies:
     try:
         layout = await layouts.layout_of(visit.target)
         tls = _tls(visit)
-    except SourceError as error:
+    except NetError as error:
         return Replies(faults=dict.fromkeys(t.SOURCES, str(error)))
     rounds = [_NamespaceRound(visit, layout, part, tls) for part in layout.namespaces]
     async with asyncio.TaskGroup() as group:
@@ -87,7 +88,7 @@ def _tls(visit: Visit) -> Tls | None:
         if files.cert_file is not None:
             context.load_cert_chain(files.cert_file, files.key_file)
     except (OSError, ssl.SSLError) as error:
-        raise SourceError(f"the files of tls cannot be used: {error.strerror or error}") from None
+        raise NetError(f"the files of tls cannot be used: {error.strerror or error}") from None
     if files.insecure_skip_verify:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return Tls(context, files.server_name or visit.route.server_name or visit.target.host)
@@ -211,7 +212,7 @@ class _NamespaceRound:
                 # Rows of queues without those to which they refer would say that settings are missing: all or none of them.
                 self.read[source] = rows | await self._buffers(database, ports, plan, buffers)
                 if known is None:
-                    raise SourceError(NO_NAMES)
+                    raise NetError(NO_NAMES)
         finally:
             _settle(lossless, None)
             _settle(buffers, ([], []))
@@ -269,7 +270,7 @@ class _NamespaceRound:
             ports = () if known is None else known.ports.values()
             self.read[source] = await self._rows(database, source, keys.lldp_rows(ports))
             if known is None:
-                raise SourceError(NO_NAMES)
+                raise NetError(NO_NAMES)
 
     async def _rows(
         self, database: RedisDatabase, source: str, rows: Iterable[keys.Row]
@@ -306,7 +307,7 @@ class _NamespaceRound:
                 yield
         except TimeoutError:
             line = LATE
-        except SourceError as error:
+        except NetError as error:
             line = str(error)
         for source in sources if line else ():
             if source not in self.read or len(sources) == 1 or source == t.WATERMARKS:

@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog.switch_systems import SONIC
+from roce_exporter.net import NetError
 from roce_exporter.switches.doors.gnmi import GnmiDoor
 from roce_exporter.switches.doors.gnmi_faults import AbsentError
 from roce_exporter.switches.module import Module
-from roce_exporter.switches.readings import Replies, SourceError
+from roce_exporter.switches.readings import Replies
 from roce_exporter.switches.systems.sonic import gnmi_replies as replies
 from roce_exporter.switches.systems.sonic import tables as t
 from roce_exporter.switches.systems.sonic.interpret import read_tables
@@ -137,7 +138,7 @@ class _GnmiRound:
         except AbsentError as error:
             if not optional:
                 self._fail(sources, str(error))
-        except SourceError as error:
+        except NetError as error:
             self._fail(sources, str(error))
         return None
 
@@ -201,7 +202,7 @@ class _GnmiRound:
             self.drops = replies.hashes_of(reply)
         except AbsentError:
             self.drops = {}
-        except SourceError as error:
+        except NetError as error:
             self._fail((t.GROUP_COUNTERS,), str(error))
 
     async def _hashes(self, source: str, paths: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""TLS towards a switch: the context for its TlsFiles, and its failures in one line each.
+"""TLS of a client: the context for its files, and the failures of connections in one line each.
 
 The keys are those of Prometheus' `tls_config`: with `ca_file` only that authority is trusted, else those of the system.
 """
@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import os
 import ssl
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from roce_exporter.switches.readings import SourceError
+from roce_exporter.net import NetError
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from roce_exporter.switches.targets import TlsFiles
 
 Stamp = tuple[tuple[int, int, int] | None, ...]
 
@@ -29,17 +28,33 @@ NOT_TLS = frozenset(
 )
 """What OpenSSL says, by version, when the first bytes of the other end are no TLS record."""
 CLIENT_CERTIFICATE = frozenset({"TLSV13_ALERT_CERTIFICATE_REQUIRED", "TLSV1_ALERT_UNKNOWN_CA"})
-"""What a switch that requires a client certificate sends when it gets none, or one that it does not trust."""
+"""What a server that requires a client certificate sends when it gets none, or one that it does not trust."""
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """How the certificate of a server is verified, and which one the exporter shows. The keys of Prometheus' tls_config."""
+
+    ca_file: Path | None = None
+    cert_file: Path | None = None
+    key_file: Path | None = None
+    server_name: str = ""
+    """The name in the server's certificate, where it is not the host of the address."""
+    insecure_skip_verify: bool = False
+
+
+SYSTEM_TLS = TlsFiles()
+"""The server's certificate is verified with the authorities of the system."""
 
 CONTEXTS: dict[TlsFiles, tuple[Stamp, ssl.SSLContext]] = {}
-"""Contexts are kept because loading the system's authorities takes tens of milliseconds; one per kind of target."""
+"""Contexts are kept because loading the system's authorities takes tens of milliseconds; one per kind of server."""
 
 
 def client_context(files: TlsFiles) -> ssl.SSLContext:
     """The context for these files, loaded again when one of them has changed.
 
     Raises:
-        SourceError: a file cannot be read, or is not a certificate or key.
+        NetError: a file cannot be read, or is not a certificate or key.
     """
     stamp = tuple(_stamp(path) for path in (files.ca_file, files.cert_file, files.key_file))
     kept = CONTEXTS.get(files)
@@ -81,9 +96,9 @@ def _load_authorities(context: ssl.SSLContext, path: Path | None) -> None:
     try:
         context.load_verify_locations(path)
     except ssl.SSLError:
-        raise SourceError(f"tls: ca_file {path} is not a PEM file of certificates") from None
+        raise NetError(f"tls: ca_file {path} is not a PEM file of certificates") from None
     except OSError as error:
-        raise SourceError(f"tls: ca_file {path} cannot be read: {error.strerror}") from None
+        raise NetError(f"tls: ca_file {path} cannot be read: {error.strerror}") from None
 
 
 def _load_own_certificate(context: ssl.SSLContext, certificate: Path, key: Path | None) -> None:
@@ -91,24 +106,38 @@ def _load_own_certificate(context: ssl.SSLContext, certificate: Path, key: Path 
         # The empty password refuses an encrypted key; without it OpenSSL would prompt on the terminal.
         context.load_cert_chain(certificate, key, password="")
     except ssl.SSLError:
-        raise SourceError(
+        raise NetError(
             f"tls: cert_file {certificate} and its key_file are not a PEM certificate with its unencrypted key"
         ) from None
     except OSError as error:
-        raise SourceError(f"tls: cert_file or key_file cannot be read: {error.strerror}") from None
+        raise NetError(f"tls: cert_file or key_file cannot be read: {error.strerror}") from None
+
+
+def connection_fault(error: OSError, place: str) -> str:
+    """One line for a connection to HOST:PORT that failed."""
+    if isinstance(error, ssl.SSLError):
+        return f"{place}: {tls_fault(error)}"
+    if isinstance(error, ConnectionRefusedError):
+        return f"{place} refuses connections: check the port, and that the service is enabled"
+    if isinstance(error, ConnectionError):
+        return f"{place}: the server closed the connection"
+    if isinstance(error, TimeoutError) and not error.errno:
+        return f"{place}: no connection in time"
+    reason = os.strerror(error.errno) if error.errno else "the connection failed"
+    return f"{place}: {reason}"
 
 
 def tls_fault(error: ssl.SSLError) -> str:
     """One line: what is wrong with TLS, and the remedy."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the switch's certificate is refused: {error.verify_message.rstrip('.')}; {_remedy(error)}"
+        return f"the server's certificate is refused: {error.verify_message.rstrip('.')}; {_remedy(error)}"
     reason = error.reason or "UNKNOWN"
     if reason in NOT_TLS:
         return (
             "the port does not speak TLS: correct the port, or write http:// if it is meant to be unencrypted"
         )
     if reason in CLIENT_CERTIFICATE or "CERTIFICATE" in reason:
-        return f"the switch refuses the exporter's certificate ({reason}): set tls: cert_file and key_file"
+        return f"the server refuses the exporter's certificate ({reason}): set cert_file and key_file"
     return f"the TLS handshake failed ({reason})"
 
 
@@ -122,7 +151,7 @@ def _remedy(error: ssl.SSLCertVerificationError) -> str:
     if error.verify_code in EXPIRED:
         return "renew it, or correct the clock"
     if error.verify_code in WRONG_NAME:
-        return "set tls: server_name to a name in the certificate"
+        return "set server_name to a name in the certificate"
     if error.verify_code in TOO_WEAK:
         return "install one with a key of 2048 bits or more and SHA-256"
-    return "set tls: ca_file to the authority that signed it, or to the certificate itself"
+    return "set ca_file to the authority that signed it, or to the certificate itself"

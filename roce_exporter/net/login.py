@@ -1,0 +1,169 @@
+"""Credentials of clients: the configuration of Prometheus' own clients, and secrets that are read from their files at each use.
+
+The format is that of `promtool --http.config.file`
+(https://prometheus.io/docs/prometheus/latest/configuration/promtool/); secrets are in files only.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import aiofiles
+
+from roce_exporter.net import NetError
+from roce_exporter.net.tls import SYSTEM_TLS, TlsFiles
+from roce_exporter.yaml_document import (
+    Entry,
+    choice_of,
+    mapping_of,
+    parse_document,
+    path_of,
+    read_text,
+    text_of,
+)
+
+SECRET_BYTES = 4096
+HIDDEN = "***"
+BASIC = "Basic"
+
+
+@dataclass(frozen=True, slots=True)
+class BasicAuth:
+    """A user and the file that holds the password."""
+
+    username: str
+    password_file: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Authorization:
+    """A scheme of HTTP authentication and the file that holds its credentials, such as a bearer token (RFC 6750)."""
+
+    credentials_file: Path
+    scheme: str = "Bearer"
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Credentials as they are now."""
+
+    username: str = ""
+    password: str = ""
+    """The password of basic authentication, or the credentials of another scheme."""
+    scheme: str = BASIC
+
+    def __repr__(self) -> str:
+        """Without the password, so that no log and no traceback shows it."""
+        return f"Login(username={self.username!r}, password=***)" if self.username else "Login()"
+
+
+@dataclass(frozen=True, slots=True)
+class HttpConfig:
+    """How a client authenticates, and how it verifies the server."""
+
+    auth: BasicAuth | Authorization | None = None
+    tls: TlsFiles = SYSTEM_TLS
+
+
+def read_http_config(path: str, flag: str) -> HttpConfig:
+    """The content of the file that `flag` names.
+
+    Raises:
+        DocumentError: the file cannot be read, or a key or a value in it is invalid; the message names the line.
+    """
+    document = parse_document(Path(path), read_text(Path(path), flag))
+    keys = mapping_of(document, ("basic_auth", "authorization", "tls_config"))
+    tls = tls_files_of(keys.get("tls_config"))
+    if "authorization" not in keys:
+        return HttpConfig(basic_auth_of(keys["basic_auth"]) if "basic_auth" in keys else None, tls)
+    if "basic_auth" in keys:
+        keys["basic_auth"].refuse("and authorization exclude each other; remove one")
+    entry = keys["authorization"]
+    values = _required(entry, ("credentials_file",), ("type",))
+    scheme = text_of(values["type"]) if "type" in values else "Bearer"
+    if not scheme.isalnum() or not scheme.isascii() or scheme.lower() == "basic":
+        values["type"].refuse(f"{scheme!r} is not supported; use Bearer, or basic_auth")
+    return HttpConfig(Authorization(path_of(values["credentials_file"]), scheme), tls)
+
+
+def basic_auth_of(entry: Entry) -> BasicAuth:
+    """The keys `username` and `password_file`.
+
+    Raises:
+        DocumentError: one is missing, or the file cannot be read.
+    """
+    keys = _required(entry, ("username", "password_file"))
+    return BasicAuth(text_of(keys["username"]), path_of(keys["password_file"]))
+
+
+def _required(entry: Entry, needed: tuple[str, ...], optional: tuple[str, ...] = ()) -> dict[str, Entry]:
+    keys = mapping_of(entry, (*needed, *optional))
+    for key in needed:
+        if key not in keys:
+            entry.refuse(f"has no {key}; add it")
+    return keys
+
+
+def tls_files_of(entry: Entry | None) -> TlsFiles:
+    """The keys of `tls_config`.
+
+    Raises:
+        DocumentError: a key or a value is invalid, or a file cannot be read.
+    """
+    keys = mapping_of(entry, tuple(one.name for one in fields(TlsFiles)))
+    files = {key: path_of(keys[key]) for key in ("ca_file", "cert_file", "key_file") if key in keys}
+    if entry and len(files.keys() & {"cert_file", "key_file"}) == 1:
+        entry.refuse("needs cert_file and key_file together; add the other one")
+    skip = keys.get("insecure_skip_verify")
+    return TlsFiles(
+        **files,
+        server_name=text_of(keys["server_name"]) if "server_name" in keys else "",
+        insecure_skip_verify=skip is not None and choice_of(skip, ("true", "false")) == "true",
+    )
+
+
+async def read_login(auth: BasicAuth | Authorization | None) -> Login:
+    """The credentials as they are in the file now; trailing line ends are not part of a secret.
+
+    Raises:
+        NetError: the file cannot be read, is empty or too large, or holds more than one line of text.
+    """
+    if auth is None:
+        return Login()
+    if isinstance(auth, BasicAuth):
+        name, path = "password_file", auth.password_file
+    else:
+        name, path = "credentials_file", auth.credentials_file
+    try:
+        async with aiofiles.open(path, "rb") as file:
+            content = await file.read(SECRET_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is not a valid path"
+        raise NetError(f"{name} {path}: cannot be read: {reason}") from None
+    try:
+        secret = content.decode().rstrip("\r\n")
+    except UnicodeDecodeError:
+        secret = ""
+    usable = secret.isprintable() and (secret.isascii() or isinstance(auth, BasicAuth))
+    if not secret or len(content) > SECRET_BYTES or not usable:
+        raise NetError(
+            f"{name} {path}: is not a password; write it as one line of at most {SECRET_BYTES} bytes"
+        )
+    return Login(auth.username, secret) if isinstance(auth, BasicAuth) else Login("", secret, auth.scheme)
+
+
+def authorization(login: Login) -> tuple[tuple[str, str], ...]:
+    """The header of basic authentication (RFC 7617) or of another scheme, if there are credentials."""
+    if login.scheme != BASIC:
+        return (("Authorization", f"{login.scheme} {login.password}"),)
+    if not login.username:
+        return ()
+    token = base64.b64encode(f"{login.username}:{login.password}".encode()).decode("ascii")
+    return (("Authorization", f"Basic {token}"),)
+
+
+def hide(text: str, login: Login) -> str:
+    """The text without the password, for pages and logs. Clients never put it there; this is the second line of defence."""
+    return text.replace(login.password, HIDDEN) if login.password else text

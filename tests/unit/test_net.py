@@ -1,0 +1,140 @@
+"""What the clients of the network have in common: deadlines of HTTP, and the file with credentials.
+
+The HTTP client's treatment of replies is tested through the client of switches, in `switches/test_https_door.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+from https_switch import Says, https_switch, says
+
+from roce_exporter.net import NetError
+from roce_exporter.net.http import HttpClient, HttpLimits, HttpServer, place_text
+from roce_exporter.net.login import (
+    Authorization,
+    BasicAuth,
+    HttpConfig,
+    authorization,
+    read_http_config,
+    read_login,
+)
+from roce_exporter.net.tls import TlsFiles
+from roce_exporter.yaml_document import DocumentError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HALF = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"
+
+
+@pytest.mark.parametrize(
+    ("raw", "limits", "line"),
+    [
+        (b"HTTP/1.1", HttpLimits(head=0.05), "no reply within 0.05 s"),
+        (HALF, HttpLimits(head=60, body=0.05), "no complete reply within 0.05 s"),
+        (
+            HALF.replace(b"100", b"9") + b"01234567",
+            HttpLimits(body_bytes=8),
+            "the reply is larger than 0 MiB",
+        ),
+    ],
+)
+async def test_each_part_of_a_request_has_its_limit(
+    tmp_path: Path, raw: bytes, limits: HttpLimits, line: str
+) -> None:
+    async with https_switch(lambda _: Says(raw=raw, hang=True), tmp_path, plain=True) as switch:
+        server = HttpServer(tls=False, host="127.0.0.1", port=switch.port)
+        async with HttpClient(server, limits=limits) as client:
+            with pytest.raises(NetError, match=f"^{line}$"):
+                await client.request("GET", "/")
+        await switch.quiet.wait()
+
+
+async def test_a_handshake_has_a_limit() -> None:
+    """The kernel accepts the connection, and no process answers."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        server = HttpServer(tls=True, host="127.0.0.1", port=silent.getsockname()[1])
+        async with HttpClient(server, limits=HttpLimits(connect=0.05)) as client:
+            with pytest.raises(NetError, match="no connection in time"):
+                await client.request("GET", "/")
+    assert len(asyncio.all_tasks()) == 1
+
+
+@pytest.mark.parametrize(
+    ("port", "host", "header"), [(80, "a", "a"), (8080, "a", "a:8080"), (80, "::1", "[::1]")]
+)
+async def test_the_header_host_names_a_port_that_is_not_the_default(
+    tmp_path: Path, port: int, host: str, header: str
+) -> None:
+    async with https_switch(lambda _: says({}), tmp_path, plain=True) as switch:
+        client = HttpClient(HttpServer(tls=False, host=host, port=port), address="127.0.0.1")
+
+        async def connect() -> object:
+            other = HttpClient(HttpServer(tls=False, host="127.0.0.1", port=switch.port))
+            connection = await other._connected()
+            client._open.add(connection)
+            return connection
+
+        client._connected = connect  # type: ignore[method-assign, assignment]
+        async with client:
+            await client.request("GET", "/")
+        assert switch.asked[0].headers["host"] == header
+
+
+def test_an_ipv6_address_is_in_brackets() -> None:
+    assert place_text("fe80::1", 443) == "[fe80::1]:443"
+
+
+CONFIGS = [
+    ("", lambda folder: HttpConfig()),
+    (
+        "basic_auth: {username: op, password_file: secret}",
+        lambda folder: HttpConfig(BasicAuth("op", folder / "secret")),
+    ),
+    (
+        "authorization: {credentials_file: secret}\ntls_config: {server_name: p, insecure_skip_verify: true}",
+        lambda folder: HttpConfig(
+            Authorization(folder / "secret"), TlsFiles(server_name="p", insecure_skip_verify=True)
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), CONFIGS)
+def test_the_file_of_promtool(tmp_path: Path, text: str, expected: object) -> None:
+    (tmp_path / "secret").write_text("open-sesame\n")
+    (tmp_path / "http.yml").write_text(text)
+    config = read_http_config(str(tmp_path / "http.yml"), "--http.config.file")
+    assert config == expected(tmp_path)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("basic_auth: {username: op}", "basic_auth: has no password_file; add it"),
+        ("proxy_url: x", "proxy_url: is not a valid key"),
+        ("authorization: {credentials_file: /nowhere}", "/nowhere cannot be read"),
+        ("authorization: {type: Basic, credentials_file: secret}", "'Basic' is not supported; use Bearer"),
+        ("authorization: {}\nbasic_auth: {}", "exclude each other"),
+        ("tls_config: {cert_file: secret}", "needs cert_file and key_file together"),
+    ],
+)
+def test_a_file_that_is_not_one_of_promtool(tmp_path: Path, text: str, line: str) -> None:
+    (tmp_path / "secret").write_text("open-sesame\n")
+    (tmp_path / "http.yml").write_text(text)
+    with pytest.raises(DocumentError, match=line):
+        read_http_config(str(tmp_path / "http.yml"), "--http.config.file")
+
+
+async def test_a_token_is_read_from_its_file_and_is_in_no_text(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("open-sesame\n")
+    login = await read_login(Authorization(tmp_path / "secret"))
+    assert authorization(login) == (("Authorization", "Bearer open-sesame"),)
+    assert "sesame" not in repr(login)
+    (tmp_path / "secret").write_text("sésame")
+    with pytest.raises(NetError, match="is not a password"):
+        await read_login(Authorization(tmp_path / "secret"))
