@@ -1,8 +1,7 @@
 """HTTP: the server and its limits, TLS and users, and the paths it serves (`endpoints`)."""
 
-from roce_exporter.web.config import WebConfigError
 from roce_exporter.web.connection import ClientLimits, Request, Response
-from roce_exporter.web.server import Application, ListenError, Server
+from roce_exporter.web.server import Application, ListenError, Server, WebConfigError
 
 __all__ = [
     "Application",

@@ -2,6 +2,10 @@
 
 The limits apply to the bytes of a request, the time until it has arrived, and the memory for a response that the client
 does not read: asyncio before Python 3.12 copies all bytes that a socket does not accept at once, so bodies are sent in slices.
+
+Prometheus sends the same bytes at every scrape, and gets the same head but for date and length. Equal bytes parse to an equal request, so a
+repetition of the last request of a connection is not parsed again. All bytes are compared: a request that differs in one byte, or arrives
+together with another one, goes through the parser.
 """
 
 from __future__ import annotations
@@ -11,21 +15,14 @@ import contextlib
 import enum
 import logging
 import re
+import time
 from dataclasses import dataclass
+from email.utils import formatdate
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 import h11
-
-from roce_exporter.web.repeated import (
-    RememberedHead,
-    RememberedRequest,
-    http_date,
-    is_worth_it,
-    remembered_head,
-    repeated_head,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -38,6 +35,8 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 METHODS = ("GET", "HEAD")
+MOST_BYTES = 2048
+"""Larger requests are not remembered, because each connection has its own. Prometheus sends about 300 bytes."""
 REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
 PLAIN_TEXT = "text/plain; charset=utf-8"
 AUTHORITY = re.compile(rb"\Ahttps?://[^/?]*", re.IGNORECASE)
@@ -110,6 +109,35 @@ def plain(status: int, line: str, *headers: tuple[str, str]) -> Response:
     return Response(status, f"{line}\n".encode(), PLAIN_TEXT, headers)
 
 
+class RememberedRequest(NamedTuple):
+    """The last request of a connection."""
+
+    raw: bytes
+    request: Request
+
+
+class RememberedHead(NamedTuple):
+    """The head of the last response of a connection, as h11 wrote it."""
+
+    status: int
+    content_type: str
+    headers: tuple[tuple[str, str], ...]
+    date: bytes
+    length: int
+    head: bytes
+
+
+def repeated_head(known: RememberedHead, response: Response) -> bytes | None:
+    """The head of this response, if it differs from the known one in date and length only; otherwise None."""
+    if (response.status, response.content_type, response.headers) != known[:3]:
+        return None
+    # `_head_event` puts these two first and third, so the first match is the right one.
+    dated = known.head.replace(b"Date: " + known.date, b"Date: " + http_date().encode(), 1)
+    return dated.replace(
+        b"Content-Length: %d\r\n" % known.length, b"Content-Length: %d\r\n" % len(response.body), 1
+    )
+
+
 class Connection:
     """One client, request after request."""
 
@@ -170,7 +198,9 @@ class Connection:
             await self._send(refusal.response)
             return False
         fed = self._fed if is_first and not self._parser.trailing_data[0] else b""
-        self._last = RememberedRequest(fed, request) if is_worth_it(fed, request) else None
+        # One that arrived alone, is small, and has a body in its response.
+        is_kept = 0 < len(fed) <= MOST_BYTES and request.method == "GET"
+        self._last = RememberedRequest(fed, request) if is_kept else None
         return await self._conclude(await self._answer(self, request))
 
     async def _repeat(self, known: RememberedRequest) -> bool:
@@ -237,7 +267,14 @@ class Connection:
             LOG.exception("a response could not be sent as HTTP")
             response = plain(500, "internal error", ("Connection", "close"))
             head = self._parser.send(_head_event(response, date))
-        self._last_head = remembered_head(response, date, head or b"")
+        self._last_head = RememberedHead(
+            response.status,
+            response.content_type,
+            response.headers,
+            date.encode(),
+            len(response.body),
+            head or b"",
+        )
         if response.body and not self._head_only:
             # Gives h11 the whole body, which it returns without a copy.
             self._parser.send_with_data_passthrough(h11.Data(data=response.body))
@@ -322,3 +359,19 @@ def normalised(raw: str) -> str:
             kept.append(segment)
     end = "/" if kept and last in ("", ".", "..") else ""
     return "/" + "/".join(kept) + end
+
+
+class _Date:
+    """The current date, formatted once per second."""
+
+    second = -1
+    text = ""
+
+
+def http_date() -> str:
+    """The current date (RFC 9110, 5.6.7)."""
+    second = int(time.time())
+    if second != _Date.second:
+        _Date.text = formatdate(second, usegmt=True)
+        _Date.second = second
+    return _Date.text

@@ -15,12 +15,11 @@ import os
 import re
 import socket
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from roce_exporter.errors import UserError
 from roce_exporter.web.client_stream import ClientStream
-from roce_exporter.web.config import WebConfig
 from roce_exporter.web.connection import (
     ClientLimits,
     Connection,
@@ -32,16 +31,15 @@ from roce_exporter.web.connection import (
 from roce_exporter.web.passwords import Passwords
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from roce_exporter.web.config import RateLimit
     from roce_exporter.web.web_config_file import WebConfigFile
 
 LOG = logging.getLogger(__name__)
 
 Application: TypeAlias = Callable[[Request], Awaitable[Response]]
 
-OPEN = WebConfig()
 ADDRESS = re.compile(r"(?:\[(?P<six>[^\]]+)\]|(?P<host>[^:\[\]]*)):(?P<port>[0-9]{1,5})")
 REMEDY = "choose another with --web.listen-address"
 BACKLOG = 512
@@ -49,6 +47,33 @@ LARGEST_PORT = 65535
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 ACCEPT_PAUSE = 0.1
 SCRATCH_BYTES = 16 * 1024
+
+
+class WebConfigError(UserError):
+    """An invalid web config file: one line that names the file, the line, the key and the remedy."""
+
+
+class RateLimit(NamedTuple):
+    """`burst` requests at once, then one every `interval` seconds."""
+
+    interval: float
+    burst: int
+
+
+@dataclass(frozen=True, slots=True)
+class WebConfig:
+    """The settings of a web config file. Default: no TLS, no authentication."""
+
+    tls: ssl.SSLContext | None = None
+    allowed_sans: frozenset[str] = frozenset()
+    """A client's certificate must have one of these subject alternative names; empty: any certificate is accepted."""
+    headers: tuple[tuple[str, str], ...] = ()
+    users: Mapping[bytes, bytes] = field(default_factory=dict)
+    """User names, and the bcrypt hashes of their passwords."""
+    rate_limit: RateLimit | None = None
+
+
+OPEN = WebConfig()
 
 
 class ListenError(UserError):

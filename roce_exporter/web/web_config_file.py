@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 import aiofiles
 
-from roce_exporter.web.config import RateLimit, WebConfig, WebConfigError
+from roce_exporter.web.server import RateLimit, WebConfig, WebConfigError
 from roce_exporter.yaml_document import (
     MAX_BYTES,
     DocumentError,

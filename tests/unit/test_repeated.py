@@ -10,7 +10,7 @@ import h11
 import pytest
 from test_connection import Pipe, connected, settle
 
-from roce_exporter.web import repeated
+from roce_exporter.web import connection
 from roce_exporter.web.connection import ClientLimits, Connection, Request, Response
 
 if TYPE_CHECKING:
@@ -60,9 +60,9 @@ class Served:
 @pytest.fixture(autouse=True)
 def seconds(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     now = [1_000_000_000]
-    monkeypatch.setattr(repeated.time, "time", lambda: now[0])
+    monkeypatch.setattr(connection.time, "time", lambda: now[0])
     yield now
-    repeated._Date.second = -1
+    connection._Date.second = -1
 
 
 async def test_equal_bytes_are_parsed_once_and_answered_alike() -> None:
@@ -171,7 +171,7 @@ async def test_a_response_that_ends_the_connection_ends_it_on_a_repetition_too()
 
 
 async def test_a_large_request_is_not_kept() -> None:
-    large = GET.replace(b"Host: x", b"Host: x\r\nX: " + b"a" * repeated.MOST_BYTES)
+    large = GET.replace(b"Host: x", b"Host: x\r\nX: " + b"a" * connection.MOST_BYTES)
     served = Served(Response(200, b"body\n", TEXT))
     for _ in range(2):
         assert (await served.send(large)).endswith(b"body\n")

@@ -13,7 +13,7 @@ import trustme
 from tools import need
 
 from roce_exporter.web import web_config_file
-from roce_exporter.web.config import RateLimit, WebConfig, WebConfigError
+from roce_exporter.web.server import RateLimit, WebConfig, WebConfigError
 from roce_exporter.web.web_config_file import WebConfigFile
 from roce_exporter.yaml_document import read_file
 

@@ -14,7 +14,7 @@ from roce_exporter.web.passwords import _credentials
 from roce_exporter.web.routes import accepts_gzip, scrape_timeout
 
 ALLOWED = (OSError,)
-CORE = ("web/connection.py", "web/client_stream.py", "web/repeated.py")
+CORE = ("web/connection.py", "web/client_stream.py")
 WORDS = (
     b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
     *(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import trustme
 
-from roce_exporter.web.config import WebConfigError
+from roce_exporter.web.server import WebConfigError
 from roce_exporter.web.web_config_file import CURVES, HEADERS, SECTIONS, SUITES, TLS_KEYS, WebConfigFile
 
 ALLOWED = (WebConfigError,)
