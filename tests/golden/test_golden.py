@@ -1,6 +1,7 @@
 """Every recorded host through the whole pipeline: byte for byte, and read by independent parsers.
 
-Golden files have no HELP lines: docs/metrics.md has these texts. `pytest --rewrite-golden` rewrites the files; read the diff.
+Golden files have series alone: the catalogue has HELP and TYPE, with which both parsers' are compared. That of a
+recording with a base has the lines that differ from the base's. `pytest --rewrite-golden` rewrites the files; read the diff.
 """
 
 from __future__ import annotations
@@ -74,13 +75,24 @@ def test_a_recorded_host_matches_its_golden_file(
     host: str, metric_set: MetricSet, request: pytest.FixtureRequest
 ) -> None:
     for golden, shown in compared(host, metric_set).items():
-        kept = re.sub(r"^# HELP .*\n", "", shown[Format.TEXT].decode(), flags=re.MULTILINE)
+        kept = kept_of(host, shown)
         if request.config.getoption("--rewrite-golden"):
             golden.parent.mkdir(exist_ok=True)
             golden.write_text(kept)
         assert kept.splitlines() == golden.read_text().splitlines()
         assert kept == golden.read_text()
         assert_parsers_read(shown)
+
+
+def kept_of(host: str, shown: Shown) -> str:
+    """What the golden file has of an exposition."""
+    own = re.findall(r"^[^#].*\n", shown[Format.TEXT].decode(), re.MULTILINE)
+    named = re.match(r"recording 1\nbase (\S+)\n", Path(recording(host)).read_text())
+    if not named:
+        return "".join(own)
+    common = re.findall(r"^[^#].*\n", show(named[1])[0][Format.TEXT].decode(), re.MULTILINE)
+    gone = (f"-{line}" for line in common if line not in own)
+    return "".join((f"# base {named[1]}\n", *gone, *(f"+{line}" for line in own if line not in common)))
 
 
 def assert_parsers_read(shown: Shown) -> None:

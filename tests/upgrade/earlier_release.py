@@ -33,6 +33,18 @@ def series_of(text: str) -> dict[str, str]:
     return {series: value for series, _, value in (line.rpartition(" ") for line in lines)}
 
 
+def golden_series(place: Path) -> dict[str, str]:
+    """The series of a golden file, which may hold what differs from another one."""
+    text = place.read_text()
+    base = re.match(r"# base (\S+)\n", text)
+    if not base:
+        return series_of(text)
+    found = golden_series(place.with_name(f"{base[1]}.prom"))
+    for series in series_of("\n".join(re.findall(r"^-(.*)$", text, re.MULTILINE))):
+        del found[series]
+    return found | series_of("\n".join(re.findall(r"^\+(.*)$", text, re.MULTILINE)))
+
+
 def packed(hosts: Hosts) -> str:
     """One line per series and value, with the hosts that have it: recorded hosts have most of their series in common."""
     having: dict[str, list[str]] = {}
@@ -110,7 +122,7 @@ def main(revision: str) -> None:
         places = sorted(
             place for place in (checkout / GOLDEN).iterdir() if place.suffix in (".prom", ".series")
         )
-        hosts = {place.name: series_of(place.read_text()) for place in places}
+        hosts = {place.name: golden_series(place) for place in places}
         rules = "".join((checkout / name).read_text() for name in RULES)
         names = {f"{kind}s": rule_names(kind, rules) for kind in ("record", "alert")} | {
             "flags": flags(checkout)
