@@ -21,6 +21,7 @@ from roce_exporter.host.kernel.netlink import (
 )
 from roce_exporter.host.kernel.object_netlink import (
     LISTINGS,
+    ONLY_SEQUENCE,
     PART_BYTES,
     RES_LQPN,
     RES_MRLEN,
@@ -30,7 +31,6 @@ from roce_exporter.host.kernel.object_netlink import (
     RES_TYPE,
     open_object_dump,
 )
-from roce_exporter.host.kernel.paced_dump import ONLY_SEQUENCE
 from roce_exporter.host.kernel.processes import read_process, read_process_start
 from roce_exporter.host.kernel.rdma_netlink import DEV_INDEX, DEV_NAME, PORT_INDEX
 from roce_exporter.model import Device, DeviceReadings, Port, RdmaDevice
@@ -39,7 +39,7 @@ from roce_exporter.model.owner import ObjectKind
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from roce_exporter.host.kernel.object_kernel import ObjectList
+    from roce_exporter.host.kernel import ObjectList
     from roce_exporter.host.kernel.rdma_netlink import RdmaNetlink
     from roce_exporter.model.owner import CounterSet, ProcessFacts
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
+from roce_exporter.host.kernel import ObjectKernel
 from roce_exporter.host.kernel.kmsg import LogKernel
-from roce_exporter.host.kernel.object_kernel import ObjectKernel
 from roce_exporter.owners import SurveyLimits, Surveyor
 from roce_exporter.surroundings import Surroundings
 from roce_exporter.surroundings.kernel_log_follower import KernelLogFollower

@@ -18,7 +18,7 @@ from roce_exporter.owners.identify import owner_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from roce_exporter.host.kernel.object_kernel import ObjectKernel
+    from roce_exporter.host.kernel import ObjectKernel
     from roce_exporter.model.owner import Owner
 
 LIFE = 10.0

@@ -12,8 +12,7 @@ from roce_exporter.owners.holdings import Census
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from roce_exporter.host.kernel import Kernel
-    from roce_exporter.host.kernel.object_kernel import ObjectList
+    from roce_exporter.host.kernel import Kernel, ObjectList
     from roce_exporter.model import RdmaDevice
     from roce_exporter.model.owner import CounterSet, RdmaObject
     from roce_exporter.owners.identify import Roll

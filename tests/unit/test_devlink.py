@@ -16,8 +16,7 @@ from kernel import Faults, host
 from observed import exposition, samples
 from pyroute2.netlink.exceptions import NetlinkError
 
-from roce_exporter.host.kernel import Absent, devlink_netlink
-from roce_exporter.host.kernel.devlink_kernel import ComponentVersion, HealthReporter
+from roce_exporter.host.kernel import Absent, ComponentVersion, HealthReporter, devlink_netlink
 from roce_exporter.host.kernel.devlink_messages import DevlinkMessage
 from roce_exporter.host.kernel.devlink_netlink import (
     HEALTH_REPORTER_DIAGNOSE,

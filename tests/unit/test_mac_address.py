@@ -21,7 +21,7 @@ from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.live import LiveKernel
-from roce_exporter.host.kernel.mac_address import LinkAddresses, choose_mac_address
+from roce_exporter.host.kernel.rtnetlink import LinkAddresses, choose_mac_address
 from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.host.sources.netdev import MAC_ADDRESS
 from roce_exporter.host.sources.netdev_identity import read_netdev_identity

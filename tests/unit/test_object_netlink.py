@@ -24,7 +24,6 @@ from netlink_dumps import (
 )
 
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.kernel.entry_dump import MOST_EMPTY_PARTS
 from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.host.kernel.netlink import (
     DUMP,
@@ -40,6 +39,7 @@ from roce_exporter.host.kernel.netlink import (
 from roce_exporter.host.kernel.object_netlink import (
     CONNECTION_STATES,
     LISTINGS,
+    MOST_EMPTY_PARTS,
     PART_BYTES,
     QUEUE_PAIR_STATES,
     QUEUE_PAIR_TYPES,

@@ -28,7 +28,6 @@ from netlink_dumps import (
 )
 
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.kernel.layout import learn_layout, read_by_layout
 from roce_exporter.host.kernel.netlink import Malformed, Message, encode_attribute, encode_message, encode_u32
 from roce_exporter.host.kernel.rdma_netlink import (
     COUNTERS,
@@ -43,6 +42,8 @@ from roce_exporter.host.kernel.rdma_netlink import (
     decode_numbers,
     decode_port,
     decode_table,
+    learn_layout,
+    read_by_layout,
 )
 from roce_exporter.model import RdmaDevice, RdmaPort
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kernel import host, tree_of
 
-from roce_exporter.host.kernel import Absent
-from roce_exporter.host.kernel.object_kernel import ObjectKernel
+from roce_exporter.host.kernel import Absent, ObjectKernel
 from roce_exporter.host.recorded.object_rows import print_counter_set, print_object
 from roce_exporter.host.recorded.process_files import print_processes, read_processes
 from roce_exporter.host.recorded.recorded_objects import HeldObjects

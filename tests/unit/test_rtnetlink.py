@@ -13,9 +13,9 @@ from pyroute2.netlink.exceptions import NetlinkDecodeError, NetlinkDumpInterrupt
 from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.kernel.mac_address import LinkAddresses
 from roce_exporter.host.kernel.netlink import Message, encode_attribute, encode_message
-from roce_exporter.host.kernel.rtnetlink import open_route, read_link_addresses
+from roce_exporter.host.kernel.pyroute import open_route
+from roce_exporter.host.kernel.rtnetlink import LinkAddresses, read_link_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,7 +18,7 @@ from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.host.kernel.netlink import Message, encode_attribute, encode_message
-from roce_exporter.host.kernel.vf_netlink import MOST_VFS, VirtualFunction, read_virtual_functions
+from roce_exporter.host.kernel.rtnetlink import MOST_VFS, VirtualFunction, read_virtual_functions
 from roce_exporter.host.recorded.capture import capture
 from roce_exporter.host.recorded.ip_link import parse_virtual_functions
 from roce_exporter.host.recorded.recorded import load_recording

@@ -1,28 +1,142 @@
-"""The only door to the operating system: one `Kernel`, with one implementation per kind of host.
+"""The only interface to the operating system: one `Kernel`, with one implementation per kind of host.
 
-`live` is this Linux host, `recording.recorded` a recorded one. Paths are relative to the sysfs root
-(`class/infiniband/mlx5_0/ports/1/state`). Every method may block and is called from worker threads only,
-never on the event loop.
+`live` is this Linux host, `recorded.recorded` a recorded one, `simulated.kernel` one that moves by itself. Paths are relative
+to the sysfs root (`class/infiniband/mlx5_0/ports/1/state`). Every method may block and is called from worker threads only,
+never on the event loop. No method writes.
 
 Two kinds of errors are distinguished: `Absent` means that the host does not have the interface, which is not a failure;
 any other `OSError` means that the interface exists and is broken.
+
+A devlink instance (Documentation/networking/devlink) is named by its bus and its name on it: `pci/0000:3b:00.0`,
+`auxiliary/mlx5_core.eth.0`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
-from roce_exporter.host.kernel.devlink_kernel import DevlinkKernel
 from roce_exporter.host.kernel.kmsg import LogKernel
-from roce_exporter.host.kernel.object_kernel import ObjectKernel
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from roce_exporter.host.kernel.dcb_netlink import Dcb
-    from roce_exporter.host.kernel.vf_netlink import VirtualFunction
+    from roce_exporter.host.kernel.rtnetlink import VirtualFunction
     from roce_exporter.model import RdmaDevice, RdmaPort
     from roce_exporter.model.ip import IpFacts, IpPath
+    from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts, RdmaObject
+
+
+class ObjectList(Protocol):
+    """A list of objects that is read part by part, so that the caller decides how fast the driver is queried."""
+
+    def next_part(self) -> tuple[RdmaObject, ...] | None:
+        """The next objects; None at the end of the list. Objects that come or go meanwhile may be missing or repeated.
+
+        Raises:
+            OSError: the kernel or the driver fails, or the device was removed (ENODEV). The list is over then.
+        """
+
+    def close(self) -> None:
+        """Give up the rest. May be called again, also from another thread once no call is in flight."""
+
+
+@runtime_checkable
+class ObjectKernel(Protocol):
+    """Objects and processes of a host."""
+
+    def open_objects(self, device: RdmaDevice, kind: ObjectKind) -> ObjectList:
+        """Begin to list the objects of one kind. Those of a PID namespace that is not this one or below have no process.
+
+        Raises:
+            Absent: the kernel does not list this kind.
+            OSError: netlink fails.
+        """
+
+    def counter_sets(self, device: RdmaDevice, port: int) -> tuple[CounterSet, ...]:
+        """The counter sets that are bound to queue pairs of one port, made per process or not.
+
+        Raises:
+            Absent: the driver or kernel has none (mlx5 and ionic have them).
+            OSError: netlink or the driver fails.
+        """
+
+    def object_limits(self, device: RdmaDevice) -> Mapping[str, int]:
+        """The most objects that the device can have at once: `max_qp`, `max_cq`, `max_mr`, by the names of `ibv_devinfo`.
+
+        Raises:
+            Absent: nothing here reports them, or the option that permits it is not set (see `kernel.uverbs`).
+        """
+
+    def process(self, pid: int) -> ProcessFacts:
+        """What /proc reports of one process.
+
+        Raises:
+            Absent: there is no such process any more.
+            OSError: EACCES or EPERM where /proc hides processes of other users (`hidepid`, `ProtectProc=`).
+        """
+
+    def process_start(self, pid: int) -> float:
+        """When a process or thread began, in a unit of the implementation: the same process ID and start are the same process.
+
+        Much cheaper than `process`, and raises the same errors.
+        """
+
+
+VNIC = "vnic"
+"""The reporter of mlx5 with counters of the function (Documentation/networking/devlink/mlx5.rst)."""
+
+FIXED, RUNNING, STORED = "fixed", "running", "stored"
+"""Versions of the board, of what runs now, and of what runs after the next reset."""
+
+
+class HealthReporter(NamedTuple):
+    """One health reporter of a devlink instance or of one of its ports."""
+
+    name: str
+    is_healthy: bool
+    errors: int
+    """Errors reported since the driver was loaded."""
+    recoveries: int
+    """Successful recoveries since then."""
+    dumped: float | None = None
+    """When the stored dump was taken, in seconds since 1970; None without a dump."""
+
+
+class ComponentVersion(NamedTuple):
+    """One version of a device. Serial numbers are not read: they identify the machine."""
+
+    stage: str
+    """`FIXED`, `RUNNING` or `STORED`."""
+    component: str
+    """As the driver names it: `fw.version`, `fw.psid`, `board.id`."""
+    version: str
+
+
+class DevlinkKernel(Protocol):
+    """The part of a host that devlink describes. No method writes."""
+
+    def devlink_reporters(self, instance: str) -> tuple[HealthReporter, ...]:
+        """The health reporters of an instance and of its ports, in the kernel's order. Needs no privilege.
+
+        Raises:
+            Absent: there is no such instance, or it has no reporters.
+        """
+
+    def devlink_versions(self, instance: str) -> tuple[ComponentVersion, ...]:
+        """The versions of an instance. Needs no privilege; the driver may query its firmware.
+
+        Raises:
+            Absent: there is no such instance, or its driver reports none.
+        """
+
+    def devlink_vnic(self, instance: str) -> Mapping[str, int]:
+        """The numbers that the reporter `vnic` of an instance diagnoses, by the driver's names.
+
+        Raises:
+            Absent: there is no such instance, or it has no such reporter.
+            PermissionError: without CAP_NET_ADMIN.
+        """
 
 
 class Absent(OSError):  # noqa: N818 - it is a regular result, not an error
@@ -164,7 +278,7 @@ class Kernel(ObjectKernel, DevlinkKernel, LogKernel, Protocol):
     def ethtool_fec(self, netdev: str) -> Mapping[str, int]:
         """Forward error correction: `corrected_blocks`, `uncorrectable_blocks`, `corrected_bits`.
 
-        On Linux 6.18 and newer also codewords per number of wrong symbols, by the names of `kernel.fec_bins`.
+        On Linux 6.18 and newer also codewords per number of wrong symbols, by the names of `kernel.ethtool_netlink`.
 
         Raises:
             Absent: the driver does not count them.
@@ -194,14 +308,14 @@ class Kernel(ObjectKernel, DevlinkKernel, LogKernel, Protocol):
         """
 
     def mac_address(self, netdev: str) -> str:
-        """The address by which the other end of the link knows a network device: see `kernel.mac_address`.
+        """The address by which the other end of the link knows a network device: see `kernel.rtnetlink`.
 
         Raises:
             Absent: no such network device here, or it has no Ethernet address of its own.
         """
 
     def virtual_functions(self, netdev: str) -> tuple[VirtualFunction, ...]:
-        """The VFs of a network device, at most `kernel.vf_netlink.MOST_VFS`.
+        """The VFs of a network device, at most `kernel.rtnetlink.MOST_VFS`.
 
         Raises:
             Absent: it has none.

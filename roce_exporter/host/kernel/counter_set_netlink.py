@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.host.kernel.entry_dump import EntryDump, Listing, number_or_zero
 from roce_exporter.host.kernel.netlink import (
     BUFFER_BYTES,
     NetlinkSocket,
@@ -16,7 +15,14 @@ from roce_exporter.host.kernel.netlink import (
     encode_u32,
     open_kernel_socket,
 )
-from roce_exporter.host.kernel.object_netlink import RES_PID, RES_TYPE, type_name
+from roce_exporter.host.kernel.object_netlink import (
+    RES_PID,
+    RES_TYPE,
+    EntryDump,
+    Listing,
+    number_or_zero,
+    type_name,
+)
 from roce_exporter.host.kernel.rdma_netlink import (
     COUNTERS,
     PORT_INDEX,

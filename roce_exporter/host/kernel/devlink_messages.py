@@ -1,7 +1,7 @@
 """Messages of devlink for pyroute2 (include/uapi/linux/devlink.h): only the attributes that are used.
 
 pyroute2's own message class drops the values of a diagnosis. This module imports pyroute2, so it is itself only imported by
-the first query: see `kernel.rtnetlink` for what that costs.
+the first query: see `kernel.pyroute` for what that costs.
 """
 
 from __future__ import annotations

@@ -8,19 +8,19 @@ locks; there a list is only requested until the reporters of the instance are kn
 from __future__ import annotations
 
 import errno
-import os
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from roce_exporter.host.kernel import Absent
-from roce_exporter.host.kernel.devlink_kernel import (
+from roce_exporter.host.kernel import (
     FIXED,
     RUNNING,
     STORED,
     VNIC,
+    Absent,
     ComponentVersion,
     HealthReporter,
 )
+from roce_exporter.host.kernel.pyroute import open_devlink, os_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -80,21 +80,6 @@ class ReporterPlace(NamedTuple):
 
     port: int | None
     name: str
-
-
-def open_devlink() -> AbstractContextManager[DevlinkQuery]:
-    """A socket of pyroute2.
-
-    Raises:
-        NetlinkError: this kernel has no devlink.
-        OSError: no such socket, or pyroute2 cannot be imported.
-    """
-    try:
-        from roce_exporter.host.kernel.devlink_messages import open_socket  # noqa: PLC0415 - see `kernel.rtnetlink`
-    except (ImportError, MemoryError) as error:
-        why = f"pyroute2 cannot be imported ({str(error) or 'no memory'}); reinstall it or use --source.disable=devlink (and =devlink_info, =devlink_vnic)"
-        raise OSError(errno.ELIBACC, why) from None
-    return open_socket()
 
 
 class DevlinkNetlink:
@@ -157,17 +142,8 @@ class DevlinkNetlink:
         return tuple(map(_read_reporter, own))
 
     def _call(self, instance: str, call: Callable[[DevlinkQuery], T]) -> T:
-        try:
-            with self._open() as query:
-                return call(query)
-        except OSError:
-            raise
-        except Exception as error:  # noqa: BLE001 - pyroute2's errors have no common class, and none is an OSError
-            code = getattr(error, "code", -1)
-            if code not in errno.errorcode:
-                raise OSError(errno.EBADMSG, f"malformed reply of devlink: {error!r}", instance) from None
-            kind = Absent if code in _ABSENT else OSError
-            raise kind(code, os.strerror(code), instance) from None
+        with os_errors(instance, "of devlink", _ABSENT), self._open() as query:
+            return call(query)
 
 
 def _named(instance: str, *more: tuple[str, Any]) -> tuple[tuple[str, Any], ...]:

@@ -8,11 +8,11 @@ reported as 0.
 from __future__ import annotations
 
 import errno
+import re
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.host.kernel import BYTES_PER_MEGABIT, Absent
-from roce_exporter.host.kernel.fec_bins import Bin, name_of
 from roce_exporter.host.kernel.names import encode_netdev
 from roce_exporter.host.kernel.netlink import (
     Malformed,
@@ -32,6 +32,33 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from roce_exporter.host.kernel.transceiver import PageAddress
+
+
+_NAME = re.compile(r"fec_symbols_err_(?P<low>\d{1,9})(?:_to_(?P<high>\d{1,9}))?(?:_lane_(?P<lane>\d{1,9}))?")
+
+
+class Bin(NamedTuple):
+    """A range of wrong symbols in a codeword, ends included, of the whole port or of one lane."""
+
+    low: int
+    high: int
+    lane: int | None = None
+
+
+def name_of(one: Bin) -> str:
+    """The name of a bin."""
+    span = str(one.low) if one.low == one.high else f"{one.low}_to_{one.high}"
+    return f"fec_symbols_err_{span}" + ("" if one.lane is None else f"_lane_{one.lane}")
+
+
+def bin_of(name: str) -> Bin | None:
+    """The bin of a name; None if it is not the name of a bin."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return None
+    low, lane = int(match["low"]), match["lane"]
+    return Bin(low, int(match["high"] or low), None if lane is None else int(lane))
+
 
 NETLINK_GENERIC = 16
 NESTED = 0x8000
@@ -136,7 +163,7 @@ class EthtoolNetlink:
         return decode_link(state, modes)
 
     def fec(self, netdev: str) -> Mapping[str, int]:
-        """Blocks corrected and not correctable, bits corrected, codewords per number of wrong symbols (`kernel.fec_bins`).
+        """Blocks corrected and not correctable, bits corrected, codewords per number of wrong symbols (`kernel.ethtool_netlink`).
 
         Raises:
             Absent: the driver does not count.

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.names import decode_name, encode_netdev
+from roce_exporter.host.kernel.pyroute import open_route_socket, os_errors
 from roce_exporter.model.ip import (
     EVERYWHERE,
     FAILED,
@@ -118,20 +119,6 @@ class RouteSocket(Protocol):
     async def route(self, command: str, **fields: Any) -> Any: ...
 
 
-def open_route_socket() -> AbstractAsyncContextManager[RouteSocket]:
-    """A socket of pyroute2.
-
-    Raises:
-        OSError: no such socket, or pyroute2 cannot be imported.
-    """
-    try:
-        from pyroute2 import AsyncIPRoute  # type: ignore[import-untyped]  # noqa: PLC0415 - see kernel.rtnetlink
-    except (ImportError, MemoryError) as error:
-        why = f"pyroute2 cannot be imported ({str(error) or 'no memory'}); reinstall it or use --source.disable=addresses"
-        raise OSError(errno.ELIBACC, why) from None
-    return AsyncIPRoute(strict_check=True)  # type: ignore[no-any-return]
-
-
 def read_ip_facts(
     netdev: str, open_socket: Callable[[], AbstractAsyncContextManager[RouteSocket]] = open_route_socket
 ) -> IpFacts:
@@ -166,16 +153,10 @@ def _run(work: Coroutine[Any, Any, T], what: str) -> T:
             return await work
 
     try:
-        return asyncio.run(bounded())
+        with os_errors(what, "of rtnetlink"):
+            return asyncio.run(bounded())
     except TimeoutError:
         raise OSError(errno.ENOBUFS, "the kernel lost a reply of rtnetlink", what) from None
-    except OSError:
-        raise
-    except Exception as error:  # noqa: BLE001 - pyroute2's errors have no common class, and none is an OSError
-        code = getattr(error, "code", -1)
-        if code in errno.errorcode:
-            raise OSError(code, os.strerror(code), what) from None
-        raise OSError(errno.EBADMSG, f"malformed reply of rtnetlink: {error!r}", what) from None
     finally:
         work.close()
 

@@ -21,24 +21,24 @@ from roce_exporter.host.kernel.ethtool_ioctl import NAMES_SECONDS, EthtoolIoctl
 from roce_exporter.host.kernel.ethtool_netlink import EthtoolNetlink
 from roce_exporter.host.kernel.ip_netlink import read_ip_facts, read_ip_paths
 from roce_exporter.host.kernel.kmsg import LiveKernelLog, open_live_log
-from roce_exporter.host.kernel.mac_address import choose_mac_address
 from roce_exporter.host.kernel.names import decode_name, encode_name, given_hostname
 from roce_exporter.host.kernel.object_netlink import open_object_dump, read_object_limits
 from roce_exporter.host.kernel.processes import read_process, read_process_start
-from roce_exporter.host.kernel.rdma_netlink import RdmaNetlink
-from roce_exporter.host.kernel.rdma_system import read_shared_mode
-from roce_exporter.host.kernel.rtnetlink import read_link_addresses
+from roce_exporter.host.kernel.rdma_netlink import RdmaNetlink, read_shared_mode
+from roce_exporter.host.kernel.rtnetlink import (
+    choose_mac_address,
+    read_link_addresses,
+    read_virtual_functions,
+)
 from roce_exporter.host.kernel.transceiver import read_transceiver
 from roce_exporter.host.kernel.uverbs import read_limits
-from roce_exporter.host.kernel.vf_netlink import read_virtual_functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from roce_exporter.host.kernel import ComponentVersion, HealthReporter, ObjectList
     from roce_exporter.host.kernel.dcb_netlink import Dcb
-    from roce_exporter.host.kernel.devlink_kernel import ComponentVersion, HealthReporter
-    from roce_exporter.host.kernel.object_kernel import ObjectList
-    from roce_exporter.host.kernel.vf_netlink import VirtualFunction
+    from roce_exporter.host.kernel.rtnetlink import VirtualFunction
     from roce_exporter.model import RdmaDevice, RdmaPort
     from roce_exporter.model.ip import IpFacts, IpPath
     from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts

@@ -3,6 +3,9 @@
 Follows include/uapi/rdma/rdma_netlink.h and `res_get_common_dumpit` in drivers/infiniband/core/nldev.c. Names of types
 and states are those that iproute2's `rdma resource` prints. Needs no privilege.
 
+A list is read at the pace of the caller: the kernel produces a part while the part before is received (netlink_recvmsg and
+netlink_dump in net/netlink/af_netlink.c), so a caller that waits between parts decides how fast a driver is queried.
+
 The process ID is that of the *thread* that created the object (`rdma_restrack_attach_task` in restrack.c), in the PID
 namespace of this process. It is missing if that thread ended, or if this namespace does not contain it.
 """
@@ -15,35 +18,227 @@ from contextlib import suppress
 from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from socket import AF_INET, AF_INET6
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.kernel.entry_dump import EntryDump, Listing, number_or_zero
-from roce_exporter.host.kernel.layout import decode_present_numbers
 from roce_exporter.host.kernel.names import decode_name
 from roce_exporter.host.kernel.netlink import (
+    DUMP,
+    REQUEST,
     Malformed,
+    Message,
     NetlinkSocket,
     Refused,
+    Reply,
+    decode_attributes,
     decode_number,
+    decode_values,
+    encode_message,
     only_payload,
     open_kernel_socket,
+    receive_datagram,
 )
 from roce_exporter.host.kernel.rdma_netlink import (
+    NETLINK_RDMA,
     NLDEV,
     PORT_INDEX,
     RES_GET,
     RdmaNetlink,
     Table,
+    check_device,
+    decode_present_numbers,
     decode_table,
     encode_device,
+    explain_socket_error,
 )
 from roce_exporter.model.owner import ObjectKind, RdmaObject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from roce_exporter.model import RdmaDevice
+
+
+ONLY_SEQUENCE = 1
+"""The sequence number on a socket that is used for one request."""
+
+
+class PacedDump:
+    """A list, one datagram per `next_part`, on a socket of its own. Not thread-safe.
+
+    The flag of a list that changed meanwhile is ignored. The socket is closed at the end of the list, after any error,
+    and by `close`.
+    """
+
+    def __init__(
+        self,
+        family: int,
+        kind: int,
+        payload: bytes,
+        size: int,
+        open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket,
+    ) -> None:
+        """Send the request. `size` is the most bytes of a part: the kernel fills a buffer of that size, up to 32 KiB.
+
+        Raises:
+            OSError: the socket failed.
+        """
+        self._wire: NetlinkSocket | None = None
+        self._buffer = bytearray(size)
+        wire = self._wire = open_socket(family)
+        try:
+            self._answer = Reply(ONLY_SEQUENCE, wire.getsockname()[0])
+            wire.send(encode_message(Message(kind, REQUEST | DUMP, ONLY_SEQUENCE, 0, payload)))
+        except BaseException:
+            self.close()
+            raise
+
+    def next_part(self) -> list[bytes] | None:
+        """The payloads of the next datagram, none if another process sent it. None at the end of the list.
+
+        Raises:
+            Refused: the kernel replies with an error.
+            Malformed: the reply violates the message format.
+            OSError: the socket failed; ENOBUFS: a part was lost.
+        """
+        wire = self._wire
+        if wire is None:
+            return None
+        try:
+            ended = self._answer.take(receive_datagram(wire, self._buffer))
+        except BaseException:
+            self.close()
+            raise
+        payloads, self._answer.payloads = self._answer.payloads, []
+        if ended:
+            self.close()
+        return payloads if payloads or not ended else None
+
+    def close(self) -> None:
+        """Give up the rest of the list. May be called again."""
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            wire.close()
+
+    def __del__(self) -> None:
+        # A list that is dropped before its end must not keep its socket.
+        self.close()
+
+
+T = TypeVar("T")
+
+MOST_EMPTY_PARTS = 8
+"""The kernel repeats an empty part endlessly if an object does not fit into it."""
+
+
+class Listing(NamedTuple):
+    """The numbers of one kind of list: its command, its table, an entry of the table."""
+
+    command: int
+    table: int
+    entry: int
+
+
+def decode_entries(answer: bytes, listing: Listing, device: RdmaDevice) -> Iterator[dict[int, bytes]]:
+    """The attributes of each entry of a message, in the kernel's order.
+
+    Raises:
+        Malformed: the message violates the format.
+        OSError: ENODEV, the message is for another device.
+    """
+    check_device(decode_values(answer), device)
+    for kind, start, end in decode_attributes(answer):
+        if kind == listing.table:
+            for entry, entry_start, entry_end in decode_attributes(answer, start, end):
+                if entry == listing.entry:
+                    yield decode_values(answer, entry_start, entry_end)
+
+
+def number_or_zero(values: Mapping[int, bytes], kind: int) -> int:
+    """The number in an attribute; 0 without it.
+
+    Raises:
+        Malformed: it has an unknown width.
+    """
+    return decode_number(values[kind]) if kind in values else 0
+
+
+class EntryDump(Generic[T]):
+    """One list of a device, part by part. Not thread-safe."""
+
+    def __init__(
+        self,
+        rdma: Callable[[], RdmaNetlink],
+        device: RdmaDevice,
+        listing: Listing,
+        *,
+        selection: bytes,
+        decode: Callable[[Mapping[int, bytes]], T],
+        part_bytes: int,
+        open_socket: Callable[[int], NetlinkSocket],
+    ) -> None:
+        """Open the list and read its first part: only the first reply shows whether the kernel has the command.
+
+        `rdma` returns the calling thread's own connection; it explains errors. `selection` is the request's attributes.
+
+        Raises:
+            Absent: the kernel does not have this list.
+            OSError: netlink or the driver fails; ENODEV: the device was removed.
+        """
+        self._rdma = rdma
+        self._device = device
+        self._listing = listing
+        self._decode = decode
+        self._empty_parts = 0
+        self._is_known = False
+        try:
+            self._dump = PacedDump(NETLINK_RDMA, listing.command, selection, part_bytes, open_socket)
+        except OSError as error:
+            raise explain_socket_error(error) from None
+        self._first = self._read()
+        self._is_known = True
+
+    def next_part(self) -> tuple[T, ...] | None:
+        """See `ObjectList.next_part`."""
+        first, self._first = self._first, None
+        return self._read() if first is None else first
+
+    def close(self) -> None:
+        """Give up the rest. May be called again."""
+        self._first = None
+        self._dump.close()
+
+    def _read(self) -> tuple[T, ...] | None:
+        try:
+            payloads = self._dump.next_part()
+            return None if payloads is None else self._decode_part(payloads)
+        except Refused as error:
+            raise self._explain(error) from None
+        except BaseException:
+            self._dump.close()
+            raise
+
+    def _decode_part(self, payloads: list[bytes]) -> tuple[T, ...]:
+        part = tuple(
+            self._decode(values)
+            for payload in payloads
+            for values in decode_entries(payload, self._listing, self._device)
+        )
+        self._empty_parts = 0 if part else self._empty_parts + 1
+        if self._empty_parts >= MOST_EMPTY_PARTS:
+            raise OSError(
+                errno.EMSGSIZE, "an object is larger than a part of the kernel's list", self._device.name
+            )
+        return part
+
+    def _explain(self, error: Refused) -> OSError:
+        found = self._rdma().explain(
+            error, self._device, "this kernel does not have this list of RDMA objects"
+        )
+        if self._is_known and isinstance(found, Absent):
+            return OSError(error.errno, "the driver failed to report an RDMA object", self._device.name)
+        return found
+
 
 RES_LQPN = 21
 RES_RQPN = 22

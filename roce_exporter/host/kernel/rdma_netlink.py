@@ -7,16 +7,10 @@ headers of older distributions lack some of them.
 from __future__ import annotations
 
 import errno
+from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.kernel.layout import (
-    Layout,
-    Spans,
-    decode_present_numbers,
-    learn_layout,
-    read_by_layout,
-)
 from roce_exporter.host.kernel.names import decode_name
 from roce_exporter.host.kernel.netlink import (
     Malformed,
@@ -35,6 +29,55 @@ from roce_exporter.model import RdmaDevice, RdmaPort
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+
+_VALUE_BYTES = 8
+
+Spans = dict[str, tuple[int, int] | None]
+"""Per name, start and end of its number in the reply; None if the row has no number."""
+
+
+class Layout(NamedTuple):
+    """The positions of values in a reply whose other bytes are known: `fixed` parts and values alternate in `shape`."""
+
+    shape: Struct
+    fixed: tuple[bytes, ...]
+    names: tuple[str, ...]
+
+
+def decode_present_numbers(answer: bytes, rows: Spans) -> dict[str, int]:
+    """Name to number, for the rows with a number.
+
+    Raises:
+        Malformed: a number of an unknown width.
+    """
+    return {name: decode_number(answer[span[0] : span[1]]) for name, span in rows.items() if span}
+
+
+def learn_layout(answer: bytes, rows: Spans) -> Layout | None:
+    """The layout of this reply; None if a value is not 64 bits wide, or a name occurs twice."""
+    formats, fixed, position = ["="], [], 0
+    for span in rows.values():
+        if span is None or span[1] - span[0] != _VALUE_BYTES:
+            return None
+        start, end = span
+        if start < position:
+            return None
+        formats.append(f"{start - position}sQ")
+        fixed.append(answer[position:start])
+        position = end
+    formats.append(f"{len(answer) - position}s")
+    fixed.append(answer[position:])
+    return Layout(Struct("".join(formats)), tuple(fixed), tuple(rows))
+
+
+def read_by_layout(answer: bytes, layout: Layout) -> dict[str, int] | None:
+    """Name to number; None if anything but the values differs from the reply that the layout was learnt from."""
+    if len(answer) != layout.shape.size:
+        return None
+    parts = layout.shape.unpack(answer)
+    return dict(zip(layout.names, parts[1::2], strict=True)) if parts[::2] == layout.fixed else None
+
 
 T = TypeVar("T")
 
@@ -377,3 +420,31 @@ def _gone(device: RdmaDevice) -> OSError:
 def _guid_text(guid: int) -> str:
     digits = f"{guid:016x}"
     return ":".join(digits[start : start + 4] for start in range(0, 16, 4))
+
+
+SYS_GET = 5 << 10 | 6
+NETNS_MODE = 66
+"""RDMA_NLDEV_SYS_ATTR_NETNS_MODE: 1 shared, 0 exclusive."""
+
+
+def read_shared_mode(netlink: Netlink | None = None) -> bool:
+    """Whether all network namespaces see all devices.
+
+    Raises:
+        Absent: there is no RDMA netlink here, or the kernel is older than 5.2.
+        OSError: netlink fails, or the reply is malformed.
+    """
+    socket = netlink or Netlink(NETLINK_RDMA)
+    try:
+        values = decode_values(only_payload(socket.request(SYS_GET, b"")))
+    except Refused as error:
+        if error.errno in (errno.EINVAL, errno.EOPNOTSUPP):
+            raise Absent(error.errno, "this kernel does not report the mode of RDMA namespaces") from None
+        raise
+    except OSError as error:
+        raise explain_socket_error(error) from None
+    finally:
+        socket.close()
+    if NETNS_MODE not in values:
+        raise Malformed(f"no attribute {NETNS_MODE}")
+    return decode_number(values[NETNS_MODE]) == 1

@@ -1,24 +1,61 @@
-"""The addresses of a network device by rtnetlink (RTM_GETLINK, include/uapi/linux/rtnetlink.h), through pyroute2.
+"""A network device by rtnetlink: the address that identifies it on its link, and its virtual functions (VFs).
 
-Needs no privilege. pyroute2 is imported by the first read and not before: the import takes a tenth of a second and 9 MB,
-whichever of its modules is imported, because its package imports them all. So this is only called by a source of the slow
-chain, in a worker thread. One request per network device instead of a list of all: a host may have hundreds of virtual
-ones, and a list may change while it is read.
+RTM_GETLINK, with RTEXT_FILTER_VF for VFs (include/uapi/linux/rtnetlink.h, if_link.h), through pyroute2. Needs no privilege.
+One request per network device instead of a list of all: a host may have hundreds of virtual ones, and a list may change while
+it is read. For VFs the kernel queries the driver for each while it holds the lock of all network configuration, on mlx5
+with two firmware commands each. So this is only called by sources of the slow chain.
+
+The address is the one that LLDP frames carry, and so the switch's table. The kernel reports up to three. The permanent one
+is best: it does not change when an operator, a bond or a hypervisor sets another. A driver that reports none has no hardware
+(veth, dummy), leaves the choice to the hypervisor, or runs on a kernel before 5.6. Then the current address is right, except
+for the member of a bond or team: it uses the address of its master, which all members share. A bond keeps the address that
+the member had before; a team does not, so such a member has no address of its own.
 """
 
 from __future__ import annotations
 
 import errno
-import os
-from typing import TYPE_CHECKING, Any, Protocol
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.kernel.mac_address import LinkAddresses
 from roce_exporter.host.kernel.names import encode_netdev
+from roce_exporter.host.kernel.pyroute import open_route, os_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
+
+
+_MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
+_UNSET = "00:00:00:00:00:00"
+
+
+class LinkAddresses(NamedTuple):
+    """The addresses of one network device, as hexadecimal digits with colons; empty if not reported."""
+
+    permanent: str
+    """IFLA_PERM_ADDRESS: what the driver read from the hardware."""
+    before_bond: str
+    """IFLA_BOND_SLAVE_PERM_HWADDR: the address that a member of a bond had before."""
+    current: str
+    """IFLA_ADDRESS."""
+    borrowed: bool
+    """Whether the current address is that of a bond or team."""
+
+
+def choose_mac_address(found: LinkAddresses, netdev: str) -> str:
+    """The address of the network device itself: six octets in lower case, with colons.
+
+    Raises:
+        Absent: it has no Ethernet address of its own. The 20 octets of IP over InfiniBand are none.
+    """
+    for address in (found.permanent, found.before_bond, "" if found.borrowed else found.current):
+        mac = address.lower()
+        if _MAC.fullmatch(mac) and mac != _UNSET:
+            return mac
+    raise Absent(errno.EADDRNOTAVAIL, "no Ethernet address of its own", netdev)
+
 
 _SHARES_ADDRESS = ("bond", "team")
 """Kinds of masters that give their own address to their members. A bridge and a VRF do not."""
@@ -40,27 +77,12 @@ class LinkMessage(Protocol):
 class LinkQuery(Protocol):
     """The method of pyroute2's `IPRoute` that is used here."""
 
-    def link(self, command: str, *, ifname: bytes) -> Sequence[LinkMessage]:
+    def link(self, command: str, *, ifname: bytes, ext_mask: int = 0) -> Sequence[LinkMessage]:
         """The kernel's reply to RTM_GETLINK.
 
         Raises:
             NetlinkError: the kernel replied with an error, its `code`.
         """
-
-
-def open_route() -> AbstractContextManager[LinkQuery]:
-    """A socket of pyroute2.
-
-    Raises:
-        OSError: no such socket, or pyroute2 cannot be imported.
-    """
-    try:
-        from pyroute2 import IPRoute  # type: ignore[import-untyped]  # noqa: PLC0415 - see the module
-    except (ImportError, MemoryError) as error:
-        # MemoryError: the ctypes module where a security policy forbids writable and executable memory.
-        why = f"pyroute2 cannot be imported ({str(error) or 'no memory'}); reinstall it or use --source.disable=mac_address (and =virtual_functions)"
-        raise OSError(errno.ELIBACC, why) from None
-    return IPRoute()  # type: ignore[no-any-return]
 
 
 def read_link_addresses(
@@ -73,27 +95,94 @@ def read_link_addresses(
         OSError: the kernel refuses, or its reply is malformed.
     """
     name = encode_netdev(netdev)
-    try:
-        with open_query() as query:
-            (message,) = query.link("get", ifname=name)
-            return _addresses(message)
-    except OSError:
-        raise
-    except Exception as error:  # noqa: BLE001 - pyroute2's errors have no common class, and none is an OSError
-        raise _as_os_error(error, netdev) from None
+    with os_errors(netdev, "to RTM_GETLINK", absent=(errno.ENODEV,)), open_query() as query:
+        (message,) = query.link("get", ifname=name)
+        return LinkAddresses(
+            message.get_attr("IFLA_PERM_ADDRESS") or "",
+            message.get_nested(*_BEFORE_BOND) or "",
+            message.get_attr("IFLA_ADDRESS") or "",
+            message.get_nested(*_SLAVE) in _SHARES_ADDRESS,
+        )
 
 
-def _addresses(message: LinkMessage) -> LinkAddresses:
-    return LinkAddresses(
-        message.get_attr("IFLA_PERM_ADDRESS") or "",
-        message.get_nested(*_BEFORE_BOND) or "",
-        message.get_attr("IFLA_ADDRESS") or "",
-        message.get_nested(*_SLAVE) in _SHARES_ADDRESS,
-    )
+RTEXT_FILTER_VF = 1
+
+MOST_VFS = 256
+"""VFs of one network device that are read. The kernel's reply has room for about 230 with their counters."""
+
+COUNTS = {
+    "rx_bytes": "IFLA_VF_STATS_RX_BYTES",
+    "tx_bytes": "IFLA_VF_STATS_TX_BYTES",
+    "rx_packets": "IFLA_VF_STATS_RX_PACKETS",
+    "tx_packets": "IFLA_VF_STATS_TX_PACKETS",
+    "rx_dropped": "IFLA_VF_STATS_RX_DROPPED",
+    "tx_dropped": "IFLA_VF_STATS_TX_DROPPED",
+    "rx_multicast": "IFLA_VF_STATS_MULTICAST",
+    "rx_broadcast": "IFLA_VF_STATS_BROADCAST",
+}
+"""Name of a count here and in pyroute2."""
+
+SETTINGS = {
+    "link_state": ("IFLA_VF_LINK_STATE", "link_state"),
+    "spoof_check": ("IFLA_VF_SPOOFCHK", "spoofchk"),
+    "trusted": ("IFLA_VF_TRUST", "trust"),
+    "vlan": ("IFLA_VF_VLAN", "vlan"),
+    "max_rate": ("IFLA_VF_RATE", "max_tx_rate"),
+}
+"""Name of a setting here, and attribute and field in pyroute2."""
+
+UNSUPPORTED = 0xFFFFFFFF
+"""What the kernel reports of a setting that the driver does not have (-1)."""
 
 
-def _as_os_error(error: Exception, netdev: str) -> OSError:
-    code = getattr(error, "code", -1)
-    if code not in errno.errorcode:
-        return OSError(errno.EBADMSG, f"malformed reply to RTM_GETLINK: {error!r}", netdev)
-    return (Absent if code == errno.ENODEV else OSError)(code, os.strerror(code), netdev)
+class VirtualFunction(NamedTuple):
+    """What the physical function knows of one VF."""
+
+    number: int
+    mac: str
+    """Six groups of two hexadecimal digits."""
+    settings: Mapping[str, int]
+    """`link_state` 0 follows the port, 1 always up, 2 always down; `spoof_check` and `trusted` 1 or 0; `vlan`, 0 without one;
+    `max_rate` in Mbit/s, 0 without a limit. Those that the driver does not have are left out."""
+    counts: Mapping[str, int]
+    """By the names of `COUNTS`. The kernel reports 0 for all of them if the driver does not count."""
+
+
+def read_virtual_functions(
+    netdev: str, open_query: Callable[[], AbstractContextManager[LinkQuery]] = open_route
+) -> tuple[VirtualFunction, ...]:
+    """The VFs of one network device of this network namespace, at most `MOST_VFS`, in the kernel's order.
+
+    Raises:
+        Absent: there is no such network device, or it has no VFs.
+        OSError: the kernel refuses (EMSGSIZE: too many VFs for one reply), or its reply is malformed.
+    """
+    name = encode_netdev(netdev)
+    with os_errors(netdev, "to RTM_GETLINK", absent=(errno.ENODEV,)), open_query() as query:
+        (message,) = query.link("get", ifname=name, ext_mask=RTEXT_FILTER_VF)
+        found = tuple(_virtual_functions(message))
+    if not found:
+        raise Absent(errno.EOPNOTSUPP, "no virtual functions", netdev)
+    return found[:MOST_VFS]
+
+
+def _virtual_functions(message: LinkMessage) -> Iterator[VirtualFunction]:
+    listed = message.get_attr("IFLA_VFINFO_LIST")
+    for one in listed.get_attrs("IFLA_VF_INFO") if listed else ():
+        mac = one.get_attr("IFLA_VF_MAC")
+        yield VirtualFunction(mac["vf"], mac["mac"], dict(_settings(one)), dict(_counts(one)))
+
+
+def _settings(one: LinkMessage) -> Iterator[tuple[str, int]]:
+    for name, (attribute, field) in SETTINGS.items():
+        found = one.get_attr(attribute)
+        if found is not None and found[field] != UNSUPPORTED:
+            yield name, found[field]
+
+
+def _counts(one: LinkMessage) -> Iterator[tuple[str, int]]:
+    counted = one.get_attr("IFLA_VF_STATS")
+    for name, attribute in COUNTS.items() if counted else ():
+        value = counted.get_attr(attribute)
+        if value is not None:
+            yield name, value

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.errors import UserError
 from roce_exporter.host.inventory import CLASS, describe, list_devices
-from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel import Absent, ObjectKernel
 from roce_exporter.host.kernel.kmsg import LogKernel
-from roce_exporter.host.kernel.object_kernel import ObjectKernel
 from roce_exporter.host.recorded.capture_devlink import devlink_files, read_devlink
 from roce_exporter.host.recorded.capture_ip import IpBook
 from roce_exporter.host.recorded.capture_log import kernel_log

@@ -17,8 +17,7 @@ from roce_exporter.host.sources.devlink import instances_at, instances_of, place
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from roce_exporter.host.kernel import Kernel
-    from roce_exporter.host.kernel.devlink_kernel import ComponentVersion, HealthReporter
+    from roce_exporter.host.kernel import ComponentVersion, HealthReporter, Kernel
     from roce_exporter.model import Device
 
 T = TypeVar("T")

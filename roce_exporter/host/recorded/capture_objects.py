@@ -20,7 +20,7 @@ from roce_exporter.model.owner import ObjectKind
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from roce_exporter.host.kernel.object_kernel import ObjectKernel
+    from roce_exporter.host.kernel import ObjectKernel
     from roce_exporter.host.recorded.scrub import Scrubber
     from roce_exporter.model import Device, RdmaDevice
     from roce_exporter.model.owner import CounterSet, ProcessFacts, RdmaObject

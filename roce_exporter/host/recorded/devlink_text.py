@@ -7,12 +7,12 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.host.kernel import Absent
-from roce_exporter.host.kernel.devlink_kernel import (
+from roce_exporter.host.kernel import (
     FIXED,
     RUNNING,
     STORED,
     VNIC,
+    Absent,
     ComponentVersion,
     HealthReporter,
 )

@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from roce_exporter.host.kernel.fec_bins import bin_of
+from roce_exporter.host.kernel.ethtool_netlink import bin_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from roce_exporter.host.kernel.fec_bins import Bin
+    from roce_exporter.host.kernel.ethtool_netlink import Bin
 
 # The number of digits of 64 bits. Python raises ValueError for a number of thousands of digits.
 _DIGITS = "[0-9]{1,20}"

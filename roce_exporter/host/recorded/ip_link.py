@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.netlink import Malformed
-from roce_exporter.host.kernel.vf_netlink import MOST_VFS, VirtualFunction
+from roce_exporter.host.kernel.rtnetlink import MOST_VFS, VirtualFunction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

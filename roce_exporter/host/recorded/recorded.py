@@ -49,8 +49,8 @@ import posixpath
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.host.kernel import FILE_BYTES, TEXT_BYTES, Absent
-from roce_exporter.host.kernel.mac_address import LinkAddresses, choose_mac_address
 from roce_exporter.host.kernel.names import given_hostname
+from roce_exporter.host.kernel.rtnetlink import LinkAddresses, choose_mac_address
 from roce_exporter.host.recorded.devlink_text import RecordedDevlink
 from roce_exporter.host.recorded.ethtool_text import (
     parse_driver,
@@ -76,9 +76,9 @@ from roce_exporter.model import RdmaDevice, RdmaPort
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from roce_exporter.host.kernel import ComponentVersion, HealthReporter
     from roce_exporter.host.kernel.dcb_netlink import Dcb
-    from roce_exporter.host.kernel.devlink_kernel import ComponentVersion, HealthReporter
-    from roce_exporter.host.kernel.vf_netlink import VirtualFunction
+    from roce_exporter.host.kernel.rtnetlink import VirtualFunction
     from roce_exporter.host.recorded.rdma_recorded import Rows
     from roce_exporter.host.recorded.recorded_objects import HeldObjects
     from roce_exporter.model.ip import IpFacts, IpPath

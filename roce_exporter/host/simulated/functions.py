@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.host.kernel.vf_netlink import VirtualFunction
+from roce_exporter.host.kernel.rtnetlink import VirtualFunction
 from roce_exporter.host.simulated.reporters import MLX5
 
 if TYPE_CHECKING:

@@ -32,9 +32,9 @@ from roce_exporter.host.simulated.sysfs_files import moving_files
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from roce_exporter.host.kernel import ComponentVersion, HealthReporter
     from roce_exporter.host.kernel.dcb_netlink import Dcb
-    from roce_exporter.host.kernel.devlink_kernel import ComponentVersion, HealthReporter
-    from roce_exporter.host.kernel.vf_netlink import VirtualFunction
+    from roce_exporter.host.kernel.rtnetlink import VirtualFunction
     from roce_exporter.host.simulated.world import Card, SimulatedNetdev, World
     from roce_exporter.model import RdmaDevice, RdmaPort
     from roce_exporter.model.ip import IpFacts, IpPath

@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 from typing import TYPE_CHECKING
 
-from roce_exporter.host.kernel import Absent
-from roce_exporter.host.kernel.devlink_kernel import (
+from roce_exporter.host.kernel import (
     FIXED,
     RUNNING,
     STORED,
     VNIC,
+    Absent,
     ComponentVersion,
     HealthReporter,
 )

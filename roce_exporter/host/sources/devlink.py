@@ -15,8 +15,7 @@ import errno
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from roce_exporter.host.kernel import Absent
-from roce_exporter.host.kernel.devlink_kernel import VNIC
+from roce_exporter.host.kernel import VNIC, Absent
 from roce_exporter.host.sources.netdev import hardware_netdevs
 from roce_exporter.host.sources.values import make_reading
 from roce_exporter.model import WHOLE_DEVICE
@@ -24,8 +23,7 @@ from roce_exporter.model import WHOLE_DEVICE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from roce_exporter.host.kernel import Kernel
-    from roce_exporter.host.kernel.devlink_kernel import HealthReporter
+    from roce_exporter.host.kernel import HealthReporter, Kernel
     from roce_exporter.model import Device, Reading
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.host.kernel.fec_bins import Bin, bin_of
+from roce_exporter.host.kernel.ethtool_netlink import Bin, bin_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from roce_exporter.host.kernel import Kernel
-    from roce_exporter.host.kernel.vf_netlink import VirtualFunction
+    from roce_exporter.host.kernel.rtnetlink import VirtualFunction
     from roce_exporter.model import Reading
 
 

@@ -15,8 +15,8 @@ ALLOWED = (OSError,)
 CORE = (
     "host/kernel/object_netlink.py",
     "host/kernel/counter_set_netlink.py",
-    "host/kernel/entry_dump.py",
-    "host/kernel/paced_dump.py",
+    "host/kernel/object_netlink.py",
+    "host/kernel/object_netlink.py",
 )
 DEVICE = RdmaDevice(0, "rxe0", "", "", "")
 KINDS = tuple(ObjectKind)

@@ -10,7 +10,7 @@ from roce_exporter.host.kernel.rdma_netlink import RdmaNetlink
 from roce_exporter.model import RdmaDevice
 
 ALLOWED = (OSError,)
-CORE = ("host/kernel/rdma_netlink.py", "host/kernel/netlink.py", "host/kernel/layout.py")
+CORE = ("host/kernel/rdma_netlink.py", "host/kernel/netlink.py", "host/kernel/rdma_netlink.py")
 DEVICES = tuple(RdmaDevice(index, name, "", "", "") for index, name in enumerate(("rxe0", "rxe1", "mlx5_0")))
 
 

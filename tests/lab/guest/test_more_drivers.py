@@ -10,7 +10,7 @@ import pytest
 from daemon import Exporter, about, value
 from nic import kernel, run
 
-from roce_exporter.host.kernel.vf_netlink import read_virtual_functions
+from roce_exporter.host.kernel.rtnetlink import read_virtual_functions
 from roce_exporter.host.recorded.ip_link import parse_virtual_functions
 
 if TYPE_CHECKING:

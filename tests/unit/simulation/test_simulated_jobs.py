@@ -8,8 +8,7 @@ import pytest
 from clock import Clock
 from steered import START, rdma
 
-from roce_exporter.host.kernel import Absent
-from roce_exporter.host.kernel.object_kernel import ObjectKernel
+from roce_exporter.host.kernel import Absent, ObjectKernel
 from roce_exporter.host.simulated import SCENARIOS, VENDORS
 from roce_exporter.host.simulated.job_objects import OF_PORT_ONLY
 from roce_exporter.host.simulated.jobs import JOBS, SLURM, STORAGE, TRAINING

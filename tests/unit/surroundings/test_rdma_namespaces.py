@@ -21,7 +21,7 @@ from roce_exporter.cli import main
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.netlink import Refused, encode_attribute
 from roce_exporter.host.kernel.network_namespace import list_namespaces, visit
-from roce_exporter.host.kernel.rdma_system import read_shared_mode
+from roce_exporter.host.kernel.rdma_netlink import read_shared_mode
 from roce_exporter.model import RdmaDevice
 from roce_exporter.surroundings import Surroundings
 from roce_exporter.surroundings.namespace_helper import REST, NamespaceHelper, open_helper
