@@ -1,13 +1,11 @@
 """The names of every RoCE driver's counters, from a kernel source tree.
 
-    python tests/drift/extract.py TREE > tests/drift/names-7.3.tsv
-    python tests/drift/extract.py --port TREE > tests/drift/port-7.3.tsv
+    python tests/drift/extract.py 7.3 TREE
 
-The second command prints only those names that are statistics of the physical port, as far as a driver keeps these apart.
-TREE is an unpacked kernel (Debian: the package linux-source-7.3); only drivers/infiniband and drivers/net/ethernet are
+writes them into `names.tsv` as those of Linux 7.3, in place of those that it had for it. A statistic of the physical port is marked,
+as far as a driver keeps these apart. TREE is an unpacked kernel (Debian: the package linux-source-7.3); only drivers/infiniband and drivers/net/ethernet are
 read. The driver's own macros make the names, so the C preprocessor (`cpp`) expands them, with every option of the
-kernel's configuration on. Columns: driver (dialect of the catalogue), source (hw_counters, counters or ethtool) and name.
-A number that a driver inserts at run time is written {priority}, {lane}, {queue} or {class}.
+kernel's configuration on. A number that a driver inserts at run time is written {priority}, {lane}, {queue} or {class}.
 
 Fails when the tree has a table, a format or a file of names that `drivers.py` does not describe.
 """
@@ -22,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from drivers import COUNTERS, ETHTOOL, FIRMWARE, NET, NO_COUNTERS, OTHERS, PLACES, RDMA, WITHOUT, Place
+from series import CORE, TABLE, Named, with_kernel, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"(?:\s*"(?:[^"\\]|\\.)*")*')
 """Adjacent literals, which C joins: `"rx%d_" "packets"`."""
-TABLE = re.compile(r"(\w+)\s*\[[^\]=;]*\](?:\s*\[[^\]=;]*\])?\s*=\s*\{")
+ARRAY = re.compile(r"(\w+)\s*\[[^\]=;]*\](?:\s*\[[^\]=;]*\])?\s*=\s*\{")
 FUNCTION = re.compile(
     r"^(?:static\s+)?[\w\s*]+?\b(\w*string\w*|\w*fill_str\w*)\s*\([^;{]*\)\s*\{", re.MULTILINE
 )
@@ -37,33 +36,31 @@ PRINT = re.compile(r"\b(?:ethtool_sprintf|ethtool_puts|s[cn]*printf|strscpy|strc
 CONVERSION = re.compile(r"%(?:[du]|lu)")
 PMA = re.compile(r"^static PORT_PMA_ATTR(?:_EXT)?\((\w+)", re.MULTILINE)
 MENTIONS = re.compile(r"rdma_stat_desc\b[^;]*\[\]|ETH_SS_STATS|ethtool_(?:puts|sprintf)")
-Name = tuple[str, str, str]
-"""Driver, source and name."""
 
 
 class UnknownError(Exception):
     """The tree contains something that `drivers.py` does not describe."""
 
 
-def port_names(tree: Path) -> Iterator[Name]:
+def port_names(tree: Path) -> Iterator[Named]:
     """The names of the tables that hold statistics of the physical port alone."""
     for place in PLACES:
         if (tree / place.files[-1]).exists():
             for table, strings in _tables(_expanded(tree, place.files)):
                 if table in place.port:
                     for name in chain.from_iterable(_spelt(string, place, table) for string in strings):
-                        yield place.driver, place.source, name
+                        yield Named(place.driver, place.source, name)
 
 
-def names(tree: Path) -> Iterator[Name]:
+def names(tree: Path) -> Iterator[Named]:
     """Every name of every driver in the tree."""
     _nothing_new(tree)
     for name in PMA.findall((tree / RDMA / "core/sysfs.c").read_text()):
-        yield "ib_core", COUNTERS, name
+        yield Named(CORE, COUNTERS, name)
     for place in PLACES:
         if (tree / place.files[-1]).exists():
             for name in _of_place(tree, place):
-                yield place.driver, place.source, name
+                yield Named(place.driver, place.source, name)
 
 
 def _of_place(tree: Path, place: Place) -> Iterator[str]:
@@ -116,7 +113,7 @@ def _expanded(tree: Path, files: tuple[str, ...]) -> str:
 
 
 def _tables(text: str) -> Iterator[tuple[str, list[str]]]:
-    for found in TABLE.finditer(text):
+    for found in ARRAY.finditer(text):
         if strings := [string for string in _strings(_braces(text, found.end() - 1)) if string]:
             yield found[1], strings
 
@@ -159,14 +156,14 @@ def _nothing_new(tree: Path) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the names of one tree, sorted; return 1 and print one line for something unknown."""
-    listed, tree = (port_names if arguments[0] == "--port" else names), Path(arguments[-1])
+    """Write the names of one tree into the table; return 1 and print one line for something unknown."""
+    series, tree = arguments[0], Path(arguments[1])
     try:
-        found = sorted(set(listed(tree)))
+        made = with_kernel(series, set(names(tree)), port_names(tree))
     except UnknownError as unknown:
         sys.stderr.write(f"extract: unknown to drivers.py: {unknown}\n")
         return 1
-    sys.stdout.writelines("\t".join(line) + "\n" for line in (("driver", "source", "name"), *found))
+    TABLE.write_text(written(made))
     return 0
 
 

@@ -1,26 +1,25 @@
-"""The lists of names in this folder, read back."""
+"""The table of names in this folder, read and written."""
 
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Mapping
 
-HERE = Path(__file__).parent
-SERIES = sorted(
-    (place.stem.removeprefix("names-") for place in HERE.glob("names-*.tsv")),
-    key=lambda series: [int(part) for part in series.split(".")],
-)
-
+TABLE = Path(__file__).parent / "names.tsv"
+HEAD = "driver\tsource\tname\tkernels"
+PORT = "*"
+"""After a kernel: there the name is a statistic of the physical port."""
 CORE = "ib_core"
 """The driver of the names that the RDMA core gives to the PMA."""
 
 
 class Named(NamedTuple):
-    """One line of a list."""
+    """A name of a driver."""
 
     driver: str
     source: str
@@ -32,18 +31,56 @@ class Named(NamedTuple):
         return re.sub(r"\{\w+\}", "3", self.name)
 
 
-def names_of(series: str, kind: str = "names") -> list[Named]:
-    """Every name of one kernel series."""
-    return list(_lines(HERE / f"{kind}-{series}.tsv"))
+Kernels = tuple[str, ...]
+"""The kernels that have a name, oldest first, each with or without `PORT`."""
+
+
+@cache
+def table() -> Mapping[Named, Kernels]:
+    """Every known name. No kernel has those of out-of-tree drivers, of firmware, and of kernels between the series."""
+    head, *lines = TABLE.read_text().splitlines()
+    assert head == HEAD
+    found = (line.split("\t") for line in lines)
+    return {Named(*name): tuple(kernels.split()) for *name, kernels in found}
+
+
+def written(names: Mapping[Named, Kernels]) -> str:
+    """The text of the table."""
+    lines = ("\t".join((*name, " ".join(kernels))) for name, kernels in sorted(names.items()))
+    return "".join(f"{line}\n" for line in (HEAD, *lines))
+
+
+def with_kernel(series: str, names: Iterable[Named], of_port: Iterable[Named]) -> dict[Named, Kernels]:
+    """The table with the names of one kernel, in place of those that it had for it."""
+    made = {name: tuple(one for one in having if _bare(one) != series) for name, having in table().items()}
+    port = {*of_port}
+    for name in names:
+        having = (*made.get(name, ()), series + PORT * (name in port))
+        made[name] = tuple(sorted(having, key=_order))
+    return made
+
+
+def _bare(kernel: str) -> str:
+    return kernel.removesuffix(PORT)
+
+
+def _order(kernel: str) -> list[int]:
+    return [int(part) for part in _bare(kernel).split(".")]
+
+
+SERIES = sorted({_bare(one) for having in table().values() for one in having}, key=_order)
+
+
+def names_of(series: str) -> list[Named]:
+    """Every name of one kernel."""
+    return [name for name, having in table().items() if series in map(_bare, having)]
+
+
+def port_names() -> set[Named]:
+    """The statistics of the physical port, of any kernel."""
+    return {name for name, having in table().items() if any(one.endswith(PORT) for one in having)}
 
 
 def extra_names() -> list[Named]:
-    """Names that no kernel list has: of out-of-tree drivers, of firmware, and of kernels between the series."""
-    return list(_lines(HERE / "extra.tsv"))
-
-
-def _lines(place: Path) -> Iterator[Named]:
-    header, *lines = place.read_text().splitlines()
-    assert header.split("\t") == ["driver", "source", "name"]
-    for line in lines:
-        yield Named(*line.split("\t"))
+    """The names that no kernel has."""
+    return [name for name, having in table().items() if not having]

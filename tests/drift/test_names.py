@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from series import CORE, SERIES, Named, extra_names, names_of
+from series import CORE, SERIES, TABLE, Named, extra_names, names_of, port_names, table, with_kernel, written
 from table import DOCUMENTS, MODULES, ROOT, by_driver, fate, filled, share
 
 from roce_exporter.catalog import DIALECTS, INDEX
@@ -16,13 +16,27 @@ DRIVERS = {"mlx5", "mlx4", "bnxt_re", "irdma", "ionic", "hns", "qedr", "mana", "
 
 
 def test_every_name_has_a_row_or_a_reason() -> None:
-    """Also those that no kernel list has."""
+    """Also those that no kernel has."""
     assert len(extra_names()) > 90
-    listed = {*extra_names(), *(named for names in ALL.values() for named in names)}
-    assert [named for named in sorted(listed) if fate(named) == "open"] == []
+    assert [named for named in table() if fate(named) == "open"] == []
 
 
-def test_the_lists_are_sorted_and_whole() -> None:
+def test_the_table_is_sorted_and_written_as_it_is_read() -> None:
+    assert written(table()) == TABLE.read_text()
+
+
+def test_another_kernel_adds_its_names_and_replaces_what_it_had() -> None:
+    fresh, old = Named("rxe", "hw_counters", "fresh"), Named("rxe", "hw_counters", "sent_pkts")
+    assert with_kernel("7.3", ALL["7.3"], port_names() & {*ALL["7.3"]}) == table()
+    made = with_kernel("7.11", [fresh, old], [fresh])
+    assert made[fresh] == ("7.11*",)
+    assert made[old] == ("6.1", "6.12", "7.3", "7.11")
+    again = with_kernel("7.3", [], [])
+    assert again[old] == ("6.1", "6.12")
+    assert again.keys() == table().keys(), "a name that no kernel has any more is still known"
+
+
+def test_the_lists_are_whole() -> None:
     """A list that lost a driver would make the first test pass for nothing."""
     assert {"6.1", "6.12"} < set(SERIES)
     assert any(series.startswith("7.") for series in SERIES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from series import CORE, SERIES, Named, extra_names, names_of
+from series import CORE, port_names, table
 
 from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.catalog import left_out as reasons
@@ -14,8 +14,10 @@ from roce_exporter.catalog.row import ANY, COUNTERS, HW_COUNTERS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-NAMES = {named for series in SERIES for named in names_of(series) if named.driver != CORE} | {*extra_names()}
-PORT = {named for series in SERIES for named in names_of(series, "port")}
+    from series import Named
+
+NAMES = {named for named in table() if named.driver != CORE}
+PORT = port_names()
 
 NEVER_WRITTEN = (
     "req_cqe_flush_error",

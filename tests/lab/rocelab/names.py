@@ -1,6 +1,6 @@
 """names.py RELEASE prints names.h: the counters that each personality lists on the kernel of this release.
 
-The names are those of tests/drift/names-SERIES.tsv, extracted from the kernel's source; the series is the newest that
+The names are those of tests/drift/names.tsv, extracted from the kernel's source, of the newest series that
 is not newer than the kernel. The rules below determine when the driver lists a name and how wide its counter is.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LISTS = Path(__file__).parents[2] / "drift"
+LIST = Path(__file__).parents[2] / "drift/names.tsv"
 I40E = r"(port|veb)\..+|.+-.+"
 """Intel's names that i40e and idpf list, and ice does not."""
 
@@ -120,11 +120,18 @@ NARROW = {
 
 def series_for(release: str) -> str:
     """The newest series with a list that is not newer than a kernel's release, such as 7.3 for 7.4.1+deb14-amd64."""
-    have = {_number(path.stem.removeprefix("names-")): path for path in LISTS.glob("names-*.tsv")}
-    fitting = [number for number in have if number <= _number(release)]
+    have = {series for *_, kernels in _lines() for series in kernels}
+    fitting = [series for series in have if _number(series) <= _number(release)]
     if not fitting:
-        sys.exit(f"{LISTS} has no list of names for Linux {release}")
-    return have[max(fitting)].stem.removeprefix("names-")
+        sys.exit(f"{LIST} has no names of Linux {release}")
+    return max(fitting, key=_number)
+
+
+def _lines() -> Iterator[tuple[str, str, str, list[str]]]:
+    """Driver, source, name and kernels; a `*` after a kernel marks a statistic of the physical port."""
+    for line in LIST.read_text().splitlines()[1:]:
+        driver, source, name, kernels = line.split("\t")
+        yield driver, source, name, kernels.replace("*", "").split()
 
 
 def _number(release: str) -> tuple[int, ...]:
@@ -134,9 +141,9 @@ def _number(release: str) -> tuple[int, ...]:
 def read_names(series: str) -> dict[tuple[str, str], list[str]]:
     """The names of a series by driver and source."""
     found: dict[tuple[str, str], list[str]] = {}
-    for line in (LISTS / f"names-{series}.tsv").read_text().splitlines()[1:]:
-        driver, source, name = line.split("\t")
-        found.setdefault((driver, source), []).append(name)
+    for driver, source, name, kernels in _lines():
+        if series in kernels:
+            found.setdefault((driver, source), []).append(name)
     return found
 
 
