@@ -14,8 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import CATALOG
-from roce_exporter.catalog.windows_evidence import is_used, proof_of
-from roce_exporter.catalog.windows_names import PERFORMANCE_COUNTER, PORT_TRAFFIC, SEPARATOR, counter_path
+from roce_exporter.catalog.windows import (
+    PERFORMANCE_COUNTER,
+    PORT_TRAFFIC,
+    SEPARATOR,
+    counter_path,
+    is_used,
+    proof_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

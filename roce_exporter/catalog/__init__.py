@@ -26,7 +26,7 @@ from roce_exporter.catalog.row import (
 )
 from roce_exporter.catalog.switch_systems import SWITCH_SYSTEMS
 from roce_exporter.catalog.table import Area, CatalogError, areas
-from roce_exporter.catalog.windows_names import WINDOWS_DIALECTS
+from roce_exporter.catalog.windows import WINDOWS_DIALECTS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

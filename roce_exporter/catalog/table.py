@@ -39,7 +39,7 @@ TABLES = (
     "owners",
     "host",
 )
-"""The files, in the order of the catalogue."""
+"""The files of rows, in the order of the catalogue."""
 
 FOLDER = Path(__file__).with_name("tables")
 
@@ -59,7 +59,7 @@ class CatalogError(ValueError):
 
 
 class Area(NamedTuple):
-    """One section of a table."""
+    """One section of the rows."""
 
     name: str
     introduction: str
@@ -67,52 +67,80 @@ class Area(NamedTuple):
     rows: tuple[Row, ...]
 
 
+class Entry(NamedTuple):
+    """A line of a table and the indented lines below it."""
+
+    place: str
+    """File and number of the line."""
+    head: str
+    more: tuple[tuple[str, str], ...]
+    """Place and text of each indented line, with its indentation."""
+
+
+def sections(name: str) -> tuple[tuple[str, tuple[Entry, ...]], ...]:
+    """The headings of a file of `tables/`, each with what is below it.
+
+    Raises:
+        CatalogError: an indented line is below no other, or a line below no heading.
+    """
+    return tuple((heading, tuple(one for one in entries if one.head)) for heading, entries in _sections(name))
+
+
+def _sections(name: str, text: str | None = None) -> Iterator[tuple[str, list[Entry]]]:
+    """With an entry for each empty line."""
+    if text is None:
+        text = (FOLDER / name).read_text(encoding="utf-8")
+    heading, entries = "", list[Entry]()
+    for number, line in enumerate(text.splitlines(), 1):
+        place = f"{name}:{number}"
+        if line.startswith("["):
+            if heading:
+                yield heading, entries
+            heading, entries = line[1:-1], []
+        elif line.lstrip().startswith("#") or not (line or heading):
+            continue
+        elif line.startswith("  ") and entries and entries[-1].head:
+            entries[-1] = entries[-1]._replace(more=(*entries[-1].more, (place, line)))
+        elif line.startswith(" ") or not heading:
+            raise CatalogError(f"{place}: {line.strip()!r} is not a heading, a row, or part of a row")
+        else:
+            entries.append(Entry(place, line, ()))
+    yield heading, entries
+
+
 def areas() -> tuple[Area, ...]:
     """All areas of all files."""
-    texts = ((f"{name}.txt", (FOLDER / f"{name}.txt").read_text(encoding="utf-8")) for name in TABLES)
-    return tuple(area for place, text in texts for area in read(place, text))
+    return tuple(area for name in TABLES for area in read(f"{name}.txt"))
 
 
-def read(place: str, text: str) -> Iterator[Area]:
+def read(name: str, text: str | None = None) -> Iterator[Area]:
     """The areas of one file.
 
     Raises:
         CatalogError: a line is not of one of the forms above.
     """
-    numbered = ((number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()[:1] != "#")
-    name, introduction, blocks = "", list[str](), list[list[tuple[int, str]]]()
-    for number, line in numbered:
-        if line.startswith("["):
-            if name:
-                yield Area(name, "\n".join(introduction).strip(), tuple(_row(place, one) for one in blocks))
-            name, introduction, blocks = line.strip("[]"), [], []
-        elif "{" in line.partition(" ")[0]:
-            blocks.append([(number, line)])
-        elif blocks and line.startswith("  "):
-            blocks[-1].append((number, line))
-        elif not blocks and not line.startswith(" "):
-            introduction.append(line)
-        elif line:
-            raise CatalogError(f"{place}:{number}: {line.strip()!r} is not an area, a row, or part of a row")
-    if name:
-        yield Area(name, "\n".join(introduction).strip(), tuple(_row(place, one) for one in blocks))
+    for heading, entries in _sections(name, text):
+        first = next(
+            (number for number, one in enumerate(entries) if "{" in one.head.partition(" ")[0]), len(entries)
+        )
+        introduction = "\n".join(one.head for one in entries[:first]).strip()
+        yield Area(heading, introduction, tuple(_row(one) for one in entries[first:] if one.head))
 
 
-def _row(place: str, block: list[tuple[int, str]]) -> Row:
-    (number, head), *rest = block
-    found = _HEAD.fullmatch(head)
+def _row(entry: Entry) -> Row:
+    found = _HEAD.fullmatch(entry.head)
     if not found:
-        name = head.partition("{")[0]
+        name = entry.head.partition("{")[0]
         raise CatalogError(
-            f"{place}:{number}: {name}: needs labels in braces, kind, unit and set (lean, standard or full), in this order"
+            f"{entry.place}: {name}: needs labels in braces, kind, unit and set (lean, standard or full), in this order"
         )
     values = found["values"].split(",") if found["values"] else ()
     return Row(
         found["name"],
         intern(found["kind"]),
         intern(found["unit"]),
-        " ".join(line.strip() for _, line in rest if line.startswith("    ")),
-        tuple(_spelling(place, *one) for one in rest if not one[1].startswith("    ")),
+        " ".join(line.strip() for _, line in entry.more if line.startswith("    ")),
+        tuple(_spelling(*one) for one in entry.more if not one[1].startswith("    ")),
         tuple(intern(label) for label in found["labels"].split(",") if label),
         "experimental" if found["stability"] else "stable",
         _SETS[found["set"]],
@@ -121,10 +149,10 @@ def _row(place: str, block: list[tuple[int, str]]) -> Row:
     )
 
 
-def _spelling(place: str, number: int, line: str) -> Spelling:
+def _spelling(place: str, line: str) -> Spelling:
     found = _RAW.fullmatch(line)
     if not found:
-        raise CatalogError(f"{place}:{number}: {line.strip()!r} is not DRIVER SOURCE: RAW")
+        raise CatalogError(f"{place}: {line.strip()!r} is not DRIVER SOURCE: RAW")
     difference = " minus " in found["raw"]
     return Spelling(
         intern(found["dialect"]),

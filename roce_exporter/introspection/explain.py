@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.catalog import INDEX, pattern_of
 from roce_exporter.catalog.left_out import LEFT_OUT
 from roce_exporter.catalog.row import ANY
-from roce_exporter.catalog.windows_evidence import proof_of
-from roce_exporter.catalog.windows_names import PERFORMANCE_COUNTER
+from roce_exporter.catalog.windows import PERFORMANCE_COUNTER, proof_of
 from roce_exporter.introspection.debug import series_text
 from roce_exporter.introspection.windows_explain import (
     about_setting,
@@ -154,5 +153,5 @@ def _reasons(name: str, normaliser: Normaliser) -> Iterator[tuple[str, str, str]
 
 def _reasons_elsewhere(name: str) -> Iterator[tuple[str, str, str]]:
     for entry in LEFT_OUT:
-        if entry.pattern.fullmatch(name) and not INDEX.claimed(entry.dialect, entry.source, name):
+        if re.fullmatch(entry.pattern, name) and not INDEX.claimed(entry.dialect, entry.source, name):
             yield "any driver" if entry.dialect == ANY else entry.dialect, entry.source, entry.reason.text

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog.kernel_events import EVENTS
-from roce_exporter.catalog.kernel_messages import MESSAGES
+from roce_exporter.catalog.kernel_events import EVENTS, MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +14,7 @@ def kernel_log_events() -> Iterator[str]:
     """The lines of the section."""
     yield "## Kernel log events"
     yield ""
-    yield "Values of the label `event` of `roce_kernel_log_events_total`; `catalog/kernel_messages.py` has the text of each message."
+    yield "Values of the label `event` of `roce_kernel_log_events_total`; `catalog/tables/kernel_log.txt` has the text of each message."
     yield ""
     yield "| event | severity | meaning | drivers |"
     yield "| --- | --- | --- | --- |"

@@ -14,7 +14,7 @@ from roce_exporter.catalog import AREAS, CATALOG, Area
 from roce_exporter.catalog.drivers import ANY_FUNCTION, ESSENTIALS, PHYSICAL, RENAMED
 from roce_exporter.catalog.kernel_events import EVENTS
 from roce_exporter.catalog.row import ANY
-from roce_exporter.catalog.windows_settings import WINDOWS_SETTINGS
+from roce_exporter.catalog.windows import WINDOWS_SETTINGS
 from roce_exporter.introspection.log_reference import kernel_log_events
 from roce_exporter.introspection.windows_reference import windows_settings
 

@@ -10,35 +10,19 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import INDEX
 from roce_exporter.catalog.left_out import LEFT_OUT
-from roce_exporter.catalog.windows_names import (
-    CONGESTION_CONTROL,
-    DIAGNOSTICS,
-    DIAGNOSTICS_EXT,
+from roce_exporter.catalog.windows import (
+    OBJECTS,
     PERFORMANCE_COUNTER,
-    PORT_QOS,
-    PORT_TRAFFIC,
-    RDMA_ACTIVITY,
     SEPARATOR,
-    VF_DIAGNOSTICS,
+    WINDOWS_SETTINGS,
     counter_path,
 )
-from roce_exporter.catalog.windows_settings import WINDOWS_SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from roce_exporter.catalog.row import Row
-    from roce_exporter.catalog.windows_settings import WindowsSetting
-
-OBJECTS = (
-    CONGESTION_CONTROL,
-    PORT_QOS,
-    PORT_TRAFFIC,
-    DIAGNOSTICS,
-    DIAGNOSTICS_EXT,
-    VF_DIAGNOSTICS,
-    RDMA_ACTIVITY,
-)
+    from roce_exporter.catalog.windows import WindowsSetting
 
 _PATH = re.compile(r"(?:\\\\[^\\]+)?\\?(?:([^\\(]+?)(?:\(.*\))?\\)?([^\\]+)")
 """Host, object with instance, counter; only the counter is needed."""
@@ -128,7 +112,7 @@ def _split(name: str) -> tuple[str, str] | None:
 
 def _reasons(name: str, raw: str) -> Iterator[str]:
     for entry in LEFT_OUT:
-        pattern = re.compile(entry.pattern.pattern, re.IGNORECASE)
+        pattern = re.compile(entry.pattern, re.IGNORECASE)
         if entry.source == PERFORMANCE_COUNTER and pattern.fullmatch(raw):
             counter_object, _ = counter_path(raw)
             yield f"{name} ({entry.dialect}, {counter_object}): not exported: {entry.reason.text}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog.windows_settings import WINDOWS_SETTINGS
+from roce_exporter.catalog.windows import WINDOWS_SETTINGS
 from roce_exporter.introspection.windows_explain import row_of
 
 if TYPE_CHECKING:

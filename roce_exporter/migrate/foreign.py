@@ -96,7 +96,7 @@ def untranslatable(exporter: str) -> Mapping[str, str]:
         _except_translated(exporter, pattern): entry.reason.text
         for entry in LEFT_OUT
         if entry.reason.category not in SAME_FACT
-        if (pattern := NAMES[exporter].pattern_of(entry.source, entry.pattern.pattern))
+        if (pattern := NAMES[exporter].pattern_of(entry.source, entry.pattern))
     }
     return {**faults, **NAMES[exporter].UNTRANSLATABLE, **left_out}
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.catalog.kernel_messages import MESSAGES
+from roce_exporter.catalog.kernel_events import MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from roce_exporter.catalog.kernel_messages import KernelMessage
+    from roce_exporter.catalog.kernel_events import KernelMessage
     from roce_exporter.model.kernel_log_record import LogRecord
 
 Rules = tuple[tuple["re.Pattern[str]", str], ...]

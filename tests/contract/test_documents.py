@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.catalog import CATALOG, DIALECTS
 from roce_exporter.catalog.drivers import family_of
 from roce_exporter.catalog.left_out import LEFT_OUT
-from roce_exporter.catalog.windows_settings import WINDOWS_SETTINGS
+from roce_exporter.catalog.windows import WINDOWS_SETTINGS
 from roce_exporter.cli.commands import COMMANDS
 from roce_exporter.cli.options import OptionError, make_parser, parse_options
 from roce_exporter.introspection.reference import reference
@@ -177,4 +177,4 @@ def test_the_figures_of_the_last_driver_are_right() -> None:
     lines = [one for row in CATALOG for one in row.spellings if one.dialect == EXAMPLE]
     entries = [one for one in LEFT_OUT if one.dialect == EXAMPLE]
     assert f"{len(lines)} lines in rows" in PAGE
-    assert f"{len(entries)} entries in `left_out.py`" in PAGE
+    assert f"{len(entries)} entries in `left_out.txt`" in PAGE

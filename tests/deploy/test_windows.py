@@ -19,7 +19,7 @@ from tools import need
 from waiting import wait_until
 
 from roce_exporter.catalog import CATALOG
-from roce_exporter.catalog.windows_names import PERFORMANCE_COUNTER
+from roce_exporter.catalog.windows import PERFORMANCE_COUNTER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""One line of the kernel log per row of `catalog.kernel_messages`, made from the formats in the sources that the row names (constructed).
+"""One line of the kernel log per message of `catalog.kernel_events`, made from the formats in the sources that the row names (constructed).
 
 The first word of each block is the driver; `@` is its device at 0000:3b:00.0, `@eth0` the same with its network device.
 """

@@ -1,6 +1,6 @@
 """`explain` works without the hardware: by pattern, with the reasons of every driver, the names of Windows, and the nearest otherwise.
 
-The names of Windows are typed from the public sources that `catalog/windows_evidence.py` lists, not recorded on a machine.
+The names of Windows are typed from the public sources that `catalog/tables/windows.txt` lists, not recorded on a machine.
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ from recorded import recording
 
 from roce_exporter.catalog import CATALOG, DIALECTS, INDEX
 from roce_exporter.catalog.left_out import entry_of
-from roce_exporter.catalog.windows_evidence import PUBLIC_SOURCES, UNPROVED, is_used, proof_of
-from roce_exporter.catalog.windows_names import (
+from roce_exporter.catalog.windows import (
     PERFORMANCE_COUNTER,
+    PUBLIC_SOURCES,
     SEPARATOR,
+    UNPROVED,
     WINDOWS_DIALECTS,
+    WINDOWS_SETTINGS,
     WINOF2,
     counter_path,
+    is_used,
+    proof_of,
 )
-from roce_exporter.catalog.windows_settings import WINDOWS_SETTINGS
 from roce_exporter.cli import main
 from roce_exporter.host.sources.configuration_names import MLX5_DEBUGFS, OFED
 from roce_exporter.introspection.explain import NEAREST, nearest
@@ -187,17 +190,13 @@ def test_no_linux_host_searches_for_a_name_of_windows() -> None:
         assert SEPARATOR not in counter
         assert not entry_of(spelling.dialect, PERFORMANCE_COUNTER, raw), "a metric and a reason against it"
     assert len({raw.casefold() for raw in RAW}) == len(SPELLINGS), "Windows ignores case"
-    sources = Path(main.__code__.co_filename).parents[1] / "sources"
-    assert not [file for file in sources.glob("*.py") if "windows" in file.read_text().casefold()]
+    sources = [*(Path(main.__code__.co_filename).parents[1] / "host" / "sources").glob("*.py")]
+    assert sources
+    assert not [file for file in sources if "windows" in file.read_text().casefold()]
 
 
 def test_every_public_source_is_of_a_spelling() -> None:
-    stated = [
-        f"{one}{SEPARATOR}{counter}"
-        for source in PUBLIC_SOURCES
-        for one, counters in source.counters
-        for counter in counters
-    ]
+    stated = [raw for source in PUBLIC_SOURCES for raw in source.names]
     assert set(stated) <= RAW
     assert len(stated) == len(set(stated))
     assert {raw for raw in RAW if proof_of(raw) == UNPROVED} == RAW - set(stated)
