@@ -11,7 +11,7 @@ from roce_exporter.catalog.table import CatalogError, sections
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roce_exporter.catalog.table import Entry
+    from roce_exporter.catalog.table import TableLine
 
 
 class Severity(StrEnum):
@@ -50,7 +50,7 @@ class KernelMessage(NamedTuple):
 _MESSAGE = re.compile(r"(\w+) /(.+)/ (\S.*)")
 
 
-def _message(entry: Entry, drivers: tuple[str, ...], folder: str) -> KernelMessage:
+def _message(entry: TableLine, drivers: tuple[str, ...], folder: str) -> KernelMessage:
     found = _MESSAGE.fullmatch(" ".join((entry.head, *(line.strip() for _, line in entry.more))))
     if not found:
         raise CatalogError(f"{entry.place}: {entry.head!r} is not EVENT /PATTERN/ FILE FUNCTION")

@@ -67,7 +67,7 @@ class Area(NamedTuple):
     rows: tuple[Row, ...]
 
 
-class Entry(NamedTuple):
+class TableLine(NamedTuple):
     """A line of a table and the indented lines below it."""
 
     place: str
@@ -77,7 +77,7 @@ class Entry(NamedTuple):
     """Place and text of each indented line, with its indentation."""
 
 
-def sections(name: str) -> tuple[tuple[str, tuple[Entry, ...]], ...]:
+def sections(name: str) -> tuple[tuple[str, tuple[TableLine, ...]], ...]:
     """The headings of a file of `tables/`, each with what is below it.
 
     Raises:
@@ -86,11 +86,11 @@ def sections(name: str) -> tuple[tuple[str, tuple[Entry, ...]], ...]:
     return tuple((heading, tuple(one for one in entries if one.head)) for heading, entries in _sections(name))
 
 
-def _sections(name: str, text: str | None = None) -> Iterator[tuple[str, list[Entry]]]:
+def _sections(name: str, text: str | None = None) -> Iterator[tuple[str, list[TableLine]]]:
     """With an entry for each empty line."""
     if text is None:
         text = (FOLDER / name).read_text(encoding="utf-8")
-    heading, entries = "", list[Entry]()
+    heading, entries = "", list[TableLine]()
     for number, line in enumerate(text.splitlines(), 1):
         place = f"{name}:{number}"
         if line.startswith("["):
@@ -104,7 +104,7 @@ def _sections(name: str, text: str | None = None) -> Iterator[tuple[str, list[En
         elif line.startswith(" ") or not heading:
             raise CatalogError(f"{place}: {line.strip()!r} is not a heading, a row, or part of a row")
         else:
-            entries.append(Entry(place, line, ()))
+            entries.append(TableLine(place, line, ()))
     yield heading, entries
 
 
@@ -127,7 +127,7 @@ def read(name: str, text: str | None = None) -> Iterator[Area]:
         yield Area(heading, introduction, tuple(_row(one) for one in entries[first:] if one.head))
 
 
-def _row(entry: Entry) -> Row:
+def _row(entry: TableLine) -> Row:
     found = _HEAD.fullmatch(entry.head)
     if not found:
         name = entry.head.partition("{")[0]
