@@ -35,7 +35,8 @@ from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.fastloop import Sampler
 from roce_exporter.web import Server
-from roce_exporter.web.endpoints import PRIVATE, Endpoints
+from roce_exporter.web.application import Application
+from roce_exporter.web.host_pages import HostPages
 
 if TYPE_CHECKING:
     import argparse
@@ -63,14 +64,14 @@ async def serve(options: argparse.Namespace, kernel: Kernel) -> int:
     exporter = Exporter(
         collector, sampler, auditor, surveyor, surroundings, health=health, served=served_series(options)
     )
-    endpoints = Endpoints(exporter, options.web_telemetry_path)
-    server = Server(endpoints, web_config, private=PRIVATE)
+    application = Application((HostPages(exporter),), telemetry_path=options.web_telemetry_path)
+    server = Server(application, web_config, private=application.private)
     for address in await server.start(options.web_listen_address or [f":{DEFAULT_PORT}"]):
         LOG.info("roce_exporter %s listens on %s", __version__, address)
     try:
         sampler.start()
         async with background(
-            _first_collection(exporter, endpoints),
+            _first_collection(exporter, application),
             server.accept(),
             _supervise(sampler),
             exporter.follow(),
@@ -89,10 +90,10 @@ async def serve(options: argparse.Namespace, kernel: Kernel) -> int:
     return 0
 
 
-async def _first_collection(exporter: Exporter, endpoints: Endpoints) -> None:
+async def _first_collection(exporter: Exporter, application: Application) -> None:
     observation = await exporter.observe()
     exporter.render(observation, Format.TEXT)
-    endpoints.ready = True
+    application.ready = True
     gc.collect()
     gc.freeze()  # the plans are permanent, so later garbage collections can skip them
     LOG.info("ready: %d RDMA devices", len(observation.snapshot.devices))

@@ -22,10 +22,12 @@ from roce_exporter.cli.daemon import (
 from roce_exporter.cli.flags import SWITCHES_PORT
 from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.switches_audit import audit_targets, with_all_priorities
+from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.switches.probe import Prober
 from roce_exporter.switches.targets_file import read_switches_file
 from roce_exporter.web import Server
-from roce_exporter.web.switch_endpoints import SWITCH_PRIVATE, SwitchEndpoints
+from roce_exporter.web.application import Application
+from roce_exporter.web.switch_pages import SwitchPages
 
 if TYPE_CHECKING:
     import argparse
@@ -64,11 +66,14 @@ def _prober(path: str, *, everything: bool) -> Prober:
 
 async def _serve(options: argparse.Namespace, prober: Prober) -> int:
     stop = stop_event()
-    server = Server(SwitchEndpoints(prober), web_config_of(options), private=SWITCH_PRIVATE)
+    registry = OwnRegistry()
+    application = Application((SwitchPages(prober, registry),), registry)
+    server = Server(application, web_config_of(options), private=application.private)
     try:
         for address in await server.start(options.web_listen_address or [f":{SWITCHES_PORT}"]):
             LOG.info("roce_exporter %s listens on %s for probes of switches", __version__, address)
         async with background(server.accept(), report_alive(watchdog_interval())):
+            application.ready = True
             notify(READY)
             await stop.wait()
             notify(STOPPING)

@@ -174,14 +174,16 @@ async def _serve(
 ) -> int:
     """Serve metrics. A file is served on when it has ended; a stream or a device that ends is an error."""
     from roce_exporter.web import Server  # noqa: PLC0415 - as above
-    from roce_exporter.web.wire_endpoints import WIRE_PRIVATE, WireEndpoints  # noqa: PLC0415 - as above
+    from roce_exporter.web.application import Application  # noqa: PLC0415 - as above
+    from roce_exporter.web.wire_pages import WirePages  # noqa: PLC0415 - as above
 
-    endpoints = WireEndpoints(session, options.web_telemetry_path)
-    server = Server(endpoints, web_config_of(options), private=WIRE_PRIVATE)
+    application = Application((WirePages(session),), telemetry_path=options.web_telemetry_path)
+    server = Server(application, web_config_of(options), private=application.private)
     try:
         for address in await server.start(options.web_listen_address or [f":{WIRE_PORT}"]):
             LOG.info("roce_exporter %s listens on %s for metrics of the wire", __version__, address)
         async with background(server.accept(), report_alive(watchdog_interval())):
+            application.ready = True
             notify(READY)
             await _either(ended, stop)
             if not session.fault and options.file not in ("", "-"):

@@ -25,7 +25,8 @@ from roce_exporter.fastloop import Sampler
 from roce_exporter.host.simulated import SCENARIOS
 from roce_exporter.owners import SurveyLimits, Surveyor
 from roce_exporter.web import Server
-from roce_exporter.web.endpoints import Endpoints
+from roce_exporter.web.application import Application
+from roce_exporter.web.host_pages import HostPages
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -105,7 +106,7 @@ async def served_exporter(
     surveyor = Surveyor(kernel, SurveyLimits(interval=SURVEY_SECONDS), time.monotonic, time.time)
     health = HealthWatch(time.monotonic, time.time)
     exporter = Exporter(collector, sampler, auditor, surveyor, health=health)
-    endpoints = Endpoints(exporter, "/metrics")
+    endpoints = Application((HostPages(exporter),))
     server = Server(endpoints, None)
     (address,) = await server.start([f"{LOOPBACK}:0"])
     try:

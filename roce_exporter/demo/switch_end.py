@@ -18,10 +18,12 @@ from roce_exporter.background import background
 from roce_exporter.demo.scene import Address, ShownSwitch
 from roce_exporter.demo.servers import LOOPBACK, describe_exit, find_program, running
 from roce_exporter.demo.switch_figures import SwitchFigures, switch_values
+from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.switches.probe import Prober
 from roce_exporter.switches.targets import ProbeLimits, SwitchesFile, SwitchTarget
 from roce_exporter.web import Server
-from roce_exporter.web.switch_endpoints import SWITCH_PRIVATE, SwitchEndpoints
+from roce_exporter.web.application import Application
+from roce_exporter.web.switch_pages import SwitchPages
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -133,7 +135,9 @@ async def _start(
         return None
     prober = Prober(switches_file(leaf.hostname, socket))
     stack.push_async_callback(prober.close)
-    server = Server(SwitchEndpoints(prober), None, private=SWITCH_PRIVATE)
+    registry = OwnRegistry()
+    application = Application((SwitchPages(prober, registry),), registry)
+    server = Server(application, None, private=application.private)
     stack.push_async_callback(server.close)
     (address,) = await server.start([f"{LOOPBACK}:0"])
     end = SwitchEnd(leaf.hostname, address, prober, child, notes)

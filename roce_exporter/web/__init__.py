@@ -1,4 +1,4 @@
-"""HTTP: the server and its limits, TLS and users, and the paths it serves (`endpoints`)."""
+"""HTTP: the server and its limits, TLS and users, and the pages of the parts that run (`application`)."""
 
 from roce_exporter.web.connection import ClientLimits, Request, Response
 from roce_exporter.web.server import Application, ListenError, Server, WebConfigError

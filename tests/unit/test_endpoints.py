@@ -19,19 +19,19 @@ from roce_exporter.fastloop import Pace, Sampler
 from roce_exporter.host.recorded.recorded import load_recording
 from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.web import Request, Response
-from roce_exporter.web.endpoints import Endpoints
-from roce_exporter.web.routes import accepts_gzip, scrape_timeout
+from roce_exporter.web.application import Application, accepts_gzip, scrape_timeout
+from roce_exporter.web.host_pages import HostPages
 
 MOVING = recording("moving")
 
 
 @pytest.fixture
-def endpoints() -> Endpoints:
+def endpoints() -> Application:
     kernel = load_recording(MOVING)
-    return Endpoints(Exporter(Collector(kernel, Settings(), lambda: 0.0)), "/metrics")
+    return Application((HostPages(Exporter(Collector(kernel, Settings(), lambda: 0.0))),))
 
 
-async def get(endpoints: Endpoints, path: str, **headers: str) -> Response:
+async def get(endpoints: Application, path: str, **headers: str) -> Response:
     return await endpoints(
         Request("GET", path, {name.replace("_", "-"): text for name, text in headers.items()})
     )
@@ -45,7 +45,9 @@ async def get(endpoints: Endpoints, path: str, **headers: str) -> Response:
         ("application/openmetrics-text;version=1.0.0", Format.OPENMETRICS),
     ],
 )
-async def test_the_content_type_is_that_of_the_body(endpoints: Endpoints, accept: str, form: Format) -> None:
+async def test_the_content_type_is_that_of_the_body(
+    endpoints: Application, accept: str, form: Format
+) -> None:
     answer = await get(endpoints, "/metrics", accept=accept)
     assert answer.status == 200
     assert answer.content_type == form.value
@@ -61,27 +63,27 @@ async def test_the_content_type_is_that_of_the_body(endpoints: Endpoints, accept
     assert not [name for name in names if name.endswith("_created")]
 
 
-async def test_the_body_is_compressed_for_clients_that_accept_it(endpoints: Endpoints) -> None:
+async def test_the_body_is_compressed_for_clients_that_accept_it(endpoints: Application) -> None:
     answer = await get(endpoints, "/metrics", accept_encoding="gzip")
     assert ("Content-Encoding", "gzip") in answer.headers
     assert b"roce_port_up" in gzip.decompress(answer.body)
 
 
-async def test_ready_only_after_the_first_collection(endpoints: Endpoints) -> None:
+async def test_ready_only_after_the_first_collection(endpoints: Application) -> None:
     assert (await get(endpoints, "/-/healthy")).status == 200
     assert (await get(endpoints, "/-/ready")).status == 503
     endpoints.ready = True
     assert (await get(endpoints, "/-/ready")).status == 200
 
 
-async def test_the_landing_page_links_to_all(endpoints: Endpoints) -> None:
+async def test_the_landing_page_links_to_all(endpoints: Application) -> None:
     answer = await get(endpoints, "/")
     assert answer.content_type.startswith("text/html")
     for path in ("/metrics", "/debug/snapshot", "/-/healthy", "/-/ready"):
         assert f'href="{path}"'.encode() in answer.body
 
 
-async def test_the_debug_view_shows_raw_name_series_and_value(endpoints: Endpoints) -> None:
+async def test_the_debug_view_shows_raw_name_series_and_value(endpoints: Application) -> None:
     document = json.loads((await get(endpoints, "/debug/snapshot")).body)
     assert {"source", "device", "state", "seconds", "error"} <= document["sources"][0].keys()
     device = document["devices"][0]
@@ -92,7 +94,7 @@ async def test_the_debug_view_shows_raw_name_series_and_value(endpoints: Endpoin
     assert words["value"] == 4 * words["raw"]["port_rcv_data"]
 
 
-async def test_an_unknown_path_is_not_found_and_makes_no_new_series(endpoints: Endpoints) -> None:
+async def test_an_unknown_path_is_not_found_and_makes_no_new_series(endpoints: Application) -> None:
     for number in range(50):
         assert (await get(endpoints, f"/{number}")).status == 404
     body = (await get(endpoints, "/metrics")).body.decode()
@@ -133,14 +135,14 @@ def test_gzip_only_on_request(header: str, accepted: bool) -> None:
     assert accepts_gzip(header) is accepted
 
 
-async def test_storms_are_listed_as_json_and_empty_without_a_sampler(endpoints: Endpoints) -> None:
+async def test_storms_are_listed_as_json_and_empty_without_a_sampler(endpoints: Application) -> None:
     answer = await get(endpoints, "/debug/events")
     assert (answer.status, json.loads(answer.body)) == (200, {"storms": []})
     clock = [5000.0]
     kernel = simulate("pfc-storm", clock=lambda: clock[0])
     sampler = Sampler(kernel, lambda: clock[0], lambda: clock[0], Pace(mode="fixed"))
     exporter = Exporter(Collector(kernel, Settings(), lambda: clock[0]), sampler)
-    watching = Endpoints(exporter, "/metrics")
+    watching = Application((HostPages(exporter),))
     await get(watching, "/metrics")
     while clock[0] < 5060:
         clock[0] = max(clock[0] + 0.01, sampler.tick())
@@ -165,7 +167,9 @@ async def test_a_set_of_metrics_changes_no_other_page() -> None:
     found = []
     for served in (None, ServedSeries(LEAN, ["roce_port_up"])):
         kernel = load_recording(MOVING)
-        endpoints = Endpoints(Exporter(Collector(kernel, Settings(), lambda: 0.0), served=served), "/metrics")
+        endpoints = Application(
+            (HostPages(Exporter(Collector(kernel, Settings(), lambda: 0.0), served=served)),)
+        )
         found.append(
             [(answer.status, answer.body) for answer in [await get(endpoints, page) for page in pages]]
         )

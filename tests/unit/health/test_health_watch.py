@@ -21,7 +21,8 @@ from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.web import Request
-from roce_exporter.web.endpoints import PRIVATE, Endpoints
+from roce_exporter.web.application import Application
+from roce_exporter.web.host_pages import HostPages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -174,7 +175,7 @@ async def test_a_scrape_never_waits_for_the_rules() -> None:
 
 
 async def get(host: Host, path: str) -> tuple[int, bytes]:
-    response = await Endpoints(host.exporter, "/metrics")(Request("GET", path, {}))
+    response = await Application((HostPages(host.exporter),))(Request("GET", path, {}))
     return int(response.status), response.body
 
 
@@ -233,7 +234,9 @@ async def test_health_json_is_public_and_says_when_it_is_off() -> None:
     status, body = await get(host, "/health.json")
     assert status == 200
     assert json.loads(body)["version"] == 1
-    assert "/health.json" not in PRIVATE  # it says nothing that /metrics does not
+    assert (
+        "/health.json" not in Application((HostPages(host.exporter),)).private
+    )  # it says nothing that /metrics does not
     host.exporter.health = None
     status, body = await get(host, "/health.json")
     assert status == 404

@@ -15,7 +15,8 @@ from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.web import Request
-from roce_exporter.web.endpoints import PRIVATE, Endpoints
+from roce_exporter.web.application import Application
+from roce_exporter.web.host_pages import HostPages
 
 if TYPE_CHECKING:
     from roce_exporter.owners import Surveyor
@@ -84,7 +85,7 @@ async def test_a_complete_observation_has_the_owners_at_once() -> None:
 
 async def test_the_debug_pages_show_owners_and_the_state_of_the_source() -> None:
     _, found, exporter = setup()
-    endpoints = Endpoints(exporter, "/metrics")
+    endpoints = Application((HostPages(exporter),))
     await scrape(exporter)
     await found.survey_once()
 
@@ -97,10 +98,10 @@ async def test_the_debug_pages_show_owners_and_the_state_of_the_source() -> None
     assert [one["device"] for one in (await page("/debug/owners"))["devices"]] == list(DEVICES)
     sources = (await page("/debug/snapshot"))["sources"]
     assert [one["device"] for one in sources if one["source"] == "owners"] == list(DEVICES)
-    assert "/debug/owners" in PRIVATE
+    assert "/debug/owners" in endpoints.private
 
 
 async def test_without_a_surveyor_the_debug_page_is_empty() -> None:
     kernel = simulate("quiet", clock=lambda: 0.0, vendors=["mlx5"], seed=1)
-    endpoints = Endpoints(Exporter(Collector(kernel, Settings(), lambda: 0.0)), "/metrics")
+    endpoints = Application((HostPages(Exporter(Collector(kernel, Settings(), lambda: 0.0))),))
     assert json.loads((await endpoints(Request("GET", "/debug/owners", {}))).body) == {"devices": []}

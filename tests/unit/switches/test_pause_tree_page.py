@@ -11,11 +11,13 @@ from switch_fakes import FakeSwitch, leaf, prober
 
 from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO
 from roce_exporter.net.login import BasicAuth
+from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.switches.answer_views import NOT_PROBED, answer_views
 from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings
 from roce_exporter.switches.targets import ProbeLimits
 from roce_exporter.web import Request, Response
-from roce_exporter.web.switch_endpoints import SwitchEndpoints
+from roce_exporter.web.application import Application
+from roce_exporter.web.switch_pages import SwitchPages
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,8 +54,15 @@ async def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
+def pages_of(one: Prober) -> Application:
+    registry = OwnRegistry()
+    application = Application((SwitchPages(one, registry),), registry)
+    application.ready = True
+    return application
+
+
 async def get(one: Prober, query: str = "") -> Response:
-    return await SwitchEndpoints(one)(Request("GET", "/debug/pause-tree", {}, query))
+    return await pages_of(one)(Request("GET", "/debug/pause-tree", {}, query))
 
 
 async def two_rounds(one: Prober, clock: list[float], *names: str) -> None:

@@ -11,14 +11,25 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from switch_fakes import FakeSwitch, leaf, prober
 
 from roce_exporter.net.login import BasicAuth
+from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.web import Request, Response
-from roce_exporter.web.switch_endpoints import SwitchEndpoints
+from roce_exporter.web.application import Application
+from roce_exporter.web.switch_pages import SwitchPages
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from roce_exporter.switches.probe import Prober
 
-async def get(endpoints: SwitchEndpoints, target: str, **headers: str) -> Response:
+
+def pages_of(one: Prober) -> Application:
+    registry = OwnRegistry()
+    application = Application((SwitchPages(one, registry),), registry)
+    application.ready = True
+    return application
+
+
+async def get(endpoints: Application, target: str, **headers: str) -> Response:
     path, _, query = target.partition("?")
     found = {name.replace("_", "-"): text for name, text in headers.items()}
     return await endpoints(Request("GET", path, found, query))
@@ -26,7 +37,7 @@ async def get(endpoints: SwitchEndpoints, target: str, **headers: str) -> Respon
 
 @pytest.mark.parametrize("accept", ["", "application/openmetrics-text;version=1.0.0"])
 async def test_a_probe_is_a_complete_exposition(switch: FakeSwitch, accept: str) -> None:
-    answer = await get(SwitchEndpoints(prober()), "/probe?target=leaf1", accept=accept)
+    answer = await get(pages_of(prober()), "/probe?target=leaf1", accept=accept)
     assert answer.status == 200
     parse = parse_openmetrics if accept else parse_text
     names = {sample.name for family in parse(answer.body.decode()) for sample in family.samples}
@@ -48,11 +59,11 @@ async def test_a_probe_is_a_complete_exposition(switch: FakeSwitch, accept: str)
         ("/probe?target=%ff", 400, "the query is not of the form"),
         ("/probe?%s", 400, "the query is not of the form"),
         ("/debug/probe", 400, "no target"),
-        ("/metrics/x", 404, "not found; metrics of a switch are at /probe?target=NAME"),
+        ("/metrics/x", 404, "not found; / lists the pages"),
     ],
 )
 async def test_a_bad_request_is_one_line(switch: FakeSwitch, target: str, status: int, line: str) -> None:
-    answer = await get(SwitchEndpoints(prober()), target)
+    answer = await get(pages_of(prober()), target)
     assert answer.status == status
     assert line in answer.body.decode()
     assert answer.body.count(b"\n") == 1
@@ -64,7 +75,7 @@ async def test_the_debug_page_shows_queries_and_series_and_hides_the_password(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "pw").write_text("hunter2")
-    endpoints = SwitchEndpoints(prober(leaf(basic_auth=BasicAuth("ro", tmp_path / "pw"))))
+    endpoints = pages_of(prober(leaf(basic_auth=BasicAuth("ro", tmp_path / "pw"))))
     switch.faults["lldp"] = "refused hunter2"
     answer = await get(endpoints, "/debug/probe?target=leaf1")
     document = json.loads(answer.body)
@@ -87,7 +98,7 @@ async def test_the_debug_page_shows_queries_and_series_and_hides_the_password(
 
 
 async def test_the_exporter_counts_probes_and_requests(switch: FakeSwitch) -> None:
-    endpoints = SwitchEndpoints(prober())
+    endpoints = pages_of(prober())
     await get(endpoints, "/probe?target=leaf1")
     text = (await get(endpoints, "/metrics")).body.decode()
     assert 'roce_exporter_switch_probes_total{module="sonic",success="true"} 1.0' in text
@@ -97,6 +108,6 @@ async def test_the_exporter_counts_probes_and_requests(switch: FakeSwitch) -> No
 
 @pytest.mark.parametrize("path", ["/", "/-/healthy", "/-/ready"])
 async def test_the_other_paths_answer(switch: FakeSwitch, path: str) -> None:
-    answer = await get(SwitchEndpoints(prober()), path)
+    answer = await get(pages_of(prober()), path)
     assert answer.status == 200
     assert b"roce_exporter" in answer.body

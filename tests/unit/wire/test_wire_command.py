@@ -18,7 +18,8 @@ from wire_frames import CNP, WRITE, A, B, bth, capture, frames_of, pcap, roce
 
 from roce_exporter.cli import main
 from roce_exporter.web import Request
-from roce_exporter.web.wire_endpoints import WireEndpoints
+from roce_exporter.web.application import Application
+from roce_exporter.web.wire_pages import WirePages
 from roce_exporter.wire.pair_counts import LosslessMarks
 from roce_exporter.wire.wire_session import WireSession
 
@@ -139,7 +140,9 @@ def session_of(content: bytes) -> WireSession:
 
 
 async def get(session: WireSession, path: str, accept: str = "") -> tuple[int, str]:
-    response = await WireEndpoints(session, "/metrics")(Request("GET", path, {"accept": accept}, ""))
+    application = Application((WirePages(session),))
+    application.ready = True
+    response = await application(Request("GET", path, {"accept": accept}, ""))
     return response.status, response.body.decode()
 
 

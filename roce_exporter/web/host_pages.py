@@ -1,0 +1,80 @@
+"""The pages of a host: whether its ports are fit, and what was read, for people."""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from roce_exporter.introspection.debug import snapshot_document
+from roce_exporter.web.application import JSON, TIMEOUT_HEADER, Page, scrape_timeout
+from roce_exporter.web.connection import Request, Response, plain
+
+if TYPE_CHECKING:
+    from roce_exporter.exporter import Exporter
+    from roce_exporter.exposition import Format
+
+
+class HostPages:
+    """The pages of one exporter. The private ones reveal raw names, errors, storms and processes.
+
+    `/health.json` is not private: all that it says follows from the series that `/metrics` serves to the same clients.
+    """
+
+    about = "Health of RDMA over Converged Ethernet on this host"
+
+    def __init__(self, exporter: Exporter) -> None:
+        self._exporter = exporter
+        self.pages: tuple[Page, ...] = (
+            Page(
+                "/health.json",
+                self._health,
+                "whether each port is fit for a job, and why not, for node health controllers",
+            ),
+            Page(
+                "/debug/snapshot",
+                self._snapshot,
+                "every source, its state, and the series of each raw name",
+                is_private=True,
+            ),
+            Page(
+                "/debug/events",
+                self._events,
+                "the last PFC storms: time, port, duration and likely kind",
+                is_private=True,
+            ),
+            Page(
+                "/debug/owners",
+                self._owners,
+                "who holds the RDMA objects of each device: processes, pods, jobs",
+                is_private=True,
+            ),
+        )
+
+    async def metrics(self, form: Format, wait: float) -> bytes:
+        """See `Section`."""
+        return self._exporter.render(await self._exporter.observe(wait), form)
+
+    async def _health(self, _: Request) -> Response:
+        health = self._exporter.health
+        if health is None:
+            return plain(HTTPStatus.NOT_FOUND, "the verdict is off (--source.disable=health)")
+        return _json(health.document(), "\n")
+
+    async def _snapshot(self, request: Request) -> Response:
+        observation = await self._exporter.observe(scrape_timeout(request.headers.get(TIMEOUT_HEADER, "")))
+        return _json(
+            snapshot_document(observation, self._exporter.normaliser, self._exporter.survey_states())
+        )
+
+    async def _events(self, _: Request) -> Response:
+        sampler = self._exporter.sampler
+        return _json({"storms": sampler.events() if sampler else []})
+
+    async def _owners(self, _: Request) -> Response:
+        surveyor = self._exporter.surveyor
+        return _json({"devices": surveyor.documents() if surveyor else []})
+
+
+def _json(document: object, end: str = "") -> Response:
+    return Response(HTTPStatus.OK, (json.dumps(document, indent=1) + end).encode(), JSON)

@@ -1,0 +1,129 @@
+"""The pages of switches: /probe for Prometheus, /debug/ for people."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from functools import partial
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from roce_exporter.collect.workers import run_in_thread
+from roce_exporter.exposition import Format, negotiate
+from roce_exporter.introspection.probe_debug import probe_document
+from roce_exporter.switches.answer_views import answer_views
+from roce_exporter.switches.pause.pause_report import as_json, as_text
+from roce_exporter.switches.pause.pause_tree import PauseChoice, pause_tree
+from roce_exporter.switches.probe import BadModuleError, UnknownTargetError
+from roce_exporter.switches.systems import ModuleMissingError
+from roce_exporter.web.application import (
+    JSON,
+    PLAIN,
+    TIMEOUT_HEADER,
+    Page,
+    QueryError,
+    exposition,
+    parameters,
+    scrape_timeout,
+)
+from roce_exporter.web.connection import Request, Response, plain
+
+if TYPE_CHECKING:
+    from roce_exporter.self_metrics.own_registry import OwnRegistry
+    from roce_exporter.switches.probe import Answer, Prober
+    from roce_exporter.web.application import Route
+
+PROBE_PARAMETERS = ("target", "module")
+TREE_SECONDS = 60.0
+"""After this time a tree is given up."""
+TREE_FORMATS = {"text": (as_text, PLAIN), "json": (as_json, JSON)}
+
+
+class SwitchPages:
+    """The pages of one prober. The private ones show replies of switches."""
+
+    about = "RoCE health of switches"
+
+    def __init__(self, prober: Prober, registry: OwnRegistry) -> None:
+        self._prober = prober
+        self._tree_turn = asyncio.Lock()
+        self._probes = registry.counter(
+            "roce_exporter_switch_probes",
+            "Probes of switches answered, by module and by whether the switch could be used.",
+            ("module", "success"),
+        )
+        self.pages: tuple[Page, ...] = (
+            Page(
+                "/probe",
+                partial(_refusing, self._probe),
+                "metrics of one switch: /probe?target=NAME, with a name from the configuration file",
+            ),
+            Page(
+                "/debug/probe",
+                partial(_refusing, self._debug_probe),
+                "one probe in detail: what was queried, the replies, and which raw value became which series",
+                is_private=True,
+            ),
+            Page(
+                "/debug/pause-tree",
+                partial(_refusing, self._pause_tree),
+                "from paused host ports through the switches to where pause starts",
+                is_private=True,
+            ),
+        )
+
+    async def metrics(self, form: Format, wait: float) -> bytes:  # noqa: ARG002 - the signature of `Section`
+        """Each switch has its own metrics, at /probe."""
+        return b""
+
+    async def _probe(self, request: Request) -> Response:
+        answer = await self._answer(request)
+        self._probes.add(answer.target.module, "true" if answer.success else "false")
+        form = negotiate(request.headers.get("accept", ""))
+        end = b"# EOF\n" if form is Format.OPENMETRICS else b""
+        return exposition(answer.renderer.render(answer.samples, form) + end, form, request)
+
+    async def _debug_probe(self, request: Request) -> Response:
+        document = probe_document(await self._answer(request, record=True))
+        return Response(HTTPStatus.OK, json.dumps(document, indent=1).encode(), JSON)
+
+    async def _answer(self, request: Request, *, record: bool = False) -> Answer:
+        found = parameters(request.query, PROBE_PARAMETERS)
+        if "target" not in found:
+            raise QueryError("no target; write /probe?target=NAME with a name from the configuration file")
+        wait = scrape_timeout(request.headers.get(TIMEOUT_HEADER, ""))
+        return await self._prober.probe(found["target"], found.get("module", ""), wait, record=record)
+
+    async def _pause_tree(self, request: Request) -> Response:
+        """Where pause starts, from the replies that the probes brought; it queries no switch.
+
+        As text, or as JSON with `format=json`; from everything that is paused, or from what the query chooses.
+
+        Raises:
+            QueryError: a parameter is not known, or is not valid.
+            TimeoutError, RuntimeError: the tree took too long, or there was no thread for it.
+        """
+        found = parameters(request.query, (*PauseChoice._fields, "format"))
+        name = found.pop("format", "text")
+        if name not in TREE_FORMATS:
+            raise QueryError(f"format is {name[:50]!r}; use one of {', '.join(TREE_FORMATS)}")
+        shown, media_type = TREE_FORMATS[name]
+        choice = PauseChoice(**found)
+        if choice.priority and choice.priority not in set("01234567"):
+            raise QueryError(f"priority is {choice.priority[:50]!r}, not a number from 0 to 7")
+        prober = self._prober
+        views = answer_views(prober.views(), prober.targets, asyncio.get_running_loop().time())
+        # In a thread, so that probes are served while the tree of a large fabric is computed; one at a time.
+        async with self._tree_turn:
+            text = await run_in_thread(lambda: shown(pause_tree(views, choice)), TREE_SECONDS)
+        return Response(HTTPStatus.OK, text.encode("utf-8", "replace"), media_type)
+
+
+async def _refusing(route: Route, request: Request) -> Response:
+    """The response of a route, or the refusal of what it was called with."""
+    try:
+        return await route(request)
+    except UnknownTargetError as error:
+        return plain(HTTPStatus.NOT_FOUND, str(error))
+    except (QueryError, BadModuleError, ModuleMissingError) as error:
+        return plain(HTTPStatus.BAD_REQUEST, str(error))
