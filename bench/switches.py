@@ -20,12 +20,11 @@ import sonic_switch
 
 from roce_exporter.exposition import Format
 from roce_exporter.net.login import Login
-from roce_exporter.switches.doors.redis import open_database
-from roce_exporter.switches.doors.redis_address import RedisAddress
 from roce_exporter.switches.interpretation import Interpreter
-from roce_exporter.switches.module import Visit
 from roce_exporter.switches.probe import Prober
-from roce_exporter.switches.systems.sonic import sonic
+from roce_exporter.switches.readings import ProbeRequest
+from roce_exporter.switches.systems.sonic import redis_requests as sonic
+from roce_exporter.switches.systems.sonic.redis_client import RedisAddress, open_database
 from roce_exporter.switches.targets import ProbeLimits, Route, SwitchesFile, SwitchTarget
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ async def one_switch(socket: str, priorities: str, interpreter: Interpreter) -> 
     """Query, interpret and convert; the number of series."""
     target = SwitchTarget("leaf1", "sonic", "unix", socket, {}, priorities=priorities)
     deadline = asyncio.get_running_loop().time() + 60
-    readings = sonic.read(await sonic.query(Visit(target, Route(socket), Login(), deadline)), target)
+    readings = sonic.read(await sonic.query(ProbeRequest(target, Route(socket), Login(), deadline)), target)
     if readings.faults:
         raise AssertionError(readings.faults)
     return len(interpreter.samples("leaf1", readings).series)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import trustme
 
+from roce_exporter.net import gnmi_messages
+from roce_exporter.net.gnmi_messages import Path as GnmiPath
+from roce_exporter.net.gnmi_messages import path_of, path_text
+from roce_exporter.net.grpc import grpc
 from roce_exporter.net.login import BasicAuth, Login
-from roce_exporter.net.quiet_grpc import grpc
 from roce_exporter.net.tls import TlsFiles
-from roce_exporter.switches.doors import gnmi_messages
-from roce_exporter.switches.doors.gnmi_paths import Path as GnmiPath
-from roce_exporter.switches.doors.gnmi_paths import path_of, path_text
-from roce_exporter.switches.module import Visit
+from roce_exporter.switches.readings import ProbeRequest
 from roce_exporter.switches.targets import Route, SwitchTarget
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class GnmiSwitch:
     ca_file: Path
     asked: list[GnmiQuestion] = field(default_factory=list)
 
-    def visit(self, module: str = "sonic_gnmi", *, seconds: float = 10.0, **options: Any) -> Visit:
+    def visit(self, module: str = "sonic_gnmi", *, seconds: float = 10.0, **options: Any) -> ProbeRequest:
         """A visit to this switch; options: scheme, login, tls, record, server_name, address, priorities, ports."""
         target = SwitchTarget(
             name="leaf2",
@@ -64,7 +64,7 @@ class GnmiSwitch:
             tls=options.get("tls", TlsFiles(ca_file=self.ca_file)),
             priorities=options.get("priorities", "pfc"),
         )
-        return Visit(
+        return ProbeRequest(
             target=target,
             route=Route(options.get("address", "127.0.0.1"), options.get("server_name", NAME)),
             login=options.get("login", LOGIN),

@@ -15,7 +15,7 @@ import trustme
 
 from roce_exporter.net.login import BasicAuth, Login
 from roce_exporter.net.tls import TlsFiles
-from roce_exporter.switches.module import Visit
+from roce_exporter.switches.readings import ProbeRequest
 from roce_exporter.switches.targets import Route, SwitchTarget
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class HttpsSwitch:
     quiet: asyncio.Event = field(default_factory=asyncio.Event)
     """No connection is open any more."""
 
-    def visit(self, module: str = "nxos", *, seconds: float = 5.0, **options: Any) -> Visit:
+    def visit(self, module: str = "nxos", *, seconds: float = 5.0, **options: Any) -> ProbeRequest:
         """A visit to this switch; options: scheme, login, tls, record, name, server_name, links, priorities."""
         scheme = options.get("scheme", "https")
         target = SwitchTarget(
@@ -81,7 +81,7 @@ class HttpsSwitch:
             tls=options.get("tls", TlsFiles(ca_file=self.ca_file)),
             priorities=options.get("priorities", "pfc"),
         )
-        return Visit(
+        return ProbeRequest(
             target=target,
             route=Route("127.0.0.1", options.get("server_name", NAME)),
             login=options.get("login", LOGIN),

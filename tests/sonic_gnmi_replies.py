@@ -9,8 +9,8 @@ from typing import Any
 
 from gnmi_switch import GnmiQuestion, RefusedError, get_response, ietf
 
-from roce_exporter.net.quiet_grpc import grpc
-from roce_exporter.switches.doors.gnmi_paths import path_of
+from roce_exporter.net.gnmi_messages import path_of
+from roce_exporter.net.grpc import grpc
 
 Hashes = dict[str, dict[str, str]]
 Databases = dict[str, Hashes]

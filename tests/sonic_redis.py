@@ -19,8 +19,8 @@ from waiting import wait_until
 
 from roce_exporter.net.login import Login
 from roce_exporter.switches.interpretation import Interpreter
-from roce_exporter.switches.module import Visit
-from roce_exporter.switches.systems.sonic import sonic
+from roce_exporter.switches.readings import ProbeRequest
+from roce_exporter.switches.systems.sonic import redis_requests as sonic
 from roce_exporter.switches.systems.sonic.keys import NAME_MAPS, WATERMARK_TABLES, names_of
 from roce_exporter.switches.systems.sonic.tables import SonicTables, SonicWatermarks
 from roce_exporter.switches.targets import Route, SwitchTarget
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from roce_exporter.switches.readings import Replies, SwitchReadings
+    from roce_exporter.switches.readings import ProbeReply, SwitchReadings
 
 NO_LOGIN = Login()
 DATABASES = {"appl_db": 0, "counters_db": 2, "config_db": 4, "state_db": 6}
@@ -155,10 +155,10 @@ def target_of(host: str, scheme: str = "unix", **options: Any) -> SwitchTarget:
 
 async def query_switch(
     target: SwitchTarget, login: Login = NO_LOGIN, seconds: float = 60.0, *, record: bool = False
-) -> tuple[Replies, SwitchReadings]:
+) -> tuple[ProbeReply, SwitchReadings]:
     """One round of queries, interpreted."""
     deadline = asyncio.get_running_loop().time() + seconds
-    replies = await sonic.query(Visit(target, Route(target.host), login, deadline, record))
+    replies = await sonic.query(ProbeRequest(target, Route(target.host), login, deadline, record))
     return replies, sonic.read(replies, target)
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from roce_exporter.switches.probe import Prober
-from roce_exporter.switches.readings import Exchange, Replies, SwitchReading, SwitchReadings
+from roce_exporter.switches.readings import LoggedRequest, ProbeReply, SwitchReading, SwitchReadings
 from roce_exporter.switches.targets import ProbeLimits, SwitchesFile, SwitchTarget
 
 if TYPE_CHECKING:
-    from roce_exporter.switches.module import Visit
+    from roce_exporter.switches.readings import ProbeRequest
 
 RAW = "SAI_PORT_STAT_PFC_3_RX_PKTS"
 
@@ -23,12 +23,12 @@ class FakeSwitch:
     rounds: int = 0
     at_once: int = 0
     most_at_once: int = 0
-    visits: list[Visit] = field(default_factory=list)
+    visits: list[ProbeRequest] = field(default_factory=list)
     entered: asyncio.Event = field(default_factory=asyncio.Event)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     faults: dict[str, str] = field(default_factory=dict)
 
-    async def query(self, visit: Visit) -> Replies:
+    async def query(self, visit: ProbeRequest) -> ProbeReply:
         self.rounds += 1
         self.entered.set()
         self.visits.append(visit)
@@ -38,10 +38,10 @@ class FakeSwitch:
             await self.gate.wait()
         finally:
             self.at_once -= 1
-        seen = (Exchange("port_counters", "HMGET", visit.login.password),) if visit.record else ()
-        return Replies({"port_counters": self.rounds}, dict(self.faults), seen)
+        seen = (LoggedRequest("port_counters", "HMGET", visit.login.password),) if visit.record else ()
+        return ProbeReply({"port_counters": self.rounds}, dict(self.faults), seen)
 
-    def read(self, replies: Replies, _: SwitchTarget) -> SwitchReadings:
+    def read(self, replies: ProbeReply, _: SwitchTarget) -> SwitchReadings:
         reading = SwitchReading(
             "port_counters", (("port", "Ethernet0"),), {RAW: replies.replies["port_counters"]}
         )

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from recorded import files
 
 from roce_exporter.catalog import INDEX
-from roce_exporter.switches.doors.gnmi_paths import Leaf, path_of
+from roce_exporter.net.gnmi_messages import Leaf, path_of
 from roce_exporter.switches.interpretation import Interpreter
-from roce_exporter.switches.readings import LABEL_CHARACTERS, Replies
-from roce_exporter.switches.systems.eos import eos
+from roce_exporter.switches.readings import LABEL_CHARACTERS, ProbeReply
+from roce_exporter.switches.systems.eos import requests as eos
 from roce_exporter.switches.targets import SwitchTarget
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def read_recorded(module: Any, folder: str, priorities: str = "pfc", **replaced:
         }
     faults = {source: str(reply) for source, reply in replies.items() if isinstance(reply, Exception)}
     kept = {source: reply for source, reply in replies.items() if reply is not ... and source not in faults}
-    return module.read(Replies(kept, faults), target(module.MODULE.name, priorities))
+    return module.read(ProbeReply(kept, faults), target(module.MODULE.name, priorities))
 
 
 def values(found: SwitchReadings, source: str, **labels: str) -> dict[str, Any]:

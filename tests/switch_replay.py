@@ -9,8 +9,8 @@ from https_switch import LOGIN, Asked, Says, says
 from switch_recordings import recorded
 
 from roce_exporter.net.login import authorization
-from roce_exporter.switches.systems.cumulus import cumulus
-from roce_exporter.switches.systems.nxos import nxos
+from roce_exporter.switches.systems.cumulus import requests as cumulus
+from roce_exporter.switches.systems.nxos import requests as nxos
 
 SESSION = "session-cookie-nxapi"
 TOKEN = "session-cookie-dme"  # noqa: S105 - of the server of the tests

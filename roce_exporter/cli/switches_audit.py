@@ -12,14 +12,14 @@ from roce_exporter.checks.switches.audit_report import is_clean_switch, switches
 from roce_exporter.checks.switches.audit_switches import audit_switches
 from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.output import print_text
-from roce_exporter.switches.answer_views import answer_views
+from roce_exporter.switches.probe import answer_views
 from roce_exporter.switches.targets import ALL_PRIORITIES
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from roce_exporter.switches.probe import Answer, Prober
+    from roce_exporter.switches.probe import Prober, ProbeResult
     from roce_exporter.switches.switch_view import SwitchView
     from roce_exporter.switches.targets import SwitchesFile
 
@@ -54,11 +54,11 @@ async def audit_targets(options: argparse.Namespace, prober: Prober, names: Sequ
     return CLEAN if all(view.samples.series for view in views) else UNANSWERED
 
 
-async def _probe_all(prober: Prober, names: Sequence[str]) -> list[Answer]:
+async def _probe_all(prober: Prober, names: Sequence[str]) -> list[ProbeResult]:
     # The deadline of a probe includes its wait for a turn: probe no more switches at once than get one.
     room = asyncio.Semaphore(prober.targets_at_once)
 
-    async def probe(name: str) -> Answer:
+    async def probe(name: str) -> ProbeResult:
         async with room:
             return await prober.probe(name, "", LONGEST)
 

@@ -10,10 +10,10 @@ from roce_exporter.net.login import hide
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roce_exporter.switches.probe import Answer
+    from roce_exporter.switches.probe import ProbeResult
 
 
-def probe_document(answer: Answer) -> dict[str, Any]:
+def probe_document(answer: ProbeResult) -> dict[str, Any]:
     """The answer as JSON, version 1: `sources`, `queries`, `facts`, `values` (object, raw name, value, series) and `rest`."""
     readings, plan, login = answer.readings, answer.plan, answer.login
     return {
@@ -36,7 +36,7 @@ def probe_document(answer: Answer) -> dict[str, Any]:
                 "query": hide(exchange.query, login),
                 "reply": hide(exchange.reply, login),
             }
-            for exchange in answer.exchanges
+            for exchange in answer.logged
         ],
         "facts": [series_text(series) for series in plan.series[: plan.facts]],
         "values": list(_values(answer)),
@@ -44,7 +44,7 @@ def probe_document(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _values(answer: Answer) -> Iterator[dict[str, Any]]:
+def _values(answer: ProbeResult) -> Iterator[dict[str, Any]]:
     values = answer.samples[0].values[answer.plan.facts :]
     for origin, value in zip(answer.plan.origins, values, strict=True):
         reading = answer.readings.readings[origin.reading]
@@ -58,7 +58,7 @@ def _values(answer: Answer) -> Iterator[dict[str, Any]]:
         }
 
 
-def _rest(answer: Answer) -> Iterator[dict[str, Any]]:
+def _rest(answer: ProbeResult) -> Iterator[dict[str, Any]]:
     """Raw values that became no series: the switch has a preferred one, or the catalogue has no row."""
     used = {(origin.reading, origin.raw) for origin in answer.plan.origins}
     for position, reading in enumerate(answer.readings.readings):

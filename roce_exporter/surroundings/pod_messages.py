@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from roce_exporter.net.message_table import message_classes
+from roce_exporter.net.grpc import message_classes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -78,7 +78,7 @@ class PodResources:
 
     async def _list(self) -> tuple[PodDevice, ...]:
         try:
-            from roce_exporter.net.quiet_grpc import grpc, start_grpc  # noqa: PLC0415 - needed with the option only, and slow to import
+            from roce_exporter.net.grpc import grpc, start_grpc  # noqa: PLC0415 - needed with the option only, and slow to import
             from roce_exporter.surroundings.pod_messages import pod_devices  # noqa: PLC0415 - the same
         except ImportError as error:
             why = f"{FLAG} needs {error.name}; install roce-exporter[gnmi]"

@@ -2,7 +2,7 @@
 
 A name of the configuration file may not lead to this host or to link-local addresses unless the file says so, and a
 target of service discovery must be in one of the listed networks. A name whose address changes between the check and the
-connection (DNS rebinding) has no effect: doors connect to the address that was checked.
+connection (DNS rebinding) has no effect: clients connect to the address that was checked.
 """
 
 from __future__ import annotations

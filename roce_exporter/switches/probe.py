@@ -9,30 +9,104 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from roce_exporter.catalog.named import (
+    PROBE_SECONDS,
+    PROBE_SUCCESS,
+    SOURCE_RENEWAL,
+    SOURCE_UNREADABLE,
+    SWITCH_NEIGHBOR_INFO,
+    SWITCH_SOURCE_UP,
+)
 from roce_exporter.collect.workers import InFlight
 from roce_exporter.errors import UserError
 from roce_exporter.exposition import Renderer
 from roce_exporter.net import NetError
 from roce_exporter.net.login import Login, hide, read_login
-from roce_exporter.normalise.series import Samples
+from roce_exporter.normalise.series import Samples, Series
 from roce_exporter.switches.addresses import find_route
 from roce_exporter.switches.interpretation import Interpreter, SwitchPlan
-from roce_exporter.switches.links import with_links
-from roce_exporter.switches.module import Visit
-from roce_exporter.switches.probe_samples import is_success, probe_samples
-from roce_exporter.switches.readings import Exchange, Replies, SwitchReadings
+from roce_exporter.switches.readings import (
+    LoggedRequest,
+    ProbeReply,
+    ProbeRequest,
+    SwitchFact,
+    SwitchReadings,
+)
+from roce_exporter.switches.switch_view import SwitchView
 from roce_exporter.switches.systems import SYSTEMS, load_module
 from roce_exporter.switches.targets_file import HOST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
-    from roce_exporter.switches.module import Module
+    from roce_exporter.catalog.row import Row
+    from roce_exporter.normalise.series import Value
+    from roce_exporter.switches.readings import Module
     from roce_exporter.switches.targets import Network, SwitchesFile, SwitchTarget
+
+
+def probe_samples(device: str, readings: SwitchReadings, seconds: float) -> Samples:
+    """The samples of one round of queries that took this long."""
+    found = [*_probe(readings, seconds), *_sources(readings)]
+    return Samples(
+        tuple(Series(row, (device, *labels)) for row, labels, _ in found),
+        tuple(value for _, _, value in found),
+    )
+
+
+def is_success(readings: SwitchReadings) -> bool:
+    """Whether the switch answered and something of it could be used.
+
+    Several ASICs share the names of their sources: one that is away makes them faults, and the others still have readings.
+    """
+    return bool(readings.readings or set(readings.sources) - set(readings.faults))
+
+
+def _probe(readings: SwitchReadings, seconds: float) -> Iterator[tuple[Row, tuple[str, ...], Value]]:
+    yield PROBE_SUCCESS, (), int(is_success(readings))
+    yield PROBE_SECONDS, (), seconds
+
+
+def _sources(readings: SwitchReadings) -> Iterator[tuple[Row, tuple[str, ...], Value]]:
+    sources = sorted({*readings.sources, *readings.faults})
+    unreadable = Counter(
+        reading.source for reading in readings.readings for value in reading.values.values() if value is None
+    )
+    for source in sources:
+        yield SWITCH_SOURCE_UP, (source,), int(source not in readings.faults)
+    for source in sources:
+        if source not in readings.faults:
+            yield SOURCE_UNREADABLE, (source,), unreadable[source]
+    for source, interval in sorted(readings.renewals.items()):
+        yield SOURCE_RENEWAL, (source,), interval
+
+
+FILE = "file"
+
+
+def with_links(readings: SwitchReadings, target: SwitchTarget) -> SwitchReadings:
+    """The readings with a neighbour for each configured link. What LLDP reports for a port takes precedence."""
+    reported = {fact.labels.get("port") for fact in readings.facts if fact.row is SWITCH_NEIGHBOR_INFO}
+    facts = tuple(
+        SwitchFact(
+            SWITCH_NEIGHBOR_INFO,
+            {
+                "port": link.port,
+                "neighbor": link.host,
+                "neighbor_port": link.netdev,
+                "port_id_kind": "name",
+                "source": FILE,
+            },
+        )
+        for link in target.links
+        if link.port not in reported
+    )
+    return replace(readings, facts=(*readings.facts, *facts)) if facts else readings
+
 
 LOG = logging.getLogger(__name__)
 
@@ -55,7 +129,7 @@ class BadModuleError(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProbeResult:
     """The result of one round of queries."""
 
     target: SwitchTarget
@@ -63,7 +137,7 @@ class Answer:
     """The switch's own name, or the target's until the switch has given one."""
     readings: SwitchReadings
     """Without the values, unless they were recorded: the samples have them."""
-    exchanges: tuple[Exchange, ...]
+    logged: tuple[LoggedRequest, ...]
     """Queries and replies, if they were recorded."""
     success: bool
     """Whether anything of the switch could be used."""
@@ -92,10 +166,10 @@ class _State:
     lookups: InFlight[str] = field(default_factory=lambda: InFlight(time.monotonic))
     """The lookup of its name."""
     renderer: Renderer = field(default_factory=Renderer)
-    last: Answer | None = None
-    before: Answer | None = None
+    last: ProbeResult | None = None
+    before: ProbeResult | None = None
     """The answer before the last one, for rates of the pause tree."""
-    running: asyncio.Task[Answer] | None = None
+    running: asyncio.Task[ProbeResult] | None = None
     faults: frozenset[str] = field(default_factory=frozenset)
     """The sources whose faults were logged."""
 
@@ -134,13 +208,13 @@ class Prober:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
-    def views(self) -> Iterator[tuple[Answer, Answer | None]]:
+    def views(self) -> Iterator[tuple[ProbeResult, ProbeResult | None]]:
         """The last answer of every target, and the one before it."""
         for state in self._states.values():
             if state.last:
                 yield state.last, state.before
 
-    async def probe(self, name: str, module: str, wait: float, *, record: bool = False) -> Answer:
+    async def probe(self, name: str, module: str, wait: float, *, record: bool = False) -> ProbeResult:
         """An answer of this target that is at most `cache_seconds` old. Faults are in the answer.
 
         With `record` the switch is queried again, and the answer has queries and replies.
@@ -189,13 +263,13 @@ class Prober:
                 return
             del self._states[key]
 
-    async def _round(self, state: _State, begin: float, deadline: float, *, record: bool) -> Answer:
+    async def _round(self, state: _State, begin: float, deadline: float, *, record: bool) -> ProbeResult:
         try:
             replies, login = await self._query(state, deadline, record=record)
             readings = _read(state, replies)
             state.device = readings.name or state.device
             samples = state.interpreter.samples(state.device, readings)
-            answer = _answer(state, readings, samples, begin, exchanges=replies.exchanges, login=login)
+            answer = _answer(state, readings, samples, begin, logged=replies.logged, login=login)
             _log_faults(state, readings, login)
             if record:
                 return (
@@ -207,28 +281,30 @@ class Prober:
         finally:
             state.running = None
 
-    async def _query(self, state: _State, deadline: float, *, record: bool) -> tuple[Replies, Login]:
+    async def _query(self, state: _State, deadline: float, *, record: bool) -> tuple[ProbeReply, Login]:
         login = Login()
         try:
             async with asyncio.timeout_at(deadline):
                 await self._room.acquire()
         except TimeoutError:
-            return Replies(
+            return ProbeReply(
                 faults={REACH: "too many other switches are being queried; raise limits.targets_at_once"}
             ), login
         try:
             async with asyncio.timeout_at(deadline):
                 login = await read_login(state.target.basic_auth)
                 route = await find_route(state.target, state.networks, state.lookups)
-            return await state.module.query(Visit(state.target, route, login, deadline, record)), login
+            return await state.module.query(ProbeRequest(state.target, route, login, deadline, record)), login
         except NetError as error:
-            return Replies(faults={REACH: str(error)}), login
+            return ProbeReply(faults={REACH: str(error)}), login
         except TimeoutError:
-            return Replies(faults={REACH: f"{state.target.host}: the name was not resolved in time"}), login
+            return ProbeReply(
+                faults={REACH: f"{state.target.host}: the name was not resolved in time"}
+            ), login
         finally:
             self._room.release()
 
-    def _late(self, state: _State, wait: float) -> Answer:
+    def _late(self, state: _State, wait: float) -> ProbeResult:
         """The answer for a client that could not wait for the end of the round. It is not kept."""
         begin = asyncio.get_running_loop().time() - wait
         readings = SwitchReadings(faults={REACH: f"no answer within the {wait:g} s that the client waits"})
@@ -246,7 +322,7 @@ def _make_state(target: SwitchTarget, module: str, networks: tuple[Network, ...]
     return _State(target, loaded, Interpreter(loaded.dialect), networks, target.name)
 
 
-def _read(state: _State, replies: Replies) -> SwitchReadings:
+def _read(state: _State, replies: ProbeReply) -> SwitchReadings:
     faults = replies.faults
     readings = SwitchReadings() if REACH in faults else state.module.read(replies, state.target)
     return with_links(replace(readings, faults={**readings.faults, **faults}), state.target)
@@ -258,15 +334,15 @@ def _answer(
     samples: Samples,
     begin: float,
     *,
-    exchanges: tuple[Exchange, ...] = (),
+    logged: tuple[LoggedRequest, ...] = (),
     login: Login = Login(),  # noqa: B008 - frozen
-) -> Answer:
+) -> ProbeResult:
     ended = asyncio.get_running_loop().time()
-    return Answer(
+    return ProbeResult(
         state.target,
         state.device,
         readings,
-        exchanges,
+        logged,
         is_success(readings),
         (samples, probe_samples(state.device, readings, ended - begin)),
         state.interpreter.plan if samples.series else SwitchPlan((), 0, (), ()),
@@ -285,3 +361,44 @@ def _log_faults(state: _State, readings: SwitchReadings, login: Login) -> None:
     for source in sorted(state.faults - readings.faults.keys()):
         LOG.info("target %s: %s works again", state.target.name, source)
     state.faults = frozenset(readings.faults)
+
+
+NOT_PROBED = "was not probed yet: no Prometheus has requested /probe for it"
+
+
+def answer_views(
+    answers: Iterable[tuple[ProbeResult, ProbeResult | None]], targets: Collection[str], now: float
+) -> tuple[SwitchView, ...]:
+    """The view of every target of the configuration file, and of those from service discovery that were probed.
+
+    `now` is by the clock of the event loop. If a target was probed with two modules, its newest answer counts.
+    """
+    newest: dict[str, tuple[ProbeResult, ProbeResult | None]] = {}
+    for last, before in answers:
+        known = newest.get(last.target.name)
+        if known is None or known[0].ended < last.ended:
+            newest[last.target.name] = last, before
+    found: dict[str, SwitchView] = {}
+    for target, (last, before) in newest.items():
+        view = _view(last, before, now)
+        # Two switches with one name would otherwise be taken for one.
+        device = view.device if view.device not in found else f"{view.device} ({target})"
+        found[device] = replace(view, device=device)
+    away = (SwitchView(name, faults={"": NOT_PROBED}) for name in targets if name not in newest)
+    return (*found.values(), *(view for view in away if view.device not in found))
+
+
+def _view(last: ProbeResult, before: ProbeResult | None, now: float) -> SwitchView:
+    older = None if before is None or before.ended >= last.ended else before
+    faults = {
+        "" if source == REACH else source: hide(line, last.login)
+        for source, line in last.readings.faults.items()
+    }
+    return SwitchView(
+        last.device,
+        last.samples[0],
+        older.samples[0] if older else None,
+        last.ended - older.ended if older else 0.0,
+        faults,
+        max(0.0, now - last.ended),
+    )

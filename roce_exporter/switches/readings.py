@@ -1,4 +1,4 @@
-"""What is read from a switch: frozen data without I/O, the same for every operating system."""
+"""What the module of a switch operating system must offer, and what it reads from a switch: frozen data without I/O."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from roce_exporter.catalog.row import Row
+    from roce_exporter.net.login import Login
+    from roce_exporter.switches.targets import Route, SwitchTarget
+
 
 Labels = tuple[tuple[str, str], ...]
 """Names and values of labels, without `device`: `(("port", "Ethernet0"), ("queue", "3"))`."""
@@ -21,7 +24,7 @@ LABEL_CHARACTERS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class LoggedRequest:
     """One request and its reply, for `/debug/probe`. Neither holds a credential."""
 
     source: str
@@ -32,14 +35,14 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Replies:
+class ProbeReply:
     """What one round of queries to a switch brought, before it is interpreted."""
 
     replies: Mapping[str, Any] = field(default_factory=dict)
     """Per source its decoded reply: JSON, or tables of SONiC."""
     faults: Mapping[str, str] = field(default_factory=dict)
     """Per source that did not answer, why not: one line."""
-    exchanges: tuple[Exchange, ...] = ()
+    logged: tuple[LoggedRequest, ...] = ()
     """For the debug page only; empty unless it was requested."""
 
 
@@ -82,3 +85,34 @@ def label_text(text: object) -> str:
     """A text from the network as the value of a label: printable, at most `LABEL_CHARACTERS` characters."""
     plain = "".join(letter if letter.isprintable() else " " for letter in str(text)[: 4 * LABEL_CHARACTERS])
     return " ".join(plain.split())[:LABEL_CHARACTERS]
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeRequest:
+    """One round of queries to one switch."""
+
+    target: SwitchTarget
+    route: Route
+    login: Login
+    deadline: float
+    """By the clock of the event loop. Sources that have not answered by then are faults; the others are kept."""
+    record: bool = False
+    """Whether to keep queries and replies for the debug page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """One operating system over one protocol."""
+
+    name: str
+    """As in the configuration file: sonic, sonic_gnmi, nxos, eos, cumulus."""
+    dialect: str
+    """The catalogue's name of the operating system."""
+    query: Callable[[ProbeRequest], Awaitable[ProbeReply]]
+    """Query the switch. Faults of sources are in the replies; any exception but cancellation is a defect.
+
+    Ends by `deadline` by itself: what has not answered is a fault. Leaves no connection, task or descriptor behind, also
+    when it is cancelled. State between rounds (a session cookie) belongs to the module's client, keyed by target name.
+    """
+    read: Callable[[ProbeReply, SwitchTarget], SwitchReadings]
+    """Interpret replies: pure, and total: no reply makes it raise. A source whose reply is of no use is a fault."""

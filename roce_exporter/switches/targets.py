@@ -54,7 +54,7 @@ class SwitchTarget:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where to connect: the address was resolved and checked once, and is the only one that a door connects to."""
+    """Where to connect: the address was resolved and checked once, and is the only one that a client connects to."""
 
     address: str
     """An IP address, or the path of a unix socket. The port is `target.ports[scheme]`."""

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 from roce_exporter.collect.workers import run_in_thread
 from roce_exporter.exposition import Format, negotiate
 from roce_exporter.introspection.probe_debug import probe_document
-from roce_exporter.switches.answer_views import answer_views
-from roce_exporter.switches.pause.pause_report import as_json, as_text
-from roce_exporter.switches.pause.pause_tree import PauseChoice, pause_tree
-from roce_exporter.switches.probe import BadModuleError, UnknownTargetError
+from roce_exporter.switches.pause.pause_report import PauseChoice, as_json, as_text
+from roce_exporter.switches.pause.pause_tree import pause_tree
+from roce_exporter.switches.probe import BadModuleError, UnknownTargetError, answer_views
 from roce_exporter.switches.systems import ModuleMissingError
 from roce_exporter.web.application import (
     JSON,
@@ -30,7 +29,7 @@ from roce_exporter.web.connection import Request, Response, plain
 
 if TYPE_CHECKING:
     from roce_exporter.self_metrics.own_registry import OwnRegistry
-    from roce_exporter.switches.probe import Answer, Prober
+    from roce_exporter.switches.probe import Prober, ProbeResult
     from roce_exporter.web.application import Route
 
 PROBE_PARAMETERS = ("target", "module")
@@ -87,7 +86,7 @@ class SwitchPages:
         document = probe_document(await self._answer(request, record=True))
         return Response(HTTPStatus.OK, json.dumps(document, indent=1).encode(), JSON)
 
-    async def _answer(self, request: Request, *, record: bool = False) -> Answer:
+    async def _answer(self, request: Request, *, record: bool = False) -> ProbeResult:
         found = parameters(request.query, PROBE_PARAMETERS)
         if "target" not in found:
             raise QueryError("no target; write /probe?target=NAME with a name from the configuration file")

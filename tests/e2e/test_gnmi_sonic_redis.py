@@ -12,7 +12,8 @@ from sonic_gnmi_replies import reply
 from sonic_redis import RedisServer, need_redis, query_switch, target_of
 
 from roce_exporter.switches.interpretation import Interpreter
-from roce_exporter.switches.systems.sonic import sonic, sonic_gnmi
+from roce_exporter.switches.systems.sonic import gnmi_requests as sonic_gnmi
+from roce_exporter.switches.systems.sonic import redis_requests as sonic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,9 +15,9 @@ from servers import exporter
 from switch_recordings import as_text, assert_sound, read_recorded, recorded
 from switch_replay import SECRETS, nvue, nxapi
 
-from roce_exporter.switches.doors import https
-from roce_exporter.switches.systems.cumulus import cumulus
-from roce_exporter.switches.systems.nxos import nxos
+from roce_exporter.switches import json_client as https
+from roce_exporter.switches.systems.cumulus import requests as cumulus
+from roce_exporter.switches.systems.nxos import requests as nxos
 
 SYSTEMS = {"nxos": (nxos, "switch-nxos", nxapi), "cumulus": (cumulus, "switch-cumulus", nvue)}
 SOURCES = [(system, source) for system, (_, folder, _) in SYSTEMS.items() for source in recorded(folder)]
@@ -55,7 +55,7 @@ async def test_a_switch_is_read_over_https_as_from_its_files(tmp_path, system, c
         for _ in range(2):
             replies, found = await visit(switch, system)
             assert as_text(found) == as_text(read_recorded(module, folder))
-            assert {exchange.source for exchange in replies.exchanges} == set(recorded(folder))
+            assert {exchange.source for exchange in replies.logged} == set(recorded(folder))
         assert switch.most_at_once <= https.CONNECTIONS + 1
         assert not {asked.method for asked in switch.asked} - {"GET", "POST"}
     assert_no_secret(caplog.text, replies, found)

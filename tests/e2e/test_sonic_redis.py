@@ -19,7 +19,7 @@ from sonic_redis import RedisServer, need_redis, query_switch, recorded, target_
 
 from roce_exporter.net.login import Login
 from roce_exporter.net.tls import TlsFiles
-from roce_exporter.switches.doors.redis import packed
+from roce_exporter.switches.systems.sonic.redis_client import packed
 from roce_exporter.switches.systems.sonic.tables import SOURCES
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from recorded import files
 from sonic_redis import RedisServer, need_redis, query_switch, recorded, target_of
 
 from roce_exporter.switches.interpretation import Interpreter
-from roce_exporter.switches.probe_samples import probe_samples
+from roce_exporter.switches.probe import probe_samples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from roce_exporter.catalog.switch_systems import SONIC
 from roce_exporter.checks.settings.lossless_checks import listed
 from roce_exporter.checks.settings.verdict import CheckResult, judged, unreadable
 from roce_exporter.checks.switches.audit_check import SwitchCheck, SwitchVerdict
-from roce_exporter.switches.pause.fabric_links import HOST, SWITCH
+from roce_exporter.switches.pause.fabric import HOST, SWITCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -13,7 +13,7 @@ from roce_exporter.catalog.switch_systems import CUMULUS, EOS, NXOS, SONIC
 from roce_exporter.checks.settings.lossless_checks import judged_pfc
 from roce_exporter.checks.settings.verdict import CheckResult, judged, unreadable
 from roce_exporter.checks.switches.audit_check import SwitchCheck, on_queues
-from roce_exporter.switches.pause.fabric_links import NO_NEIGHBOR
+from roce_exporter.switches.pause.fabric import NO_NEIGHBOR
 
 if TYPE_CHECKING:
     from roce_exporter.checks.settings.profile import Profile

@@ -12,14 +12,13 @@ from roce_exporter.catalog.named import (
     SWITCH_PORT_INFO,
     SWITCH_QUEUE_INFO,
 )
-from roce_exporter.switches.pause.fabric_links import UNKNOWN_LINK, fabric_links
-from roce_exporter.switches.pause.port_pause import ECN_MAXIMUM, PAUSE_THRESHOLD
+from roce_exporter.switches.pause.fabric import ECN_MAXIMUM, PAUSE_THRESHOLD, UNKNOWN_LINK, fabric_links
 from roce_exporter.switches.switch_view import natural, view_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from roce_exporter.switches.pause.fabric_links import FabricLink, PortId
+    from roce_exporter.switches.pause.fabric import FabricLink, PortId
     from roce_exporter.switches.switch_view import SwitchView, ViewValues
 
 PFC_ENABLED = "roce_switch_pfc_enabled"

@@ -9,7 +9,7 @@ from roce_exporter.checks.switches import audit_comparison, audit_lossless, audi
 from roce_exporter.checks.switches.audit_check import SwitchVerdict
 from roce_exporter.checks.switches.audit_comparison import compare_ports
 from roce_exporter.checks.switches.audit_settings import WHOLE_SWITCH, switch_port_settings
-from roce_exporter.switches.pause.fabric_links import NO_NEIGHBOR
+from roce_exporter.switches.pause.fabric import NO_NEIGHBOR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,7 +10,7 @@ from roce_exporter.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from roce_exporter.switches.module import Module
+    from roce_exporter.switches.readings import Module
 
 
 class System(NamedTuple):
@@ -25,11 +25,11 @@ class System(NamedTuple):
 
 
 SYSTEMS = {
-    "sonic": System("sonic.sonic", {"redis": 6379, "rediss": 6379, "unix": 0}, "sonic"),
-    "sonic_gnmi": System("sonic.sonic_gnmi", {"grpc": 50051, "grpc+insecure": 50051}, "gnmi"),
-    "nxos": System("nxos.nxos", {"https": 443, "http": 80}),
-    "eos": System("eos.eos", {"grpc": 6030, "grpc+insecure": 6030, "https": 443}, "gnmi"),
-    "cumulus": System("cumulus.cumulus", {"https": 8765}),
+    "sonic": System("sonic.redis_requests", {"redis": 6379, "rediss": 6379, "unix": 0}, "sonic"),
+    "sonic_gnmi": System("sonic.gnmi_requests", {"grpc": 50051, "grpc+insecure": 50051}, "gnmi"),
+    "nxos": System("nxos.requests", {"https": 443, "http": 80}),
+    "eos": System("eos.requests", {"grpc": 6030, "grpc+insecure": 6030, "https": 443}, "gnmi"),
+    "cumulus": System("cumulus.requests", {"https": 8765}),
 }
 
 

@@ -7,11 +7,12 @@ import atexit
 import contextlib
 import math
 
+from roce_exporter.web.routes import accepts_gzip, scrape_timeout
+
 from roce_exporter.exposition import negotiate
 from roce_exporter.web.client_stream import ClientStream
 from roce_exporter.web.connection import ClientLimits, Connection, Request, Response
 from roce_exporter.web.passwords import _credentials
-from roce_exporter.web.routes import accepts_gzip, scrape_timeout
 
 ALLOWED = (OSError,)
 CORE = ("web/connection.py", "web/client_stream.py")

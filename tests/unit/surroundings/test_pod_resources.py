@@ -12,7 +12,7 @@ import pytest
 from kernel import host
 
 from roce_exporter.host.kernel import Absent
-from roce_exporter.net.quiet_grpc import grpc
+from roce_exporter.net.grpc import grpc
 from roce_exporter.surroundings import Surroundings
 from roce_exporter.surroundings.pod_resources import MOST_DEVICES, PodResources
 
@@ -190,7 +190,7 @@ async def test_a_place_without_a_kubelet_is_one_line_with_the_remedy(
 
 
 async def test_without_grpc_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "roce_exporter.net.quiet_grpc", None)
+    monkeypatch.setitem(__import__("sys").modules, "roce_exporter.net.grpc", None)
     async with serving(Kubelet(), tmp_path / "kubelet.sock") as path:
         around, _ = await read(path)
     assert "install roce-exporter[gnmi]" in around.states()[0].error

@@ -6,7 +6,7 @@ import pytest
 from switch_fakes import FakeSwitch
 
 from roce_exporter.switches import probe as probe_module
-from roce_exporter.switches.module import Module
+from roce_exporter.switches.readings import Module
 
 
 @pytest.fixture

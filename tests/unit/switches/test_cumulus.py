@@ -9,9 +9,9 @@ from https_switch import Says, https_switch, says
 from switch_recordings import as_text, read_recorded, values
 from switch_replay import nvue
 
-from roce_exporter.switches.doors import https
-from roce_exporter.switches.systems.cumulus import cumulus
-from roce_exporter.switches.systems.cumulus.nvue_values import exact, size, state
+from roce_exporter.switches import json_client as https
+from roce_exporter.switches.systems.cumulus import requests as cumulus
+from roce_exporter.switches.systems.cumulus.read import exact, size, state
 
 FOLDER = "switch-cumulus"
 

@@ -8,11 +8,11 @@ import pytest
 from switch_recordings import assert_sound, read_recorded, recorded, series
 
 from roce_exporter.net import NetError
-from roce_exporter.switches.doors.gnmi_faults import AbsentError
-from roce_exporter.switches.doors.gnmi_paths import Leaf, path_of
+from roce_exporter.net.gnmi_messages import Leaf, path_of
+from roce_exporter.switches.gnmi import AbsentError
 from roce_exporter.switches.interpretation import Interpreter
-from roce_exporter.switches.systems.eos import eos
-from roce_exporter.switches.systems.eos.eos import COMMANDS, PATHS, is_reading, request_of, result_of
+from roce_exporter.switches.systems.eos import requests as eos
+from roce_exporter.switches.systems.eos.requests import COMMANDS, PATHS, is_reading, request_of, result_of
 
 if TYPE_CHECKING:
     from roce_exporter.switches.readings import SwitchReadings

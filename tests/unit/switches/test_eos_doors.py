@@ -19,17 +19,17 @@ from gnmi_switch import (
 from https_switch import Asked, Says, https_switch, says
 from recorded import files
 
+from roce_exporter.net.gnmi_messages import path_of
+from roce_exporter.net.grpc import grpc
 from roce_exporter.net.login import Login
-from roce_exporter.net.quiet_grpc import grpc
 from roce_exporter.net.tls import TlsFiles
-from roce_exporter.switches.doors.gnmi_paths import path_of
-from roce_exporter.switches.systems.eos.eos import COMMANDS, MODULE, PATHS, request_of
+from roce_exporter.switches.systems.eos.requests import COMMANDS, MODULE, PATHS, request_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from roce_exporter.switches.readings import Replies, SwitchReadings
+    from roce_exporter.switches.readings import ProbeReply, SwitchReadings
 
 DOCUMENTS = {source: json.loads(files("switch-eos")[f"{source}.json"]) for source in (*PATHS, *COMMANDS)}
 
@@ -64,7 +64,7 @@ async def visited(
     web: Callable[[Asked], Says] = eapi,
     login: Login = LOGIN,
     **options: Any,
-) -> tuple[Replies, SwitchReadings]:
+) -> tuple[ProbeReply, SwitchReadings]:
     (folder / "web").mkdir()
     async with gnmi_switch(gnmi, folder) as switch, https_switch(web, folder / "web") as server:
         both = folder / "both.pem"
@@ -86,7 +86,7 @@ async def test_both_doors(tmp_path: Path) -> None:
     replies, readings = await visited(tmp_path)
     assert not replies.faults
     assert set(replies.replies) == {*PATHS, *COMMANDS}
-    assert not replies.exchanges
+    assert not replies.logged
     assert readings.name == "leaf2"
     recorded = {
         source: tuple((path_of(path), value) for path, value in DOCUMENTS[source].items()) for source in PATHS

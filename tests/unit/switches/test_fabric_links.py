@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from fabric_views import MadeSwitch, views
 
-from roce_exporter.switches.pause.fabric_links import (
+from roce_exporter.switches.pause.fabric import (
     AWAY,
     HOST,
     NOT_CONFIGURED,

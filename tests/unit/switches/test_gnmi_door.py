@@ -25,19 +25,17 @@ from gnmi_switch import (
 from https_switch import Says, https_switch
 
 from roce_exporter.net import NetError
+from roce_exporter.net.gnmi_messages import Leaf, path_of
+from roce_exporter.net.grpc import certificate_names, grpc
 from roce_exporter.net.login import Login
-from roce_exporter.net.quiet_grpc import grpc
 from roce_exporter.net.tls import TlsFiles
-from roce_exporter.switches.doors import gnmi
-from roce_exporter.switches.doors.gnmi import GnmiDoor
-from roce_exporter.switches.doors.gnmi_faults import AbsentError, gnmi_fault
-from roce_exporter.switches.doors.gnmi_paths import Leaf, path_of
-from roce_exporter.switches.doors.gnmi_tls import certificate_names
+from roce_exporter.switches import gnmi
+from roce_exporter.switches.gnmi import AbsentError, GnmiClient, gnmi_fault
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from roce_exporter.switches.module import Visit
+    from roce_exporter.switches.readings import ProbeRequest
 
 QUEUES = "COUNTERS/Ethernet*/Queues"
 PFC = "interfaces/interface[name=*]/ethernet/pfc"
@@ -58,24 +56,24 @@ async def hang(asked: GnmiQuestion) -> Any:
     await asyncio.Event().wait()
 
 
-async def get(visit: Visit) -> tuple[Leaf, ...]:
-    async with GnmiDoor(visit) as door:
+async def get(visit: ProbeRequest) -> tuple[Leaf, ...]:
+    async with GnmiClient(visit) as door:
         return await door.get("queues", "COUNTERS_DB", (QUEUES,))
 
 
-async def once(visit: Visit) -> tuple[Leaf, ...]:
-    async with GnmiDoor(visit) as door:
+async def once(visit: ProbeRequest) -> tuple[Leaf, ...]:
+    async with GnmiClient(visit) as door:
         return await door.once("pfc", (PFC,))
 
 
-async def fault(request: Any, visit: Visit) -> str:
+async def fault(request: Any, visit: ProbeRequest) -> str:
     with pytest.raises(NetError, match=r"^[^\n]+$") as caught:
         await request(visit)
     assert LOGIN.password not in str(caught.value)
     return str(caught.value)
 
 
-def at_port(visit: Visit, port: int) -> Visit:
+def at_port(visit: ProbeRequest, port: int) -> ProbeRequest:
     ports = {"grpc": port, "grpc+insecure": port}
     return replace(visit, target=replace(visit.target, ports=ports))
 
@@ -100,7 +98,7 @@ async def test_subscribe_once(tmp_path: Path) -> None:
 def test_the_door_has_two_methods_and_no_other_path_of_a_service() -> None:
     source = inspect.getsource(gnmi)
     assert {"Get", "Subscribe"} == {part.split('"')[0] for part in source.split("/gnmi.gNMI/")[1:]}
-    public = {name for name in vars(GnmiDoor) if not name.startswith("_")}
+    public = {name for name in vars(GnmiClient) if not name.startswith("_")}
     assert public == {"get", "once"}
     assert source.count("channel.unary_unary(GET)") == source.count("channel.stream_stream(SUBSCRIBE)") == 1
     assert source.count("_unary(") + source.count("_stream(") == 2
@@ -185,7 +183,7 @@ async def test_files_that_cannot_be_used(tmp_path: Path, files: dict[str, Path],
 async def test_a_wrong_password_is_sent_once_per_visit_and_never_shown(tmp_path: Path) -> None:
     """The server repeats the password in its refusal."""
     wrong = Login("reader", "wrong-but-secret")
-    async with gnmi_switch(answers, tmp_path) as switch, GnmiDoor(switch.visit(login=wrong)) as door:
+    async with gnmi_switch(answers, tmp_path) as switch, GnmiClient(switch.visit(login=wrong)) as door:
         requests = (
             door.get("queues", "COUNTERS_DB", (QUEUES,)),
             door.once("pfc", (PFC,)),
@@ -223,7 +221,7 @@ async def test_one_request_that_hangs_does_not_cost_the_others(tmp_path: Path) -
     async def answer(asked: GnmiQuestion) -> Any:
         return await hang(asked) if asked.method == "Get" else answers(asked)
 
-    async with gnmi_switch(answer, tmp_path) as switch, GnmiDoor(switch.visit(seconds=8)) as door:
+    async with gnmi_switch(answer, tmp_path) as switch, GnmiClient(switch.visit(seconds=8)) as door:
         stuck, works = await asyncio.gather(
             door.get("queues", "COUNTERS_DB", (QUEUES,)), door.once("pfc", (PFC,)), return_exceptions=True
         )
@@ -364,10 +362,10 @@ async def test_the_debug_page_gets_queries_and_replies_without_credentials(tmp_p
 
     async with gnmi_switch(echo, tmp_path) as switch:
         for record in (True, False):
-            async with GnmiDoor(switch.visit(record=record)) as door:
+            async with GnmiClient(switch.visit(record=record)) as door:
                 await door.get("queues", "COUNTERS_DB", (QUEUES,))
-            exchanges = [(one.source, one.query, one.reply) for one in door.exchanges]
-            assert exchanges == [("queues", f"Get COUNTERS_DB {QUEUES}", "x: {'said': '***'}")] * record
+            logged = [(one.source, one.query, one.reply) for one in door.logged]
+            assert logged == [("queues", f"Get COUNTERS_DB {QUEUES}", "x: {'said': '***'}")] * record
 
 
 def test_a_long_reply_is_cut_on_the_debug_page() -> None:
@@ -398,7 +396,7 @@ async def test_a_cancelled_visit_ends_its_requests(tmp_path: Path) -> None:
 async def test_the_channel_is_closed_after_the_visit_and_after_a_fault(tmp_path: Path) -> None:
     async with gnmi_switch(answers, tmp_path) as switch:
         for login in (LOGIN, Login("reader", "wrong-but-secret")):
-            async with GnmiDoor(switch.visit(login=login)) as door:
+            async with GnmiClient(switch.visit(login=login)) as door:
                 await asyncio.gather(door.get("queues", "COUNTERS_DB", (QUEUES,)), return_exceptions=True)
                 assert door._link
                 channel = door._link.channel

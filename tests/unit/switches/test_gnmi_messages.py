@@ -8,16 +8,21 @@ from contextlib import suppress
 import pytest
 from gnmi_switch import get_response, ietf, leaf_updates, subscribe_response, sync_response
 
-from roce_exporter.net import NetError
-from roce_exporter.switches.doors import gnmi_messages
-from roce_exporter.switches.doors.gnmi_messages import (
+from roce_exporter.net import NetError, gnmi_messages
+from roce_exporter.net.gnmi_messages import (
     CLASSES,
+    Element,
+    Leaf,
+    Spot,
+    flat,
     get_reply,
     get_request,
     once_request,
+    path_of,
+    path_text,
+    plain_name,
     subscribe_reply,
 )
-from roce_exporter.switches.doors.gnmi_paths import Element, Leaf, Spot, flat, path_of, path_text, plain_name
 
 PFC = "interfaces/interface[name=Ethernet1/1]/ethernet/pfc/priorities/priority[index=3]/state/in-frames"
 PATH = path_of("a/b[k=v]")

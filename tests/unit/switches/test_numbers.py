@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from roce_exporter.switches.numbers import is_absent, number
 from roce_exporter.switches.readings import LABEL_CHARACTERS, label_text
+from roce_exporter.switches.reply_values import is_absent, number
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from switch_recordings import as_text, changed, paths, read_recorded, recorded, 
 from switch_replay import nxapi
 
 from roce_exporter.net import NetError
-from roce_exporter.switches.doors import https
-from roce_exporter.switches.systems.nxos import nxos
-from roce_exporter.switches.systems.nxos.nxos_tables import (
+from roce_exporter.switches import json_client as https
+from roce_exporter.switches.systems.nxos import requests as nxos
+from roce_exporter.switches.systems.nxos.ports import (
     bitmap,
     command_body,
     counter,

@@ -6,8 +6,8 @@ import json
 
 from fabric_views import slow_receiver, views
 
-from roce_exporter.switches.pause.pause_report import as_document, as_json
-from roce_exporter.switches.pause.pause_tree import PauseChoice, pause_tree
+from roce_exporter.switches.pause.pause_report import PauseChoice, as_document, as_json
+from roce_exporter.switches.pause.pause_tree import pause_tree
 
 
 def test_the_document_is_complete_and_versioned() -> None:

@@ -14,9 +14,17 @@ import pytest
 from fabric_views import MadeSwitch, leaf_spine, linked, slow_receiver, views
 
 from roce_exporter.switches.pause import pause_tree as pause_tree_module
-from roce_exporter.switches.pause.pause_report import as_text, in_order
-from roce_exporter.switches.pause.pause_steps import CUT, PAUSES, SEEN, SLOW_RECEIVER
-from roce_exporter.switches.pause.pause_tree import PauseChoice, PauseTree, pause_tree
+from roce_exporter.switches.pause.pause_report import (
+    CUT,
+    PAUSES,
+    SEEN,
+    SLOW_RECEIVER,
+    PauseChoice,
+    PauseTree,
+    as_text,
+    in_order,
+)
+from roce_exporter.switches.pause.pause_tree import pause_tree
 from roce_exporter.switches.switch_view import SwitchView
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from switch_fakes import FakeSwitch, leaf, prober
 from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO
 from roce_exporter.net.login import BasicAuth
 from roce_exporter.self_metrics.own_registry import OwnRegistry
-from roce_exporter.switches.answer_views import NOT_PROBED, answer_views
+from roce_exporter.switches.probe import NOT_PROBED, answer_views
 from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings
 from roce_exporter.switches.targets import ProbeLimits
 from roce_exporter.web import Request, Response
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from roce_exporter.switches.probe import Prober
-    from roce_exporter.switches.readings import Replies
+    from roce_exporter.switches.readings import ProbeReply
     from roce_exporter.switches.targets import SwitchTarget
 
 ALWAYS = ProbeLimits(cache_seconds=0)
 NEIGHBOR = {"port": "Ethernet0", "neighbor": "gpu-007", "neighbor_port": "eth2", "port_id_kind": "name"}
 
 
-def paused_leaf(replies: Replies, target: SwitchTarget) -> SwitchReadings:
+def paused_leaf(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
     """gpu-007 pauses Ethernet0, more with each round."""
     rounds = replies.replies["port_counters"]
     values: Mapping[str, int] = {

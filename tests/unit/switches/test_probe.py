@@ -15,9 +15,14 @@ from roce_exporter.catalog.named import SWITCH_NEIGHBOR_INFO
 from roce_exporter.introspection.debug import series_text
 from roce_exporter.net.login import BasicAuth
 from roce_exporter.switches import probe as probe_module
-from roce_exporter.switches.links import with_links
-from roce_exporter.switches.probe import Answer, BadModuleError, Prober, UnknownTargetError
-from roce_exporter.switches.probe_samples import is_success
+from roce_exporter.switches.probe import (
+    BadModuleError,
+    Prober,
+    ProbeResult,
+    UnknownTargetError,
+    is_success,
+    with_links,
+)
 from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings
 from roce_exporter.switches.targets import Discovery, Link, ProbeLimits, SwitchesFile
 
@@ -27,7 +32,7 @@ if TYPE_CHECKING:
 FRAMES = 'roce_switch_pfc_receive_frames_total{device="leaf1.example.com",port="Ethernet0",priority="3"}'
 
 
-def as_text(answer: Answer) -> dict[str, object]:
+def as_text(answer: ProbeResult) -> dict[str, object]:
     return {
         series_text(series): value
         for part in answer.samples
@@ -224,7 +229,7 @@ async def test_a_recorded_probe_queries_the_switch_again(switch: FakeSwitch) -> 
     one = prober(limits=ProbeLimits(cache_seconds=300))
     await one.probe("leaf1", "", 10)
     answer = await one.probe("leaf1", "", 10, record=True)
-    assert (switch.rounds, len(answer.exchanges)) == (2, 1)
+    assert (switch.rounds, len(answer.logged)) == (2, 1)
 
 
 async def test_a_defect_of_a_module_reaches_the_caller_and_the_next_probe_works(

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from switch_recordings import assert_sound, changed, paths, read_recorded, recorded, series
 
 from roce_exporter.net import NetError
-from roce_exporter.switches.systems.cumulus import cumulus
-from roce_exporter.switches.systems.eos import eos
-from roce_exporter.switches.systems.nxos import nxos
+from roce_exporter.switches.systems.cumulus import requests as cumulus
+from roce_exporter.switches.systems.eos import requests as eos
+from roce_exporter.switches.systems.nxos import requests as nxos
 
 if TYPE_CHECKING:
     import pytest

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from switch_recordings import as_text, assert_sound, damaged, read_recorded, recorded, series
 
-from roce_exporter.switches.systems.cumulus import cumulus
-from roce_exporter.switches.systems.eos import eos
-from roce_exporter.switches.systems.nxos import nxos
+from roce_exporter.switches.systems.cumulus import requests as cumulus
+from roce_exporter.switches.systems.eos import requests as eos
+from roce_exporter.switches.systems.nxos import requests as nxos
 
 GOLDEN = Path(__file__).parent / "golden"
 MODULES = {"switch-cumulus": cumulus, "switch-eos": eos, "switch-nxos": nxos, "switch-nxos-cloudscale": nxos}

@@ -14,11 +14,11 @@ from sonic_gnmi_replies import PATHS, reply, virtual
 from sonic_redis import as_tables
 from switch_recordings import series
 
+from roce_exporter.net.gnmi_messages import path_of
+from roce_exporter.net.grpc import grpc
 from roce_exporter.net.login import Login
-from roce_exporter.net.quiet_grpc import grpc
-from roce_exporter.switches.doors.gnmi_paths import path_of
-from roce_exporter.switches.systems.sonic.interpret import read_tables
-from roce_exporter.switches.systems.sonic.sonic_gnmi import MODULE, NO_ALIASES
+from roce_exporter.switches.systems.sonic.gnmi_requests import MODULE, NO_ALIASES
+from roce_exporter.switches.systems.sonic.read import read_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from sonic_gnmi_replies import Databases
 
-    from roce_exporter.switches.readings import Replies, SwitchReadings
+    from roce_exporter.switches.readings import ProbeReply, SwitchReadings
 
 RECORDED = files("switch-sonic-gnmi")
 DATABASES: Databases = json.loads(RECORDED["databases.json"])
@@ -41,7 +41,7 @@ async def over_gnmi(
     databases: Databases,
     answer: Callable[[GnmiQuestion], Any] | None = None,
     **options: Any,
-) -> tuple[Replies, SwitchReadings, list[GnmiQuestion]]:
+) -> tuple[ProbeReply, SwitchReadings, list[GnmiQuestion]]:
     async with gnmi_switch(answer or (lambda asked: reply(asked, databases)), folder) as switch:
         visit = switch.visit(**options)
         replies = await MODULE.query(visit)

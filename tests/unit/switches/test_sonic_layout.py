@@ -10,9 +10,14 @@ from recorded import files
 from sonic_redis import query_switch, target_of
 
 from roce_exporter.net import NetError
-from roce_exporter.switches.doors import redis_layout
-from roce_exporter.switches.doors.redis_address import RedisAddress
-from roce_exporter.switches.doors.redis_layout import DEFAULT_LAYOUT, address_of, layout_of, read_layout
+from roce_exporter.switches.systems.sonic import database_layout as redis_layout
+from roce_exporter.switches.systems.sonic.database_layout import (
+    DEFAULT_LAYOUT,
+    address_of,
+    layout_of,
+    read_layout,
+)
+from roce_exporter.switches.systems.sonic.redis_client import RedisAddress
 from roce_exporter.switches.systems.sonic.tables import SOURCES
 from roce_exporter.switches.targets import Route
 

@@ -16,9 +16,8 @@ from sonic_redis import query_switch, target_of
 
 from roce_exporter.net import NetError
 from roce_exporter.net.login import Login
-from roce_exporter.switches.doors.redis import open_database, packed
-from roce_exporter.switches.doors.redis_address import RedisAddress
-from roce_exporter.switches.doors.redis_replies import (
+from roce_exporter.switches.systems.sonic.redis_client import RedisAddress, open_database, packed
+from roce_exporter.switches.systems.sonic.redis_replies import (
     MOST_BYTES,
     MOST_CHARACTERS,
     NOT_REDIS,

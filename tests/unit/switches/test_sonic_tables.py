@@ -17,11 +17,9 @@ from switch_recordings import series
 
 from roce_exporter.introspection.debug import series_text
 from roce_exporter.switches.interpretation import Interpreter
-from roce_exporter.switches.systems.sonic.facts import mac_of
-from roce_exporter.switches.systems.sonic.interpret import read_tables
 from roce_exporter.switches.systems.sonic.keys import NAME_MAPS, chosen_names, names_of
-from roce_exporter.switches.systems.sonic.lossless import lossless_of
-from roce_exporter.switches.systems.sonic.rows import numbers_of, ranges_with, reference, rows_of
+from roce_exporter.switches.systems.sonic.read import mac_of, read_tables
+from roce_exporter.switches.systems.sonic.scope import lossless_of
 from roce_exporter.switches.systems.sonic.tables import (
     SOURCES,
     Fields,
@@ -30,6 +28,10 @@ from roce_exporter.switches.systems.sonic.tables import (
     SonicTables,
     SonicWatermarks,
     fields_of,
+    numbers_of,
+    ranges_with,
+    reference,
+    rows_of,
 )
 
 if TYPE_CHECKING:

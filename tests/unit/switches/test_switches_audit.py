@@ -11,7 +11,7 @@ import pytest
 from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITCH_QUEUE_INFO
 from roce_exporter.cli import main
 from roce_exporter.cli.switches_audit import _probe_all, with_all_priorities
-from roce_exporter.switches.readings import Replies, SwitchFact, SwitchReading, SwitchReadings
+from roce_exporter.switches.readings import ProbeReply, SwitchFact, SwitchReading, SwitchReadings
 from roce_exporter.switches.targets import Discovery, SwitchesFile, SwitchTarget
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ FACTS = (
 )
 
 
-def configured_leaf(_: Replies, target: SwitchTarget) -> SwitchReadings:
+def configured_leaf(_: ProbeReply, target: SwitchTarget) -> SwitchReadings:
     """leaf2 has no watchdog."""
     of_queue = {
         "pfcwd_sw_enable": int(target.name == "leaf1"),

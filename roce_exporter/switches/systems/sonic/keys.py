@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from roce_exporter.switches.systems.sonic.lossless import PRIORITIES, ports_with_unicast, queue_label
-from roce_exporter.switches.systems.sonic.rows import ranges_with, reference, rows_of
+from roce_exporter.switches.systems.sonic.scope import PRIORITIES, ports_with_unicast, queue_label
 from roce_exporter.switches.systems.sonic.tables import (
+    CAPABILITIES,
+    FLEX_GROUPS,
     GROUP_COUNTERS,
     PORT_COUNTERS,
     QUEUE_COUNTERS,
@@ -22,13 +23,15 @@ from roce_exporter.switches.systems.sonic.tables import (
     group_objects,
     is_front_panel,
     queue_objects,
+    ranges_with,
+    reference,
+    rows_of,
 )
-from roce_exporter.switches.systems.sonic.wanted import CAPABILITIES, FLEX_GROUPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from roce_exporter.switches.systems.sonic.lossless import Lossless
+    from roce_exporter.switches.systems.sonic.scope import Lossless
     from roce_exporter.switches.systems.sonic.tables import Fields
 
 Row = tuple[str, tuple[str, ...]]

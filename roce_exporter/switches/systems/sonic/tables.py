@@ -1,4 +1,4 @@
-"""The tables of one SONiC switch by the names of its ports, as both doors to SONiC produce them.
+"""The tables of one SONiC switch by the names of its ports, as gNMI and Redis have them.
 
 Object identifiers of SAI are gone here: they change with every restart of SONiC's services. Layout of the databases:
 sonic-swss-common `common/schema.h`, fields of the counters: SAI `saiport.h`, `saiqueue.h`, `saibuffer.h`.
@@ -7,12 +7,16 @@ sonic-swss-common `common/schema.h`, fields of the counters: SAI `saiport.h`, `s
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from roce_exporter.catalog import CATALOG
+from roce_exporter.catalog.switch_systems import SONIC
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
 
 Fields = dict[str, str]
 """One hash of SONiC: texts by the name of the field. A field that the switch does not have is absent."""
@@ -140,3 +144,137 @@ def group_objects(names: Fields, indexes: Fields) -> dict[str, SonicGroup]:
         if is_front_panel(port) and INDEX.fullmatch(index):
             found[oid] = SonicGroup(port, int(index))
     return found
+
+
+RANGE = re.compile(r"([0-9]{1,3})(?:-([0-9]{1,3}))?", re.ASCII)
+UNSET = frozenset({"", "NULL", "null", "None"})
+"""How a reference says that it refers to nothing; `NULL` in a dynamic buffer model, which then chooses the profile."""
+
+NOTHING: Fields = {}
+
+
+@dataclass(frozen=True, slots=True)
+class SonicRows:
+    """The rows of one namespace. Tables with names of their own (profiles, pools, maps) stay in `named`, by whole key."""
+
+    ports: dict[str, Fields] = field(default_factory=dict)
+    qos: dict[str, Fields] = field(default_factory=dict)
+    """PORT_QOS_MAP by port."""
+    watchdogs: dict[str, Fields] = field(default_factory=dict)
+    """PFC_WD by port; `GLOBAL` is in `named`."""
+    queues: dict[tuple[str, int], Fields] = field(default_factory=dict)
+    """QUEUE by port and queue."""
+    groups: dict[tuple[str, int], Fields] = field(default_factory=dict)
+    """BUFFER_PG by port and priority group."""
+    chosen_groups: dict[tuple[str, int], Fields] = field(default_factory=dict)
+    """BUFFER_PG_TABLE of APPL_DB: the profile that a dynamic buffer model has chosen."""
+    named: dict[str, Fields] = field(default_factory=dict)
+
+    def get(self, key: str) -> Fields:
+        """The row of a table with names of its own; empty if there is no such row."""
+        return self.named.get(key, NOTHING)
+
+
+def rows_of(configuration: Mapping[str, Fields]) -> SonicRows:
+    """The rows by object. A key can list ports and have a range: `QUEUE|Ethernet0,Ethernet4|3-4`."""
+    rows = SonicRows()
+    of_port = {"PORT": rows.ports, "PORT_QOS_MAP": rows.qos, "PFC_WD": rows.watchdogs}
+    of_number = {"QUEUE": rows.queues, "BUFFER_PG": rows.groups, "BUFFER_PG_TABLE": rows.chosen_groups}
+    for key, fields in configuration.items():
+        table, separator, rest = key.partition(":" if key.startswith("BUFFER_PG_TABLE:") else "|")
+        if table in of_port and rest != "GLOBAL":
+            of_port[table].update(dict.fromkeys(rest.split(","), fields))
+        elif table in of_number:
+            ports, _, numbers = rest.rpartition(separator)
+            for number in numbers_of(numbers):
+                of_number[table].update({(port, number): fields for port in ports.split(",")})
+        else:
+            rows.named[key] = fields
+    return rows
+
+
+def numbers_of(text: str) -> range:
+    """The queues or priority groups of a key: `3` or `3-4`; empty if it is neither."""
+    found = RANGE.fullmatch(text)
+    if found is None:
+        return range(0)
+    first = int(found[1])
+    return range(first, int(found[2] or first) + 1)
+
+
+def ranges_with(numbers: frozenset[int]) -> Iterator[str]:
+    """Every way in which a key can include one of the numbers: `3`, `4`, `0-3`, ..., `3-4`, ..., `4-7`."""
+    last = max((7, *numbers))
+    for first in range(last + 1):
+        for end in range(first, last + 1):
+            if not numbers.isdisjoint(range(first, end + 1)):
+                yield str(first) if first == end else f"{first}-{end}"
+
+
+def reference(text: str | None) -> str:
+    """The name in a reference to a row: `[WRED_PROFILE|name]` until SONiC 202012, `name` since; empty if unset."""
+    name = (text or "").strip()
+    if name.startswith("[") and name.endswith("]"):
+        name = re.split(r"[|:]", name[1:-1], maxsplit=1)[-1]
+    return "" if name in UNSET else name
+
+
+PRIORITY = "{priority}"
+OVERRIDE = "BIG_RED_SWITCH_MODE"
+"""A field of a queue that is present while the watchdog of the whole switch is overridden."""
+WATCHDOG_STATUS = "PFC_WD_STATUS"
+PAUSE_STATUS = "SAI_QUEUE_ATTR_PAUSE_STATUS"
+
+
+def _raw(source: str) -> tuple[str, ...]:
+    spellings = (spelling for row in CATALOG for spelling in row.spellings)
+    names = (
+        spelling.raw for spelling in spellings if spelling.dialect == SONIC and spelling.source == source
+    )
+    return tuple(dict.fromkeys(name for raw in names for name in raw))
+
+
+PRIORITY_FIELDS = tuple(name for name in _raw(PORT_COUNTERS) if PRIORITY in name)
+PORT_FIELDS = tuple(name for name in _raw(PORT_COUNTERS) if PRIORITY not in name)
+QUEUE_FIELDS = _raw(QUEUE_COUNTERS)
+GROUP_FIELDS = _raw(GROUP_COUNTERS)
+QUEUE_WATERMARKS = tuple(name for name in _raw(WATERMARKS) if name.startswith("SAI_QUEUE_"))
+GROUP_WATERMARKS = tuple(name for name in _raw(WATERMARKS) if name.startswith("SAI_INGRESS_PRIORITY_GROUP_"))
+POOL_WATERMARKS = tuple(name for name in _raw(WATERMARKS) if name.startswith("SAI_BUFFER_POOL_"))
+
+FLEX_GROUPS = {
+    "PORT": PORT_COUNTERS,
+    "QUEUE": QUEUE_COUNTERS,
+    "WRED_ECN_QUEUE": QUEUE_COUNTERS,
+    "PG_DROP": GROUP_COUNTERS,
+    "QUEUE_WATERMARK": WATERMARKS,
+    "PG_WATERMARK": WATERMARKS,
+    "BUFFER_POOL_WATERMARK": WATERMARKS,
+}
+"""The groups of counters that SONiC polls together (FLEX_COUNTER_TABLE), each with the source that holds them."""
+
+ECN_CAPABILITY = "QUEUE_COUNTER_CAPABILITIES|WRED_ECN_QUEUE_ECN_MARKED_PKT_COUNTER"
+WRED_CAPABILITY = "QUEUE_COUNTER_CAPABILITIES|WRED_ECN_QUEUE_WRED_DROPPED_PKT_COUNTER"
+CAPABILITIES = {
+    "SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS": ECN_CAPABILITY,
+    "SAI_QUEUE_STAT_WRED_DROPPED_PACKETS": WRED_CAPABILITY,
+}
+"""Rows of STATE_DB that say whether the ASIC has a counter: a 0 of a counter that it does not have is no zero."""
+
+
+def flex_group(name: str) -> str:
+    """The group of counters that a field of a queue belongs to; empty for those of the watchdog, which polls itself."""
+    if name.startswith("SAI_QUEUE_STAT_WRED_"):
+        return "WRED_ECN_QUEUE"
+    if name == "SAI_QUEUE_STAT_CURR_OCCUPANCY_BYTES" or not name.startswith("SAI_QUEUE_STAT_"):
+        return ""
+    return "QUEUE"
+
+
+def port_fields(priorities: Iterable[int]) -> tuple[str, ...]:
+    """The fields of a port for these priorities, as SONiC spells them."""
+    numbers = sorted(priorities)
+    return (
+        *PORT_FIELDS,
+        *(name.replace(PRIORITY, str(priority)) for priority in numbers for name in PRIORITY_FIELDS),
+    )

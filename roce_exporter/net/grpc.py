@@ -1,0 +1,160 @@
+"""gRPC: set to print nothing, messages from tables instead of generated code, and TLS credentials for TlsFiles.
+
+gRPC's C core writes failed handshakes to standard error, which are faults of sources here. It verifies by itself, against the
+authorities of `ca_file` or else those of the system, and the name of the target. It cannot be configured to verify nothing. So
+`insecure_skip_verify` fetches the certificate that the server shows, trusts that one alone for this round, and verifies one of its
+own names: whoever is in between can show another one, as with every client that verifies nothing. An expired certificate is
+refused even so.
+
+A table of messages has those that are used and no others, so what is not in it can be neither sent nor read. The descriptors are
+in a pool of their own: another copy of the same messages in this process does no harm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
+
+from roce_exporter.net import NetError
+from roce_exporter.net.tls import client_context, connection_fault
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from roce_exporter.net.tls import TlsFiles
+
+
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC reads it when it is imported
+
+import grpc
+import grpc.aio
+
+__all__ = ["grpc", "start_grpc"]
+
+
+@cache
+def start_grpc() -> None:
+    """Start gRPC's thread, and keep it: else every first channel starts one on the event loop, without a limit, and the last ends it."""
+    grpc.aio.init_grpc_aio()
+
+
+KINDS = {
+    "string": FieldDescriptorProto.TYPE_STRING,
+    "bytes": FieldDescriptorProto.TYPE_BYTES,
+    "bool": FieldDescriptorProto.TYPE_BOOL,
+    "int32": FieldDescriptorProto.TYPE_INT32,
+    "int64": FieldDescriptorProto.TYPE_INT64,
+    "uint32": FieldDescriptorProto.TYPE_UINT32,
+    "uint64": FieldDescriptorProto.TYPE_UINT64,
+    "float": FieldDescriptorProto.TYPE_FLOAT,
+    "double": FieldDescriptorProto.TYPE_DOUBLE,
+}
+
+
+def message_classes(package: str, messages: Mapping[str, str]) -> dict[str, type[Any]]:
+    """The class of each message.
+
+    `messages` maps a message's name to its fields: type, name and number of each, separated by commas, `repeated` before
+    the type. They are `proto2`, so that presence is known without `oneof`.
+    """
+    file = FileDescriptorProto(name=f"roce_exporter/{package}.proto", package=package, syntax="proto2")
+    for name, fields in messages.items():
+        message = file.message_type.add(name=name)
+        for text in fields.split(", "):
+            *label, kind, field, number = text.split()
+            added = message.field.add(name=field, number=int(number))
+            added.label = (
+                FieldDescriptorProto.LABEL_REPEATED if label else FieldDescriptorProto.LABEL_OPTIONAL
+            )
+            added.type = KINDS.get(kind, FieldDescriptorProto.TYPE_MESSAGE)
+            if kind not in KINDS:
+                added.type_name = f".{package}.{kind}"
+    pool = DescriptorPool()
+    pool.Add(file)
+    return {name: GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}")) for name in messages}
+
+
+SYSTEM_AUTHORITIES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
+"""Where Debian and Red Hat keep them; OpenSSL's own default is used first. Without a file gRPC has a list in its package."""
+
+
+async def grpc_credentials(
+    files: TlsFiles, address: str, port: int, name: str
+) -> tuple[grpc.ChannelCredentials, str]:
+    """The credentials for a channel, and the name that it must verify.
+
+    Raises:
+        NetError: a file cannot be used, or the server shows no certificate.
+    """
+    context = client_context(files)
+    roots = _authorities(files)
+    if files.insecure_skip_verify:
+        shown, name = await _shown_certificate(context, address, port, name)
+        roots = shown.encode()
+    chain = _content(files.cert_file)
+    key = _content(files.key_file) if files.key_file else chain
+    return grpc.ssl_channel_credentials(roots, key, chain), name
+
+
+def _authorities(files: TlsFiles) -> bytes | None:
+    places = (ssl.get_default_verify_paths().cafile, *SYSTEM_AUTHORITIES)
+    system = next((Path(place) for place in places if place and Path(place).is_file()), None)
+    return _content(files.ca_file or system)
+
+
+def _content(path: Path | None) -> bytes | None:
+    try:
+        return path.read_bytes() if path else None
+    except OSError as error:
+        raise NetError(f"tls: {path} cannot be read: {error.strerror}") from None
+
+
+async def _shown_certificate(context: ssl.SSLContext, address: str, port: int, name: str) -> tuple[str, str]:
+    """The certificate that the server shows, as PEM, and one of its names."""
+    try:
+        shown, _ = await _handshake(context, address, port, name)
+        pem = ssl.DER_cert_to_PEM_cert(shown)
+        trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        trusting.check_hostname = False
+        trusting.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        trusting.load_verify_locations(cadata=pem)
+        # OpenSSL decodes a certificate only for a context that has verified it.
+        _, names = await _handshake(trusting, address, port, name)
+    except OSError as error:
+        raise NetError(connection_fault(error, f"{address}:{port}")) from None
+    if not names:
+        raise NetError(
+            "insecure_skip_verify: the server's certificate has no name: give it one, or use ca_file"
+        )
+    return pem, name if name in names else names[0]
+
+
+async def _handshake(
+    context: ssl.SSLContext, address: str, port: int, name: str
+) -> tuple[bytes, tuple[str, ...]]:
+    """The certificate of one handshake, and its names where the context has verified it."""
+    _, writer = await asyncio.open_connection(address, port, ssl=context, server_hostname=name)
+    try:
+        shown = writer.get_extra_info("ssl_object")
+        return shown.getpeercert(binary_form=True), certificate_names(shown.getpeercert())
+    finally:
+        writer.transport.abort()
+        await asyncio.sleep(0)  # the event loop closes the descriptor in its next cycle
+
+
+def certificate_names(certificate: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names that a certificate is valid for, in the form of `ssl.SSLSocket.getpeercert`.
+
+    A wildcard becomes a name that it covers. The common name counts only where there is no other name (RFC 6125).
+    """
+    others = [value for kind, value in certificate.get("subjectAltName", ()) if kind in ("DNS", "IP Address")]
+    common = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]
+    return tuple(name.replace("*", "any", 1) for name in others or common)

@@ -1,0 +1,357 @@
+"""gNMI to a switch: Get, and Subscribe with the mode ONCE, over one gRPC channel that ends with the probe.
+
+The path of a request is one of two constants and a subscription is always ONCE, so nothing can be set on a switch. The channel
+connects to the address that was resolved before, through no proxy. Credentials are metadata of each request, as switches
+expect them, and are sent over TLS only.
+
+    async with GnmiClient(probe) as client:
+        leaves = await client.once("pfc", ("interfaces/interface[name=*]/ethernet/pfc",))
+
+gRPC keeps threads of its own: with a channel open about ten, and one that polls for asyncio. They end when the last
+channel was closed and its objects are gone, some milliseconds later; `close` waits for neither. Nothing of gRPC survives a fork.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from roce_exporter import __version__
+from roce_exporter.net import NetError
+from roce_exporter.net.gnmi_messages import (
+    SubscribeReply,
+    get_reply,
+    get_request,
+    once_request,
+    path_of,
+    path_text,
+    subscribe_reply,
+)
+from roce_exporter.net.grpc import grpc, grpc_credentials, start_grpc
+from roce_exporter.switches.readings import LoggedRequest, label_text
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from types import TracebackType
+
+    from roce_exporter.net.gnmi_messages import Leaf
+    from roce_exporter.switches.readings import ProbeRequest
+
+
+MEANINGS = {
+    "UNAUTHENTICATED": "the switch refuses the user or the password: check basic_auth",
+    "PERMISSION_DENIED": "the user may not read this: check the role of the user",
+    "NOT_FOUND": "the switch does not have this path",
+    "UNIMPLEMENTED": "the switch does not support this request: check its version",
+    "DEADLINE_EXCEEDED": "no answer by the deadline: raise the timeout of the target",
+    "INVALID_ARGUMENT": "the switch does not understand the path or the encoding: check its version",
+}
+"""By the name of the status code (gRPC, `statuscodes.md`)."""
+
+TOO_LARGE = re.compile(r"Received message larger than max|larger than max")
+CONNECTION = (
+    (
+        re.compile(r"Connection refused"),
+        "refuses connections: check the port, and that gNMI is enabled on the switch",
+    ),
+    (re.compile(r"No route to host|Network is unreachable|timed out", re.IGNORECASE), "cannot be reached"),
+    (
+        re.compile(r"certificate has expired"),
+        "the switch's certificate has expired: renew it, or correct the clock",
+    ),
+    (
+        re.compile(r"not in peer certificate|Hostname Verification"),
+        "the switch's certificate has another name: set tls: server_name to a name in the certificate",
+    ),
+    (
+        re.compile(r"CERTIFICATE_VERIFY_FAILED"),
+        "the switch's certificate is refused: set tls: ca_file to the authority that signed it",
+    ),
+    (
+        re.compile(r"WRONG_VERSION_NUMBER|HTTP_REQUEST|INVALID_.*RECORD"),
+        "the port does not speak TLS: correct the port, or write grpc+insecure:// if it is meant to be unencrypted",
+    ),
+    (
+        re.compile(r"missing selected ALPN|ALPN"),
+        "the port speaks TLS, but not gRPC: correct the port",
+    ),
+    (
+        re.compile(r"CERTIFICATE_REQUIRED|HANDSHAKE_FAILURE|ALERT_.*(CERTIFICATE|UNKNOWN_CA)"),
+        "the switch refuses the exporter's certificate: set tls: cert_file and key_file",
+    ),
+    (
+        # In TLS 1.3 a server refuses the client's certificate after the handshake.
+        re.compile(r"Unwrap failed|TSI_DATA_CORRUPTED"),
+        "the switch ended TLS, perhaps because it requires a client certificate: set tls: cert_file and key_file",
+    ),
+    (
+        re.compile(
+            r"http1\.x|http/1|last error: OK$|Unexpected HTTP|HTTP status|SETTINGS|settings frame",
+            re.IGNORECASE,
+        ),
+        "the port does not speak gRPC: correct the port, or write grpc:// if it needs TLS",
+    ),
+    (re.compile(r"handshake|SSL_ERROR|TSI_", re.IGNORECASE), "the TLS handshake failed: check the port"),
+    (
+        re.compile(
+            r"Socket closed|Connection reset|GOAWAY|Broken pipe|recvmsg|EOF|Endpoint clos", re.IGNORECASE
+        ),
+        "the switch closed the connection",
+    ),
+)
+"""What gRPC reports of a connection that failed, in the order in which its parts are to be recognised."""
+
+
+class AbsentError(NetError):
+    """The switch does not have what was requested."""
+
+
+def gnmi_fault(code: str, details: str) -> str:
+    """One line for the status of a request that failed.
+
+    `details` come from gRPC or from the switch. Unknown ones are part of the line, as far as they are short and printable.
+    """
+    said = label_text(details)
+    if code == "RESOURCE_EXHAUSTED" and TOO_LARGE.search(said):
+        return "the reply is larger than 32 MiB"
+    if code == "UNAVAILABLE":
+        known = next((line for form, line in CONNECTION if form.search(said)), "")
+        return known or f"UNAVAILABLE: {said}"
+    if code in ("UNKNOWN", "INTERNAL", "CANCELLED") and (line := _not_grpc(said)):
+        return line
+    meaning = MEANINGS.get(code)
+    return f"{code}: {meaning} ({said})" if meaning and said else f"{code}: {meaning or said}"
+
+
+def _not_grpc(said: str) -> str:
+    """A line where the other end is a server of HTTP/2 that is no gRPC server."""
+    if re.search(r"HTTP status|content-type|http status|Stream removed|RST_STREAM", said):
+        return f"the port does not answer in gRPC: correct the port ({said})"
+    return ""
+
+
+GET = "/gnmi.gNMI/Get"
+SUBSCRIBE = "/gnmi.gNMI/Subscribe"
+
+REPLY_BYTES = 32 * 1024 * 1024
+"""Most bytes of one reply: of one message, and of all messages of a subscription."""
+LEAVES = 500_000
+"""Most leaves of one reply: a switch of 512 ports, each with 20 queues, has a fifth of that."""
+EXCHANGE_CHARACTERS = 256 * 1024
+"""Most characters of one reply on the debug page."""
+QUERY_CHARACTERS = 4096
+LATE = "no answer by the deadline: raise the timeout of the target, or query it less often"
+
+OPTIONS = (
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.service_config_disable_resolution", 1),
+    ("grpc.enable_retries", 0),
+    # Without it a closed channel and the next one to this address share a connection, and with it credentials.
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.max_receive_message_length", REPLY_BYTES),
+    ("grpc.primary_user_agent", f"roce-exporter/{__version__}"),
+)
+
+
+class _Link(NamedTuple):
+    """The channel of a round, and what each request carries."""
+
+    channel: grpc.aio.Channel
+    metadata: tuple[tuple[str, str], ...]
+
+
+class GnmiClient:
+    """The requests of one round to one switch. Use it with `async with`: leaving closes the channel."""
+
+    def __init__(self, probe: ProbeRequest) -> None:
+        """Nothing is opened before the first request."""
+        self.logged: list[LoggedRequest] = []
+        self._probe = probe
+        self._link: _Link | None = None
+        self._turn = asyncio.Lock()
+        self._began = False
+        self._answered = asyncio.Event()
+        self._denied = ""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the channel and end its requests, also when the round is cancelled."""
+        if self._link:
+            await self._link.channel.close()
+
+    async def get(self, source: str, target: str, paths: Sequence[str]) -> tuple[Leaf, ...]:
+        """The values at some paths, in any order; `target` names the database on SONiC.
+
+        Raises:
+            AbsentError: the switch does not have one of the paths.
+            NetError: no usable reply by the round's deadline.
+        """
+        request = get_request(target, map(path_of, paths))
+        leaves = await self._limited(self._get, request)
+        self._record(source, f"Get {target} {' '.join(paths)}", leaves)
+        return leaves
+
+    async def once(self, source: str, paths: Sequence[str]) -> tuple[Leaf, ...]:
+        """All values below some paths.
+
+        Raises:
+            AbsentError: the switch does not have the paths.
+            NetError: no usable reply by the round's deadline.
+        """
+        request = once_request(map(path_of, paths))
+        leaves = await self._limited(self._once, request)
+        self._record(source, f"Subscribe ONCE {' '.join(paths)}", leaves)
+        return leaves
+
+    async def _limited(
+        self, send: Callable[[bytes], Awaitable[tuple[Leaf, ...]]], request: bytes
+    ) -> tuple[Leaf, ...]:
+        try:
+            async with asyncio.timeout_at(self._probe.deadline):
+                await self._wait_for_first()
+                return await send(request)
+        except TimeoutError:
+            raise NetError(f"{self._place()}: {LATE}") from None
+        except grpc.aio.AioRpcError as error:
+            raise self._fault(error) from None
+        finally:
+            self._answered.set()
+
+    async def _wait_for_first(self) -> None:
+        """Wait until the first request of the round was answered, so that a wrong password is sent once.
+
+        Each attempt counts towards locking the user out. A first request that gets no answer costs the others a quarter of
+        their time.
+        """
+        if not self._began:
+            self._began = True
+            return
+        wait = (self._probe.deadline - asyncio.get_running_loop().time()) / 4
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait):
+                await self._answered.wait()
+        if self._denied:
+            raise NetError(self._denied)
+
+    def _fault(self, error: grpc.aio.AioRpcError) -> NetError:
+        details = self._without_secrets(error.details() or "")
+        line = f"{self._place()}: {gnmi_fault(error.code().name, details)}"
+        if error.code() == grpc.StatusCode.UNAUTHENTICATED:
+            self._denied = line
+        return AbsentError(line) if error.code() == grpc.StatusCode.NOT_FOUND else NetError(line)
+
+    async def _get(self, request: bytes) -> tuple[Leaf, ...]:
+        link = await self._linked()
+        method: Any = link.channel.unary_unary(GET)
+        return get_reply(await method(request, metadata=link.metadata))
+
+    async def _once(self, request: bytes) -> tuple[Leaf, ...]:
+        link = await self._linked()
+        method: Any = link.channel.stream_stream(SUBSCRIBE)
+        call = method(metadata=link.metadata)
+        try:
+            # The stream stays open for writing: some servers take its end for the end of the subscription.
+            await call.write(request)
+            return await _until_finished(call)
+        except asyncio.InvalidStateError:  # from write, when the call has ended: its status says why
+            raise await _ended(call) from None
+        finally:
+            call.cancel()
+
+    async def _linked(self) -> _Link:
+        async with self._turn:
+            if self._link is None:
+                start_grpc()
+                self._link = await self._opened()
+        return self._link
+
+    async def _opened(self) -> _Link:
+        probe = self._probe
+        name = probe.target.tls.server_name or probe.route.server_name or probe.route.address
+        if probe.target.scheme == "grpc+insecure":
+            if probe.login.username:
+                raise NetError("basic_auth is not sent without TLS: use grpc:// instead of grpc+insecure://")
+            plain = (*OPTIONS, ("grpc.default_authority", name))
+            return _Link(grpc.aio.insecure_channel(self._address(), options=plain), ())
+        credentials, verified = await grpc_credentials(
+            probe.target.tls, probe.route.address, self._port(), name
+        )
+        options = (*OPTIONS, ("grpc.ssl_target_name_override", verified), ("grpc.default_authority", name))
+        channel = grpc.aio.secure_channel(self._address(), credentials, options=options)
+        return _Link(channel, _metadata(probe))
+
+    def _port(self) -> int:
+        scheme = self._probe.target.scheme
+        return self._probe.target.ports["grpc+insecure" if scheme == "grpc+insecure" else "grpc"]
+
+    def _address(self) -> str:
+        """The address in the form that gRPC does not resolve."""
+        address = ipaddress.ip_address(self._probe.route.address)
+        return f"ipv{address.version}:{self._place()}"
+
+    def _place(self) -> str:
+        address = self._probe.route.address
+        return f"[{address}]:{self._port()}" if ":" in address else f"{address}:{self._port()}"
+
+    def _record(self, source: str, query: str, leaves: Sequence[Leaf]) -> None:
+        if self._probe.record:
+            shown = query[:QUERY_CHARACTERS]
+            self.logged.append(LoggedRequest(source, shown, self._without_secrets(leaves_text(leaves))))
+
+    def _without_secrets(self, text: str) -> str:
+        password = self._probe.login.password
+        return text.replace(password, "***") if password else text
+
+
+def _metadata(probe: ProbeRequest) -> tuple[tuple[str, str], ...]:
+    """The credentials in the form that switches expect: two entries of the metadata.
+
+    Raises:
+        NetError: HTTP/2 cannot carry them.
+    """
+    login = probe.login
+    if not login.username:
+        return ()
+    if not all(" " <= letter <= "~" for letter in login.username + login.password):
+        raise NetError("basic_auth: gNMI can carry only printable ASCII characters in user and password")
+    return (("username", login.username), ("password", login.password))
+
+
+async def _until_finished(call: Any) -> tuple[Leaf, ...]:
+    leaves: list[Leaf] = []
+    size = 0
+    while (data := await call.read()) is not grpc.aio.EOF:
+        size += len(data)
+        reply: SubscribeReply = subscribe_reply(data)
+        leaves += reply.leaves
+        if reply.finished:
+            return tuple(leaves)
+        if size > REPLY_BYTES or len(leaves) > LEAVES:
+            raise NetError(f"the reply is larger than {REPLY_BYTES // 1024 // 1024} MiB or {LEAVES} values")
+    raise await _ended(call)
+
+
+async def _ended(call: Any) -> Exception:
+    """Why a subscription ended before the switch had sent everything."""
+    code, details = await call.code(), await call.details()
+    if code == grpc.StatusCode.OK:
+        return NetError("the switch ended the subscription before it had sent everything")
+    return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(), details)
+
+
+def leaves_text(leaves: Sequence[Leaf]) -> str:
+    """A reply as text, one line per leaf, cut at the limit of the debug page."""
+    lines, size = [], 0
+    for path, value in leaves:
+        lines.append(f"{path_text(path)}: {value}")
+        size += len(lines[-1]) + 1
+        if size > EXCHANGE_CHARACTERS:
+            break
+    return "\n".join(lines)[:EXCHANGE_CHARACTERS]

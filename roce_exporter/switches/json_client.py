@@ -1,0 +1,306 @@
+"""HTTPS to a switch: JSON in, JSON out, over a few keep-alive connections that end with the probe.
+
+Only reading requests can be sent: GET, and POST to the paths that a module lists, with documents that the module's rule for
+the path accepts. Redirects are not followed. Credentials are sent over TLS, and without it only where the address of the target
+begins with `http://`, which logs a warning once. No error and no exchange holds a password, a cookie or a line of the reply's head.
+
+    async with JsonClient(probe, posts={"/command-api": only_show}) as client:
+        reply = await client.post("queues", "/command-api", {...})
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self
+
+from roce_exporter.net import NetError
+from roce_exporter.net.http import OK, HttpClient, HttpReply, HttpServer
+from roce_exporter.net.json_reply import decode_json
+from roce_exporter.net.login import authorization
+from roce_exporter.switches.readings import LoggedRequest, ProbeReply
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from types import TracebackType
+
+    from roce_exporter.net.login import Login
+    from roce_exporter.switches.readings import ProbeRequest
+
+
+LOG = logging.getLogger(__name__)
+
+CONNECTIONS = 3
+"""Most connections to one switch at a time. Web servers of switches have few workers, which others use too."""
+EXCHANGE_CHARACTERS = 256 * 1024
+"""Most characters of one reply on the debug page."""
+COOKIE = re.compile(r'"?[!#-+\--:<-\[\]-~]{1,4096}"?', re.ASCII)
+"""The value of a cookie (RFC 6265, section 4.1.1)."""
+REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+MEANINGS = {
+    400: "the switch does not understand the request",
+    401: "the switch refuses the user or the password: check basic_auth",
+    403: "the user may not read this: check the role of the user",
+    404: "the switch does not have this path: check its version, and that its interface is enabled",
+    405: "the switch does not allow this request: check its version",
+    429: "the switch limits the rate of requests: query it less often",
+    500: "the switch failed inside",
+    502: "the process behind the switch's web server does not answer",
+    503: "the switch is overloaded or starting",
+    504: "the process behind the switch's web server is too slow",
+}
+
+
+class StatusError(NetError):
+    """A reply with another status than 200."""
+
+    def __init__(self, status: int, body: bytes = b"") -> None:
+        """`body` is the beginning of the reply. NX-API says there what is wrong with a command."""
+        self.status = status
+        self.body = body
+        super().__init__(status_fault(status))
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCookie:
+    """A cookie by which a switch recognises a session, so that it does not authenticate every request again."""
+
+    name: str
+    login_path: str = ""
+    """Where a POST of the credentials returns the cookie; empty: any request with basic authentication does."""
+    login_document: Callable[[Login], Any] | None = None
+    """The document to post there. It is never recorded."""
+
+
+NO_COOKIE = SessionCookie("")
+NO_POSTS: Mapping[str, Callable[[Any], bool]] = MappingProxyType({})
+
+
+@dataclass(slots=True)
+class CookieJar:
+    """The value of one session's cookie, for the login and address that it was given to."""
+
+    owner: tuple[str, int, Login]
+    value: str = field(default="", repr=False)
+
+
+MOST_TARGETS = 4096
+"""Targets that are remembered: service discovery can name any number of addresses."""
+
+JARS: dict[tuple[str, str], CookieJar] = {}
+"""By target and name of the cookie, between visits. In memory only."""
+WARNED: set[str] = set()
+"""Targets for which the warning about plain HTTP was logged."""
+
+
+class JsonClient:
+    """The requests of one round to one switch. Use it with `async with`: leaving closes all connections."""
+
+    def __init__(
+        self,
+        probe: ProbeRequest,
+        posts: Mapping[str, Callable[[Any], bool]] = NO_POSTS,
+        cookie: SessionCookie = NO_COOKIE,
+        connections: int = CONNECTIONS,
+    ) -> None:
+        """`posts` has the paths to which documents may be posted, each with a rule that accepts reading documents only."""
+        target = probe.target
+        self.logged: list[LoggedRequest] = []
+        self._probe = probe
+        self._posts = posts
+        self._cookie = cookie
+        self._scheme = "http" if target.scheme == "http" else "https"
+        address, port = probe.route.address, target.ports[self._scheme]
+        name = target.tls.server_name or probe.route.server_name or address
+        server = HttpServer(self._scheme == "https", name, port)
+        self._client = HttpClient(server, target.tls, address=address)
+        self._jar = kept_jar(target.name, cookie.name, (address, port, probe.login))
+        self._slots = asyncio.Semaphore(connections)
+        self._login_turn = asyncio.Lock()
+        self._denied: StatusError | None = None
+        self._started = asyncio.get_running_loop().time()
+
+    async def __aenter__(self) -> Self:
+        """Nothing is sent before the first request."""
+        if self._scheme == "http" and self._probe.login.username:
+            warn_once(self._probe.target.name)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close all connections, also when the round is cancelled."""
+        await self._client.__aexit__(kind, error, trace)
+
+    async def get(self, source: str, path: str) -> Any:
+        """The JSON document at this path; the query is part of the path, and names in it are quoted by the caller.
+
+        Raises:
+            NetError: no usable reply by the round's deadline; StatusError for another status than 200.
+        """
+        return await self._document(source, "GET", path, b"")
+
+    async def post(self, source: str, path: str, document: Any) -> Any:
+        """The reply to a reading document.
+
+        Raises:
+            NetError: as for `get`.
+            ValueError: the module's rules do not allow the document: a defect.
+        """
+        rule = self._posts.get(path)
+        if rule is None or not rule(document):
+            raise ValueError(f"the module does not allow this document at {path}")
+        return await self._document(source, "POST", path, json.dumps(document).encode())
+
+    async def _document(self, source: str, method: str, path: str, body: bytes) -> Any:
+        try:
+            async with asyncio.timeout_at(self._probe.deadline), self._slots:
+                reply = await self._authorised(method, path, body)
+        except TimeoutError:
+            seconds = self._probe.deadline - self._started
+            line = f"{method} {path}: no complete reply within {seconds:.1f} s"
+            self._record(source, method, path, body, line)
+            raise NetError(line) from None
+        except NetError as error:
+            self._record(source, method, path, body, str(error))
+            error.args = (f"{method} {path}: {error}",)
+            raise
+        text = reply.body.decode("utf-8", errors="replace") if self._probe.record else ""
+        self._record(source, method, path, body, text)
+        try:
+            return decode_json(reply.body, reply.header("content-type"))
+        except NetError as error:
+            raise NetError(f"{method} {path}: {error}") from None
+
+    async def _authorised(self, method: str, path: str, body: bytes) -> HttpReply:
+        """The reply to a request with the session's cookie, and without it if the switch no longer accepts the cookie."""
+        if cookie := self._jar.value:
+            try:
+                return await self._accepted(method, path, body, self._session(cookie))
+            except StatusError as error:
+                if error.status not in REFUSED:
+                    raise
+                if self._jar.value == cookie:  # another request may already have a new one
+                    self._jar.value = ""
+        if self._cookie.login_path:
+            await self._log_in()
+            return await self._accepted(method, path, body, self._session(self._jar.value))
+        return await self._with_password(method, path, body)
+
+    def _session(self, cookie: str) -> tuple[str, str]:
+        return "Cookie", f"{self._cookie.name}={cookie}"
+
+    async def _with_password(self, method: str, path: str, body: bytes) -> HttpReply:
+        if self._denied:
+            # Each attempt with a wrong password counts towards locking the user out: one per round is enough.
+            raise StatusError(self._denied.status)
+        try:
+            return await self._accepted(method, path, body, *authorization(self._probe.login))
+        except StatusError as error:
+            if error.status == HTTPStatus.UNAUTHORIZED:
+                self._denied = error
+            raise
+
+    async def _log_in(self) -> None:
+        """Get a cookie for the credentials. Requests that wait for the same login share it."""
+        async with self._login_turn:
+            if self._jar.value:
+                return
+            if self._denied:
+                raise StatusError(self._denied.status)
+            make_document = self._cookie.login_document
+            document = make_document(self._probe.login) if make_document else {}
+            try:
+                await self._accepted("POST", self._cookie.login_path, json.dumps(document).encode())
+            except StatusError as error:
+                self._denied = error
+                raise
+            if not self._jar.value:
+                raise NetError(
+                    f"the login at {self._cookie.login_path} returned no cookie {self._cookie.name}"
+                )
+
+    async def _accepted(self, method: str, path: str, body: bytes, *authority: tuple[str, str]) -> HttpReply:
+        """The reply, of status 200."""
+        headers = (("Accept", "application/json"), *authority)
+        reply = await self._client.request(method, path, headers, body)
+        if reply.status != OK:
+            raise StatusError(reply.status, reply.body)
+        self._keep_cookie(reply)
+        return reply
+
+    def _keep_cookie(self, reply: HttpReply) -> None:
+        for header in reply.all_headers("set-cookie"):
+            name, _, value = header.partition(";")[0].strip().partition("=")
+            if self._cookie.name and name == self._cookie.name and COOKIE.fullmatch(value):
+                self._jar.value = value
+
+    def _record(self, source: str, method: str, path: str, body: bytes, text: str) -> None:
+        if self._probe.record:
+            query = " ".join(filter(None, (method, path, body.decode())))
+            self.logged.append(
+                LoggedRequest(source, query, self._without_secrets(text[:EXCHANGE_CHARACTERS]))
+            )
+
+    def _without_secrets(self, text: str) -> str:
+        for secret in (self._probe.login.password, self._jar.value):
+            text = text.replace(secret, "***") if secret else text
+        return text
+
+
+def kept_jar(target: str, cookie: str, owner: tuple[str, int, Login]) -> CookieJar:
+    """The jar of this target's session; a new one where the address or the login has changed."""
+    jar = JARS.get((target, cookie))
+    if jar is None or jar.owner != owner:
+        if len(JARS) >= MOST_TARGETS:
+            del JARS[next(iter(JARS))]
+        jar = JARS[target, cookie] = CookieJar(owner)
+    return jar
+
+
+def warn_once(target: str) -> None:
+    """Log that the credentials of this target are sent in clear text."""
+    if target in WARNED:
+        return
+    if len(WARNED) >= MOST_TARGETS:
+        WARNED.clear()
+    WARNED.add(target)
+    LOG.warning(
+        "target %s: credentials are sent without encryption, because its address begins with http://", target
+    )
+
+
+def status_fault(status: int) -> str:
+    """One line for a status that is not 200; nothing of the reply is in it."""
+    if 300 <= status < 400:  # noqa: PLR2004 - the class of redirects, RFC 9110
+        return f"status {status}: redirects are not followed, give the address that the switch itself serves"
+    phrase = next((member.phrase for member in HTTPStatus if member == status), "")
+    named = f"status {status} {phrase}".strip()
+    return f"{named}: {MEANINGS[status]}" if status in MEANINGS else f"{named} instead of 200"
+
+
+async def query_sources(
+    sources: Mapping[str, Callable[[], Awaitable[Any]]], *clients: JsonClient
+) -> ProbeReply:
+    """Query all sources at the same time, as far as their clients have connections; the first ones have precedence.
+
+    A NetError becomes the fault of its source. Any other exception is a defect, and ends the other queries.
+    """
+    replies: dict[str, Any] = {}
+    faults: dict[str, str] = {}
+
+    async def query(source: str, request: Callable[[], Awaitable[Any]]) -> None:
+        try:
+            replies[source] = await request()
+        except NetError as error:
+            faults[source] = str(error)
+
+    async with asyncio.TaskGroup() as group:
+        for source, request in sources.items():
+            group.create_task(query(source, request))
+    return ProbeReply(replies, faults, tuple(exchange for client in clients for exchange in client.logged))

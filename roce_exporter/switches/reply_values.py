@@ -1,0 +1,82 @@
+"""Values in the replies of switches: numbers, most of which are text, and the labels of an LLDP neighbour (IEEE 802.1AB)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from roce_exporter.host.sources.values import check_counter
+from roce_exporter.switches.readings import label_text
+
+if TYPE_CHECKING:
+    from roce_exporter.switches.readings import RawNumber
+
+
+DIGITS = re.compile(r"[0-9]{1,20}", re.ASCII)
+GROUPED = re.compile(r"[0-9]{1,3}(,[0-9]{3})+", re.ASCII)
+ABSENT = frozenset({"", "-", "--", "N/A", "n/a", "NA", "None", "none", "null"})
+"""How switches say that they do not have a value."""
+
+
+def is_absent(value: object) -> bool:
+    """Whether a value of a reply says that the switch does not have it."""
+    return value is None or (isinstance(value, str) and value.strip() in ABSENT)
+
+
+def number(value: object) -> RawNumber:
+    """The unsigned 64-bit number in a value of a reply; None if it is not one.
+
+    Text may have commas between thousands, as NX-OS prints them. NaN, negative numbers, fractions and 2^64 are not valid.
+    """
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, int):
+        checked: int | str = check_counter(value)
+        return checked if isinstance(checked, int) else None
+    if not isinstance(value, str):
+        return None
+    text = value.strip()
+    if GROUPED.fullmatch(text):
+        text = text.replace(",", "")
+    return number(int(text)) if DIGITS.fullmatch(text) else None
+
+
+MAC = re.compile(
+    r"(?:[0-9a-f]{4}\.){2}[0-9a-f]{4}|(?:[0-9a-f]{2}[:-]){5}[0-9a-f]{2}", re.IGNORECASE | re.ASCII
+)
+"""`001e.49ff.24f7`, `00:1e:49:ff:24:f7` or `00-1e-49-ff-24-f7`."""
+NOT_SAID = frozenset({"", "null", "-", "n/a", "none", "not advertised", "not-advertised"})
+
+
+def said(value: Any) -> str:
+    """A text of the switch as a label; empty where the switch says that it has none."""
+    plain = label_text(value) if isinstance(value, str | int) else ""
+    return "" if plain.lower() in NOT_SAID else plain
+
+
+def mac_address(text: str) -> str:
+    """The MAC address in lower case with colons; empty if the text is not one."""
+    if not MAC.fullmatch(text):
+        return ""
+    digits = re.sub(r"[^0-9a-f]", "", text.lower())
+    return ":".join(digits[start : start + 2] for start in range(0, 12, 2))
+
+
+def neighbor_labels(
+    *, name: Any, chassis: Any, port_id: Any, description: Any, is_name: bool
+) -> dict[str, str]:
+    """The labels of a neighbour without its port. `is_name`: the switch says that the port identifier is an interface name.
+
+    Only the port identifier becomes `neighbor_mac`: the chassis identifier can be the MAC address of another port.
+    """
+    port, box = said(port_id), said(chassis)
+    mac = "" if is_name else mac_address(port)
+    return {
+        "neighbor": said(name),
+        "neighbor_chassis": mac_address(box) or box,
+        "neighbor_port": mac or port,
+        "neighbor_description": said(description),
+        "neighbor_mac": mac,
+        "port_id_kind": "mac" if mac else "name" if port else "other",
+        "source": "lldp",
+    }

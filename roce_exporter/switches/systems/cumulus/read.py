@@ -1,0 +1,376 @@
+"""Cumulus Linux: from the replies of NVUE to readings.
+
+Names: a switch priority is the priority of PFC, a traffic class is an egress queue, and the egress queue mapping joins the two. No reply says
+which priority group belongs to which priority, so `roce_switch_queue_info` has no group, and priority groups are exported only where the
+target asks for all of them: discards of lossy traffic are no fault.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from roce_exporter.catalog.named import (
+    SWITCH_INFO,
+    SWITCH_NEIGHBOR_INFO,
+    SWITCH_PORT_INFO,
+    SWITCH_QUEUE_INFO,
+)
+from roce_exporter.catalog.switch_systems import CUMULUS
+from roce_exporter.switches.readings import (
+    ProbeReply,
+    SwitchFact,
+    SwitchReading,
+    SwitchReadings,
+)
+from roce_exporter.switches.reply_values import is_absent, neighbor_labels, number, said
+from roce_exporter.switches.targets import ALL_PRIORITIES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from roce_exporter.switches.readings import RawNumber
+    from roce_exporter.switches.targets import SwitchTarget
+
+
+EXACT = re.compile(r"([0-9,]{1,26})(?:\s*(?:B|Bytes))?", re.ASCII)
+SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*(KB|MB|GB)", re.ASCII)
+BYTES = {"KB": 1024, "MB": 1024**2, "GB": 1024**3}
+ON = frozenset({"on", "enable", "enabled", "yes", "true"})
+OFF = frozenset({"off", "disable", "disabled", "no", "false"})
+
+
+def below(node: Any, *keys: str) -> Any:
+    """The value below these keys; None where a level is missing or is no object."""
+    for key in keys:
+        node = node.get(key) if isinstance(node, dict) else None
+    return node
+
+
+def members(node: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects of an object, by key."""
+    for key, value in node.items() if isinstance(node, dict) else ():
+        if isinstance(value, dict):
+            yield key, value
+
+
+def classes(node: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects of an object that are numbered 0 to 7: priorities, traffic classes, priority groups."""
+    return ((key, value) for key, value in members(node) if len(key) == 1 and key in "01234567")
+
+
+def exact(value: Any) -> RawNumber:
+    """A counter: a number, or a text like `12 Bytes`. None for a rounded text."""
+    found = EXACT.fullmatch(value.strip()) if isinstance(value, str) else None
+    return number(found[1] if found else value)
+
+
+def size(value: Any) -> RawNumber:
+    """Bytes: a number, `40000 B`, or a rounded `153.00 KB`."""
+    found = SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+    return round(float(found[1]) * BYTES[found[2]]) if found else exact(value)
+
+
+def switched(value: Any) -> int | None:
+    """1 for on, 0 for off, in the words of any version; None for others."""
+    if isinstance(value, bool):
+        return int(value)
+    word = value.strip().lower() if isinstance(value, str) else ""
+    return 1 if word in ON else 0 if word in OFF else None
+
+
+def state(value: Any) -> int | None:
+    """As `switched`; NVUE also writes a state as an object with one key: `{"enabled": {}}`."""
+    return switched(next(iter(value))) if isinstance(value, dict) and len(value) == 1 else switched(value)
+
+
+COUNTERS = "counters"
+WATCHDOG = "pfc_watchdog"
+SETTINGS = "pfc_watchdog_settings"
+PFC = "pfc"
+PROFILES = "pfc_profiles"
+CONGESTION = "congestion_control"
+NEIGHBORS = "lldp_neighbors"
+QUEUES = "queue_mapping"
+SYSTEM = "system"
+
+PORT = re.compile(r"swp[0-9]{1,4}(?:s[0-9]{1,2})?", re.ASCII)
+"""Front-panel ports, and the parts of a breakout."""
+DEFAULT_PROFILE = "default-global"
+WATCHDOG_STATES = {"ok": 0, "deadlock": 1}
+
+
+class CounterTable(NamedTuple):
+    """One table of a port's QoS counters: the label of its rows and the counters that are metrics."""
+
+    name: str
+    label: str
+    counters: tuple[str, ...]
+
+
+PRIORITIES = CounterTable("pfc-stats", "priority", ("rx-pause-frames", "tx-pause-frames"))
+EGRESS_QUEUES = CounterTable(
+    "egress-queue-stats",
+    "queue",
+    ("tx-frames", "tx-bytes", "tx-uc-buffer-discards", "wred-discards", "ecn-marked-frames"),
+)
+GROUPS = CounterTable("ingress-buffer-stats", "priority_group", ("rx-buffer-discards",))
+
+Ports = dict[str, dict[str, Any]]
+"""By port one subtree of it."""
+
+
+def is_port(name: Any) -> bool:
+    """Whether an interface is a port of the switch, and not a bond, a bridge or the management port."""
+    return isinstance(name, str) and PORT.fullmatch(name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class PortClasses:
+    """Which priorities and queues the readings of a port cover."""
+
+    everything: bool
+    priorities: frozenset[str]
+    queues: frozenset[str]
+    off: bool = False
+    """PFC is known to be off on the port."""
+
+    def has_priority(self, priority: str) -> bool:
+        """Whether this priority is covered."""
+        return self.everything or priority in self.priorities
+
+    def has_queue(self, queue: str) -> bool:
+        """Whether this queue is covered."""
+        return self.everything or queue in self.queues
+
+
+def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
+    """Interpret the replies. Total: whatever the switch sent, the other sources are read."""
+    faults = dict(replies.faults)
+    documents = {}
+    for source, reply in replies.replies.items():
+        if isinstance(reply, dict):
+            documents[source] = reply
+        elif reply is not None:  # None: the switch does not have it
+            faults[source] = "the reply is no JSON object"
+    counters = subtree(documents.get(COUNTERS), ("counters", "qos"), ("qos", "counters"))
+    watchdog = subtree(documents.get(WATCHDOG), ("qos", "pfc-watchdog"))
+    if COUNTERS in documents and not counters:
+        faults[COUNTERS] = "the reply has no QoS counters of any port (swp)"
+    scopes = port_classes(documents, counters, watchdog, everything=target.priorities == ALL_PRIORITIES)
+    congestion = subtree(documents.get(CONGESTION), ("qos", "congestion-control"))
+    readings = (
+        *_pfc_readings(documents, scopes),
+        *_counter_readings(counters, scopes),
+        *_watchdog_readings(watchdog, watchdog_times(documents.get(SETTINGS)), scopes),
+        *_congestion_readings(congestion, scopes),
+    )
+    return SwitchReadings(
+        name=said(below(documents.get(SYSTEM), "hostname")),
+        readings=tuple(reading for reading in readings if reading.values),
+        facts=tuple(_facts(documents, scopes)),
+        faults={source: fault for source, fault in faults.items() if source not in replies.faults},
+        sources=tuple(sorted({*documents, *faults})),
+    )
+
+
+def subtree(document: Any, *paths: tuple[str, str]) -> Ports:
+    """By port the first of these subtrees that it has."""
+    found: Ports = {}
+    for port, content in members(document):
+        for path in paths if is_port(port) else ():
+            node = below(content, *path)
+            if isinstance(node, dict):
+                found.setdefault(port, node)
+    return found
+
+
+def queue_of_priority(document: Any) -> dict[str, str]:
+    """The queue of each switch priority; empty if the reply does not have the map."""
+    mapping = classes(below(document, "switch-priority"))
+    found = {priority: str(node.get("traffic-class")) for priority, node in mapping}
+    return {priority: queue for priority, queue in found.items() if queue in set("01234567")}
+
+
+def pfc_of_ports(documents: Mapping[str, Any]) -> dict[str, frozenset[str] | None]:
+    """By port the priorities with PFC: its own list, else that of its profile; None if neither is known.
+
+    A port on which PFC neither sends nor obeys pause has none.
+    """
+    found: dict[str, frozenset[str] | None] = {}
+    for port, settings in subtree(documents.get(PFC), ("qos", "pfc")).items():
+        name = settings.get("profile")
+        profile = below(documents.get(PROFILES), name if isinstance(name, str) else DEFAULT_PROFILE)
+        switches = {switched(settings.get("rx")), switched(settings.get("tx"))} - {None}
+        if switches == {0}:
+            found[port] = frozenset()
+        else:
+            found[port] = _listed(
+                settings.get("switch-priority"), _listed(below(profile, "switch-priority"), None)
+            )
+    return found
+
+
+def _listed(value: Any, otherwise: frozenset[str] | None) -> frozenset[str] | None:
+    """Priorities as the keys of an object, a list, a number or a text like `3,4`."""
+    if value is None or value == "":
+        return otherwise
+    words = value if isinstance(value, dict | list) else [value]
+    return frozenset(
+        digit for word in words if isinstance(word, str | int) for digit in re.findall(r"[0-7]", str(word))
+    )
+
+
+def port_classes(
+    documents: Mapping[str, Any], counters: Ports, watchdog: Ports, *, everything: bool
+) -> dict[str, PortClasses]:
+    """By port the priorities with PFC and their queues.
+
+    Where the PFC settings of a port are not known, priorities count that have had a PFC frame, and queues that the watchdog has
+    tripped. Where the queue mapping is not known, queues count that the watchdog watches; the priority's number is never taken
+    for the queue's.
+    """
+    pfc = pfc_of_ports(documents)
+    queues = queue_of_priority(documents.get(QUEUES))
+    scopes = {}
+    for port in sorted({*counters, *watchdog, *pfc}):
+        on = pfc.get(port)
+        watched = dict(classes(below(watchdog.get(port), "status")))
+        priorities = _paused(counters.get(port)) if on is None else on
+        known = frozenset(queues[priority] for priority in priorities if priority in queues)
+        if not queues:
+            known = frozenset(watched)
+        elif on is None:
+            known |= {queue for queue, node in watched.items() if any(_watched(node).values())}
+        scopes[port] = PortClasses(everything, priorities, known, off=on == frozenset())
+    return scopes
+
+
+def _paused(counters: Any) -> frozenset[str]:
+    """The priorities with PFC frames."""
+    return frozenset(
+        priority
+        for priority, node in classes(below(counters, PRIORITIES.name))
+        if any(exact(node.get(name)) for name in PRIORITIES.counters)
+    )
+
+
+def _pfc_readings(documents: Mapping[str, Any], scopes: Mapping[str, PortClasses]) -> Iterator[SwitchReading]:
+    """Whether PFC is on: for the priorities in scope, and for all of a port that has it off, so that the ends of a link can be compared."""
+    for port, on in pfc_of_ports(documents).items():
+        for priority in "01234567" if on is not None else "":
+            if scopes[port].has_priority(priority) or scopes[port].off:
+                yield _of(PFC, port, "priority", priority, {"pfc_enabled": int(priority in (on or ()))})
+
+
+def _counter_readings(ports: Ports, scopes: Mapping[str, PortClasses]) -> Iterator[SwitchReading]:
+    for port, document in ports.items():
+        scope = scopes[port]
+        yield from _counted(port, document, PRIORITIES, scope.has_priority)
+        yield from _counted(port, document, EGRESS_QUEUES, scope.has_queue)
+        if scope.everything:
+            yield from _counted(port, document, GROUPS, scope.has_queue)
+
+
+def _counted(
+    port: str, document: dict[str, Any], table: CounterTable, wanted: Callable[[str], bool]
+) -> Iterator[SwitchReading]:
+    for key, node in classes(document.get(table.name)):
+        if wanted(key):
+            found = {name: node.get(name) for name in table.counters}
+            values = {name: exact(value) for name, value in found.items() if not is_absent(value)}
+            yield _of(COUNTERS, port, table.label, key, values)
+
+
+def watchdog_times(document: Any) -> dict[str, RawNumber]:
+    """The detection time in milliseconds: polling interval x robustness, if the reply has both."""
+    interval, robustness = exact(below(document, "polling-interval")), exact(below(document, "robustness"))
+    return {"detection-milliseconds": interval * robustness} if interval and robustness else {}
+
+
+def _watchdog_readings(
+    ports: Ports, times: Mapping[str, RawNumber], scopes: Mapping[str, PortClasses]
+) -> Iterator[SwitchReading]:
+    for port, document in ports.items():
+        statuses = dict(classes(document.get("status")))
+        common: dict[str, RawNumber] = dict(times)
+        if not is_absent(document.get("state")):
+            common["state"] = state(document["state"])
+        wanted = {*statuses, *scopes[port].queues}
+        for queue in sorted(queue for queue in wanted if scopes[port].has_queue(queue)):
+            yield _of(WATCHDOG, port, "queue", queue, common | _watched(statuses.get(queue, {})))
+
+
+def _watched(node: dict[str, Any]) -> dict[str, RawNumber]:
+    values: dict[str, RawNumber] = {}
+    if not is_absent(node.get("status")):
+        values["status"] = WATCHDOG_STATES.get(str(node["status"]).strip().lower())
+    if not is_absent(node.get("deadlock-count")):
+        values["deadlock-count"] = exact(node["deadlock-count"])
+    return values
+
+
+def _congestion_readings(ports: Ports, scopes: Mapping[str, PortClasses]) -> Iterator[SwitchReading]:
+    """ECN by queue. A queue that a port does not list among its traffic classes has no ECN: NVUE lists those that are configured."""
+    for port, document in ports.items():
+        table = document.get("traffic-class")
+        if not isinstance(table, dict) or port not in scopes:
+            continue
+        listed = dict(classes(table))
+        for queue in sorted({*listed, *scopes[port].queues}):
+            if scopes[port].has_queue(queue):
+                values = _thresholds(listed[queue]) if queue in listed else {"ecn": 0}
+                yield _of(CONGESTION, port, "queue", queue, values)
+
+
+def _thresholds(node: dict[str, Any]) -> dict[str, RawNumber]:
+    values: dict[str, RawNumber] = {}
+    if not is_absent(node.get("ecn")):
+        values["ecn"] = state(node["ecn"])
+    for name in ("min-threshold", "max-threshold"):
+        if not is_absent(node.get(name)):
+            values[name] = size(node[name])
+    if not is_absent(node.get("probability")):
+        values["probability"] = exact(node["probability"])
+    return values
+
+
+def _of(source: str, port: str, label: str, value: str, values: Mapping[str, RawNumber]) -> SwitchReading:
+    return SwitchReading(source, (("port", port), (label, value)), values)
+
+
+def _facts(documents: Mapping[str, Any], scopes: Mapping[str, PortClasses]) -> Iterator[SwitchFact]:
+    system = documents.get(SYSTEM)
+    if system is not None:
+        # Up to 5.11 the release is at the top, later in an object of its own.
+        release = below(system, "product-release") or below(system, "version", "product-release")
+        labels = {
+            "os": CUMULUS,
+            "version": said(release),
+            "model": said(below(system, "platform")),
+            "asic": "",
+        }
+        yield SwitchFact(SWITCH_INFO, labels)
+    queues = queue_of_priority(documents.get(QUEUES))
+    for port, scope in scopes.items():
+        yield SwitchFact(SWITCH_PORT_INFO, {"port": port, "alias": "", "description": ""})
+        for priority in sorted(scope.priorities & queues.keys()):
+            labels = {"port": port, "priority": priority, "queue": queues[priority], "priority_group": ""}
+            yield SwitchFact(SWITCH_QUEUE_INFO, labels)
+    yield from _neighbors(documents.get(NEIGHBORS))
+
+
+def _neighbors(document: Any) -> Iterator[SwitchFact]:
+    """The neighbours by port; NVUE keys them by system name."""
+    for port, neighbors in subtree(document, ("lldp", "neighbor")).items():
+        for key, node in members(neighbors):
+            name = below(node, "chassis", "system-name")
+            labels = neighbor_labels(
+                name=key if name is None else name,
+                chassis=below(node, "chassis", "chassis-id"),
+                port_id=below(node, "port", "name"),
+                description=below(node, "port", "description"),
+                is_name=str(below(node, "port", "type")).lower() in ("ifname", "interface-name"),
+            )
+            yield SwitchFact(SWITCH_NEIGHBOR_INFO, {"port": port, **labels})

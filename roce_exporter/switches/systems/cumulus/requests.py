@@ -1,0 +1,206 @@
+"""NVIDIA Cumulus Linux: NVUE's REST interface, `https://switch:8765/nvue_v1/`, operational revision.
+
+No device was queried for this module: paths and names come from NVIDIA's documentation (CumulusNetworks/docs, NVUE command reference
+5.3 to 5.15) and from public programs that parse these replies; the nesting of the JSON is that of the object model, which the documentation
+shows as tables. `docs/evidence.md` lists what was constructed. Pause durations are not exported: no document states their unit.
+
+Cost: nine requests over at most three connections, whatever the number of ports, where the switch supports the query parameter
+`include`. Where it does not, the counters and the watchdog need one request per port each, and one more for the list. The user needs the role nvue-monitor, which
+is read only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from roce_exporter.catalog.switch_systems import CUMULUS
+from roce_exporter.net import NetError
+from roce_exporter.switches.json_client import JsonClient, StatusError, query_sources
+from roce_exporter.switches.readings import Module, ProbeRequest
+from roce_exporter.switches.systems.cumulus.read import (
+    CONGESTION,
+    COUNTERS,
+    NEIGHBORS,
+    PFC,
+    PROFILES,
+    QUEUES,
+    SETTINGS,
+    SYSTEM,
+    WATCHDOG,
+    below,
+    is_port,
+    read,
+)
+
+if TYPE_CHECKING:
+    from roce_exporter.switches.readings import ProbeReply
+
+
+ROOT = "/nvue_v1"
+PATHS = {
+    SYSTEM: f"{ROOT}/system",
+    SETTINGS: f"{ROOT}/qos/pfc-watchdog",
+    PROFILES: f"{ROOT}/qos/pfc",
+    QUEUES: f"{ROOT}/qos/egress-queue-mapping/default-global",
+}
+"""One document per switch. `default-global` is the only profile of the queue mapping."""
+Subtree = tuple[str, str]
+
+SUBTREES: dict[str, tuple[Subtree, ...]] = {
+    COUNTERS: (("counters", "qos"), ("qos", "counters")),
+    WATCHDOG: (("qos", "pfc-watchdog"),),
+    PFC: (("qos", "pfc"),),
+    CONGESTION: (("qos", "congestion-control"),),
+    NEIGHBORS: (("lldp", "neighbor"),),
+}
+"""Subtrees of every port, the newest name first: `counters qos` is `qos counters` up to version 5.4."""
+NO_PATH = (400, 404, 422)
+"""How NVUE says that it does not have a path or does not know a parameter."""
+
+MOST_TARGETS = 4096
+
+PER_PORT: set[str] = set()
+"""Targets that do not support `include`, so that it is not tried in every probe. Forgotten when the process ends."""
+
+
+def all_ports(subtree: Subtree) -> str:
+    """The path of one subtree of all ports."""
+    return f"{ROOT}/interface?include={quote('/*/' + '/'.join(subtree), safe='')}"
+
+
+def one_port(port: str, subtree: Subtree) -> str:
+    """The path of one subtree of one port."""
+    return f"{ROOT}/interface/{quote(port, safe='')}/{'/'.join(subtree)}"
+
+
+class PortList:
+    """`/interface` without a filter, read once per round and only where the switch has no filter."""
+
+    def __init__(self, client: JsonClient) -> None:
+        self._client = client
+        self._turn = asyncio.Lock()
+        self._document: Any = None
+        self.filter_is_known = asyncio.Event()
+        """Set when it is known whether the switch has the filter."""
+
+    async def read(self, source: str) -> Any:
+        """The document: by port what the switch puts there by itself.
+
+        Raises:
+            NetError: there is no usable reply.
+        """
+        async with self._turn:
+            if self._document is None:
+                self._document = await self._client.get(source, f"{ROOT}/interface")
+        return self._document
+
+
+async def query(probe: ProbeRequest) -> ProbeReply:
+    """Read all documents, each as a source of its own."""
+    async with JsonClient(probe) as client:
+        ports, target = PortList(client), probe.target.name
+        subtrees = {
+            source: partial(_subtree, client, ports, target, source, names)
+            for source, names in SUBTREES.items()
+        } | {COUNTERS: partial(_counters, client, ports, target)}
+        documents = {source: partial(_document, client, source, path) for source, path in PATHS.items()}
+        return await query_sources(subtrees | documents, client)
+
+
+async def _document(client: JsonClient, source: str, path: str) -> Any:
+    """The document at a path; None if the switch does not have it, as versions before 5.6 do not have the watchdog."""
+    try:
+        return await client.get(source, path)
+    except StatusError as error:
+        if error.status in NO_PATH and source != SYSTEM:
+            return None
+        raise
+
+
+async def _subtree(
+    client: JsonClient, ports: PortList, target: str, source: str, names: tuple[Subtree, ...]
+) -> Any:
+    """By port the documents of one source; None if the switch does not have them."""
+    filtered = None
+    if target not in PER_PORT:
+        filtered = await _filtered(client, source, names)
+        if not holds(filtered, names):
+            # The switch has no such subtree, or no filter: the reply with the counters decides.
+            await ports.filter_is_known.wait()
+    if target not in PER_PORT:
+        return filtered
+    if source == WATCHDOG:
+        return await _from_each_port(client, ports, source, names) or None
+    listed = await ports.read(source)
+    return listed if holds(listed, names) else None
+
+
+async def _counters(client: JsonClient, ports: PortList, target: str) -> Any:
+    """By port its counters. Every port has them: a reply without them shows that the switch ignores or refuses the filter."""
+    names = SUBTREES[COUNTERS]
+    try:
+        if target not in PER_PORT:
+            filtered = await _filtered(client, COUNTERS, names)
+            if holds(filtered, names):
+                return filtered
+            if len(PER_PORT) >= MOST_TARGETS:
+                PER_PORT.clear()
+            PER_PORT.add(target)
+    finally:
+        ports.filter_is_known.set()
+    return await _from_each_port(client, ports, COUNTERS, names)
+
+
+async def _filtered(client: JsonClient, source: str, names: tuple[Subtree, ...]) -> Any:
+    """The reply that has the subtree, else the last one; None if the switch refuses the filter."""
+    reply = None
+    for subtree in names:
+        reply = await _document(client, source, all_ports(subtree))
+        if holds(reply, (subtree,)):
+            break
+    return reply
+
+
+def holds(reply: Any, names: tuple[Subtree, ...]) -> bool:
+    """Whether a reply has one of these subtrees for any port."""
+    ports = reply.values() if isinstance(reply, dict) else ()
+    return any(below(port, *subtree) is not None for port in ports for subtree in names)
+
+
+async def _from_each_port(
+    client: JsonClient, ports: PortList, source: str, names: tuple[Subtree, ...]
+) -> dict[str, Any]:
+    """By port its documents, from one request per port, as many at a time as the client has connections.
+
+    Raises:
+        NetError: a port has no usable reply. Counters of some ports without a word about the others would be misleading.
+    """
+    listed = await ports.read(source)
+    found = sorted(port for port in listed if is_port(port)) if isinstance(listed, dict) else []
+    if not found:
+        raise NetError("the list of interfaces has no switch port (swp)")
+    async with asyncio.TaskGroup() as group:
+        tasks = {port: group.create_task(_of_port(client, source, port, names)) for port in found}
+    documents = {port: task.result() for port, task in tasks.items()}
+    for document in documents.values():
+        if isinstance(document, NetError):
+            raise document
+    return {port: document for port, document in documents.items() if document is not None}
+
+
+async def _of_port(client: JsonClient, source: str, port: str, names: tuple[Subtree, ...]) -> Any:
+    """The documents of one port, None without any, or the fault: one port must not end the requests for the others."""
+    try:
+        for subtree in names:
+            document = await _document(client, source, one_port(port, subtree))
+            if document is not None:
+                return {subtree[0]: {subtree[1]: document}}
+    except NetError as fault:
+        return fault
+    return None
+
+
+MODULE = Module(name="cumulus", dialect=CUMULUS, query=query, read=read)

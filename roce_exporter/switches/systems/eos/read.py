@@ -1,0 +1,249 @@
+"""What the replies of EOS mean: a pure function from replies to readings."""
+
+from __future__ import annotations
+
+import re
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO, SWITCH_QUEUE_INFO
+from roce_exporter.net import NetError
+from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, label_text
+from roce_exporter.switches.reply_values import is_absent, number
+from roce_exporter.switches.systems.eos.models import (
+    INTERFACE,
+    NEIGHBOR,
+    PRIORITY,
+    SYSTEM,
+    EosView,
+    active_priorities,
+    configured_priorities,
+    is_port,
+    labels,
+    priority_readings,
+    queue_readings,
+    setting_readings,
+    tables_of,
+    watchdog_readings,
+)
+from roce_exporter.switches.targets import ALL_PRIORITIES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from roce_exporter.switches.readings import ProbeReply, RawNumber
+    from roce_exporter.switches.systems.eos.models import PfcPriorities, Tables
+    from roce_exporter.switches.targets import SwitchTarget
+
+
+CASTS = {"ucastQueues": "", "mcastQueues": "mc"}
+STUCK = ("stuckCount", "recoveryCount")
+
+
+def member(result: Any, name: str) -> dict[str, Any]:
+    """An object of a result.
+
+    Raises:
+        NetError: the result does not have it: another version, or another command.
+    """
+    found = result.get(name) if isinstance(result, dict) else None
+    if not isinstance(found, dict):
+        raise NetError(f"the reply has no {name}: the switch's version is not supported")
+    return found
+
+
+def objects(parent: Any, name: str = "") -> dict[str, dict[str, Any]]:
+    """The members of an object, or of one of its members, that are objects themselves; what is no object has none."""
+    found = parent.get(name) if name and isinstance(parent, dict) else parent
+    return (
+        {key: value for key, value in found.items() if isinstance(value, dict)}
+        if isinstance(found, dict)
+        else {}
+    )
+
+
+def ecn_readings(result: Any, view: EosView) -> Iterator[SwitchReading]:
+    """`show qos interfaces ecn counters queue`: marked packets per queue. A queue with "-" is not counted."""
+    for port, interface in objects(member(result, "intfQueueCounters")).items():
+        counters = interface.get("queueCounters")
+        for queue, value in counters.items() if isinstance(counters, dict) else ():
+            if view.wants(port, queue) and not is_absent(value):
+                yield SwitchReading(
+                    "ecn_counters", labels(port, "queue", queue), {"queueCounter": number(value)}
+                )
+
+
+def drop_readings(result: Any, view: EosView) -> Iterator[SwitchReading]:
+    """`show interfaces counters queue drops`: drops per traffic class, whose queue has the same number by default."""
+    for port, interface in objects(member(result, "egressQueueCounters"), "interfaces").items():
+        for cast, prefix in CASTS.items():
+            for name, traffic_class in objects(interface.get(cast), "trafficClasses").items():
+                label = prefix + name.removeprefix("TC")
+                precedences = objects(traffic_class, "dropPrecedences")
+                if precedences and view.wants(port, label):
+                    dropped = {"droppedPackets": _total(precedences)}
+                    yield SwitchReading("queue_drops", labels(port, "queue", label), dropped)
+
+
+def _total(precedences: dict[str, dict[str, Any]]) -> RawNumber:
+    """The drops of all drop precedences; None if one of them is not a valid number."""
+    total = 0
+    for precedence in precedences.values():
+        dropped = number(precedence.get("droppedPackets"))
+        if dropped is None:
+            return None
+        total += int(dropped)
+    return number(total)
+
+
+def stuck_readings(result: Any, view: EosView) -> Iterator[SwitchReading]:
+    """`show priority-flow-control counters watchdog`: an interface is listed with its first event only."""
+    for port, interface in objects(member(result, "interfaces")).items():
+        for queue, row in objects(interface, "txQueues").items():
+            if view._replace(every=True).wants(port, queue):
+                values = {name: number(row[name]) for name in STUCK if not is_absent(row.get(name))}
+                yield SwitchReading("watchdog_counters", labels(port, "queue", queue), values)
+
+
+KINDS = {"macAddress": "mac", "MAC_ADDRESS": "mac", "interfaceName": "name", "INTERFACE_NAME": "name"}
+"""Subtypes of the port identifier, as eAPI and openconfig-lldp name them."""
+MAC = re.compile(r"[0-9a-f]{12}", re.ASCII)
+
+
+def mac_address(text: str) -> str:
+    """A MAC address in lower case with colons, from any of its spellings (`001c.73a0.fc18`); empty if it is none."""
+    plain = re.sub(r"[.:-]", "", text.strip().lower())
+    return ":".join(plain[place : place + 2] for place in range(0, 12, 2)) if MAC.fullmatch(plain) else ""
+
+
+class _Neighbor(NamedTuple):
+    """What LLDP says of a neighbour, as a reply has it; None: it did not announce this."""
+
+    system: object
+    chassis: object
+    port_id: object
+    kind: object
+    description: object
+
+
+def _fact(port: str, found: _Neighbor) -> SwitchFact:
+    identifier = label_text(found.port_id or "")
+    mac = mac_address(identifier) if KINDS.get(str(found.kind)) == "mac" else ""
+    return SwitchFact(
+        SWITCH_NEIGHBOR_INFO,
+        {
+            "port": label_text(port),
+            "neighbor": label_text(found.system or ""),
+            "neighbor_chassis": mac_address(str(found.chassis or "")) or label_text(found.chassis or ""),
+            "neighbor_port": mac or identifier,
+            "neighbor_description": label_text(found.description or ""),
+            "neighbor_mac": mac,
+            "port_id_kind": "mac" if mac else "name" if KINDS.get(str(found.kind)) == "name" else "other",
+            "source": "lldp",
+        },
+    )
+
+
+def eapi_neighbors(result: Any) -> Iterator[SwitchFact]:
+    """`show lldp neighbors detail`. `interfaceId` is in quotation marks for some subtypes, `interfaceId_v2` is not.
+
+    Raises:
+        NetError: it is no such result.
+    """
+    for port, entry in member(result, "lldpNeighbors").items():
+        found = entry.get("lldpNeighborInfo") if isinstance(entry, dict) else None
+        for one in found if is_port(port) and isinstance(found, list) else ():
+            if isinstance(one, dict):
+                yield _eapi_neighbor(port, one)
+
+
+def _eapi_neighbor(port: str, one: dict[str, Any]) -> SwitchFact:
+    interface = one.get("neighborInterfaceInfo")
+    known = interface if isinstance(interface, dict) else {}
+    identifier = known.get("interfaceId_v2") or str(known.get("interfaceId") or "").strip('"')
+    kind, description = known.get("interfaceIdType"), known.get("interfaceDescription")
+    return _fact(port, _Neighbor(one.get("systemName"), one.get("chassisId"), identifier, kind, description))
+
+
+LEAVES = ("system-name", "chassis-id", "port-id", "port-id-type", "port-description")
+
+
+def gnmi_neighbors(tables: Tables) -> Iterator[SwitchFact]:
+    """The table of openconfig-lldp."""
+    for (port, _), row in tables[NEIGHBOR].items():
+        if is_port(port):
+            yield _fact(port, _Neighbor(*map(row.get, LEAVES)))
+
+
+EAPI_READINGS: Mapping[str, Callable[[Any, EosView], Iterator[SwitchReading]]] = {
+    "ecn_counters": ecn_readings,
+    "queue_drops": drop_readings,
+    "watchdog_counters": stuck_readings,
+}
+
+
+def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
+    """The readings of one round. If it is unknown which priorities have PFC, those with PFC frames count as such."""
+    found = replies.replies
+    tables = tables_of(chain.from_iterable(reply for reply in found.values() if isinstance(reply, tuple)))
+    pfc = configured_priorities(tables) or active_priorities(tables)
+    view = EosView(tables, pfc, target.priorities == ALL_PRIORITIES)
+    readings = [
+        *priority_readings(view),
+        *watchdog_readings(view),
+        *setting_readings(view),
+        *queue_readings(view),
+    ]
+    faults = {}
+    for source, interpret in EAPI_READINGS.items():
+        try:
+            readings += interpret(found[source], view) if source in found else ()
+        except NetError as error:
+            faults[source] = str(error)
+    neighbors, lldp_fault = _neighbors(found, tables)
+    return SwitchReadings(
+        name=label_text(
+            _text(tables[SYSTEM].get(()), "hostname") or _text(found.get("hostname"), "hostname")
+        ),
+        readings=tuple(reading for reading in readings if reading.values),
+        facts=(*_switch_facts(found, tables), *_queue_facts(pfc), *neighbors),
+        faults={**faults, **lldp_fault},
+        sources=tuple(dict.fromkeys((*found, *replies.faults))),
+    )
+
+
+def _neighbors(found: Mapping[str, Any], tables: Tables) -> tuple[Iterable[SwitchFact], Mapping[str, str]]:
+    """The neighbours that eAPI lists, or else those of openconfig-lldp, and the fault of a reply that is of no use."""
+    try:
+        if "lldp" in found:
+            return tuple(eapi_neighbors(found["lldp"])), {}
+    except NetError as error:
+        return tuple(gnmi_neighbors(tables)), {"lldp": str(error)}
+    return tuple(gnmi_neighbors(tables)), {}
+
+
+def _switch_facts(found: Mapping[str, Any], tables: Tables) -> Iterator[SwitchFact]:
+    version = _text(found.get("version"), "version") or _text(tables[SYSTEM].get(()), "software-version")
+    model = _text(found.get("version"), "modelName")
+    if version or model:
+        yield SwitchFact(
+            SWITCH_INFO, {"os": "eos", "version": label_text(version), "model": label_text(model)}
+        )
+    descriptions = {port: row.get("description", "") for (port,), row in tables[INTERFACE].items()}
+    ports = dict.fromkeys((*(port for port, _ in tables[PRIORITY]), *descriptions))
+    for port in filter(is_port, ports):
+        description = label_text(descriptions.get(port) or "")
+        yield SwitchFact(SWITCH_PORT_INFO, {"port": label_text(port), "description": description})
+
+
+def _queue_facts(pfc: PfcPriorities) -> Iterator[SwitchFact]:
+    """The queue of each priority with PFC, by the default map: no reply has the map of the switch."""
+    for port, priorities in pfc.items():
+        for priority in sorted(priorities):
+            numbers = dict.fromkeys(("priority", "queue", "priority_group"), priority)
+            yield SwitchFact(SWITCH_QUEUE_INFO, {"port": label_text(port), **numbers})
+
+
+def _text(result: Any, name: str) -> str:
+    value = result.get(name) if isinstance(result, dict) else None
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,122 @@
+"""Arista EOS: gNMI for PFC per priority, pause time, watchdog, queues and settings; eAPI for ECN counters, drops and LLDP.
+
+The paths are those that the YANG models of EOS 4.36.1F support (github.com/aristanetworks/yang, `pathreport.csv`), the
+commands and their revisions those of eAPI. Neither is needed for the other: what one of them does not answer is a fault
+of its sources alone. What the platform does not have (NOT_FOUND, an invalid command) is no source.
+
+EOS does not expose these by gNMI, nor in a JSON whose form is documented: whether PFC itself is on (a priority counts as having
+PFC if it is no-drop on the port), the map from priorities to queues (the queue of a priority is taken to be that of the same
+number, the default, also in roce_switch_queue_info), settings of the watchdog that one port overrides, and whether
+a queue is tripped now.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from roce_exporter.catalog.switch_systems import EOS
+from roce_exporter.net import NetError
+from roce_exporter.switches.gnmi import AbsentError, GnmiClient
+from roce_exporter.switches.json_client import JsonClient, query_sources
+from roce_exporter.switches.readings import Module
+from roce_exporter.switches.systems.eos.read import read
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from roce_exporter.switches.readings import ProbeReply, ProbeRequest
+
+
+PATHS = {
+    "pfc": ("interfaces/interface[name=*]/ethernet/pfc",),
+    "queues": ("qos/interfaces/interface[interface-id=*]/output/queues/queue[name=*]/state",),
+    "configuration": (
+        "qos/interfaces/interface[interface-id=*]/output/pfc/config",
+        "qos/pfc/watchdog/config",
+    ),
+    "ecn_profiles": ("qos/queue-management-profiles/queue-management-profile[name=*]/wred/uniform/state",),
+    "interfaces": ("interfaces/interface[name=*]/state/description",),
+    "system": ("system/state/hostname", "system/state/software-version"),
+    "lldp_gnmi": ("lldp/interfaces/interface[name=*]/neighbors/neighbor[id=*]/state",),
+}
+"""What is subscribed, once, per source. The catalogue has the YANG modules."""
+
+COMMANDS: dict[str, Any] = {
+    "version": "show version",
+    "hostname": "show hostname",
+    "lldp": {"cmd": "show lldp neighbors detail", "revision": 1},
+    "ecn_counters": {"cmd": "show qos interfaces ecn counters queue", "revision": 1},
+    "queue_drops": {"cmd": "show interfaces counters queue drops", "revision": 1},
+    "watchdog_counters": "show priority-flow-control counters watchdog",
+}
+"""The commands that can be sent by eAPI, all of them reading ones, per source."""
+
+EAPI = "/command-api"
+NOT_HERE = (1002, 1003)
+"""Errors of eAPI for a command that the platform or version does not have, or has without JSON."""
+
+
+def request_of(source: str) -> dict[str, Any]:
+    """The JSON-RPC request for one source's command."""
+    params = {"version": 1, "cmds": [COMMANDS[source]], "format": "json"}
+    return {"jsonrpc": "2.0", "method": "runCmds", "params": params, "id": source}
+
+
+def is_reading(document: Any) -> bool:
+    """Whether a document is the request of one of the sources, literally."""
+    return any(document == request_of(source) for source in COMMANDS)
+
+
+def result_of(reply: Any) -> Any:
+    """The result of the one command of a JSON-RPC reply.
+
+    Raises:
+        AbsentError: the switch does not have the command.
+        NetError: it failed, or the reply is none of JSON-RPC.
+    """
+    error = reply.get("error") if isinstance(reply, dict) else None
+    if isinstance(error, dict):
+        code = error.get("code")
+        kind = AbsentError if code in NOT_HERE else NetError
+        raise kind(
+            f"eAPI refuses the command with error {code if isinstance(code, int) else '?'}: check the user's role"
+        )
+    result = reply.get("result") if isinstance(reply, dict) else None
+    if not isinstance(result, list) or len(result) != 1 or not isinstance(result[0], dict):
+        raise NetError("the reply has no result of JSON-RPC: check that the address is that of eAPI")
+    return result[0]
+
+
+async def query(probe: ProbeRequest) -> ProbeReply:
+    """Subscribe to all paths once, and send all commands, at the same time."""
+    async with GnmiClient(probe) as gnmi, JsonClient(probe, posts={EAPI: is_reading}) as eapi:
+        sources = {source: _subscribed(gnmi, source) for source in PATHS}
+        sources |= {source: _shown(eapi, source) for source in COMMANDS}
+        answered = await query_sources(sources)
+        replies = {source: reply for source, reply in answered.replies.items() if reply is not None}
+        return replace(answered, replies=replies, logged=(*gnmi.logged, *eapi.logged))
+
+
+def _subscribed(client: GnmiClient, source: str) -> Callable[[], Awaitable[Any]]:
+    async def request() -> Any:
+        try:
+            return await client.once(source, PATHS[source])
+        except AbsentError:
+            return None
+
+    return request
+
+
+def _shown(client: JsonClient, source: str) -> Callable[[], Awaitable[Any]]:
+    async def request() -> Any:
+        reply = await client.post(source, EAPI, request_of(source))
+        try:
+            return result_of(reply)
+        except AbsentError:
+            return None
+
+    return request
+
+
+MODULE = Module("eos", EOS, query, read)

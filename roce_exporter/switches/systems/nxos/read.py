@@ -1,0 +1,289 @@
+"""Interpret replies of NX-OS: pure functions, total for any reply."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from roce_exporter.catalog.named import (
+    SWITCH_INFO,
+    SWITCH_NEIGHBOR_INFO,
+    SWITCH_PORT_INFO,
+    SWITCH_QUEUE_INFO,
+)
+from roce_exporter.catalog.switch_systems import NXOS
+from roce_exporter.net import NetError
+from roce_exporter.switches.readings import (
+    ProbeReply,
+    SwitchFact,
+    SwitchReading,
+    SwitchReadings,
+    label_text,
+)
+from roce_exporter.switches.reply_values import neighbor_labels, said
+from roce_exporter.switches.systems.nxos.ports import (
+    LosslessScope,
+    QueuingOfPort,
+    WatchdogOfPort,
+    command_body,
+    descend,
+    lossless_scope,
+    objects,
+    pfc_priorities,
+    port_name,
+    present,
+    queuing_of_ports,
+    rows,
+    watchdog_of_ports,
+    watchdog_of_switch,
+)
+from roce_exporter.switches.targets import ALL_PRIORITIES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from roce_exporter.switches.readings import Labels, RawNumber
+    from roce_exporter.switches.targets import SwitchTarget
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+WATCHDOG = "pfc_queue_detail"
+QUEUING = "queuing_interface"
+PFC = "priority_flow_control"
+NEIGHBORS = "lldp_neighbors"
+VERSION = "version"
+STATISTICS = "queuing_statistics"
+
+REFUSED_DME = "the DME refuses the query"
+DME_COUNTERS = (
+    "txPackets",
+    "txBytes",
+    "dropPackets",
+    "randDropPackets",
+    "randEcnMarkedPackets",
+    "currQueueDepth",
+)
+"""Not the watchdog's counts, which NX-OS reports as 0 here, nor maxQueueDepth, whose window is not documented."""
+CLASS_GROUP = re.compile(r"-q(?:-(default)|([0-7]))$", re.ASCII)
+"""The system's egress classes: c-out-q3 (four queues), c-out-8q-q3 (eight), c-out-8q-q-default for qos-group 0."""
+INTERFACE_NAME = frozenset({"5", "interface name"})
+"""How `port_type` says that the port identifier is a name: as a number (IEEE 802.1AB, table 8-3) or, in newer versions, as text."""
+
+
+def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
+    """Interpret the replies. Total: whatever the switch sent, the other sources are read."""
+    faults = dict(replies.faults)
+    bodies = dict(_bodies(replies.replies, faults))
+    pfc = _parsed(PFC, pfc_priorities, bodies, faults)
+    queuing = _parsed(QUEUING, queuing_of_ports, bodies, faults)
+    watchdog = _parsed(WATCHDOG, watchdog_of_ports, bodies, faults)
+    everything = target.priorities == ALL_PRIORITIES
+    scope = lossless_scope(pfc, queuing, watchdog, everything=everything)
+    statistics = _parsed(STATISTICS, _class_rows, bodies, faults)
+    # A DME that is late or broken for once must not switch counters to those of the command line, which count differently.
+    without_dme = not statistics and (STATISTICS not in faults or faults[STATISTICS].startswith(REFUSED_DME))
+    overridden = _parsed(WATCHDOG, watchdog_of_switch, bodies, faults)
+    readings = (
+        *([SwitchReading(WATCHDOG, (), overridden)] if overridden else ()),
+        *_pfc_readings(pfc, scope),
+        *_queuing_readings(queuing, scope, without_dme=without_dme),
+        *_watchdog_readings(watchdog, scope),
+        *_statistics_readings(statistics, scope),
+    )
+    facts = (
+        *_version_fact(bodies.get(VERSION)),
+        *(_port_fact(port) for port in sorted({*pfc, *queuing, *watchdog})),
+        *_queue_facts(queuing, watchdog, scope),
+        *_neighbor_facts(bodies.get(NEIGHBORS)),
+    )
+    return SwitchReadings(
+        name=said(descend(bodies.get(VERSION), "host_name")),
+        readings=one_per_object(readings),
+        facts=facts,
+        faults={source: fault for source, fault in faults.items() if source not in replies.faults},
+        sources=tuple(sorted({*bodies, *faults})),
+    )
+
+
+def one_per_object(readings: Iterable[SwitchReading]) -> tuple[SwitchReading, ...]:
+    """One reading per source and object, with all its values; none without values."""
+    merged: dict[tuple[str, Labels], dict[str, RawNumber]] = {}
+    for reading in readings:
+        if reading.values:
+            merged.setdefault((reading.source, reading.labels), {}).update(reading.values)
+    return tuple(SwitchReading(source, labels, values) for (source, labels), values in merged.items())
+
+
+def _bodies(replies: Mapping[str, Any], faults: dict[str, str]) -> Iterator[tuple[str, Any]]:
+    """What each source replied, without the envelope. A command that the switch does not have is no source."""
+    for source, reply in replies.items():
+        try:
+            body = reply if source == STATISTICS else command_body(reply)
+            if body is not None:
+                yield source, _structured(source, body)
+        except NetError as error:
+            faults[source] = str(error)
+
+
+def _structured(source: str, body: Any) -> Any:
+    """The body of a reply as an object.
+
+    Raises:
+        NetError: it is something else. Without neighbours NX-OS returns an empty text.
+    """
+    if isinstance(body, dict):
+        return body
+    if source == NEIGHBORS and body in ("", []):
+        return {}
+    raise NetError("the reply has no structured output")
+
+
+def _parsed(
+    source: str, parse: Callable[[Any], dict[K, V]], bodies: dict[str, Any], faults: dict[str, str]
+) -> dict[K, V]:
+    """What a source says; nothing, and a fault, if its reply has another form."""
+    try:
+        return parse(bodies[source]) if source in bodies and source not in faults else {}
+    except NetError as error:
+        faults[source] = str(error)
+        return {}
+
+
+def _pfc_readings(pfc: Mapping[str, frozenset[int] | None], scope: LosslessScope) -> Iterator[SwitchReading]:
+    """Whether PFC is on: for the priorities in scope, and for all of a port that has it off, so that the ends of a link can be compared."""
+    for port, on in pfc.items():
+        for priority in range(8):
+            if scope.has_priority(port, priority) or on == frozenset():
+                value = None if on is None else int(priority in on)
+                labels = (("port", port), ("priority", str(priority)))
+                yield SwitchReading(PFC, labels, {"oper": value})
+
+
+def _queuing_readings(
+    ports: Mapping[str, QueuingOfPort], scope: LosslessScope, *, without_dme: bool
+) -> Iterator[SwitchReading]:
+    for port, queuing in ports.items():
+        yield SwitchReading(QUEUING, (("port", port),), queuing.ingress)
+        yield from _pause_readings(port, queuing, scope)
+        for queue, values in queuing.egress.items() if without_dme else ():
+            if scope.has_queue(port, queue):
+                yield _of_queue(QUEUING, port, queue, values)
+
+
+def _pause_readings(port: str, queuing: QueuingOfPort, scope: LosslessScope) -> Iterator[SwitchReading]:
+    paused: dict[str, int] = {}
+    groups: dict[str, str] = {}
+    for pause in queuing.pauses:
+        if not scope.has_priority(port, pause.priority):
+            continue
+        labels = (("port", port), ("priority", str(pause.priority)))
+        yield SwitchReading(QUEUING, labels, pause.values)
+        if pause.queue:
+            groups[pause.queue] = pause.group
+            if pause.paused is not None:
+                paused[pause.queue] = max(paused.get(pause.queue, 0), pause.paused)
+    for queue, value in paused.items():
+        yield _of_queue(QUEUING, port, queue, {"rx-pause-state": value})
+    for queue, threshold in queuing.thresholds.items():
+        if groups.get(queue):
+            labels = (("port", port), ("priority_group", groups[queue]))
+            yield SwitchReading(QUEUING, labels, {"pause-threshold": threshold})
+
+
+def _watchdog_readings(ports: Mapping[str, WatchdogOfPort], scope: LosslessScope) -> Iterator[SwitchReading]:
+    for port, watchdog in ports.items():
+        queues = {entry.queue: entry for entry in watchdog.queues}
+        for queue in sorted(scope.queues.get(port, frozenset()) | queues.keys()):
+            if not scope.has_queue(port, queue):
+                continue
+            values = dict(watchdog.values)
+            if queue in queues:
+                values |= queues[queue].values
+            yield _of_queue(WATCHDOG, port, queue, values)
+
+
+def _class_rows(body: Any) -> dict[tuple[str, str], dict[str, Any]]:
+    """By port and class the attributes of the egress queues.
+
+    Raises:
+        NetError: the reply has no list of objects, or reports an error.
+    """
+    data = descend(body, "imdata")
+    if not isinstance(data, list):
+        raise NetError("the reply has no imdata: is this the DME?")
+    if any("error" in item for item in objects(data)):
+        raise NetError("the DME reports an error")
+    found = {}
+    for item in objects(data):
+        attributes = descend(item, "ipqosQueuingStats", "attributes")
+        name = str(descend(attributes, "dn"))
+        # The layout of dn is not documented; all known ones have the port in brackets, and the direction as a segment.
+        port = port_name((name.partition("[")[2]).partition("]")[0])
+        label = str(descend(attributes, "cmapName"))
+        if port and "/in/" not in name and not label.startswith("c-in"):
+            found[port, label] = attributes
+    return found
+
+
+def _statistics_readings(
+    statistics: Mapping[tuple[str, str], dict[str, Any]], scope: LosslessScope
+) -> Iterator[SwitchReading]:
+    for (port, name), attributes in statistics.items():
+        found = CLASS_GROUP.search(name)
+        queue = (found[2] or "0") if found else ""
+        # A class with a name of its own cannot be matched with a qos-group: PFC frames show that it is lossless.
+        used = any(present(attributes, "pfcTxPpp", "pfcRxPpp").values())
+        if scope.has_queue(port, queue) if queue else scope.everything or used:
+            values = present(attributes, *DME_COUNTERS)
+            yield _of_queue(STATISTICS, port, queue or label_text(name), values)
+
+
+def _of_queue(source: str, port: str, queue: str, values: Mapping[str, RawNumber]) -> SwitchReading:
+    return SwitchReading(source, (("port", port), ("queue", queue)), values)
+
+
+def _version_fact(body: Any) -> Iterator[SwitchFact]:
+    if isinstance(body, dict):
+        version = body.get("nxos_ver_str") or body.get("kickstart_ver_str")
+        labels = {"os": NXOS, "version": said(version), "model": said(body.get("chassis_id")), "asic": ""}
+        yield SwitchFact(SWITCH_INFO, labels)
+
+
+def _port_fact(port: str) -> SwitchFact:
+    return SwitchFact(SWITCH_PORT_INFO, {"port": port, "alias": "", "description": ""})
+
+
+def _queue_facts(
+    queuing: Mapping[str, QueuingOfPort], watchdog: Mapping[str, WatchdogOfPort], scope: LosslessScope
+) -> Iterator[SwitchFact]:
+    """The queue and the priority group of each priority with PFC, from the PFC statistics, else from the watchdog."""
+    maps: dict[tuple[str, int], tuple[str, str]] = {}
+    for port, state in watchdog.items():
+        for entry in state.queues:
+            maps.update({(port, priority): (entry.queue, "") for priority in entry.priorities})
+    for port, counts in queuing.items():
+        maps.update(
+            {(port, pause.priority): (pause.queue, pause.group) for pause in counts.pauses if pause.queue}
+        )
+    for (port, priority), (queue, group) in sorted(maps.items()):
+        if priority in scope.priorities.get(port, ()):
+            labels = {"port": port, "priority": str(priority), "queue": queue, "priority_group": group}
+            yield SwitchFact(SWITCH_QUEUE_INFO, labels)
+
+
+def _neighbor_facts(body: Any) -> Iterable[SwitchFact]:
+    """The neighbours, by the keys of `show lldp neighbors detail`."""
+    for row in rows(body, "nbor_detail"):
+        port = port_name(row.get("l_port_id"))
+        if port:
+            port_id = row.get("port_id")
+            labels = neighbor_labels(
+                name=row.get("sys_name"),
+                chassis=row.get("chassis_id"),
+                port_id=port_name(port_id) or port_id,
+                description=row.get("port_desc"),
+                is_name=str(row.get("port_type")).strip().lower() in INTERFACE_NAME,
+            )
+            yield SwitchFact(SWITCH_NEIGHBOR_INFO, {"port": port, **labels})

@@ -1,0 +1,337 @@
+"""Convert tables of SONiC to readings, whichever client they came through."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO
+from roce_exporter.catalog.switch_systems import SONIC
+from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, label_text
+from roce_exporter.switches.reply_values import is_absent, number
+from roce_exporter.switches.systems.sonic import tables as t
+from roce_exporter.switches.systems.sonic.configuration import (
+    configuration_readings,
+    missing_rows,
+    override_reading,
+    queue_facts,
+)
+from roce_exporter.switches.systems.sonic.scope import (
+    Lossless,
+    NamespaceView,
+    lossless_by_counters,
+    lossless_of,
+    polling_of,
+    ports_with_unicast,
+    queue_label,
+    renewals_of,
+)
+from roce_exporter.switches.systems.sonic.tables import (
+    GROUP_FIELDS,
+    GROUP_WATERMARKS,
+    PAUSE_STATUS,
+    POOL_WATERMARKS,
+    QUEUE_FIELDS,
+    QUEUE_WATERMARKS,
+    WATCHDOG_STATUS,
+    SonicRows,
+    is_front_panel,
+    port_fields,
+    rows_of,
+)
+from roce_exporter.switches.targets import PFC_PRIORITIES
+from roce_exporter.words import few
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from roce_exporter.catalog.row import Row
+    from roce_exporter.switches.readings import Labels, RawNumber
+    from roce_exporter.switches.systems.sonic.tables import Fields
+
+
+ENTRY = "LLDP_ENTRY_TABLE:"
+VERSION = re.compile(r"SONiC Software Version: (?:SONiC\.)?(\S{1,100})")
+"""In the description that SONiC announces by LLDP (dockers/docker-lldp, lldpd.conf.j2)."""
+
+PORT_ID_KINDS = {"1": "name", "3": "mac", "5": "name"}
+"""IEEE 802.1AB subtypes of port identifiers: interface alias, MAC address, interface name; all others are `other`."""
+
+HEXADECIMAL = re.compile(r"[0-9a-f]{12}", re.ASCII)
+
+
+def name_of(views: Sequence[NamespaceView]) -> str:
+    """The switch's host name: DEVICE_METADATA, else the name that it announces by LLDP; empty if neither is known."""
+    names = [_metadata(view).get("hostname", "") for view in views]
+    names += [_chassis(view).get("lldp_loc_sys_name", "") for view in views]
+    return next((name for name in map(label_text, names) if name), "")
+
+
+def identity_facts(views: Sequence[NamespaceView]) -> Iterator[SwitchFact]:
+    """What the switch is; nothing if no row of it was read."""
+    metadata = next(filter(None, map(_metadata, views)), {})
+    described = next(filter(None, (_chassis(view).get("lldp_loc_sys_desc") for view in views)), "")
+    version = VERSION.search(described)
+    if metadata or described:
+        yield _fact(
+            SWITCH_INFO,
+            {
+                "os": SONIC,
+                "version": version[1] if version else None,
+                "model": metadata.get("hwsku") or metadata.get("platform"),
+                "asic": metadata.get("asic_type"),
+            },
+        )
+
+
+def port_facts(view: NamespaceView) -> Iterator[SwitchFact]:
+    """Names of the ports, and the neighbour behind each."""
+    for port, row in view.rows.ports.items():
+        if port in view.ports:
+            labels = {"port": port, "alias": row.get("alias"), "description": row.get("description")}
+            yield _fact(SWITCH_PORT_INFO, labels)
+    for key, entry in (view.tables.lldp or {}).items():
+        port = key.removeprefix(ENTRY)
+        if key.startswith(ENTRY) and (port in view.ports or (not view.ports and is_front_panel(port))):
+            yield _neighbor(port, entry)
+
+
+def _neighbor(port: str, entry: Fields) -> SwitchFact:
+    identifier = entry.get("lldp_rem_port_id", "")
+    kind = PORT_ID_KINDS.get(entry.get("lldp_rem_port_id_subtype", ""), "other")
+    return _fact(
+        SWITCH_NEIGHBOR_INFO,
+        {
+            "port": port,
+            "neighbor": entry.get("lldp_rem_sys_name"),
+            "neighbor_chassis": entry.get("lldp_rem_chassis_id"),
+            "neighbor_port": identifier,
+            "neighbor_description": entry.get("lldp_rem_port_desc"),
+            "neighbor_mac": mac_of(identifier) if kind == "mac" else None,
+            "port_id_kind": kind,
+            "source": "lldp",
+        },
+    )
+
+
+def mac_of(text: str) -> str:
+    """A MAC address in lower case with colons, whatever separates its digits; empty if the text is no MAC address."""
+    digits = re.sub(r"[:.\-\s]", "", text.lower()).removeprefix("0x")
+    return ":".join(digits[at : at + 2] for at in range(0, 12, 2)) if HEXADECIMAL.fullmatch(digits) else ""
+
+
+def _fact(row: Row, labels: Mapping[str, str | None]) -> SwitchFact:
+    """The info series without the labels that are not known. Texts from the network become printable and short."""
+    known = {label: label_text(text) for label, text in labels.items() if text}
+    return SwitchFact(row, {label: text for label, text in known.items() if text})
+
+
+def _metadata(view: NamespaceView) -> Fields:
+    return view.rows.get("DEVICE_METADATA|localhost")
+
+
+def _chassis(view: NamespaceView) -> Fields:
+    return (view.tables.lldp or {}).get("LLDP_LOC_CHASSIS", {})
+
+
+FLAGS = {
+    WATCHDOG_STATUS: {"stormed": 1, "operational": 0},
+    PAUSE_STATUS: {"true": 1, "false": 0},
+}
+"""Fields that are words; another word is no valid number."""
+
+
+SURE_DIGITS = 20
+"""A number with fewer digits is below 2^64 - 1."""
+
+
+def counter_readings(view: NamespaceView) -> Iterator[SwitchReading]:
+    """Everything that is counted on the ports, queues, priority groups and pools that are shown."""
+    yield from _ports(view)
+    yield from _queues(view)
+    yield from _groups(view)
+    for window, part in (view.tables.watermarks or {}).items():
+        yield from _watermarks(view, window, part)
+
+
+def _reading(source: str, labels: Labels, fields: t.Fields, names: Iterable[str]) -> Iterator[SwitchReading]:
+    """One reading of the fields that the switch has; nothing if it has none of them."""
+    values: dict[str, RawNumber] = {}
+    for name in names:
+        text = fields.get(name)
+        if text is None:
+            continue
+        if text.isdigit() and text.isascii() and len(text) < SURE_DIGITS:  # nearly all of some 20,000 values
+            values[name] = int(text)
+        elif not is_absent(text):
+            values[name] = FLAGS[name].get(text) if name in FLAGS else number(text)
+    if values:
+        yield SwitchReading(source, labels, values)
+
+
+def _ports(view: NamespaceView) -> Iterator[SwitchReading]:
+    names = port_fields(view.priorities)
+    ports = {} if "PORT" in view.polling.disabled else view.tables.port_counters or {}
+    for port, fields in ports.items():
+        if port in view.ports:
+            yield from _reading(t.PORT_COUNTERS, (("port", port),), fields, names)
+
+
+def _queues(view: NamespaceView) -> Iterator[SwitchReading]:
+    queues = view.tables.queue_counters or {}
+    typed = ports_with_unicast(queues)
+    names = view.polling.fresh(QUEUE_FIELDS)
+    watchdog = tuple(name for name in names if name.startswith("PFC_WD_"))
+    for queue, fields in queues.items():
+        label = queue_label(queue, typed)
+        labels = (("port", queue.port), ("queue", label))
+        if view.shows_queue(queue.port, label):
+            yield from _reading(t.QUEUE_COUNTERS, labels, fields, names)
+        elif view.watches_queue(queue.port, label):
+            yield from _reading(t.QUEUE_COUNTERS, labels, fields, watchdog)
+
+
+def _groups(view: NamespaceView) -> Iterator[SwitchReading]:
+    groups = {} if "PG_DROP" in view.polling.disabled else view.tables.priority_group_counters or {}
+    for group, fields in groups.items():
+        if view.shows_group(group):
+            yield from _reading(t.GROUP_COUNTERS, _group_labels(group), fields, GROUP_FIELDS)
+
+
+def _group_labels(group: t.SonicGroup) -> Labels:
+    return (("port", group.port), ("priority_group", str(group.number)))
+
+
+def _watermarks(view: NamespaceView, window: str, part: t.SonicWatermarks) -> Iterator[SwitchReading]:
+    """The maxima of one window. A group of watermarks whose polling is off has none: a 0 there is no zero."""
+    off = view.polling.disabled
+    last = (("window", window),)
+    typed = ports_with_unicast(part.queues)
+    for queue, fields in () if "QUEUE_WATERMARK" in off else part.queues.items():
+        label = queue_label(queue, typed)
+        if view.shows_queue(queue.port, label):
+            labels = (("port", queue.port), ("queue", label), *last)
+            yield from _reading(t.WATERMARKS, labels, fields, QUEUE_WATERMARKS)
+    for group, fields in () if "PG_WATERMARK" in off else part.groups.items():
+        if view.shows_group(group):
+            yield from _reading(t.WATERMARKS, (*_group_labels(group), *last), fields, GROUP_WATERMARKS)
+    for pool, fields in () if "BUFFER_POOL_WATERMARK" in off else part.pools.items():
+        name = (("pool", pool_label(view, pool)), *last)
+        yield from _reading(t.WATERMARKS, name, fields, POOL_WATERMARKS)
+
+
+def pool_label(view: NamespaceView, pool: str) -> str:
+    """The pool's name, on a switch of several ASICs with the ASIC: each has pools of the same names."""
+    namespace = view.tables.namespace
+    return label_text(f"{namespace}/{pool}" if namespace else pool)
+
+
+def read_tables(
+    namespaces: Sequence[t.SonicTables], faults: Mapping[str, str], priorities: str = PFC_PRIORITIES
+) -> SwitchReadings:
+    """What the tables of a switch say. `faults` are those of the clients, by source; they are kept.
+
+    `priorities` is that of the target: `pfc` limits queues, groups and priorities to those with PFC. Where CONFIG_DB is not
+    available, those are the priorities with PFC frames and the queues on which the watchdog runs. Raw names are SONiC's own:
+    `SAI_PORT_STAT_PFC_3_RX_PKTS`; the catalogue takes the label `priority` from the name.
+    """
+    views = _views(namespaces, everything=priorities != PFC_PRIORITIES)
+    complaints: dict[str, list[str]] = {}
+    for view in views:
+        for source, line in _complaints(view):
+            complaints.setdefault(source, []).append(f"{view.tables.namespace}: {line}".removeprefix(": "))
+    return SwitchReadings(
+        name=name_of(views),
+        readings=tuple(_readings(views)),
+        facts=tuple(_facts(views)),
+        renewals=renewals_of([view.polling for view in views]),
+        faults={source: few(lines, 1) for source, lines in complaints.items()} | dict(faults),
+        sources=tuple(
+            source for source in t.SOURCES if source in faults or any(_has(view, source) for view in views)
+        ),
+    )
+
+
+def _views(namespaces: Sequence[t.SonicTables], *, everything: bool) -> list[NamespaceView]:
+    """The namespaces with what is needed to interpret each. A port belongs to the first namespace that has it."""
+    parts = [(tables, rows_of(tables.configuration or {})) for tables in namespaces]
+    lossless = [_lossless(tables, rows) for tables, rows in parts]
+    used = frozenset(priority for part in lossless for priority in part.priorities)
+    taken: set[str] = set()
+    views = []
+    for (tables, rows), part in zip(parts, lossless, strict=True):
+        ports = _front_panel(tables, rows) - taken
+        taken |= ports
+        polling = polling_of(rows, tables.state or {})
+        views.append(NamespaceView(tables, rows, part, polling, frozenset(ports), used, everything))
+    return views
+
+
+def _lossless(tables: t.SonicTables, rows: SonicRows) -> Lossless:
+    return lossless_by_counters(tables) if not tables.configuration else lossless_of(rows)
+
+
+def _front_panel(tables: t.SonicTables, rows: SonicRows) -> set[str]:
+    """The ports of the namespace that lead out of the switch. The `role` of others is Int, Inb, Rec or Dpc."""
+    names = {*(tables.port_counters or {}), *rows.ports}
+    names |= {queue.port for queue in tables.queue_counters or {}}
+    names |= {group.port for group in tables.priority_group_counters or {}}
+    roles = {port: fields.get("role", "Ext") for port, fields in rows.ports.items()}
+    return {port for port in names if t.is_front_panel(port) and roles.get(port, "Ext") == "Ext"}
+
+
+def _readings(views: Sequence[NamespaceView]) -> Iterator[SwitchReading]:
+    for view in views:
+        yield from counter_readings(view)
+        yield from configuration_readings(view)
+    yield from override_reading(views)
+
+
+def _facts(views: Sequence[NamespaceView]) -> Iterator[SwitchFact]:
+    yield from identity_facts(views)
+    for view in views:
+        yield from port_facts(view)
+        yield from queue_facts(view)
+
+
+def _has(view: NamespaceView, source: str) -> bool:
+    """Whether the switch has the source: a table that was queried and holds something, or should."""
+    table = getattr(view.tables, source)
+    if source == t.PORT_COUNTERS:
+        return table is not None
+    if source == t.QUEUE_COUNTERS and table is not None and "QUEUE" in view.polling.enabled:
+        return True
+    if source == t.WATERMARKS:
+        return any(part.queues or part.groups or part.pools for part in (table or {}).values())
+    return bool(table)
+
+
+def _complaints(view: NamespaceView) -> Iterator[tuple[str, str]]:
+    """What is wrong with a reply as a whole, by source: one line."""
+    tables = view.tables
+    if tables.port_counters is not None and not any(tables.port_counters.values()):
+        yield (
+            t.PORT_COUNTERS,
+            (
+                f"none of the {len(tables.port_counters)} ports has counters"
+                if tables.port_counters
+                else "COUNTERS_PORT_NAME_MAP has no ports"
+            )
+            + ": the switch's services (swss, syncd) restart, port counters are off (counterpoll port enable), "
+            "or this is not COUNTERS_DB",
+        )
+    if (
+        tables.queue_counters is not None
+        and not any(tables.queue_counters.values())
+        and "QUEUE" in view.polling.enabled
+    ):
+        yield (
+            t.QUEUE_COUNTERS,
+            "no queue has counters, though their polling is enabled: the switch's services (swss, syncd) restart",
+        )
+    if tables.configuration is not None and not tables.configuration:
+        yield (t.CONFIGURATION, "no row of CONFIG_DB was found: database_config may name another database")
+    for line in view.lossless.unclear.values():
+        yield t.CONFIGURATION, line
+    for line in missing_rows(view):
+        yield t.CONFIGURATION, line

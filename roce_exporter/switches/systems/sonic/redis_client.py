@@ -1,0 +1,274 @@
+"""Read hashes from the databases of a SONiC switch: Redis, by a unix socket or an address.
+
+Two commands read, `HGETALL` and `HMGET`; two open a session, `AUTH` and `SELECT`. No other command can be sent. Commands go out
+in slices, so that Redis, which is the switch's control plane too, serves others in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import RedisError
+
+from roce_exporter.net import NetError
+from roce_exporter.switches.readings import LoggedRequest, label_text
+from roce_exporter.switches.systems.sonic.redis_replies import NOT_REDIS, ReplyError, ReplyParser
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Sequence
+
+    from roce_exporter.net.login import Login
+    from roce_exporter.switches.systems.sonic.redis_replies import Reply
+
+
+class RedisAddress(NamedTuple):
+    """Where one database is."""
+
+    host: str
+    """An IP address; empty for a unix socket."""
+    port: int
+    path: str
+    """The path of the unix socket."""
+    number: int
+    """The number of the database: SELECT."""
+
+    def __str__(self) -> str:
+        place = self.path or (f"[{self.host}]" if ":" in self.host else self.host) + f":{self.port}"
+        return f"{place} database {self.number}"
+
+
+READING_COMMANDS = frozenset({"HGETALL", "HMGET"})
+SESSION_COMMANDS = frozenset({"AUTH", "SELECT"})
+
+NAMELESS: dict[str, Any] = {"driver_info": None} if find_spec("redis.driver_info") else {}
+"""Otherwise redis-py from 7 on reads its own version from disk for every connection, to introduce itself."""
+
+SLICE = 500
+"""Commands that are sent before their replies are read."""
+
+EXCHANGE_CHARACTERS = 2000
+ERROR_CHARACTERS = 120
+
+Command = tuple[str, ...]
+Hash = dict[str, str]
+
+REMEDIES = {
+    "NOAUTH": "Redis wants a password: set basic_auth",
+    "WRONGPASS": "Redis refuses the user or the password: check basic_auth",
+    "NOPERM": "the user lacks a permission: allow +hgetall +hmget +select on all keys",
+    "LOADING": "Redis is loading its data after a start, and answers when it has",
+    "MOVED": "this is a node of a Redis cluster, and not a SONiC switch: check the address",
+    "ASK": "this is a node of a Redis cluster, and not a SONiC switch: check the address",
+    "WRONGTYPE": "the key is not a hash",
+}
+
+
+class Tls(NamedTuple):
+    """How to verify the server: its certificate has to be for this name."""
+
+    context: ssl.SSLContext
+    server_name: str
+
+
+@dataclass(slots=True)
+class RedisDatabase:
+    """An open connection to one database."""
+
+    address: RedisAddress
+    connection: AbstractConnection
+    password: str
+    source: str
+    """The name of the source in recorded logged."""
+    logged: list[LoggedRequest] | None = field(default=None)
+    """Where to record, for the debug page."""
+
+    async def read(self, commands: Sequence[Command]) -> list[Hash | ReplyError]:
+        """The hash that each command reads, or Redis' error. A field that does not exist is absent; so are all of a hash.
+
+        Raises:
+            NetError: the connection broke, or a reply is not a hash.
+        """
+        replies: list[Hash | ReplyError] = []
+        for start in range(0, len(commands), SLICE):
+            part = commands[start : start + SLICE]
+            for command, reply in zip(part, await self._exchange(part), strict=True):
+                replies.append(_hash_of(command, reply))
+                if self.logged is not None:
+                    self._record(self.logged, command, reply)
+        return replies
+
+    def line(self, error: ReplyError) -> str:
+        """Redis' error as one line with the remedy, without the password."""
+        return REMEDIES.get(error.code) or scrubbed(
+            f"Redis returned the error: {error[:ERROR_CHARACTERS]}", self.password
+        )
+
+    async def _exchange(self, commands: Sequence[Command]) -> list[Reply]:
+        try:
+            await self.connection.send_packed_command(packed(commands), check_health=False)
+            return [await self.connection.read_response(disconnect_on_error=False) for _ in commands]
+        except (RedisError, OSError) as error:
+            raise NetError(f"{self.address}: the connection broke ({type(error).__name__})") from None
+        except NetError as error:
+            raise NetError(f"{self.address}: {error}") from None
+
+    async def select(self, login: Login) -> None:
+        """Open the session.
+
+        Raises:
+            NetError: Redis refuses the credentials, or has no such database.
+        """
+        if login.password:
+            words = (login.username, login.password) if login.username else (login.password,)
+            await self._session(("AUTH", *words), "Redis refuses the user or the password: check basic_auth")
+        await self._session(
+            ("SELECT", str(self.address.number)),
+            "Redis has no database of this number: check database_config",
+        )
+
+    async def _session(self, command: Command, remedy: str) -> None:
+        """Send a command of the session. The error may hold the password, so it is not shown."""
+        (reply,) = await self._exchange([command])
+        if isinstance(reply, ReplyError):
+            raise NetError(f"{self.address}: {REMEDIES.get(reply.code, remedy)}")
+        if reply != "OK":
+            raise NetError(f"{self.address}: {NOT_REDIS}")
+
+    def _record(self, logged: list[LoggedRequest], command: Command, reply: Reply) -> None:
+        query = f"{self.address.number}: {' '.join(command)}"[:EXCHANGE_CHARACTERS]
+        text = scrubbed(repr(reply)[:EXCHANGE_CHARACTERS], self.password, EXCHANGE_CHARACTERS)
+        logged.append(LoggedRequest(self.source, query, text))
+
+
+class _SwitchConnection(AbstractConnection):
+    """A connection of redis-py that sends nothing by itself, and connects only to the address that was checked."""
+
+    def __init__(self, address: RedisAddress) -> None:
+        self._address = address
+        self._transport: asyncio.WriteTransport | None = None
+        super().__init__(
+            **NAMELESS,
+            protocol=2,
+            socket_timeout=None,
+            parser_class=ReplyParser,  # type: ignore[arg-type]  # redis-py calls three methods of it, and it has these
+        )
+
+    async def open(self, tls: Tls | None) -> None:
+        """Connect without redis-py's greeting (HELLO, CLIENT SETINFO): `RedisDatabase.select` opens the session."""
+        self._reader, self._writer = await self._streams(tls)
+        self._transport = self._writer.transport
+        self._parser.on_connect(self)  # type: ignore[no-untyped-call]  # redis-py's parsers have no types
+
+    async def _streams(self, tls: Tls | None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        address = self._address
+        if address.path:
+            return await asyncio.open_unix_connection(address.path)
+        if tls is None:
+            return await asyncio.open_connection(address.host, address.port)
+        return await asyncio.open_connection(
+            address.host, address.port, ssl=tls.context, server_hostname=tls.server_name
+        )
+
+    def drop(self) -> None:
+        """Close at once: unsent bytes to a server that reads nothing must not keep the descriptor."""
+        if self._transport is not None:
+            self._transport.abort()
+        self._reader = self._writer = self._transport = None
+
+    async def _connect(self) -> None:
+        raise NetError("the connection was closed")  # redis-py would connect again, with another session
+
+    def _host_error(self) -> str:
+        return str(self._address)
+
+    def repr_pieces(self) -> list[tuple[str, str]]:
+        return [("address", str(self._address))]
+
+
+@asynccontextmanager
+async def open_database(
+    address: RedisAddress,
+    login: Login,
+    tls: Tls | None = None,
+    source: str = "",
+    logged: list[LoggedRequest] | None = None,
+) -> AsyncIterator[RedisDatabase]:
+    """Connect, authenticate and select; the connection is closed at the end, also after a fault or a cancellation.
+
+    Raises:
+        NetError: the database cannot be reached, or refuses.
+    """
+    connection = _SwitchConnection(address)
+    try:
+        try:
+            await connection.open(tls)
+        except OSError as error:
+            raise NetError(f"cannot connect to {address}: {_reason(error)}") from None
+        database = RedisDatabase(address, connection, login.password, source, logged)
+        await database.select(login)
+        yield database
+    finally:
+        connection.drop()
+
+
+def packed(commands: Iterable[Command]) -> bytes:
+    """Commands as they go over the wire.
+
+    Raises:
+        ValueError: a command is not one of those that read or open the session.
+    """
+    parts = []
+    for command in commands:
+        if command[0] in READING_COMMANDS:
+            words = f"{_word(command[0])}{_word(command[1])}{_fields(command[2:])}"
+        elif command[0] in SESSION_COMMANDS:
+            words = "".join(map(_word, command))
+        else:
+            raise ValueError(f"{command[0]} is no reading command")
+        parts.append(f"*{len(command)}\r\n{words}")
+    return "".join(parts).encode()
+
+
+@lru_cache(maxsize=256)
+def _fields(names: tuple[str, ...]) -> str:
+    """The fields of a command, which are the same for all queues."""
+    return "".join(map(_word, names))
+
+
+def _word(word: str) -> str:
+    return f"${len(word) if word.isascii() else len(word.encode())}\r\n{word}\r\n"
+
+
+def _hash_of(command: Command, reply: Reply) -> Hash | ReplyError:
+    if isinstance(reply, ReplyError):
+        return reply
+    if isinstance(reply, list):
+        if command[0] == "HMGET" and len(reply) == len(command) - 2:
+            return {name: value for name, value in zip(command[2:], reply, strict=True) if value is not None}
+        if command[0] == "HGETALL" and len(reply) % 2 == 0:
+            pairs = zip(reply[::2], reply[1::2], strict=True)
+            return {name: value for name, value in pairs if name is not None and value is not None}
+    raise NetError(f"the reply to {command[0]} {command[1]} is no hash: is this Redis?")
+
+
+def scrubbed(text: str, password: str, most: int = 2 * ERROR_CHARACTERS) -> str:
+    """The text in one printable line, without the password, which a server could send back."""
+    plain = text.replace(password, "***") if password else text
+    return label_text(plain)[:most]
+
+
+def _reason(error: OSError) -> str:
+    """Why a connection failed, in the words of the operating system or of OpenSSL."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return f"TLS failed: {error.reason or 'is this a TLS port?'}"
+    return os.strerror(error.errno) if error.errno else type(error).__name__

@@ -1,0 +1,332 @@
+"""SONiC over Redis: name maps first, then one pipeline in slices per database, each database on a connection of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from roce_exporter.catalog.switch_systems import SONIC
+from roce_exporter.net import NetError
+from roce_exporter.switches.readings import Module, ProbeReply, label_text
+from roce_exporter.switches.systems.sonic import database_layout as layouts
+from roce_exporter.switches.systems.sonic import keys
+from roce_exporter.switches.systems.sonic import tables as t
+from roce_exporter.switches.systems.sonic.read import read_tables
+from roce_exporter.switches.systems.sonic.redis_client import Tls, open_database
+from roce_exporter.switches.systems.sonic.redis_replies import ReplyError
+from roce_exporter.switches.systems.sonic.scope import PRIORITIES, Lossless, lossless_of, named_maps
+from roce_exporter.switches.systems.sonic.tables import (
+    GROUP_FIELDS,
+    GROUP_WATERMARKS,
+    OVERRIDE,
+    POOL_WATERMARKS,
+    QUEUE_FIELDS,
+    QUEUE_WATERMARKS,
+    port_fields,
+    rows_of,
+)
+from roce_exporter.switches.targets import PFC_PRIORITIES
+from roce_exporter.words import few
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping
+    from contextlib import AbstractAsyncContextManager
+
+    from roce_exporter.switches.readings import LoggedRequest, ProbeRequest, SwitchReadings
+    from roce_exporter.switches.systems.sonic.redis_client import RedisDatabase
+    from roce_exporter.switches.targets import SwitchTarget
+
+
+LATE = "no complete reply by the deadline"
+NO_NAMES = "the names of ports come from COUNTERS_DB, which cannot be used"
+WAIT_SHARE = 0.5
+"""The part of the remaining time for which counters wait for the configuration, which says what is lossless."""
+
+Buffers = tuple[list[str], list[str]]
+"""The names of the buffer profiles in use, and of the pools of those that CONFIG_DB has."""
+
+COUNTED = (t.PORT_COUNTERS, t.QUEUE_COUNTERS, t.GROUP_COUNTERS, t.WATERMARKS)
+
+
+async def query(probe: ProbeRequest) -> ProbeReply:
+    """Read the tables of a switch: `replies["tables"]` has one `SonicTables` per namespace."""
+    try:
+        layout = await layouts.layout_of(probe.target)
+        tls = _tls(probe)
+    except NetError as error:
+        return ProbeReply(faults=dict.fromkeys(t.SOURCES, str(error)))
+    rounds = [_NamespaceRound(probe, layout, part, tls) for part in layout.namespaces]
+    async with asyncio.TaskGroup() as group:
+        for part in rounds:
+            group.create_task(part.run())
+    return _replies(rounds)
+
+
+def _replies(rounds: Iterable[_NamespaceRound]) -> ProbeReply:
+    lines: dict[str, list[str]] = {}
+    for part in rounds:
+        for source, line in part.faults.items():
+            lines.setdefault(source, []).append(f"{part.place.name}: {line}".removeprefix(": "))
+    return ProbeReply(
+        replies={"tables": tuple(part.tables() for part in rounds)},
+        faults={source: few(found, 1) for source, found in lines.items()},
+        logged=tuple(exchange for part in rounds for exchange in part.logged),
+    )
+
+
+def _tls(probe: ProbeRequest) -> Tls | None:
+    """How to verify the switch's certificate, for the scheme `rediss`."""
+    if probe.target.scheme != "rediss":
+        return None
+    files = probe.target.tls
+    try:
+        context = ssl.create_default_context(cafile=files.ca_file and str(files.ca_file))
+        if files.cert_file is not None:
+            context.load_cert_chain(files.cert_file, files.key_file)
+    except (OSError, ssl.SSLError) as error:
+        raise NetError(f"the files of tls cannot be used: {error.strerror or error}") from None
+    if files.insecure_skip_verify:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return Tls(context, files.server_name or probe.route.server_name or probe.target.host)
+
+
+@dataclass(slots=True)
+class _NamespaceRound:
+    """One round of queries to one namespace. What has arrived by the deadline is kept."""
+
+    probe: ProbeRequest
+    layout: layouts.DatabaseLayout
+    place: layouts.DatabaseNamespace
+    tls: Tls | None
+    faults: dict[str, str] = field(default_factory=dict)
+    logged: list[LoggedRequest] = field(default_factory=list)
+    read: dict[str, Any] = field(default_factory=dict)
+    """By source what `SonicTables` has of it."""
+
+    def tables(self) -> t.SonicTables:
+        """What was read."""
+        return t.SonicTables(namespace=self.place.name, **self.read)
+
+    @property
+    def everything(self) -> bool:
+        return self.probe.target.priorities != PFC_PRIORITIES
+
+    async def run(self) -> None:
+        """Read all databases at the same time, as far as one does not need what is in another."""
+        loop = asyncio.get_running_loop()
+        if self.layout.asics and not self.place.name:
+            await self._host()
+            return
+        names: asyncio.Future[keys.SonicNames | None] = loop.create_future()
+        lossless: asyncio.Future[Lossless | None] = loop.create_future()
+        buffers: asyncio.Future[Buffers] = loop.create_future()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._counters(names, lossless))
+            group.create_task(self._configuration(names, lossless, buffers))
+            group.create_task(self._state(buffers))
+            group.create_task(self._lldp(names))
+
+    async def _host(self) -> None:
+        """The host's own databases on a switch of several ASICs: they say what the switch is, and have no counters."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._simple(t.CONFIGURATION, layouts.CONFIG_DB, [keys.METADATA]))
+            group.create_task(self._simple(t.LLDP, layouts.APPL_DB, [keys.CHASSIS]))
+
+    async def _simple(self, source: str, name: str, rows: Iterable[keys.Row]) -> None:
+        async with self._attempt(source), self._open(source, name) as database:
+            self.read[source] = await self._rows(database, source, rows)
+
+    async def _counters(
+        self,
+        names: asyncio.Future[keys.SonicNames | None],
+        lossless: asyncio.Future[Lossless | None],
+    ) -> None:
+        try:
+            async with self._attempt(*COUNTED), self._open(t.PORT_COUNTERS, layouts.COUNTERS_DB) as database:
+                maps = await database.read([("HGETALL", name) for name in keys.NAME_MAPS])
+                parts = zip(keys.NAME_MAPS.items(), maps, strict=True)
+                found = keys.names_of(
+                    [self._usable(database, source, name, part) for (name, source), part in parts]
+                )
+                names.set_result(found)
+                plan = await self._result_of(lossless, None)
+                chosen = keys.chosen_names(found, plan, everything=self.everything)
+                await self._objects(database, chosen, plan)
+        finally:
+            _settle(names, None)
+
+    async def _objects(self, database: RedisDatabase, names: keys.SonicNames, plan: Lossless | None) -> None:
+        """Counters first; the watermarks, three per object, last."""
+        known = PRIORITIES if plan is None or self.everything else plan.priorities
+        queue_fields = (*QUEUE_FIELDS, OVERRIDE)
+        for source, objects, fields in (
+            (t.PORT_COUNTERS, names.ports, port_fields(known)),
+            (t.QUEUE_COUNTERS, names.queues, queue_fields),
+            (t.GROUP_COUNTERS, names.groups, GROUP_FIELDS),
+        ):
+            self.read[source] = await self._hashes(database, source, "COUNTERS", objects, fields)
+        windows = self.read.setdefault(t.WATERMARKS, {})
+        for window, table in keys.WATERMARK_TABLES.items():
+            windows[window] = t.SonicWatermarks(
+                await self._hashes(database, t.WATERMARKS, table, names.queues, QUEUE_WATERMARKS),
+                await self._hashes(database, t.WATERMARKS, table, names.groups, GROUP_WATERMARKS),
+                await self._hashes(database, t.WATERMARKS, table, names.pools, POOL_WATERMARKS),
+            )
+
+    async def _hashes(
+        self,
+        database: RedisDatabase,
+        source: str,
+        table: str,
+        objects: Mapping[str, Any],
+        fields: tuple[str, ...],
+    ) -> dict[Any, t.Fields]:
+        """The hash of each object: empty if it does not exist, and without those that Redis could not return."""
+        database.source = source
+        found = [f"{table}:{oid}" for oid in objects]
+        hashes = await database.read([("HMGET", key, *fields) for key in found])
+        parts = zip(objects.values(), found, hashes, strict=True)
+        return {name: self._usable(database, source, key, part) for name, key, part in parts}
+
+    async def _configuration(
+        self,
+        names: asyncio.Future[keys.SonicNames | None],
+        lossless: asyncio.Future[Lossless | None],
+        buffers: asyncio.Future[Buffers],
+    ) -> None:
+        source = t.CONFIGURATION
+        try:
+            async with self._attempt(source), self._open(source, layouts.CONFIG_DB) as database:
+                known = await names
+                ports = [] if known is None else list(known.ports.values())
+                rows = await self._rows(database, source, keys.first_rows(ports))
+                maps = [(key, ()) for key in sorted(named_maps(rows_of(rows)))]
+                rows |= await self._rows(database, source, maps)
+                plan = lossless_of(rows_of(rows))
+                lossless.set_result(plan if rows else None)
+                self.read[source] = rows
+                # Rows of queues without those to which they refer would say that settings are missing: all or none of them.
+                self.read[source] = rows | await self._buffers(database, ports, plan, buffers)
+                if known is None:
+                    raise NetError(NO_NAMES)
+        finally:
+            _settle(lossless, None)
+            _settle(buffers, ([], []))
+
+    async def _buffers(
+        self, database: RedisDatabase, ports: list[str], plan: Lossless, buffers: asyncio.Future[Buffers]
+    ) -> dict[str, t.Fields]:
+        """The rows of queues and priority groups, and the profiles and pools behind them."""
+        source = t.CONFIGURATION
+        rows = await self._ranges(database, ports, plan)
+        rows |= await self._chosen_groups(rows)
+        rows |= await self._rows(database, source, keys.profile_rows(rows))
+        profiles = [fields for key, fields in rows.items() if key.startswith("BUFFER_PROFILE|")]
+        pools = keys.pools_of(profiles)
+        buffers.set_result((keys.buffer_profiles(rows), pools))
+        return rows | await self._rows(
+            database, source, [(f"BUFFER_POOL|{pool}", ("size",)) for pool in pools]
+        )
+
+    async def _ranges(self, database: RedisDatabase, ports: list[str], plan: Lossless) -> dict[str, t.Fields]:
+        """The rows of queues and priority groups, both tables in the same pipelines."""
+        searches = []
+        for table in ("QUEUE", "BUFFER_PG"):
+            lossless = keys.lossless_numbers(ports, plan, table)
+            both = {port: numbers | {*PRIORITIES} for port, numbers in lossless.items()}
+            searches.append(keys.RangeSearch(table, both if self.everything else lossless, lossless))
+        for step in (keys.RangeSearch.samples, keys.RangeSearch.likely, keys.RangeSearch.others):
+            wanted = [row for search in searches for row in step(search)]
+            found = await self._rows(database, t.CONFIGURATION, wanted)
+            for search in searches:
+                search.add(found)
+        return {key: fields for search in searches for key, fields in search.found.items()}
+
+    async def _chosen_groups(self, rows: Mapping[str, t.Fields]) -> dict[str, t.Fields]:
+        """What a dynamic buffer model has chosen, from APPL_DB."""
+        wanted = keys.dynamic_group_keys(rows)
+        if not wanted:
+            return {}
+        async with self._open(t.CONFIGURATION, layouts.APPL_DB) as database:
+            return await self._rows(database, t.CONFIGURATION, wanted)
+
+    async def _state(self, buffers: asyncio.Future[Buffers]) -> None:
+        source = t.STATE
+        async with self._attempt(source), self._open(source, layouts.STATE_DB) as database:
+            profiles, pools = await self._result_of(buffers, ([], []))
+            rows = await self._rows(database, source, keys.state_rows(profiles))
+            used = dict.fromkeys((*pools, *keys.pools_of(rows.values())))
+            wanted = [(f"BUFFER_POOL_TABLE|{pool}", ("size",)) for pool in used]
+            self.read[source] = rows | await self._rows(database, source, wanted)
+
+    async def _lldp(self, names: asyncio.Future[keys.SonicNames | None]) -> None:
+        source = t.LLDP
+        async with self._attempt(source), self._open(source, layouts.APPL_DB) as database:
+            known = await names
+            ports = () if known is None else known.ports.values()
+            self.read[source] = await self._rows(database, source, keys.lldp_rows(ports))
+            if known is None:
+                raise NetError(NO_NAMES)
+
+    async def _rows(
+        self, database: RedisDatabase, source: str, rows: Iterable[keys.Row]
+    ) -> dict[str, t.Fields]:
+        """The rows that exist, by key."""
+        wanted = list(rows)
+        commands = [("HMGET", key, *fields) if fields else ("HGETALL", key) for key, fields in wanted]
+        hashes = await database.read(commands)
+        parts = zip(wanted, hashes, strict=True)
+        rows_read = {key: self._usable(database, source, key, part) for (key, _), part in parts}
+        return {key: fields for key, fields in rows_read.items() if fields}
+
+    def _usable(
+        self, database: RedisDatabase, source: str, key: str, found: t.Fields | ReplyError
+    ) -> t.Fields:
+        """The hash; empty, and a fault of the source, if Redis could not return it."""
+        if isinstance(found, ReplyError):
+            self.faults.setdefault(source, label_text(f"{key}: {database.line(found)}"))
+            return {}
+        return found
+
+    async def _result_of(self, future: asyncio.Future[Any], otherwise: Any) -> Any:
+        """The result of another task, awaited for a part of the remaining time only."""
+        remaining = self.probe.deadline - asyncio.get_running_loop().time()
+        done, _ = await asyncio.wait({future}, timeout=max(0.0, remaining * WAIT_SHARE))
+        return future.result() if done else otherwise
+
+    @asynccontextmanager
+    async def _attempt(self, *sources: str) -> AsyncIterator[None]:
+        """What fails here, or is late, is a fault of those of the sources that have not been read yet."""
+        line = ""
+        try:
+            async with asyncio.timeout_at(self.probe.deadline):
+                yield
+        except TimeoutError:
+            line = LATE
+        except NetError as error:
+            line = str(error)
+        for source in sources if line else ():
+            if source not in self.read or len(sources) == 1 or source == t.WATERMARKS:
+                self.faults.setdefault(source, line)
+
+    def _open(self, source: str, name: str) -> AbstractAsyncContextManager[RedisDatabase]:
+        address = layouts.address_of(self.layout, self.place, name, self.probe.target, self.probe.route)
+        logged = self.logged if self.probe.record else None
+        return open_database(address, self.probe.login, self.tls, source, logged)
+
+
+def _settle(future: asyncio.Future[Any], value: Any) -> None:
+    """Give those who wait for a task the value that says that there is no result."""
+    if not future.done():
+        future.set_result(value)
+
+
+def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
+    """Interpret the tables."""
+    return read_tables(replies.replies.get("tables", ()), replies.faults, target.priorities)
+
+
+MODULE = Module(name="sonic", dialect=SONIC, query=query, read=read)

@@ -1,0 +1,219 @@
+"""The priorities with PFC per port, and the queue and the priority group behind each priority.
+
+SONiC: PORT_QOS_MAP names the priorities (`pfc_enable`) and the maps from priority to queue and to group; without a map, the
+queue and the group have the number of the priority. The watchdog always takes the queue with the number of the priority
+(sonic-swss, pfcwdorch), whatever the map says.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.switches.readings import label_text
+from roce_exporter.switches.reply_values import number
+from roce_exporter.switches.systems.sonic.tables import (
+    CAPABILITIES,
+    EVERY_TYPE,
+    FLEX_GROUPS,
+    UNICAST,
+    SonicRows,
+    flex_group,
+    reference,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from roce_exporter.switches.systems.sonic.tables import Fields, SonicGroup, SonicQueue, SonicTables
+
+
+PRIORITIES = range(8)
+QUEUE_MAP = "MAP_PFC_PRIORITY_TO_QUEUE"
+GROUP_MAP = "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP"
+PREFIXES = {"MULTICAST": "MC", "UNICAST_VOQ": "VOQ", EVERY_TYPE: "ALL"}
+LIST = re.compile(r"[0-7](,[0-7])*", re.ASCII)
+
+
+class PortLossless(NamedTuple):
+    """The priorities of one port that have PFC."""
+
+    queues: Mapping[int, int]
+    """The queue of each priority with PFC."""
+    groups: Mapping[int, int]
+    """The priority group of each priority with PFC."""
+    watched: frozenset[int]
+    """The priorities that the watchdog watches if it is configured on the port: `pfcwd_sw_enable`, else all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lossless:
+    """The lossless part of one namespace."""
+
+    ports: Mapping[str, PortLossless]
+    """A port that is absent has no priority with PFC, or it is not known which."""
+    unclear: Mapping[str, str] = field(default_factory=dict)
+    """Per port whose row does not say which priorities have PFC, why not: one line."""
+
+    @property
+    def priorities(self) -> frozenset[int]:
+        """The priorities with PFC on any port: on other ports, pause of these is a mismatch worth a metric."""
+        return frozenset(priority for port in self.ports.values() for priority in port.queues)
+
+
+def lossless_of(rows: SonicRows) -> Lossless:
+    """The lossless part as it is configured."""
+    ports, unclear = {}, {}
+    for port, fields in rows.qos.items():
+        enabled = _listed(fields.get("pfc_enable", ""))
+        if enabled is None:
+            unclear[port] = f"PORT_QOS_MAP|{port}: pfc_enable is not a list of priorities"
+        elif enabled:
+            watched = _listed(fields.get("pfcwd_sw_enable", ""))
+            ports[port] = PortLossless(
+                _mapped(enabled, rows.get(f"{QUEUE_MAP}|{reference(fields.get('pfc_to_queue_map'))}")),
+                _mapped(enabled, rows.get(f"{GROUP_MAP}|{reference(fields.get('pfc_to_pg_map'))}")),
+                enabled & watched if watched else enabled,
+            )
+    return Lossless(ports, unclear)
+
+
+def named_maps(rows: SonicRows) -> set[str]:
+    """Keys of the maps to which the ports refer."""
+    return {
+        f"{table}|{name}"
+        for fields in rows.qos.values()
+        for table, setting in ((QUEUE_MAP, "pfc_to_queue_map"), (GROUP_MAP, "pfc_to_pg_map"))
+        if (name := reference(fields.get(setting)))
+    }
+
+
+def lossless_by_counters(tables: SonicTables) -> Lossless:
+    """Where the configuration is unknown: the priorities with PFC frames, and the queues on which the watchdog runs."""
+    used: dict[str, set[int]] = {}
+    for port, fields in (tables.port_counters or {}).items():
+        used.setdefault(port, set()).update(_with_frames(fields))
+    for queue, fields in (tables.queue_counters or {}).items():
+        if "PFC_WD_STATUS" in fields and queue.number in PRIORITIES:
+            used.setdefault(queue.port, set()).add(queue.number)
+    same = {port: {priority: priority for priority in sorted(found)} for port, found in used.items() if found}
+    return Lossless({port: PortLossless(found, found, frozenset(found)) for port, found in same.items()})
+
+
+def _with_frames(fields: Fields) -> Iterable[int]:
+    for priority in PRIORITIES:
+        if any(number(fields.get(f"SAI_PORT_STAT_PFC_{priority}_{way}_PKTS")) for way in ("RX", "TX")):
+            yield priority
+
+
+def _listed(text: str) -> frozenset[int] | None:
+    """The priorities in `3,4`; None if the text is something else."""
+    plain = text.replace(" ", "")
+    if not plain:
+        return frozenset()
+    return frozenset(map(int, plain.split(","))) if LIST.fullmatch(plain) else None
+
+
+def _mapped(priorities: Iterable[int], fields: Fields) -> dict[int, int]:
+    found = {priority: number(fields.get(str(priority))) for priority in sorted(priorities)}
+    return {
+        priority: value if isinstance(value, int) and value <= 1 << 8 else priority
+        for priority, value in found.items()
+    }
+
+
+def ports_with_unicast(queues: Iterable[SonicQueue]) -> frozenset[str]:
+    """The ports whose queues are typed; on the others, a queue takes all types of packets."""
+    return frozenset(queue.port for queue in queues if queue.type == UNICAST)
+
+
+def queue_label(queue: SonicQueue, typed: frozenset[str]) -> str:
+    """The number of a queue of unicast, or of all packets where the port has no others; else as SONiC's CLI: `MC10`."""
+    if queue.type == UNICAST or (queue.type == EVERY_TYPE and queue.port not in typed):
+        return str(queue.number)
+    return f"{PREFIXES.get(queue.type) or label_text(queue.type) + '-'}{queue.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Polling:
+    """How SONiC polls the ASIC."""
+
+    disabled: frozenset[str]
+    """Groups of counters that are off: their numbers are those of the day when they were turned off."""
+    enabled: frozenset[str]
+    intervals: Mapping[str, float]
+    """Seconds between two polls of a group, where CONFIG_DB has them."""
+    lacking: frozenset[str]
+    """Fields of queues that the ASIC cannot count."""
+
+    def fresh(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The fields of queues that are polled and that the ASIC has."""
+        return tuple(
+            name for name in names if flex_group(name) not in self.disabled and name not in self.lacking
+        )
+
+
+def polling_of(rows: SonicRows, state: Mapping[str, Fields]) -> Polling:
+    """What the two databases say; a group that they do not mention is neither enabled nor disabled."""
+    groups = {group: rows.get(f"FLEX_COUNTER_TABLE|{group}") for group in FLEX_GROUPS}
+    states = {group: fields.get("FLEX_COUNTER_STATUS") for group, fields in groups.items()}
+    intervals = {group: number(fields.get("POLL_INTERVAL")) for group, fields in groups.items()}
+    return Polling(
+        disabled=frozenset(group for group, text in states.items() if text == "disable"),
+        enabled=frozenset(group for group, text in states.items() if text == "enable"),
+        intervals={group: value / 1000 for group, value in intervals.items() if value},
+        lacking=frozenset(
+            name for name, key in CAPABILITIES.items() if state.get(key, {}).get("isSupported") == "false"
+        ),
+    )
+
+
+def renewals_of(parts: Iterable[Polling]) -> dict[str, float]:
+    """Per source the longest interval of its groups that are polled, in seconds."""
+    found: dict[str, float] = {}
+    for part in parts:
+        for group, seconds in part.intervals.items():
+            if group not in part.disabled:
+                source = FLEX_GROUPS[group]
+                found[source] = max(found.get(source, 0.0), seconds)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceView:
+    """The tables of one namespace, and what is shown of them."""
+
+    tables: SonicTables
+    rows: SonicRows
+    lossless: Lossless
+    polling: Polling
+    ports: frozenset[str]
+    """The ports of this namespace that lead out of the switch."""
+    used: frozenset[int]
+    """The priorities with PFC on any port of the switch."""
+    everything: bool
+    """Show all priorities, queues and groups."""
+
+    @property
+    def priorities(self) -> Iterable[int]:
+        """The priorities whose counters and settings are shown."""
+        return PRIORITIES if self.everything else sorted(self.used)
+
+    def shows_queue(self, port: str, label: str) -> bool:
+        """Whether counters and watermarks of the queue are shown."""
+        plan = self.lossless.ports.get(port)
+        chosen = self.everything or (plan is not None and label in map(str, plan.queues.values()))
+        return chosen and port in self.ports
+
+    def watches_queue(self, port: str, label: str) -> bool:
+        """Whether the watchdog's part of the queue is shown: its queue has the number of the priority."""
+        plan = self.lossless.ports.get(port)
+        return port in self.ports and plan is not None and label in map(str, plan.queues)
+
+    def shows_group(self, group: SonicGroup) -> bool:
+        """Whether the priority group is shown."""
+        if group.port not in self.ports:
+            return False
+        plan = self.lossless.ports.get(group.port)
+        return self.everything or (plan is not None and group.number in plan.groups.values())
