@@ -59,7 +59,7 @@ async def wire(options: argparse.Namespace) -> int:
         raise OptionError(
             f"wire needs the package {missing[0]}; install the extra wire, in a clone: pip install '.[wire]'"
         )
-    from roce_exporter.wire.inputs.refusal import InputError  # noqa: PLC0415 - no other command needs the modules of wire
+    from roce_exporter.wire.frames import InputError  # noqa: PLC0415 - no other command needs the modules of wire
 
     try:
         if options.format == PACKETS:
@@ -94,7 +94,7 @@ def _print_packets(options: argparse.Namespace) -> int:
 
 
 async def _run(options: argparse.Namespace) -> int:
-    from roce_exporter.wire.pair_counts import LosslessMarks  # noqa: PLC0415 - as above
+    from roce_exporter.wire.tally.pair_counts import LosslessMarks  # noqa: PLC0415 - as above
     from roce_exporter.wire.wire_session import WireSession  # noqa: PLC0415 - as above
 
     stop = stop_event()  # before the capture begins, so that a signal at any time prints what was counted
@@ -154,7 +154,7 @@ def _screen(options: argparse.Namespace) -> Iterator[Callable[[WireSession], Non
         return
     from rich.live import Live  # noqa: PLC0415 - the daemon does not install it
 
-    from roce_exporter.wire.wire_screen import wire_screen  # noqa: PLC0415 - imports rich
+    from roce_exporter.wire.wire_text import wire_screen  # noqa: PLC0415 - imports rich
 
     with Live(transient=True, auto_refresh=False) as live:
 
@@ -208,7 +208,7 @@ async def _either(first: asyncio.Event, second: asyncio.Event, limit: float | No
 
 def _print_summary(options: argparse.Namespace, session: WireSession) -> int:
     from roce_exporter.wire.wire_document import wire_document  # noqa: PLC0415 - as above
-    from roce_exporter.wire.wire_table import text_table  # noqa: PLC0415 - as above
+    from roce_exporter.wire.wire_text import text_table  # noqa: PLC0415 - as above
 
     session.check()
     summary = session.summary(queues=options.queue_pairs)

@@ -1,12 +1,19 @@
-"""A batch of captured frames: what every input yields and the decoders read."""
+"""A batch of captured frames: what every input yields and the decoders read; and bytes at many of its offsets at once."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
+
+Bytes: TypeAlias = "NDArray[np.uint8]"
+Integers: TypeAlias = "NDArray[np.int64]"
+Flags: TypeAlias = "NDArray[np.bool_]"
 
 ETHERNET = 1
 """LINKTYPE_ETHERNET of https://www.tcpdump.org/linktypes.html, as the others."""
@@ -18,12 +25,17 @@ LINKS = (ETHERNET, RAW_IP, LINUX_COOKED, LINUX_COOKED_2)
 """Link types that can be decoded."""
 
 NO_TAG = -1
+NO_SUM = -1
+
+
+class InputError(ValueError):
+    """A capture that cannot be read, in one line that names it and the remedy."""
 
 
 class Sums(NamedTuple):
     """CRC-32 of a part of each frame, computed by an input while the bytes are in the processor's cache."""
 
-    begins: NDArray[np.int64]
+    begins: Integers
     """Offset in `data` of the first byte; -1 where no CRC was computed."""
     values: NDArray[np.uint32]
     """From there to four bytes before the end of what was captured."""
@@ -32,16 +44,102 @@ class Sums(NamedTuple):
 class Frames(NamedTuple):
     """Frames in one buffer; valid until the input is read again. All arrays have one element per frame."""
 
-    data: NDArray[np.uint8]
-    starts: NDArray[np.int64]
+    data: Bytes
+    starts: Integers
     """Offset of the first byte of each frame in `data`."""
-    captured: NDArray[np.int64]
+    captured: Integers
     """Bytes captured."""
-    lengths: NDArray[np.int64]
+    lengths: Integers
     """Bytes on the wire."""
-    times: NDArray[np.int64]
+    times: Integers
     """Nanoseconds since 1970."""
-    tags: NDArray[np.int64]
+    tags: Integers
     """VLAN TCI that the kernel removed from the frame; -1 where there is no tag besides those in the frame."""
     link: int = ETHERNET
     sums: Sums | None = None
+
+
+def merged(parts: Iterable[Frames]) -> list[Frames]:
+    """The same frames in as few batches as possible: those of one link type that follow each other."""
+    found: list[list[Frames]] = []
+    for part in parts:
+        if found and found[-1][0].link == part.link:
+            found[-1].append(part)
+        else:
+            found.append([part])
+    return [_as_one(group) for group in found]
+
+
+def _as_one(parts: list[Frames]) -> Frames:
+    """Frames of one buffer."""
+    if len(parts) == 1:
+        return parts[0]
+    sums = None
+    if any(part.sums for part in parts):
+        none = [
+            Sums(np.full(len(part.starts), NO_SUM, np.int64), np.zeros(len(part.starts), np.uint32))
+            for part in parts
+        ]
+        known = [part.sums or without for part, without in zip(parts, none, strict=True)]
+        sums = Sums(*map(np.concatenate, zip(*known, strict=True)))
+    return Frames(
+        data=parts[0].data,
+        starts=np.concatenate([part.starts for part in parts]),
+        captured=np.concatenate([part.captured for part in parts]),
+        lengths=np.concatenate([part.lengths for part in parts]),
+        times=np.concatenate([part.times for part in parts]),
+        tags=np.concatenate([part.tags for part in parts]),
+        link=parts[0].link,
+        sums=sums,
+    )
+
+
+def window(data: Bytes, offsets: Integers, width: int) -> Bytes:
+    """`width` bytes at each offset, a row each; zeros beyond the end of `data`."""
+    last = len(data) - width
+    if not len(offsets):
+        return np.zeros((0, width), np.uint8)
+    if int(offsets.max()) <= last:
+        return _rows(data, offsets, width)
+    return _padded(data, offsets, width)
+
+
+def _rows(data: Bytes, offsets: Integers, width: int) -> Bytes:
+    """Every offset of `data` is an element of `width` bytes, which overlap: indexing these is one copy per row."""
+    elements: NDArray[np.void] = np.ndarray((len(data) - width + 1,), f"V{width}", data, 0, (1,))
+    return elements[offsets].view(np.uint8).reshape(-1, width)
+
+
+def _padded(data: Bytes, offsets: Integers, width: int) -> Bytes:
+    """The same where some rows reach beyond the end."""
+    last = len(data) - width
+    inside = offsets <= last
+    rows = np.zeros((len(offsets), width), np.uint8)
+    if inside.any():
+        rows[inside] = _rows(data, offsets[inside], width)
+    for row in np.flatnonzero(~inside):
+        tail = data[offsets[row] :]
+        rows[row, : len(tail)] = tail
+    return rows
+
+
+def big16(rows: Bytes, at: int) -> Integers:
+    """The 16-bit number at an even offset of each row."""
+    return rows.view(">u2")[:, at // 2].astype(np.int64)
+
+
+def big32(rows: Bytes, at: int) -> Integers:
+    """The 32-bit number at an offset that is a multiple of 4, in rows of a multiple of 4 bytes."""
+    return rows.view(">u4")[:, at // 4].astype(np.int64)
+
+
+def numbered(values: Integers) -> tuple[Integers, Integers, Integers]:
+    """The distinct values, the position of each value among them, and how often each is there.
+
+    As np.unique, for numbers from 0 to some ten thousand, which need no sorting.
+    """
+    counts = np.bincount(values)
+    distinct = np.flatnonzero(counts)
+    places = np.zeros(len(counts), np.int64)
+    places[distinct] = np.arange(len(distinct))
+    return distinct, places[values], counts[distinct]

@@ -6,58 +6,90 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.wire.decode import opcodes
-from roce_exporter.wire.decode.infiniband import NAK, RNR, RNR_MILLISECONDS, Aeth, nak_reason
-from roce_exporter.wire.decode.internet import address_text
-from roce_exporter.wire.decode.roce_packet import read_packet
+from roce_exporter.wire.decode.columns import address_text, read_columns
+from roce_exporter.wire.decode.infiniband import (
+    BTH_BYTES,
+    ICRC_BYTES,
+    NAK,
+    RNR,
+    RNR_MILLISECONDS,
+    Aeth,
+    Extensions,
+    nak_reason,
+    read_bth,
+    read_extensions,
+)
+from roce_exporter.wire.decode.invariant_crc import CORRECT, UNKNOWN
+from roce_exporter.wire.decode.locate import TYPE_AT, UDP_BYTES, locate
+from roce_exporter.wire.frames import ETHERNET
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roce_exporter.wire.decode.roce_packet import RocePacket
+    from roce_exporter.wire.decode.columns import Columns
+    from roce_exporter.wire.decode.locate import Located
     from roce_exporter.wire.frames import Frames
 
 
 def packet_lines(frames: Frames) -> Iterator[str]:
     """A line for each RoCE packet of a batch."""
-    parts = zip(frames.starts.tolist(), frames.captured.tolist(), frames.times.tolist(), strict=True)
-    for start, captured, time in parts:
-        packet = read_packet(frames.data[start : start + captured].tobytes(), frames.link)
-        if packet is not None:
-            yield json.dumps({"time": time / 1e9} | _fields(packet))
+    return map(json.dumps, packets(frames))
 
 
-def _fields(packet: RocePacket) -> dict[str, Any]:
-    network, bth = packet.network, packet.bth
+def packets(frames: Frames) -> Iterator[dict[str, Any]]:
+    """The RoCE packets of a batch, in the order of the capture."""
+    roce = locate(frames).roce
+    columns = read_columns(frames, roce)
+    return (_packet(frames, roce, columns, row) for row in range(len(roce.rows)))
+
+
+def _packet(frames: Frames, roce: Located, columns: Columns, row: int) -> dict[str, Any]:
+    begin, end = int(roce.bth[row]), int(roce.end[row])
+    captured = frames.data[begin : min(end, int(roce.limits[row]))].tobytes()
+    bth = read_bth(captured)
+    addresses = columns.addresses[row].astype(">u8").tobytes()
+    version, valid = int(columns.versions[row]), int(columns.icrc[row])
+    port = frames.data[begin - UDP_BYTES : begin - UDP_BYTES + 2].tobytes()
+    tags = _tags(frames, roce, row)
     return {
-        "version": packet.place.version,
-        "vlan": [tag & 0xFFF for tag in packet.place.tags],
-        "vlan_priority": [tag >> 13 for tag in packet.place.tags],
-        "source": address_text(network.source),
-        "destination": address_text(network.destination),
-        "dscp": network.traffic_class >> 2,
-        "ecn": network.traffic_class & 3,
-        "source_port": packet.source_port,
+        "time": int(columns.times[row]) / 1e9,
+        "version": version,
+        "vlan": [tag & 0xFFF for tag in tags],
+        "vlan_priority": [tag >> 13 for tag in tags],
+        "source": address_text(addresses[:16]),
+        "destination": address_text(addresses[16:]),
+        "dscp": int(columns.dscp[row]),
+        "ecn": int(columns.ecn[row]),
+        "source_port": int.from_bytes(port) if version == 2 else None,  # noqa: PLR2004 - RoCE v2
         "transport": opcodes.TRANSPORTS[opcodes.transport_of(bth.opcode)],
         "operation": opcodes.operation_of(bth.opcode),
         "bth": bth._asdict(),
-        **_extensions(packet),
-        "icrc": packet.icrc,
-        "icrc_valid": packet.icrc_valid,
+        **_shown(read_extensions(bth.opcode, captured[BTH_BYTES : end - begin - ICRC_BYTES])),
+        "icrc": None if valid == UNKNOWN else int.from_bytes(captured[-ICRC_BYTES:], "little"),
+        "icrc_valid": None if valid == UNKNOWN else valid == CORRECT,
     }
 
 
-def _extensions(packet: RocePacket) -> dict[str, Any]:
+def _tags(frames: Frames, roce: Located, row: int) -> list[int]:
+    """TCI of each VLAN tag, the outer first: all that is between the addresses and the EtherType."""
+    link, network = int(roce.links[row]), int(roce.network[row])
+    kind = frames.link if link == frames.starts[roce.rows[row]] else ETHERNET
+    if kind not in TYPE_AT:
+        return []
+    places = range(link + TYPE_AT[kind] + 2, network - 2, 4)
+    return [int.from_bytes(frames.data[at : at + 2].tobytes()) for at in places]
+
+
+def _shown(extensions: Extensions) -> dict[str, Any]:
+    """The headers that are there; a syndrome also in words."""
     found: dict[str, Any] = {}
-    for name, header in packet.extensions._asdict().items():
+    for name, header in extensions._asdict().items():
         if isinstance(header, Aeth):
-            found[name] = header._asdict() | _syndrome(header)
+            found[name] = header._asdict()
+            if header.kind == RNR:
+                found[name]["rnr_milliseconds"] = RNR_MILLISECONDS[header.value]
+            elif header.kind == NAK:
+                found[name]["nak"] = nak_reason(header.value)
         elif header is not None:
             found[name] = header if isinstance(header, int) else header._asdict()
     return found
-
-
-def _syndrome(aeth: Aeth) -> dict[str, Any]:
-    """The syndrome in words."""
-    if aeth.kind == RNR:
-        return {"rnr_milliseconds": RNR_MILLISECONDS[aeth.value]}
-    return {"nak": nak_reason(aeth.value)} if aeth.kind == NAK else {}

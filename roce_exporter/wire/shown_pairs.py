@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from roce_exporter.wire.tally.counter_layout import BLOCKS, WIDTH
+from roce_exporter.wire.tally.pair_counts import BLOCKS, WIDTH
 
 if TYPE_CHECKING:
-    from roce_exporter.wire.decode.windows import Integers
-    from roce_exporter.wire.tally.pair_table import PairTable
+    from roce_exporter.wire.frames import Integers
+    from roce_exporter.wire.tally.key_tables import PairTable
 
 KEEP = 2
 """A shown pair leaves only for one with this many times its recent packets, so that series do not come and go."""

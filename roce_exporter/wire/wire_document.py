@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.wire.sentences import sentences
-from roce_exporter.wire.tally.counter_layout import ROUND_TRIP_BOUNDS, SEQUENCE_COUNTS
+from roce_exporter.wire.tally.pair_counts import ROUND_TRIP_BOUNDS, SEQUENCE_COUNTS
+from roce_exporter.wire.wire_text import sentences
 
 if TYPE_CHECKING:
-    from roce_exporter.wire.pair_counts import PairCounts
+    from roce_exporter.wire.tally.pair_counts import PairCounts
     from roce_exporter.wire.wire_summary import PairSummary, PauseSummary, WireSummary
 
 VERSION = 1

@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import wire
 from roce_exporter.normalise.series import Samples, Series
-from roce_exporter.wire.decode.internet import address_text
-from roce_exporter.wire.pair_counts import PairCounts
-from roce_exporter.wire.tally.counter_layout import ROUND_TRIP_BOUNDS
+from roce_exporter.wire.decode.columns import address_text
 from roce_exporter.wire.tally.link_events import GLOBAL
+from roce_exporter.wire.tally.pair_counts import ROUND_TRIP_BOUNDS, PairCounts
 from roce_exporter.wire.wire_summary import OTHER_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from roce_exporter.normalise.series import Value
-    from roce_exporter.wire.pair_counts import LosslessMarks
     from roce_exporter.wire.shown_pairs import ShownPair
+    from roce_exporter.wire.tally.pair_counts import LosslessMarks
     from roce_exporter.wire.tally.tally import Tally
 
 Sample = tuple[Series, "Value"]

@@ -6,8 +6,8 @@ import threading
 from typing import TYPE_CHECKING, Protocol
 
 from roce_exporter.wire.decode.columns import decode_frames
+from roce_exporter.wire.frames import InputError
 from roce_exporter.wire.inputs.capture_file import CaptureFile
-from roce_exporter.wire.inputs.refusal import InputError
 from roce_exporter.wire.shown_pairs import ShownPairs
 from roce_exporter.wire.tally.tally import Tally
 from roce_exporter.wire.wire_samples import wire_samples
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.normalise.series import Samples
     from roce_exporter.wire.frames import Frames
-    from roce_exporter.wire.pair_counts import LosslessMarks
+    from roce_exporter.wire.tally.pair_counts import LosslessMarks
     from roce_exporter.wire.wire_summary import WireSummary
 
 POLL = 0.2

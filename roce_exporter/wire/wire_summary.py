@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from roce_exporter.wire.decode.internet import address_text
-from roce_exporter.wire.pair_counts import LosslessMarks, PairCounts
+from roce_exporter.wire.decode.columns import address_text
+from roce_exporter.wire.tally.key_tables import OTHER
 from roce_exporter.wire.tally.link_events import GLOBAL
-from roce_exporter.wire.tally.pair_table import OTHER
+from roce_exporter.wire.tally.pair_counts import LosslessMarks, PairCounts
 
 if TYPE_CHECKING:
-    from roce_exporter.wire.decode.neighbour_frame import LinkNeighbour
+    from roce_exporter.wire.decode.link_frames import LinkNeighbour
     from roce_exporter.wire.tally.link_events import WirePauseCounts
     from roce_exporter.wire.tally.tally import Tally
 

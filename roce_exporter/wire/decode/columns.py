@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from roce_exporter.wire.decode import opcodes
-from roce_exporter.wire.decode.batch_crc import check_crcs
 from roce_exporter.wire.decode.infiniband import AETH_BYTES, BTH_BYTES, ICRC_BYTES, RETH_BYTES
-from roce_exporter.wire.decode.internet import IPV4_BYTES, IPV6_BYTES
-from roce_exporter.wire.decode.link_layer import IPV4, ROCE_V1
-from roce_exporter.wire.decode.locate_batch import locate_batch
-from roce_exporter.wire.decode.mac_control import read_mac_control
-from roce_exporter.wire.decode.neighbour_frame import read_lldp
-from roce_exporter.wire.decode.windows import big32, window
+from roce_exporter.wire.decode.invariant_crc import check_crcs
+from roce_exporter.wire.decode.link_frames import read_lldp, read_mac_control
+from roce_exporter.wire.decode.locate import IPV4, IPV4_BYTES, IPV6_BYTES, ROCE_V1, locate
+from roce_exporter.wire.frames import big32, window
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from roce_exporter.wire.decode.locate_batch import Located
-    from roce_exporter.wire.decode.mac_control import PauseFrame
-    from roce_exporter.wire.decode.neighbour_frame import LinkNeighbour
-    from roce_exporter.wire.decode.windows import Bytes, Integers
-    from roce_exporter.wire.frames import Frames
+    from roce_exporter.wire.decode.link_frames import LinkNeighbour, PauseFrame
+    from roce_exporter.wire.decode.locate import Located
+    from roce_exporter.wire.frames import Bytes, Frames, Integers
 
 NO_SYNDROME = -1
 EARLIEST = 946_684_800_000_000_000
 """The year 2000. The kernel stamps packets that Soft-RoCE sends with the time since boot, which is no date."""
 MAPPED_WORD = 0xFFFF << 32
+MAPPED = bytes(10) + b"\xff\xff"
+"""What comes before an IPv4 address that is written as an IPv6 address."""
 
 
 class Columns(NamedTuple):
@@ -72,9 +70,14 @@ class Decoded(NamedTuple):
     """Times of the first and last frame; 0 without a valid time."""
 
 
+def address_text(address: bytes) -> str:
+    """A 16-byte address or GID as text; an IPv4 address that is mapped into IPv6 as IPv4."""
+    return str(IPv4Address(address[12:])) if address.startswith(MAPPED) else str(IPv6Address(address))
+
+
 def decode_frames(frames: Frames) -> Decoded:
     """The RoCE packets, pause frames and LLDP neighbours of a batch."""
-    found = locate_batch(frames)
+    found = locate(frames)
     ends = frames.starts + frames.captured
     pauses = []
     for row, offset in found.control.tolist():

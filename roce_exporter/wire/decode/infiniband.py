@@ -6,7 +6,14 @@ One function per header. Each takes the bytes from the header's first byte on, a
 from __future__ import annotations
 
 from struct import Struct
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from roce_exporter.wire.decode import opcodes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
 
 BTH_BYTES = 12
 RDETH_BYTES = 4
@@ -94,10 +101,22 @@ class Deth(NamedTuple):
     source_qp: int
 
 
-def read_bth(data: bytes) -> Bth | None:
-    """The base transport header, all fields of 9.2 and A17."""
-    if len(data) < BTH_BYTES:
-        return None
+class Extensions(NamedTuple):
+    """The extended transport headers of one packet; None where the opcode has none."""
+
+    rdeth: int | None = None
+    deth: Deth | None = None
+    xrceth: int | None = None
+    reth: Reth | None = None
+    atomic: AtomicEth | None = None
+    aeth: Aeth | None = None
+    atomic_ack: int | None = None
+    immediate: int | None = None
+    invalidate: int | None = None
+
+
+def read_bth(data: bytes) -> Bth:
+    """The base transport header, all fields of 9.2 and A17. It is complete: see `locate`."""
     opcode, flags, partition, queue, sequence = _BTH.unpack_from(data)
     return Bth(
         opcode=opcode,
@@ -152,6 +171,46 @@ def read_deth(data: bytes) -> Deth | None:
 def read_qp_word(data: bytes) -> int | None:
     """The 24-bit number of an RDETH (9.3.1, EE context) or XRCETH (annex A14, receive queue)."""
     return int.from_bytes(data[1:4]) if len(data) >= RDETH_BYTES else None
+
+
+def read_extensions(opcode: int, data: bytes) -> Extensions:
+    """The extended headers behind the BTH, in the order of figure 9.2."""
+    transport, low = opcodes.transport_of(opcode), opcode & 0x1F
+    if low not in opcodes.DEFINED.get(transport, ()):
+        return Extensions()
+    requests = low not in opcodes.RESPONSES
+    cursor = _Cursor(data)
+    return Extensions(
+        rdeth=cursor.read(transport == opcodes.RD, read_qp_word, RDETH_BYTES),
+        deth=cursor.read(
+            transport == opcodes.UD or (transport == opcodes.RD and requests), read_deth, DETH_BYTES
+        ),
+        xrceth=cursor.read(transport == opcodes.XRC and requests, read_qp_word, XRCETH_BYTES),
+        reth=cursor.read(
+            low in opcodes.WRITES or low in (opcodes.READ_REQUEST, opcodes.ATOMIC_WRITE),
+            read_reth,
+            RETH_BYTES,
+        ),
+        atomic=cursor.read(low in (opcodes.COMPARE_SWAP, opcodes.FETCH_ADD), read_atomic, ATOMIC_BYTES),
+        aeth=cursor.read(low in opcodes.WITH_AETH, read_aeth, AETH_BYTES),
+        atomic_ack=cursor.read(low == opcodes.ATOMIC_ACKNOWLEDGE, read_atomic_ack, ATOMIC_ACK_BYTES),
+        immediate=cursor.read(low in opcodes.WITH_IMMEDIATE, read_immediate, IMMEDIATE_BYTES),
+        invalidate=cursor.read(low in opcodes.WITH_INVALIDATE, read_immediate, IMMEDIATE_BYTES),
+    )
+
+
+class _Cursor:
+    """Reads one header after the other."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def read(self, present: bool, reader: Callable[[bytes], T | None], size: int) -> T | None:
+        if not present:
+            return None
+        found = reader(self._data)
+        self._data = self._data[size:]
+        return found
 
 
 def nak_reason(code: int) -> str:

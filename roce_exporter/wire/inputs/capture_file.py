@@ -12,16 +12,17 @@ from io import FileIO
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import dpkt  # type: ignore[import-untyped,unused-ignore] # it has no types
+import numpy as np
 
-from roce_exporter.wire.inputs.hot_sums import merged, with_sums
+from roce_exporter.wire.decode.infiniband import ICRC_BYTES
+from roce_exporter.wire.decode.invariant_crc import plain_crcs
+from roce_exporter.wire.decode.locate import locate
+from roce_exporter.wire.frames import Frames, InputError, Sums, merged
 from roce_exporter.wire.inputs.pcap_records import PcapRecords
 from roce_exporter.wire.inputs.pcapng_blocks import PcapngBlocks
-from roce_exporter.wire.inputs.refusal import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
-
-    from roce_exporter.wire.frames import Frames
 
 BLOCK = 16 << 20
 """Bytes that a batch is made of."""
@@ -37,6 +38,9 @@ SLACK = 256
 """Zero bytes after the data, so that the header of the last frame can be read in full width."""
 FILE_HEADER = 24
 """Bytes of a pcap file header; a pcapng file is longer."""
+
+SAMPLES = 4
+"""Frames that are decoded to find where the CRC of a packet begins; what differs from the first is computed later."""
 
 SECTION = b"\x0a\x0d\x0d\x0a"
 
@@ -127,7 +131,7 @@ class CaptureFile:
         """Add the frames of the complete records; where the next record begins."""
         while True:
             following, found = self._records.split(room, begin, end)
-            parts += map(with_sums, found)
+            parts += map(_with_sums, found)
             if following == begin:
                 return begin
             begin = following
@@ -216,3 +220,31 @@ def _read_into(stream: Stream, view: memoryview, until: float) -> _Piece:
         count += more
         until = until or time.monotonic() + GATHER
     return _Piece(count, until, ended=False)
+
+
+def _with_sums(frames: Frames) -> Frames:
+    """The frames with a CRC of each, if a sample of them holds a RoCE packet.
+
+    Headers are decoded in large batches, because each batch has a cost. By then the payload has left the cache of a core, and
+    reading it again from memory takes longer than its CRC.
+    """
+    offset = _network_offset(frames)
+    if offset is None:
+        return frames
+    begins = frames.starts + offset
+    ends = frames.starts + frames.captured - ICRC_BYTES
+    return frames._replace(sums=Sums(begins, plain_crcs(frames.data, begins, np.maximum(begins, ends))))
+
+
+def _network_offset(frames: Frames) -> int | None:
+    """Bytes before the network header of the first packet of the sample."""
+    chosen = slice(None, None, -(-len(frames.starts) // SAMPLES))
+    sample = frames._replace(
+        starts=frames.starts[chosen],
+        captured=frames.captured[chosen],
+        lengths=frames.lengths[chosen],
+        times=frames.times[chosen],
+        tags=frames.tags[chosen],
+    )
+    roce = locate(sample).roce
+    return int(roce.network[0] - sample.starts[roce.rows[0]]) if len(roce.rows) else None

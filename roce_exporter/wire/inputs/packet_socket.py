@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from roce_exporter.wire.decode.windows import window
-from roce_exporter.wire.frames import NO_TAG, Frames
-from roce_exporter.wire.inputs.refusal import InputError
+from roce_exporter.wire.frames import NO_TAG, Frames, InputError, window
 from roce_exporter.wire.inputs.socket_filter import NO_FRAME, socket_filter
 
 if TYPE_CHECKING:

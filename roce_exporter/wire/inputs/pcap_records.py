@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from dpkt import pcap  # type: ignore[import-untyped,unused-ignore] # it has no types
 
-from roce_exporter.wire.decode.windows import window
-from roce_exporter.wire.frames import LINKS, NO_TAG, Frames
-from roce_exporter.wire.inputs.refusal import InputError
+from roce_exporter.wire.frames import LINKS, NO_TAG, Frames, InputError, window
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from dpkt import UnpackError, pcapng  # type: ignore[import-untyped,unused-ignore] # it has no types
 
-from roce_exporter.wire.frames import LINKS, NO_TAG, Frames
+from roce_exporter.wire.frames import LINKS, NO_TAG, Frames, InputError
 from roce_exporter.wire.inputs.pcap_records import LARGEST, check_link, record_fields
-from roce_exporter.wire.inputs.refusal import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

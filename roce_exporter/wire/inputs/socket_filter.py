@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from roce_exporter.wire.decode.internet import IPV6_BYTES, ROCE_PORT, UDP
-from roce_exporter.wire.decode.link_layer import (
+from roce_exporter.wire.decode.locate import (
     GRE,
     IPV4,
     IPV6,
+    IPV6_BYTES,
     LLDP,
     MAC_CONTROL,
     MOST_TAGS,
+    ROCE_PORT,
     ROCE_V1,
     TAG_TYPES,
+    UDP,
     VXLAN_PORT,
 )
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import astuple
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from roce_exporter.wire.decode import opcodes
-from roce_exporter.wire.decode.batch_crc import WRONG
-from roce_exporter.wire.tally.counter_layout import SEQUENCE_COUNTS
-from roce_exporter.wire.tally.key_table import UNNUMBERED
+from roce_exporter.wire.decode.invariant_crc import WRONG
+from roce_exporter.wire.tally.key_tables import UNNUMBERED
 from roce_exporter.wire.tally.sequences import (
     ANY_STEP,
     LARGEST_MTU,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from roce_exporter.wire.decode.columns import Columns
-    from roce_exporter.wire.decode.windows import Integers
+    from roce_exporter.wire.frames import Integers
 
 REQUESTS, RESPONSES, ACKS, UNTRACKED = range(4)
 """Classes of packets whose PSNs grow together."""
@@ -156,7 +156,7 @@ class FlowStates:
                 at = self._skip(batch, track, at, odd[following] if following < len(odd) else end)
             at = _walk(batch, track, at, end)
         found.flows.append(flow)
-        found.counts.append(track.counts.values())
+        found.counts.append(astuple(track.counts))
         track.counts = SequenceCounts()
         self._low[flow], self._high[flow] = track.low, track.high
         if not track.settled:
@@ -190,6 +190,3 @@ class _Sorted(NamedTuple):
     sequences: Integers
     least: Integers
     most: Integers
-
-
-__all__ = ["SEQUENCE_COUNTS", "FlowCounts", "FlowStates", "classes_of"]

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from roce_exporter.wire.decode.columns import Decoded
-    from roce_exporter.wire.decode.mac_control import PauseFrame
-    from roce_exporter.wire.decode.neighbour_frame import LinkNeighbour
+    from roce_exporter.wire.decode.link_frames import LinkNeighbour, PauseFrame
 
 GLOBAL = -1
 """Instead of a priority: global pause."""

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from roce_exporter.wire.decode import opcodes
-from roce_exporter.wire.decode.batch_crc import WRONG
+from roce_exporter.wire.decode.invariant_crc import WRONG
 from roce_exporter.wire.tally.flow_batch import CLASSES, LAST_ACK, REQUESTS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from roce_exporter.wire.decode.columns import Columns
-    from roce_exporter.wire.decode.windows import Integers
+    from roce_exporter.wire.frames import Integers
 
 MOST_PENDING = 1 << 16
 """Requests that wait for an ACK at once; the oldest are given up."""

@@ -18,7 +18,7 @@ HALF = 1 << 23
 RESTART = 1 << 18
 """PSNs that differ by more belong to another connection of the same queue pair."""
 MOST_HOLES = 64
-PATIENCE = 8192
+EXPECTED_FOR = 8192
 """Packets after which a PSN is not expected any more: the capture missed it, the responder had kept it, or the connection is
 unreliable."""
 SMALLEST_MTU, LARGEST_MTU = 256, 4096
@@ -28,7 +28,7 @@ ANY_STEP = 1 << 22
 
 @dataclass(slots=True)
 class SequenceCounts:
-    """Counts of one flow, as `counter_layout.SEQUENCE_COUNTS`."""
+    """Counts of one flow, in the order of `pair_counts.SEQUENCE_COUNTS`."""
 
     retransmissions: int = 0
     """Packets with a PSN below the highest."""
@@ -46,19 +46,6 @@ class SequenceCounts:
     """Retransmissions that did not."""
     restarts: int = 0
     """Times that PSNs began somewhere else: a new connection."""
-
-    def values(self) -> tuple[int, ...]:
-        """The counts in the order of SEQUENCE_COUNTS."""
-        return (
-            self.retransmissions,
-            self.gaps,
-            self.missing,
-            self.duplicate_requests,
-            self.out_of_sequence,
-            self.go_back_n,
-            self.selective,
-            self.restarts,
-        )
 
 
 @dataclass(slots=True)
@@ -99,7 +86,7 @@ class SequenceTrack:
         else:
             self._repeated(psn, least, most)
         self.since += 1
-        if self.since > PATIENCE and (self.holes or self.waiting):
+        if self.since > EXPECTED_FOR and (self.holes or self.waiting):
             self._give_up()
 
     def _new(self, psn: int, ahead: int, least: int, most: int) -> None:
@@ -186,8 +173,3 @@ class SequenceTrack:
 def distance(psn: int, other: int) -> int:
     """How far `psn` is after `other`, negative before it: PSNs have 24 bits and wrap."""
     return (psn - other + HALF) % MODULUS - HALF
-
-
-def read_steps(length: int) -> tuple[int, int]:
-    """The fewest and most PSNs that a read request of this many bytes takes."""
-    return max(1, -(-length // LARGEST_MTU)), max(1, -(-length // SMALLEST_MTU))

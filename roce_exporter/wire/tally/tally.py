@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from roce_exporter.wire.decode import opcodes
-from roce_exporter.wire.decode.batch_crc import WRONG
-from roce_exporter.wire.tally.counter_layout import (
+from roce_exporter.wire.decode.invariant_crc import WRONG
+from roce_exporter.wire.tally.flow_batch import ACKS, FlowStates, classes_of
+from roce_exporter.wire.tally.key_tables import OTHER, UNNUMBERED, KeyTable, PairTable
+from roce_exporter.wire.tally.link_events import LinkEvents
+from roce_exporter.wire.tally.pair_counts import (
     BLOCKS,
     NAK_REASONS,
     ROUND_TRIP_BOUNDS,
@@ -16,17 +19,13 @@ from roce_exporter.wire.tally.counter_layout import (
     UNTAGGED,
     WIDTH,
 )
-from roce_exporter.wire.tally.flow_batch import ACKS, FlowStates, classes_of
-from roce_exporter.wire.tally.key_table import UNNUMBERED, KeyTable
-from roce_exporter.wire.tally.link_events import LinkEvents
-from roce_exporter.wire.tally.pair_table import OTHER, PairTable
 from roce_exporter.wire.tally.round_trips import PendingRequests
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from roce_exporter.wire.decode.columns import Columns, Decoded
-    from roce_exporter.wire.decode.windows import Integers
+    from roce_exporter.wire.frames import Integers
 
 MOST_FLOWS = 60_000
 """Below 65,536: flows are sorted as 16-bit numbers."""

@@ -27,13 +27,13 @@ from wire_frames import (
     section,
     udp,
 )
+from wire_oracle import expected_packet
 
 from roce_exporter.wire.decode.columns import decode_frames
-from roce_exporter.wire.decode.roce_packet import read_packet
+from roce_exporter.wire.frames import InputError
 from roce_exporter.wire.inputs import capture_file
 from roce_exporter.wire.inputs.capture_file import CaptureFile, open_capture
 from roce_exporter.wire.inputs.pcapng_blocks import nanoseconds
-from roce_exporter.wire.inputs.refusal import InputError
 
 FRAMES = [roce(bth(0x0A, psn=number), bytes(4 * number)) for number in range(20)]
 
@@ -204,8 +204,8 @@ def test_crcs_of_files_are_those_of_the_exact_decoder(
         for frames in capture(content):
             found += decode_frames(frames).columns.icrc.tolist()
             for start, size in zip(frames.starts, frames.captured, strict=True):
-                if packet := read_packet(frames.data[start : start + size].tobytes()):
-                    expected.append({None: -1, False: 0, True: 1}[packet.icrc_valid])
+                if packet := expected_packet(frames.data[start : start + size].tobytes()):
+                    expected.append(packet.icrc)
     assert found == expected
     assert len(found) == sum(kind not in ("short", "other") for kind, _, _ in kinds)
 

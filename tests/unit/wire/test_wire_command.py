@@ -20,7 +20,7 @@ from roce_exporter.cli import main
 from roce_exporter.web import Request
 from roce_exporter.web.application import Application
 from roce_exporter.web.wire_pages import WirePages
-from roce_exporter.wire.pair_counts import LosslessMarks
+from roce_exporter.wire.tally.pair_counts import LosslessMarks
 from roce_exporter.wire.wire_session import WireSession
 
 if TYPE_CHECKING:

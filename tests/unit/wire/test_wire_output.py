@@ -12,15 +12,13 @@ from wire_frames import ACK, CNP, WRITE, A, B, C, aeth, bth, frames_of, roce, ta
 from roce_exporter.catalog import CATALOG, wire
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.wire.packet_lines import packet_lines
-from roce_exporter.wire.pair_counts import LosslessMarks, PairCounts
-from roce_exporter.wire.sentences import sentences
 from roce_exporter.wire.shown_pairs import ShownPairs
-from roce_exporter.wire.tally.pair_table import PairTable
+from roce_exporter.wire.tally.key_tables import PairTable
+from roce_exporter.wire.tally.pair_counts import LosslessMarks, PairCounts
 from roce_exporter.wire.wire_document import wire_document
 from roce_exporter.wire.wire_samples import wire_samples
-from roce_exporter.wire.wire_screen import wire_screen
 from roce_exporter.wire.wire_summary import WireSummary, summarise
-from roce_exporter.wire.wire_table import text_table
+from roce_exporter.wire.wire_text import sentences, text_table, wire_screen
 
 MARKED = 26 << 2 | 3
 LOSSY = 0

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from wire_frames import RECORDED_ACK, RECORDED_CNP, RECORDED_WRITE, capture, frames_of, pcap
 
 from roce_exporter.wire.decode.columns import decode_frames
-from roce_exporter.wire.pair_counts import LosslessMarks
+from roce_exporter.wire.tally.pair_counts import LosslessMarks
 from roce_exporter.wire.tally.tally import Tally
 from roce_exporter.wire.wire_document import wire_document
 from roce_exporter.wire.wire_summary import summarise

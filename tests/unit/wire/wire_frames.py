@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from roce_exporter.wire.decode.columns import decode_frames
 from roce_exporter.wire.decode.invariant_crc import invariant_crc
 from roce_exporter.wire.frames import ETHERNET, NO_TAG, Frames
 from roce_exporter.wire.inputs.capture_file import CaptureFile
+from roce_exporter.wire.packet_lines import packets
 from roce_exporter.wire.tally.tally import Tally
 
 if TYPE_CHECKING:
@@ -105,6 +106,11 @@ def frames_of(
         np.full(len(listed), NO_TAG, np.int64),
         link,
     )
+
+
+def packet_of(frame: bytes, link: int = ETHERNET) -> dict[str, Any] | None:
+    """The packet of one frame with every header, as `--format=packets` prints it; None if it holds none."""
+    return next(packets(frames_of([frame], link=link)), None)
 
 
 def tally_of(*batches: Iterable[bytes]) -> Tally:

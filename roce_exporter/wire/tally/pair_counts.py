@@ -1,25 +1,72 @@
-"""The counters of one pair of addresses, by name."""
+"""The counters of one pair of addresses: which column of the table of pairs counts what, and the counts by name."""
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, NamedTuple
 
+from roce_exporter.wire.decode.infiniband import NAK_CODES
 from roce_exporter.wire.decode.opcodes import GROUPS
-from roce_exporter.wire.tally.counter_layout import (
-    BLOCKS,
-    ECN_NAMES,
-    ICRC_NAMES,
-    NAK_REASONS,
-    SEQUENCE_COUNTS,
-    UNTAGGED,
-)
+from roce_exporter.wire.tally.sequences import SequenceCounts
 
 if TYPE_CHECKING:
-    from roce_exporter.wire.decode.windows import Integers
+    from roce_exporter.wire.frames import Integers
 
+ROUND_TRIP_BOUNDS = (2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 5e-3, 0.05, 1.0)
+"""Upper bounds in seconds of the histogram of round trips; the last bucket has none."""
+NAK_REASONS = (*NAK_CODES, "reserved")
+ECN_NAMES = ("not_ect", "ect1", "ect0", "ce")
+"""By the two bits of the IP header (RFC 3168)."""
+ICRC_NAMES = ("unverified", "bad", "valid")
+UNTAGGED = 8
+
+SEQUENCE_COUNTS = tuple(field.name for field in fields(SequenceCounts))
+"""What `sequences` counts per flow."""
 LOSSLESS_DSCP = frozenset(range(24, 32))
 """DSCP values of priority 3 in the usual map, `priority = dscp / 8`."""
 LOSSLESS_PRIORITY = frozenset({3})
+
+
+class Block(NamedTuple):
+    """Columns that belong together."""
+
+    start: int
+    size: int
+
+    @property
+    def columns(self) -> slice:
+        """Their place in a row."""
+        return slice(self.start, self.start + self.size)
+
+
+def _blocks(sizes: dict[str, int]) -> dict[str, Block]:
+    found, start = {}, 0
+    for name, size in sizes.items():
+        found[name] = Block(start, size)
+        start += size
+    return found
+
+
+BLOCKS = _blocks(
+    {
+        "operation_packets": len(GROUPS),
+        "operation_bytes": len(GROUPS),
+        "ecn": 4,
+        "naks": len(NAK_REASONS),
+        "rnr_naks": 1,
+        "becn": 1,
+        "icrc": len(ICRC_NAMES),
+        "dscp": 64,
+        "cnp_dscp": 64,
+        "priority": UNTAGGED + 1,
+        "version_1_priority": UNTAGGED + 1,
+        "round_trips": len(ROUND_TRIP_BOUNDS) + 1,
+        "round_trip_nanoseconds": 1,
+        "duplicate_acks": 1,
+        **dict.fromkeys(SEQUENCE_COUNTS, 1),
+    }
+)
+WIDTH = sum(block.size for block in BLOCKS.values())
 
 
 class LosslessMarks(NamedTuple):
@@ -39,7 +86,7 @@ class PairCounts:
         self._row = row
 
     def block(self, name: str) -> list[int]:
-        """The counts of one block of `counter_layout.BLOCKS`."""
+        """The counts of one block of `BLOCKS`."""
         return [int(count) for count in self._row[BLOCKS[name].columns]]
 
     def one(self, name: str) -> int:

@@ -1,4 +1,9 @@
-"""Where the RoCE packets of a batch are: what `roce_packet.locate` does, for all frames at once."""
+"""Where the RoCE packets of a batch are, behind VLAN tags and the tunnels of mirror ports.
+
+Ethernet with VLAN tags (IEEE 802.1Q), the cooked headers of `tcpdump -i any`, IPv4 (RFC 791), IPv6 (RFC 8200; extension headers
+are not followed), the GRH of RoCE v1 (InfiniBand specification 8.3), UDP (RFC 768), GRE (RFC 2890) with ERSPAN I, II, III
+(draft-foschiano-erspan-03) or Ethernet, and VXLAN (RFC 7348).
+"""
 
 from __future__ import annotations
 
@@ -7,30 +12,27 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from roce_exporter.wire.decode.infiniband import BTH_BYTES, ICRC_BYTES
-from roce_exporter.wire.decode.internet import GRH_NEXT, IPV4_BYTES, IPV6_BYTES, ROCE_PORT, UDP, UDP_BYTES
-from roce_exporter.wire.decode.link_layer import (
-    ERSPAN,
-    ERSPAN_3,
-    GRE,
-    GRE_ETHERNET,
-    IPV4,
-    IPV6,
-    LLDP,
-    MAC_CONTROL,
-    MOST_TAGS,
-    ROCE_V1,
-    TAG_TYPES,
-    VXLAN_BYTES,
-    VXLAN_PORT,
-)
-from roce_exporter.wire.decode.roce_packet import MOST_TUNNELS
-from roce_exporter.wire.decode.windows import big16, window
-from roce_exporter.wire.frames import ETHERNET, LINUX_COOKED, LINUX_COOKED_2, NO_TAG
+from roce_exporter.wire.frames import ETHERNET, LINUX_COOKED, LINUX_COOKED_2, NO_TAG, big16, window
 
 if TYPE_CHECKING:
-    from roce_exporter.wire.decode.windows import Bytes, Flags, Integers
-    from roce_exporter.wire.frames import Frames
+    from roce_exporter.wire.frames import Bytes, Flags, Frames, Integers
 
+IPV4, IPV6, ROCE_V1 = 0x0800, 0x86DD, 0x8915
+MAC_CONTROL, LLDP = 0x8808, 0x88CC
+TAG_TYPES = (0x8100, 0x88A8, 0x9100)
+MOST_TAGS = 2
+GRE_ETHERNET, ERSPAN, ERSPAN_3 = 0x6558, 0x88BE, 0x22EB
+VXLAN_BYTES = 8
+VXLAN_PORT = 4789
+GRE = 47
+MOST_TUNNELS = 2
+UDP = 17
+ROCE_PORT = 4791
+IPV4_BYTES = 20
+IPV6_BYTES = 40
+UDP_BYTES = 8
+GRH_NEXT = 0x1B
+"""Next header of a GRH that is followed by a base transport header."""
 TYPE_AT = {ETHERNET: 12, LINUX_COOKED: 14}
 """Offset of the EtherType in each link header with tags behind it."""
 
@@ -40,6 +42,8 @@ class Layer(NamedTuple):
 
     rows: Integers
     """Position of the frame in the batch."""
+    links: Integers
+    """Offset of the link header."""
     starts: Integers
     limits: Integers
     """Offset behind the last byte captured."""
@@ -57,6 +61,8 @@ class Located(NamedTuple):
     """The RoCE packets of a batch. One element per packet in every array."""
 
     rows: Integers
+    links: Integers
+    """Offset of the link header above the network header: that of the frame, or of the innermost one in a tunnel."""
     network: Integers
     """Offset of the IP header or GRH."""
     bth: Integers
@@ -77,7 +83,7 @@ class Inventory(NamedTuple):
     lldp: Integers
 
 
-def locate_batch(frames: Frames) -> Inventory:
+def locate(frames: Frames) -> Inventory:
     """The RoCE packets, MAC control frames and LLDP frames of a batch."""
     layer = _link(frames.data, _whole(frames), frames.link)
     control = _pairs(layer.where(layer.kinds == MAC_CONTROL))
@@ -94,7 +100,9 @@ def locate_batch(frames: Frames) -> Inventory:
 
 def _whole(frames: Frames) -> Layer:
     rows = np.arange(len(frames.starts))
-    return Layer(rows, frames.starts, frames.starts + frames.captured, frames.tags, np.zeros_like(rows))
+    return Layer(
+        rows, frames.starts, frames.starts, frames.starts + frames.captured, frames.tags, np.zeros_like(rows)
+    )
 
 
 def _pairs(layer: Layer) -> Integers:
@@ -136,7 +144,7 @@ def _behind_tags(data: Bytes, layer: Layer, at: int) -> Layer:
         tags = np.where(tagged & (tags == NO_TAG), big16(head, at + 2 + 4 * level), tags)
         kinds = np.where(tagged, big16(head, at + 4 + 4 * level), kinds)
         starts = np.where(tagged, starts + 4, starts)
-    return Layer(layer.rows, starts, layer.limits, tags, kinds).where(starts <= layer.limits)
+    return Layer(layer.rows, layer.links, starts, layer.limits, tags, kinds).where(starts <= layer.limits)
 
 
 def _is_tag(kinds: Integers) -> Flags:
@@ -209,21 +217,19 @@ def _ipv6(data: Bytes, layer: Layer) -> _Payload:
 
 def _version_1(payload: _Payload) -> Located:
     layer = payload.layer
-    found = Located(
-        layer.rows, layer.starts, payload.transport, payload.end, layer.limits, layer.tags, layer.kinds
-    )
-    return _complete(found, payload.protocol == GRH_NEXT)
+    return _complete(layer, payload.transport, payload.end, payload.protocol == GRH_NEXT)
 
 
 def _version_2(datagrams: _Payload, ports: Integers, lengths: Integers) -> Located:
     layer, end = datagrams.layer, datagrams.transport + lengths
-    bth = datagrams.transport + UDP_BYTES
-    found = Located(layer.rows, layer.starts, bth, end, layer.limits, layer.tags, layer.kinds)
-    return _complete(found, (ports == ROCE_PORT) & (end <= datagrams.end))
+    return _complete(
+        layer, datagrams.transport + UDP_BYTES, end, (ports == ROCE_PORT) & (end <= datagrams.end)
+    )
 
 
-def _complete(found: Located, flags: Flags) -> Located:
+def _complete(layer: Layer, bth: Integers, end: Integers, flags: Flags) -> Located:
     """Those with room for a BTH and an ICRC whose BTH was captured."""
+    found = Located(layer.rows, layer.links, layer.starts, bth, end, layer.limits, layer.tags, layer.kinds)
     enough = (found.end - found.bth >= BTH_BYTES + ICRC_BYTES) & (found.bth + BTH_BYTES <= found.limits)
     chosen = flags & enough
     return found if chosen.all() else Located(*(part[chosen] for part in found))
@@ -232,11 +238,14 @@ def _complete(found: Located, flags: Flags) -> Located:
 def _vxlan(data: Bytes, payload: _Payload) -> Layer:
     start = payload.transport + UDP_BYTES
     valid = (window(data, start, 1)[:, 0] & 0x08 != 0) & (start + VXLAN_BYTES <= payload.layer.limits)
-    return payload.layer._replace(starts=start + VXLAN_BYTES, tags=_untagged(start)).where(valid)
+    return payload.layer._replace(
+        links=start + VXLAN_BYTES, starts=start + VXLAN_BYTES, tags=_untagged(start)
+    ).where(valid)
 
 
 def _gre(data: Bytes, payload: _Payload) -> Layer:
-    """See link_layer.read_gre."""
+    # ERSPAN I has no header and no sequence number in GRE. The last 16 bits of the header of ERSPAN III: P, frame type (5 bits,
+    # 0 is Ethernet), hardware, direction, granularity, O (a subheader follows).
     head = window(data, payload.transport, 4)
     flags, kind = big16(head, 0), big16(head, 2)
     start = payload.transport + 4 + 4 * ((flags >> 15 & 1) + (flags >> 13 & 1) + (flags >> 12 & 1))
@@ -249,7 +258,7 @@ def _gre(data: Bytes, payload: _Payload) -> Layer:
     )
     valid = (behind >= 0) & (flags & 7 == 0) & (payload.transport + 4 <= limits)
     valid &= (kind != ERSPAN_3) | ((third >> 10 & 0x1F == 0) & (start + 12 <= limits))
-    return payload.layer._replace(starts=behind, tags=_untagged(behind)).where(valid)
+    return payload.layer._replace(links=behind, starts=behind, tags=_untagged(behind)).where(valid)
 
 
 def _untagged(rows: Integers) -> Integers:

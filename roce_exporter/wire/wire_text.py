@@ -1,0 +1,144 @@
+"""What a capture says to people: a table of the pairs, and a sentence for each thing that it shows to be wrong.
+
+As plain text, and as a live screen on a terminal (rich, extra `demo`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roce_exporter.wire.decode.infiniband import NAK_CODES
+from roce_exporter.words import counted, duration, share, table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+
+    from roce_exporter.wire.wire_summary import PairSummary, PauseSummary, WireSummary
+
+NAK_WORDS = dict(zip(NAK_CODES, ("lost packets", "an invalid request", "a remote access error", "an operation that failed",
+                                 "an invalid RD request"), strict=True))  # fmt: skip
+HEADINGS = ("source", "destination", "packets", "bytes", "CE", "CNPs back", "resent", "gaps", "NAKs back", "RNR back", "bad ICRC", "outside")  # fmt: skip
+TEXT_COLUMNS = 2
+AROUND = 5
+"""Lines of a screen for the headline, the heading of the table and space."""
+
+
+def table_rows(summary: WireSummary, top: int) -> list[tuple[str, ...]]:
+    """One row of HEADINGS per pair, those that hurt most first."""
+    return [_row(pair) for pair in summary.pairs[:top]]
+
+
+def _row(pair: PairSummary) -> tuple[str, ...]:
+    counts, back = pair.counts, pair.back
+    numbers = (
+        counts.packets,
+        counts.wire_bytes,
+        counts.ecn()["ce"],
+        back.cnps,
+        counts.one("retransmissions"),
+        counts.one("gaps"),
+        sum(back.naks().values()),
+        back.one("rnr_naks"),
+        counts.icrc()["bad"],
+        pair.outside,
+    )
+    return pair.source, pair.destination, *(f"{number:,}" if number else "-" for number in numbers)
+
+
+def headline(summary: WireSummary, dropped: int | None) -> str:
+    """What was captured, in a line."""
+    parts = [
+        counted(summary.frames, "frame"),
+        counted(summary.roce, "RoCE packet"),
+        counted(len(summary.pairs), "pair"),
+    ]
+    if summary.first:
+        parts.append(f"{summary.seconds:.1f} s")
+    if dropped is not None:
+        parts.append(f"{dropped:,} dropped by the ring")
+    return ", ".join(parts)
+
+
+def text_table(summary: WireSummary, top: int, dropped: int | None = None, width: int | None = None) -> str:
+    """Headline, table, and the sentences."""
+    rows = table_rows(summary, top)
+    lines = [headline(summary, dropped), ""]
+    if rows:
+        lines += table([HEADINGS, *rows], right=range(TEXT_COLUMNS, len(HEADINGS)), width=width)
+        if (left := len(summary.pairs) - len(rows)) > 0:
+            lines.append(f"... and {left:,} pairs that hurt less (--top)")
+        lines.append("")
+    return "\n".join([*lines, *(sentences(summary, top) or [_nothing(summary)])]) + "\n"
+
+
+def _nothing(summary: WireSummary) -> str:
+    if summary.roce:
+        return "Nothing wrong was seen in these packets."
+    return "No RoCE packet was seen. NICs bypass the kernel: capture on a mirror port, or with the sniffer of the NIC; see docs/wire.md."
+
+
+def wire_screen(summary: WireSummary, top: int, height: int, dropped: int | None) -> RenderableType:
+    """One screen: the pairs that hurt most, then as many sentences as fit."""
+    from rich.console import Group  # noqa: PLC0415 - an optional package
+    from rich.table import Table  # noqa: PLC0415 - as above
+    from rich.text import Text  # noqa: PLC0415 - as above
+
+    room = max(1, height - AROUND)
+    rows = table_rows(summary, min(top, max(1, room // 2)))
+    shown = Table(box=None, pad_edge=False)
+    for position, heading in enumerate(HEADINGS):
+        shown.add_column(heading, justify="left" if position < TEXT_COLUMNS else "right", no_wrap=True)
+    for row in rows:
+        shown.add_row(*(Text(cell) for cell in row))
+    said = sentences(summary, top)[: max(0, room - len(rows))]
+    return Group(Text(headline(summary, dropped)), Text(""), shown, Text(""), *(Text(one) for one in said))
+
+
+def sentences(summary: WireSummary, top: int) -> tuple[str, ...]:
+    """The sentences about the first pairs and the pause frames, in the order of the pairs."""
+    found: list[str] = []
+    for pair in summary.pairs[:top]:
+        found += _about(pair, summary.seconds)
+    found += [_pause(one) for one in summary.pauses[:top] if one.counts.xoff]
+    return tuple(found)
+
+
+def _about(pair: PairSummary, seconds: float) -> Iterator[str]:
+    name = f"{pair.source} to {pair.destination}"
+    during = f" in {duration(seconds)}" if seconds > 0 else ""
+    ce = pair.counts.ecn()["ce"]
+    if pair.back.cnps:
+        marked = f", {share(ce / pair.counts.packets)} of its packets arrive marked" if ce else ""
+        yield (f"{pair.source} congests {pair.destination}: {counted(pair.back.cnps, 'CNP')}{during}{marked}")
+    elif ce:
+        yield f"{name}: {counted(ce, 'packet')} marked CE ({share(ce / pair.counts.packets)}), and no CNP was captured in reply"
+    yield from _losses(pair, name)
+    if pair.outside:
+        used = ", ".join(str(value) for value in pair.outside_dscp)
+        yield (
+            f"{name}: {counted(pair.outside, 'packet')} outside the lossless priority"
+            f" ({share(pair.outside / pair.counts.packets)})" + (f", DSCP {used}" if used else "")
+        )
+
+
+def _losses(pair: PairSummary, name: str) -> Iterator[str]:
+    again, gaps = pair.counts.one("retransmissions"), pair.counts.one("gaps")
+    if again:
+        yield f"{pair.source} retransmits to {pair.destination}: {counted(again, 'packet')} ({share(again / pair.counts.packets)})"
+    if gaps:
+        missing = pair.counts.one("missing")
+        yield f"{name}: {counted(missing, 'packet')} missing in {counted(gaps, 'gap')}, lost or delayed before the capture"
+    for reason, count in pair.back.naks().items():
+        if count:
+            yield f"{pair.destination} refuses packets of {pair.source}: {counted(count, 'NAK')} for {NAK_WORDS.get(reason, 'a reserved code')}"
+    if rnr := pair.back.one("rnr_naks"):
+        yield f"{pair.destination} has no receive buffers for {pair.source}: {counted(rnr, 'RNR NAK')}"
+    if bad := pair.counts.icrc()["bad"]:
+        yield f"{name}: {counted(bad, 'packet')} with a wrong ICRC, corrupted between the NICs"
+
+
+def _pause(one: PauseSummary) -> str:
+    what = "all traffic" if one.priority is None else f"priority {one.priority}"
+    return f"{one.sender} pauses {what} of its neighbor: {counted(one.counts.xoff, 'pause frame')}"
