@@ -10,6 +10,7 @@ import math
 from roce_exporter.web.routes import accepts_gzip, scrape_timeout
 
 from roce_exporter.exposition import negotiate
+from roce_exporter.web.application import accepts_gzip, scrape_timeout
 from roce_exporter.web.client_stream import ClientStream
 from roce_exporter.web.connection import ClientLimits, Connection, Request, Response
 from roce_exporter.web.passwords import _credentials
