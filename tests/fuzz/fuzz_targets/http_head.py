@@ -7,8 +7,6 @@ import atexit
 import contextlib
 import math
 
-from roce_exporter.web.routes import accepts_gzip, scrape_timeout
-
 from roce_exporter.exposition import negotiate
 from roce_exporter.web.application import accepts_gzip, scrape_timeout
 from roce_exporter.web.client_stream import ClientStream
