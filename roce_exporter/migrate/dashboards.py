@@ -1,17 +1,18 @@
 """Grafana dashboards: which of their texts are PromQL, and which texts around a query depend on its labels.
 
 The JSON model of https://grafana.com/docs/grafana/latest/dashboards/build-dashboards/view-dashboard-json-model/: rows of old
-dashboards and nested panels, wrapped as the HTTP API gives it, or a library panel. Schema v2 is refused.
+dashboards and nested panels, wrapped as the HTTP API gives it, or a library panel. Schema v2 is refused. Queries of variables are not
+PromQL but the functions of https://grafana.com/docs/grafana/latest/datasources/prometheus/template-variables/:
+`label_values(metric, label)`, `query_result(query)`, `metrics(pattern)`, or a plain selector.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.migrate.dashboard_texts import DashboardTexts
-from roce_exporter.migrate.dashboard_variables import translate_variable
-from roce_exporter.migrate.document_places import (
+from roce_exporter.migrate.places import (
     NotJsonError,
     Place,
     at,
@@ -19,14 +20,125 @@ from roce_exporter.migrate.document_places import (
     read_json,
     strings_of,
 )
-from roce_exporter.migrate.label_texts import mentions_label
-from roce_exporter.migrate.promql_labels import UntranslatedError
+from roce_exporter.migrate.promql_names import UntranslatedError, matching_names
+from roce_exporter.migrate.promql_translation import legend_of, mentions_label
 from roce_exporter.migrate.translation_report import FileReport, UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from roce_exporter.migrate.places import JsonDocument, Place
     from roce_exporter.migrate.promql_translation import Translation
+    from roce_exporter.migrate.translation_report import FileReport
+
+
+@dataclass(slots=True)
+class DashboardTexts:
+    """One dashboard while it is translated."""
+
+    document: JsonDocument
+    report: FileReport
+    new: dict[Place, str] = field(default_factory=dict)
+    """The texts that change."""
+    renamed: set[str] = field(default_factory=set)
+    """Labels that are renamed, or lost, anywhere in the dashboard."""
+
+    def query(self, place: Place, text: Any, title: str, *, only_series: bool = False) -> Translation | None:
+        """Translate an expression, if there is one."""
+        if not isinstance(text, str):
+            return None
+        found = self.report.expression(text, place, title, only_series=only_series)
+        if found:
+            self.change(place, text, found.text)
+            self.renamed |= {old for source in found.flow for old, _ in source.seen}
+        return found
+
+    def change(self, place: Place, old: str, new: str) -> None:
+        """Replace a text."""
+        self.report.seen.add(place)
+        if new != old:
+            self.new[place] = new
+            self.report.translated += 1
+
+    def legend(self, place: Place, text: Any, title: str, found: Translation) -> None:
+        """A text in which `{{label}}` refers to the labels of a query."""
+        if not isinstance(text, str):
+            return
+        try:
+            self.change(place, text, legend_of(text, found))
+        except UntranslatedError as error:
+            self.report.leave(place, title, str(error))
+
+
+_LABEL_VALUES = re.compile(
+    r"(\s*label_values\(\s*)(?:(.+?)(\s*,\s*))?([a-zA-Z_$][\w$]*)(\s*\)\s*)", re.DOTALL
+)
+_QUERY_RESULT = re.compile(r"(\s*query_result\()(.+)(\)\s*)", re.DOTALL)
+_METRICS = re.compile(r"\s*metrics\((.+)\)\s*", re.DOTALL)
+TEXTS = (("query",), ("query", "query"), ("definition",))
+"""Where the query is: as a text, in an object of Grafana 7 and newer, and once more for people."""
+
+
+def translate_variable(dashboard: DashboardTexts, place: Place, variable: dict[str, Any]) -> None:
+    """Translate the query of one variable; other kinds have none."""
+    if variable.get("type") != "query":
+        return
+    title = str(variable.get("name", ""))
+    done: dict[str, Translation | None] = {}
+    for steps in TEXTS:
+        text = at(variable, *steps)
+        if isinstance(text, str) and text in done and done[text] is None:
+            dashboard.report.seen.add((*place, *steps))  # reported once
+        elif isinstance(text, str):
+            done[text] = _query(dashboard, (*place, *steps), text, title)
+    if found := next(filter(None, done.values()), None):
+        _check_regex(dashboard, (*place, "regex"), variable.get("regex"), title, found)
+
+
+def _query(dashboard: DashboardTexts, place: Place, text: str, title: str) -> Translation | None:
+    if match := _LABEL_VALUES.fullmatch(text):
+        return _label_values(dashboard, place, match, title)
+    if match := _METRICS.fullmatch(text):
+        _refuse_metrics(dashboard, place, match[1], title)
+        return None
+    match = _QUERY_RESULT.fullmatch(text)
+    head, inner, tail = match.groups() if match else ("", text, "")
+    found = dashboard.report.expression(inner, place, title, only_series=match is None)
+    if found:
+        dashboard.change(place, text, head + found.text + tail)
+    return found
+
+
+def _label_values(
+    dashboard: DashboardTexts, place: Place, match: re.Match[str], title: str
+) -> Translation | None:
+    head, selector, comma, label, tail = match.groups()
+    dashboard.report.seen.add(place)
+    if selector is None:
+        return None
+    found = dashboard.report.expression(selector, place, title, only_series=True)
+    if found is None:
+        return None
+    try:
+        new = label if label.startswith("$") else found.label(label)
+    except UntranslatedError as error:
+        dashboard.report.leave(place, title, str(error))
+        return None
+    dashboard.change(place, match[0], f"{head}{found.text}{comma}{new}{tail}")
+    return found
+
+
+def _refuse_metrics(dashboard: DashboardTexts, place: Place, pattern: str, title: str) -> None:
+    if found := matching_names(pattern, dashboard.report.names, whole=False):
+        dashboard.report.leave(place, title, f"it lists metrics by a pattern, such as {found[0]}")
+
+
+def _check_regex(dashboard: DashboardTexts, place: Place, text: Any, title: str, found: Translation) -> None:
+    """Report a regular expression over results that mentions what is renamed."""
+    gone = {old for source in found.flow for old, _ in source.seen} | {used.name for used in found.used}
+    if isinstance(text, str) and (words := sorted(gone & set(re.findall(r"\w+", text)))):
+        dashboard.report.leave(place, title, f"it mentions {words[0]}, which the query no longer has")
+
 
 PARTS = ("panels", "rows", "templating", "annotations")
 PROSE = frozenset(

@@ -1,7 +1,9 @@
 """A PromQL expression rewritten from other exporters' names to ours: the edits of its text, and the tree that they must give.
 
 Nothing is guessed: an expression is translated as a whole, or refused with the reason. What is changed is changed by place, so all
-else stays as the user wrote it.
+else stays as the user wrote it. A factor is a positive number by which every sample of a metric differs. It is applied as far out as
+it provably changes nothing: it passes through what is linear, vanishes in what only counts or orders samples, and is applied before
+everything else.
 """
 
 from __future__ import annotations
@@ -9,45 +11,39 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from roce_exporter.migrate.promql_labels import (
-    NAME_LABEL,
-    Flow,
-    LabelSource,
-    UntranslatedError,
-    gained_by,
-    kept,
-    target_of,
-    unequal,
-    without,
-)
-from roce_exporter.migrate.promql_names import chosen, source_of
-from roce_exporter.migrate.promql_parts import equal_matcher, matcher_end, matcher_text, word_token
-from roce_exporter.migrate.promql_scaling import (
-    BLIND,
-    BLIND_AGGREGATIONS,
-    BLIND_OVER_TIME,
-    LINEAR,
-    LINEAR_AGGREGATIONS,
-    LINEAR_OVER_TIME,
-    SAME,
-    Factor,
-    cancels,
-    factor_of,
-    undo,
-)
-from roce_exporter.migrate.promql_tokens import SIGN, STRING, Edit, Token
-from roce_exporter.migrate.promql_tree import (
+from roce_exporter.migrate.promql import (
     AGGREGATE,
     BINARY,
     CALL,
     LITERAL,
     PAREN,
     SELECTOR,
+    SIGN,
+    STRING,
     UNARY,
+    Edit,
     LabelList,
     Matcher,
     Node,
+    Token,
+    equal_matcher,
+    matcher_end,
+    matcher_text,
     plain,
+    word_token,
+)
+from roce_exporter.migrate.promql_names import (
+    NAME_LABEL,
+    Flow,
+    LabelSource,
+    UntranslatedError,
+    chosen,
+    gained_by,
+    kept,
+    source_of,
+    target_of,
+    unequal,
+    without,
 )
 
 if TYPE_CHECKING:
@@ -55,6 +51,73 @@ if TYPE_CHECKING:
 
     from roce_exporter.migrate.foreign import Foreign
     from roce_exporter.migrate.promql_names import Names
+
+Factor = tuple[int, int]
+"""Our value is theirs x the first number / the second."""
+SAME: Factor = (1, 1)
+
+LINEAR_OVER_TIME = frozenset(
+    (
+        "avg_over_time",
+        "delta",
+        "deriv",
+        "double_exponential_smoothing",
+        "first_over_time",
+        "holt_winters",
+        "idelta",
+        "increase",
+        "irate",
+        "last_over_time",
+        "mad_over_time",
+        "max_over_time",
+        "min_over_time",
+        "predict_linear",
+        "quantile_over_time",
+        "rate",
+        "stddev_over_time",
+        "sum_over_time",
+    )
+)
+BLIND_OVER_TIME = frozenset(
+    (
+        "absent_over_time",
+        "changes",
+        "count_over_time",
+        "present_over_time",
+        "resets",
+        "ts_of_first_over_time",
+        "ts_of_last_over_time",
+        "ts_of_max_over_time",
+        "ts_of_min_over_time",
+    )
+)
+"""Functions whose result is the same when all samples are multiplied by one positive number."""
+LINEAR = frozenset(
+    ("abs", "label_join", "label_replace", "sort", "sort_by_label", "sort_by_label_desc", "sort_desc")
+)
+BLIND = frozenset(("absent", "timestamp"))
+LINEAR_AGGREGATIONS = frozenset(
+    ("avg", "bottomk", "limitk", "limit_ratio", "max", "min", "quantile", "stddev", "sum", "topk")
+)
+BLIND_AGGREGATIONS = frozenset(("count", "group"))
+
+
+def factor_of(one: Foreign) -> Factor:
+    """The factor between a metric of another exporter and ours."""
+    return one.times, one.per
+
+
+def undo(factor: Factor) -> str:
+    """The operators behind a value of ours that make it theirs: ` / 4`."""
+    times, per = factor
+    return (f" * {per}" if per != 1 else "") + (f" / {times}" if times != 1 else "")
+
+
+def cancels(factor: Factor, number: float | None) -> bool:
+    """Whether multiplying theirs by a number gives ours."""
+    times, per = factor
+    return factor != SAME and number is not None and number * per == times
+
 
 SETS = frozenset(("and", "or", "unless"))
 ON, IGNORING, BY = "on", "ignoring", "by"

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import FULL
-from roce_exporter.migrate.promql_labels import UntranslatedError
+from roce_exporter.migrate.promql_names import UntranslatedError
 from roce_exporter.migrate.promql_translation import Translation, mentioned, translate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from roce_exporter.migrate.document_places import Place
     from roce_exporter.migrate.foreign import Foreign
+    from roce_exporter.migrate.places import Place
     from roce_exporter.migrate.promql_names import Names
 
 OF_FULL_SET = frozenset(row.name for row in CATALOG if row.metric_set is FULL)

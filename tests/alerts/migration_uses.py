@@ -14,8 +14,8 @@ from promql_uses import of_grafana
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import COUNTERS, ETHTOOL, HW_COUNTERS
+from roce_exporter.migrate.compat_rules import facts_of
 from roce_exporter.migrate.foreign import terms
-from roce_exporter.migrate.to_ours import facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,8 +19,7 @@ from public_panels import PANELS, Panel
 from tools import need
 from waiting import wait_until
 
-from roce_exporter.migrate.promql_labels import UntranslatedError
-from roce_exporter.migrate.promql_names import names_of
+from roce_exporter.migrate.promql_names import UntranslatedError, names_of
 from roce_exporter.migrate.promql_translation import translate
 
 if TYPE_CHECKING:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from roce_exporter.migrate.foreign_files import text_of_file, translate_file
+from roce_exporter.migrate.foreign_files import recorded_in, text_of_file, translate_file
 from roce_exporter.migrate.promql_names import names_of
-from roce_exporter.migrate.rule_files import recorded_in
 from roce_exporter.migrate.translation_report import FileReport, UnreadableError, report_json, report_text
 from roce_exporter.yaml_document import DocumentError
 
@@ -14,19 +13,13 @@ ALLOWED = (UnreadableError, DocumentError)
 CORE = tuple(
     f"migrate/{name}.py"
     for name in (
-        "dashboard_texts",
-        "dashboard_variables",
         "dashboards",
-        "document_places",
         "foreign_files",
-        "label_texts",
-        "promql_labels",
+        "places",
+        "promql",
+        "promql_names",
         "promql_rewrite",
-        "promql_tokens",
         "promql_translation",
-        "promql_tree",
-        "rule_files",
-        "yaml_places",
     )
 )
 FILES = (Path("a.json"), Path("a.yml"), Path("a.promql"))

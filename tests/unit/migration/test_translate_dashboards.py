@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roce_exporter.migrate.dashboards import translate_dashboard
-from roce_exporter.migrate.document_places import NotJsonError, read_json, strings_of
 from roce_exporter.migrate.foreign import EXPORTERS
+from roce_exporter.migrate.places import NotJsonError, read_json, strings_of
 from roce_exporter.migrate.promql_names import names_of
 from roce_exporter.migrate.translation_report import FileReport, UnreadableError
 

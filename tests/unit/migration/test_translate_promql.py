@@ -9,10 +9,9 @@ from foreign_table import NAMES, NODE, RDMA, SPIDER, TABLE, names
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roce_exporter.migrate.promql_labels import UntranslatedError
-from roce_exporter.migrate.promql_tokens import PromqlError
+from roce_exporter.migrate.promql import PromqlError, outline, parse
+from roce_exporter.migrate.promql_names import UntranslatedError
 from roce_exporter.migrate.promql_translation import translate
-from roce_exporter.migrate.promql_tree import outline, parse
 
 RCV, XMIT = "rdma_port_rcv_data_total", "rdma_port_xmit_data_total"
 OURS, OURS_X = "roce_port_receive_bytes_total", "roce_port_transmit_bytes_total"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from foreign_table import NAMES
 
-from roce_exporter.migrate.rule_files import recorded_in, translate_rules
+from roce_exporter.migrate.foreign_files import recorded_in, translate_rules
 from roce_exporter.migrate.translation_report import FileReport, UnreadableError
 from roce_exporter.yaml_document import DocumentError
 
