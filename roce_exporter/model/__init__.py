@@ -16,6 +16,7 @@ of names costs more than the saved work: `Reading.names`, `Samples.series`, `Dev
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from operator import is_
 from typing import TYPE_CHECKING, NamedTuple
@@ -179,3 +180,49 @@ class Snapshot:
     """Devices excluded by a filter."""
     unfinished: int = 0
     """Reads that this caller could not wait for. Above 0 the snapshot is partial: absence has no meaning then."""
+
+
+MOST_BYTES = 8192
+"""PRINTK_MESSAGE_MAX (CONSOLE_EXT_LOG_MAX before Linux 6.4): no record is longer; a read with less space fails with EINVAL."""
+
+MOST_TEXT = 1024
+"""Characters of a text that are kept. `dev_printk` cuts texts at about this length, too."""
+
+_HEAD = re.compile(rb"([0-9]{1,10}),([0-9]{1,20}),[0-9]{1,20},[^;\n]{0,256};")
+
+_DEVICE = b"\n DEVICE="
+
+_FACILITY_SHIFT = 3
+
+
+class LogRecord(NamedTuple):
+    """One message of the kernel."""
+
+    sequence: int
+    """Increases by one from record to record."""
+    text: str
+    """The first line, at most `MOST_TEXT` characters, still with the escapes of the kernel."""
+    device: str
+    """The device of its tag `DEVICE=`, without the subsystem: `0000:3b:00.0`; empty without such a tag."""
+
+
+def decode_record(raw: bytes) -> LogRecord | None:
+    """The record; without a text if it is not from the kernel. None if this is not a record at all."""
+    head = _HEAD.match(raw)
+    if head is None:
+        return None
+    sequence = int(head[2])
+    if int(head[1]) >> _FACILITY_SHIFT:
+        return LogRecord(sequence, "", "")
+    end = raw.find(b"\n", head.end())
+    line = raw[head.end() :] if end < 0 else raw[head.end() : end]
+    return LogRecord(sequence, line[:MOST_TEXT].decode("ascii", "replace"), _device(raw))
+
+
+def _device(raw: bytes) -> str:
+    found = raw.find(_DEVICE)
+    if found < 0:
+        return ""
+    tag = raw[found + len(_DEVICE) :][:256].partition(b"\n")[0].decode("ascii", "replace")
+    # `+pci:0000:3b:00.0`; other forms are numbers of device nodes and of network interfaces
+    return tag.partition(":")[2] if tag.startswith("+") else ""

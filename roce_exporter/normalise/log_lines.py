@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from roce_exporter.catalog.kernel_events import KernelMessage
-    from roce_exporter.model.kernel_log_record import LogRecord
+    from roce_exporter.model import LogRecord
 
 Rules = tuple[tuple["re.Pattern[str]", str], ...]
 """Pattern and event, in order."""

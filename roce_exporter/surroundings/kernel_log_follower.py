@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.host.kernel import Kernel
     from roce_exporter.host.kernel.kmsg import KernelLog
-    from roce_exporter.model import Device, DeviceReadings
-    from roce_exporter.model.kernel_log_record import LogRecord
+    from roce_exporter.model import Device, DeviceReadings, LogRecord
     from roce_exporter.normalise.series import Value
 
 LOG = logging.getLogger(__name__)

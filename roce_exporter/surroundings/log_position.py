@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.model.kernel_log_record import decode_record
+from roce_exporter.model import decode_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from roce_exporter.host.kernel.kmsg import LogPart
-    from roce_exporter.model.kernel_log_record import LogRecord
+    from roce_exporter.model import LogRecord
 
 
 class LogPosition:

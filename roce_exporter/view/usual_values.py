@@ -24,7 +24,7 @@ from roce_exporter.catalog.row import (
 )
 from roce_exporter.collect.device_work import INVENTORY
 from roce_exporter.host.sources import NAMES
-from roce_exporter.host.sources.hw_counters import Statistics
+from roce_exporter.host.sources.hw_counters import STATISTICS
 from roce_exporter.view.history import TimedSamples
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _places(moment: TimedSamples) -> HostPlaces:
     named = {labels[0] for labels in values.get(SOURCE_UP.name, ())}
     working = {(source, device) for source in named for device in dialects if (source, device) not in broken}
     # Both sources report the same counters.
-    working |= {(HW_COUNTERS, device) for source, device in working if source == Statistics.source}
+    working |= {(HW_COUNTERS, device) for source, device in working if source == STATISTICS}
     return HostPlaces(dialects, places, frozenset(working))
 
 

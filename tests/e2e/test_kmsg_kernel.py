@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from roce_exporter.host.kernel.kmsg import LogHiddenError, open_live_log
-from roce_exporter.model.kernel_log_record import decode_record
+from roce_exporter.model import decode_record
 
 pytestmark = pytest.mark.ci
 

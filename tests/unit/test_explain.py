@@ -25,7 +25,7 @@ from roce_exporter.catalog.windows import (
     proof_of,
 )
 from roce_exporter.cli import main
-from roce_exporter.host.sources.configuration_names import MLX5_DEBUGFS, OFED
+from roce_exporter.host.sources.configuration import MLX5_DEBUGFS, OFED
 from roce_exporter.introspection.explain import NEAREST, nearest
 from roce_exporter.introspection.windows_explain import OBJECTS, on_linux, row_of
 

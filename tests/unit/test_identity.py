@@ -19,8 +19,9 @@ from roce_exporter.fastloop.hot import HotCounters
 from roce_exporter.host.inventory import describe, list_devices
 from roce_exporter.host.kernel.netlink import REMEMBERED, remembered
 from roce_exporter.host.simulated.kernel import simulate
-from roce_exporter.host.sources.netdev import PAUSE, NetdevQuery
-from roce_exporter.host.sources.rdma_objects import Resources
+from roce_exporter.host.sources.netdev import PAUSE
+from roce_exporter.host.sources.query_reader import QueryReader
+from roce_exporter.host.sources.rdma_objects import resources_reader
 from roce_exporter.model import Device, DeviceReadings, Netdev, Port, Reading, Snapshot, SourceState
 from roce_exporter.normalise.normaliser import Normaliser
 from roce_exporter.normalise.series import Samples, Series
@@ -95,7 +96,7 @@ def test_readings_that_come_and_go_are_not_taken_for_others() -> None:
 def test_another_answer_is_another_reading_and_the_same_answer_the_same() -> None:
     answers = iter(({"up": 1}, {"up": 0}, {"up": 0, "speed": 3}))
     answer = next(answers)
-    source = NetdevQuery(PAUSE, lambda _: answer, "mlx5_0", 1, "eth0", numbers=dict)
+    source = QueryReader(PAUSE, lambda: answer, "mlx5_0", 1, "eth0", numbers=dict)
     (first,) = source.read(0.0)
     assert source.read(1.0)[0] is first
     answer = next(answers)
@@ -111,7 +112,7 @@ def test_resources_that_change_are_read_again() -> None:
     found: dict[str, int] = {"qp": 3}
     kernel.rdma_resources = lambda device: found  # type: ignore[method-assign]
     (listed,) = list_devices(kernel)
-    source = Resources(kernel, describe(kernel, listed))
+    source = resources_reader(kernel, describe(kernel, listed))
     assert source.read(0.0)[0].values == (3,)
     found = {"qp": 4, "cq": 1}
     assert dict(zip(source.read(1.0)[0].names, source.read(1.0)[0].values, strict=True)) == {"qp": 4, "cq": 1}

@@ -11,7 +11,7 @@ import pytest
 from kernel_log_lines import lines
 
 from roce_exporter.catalog.kernel_events import EVENTS, FAILED_EVENTS, MESSAGES, KernelMessage, Severity
-from roce_exporter.model.kernel_log_record import LogRecord
+from roce_exporter.model import LogRecord
 from roce_exporter.normalise import log_lines
 from roce_exporter.normalise.log_lines import event_of, events_of, read_line
 

@@ -12,7 +12,7 @@ from descriptors import open_descriptors
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.kmsg import LiveKernelLog, LogHiddenError, LogPart, open_live_log
 from roce_exporter.host.kernel.live import LiveKernel
-from roce_exporter.model.kernel_log_record import MOST_TEXT, LogRecord, decode_record
+from roce_exporter.model import MOST_TEXT, LogRecord, decode_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -17,7 +17,7 @@ from roce_exporter.host.kernel import Absent, live
 from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.host.recorded.capture import capture
 from roce_exporter.host.recorded.recorded import load_recording
-from roce_exporter.host.sources.limits import Limits
+from roce_exporter.host.sources.rdma_objects import limits_reader
 from roce_exporter.model import Device, RdmaDevice
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def test_a_context_is_opened_only_by_the_option(monkeypatch: pytest.MonkeyPatch)
 def test_limits_are_read_once_and_again_only_after_a_failure() -> None:
     kernel = recorded(SENT)
     faults = Faults(kernel, object_limits=PermissionError(errno.EACCES, "Permission denied"))
-    reader = Limits(kernel, Device("rxe0", "", "", netlink=DEVICE))
+    reader = limits_reader(kernel, Device("rxe0", "", "", netlink=DEVICE))
     with pytest.raises(PermissionError):
         reader.read(0.0)
     faults["object_limits"] = {"max_qp": 5}
@@ -114,7 +114,7 @@ def test_limits_are_read_once_and_again_only_after_a_failure() -> None:
     assert reader.read(120.0) is first
     assert len(faults.calls) == 2
     with pytest.raises(Absent):
-        Limits(kernel, Device("rxe0", "", "")).read(0.0)
+        limits_reader(kernel, Device("rxe0", "", "")).read(0.0)
 
 
 def test_the_option_is_off_by_default_and_a_key_of_the_configuration_file(tmp_path: Path) -> None:

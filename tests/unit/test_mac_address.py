@@ -23,8 +23,7 @@ from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.host.kernel.rtnetlink import LinkAddresses, choose_mac_address
 from roce_exporter.host.simulated.kernel import simulate
-from roce_exporter.host.sources.netdev import MAC_ADDRESS
-from roce_exporter.host.sources.netdev_identity import read_netdev_identity
+from roce_exporter.host.sources.netdev import MAC_ADDRESS, read_netdev_identity
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -199,7 +198,7 @@ import sys
 import roce_exporter.cli.entry, roce_exporter.cli.serve
 from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.host.simulated.kernel import simulate
-from roce_exporter.host.sources.netdev_identity import read_netdev_identity
+from roce_exporter.host.sources.netdev import read_netdev_identity
 print(read_netdev_identity(simulate("quiet", clock=lambda: 0.0), "eth0"))
 try:
     LiveKernel(sys.argv[1]).mac_address("eth0")

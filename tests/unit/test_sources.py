@@ -17,10 +17,14 @@ from roce_exporter.host.inventory import Listed, describe
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.host.sources import NAMES, SLOW, open_readers
-from roce_exporter.host.sources.delay_drop import DelayDrop
-from roce_exporter.host.sources.fec import fec_numbers
-from roce_exporter.host.sources.pcie import parse_speed, parse_total, parse_width
-from roce_exporter.host.sources.sensors import Sensors
+from roce_exporter.host.sources.netdev import fec_numbers
+from roce_exporter.host.sources.pci_device import (
+    DelayDrop,
+    parse_speed,
+    parse_total,
+    parse_width,
+    sensors_reader,
+)
 from roce_exporter.model import Device, DeviceReadings, Port, Reading
 from roce_exporter.normalise.normaliser import Normaliser
 
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.host.recorded.recorded import RecordedKernel
     from roce_exporter.host.sources import Reader
+    from roce_exporter.host.sources.pci_device import FunctionFiles
 
 MLX5 = "sys/class/infiniband/mlx5_0"
 PORT = f"{MLX5}/ports/1"
@@ -258,9 +263,9 @@ def test_delay_drop_is_read_where_it_may_be_read(tmp_path: Path) -> None:
 # Temperatures by hwmon
 
 
-def sensors(**files: str) -> Sensors:
+def sensors(**files: str) -> FunctionFiles:
     below = f"{MLX5}/device/hwmon/hwmon3"
-    return Sensors(host({f"{below}/{name}": text for name, text in files.items()} | FILES), DEVICE)
+    return sensors_reader(host({f"{below}/{name}": text for name, text in files.items()} | FILES), DEVICE)
 
 
 def test_each_sensor_has_its_label_or_the_name_of_its_channel() -> None:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from roce_exporter.host.sources import files as counter_files
-from roce_exporter.host.sources.files import CounterFiles, ParsedFiles
+from roce_exporter.host.sources.files import PATIENCE, CounterFiles, ParsedFiles
 from roce_exporter.host.sources.port import PortState, parse_mtu
-from roce_exporter.host.sources.quarantine import PATIENCE
 from roce_exporter.model import Device, Port, Reading
 
 if TYPE_CHECKING:

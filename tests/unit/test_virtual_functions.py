@@ -22,7 +22,8 @@ from roce_exporter.host.kernel.rtnetlink import MOST_VFS, VirtualFunction, read_
 from roce_exporter.host.recorded.capture import capture
 from roce_exporter.host.recorded.ip_link import parse_virtual_functions
 from roce_exporter.host.recorded.recorded import load_recording
-from roce_exporter.host.sources.virtual_functions import VirtualFunctions
+from roce_exporter.host.sources.netdev import VIRTUAL_FUNCTIONS, netdev_readers
+from roce_exporter.model import Device, Netdev, Port
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -249,7 +250,13 @@ def test_a_pf_of_which_no_vf_counts_has_no_counters() -> None:
         )
 
     count(zero)
-    reader = VirtualFunctions(kernel, "mlx5_0", 1, "eth0")
+    (reader,) = (
+        one
+        for one in netdev_readers(
+            kernel, Device("mlx5_0", "", "", ports=(Port(1, "Ethernet", (Netdev("eth0", "port"),)),))
+        )
+        if one.source == VIRTUAL_FUNCTIONS
+    )
     (before,) = reader.read(0.0)
     assert before.names == (
         f"0 {MAC.format(0)} {PCI.format(0)} mlx5_4",

@@ -16,10 +16,11 @@ from roce_exporter.host.sources.ip_side import (
     NO_GATEWAY,
     NOWHERE,
     PATHS,
+    REACHABLE,
     SYSCTLS,
     UNKNOWN,
+    is_everywhere,
 )
-from roce_exporter.host.sources.ip_targets import REACHABLE, is_everywhere
 from roce_exporter.model.ip import NEIGHBOUR_STATES, network_of, version_of
 
 if TYPE_CHECKING:

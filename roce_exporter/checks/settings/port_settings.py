@@ -16,7 +16,7 @@ from roce_exporter.host.sources.configuration import CONFIGURATION
 from roce_exporter.host.sources.dcb import DCB
 from roce_exporter.host.sources.ip_side import ADDRESSES
 from roce_exporter.host.sources.netdev import LINK, PAUSE, SETTINGS, hardware_netdevs
-from roce_exporter.host.sources.pcie import PCIE
+from roce_exporter.host.sources.pci_device import PCIE
 from roce_exporter.host.sources.port import PORT, UP
 from roce_exporter.model import WHOLE_DEVICE, Gid
 

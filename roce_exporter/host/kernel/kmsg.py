@@ -10,7 +10,7 @@ import errno
 import os
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
-from roce_exporter.model.kernel_log_record import MOST_BYTES
+from roce_exporter.model import MOST_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -41,10 +41,10 @@ from roce_exporter.host.recorded.text_archive import SUFFIX
 from roce_exporter.host.recorded.transceiver_text import print_transceiver
 from roce_exporter.host.recorded.tree import RecordingError, collect_tree
 from roce_exporter.host.recorded.written import write_tree
-from roce_exporter.host.sources.configuration_files import texts
+from roce_exporter.host.sources.configuration import texts
 from roce_exporter.host.sources.hw_counters import SETTINGS
 from roce_exporter.host.sources.netdev import COUNTER_FILES, STATISTICS_FILES, hardware_netdevs
-from roce_exporter.host.sources.pcie import PARSERS
+from roce_exporter.host.sources.pci_device import PARSERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -18,8 +18,7 @@ from roce_exporter.host.recorded.ip_tables import (
     print_rule,
 )
 from roce_exporter.host.recorded.recorded_ip import ADDRESSES, NEIGHBOURS, PATHS, ROUTES, RULES
-from roce_exporter.host.sources.ip_side import CONF, SYSCTLS, Addresses
-from roce_exporter.host.sources.ip_targets import targets
+from roce_exporter.host.sources.ip_side import CONF, SYSCTLS, Addresses, targets
 from roce_exporter.model.ip import version_of
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.recorded.log_moments import PATH, print_records
-from roce_exporter.model.kernel_log_record import decode_record
+from roce_exporter.model import decode_record
 from roce_exporter.normalise.log_lines import event_of, read_line
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 
-from roce_exporter.host.sources.ip_targets import ANYWHERE
+from roce_exporter.host.sources.ip_side import ANYWHERE
 from roce_exporter.model.ip import EVERYWHERE, network_of
 
 RESERVED, RESERVED_OCTETS = 240, 15

@@ -1,6 +1,6 @@
 """The settings of the simulated NICs as files: ToS, RoCE version, congestion control, the NIC's own pause watchdog.
 
-The files are those of `sources.configuration_files`: mlx5 as in MLNX_OFED, bnxt as in debugfs for root, ionic as in AMD's
+The files are those of `sources.configuration`: mlx5 as in MLNX_OFED, bnxt as in debugfs for root, ionic as in AMD's
 own driver. Values that are not in `Setup` are the drivers' defaults. ice has no such files.
 """
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from roce_exporter.catalog.row import COUNTERS, HW_COUNTERS
 from roce_exporter.host.sources.configuration import AGE, CONFIGURATION, Configuration
-from roce_exporter.host.sources.counters import Counters
 from roce_exporter.host.sources.dcb import DCB
-from roce_exporter.host.sources.delay_drop import DelayDrop
 from roce_exporter.host.sources.devlink import DEVLINK, DEVLINK_INFO, DEVLINK_VNIC, devlink_readers
-from roce_exporter.host.sources.hw_counters import HardwareCounters, ReportedNames, Statistics
+from roce_exporter.host.sources.hw_counters import STATISTICS, Counters, HardwareCounters, statistics_reader
 from roce_exporter.host.sources.ip_side import ADDRESSES, Addresses
-from roce_exporter.host.sources.limits import Limits
 from roce_exporter.host.sources.netdev import (
     FEC,
     LINK,
@@ -24,15 +22,28 @@ from roce_exporter.host.sources.netdev import (
     SETTINGS,
     STANDARD,
     TRANSCEIVER,
+    VIRTUAL_FUNCTIONS,
     EthtoolStatistics,
     NetdevFiles,
     netdev_readers,
 )
-from roce_exporter.host.sources.pcie import Pcie
-from roce_exporter.host.sources.port import PortState
-from roce_exporter.host.sources.rdma_objects import OptionalCounters, Resources
-from roce_exporter.host.sources.sensors import Sensors
-from roce_exporter.host.sources.virtual_functions import VirtualFunctions
+from roce_exporter.host.sources.pci_device import (
+    DELAY_DROP,
+    PCIE,
+    SENSORS,
+    DelayDrop,
+    pcie_reader,
+    sensors_reader,
+)
+from roce_exporter.host.sources.port import PORT, PortState
+from roce_exporter.host.sources.rdma_objects import (
+    LIMITS,
+    OPTIONAL_COUNTERS,
+    RESOURCES,
+    limits_reader,
+    optional_counters_reader,
+    resources_reader,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -41,15 +52,15 @@ if TYPE_CHECKING:
     from roce_exporter.model import Device, Port, Reading
 
 NAMES = (
-    PortState.source,
-    Statistics.source,
-    HardwareCounters.source,
-    Counters.source,
-    Resources.source,
-    OptionalCounters.source,
-    Pcie.source,
-    Sensors.source,
-    DelayDrop.source,
+    PORT,
+    STATISTICS,
+    HW_COUNTERS,
+    COUNTERS,
+    RESOURCES,
+    OPTIONAL_COUNTERS,
+    PCIE,
+    SENSORS,
+    DELAY_DROP,
     NetdevFiles.source,
     EthtoolStatistics.source,
     DCB,
@@ -60,18 +71,18 @@ NAMES = (
     STANDARD,
     TRANSCEIVER,
     MAC_ADDRESS,
-    VirtualFunctions.source,
+    VIRTUAL_FUNCTIONS,
     ADDRESSES,
-    Limits.source,
+    LIMITS,
     DEVLINK,
     DEVLINK_INFO,
     DEVLINK_VNIC,
-    Configuration.source,
+    CONFIGURATION,
 )
 """Every source, in the order in which a device's sources are read."""
 
 SLOW = frozenset(
-    {SETTINGS, TRANSCEIVER, MAC_ADDRESS, VirtualFunctions.source, ADDRESSES, Limits.source, CONFIGURATION}
+    {SETTINGS, TRANSCEIVER, MAC_ADDRESS, VIRTUAL_FUNCTIONS, ADDRESSES, LIMITS, CONFIGURATION}
     | {DEVLINK, DEVLINK_INFO, DEVLINK_VNIC}
 )
 """Sources whose values hardly ever change, or change slowly, and are expensive to read: see `collect.slow`."""
@@ -109,16 +120,16 @@ class Reader(Protocol):
 
 def open_readers(kernel: Kernel, device: Device, disabled: Collection[str] = ()) -> tuple[Reader, ...]:
     """The readers of one device, in reading order, without the sources in `disabled`."""
-    reported: ReportedNames = {}
+    statistics = statistics_reader(kernel, device)
     readers: tuple[Reader, ...] = (
         PortState(kernel, device),
-        Statistics(kernel, device, reported),
-        HardwareCounters(kernel, device, reported),
+        statistics,
+        HardwareCounters(kernel, device, statistics.reported),
         Counters(kernel, device),
-        Resources(kernel, device),
-        OptionalCounters(kernel, device),
-        Pcie(kernel, device),
-        Sensors(kernel, device),
+        resources_reader(kernel, device),
+        optional_counters_reader(kernel, device),
+        pcie_reader(kernel, device),
+        sensors_reader(kernel, device),
         DelayDrop(kernel, device),
         *netdev_readers(kernel, device),
         *(
@@ -126,7 +137,7 @@ def open_readers(kernel: Kernel, device: Device, disabled: Collection[str] = ())
             for port in device.ports
             if port.netdevs and _is_ethernet(device, port)
         ),
-        Limits(kernel, device),
+        limits_reader(kernel, device),
         *devlink_readers(kernel, device),
         Configuration(kernel, device),
     )

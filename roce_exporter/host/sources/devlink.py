@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from roce_exporter.host.kernel import VNIC, Absent
 from roce_exporter.host.sources.netdev import hardware_netdevs
-from roce_exporter.host.sources.values import make_reading
+from roce_exporter.host.sources.query_reader import QueryReader
 from roce_exporter.model import WHOLE_DEVICE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from roce_exporter.host.kernel import HealthReporter, Kernel
-    from roce_exporter.model import Device, Reading
+    from roce_exporter.model import Device
 
 T = TypeVar("T")
 
@@ -79,45 +79,12 @@ def _bus_of(kernel: Kernel, place: str) -> str:
         return ""
 
 
-class DevlinkPart:
-    """One of the sources of one device: `numbers` reads its values by name."""
-
-    netdev = ""
-    quarantined = 0
-
-    def __init__(
-        self,
-        source: str,
-        numbers: Callable[[Kernel, Device], Mapping[str, int]],
-        kernel: Kernel,
-        device: Device,
-    ) -> None:
-        self.source = source
-        self._numbers = numbers
-        self._kernel = kernel
-        self._device = device
-        self._names: tuple[str, ...] = ()
-
-    def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
-        """One reading for the whole device.
-
-        Raises:
-            Absent: the device has no devlink, or no such part of it.
-            OSError: devlink fails.
-        """
-        numbers = self._numbers(self._kernel, self._device)
-        if self._names != tuple(numbers):
-            self._names = tuple(numbers)
-        values = tuple(numbers.values())
-        return (make_reading(self.source, self._device.name, WHOLE_DEVICE, self._names, values),)
-
-    def close(self) -> None:
-        pass  # nothing is open
-
-
-def devlink_readers(kernel: Kernel, device: Device) -> tuple[DevlinkPart, ...]:
-    """The three sources of a device."""
-    return tuple(DevlinkPart(source, numbers, kernel, device) for source, numbers in _PARTS.items())
+def devlink_readers(kernel: Kernel, device: Device) -> tuple[QueryReader[Mapping[str, int]], ...]:
+    """The three sources of a device, each with one reading for the whole device."""
+    return tuple(
+        QueryReader(source, partial(numbers, kernel, device), device.name, WHOLE_DEVICE, numbers=dict)
+        for source, numbers in _PARTS.items()
+    )
 
 
 def _health(kernel: Kernel, device: Device) -> Mapping[str, int]:

@@ -11,73 +11,35 @@ from __future__ import annotations
 import errno
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog.row import HW_COUNTERS
+from roce_exporter.catalog.drivers import family_of
+from roce_exporter.catalog.row import COUNTERS, HW_COUNTERS
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.sources.files import CounterFiles
-from roce_exporter.host.sources.values import check_counter, check_netlink, make_reading, reason_of
-from roce_exporter.model import WHOLE_DEVICE, Loss, Reading
+from roce_exporter.host.sources.query_reader import NetlinkPorts
+from roce_exporter.model import WHOLE_DEVICE, Reading
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from roce_exporter.host.kernel import Kernel
     from roce_exporter.model import Device
 
+
 SETTINGS = frozenset({"lifespan"})
 """Files among the counters that are settings: how long the kernel may serve a cached value, in milliseconds."""
 
-ReportedNames = dict[int, frozenset[str]]
-"""Per port, the names that netlink has reported in the current collection."""
+STATISTICS = "rdma_netlink"
 
 
-class Statistics:
+def statistics_reader(kernel: Kernel, device: Device) -> NetlinkPorts:
     """RDMA netlink's counters of all ports of one device."""
-
-    source = "rdma_netlink"
-    netdev = ""
-    quarantined = 0
-
-    def __init__(self, kernel: Kernel, device: Device, reported: ReportedNames) -> None:
-        self._kernel = kernel
-        self._device = device
-        self._reported = reported
-        self._names: dict[int, tuple[str, ...]] = {}
-
-    def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
-        """One reading per port. A failed port has a loss without a name.
-
-        Raises:
-            Absent: netlink has no statistics of this device.
-            OSError: netlink itself fails.
-        """
-        self._reported.clear()
-        check_netlink(self._device)
-        readings = tuple(reading for port in self._device.ports if (reading := self._port(port.number)))
-        if not readings:
-            raise Absent(errno.EOPNOTSUPP, "no port statistics in RDMA netlink", self._device.name)
-        return readings
-
-    def _port(self, port: int) -> Reading | None:
-        if self._device.netlink is None:
-            return None
-        try:
-            found = self._kernel.rdma_statistics(self._device.netlink, port)
-        except Absent:
-            return None
-        except OSError as error:
-            return Reading(HW_COUNTERS, self._device.name, port, (), (), (Loss("", reason_of(error)),))
-        self._reported[port] = frozenset(found)
-        return self._reading(port, found)
-
-    def _reading(self, port: int, found: Mapping[str, int]) -> Reading:
-        names = self._names.get(port, ())
-        if names != tuple(found):
-            names = self._names[port] = tuple(found)
-        checked = [check_counter(value) for value in found.values()]
-        return make_reading(HW_COUNTERS, self._device.name, port, names, checked)
-
-    def close(self) -> None:
-        pass  # nothing is open
+    return NetlinkPorts(
+        STATISTICS,
+        kernel.rdma_statistics,
+        device,
+        named=HW_COUNTERS,
+        missing="no port statistics in RDMA netlink",
+    )
 
 
 class HardwareCounters:
@@ -86,7 +48,7 @@ class HardwareCounters:
     source = HW_COUNTERS
     netdev = ""
 
-    def __init__(self, kernel: Kernel, device: Device, reported: ReportedNames) -> None:
+    def __init__(self, kernel: Kernel, device: Device, reported: Mapping[int, Collection[str]]) -> None:
         self._kernel = kernel
         self._device = device
         self._reported = reported
@@ -110,7 +72,7 @@ class HardwareCounters:
             raise Absent(errno.ENOENT, "no hw_counters directory", self._device.name)
         readings = []
         for port, names in self._names.items():
-            reported = self._reported.get(port, frozenset())
+            reported = self._reported.get(port, ())
             rest = names if not reported else tuple(name for name in names if name not in reported)
             if files := self._current(port, rest):
                 readings.append(files.read(self.source, self._device.name, port, now))
@@ -142,4 +104,50 @@ class HardwareCounters:
 
     def close(self) -> None:
         for files in self._files.values():
+            files.close()
+
+
+class Counters:
+    """All `counters` directories of one device."""
+
+    source = COUNTERS
+    netdev = ""
+
+    def __init__(self, kernel: Kernel, device: Device) -> None:
+        self._kernel = kernel
+        self._device = device
+        self._ports: dict[int, CounterFiles] = {}
+
+    @property
+    def quarantined(self) -> int:
+        return sum([files.quarantined for files in self._ports.values()])
+
+    def read(self, now: float) -> tuple[Reading, ...]:
+        """One reading per port that has the directory.
+
+        Raises:
+            Absent: no port has it.
+        """
+        if not self._ports:
+            self._open()
+        # Lists instead of generators here and in the other readers: for one or two items a generator takes longer than all of them.
+        return tuple(
+            [files.read(self.source, self._device.name, port, now) for port, files in self._ports.items()]
+        )
+
+    def _open(self) -> None:
+        if not family_of(self._device.dialect).stub_port_counters:
+            for port in self._device.ports:
+                directory = f"class/infiniband/{self._device.name}/ports/{port.number}/counters"
+                try:
+                    self._ports[port.number] = CounterFiles(
+                        self._kernel, directory, self._kernel.entries(directory)
+                    )
+                except Absent:
+                    continue
+        if not self._ports:
+            raise Absent(errno.ENOENT, "no counters directory", self._device.name)
+
+    def close(self) -> None:
+        for files in self._ports.values():
             files.close()

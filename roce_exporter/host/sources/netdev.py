@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import errno
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog.row import ETHTOOL
 from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.ethtool_netlink import Bin, bin_of
 from roce_exporter.host.sources.dcb import DCB, flatten
-from roce_exporter.host.sources.fec import fec_numbers
 from roce_exporter.host.sources.files import CounterFiles
-from roce_exporter.host.sources.netdev_identity import read_netdev_identity
+from roce_exporter.host.sources.query_reader import QueryReader
 from roce_exporter.host.sources.values import check_counters, make_reading
-from roce_exporter.host.sources.virtual_functions import VirtualFunctions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from roce_exporter.host.kernel import Kernel
+    from roce_exporter.host.kernel.rtnetlink import VirtualFunction
     from roce_exporter.model import Device, Reading
 
-T = TypeVar("T")
+
 PAUSE = "pause"
 LINK = "link"
 FEC = "fec"
@@ -34,9 +34,87 @@ NETDEV = "netdev"
 SETTINGS = "settings"
 TRANSCEIVER = "transceiver"
 MAC_ADDRESS = "mac_address"
+VIRTUAL_FUNCTIONS = "virtual_functions"
 
 COUNTER_FILES = ("carrier_changes", "carrier_up_count", "carrier_down_count")
 STATISTICS_FILES = ("rx_dropped", "rx_missed_errors")
+
+
+def fec_numbers(found: Mapping[str, int]) -> dict[str, int]:
+    """The kernel's FEC counters: `codewords_le_HIGH` for the bins of the port, `lane_0_codewords_1_to_3` for those of lanes."""
+    bins = {one: value for name, value in found.items() if (one := bin_of(name))}
+    totals = {name: value for name, value in found.items() if bin_of(name) is None}
+    return totals | dict(_buckets(bins)) | dict(_lanes(bins))
+
+
+def _buckets(bins: Mapping[Bin, int]) -> Iterator[tuple[str, int]]:
+    total = 0
+    of_port = sorted(one for one in bins if one.lane is None)
+    for one in of_port:
+        total += bins[one]
+        yield f"codewords_le_{one.high}", total
+    if of_port:
+        yield "codewords_le_+Inf", total
+
+
+def _lanes(bins: Mapping[Bin, int]) -> Iterator[tuple[str, int]]:
+    for one, value in bins.items():
+        if one.lane is not None:
+            yield f"lane_{one.lane}_codewords_{one.low}_to_{one.high}", value
+
+
+def read_netdev_identity(kernel: Kernel, netdev: str) -> dict[str, int]:
+    """`MAC HOSTNAME` and 1. The name of a host that has none is empty.
+
+    Raises:
+        Absent: no such network device in this network namespace, or it has no address of its own.
+        OSError: as raised by the kernel.
+    """
+    mac = kernel.mac_address(netdev)
+    try:
+        hostname = kernel.hostname()
+    except Absent:
+        hostname = ""
+    return {f"{mac} {hostname}": 1}
+
+
+class VfNumbers:
+    """The VFs of one network device. Names are `VF NAME`; which device a VF is, is a name with the value 1.
+
+    A VF's own counters are on the VF, which may be in a pod's network namespace or in a virtual machine. The physical function
+    counts each VF's packets and drops as well, and it is here.
+    """
+
+    def __init__(self, kernel: Kernel, netdev: str) -> None:
+        self._kernel = kernel
+        self._netdev = netdev
+        self._counts = False
+        """Whether the driver counts. The kernel reports 0 for a driver that does not."""
+
+    def __call__(self, found: Sequence[VirtualFunction]) -> Mapping[str, int]:
+        """The values of these VFs."""
+        self._counts = self._counts or any(any(one.counts.values()) for one in found)
+        return dict(self._numbers(found))
+
+    def _numbers(self, found: Sequence[VirtualFunction]) -> Iterator[tuple[str, int]]:
+        for one in found:
+            yield f"{one.number} {one.mac} {self._identity(one.number)}", 1
+            values: Mapping[str, int] = {**one.settings, **(one.counts if self._counts else {})}
+            for name, value in values.items():
+                yield f"{one.number} {name}", value
+
+    def _identity(self, number: int) -> str:
+        """PCI address and RDMA device of a VF; each is empty if it is not visible here."""
+        function = f"class/net/{self._netdev}/device/virtfn{number}"
+        try:
+            pci = self._kernel.link(function)
+        except OSError:
+            return " "
+        try:
+            devices = self._kernel.entries(f"{function}/infiniband")
+        except OSError:
+            devices = ()
+        return f"{pci} {devices[0] if len(devices) == 1 else ''}"
 
 
 def hardware_netdevs(device: Device) -> Iterator[tuple[int, str]]:
@@ -69,55 +147,6 @@ class EthtoolStatistics:
         names, values = self._kernel.ethtool_statistics(self.netdev)
         found = check_counters(values)
         return (make_reading(ETHTOOL, self._device, self._port, names, found, netdev=self.netdev),)
-
-    def close(self) -> None:
-        pass  # nothing is open
-
-
-class NetdevQuery(Generic[T]):
-    """One request to the kernel per network device, whose result is names and numbers."""
-
-    quarantined = 0
-
-    def __init__(
-        self,
-        source: str,
-        query: Callable[[str], T],
-        device: str,
-        port: int,
-        netdev: str,
-        *,
-        numbers: Callable[[T], Mapping[str, int]],
-    ) -> None:
-        """`numbers` converts the result of `query` to numbers by name."""
-        self.source = source
-        self.netdev = netdev
-        self._query = query
-        self._numbers = numbers
-        self._device = device
-        self._port = port
-        self._names: tuple[str, ...] = ()
-        self._answer: T | None = None
-        self._readings: tuple[Reading, ...] = ()
-
-    def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
-        """One reading, without values that the kernel leaves out.
-
-        Raises:
-            Absent: not supported by the driver.
-            OSError: as raised by the kernel.
-        """
-        answer = self._query(self.netdev)
-        # The same object has the same content: see `kernel.netlink.remembered`.
-        if answer is not self._answer:
-            found = self._numbers(answer)
-            if self._names != tuple(found):
-                self._names = tuple(found)
-            self._answer, values = answer, check_counters(tuple(found.values()))
-            self._readings = (
-                make_reading(self.source, self._device, self._port, self._names, values, netdev=self.netdev),
-            )
-        return self._readings
 
     def close(self) -> None:
         pass  # nothing is open
@@ -172,18 +201,21 @@ class NetdevFiles:
 
 def netdev_readers(
     kernel: Kernel, device: Device
-) -> Iterator[EthtoolStatistics | NetdevQuery[Any] | NetdevFiles | VirtualFunctions]:
+) -> Iterator[EthtoolStatistics | QueryReader[Any] | NetdevFiles]:
     """The readers of every network device of one RDMA device."""
     for port, netdev in hardware_netdevs(device):
         where = (device.name, port, netdev)
         yield NetdevFiles(kernel, *where)
         yield EthtoolStatistics(kernel, *where)
-        yield NetdevQuery(DCB, kernel.dcb, *where, numbers=flatten)
-        yield NetdevQuery(PAUSE, kernel.ethtool_pause, *where, numbers=dict)
-        yield NetdevQuery(SETTINGS, kernel.ethtool_settings, *where, numbers=dict)
-        yield NetdevQuery(LINK, kernel.ethtool_link, *where, numbers=dict)
-        yield NetdevQuery(FEC, kernel.ethtool_fec, *where, numbers=fec_numbers)
-        yield NetdevQuery(STANDARD, kernel.ethtool_standard, *where, numbers=dict)
-        yield NetdevQuery(TRANSCEIVER, kernel.transceiver, *where, numbers=dict)
-        yield NetdevQuery(MAC_ADDRESS, partial(read_netdev_identity, kernel), *where, numbers=dict)
-        yield VirtualFunctions(kernel, *where)
+        for source, query, numbers in (
+            (DCB, kernel.dcb, flatten),
+            (PAUSE, kernel.ethtool_pause, dict),
+            (SETTINGS, kernel.ethtool_settings, dict),
+            (LINK, kernel.ethtool_link, dict),
+            (FEC, kernel.ethtool_fec, fec_numbers),
+            (STANDARD, kernel.ethtool_standard, dict),
+            (TRANSCEIVER, kernel.transceiver, dict),
+            (MAC_ADDRESS, partial(read_netdev_identity, kernel), dict),
+            (VIRTUAL_FUNCTIONS, kernel.virtual_functions, VfNumbers(kernel, netdev)),
+        ):
+            yield QueryReader[Any](source, partial(query, netdev), *where, numbers=numbers)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 from typing import TYPE_CHECKING
 
 from roce_exporter.host.kernel import FILE_BYTES
@@ -11,8 +10,6 @@ from roce_exporter.model import Loss, Reading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from roce_exporter.model import Device
 
 NOT_AVAILABLE = "not_available"
 """The driver itself reports that it has no such value, which is not a failure: `N/A (no PMA)` of mlx4 VFs and old iWARP
@@ -105,13 +102,3 @@ def make_reading(
         Loss(name, value) for name, value in zip(names, found, strict=True) if isinstance(value, str)
     )
     return Reading(source, device, port, names, values, losses, netdev)
-
-
-def check_netlink(device: Device) -> None:
-    """Fail if RDMA netlink should work for this device and does not.
-
-    Raises:
-        OSError: with the errno of netlink's failure when the device was described.
-    """
-    if device.netlink_errno:
-        raise OSError(device.netlink_errno, os.strerror(device.netlink_errno), "RDMA netlink")

@@ -14,8 +14,7 @@ from roce_exporter.host.recorded.scrub import Scrubber
 from roce_exporter.host.recorded.scrub_processes import scrub_process
 from roce_exporter.host.recorded.transceiver_text import parse_transceiver, print_transceiver
 from roce_exporter.host.recorded.tree import Tree
-from roce_exporter.host.sources.netdev import MAC_ADDRESS
-from roce_exporter.host.sources.netdev_identity import read_netdev_identity
+from roce_exporter.host.sources.netdev import MAC_ADDRESS, read_netdev_identity
 from roce_exporter.model.owner import ObjectKind
 from roce_exporter.owners.identify import owner_of
 

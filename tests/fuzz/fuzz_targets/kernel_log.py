@@ -5,12 +5,12 @@ from __future__ import annotations
 from roce_exporter.catalog.kernel_events import EVENTS
 from roce_exporter.host.kernel.kmsg import LogPart
 from roce_exporter.host.recorded.log_moments import RecordedLog, numbered
-from roce_exporter.model.kernel_log_record import MOST_TEXT, decode_record
+from roce_exporter.model import MOST_TEXT, decode_record
 from roce_exporter.normalise.log_lines import event_of, read_line
 from roce_exporter.surroundings.log_position import LogPosition
 
 CORE = (
-    "model/kernel_log_record.py",
+    "model/__init__.py",
     "normalise/log_lines.py",
     "host/recorded/log_moments.py",
     "surroundings/log_position.py",

@@ -16,7 +16,7 @@ from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.host.recorded.dcb_printed import print_dcb
 from roce_exporter.host.recorded.dcb_recorded import read_dcb
 from roce_exporter.host.recorded.ethtool_text import parse_settings, print_settings
-from roce_exporter.host.sources.configuration_files import texts
+from roce_exporter.host.sources.configuration import texts
 
 if TYPE_CHECKING:
     from pathlib import Path

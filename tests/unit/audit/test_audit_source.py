@@ -11,14 +11,16 @@ from kernel import Faults
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.live import LiveKernel
-from roce_exporter.host.sources.configuration import Configuration
-from roce_exporter.host.sources.configuration_files import (
+from roce_exporter.host.sources.configuration import (
+    MLX5_DEBUGFS,
+    OFED,
+    UNITS,
+    Configuration,
     parse_number,
     parse_traffic_class,
     parse_trust,
     parse_version,
 )
-from roce_exporter.host.sources.configuration_names import MLX5_DEBUGFS, OFED, UNITS
 from roce_exporter.host.sources.values import EMPTY, GARBAGE
 from roce_exporter.model import Device, Netdev, Port
 

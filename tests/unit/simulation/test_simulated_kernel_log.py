@@ -6,7 +6,7 @@ import pytest
 
 from roce_exporter.host.simulated import VENDORS
 from roce_exporter.host.simulated.kernel import simulate
-from roce_exporter.model.kernel_log_record import decode_record
+from roce_exporter.model import decode_record
 from roce_exporter.normalise.log_lines import event_of, read_line
 
 

@@ -1,0 +1,150 @@
+"""Sources that are one request to the kernel, or one per port, whose result is names and numbers."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.sources.values import check_counters, make_reading, reason_of
+from roce_exporter.model import Loss, Reading
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from roce_exporter.model import Device, RdmaDevice
+
+T = TypeVar("T")
+
+
+class QueryReader(Generic[T]):
+    """One request for one port or network device, or for the whole device."""
+
+    quarantined = 0
+
+    def __init__(
+        self,
+        source: str,
+        query: Callable[[], T],
+        device: str,
+        port: int,
+        netdev: str = "",
+        *,
+        numbers: Callable[[T], Mapping[str, int]],
+    ) -> None:
+        """`numbers` converts the result of `query` to numbers by name."""
+        self.source = source
+        self.netdev = netdev
+        self._query = query
+        self._numbers = numbers
+        self._device = device
+        self._port = port
+        self._names: tuple[str, ...] = ()
+        self._answer: T | None = None
+        self._readings: tuple[Reading, ...] = ()
+
+    def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
+        """One reading, without values that the kernel leaves out.
+
+        Raises:
+            Absent: the driver or the kernel does not have this.
+            OSError: as raised by the kernel.
+        """
+        answer = self._query()
+        # The same object has the same content: see `kernel.netlink.remembered`.
+        if answer is not self._answer:
+            found = self._numbers(answer)
+            if self._names != tuple(found):
+                self._names = tuple(found)
+            self._answer, values = answer, check_counters(tuple(found.values()))
+            self._readings = (
+                make_reading(self.source, self._device, self._port, self._names, values, netdev=self.netdev),
+            )
+        return self._readings
+
+    def close(self) -> None:
+        pass  # nothing is open
+
+
+class NetlinkPorts:
+    """One request to RDMA netlink for each port of a device."""
+
+    netdev = ""
+    quarantined = 0
+
+    def __init__(
+        self,
+        source: str,
+        query: Callable[[RdmaDevice, int], Mapping[str, int]],
+        device: Device,
+        *,
+        named: str = "",
+        missing: str,
+    ) -> None:
+        """The readings are of the source `named`, if that is another; `missing` says what a device without any lacks."""
+        self.source = source
+        self.reported: dict[int, Collection[str]] = {}
+        """Per port, the names of the current collection."""
+        self._query = query
+        self._device = device
+        self._named = named or source
+        self._missing = missing
+        self._names: dict[int, tuple[str, ...]] = {}
+
+    def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
+        """One reading per port that has values. A failed port has a loss without a name.
+
+        Raises:
+            Absent: no port has any.
+            OSError: netlink itself fails.
+        """
+        self.reported.clear()
+        check_netlink(self._device)
+        readings = tuple(reading for port in self._device.ports if (reading := self._port(port.number)))
+        if not readings:
+            raise Absent(errno.EOPNOTSUPP, self._missing, self._device.name)
+        return readings
+
+    def _port(self, port: int) -> Reading | None:
+        if self._device.netlink is None:
+            return None
+        try:
+            found = self._query(self._device.netlink, port)
+        except Absent:
+            return None
+        except OSError as error:
+            return Reading(self._named, self._device.name, port, (), (), (Loss("", reason_of(error)),))
+        self.reported[port] = found.keys()
+        names = self._names.get(port, ())
+        if names != tuple(found):
+            names = self._names[port] = tuple(found)
+        return make_reading(
+            self._named, self._device.name, port, names, check_counters(tuple(found.values()))
+        )
+
+    def close(self) -> None:
+        pass  # nothing is open
+
+
+def netlink_of(device: Device) -> RdmaDevice:
+    """The device as RDMA netlink lists it.
+
+    Raises:
+        Absent: it is not in RDMA netlink.
+        OSError: netlink failed when the device was described.
+    """
+    check_netlink(device)
+    if device.netlink is None:
+        raise Absent(errno.ENODEV, "not in RDMA netlink", device.name)
+    return device.netlink
+
+
+def check_netlink(device: Device) -> None:
+    """Fail if RDMA netlink should work for this device and does not.
+
+    Raises:
+        OSError: with the errno of netlink's failure when the device was described.
+    """
+    if device.netlink_errno:
+        raise OSError(device.netlink_errno, os.strerror(device.netlink_errno), "RDMA netlink")
