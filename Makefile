@@ -29,10 +29,9 @@ nightly: ## everything, in hours: make nightly STAGES="clean-roots fuzz"
 	tests/nightly.sh $(STAGES)
 
 # The order matters: dashboards read the alerts' thresholds, docs/migration.md both. What fires in the alerts' tests needs promtool.
-generate: ## after a change of a row, a rule or a line of tests/recordings/*.txt: write every generated file again: docs/metrics.md, docs/metric-sets.md, alerts, dashboards, deploy/kustomize, tables of names, golden files, the scoreboard of faults
-	$(PYTHON) -m roce_exporter.introspection.reference docs/metrics.md
-	$(PYTHON) -m roce_exporter.introspection.metric_sets docs/metric-sets.md
-	$(PYTHON) -m roce_exporter.introspection.fleet_table docs/operating.md
+generate: ## after a change of a row, a rule or a line of tests/recordings/*.txt: write every generated file again: docs/metrics.md, alerts, dashboards, deploy/kustomize, tables of names, golden files, the scoreboard of faults
+	$(PYTHON) docs/generate/reference.py docs/metrics.md
+	$(PYTHON) bench/fleet_plan.py docs/operating.md
 	$(PYTHON) alerts/generate.py
 	$(PYTHON) -m roce_exporter.migrate.compat_rules alerts/compat
 	$(PYTHON) dashboards/generate.py

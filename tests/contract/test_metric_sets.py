@@ -1,4 +1,4 @@
-"""What a metric set has is enough for what is built on it: alerts, dashboards, `diagnose --prometheus`; and its tables are current.
+"""What a metric set has is enough for what is built on it: alerts, dashboards, `diagnose --prometheus`.
 
 `promql_uses` finds the metrics in the syntax tree. Recorded names are followed to the metrics that they are made of.
 """
@@ -20,7 +20,6 @@ from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.named import SOURCE_DURATION, SOURCE_UP
 from roce_exporter.catalog.row import COUNTER, HISTOGRAM, LEAN, STANDARD, MetricSet, Row
 from roce_exporter.checks.health.rows_of_rules import ROWS_OF_RULES
-from roce_exporter.introspection.metric_sets import metric_sets
 from roce_exporter.view.from_prometheus import PROBE
 
 if TYPE_CHECKING:
@@ -209,10 +208,3 @@ def test_an_alert_sees_the_first_event_of_a_sparse_counter() -> None:
     assert {
         name: found for name, rule in ALERTS.items() if (found := unseen_first_events(rule["expr"]))
     } == {}
-
-
-@pytest.mark.ci
-@pytest.mark.slow
-def test_the_tables_are_those_of_the_simulated_hosts() -> None:
-    """Rewrite them with `make generate`."""
-    assert (ROOT / "docs/metric-sets.md").read_text() == metric_sets()

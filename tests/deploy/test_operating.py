@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +11,6 @@ from deploy_tools import DEPLOY, ROOT, ran
 from tools import need
 
 from roce_exporter.cli.options import flags_of
-from roce_exporter.introspection.fleet_factors import RIVALS
-from roce_exporter.introspection.fleet_table import fleet_table
 from roce_exporter.web import ClientLimits
 
 if TYPE_CHECKING:
@@ -22,9 +19,6 @@ if TYPE_CHECKING:
 TEXT = (ROOT / "docs/operating.md").read_text()
 DOCUMENTS = {"operating.md": TEXT, "SECURITY.md": (ROOT / "SECURITY.md").read_text()}
 PLACES = re.compile(r"\b(?:deploy|alerts|dashboards|tests)/[\w./@-]*\w")
-TABLE = re.compile(r"<!-- plan --table -->\n(.*?)<!-- end -->", re.DOTALL)
-AMOUNT = re.compile(r"(?<![\w.])(\d[\d.,]*)(?: ([kMGT])(?![a-z]))?")
-PREFIX = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 FLAG = re.compile(r"(?<![\w-])--[a-z]+\.[a-z.-]+[a-z]")
 CHART: dict[str, Any] = yaml.safe_load((DEPLOY / "helm/roce-exporter/values.yaml").read_text())
 
@@ -34,32 +28,6 @@ def test_every_named_file_exists(name: str) -> None:
     named = set(PLACES.findall(DOCUMENTS[name]))
     assert named
     assert not {place for place in named if not (ROOT / place).exists()}
-
-
-def test_the_table_of_fleets_is_that_of_plan() -> None:
-    """Within a twentieth, because bytes of a scrape vary. `make generate` writes it."""
-    (documented,) = TABLE.findall(TEXT)
-    lines = asyncio.run(fleet_table()).splitlines()
-    assert len(lines) == 14
-    for ours, theirs in zip(documented.splitlines(), lines, strict=True):
-        assert are_alike(ours, theirs), (ours, theirs)
-
-
-def are_alike(one: str, other: str) -> bool:
-    """Whether two lines have the same words, and numbers within a twentieth of each other."""
-    (numbers, words), (others, other_words) = amounts(one), amounts(other)
-    return words == other_words and numbers == pytest.approx(others, rel=0.05, abs=0.02)
-
-
-def amounts(line: str) -> tuple[list[float], str]:
-    """The numbers of a line with their prefixes (`5.5 kB/s`: 5,500), and the rest of the line."""
-    found = [float(number.replace(",", "")) * PREFIX[prefix] for number, prefix in AMOUNT.findall(line)]
-    return found, AMOUNT.sub("N", line)
-
-
-def test_the_series_of_other_exporters_are_those_of_plan() -> None:
-    rows = [f"| {one.name} | {one.series} | {one.contents} |" for one in RIVALS]
-    assert [row for row in rows if row not in TEXT] == []
 
 
 def test_the_bounds_that_the_threat_model_names_are_those_of_the_server() -> None:

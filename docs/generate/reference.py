@@ -1,8 +1,9 @@
-"""The reference of all metrics: `python -m roce_exporter.introspection.reference docs/metrics.md`.
+"""The reference of all metrics: `python docs/generate/reference.py docs/metrics.md`.
 
 One section per area of the catalogue's tables, with the area's introduction.
 """
 
+# ruff: noqa: INP001 - a script next to the documents, not a package
 from __future__ import annotations
 
 import sys
@@ -12,11 +13,10 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import AREAS, CATALOG, Area
 from roce_exporter.catalog.drivers import ANY_FUNCTION, ESSENTIALS, PHYSICAL, RENAMED
-from roce_exporter.catalog.kernel_events import EVENTS
+from roce_exporter.catalog.kernel_events import EVENTS, MESSAGES
 from roce_exporter.catalog.row import ANY
 from roce_exporter.catalog.windows import WINDOWS_SETTINGS
-from roce_exporter.introspection.log_reference import kernel_log_events
-from roce_exporter.introspection.windows_reference import windows_settings
+from roce_exporter.introspection.windows_explain import row_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -57,7 +57,7 @@ def reference(rows: Sequence[Row] = CATALOG) -> str:
     lines = [*_contents(found)]
     for area in found:
         lines += _section(area)
-    return HEAD + "\n".join([*lines, *kernel_log_events(), *windows_settings(), *_essentials()])
+    return HEAD + "\n".join([*lines, *_kernel_log_events(), *_windows_settings(), *_essentials()])
 
 
 def areas(rows: Sequence[Row]) -> list[Area]:
@@ -143,6 +143,42 @@ def _essentials() -> Iterator[str]:
         metrics = ", ".join(f"`{metric}`" for metric in one.metrics)
         required = REQUIRED[one.required] + (", while PFC is on" if one.where_pfc_is_on else "")
         yield f"| {one.dialect} | {one.fact} | {one.source} | {metrics} | {required} |"
+    yield ""
+
+
+def _kernel_log_events() -> Iterator[str]:
+    yield "## Kernel log events"
+    yield ""
+    yield "Values of the label `event` of `roce_kernel_log_events_total`; `catalog/tables/kernel_log.txt` has the text of each message."
+    yield ""
+    yield "| event | severity | meaning | drivers |"
+    yield "| --- | --- | --- | --- |"
+    for event in EVENTS:
+        yield f"| {event.name} | {event.severity} | {event.meaning} | {_event_drivers(event.name)} |"
+    yield ""
+
+
+def _event_drivers(event: str) -> str:
+    rows = [one for one in MESSAGES if one.event == event]
+    drivers = dict.fromkeys(driver for one in rows for driver in one.drivers if driver.islower())
+    if all(one.drivers for one in rows):
+        return ", ".join(drivers)
+    return "any"
+
+
+def _windows_settings() -> Iterator[str]:
+    yield "## Windows settings"
+    yield ""
+    yield (
+        "Settings of WinOF-2, and the metric that a Linux host has for the same setting. No counter of Windows has their values, "
+        "so Windows hosts have no such series."
+    )
+    yield ""
+    yield "| setting | where | meaning | values | on Linux |"
+    yield "| --- | --- | --- | --- | --- |"
+    for one in WINDOWS_SETTINGS:
+        metric = f"`{row_of(one).name}`" if one.source else "-"
+        yield f"| `{one.name}` | {one.place} | {one.meaning} | {one.values} | {metric} |"
     yield ""
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from catalog_rows import counter, spelt
+from reference import areas, reference
 
 from roce_exporter.catalog import AREAS, CATALOG
 from roce_exporter.catalog.row import ANY, ETHTOOL, HW_COUNTERS
-from roce_exporter.introspection.reference import areas, reference
 
 NEW = counter(
     "roce_new_total", "events", "New | and odd.", spelt("mlx5", HW_COUNTERS, "a", "b", bits=32, times=4)
@@ -20,6 +21,11 @@ NEW = counter(
 @pytest.fixture(scope="module")
 def text() -> str:
     return reference()
+
+
+def test_the_document_is_current(text: str) -> None:
+    """Rewrite it with `make generate`."""
+    assert (Path(__file__).parents[2] / "docs/metrics.md").read_text() == text
 
 
 def test_every_area_of_the_catalogue_is_a_section_with_its_introduction(text: str) -> None:
