@@ -1,0 +1,72 @@
+"""A switch system is complete: a folder with requests and a reader, recorded replies, rows, fixes and documentation."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import pytest
+from package_modules import PACKAGE, ROOT
+from sonic_redis import as_tables
+from sonic_redis import recorded as recorded_tables
+from switch_recordings import assert_sound, read_recorded
+
+from roce_exporter.catalog.switch_systems import SONIC, SWITCH_SYSTEMS
+from roce_exporter.checks.switches.audit_switches import SWITCH_CHECKS
+from roce_exporter.switches.systems import SYSTEMS, load_module
+from roce_exporter.switches.systems.sonic.read import read_tables
+
+if TYPE_CHECKING:
+    from roce_exporter.switches.readings import SwitchReadings
+
+FOLDERS = sorted(place.parent.name for place in (PACKAGE / "switches/systems").glob("*/__init__.py"))
+MODULES = {
+    folder: [name for name, one in SYSTEMS.items() if one.file.startswith(f"{folder}.")] for folder in FOLDERS
+}
+MOST_WITHOUT_FIX = 4
+"""Checks of a setting that one system does not have; the text for any system fits them."""
+
+
+def recorded_readings(folder: str) -> SwitchReadings:
+    """What is read from the recorded replies of a system, with all priorities."""
+    if folder == SONIC:
+        return read_tables([as_tables(recorded_tables(f"switch-{folder}"))], {}, "all")
+    module = import_module(f"roce_exporter.switches.systems.{SYSTEMS[MODULES[folder][0]].file}")
+    return read_recorded(module, f"switch-{folder}", "all")
+
+
+def test_every_system_of_the_catalogue_has_a_folder() -> None:
+    assert sorted(SWITCH_SYSTEMS) == FOLDERS
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_folder_has_requests_in_the_table_of_systems_and_a_reader(folder: str) -> None:
+    place = PACKAGE / "switches/systems" / folder
+    files = sorted(f"{folder}.{path.stem}" for path in place.glob("*requests.py"))
+    assert files == sorted(SYSTEMS[name].file for name in MODULES[folder])
+    assert (place / "read.py").exists()
+    for name in MODULES[folder]:
+        module = load_module(name)
+        assert (module.name, module.dialect) == (name, folder)
+        assert SYSTEMS[name].schemes
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_replies_are_recorded_and_every_raw_name_in_them_has_a_row(folder: str) -> None:
+    found = recorded_readings(folder)
+    assert_sound(found, folder)
+    assert not found.faults
+    assert len({name for reading in found.readings for name in reading.values}) > 10
+    assert Counter(fact.row.name for fact in found.facts)["roce_switch_info"] == 1
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_the_check_of_switches_has_its_commands(folder: str) -> None:
+    assert len([check for check in SWITCH_CHECKS if folder not in check.fix]) <= MOST_WITHOUT_FIX
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_the_documents_have_each_module(name: str) -> None:
+    assert re.search(rf"^\| `{name}` \|", (ROOT / "docs/switches.md").read_text(), re.MULTILINE)
