@@ -122,7 +122,7 @@ async def measure(ports: int) -> tuple[float, float]:
     """Median CPU seconds of one round of polls, and of one whole collection with rendering, for `ports` ports."""
     kernel, clock = Host(ports), Clock()
     sampler = Sampler(kernel, clock, clock, Pace(mode="fixed"))
-    exporter = Exporter(Collector(kernel, Settings(), time.monotonic), sampler)
+    exporter = Exporter(Collector(kernel, Settings(), time.monotonic), [sampler])
     exporter.render(await exporter.observe(10.0), Format.TEXT)
     looks, scrapes = [], []
     for _ in range(ROUNDS):

@@ -37,12 +37,11 @@ class SimulatedHost:
         kernel = make_kernel(self._clock)
         self._collector = Collector(kernel, Settings(), self._clock)
         self._sampler = Sampler(kernel, self._clock, self._wall, pace)
-        self._health = HealthWatch(self._clock, self._wall)
         self._around = Surroundings((), self._clock, followers=[KernelLogFollower(kernel, self._clock)])
         auditor = Auditor(load_profile("auto"))
-        self._exporter = Exporter(
-            self._collector, self._sampler, auditor, None, self._around, health=self._health
-        )
+        self._exporter = Exporter(self._collector, [auditor, self._sampler, self._around])
+        self._health = HealthWatch(self._exporter.observe, self._clock, self._wall)
+        self._exporter.parts.append(self._health)
         self._rendered = {name: (ServedSeries(MetricSet(name)), Renderer()) for name in sets}
         self._process = OwnRegistry().render(openmetrics=False)
 
@@ -54,13 +53,13 @@ class SimulatedHost:
 
     async def scrape(self, every: int) -> dict[str, bytes]:
         """The expositions of now, by metric set; then `every` seconds pass."""
-        await self._around.read_all()
+        await self._around.read_once()
         observation = await self._exporter.observe(5.0)
         bodies = {
             name: renderer.render(served.select(observation.samples), Format.TEXT) + self._process
             for name, (served, renderer) in self._rendered.items()
         }
-        await self._health.judge(self._exporter.observe)
+        await self._health.read_once()
         until = self._now + every
         while (due := self._sampler.tick()) < until:
             self._now = max(due, self._now)

@@ -87,7 +87,7 @@ class Surveys:
     def survey(self) -> None:
         """One round over all devices, without pauses, an interval after the last one."""
         self.passed += INTERVAL
-        asyncio.run(self.surveyor.survey_once())
+        asyncio.run(self.surveyor.read_once())
 
     def _clock(self) -> float:
         return time.monotonic() + self.passed

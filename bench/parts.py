@@ -54,7 +54,7 @@ class Parts:
         self.kernel = LiveKernel(str(tree))
         self.collector = Collector(self.kernel, Settings(), time.monotonic)
         self.exporter = Exporter(
-            self.collector, None, Auditor(load_profile("auto")), served=ServedSeries(MetricSet.STANDARD)
+            self.collector, [Auditor(load_profile("auto"))], ServedSeries(MetricSet.STANDARD)
         )
         self.registry = OwnRegistry()
         self.snapshot: Snapshot | None = None

@@ -71,7 +71,7 @@ async def pages(scenario: str, seed: int, moments: int, metric_set: str) -> list
     collector = Collector(kernel, Settings(), clock)
     sampler = Sampler(kernel, clock, clock, Pace(mode="fixed", interval=POLL))
     served = ServedSeries(MetricSet(metric_set))
-    exporter = Exporter(collector, sampler, Auditor(load_profile("auto")), served=served)
+    exporter = Exporter(collector, [Auditor(load_profile("auto")), sampler], served)
     found = []
     for number in range(moments):
         found.append(_page(exporter.render(await exporter.observe(5.0), Format.TEXT)))

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Coroutine
-
-    from roce_exporter.fastloop import Sampler
-
-LOG = logging.getLogger(__name__)
 
 AGAIN_SECONDS = 1.0
 """Until a task that has not ended is cancelled again."""
@@ -45,18 +40,3 @@ async def _end(tasks: Collection[asyncio.Task[None]]) -> None:
     while (await asyncio.wait(tasks, timeout=AGAIN_SECONDS))[1]:
         for task in tasks:
             task.cancel()
-
-
-async def supervise(sampler: Sampler, interval: float) -> None:
-    """Check the fast loop every `interval` seconds.
-
-    Raises:
-        RuntimeError: it has failed, or cannot continue because no thread can be started.
-    """
-    while True:
-        await asyncio.sleep(interval)
-        try:
-            sampler.supervise()
-        except Exception:
-            LOG.critical("the fast loop cannot continue")
-            raise

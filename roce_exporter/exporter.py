@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.normalise.normaliser import Normaliser
 from roce_exporter.self_metrics.collection import SelfSamples, gaps_of
 
 if TYPE_CHECKING:
-    from roce_exporter.checks.health.health_watch import HealthWatch
-    from roce_exporter.checks.settings import Auditor
+    from collections.abc import Coroutine, Iterable
+
     from roce_exporter.collect import Collector
+    from roce_exporter.collect.exporter_part import ExporterPart
     from roce_exporter.exposition.served_series import ServedSeries
-    from roce_exporter.fastloop import Sampler
     from roce_exporter.model import DeviceReadings, Snapshot, SourceState
     from roce_exporter.normalise.series import Samples
-    from roce_exporter.owners import Surveyor
     from roce_exporter.self_metrics.collection import Gaps
-    from roce_exporter.surroundings import Surroundings
+
+P = TypeVar("P")
 
 FOLLOW_SECONDS = 5.0
 """Seconds between two checks for added and removed devices."""
@@ -43,35 +43,25 @@ class _Normalised(NamedTuple):
 
 
 class Exporter:
-    """Observes the host of one collector, and renders the samples together with those of fast loop and surveyor."""
+    """Observes the host of one collector, and renders the samples together with those of its parts."""
 
     def __init__(
-        self,
-        collector: Collector,
-        sampler: Sampler | None = None,
-        auditor: Auditor | None = None,
-        surveyor: Surveyor | None = None,
-        surroundings: Surroundings | None = None,
-        *,
-        health: HealthWatch | None = None,
-        served: ServedSeries | None = None,
+        self, collector: Collector, parts: Iterable[ExporterPart] = (), served: ServedSeries | None = None
     ) -> None:
-        """`served` selects what is rendered; None: everything."""
+        """`served` selects what is rendered; None: everything. A part that judges the others is the last one."""
         self.normaliser = Normaliser()
-        self.sampler = sampler
-        self.surveyor = surveyor
-        self.health = health
-        self._surroundings = surroundings
-        self._auditor = auditor
+        self.parts = list(parts)
         self._collector = collector
         self._self_samples = SelfSamples()
         self._renderer = Renderer()
         self._served = served
         self._last: Observation | None = None
         self._devices: dict[str, _Normalised] = {}
-        self._audited: tuple[Samples, ...] = ()
-        """Samples of the audit of the last complete collection."""
         self._rendered: dict[Format, bytes] = {}
+
+    def part(self, kind: type[P]) -> P | None:
+        """The part of this type; None if it was left out."""
+        return next((part for part in self.parts if isinstance(part, kind)), None)
 
     async def observe(self, wait: float | None = None) -> Observation:
         """Collect and normalise. Simultaneous callers get the same observation.
@@ -80,31 +70,34 @@ class Exporter:
         """
         snapshot = await self._collector.collect(wait)
         if snapshot.unfinished:
-            return Observation(snapshot, self._normalise_part(snapshot))
+            # No device is forgotten and no part follows: a device that is missing may not have been read.
+            return Observation(snapshot, self._normalise(snapshot))
         if self._last is None or self._last.snapshot is not snapshot:
+            self._follow(snapshot)
             self._last = Observation(snapshot, self._normalise(snapshot))
             self._rendered.clear()
-            if self.health is not None:
-                self.health.follow(self._last.samples)
+            for part in self.parts:
+                part.note(self._last.samples)
         return self._last
 
     async def observe_complete(self) -> Observation:
-        """Collect, survey the owners of all devices and the surroundings, and normalise: for one exposition without a background."""
+        """Collect, read every part once, and normalise: for one exposition of an exporter that does not run."""
         snapshot = await self._collector.collect()
-        if self.surveyor is not None:
-            self.surveyor.follow(snapshot.devices)
-            await self.surveyor.survey_once()
-        if self._surroundings is not None:
-            self._surroundings.follow(snapshot.devices)
-            await self._surroundings.read_all()
+        self._follow(snapshot)
+        for part in self.parts:
+            part.note(self._normalise(snapshot))
+            await part.read_once()
         return Observation(snapshot, self._normalise(snapshot))
 
-    async def follow(self) -> None:
-        """Keep the list of devices up to date without scrapes, for the fast loop as well. Runs until cancelled."""
-        while True:
-            await asyncio.sleep(FOLLOW_SECONDS)
-            if await self._collector.is_outdated():
-                await self.observe()
+    def work(self) -> tuple[Coroutine[object, object, None], ...]:
+        """What runs for as long as the exporter serves."""
+        return self._follow_devices(), *[part.run() for part in self.parts]
+
+    def close(self) -> None:
+        """Release threads and descriptors, except those that are stuck in the kernel."""
+        for part in self.parts:
+            part.close()
+        self._collector.close()
 
     def render(self, observation: Observation, form: Format) -> bytes:
         """The observation as text, without the closing `# EOF` of OpenMetrics; made once per observation."""
@@ -114,35 +107,33 @@ class Exporter:
             self._rendered[form] = self._render(observation.samples, form)
         return self._rendered[form]
 
-    def _render(self, samples: tuple[Samples, ...], form: Format) -> bytes:
-        return self._renderer.render(self._served.select(samples) if self._served else samples, form)
+    def states(self) -> tuple[SourceState, ...]:
+        """The states of the sources that are read between collections."""
+        return tuple([state for part in self.parts for state in part.states()])
 
-    def _normalise(self, snapshot: Snapshot) -> tuple[Samples, ...]:
+    async def _follow_devices(self) -> None:
+        """Keep the list of devices up to date without scrapes, for the fast loop as well."""
+        while True:
+            await asyncio.sleep(FOLLOW_SECONDS)
+            if await self._collector.is_outdated():
+                await self.observe()
+
+    def _follow(self, snapshot: Snapshot) -> None:
         present = {found.device.name for found in snapshot.devices}
         for name in self.normaliser.plans.keys() - present:
             self._devices.pop(name, None)
             self.normaliser.forget((name,))
-        if self._auditor is not None:
-            self._audited = (self._auditor.samples(snapshot.devices),)
-        if self.sampler is not None:
-            self.sampler.follow(snapshot.devices)
-        if self.surveyor is not None:
-            self.surveyor.follow(snapshot.devices)
-        if self._surroundings is not None:
-            self._surroundings.follow(snapshot.devices)
-        return self._normalise_part(snapshot)
+        for part in self.parts:
+            part.follow(snapshot.devices)
 
-    def _normalise_part(self, snapshot: Snapshot) -> tuple[Samples, ...]:
-        """The samples of a possibly partial snapshot. Forgets and audits no device: a missing one may not have been read."""
+    def _render(self, samples: tuple[Samples, ...], form: Format) -> bytes:
+        return self._renderer.render(self._served.select(samples) if self._served else samples, form)
+
+    def _normalise(self, snapshot: Snapshot) -> tuple[Samples, ...]:
         devices = [self._normalise_device(found) for found in snapshot.devices]
-        sampled = (self.sampler.samples(),) if self.sampler is not None else ()
-        surveyed = self.surveyor.samples() if self.surveyor is not None else ()
-        around = self._surroundings.samples() if self._surroundings is not None else ()
-        judged = (self.health.samples(),) if self.health is not None else ()
-        gaps = sorted([one.gaps for one in devices])
-        own = self._self_samples.samples(snapshot, gaps, self.survey_states())
-        samples = [one.samples for one in devices]
-        return (*samples, *self._audited, *sampled, *surveyed, *around, *judged, own)
+        of_parts = [samples for part in self.parts for samples in part.samples()]
+        own = self._self_samples.samples(snapshot, sorted([one.gaps for one in devices]), self.states())
+        return (*[one.samples for one in devices], *of_parts, own)
 
     def _normalise_device(self, found: DeviceReadings) -> _Normalised:
         known = self._devices.get(found.device.name)
@@ -151,9 +142,3 @@ class Exporter:
             gaps = gaps_of(self.normaliser.plans[found.device.name], samples.values)
             known = self._devices[found.device.name] = _Normalised(found, samples, gaps)
         return known
-
-    def survey_states(self) -> tuple[SourceState, ...]:
-        """The states of sources read between collections: `owners` of each surveyed device, the surroundings, and the verdict."""
-        surveyed = self.surveyor.states() if self.surveyor is not None else ()
-        around = self._surroundings.states() if self._surroundings is not None else ()
-        return (*surveyed, *around, *((self.health.state(),) if self.health is not None else ()))

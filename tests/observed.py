@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
-from roce_exporter.collect import Collector, Settings
-from roce_exporter.exporter import Exporter
+from roce_exporter.assemble import Clock, Parts, assemble
 from roce_exporter.exposition import Format
 from roce_exporter.host.kernel import ObjectKernel
 from roce_exporter.host.kernel.kmsg import LogKernel
-from roce_exporter.owners import SurveyLimits, Surveyor
-from roce_exporter.surroundings import Surroundings
-from roce_exporter.surroundings.kernel_log_follower import KernelLogFollower
+from roce_exporter.owners import SurveyLimits
 
 if TYPE_CHECKING:
-    from roce_exporter.exporter import Observation
+    from collections.abc import Sequence
+
+    from roce_exporter.checks.settings import Auditor
+    from roce_exporter.exporter import Exporter, Observation
     from roce_exporter.host.kernel import Kernel
+    from roce_exporter.model import DeviceReadings
+    from roce_exporter.normalise.series import Samples
 
 WALL = 1_763_000_000.0
 """Unix time of every observation: after the start of every recorded process."""
@@ -23,17 +26,22 @@ WALL = 1_763_000_000.0
 
 async def observe(kernel: Kernel, times: int = 1) -> tuple[Exporter, list[Observation]]:
     """`times` collections of one kernel, each with a survey of its owners and a read of its log; every timed duration is 0 s."""
-    collector = Collector(kernel, Settings(), clock=lambda: 0.0)
-    surveyor = None
-    if isinstance(kernel, ObjectKernel):
-        surveyor = Surveyor(kernel, SurveyLimits(), clock=lambda: 0.0, wall=lambda: WALL)
-    followers = [KernelLogFollower(kernel, clock=lambda: 0.0)] if isinstance(kernel, LogKernel) else []
-    around = Surroundings([], clock=lambda: 0.0, followers=followers)
-    exporter = Exporter(collector, surveyor=surveyor, surroundings=around)
-    try:
+    parts = Parts(
+        profile=None,
+        pace=None,
+        owners=SurveyLimits() if isinstance(kernel, ObjectKernel) else None,
+        kernel_log=isinstance(kernel, LogKernel),
+        health=False,
+    )
+    with closing(assemble(kernel, parts, Clock(lambda: 0.0, lambda: WALL))) as exporter:
         return exporter, [await exporter.observe_complete() for _ in range(times)]
-    finally:
-        collector.close()
+
+
+def audited(auditor: Auditor, devices: Sequence[DeviceReadings]) -> Samples:
+    """The samples of an audit of these devices."""
+    auditor.follow(devices)
+    (found,) = auditor.samples()
+    return found
 
 
 async def exposition(kernel: Kernel) -> bytes:

@@ -142,7 +142,7 @@ def following(
 
 async def survey(found: Surveyor) -> dict[str, float]:
     """What is shown after one more round."""
-    await found.survey_once()
+    await found.read_once()
     return shown(found)
 
 

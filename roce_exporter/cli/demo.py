@@ -5,9 +5,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from roce_exporter.checks.settings import Auditor, load_profile
 from roce_exporter.cli.options import OptionError
-from roce_exporter.cli.parts import collect_settings, simulated_ports
+from roce_exporter.cli.parts import parts_of, simulated_ports
 
 if TYPE_CHECKING:
     import argparse
@@ -36,8 +35,5 @@ async def demo(options: argparse.Namespace, kernel: Kernel) -> int:
         vendors=simulated_ports(options),
         seed=options.host_simulate_seed,
     )
-    auditor = Auditor(load_profile(options.audit_profile))
-    settings = collect_settings(options)
-    return await run_demo(
-        kernel, leaf, settings, options.host_simulate, seconds=options.demo_seconds, auditor=auditor
-    )
+    parts = parts_of(options)
+    return await run_demo(kernel, leaf, parts, options.host_simulate, seconds=options.demo_seconds)

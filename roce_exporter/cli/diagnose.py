@@ -6,19 +6,18 @@ import contextlib
 import math
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from roce_exporter.assemble import Clock, assemble
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.diagnosis_report import JSON, diagnosis_json, diagnosis_text
-from roce_exporter.checks.settings import Auditor, load_profile
 from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.output import print_text
-from roce_exporter.cli.parts import collect_settings, make_surroundings, make_surveyor, open_kernel
-from roce_exporter.collect import Collector
-from roce_exporter.exporter import Exporter
-from roce_exporter.fastloop import Pace, Sampler
+from roce_exporter.cli.parts import collect_settings, open_kernel, parts_of
+from roce_exporter.fastloop import Sampler
 from roce_exporter.net import NetError
 from roce_exporter.net.http import parse_server
 from roce_exporter.net.login import BasicAuth, Login, read_login
@@ -52,12 +51,12 @@ DEVICES = "roce_exporter_devices"
 class HostCourse:
     """How one kind of host is sampled: at which times of its clock, and how these are reached."""
 
-    clock: Callable[[], float]
+    clock: Clock
     times: Sequence[float]
-    reach: Reach
+    reach: Callable[[Sampler | None], Reach]
+    """Makes the function that reaches a time, for the fast loop of the host."""
     stamp: Callable[[float], float]
     """The Unix time of a time of the clock."""
-    sampler: Sampler | None = None
 
 
 class DiagnosedHistory:
@@ -125,10 +124,10 @@ async def _from_host(options: argparse.Namespace) -> DiagnosedHistory:
         course = _recorded(kernel, clock)
         source = f"Recording {options.host_recording}"
     elif options.host_simulate:
-        course = _simulated(kernel, clock, options)
+        course = _simulated(clock, options)
         source = f"Simulated host {options.host_simulate}"
     else:
-        course, source = _live(kernel, options.interval or INTERVAL), "This host"
+        course, source = _live(options.interval or INTERVAL), "This host"
     history = await sampled(options, kernel, course)
     begin = history[-1].time - (options.since or math.inf)
     return DiagnosedHistory(tuple(one for one in history if one.time >= begin), source)
@@ -139,52 +138,39 @@ async def sampled(options: argparse.Namespace, kernel: Kernel, course: HostCours
     gaps = [after - before for before, after in pairwise(course.times)]
     # Sources that are read once a minute are read for every sample: a diagnosis needs the values of that time.
     settings = replace(collect_settings(options), refresh=min(gaps, default=1.0) / 4)
-    collector = Collector(kernel, settings, course.clock)
-    surroundings = make_surroundings(options, kernel)
-    exporter = Exporter(
-        collector,
-        course.sampler,
-        Auditor(load_profile(options.audit_profile)),
-        make_surveyor(options, kernel),
-        surroundings,
-    )
-    with contextlib.ExitStack() as stack:
-        stack.callback(collector.close)
-        stack.callback(surroundings.close)
-        if course.sampler is not None:
-            stack.callback(course.sampler.close)
+    parts = replace(parts_of(options), collect=settings, health=False)
+    with contextlib.closing(assemble(kernel, parts, course.clock)) as exporter:
 
         async def collect() -> tuple[Samples, ...]:
             return (await exporter.observe_complete()).samples
 
-        return tuple([one async for one in host_history(collect, course.times, course.reach, course.stamp)])
+        reach = course.reach(exporter.part(Sampler))
+        return tuple([one async for one in host_history(collect, course.times, reach, course.stamp)])
 
 
 def _recorded(kernel: Kernel, clock: HostClock) -> HostCourse:
     times = kernel.times  # type: ignore[attr-defined]  # `--host.recording` opens a RecordedKernel
-    return HostCourse(clock, times, jump(clock), lambda time: time)
+    return HostCourse(Clock(clock, clock), times, lambda _: jump(clock), lambda time: time)
 
 
-def _simulated(kernel: Kernel, clock: HostClock, options: argparse.Namespace) -> HostCourse:
+def _simulated(clock: HostClock, options: argparse.Namespace) -> HostCourse:
     since, interval = options.since or SINCE, options.interval or INTERVAL
     begin = time.time() - since
-    sampler = Sampler(kernel, clock, lambda: begin + clock.now, Pace())
     times = [interval * number for number in range(int(since / interval) + 1)]
-    return HostCourse(clock, times, play(clock, sampler), lambda now: begin + now, sampler)
+    return HostCourse(
+        Clock(clock, lambda: begin + clock.now), times, partial(play, clock), lambda now: begin + now
+    )
 
 
-def _live(kernel: Kernel, interval: float) -> HostCourse:
-    sampler = Sampler(kernel.with_cached_names(), time.monotonic, time.time, Pace())
-    sampler.start()
+def _live(interval: float) -> HostCourse:
+    def reach(sampler: Sampler | None) -> Reach:
+        if sampler is not None:
+            sampler.start()
+        return wait(time.monotonic, sampler)
+
     now = time.monotonic()
     apart = time.time() - now
-    return HostCourse(
-        time.monotonic,
-        (now, now + interval),
-        wait(time.monotonic, sampler),
-        lambda then: then + apart,
-        sampler,
-    )
+    return HostCourse(Clock(), (now, now + interval), reach, lambda then: then + apart)
 
 
 async def _from_prometheus(options: argparse.Namespace) -> DiagnosedHistory:

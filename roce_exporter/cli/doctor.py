@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import platform
 import time
+from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from roce_exporter.checks.settings import Auditor, load_profile
+from roce_exporter.assemble import assemble
 from roce_exporter.checks.setup.access_checkup import check_clock, check_privileges
 from roce_exporter.checks.setup.checkup_item import CheckupItem, Status, Topic, is_fit
 from roce_exporter.checks.setup.checkup_report import JSON, checkup_json, checkup_text
@@ -21,9 +23,7 @@ from roce_exporter.checks.setup.scrape_checkup import (
 from roce_exporter.cli.diagnose import check_prometheus_options, prometheus_access
 from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.output import print_text
-from roce_exporter.cli.parts import collect_settings, open_kernel
-from roce_exporter.collect import Collector
-from roce_exporter.exporter import Exporter
+from roce_exporter.cli.parts import open_kernel, parts_of
 from roce_exporter.host.kernel.clock_state import read_clock_state
 from roce_exporter.host.kernel.privileges import read_privileges
 from roce_exporter.net import NetError
@@ -74,12 +74,10 @@ def _source(options: argparse.Namespace) -> str:
 
 
 async def _of_samples(options: argparse.Namespace, kernel: Kernel) -> tuple[CheckupItem, ...]:
-    collector = Collector(kernel, collect_settings(options), time.monotonic)
-    try:
-        exporter = Exporter(collector, auditor=Auditor(load_profile(options.audit_profile)))
+    with closing(
+        assemble(kernel, replace(parts_of(options), pace=None, owners=None, health=False))
+    ) as exporter:
         observation = await exporter.observe_complete()
-    finally:
-        collector.close()
     devices = [found.device for found in observation.snapshot.devices]
     return check_samples(timed_samples(observation.samples, time.time()), devices)
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-import time
+from contextlib import closing
 from typing import TYPE_CHECKING
 
+from roce_exporter.assemble import assemble
 from roce_exporter.cli.output import print_text
-from roce_exporter.cli.parts import collect_settings, make_surveyor
-from roce_exporter.collect import Collector
-from roce_exporter.exporter import Exporter
+from roce_exporter.cli.parts import parts_of
 from roce_exporter.introspection.explain import explain, nearest, unmapped
 
 if TYPE_CHECKING:
@@ -17,17 +16,11 @@ if TYPE_CHECKING:
 
     from roce_exporter.host.kernel import Kernel
 
-OF_OWNERS = "roce_owner_"
-"""How the names of metrics begin that need a survey."""
-
 
 async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:
     """Explain one name, or list the raw names without a row; returns 1 if the name is unknown."""
-    collector = Collector(kernel, collect_settings(options), time.monotonic)
-    # Listing objects can take seconds, so it is done only where the answer depends on it.
-    wanted = options.name is not None and options.name.startswith(OF_OWNERS)
-    exporter = Exporter(collector, surveyor=make_surveyor(options, kernel) if wanted else None)
-    observation = await exporter.observe_complete()
+    with closing(assemble(kernel, parts_of(options))) as exporter:
+        observation = await exporter.observe_complete()
     if options.name is None:
         lines = list(unmapped(exporter.normaliser)) or ["every raw name of this host has a row"]
     else:

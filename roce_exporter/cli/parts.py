@@ -6,24 +6,23 @@ import os
 import time
 from typing import TYPE_CHECKING
 
+from roce_exporter.assemble import Parts
 from roce_exporter.catalog.row import MetricSet
+from roce_exporter.checks.health import HEALTH
 from roce_exporter.cli.options import OptionError
 from roce_exporter.collect import Settings
 from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.fastloop import OFF, Pace
 from roce_exporter.fastloop.pfc_storm import StormLimits
 from roce_exporter.host.kernel.live import LiveKernel, raise_descriptor_limit
-from roce_exporter.owners import OWNERS, SurveyLimits, Surveyor
-from roce_exporter.surroundings import Surroundings
-from roce_exporter.surroundings.kernel_log_follower import KERNEL_LOG, KernelLogFollower
-from roce_exporter.surroundings.rdma_namespaces import RdmaNamespaces
+from roce_exporter.owners import OWNERS, SurveyLimits
+from roce_exporter.surroundings.kernel_log_follower import KERNEL_LOG
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
     from roce_exporter.host.kernel import Kernel
-    from roce_exporter.surroundings import Neighbour
 
 SURVEY_FLAGS = ("interval", "most", "peers", "load", "anonymous")
 """The fields of `SurveyLimits` that have a flag of their own."""
@@ -68,18 +67,42 @@ def collect_settings(options: argparse.Namespace) -> Settings:
     )
 
 
-def sampler_pace(options: argparse.Namespace) -> Pace:
-    """How often the fast loop samples. A recording does not change between two scrapes, so it is not sampled."""
-    mode = OFF if options.host_recording else options.sampler_mode
-    return Pace(mode, options.sampler_interval, max(Pace().idle, options.sampler_interval))
-
-
-def storm_limits(options: argparse.Namespace) -> StormLimits:
-    """When pause counts as a storm.
+def parts_of(options: argparse.Namespace) -> Parts:
+    """All parts, without the sources that are disabled. What a command has no flag for is as in `serve` without flags.
 
     Raises:
         OptionError: the detection time is too short for the sampling interval.
     """
+    given = vars(options)
+    owners = {name: given[f"owners_{name}"] for name in SURVEY_FLAGS if f"owners_{name}" in given}
+    served = None
+    if "metrics_set" in given:
+        served = ServedSeries(MetricSet(options.metrics_set), options.metrics_exclude, time.monotonic)
+    return Parts(
+        collect=collect_settings(options),
+        profile=given.get("audit_profile", "auto"),
+        # A recording does not change between two scrapes, so it is not sampled.
+        pace=None if options.host_recording or given.get("sampler_mode") == OFF else _pace(options),
+        storms=_storm_limits(options),
+        owners=None if OWNERS in options.source_disable else SurveyLimits(**owners),
+        pods=given.get("kubelet_pod_resources", ""),
+        namespaces=given.get("rdma_namespaces", ""),
+        kernel_log=KERNEL_LOG not in options.source_disable,
+        health=HEALTH not in options.source_disable,
+        served=served,
+    )
+
+
+def _pace(options: argparse.Namespace) -> Pace:
+    if "sampler_interval" not in options:
+        return Pace()
+    interval = options.sampler_interval
+    return Pace(options.sampler_mode, interval, max(Pace().idle, interval))
+
+
+def _storm_limits(options: argparse.Namespace) -> StormLimits:
+    if "sampler_interval" not in options:
+        return StormLimits()
     detect = options.sampler_detection_time
     if detect < 2 * options.sampler_interval:
         raise OptionError(
@@ -87,38 +110,3 @@ def storm_limits(options: argparse.Namespace) -> StormLimits:
             f"{2 * options.sampler_interval:g}, or a shorter --sampler.interval"
         )
     return StormLimits(detect, options.sampler_restoration_time or 2 * detect)
-
-
-def make_surveyor(options: argparse.Namespace, kernel: Kernel) -> Surveyor | None:
-    """The surveyor of a host; None if the source is disabled."""
-    if OWNERS in options.source_disable:
-        return None
-    # Not every command has all of the flags.
-    given = {name: getattr(options, f"owners_{name}") for name in SURVEY_FLAGS if f"owners_{name}" in options}
-    limits = SurveyLimits(patience=options.collect_timeout, **given)
-    return Surveyor(kernel, limits, time.monotonic, time.time)
-
-
-def make_surroundings(options: argparse.Namespace, kernel: Kernel) -> Surroundings:
-    """The readers that the options select."""
-    neighbours: list[Neighbour] = []
-    if options.kubelet_pod_resources:
-        from roce_exporter.surroundings.pod_resources import PodResources  # noqa: PLC0415 - with the option only
-
-        neighbours.append(
-            PodResources(
-                options.kubelet_pod_resources, kernel, time.monotonic, patience=options.collect_timeout
-            )
-        )
-    if isinstance(kernel, LiveKernel):
-        neighbours.append(
-            RdmaNamespaces(kernel, options.rdma_namespaces, time.monotonic, patience=options.collect_timeout)
-        )
-    disabled = KERNEL_LOG in options.source_disable
-    followers = [] if disabled else [KernelLogFollower(kernel, time.monotonic, options.collect_timeout)]
-    return Surroundings(neighbours, time.monotonic, patience=options.collect_timeout, followers=followers)
-
-
-def served_series(options: argparse.Namespace) -> ServedSeries:
-    """Which metrics the options show."""
-    return ServedSeries(MetricSet(options.metrics_set), options.metrics_exclude, time.monotonic)

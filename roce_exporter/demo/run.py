@@ -8,22 +8,21 @@ import signal
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.background import background, supervise
-from roce_exporter.checks.health.health_watch import HealthWatch
-from roce_exporter.collect import Collector
+from roce_exporter.assemble import assemble
+from roce_exporter.background import background
 from roce_exporter.demo.figures import Figures, storm_events, wanted_values
 from roce_exporter.demo.owner_figures import SURVEY_SECONDS, OwnerFigures, owner_values
 from roce_exporter.demo.scene import Address, Scene
 from roce_exporter.demo.servers import LOOPBACK, SwitchJob, monitoring_servers
 from roce_exporter.demo.switch_end import switch_end
 from roce_exporter.demo.views import view
-from roce_exporter.exporter import Exporter
 from roce_exporter.fastloop import Sampler
 from roce_exporter.host.simulated import SCENARIOS
-from roce_exporter.owners import SurveyLimits, Surveyor
+from roce_exporter.owners import SurveyLimits
 from roce_exporter.web import Server
 from roce_exporter.web.application import Application
 from roce_exporter.web.host_pages import HostPages
@@ -31,18 +30,15 @@ from roce_exporter.web.host_pages import HostPages
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from roce_exporter.checks.settings import Auditor
-    from roce_exporter.collect import Settings
+    from roce_exporter.assemble import Parts
     from roce_exporter.demo.servers import MonitoringServers
     from roce_exporter.demo.switch_end import SwitchEnd
+    from roce_exporter.exporter import Exporter
     from roce_exporter.host.simulated.kernel import SimulatedKernel
     from roce_exporter.host.simulated.leaf import SimulatedLeaf
 
 SCENE_SECONDS = 0.5
 """Between two scenes."""
-
-SUPERVISION_SECONDS = 0.5
-"""Between two checks whether the fast loop waits for a device."""
 
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -50,11 +46,10 @@ END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 async def run_demo(
     kernel: SimulatedKernel,
     leaf: SimulatedLeaf,
-    settings: Settings,
+    parts: Parts,
     scenario: str,
     *,
     seconds: float | None = None,
-    auditor: Auditor | None = None,
 ) -> int:
     """Show the scenario that the kernel and the switch simulate, for `seconds` or until a signal; returns 0.
 
@@ -65,7 +60,7 @@ async def run_demo(
     notes: list[str] = []
     with tempfile.TemporaryDirectory(prefix="roce-exporter-demo-") as folder:
         async with (
-            served_exporter(kernel, settings, auditor) as served,
+            served_exporter(kernel, parts) as served,
             switch_end(leaf, Path(folder), notes) as switch,
             monitoring_servers(served.address, Path(folder), notes, _job(switch)) as servers,
         ):
@@ -93,39 +88,23 @@ class ServedExporter(NamedTuple):
 
     address: str
     exporter: Exporter
-    sampler: Sampler
 
 
 @contextlib.asynccontextmanager
-async def served_exporter(
-    kernel: SimulatedKernel, settings: Settings, auditor: Auditor | None = None
-) -> AsyncIterator[ServedExporter]:
+async def served_exporter(kernel: SimulatedKernel, parts: Parts) -> AsyncIterator[ServedExporter]:
     """An exporter of this host on a free port of loopback; closed at the end of the block."""
-    collector = Collector(kernel, settings, time.monotonic)
-    sampler = Sampler(kernel, time.monotonic, time.time)
-    surveyor = Surveyor(kernel, SurveyLimits(interval=SURVEY_SECONDS), time.monotonic, time.time)
-    health = HealthWatch(time.monotonic, time.time)
-    exporter = Exporter(collector, sampler, auditor, surveyor, health=health)
+    exporter = assemble(kernel, replace(parts, owners=SurveyLimits(interval=SURVEY_SECONDS)))
     endpoints = Application((HostPages(exporter),))
     server = Server(endpoints, None)
     (address,) = await server.start([f"{LOOPBACK}:0"])
     try:
-        sampler.start()
-        work = (
-            server.accept(),
-            supervise(sampler, SUPERVISION_SECONDS),
-            exporter.follow(),
-            surveyor.run(),
-            health.run(exporter.observe),
-        )
-        async with background(*work):
+        async with background(server.accept(), *exporter.work()):
             await exporter.observe()
             endpoints.ready = True
-            yield ServedExporter(address, exporter, sampler)
+            yield ServedExporter(address, exporter)
     finally:
         await server.close()
-        sampler.close()
-        collector.close()
+        exporter.close()
 
 
 async def scenes(
@@ -136,6 +115,7 @@ async def scenes(
     stop: asyncio.Event,
 ) -> AsyncIterator[Scene]:
     """A scene every `SCENE_SECONDS` until `stop` is set."""
+    sampler = served.exporter.part(Sampler)
     figures, owner_figures, began = Figures(), OwnerFigures(), time.monotonic()
     pages = (switch.page,) if switch else ()
     addresses = (Address("exporter", f"http://{served.address}/"), *pages, *servers.addresses)
@@ -150,7 +130,7 @@ async def scenes(
             now - began,
             addresses,
             figures.priorities(wanted_values(observation.samples, now)),
-            storm_events(served.sampler.events()),
+            storm_events(sampler.events() if sampler else []),
             alerts,
             tuple(servers.notes),
             switch_view,

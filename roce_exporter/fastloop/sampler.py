@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import threading
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.collect.workers import InFlight, Worker
+from roce_exporter.collect.exporter_part import ExporterPart
+from roce_exporter.collect.workers import InFlight, Worker, run_in_thread
 from roce_exporter.fastloop.events import Events, StormPlace, guess
 from roce_exporter.fastloop.pace import OFF, Pace
 from roce_exporter.fastloop.pfc_storm import Begun, StormLimits, StormState
@@ -33,6 +36,9 @@ LOG = logging.getLogger(__name__)
 PATIENCE = 1.0
 """Seconds after which a read that has not returned is given up."""
 
+SUPERVISION = 0.5
+"""Seconds between two checks for a read that has not returned."""
+
 DEVICE_GONE = "device_gone"
 
 ABSENT_EVERY = 60.0
@@ -49,7 +55,7 @@ Name = tuple[str, str]
 """RDMA device and network device."""
 
 
-class Sampler:
+class Sampler(ExporterPart):
     """Polls the network devices of a host."""
 
     def __init__(
@@ -110,6 +116,34 @@ class Sampler:
         with self._lock:
             return min([target.due for target in self._free()], default=self._clock() + self._pace.idle)
 
+    async def read_once(self) -> None:
+        """Poll every network device that has not been polled yet. One that does not respond costs `PATIENCE` seconds."""
+        for _ in range(len(self._targets)):
+            with self._lock:
+                unread = [target for target in self._free() if not target.ticks]
+                for target in unread:
+                    target.due = self._clock()
+            if not unread:
+                return
+            with contextlib.suppress(TimeoutError):
+                await run_in_thread(self.tick, PATIENCE)
+            self._give_up()
+
+    async def run(self) -> None:
+        """Poll until cancelled.
+
+        Raises:
+            RuntimeError: the loop has failed, or cannot continue because no thread can be started.
+        """
+        self.start()
+        while True:
+            await asyncio.sleep(SUPERVISION)
+            try:
+                self.supervise()
+            except Exception:
+                LOG.critical("the fast loop cannot continue")
+                raise
+
     def start(self) -> None:
         """Start polling in a new thread.
 
@@ -130,6 +164,11 @@ class Sampler:
         if self._worker is not None and self._worker.has_ended:
             LOG.warning("the thread of the fast loop has died, out of memory?; starting another")
             self._start_worker()
+        if self._give_up():
+            self._start_worker()
+
+    def _give_up(self) -> bool:
+        """Give up the reads that have not returned in time; returns whether there are any."""
         with self._lock:
             now = self._clock()
             overdue = self._in_flight.give_up(PATIENCE)
@@ -143,14 +182,13 @@ class Sampler:
                 if target is not None and target.key == call.key:
                     target.stuck = True
                     self._report(target, target.watch.miss(now, "stuck"))
-        if overdue:
-            self._start_worker()
+        return bool(overdue)
 
-    def samples(self) -> Samples:
+    def samples(self) -> tuple[Samples]:
         """The counters of the detectors and of the loop, as samples."""
         with self._lock:
             targets = tuple(target for target in self._targets.values() if not target.absent)
-            return self._samples.samples(targets, self._events, self._clock())
+            return (self._samples.samples(targets, self._events, self._clock()),)
 
     def events(self) -> list[dict[str, Any]]:
         """The last storms, newest first, for JSON."""

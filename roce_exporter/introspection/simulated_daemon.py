@@ -1,6 +1,6 @@
 """What `serve` serves for a simulated host after a minute, in each metric set, without a server and without waiting.
 
-Collector, fast loop, audit, verdict, kernel log and process metrics work as in `cli/serve.py`, on a clock of the simulation.
+All parts work as in `serve`, on a clock of the simulation.
 """
 
 from __future__ import annotations
@@ -9,19 +9,15 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from roce_exporter.assemble import Clock, Parts, assemble
 from roce_exporter.catalog.row import MetricSet
-from roce_exporter.checks.health.health_watch import HealthWatch
-from roce_exporter.checks.settings import Auditor, load_profile
-from roce_exporter.collect import Collector, Settings
-from roce_exporter.exporter import Exporter
+from roce_exporter.collect import Settings
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.exposition.served_series import ServedSeries
-from roce_exporter.fastloop import Pace, Sampler
+from roce_exporter.fastloop import Sampler
 from roce_exporter.host.simulated.kernel import simulate
-from roce_exporter.owners import SurveyLimits, Surveyor
+from roce_exporter.owners import SurveyLimits
 from roce_exporter.self_metrics.own_registry import OwnRegistry
-from roce_exporter.surroundings import Surroundings
-from roce_exporter.surroundings.kernel_log_follower import KernelLogFollower
 from roce_exporter.view.host_history import HostClock, play
 
 if TYPE_CHECKING:
@@ -68,15 +64,17 @@ class SimulatedDaemon:
         clock = HostClock()
         sets = {one: (ServedSeries(one), Renderer()) for one in MetricSet}
         registry = OwnRegistry().render(openmetrics=False)
-        with contextlib.ExitStack() as stack:
-            exporter, health, sampler = self._parts(clock, stack)
-            reach = play(clock, sampler)
+        parts = Parts(
+            Settings(disabled=self.disabled, timeout=PATIENCE), owners=SurveyLimits() if self.owners else None
+        )
+        kernel = simulate(self.scenario, clock=clock, vendors=self.vendors, seed=self.seed)
+        with contextlib.closing(assemble(kernel, parts, Clock(clock, lambda: START + clock.now))) as exporter:
+            reach = play(clock, exporter.part(Sampler))
             for number in range(int(seconds / EVERY) + 1):
                 await reach(number * EVERY)
-                observation = await exporter.observe_complete()
-                health.follow(observation.samples)
-                await health.judge(exporter.observe)
-                samples = (await exporter.observe_complete()).samples
+                await exporter.observe_complete()
+                # This collection has what the slow chain of the one before has read.
+                samples = (await exporter.observe()).samples
                 yield ServedScrape(
                     START + clock.now,
                     {
@@ -88,23 +86,6 @@ class SimulatedDaemon:
     async def last(self, seconds: float = MINUTE) -> ServedScrape:
         """The last of these scrapes."""
         return [one async for one in self.scrapes(seconds)][-1]
-
-    def _parts(self, clock: HostClock, stack: contextlib.ExitStack) -> tuple[Exporter, HealthWatch, Sampler]:
-        def wall() -> float:
-            return START + clock.now
-
-        kernel = simulate(self.scenario, clock=clock, vendors=self.vendors, seed=self.seed)
-        collector = Collector(kernel, Settings(disabled=self.disabled, timeout=PATIENCE), clock)
-        stack.callback(collector.close)
-        sampler = Sampler(kernel, clock, wall, Pace())
-        stack.callback(sampler.close)
-        followers = [KernelLogFollower(kernel, clock, PATIENCE)]
-        around = Surroundings((), clock, patience=PATIENCE, followers=followers)
-        stack.callback(around.close)
-        health = HealthWatch(clock, wall)
-        surveyor = Surveyor(kernel, SurveyLimits(patience=PATIENCE), clock, wall) if self.owners else None
-        auditor = Auditor(load_profile("auto"))
-        return Exporter(collector, sampler, auditor, surveyor, around, health=health), health, sampler
 
 
 def _text(renderer: Renderer, samples: Iterable[Samples]) -> bytes:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from roce_exporter.collect.exporter_part import ExporterPart
 from roce_exporter.collect.workers import CallThread, InFlight, call_in_worker
 from roce_exporter.host.sources.values import reason_of
 from roce_exporter.model import SourceState
@@ -82,7 +83,7 @@ class Surveyed:
     """Seconds that the steps of the round under way, or of the last one, took without its pauses."""
 
 
-class Surveyor:
+class Surveyor(ExporterPart):
     """Surveys the devices of a host. Used from one event loop."""
 
     def __init__(
@@ -137,7 +138,7 @@ class Surveyor:
                     tasks[surveyed.key] = group.create_task(self._repeat(surveyed, delay))
                 await self._changed.wait()
 
-    async def survey_once(self) -> None:
+    async def read_once(self) -> None:
         """Survey every device once, without pauses; a round not finished after `SurveyLimits.patience` is given up."""
         await asyncio.gather(*map(self._bounded, self._devices.values()))
 

@@ -7,6 +7,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from roce_exporter.collect.exporter_part import ExporterPart
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.sources.values import reason_of
 from roce_exporter.model import SourceState
@@ -65,7 +66,7 @@ FOLLOW_SECONDS = 1.0
 """Seconds between two reads of a follower: the kernel log of a small buffer holds some thousand messages."""
 
 
-class Surroundings:
+class Surroundings(ExporterPart):
     """Reads every neighbour once per `interval` seconds and every follower once per second.
 
     A read is given up after `patience` seconds.
@@ -97,7 +98,7 @@ class Surroundings:
             group.create_task(self._repeat(self._slow, self._interval))
             group.create_task(self._repeat(self._quick, FOLLOW_SECONDS))
 
-    async def read_all(self) -> None:
+    async def read_once(self) -> None:
         """Read every neighbour and follower once."""
         await asyncio.gather(*map(self._read, self._places))
 

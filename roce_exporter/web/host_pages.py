@@ -6,7 +6,10 @@ import json
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+from roce_exporter.checks.health.health_watch import HealthWatch
+from roce_exporter.fastloop import Sampler
 from roce_exporter.introspection.debug import snapshot_document
+from roce_exporter.owners import Surveyor
 from roce_exporter.web.application import JSON, TIMEOUT_HEADER, Page, scrape_timeout
 from roce_exporter.web.connection import Request, Response, plain
 
@@ -56,23 +59,21 @@ class HostPages:
         return self._exporter.render(await self._exporter.observe(wait), form)
 
     async def _health(self, _: Request) -> Response:
-        health = self._exporter.health
+        health = self._exporter.part(HealthWatch)
         if health is None:
             return plain(HTTPStatus.NOT_FOUND, "the verdict is off (--source.disable=health)")
         return _json(health.document(), "\n")
 
     async def _snapshot(self, request: Request) -> Response:
         observation = await self._exporter.observe(scrape_timeout(request.headers.get(TIMEOUT_HEADER, "")))
-        return _json(
-            snapshot_document(observation, self._exporter.normaliser, self._exporter.survey_states())
-        )
+        return _json(snapshot_document(observation, self._exporter.normaliser, self._exporter.states()))
 
     async def _events(self, _: Request) -> Response:
-        sampler = self._exporter.sampler
+        sampler = self._exporter.part(Sampler)
         return _json({"storms": sampler.events() if sampler else []})
 
     async def _owners(self, _: Request) -> Response:
-        surveyor = self._exporter.surveyor
+        surveyor = self._exporter.part(Surveyor)
         return _json({"devices": surveyor.documents() if surveyor else []})
 
 

@@ -118,7 +118,7 @@ async def polled_slowly(scenario: str) -> list[ServedScrape]:
     kernel = simulate(scenario, clock=clock, vendors=("mlx5", "mlx5", "bnxt", "ionic"), seed=1)
     collector = Collector(kernel, Settings(), clock)
     sampler = Sampler(kernel, clock, clock, Pace(mode="fixed", interval=1.0))
-    exporter = Exporter(collector, sampler, Auditor(load_profile("auto")))
+    exporter = Exporter(collector, [Auditor(load_profile("auto")), sampler])
     served = []
     for number in range(MINUTES * 60 // SCRAPE):
         text = exporter.render(await exporter.observe(5.0), Format.TEXT).decode()

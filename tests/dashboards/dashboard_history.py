@@ -101,9 +101,10 @@ async def _history(host: Host, seconds: int, wanted: Collection[str]) -> Samples
         )
     collector = Collector(kernel, Settings(), clock)
     sampler = Sampler(kernel, clock, lambda: start + clock(), pace)
-    health = HealthWatch(clock, lambda: start + clock())
     served = ServedSeries(MetricSet(host.metric_set))
-    exporter = Exporter(collector, sampler, Auditor(load_profile("auto")), health=health, served=served)
+    exporter = Exporter(collector, [Auditor(load_profile("auto")), sampler], served)
+    health = HealthWatch(exporter.observe, clock, lambda: start + clock())
+    exporter.parts.append(health)
     own = OwnRegistry().render(openmetrics=False).decode()
     owners = HostOwners(host.cluster, host.seed)
     switch = OtherEnd(host.cluster, host.seed, first=host.seed == 1) if host.cluster in LEAVES else None
@@ -112,7 +113,7 @@ async def _history(host: Host, seconds: int, wanted: Collection[str]) -> Samples
         answers, text = clock.now <= seconds * host.answers, ""
         if answers:
             observation = await exporter.observe(5.0)
-            await health.judge(exporter.observe)
+            await health.read_once()
             text = exporter.render(observation, Format.TEXT).decode()
         served_lines = (*text.splitlines(), *own.splitlines(), *host.extra) if answers else ()
         scraped = (

@@ -59,7 +59,7 @@ async def history(instance: str, scenario: str) -> list[str]:
     kernel = simulate(scenario, clock=clock, vendors=("mlx5", "mlx5"), seed=2)
     collector = Collector(kernel, Settings(), clock)
     sampler = Sampler(kernel, clock, lambda: END - SECONDS + clock(), Pace(interval=POLL, linger=5.0))
-    exporter = Exporter(collector, sampler, Auditor(load_profile("auto")))
+    exporter = Exporter(collector, [Auditor(load_profile("auto")), sampler])
     target = f'cluster="simulated",job="roce",instance="{instance}"'
     lines: list[str] = []
     while clock.now <= SECONDS:

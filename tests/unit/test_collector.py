@@ -199,7 +199,7 @@ async def test_devices_that_come_and_go_are_noticed_without_a_scrape(monkeypatch
 
     monkeypatch.setattr(host.exporter, "observe", observed)
     monkeypatch.setattr(host.collector, "is_outdated", checked)
-    following = asyncio.ensure_future(host.exporter.follow())
+    following = asyncio.ensure_future(host.exporter._follow_devices())
     await until(lambda: len(checks) > 3)
     assert (set(checks), seen) == ({False}, []), "nothing has changed, so nothing is read"
     entries = host.kernel.entries

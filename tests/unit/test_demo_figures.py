@@ -110,7 +110,7 @@ def test_only_paused_priorities_are_shown_of_a_nic_that_counts_all() -> None:
 async def replay(kernel: SimulatedKernel, sampler: Sampler, clock: Clock, seconds: int) -> list[Scene]:
     """The scenes of the demo, two a second, in simulated time."""
     collector = Collector(kernel, Settings(), clock)
-    exporter, figures, seen = Exporter(collector, sampler), Figures(), []
+    exporter, figures, seen = Exporter(collector, [sampler]), Figures(), []
     for time in (half / 2 for half in range(2 * seconds)):
         while (due := sampler.tick()) < time:
             clock.now = due
@@ -218,7 +218,7 @@ async def test_the_scenario_shows_who_suffers() -> None:
     clock = Clock()
     kernel = simulate("dead-peer", clock=clock)
     surveyor = Surveyor(kernel, SurveyLimits(), clock, clock.wall)
-    exporter, figures = Exporter(Collector(kernel, Settings(), clock), surveyor=surveyor), OwnerFigures()
+    exporter, figures = Exporter(Collector(kernel, Settings(), clock), [surveyor]), OwnerFigures()
     seen = []
     for clock.now in range(1000, 1070, 2):
         observation = await exporter.observe_complete()

@@ -141,7 +141,7 @@ async def test_storms_are_listed_as_json_and_empty_without_a_sampler(endpoints: 
     clock = [5000.0]
     kernel = simulate("pfc-storm", clock=lambda: clock[0])
     sampler = Sampler(kernel, lambda: clock[0], lambda: clock[0], Pace(mode="fixed"))
-    exporter = Exporter(Collector(kernel, Settings(), lambda: clock[0]), sampler)
+    exporter = Exporter(Collector(kernel, Settings(), lambda: clock[0]), [sampler])
     watching = Application((HostPages(exporter),))
     await get(watching, "/metrics")
     while clock[0] < 5060:

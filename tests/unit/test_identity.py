@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pytest
-from observed import observe
+from observed import audited, observe
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import MetricSet
@@ -173,11 +173,11 @@ def test_only_the_same_samples_are_served_again() -> None:
 def test_only_the_same_readings_are_the_same_for_the_audit() -> None:
     auditor = Auditor(load_profile("auto"))
     one, other = settings(1), settings(0)
-    first = auditor.samples(one)
-    assert auditor.samples(one) is first
-    assert auditor.samples(other) != first
-    assert auditor.samples(one) == first
-    assert auditor.samples(()) != first
+    first = audited(auditor, one)
+    assert audited(auditor, one) is first
+    assert audited(auditor, other) != first
+    assert audited(auditor, one) == first
+    assert audited(auditor, ()) != first
 
 
 async def test_a_device_without_a_change_keeps_its_samples_and_another_does_not() -> None:
@@ -252,10 +252,10 @@ def test_names_that_come_and_go_are_never_mistaken_for_others() -> None:
     """An `id` may be reused after its object is deleted, so the auditor keeps references to the names."""
     auditor = Auditor(load_profile("auto"))
     for number in range(2 * MOST_PICKS):
-        auditor.samples(settings(number % 2, f"name_{number}"))
+        audited(auditor, settings(number % 2, f"name_{number}"))
         assert len(auditor._picks) <= MOST_PICKS
     assert all(id(names) == key for key, (names, _) in auditor._picks.items())
-    assert auditor.samples(settings(1)) != auditor.samples(settings(0))
+    assert audited(auditor, settings(1)) != audited(auditor, settings(0))
 
 
 def test_the_exporters_own_series_follow_its_sources() -> None:

@@ -16,7 +16,7 @@ from roce_exporter.checks.settings import built_in
 from roce_exporter.cli import flags, main
 from roce_exporter.cli.log import LEVELS
 from roce_exporter.cli.options import OptionError, parse_options
-from roce_exporter.cli.parts import collect_settings, sampler_pace, storm_limits
+from roce_exporter.cli.parts import collect_settings, parts_of
 from roce_exporter.collect import Settings
 from roce_exporter.fastloop import MODES, Pace
 from roce_exporter.fastloop.pfc_storm import StormLimits
@@ -166,15 +166,16 @@ def test_the_fast_loop_is_set_by_flags() -> None:
     options = parse_options(
         ["serve", "--sampler.mode=fixed", "--sampler.interval=0.2", "--sampler.detection-time=1"]
     )
-    pace, limits = sampler_pace(options), storm_limits(options)
+    pace, limits = parts_of(options).pace, parts_of(options).storms
+    assert pace is not None
     assert (pace.mode, pace.interval, pace.idle) == ("fixed", 0.2, 1.0)
     assert (limits.detect, limits.restore) == (1.0, 2.0)
-    assert storm_limits(parse_options(["serve", "--sampler.restoration-time=3"])).restore == 3.0
+    assert parts_of(parse_options(["serve", "--sampler.restoration-time=3"])).storms.restore == 3.0
 
 
 def test_a_recording_is_static_and_has_no_fast_loop() -> None:
-    assert sampler_pace(parse_options(["serve", f"--host.recording={RECORDING}"])).mode == "off"
-    assert sampler_pace(parse_options(["serve", "--host.simulate=quiet"])).mode == "adaptive"
+    assert parts_of(parse_options(["serve", f"--host.recording={RECORDING}"])).pace is None
+    assert parts_of(parse_options(["serve", "--host.simulate=quiet"])).pace == Pace("adaptive")
 
 
 @pytest.mark.parametrize(
@@ -209,7 +210,7 @@ def test_defaults_and_choices_are_those_of_the_parts() -> None:
     assert built_in() == flags.PROFILES
     assert tuple(LEVELS) == flags.LOG_LEVELS
     assert collect_settings(options) == Settings()
-    assert (sampler_pace(options), storm_limits(options)) == (Pace(), StormLimits())
+    assert (parts_of(options).pace, parts_of(options).storms) == (Pace(), StormLimits())
     assert tuple(sorted(foreign.EXPORTERS)) == flags.EXPORTERS
     choices = {flag.name: flag.choices for flag in flags.FLAGS if flag.choices}
     assert choices["--sampler.mode"] == MODES

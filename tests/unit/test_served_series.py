@@ -442,17 +442,18 @@ async def expositions(scenario: str, ports: int) -> dict[MetricSet, bytes]:
     collector = Collector(kernel, Settings(), clock)
     sampler = Sampler(kernel, clock, lambda: BEGIN + clock.now)
     around = Surroundings([], clock, followers=[KernelLogFollower(kernel, clock)])
-    health = HealthWatch(clock, lambda: BEGIN + clock.now)
-    exporter = Exporter(collector, sampler, Auditor(load_profile("auto")), None, around, health=health)
+    exporter = Exporter(collector, [Auditor(load_profile("auto")), sampler, around])
+    health = HealthWatch(exporter.observe, clock, lambda: BEGIN + clock.now)
+    exporter.parts.append(health)
     reach = play(clock, sampler)
     served = {one: ServedSeries(one) for one in MetricSet}
     own = OwnRegistry().render(openmetrics=True)
     try:
         for time in TIMES:
             await reach(time)
-            await around.read_all()
+            await around.read_once()
             observation = await exporter.observe()
-            await health.judge(exporter.observe)
+            await health.read_once()
             selected = {one: selection.select(observation.samples) for one, selection in served.items()}
         return {one: Renderer().render(parts, Format.OPENMETRICS) + own for one, parts in selected.items()}
     finally:

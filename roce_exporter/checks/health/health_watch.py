@@ -18,6 +18,7 @@ from roce_exporter.checks.health.health_document import described, health_docume
 from roce_exporter.checks.health.port_fault import Health
 from roce_exporter.checks.health.port_health import judge, not_judged
 from roce_exporter.checks.health.rows_of_rules import ROWS_OF_RULES
+from roce_exporter.collect.exporter_part import ExporterPart
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.model import SourceState
 from roce_exporter.normalise.series import Samples, Series
@@ -40,20 +41,22 @@ PATIENCE = 60.0
 """Seconds after which a round is given up."""
 
 
-class HealthWatch:
+class HealthWatch(ExporterPart):
     """Judges the ports of a host again and again. Used from one event loop."""
 
     def __init__(
         self,
+        observe: Callable[[], Awaitable[object]],
         clock: Callable[[], float],
         wall: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rules: Callable[[History], Diagnosis] = diagnose,
     ) -> None:
-        """`clock` returns monotonic seconds, `wall` Unix time.
+        """`observe` makes a collection, which calls `note`; `clock` returns monotonic seconds, `wall` Unix time.
 
         The history is in Unix time as of the start: a clock that is set, forward or back, neither ends nor prolongs a reason.
         """
+        self._observe = observe
         self._clock = clock
         self._wall = wall
         self._apart = wall() - clock()
@@ -72,25 +75,29 @@ class HealthWatch:
         self._samples = Samples((), ())
         self._state = SourceState(HEALTH, "", "", None, 0.0)
 
-    def follow(self, samples: tuple[Samples, ...]) -> None:
-        """Note the samples of a collection that has just ended. Costs nothing: they are judged in the next round."""
+    def note(self, samples: tuple[Samples, ...]) -> None:
+        """The samples of a collection that has just ended, which the next round judges."""
         self._fresh = (self._time(), samples)
 
-    async def run(self, collect: Callable[[], Awaitable[object]]) -> None:
-        """Judge once per `INTERVAL`; runs until cancelled. `collect` makes a collection, which calls `follow`."""
+    async def run(self) -> None:
+        """Judge once per `INTERVAL`; runs until cancelled."""
         while True:
-            await self.judge(collect)
+            await self.judge()
             await self._sleep(INTERVAL)
 
-    async def judge(self, collect: Callable[[], Awaitable[object]]) -> None:
+    async def read_once(self) -> None:
+        """One round, whose result is printed anyway and so is not logged."""
+        await self.judge(quiet=True)
+
+    async def judge(self, *, quiet: bool = False) -> None:
         """One round. Its failure is logged, counted, and makes every port UNKNOWN that has no reason."""
         begun = self._clock()
         try:
             if self._fresh is None:
-                await collect()
+                await self._observe()
             if self._fresh is not None:
                 (time, samples), self._fresh = self._fresh, None
-                await self._judge(samples, time)
+                await self._judge(samples, time, quiet)
         except Exception as error:  # a fault in a rule must not cost the metrics; it is logged and counted
             LOG.exception("fault in source %s", HEALTH)
             self._at = self._time()
@@ -99,13 +106,13 @@ class HealthWatch:
         else:
             self._settle(begun, "")
 
-    def samples(self) -> Samples:
+    def samples(self) -> tuple[Samples]:
         """The verdicts of the last round."""
-        return self._samples
+        return (self._samples,)
 
-    def state(self) -> SourceState:
+    def states(self) -> tuple[SourceState]:
         """The state of the last round."""
-        return self._state
+        return (self._state,)
 
     def document(self) -> dict[str, Any]:
         """The document at `/health.json`."""
@@ -114,12 +121,12 @@ class HealthWatch:
     def _time(self) -> float:
         return self._clock() + self._apart
 
-    async def _judge(self, samples: tuple[Samples, ...], time: float) -> None:
+    async def _judge(self, samples: tuple[Samples, ...], time: float, quiet: bool) -> None:
         history, ports, diagnosis = await call_in_worker(
             self._in_flight, HEALTH, partial(self._apply, samples, time), PATIENCE
         )
         for key, held in sorted(ports.items()):
-            if key not in self._ports or held.health != self._ports[key].health:
+            if not quiet and (key not in self._ports or held.health != self._ports[key].health):
                 level = logging.WARNING if held.health >= Health.DEGRADED else logging.INFO
                 LOG.log(level, "port %s/%s is %s", *key, described(held, time))
         self._history, self._ports, self._unseen, self._at = history, ports, diagnosis.unseen, time

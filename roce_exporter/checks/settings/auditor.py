@@ -28,6 +28,7 @@ from roce_exporter.checks.settings.fingerprint import comparable, fingerprint
 from roce_exporter.checks.settings.ip_settings import with_rails
 from roce_exporter.checks.settings.port_settings import ADAPTIVE, SOURCES, port_settings
 from roce_exporter.checks.settings.verdict import Verdict
+from roce_exporter.collect.exporter_part import ExporterPart
 from roce_exporter.host.sources.configuration import AGE
 from roce_exporter.normalise.series import Samples, Series
 
@@ -86,7 +87,7 @@ def _of_port(settings: PortSettings, profile: Profile) -> Iterator[Verdict]:
             yield Verdict(check, settings, result)
 
 
-class Auditor:
+class Auditor(ExporterPart):
     """Keeps the result of the last audit and its series."""
 
     def __init__(self, profile: Profile) -> None:
@@ -97,13 +98,16 @@ class Auditor:
         """By device, its last readings and their signature."""
         self._picks: dict[int, tuple[tuple[str, ...], Pick | None]] = {}
 
-    def samples(self, devices: Sequence[DeviceReadings]) -> Samples:
-        """The samples of one collection; the same object until a setting changes."""
+    def follow(self, devices: Sequence[DeviceReadings]) -> None:
+        """Audit these devices, if a setting has changed."""
         signature = self._signature_of_all(devices)
         if signature != self._signature:
             self._signature = signature
             self._samples = _samples(all_port_settings(devices), self.profile)
-        return self._samples
+
+    def samples(self) -> tuple[Samples]:
+        """The samples of the last audit; the same object until a setting changes."""
+        return (self._samples,)
 
     def _signature_of_all(self, devices: Sequence[DeviceReadings]) -> tuple[object, ...]:
         last, self._last = self._last, {}

@@ -20,6 +20,7 @@ from nic import run
 from test_devlink import MODULES, break_health
 from test_devlink import exporter as netdevsim  # noqa: F401 - a fixture
 
+from roce_exporter.assemble import Clock
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.cli.diagnose import HostCourse, sampled
 from roce_exporter.cli.options import parse_options
@@ -52,7 +53,7 @@ def diagnosed(happens: Callable[[], None]) -> Diagnosis:
             await asyncio.to_thread(happens)
 
     options = parse_options(["diagnose", "--collect.timeout=3", "--source.disable=owners"])
-    course = HostCourse(time.monotonic, (0.0, 1.0), reach, lambda _: time.time())
+    course = HostCourse(Clock(), (0.0, 1.0), lambda _: reach, lambda _: time.time())
     return diagnose(asyncio.run(sampled(options, open_kernel(options), course)))
 
 

@@ -65,7 +65,7 @@ class Host:
         self.kernel = Faulty()
         self.collector = Collector(self.kernel, HASTY, self._now)
         self.sampler = Sampler(self.kernel, self._now, time.time, Pace(mode="fixed", interval=0.2))
-        self.exporter = Exporter(self.collector, self.sampler)
+        self.exporter = Exporter(self.collector, [self.sampler])
 
     def _now(self) -> float:
         return time.monotonic() + self.skew

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from observed import observe
+from observed import audited, observe
 from recorded import recording
 from test_audit_checks import GOOD
 
@@ -35,33 +35,33 @@ def named(samples: Samples, row: str) -> dict[tuple[str, ...], Value]:
 
 
 async def test_a_check_is_1_or_0_and_absent_if_it_is_not_possible() -> None:
-    samples = Auditor(load_profile("nvidia-lossless")).samples(await devices_of("audit-container"))
+    samples = audited(Auditor(load_profile("nvidia-lossless")), await devices_of("audit-container"))
     ok = named(samples, "roce_config_check_ok")
     unreadable = named(samples, "roce_config_check_unreadable")
     assert ok["mlx5_0", "1", "ens1np0", "trust"] == 1
     assert unreadable["mlx5_0", "1", "ens1np0", "cm_tos"] == 1
     assert not ok.keys() & unreadable.keys()
-    samples = Auditor(load_profile("nvidia-lossless")).samples(await devices_of("audit-trust-before"))
+    samples = audited(Auditor(load_profile("nvidia-lossless")), await devices_of("audit-trust-before"))
     assert named(samples, "roce_config_check_ok")["mlx5_0", "1", "ens1np0", "trust"] == 0
 
 
 async def test_the_rdma_mtu_is_exported_per_port() -> None:
     auditor = Auditor(load_profile("auto"))
-    assert named(auditor.samples(await devices_of("audit-mtu-1500")), "roce_config_rdma_mtu_bytes") == {
+    assert named(audited(auditor, await devices_of("audit-mtu-1500")), "roce_config_rdma_mtu_bytes") == {
         ("mlx5_0", "1"): 1024
     }
 
 
 async def test_no_series_is_duplicated_on_a_host_with_several_member_ports() -> None:
     for host in ("mlx5-lag", "mlx5-pair", "gpu16", "audit-drift", "cloud", "hns-qedr"):
-        series = Auditor(load_profile("auto")).samples(await devices_of(host)).series
+        series = audited(Auditor(load_profile("auto")), await devices_of(host)).series
         assert len(set(series)) == len(series)
 
 
 async def test_infiniband_and_iwarp_are_not_audited() -> None:
-    samples = Auditor(load_profile("nvidia-lossless")).samples(await devices_of("mlx5-multiplane"))
+    samples = audited(Auditor(load_profile("nvidia-lossless")), await devices_of("mlx5-multiplane"))
     assert samples.series == ()
-    samples = Auditor(load_profile("nvidia-lossless")).samples(await devices_of("softroce"))
+    samples = audited(Auditor(load_profile("nvidia-lossless")), await devices_of("softroce"))
     assert {series.labels[0] for series in samples.series} == {"rxe0"}
 
 
@@ -79,15 +79,15 @@ def changed(found: DeviceReadings, source: str, name: str, value: int) -> Device
 async def test_it_is_evaluated_again_only_when_a_setting_changed() -> None:
     (found,) = await devices_of("audit-trust-after")
     auditor = Auditor(load_profile("nvidia-lossless"))
-    first = auditor.samples([found])
-    assert auditor.samples([found]) is first
+    first = audited(auditor, [found])
+    assert audited(auditor, [found]) is first
     for source, name in (("dcb", "pfc_requests_3"), ("dcb", "pfc_indications_3"), ("configuration", "age")):
         moved = changed(found, source, name, 12345)
         assert moved != found
-        assert auditor.samples([moved]) is first, f"{name} is no setting"
-    after = auditor.samples([changed(found, "dcb", "pfc_enabled_3", 0)])
+        assert audited(auditor, [moved]) is first, f"{name} is no setting"
+    after = audited(auditor, [changed(found, "dcb", "pfc_enabled_3", 0)])
     assert named(after, "roce_config_check_ok")["mlx5_0", "1", "ens1np0", "pfc"] == 0
-    assert auditor.samples([]).series == ()
+    assert audited(auditor, []).series == ()
 
 
 @pytest.mark.parametrize(
@@ -105,12 +105,12 @@ async def test_it_is_evaluated_again_only_when_a_setting_changed() -> None:
 async def test_a_change_of_every_evaluated_setting_is_noticed(source: str, name: str) -> None:
     (found,) = await devices_of("audit-trust-after")
     auditor = Auditor(load_profile("nvidia-lossless"))
-    before = auditor.samples([found])
-    assert auditor.samples([changed(found, source, name, 8)]) is not before
+    before = audited(auditor, [found])
+    assert audited(auditor, [changed(found, source, name, 8)]) is not before
 
 
 async def test_equally_set_ports_have_equal_fingerprints_and_others_do_not() -> None:
-    samples = Auditor(load_profile("auto")).samples(await devices_of("audit-drift"))
+    samples = audited(Auditor(load_profile("auto")), await devices_of("audit-drift"))
     prints = {labels[0]: value for labels, value in named(samples, "roce_config_fingerprint").items()}
     assert prints["mlx5_0"] == prints["mlx5_1"] != prints["mlx5_2"]
 

@@ -42,8 +42,10 @@ class Host:
         kernel = simulate(scenario, clock=lambda: self.now, vendors=("mlx5", "bnxt"))
         self.collector = Collector(kernel, Settings(), clock=lambda: self.now)
         self.wall = WALL
-        self.health = HealthWatch(lambda: self.now, lambda: self.wall + self.now, self.sleep, rules)
-        self.exporter = Exporter(self.collector, auditor=Auditor(load_profile("auto")), health=self.health)
+        self.health = HealthWatch(
+            self.collect, lambda: self.now, lambda: self.wall + self.now, self.sleep, rules
+        )
+        self.exporter = Exporter(self.collector, [Auditor(load_profile("auto")), self.health])
 
     async def collect(self) -> None:
         self.collections += 1
@@ -59,7 +61,7 @@ class Host:
         """Rounds of the verdict for this time."""
         end = self.now + seconds
         while self.now < end:
-            await self.health.judge(self.collect)
+            await self.health.judge()
             self.now += INTERVAL
 
     async def scrape(self) -> str:
@@ -82,7 +84,7 @@ async def test_a_quiet_host_is_healthy_and_a_lossy_one_is_not() -> None:
 
 async def test_the_first_round_knows_nothing_yet() -> None:
     host = Host("quiet")
-    await host.health.judge(host.collect)
+    await host.health.judge()
     document = host.health.document()
     assert {port["health"] for port in document["ports"]} == {"unknown"}
     assert document["ports"][0]["reasons"][0]["reason"] == "no_history"
@@ -90,14 +92,14 @@ async def test_the_first_round_knows_nothing_yet() -> None:
 
 async def test_a_round_uses_the_collection_of_a_scrape() -> None:
     host = Host("quiet")
-    await host.health.judge(host.collect)
+    await host.health.judge()
     assert host.collections == 1
     host.now += INTERVAL
     await host.exporter.observe()
-    await host.health.judge(host.collect)
+    await host.health.judge()
     assert host.collections == 1
     host.now += INTERVAL
-    await host.health.judge(host.collect)
+    await host.health.judge()
     assert host.collections == 2
 
 
@@ -131,7 +133,7 @@ async def test_a_fault_in_a_rule_is_counted_and_costs_no_metric(caplog: pytest.L
         return diagnose(history)
 
     host = Host("quiet", rules)
-    await host.health.judge(host.collect)
+    await host.health.judge()
     assert "fault in source health" in caplog.text
     text = await host.scrape()
     assert 'roce_exporter_source_up{source="health"} 0' in text
@@ -145,7 +147,7 @@ async def test_a_fault_in_a_rule_is_counted_and_costs_no_metric(caplog: pytest.L
 
 async def test_the_verdict_runs_until_it_is_cancelled() -> None:
     host = Host("quiet")
-    task = asyncio.create_task(host.health.run(host.collect))
+    task = asyncio.create_task(host.health.run())
     await host.fourth.wait()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -162,7 +164,7 @@ async def test_a_scrape_never_waits_for_the_rules() -> None:
         return diagnose(history)
 
     host = Host("quiet", rules)
-    task = asyncio.create_task(host.health.judge(host.collect))
+    task = asyncio.create_task(host.health.judge())
     await asyncio.to_thread(begun.wait)
     host.now += 1
     text = await host.scrape()
@@ -234,10 +236,9 @@ async def test_health_json_is_public_and_says_when_it_is_off() -> None:
     status, body = await get(host, "/health.json")
     assert status == 200
     assert json.loads(body)["version"] == 1
-    assert (
-        "/health.json" not in Application((HostPages(host.exporter),)).private
-    )  # it says nothing that /metrics does not
-    host.exporter.health = None
+    application = Application((HostPages(host.exporter),))
+    assert "/health.json" not in application.private  # it says nothing that /metrics does not
+    host.exporter.parts.remove(host.health)
     status, body = await get(host, "/health.json")
     assert status == 404
     assert b"--source.disable=health" in body
@@ -259,10 +260,11 @@ async def test_quiet_hours_are_nothing_but_healthy(vendor: str, minutes: int) ->
     kernel_time = 0.0
     kernel = simulate("quiet", clock=lambda: kernel_time, vendors=(vendor, vendor))
     collector = Collector(kernel, Settings(refresh=10.0), clock=lambda: kernel_time)
-    health = HealthWatch(lambda: kernel_time, lambda: WALL + kernel_time)
-    exporter = Exporter(collector, auditor=Auditor(load_profile("auto")), health=health)
+    exporter = Exporter(collector, [Auditor(load_profile("auto"))])
+    health = HealthWatch(exporter.observe, lambda: kernel_time, lambda: WALL + kernel_time)
+    exporter.parts.append(health)
     while kernel_time < 60 * minutes:
-        await health.judge(exporter.observe)
+        await health.judge()
         document = health.document()
         if kernel_time:
             assert document["health"] == "healthy", document["summary"]

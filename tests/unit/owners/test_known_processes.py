@@ -117,20 +117,20 @@ async def test_an_id_that_is_reused_between_two_devices_is_unknown_for_the_secon
     host = FakeHost({"mlx5_0": [queue_pair(1, 7)]}, {7: JOB})
     clock = Clock()
     found = following(host, clock=clock)
-    await found.survey_once()
+    await found.read_once()
     assert "queue_pairs{device=mlx5_0,owner=slurm/7,state=RTS,type=RC}" in shown(found)
     # Listed at this time; the process that has the number since is younger.
     host.objects["mlx5_1"] = [queue_pair(2, 7)]
     host.processes[7] = process(7, "0::/slurm/uid_0/job_8", created=clock.wall() + 1)
     found.follow([device("mlx5_0"), device("mlx5_1")])
-    await found.survey_once()
+    await found.read_once()
     assert "queue_pairs{device=mlx5_1,owner=unknown,state=RTS,type=RC}" in shown(found)
     assert not [name for name in shown(found) if "slurm" in name]
 
 
 async def test_without_devices_no_process_is_known() -> None:
     found = following(FakeHost({"mlx5_0": [queue_pair(1, 7)]}, {7: JOB}))
-    await found.survey_once()
+    await found.read_once()
     assert len(found.processes) == 1
     found.follow([])
     assert len(found.processes) == 0

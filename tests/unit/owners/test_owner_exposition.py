@@ -29,7 +29,7 @@ def setup() -> tuple[FakeHost, Surveyor, Exporter]:
     host.processes[7] = process(7, "0::/slurm/uid_0/job_7")
     found = surveyor(host, Clock())
     kernel = simulate("quiet", clock=lambda: 0.0, vendors=["mlx5", "mlx5"], seed=1)
-    return host, found, Exporter(Collector(kernel, Settings(), lambda: 0.0), surveyor=found)
+    return host, found, Exporter(Collector(kernel, Settings(), lambda: 0.0), [found])
 
 
 async def scrape(exporter: Exporter) -> str:
@@ -40,7 +40,7 @@ async def test_a_scrape_shows_the_last_survey_and_makes_none() -> None:
     host, found, exporter = setup()
     before = await scrape(exporter)
     assert "owner" not in before
-    await found.survey_once()
+    await found.read_once()
     lists = len(host.lists)
     for _ in range(3):
         after = await scrape(exporter)
@@ -55,11 +55,11 @@ async def test_a_change_of_processes_does_not_change_the_series_of_devices() -> 
     """The identity of the other parts is what keeps a scrape cheap: only a changed part is laid out again."""
     host, found, exporter = setup()
     await scrape(exporter)
-    await found.survey_once()
+    await found.read_once()
     first = (await exporter.observe()).samples
     host.processes[8] = process(8, "0::/slurm/uid_0/job_8")
     host.objects["mlx5_0"].append(queue_pair(2, 8))
-    await found.survey_once()
+    await found.read_once()
     second = (await exporter.observe()).samples
     assert len(first) == len(second)
     kept = [one.series is other.series for one, other in zip(first, second, strict=True)]
@@ -70,7 +70,7 @@ async def test_a_scrape_does_not_wait_for_a_survey_that_hangs() -> None:
     host, found, exporter = setup()
     await scrape(exporter)
     host.before_part = gate = Gate()
-    surveying = asyncio.create_task(found.survey_once())
+    surveying = asyncio.create_task(found.read_once())
     await gate.entered()
     assert "roce_port_up" in await scrape(exporter)
     gate.release()
@@ -87,7 +87,7 @@ async def test_the_debug_pages_show_owners_and_the_state_of_the_source() -> None
     _, found, exporter = setup()
     endpoints = Application((HostPages(exporter),))
     await scrape(exporter)
-    await found.survey_once()
+    await found.read_once()
 
     async def page(path: str) -> dict[str, list[dict[str, object]]]:
         reply = await endpoints(Request("GET", path, {}))

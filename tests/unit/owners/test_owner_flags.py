@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING
 import pytest
 from owner_fakes import FakeHost
 
+from roce_exporter.assemble import assemble
 from roce_exporter.cli import main
 from roce_exporter.cli.options import OptionError, parse_options
-from roce_exporter.cli.parts import make_surveyor
-from roce_exporter.owners import SurveyLimits
+from roce_exporter.cli.parts import parts_of
+from roce_exporter.owners import SurveyLimits, Surveyor
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 def limits(*argv: str) -> SurveyLimits:
-    surveyor = make_surveyor(parse_options(argv), FakeHost())  # type: ignore[arg-type]
+    kernel = FakeHost()
+    kernel.with_cached_names = lambda: kernel  # type: ignore[attr-defined]
+    surveyor = assemble(kernel, parts_of(parse_options(argv))).part(Surveyor)  # type: ignore[arg-type]
     assert surveyor is not None
     return surveyor.limits
 

@@ -55,7 +55,7 @@ async def test_a_device_that_hangs_costs_only_itself() -> None:
     host = host_of("mlx5_0", "mlx5_1")
     found = following(host, "mlx5_0", "mlx5_1")
     stuck = stick(host)
-    surveying = asyncio.create_task(found.survey_once())
+    surveying = asyncio.create_task(found.read_once())
     await stuck.entered()
     await until(found.states)
     assert [(state.device, state.up) for state in found.states()] == [("mlx5_1", True)]
@@ -70,18 +70,18 @@ async def test_a_device_that_hangs_is_broken_until_it_responds_and_leaves_nothin
 ) -> None:
     host = host_of("mlx5_0")
     found = following(host)
-    await found.survey_once()
+    await found.read_once()
     whole = shown(found)
     stuck = stick(host)
     patient, found.limits = found.limits, IMPATIENT
-    await found.survey_once()
+    await found.read_once()
     (state,) = found.states()
     assert (state.up, state.errors_total) == (False, 1)
     assert "0.01 s" in state.error
     while not stuck.begun.is_set():
-        await found.survey_once()  # a slow machine gives up before it reaches the queue pairs
+        await found.read_once()  # a slow machine gives up before it reaches the queue pairs
     found.limits = patient
-    await found.survey_once()
+    await found.read_once()
     assert "an earlier call has not returned" in found.states()[0].error
     assert {name for name in shown(found) if "survey_" not in name} == set()
     assert sum(not one.closed for one in host.lists) == 1, "the list in use is not closed"
@@ -98,12 +98,12 @@ async def test_a_call_that_has_not_returned_is_not_made_again(worker_threads: Wo
     host = host_of("mlx5_0")
     stuck = stick(host)
     found = following(host)
-    surveying = asyncio.create_task(found.survey_once())
+    surveying = asyncio.create_task(found.read_once())
     await stuck.entered()
     surveying.cancel()
     await until(surveying.done)
     lists = len(host.lists)
-    await found.survey_once()
+    await found.read_once()
     assert "an earlier call has not returned" in found.states()[0].error
     assert len(host.lists) == lists
     assert worker_threads.running() == ["roce-call"]
@@ -136,7 +136,7 @@ async def test_a_list_that_fails_in_the_middle_is_not_shown_in_part() -> None:
 
     host.before_part = fail_in_the_third_part
     found = following(host)
-    await found.survey_once()
+    await found.read_once()
     assert not [name for name in shown(found) if name.startswith("queue_pairs")]
     assert all(one.closed for one in host.lists)
 
@@ -154,7 +154,7 @@ async def test_a_kind_that_the_kernel_does_not_list_has_no_series() -> None:
     host = host_of("mlx5_0")
     host.faults["mlx5_0", ObjectKind.CONTEXT] = Absent(errno.EOPNOTSUPP, "older than 5.12")
     found = following(host)
-    await found.survey_once()
+    await found.read_once()
     assert not [name for name in shown(found) if name.startswith("contexts")]
     assert found.states()[0].up is True
 
@@ -193,11 +193,11 @@ async def test_a_replugged_device_is_surveyed_while_its_predecessor_is_stuck() -
     host = host_of("mlx5_0")
     stuck = stick(host)
     found = following(host)
-    surveying = asyncio.create_task(found.survey_once())
+    surveying = asyncio.create_task(found.read_once())
     await stuck.entered()
     host.before_part = lambda *_: None
     found.follow([device("mlx5_0", incarnation=2)])
-    await found.survey_once()
+    await found.read_once()
     assert f"memory_regions{{device=mlx5_0,owner={JOB}}}" in shown(found)
     stuck.release()
     await surveying
@@ -217,7 +217,7 @@ async def test_a_fault_of_the_exporter_costs_one_device_and_is_logged(
     host.before_part = fail
     found = following(host, "mlx5_0", "mlx5_1")
     with caplog.at_level(logging.WARNING):
-        await found.survey_once()
+        await found.read_once()
     assert [state.up for state in found.states()] == [False, True]
     assert "fault in the exporter" in found.states()[0].error
     assert "fault in source owners of mlx5_0" in caplog.text
@@ -228,11 +228,11 @@ async def test_an_error_is_logged_when_it_comes_and_when_it_goes(caplog: pytest.
     host.faults["mlx5_0", QUEUE_PAIR] = OSError(errno.EIO, "firmware")
     found = following(host)
     with caplog.at_level(logging.INFO):
-        await found.survey_once()
-        await found.survey_once()
+        await found.read_once()
+        await found.read_once()
         host.faults.clear()
-        await found.survey_once()
-        await found.survey_once()
+        await found.read_once()
+        await found.read_once()
     lines = [record.getMessage() for record in caplog.records if "owners" in record.getMessage()]
     assert len(lines) == 2
     assert "EIO" in lines[0]
@@ -245,10 +245,10 @@ async def test_counters_continue_after_a_round_that_failed() -> None:
     series = f"transport_ack_timeouts_total{{device=mlx5_0,owner={JOB},port=1}}"
     for count in (100, 110):
         host.sets["mlx5_0", 1] = (CounterSet(1, 1, 7, "", {"local_ack_timeout_err": count}),)
-        await found.survey_once()
+        await found.read_once()
     assert shown(found)[series] == 10
     host.sets["mlx5_0", 1] = OSError(errno.EIO, "firmware")
-    await found.survey_once()
+    await found.read_once()
     assert series not in shown(found)
     assert "counter sets of port 1: EIO" in found.states()[0].error
     host.sets["mlx5_0", 1] = (CounterSet(1, 1, 7, "", {"local_ack_timeout_err": 125}),)
@@ -260,7 +260,7 @@ async def test_a_round_of_once_that_takes_too_long_is_given_up() -> None:
     host = host_of("mlx5_0")
     host.open_objects = lambda *_: Endless()  # type: ignore[method-assign]
     found = following(host, limits=IMPATIENT)
-    await found.survey_once()
+    await found.read_once()
     Endless.over = True
     assert shown(found) == {}
     (state,) = found.states()

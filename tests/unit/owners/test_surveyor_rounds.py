@@ -283,7 +283,7 @@ async def test_the_debug_page_has_the_folded_owners_too() -> None:
     )
     found = following(host, limits=SurveyLimits(most=1, patience=600))
     assert found.documents()[0]["state"] == "not surveyed yet"
-    await found.survey_once()
+    await found.read_once()
     (document,) = found.documents()
     assert (document["device"], document["state"], document["error"]) == ("mlx5_0", "up", "")
     assert {one["owner"]: one["shown_as"] for one in document["owners"]} == {

@@ -52,7 +52,7 @@ def run(sampler: Sampler, clock: Clock, seconds: float) -> None:
 
 def values(sampler: Sampler, name: str, **labels: str) -> dict[tuple[str, ...], object]:
     """The series of one row with these labels, by their other labels."""
-    samples = sampler.samples()
+    (samples,) = sampler.samples()
     found = {}
     for series, value in zip(samples.series, samples.values, strict=True):
         told = dict(zip(series.row.labels, series.labels, strict=True))
@@ -208,7 +208,7 @@ async def test_the_exposition_has_the_rows() -> None:
     clock = Clock(5000.0)
     kernel = simulate("pfc-storm", clock=clock, vendors=["mlx5", "ice"])
     sampler = Sampler(kernel, clock, clock.wall, FIXED)
-    exporter = Exporter(Collector(kernel, Settings(), clock), sampler)
+    exporter = Exporter(Collector(kernel, Settings(), clock), [sampler])
     for _ in range(4):
         await exporter.observe(5)
         run(sampler, clock, 15.0)

@@ -73,6 +73,16 @@ def test_after_any_end_of_a_hang_the_device_is_polled_again(
     worker_threads.wait_until(1)
 
 
+async def test_one_poll_of_all_leaves_out_a_device_that_hangs(live: tuple[Sampler, Faults]) -> None:
+    sampler, faults = live
+    gate = faults[ETH0] = Gate()
+    await sampler.read_once()
+    assert faults.calls.count(("ethtool_statistics", "eth1")) == faults.calls.count(ETH0) == 1
+    await sampler.read_once()
+    assert faults.calls.count(("ethtool_statistics", "eth1")) == 1, "it was polled before"
+    gate.release()
+
+
 @pytest.mark.parametrize("deaths", [1, 2])
 def test_a_loop_whose_thread_died_at_its_start_runs_in_another(
     live: tuple[Sampler, Faults],

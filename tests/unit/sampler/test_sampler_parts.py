@@ -611,7 +611,7 @@ def test_the_first_reads_are_spread_over_an_interval(kernel: Kernel, clock: Cloc
 def test_without_a_network_device_the_loop_idles(kernel: Kernel, clock: Clock) -> None:
     sampler = following(kernel, clock)
     assert sampler.tick() == 101.0
-    assert sampler.samples() == ((), ())
+    assert sampler.samples() == (((), ()),)
     sampler.close()
 
 
@@ -620,10 +620,10 @@ def test_an_absent_device_is_read_again_after_a_minute_and_has_no_series(
 ) -> None:
     kernel.failure = Absent(errno.EOPNOTSUPP, "none")
     assert sampler.tick() == 160.0
-    assert sampler.samples().series == ()
+    assert sampler.samples()[0].series == ()
     kernel.failure, clock.now = None, 160.0
     assert sampler.tick() == pytest.approx(160.1)
-    assert sampler.samples().series
+    assert sampler.samples()[0].series
 
 
 def test_a_hung_read_is_abandoned_reported_once_and_free_after_its_return(

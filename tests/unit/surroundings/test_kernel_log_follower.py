@@ -276,11 +276,11 @@ async def test_a_log_that_breaks_is_opened_again_and_nothing_counts_twice(
     ring: Ring, follower: KernelLogFollower
 ) -> None:
     surroundings = around(follower)
-    await surroundings.read_all()
+    await surroundings.read_once()
     ring.write(f"mlx5_core {FIRST}: {UNPLUGGED}")
-    await surroundings.read_all()
+    await surroundings.read_once()
     ring.fails = OSError(errno.ENXIO, os.strerror(errno.ENXIO))
-    await surroundings.read_all()
+    await surroundings.read_once()
     (state,) = surroundings.states()
     assert (state.source, state.up, state.errors_total) == ("kernel_log", False, 1)
     broken = shown(surroundings)
@@ -289,7 +289,7 @@ async def test_a_log_that_breaks_is_opened_again_and_nothing_counts_twice(
     assert ring.closed == 1
     ring.write("mlx5_core 0000:3b:00.0 eth0: Link down")
     ring.fails = None
-    await surroundings.read_all()
+    await surroundings.read_once()
     (state,) = surroundings.states()
     assert state.up is True
     well = shown(surroundings)
@@ -309,7 +309,7 @@ async def test_a_missing_privilege_is_said_once_and_is_no_fault(
     ring.refuses = LogHiddenError(number, os.strerror(number), "/dev/kmsg")
     surroundings = around(follower)
     for _ in range(3):
-        await surroundings.read_all()
+        await surroundings.read_once()
     (state,) = surroundings.states()
     assert (state.up, state.error) == (None, "")
     assert shown(surroundings) == {"roce_kernel_log_readable": 0}
@@ -318,7 +318,7 @@ async def test_a_missing_privilege_is_said_once_and_is_no_fault(
     assert "/dev/kmsg" in record.message
     assert "CAP_SYSLOG" in record.message
     ring.refuses = None
-    await surroundings.read_all()
+    await surroundings.read_once()
     assert shown(surroundings)["roce_kernel_log_readable"] == 1
 
 
@@ -334,7 +334,7 @@ async def test_a_log_that_cannot_be_opened_is_a_fault_and_one_that_is_absent_is_
 ) -> None:
     ring.refuses = error
     surroundings = around(follower)
-    await surroundings.read_all()
+    await surroundings.read_once()
     assert [state.up for state in surroundings.states()] == [up]
     assert shown(surroundings) == series
 
@@ -343,14 +343,14 @@ async def test_a_read_that_hangs_is_given_up_and_its_messages_count_later(
     ring: Ring, follower: KernelLogFollower
 ) -> None:
     surroundings = around(follower)
-    await surroundings.read_all()
+    await surroundings.read_once()
     ring.write(f"mlx5_core {FIRST}: {UNPLUGGED}")
     ring.before_read = gate = Gate()
     hurried = around(follower, patience=0.05)
-    await hurried.read_all()
+    await hurried.read_once()
     (state,) = hurried.states()
     assert state.up is False
-    await hurried.read_all()
+    await hurried.read_once()
     (state,) = hurried.states()
     assert state.errors_total == 2, "no second call while the first has not returned"
     returned = threading.Event()

@@ -91,7 +91,7 @@ async def read(path: str, patience: float = 20.0) -> tuple[Surroundings, list[tu
     around = Surroundings(
         [PodResources(path, HOST, lambda: 0.0, patience)], lambda: 0.0, patience=patience + 20
     )
-    await around.read_all()
+    await around.read_once()
     (found,) = around.samples()
     assert set(found.values) <= {1}
     return around, [series.labels for series in found.series]
@@ -155,15 +155,15 @@ async def test_after_a_failure_all_is_as_before(tmp_path: Path) -> None:
     async with serving(kubelet, tmp_path / "kubelet.sock") as path:
         around, before = await read(path)
         kubelet.status = grpc.StatusCode.INTERNAL
-        await around.read_all()
+        await around.read_once()
         assert around.samples()[0].series == ()
         kubelet.status = None
-        await around.read_all()
+        await around.read_once()
         assert [series.labels for series in around.samples()[0].series] == before
         (state,) = around.states()
         assert (state.up, state.error, state.errors_total) == (True, "", 1)
         same = around.samples()[0].series
-        await around.read_all()
+        await around.read_once()
         assert around.samples()[0].series is same
 
 
@@ -219,7 +219,7 @@ async def test_a_neighbour_that_fails_or_hangs_costs_itself_alone(caplog: pytest
         Source("quick"),
     )
     around = Surroundings(sources, lambda: 0.0, patience=0.05)
-    await around.read_all()
+    await around.read_once()
     states = {one.source: one for one in around.states()}
     assert {name: one.up for name, one in states.items()} == {
         "absent": None,

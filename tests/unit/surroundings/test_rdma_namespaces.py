@@ -100,7 +100,7 @@ ALL = ("mlx5_0", "mlx5_1", "mlx5_2")
 
 async def read(kernel: Any, socket: str = "") -> tuple[dict[str, Any], str]:
     around = Surroundings([RdmaNamespaces(kernel, socket, lambda: 0.0)], lambda: 0.0, patience=20)
-    await around.read_all()
+    await around.read_once()
     (found,), (state,) = around.samples(), around.states()
     shown = {
         ",".join((series.row.name, *series.labels)): value

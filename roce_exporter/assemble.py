@@ -1,0 +1,90 @@
+"""The exporter of one host, built from its parts: the same for every command, the demo and the tests."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.checks.health.health_watch import HealthWatch
+from roce_exporter.checks.settings import Auditor, load_profile
+from roce_exporter.collect import Collector, Settings
+from roce_exporter.exporter import Exporter
+from roce_exporter.fastloop import Pace, Sampler
+from roce_exporter.fastloop.pfc_storm import StormLimits
+from roce_exporter.host.kernel.live import LiveKernel
+from roce_exporter.owners import SurveyLimits, Surveyor
+from roce_exporter.surroundings import Surroundings
+from roce_exporter.surroundings.kernel_log_follower import KernelLogFollower
+from roce_exporter.surroundings.rdma_namespaces import RdmaNamespaces
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from roce_exporter.exposition.served_series import ServedSeries
+    from roce_exporter.host.kernel import Kernel
+    from roce_exporter.surroundings import Neighbour
+
+
+class Clock(NamedTuple):
+    """The time of a host."""
+
+    monotonic: Callable[[], float] = time.monotonic
+    wall: Callable[[], float] = time.time
+    """Unix time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What an exporter consists of, with the operator's settings. None or False leaves a part out."""
+
+    collect: Settings = field(default_factory=Settings)
+    """Its timeout holds for all parts."""
+    profile: str | None = "auto"
+    """Name or file of the profile that settings are compared with."""
+    pace: Pace | None = field(default_factory=Pace)
+    """Of the fast loop."""
+    storms: StormLimits = field(default_factory=StormLimits)
+    owners: SurveyLimits | None = field(default_factory=SurveyLimits)
+    pods: str = ""
+    """The kubelet's socket; empty: which pod has which device is not read."""
+    namespaces: str = ""
+    """The socket of `roce-exporter namespaces`; empty without it."""
+    kernel_log: bool = True
+    health: bool = True
+    served: ServedSeries | None = None
+    """Selects what is rendered; None: everything."""
+
+
+def assemble(kernel: Kernel, parts: Parts | None = None, clock: Clock = Clock()) -> Exporter:  # noqa: B008 - immutable
+    """The exporter of the host that `kernel` reads; `parts` None: all of them.
+
+    Raises:
+        ProfileError: there is no such profile, or it is invalid.
+    """
+    wanted = parts or Parts()
+    timeout = wanted.collect.timeout
+    exporter = Exporter(Collector(kernel, wanted.collect, clock.monotonic), served=wanted.served)
+    add = exporter.parts.append
+    if wanted.profile is not None:
+        add(Auditor(load_profile(wanted.profile)))
+    if wanted.pace is not None:
+        add(Sampler(kernel.with_cached_names(), *clock, wanted.pace, wanted.storms))
+    if wanted.owners is not None:
+        add(Surveyor(kernel, replace(wanted.owners, patience=timeout), *clock))
+    add(_surroundings(kernel, wanted, clock, timeout))
+    if wanted.health:
+        add(HealthWatch(exporter.observe, *clock))
+    return exporter
+
+
+def _surroundings(kernel: Kernel, parts: Parts, clock: Clock, timeout: float) -> Surroundings:
+    neighbours: list[Neighbour] = []
+    if parts.pods:
+        from roce_exporter.surroundings.pod_resources import PodResources  # noqa: PLC0415 - with the option only
+
+        neighbours.append(PodResources(parts.pods, kernel, clock.monotonic, timeout))
+    if isinstance(kernel, LiveKernel):
+        neighbours.append(RdmaNamespaces(kernel, parts.namespaces, clock.monotonic, timeout))
+    followers = [KernelLogFollower(kernel, clock.monotonic, timeout)] if parts.kernel_log else []
+    return Surroundings(neighbours, clock.monotonic, patience=timeout, followers=followers)
