@@ -1,4 +1,4 @@
-"""The recorded hosts and switches of `tests/recordings`: one text each, whose form `roce_exporter/host/recorded/text_archive.py` describes.
+"""The recorded hosts and switches of `tests/recordings`: one text each, whose form `roce_exporter/host/recorded/archive.py` describes.
 
     python tests/recorded.py tests/recordings/bnxt.txt /tmp/bnxt               unpack one into a folder
     python tests/recorded.py /tmp/bnxt tests/recordings/bnxt.txt               and write it again
@@ -15,10 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from roce_exporter.host.recorded.load import load_tree
-from roce_exporter.host.recorded.text_archive import SUFFIX
+from roce_exporter.host.recorded.archive import SUFFIX, load_tree, write_tree
 from roce_exporter.host.recorded.tree import RecordingError
-from roce_exporter.host.recorded.written import write_tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,9 +6,9 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from roce_exporter.host.recorded.archive import load_tree
 from roce_exporter.host.recorded.capture import capture
-from roce_exporter.host.recorded.load import load_tree
-from roce_exporter.host.recorded.moment_times import TIME
+from roce_exporter.host.recorded.moment import TIME
 from roce_exporter.host.recorded.recorded import play_recording
 from roce_exporter.host.recorded.tree import Tree
 from roce_exporter.host.simulated.kernel import simulate

@@ -26,12 +26,9 @@ from roce_exporter.checks.settings import Profile, audit
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.kmsg import LogHiddenError, LogPart
 from roce_exporter.host.recorded.capture import CaptureError, capture
-from roce_exporter.host.recorded.capture_log import MOST_KEPT, PART, kernel_log
-from roce_exporter.host.recorded.log_moments import RecordedLog, numbered
+from roce_exporter.host.recorded.log_text import MOST_KEPT, PART, RecordedLog, kernel_log, numbered
 from roce_exporter.host.recorded.recorded import load_recording
-from roce_exporter.host.recorded.scrub import Scrubber
-from roce_exporter.host.recorded.scrub_processes import scrub_process, scrub_user
-from roce_exporter.host.recorded.subnet_scrub import SubnetScrubber
+from roce_exporter.host.recorded.scrub import Scrubber, SubnetScrubber, scrub_process, scrub_user
 from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.model.owner import ObjectKind, ProcessFacts
 from roce_exporter.owners.cgroup_path import parse_cgroups
@@ -216,7 +213,7 @@ def test_a_full_disk_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("roce_exporter.host.recorded.written.aiofiles.open", full)
+    monkeypatch.setattr("roce_exporter.host.recorded.archive.aiofiles.open", full)
     for output in (tmp_path / "c", tmp_path / "c.tgz"):
         with pytest.raises(CaptureError, match="No space left on device; choose another place with --output"):
             captured(recorded("bnxt"), output)

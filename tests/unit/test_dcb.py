@@ -11,8 +11,7 @@ from netlink_dumps import PLAIN, RICH, SET, payloads
 
 from roce_exporter.catalog import INDEX
 from roce_exporter.host.kernel.dcb_netlink import App, Buffer, Dcb, Ets, Pfc, decode_ieee
-from roce_exporter.host.recorded.dcb_printed import print_dcb
-from roce_exporter.host.recorded.dcb_recorded import KINDS, read_dcb
+from roce_exporter.host.recorded.dcb_text import KINDS, print_dcb, read_dcb
 from roce_exporter.host.recorded.tree import RecordingError
 from roce_exporter.host.sources.dcb import flatten
 

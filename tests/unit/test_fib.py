@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from roce_exporter.host.recorded.fib import Fib
+from roce_exporter.host.recorded.recorded_ip import Fib
 from roce_exporter.model.ip import LOCAL, MAIN, IpPath, IpRoute, IpRule, NextHop
 
 ONE, TWO = "10.0.1.1", "10.0.2.1"

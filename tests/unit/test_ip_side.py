@@ -17,7 +17,7 @@ from roce_exporter.checks.settings import Profile, audit
 from roce_exporter.exposition import Format
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.ip_netlink import read_ip_facts, read_ip_paths
-from roce_exporter.host.recorded.ip_tables import (
+from roce_exporter.host.recorded.ip_text import (
     parse_addresses,
     parse_neighbours,
     parse_paths,

@@ -18,7 +18,7 @@ from kernel import host
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.recorded import tree
-from roce_exporter.host.recorded.load import load_tree
+from roce_exporter.host.recorded.archive import load_tree
 from roce_exporter.host.recorded.recorded import load_recording
 from roce_exporter.host.recorded.tree import MAX_BYTES, RecordingError, Tree
 

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from kernel import host, tree_of
 
 from roce_exporter.host.kernel import Absent, ObjectKernel
-from roce_exporter.host.recorded.object_rows import print_counter_set, print_object
-from roce_exporter.host.recorded.process_files import print_processes, read_processes
-from roce_exporter.host.recorded.recorded_objects import HeldObjects
+from roce_exporter.host.recorded.rdma_text import print_counter_set, print_object
+from roce_exporter.host.recorded.recorded_objects import HeldObjects, print_processes, read_processes
 from roce_exporter.host.recorded.tree import RecordingError
 from roce_exporter.model import RdmaDevice
 from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts, RdmaObject

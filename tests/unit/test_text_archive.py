@@ -12,13 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roce_exporter.host.recorded import load, text_archive, tree
+from roce_exporter.host.recorded import archive, tree
+from roce_exporter.host.recorded.archive import FIRST, LAST, load_tree, print_tree, read_text, write_tree
 from roce_exporter.host.recorded.capture import capture
-from roce_exporter.host.recorded.load import load_tree, read_text
 from roce_exporter.host.recorded.recorded import load_recording
-from roce_exporter.host.recorded.text_archive import FIRST, LAST
 from roce_exporter.host.recorded.tree import PATH_BYTES, READ_BYTES, RecordingError, Tree, collect_tree
-from roce_exporter.host.recorded.written import print_tree, write_tree
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -139,7 +137,7 @@ def test_a_file_that_is_no_whole_text_is_refused_with_its_name(
 
 def test_sizes_are_limited_before_anything_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, lines in (("MAX_BYTES", ("a = base64", *("|" + "x" * 50,) * 30)), ("MAX_PATHS", ("#",) * 1001)):
-        monkeypatch.setattr(text_archive, name, 1000)
+        monkeypatch.setattr(archive, name, 1000)
         message = (
             "over 64 MiB; a recorded host" if name == "MAX_BYTES" else "over 1000 lines; a recorded host"
         )
@@ -214,7 +212,7 @@ def test_a_recorded_error_is_raised_where_the_host_raised_it(tmp_path: Path) -> 
     for number, call in reads.items():
         with pytest.raises(OSError, match=re.escape(f"[Errno {number}]")) as caught:
             call()
-        assert type(caught.value) is not load.RecordingError
+        assert type(caught.value) is not archive.RecordingError
         assert caught.type.__name__ != "Absent"
     (seen,) = kernel.open_files(["class/infiniband/mlx5_0/ports/1/state"]).read()
     assert isinstance(seen, OSError)

@@ -9,7 +9,7 @@ import pytest
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.transceiver import CMIS, QSFP, SFP, PageAddress, read_transceiver
-from roce_exporter.host.recorded.transceiver_text import parse_transceiver, print_transceiver
+from roce_exporter.host.recorded.ethtool_text import parse_transceiver, print_transceiver
 
 Part = tuple[int, int]
 """I2C address, and page; the lower half of a module's memory is page -1."""

@@ -20,7 +20,7 @@ from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.host.kernel.netlink import Message, encode_attribute, encode_message
 from roce_exporter.host.kernel.rtnetlink import MOST_VFS, VirtualFunction, read_virtual_functions
 from roce_exporter.host.recorded.capture import capture
-from roce_exporter.host.recorded.ip_link import parse_virtual_functions
+from roce_exporter.host.recorded.ip_text import parse_virtual_functions
 from roce_exporter.host.recorded.recorded import load_recording
 from roce_exporter.host.sources.netdev import VIRTUAL_FUNCTIONS, netdev_readers
 from roce_exporter.model import Device, Netdev, Port

@@ -2,7 +2,7 @@
 
 GUIDs, MAC and IP addresses, the host's name and the node description are replaced, always in the same way for the same value within
 one capture; another capture of the host may number them differently. Capture only reads, and sends nothing anywhere.
-RDMA objects and their processes are recorded, too: see `scrub_processes` for what is replaced there.
+RDMA objects and their processes are recorded, too: see `scrub` for what is replaced there.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from roce_exporter.errors import UserError
 from roce_exporter.host.inventory import CLASS, describe, list_devices
 from roce_exporter.host.kernel import Absent, ObjectKernel
 from roce_exporter.host.kernel.kmsg import LogKernel
-from roce_exporter.host.recorded.capture_devlink import devlink_files, read_devlink
-from roce_exporter.host.recorded.capture_ip import IpBook
-from roce_exporter.host.recorded.capture_log import kernel_log
-from roce_exporter.host.recorded.capture_objects import ProcessBook, device_objects
-from roce_exporter.host.recorded.dcb_printed import print_dcb
+from roce_exporter.host.recorded.archive import SUFFIX, write_tree
+from roce_exporter.host.recorded.capture_tables import IpBook, ProcessBook, device_objects
+from roce_exporter.host.recorded.dcb_text import print_dcb
+from roce_exporter.host.recorded.devlink_text import devlink_files, read_devlink
 from roce_exporter.host.recorded.ethtool_text import (
     print_fec,
     print_link,
@@ -33,14 +32,13 @@ from roce_exporter.host.recorded.ethtool_text import (
     print_permanent_address,
     print_settings,
     print_statistics,
+    print_transceiver,
 )
-from roce_exporter.host.recorded.ip_link import print_virtual_functions
-from roce_exporter.host.recorded.moment_times import TIME, print_time
+from roce_exporter.host.recorded.ip_text import print_virtual_functions
+from roce_exporter.host.recorded.log_text import kernel_log
+from roce_exporter.host.recorded.moment import TIME, print_time
 from roce_exporter.host.recorded.scrub import Scrubber
-from roce_exporter.host.recorded.text_archive import SUFFIX
-from roce_exporter.host.recorded.transceiver_text import print_transceiver
 from roce_exporter.host.recorded.tree import RecordingError, collect_tree
-from roce_exporter.host.recorded.written import write_tree
 from roce_exporter.host.sources.configuration import texts
 from roce_exporter.host.sources.hw_counters import SETTINGS
 from roce_exporter.host.sources.netdev import COUNTER_FILES, STATISTICS_FILES, hardware_netdevs

@@ -1,4 +1,4 @@
-"""A recorded host: output of the standard tools in a folder, a .tar.gz or a text (`host/recorded/text_archive.py`).
+"""A recorded host: output of the standard tools in a folder, a .tar.gz or a text (`host/recorded/archive.py`).
 
     HOST/sys/...                  files under /sys, as they are
     HOST/rdma/dev.json            `rdma -j dev show`
@@ -25,7 +25,7 @@
     HOST/devlink/health.json      `TZ=UTC devlink -j health show`
     HOST/devlink/info.json        `devlink -j dev info`
     HOST/devlink/BUS_NAME.vnic.json  `devlink -j health diagnose BUS/NAME reporter vnic`
-    HOST/ip/address.json          `ip -j address show`; the files of the IP side are in `host/recorded/ip_tables.py`
+    HOST/ip/address.json          `ip -j address show`; the files of the IP side are in `host/recorded/ip_text.py`
     HOST/ip/neigh.json            `ip -j -s neigh show`
     HOST/ip/route.json            `ip -j -4 route show table all`; route6.json with -6
     HOST/ip/rule.json             `ip -j rule show`; rule6.json with -6
@@ -33,7 +33,7 @@
     HOST/proc/sys/...             files under /proc/sys, as they are; kernel/hostname is the host's name
     HOST/proc/PID/...             stat, status, comm and cgroup of the processes with RDMA objects, as they are
     HOST/proc/stat                its line `btime`: start times in /proc/PID/stat count from there
-    HOST/dev/kmsg                 records of the kernel log, as /dev/kmsg returns them: see `log_moments`
+    HOST/dev/kmsg                 records of the kernel log, as /dev/kmsg returns them: see `log_text`
     HOST/etc/passwd               names of users; a user that it does not name is shown by number
     HOST/time                     when this was, in seconds since 1970; without it moments are 15 s apart
 
@@ -51,6 +51,7 @@ from typing import TYPE_CHECKING, Any
 from roce_exporter.host.kernel import FILE_BYTES, TEXT_BYTES, Absent
 from roce_exporter.host.kernel.names import given_hostname
 from roce_exporter.host.kernel.rtnetlink import LinkAddresses, choose_mac_address
+from roce_exporter.host.recorded.archive import load_tree
 from roce_exporter.host.recorded.devlink_text import RecordedDevlink
 from roce_exporter.host.recorded.ethtool_text import (
     parse_driver,
@@ -60,16 +61,13 @@ from roce_exporter.host.recorded.ethtool_text import (
     parse_permanent_address,
     parse_settings,
     parse_statistics,
+    parse_transceiver,
 )
-from roce_exporter.host.recorded.ibv_devinfo_text import parse_limits
-from roce_exporter.host.recorded.ip_link import parse_virtual_functions
-from roce_exporter.host.recorded.load import load_tree
-from roce_exporter.host.recorded.log_moments import PATH as KERNEL_LOG
-from roce_exporter.host.recorded.log_moments import RecordedLog
-from roce_exporter.host.recorded.moment import PARTS, Moment, read_moment, without_wrapper
-from roce_exporter.host.recorded.moment_times import moment_times
-from roce_exporter.host.recorded.rdma_recorded import ON, SUPPORTED
-from roce_exporter.host.recorded.transceiver_text import parse_transceiver
+from roce_exporter.host.recorded.ip_text import parse_virtual_functions
+from roce_exporter.host.recorded.log_text import PATH as KERNEL_LOG
+from roce_exporter.host.recorded.log_text import RecordedLog
+from roce_exporter.host.recorded.moment import PARTS, Moment, moment_times, read_moment, without_wrapper
+from roce_exporter.host.recorded.rdma_text import ON, SUPPORTED, parse_limits
 from roce_exporter.host.recorded.tree import RecordingError, Tree
 from roce_exporter.model import RdmaDevice, RdmaPort
 
@@ -79,7 +77,7 @@ if TYPE_CHECKING:
     from roce_exporter.host.kernel import ComponentVersion, HealthReporter
     from roce_exporter.host.kernel.dcb_netlink import Dcb
     from roce_exporter.host.kernel.rtnetlink import VirtualFunction
-    from roce_exporter.host.recorded.rdma_recorded import Rows
+    from roce_exporter.host.recorded.rdma_text import Rows
     from roce_exporter.host.recorded.recorded_objects import HeldObjects
     from roce_exporter.model.ip import IpFacts, IpPath
     from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts

@@ -1,30 +1,164 @@
-"""The IP side of a recorded host at one moment: the files of `recording.ip_tables`, as a kernel would report them."""
+"""The IP side of a recorded host at one moment: the files of `recorded.ip_text`, as a kernel would report them."""
 
 from __future__ import annotations
 
 import errno
+import ipaddress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.recorded.fib import UNKNOWN, Fib, make_fibs
-from roce_exporter.host.recorded.ip_tables import (
+from roce_exporter.host.recorded.ip_text import (
     parse_addresses,
     parse_neighbours,
     parse_paths,
     parse_routes,
     parse_rules,
 )
-from roce_exporter.host.recorded.rdma_recorded import read_json
+from roce_exporter.host.recorded.rdma_text import read_json
 from roce_exporter.host.recorded.tree import RecordingError
-from roce_exporter.model.ip import IpFacts, IpPath, version_of
+from roce_exporter.model.ip import LOCAL, NO_LIMIT, IpFacts, IpPath, IpRoute, IpRule, NextHop, version_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from roce_exporter.host.recorded.tree import Tree
     from roce_exporter.model.ip import IpAddress, IpNeighbour, IpRoute, IpRule
+
+
+LOOPBACK = "lo"
+
+MOST_RULES = 10_000
+"""Rules that are tried, against a `goto` that leads back: the kernel refuses those, a recording may have them."""
+
+_REJECTING = ("unreachable", "blackhole", "prohibit")
+_FAILURES = {"unreachable": "unreachable", "blackhole": "blackhole", "prohibit": "prohibited"}
+
+UNKNOWN = IpPath(unknown=True)
+UNREACHABLE = IpPath(failure="unreachable")
+
+
+class Fib:
+    """Rules and tables of one host and one version of IP."""
+
+    def __init__(self, rules: Sequence[IpRule], routes: Iterable[IpRoute], own: Iterable[str]) -> None:
+        """`own` are the host's addresses: only from these can a packet be sent."""
+        self._rules = tuple(sorted(rules, key=lambda rule: rule.priority))
+        self._own = {ipaddress.ip_address(one) for one in own}
+        self._tables: dict[int, list[IpRoute]] = {}
+        for route in routes:
+            self._tables.setdefault(route.table, []).append(route)
+
+    def path(self, source: str, destination: str) -> IpPath:
+        """How a packet leaves."""
+        if not self._rules or not self._tables:
+            return UNKNOWN
+        if ipaddress.ip_address(source) not in self._own:
+            return IpPath(failure="blackhole" if version_of(source) == 4 else "unreachable")  # noqa: PLR2004 - of IP
+        return self._decide(source, destination)
+
+    def _decide(self, source: str, destination: str) -> IpPath:
+        position, tried = 0, 0
+        while position < len(self._rules) and tried < MOST_RULES:
+            tried += 1
+            rule = self._rules[position]
+            matches = _matches(rule, source, destination)
+            if matches is None:
+                return UNKNOWN
+            position += 1
+            if not matches or rule.action == "nop":
+                continue
+            if rule.action == "goto":
+                position = next(
+                    (number for number, one in enumerate(self._rules) if one.priority >= rule.target),
+                    len(self._rules),
+                )
+                continue
+            if rule.action in _REJECTING:
+                return IpPath(failure=_FAILURES[rule.action])
+            if rule.action != "lookup":
+                return UNKNOWN
+            found = self._look_up(rule, source, destination)
+            if found is not None:
+                return found
+        return UNREACHABLE
+
+    def _look_up(self, rule: IpRule, source: str, destination: str) -> IpPath | None:
+        """The result of one table; None: the next rule is tried."""
+        candidates = [
+            route
+            for route in self._tables.get(rule.table, ())
+            if route.tos == 0
+            and _is_in(destination, route.destination)
+            and (not route.source or _is_in(source, route.source))
+        ]
+        for route in sorted(candidates, key=_preference):
+            if route.kind == "throw":
+                return None
+            if route.kind in _REJECTING:
+                return IpPath(failure=_FAILURES[route.kind])
+            hops = [hop for hop in route.hops if hop.usable]
+            if not hops:
+                continue
+            if rule.suppress != NO_LIMIT and _length(route.destination) <= rule.suppress:
+                return None
+            return _result(route, hops)
+        return None
+
+
+def _preference(route: IpRoute) -> tuple[int, int, int]:
+    # IPv6 compares the prefix of the source after that of the destination.
+    return -_length(route.destination), -_length(route.source) if route.source else 0, route.metric
+
+
+def _result(route: IpRoute, hops: Sequence[NextHop]) -> IpPath:
+    if route.kind == "local" or (route.table == LOCAL and route.kind == "anycast"):
+        return IpPath(LOOPBACK, local=True)
+    # With several next hops a hash decides, which differs from connection to connection.
+    if len({hop.netdev for hop in hops}) > 1 or not hops[0].netdev:
+        return UNKNOWN
+    return IpPath(hops[0].netdev, hops[0].gateway, route.mtu)
+
+
+def _matches(rule: IpRule, source: str, destination: str) -> bool | None:
+    """Whether a packet of this host matches; None if that is not known."""
+    simple = (
+        (not rule.source or _is_in(source, rule.source))
+        and (not rule.destination or _is_in(destination, rule.destination))
+        and rule.input in ("", LOOPBACK)
+        and not rule.output
+        and not rule.mark & rule.mask
+    )
+    if rule.others and simple:
+        return None
+    if rule.others and rule.inverted:
+        return True
+    return simple is not rule.inverted
+
+
+def _is_in(address: str, prefix: str) -> bool:
+    return ipaddress.ip_address(address) in ipaddress.ip_network(prefix, strict=False)
+
+
+def _length(prefix: str) -> int:
+    return int(prefix.rpartition("/")[2])
+
+
+def make_fibs(
+    rules: Mapping[int, Sequence[IpRule]], routes: Mapping[int, Sequence[IpRoute]], own: Iterable[str]
+) -> dict[int, Fib]:
+    """One `Fib` per version of IP."""
+    known = tuple(own)
+    return {
+        version: Fib(
+            rules.get(version, ()),
+            routes.get(version, ()),
+            [one for one in known if version_of(one) == version],
+        )
+        for version in (4, 6)
+    }
+
 
 ADDRESSES, NEIGHBOURS, PATHS = "ip/address.json", "ip/neigh.json", "ip/get.json"
 ROUTES = {4: "ip/route.json", 6: "ip/route6.json"}
@@ -108,5 +242,5 @@ def _parsed(tree: Tree, path: str, name: str, parse: Callable[[list[Any]], Any],
         return parse(rows)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
         raise RecordingError(
-            f"{what}: not what `ip -j` prints; see recording/ip_tables.py for the command"
+            f"{what}: not what `ip -j` prints; see recorded/ip_text.py for the command"
         ) from None

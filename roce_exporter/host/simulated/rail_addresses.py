@@ -1,13 +1,13 @@
 """Addresses and routes of the simulated host: each rail has a subnet, a gateway, and a table of its own, as it should be.
 
-The files are those of `recording.ip_tables`. Subnets are from 192.0.2.0/24 (RFC 5737).
+The files are those of `recorded.ip_text`. Subnets are from 192.0.2.0/24 (RFC 5737).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.host.recorded.ip_tables import (
+from roce_exporter.host.recorded.ip_text import (
     print_addresses,
     print_json,
     print_neighbours,

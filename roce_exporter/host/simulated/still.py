@@ -35,7 +35,7 @@ from roce_exporter.host.simulated.settings import ethtool_settings, setting_file
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from roce_exporter.host.recorded.rdma_recorded import Rows
+    from roce_exporter.host.recorded.rdma_text import Rows
     from roce_exporter.host.simulated.world import Card, SimulatedNetdev
 
 MTU = 4200

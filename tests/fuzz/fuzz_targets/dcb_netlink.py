@@ -8,11 +8,10 @@ from dataclasses import replace
 
 from fuzz_targets.wire import Wire
 from roce_exporter.host.kernel.dcb_netlink import Dcb, DcbNetlink
-from roce_exporter.host.recorded.dcb_printed import print_dcb
-from roce_exporter.host.recorded.dcb_recorded import read_dcb
+from roce_exporter.host.recorded.dcb_text import print_dcb, read_dcb
 
 ALLOWED = (OSError,)
-CORE = ("host/kernel/dcb_netlink.py", "host/recorded/dcb_printed.py", "host/kernel/netlink.py")
+CORE = ("host/kernel/dcb_netlink.py", "host/recorded/dcb_text.py", "host/kernel/netlink.py")
 ALGORITHMS = {0, 1, 2, 255}
 
 

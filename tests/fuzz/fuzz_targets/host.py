@@ -8,11 +8,10 @@ import math
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import INDEX
-from roce_exporter.host.recorded.object_rows import print_object, read_objects
-from roce_exporter.host.recorded.process_files import print_processes
-from roce_exporter.host.recorded.scrub import Scrubber
-from roce_exporter.host.recorded.scrub_processes import scrub_process
-from roce_exporter.host.recorded.transceiver_text import parse_transceiver, print_transceiver
+from roce_exporter.host.recorded.ethtool_text import parse_transceiver, print_transceiver
+from roce_exporter.host.recorded.rdma_text import print_object, read_objects
+from roce_exporter.host.recorded.recorded_objects import print_processes
+from roce_exporter.host.recorded.scrub import Scrubber, scrub_process
 from roce_exporter.host.recorded.tree import Tree
 from roce_exporter.host.sources.netdev import MAC_ADDRESS, read_netdev_identity
 from roce_exporter.model.owner import ObjectKind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from roce_exporter.catalog.kernel_events import EVENTS
 from roce_exporter.host.kernel.kmsg import LogPart
-from roce_exporter.host.recorded.log_moments import RecordedLog, numbered
+from roce_exporter.host.recorded.log_text import RecordedLog, numbered
 from roce_exporter.model import MOST_TEXT, decode_record
 from roce_exporter.normalise.log_lines import event_of, read_line
 from roce_exporter.surroundings.log_position import LogPosition
@@ -12,7 +12,7 @@ from roce_exporter.surroundings.log_position import LogPosition
 CORE = (
     "model/__init__.py",
     "normalise/log_lines.py",
-    "host/recorded/log_moments.py",
+    "host/recorded/log_text.py",
     "surroundings/log_position.py",
 )
 WORDS = (

@@ -10,13 +10,13 @@ from roce_exporter.host.recorded.tree import RecordingError, Tree
 ALLOWED = (RecordingError,)
 CORE = (
     "host/recorded/recorded.py",
-    "host/recorded/rdma_recorded.py",
-    "host/recorded/object_rows.py",
-    "host/recorded/process_files.py",
+    "host/recorded/rdma_text.py",
+    "host/recorded/rdma_text.py",
     "host/recorded/recorded_objects.py",
-    "host/recorded/dcb_recorded.py",
+    "host/recorded/recorded_objects.py",
+    "host/recorded/dcb_text.py",
     "host/recorded/ethtool_text.py",
-    "host/recorded/transceiver_text.py",
+    "host/recorded/ethtool_text.py",
 )
 FILES = (
     *(f"rdma/{kind}.json" for kind in ("dev", "link", "statistic", "mode", "mode_supported", "resource")),

@@ -6,13 +6,12 @@ import contextlib
 import io
 
 from fuzz_targets.host import visit
-from roce_exporter.host.recorded.load import read_text
+from roce_exporter.host.recorded.archive import print_tree, read_text
 from roce_exporter.host.recorded.recorded import play_recording
 from roce_exporter.host.recorded.tree import RecordingError, Tree
-from roce_exporter.host.recorded.written import print_tree
 
 ALLOWED = (RecordingError,)
-CORE = ("host/recorded/text_archive.py", "host/recorded/written.py")
+CORE = ("host/recorded/archive.py", "host/recorded/archive.py")
 WORDS = (
     b"recording 1\n",
     b"base other\n",

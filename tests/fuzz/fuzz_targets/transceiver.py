@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 
 from roce_exporter.host.kernel.transceiver import PageAddress, read_transceiver
-from roce_exporter.host.recorded.transceiver_text import parse_transceiver, print_transceiver
+from roce_exporter.host.recorded.ethtool_text import parse_transceiver, print_transceiver
 
 ALLOWED = (OSError,)
-CORE = ("host/kernel/transceiver.py", "host/recorded/transceiver_text.py")
+CORE = ("host/kernel/transceiver.py", "host/recorded/ethtool_text.py")
 PARTS = ((0x50, -1), (0x50, 0), (0x50, 1), (0x50, 2), (0x50, 3), (0x50, 0x11), (0x51, -1))
 
 

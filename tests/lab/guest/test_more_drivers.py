@@ -11,7 +11,7 @@ from daemon import Exporter, about, value
 from nic import kernel, run
 
 from roce_exporter.host.kernel.rtnetlink import read_virtual_functions
-from roce_exporter.host.recorded.ip_link import parse_virtual_functions
+from roce_exporter.host.recorded.ip_text import parse_virtual_functions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

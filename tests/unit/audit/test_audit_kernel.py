@@ -13,8 +13,7 @@ from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.dcb_netlink import Dcb, Pfc
 from roce_exporter.host.kernel.ethtool_ioctl import GCOALESCE, EthtoolIoctl
 from roce_exporter.host.kernel.live import LiveKernel
-from roce_exporter.host.recorded.dcb_printed import print_dcb
-from roce_exporter.host.recorded.dcb_recorded import read_dcb
+from roce_exporter.host.recorded.dcb_text import print_dcb, read_dcb
 from roce_exporter.host.recorded.ethtool_text import parse_settings, print_settings
 from roce_exporter.host.sources.configuration import texts
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from roce_exporter.host.recorded.capture import capture
-from roce_exporter.host.recorded.moment_times import moment_times
+from roce_exporter.host.recorded.moment import moment_times
 from roce_exporter.host.recorded.recorded import load_recording
 from roce_exporter.host.recorded.tree import RecordingError, Tree
 from roce_exporter.host.simulated.kernel import simulate

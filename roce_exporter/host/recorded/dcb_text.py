@@ -1,4 +1,4 @@
-"""Read the JSON output of iproute2's dcb, as in a recorded host.
+"""The JSON of iproute2's dcb in a recorded host: a capture prints it, and a recording is read from it.
 
 `dcb -s -j pfc show dev DEV` (.pfc.json; without `-s` it prints no pause frames), and `dcb -j` for ets, app, buffer and
 dcbx. Not maxrate: older versions of dcb print kbit/s as received from the kernel, versions since the end of 2025 bytes per
@@ -9,7 +9,7 @@ second, and the document does not name the unit. dcb does not print the peer's p
 from __future__ import annotations
 
 import reprlib
-from typing import TYPE_CHECKING, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from roce_exporter.host.kernel.dcb_netlink import (
     DCBX_HOST,
@@ -29,6 +29,7 @@ from roce_exporter.host.recorded.tree import RecordingError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
 
 T = TypeVar("T")
 
@@ -215,3 +216,67 @@ def _keyword(value: object, name: str, known: Mapping[str, int]) -> int:
     if not isinstance(value, str) or value not in known:
         raise _DocumentError(f"{name} holds {shown(value)}, none of {', '.join(known)}")
     return known[value]
+
+
+def print_dcb(dcb: Dcb) -> dict[str, dict[str, Any]]:
+    """A document for each reported part, by its kind. Rates, and the peer's parts except PFC, are not printed."""
+    found: dict[str, dict[str, Any]] = {}
+    if dcb.pfc:
+        found["pfc"] = _pfc(dcb.pfc)
+    if dcb.ets:
+        found["ets"] = _ets(dcb.ets)
+    if dcb.app is not None:
+        found["app"] = _app(dcb.app)
+    if dcb.buffer:
+        found["buffer"] = _buffer(dcb.buffer)
+    if dcb.dcbx is not None:
+        found["dcbx"] = {name: True for name, bit in MODES.items() if dcb.dcbx & bit}
+    if dcb.peer_pfc:
+        found[PEER_PFC] = _pfc(dcb.peer_pfc)
+    return found
+
+
+def _pfc(pfc: Pfc) -> dict[str, Any]:
+    counts = {"requests": list(pfc.requests), "indications": list(pfc.indications)}
+    return {
+        "pfc_cap": pfc.capacity,
+        "macsec_bypass": pfc.mbc,
+        "delay": pfc.delay,
+        "prio_pfc": list(pfc.enabled),
+        # Without -s dcb prints no counts, and an empty list would not be valid.
+        **{name: frames for name, frames in counts.items() if frames},
+    }
+
+
+def _ets(ets: Ets) -> dict[str, Any]:
+    names = {number: name for name, number in ALGORITHMS.items()}
+    return {
+        "willing": ets.willing,
+        "ets_cap": ets.capacity,
+        "cbs": ets.cbs,
+        "tc_bw": list(ets.transmit_bandwidth),
+        "pg_bw": list(ets.receive_bandwidth),
+        "tc_tsa": [names.get(number, "vendor") for number in ets.algorithm],
+        "prio_tc": list(ets.traffic_class),
+    }
+
+
+def _app(table: tuple[App, ...]) -> dict[str, Any]:
+    names = {number: name for name, number in SELECTORS.items()}
+    points = {number: name for name, number in PCP.items()}
+    found: dict[str, Any] = {}
+    for app in table:
+        if app.selector == SELECTORS["ethtype_prio"] and app.protocol == 0:
+            found.setdefault("default_prio", []).append(app.priority)
+        elif name := names.get(app.selector):
+            value = points.get(app.protocol, app.protocol) if name == "pcp_prio" else app.protocol
+            found.setdefault(name, []).append([value, app.priority])
+    return found
+
+
+def _buffer(buffer: Buffer) -> dict[str, Any]:
+    return {
+        "prio_buffer": list(buffer.of_priority),
+        "buffer_size": list(buffer.size),
+        "total_size": buffer.total,
+    }

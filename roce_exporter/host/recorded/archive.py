@@ -1,4 +1,4 @@
-r"""A recorded host as one text, which people read, compare and change in an editor.
+r"""Read and write a recorded host: one text, which people read, compare and change in an editor, a folder or an archive.
 
     recording 1                                  the first line: the version of this form
     base NAME                                    optional: all that is not below is as in NAME.txt of the same folder
@@ -20,24 +20,43 @@ r"""A recorded host as one text, which people read, compare and change in an edi
     @ 1                                          a moment: what is not named is as in the moment before
     end                                          the last line
 
-The order of paths is free. `host/recorded/written.py` writes it.
+The order of paths is free. A recorded host can also be a folder, or a tar archive of one (plain, .gz, .bz2 or .xz).
 """
 
 from __future__ import annotations
 
 import base64
 import errno
+import io
 import json
+import os
 import posixpath
 import re
+import stat
+import tarfile
+import textwrap
+from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from roce_exporter.host.recorded.tree import MAX_BYTES, MAX_PATHS, READ_BYTES, RecordingError, too_large
+import aiofiles
+import aiofiles.os
+
+from roce_exporter.host.recorded.tree import (
+    MAX_BYTES,
+    MAX_PATHS,
+    READ_BYTES,
+    RecordingError,
+    collect_tree,
+    too_large,
+    unpack_tree,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from roce_exporter.host.recorded.tree import Content, Tree
+
 
 MAGIC = b"recording "
 FIRST, LAST = "recording 1", "end"
@@ -245,3 +264,205 @@ def _error(name: str) -> int:
     if not isinstance(number, int) or not number:
         raise RecordingError(f"{name} is not an error of Linux; write its name, as EINVAL, or its number")
     return number
+
+
+def load_tree(path: str) -> Tree:
+    """Read a folder, a tar archive (plain, .gz, .bz2 or .xz) or a text into memory.
+
+    Raises:
+        RecordingError: it does not exist, is truncated or corrupt, or is too large.
+    """
+    place = Path(path)
+    try:
+        return collect_tree(_folder_members(place)) if place.is_dir() else _read_file(place)
+    except RecordingError as error:
+        raise RecordingError(f"recording {path}: {error}") from None
+    except FileNotFoundError:
+        raise RecordingError(
+            f"recording {path}: no such file or folder; name a folder, a .tar.gz or a text of `roce-exporter capture`"
+        ) from None
+    except OSError as error:
+        raise RecordingError(
+            f"recording {path}: {error.strerror or error}; check the path and its permissions"
+        ) from None
+
+
+def load_base(folder: Path, name: str) -> Tree:
+    """The recording that another one in this folder has as its base.
+
+    Raises:
+        RecordingError: there is no such text, it is wrong, or has a base itself.
+    """
+    place = folder / f"{name}{SUFFIX}"
+    if place.is_symlink() or not place.is_file():
+        raise RecordingError(f"base {place.name}: no such file in the same folder; copy it there")
+    try:
+        return _read_file(place, _base_of_base)
+    except RecordingError as error:
+        raise RecordingError(f"base {place.name}: {error}") from None
+
+
+def _base_of_base(name: str) -> Tree:
+    # Who changes a recording must find what depends on it.
+    raise RecordingError(f"a base with a base; name {name} in its place, or write it without")
+
+
+def _read_file(place: Path, read_base: Callable[[str], Tree] | None = None) -> Tree:
+    with place.open("rb") as file:
+        start = file.read(len(MAGIC))
+        file.seek(0)
+        if start != MAGIC:
+            return unpack_tree(file)
+        return read_text(file, read_base or (lambda name: load_base(place.parent, name)))
+
+
+def read_text(file: BinaryIO, read_base: Callable[[str], Tree]) -> Tree:
+    """The tree of a text; `read_base` returns the tree of a base.
+
+    Raises:
+        RecordingError: a line is wrong, or it is too large.
+    """
+    tree = collect_tree(text_members(file, read_base))
+    tree.refuse_conflicts()
+    return tree
+
+
+def _folder_members(root: Path) -> Iterator[tuple[str, Content]]:
+    for folder, folders, files in os.walk(root):
+        for name in sorted((*folders, *files)):
+            place = Path(folder, name)
+            inside = place.relative_to(root).as_posix()
+            mode = place.lstat().st_mode
+            if stat.S_ISLNK(mode):
+                yield inside, os.readlink(place)
+            elif stat.S_ISREG(mode):
+                with place.open("rb") as file:
+                    yield inside, file.read(MAX_BYTES + 1)
+
+
+# Characters of a line; the reader's limit is in bytes, of which a character has up to four.
+MOST = READ_BYTES // 8
+
+_PLAIN_PATH = re.compile(r"[\w.](\S{0,4000}[^\s:])?")
+_PLAIN_TARGET = re.compile(r"[^\s\"]\S{0,4000}")
+
+
+async def write_tree(tree: Tree, output: str, base: str = "") -> None:
+    """Write a new recording in the form that the suffix of `output` names: a text, an archive, or else a folder.
+
+    Reads that fail are in a text only. The base is for a text: only what differs from it is written.
+
+    Raises:
+        RecordingError: a path is below a link, or the base cannot be read.
+        OSError: the file or a file in the folder cannot be written.
+    """
+    tree.refuse_conflicts()
+    if output.endswith(SUFFIX):
+        before = load_base(Path(output).parent, base) if base else None
+        await _write_file(output, print_tree(tree, base, before).encode())
+    elif output.endswith((".tar.gz", ".tgz")):
+        await _write_file(output, _archive(tree))
+    else:
+        await _write_folder(tree, Path(output))
+
+
+async def _write_file(output: str, content: bytes) -> None:
+    async with aiofiles.open(output, "xb") as file:
+        await file.write(content)
+
+
+async def _write_folder(tree: Tree, root: Path) -> None:
+    for folder in sorted(tree.folders):
+        await aiofiles.os.makedirs(root / folder, exist_ok=True)
+    for path, target in tree.links.items():
+        await aiofiles.os.symlink(target, root / path)
+    for path, content in tree.files.items():
+        await _write_file(str(root / path), content)
+
+
+def _archive(tree: Tree) -> bytes:
+    compressed = io.BytesIO()
+    with tarfile.open(fileobj=compressed, mode="w:gz") as archive:
+        for path, content in sorted((tree.files | tree.links).items()):
+            member = tarfile.TarInfo(f"host/{path}")
+            if isinstance(content, str):
+                member.type, member.linkname = tarfile.SYMTYPE, content
+                archive.addfile(member)
+            else:
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+    return compressed.getvalue()
+
+
+def print_tree(tree: Tree, base: str = "", before: Tree | None = None) -> str:
+    """The recording as a text, see the module; with a base, what differs from it."""
+    lines = [FIRST]
+    root = tree.content()
+    if before:
+        lines += [f"base {base}", *_differences(before.content(), root)]
+    else:
+        moments = sorted(
+            (name for name in tree.folders[""] & tree.folders.keys() if MOMENT.fullmatch(name)), key=int
+        )
+        played: list[Mapping[str, Content]] = [tree.below(name).content() for name in moments]
+        lines += _differences({}, {path: root[path] for path in root if _top(path) not in moments})
+        for moment, last, now in zip(moments, [{}, *played], played, strict=False):
+            lines += [f"@ {moment}", *_differences(last, now)]
+    return "\n".join([*lines, "end", ""])
+
+
+def _top(path: str) -> str:
+    return path.partition("/")[0]
+
+
+def _differences(before: Mapping[str, Content], now: Mapping[str, Content]) -> Iterator[str]:
+    for path in sorted(before.keys() | now.keys()):
+        if path not in now:
+            yield f"- {_word(path, _PLAIN_PATH)}"
+        elif path not in before or before[path] != now[path]:
+            yield from _entry(_word(path, _PLAIN_PATH), now[path], before.get(path))
+
+
+def _word(path: str, plain: re.Pattern[str]) -> str:
+    return path if plain.fullmatch(path) and path.isprintable() else json.dumps(path)
+
+
+def _entry(path: str, content: Content, before: Content | None) -> Iterator[str]:
+    if isinstance(content, str):
+        yield f"{path} -> {_word(content, _PLAIN_TARGET)}"
+    elif isinstance(content, int):
+        yield f"{path} ! {errno.errorcode.get(content, content)}"
+    elif (lines := _text_lines(content)) is None:
+        yield f"{path} {BASE64}"
+        yield from (f"|{part}" for part in textwrap.wrap(base64.b64encode(content).decode(), 76))
+    elif changed := _changed(lines, before):
+        yield f"{path} {LINES}"
+        yield from (f"|{line}" for line in changed)
+    elif len(lines) == 2 and lines[0] and not lines[1]:  # noqa: PLR2004 - one line, and what follows its end
+        yield f"{path}: {lines[0]}"
+    else:
+        yield f"{path} ="
+        yield from (f"|{line}" for line in lines[:-1])
+        if lines[-1]:
+            yield f"\\{lines[-1]}"
+
+
+def _text_lines(content: bytes) -> list[str] | None:
+    """The lines of a file, and what follows the last line end; None if it is not text."""
+    try:
+        lines = content.decode().split("\n")
+    except UnicodeDecodeError:
+        return None
+    plain = all(len(line) <= MOST and line.replace("\t", "").isprintable() for line in lines)
+    return lines if plain else None
+
+
+def _changed(lines: list[str], before: Content | None) -> list[str]:
+    """The lines that are not as before, if the text before their colons finds them; else none."""
+    old = _text_lines(before) if isinstance(before, bytes) and len(before) <= READ_BYTES else None
+    keys = [key(line) for line in lines]
+    if old is None or keys != [key(line) for line in old]:
+        return []
+    changed = [line for line, last in zip(lines, old, strict=True) if line != last]
+    often = Counter(keys)
+    return changed if all(often[key(line)] == 1 for line in changed) and len(changed) < len(lines) - 1 else []

@@ -1,0 +1,227 @@
+"""Tables that the devices of a capture share: their IP side, and RDMA objects with the processes that own them.
+
+Of the IP side a capture has what the checks of settings read. Only the network devices of RDMA ports are recorded, and of routes
+only those that leave by them. So the replies about where packets leave are recorded as well: the tables alone would not give them.
+
+The queue pairs of a device are listed once and without rests, which on some drivers costs a request to the firmware for each.
+Limits are read where the kernel reports them, otherwise only with `--owners.limits`, because that opens a context on the device.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.recorded.ip_text import (
+    print_addresses,
+    print_json,
+    print_neighbours,
+    print_path,
+    print_route,
+    print_rule,
+)
+from roce_exporter.host.recorded.rdma_text import print_counter_set, print_limits, print_object
+from roce_exporter.host.recorded.recorded_ip import ADDRESSES, NEIGHBOURS, PATHS, ROUTES, RULES
+from roce_exporter.host.recorded.recorded_objects import print_processes
+from roce_exporter.host.recorded.scrub import scrub_process
+from roce_exporter.host.sources.ip_side import CONF, SYSCTLS, Addresses, targets
+from roce_exporter.model.ip import version_of
+from roce_exporter.model.owner import ObjectKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from roce_exporter.host.kernel import Kernel, ObjectKernel
+    from roce_exporter.host.recorded.scrub import Scrubber
+    from roce_exporter.model import Device, RdmaDevice
+    from roce_exporter.model.ip import IpFacts
+    from roce_exporter.model.owner import CounterSet, ProcessFacts, RdmaObject
+
+    Row = dict[str, Any]
+
+
+class IpBook:
+    """Collects the IP side of all devices at one moment."""
+
+    def __init__(self, kernel: Kernel, scrub: Scrubber) -> None:
+        self._kernel = kernel
+        self._scrub = scrub
+        self._rows: dict[str, list[dict[str, Any]]] = {}
+        self._files: dict[str, str] = {}
+        self._seen: set[str] = set()
+
+    def add(self, device: Device) -> None:
+        """Record the ports of one device."""
+        for port in device.ports:
+            for netdev in Addresses(self._kernel, device.name, port).netdevs() if port.netdevs else ():
+                if netdev not in self._seen:
+                    self._add(netdev)
+
+    def _add(self, netdev: str) -> None:
+        try:
+            facts = self._kernel.ip_facts(netdev)
+        except OSError:
+            return
+        self._seen.add(netdev)
+        self._scrub.keep_subnets()
+        stand_ins = scrub_facts(facts, self._scrub)
+        self._print(netdev, stand_ins)
+        self._add_paths(netdev, facts, stand_ins)
+        for folder in ("all", netdev):
+            for name in SYSCTLS:
+                path = f"{CONF}/{folder}/{name}"
+                try:
+                    self._files[path.removeprefix("../")] = self._kernel.text(path) + "\n"
+                except OSError:
+                    continue
+
+    def _print(self, netdev: str, facts: IpFacts) -> None:
+        rows = self._rows
+        rows.setdefault(ADDRESSES, []).extend(print_addresses({netdev: facts.addresses}))
+        rows.setdefault(NEIGHBOURS, []).extend(print_neighbours(netdev, facts.neighbours))
+        for version in ROUTES:
+            known = rows.setdefault(ROUTES[version], [])
+            routes = (print_route(one) for one in facts.routes if version_of(one.destination) == version)
+            known.extend(row for row in routes if row not in known)
+            rows[RULES[version]] = [print_rule(one) for one in facts.rules if one.version == version]
+
+    def _add_paths(self, netdev: str, facts: IpFacts, stand_ins: IpFacts) -> None:
+        """The reply for each packet of the host becomes that for the packet which a reader of the recording will follow."""
+        rows = self._rows.setdefault(PATHS, [])
+        for real, shown in zip(targets(facts, netdev), targets(stand_ins, netdev), strict=False):
+            try:
+                paths = self._kernel.ip_paths([(real.source, one) for one in real.candidates])
+            except OSError:
+                return
+            for position, destination in enumerate(shown.candidates):
+                path = paths[min(position, len(paths) - 1)]
+                if not path.unknown:
+                    gateway = self._scrub.ip(path.gateway) if path.gateway else ""
+                    rows.append(print_path(shown.source, destination, replace(path, gateway=gateway)))
+
+    def files(self) -> dict[str, str]:
+        """The files of the recording, by path."""
+        printed = {path: print_json(rows) for path, rows in self._rows.items() if rows or path == ADDRESSES}
+        return printed | self._files
+
+
+def scrub_facts(facts: IpFacts, scrub: Scrubber) -> IpFacts:
+    """The same facts with a stand-in for each address and prefix."""
+    return replace(
+        facts,
+        addresses=tuple(replace(one, address=scrub.ip(one.address)) for one in facts.addresses),
+        neighbours=tuple(replace(one, address=scrub.ip(one.address)) for one in facts.neighbours),
+        routes=tuple(
+            replace(
+                one,
+                destination=scrub.prefix(one.destination),
+                source=scrub.prefix(one.source),
+                hops=tuple(
+                    replace(hop, gateway=scrub.ip(hop.gateway) if hop.gateway else "") for hop in one.hops
+                ),
+            )
+            for one in facts.routes
+        ),
+        rules=tuple(
+            replace(one, source=scrub.prefix(one.source), destination=scrub.prefix(one.destination))
+            for one in facts.rules
+        ),
+    )
+
+
+LOG = logging.getLogger(__name__)
+
+
+class ProcessBook:
+    """The processes of one moment, each read once, and scrubbed."""
+
+    def __init__(self, kernel: ObjectKernel, scrub: Scrubber) -> None:
+        self.kernel = kernel
+        self.scrub = scrub
+        self._known: dict[int, ProcessFacts | None] = {}
+
+    def command(self, pid: int) -> str:
+        """The command of a process; empty for the kernel's objects and for processes that cannot be read."""
+        if pid and pid not in self._known:
+            self._known[pid] = self._read(pid)
+        facts = self._known.get(pid)
+        return facts.command if facts else ""
+
+    def files(self) -> dict[str, str]:
+        """The files of every process whose command was read."""
+        # A device that hung may still add processes.
+        return print_processes({pid: facts for pid, facts in tuple(self._known.items()) if facts})
+
+    def _read(self, pid: int) -> ProcessFacts | None:
+        with contextlib.suppress(OSError):
+            return scrub_process(self.scrub, self.kernel.process(pid))
+        return None
+
+
+def device_objects(processes: ProcessBook, device: Device) -> tuple[dict[str, Any], dict[str, list[Row]]]:
+    """The files about the objects of a device, and its rows of each `rdma -j` command.
+
+    A list that fails is left out. A kind without objects has an empty list, and no file where the kernel does not list it.
+    """
+    netlink = device.netlink
+    if netlink is None:
+        return {}, {}
+    files: dict[str, Any] = {}
+    files |= _limits(processes.kernel, netlink)
+    name = {"ifindex": netlink.index, "ifname": device.name}
+    rows = dict(_tables(processes, netlink, [port.number for port in device.ports]))
+    return files, {kind: [name | row for row in found] for kind, found in rows.items()}
+
+
+def _limits(kernel: ObjectKernel, device: RdmaDevice) -> dict[str, str]:
+    """The limits of a device, as `ibv_devinfo -v` prints them; no file if neither the kernel nor an option reports them."""
+    try:
+        return {f"ibv_devinfo/{device.name}.txt": print_limits(device.name, kernel.object_limits(device))}
+    except Absent:
+        pass
+    except OSError as error:
+        LOG.warning("the limits of %s are left out: %s", device.name, error)
+    return {}
+
+
+def _tables(
+    processes: ProcessBook, device: RdmaDevice, ports: Sequence[int]
+) -> Iterator[tuple[str, list[Row]]]:
+    for kind in ObjectKind:
+        if (objects := _listed(processes.kernel, device, kind)) is not None:
+            yield f"resource-{kind.value}", [_object_row(one, processes) for one in objects]
+    lists = list(_counter_sets(processes.kernel, device, ports))
+    if lists:
+        yield (
+            "statistic-qp",
+            [print_counter_set(one, processes.command(one.pid)) for sets in lists for one in sets],
+        )
+
+
+def _object_row(one: RdmaObject, processes: ProcessBook) -> Row:
+    scrubbed = one._replace(peer=processes.scrub.peer(one.peer)) if one.peer else one
+    return print_object(scrubbed, processes.command(one.pid))
+
+
+def _listed(kernel: ObjectKernel, device: RdmaDevice, kind: ObjectKind) -> tuple[RdmaObject, ...] | None:
+    """All objects of one kind; None if the list cannot be read to its end."""
+    with contextlib.suppress(OSError):
+        objects = kernel.open_objects(device, kind)
+        try:
+            parts = iter(objects.next_part, None)
+            return tuple(one for part in parts for one in part)
+        finally:
+            objects.close()
+    return None
+
+
+def _counter_sets(
+    kernel: ObjectKernel, device: RdmaDevice, ports: Sequence[int]
+) -> Iterator[tuple[CounterSet, ...]]:
+    """The counter sets of each port that has a list of them."""
+    for port in ports:
+        with contextlib.suppress(OSError):
+            yield kernel.counter_sets(device, port)

@@ -1,0 +1,113 @@
+"""The kernel log of a recorded host: `dev/kmsg` of each moment has the records as /dev/kmsg returns them, one after another.
+
+A moment may repeat the records of the one before; new are those with higher sequence numbers. A capture writes only messages
+about RDMA devices that the table knows, so numbers are missing between them: they were left out, and not lost. Addresses and
+the host's name are replaced in them; names of devices and PCI addresses stay.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.kmsg import LogPart
+from roce_exporter.model import decode_record
+from roce_exporter.normalise.log_lines import event_of, read_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from roce_exporter.host.kernel import Kernel
+    from roce_exporter.host.kernel.kmsg import KernelLog
+    from roce_exporter.host.recorded.scrub import Scrubber
+
+
+PATH = "dev/kmsg"
+
+
+class RecordedLog:
+    """A position in the log of a recorded host; `content` returns `dev/kmsg` of the present moment."""
+
+    def __init__(self, content: Callable[[], bytes], *, oldest: bool) -> None:
+        self._content = content
+        self._passed = -1 if oldest else max((number for number, _ in numbered(content())), default=-1)
+
+    def read(self, most: int) -> LogPart:
+        found: list[bytes] = []
+        for number, record in numbered(self._content()):
+            if number > self._passed and len(found) < most:
+                self._passed = number
+                found.append(record)
+        return LogPart(tuple(found), 0, thinned=True)
+
+    def close(self) -> None:
+        pass  # nothing is open
+
+
+def numbered(content: bytes) -> Iterator[tuple[int, bytes]]:
+    """Each record with its sequence number. Lines that are no record and belong to none are skipped."""
+    record: list[bytes] = []
+    for line in content.splitlines(keepends=True):
+        if not line.startswith(b" "):
+            yield from _one(record)
+            record = []
+        record.append(line)
+    yield from _one(record)
+
+
+def print_records(records: Iterable[bytes]) -> str:
+    """The text of `dev/kmsg`. The kernel has escaped everything outside ASCII."""
+    return b"".join(records).decode("ascii", "replace")
+
+
+def _one(lines: list[bytes]) -> Iterator[tuple[int, bytes]]:
+    raw = b"".join(lines)
+    if lines and (record := decode_record(raw)):
+        yield record.sequence, raw
+
+
+PART = 1024
+MOST_PARTS = 256
+"""Parts of a log that are read; the largest buffers hold as many messages."""
+MOST_KEPT = 1000
+"""Messages that are kept, the newest."""
+
+
+def kernel_log(kernel: Kernel, scrub: Scrubber) -> dict[str, str]:
+    """The file of the log, scrubbed; no file where the host has no log, an empty one where no message matches.
+
+    Raises:
+        OSError: the log cannot be read.
+    """
+    try:
+        log = kernel.open_kernel_log(oldest=True)
+    except Absent:
+        return {}
+    try:
+        kept = [raw for raw in _records(log) if _is_known(raw)]
+    finally:
+        log.close()
+    return {PATH: _scrubbed(kernel, print_records(kept[-MOST_KEPT:]), scrub)}
+
+
+def _records(log: KernelLog) -> Iterator[bytes]:
+    for _ in range(MOST_PARTS):
+        records = log.read(PART).records
+        yield from records
+        if not records:
+            return
+
+
+def _is_known(raw: bytes) -> bool:
+    record = decode_record(raw)
+    line = read_line(record) if record else None
+    return line is not None and event_of(line) != ""
+
+
+def _scrubbed(kernel: Kernel, text: str, scrub: Scrubber) -> str:
+    try:
+        name = kernel.hostname()
+    except OSError:
+        name = ""
+    scrubbed = scrub.text(text)
+    return scrubbed.replace(name, scrub.hostname(name)) if name in scrubbed and name else scrubbed
