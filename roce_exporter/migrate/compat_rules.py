@@ -17,8 +17,9 @@ import yaml
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.drivers import DRIVERS, family_of
+from roce_exporter.catalog.named import DEVICE_INFO
 from roce_exporter.catalog.row import ETHTOOL
-from roce_exporter.migrate import foreign
+from roce_exporter.migrate import foreign, rdma_exporter, spiderpool
 from roce_exporter.migrate.foreign import EXPORTERS, Foreign, foreign_metrics
 from roce_exporter.migrate.rdma_exporter import PHYSICAL_STATES, PORT_STATES
 
@@ -64,6 +65,13 @@ def replaced(expr: str, target: str, source: str, value: str = "$1", pattern: st
     return f'label_replace({expr}, "{target}", "{value}", "{source}", "{pattern}")'
 
 
+def renamed(expr: str, *pairs: tuple[str, str]) -> str:
+    """The series with the second label of each pair made from the first."""
+    for source, target in pairs:
+        expr = replaced(expr, target, source)
+    return expr
+
+
 def without(expr: str, *labels: str) -> str:
     """The series without these labels. Two that become equal have the same value, since they are the same counter."""
     return f"max without ({', '.join(labels)}) ({expr})" if labels else expr
@@ -74,17 +82,6 @@ def scaled(expr: str, times: int, per: int) -> str:
     return expr + (f" * {times}" if times != 1 else "") + (f" / {per}" if per != 1 else "")
 
 
-INFO_LABELS = (
-    "driver",
-    "protocol",
-    "firmware",
-    "board",
-    "model",
-    "node_guid",
-    "pci",
-    "function",
-    "physical_function",
-)
 EVERY_DRIVER = "mlx5"
 NODE_LABELS = "device_port:roce_spiderpool:labels"
 PORT_STATE = "device_port:roce_port_state:label"
@@ -104,23 +101,21 @@ def _counters(exporter: str) -> list[Foreign]:
 
 def _node_exporter() -> list[Group]:
     ours = _counters("node_exporter")
-    infiniband = [_rule(one, _value(one)) for one in ours if one.name.startswith("node_infiniband_")]
+    infiniband = [
+        Recording(one.name, _value(one), one.where) for one in ours if one.name.startswith("node_infiniband_")
+    ]
     ethtool = [one for one in ours if one.name.startswith("node_ethtool_") and one.labels]
+    info = renamed(
+        "roce_device_info", ("board", "board_id"), ("firmware", "firmware_version"), ("model", "hca_type")
+    )
     return [
         Group(
             "roce-compat-to-node-infiniband",
             "The collector `infiniband`.",
-            (_node_infiniband_info(), *infiniband),
+            (Recording("node_infiniband_info", without(info, *DEVICE_INFO.labels[1:])), *infiniband),
         ),
         *_by_driver("node-ethtool", ethtool, _of_netdev),
     ]
-
-
-def _node_infiniband_info() -> Recording:
-    expr = "roce_device_info"
-    for ours, theirs in (("board", "board_id"), ("firmware", "firmware_version"), ("model", "hca_type")):
-        expr = replaced(expr, theirs, ours)
-    return Recording("node_infiniband_info", without(expr, *INFO_LABELS))
 
 
 def _of_netdev(one: Foreign) -> str:
@@ -151,8 +146,7 @@ def _spiderpool() -> list[Group]:
     info = f"roce_port_info * {ON_DEVICE} group_left (function, node_guid) roce_device_info"
     info = f"({info}) * {ON_PORT} group_left (hostname) max by ({TARGET}, device, port, hostname) (roce_netdev_info)"
     info = replaced(replaced(info, "is_root", "", "true", ""), "is_root", "function", "false", "vf")
-    for ours, theirs in (("device", "ifname"), ("netdev", "net_dev_name"), ("hostname", "node_name")):
-        info = replaced(info, theirs, ours)
+    info = renamed(info, ("device", "ifname"), ("netdev", "net_dev_name"), ("hostname", "node_name"))
     labels = Recording(NODE_LABELS, without(info, "netdev", "hostname", "link_layer", "lag", "function"))
     rest = _by_driver("spiderpool", _counters("spiderpool"), _of_spiderpool)
     return [Group("roce-compat-to-spiderpool-labels", "The labels of its series.", (labels,)), *rest]
@@ -171,11 +165,10 @@ def _by_driver(name: str, ours: Iterable[Foreign], value: Callable[[Foreign], st
     """The names of mlx5 and of all drivers, then those of other drivers alone."""
     general, special = [], []
     for one in ours:
-        common = not one.dialects or EVERY_DRIVER in one.dialects
-        if common:
-            general.append(_rule(one, value(one)))
+        if not one.dialects or EVERY_DRIVER in one.dialects:
+            general.append(Recording(one.name, value(one), one.where))
         elif _drivers(one):
-            special.append(_rule(one, value(one)))
+            special.append(Recording(one.name, value(one), one.where))
     return [
         Group(
             f"roce-compat-to-{name}",
@@ -188,10 +181,6 @@ def _by_driver(name: str, ours: Iterable[Foreign], value: Callable[[Foreign], st
             tuple(special),
         ),
     ]
-
-
-def _rule(one: Foreign, expr: str) -> Recording:
-    return Recording(one.name, expr, one.where)
 
 
 def _drivers(one: Foreign) -> list[str]:
@@ -226,35 +215,23 @@ HOST = "(.+?)(:[0-9]+)?"
 
 ON_TARGET = f"on ({TARGET})"
 NETDEVS = "netdev:roce_from_node_exporter:driver"
-RDMA_LABELS = ("state", "phys_state", "link_width", "link_speed", "pci_addr", "is_vf", "pf_device")
-RDMA_PORT_LABELS = ("port", "netdev", "link_layer", *RDMA_LABELS)
+RDMA_PORT_LABELS = ("port", "netdev", "link_layer", *rdma_exporter.LOST)
 ETHERNET_GIGABITS = (10, 25, 40, 50, 56, 100, 200, 400, 800)
 WITH_IFNAME = 'ifname!=""'
 """rdma_exporter has some of spiderpool's names too, without `ifname`."""
 WITH_DEVICE = 'device!=""'
-OF_SPIDERPOOL = (
-    "ifname",
-    "net_dev_name",
-    "node_name",
-    "node_guid",
-    "sys_image_guid",
-    "is_root",
-    "rdma_parent_name",
-    "pod_namespace",
-    "pod_name",
-    "owner_api_version",
-    "owner_kind",
-    "owner_namespace",
-    "owner_name",
-    "otel_scope_name",
-    "otel_scope_version",
-)
+OF_SPIDERPOOL = ("ifname", "net_dev_name", *spiderpool.LOST, "otel_scope_name", "otel_scope_version")
 """Every label of its series but the priority."""
 
 
 def hosts(exporter: str) -> str:
     """The recorded list of the hosts that the file of this exporter serves."""
     return f"instance:roce_from_{exporter}:hosts"
+
+
+def of_hosts(exporter: str) -> str:
+    """The operator behind a series that keeps those of these hosts."""
+    return f"and {ON_TARGET} {hosts(exporter)}"
 
 
 def groups_to_ours(exporter: str) -> list[Group]:
@@ -299,15 +276,15 @@ def _counter(exporter: str, row: Row, value: Callable[[Term, Row], str]) -> str:
     if not found or exporter == "node_exporter":
         return " or ".join(found)
     either = f"({' or '.join(found)})" if len(found) > 1 else found[0]
-    of_hosts = f"{either} and {ON_TARGET} {hosts(exporter)}"
-    return _with_our_labels(of_hosts, row) if exporter == "spiderpool" else of_hosts
+    series = f"{either} {of_hosts(exporter)}"
+    return _with_our_labels(series, row) if exporter == "spiderpool" else series
 
 
 def _node_term(term: Term, row: Row) -> str:
     sum_of = " + ".join(_numbered(part) for part in term.parts)
     total = f"({sum_of})" if len(term.parts) > 1 else sum_of
     if term.source != ETHTOOL:
-        return scaled(f"({total} and {ON_TARGET} {hosts('node_exporter')})", term.times, term.per)
+        return scaled(f"({total} {of_hosts('node_exporter')})", term.times, term.per)
     drivers = "|".join(driver for dialect in term.dialects for driver in family_of(dialect).kernel_drivers)
     if not drivers or "netdev" not in row.labels:
         return ""
@@ -354,67 +331,51 @@ def _with_our_labels(series: str, row: Row) -> str:
 
 
 def _node_facts() -> list[Recording]:
-    of_hosts = f"and {ON_TARGET} {hosts('node_exporter')}"
-    info = f"node_infiniband_info {of_hosts}"
-    named = info
-    for theirs, ours in (("board_id", "board"), ("firmware_version", "firmware"), ("hca_type", "model")):
-        named = replaced(named, ours, theirs)
-    theirs_alone = ("board_id", "firmware_version", "hca_type")
+    info = f"node_infiniband_info {of_hosts('node_exporter')}"
+    pairs = (("board_id", "board"), ("firmware_version", "firmware"), ("hca_type", "model"))
+    theirs_alone = [theirs for theirs, _ in pairs]
     return [
         Recording("roce_exporter_devices", f"count without (device, {', '.join(theirs_alone)}) ({info})"),
-        Recording("roce_device_info", without(named, *theirs_alone)),
-        Recording("roce_port_up", f"(node_infiniband_state_id {of_hosts}) == bool 4"),
+        Recording("roce_device_info", without(renamed(info, *pairs), *theirs_alone)),
+        Recording("roce_port_up", f"(node_infiniband_state_id {of_hosts('node_exporter')}) == bool 4"),
     ]
 
 
 def _rdma_facts() -> list[Recording]:
     devices = f"group without ({', '.join(RDMA_PORT_LABELS)}) ({_rdma_port()})"
     named = replaced(replaced(_rdma_port(), "pci", "pci_addr"), "function", "is_vf", "vf", "true")
+    active = _of_port('state="ACTIVE"')
+    speeds = (
+        f"{bits * 125_000_000} * " + _of_port(f'link_speed=~"{bits} Gb/sec.*"') for bits in ETHERNET_GIGABITS
+    )
     return [
         Recording("roce_exporter_devices", f"count without (device) ({devices})"),
         Recording("roce_device_info", without(named, *RDMA_PORT_LABELS)),
-        Recording("roce_port_info", without(_rdma_port(), *RDMA_LABELS)),
-        Recording("roce_port_up", f"{_of_port(state='ACTIVE')} or 0 * {_of_port()}"),
-        Recording(
-            "roce_optional_enabled", f"rdma_optional_counter_enabled and {ON_TARGET} {hosts('rdma_exporter')}"
-        ),
+        Recording("roce_port_info", without(_rdma_port(), *rdma_exporter.LOST)),
+        Recording("roce_port_up", f"{active} or 0 * {_of_port()}"),
+        Recording("roce_optional_enabled", f"rdma_optional_counter_enabled {of_hosts('rdma_exporter')}"),
         Recording("roce_port_state", _numbers("state", PORT_STATES)),
         Recording("roce_port_physical_state", _numbers("phys_state", PHYSICAL_STATES)),
-        Recording(
-            "roce_port_speed_bytes_per_second",
-            " or ".join(
-                f"{bits * 125_000_000} * {_of_port_like('link_speed', f'{bits} Gb/sec.*')}"
-                for bits in ETHERNET_GIGABITS
-            ),
-        ),
+        Recording("roce_port_speed_bytes_per_second", " or ".join(speeds)),
     ]
 
 
 def _numbers(label: str, names: dict[int, str]) -> str:
-    return " or ".join(f"{number} * {_of_port(**{label: name})}" for number, name in names.items())
+    return " or ".join(f"{number} * {_of_port(*equal(((label, name),)))}" for number, name in names.items())
 
 
-def _of_port(**values: str) -> str:
-    return _by_port(*equal(tuple(values.items())))
-
-
-def _of_port_like(label: str, pattern: str) -> str:
-    return _by_port(f'{label}=~"{pattern}"')
-
-
-def _by_port(*matchers: str) -> str:
-    return f"group without (netdev, link_layer, {', '.join(RDMA_LABELS)}) ({_rdma_port(*matchers)})"
+def _of_port(*matchers: str) -> str:
+    return f"group without (netdev, link_layer, {', '.join(rdma_exporter.LOST)}) ({_rdma_port(*matchers)})"
 
 
 def _rdma_port(*matchers: str) -> str:
-    return f"{selector('rdma_port_info', *matchers)} and {ON_TARGET} {hosts('rdma_exporter')}"
+    return f"{selector('rdma_port_info', *matchers)} {of_hosts('rdma_exporter')}"
 
 
 def _spiderpool_facts() -> list[Recording]:
-    of_hosts = f"and {ON_TARGET} {hosts('spiderpool')}"
-    speed = f'rdma_vport_speed_mbps_total{{ifname!=""}} {of_hosts}'
-    named = replaced(replaced(speed, "device", "ifname"), "netdev", "net_dev_name")
-    tos = replaced(f'rdma_device_tos_total{{ifname!=""}} > 0 {of_hosts}', "device", "ifname")
+    speed = f'rdma_vport_speed_mbps_total{{ifname!=""}} {of_hosts("spiderpool")}'
+    named = renamed(speed, ("ifname", "device"), ("net_dev_name", "netdev"))
+    tos = replaced(f'rdma_device_tos_total{{ifname!=""}} > 0 {of_hosts("spiderpool")}', "device", "ifname")
     return [
         Recording("roce_exporter_devices", f"count without ({', '.join(OF_SPIDERPOOL)}) ({speed})"),
         Recording("roce_link_speed_bytes_per_second", f"{without(named, *OF_SPIDERPOOL)} * 125000"),
@@ -424,11 +385,9 @@ def _spiderpool_facts() -> list[Recording]:
 
 def _netdevs() -> tuple[Recording, ...]:
     drivers = "|".join(driver for family in DRIVERS for driver in family.kernel_drivers)
-    of_hosts = f"and {ON_TARGET} {hosts('node_exporter')}"
+    known = f'node_ethtool_info{{driver=~"{drivers}"}} {of_hosts("node_exporter")}'
     more = "bus_info, expansion_rom_version, firmware_version, version"
-    return (
-        Recording(NETDEVS, f'group without ({more}) (node_ethtool_info{{driver=~"{drivers}"}} {of_hosts})'),
-    )
+    return (Recording(NETDEVS, f"group without ({more}) ({known})"),)
 
 
 _PARTS = {
@@ -439,29 +398,24 @@ _PARTS = {
 
 
 HEADER = (
-    "# Generated by `make generate` from the catalogue; do not edit. docs/migration.md says how it is used.\n"
+    "# Generated by `make generate` from the catalogue; do not edit. docs/migration.md says how it is used."
 )
-TO_THEIRS = "# The names and labels of {exporter} from ours: dashboards and alerts made for it show hosts that run roce_exporter.\n"
-TO_OURS = "# Our names and labels from those of {exporter}: our dashboards and alerts show hosts that do not run roce_exporter yet.\n"
+TO_THEIRS = "# The names and labels of {exporter} from ours: dashboards and alerts made for it show hosts that run roce_exporter."
+TO_OURS = "# Our names and labels from those of {exporter}: our dashboards and alerts show hosts that do not run roce_exporter yet."
 
 
 def files() -> dict[str, str]:
     """The text of each file, by file name."""
     found = {}
     for exporter in EXPORTERS:
-        found[f"{exporter}.rules.yml"] = _text(
-            TO_THEIRS.format(exporter=exporter), groups_to_theirs(exporter)
-        )
-        found[f"from_{exporter}.rules.yml"] = _text(
-            TO_OURS.format(exporter=exporter), groups_to_ours(exporter)
-        )
+        for form, purpose, groups in (
+            ("{}.rules.yml", TO_THEIRS, groups_to_theirs(exporter)),
+            ("from_{}.rules.yml", TO_OURS, groups_to_ours(exporter)),
+        ):
+            lines = [HEADER, purpose.format(exporter=exporter), "groups:"]
+            lines += [line for group in groups for line in _group(group)]
+            found[form.format(exporter)] = "\n".join(lines) + "\n"
     return found
-
-
-def _text(purpose: str, groups: Iterable[Group]) -> str:
-    return (
-        HEADER + purpose + "groups:\n" + "\n".join(line for group in groups for line in _group(group)) + "\n"
-    )
 
 
 def _group(group: Group) -> Iterator[str]:
@@ -469,12 +423,10 @@ def _group(group: Group) -> Iterator[str]:
     yield f"  - name: {group.name}"
     yield "    rules:"
     for rule in group.rules:
-        content = {"record": rule.record, "expr": rule.expr}
-        yield f"      - {_one_line(content | ({'labels': dict(rule.labels)} if rule.labels else {}))}"
-
-
-def _one_line(rule: dict[str, object]) -> str:
-    return yaml.safe_dump(rule, default_flow_style=True, sort_keys=False, width=1_000_000).removesuffix("\n")
+        content: dict[str, object] = {"record": rule.record, "expr": rule.expr}
+        content |= {"labels": dict(rule.labels)} if rule.labels else {}
+        line = yaml.safe_dump(content, default_flow_style=True, sort_keys=False, width=1_000_000)
+        yield f"      - {line}".removesuffix("\n")
 
 
 def main(folder: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.migrate.places import (
@@ -25,7 +26,7 @@ from roce_exporter.migrate.promql_translation import legend_of, mentions_label
 from roce_exporter.migrate.translation_report import FileReport, UnreadableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from roce_exporter.migrate.places import JsonDocument, Place
     from roce_exporter.migrate.promql_translation import Translation
@@ -60,12 +61,12 @@ class DashboardTexts:
             self.new[place] = new
             self.report.translated += 1
 
-    def legend(self, place: Place, text: Any, title: str, found: Translation) -> None:
-        """A text in which `{{label}}` refers to the labels of a query."""
+    def labels(self, place: Place, text: Any, title: str, rename: Callable[[str], str]) -> None:
+        """Replace a text in which labels of a query are named; `rename` raises `UntranslatedError` for one without an equal."""
         if not isinstance(text, str):
             return
         try:
-            self.change(place, text, legend_of(text, found))
+            self.change(place, text, rename(text))
         except UntranslatedError as error:
             self.report.leave(place, title, str(error))
 
@@ -91,15 +92,20 @@ def translate_variable(dashboard: DashboardTexts, place: Place, variable: dict[s
             dashboard.report.seen.add((*place, *steps))  # reported once
         elif isinstance(text, str):
             done[text] = _query(dashboard, (*place, *steps), text, title)
-    if found := next(filter(None, done.values()), None):
-        _check_regex(dashboard, (*place, "regex"), variable.get("regex"), title, found)
+    found, regex = next(filter(None, done.values()), None), variable.get("regex")
+    if found and isinstance(regex, str):
+        gone = {old for source in found.flow for old, _ in source.seen} | {used.name for used in found.used}
+        if words := sorted(gone & set(re.findall(r"\w+", regex))):
+            why = f"it mentions {words[0]}, which the query no longer has"
+            dashboard.report.leave((*place, "regex"), title, why)
 
 
 def _query(dashboard: DashboardTexts, place: Place, text: str, title: str) -> Translation | None:
     if match := _LABEL_VALUES.fullmatch(text):
         return _label_values(dashboard, place, match, title)
     if match := _METRICS.fullmatch(text):
-        _refuse_metrics(dashboard, place, match[1], title)
+        if refused := matching_names(match[1], dashboard.report.names, whole=False):
+            dashboard.report.leave(place, title, f"it lists metrics by a pattern, such as {refused[0]}")
         return None
     match = _QUERY_RESULT.fullmatch(text)
     head, inner, tail = match.groups() if match else ("", text, "")
@@ -128,18 +134,6 @@ def _label_values(
     return found
 
 
-def _refuse_metrics(dashboard: DashboardTexts, place: Place, pattern: str, title: str) -> None:
-    if found := matching_names(pattern, dashboard.report.names, whole=False):
-        dashboard.report.leave(place, title, f"it lists metrics by a pattern, such as {found[0]}")
-
-
-def _check_regex(dashboard: DashboardTexts, place: Place, text: Any, title: str, found: Translation) -> None:
-    """Report a regular expression over results that mentions what is renamed."""
-    gone = {old for source in found.flow for old, _ in source.seen} | {used.name for used in found.used}
-    if isinstance(text, str) and (words := sorted(gone & set(re.findall(r"\w+", text)))):
-        dashboard.report.leave(place, title, f"it mentions {words[0]}, which the query no longer has")
-
-
 PARTS = ("panels", "rows", "templating", "annotations")
 PROSE = frozenset(
     ("title", "description", "content", "text", "name", "label", "value", "definition", "tooltip")
@@ -148,6 +142,7 @@ PROSE = frozenset(
 DEPENDENT = ("transformations", "fieldConfig", "options", "links", "alert", "seriesOverrides", "styles")
 """Parts of a panel that can refer to labels and metrics by name."""
 OF_PROMETHEUS = re.compile("prom|victoriametrics|mimir|thanos|cortex|^datasource$|^mixed$|^grafana$")
+"""Data sources whose queries may be PromQL."""
 
 
 def translate_dashboard(text: str, report: FileReport) -> str:
@@ -214,27 +209,20 @@ def _panel(dashboard: DashboardTexts, place: Place, panel: dict[str, Any], share
     title = panel["title"] if isinstance(panel.get("title"), str) else ""
     library = at(panel, "libraryPanel", "uid")
     if isinstance(panel.get("libraryPanel"), dict) and library not in shared and not panel.get("targets"):
-        dashboard.report.leave(
-            (*place, "libraryPanel"),
-            title,
-            "its queries are in a library panel; translate an export of that too",
-        )
+        why = "its queries are in a library panel; translate an export of that too"
+        dashboard.report.leave((*place, "libraryPanel"), title, why)
     translations: list[Translation] = []
     for number, target in items(panel, "targets"):
         where = (*place, "targets", number)
-        if not _of_prometheus(target, panel):
+        source = target.get("datasource") or panel.get("datasource")
+        kind = source.get("type") if isinstance(source, dict) else None
+        if isinstance(kind, str) and not OF_PROMETHEUS.search(kind):
             continue
         if found := dashboard.query((*where, "expr"), target.get("expr"), title):
             translations.append(found)
-            dashboard.legend((*where, "legendFormat"), target.get("legendFormat"), title, found)
+            legend = (*where, "legendFormat")
+            dashboard.labels(legend, target.get("legendFormat"), title, partial(legend_of, found=found))
     _dependent(dashboard, place, panel, title, translations)
-
-
-def _of_prometheus(target: dict[str, Any], panel: dict[str, Any]) -> bool:
-    """Whether a query may be PromQL: its data source is not known, or of a kind that understands it."""
-    source = target.get("datasource") or panel.get("datasource")
-    kind = source.get("type") if isinstance(source, dict) else None
-    return not isinstance(kind, str) or bool(OF_PROMETHEUS.search(kind))
 
 
 def _dependent(
@@ -248,50 +236,24 @@ def _dependent(
     labels = sorted({old for one in translations for source in one.flow for old, _ in source.seen})
     metrics = sorted({used.name for one in translations for used in one.used})
     for part in DEPENDENT:
-        for where, text in _all_texts(panel.get(part), (*place, part)):
+        # A key can be the name of a field too.
+        for where, text in strings_of(panel.get(part), (*place, part), keys=True):
             words = set(re.findall(r"\w+", text))
-            if found := [label for label in labels if mentions_label(text, label)]:
-                dashboard.report.leave(
-                    where,
-                    title,
-                    f"it refers to the label `{found[0]}`, which the queries of the panel no longer have",
-                )
-            elif found := [metric for metric in metrics if metric in words]:
-                dashboard.report.leave(
-                    where, title, f"it refers to {found[0]}, which the queries of the panel no longer have"
-                )
-
-
-def _all_texts(value: Any, place: Place) -> Iterator[tuple[Place, str]]:
-    """Every string of a part, and every key, which can be the name of a field too."""
-    if isinstance(value, str):
-        yield place, value
-    elif isinstance(value, dict):
-        for key, one in value.items():
-            yield (*place, key), key
-            yield from _all_texts(one, (*place, key))
-    elif isinstance(value, list):
-        for number, one in enumerate(value):
-            yield from _all_texts(one, (*place, number))
+            found = [f"the label `{label}`" for label in labels if mentions_label(text, label)]
+            if found := found or [metric for metric in metrics if metric in words]:
+                why = f"it refers to {found[0]}, which the queries of the panel no longer have"
+                dashboard.report.leave(where, title, why)
 
 
 def _annotation(dashboard: DashboardTexts, place: Place, annotation: dict[str, Any]) -> None:
     title = annotation["name"] if isinstance(annotation.get("name"), str) else ""
     for steps in (("expr",), ("target", "expr")):
         if found := dashboard.query((*place, *steps), at(annotation, *steps), title):
-            for key in ("titleFormat", "textFormat"):
-                dashboard.legend((*place, key), annotation.get(key), title, found)
-            _tag_keys(dashboard, (*place, "tagKeys"), annotation.get("tagKeys"), title, found)
-
-
-def _tag_keys(dashboard: DashboardTexts, place: Place, text: Any, title: str, found: Translation) -> None:
-    """A list of labels, parted by commas."""
-    if not isinstance(text, str):
-        return
-    try:
-        dashboard.change(place, text, re.sub(r"\w+", lambda match: found.label(match[0]), text))
-    except UntranslatedError as error:
-        dashboard.report.leave(place, title, str(error))
+            legend = partial(legend_of, found=found)
+            # A list of labels, parted by commas.
+            tags = partial(re.sub, r"\w+", lambda match, found=found: found.label(match[0]))
+            for key, rename in (("titleFormat", legend), ("textFormat", legend), ("tagKeys", tags)):
+                dashboard.labels((*place, key), annotation.get(key), title, rename)
 
 
 def _ad_hoc(dashboard: DashboardTexts, root: Any, place: Place) -> None:
@@ -301,11 +263,8 @@ def _ad_hoc(dashboard: DashboardTexts, root: Any, place: Place) -> None:
             for position, condition in items(one, key):
                 if condition.get("key") in dashboard.renamed:
                     where = (*place, "templating", "list", number, key, position, "key")
-                    dashboard.report.leave(
-                        where,
-                        str(one.get("name", "")),
-                        f"the label `{condition['key']}` is renamed in some queries",
-                    )
+                    why = f"the label `{condition['key']}` is renamed in some queries"
+                    dashboard.report.leave(where, str(one.get("name", "")), why)
 
 
 def _rest(dashboard: DashboardTexts) -> None:

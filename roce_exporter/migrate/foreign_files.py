@@ -44,7 +44,8 @@ def translate_rules(path: Path, text: str, report: FileReport) -> str:
     new: dict[Place, str] = {}
     for place, rule in rules:
         new |= _rule(place, rule, report)
-    for place, one in _strings(document):
+    for place, scalar in document.scalars.items():
+        one = scalar.value
         if place not in report.seen and (found := report.named(one)):
             (report.note if "query" not in one else report.leave)(place, "", f"the text mentions {found[0]}")
     changed = {place: one for place, one in new.items() if one != document.scalars[place].value}
@@ -106,7 +107,12 @@ def _rule(place: Place, rule: dict[str, Any], report: FileReport) -> dict[Place,
             translations.append(found)
     if translations:
         new |= _templates(place, rule, title, translations, report)
-        _note_labels(place, title, rule, translations, report)
+        seen = sorted({pair for one in translations for source in one.flow for pair in source.seen})
+        if "record" not in rule and seen:
+            others = ", ".join(f"`{new}` instead of `{old}`" if new else f"no `{old}`" for old, new in seen)
+            report.note(
+                place, title, f"the alert has the label {others}: check routes, inhibitions and silences"
+            )
     return new
 
 
@@ -127,20 +133,6 @@ def _templates(
             else:
                 new[where] = texts.pop()
     return new
-
-
-def _note_labels(
-    place: Place, title: str, rule: dict[str, Any], translations: list[Translation], report: FileReport
-) -> None:
-    """Say that an alert has other labels, which routes and silences can name."""
-    seen = sorted({pair for one in translations for source in one.flow for pair in source.seen})
-    if "record" not in rule and seen:
-        text = ", ".join(f"`{new}` instead of `{old}`" if new else f"no `{old}`" for old, new in seen)
-        report.note(place, title, f"the alert has the label {text}: check routes, inhibitions and silences")
-
-
-def _strings(document: YamlDocument) -> Iterator[tuple[Place, str]]:
-    return ((place, one.value) for place, one in document.scalars.items())
 
 
 DASHBOARD, RULES, PROMQL = "dashboard", "rules", "promql"
@@ -174,13 +166,8 @@ def kind_of(path: Path, text: str) -> str:
         return kind
     if text.lstrip().startswith("{") and not _is_promql(text):
         return DASHBOARD
-    return (
-        RULES
-        if any(
-            line.lstrip("- ").startswith(("groups:", "kind:", "apiVersion:")) for line in text.splitlines()
-        )
-        else PROMQL
-    )
+    keys = ("groups:", "kind:", "apiVersion:")
+    return RULES if any(line.lstrip("- ").startswith(keys) for line in text.splitlines()) else PROMQL
 
 
 def recorded(path: Path, text: str, names: Names) -> Names:
@@ -223,9 +210,8 @@ def _translate_promql(text: str, report: FileReport) -> str:
         try:
             parse(line)
         except PromqlError as error:
-            raise UnreadableError(
-                f"is not a dashboard, not rules and not PromQL: line {number}: {error}"
-            ) from None
+            why = f"is not a dashboard, not rules and not PromQL: line {number}: {error}"
+            raise UnreadableError(why) from None
     return "".join(
         line if _blank(line) else _translate_expression(line, f"line {number}", report)
         for number, line in enumerate(lines, 1)

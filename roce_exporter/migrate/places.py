@@ -46,14 +46,11 @@ class JsonDocument:
 
     def replaced(self, texts: Mapping[Place, str]) -> str:
         """The file with some of its strings replaced."""
-        return replaced(
-            self.text,
-            [Edit(*self.strings[place], self._quoted(place, new)) for place, new in texts.items()],
-        )
-
-    def _quoted(self, place: Place, new: str) -> str:
-        start, end = self.strings[place]
-        return json.dumps(new, ensure_ascii=self.text[start:end].isascii())
+        edits = []
+        for place, new in texts.items():
+            start, end = self.strings[place]
+            edits.append(Edit(start, end, json.dumps(new, ensure_ascii=self.text[start:end].isascii())))
+        return replaced(self.text, edits)
 
 
 class _Pairs(list[tuple[str, Any]]):
@@ -66,7 +63,11 @@ def read_json(text: str) -> JsonDocument:
     Raises:
         NotJsonError: it is not JSON, or nested deeper than `MOST_NESTED`.
     """
-    _check_depth(text)
+    depth = 0
+    for match in _BRACKET_OR_STRING.finditer(text):
+        depth += (match[0] in "{[") - (match[0] in "}]")
+        if depth > MOST_NESTED:
+            raise NotJsonError(f"it is nested more than {MOST_NESTED} levels deep")
     try:
         pairs = json.loads(text, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError) as error:
@@ -101,24 +102,18 @@ def _plain_json(value: Any) -> Any:
     return [_plain_json(one) for one in value] if isinstance(value, list) else value
 
 
-def _check_depth(text: str) -> None:
-    depth = 0
-    for match in _BRACKET_OR_STRING.finditer(text):
-        depth += (match[0] in "{[") - (match[0] in "}]")
-        if depth > MOST_NESTED:
-            raise NotJsonError(f"it is nested more than {MOST_NESTED} levels deep")
-
-
-def strings_of(value: Any, place: Place = ()) -> Iterator[tuple[Place, str]]:
-    """Every string of a document that is a value, with its place."""
+def strings_of(value: Any, place: Place = (), *, keys: bool = False) -> Iterator[tuple[Place, str]]:
+    """Every string of a document that is a value, with its place; with `keys` every key, too."""
     if isinstance(value, str):
         yield place, value
     elif isinstance(value, dict):
         for key, one in value.items():
-            yield from strings_of(one, (*place, key))
+            if keys:
+                yield (*place, key), key
+            yield from strings_of(one, (*place, key), keys=keys)
     elif isinstance(value, list):
         for number, one in enumerate(value):
-            yield from strings_of(one, (*place, number))
+            yield from strings_of(one, (*place, number), keys=keys)
 
 
 def at(value: Any, *steps: str | int) -> Any:
@@ -136,11 +131,8 @@ def at(value: Any, *steps: str | int) -> Any:
 def items(value: Any, *steps: str) -> list[tuple[int, dict[str, Any]]]:
     """The objects of a list that some keys lead to, with their numbers; empty where there is no such list."""
     found = at(value, *steps)
-    return (
-        [(number, one) for number, one in enumerate(found) if isinstance(one, dict)]
-        if isinstance(found, list)
-        else []
-    )
+    listed = found if isinstance(found, list) else []
+    return [(number, one) for number, one in enumerate(listed) if isinstance(one, dict)]
 
 
 NULL = "tag:yaml.org,2002:null"

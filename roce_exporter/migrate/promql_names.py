@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog import CATALOG
+from roce_exporter.catalog import INDEX
+from roce_exporter.migrate import rdma_exporter, spiderpool
 from roce_exporter.migrate.foreign import EXPORTERS, foreign_metrics, untranslatable
 
 if TYPE_CHECKING:
@@ -177,30 +178,12 @@ PREFIXES = {
 }
 """How names begin that only these exporters write. Such a name that is not known is reported."""
 LOST: Mapping[tuple[str, str], frozenset[str]] = {
-    ("spiderpool", ""): frozenset(
-        (
-            "is_root",
-            "node_guid",
-            "node_name",
-            "owner_api_version",
-            "owner_kind",
-            "owner_name",
-            "owner_namespace",
-            "pod_name",
-            "pod_namespace",
-            "rdma_parent_name",
-            "sys_image_guid",
-        )
-    ),
-    ("rdma_exporter", "rdma_port_info"): frozenset(
-        ("is_vf", "link_speed", "link_width", "pci_addr", "pf_device", "phys_state", "state")
-    ),
+    ("spiderpool", ""): frozenset(spiderpool.LOST),
+    ("rdma_exporter", "rdma_port_info"): frozenset(rdma_exporter.LOST),
 }
-"""Labels of an exporter's metrics that ours do not have, for all its metrics (an empty name) or for one. Learnt from the sources
-that spiderpool.py and rdma_exporter.py name."""
+"""Labels of an exporter's metrics that ours do not have, for all its metrics (an empty name) or for one."""
 BEGINNINGS = ("node_", "rdma_")
 """How all names of these exporters begin."""
-LABELS = {row.name: row.labels for row in CATALOG}
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,18 +246,15 @@ def exporters_of(found: set[str], names: Names) -> list[str]:
     """
     if not found:
         return [""]
-    if problems := [_problem(name, names) for name in sorted(found) if name not in names.known]:
-        raise UntranslatedError("; ".join(problems))
+    if unknown := [name for name in sorted(found) if name not in names.known]:
+        why = (f"{name}: {names.reason(name) or 'not a name that this version knows'}" for name in unknown)
+        raise UntranslatedError("; ".join(why))
     having = [{one.exporter for one in names.known[name]} for name in sorted(found)]
     if common := set.intersection(*having):
         return sorted(common)
     if all(len(exporters) == 1 for exporters in having):
         return [""]
     raise UntranslatedError("its names are of several exporters; name one by --from")
-
-
-def _problem(name: str, names: Names) -> str:
-    return f"{name}: {names.reason(name) or 'not a name that this version knows'}"
 
 
 def chosen(name: str, equals: Mapping[str, str], exporter: str, names: Names) -> Foreign:
@@ -320,5 +300,7 @@ def source_of(one: Foreign) -> LabelSource:
         renamed=pairs,
         fixed=one.where,
         lost=LOST.get((one.exporter, ""), frozenset()) | LOST.get((one.exporter, one.name), frozenset()),
-        gained=frozenset((label, fixed.get(label, "")) for label in LABELS[one.ours] if label not in mapped),
+        gained=frozenset(
+            (label, fixed.get(label, "")) for label in INDEX.named[one.ours].labels if label not in mapped
+        ),
     )

@@ -89,6 +89,9 @@ PHYSICAL_STATES = {
 }
 """The labels `state` and `phys_state` of `rdma_port_info`, with the kernel's numbers."""
 
+LOST = ("state", "phys_state", "link_width", "link_speed", "pci_addr", "is_vf", "pf_device")
+"""Labels of `rdma_port_info` that ours does not have."""
+
 FACTS: tuple[tuple[str, Written], ...] = (
     (
         "roce_port_info",

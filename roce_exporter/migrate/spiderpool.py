@@ -23,6 +23,21 @@ PRIORITIES = {
     "tx_prio{priority}_discards": "tx_discards",
 }
 
+LOST = (
+    "node_name",
+    "node_guid",
+    "sys_image_guid",
+    "is_root",
+    "rdma_parent_name",
+    "pod_namespace",
+    "pod_name",
+    "owner_api_version",
+    "owner_kind",
+    "owner_namespace",
+    "owner_name",
+)
+"""Labels of all its series that ours do not have."""
+
 FACTS: tuple[tuple[str, Written], ...] = (
     (
         "roce_link_speed_bytes_per_second",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import FULL
@@ -26,8 +26,7 @@ class UnreadableError(Exception):
     """A file that cannot be translated at all: one phrase that says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Remark:
+class Remark(NamedTuple):
     """A place of a file, and what is to be known of it."""
 
     path: str
@@ -98,7 +97,10 @@ def report_text(reports: Iterable[FileReport]) -> str:
         lines.append(f"{one.file}: {one.translated} translated, {len(one.left)} left")
         lines += [f"  left  {_line(found)}" for found in one.left]
         lines += [f"  note  {_line(found)}" for found in one.notes]
-        lines += [f"  note  {text}" for text in _of_metrics(one)]
+        used = sorted(one.used.items())
+        lines += [f"  note  {name} is {ours.ours} here: {ours.loss}" for name, ours in used if ours.loss]
+        if full := sorted({ours.ours for _, ours in used} & OF_FULL_SET):
+            lines.append(f"  note  in the set full only (--metrics.set=full): {', '.join(full)}")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -107,22 +109,14 @@ def _line(found: Remark) -> str:
     return " ".join(f"{found.path}{title}: {found.text}".lstrip(": ").split())
 
 
-def _of_metrics(report: FileReport) -> list[str]:
-    """What is lost with each metric that was translated, and which metrics are not served by default."""
-    lost = [f"{name} is {one.ours} here: {one.loss}" for name, one in sorted(report.used.items()) if one.loss]
-    if full := sorted({one.ours for one in report.used.values()} & OF_FULL_SET):
-        lost.append(f"in the set full only (--metrics.set=full): {', '.join(full)}")
-    return lost
-
-
 def report_json(reports: Iterable[FileReport]) -> str:
     """The reports for programs: a JSON object with a list of files."""
     files = [
         {
             "file": one.file,
             "translated": one.translated,
-            "left": [_object(found) for found in one.left],
-            "notes": [_object(found) for found in one.notes],
+            "left": [found._asdict() for found in one.left],
+            "notes": [found._asdict() for found in one.notes],
             "needs_full_set": sorted({used.ours for used in one.used.values()} & OF_FULL_SET),
             "metrics": [
                 {"from": name, "to": used.ours, "exporter": used.exporter, "loss": used.loss}
@@ -132,7 +126,3 @@ def report_json(reports: Iterable[FileReport]) -> str:
         for one in reports
     ]
     return json.dumps({"files": files}, indent=2) + "\n"
-
-
-def _object(found: Remark) -> dict[str, str]:
-    return {"path": found.path, "title": found.title, "text": found.text}
