@@ -1,20 +1,21 @@
-"""Observations of the exporter become the priorities of a scene: rates between two observations, and their history."""
+"""Observations become the priorities, owners and switch ports of a scene: rates between two moments, and their history."""
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from roce_exporter.catalog import storm
-from roce_exporter.demo.scene import PauseHistory, Priority, StormEvent
+from roce_exporter.catalog import named, owners, storm
+from roce_exporter.demo.scene import PauseHistory, Priority, ShownOwner, StormEvent, SwitchPriority
 from roce_exporter.fastloop.pfc_storm import StormState
+from roce_exporter.view.host_view import moduli, step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
-    from roce_exporter.normalise.series import Samples
+    from roce_exporter.view.history import LabelValues, TimedSamples
 
 PORT_UP = "roce_port_up"
 MARKED = "roce_ecn_marked_packets_total"
@@ -28,10 +29,44 @@ STATE, STORMS = storm.STATE.name, storm.STORMS.name
 ESTIMATED, REFRESH = storm.ESTIMATED.name, storm.REFRESH.name
 PAUSES = frozenset({STORMS, ESTIMATED, *PAUSED.values()})
 """Metrics that are above 0 once a priority was paused."""
-WANTED = frozenset({PORT_UP, MARKED, NOTIFIED, REACTED, STATE, REFRESH} | PAUSES)
+
+QUEUE_PAIRS, IN_ERROR, INFO = owners.QUEUE_PAIRS.name, owners.QUEUE_PAIRS_IN_ERROR.name, owners.OWNER_INFO
+CNPS = ("roce_owner_flow_cnp_received_total", "roce_owner_cnp_handled_total")
+"""CNPs for the owner's sender, as one driver or the other counts them."""
+RETRIES = (
+    "roce_owner_transport_ack_timeouts_total",
+    "roce_owner_transport_packet_sequence_errors_total",
+    "roce_owner_transport_implied_naks_total",
+)
+"""Reasons for which a sender transmits again."""
+WANTED = frozenset(
+    {PORT_UP, MARKED, NOTIFIED, REACTED, STATE, REFRESH, QUEUE_PAIRS, IN_ERROR, INFO.name}
+    | PAUSES.union(CNPS, RETRIES)
+)
+"""Metrics of the exporter that the demo shows."""
+
+QUEUES, NEIGHBORS = named.SWITCH_QUEUE_INFO, named.SWITCH_NEIGHBOR_INFO
+SWITCH_PAUSED = "roce_switch_pfc_receive_pause_seconds_total"
+ENABLED = "roce_switch_pfc_watchdog_enabled"
+ACTS = "roce_switch_pfc_watchdog_acts"
+TRIPPED = "roce_switch_pfc_watchdog_tripped"
+TRIPS = "roce_switch_pfc_watchdog_trips_total"
+SWITCH_MARKED = "roce_switch_queue_ecn_marked_packets_total"
+HEADROOM = "roce_switch_buffer_headroom_bytes"
+USED = "roce_switch_buffer_headroom_watermark_bytes"
+SWITCH_WANTED = frozenset(
+    {QUEUES.name, NEIGHBORS.name, SWITCH_PAUSED, ENABLED, ACTS, TRIPPED, TRIPS, SWITCH_MARKED, HEADROOM, USED}
+)
+"""Metrics of the switch that the demo shows."""
 
 RATE_SECONDS = 2.0
 """Window of a rate of packets."""
+
+SURVEY_SECONDS = 2.0
+"""Between two surveys of owners in the demo. The default is a minute; a simulated driver is cheap to query."""
+
+OWNER_SECONDS = 3 * SURVEY_SECONDS
+"""Window of a rate of an owner: its counters change with each survey."""
 
 REFRESHES = 2.0
 """Window of a share paused, in refreshes of the driver's copy: one of them may have been missed."""
@@ -39,122 +74,189 @@ REFRESHES = 2.0
 SHORTEST_WINDOW = 0.25
 """Seconds; the least window of a share paused."""
 
-KEPT_MOMENTS = 16
+KEPT_MOMENTS = 32
 """At two a second they cover every window."""
 
 KEPT_SHARES = 120
 """Per priority and direction: at two a second the last minute."""
 
-Labels = tuple[str, ...]
+
+@dataclass(slots=True)
+class Moments:
+    """The last moments of a host or switch, and the history of its shares paused."""
+
+    _moments: deque[TimedSamples] = field(default_factory=lambda: deque(maxlen=KEPT_MOMENTS))
+    _shares: dict[tuple[str, LabelValues], deque[float | None]] = field(default_factory=dict)
+
+    def add(self, now: TimedSamples) -> None:
+        """The next moment."""
+        self._moments.append(now)
+
+    def value(self, name: str, labels: LabelValues) -> float | None:
+        """The value of a series now."""
+        return self._moments[-1].value(name, labels)
+
+    def series(self, name: str) -> Mapping[LabelValues, float]:
+        """The series of a metric now."""
+        return self._moments[-1].values.get(name, {})
+
+    def rate(self, name: str, labels: LabelValues, seconds: float = RATE_SECONDS) -> float | None:
+        """The rise per second since the newest moment that is at least `seconds` old, or the oldest.
+
+        None where the series is missing or no time has passed.
+        """
+        now = self._moments[-1]
+        old = [moment for moment in self._moments if moment.time <= now.time - seconds]
+        before = old[-1] if old else self._moments[0]
+        first, last = before.value(name, labels), now.value(name, labels)
+        if first is None or last is None or now.time <= before.time:
+            return None
+        return step(first, last, moduli(name)) / (now.time - before.time)
+
+    def shares(self, name: str, labels: LabelValues, seconds: float) -> tuple[float | None, ...]:
+        """The share of the time that this counter of seconds shows, one per call, the newest last."""
+        share = self.rate(name, labels, seconds)
+        found = self._shares.setdefault((name, labels), deque(maxlen=KEPT_SHARES))
+        # The time of a read is less exact than the counter, so a priority that is paused throughout may exceed 1.
+        found.append(None if share is None else min(1.0, share))
+        return tuple(found)
 
 
-class TimedValues(NamedTuple):
-    """The values that the demo shows, at one moment of the monotonic clock."""
-
-    time: float
-    values: dict[tuple[str, Labels], float]
+# Priorities of the host
 
 
-def wanted_values(samples: Iterable[Samples], time: float, wanted: frozenset[str] = WANTED) -> TimedValues:
-    """The values of these metrics, among all samples."""
-    return TimedValues(
-        time,
-        {
-            (series.row.name, series.labels): float(value)
-            for group in samples
-            for series, value in zip(group.series, group.values, strict=True)
-            if series.row.name in wanted and value is not None
-        },
+def priorities(moments: Moments) -> tuple[Priority, ...]:
+    """Per network device the priorities that were ever paused, or else its first: no port is left out. One call per moment."""
+    paused = {labels[:4] for name in PAUSES for labels, value in moments.series(name).items() if value > 0}
+    groups: dict[LabelValues, list[LabelValues]] = {}
+    for place in dict.fromkeys(labels[:-1] for labels in moments.series(STATE)):
+        groups.setdefault(place[:-1], []).append(place)
+    return tuple(
+        _priority(place, moments)
+        for group in groups.values()
+        for place in [place for place in group if place in paused] or group[:1]
     )
 
 
-def rate(before: TimedValues, now: TimedValues, name: str, labels: Labels) -> float | None:
-    """The increase per second; None where the metric is missing, was reset, or no time has passed."""
-    old, new = before.values.get((name, labels)), now.values.get((name, labels))
-    seconds = now.time - before.time
-    return None if old is None or new is None or new < old or seconds <= 0 else (new - old) / seconds
+def _priority(place: LabelValues, moments: Moments) -> Priority:
+    device, port, netdev, number = place
+    up = moments.value(PORT_UP, (device, port))
+    marked, notified, reacted = (moments.rate(name, (device, port)) for name in (MARKED, NOTIFIED, REACTED))
+    return Priority(
+        device,
+        port,
+        netdev,
+        number,
+        None if up is None else up > 0,
+        _pause(place, "receive", moments),
+        _pause(place, "transmit", moments),
+        marked,
+        notified,
+        reacted,
+    )
 
 
-def shown_places(places: Iterable[Labels], now: TimedValues) -> list[Labels]:
-    """Per network device the priorities that were ever paused, or else its first: no port is left out."""
-    paused = {labels[:4] for (name, labels), value in now.values.items() if name in PAUSES and value > 0}
-    groups: dict[Labels, list[Labels]] = {}
-    for place in places:
-        groups.setdefault(place[:-1], []).append(place)
-    return [
-        place
-        for group in groups.values()
-        for place in [place for place in group if place in paused] or group[:1]
-    ]
-
-
-@dataclass(slots=True)
-class Figures:
-    """Keeps the last moments, from which `priorities` computes rates and their history."""
-
-    _moments: deque[TimedValues] = field(default_factory=lambda: deque(maxlen=KEPT_MOMENTS))
-    _shares: dict[Labels, deque[float | None]] = field(default_factory=dict)
-
-    def priorities(self, now: TimedValues) -> tuple[Priority, ...]:
-        """The priorities to show (`shown_places`). One call per moment."""
-        self._moments.append(now)
-        followed = [labels[:-1] for name, labels in now.values if name == STATE]
-        return tuple(self._priority(place, now) for place in shown_places(dict.fromkeys(followed), now))
-
-    def _before(self, now: TimedValues, seconds: float) -> TimedValues:
-        """The newest moment that is at least `seconds` older, or the oldest."""
-        old = [moment for moment in self._moments if moment.time <= now.time - seconds]
-        return old[-1] if old else self._moments[0]
-
-    def _priority(self, place: Labels, now: TimedValues) -> Priority:
-        device, port, netdev, number = place
-        up = now.values.get((PORT_UP, (device, port)))
-        before = self._before(now, RATE_SECONDS)
-        marked, notified, reacted = (
-            rate(before, now, name, (device, port)) for name in (MARKED, NOTIFIED, REACTED)
-        )
-        return Priority(
-            device,
-            port,
-            netdev,
-            number,
-            None if up is None else up > 0,
-            self._pause(place, "receive", now),
-            self._pause(place, "transmit", now),
-            marked,
-            notified,
-            reacted,
-        )
-
-    def _pause(self, place: Labels, direction: str, now: TimedValues) -> PauseHistory | None:
-        labels = (*place, direction)
-        state = now.values.get((STATE, labels))
-        if state is None:
-            return None
-        refresh = now.values.get((REFRESH, place[:-1]), 0.0)
-        before = self._before(now, max(SHORTEST_WINDOW, REFRESHES * refresh))
-        estimated = (ESTIMATED, labels) in now.values
-        share = rate(before, now, *((ESTIMATED, labels) if estimated else (PAUSED[direction], place)))
-        shares = self._shares.setdefault(labels, deque(maxlen=KEPT_SHARES))
-        # The time of a read is less exact than the counter, so a priority that is paused throughout may exceed 1.
-        shares.append(None if share is None else min(1.0, share))
-        storms = now.values.get((STORMS, labels), 0.0)
-        return PauseHistory(tuple(shares), StormState(int(state)).name.lower(), int(storms), estimated)
+def _pause(place: LabelValues, direction: str, moments: Moments) -> PauseHistory | None:
+    labels = (*place, direction)
+    state = moments.value(STATE, labels)
+    if state is None:
+        return None
+    window = max(SHORTEST_WINDOW, REFRESHES * (moments.value(REFRESH, place[:-1]) or 0.0))
+    estimated = moments.value(ESTIMATED, labels) is not None
+    counter = (ESTIMATED, labels) if estimated else (PAUSED[direction], place)
+    shares = moments.shares(*counter, window)
+    storms = moments.value(STORMS, labels) or 0.0
+    return PauseHistory(shares, StormState(int(state)).name.lower(), int(storms), estimated)
 
 
 def storm_events(documents: Iterable[Mapping[str, Any]]) -> tuple[StormEvent, ...]:
     """The sampler's events as a scene holds them, in the same order."""
-    return tuple(
-        StormEvent(
-            found["device"],
-            str(found["port"]),
-            found["netdev"],
-            found["priority"],
-            found["direction"],
-            found["hint"],
-            found["start"],
-            found["duration"],
-            found["reason"],
+    names = ("device", "port", "netdev", "priority", "direction", "hint", "start", "duration", "reason")
+    return tuple(StormEvent(*(found[name] for name in names)) for found in documents)
+
+
+# Owners
+
+
+def shown_owners(moments: Moments) -> tuple[ShownOwner, ...]:
+    """Every owner of the host's devices together, those that suffer most first."""
+    commands = {}
+    for labels in moments.series(INFO.name):
+        known = dict(zip(INFO.labels, labels, strict=True))
+        commands[known["owner"]] = known["command"]
+    shown = []
+    for owner in dict.fromkeys(labels[1] for labels in moments.series(IN_ERROR)):
+        cnps = (sum(found) for name in CNPS if (found := list(_rates(moments, name, owner))))
+        retries = [rate for name in RETRIES for rate in _rates(moments, name, owner)]
+        shown.append(
+            ShownOwner(
+                owner,
+                commands.get(owner, ""),
+                _total(moments, QUEUE_PAIRS, owner),
+                _total(moments, IN_ERROR, owner),
+                max(
+                    cnps, default=None
+                ),  # a driver that counts CNPs for ports only has 0 under the second name
+                sum(retries) if retries else None,
+            )
         )
-        for found in documents
-    )
+    return tuple(sorted(shown, key=suffering))
+
+
+def suffering(owner: ShownOwner) -> tuple[float, float, float, str]:
+    """A key that sorts owners: by queue pairs in error, retries, CNPs, and then by name."""
+    return -owner.in_error, -(owner.retries or 0.0), -(owner.cnps or 0.0), owner.owner
+
+
+def _rates(moments: Moments, name: str, owner: str) -> Iterator[float]:
+    """The rise per second on each device that has the counter at both moments."""
+    for labels in moments.series(name):
+        if labels[1] == owner and (rate := moments.rate(name, labels, OWNER_SECONDS)) is not None:
+            yield rate
+
+
+def _total(moments: Moments, name: str, owner: str) -> int:
+    return int(sum(value for labels, value in moments.series(name).items() if labels[1] == owner))
+
+
+# Ports of the switch
+
+
+def switch_ports(moments: Moments) -> tuple[SwitchPriority, ...]:
+    """Each priority with PFC of each port, in the order of the switch. One call per moment."""
+    neighbors = {}
+    for labels in moments.series(NEIGHBORS.name):
+        known = dict(zip(NEIGHBORS.labels, labels, strict=True))
+        # A port identifier that is a MAC address says less than its description.
+        by_mac = known["port_id_kind"] == "mac" and known["neighbor_description"]
+        netdev = known["neighbor_description" if by_mac else "neighbor_port"]
+        neighbors[known["port"]] = f"{known['neighbor']} {netdev}"
+    found = []
+    for device, port, priority, queue, group in moments.series(QUEUES.name):
+        of_queue = (device, port, queue)
+        trips = moments.value(TRIPS, of_queue)
+        used = moments.value(USED, (device, port, group, "periodic"))
+        size = moments.value(HEADROOM, (device, port, group))
+        found.append(
+            SwitchPriority(
+                port,
+                priority,
+                neighbors.get(port, ""),
+                moments.shares(SWITCH_PAUSED, (device, port, priority), RATE_SECONDS),
+                _watchdog(of_queue, moments),
+                None if trips is None else int(trips),
+                moments.rate(SWITCH_MARKED, of_queue),
+                used / size if used is not None and size else None,
+            )
+        )
+    return tuple(found)
+
+
+def _watchdog(queue: LabelValues, moments: Moments) -> str:
+    """`tripped`, `ok`, `reports` (it only reports storms), `off`, or empty if the switch does not report it."""
+    if moments.value(TRIPPED, queue):
+        return "tripped"
+    if not (enabled := moments.value(ENABLED, queue)):
+        return "" if enabled is None else "off"
+    acts = moments.value(ACTS, queue)
+    return "ok" if acts is None or acts else "reports"

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.assemble import assemble
 from roce_exporter.background import background
-from roce_exporter.demo.figures import Figures, storm_events, wanted_values
-from roce_exporter.demo.owner_figures import SURVEY_SECONDS, OwnerFigures, owner_values
+from roce_exporter.demo.figures import SURVEY_SECONDS, WANTED, Moments, priorities, shown_owners, storm_events
 from roce_exporter.demo.scene import Address, Scene
 from roce_exporter.demo.servers import LOOPBACK, SwitchJob, monitoring_servers
 from roce_exporter.demo.switch_end import switch_end
@@ -23,6 +22,7 @@ from roce_exporter.demo.views import view
 from roce_exporter.fastloop import Sampler
 from roce_exporter.host.simulated import SCENARIOS
 from roce_exporter.owners import SurveyLimits
+from roce_exporter.view.history import timed_samples
 from roce_exporter.web import Server
 from roce_exporter.web.application import Application
 from roce_exporter.web.host_pages import HostPages
@@ -116,12 +116,13 @@ async def scenes(
 ) -> AsyncIterator[Scene]:
     """A scene every `SCENE_SECONDS` until `stop` is set."""
     sampler = served.exporter.part(Sampler)
-    figures, owner_figures, began = Figures(), OwnerFigures(), time.monotonic()
+    moments, began = Moments(), time.monotonic()
     pages = (switch.page,) if switch else ()
     addresses = (Address("exporter", f"http://{served.address}/"), *pages, *servers.addresses)
     while not stop.is_set():
         observation = await served.exporter.observe(SCENE_SECONDS)
         now = time.monotonic()
+        moments.add(timed_samples(observation.samples, now, WANTED))
         switch_view = await switch.view() if switch else None
         alerts = await servers.alerts()
         yield Scene(
@@ -129,12 +130,12 @@ async def scenes(
             SCENARIOS[scenario].description,
             now - began,
             addresses,
-            figures.priorities(wanted_values(observation.samples, now)),
+            priorities(moments),
             storm_events(sampler.events() if sampler else []),
             alerts,
             tuple(servers.notes),
             switch_view,
-            owner_figures.owners(owner_values(observation.samples, now)),
+            shown_owners(moments),
         )
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), SCENE_SECONDS)

@@ -15,12 +15,13 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from roce_exporter.background import background
+from roce_exporter.demo.figures import SWITCH_WANTED, Moments, switch_ports
 from roce_exporter.demo.scene import Address, ShownSwitch
 from roce_exporter.demo.servers import LOOPBACK, describe_exit, find_program, running
-from roce_exporter.demo.switch_figures import SwitchFigures, switch_values
 from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.switches.probe import Prober
 from roce_exporter.switches.targets import ProbeLimits, SwitchesFile, SwitchTarget
+from roce_exporter.view.history import timed_samples
 from roce_exporter.web import Server
 from roce_exporter.web.application import Application
 from roce_exporter.web.switch_pages import SwitchPages
@@ -60,7 +61,7 @@ class SwitchEnd:
     prober: Prober
     child: ChildProcess
     notes: list[str]
-    figures: SwitchFigures = field(default_factory=SwitchFigures)
+    moments: Moments = field(default_factory=Moments)
     written: float = 0.0
     """When the tables that the server has were written, by the clock of the host."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -81,9 +82,9 @@ class SwitchEnd:
             # Also for the lock: a server that hangs blocks the writer, too.
             async with asyncio.timeout(PROBE_SECONDS), self.lock:
                 answer = await self.prober.probe(self.name, "", PROBE_SECONDS)
-                values = switch_values(answer.samples, self.written)
                 if not answer.readings.faults:
-                    self._last = ShownSwitch(answer.device, self.figures.ports(values))
+                    self.moments.add(timed_samples(answer.samples, self.written, SWITCH_WANTED))
+                    self._last = ShownSwitch(answer.device, switch_ports(self.moments))
         return self._last
 
     @property

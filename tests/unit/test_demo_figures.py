@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 from clock import Clock
@@ -14,13 +14,14 @@ from rich.console import Console
 from roce_exporter.catalog import owners
 from roce_exporter.cli import main
 from roce_exporter.collect import Collector, Settings
-from roce_exporter.demo.figures import Figures, TimedValues, rate, storm_events, wanted_values
-from roce_exporter.demo.owner_figures import (
+from roce_exporter.demo.figures import (
     CNPS,
-    OWNER_WANTED,
     RETRIES,
-    OwnerFigures,
-    owner_values,
+    WANTED,
+    Moments,
+    priorities,
+    shown_owners,
+    storm_events,
     suffering,
 )
 from roce_exporter.demo.scene import Scene, ShownOwner
@@ -31,16 +32,42 @@ from roce_exporter.fastloop import Pace, Sampler
 from roce_exporter.host.simulated import SCENARIOS, VENDORS
 from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.owners import SurveyLimits, Surveyor
+from roce_exporter.view.history import TimedSamples, timed_samples
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from roce_exporter.host.simulated.kernel import SimulatedKernel
+
+T = TypeVar("T")
 
 PLACE = ("mlx5_0", "1", "eth0", "3")
 
 
+def timed(time: float, values: dict[tuple[str, tuple[str, ...]], float]) -> TimedSamples:
+    """A moment with these series."""
+    found: dict[str, dict[tuple[str, ...], float]] = {}
+    for (name, labels), value in values.items():
+        found.setdefault(name, {})[labels] = value
+    return TimedSamples(time, found)
+
+
+def last(moments: Iterable[TimedSamples], show: Callable[[Moments], T]) -> T:
+    """What is shown after the last moment, each of them having been shown."""
+    followed = Moments()
+    for one in moments:
+        followed.add(one)
+        found = show(followed)
+    return found
+
+
 def moment(
-    time: float, paused: float = 0.0, marked: float = 0.0, refresh: float | None = None
-) -> TimedValues:
+    time: float,
+    paused: float = 0.0,
+    marked: float = 0.0,
+    refresh: float | None = None,
+    bound: float | None = None,
+) -> TimedSamples:
     values = {
         ("roce_port_up", ("mlx5_0", "1")): 1.0,
         ("roce_ecn_marked_packets_total", ("mlx5_0", "1")): marked,
@@ -50,7 +77,9 @@ def moment(
     }
     if refresh is not None:
         values["roce_exporter_sampler_refresh_seconds", PLACE[:-1]] = refresh
-    return TimedValues(time, values)
+    if bound is not None:
+        values["roce_pfc_pause_estimated_max_seconds_total", (*PLACE, "transmit")] = bound
+    return timed(time, values)
 
 
 @pytest.mark.parametrize(
@@ -58,41 +87,35 @@ def moment(
     [
         ((0.0, 0.25, 0.75), [None, 0.5, 1.0]),
         ((0.0, 0.51), [None, 1.0]),
-        ((99.0, 0.25, 0.5), [None, None, 0.5]),
+        ((99.0, 0.25, 0.5), [None, 0.5, 0.5]),
     ],
-    ids=["of the time between two moments", "never above one", "a reset is not a pause"],
+    ids=["of the time between two moments", "never above one", "after a reset the counter begins at 0"],
 )
 def test_a_share_paused(paused: tuple[float, ...], shares: list[float | None]) -> None:
-    figures = Figures()
-    for number, seconds in enumerate(paused):
-        (priority,) = figures.priorities(moment(10 + number / 2, seconds))
+    (priority,) = last(
+        (moment(10 + number / 2, seconds) for number, seconds in enumerate(paused)), priorities
+    )
     assert [share and round(share, 3) for share in priority.transmit.shares] == shares
 
 
 def test_a_copy_refreshed_once_a_second_does_not_flicker() -> None:
     """Paused throughout, refreshed once a second: every share after the first refreshes is 1."""
-    figures = Figures()
-    for tenths in range(0, 100, 5):
-        (priority,) = figures.priorities(moment(tenths / 10, float(int(tenths / 10)), refresh=1.0))
+    copies = (moment(half / 2, float(half // 2), refresh=1.0) for half in range(20))
+    (priority,) = last(copies, priorities)
     assert {share and round(share, 3) for share in priority.transmit.shares[6:]} == {1.0}
 
 
 def test_packets_are_counted_over_two_seconds_and_a_missing_counter_is_not_zero() -> None:
-    figures = Figures()
-    found = [figures.priorities(moment(float(now), marked=100.0 * bool(now)))[0] for now in range(4)]
+    moments = [moment(float(now), marked=100.0 * bool(now)) for now in range(4)]
+    found = [last(moments[: count + 1], priorities)[0] for count in range(4)]
     assert [priority.marked for priority in found] == [None, 100.0, 50.0, 0.0]
-    last = found[-1]
-    assert (last.notified, last.receive, last.up) == (None, None, True)
-    assert (last.transmit.state, last.transmit.storms) == ("suspect", 4)
-    assert rate(moment(1.0), moment(1.0), "roce_ecn_marked_packets_total", ("mlx5_0", "1")) is None
+    assert (found[-1].notified, found[-1].receive, found[-1].up) == (None, None, True)
+    assert (found[-1].transmit.state, found[-1].transmit.storms) == ("suspect", 4)
+    assert last([moment(1.0), moment(1.0)], priorities)[0].marked is None
 
 
 def test_a_nic_that_counts_frames_shows_the_bound() -> None:
-    bound = ("roce_pfc_pause_estimated_max_seconds_total", (*PLACE, "transmit"))
-    first, second = moment(0.0), moment(1.0)
-    figures = Figures()
-    figures.priorities(first._replace(values=first.values | {bound: 1.0}))
-    (priority,) = figures.priorities(second._replace(values=second.values | {bound: 1.5}))
+    (priority,) = last([moment(0.0, bound=1.0), moment(1.0, bound=1.5)], priorities)
     assert priority.transmit.estimated
     assert priority.transmit.now == 0.5
 
@@ -100,24 +123,23 @@ def test_a_nic_that_counts_frames_shows_the_bound() -> None:
 def test_only_paused_priorities_are_shown_of_a_nic_that_counts_all() -> None:
     places = [("ionic_0", "1", "eth0", str(number)) for number in range(8)]
     states = {("roce_pfc_storm_detector_state", (*place, "receive")): 0.0 for place in places}
-    figures = Figures()
-    idle = figures.priorities(TimedValues(0.0, states))
+    idle = last([timed(0.0, states)], priorities)
     assert [found.number for found in idle] == ["0"], "a port is never left out"
     busy = {("roce_pfc_receive_pause_seconds_total", place): 0.1 for place in places[3:5]}
-    assert [found.number for found in figures.priorities(TimedValues(1.0, states | busy))] == ["3", "4"]
+    assert [found.number for found in last([timed(1.0, states | busy)], priorities)] == ["3", "4"]
 
 
 async def replay(kernel: SimulatedKernel, sampler: Sampler, clock: Clock, seconds: int) -> list[Scene]:
     """The scenes of the demo, two a second, in simulated time."""
     collector = Collector(kernel, Settings(), clock)
-    exporter, figures, seen = Exporter(collector, [sampler]), Figures(), []
+    exporter, moments, seen = Exporter(collector, [sampler]), Moments(), []
     for time in (half / 2 for half in range(2 * seconds)):
         while (due := sampler.tick()) < time:
             clock.now = due
         clock.now = time
-        values = wanted_values((await exporter.observe(5.0)).samples, time)
+        moments.add(timed_samples((await exporter.observe(5.0)).samples, time, WANTED))
         storms = storm_events(sampler.events())
-        seen.append(Scene("", "", time, priorities=figures.priorities(values), storms=storms))
+        seen.append(Scene("", "", time, priorities=priorities(moments), storms=storms))
     return seen
 
 
@@ -159,7 +181,7 @@ async def test_every_scenario_can_be_shown_on_every_kind_of_nic(scenario: str) -
 # Owners
 
 
-def survey(time: float, in_error: int = 0, **counters: float) -> TimedValues:
+def survey(time: float, in_error: int = 0, **counters: float) -> TimedSamples:
     values = {
         ("roce_owner_queue_pairs", ("a_0", "slurm/1.0", "RTS", "RC")): 8.0,
         ("roce_owner_queue_pairs", ("a_1", "slurm/1.0", "RTS", "UD")): 2.0,
@@ -170,7 +192,7 @@ def survey(time: float, in_error: int = 0, **counters: float) -> TimedValues:
     for name, value in counters.items():
         for device in ("a_0", "a_1"):
             values[f"roce_owner_{name}_total", (device, "slurm/1.0", "1")] = value
-    return TimedValues(time, values)
+    return timed(time, values)
 
 
 TIMEOUTS, NAKS, CNP = "transport_ack_timeouts", "transport_packet_sequence_errors", "flow_cnp_received"
@@ -188,11 +210,10 @@ CALM = [survey(float(second), **{CNP: 100.0}) for second in range(20)]
     ],
 )
 def test_an_owner_is_summed_over_devices_and_rates_are_of_the_last_seconds(
-    surveys: list[TimedValues], retries: float | None, cnps: float | None
+    surveys: list[TimedSamples], retries: float | None, cnps: float | None
 ) -> None:
     """A counter that is 0 for ports only does not hide the other."""
-    figures = OwnerFigures()
-    ((found,),) = [figures.owners(one) for one in surveys][-1:]
+    (found,) = last(surveys, shown_owners)
     assert (found.owner, found.command, found.queue_pairs) == ("slurm/1.0", "gmx", 10)
     assert found.in_error == (len(surveys) == 1)
     assert (found.retries, found.cnps) == (pytest.approx(retries), pytest.approx(cnps))
@@ -209,8 +230,7 @@ def test_queue_pairs_in_error_come_first_then_retries_then_cnps() -> None:
         )
     )
     assert sorted((calm, notified, retrying, broken), key=suffering) == [broken, retrying, notified, calm]
-    assert owners.ROWS.keys() >= OWNER_WANTED
-    assert (len(CNPS), len(RETRIES)) == (2, 3)
+    assert owners.ROWS.keys() >= {*CNPS, *RETRIES}
 
 
 async def test_the_scenario_shows_who_suffers() -> None:
@@ -218,11 +238,12 @@ async def test_the_scenario_shows_who_suffers() -> None:
     clock = Clock()
     kernel = simulate("dead-peer", clock=clock)
     surveyor = Surveyor(kernel, SurveyLimits(), clock, clock.wall)
-    exporter, figures = Exporter(Collector(kernel, Settings(), clock), [surveyor]), OwnerFigures()
+    exporter, moments = Exporter(Collector(kernel, Settings(), clock), [surveyor]), Moments()
     seen = []
     for clock.now in range(1000, 1070, 2):
         observation = await exporter.observe_complete()
-        seen.append(figures.owners(owner_values(observation.samples, clock.now)))
+        moments.add(timed_samples(observation.samples, clock.now, WANTED))
+        seen.append(shown_owners(moments))
     assert sorted(one.owner.partition("/")[0] for one in seen[-1]) == ["kernel", "kernel", "pod", "slurm"]
     worst, *others = seen[-1]
     assert (worst.command, worst.in_error, worst.queue_pairs) == ("python3", 8, 112)

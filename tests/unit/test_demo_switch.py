@@ -16,15 +16,16 @@ from waiting import until
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.demo import switch_end as module
+from roce_exporter.demo.figures import SWITCH_WANTED, Moments, switch_ports
 from roce_exporter.demo.servers import running
 from roce_exporter.demo.switch_end import redis_command, switch_end, switches_file
-from roce_exporter.demo.switch_figures import SwitchFigures, switch_values
 from roce_exporter.demo.table_writer import TablesNotWrittenError, table_writer
 from roce_exporter.host.simulated.leaf import DATABASE_NUMBERS, simulate_leaf
 from roce_exporter.normalise.series import Samples, Series
+from roce_exporter.view.history import timed_samples
 
 if TYPE_CHECKING:
-    from roce_exporter.demo.figures import TimedValues
+    from roce_exporter.view.history import TimedSamples
 
 LEAF = "leaf-057"
 PORT = (LEAF, "Ethernet0")
@@ -153,11 +154,11 @@ class TestWriter:
 ROWS = {row.name: row for row in CATALOG}
 
 
-def values(time: float, *found: tuple[str, tuple[str, ...], float]) -> TimedValues:
+def values(time: float, *found: tuple[str, tuple[str, ...], float]) -> TimedSamples:
     samples = Samples(
         tuple(Series(ROWS[name], labels) for name, labels, _ in found), tuple(value for *_, value in found)
     )
-    return switch_values([samples], time)
+    return timed_samples([samples], time, SWITCH_WANTED)
 
 
 def neighbor(port: str = "02:00:00:39:00:00", description: str = "eth0", kind: str = "mac"):
@@ -165,7 +166,7 @@ def neighbor(port: str = "02:00:00:39:00:00", description: str = "eth0", kind: s
     return "roce_switch_lldp_neighbor_info", labels, 1
 
 
-def port_values(time: float, pause: float = 0.0, **more: float) -> TimedValues:
+def port_values(time: float, pause: float = 0.0, **more: float) -> TimedSamples:
     queue, group = (*PORT, "3"), (*PORT, "3")
     known = {
         "roce_switch_queue_info": ((*PORT, "3", "3", "3"), 1),
@@ -183,10 +184,11 @@ def port_values(time: float, pause: float = 0.0, **more: float) -> TimedValues:
 
 
 class TestFigures:
-    def only(self, *moments: TimedValues):
-        figures = SwitchFigures()
+    def only(self, *moments: TimedSamples):
+        followed = Moments()
         for moment in moments:
-            (port,) = figures.ports(moment)
+            followed.add(moment)
+            (port,) = switch_ports(followed)
         return port
 
     def test_rates_are_over_two_seconds_of_the_switch_and_shares_at_most_1(self) -> None:
