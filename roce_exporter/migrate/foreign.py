@@ -9,7 +9,7 @@ from functools import cache
 from math import gcd
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.catalog import CATALOG, DIALECTS
+from roce_exporter.catalog import CATALOG, DIALECTS, INDEX
 from roce_exporter.catalog.left_out import LEFT_OUT, NARROW, NEVER, SUM, entry_of
 from roce_exporter.catalog.row import ANY, Row, Spelling
 from roce_exporter.migrate import node_exporter, rdma_exporter, spiderpool
@@ -92,19 +92,15 @@ def foreign_metrics(exporter: str) -> tuple[Foreign, ...]:
 def untranslatable(exporter: str) -> Mapping[str, str]:
     """Names of another exporter without a metric of ours, as regular expressions of the whole name, and why in one sentence."""
     faults = {key[0]: fault for key, group in _groups(exporter).items() if (fault := _fault(group))}
-    left_out = {
-        _except_translated(exporter, pattern): entry.reason.text
-        for entry in LEFT_OUT
-        if entry.reason.category not in SAME_FACT
-        if (pattern := NAMES[exporter].pattern_of(entry.source, entry.pattern))
-    }
+    left_out = {}
+    names = sorted({one.name for one in foreign_metrics(exporter)})
+    for entry in LEFT_OUT:
+        pattern = NAMES[exporter].pattern_of(entry.source, entry.pattern)
+        if pattern and entry.reason.category not in SAME_FACT:
+            # Without names that another driver, or the exporter itself, has for a fact of ours.
+            matched = [name for name in names if re.fullmatch(pattern, name)]
+            left_out[f"(?!({'|'.join(matched)})$){pattern}" if matched else pattern] = entry.reason.text
     return {**faults, **NAMES[exporter].UNTRANSLATABLE, **left_out}
-
-
-def _except_translated(exporter: str, pattern: str) -> str:
-    """The pattern without names that another driver, or the exporter itself, has for a fact of ours."""
-    matched = sorted({one.name for one in foreign_metrics(exporter) if re.fullmatch(pattern, one.name)})
-    return f"(?!({'|'.join(matched)})$){pattern}" if matched else pattern
 
 
 def terms(exporter: str, row: Row) -> list[Term]:
@@ -149,9 +145,8 @@ def _candidates(exporter: str) -> Iterator[_Candidate]:
             for raw in () if spelling.difference else spelling.raw:
                 for written in NAMES[exporter].written(spelling.source, raw, row.labels):
                     yield _Candidate(row, spelling, raw, written)
-    rows = {row.name: row for row in CATALOG}
     for name, written in NAMES[exporter].FACTS:
-        yield _Candidate(rows[name], _PLAIN, "", written)
+        yield _Candidate(INDEX.named[name], _PLAIN, "", written)
 
 
 def _fault(group: list[_Candidate]) -> str:

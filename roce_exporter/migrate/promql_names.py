@@ -158,14 +158,11 @@ def unequal(left: Flow, right: Flow) -> tuple[str, ...]:
 def _refuse_others(label: str, flow: Flow) -> None:
     for one in flow:
         own = label in dict(one.gained)
-        if not own and one.may_have(label) and (not one.translated or label in _labels(one)):
+        named = {name for pair in one.renamed for name in pair}
+        if not own and one.may_have(label) and (not one.translated or label in named):
             raise UntranslatedError(
                 f"the metric here has the label `{label}` in addition, which {one.metric} next to it can have too"
             )
-
-
-def _labels(source: LabelSource) -> set[str]:
-    return {label for pair in source.renamed for label in pair}
 
 
 WORD = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")

@@ -102,17 +102,6 @@ LINEAR_AGGREGATIONS = frozenset(
 BLIND_AGGREGATIONS = frozenset(("count", "group"))
 
 
-def factor_of(one: Foreign) -> Factor:
-    """The factor between a metric of another exporter and ours."""
-    return one.times, one.per
-
-
-def undo(factor: Factor) -> str:
-    """The operators behind a value of ours that make it theirs: ` / 4`."""
-    times, per = factor
-    return (f" * {per}" if per != 1 else "") + (f" / {times}" if times != 1 else "")
-
-
 def cancels(factor: Factor, number: float | None) -> bool:
     """Whether multiplying theirs by a number gives ours."""
     times, per = factor
@@ -169,23 +158,26 @@ class Rewrite:
             CALL: self._call,
             AGGREGATE: self._aggregate,
             BINARY: self._binary,
-            PAREN: self._paren,
         }
         if way := ways.get(node.kind):
             return way(node)
+        if node.kind == PAREN:
+            inner = self._part(node.parts[0])
+            return replace(inner, node=replace(node, parts=(inner.node,)))
         parts = [self._settled(self._part(one)) for one in node.parts]  # UNARY, SUBQUERY, LITERAL
-        return Rewritten(replace(node, parts=_nodes(parts)), _joined(parts))
-
-    def _paren(self, node: Node) -> Rewritten:
-        inner = self._part(node.parts[0])
-        return replace(inner, node=replace(node, parts=(inner.node,)))
+        return Rewritten(replace(node, parts=tuple(one.node for one in parts)), _joined(parts))
 
     # Selectors
 
     def _selector(self, node: Node) -> Rewritten:
         name = _metric(node)
         if flow := self.names.recorded.get(name):
-            return self._recorded(node, flow)
+            # A recording rule whose expression is translated: its name stays, labels can change.
+            labels = (
+                one if plain(one.label) == NAME_LABEL else replace(one, label=self._label(one.label, flow))
+                for one in node.matchers
+            )
+            return Rewritten(replace(node, matchers=tuple(labels)), flow)
         if name not in self.names.known or name in self.names.own:
             return Rewritten(node, frozenset((LabelSource(name or "another metric"),)))
         if node.alternatives:
@@ -198,29 +190,21 @@ class Rewrite:
         source = source_of(foreign)
         matchers = self._matchers(node, foreign, source)
         token = self._renamed(node.name, foreign.ours) if node.name else None
-        factor = factor_of(foreign)
+        factor = (foreign.times, foreign.per)
         return Rewritten(replace(node, name=token, matchers=matchers), frozenset((source,)), factor)
-
-    def _recorded(self, node: Node, flow: Flow) -> Rewritten:
-        """The series of a recording rule whose expression is translated: the name stays, labels can change."""
-        matchers = tuple(
-            one if plain(one.label) == NAME_LABEL else replace(one, label=self._label(one.label, flow))
-            for one in node.matchers
-        )
-        return Rewritten(replace(node, matchers=matchers), flow)
 
     def _matchers(self, node: Node, foreign: Foreign, source: LabelSource) -> tuple[Matcher, ...]:
         fixed = dict(foreign.where)
-        found = []
-        for one in node.matchers:
-            if plain(one.label) in fixed and one.sign == "=":
-                continue
-            found.append(self._matcher(one, foreign, source))
+        remaining = [one for one in node.matchers if plain(one.label) not in fixed or one.sign != "="]
+        found = [self._matcher(one, foreign, source) for one in remaining]
         added = [equal_matcher(label, value) for label, value in foreign.matching]
         if len(found) == len(node.matchers):
             self._append(node, added)
         else:
-            self._drop(node, found, added)
+            # Some are left out: all are written again.
+            start, end = node.matchers[0].label.start, node.braces
+            self.edits = [one for one in self.edits if not start <= one.start < end]
+            self.edits.append(Edit(start, end, ", ".join(map(matcher_text, (*found, *added)))))
         return (*found, *added)
 
     def _matcher(self, one: Matcher, foreign: Foreign, source: LabelSource) -> Matcher:
@@ -250,12 +234,6 @@ class Rewrite:
         else:
             quoted = node.name is not None and node.name.kind == STRING
             self.edits.append(Edit(node.braces, node.braces, ("," if quoted else "") + text))
-
-    def _drop(self, node: Node, found: list[Matcher], added: list[Matcher]) -> None:
-        """Write the matchers again, because some are left out."""
-        start, end = node.matchers[0].label.start, node.braces
-        self.edits = [one for one in self.edits if not start <= one.start < end]
-        self.edits.append(Edit(start, end, ", ".join(map(matcher_text, (*found, *added)))))
 
     def _renamed(self, token: Token, new: str) -> Token:
         if plain(token) == new:
@@ -303,14 +281,16 @@ class Rewrite:
         nodes = [one.node for one in params]
         if name == "count_values":
             nodes = [self._label_argument(one, part.flow) for one in nodes]
-        lists = tuple(self._aggregation_list(one, part.flow) for one in node.lists)
-        flow = part.flow if name in KEEPS_LABELS else _aggregated(part.flow, node.lists)
-        return Rewritten(replace(node, parts=(*nodes, part.node), lists=lists), flow, factor)
-
-    def _aggregation_list(self, one: LabelList, flow: Flow) -> LabelList:
-        labels = tuple(self._label(label, flow) for label in one.labels)
-        added = () if one.kind == BY else gained_by(flow)
-        return replace(one, labels=(*labels, *self._added(one, added)))
+        flow, lists = part.flow, []
+        for one in node.lists:
+            labels = tuple(self._label(label, flow) for label in one.labels)
+            added = () if one.kind == BY else gained_by(flow)
+            lists.append(replace(one, labels=(*labels, *self._added(one, added))))
+        if name not in KEEPS_LABELS:
+            listed = [plain(label) for one in node.lists for label in one.labels]
+            by = not node.lists or node.lists[0].kind == BY
+            flow = kept(flow, listed) if by else without(flow, listed, gained_by(flow))
+        return Rewritten(replace(node, parts=(*nodes, part.node), lists=tuple(lists)), flow, factor)
 
     def _added(self, one: LabelList, labels: Iterable[str]) -> tuple[Token, ...]:
         """Further labels at the end of a list."""
@@ -333,9 +313,6 @@ class Rewrite:
         left, right = (self._part(one) for one in node.parts)
         sign = plain(node.name).lower() if node.name else ""
         node, flow = self._matching(node, sign, left.flow, right.flow)
-        return self._combined(node, sign, left, right, flow)
-
-    def _combined(self, node: Node, sign: str, left: Rewritten, right: Rewritten, flow: Flow) -> Rewritten:
         if sign == "*" and cancels(left.factor, right.node.value):
             self.edits.append(Edit(left.node.end, node.end, ""))
             return replace(left, factor=SAME)
@@ -345,7 +322,7 @@ class Rewrite:
         factor = SAME
         if sign in {"+", "-", "or"} and left.factor == right.factor:
             factor = left.factor
-        elif (sign == "*" and not right.flow) or (sign == "/" and not right.flow):
+        elif sign in {"*", "/"} and not right.flow:
             factor = left.factor
             right = self._settled(right)
         elif sign == "*" and not left.flow:
@@ -362,21 +339,12 @@ class Rewrite:
         on = next((one for one in node.lists if one.kind == ON), None)
         grouped = next((one for one in node.lists if one.kind in GROUPS), None)
         many, one_side = (right, left) if grouped and grouped.kind == "group_right" else (left, right)
-        lists = [
-            replace(
-                one,
-                labels=tuple(
-                    self._label(label, one_side if one.kind in GROUPS else left | right)
-                    for label in one.labels
-                ),
-            )
-            for one in node.lists
-        ]
-        ignored: tuple[str, ...] = ()
+        lists = []
+        for one in node.lists:
+            side = one_side if one.kind in GROUPS else left | right
+            lists.append(replace(one, labels=tuple(self._label(label, side) for label in one.labels)))
         if not on:
-            ignored = tuple(
-                plain(label) for one in node.lists if one.kind == IGNORING for label in one.labels
-            )
+            ignored = [plain(label) for one in node.lists if one.kind == IGNORING for label in one.labels]
             added = unequal(without(left, ignored), without(right, ignored))
             lists = self._ignoring(node, lists, added)
             many = many if grouped or sign in SETS else without(many, ignored, added)
@@ -391,10 +359,8 @@ class Rewrite:
         if not added:
             return lists
         if lists and lists[0].kind == IGNORING:
-            return [
-                replace(lists[0], labels=(*lists[0].labels, *self._added(node.lists[0], added))),
-                *lists[1:],
-            ]
+            first = replace(lists[0], labels=(*lists[0].labels, *self._added(node.lists[0], added)))
+            return [first, *lists[1:]]
         place = node.parts[1].start
         self.edits.append(Edit(place, place, f"ignoring ({', '.join(added)}) ", 0))
         return [LabelList(IGNORING, tuple(map(word_token, added)), place), *lists]
@@ -407,15 +373,18 @@ class Rewrite:
             return part
         node, (times, per) = part.node, part.factor
         inner = (1 if node.kind in {BINARY, UNARY} else 0) + (0 if bare else 1)
-        behind = undo(part.factor)
+        undo = (("*", per), ("/", times))
+        behind = "".join(f" {sign} {number}" for sign, number in undo if number != 1)
         self.edits.append(Edit(node.start, node.start, "(" * inner))
         closing = ")" if node.kind in {BINARY, UNARY} else ""
         self.edits.append(Edit(node.end, node.end, f"{closing}{behind}{'' if bare else ')'}"))
         if closing:
             node = replace(node, kind=PAREN, parts=(node,), name=None, lists=(), others=())
-        for sign, number in (("*", per), ("/", times)):
+        for sign, number in undo:
             if number != 1:
-                node = _operation(node, sign, number)
+                operator = Token(SIGN, sign, node.end, node.end, sign)
+                literal = Node(LITERAL, node.end, node.end, value=float(number))
+                node = Node(BINARY, node.start, node.end, (node, literal), operator)
         if not bare:
             node = replace(node, kind=PAREN, parts=(node,), name=None)
         return Rewritten(node, part.flow)
@@ -436,21 +405,5 @@ def _ranged(node: Node) -> bool:
     return node.kind == SELECTOR and node.ranged
 
 
-def _nodes(parts: list[Rewritten]) -> tuple[Node, ...]:
-    return tuple(one.node for one in parts)
-
-
 def _joined(parts: list[Rewritten]) -> Flow:
     return frozenset[LabelSource]().union(*(one.flow for one in parts))
-
-
-def _aggregated(flow: Flow, lists: tuple[LabelList, ...]) -> Flow:
-    if not lists or lists[0].kind == BY:
-        return kept(flow, (plain(label) for one in lists for label in one.labels))
-    return without(flow, map(plain, lists[0].labels), gained_by(flow))
-
-
-def _operation(node: Node, sign: str, number: int) -> Node:
-    operator = Token(SIGN, sign, node.end, node.end, sign)
-    literal = Node(LITERAL, node.end, node.end, value=float(number))
-    return Node(BINARY, node.start, node.end, (node, literal), operator)

@@ -82,7 +82,14 @@ def translate(text: str, names: Names, *, only_series: bool = False) -> Translat
     if only_series and tree.kind != SELECTOR:
         raise UntranslatedError("only a selector can be here")
     exporters = exporters_of(selected & found, names)
-    return _only([_translated(text, tree, Rewrite(names, one, only_series)) for one in exporters])
+    translations = [_translated(text, tree, Rewrite(names, one, only_series)) for one in exporters]
+    views = {
+        (one.text, frozenset(pair for source in one.flow for pair in source.seen)) for one in translations
+    }
+    if len(views) > 1:
+        differing = sorted({one.exporter for each in translations for one in each.used})
+        raise UntranslatedError(f"it differs by exporter: name one by --from ({', '.join(differing)})")
+    return translations[0]
 
 
 def _selected(tree: Node, names: Names) -> Iterator[str]:
@@ -138,15 +145,6 @@ def _translated(text: str, tree: Node, rewrite: Rewrite) -> Translation:
     return Translation(new, whole.flow, tuple(rewrite.used))
 
 
-def _only(found: list[Translation]) -> Translation:
-    """The one translation, if those of all exporters agree."""
-    views = {(one.text, frozenset(pair for source in one.flow for pair in source.seen)) for one in found}
-    if len(views) > 1:
-        exporters = sorted({one.exporter for each in found for one in each.used})
-        raise UntranslatedError(f"it differs by exporter: name one by --from ({', '.join(exporters)})")
-    return found[0]
-
-
 _IN_LEGEND = re.compile(r"(\{\{\s*)([a-zA-Z_]\w*)(\s*\}\})")
 _TEMPLATE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _IN_TEMPLATE = re.compile(
@@ -160,17 +158,17 @@ def legend_of(text: str, found: Translation) -> str:
     Raises:
         UntranslatedError: a label has no equal.
     """
-    return _IN_LEGEND.sub(lambda match: _legend_label(match, found), text)
 
+    def renamed(match: re.Match[str]) -> str:
+        label = match[2]
+        if label == NAME_LABEL:
+            return match[0]
+        values = {dict(source.fixed).get(label) for source in found.flow if source.may_have(label)}
+        if len(values) == 1 and (value := next(iter(values))) is not None:
+            return value
+        return f"{match[1]}{found.label(label)}{match[3]}"
 
-def _legend_label(match: re.Match[str], found: Translation) -> str:
-    label = match[2]
-    if label == NAME_LABEL:
-        return match[0]
-    values = {dict(source.fixed).get(label) for source in found.flow if source.may_have(label)}
-    if len(values) == 1 and (value := next(iter(values))) is not None:
-        return value
-    return f"{match[1]}{found.label(label)}{match[3]}"
+    return _IN_LEGEND.sub(renamed, text)
 
 
 def template_of(text: str, found: Translation) -> str:
@@ -179,14 +177,12 @@ def template_of(text: str, found: Translation) -> str:
     Raises:
         UntranslatedError: a label has no equal.
     """
-    return _TEMPLATE.sub(
-        lambda match: _IN_TEMPLATE.sub(lambda one: _template_label(one, found), match[0]), text
-    )
 
+    def renamed(match: re.Match[str]) -> str:
+        before, label = (match[1], match[2]) if match[1] else (match[3], match[4])
+        return f"{before}{found.label(label)}" if label != NAME_LABEL else match[0]
 
-def _template_label(match: re.Match[str], found: Translation) -> str:
-    before, label = (match[1], match[2]) if match[1] else (match[3], match[4])
-    return f"{before}{found.label(label)}" if label != NAME_LABEL else match[0]
+    return _TEMPLATE.sub(lambda match: _IN_TEMPLATE.sub(renamed, match[0]), text)
 
 
 def mentions_label(text: str, label: str) -> bool:
