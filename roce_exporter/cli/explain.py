@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from roce_exporter.assemble import assemble
 from roce_exporter.cli.output import print_text
 from roce_exporter.cli.parts import parts_of
+from roce_exporter.fastloop import Sampler
 from roce_exporter.introspection.explain import explain, nearest, unmapped
+from roce_exporter.introspection.missing_series import HostSources
 
 if TYPE_CHECKING:
     import argparse
@@ -21,10 +23,16 @@ async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:
     """Explain one name, or list the raw names without a row; returns 1 if the name is unknown."""
     with closing(assemble(kernel, parts_of(options))) as exporter:
         observation = await exporter.observe_complete()
+    host = HostSources(
+        exporter.normaliser.plans.values(),
+        (*observation.snapshot.states, *exporter.states()),
+        options.source_disable,
+        exporter.part(Sampler) is not None,
+    )
     if options.name is None:
         lines = list(unmapped(exporter.normaliser)) or ["every raw name of this host has a row"]
     else:
-        lines = list(explain(options.name, observation, exporter.normaliser))
+        lines = list(explain(options.name, observation, exporter.normaliser, host))
     if not lines:
         near = f"; similar names: {', '.join(found)}" if (found := nearest(options.name)) else ""
         sys.stderr.write(

@@ -16,6 +16,7 @@ from roce_exporter.catalog.left_out import LEFT_OUT
 from roce_exporter.catalog.row import ANY
 from roce_exporter.catalog.windows import PERFORMANCE_COUNTER, proof_of
 from roce_exporter.introspection.debug import series_text
+from roce_exporter.introspection.missing_series import why_missing, why_not_served
 from roce_exporter.introspection.windows_explain import (
     about_setting,
     left_out_counter,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.catalog.row import Row, Spelling
     from roce_exporter.exporter import Observation
+    from roce_exporter.introspection.missing_series import HostSources
     from roce_exporter.normalise.normaliser import Normaliser
 
 NEAREST = 3
@@ -36,7 +38,7 @@ ALIKE = 0.6
 """Minimum similarity of a suggested name, from 0 to 1."""
 
 
-def explain(name: str, observation: Observation, normaliser: Normaliser) -> Iterator[str]:
+def explain(name: str, observation: Observation, normaliser: Normaliser, host: HostSources) -> Iterator[str]:
     """Lines about a metric name or a raw name; no lines for an unknown name."""
     rows = [row for row in INDEX.rows if name in (row.name, row.name.removesuffix("_total"))]
     of_windows = [*about_setting(name), *left_out_counter(name)]
@@ -49,7 +51,7 @@ def explain(name: str, observation: Observation, normaliser: Normaliser) -> Iter
         ]
     for row in rows:
         yield from _about_row(row, name)
-        yield from _values_now(row, observation)
+        yield from _values_now(row, observation, host)
     for dialect, source, reason in _reasons(name, normaliser):
         yield f"{name} ({dialect}, {source}): not exported: {reason}"
     for device, plan in sorted(normaliser.plans.items()):
@@ -125,15 +127,17 @@ def _spelling(spelling: Spelling) -> str:
     return f"{who}: {raw}{scale} in {spelling.source}, {spelling.bits} bits{proof}"
 
 
-def _values_now(row: Row, observation: Observation) -> Iterator[str]:
-    found = False
-    for part in observation.samples:
-        for series, value in zip(part.series, part.values, strict=True):
-            if series.row is row:
-                found = True
-                yield f"  now {series_text(series)} {'unreadable' if value is None else value}"
-    if not found:
-        yield "  now: this host has no such series"
+def _values_now(row: Row, observation: Observation, host: HostSources) -> Iterator[str]:
+    found = [
+        (series, value)
+        for part in observation.samples
+        for series, value in zip(part.series, part.values, strict=True)
+        if series.row is row
+    ]
+    for series, value in found:
+        yield f"  now {series_text(series)} {'unreadable' if value is None else value}"
+    for reason in why_not_served(row, found) if found else why_missing(row, host):
+        yield f"  {reason}" if found else f"  no series now: {reason}"
 
 
 def _reasons(name: str, normaliser: Normaliser) -> Iterator[tuple[str, str, str]]:

@@ -73,7 +73,7 @@ def test_a_priority_a_lane_or_a_class_in_a_name_is_recognised(
     lines = explained(name)
     assert [line.split(" ")[0] for line in lines if not line.startswith(" ")] == [metric]
     assert f"  {name}: {label}" in lines
-    assert "  now: this host has no such series" in lines
+    assert "  no series now: this host has no RDMA device, or all are excluded" in lines
 
 
 def test_an_exact_name_is_explained_without_a_placeholder(explained: Explained) -> None:
