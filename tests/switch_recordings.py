@@ -11,7 +11,7 @@ from recorded import files
 from roce_exporter.catalog import INDEX
 from roce_exporter.net.gnmi_messages import Leaf, path_of
 from roce_exporter.switches.interpretation import Interpreter
-from roce_exporter.switches.readings import LABEL_CHARACTERS, ProbeReply
+from roce_exporter.switches.readings import LABEL_CHARACTERS, ProbeReply, Unreadable
 from roce_exporter.switches.systems.eos import requests as eos
 from roce_exporter.switches.targets import SwitchTarget
 
@@ -80,8 +80,13 @@ def values(found: SwitchReadings, source: str, **labels: str) -> dict[str, Any]:
     """The values of one object of a source."""
     for reading in found.readings:
         if reading.source == source and dict(reading.labels) == labels:
-            return dict(reading.values)
+            return {raw: shown(value) for raw, value in reading.values.items()}
     return {}
+
+
+def shown(value: Any) -> Any:
+    """A value, or None if it is not readable."""
+    return None if isinstance(value, Unreadable) else value
 
 
 def series(
@@ -98,7 +103,7 @@ def series(
 def as_text(found: SwitchReadings) -> str:
     """One line per value, then one per fact, then the sources."""
     lines = [
-        f"{reading.source} {labelled(dict(reading.labels))} {raw} {value}"
+        f"{reading.source} {labelled(dict(reading.labels))} {raw} {shown(value)}"
         for reading in found.readings
         for raw, value in reading.values.items()
     ]
@@ -146,7 +151,7 @@ def assert_sound(found: SwitchReadings, dialect: str) -> None:
         for raw, value in reading.values.items():
             assert INDEX.claimed(dialect, reading.source, raw), raw
             kinds = int | float if dialect == "eos" else int  # EOS gives its times in seconds
-            assert value is None or (isinstance(value, kinds) and 0 <= value < 2**64 - 1)
+            assert isinstance(value, Unreadable) or (isinstance(value, kinds) and 0 <= value < 2**64 - 1)
         assert_labels(dict(reading.labels))
     for fact in found.facts:
         assert set(fact.labels) <= set(fact.row.labels)

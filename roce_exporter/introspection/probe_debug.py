@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from roce_exporter.introspection.debug import series_text
 from roce_exporter.net.login import hide
+from roce_exporter.switches.readings import Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from roce_exporter.switches.probe import ProbeResult
+    from roce_exporter.switches.readings import RawNumber
 
 
 def probe_document(answer: ProbeResult) -> dict[str, Any]:
@@ -52,7 +54,7 @@ def _values(answer: ProbeResult) -> Iterator[dict[str, Any]]:
             "source": origin.source,
             "object": dict(reading.labels),
             "raw": origin.raw,
-            "raw_value": reading.values[origin.raw],
+            **_raw_value(reading.values[origin.raw]),
             "series": series_text(origin.series),
             "value": value,
         }
@@ -68,5 +70,11 @@ def _rest(answer: ProbeResult) -> Iterator[dict[str, Any]]:
                     "source": reading.source,
                     "object": dict(reading.labels),
                     "raw": raw,
-                    "raw_value": value,
+                    **_raw_value(value),
                 }
+
+
+def _raw_value(value: RawNumber) -> dict[str, Any]:
+    if isinstance(value, Unreadable):
+        return {"raw_value": None, "missing": value.reason}
+    return {"raw_value": value}

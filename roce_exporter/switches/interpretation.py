@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import INDEX, pattern_of
 from roce_exporter.normalise.series import Samples, Series, Value
+from roce_exporter.switches.readings import Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -133,7 +134,9 @@ def _series(row: Row, device: str, labels: Labels, extra: Mapping[str, str]) -> 
 def _values(origins: Sequence[Origin], readings: Sequence[SwitchReading]) -> Iterator[Value]:
     for origin in origins:
         value = readings[origin.reading].values[origin.raw]
-        if value is None or (origin.times == origin.per == 1):
+        if isinstance(value, Unreadable):
+            yield None
+        elif origin.times == origin.per == 1:
             yield value
         elif origin.per == 1:
             yield value * origin.times

@@ -35,6 +35,7 @@ from roce_exporter.switches.readings import (
     ProbeRequest,
     SwitchFact,
     SwitchReadings,
+    Unreadable,
 )
 from roce_exporter.switches.switch_view import SwitchView
 from roce_exporter.switches.systems import SYSTEMS, load_module
@@ -74,7 +75,10 @@ def _probe(readings: SwitchReadings, seconds: float) -> Iterator[tuple[Row, tupl
 def _sources(readings: SwitchReadings) -> Iterator[tuple[Row, tuple[str, ...], Value]]:
     sources = sorted({*readings.sources, *readings.faults})
     unreadable = Counter(
-        reading.source for reading in readings.readings for value in reading.values.values() if value is None
+        reading.source
+        for reading in readings.readings
+        for value in reading.values.values()
+        if isinstance(value, Unreadable)
     )
     for source in sources:
         yield SWITCH_SOURCE_UP, (source,), int(source not in readings.faults)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -16,8 +16,19 @@ if TYPE_CHECKING:
 Labels = tuple[tuple[str, str], ...]
 """Names and values of labels, without `device`: `(("port", "Ethernet0"), ("queue", "3"))`."""
 
-RawNumber = int | float | None
-"""None: the switch has the value, and it is not a valid number."""
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A value that the switch has and that is not a valid number. It is false, as a value that the switch does not have."""
+
+    reason: str
+    """As the losses of hosts have it: `garbage`, `out_of_range`, `not_available`; or `unknown_word`."""
+
+    def __bool__(self) -> Literal[False]:
+        return False
+
+
+RawNumber = int | float | Unreadable
 
 LABEL_CHARACTERS = 256
 """Most characters of a text that becomes a label. Any host can choose the system name that it announces by LLDP."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.host.sources.values import check_counter
-from roce_exporter.switches.readings import label_text
+from roce_exporter.host.sources.values import GARBAGE, check_counter
+from roce_exporter.switches.readings import Unreadable, label_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
     from roce_exporter.switches.readings import RawNumber
 
 
@@ -16,6 +18,11 @@ DIGITS = re.compile(r"[0-9]{1,20}", re.ASCII)
 GROUPED = re.compile(r"[0-9]{1,3}(,[0-9]{3})+", re.ASCII)
 ABSENT = frozenset({"", "-", "--", "N/A", "n/a", "NA", "None", "none", "null"})
 """How switches say that they do not have a value."""
+UNKNOWN_WORD = "unknown_word"
+SWITCHED = {
+    **dict.fromkeys(("enabled", "enable", "on", "yes", "true"), 1),
+    **dict.fromkeys(("disabled", "disable", "off", "no", "false", "not enabled"), 0),
+}
 
 
 def is_absent(value: object) -> bool:
@@ -24,7 +31,7 @@ def is_absent(value: object) -> bool:
 
 
 def number(value: object) -> RawNumber:
-    """The unsigned 64-bit number in a value of a reply; None if it is not one.
+    """The unsigned 64-bit number in a value of a reply.
 
     Text may have commas between thousands, as NX-OS prints them. NaN, negative numbers, fractions and 2^64 are not valid.
     """
@@ -32,19 +39,49 @@ def number(value: object) -> RawNumber:
         return int(value)
     if isinstance(value, int):
         checked: int | str = check_counter(value)
-        return checked if isinstance(checked, int) else None
-    if not isinstance(value, str):
-        return None
-    text = value.strip()
+        return checked if isinstance(checked, int) else Unreadable(checked)
+    text = value.strip() if isinstance(value, str) else ""
     if GROUPED.fullmatch(text):
         text = text.replace(",", "")
-    return number(int(text)) if DIGITS.fullmatch(text) else None
+    return number(int(text)) if DIGITS.fullmatch(text) else Unreadable(GARBAGE)
+
+
+def numbers(
+    row: Mapping[str, Any], names: Iterable[str], read: Callable[[Any], RawNumber] = number
+) -> dict[str, RawNumber]:
+    """The values of these names in a row of a reply, without those that the switch does not have."""
+    return {name: read(row[name]) for name in names if not is_absent(row.get(name))}
+
+
+def word(text: object, meanings: Mapping[str, int]) -> RawNumber:
+    """What a word of the switch means."""
+    found = meanings.get(text.strip(" []\r\n\t").lower()) if isinstance(text, str) else None
+    return Unreadable(UNKNOWN_WORD) if found is None else found
+
+
+def switched(value: object) -> RawNumber:
+    """1 for on, 0 for off, in the words of any switch."""
+    return int(value) if isinstance(value, bool) else word(value, SWITCHED)
+
+
+def below(node: Any, *keys: str) -> Any:
+    """The value below these keys; None where a level is missing or is no object."""
+    for key in keys:
+        node = node.get(key) if isinstance(node, dict) else None
+    return node
+
+
+def members(node: Any) -> dict[str, dict[str, Any]]:
+    """The objects of an object; what is no object has none."""
+    found = node.items() if isinstance(node, dict) else ()
+    return {key: value for key, value in found if isinstance(value, dict)}
 
 
 MAC = re.compile(
     r"(?:[0-9a-f]{4}\.){2}[0-9a-f]{4}|(?:[0-9a-f]{2}[:-]){5}[0-9a-f]{2}", re.IGNORECASE | re.ASCII
 )
 """`001e.49ff.24f7`, `00:1e:49:ff:24:f7` or `00-1e-49-ff-24-f7`."""
+HEXADECIMAL = re.compile(r"[0-9a-f]{12}", re.ASCII)
 NOT_SAID = frozenset({"", "null", "-", "n/a", "none", "not advertised", "not-advertised"})
 
 
@@ -56,10 +93,13 @@ def said(value: Any) -> str:
 
 def mac_address(text: str) -> str:
     """The MAC address in lower case with colons; empty if the text is not one."""
-    if not MAC.fullmatch(text):
-        return ""
-    digits = re.sub(r"[^0-9a-f]", "", text.lower())
-    return ":".join(digits[start : start + 2] for start in range(0, 12, 2))
+    return plain_mac(text) if MAC.fullmatch(text) else ""
+
+
+def plain_mac(text: str) -> str:
+    """The same, whatever separates the digits, for a text that the switch says is a MAC address."""
+    digits = re.sub(r"[:.\-\s]", "", text.lower()).removeprefix("0x")
+    return ":".join(digits[at : at + 2] for at in range(0, 12, 2)) if HEXADECIMAL.fullmatch(digits) else ""
 
 
 def neighbor_labels(

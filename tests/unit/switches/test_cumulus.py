@@ -10,10 +10,14 @@ from switch_recordings import as_text, read_recorded, values
 from switch_replay import nvue
 
 from roce_exporter.switches import json_client as https
+from roce_exporter.switches.readings import Unreadable
 from roce_exporter.switches.systems.cumulus import requests as cumulus
 from roce_exporter.switches.systems.cumulus.read import exact, size, state
 
 FOLDER = "switch-cumulus"
+
+
+GARBAGE, UNKNOWN = Unreadable("garbage"), Unreadable("unknown_word")
 
 
 @pytest.fixture(autouse=True)
@@ -33,10 +37,10 @@ def nothing_remembered():
         ("0 Bytes", 0),
         ("25000 B", 25_000),
         ("1,024 Bytes", 1024),
-        ("75.19 KB", None),
-        ("64 KB", None),
-        ("-1 Bytes", None),
-        ({}, None),
+        ("75.19 KB", GARBAGE),
+        ("64 KB", GARBAGE),
+        ("-1 Bytes", GARBAGE),
+        ({}, GARBAGE),
     ],
 )
 def test_a_counter_is_exact_or_missing(value, number) -> None:
@@ -53,10 +57,10 @@ def test_a_counter_is_exact_or_missing(value, number) -> None:
         ("153.00 KB", 156_672),
         ("1.43 MB", 1_499_464),
         ("2 GB", 2 * 1024**3),
-        ("1.5 kB", None),
-        ("1.5 KiB", None),
-        ("KB", None),
-        (None, None),
+        ("1.5 kB", GARBAGE),
+        ("1.5 KiB", GARBAGE),
+        ("KB", GARBAGE),
+        (None, GARBAGE),
     ],
 )
 def test_a_size_has_binary_units(value, number) -> None:
@@ -72,8 +76,8 @@ def test_a_size_has_binary_units(value, number) -> None:
         ("on", 1),
         ({"enabled": {}}, 1),
         ({"off": {}}, 0),
-        ({}, None),
-        ("maybe", None),
+        ({}, UNKNOWN),
+        ("maybe", UNKNOWN),
         (True, 1),
     ],
 )

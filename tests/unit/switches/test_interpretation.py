@@ -8,7 +8,7 @@ from roce_exporter.catalog import CATALOG, SWITCH_SYSTEMS
 from roce_exporter.catalog.named import SWITCH_PORT_INFO
 from roce_exporter.introspection.debug import series_text
 from roce_exporter.switches.interpretation import Interpreter, meaning_of
-from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings
+from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, Unreadable
 
 if TYPE_CHECKING:
     from roce_exporter.normalise.series import Samples
@@ -67,7 +67,7 @@ def test_the_series_are_the_same_object_while_names_do_not_change() -> None:
 
 
 def test_an_unreadable_value_stays_missing() -> None:
-    assert Interpreter("sonic").samples("leaf1", readings({PAUSE: None})).values == (None,)
+    assert Interpreter("sonic").samples("leaf1", readings({PAUSE: Unreadable("garbage")})).values == (None,)
 
 
 def test_an_unknown_name_has_no_series() -> None:

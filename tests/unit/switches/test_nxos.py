@@ -12,6 +12,7 @@ from switch_replay import nxapi
 
 from roce_exporter.net import NetError
 from roce_exporter.switches import json_client as https
+from roce_exporter.switches.readings import Unreadable
 from roce_exporter.switches.systems.nxos import requests as nxos
 from roce_exporter.switches.systems.nxos.ports import (
     bitmap,
@@ -21,7 +22,6 @@ from roce_exporter.switches.systems.nxos.ports import (
     port_name,
     qos_group,
     rows,
-    switched,
 )
 
 CLASSIC, CLOUD = "switch-nxos", "switch-nxos-cloudscale"
@@ -131,28 +131,12 @@ def test_the_bitmap_is_hexadecimal(text, priorities) -> None:
     [
         ("4,088,353", 4_088_353),
         (str(2**63 - 1), 2**63 - 1),
-        (str(2**63), None),
-        ("NaN", None),
+        (str(2**63), Unreadable("out_of_range")),
+        ("NaN", Unreadable("garbage")),
     ],
 )
 def test_counters_above_two_to_the_63_are_not_plausible(value, number) -> None:
     assert counter(value) == number
-
-
-@pytest.mark.parametrize(
-    ("text", "flag"),
-    [
-        ("Enabled", 1),
-        ("[Disabled]", 0),
-        ("Not Enabled", 0),
-        ("YES", 1),
-        ("No", 0),
-        ("perhaps", None),
-        (1, None),
-    ],
-)
-def test_switches_in_the_words_of_nxos(text, flag) -> None:
-    assert switched(text) == flag
 
 
 def output(**changes) -> dict:

@@ -17,8 +17,10 @@ from switch_recordings import series
 
 from roce_exporter.introspection.debug import series_text
 from roce_exporter.switches.interpretation import Interpreter
+from roce_exporter.switches.readings import Unreadable
+from roce_exporter.switches.reply_values import plain_mac
 from roce_exporter.switches.systems.sonic.keys import NAME_MAPS, chosen_names, names_of
-from roce_exporter.switches.systems.sonic.read import mac_of, read_tables
+from roce_exporter.switches.systems.sonic.read import read_tables
 from roce_exporter.switches.systems.sonic.scope import lossless_of
 from roce_exporter.switches.systems.sonic.tables import (
     SOURCES,
@@ -358,7 +360,7 @@ def test_references(text: str | None, name: str) -> None:
     ],
 )
 def test_mac_addresses(text: str, mac: str) -> None:
-    assert mac_of(text) == mac
+    assert plain_mac(text) == mac
 
 
 def test_each_source_can_be_missing() -> None:
@@ -452,7 +454,10 @@ def test_no_table_raises(tables: list[SonicTables], priorities: str) -> None:
     assert set(found.faults) <= set(SOURCES)
     for reading in found.readings:
         assert reading.source in SOURCES
-        assert all(value is None or (type(value) is int and value >= 0) for value in reading.values.values())
+        assert all(
+            isinstance(value, Unreadable) or (type(value) is int and value >= 0)
+            for value in reading.values.values()
+        )
     assert all(
         text.isprintable() and len(text) <= 256 for fact in found.facts for text in fact.labels.values()
     )

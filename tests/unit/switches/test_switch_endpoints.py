@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
-from switch_fakes import FakeSwitch, leaf, prober
+from switch_fakes import RAW, FakeSwitch, leaf, prober
 
 from roce_exporter.net.login import BasicAuth
 from roce_exporter.self_metrics.own_registry import OwnRegistry
+from roce_exporter.switches.readings import SwitchReading, SwitchReadings
+from roce_exporter.switches.reply_values import number
 from roce_exporter.web import Request, Response
 from roce_exporter.web.application import Application
 from roce_exporter.web.switch_pages import SwitchPages
@@ -95,6 +97,20 @@ async def test_the_debug_page_shows_queries_and_series_and_hides_the_password(
             "value": 1,
         }
     ]
+
+
+async def test_the_debug_page_says_why_a_value_is_missing(
+    switch: FakeSwitch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unreadable = SwitchReading("port_counters", (("port", "Ethernet0"),), {RAW: number("75.19 KB")})
+    monkeypatch.setattr(
+        FakeSwitch, "read", lambda *_: SwitchReadings("leaf1", (unreadable,), sources=("port_counters",))
+    )
+    answer = await get(pages_of(prober()), "/debug/probe?target=leaf1")
+    (value,) = json.loads(answer.body)["values"]
+    assert (value["raw_value"], value["missing"], value["value"]) == (None, "garbage", None)
+    text = (await get(pages_of(prober()), "/probe?target=leaf1")).body.decode()
+    assert 'roce_switch_source_unreadable_values{device="leaf1",source="port_counters"} 1' in text
 
 
 async def test_the_exporter_counts_probes_and_requests(switch: FakeSwitch) -> None:

@@ -24,7 +24,16 @@ from roce_exporter.switches.readings import (
     SwitchReading,
     SwitchReadings,
 )
-from roce_exporter.switches.reply_values import is_absent, neighbor_labels, number, said
+from roce_exporter.switches.reply_values import (
+    below,
+    members,
+    neighbor_labels,
+    number,
+    numbers,
+    said,
+    switched,
+    word,
+)
 from roce_exporter.switches.targets import ALL_PRIORITIES
 
 if TYPE_CHECKING:
@@ -37,31 +46,15 @@ if TYPE_CHECKING:
 EXACT = re.compile(r"([0-9,]{1,26})(?:\s*(?:B|Bytes))?", re.ASCII)
 SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*(KB|MB|GB)", re.ASCII)
 BYTES = {"KB": 1024, "MB": 1024**2, "GB": 1024**3}
-ON = frozenset({"on", "enable", "enabled", "yes", "true"})
-OFF = frozenset({"off", "disable", "disabled", "no", "false"})
-
-
-def below(node: Any, *keys: str) -> Any:
-    """The value below these keys; None where a level is missing or is no object."""
-    for key in keys:
-        node = node.get(key) if isinstance(node, dict) else None
-    return node
-
-
-def members(node: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The objects of an object, by key."""
-    for key, value in node.items() if isinstance(node, dict) else ():
-        if isinstance(value, dict):
-            yield key, value
 
 
 def classes(node: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """The objects of an object that are numbered 0 to 7: priorities, traffic classes, priority groups."""
-    return ((key, value) for key, value in members(node) if len(key) == 1 and key in "01234567")
+    return ((key, value) for key, value in members(node).items() if len(key) == 1 and key in "01234567")
 
 
 def exact(value: Any) -> RawNumber:
-    """A counter: a number, or a text like `12 Bytes`. None for a rounded text."""
+    """A counter: a number, or a text like `12 Bytes`. A rounded text is none."""
     found = EXACT.fullmatch(value.strip()) if isinstance(value, str) else None
     return number(found[1] if found else value)
 
@@ -72,15 +65,7 @@ def size(value: Any) -> RawNumber:
     return round(float(found[1]) * BYTES[found[2]]) if found else exact(value)
 
 
-def switched(value: Any) -> int | None:
-    """1 for on, 0 for off, in the words of any version; None for others."""
-    if isinstance(value, bool):
-        return int(value)
-    word = value.strip().lower() if isinstance(value, str) else ""
-    return 1 if word in ON else 0 if word in OFF else None
-
-
-def state(value: Any) -> int | None:
+def state(value: Any) -> RawNumber:
     """As `switched`; NVUE also writes a state as an object with one key: `{"enabled": {}}`."""
     return switched(next(iter(value))) if isinstance(value, dict) and len(value) == 1 else switched(value)
 
@@ -178,7 +163,7 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
 def subtree(document: Any, *paths: tuple[str, str]) -> Ports:
     """By port the first of these subtrees that it has."""
     found: Ports = {}
-    for port, content in members(document):
+    for port, content in members(document).items():
         for path in paths if is_port(port) else ():
             node = below(content, *path)
             if isinstance(node, dict):
@@ -202,8 +187,8 @@ def pfc_of_ports(documents: Mapping[str, Any]) -> dict[str, frozenset[str] | Non
     for port, settings in subtree(documents.get(PFC), ("qos", "pfc")).items():
         name = settings.get("profile")
         profile = below(documents.get(PROFILES), name if isinstance(name, str) else DEFAULT_PROFILE)
-        switches = {switched(settings.get("rx")), switched(settings.get("tx"))} - {None}
-        if switches == {0}:
+        switches = [switched(settings[way]) for way in ("rx", "tx") if way in settings]
+        if 0 in switches and 1 not in switches:
             found[port] = frozenset()
         else:
             found[port] = _listed(
@@ -278,9 +263,7 @@ def _counted(
 ) -> Iterator[SwitchReading]:
     for key, node in classes(document.get(table.name)):
         if wanted(key):
-            found = {name: node.get(name) for name in table.counters}
-            values = {name: exact(value) for name, value in found.items() if not is_absent(value)}
-            yield _of(COUNTERS, port, table.label, key, values)
+            yield _of(COUNTERS, port, table.label, key, numbers(node, table.counters, exact))
 
 
 def watchdog_times(document: Any) -> dict[str, RawNumber]:
@@ -295,20 +278,15 @@ def _watchdog_readings(
     for port, document in ports.items():
         statuses = dict(classes(document.get("status")))
         common: dict[str, RawNumber] = dict(times)
-        if not is_absent(document.get("state")):
-            common["state"] = state(document["state"])
+        common |= numbers(document, ("state",), state)
         wanted = {*statuses, *scopes[port].queues}
         for queue in sorted(queue for queue in wanted if scopes[port].has_queue(queue)):
             yield _of(WATCHDOG, port, "queue", queue, common | _watched(statuses.get(queue, {})))
 
 
 def _watched(node: dict[str, Any]) -> dict[str, RawNumber]:
-    values: dict[str, RawNumber] = {}
-    if not is_absent(node.get("status")):
-        values["status"] = WATCHDOG_STATES.get(str(node["status"]).strip().lower())
-    if not is_absent(node.get("deadlock-count")):
-        values["deadlock-count"] = exact(node["deadlock-count"])
-    return values
+    status = numbers(node, ("status",), lambda text: word(text, WATCHDOG_STATES))
+    return status | numbers(node, ("deadlock-count",), exact)
 
 
 def _congestion_readings(ports: Ports, scopes: Mapping[str, PortClasses]) -> Iterator[SwitchReading]:
@@ -325,15 +303,8 @@ def _congestion_readings(ports: Ports, scopes: Mapping[str, PortClasses]) -> Ite
 
 
 def _thresholds(node: dict[str, Any]) -> dict[str, RawNumber]:
-    values: dict[str, RawNumber] = {}
-    if not is_absent(node.get("ecn")):
-        values["ecn"] = state(node["ecn"])
-    for name in ("min-threshold", "max-threshold"):
-        if not is_absent(node.get(name)):
-            values[name] = size(node[name])
-    if not is_absent(node.get("probability")):
-        values["probability"] = exact(node["probability"])
-    return values
+    thresholds = numbers(node, ("min-threshold", "max-threshold"), size)
+    return numbers(node, ("ecn",), state) | thresholds | numbers(node, ("probability",), exact)
 
 
 def _of(source: str, port: str, label: str, value: str, values: Mapping[str, RawNumber]) -> SwitchReading:
@@ -364,7 +335,7 @@ def _facts(documents: Mapping[str, Any], scopes: Mapping[str, PortClasses]) -> I
 def _neighbors(document: Any) -> Iterator[SwitchFact]:
     """The neighbours by port; NVUE keys them by system name."""
     for port, neighbors in subtree(document, ("lldp", "neighbor")).items():
-        for key, node in members(neighbors):
+        for key, node in members(neighbors).items():
             name = below(node, "chassis", "system-name")
             labels = neighbor_labels(
                 name=key if name is None else name,

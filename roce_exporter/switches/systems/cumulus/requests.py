@@ -20,6 +20,7 @@ from roce_exporter.catalog.switch_systems import CUMULUS
 from roce_exporter.net import NetError
 from roce_exporter.switches.json_client import JsonClient, StatusError, query_sources
 from roce_exporter.switches.readings import Module, ProbeRequest
+from roce_exporter.switches.reply_values import below
 from roce_exporter.switches.systems.cumulus.read import (
     CONGESTION,
     COUNTERS,
@@ -30,7 +31,6 @@ from roce_exporter.switches.systems.cumulus.read import (
     SETTINGS,
     SYSTEM,
     WATCHDOG,
-    below,
     is_port,
     read,
 )

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from roce_exporter.host.sources.values import GARBAGE
 from roce_exporter.net.gnmi_messages import flat, plain_name
-from roce_exporter.switches.readings import SwitchReading, label_text
-from roce_exporter.switches.reply_values import is_absent, number
+from roce_exporter.switches.readings import SwitchReading, Unreadable, label_text
+from roce_exporter.switches.reply_values import number, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -168,15 +169,10 @@ class EosView(NamedTuple):
         return self.every or label in self.pfc.get(port, ())
 
 
-def numbers(row: Row, names: tuple[str, ...]) -> dict[str, RawNumber]:
-    """The values of these leaves that the row has."""
-    return {name: number(row[name]) for name in names if not is_absent(row.get(name))}
-
-
-def decimal(value: Any) -> float | None:
-    """A decimal64 of YANG, which RFC 7951 writes as text; None if it is no such number."""
+def decimal(value: Any) -> float | Unreadable:
+    """A decimal64 of YANG, which RFC 7951 writes as text."""
     text = str(value)
-    return float(text) if not isinstance(value, bool) and DECIMAL.fullmatch(text) else None
+    return float(text) if not isinstance(value, bool) and DECIMAL.fullmatch(text) else Unreadable(GARBAGE)
 
 
 def labels(port: str, name: str, index: str) -> Labels:
@@ -213,7 +209,7 @@ def watchdog_readings(view: EosView) -> Iterator[SwitchReading]:
 def watchdog_enabled(tables: Tables) -> bool | None:
     """Whether the watchdog has a timeout, which turns it on; None if the switch does not say so."""
     timeout = decimal(tables[WATCHDOG].get((), {}).get("default-timeout"))
-    return None if timeout is None else timeout > 0
+    return None if isinstance(timeout, Unreadable) else timeout > 0
 
 
 def setting_readings(view: EosView) -> Iterator[SwitchReading]:
@@ -234,7 +230,7 @@ def setting_readings(view: EosView) -> Iterator[SwitchReading]:
 def _enabled_readings(port: str, view: EosView) -> Iterator[SwitchReading]:
     known = view.pfc.get(port)
     for index in PRIORITIES if view.every or known is None else sorted(known):
-        value = None if known is None else int(index in known)
+        value = Unreadable(GARBAGE) if known is None else int(index in known)
         yield SwitchReading("configuration", labels(port, "priority", index), {"priorities-no-drop": value})
 
 
@@ -267,7 +263,7 @@ def queue_readings(view: EosView) -> Iterator[SwitchReading]:
 def queue_of(name: str, row: Mapping[str, Any]) -> str:
     """The label of a queue: its position on the interface, or else the number at the end of its name; empty without one."""
     position = number(row.get("id"))
-    if position is None:
-        found = LAST_NUMBER.search(name)
-        position = int(found[1]) if found else None
-    return "" if position is None else queue_label(str(position), str(row.get("queue-type", "")))
+    if isinstance(position, Unreadable):
+        position = number(found[1] if (found := LAST_NUMBER.search(name)) else "")
+    unknown = isinstance(position, Unreadable)
+    return "" if unknown else queue_label(str(position), str(row.get("queue-type", "")))

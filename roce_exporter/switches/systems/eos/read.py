@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO, SWITCH_QUEUE_INFO
 from roce_exporter.net import NetError
-from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, label_text
-from roce_exporter.switches.reply_values import is_absent, number
+from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, Unreadable, label_text
+from roce_exporter.switches.reply_values import below, is_absent, members, number, numbers, plain_mac
 from roce_exporter.switches.systems.eos.models import (
     INTERFACE,
     NEIGHBOR,
@@ -52,19 +51,9 @@ def member(result: Any, name: str) -> dict[str, Any]:
     return found
 
 
-def objects(parent: Any, name: str = "") -> dict[str, dict[str, Any]]:
-    """The members of an object, or of one of its members, that are objects themselves; what is no object has none."""
-    found = parent.get(name) if name and isinstance(parent, dict) else parent
-    return (
-        {key: value for key, value in found.items() if isinstance(value, dict)}
-        if isinstance(found, dict)
-        else {}
-    )
-
-
 def ecn_readings(result: Any, view: EosView) -> Iterator[SwitchReading]:
     """`show qos interfaces ecn counters queue`: marked packets per queue. A queue with "-" is not counted."""
-    for port, interface in objects(member(result, "intfQueueCounters")).items():
+    for port, interface in members(member(result, "intfQueueCounters")).items():
         counters = interface.get("queueCounters")
         for queue, value in counters.items() if isinstance(counters, dict) else ():
             if view.wants(port, queue) and not is_absent(value):
@@ -75,45 +64,38 @@ def ecn_readings(result: Any, view: EosView) -> Iterator[SwitchReading]:
 
 def drop_readings(result: Any, view: EosView) -> Iterator[SwitchReading]:
     """`show interfaces counters queue drops`: drops per traffic class, whose queue has the same number by default."""
-    for port, interface in objects(member(result, "egressQueueCounters"), "interfaces").items():
+    for port, interface in members(below(member(result, "egressQueueCounters"), "interfaces")).items():
         for cast, prefix in CASTS.items():
-            for name, traffic_class in objects(interface.get(cast), "trafficClasses").items():
+            for name, traffic_class in members(below(interface.get(cast), "trafficClasses")).items():
                 label = prefix + name.removeprefix("TC")
-                precedences = objects(traffic_class, "dropPrecedences")
+                precedences = members(below(traffic_class, "dropPrecedences"))
                 if precedences and view.wants(port, label):
                     dropped = {"droppedPackets": _total(precedences)}
                     yield SwitchReading("queue_drops", labels(port, "queue", label), dropped)
 
 
 def _total(precedences: dict[str, dict[str, Any]]) -> RawNumber:
-    """The drops of all drop precedences; None if one of them is not a valid number."""
+    """The drops of all drop precedences, if all of them are valid numbers."""
     total = 0
     for precedence in precedences.values():
         dropped = number(precedence.get("droppedPackets"))
-        if dropped is None:
-            return None
+        if isinstance(dropped, Unreadable):
+            return dropped
         total += int(dropped)
     return number(total)
 
 
 def stuck_readings(result: Any, view: EosView) -> Iterator[SwitchReading]:
     """`show priority-flow-control counters watchdog`: an interface is listed with its first event only."""
-    for port, interface in objects(member(result, "interfaces")).items():
-        for queue, row in objects(interface, "txQueues").items():
+    for port, interface in members(member(result, "interfaces")).items():
+        for queue, row in members(below(interface, "txQueues")).items():
             if view._replace(every=True).wants(port, queue):
-                values = {name: number(row[name]) for name in STUCK if not is_absent(row.get(name))}
+                values = numbers(row, STUCK)
                 yield SwitchReading("watchdog_counters", labels(port, "queue", queue), values)
 
 
 KINDS = {"macAddress": "mac", "MAC_ADDRESS": "mac", "interfaceName": "name", "INTERFACE_NAME": "name"}
 """Subtypes of the port identifier, as eAPI and openconfig-lldp name them."""
-MAC = re.compile(r"[0-9a-f]{12}", re.ASCII)
-
-
-def mac_address(text: str) -> str:
-    """A MAC address in lower case with colons, from any of its spellings (`001c.73a0.fc18`); empty if it is none."""
-    plain = re.sub(r"[.:-]", "", text.strip().lower())
-    return ":".join(plain[place : place + 2] for place in range(0, 12, 2)) if MAC.fullmatch(plain) else ""
 
 
 class _Neighbor(NamedTuple):
@@ -128,13 +110,13 @@ class _Neighbor(NamedTuple):
 
 def _fact(port: str, found: _Neighbor) -> SwitchFact:
     identifier = label_text(found.port_id or "")
-    mac = mac_address(identifier) if KINDS.get(str(found.kind)) == "mac" else ""
+    mac = plain_mac(identifier) if KINDS.get(str(found.kind)) == "mac" else ""
     return SwitchFact(
         SWITCH_NEIGHBOR_INFO,
         {
             "port": label_text(port),
             "neighbor": label_text(found.system or ""),
-            "neighbor_chassis": mac_address(str(found.chassis or "")) or label_text(found.chassis or ""),
+            "neighbor_chassis": plain_mac(str(found.chassis or "")) or label_text(found.chassis or ""),
             "neighbor_port": mac or identifier,
             "neighbor_description": label_text(found.description or ""),
             "neighbor_mac": mac,

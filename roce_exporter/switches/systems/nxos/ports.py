@@ -12,8 +12,10 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from roce_exporter.host.sources.values import OUT_OF_RANGE
 from roce_exporter.net import NetError
-from roce_exporter.switches.reply_values import is_absent, number
+from roce_exporter.switches.readings import Unreadable
+from roce_exporter.switches.reply_values import below, is_absent, number, numbers, switched
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -30,8 +32,6 @@ PORT = re.compile(
 GROUP = re.compile(r"(?<![\w.])([0-7])(?![\w.])", re.ASCII)
 SYSTEM_GROUP = re.compile(r"control|cpu|span", re.IGNORECASE)
 BITMAP = re.compile(r"\(\s*(?:0x)?([0-9a-f]{1,2})\s*\)", re.IGNORECASE | re.ASCII)
-ON = frozenset({"enabled", "enable", "on", "yes", "true"})
-OFF = frozenset({"disabled", "disable", "off", "no", "false", "not enabled"})
 UNKNOWN_COMMAND = "400"
 DENIED = re.compile(r"permission|denied|not authori", re.IGNORECASE)
 
@@ -42,7 +42,7 @@ def command_body(reply: Any) -> Any:
     Raises:
         NetError: the reply has another form, or says that the command failed.
     """
-    output = descend(reply, "ins_api", "outputs", "output")
+    output = below(reply, "ins_api", "outputs", "output")
     if isinstance(output, list):
         output = output[0] if output else None
     if not isinstance(output, dict) or "code" not in output:
@@ -58,16 +58,9 @@ def command_body(reply: Any) -> Any:
     raise NetError(f"the command failed with code {code[:3] if code.isdecimal() else 'unknown'}")
 
 
-def descend(node: Any, *keys: str) -> Any:
-    """The value below these keys; None where a level is missing or is no object."""
-    for key in keys:
-        node = node.get(key) if isinstance(node, dict) else None
-    return node
-
-
 def rows(node: Any, name: str) -> Iterator[dict[str, Any]]:
     """The rows of `TABLE_name` in an object, whether tables and rows are objects or lists."""
-    for table in objects(descend(node, f"TABLE_{name}")):
+    for table in objects(below(node, f"TABLE_{name}")):
         yield from objects(table.get(f"ROW_{name}"))
 
 
@@ -125,20 +118,14 @@ def bitmap(text: Any) -> frozenset[int] | None:
 
 
 def counter(value: Any) -> RawNumber:
-    """A number below 2^63; None if it is not one."""
+    """A number below 2^63."""
     found = number(value)
-    return found if isinstance(found, int) and found < MOST else None
-
-
-def switched(value: Any) -> int | None:
-    """1 for on, 0 for off, in the words of NX-OS; None for other words."""
-    word = value.strip(" []").lower() if isinstance(value, str) else ""
-    return 1 if word in ON else 0 if word in OFF else None
+    return Unreadable(OUT_OF_RANGE) if isinstance(found, int) and found >= MOST else found
 
 
 def present(row: Mapping[str, Any], *names: str) -> dict[str, RawNumber]:
     """The counters of a row under their own names, without those that the switch does not have."""
-    return {name: counter(row[name]) for name in names if name in row and not is_absent(row[name])}
+    return numbers(row, names, counter)
 
 
 ACTIVE = {"active": 1, "inactive": 0}
@@ -249,19 +236,17 @@ def egress_counters(entries: Iterable[dict[str, Any]]) -> dict[str, RawNumber]:
         name: value
         for entry in entries
         if (name := f"{entry.get('eq-stat-type')} {entry.get('eq-stat-units')}") in EGRESS
-        if (value := _sum(entry)) is not _NO_PART
+        if (value := _sum(entry)) is not None
     }
 
 
-_NO_PART = object()
-
-
-def _sum(entry: dict[str, Any]) -> Any:
-    """The parts added up; None if one of them is not a number, `_NO_PART` if the switch has none of them."""
+def _sum(entry: dict[str, Any]) -> RawNumber | None:
+    """The parts added up, if all of them are numbers; None if the switch has none of them."""
     parts = [*present(entry, *UNICAST_AND_OTHERS).values()]
-    if not parts:
-        return _NO_PART
-    return None if None in parts else counter(sum(part for part in parts if part is not None))
+    unreadable = next((part for part in parts if isinstance(part, Unreadable)), None)
+    if unreadable is not None:
+        return unreadable
+    return counter(sum(part for part in parts if not isinstance(part, Unreadable))) if parts else None
 
 
 def _pauses(row: dict[str, Any]) -> Iterator[PauseCounts]:
@@ -318,7 +303,7 @@ def _port_settings(module: dict[str, Any], row: dict[str, Any]) -> dict[str, Raw
         values["wd-status"] = 0 if switched(module.get("glb-wd-status")) == 0 else status
     if not is_absent(row.get("disable-action")):
         disabled = switched(row["disable-action"])
-        values["disable-action"] = None if disabled is None else 1 - disabled
+        values["disable-action"] = disabled if isinstance(disabled, Unreadable) else 1 - disabled
     return values | _times(module, row.get("intf-multi"))
 
 

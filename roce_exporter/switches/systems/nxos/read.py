@@ -18,15 +18,15 @@ from roce_exporter.switches.readings import (
     SwitchFact,
     SwitchReading,
     SwitchReadings,
+    Unreadable,
     label_text,
 )
-from roce_exporter.switches.reply_values import neighbor_labels, said
+from roce_exporter.switches.reply_values import UNKNOWN_WORD, below, neighbor_labels, said
 from roce_exporter.switches.systems.nxos.ports import (
     LosslessScope,
     QueuingOfPort,
     WatchdogOfPort,
     command_body,
-    descend,
     lossless_scope,
     objects,
     pfc_priorities,
@@ -99,7 +99,7 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
         *_neighbor_facts(bodies.get(NEIGHBORS)),
     )
     return SwitchReadings(
-        name=said(descend(bodies.get(VERSION), "host_name")),
+        name=said(below(bodies.get(VERSION), "host_name")),
         readings=one_per_object(readings),
         facts=facts,
         faults={source: fault for source, fault in faults.items() if source not in replies.faults},
@@ -156,7 +156,7 @@ def _pfc_readings(pfc: Mapping[str, frozenset[int] | None], scope: LosslessScope
     for port, on in pfc.items():
         for priority in range(8):
             if scope.has_priority(port, priority) or on == frozenset():
-                value = None if on is None else int(priority in on)
+                value = Unreadable(UNKNOWN_WORD) if on is None else int(priority in on)
                 labels = (("port", port), ("priority", str(priority)))
                 yield SwitchReading(PFC, labels, {"oper": value})
 
@@ -210,18 +210,18 @@ def _class_rows(body: Any) -> dict[tuple[str, str], dict[str, Any]]:
     Raises:
         NetError: the reply has no list of objects, or reports an error.
     """
-    data = descend(body, "imdata")
+    data = below(body, "imdata")
     if not isinstance(data, list):
         raise NetError("the reply has no imdata: is this the DME?")
     if any("error" in item for item in objects(data)):
         raise NetError("the DME reports an error")
     found = {}
     for item in objects(data):
-        attributes = descend(item, "ipqosQueuingStats", "attributes")
-        name = str(descend(attributes, "dn"))
+        attributes = below(item, "ipqosQueuingStats", "attributes")
+        name = str(below(attributes, "dn"))
         # The layout of dn is not documented; all known ones have the port in brackets, and the direction as a segment.
         port = port_name((name.partition("[")[2]).partition("]")[0])
-        label = str(descend(attributes, "cmapName"))
+        label = str(below(attributes, "cmapName"))
         if port and "/in/" not in name and not label.startswith("c-in"):
             found[port, label] = attributes
     return found

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.named import SWITCH_QUEUE_INFO
 from roce_exporter.switches.readings import SwitchFact, SwitchReading
-from roce_exporter.switches.reply_values import is_absent, number
+from roce_exporter.switches.reply_values import is_absent, number, numbers, word
 from roce_exporter.switches.systems.sonic.tables import CONFIGURATION, OVERRIDE, is_front_panel, reference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from roce_exporter.switches.readings import Labels, RawNumber
     from roce_exporter.switches.systems.sonic.scope import NamespaceView, PortLossless
@@ -70,17 +70,13 @@ def _pfc(view: NamespaceView, port: str, plan: PortLossless | None) -> Iterator[
 def _watchdog(port: str, plan: PortLossless, row: Fields) -> Iterator[SwitchReading]:
     """The watchdog of the queues with PFC; its queue has the number of the priority."""
     configured = not row.keys().isdisjoint(("action", "detection_time"))
-    settings = _numbers(row, ("detection_time", "restoration_time"))
+    settings = numbers(row, ("detection_time", "restoration_time"))
     if not is_absent(row.get("action")):
-        settings["action"] = ACTS.get(row["action"])
+        settings["action"] = word(row["action"], ACTS)
     for priority in plan.queues:
         watched = configured and priority in plan.watched
         values = {"pfcwd_sw_enable": int(watched), **(settings if watched else {})}
         yield SwitchReading(CONFIGURATION, (("port", port), ("queue", str(priority))), values)
-
-
-def _numbers(fields: Fields, names: Iterable[str]) -> dict[str, RawNumber]:
-    return {name: number(fields[name]) for name in names if not is_absent(fields.get(name))}
 
 
 def _ecn(rows: SonicRows, port: str, queue: int) -> dict[str, RawNumber]:
@@ -95,13 +91,13 @@ def _ecn(rows: SonicRows, port: str, queue: int) -> dict[str, RawNumber]:
     fields = rows.get(f"WRED_PROFILE|{profile}")
     if is_absent(fields.get("ecn")):
         return {}
-    marks = MARKS.get(fields["ecn"])
-    return {"ecn": marks, **(_numbers(fields, ECN_NUMBERS) if marks else {})}
+    marks = word(fields["ecn"], MARKS)
+    return {"ecn": marks, **(numbers(fields, ECN_NUMBERS) if marks else {})}
 
 
 def _headroom(view: NamespaceView, port: str, group: int) -> dict[str, RawNumber]:
     profile = _profile(view, _profile_name(view.rows, port, group))
-    values = _numbers(profile, ("xoff",))
+    values = numbers(profile, ("xoff",))
     threshold = _threshold(view, profile)
     if threshold is not None:
         values["pause_threshold"] = threshold

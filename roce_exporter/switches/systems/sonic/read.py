@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO
 from roce_exporter.catalog.switch_systems import SONIC
 from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, label_text
-from roce_exporter.switches.reply_values import is_absent, number
+from roce_exporter.switches.reply_values import is_absent, number, plain_mac, word
 from roce_exporter.switches.systems.sonic import tables as t
 from roce_exporter.switches.systems.sonic.configuration import (
     configuration_readings,
@@ -56,8 +56,6 @@ VERSION = re.compile(r"SONiC Software Version: (?:SONiC\.)?(\S{1,100})")
 
 PORT_ID_KINDS = {"1": "name", "3": "mac", "5": "name"}
 """IEEE 802.1AB subtypes of port identifiers: interface alias, MAC address, interface name; all others are `other`."""
-
-HEXADECIMAL = re.compile(r"[0-9a-f]{12}", re.ASCII)
 
 
 def name_of(views: Sequence[NamespaceView]) -> str:
@@ -107,17 +105,11 @@ def _neighbor(port: str, entry: Fields) -> SwitchFact:
             "neighbor_chassis": entry.get("lldp_rem_chassis_id"),
             "neighbor_port": identifier,
             "neighbor_description": entry.get("lldp_rem_port_desc"),
-            "neighbor_mac": mac_of(identifier) if kind == "mac" else None,
+            "neighbor_mac": plain_mac(identifier) if kind == "mac" else None,
             "port_id_kind": kind,
             "source": "lldp",
         },
     )
-
-
-def mac_of(text: str) -> str:
-    """A MAC address in lower case with colons, whatever separates its digits; empty if the text is no MAC address."""
-    digits = re.sub(r"[:.\-\s]", "", text.lower()).removeprefix("0x")
-    return ":".join(digits[at : at + 2] for at in range(0, 12, 2)) if HEXADECIMAL.fullmatch(digits) else ""
 
 
 def _fact(row: Row, labels: Mapping[str, str | None]) -> SwitchFact:
@@ -164,7 +156,7 @@ def _reading(source: str, labels: Labels, fields: t.Fields, names: Iterable[str]
         if text.isdigit() and text.isascii() and len(text) < SURE_DIGITS:  # nearly all of some 20,000 values
             values[name] = int(text)
         elif not is_absent(text):
-            values[name] = FLAGS[name].get(text) if name in FLAGS else number(text)
+            values[name] = word(text, FLAGS[name]) if name in FLAGS else number(text)
     if values:
         yield SwitchReading(source, labels, values)
 
