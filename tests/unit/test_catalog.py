@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 from catalog_rows import counter, gauge, netdev_counter, spelt
@@ -11,7 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tools import need
 
-from roce_exporter.catalog import CATALOG, DIALECTS, INDEX, CatalogError, check, dialect_of
+from roce_exporter.catalog import (
+    CATALOG,
+    DIALECTS,
+    INDEX,
+    CatalogError,
+    check,
+    dialect_of,
+    kernel_events,
+    left_out,
+    table,
+)
 from roce_exporter.catalog.row import (
     ANY,
     COUNTERS,
@@ -28,6 +40,10 @@ from roce_exporter.catalog.row import (
 )
 from roce_exporter.catalog.table import FOLDER, TABLES, read
 from roce_exporter.exposition import Format, header
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import ModuleType
 
 GOOD = counter("roce_good_total", "events", "Good.", spelt("mlx5", HW_COUNTERS, "good"))
 PAUSE = spelt("mlx5", ETHTOOL, "rx_prio{priority}_pause")
@@ -157,6 +173,43 @@ OTHER_TABLES = ("kernel_log.txt", "left_out.txt", "windows.txt")
 
 def test_every_table_is_read() -> None:
     assert {*OTHER_TABLES, *(f"{name}.txt" for name in TABLES)} == {place.name for place in FOLDER.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "line", "replacement", "message"),
+    [
+        (
+            left_out,
+            "left_out.txt",
+            "tcp: TCP segments: iWARP, not RoCE",
+            "tcp:",
+            r"left_out.txt:\d+: 'tcp: .*' has no reason",
+        ),
+        (left_out, "left_out.txt", "[categories]", "  x\n[categories]", "'x' is not a heading"),
+        (
+            kernel_events,
+            "kernel_log.txt",
+            "/Cold reset",
+            "Cold reset",
+            "is not EVENT /PATTERN/ FILE FUNCTION",
+        ),
+    ],
+)
+def test_a_wrong_line_of_another_table_is_refused(  # noqa: PLR0917 - fixtures
+    module: ModuleType,
+    name: str,
+    line: str,
+    replacement: str,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = (FOLDER / name).read_text()
+    assert line in text
+    (tmp_path / name).write_text(text.replace(line, replacement))
+    monkeypatch.setattr(table, "FOLDER", tmp_path)
+    with pytest.raises(CatalogError, match=message):
+        runpy.run_path(str(module.__file__))
 
 
 def test_one_raw_name_may_mean_different_things_to_different_drivers() -> None:
