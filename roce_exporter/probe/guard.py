@@ -1,0 +1,149 @@
+"""Whom the responder answers, and how often: allowed networks, token buckets, and a bounded table of sources.
+
+Nothing is logged per packet: what is dropped is counted by reason. While more packets arrive than may be answered in all, sources that
+have been answered over some time come first, so a flood with forged source addresses does not silence an honest prober.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import Counter, OrderedDict, deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from roce_exporter.probe.plan import Network
+    from roce_exporter.probe.stamp import FollowUp
+
+UNPRIVILEGED_PORT = 1024
+SOURCES = 4096
+"""Sources that are remembered; the one that was silent longest is forgotten first."""
+FOLLOW_UPS = 64
+"""Send times that a session waits to report."""
+KNOWN_SECONDS = 30.0
+"""A source that was first answered so long ago is known."""
+
+REASONS = (
+    "port",
+    "not_allowed",
+    "source_rate",
+    "total_rate",
+    "short",
+    "long",
+    "authentication",
+    "malformed",
+    "no_request",
+    "send",
+)
+"""Why a request was not answered; `send`: the kernel refused the reply."""
+
+
+@dataclass(slots=True)
+class Bucket:
+    """A token bucket: at most `rate` per second over time, and at most `depth` at once."""
+
+    rate: float
+    depth: float
+    tokens: float
+    since: float
+
+    def take(self, now: float) -> bool:
+        """Take a token if there is one."""
+        self.tokens = min(self.depth, self.tokens + max(0.0, now - self.since) * self.rate)
+        self.since = now
+        if self.tokens < 1:
+            return False
+        self.tokens -= 1
+        return True
+
+
+@dataclass(slots=True)
+class Source:
+    """What is remembered of one address that sends requests."""
+
+    bucket: Bucket
+    first: float
+    """When it was answered first."""
+    follow_ups: OrderedDict[tuple[int, int], deque[FollowUp]] = field(default_factory=OrderedDict)
+    """Send times of replies that no later reply has reported yet, by source port and session."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuardLimits:
+    """How many requests are answered."""
+
+    per_source: float = 20.0
+    """Per second and source address."""
+    burst: float = 64.0
+    """At once, per source address."""
+    total: float = 500.0
+    """Per second in all."""
+    sessions: int = 32
+    """Of one source address: source port and session identifier."""
+
+
+class Guard:
+    """Decides about each request; only the responder's task uses it."""
+
+    def __init__(
+        self, allowed: Sequence[Network], clock: Callable[[], float], limits: GuardLimits | None = None
+    ) -> None:
+        """`allowed` may be empty: then nothing is answered. `clock` returns monotonic seconds."""
+        self.allowed = tuple(allowed)
+        self.dropped: Counter[str] = Counter()
+        """By reason: packets that were not answered."""
+        self._limits = limits or GuardLimits()
+        self._clock = clock
+        now = clock()
+        half = self._limits.total / 2
+        self._known = Bucket(half, half, half, now)
+        self._unknown = Bucket(half, half, half, now)
+        self._sources: OrderedDict[str, Source] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+    def admit_address(self, address: str, port: int) -> bool:
+        """Whether a request from there may be looked at: a reply can neither loop nor go to a service, and its network is allowed."""
+        if port < UNPRIVILEGED_PORT:
+            self.dropped["port"] += 1
+            return False
+        place = ipaddress.ip_address(address.partition("%")[0])
+        if place.is_multicast or place.is_unspecified or not any(place in one for one in self.allowed):
+            self.dropped["not_allowed"] += 1
+            return False
+        return True
+
+    def admit(self, address: str) -> Source | None:
+        """The source to answer, or None if it is above its rate or all are. Called for requests that are valid."""
+        now = self._clock()
+        source = self._sources.get(address)
+        if source is None:
+            if len(self._sources) >= SOURCES:
+                self._sources.popitem(last=False)
+            limits = self._limits
+            source = Source(Bucket(limits.per_source, limits.burst, limits.burst, now), now)
+            self._sources[address] = source
+        self._sources.move_to_end(address)
+        if not source.bucket.take(now):
+            self.dropped["source_rate"] += 1
+            return None
+        known = now - source.first >= KNOWN_SECONDS
+        if not (known and self._known.take(now)) and not self._unknown.take(now):
+            self.dropped["total_rate"] += 1
+            return None
+        return source
+
+    def session(self, source: Source, port: int, identifier: int) -> deque[FollowUp]:
+        """The send times that wait for a session of this source."""
+        key = (port, identifier)
+        waiting = source.follow_ups.get(key)
+        if waiting is None:
+            if len(source.follow_ups) >= self._limits.sessions:
+                source.follow_ups.popitem(last=False)
+            waiting = source.follow_ups[key] = deque(maxlen=FOLLOW_UPS)
+        else:
+            source.follow_ups.move_to_end(key)
+        return waiting

@@ -1,0 +1,154 @@
+"""Who probes whom: computed on every host from one list of targets, without a controller.
+
+A port probes its two neighbours in the ring of its rack, and two partners elsewhere that change every minute; up to `MESH` ports form
+a full mesh instead. Source ports stay the same for a window, because a path must be seen more than once. Rails do not share switches,
+so a port talks to its own rail. All functions are pure; the same list gives the same plan everywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+from dataclasses import dataclass
+from itertools import cycle, islice
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+MESH = 32
+"""Up to so many ports in a rail probe each other all."""
+NEAR_PATHS, FAR_PATHS = 2, 8
+"""Source ports towards a neighbour in the rack, whose only path is the ToR, and towards a partner in another rack."""
+FAR_PARTNERS = 2
+PARTNER_SECONDS = 60
+"""Partners in other racks change that often."""
+RACK, FABRIC = "rack", "fabric"
+
+
+class Target(NamedTuple):
+    """One port that can be probed. Its order is that of the ring."""
+
+    rack: str
+    """Empty if the list does not say."""
+    host: str
+    rail: str
+    address: Address
+    port: int
+    """UDP port of its responder."""
+
+    @property
+    def name(self) -> str:
+        """Of the host, or else the address."""
+        return self.host or str(self.address)
+
+
+class Probe(NamedTuple):
+    """One path to one target: what a burst sends a packet on."""
+
+    target: Target
+    path: int
+    """Number of the source port, from 0 on."""
+    scope: str
+    """`rack` or `fabric`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How much is sent."""
+
+    interval: float = 5.0
+    """Seconds from one burst to the next."""
+    most: float = 50.0
+    """Probes per second of the process."""
+    burst: int = 32
+    """Packets in one burst of a port."""
+    per_target: float = 2.0
+    """Probes per second to one target."""
+
+
+def ring_order(target: Target) -> tuple[str, str, str, int, bytes]:
+    """The same on every host, whatever the order of the list."""
+    return target.rack, target.host, target.rail, target.address.version, target.address.packed
+
+
+def plan(
+    own: Target, targets: Iterable[Target], now: float, *, cross_rails: bool = False
+) -> tuple[Probe, ...]:
+    """What a port sends in each burst of this minute; `now` in seconds since 1970.
+
+    With `cross_rails` one minute in eight goes to partners of any rail.
+    """
+    minute = int(now // PARTNER_SECONDS)
+    others = sorted(
+        {one for one in targets if one.address != own.address and one.address.version == own.address.version},
+        key=ring_order,
+    )
+    rail = [one for one in others if one.rail == own.rail]
+    if len(rail) < MESH:
+        return tuple(
+            Probe(one, path, _scope(own, one))
+            for one in rail
+            for path in range(NEAR_PATHS if _scope(own, one) == RACK else FAR_PATHS)
+        )
+    rack = [one for one in rail if one.rack == own.rack]
+    near = _neighbours(own, rack)
+    far = [one for one in rail if one.rack != own.rack] or [one for one in rack if one not in near]
+    if cross_rails and _number(own, minute) % 8 == 0:
+        far = [one for one in others if one.rack != own.rack and one.host != own.host] or far
+    partners = {far[_number(own, minute, turn) % len(far)] for turn in range(FAR_PARTNERS)} if far else set()
+    return (
+        *(Probe(one, path, _scope(own, one)) for one in near for path in range(NEAR_PATHS)),
+        *(
+            Probe(one, path, _scope(own, one))
+            for one in sorted(partners, key=ring_order)
+            for path in range(FAR_PATHS)
+        ),
+    )
+
+
+def _scope(own: Target, other: Target) -> str:
+    return RACK if own.rack and own.rack == other.rack else FABRIC
+
+
+def _neighbours(own: Target, rack: Sequence[Target]) -> tuple[Target, ...]:
+    """The next and the one before in the ring of the rack, which is sorted and does not contain `own`."""
+    if not rack:
+        return ()
+    after = sum(ring_order(one) < ring_order(own) for one in rack)
+    return tuple(dict.fromkeys((rack[after % len(rack)], rack[after - 1])))
+
+
+def _number(own: Target, *parts: int) -> int:
+    text = " ".join(map(str, (own.address, *parts)))
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+
+
+def bursts(plans: Mapping[Target, Sequence[Probe]], pace: Pace, turn: int) -> dict[Target, list[Probe]]:
+    """What each own port sends in burst number `turn`, cut to the burst and to the rate of a target.
+
+    What does not fit in a burst comes in the next one, so that each path has its turn.
+    """
+    found: dict[Target, list[Probe]] = {}
+    for own, probes in plans.items():
+        if not probes:
+            continue
+        size = min(len(probes), pace.burst)
+        left: dict[Target, float] = {}
+        chosen = islice(cycle(probes), turn * size % len(probes), turn * size % len(probes) + size)
+        found[own] = []
+        for one in chosen:
+            left.setdefault(one.target, max(1.0, pace.per_target * pace.interval))
+            if left[one.target] >= 1:
+                left[one.target] -= 1
+                found[own].append(one)
+    return found
+
+
+def interval(plans: Mapping[Target, Sequence[Probe]], pace: Pace) -> float:
+    """Seconds between two bursts: longer than asked for where the process would send more than it may per second."""
+    sent = sum(min(len(probes), pace.burst) for probes in plans.values())
+    return max(pace.interval, sent / pace.most)

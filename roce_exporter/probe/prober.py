@@ -1,0 +1,238 @@
+"""Sends bursts and decides about each probe: answered, late, or lost.
+
+A burst costs one wake-up, not one per packet: replies wait in the kernel, which has stamped them, until `collect` reads them. The
+network's part of a round trip is what the two kernels measured, less the time that the responder held the packet:
+
+    (arrival of the reply - sending of the request) - (sending of the reply - arrival of the request)
+
+Each bracket is a difference of one clock. The sending of a reply is known from the follow-up of a later one, so that a probe is measured
+one burst after it was answered. A reply that takes longer than `LATE` is late: a busy host, not the network. Only a probe that has no
+reply after `LOST` is lost.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from roce_exporter.probe.stamp import Request, StampError, pack_request, read_reply
+from roce_exporter.probe.udp import ProbeSocket, Times
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from roce_exporter.probe.plan import Address, Probe
+    from roce_exporter.probe.stamp import FollowUp
+    from roce_exporter.probe.udp import Packet
+
+LATE = 2.0
+"""Seconds after which a reply is late."""
+LOST = 4.0
+"""Seconds after which a probe without a reply is lost."""
+REMEMBERED = 4096
+"""Answered probes of one socket whose reply's send time is not known yet."""
+ECT0, CE = 2, 3
+BATCH = 4096
+
+
+class TrafficClass(NamedTuple):
+    """What a probe looks like on the wire."""
+
+    name: str
+    """`roce`, `cnp` or `default`."""
+    dscp: int
+    is_ecn_capable: bool
+
+    @property
+    def tos(self) -> int:
+        """The TOS or traffic class octet."""
+        return self.dscp << 2 | (ECT0 if self.is_ecn_capable else 0)
+
+
+class Outcomes(Protocol):
+    """Who counts. Every call is about one probe."""
+
+    def sent(self, probe: Probe, kind: TrafficClass) -> None:
+        """It was sent."""
+
+    def refused(self, probe: Probe, kind: TrafficClass) -> None:
+        """The own kernel did not take it: no route, or a full queue. It says nothing about the network."""
+
+    def answered(self, probe: Probe, kind: TrafficClass, there: int | None, back: int | None) -> None:
+        """A reply came in time; the TOS octets are those of the request and of the reply as they arrived, None if unknown."""
+
+    def late(self, probe: Probe, kind: TrafficClass) -> None:
+        """A reply came after `LATE` seconds."""
+
+    def lost(self, probe: Probe, kind: TrafficClass) -> None:
+        """No reply came for `LOST` seconds."""
+
+    def measured(self, probe: Probe, network: float, responder: float) -> None:
+        """Seconds in the network, there and back, and at the responder."""
+
+    def dropped(self, reason: str, count: int) -> None:
+        """Replies that were not used: `malformed`, `short`, `unknown` (to no probe), `queue` (the socket's was full)."""
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A probe that waits for its reply, or (with `received`) for the send time of that reply."""
+
+    probe: Probe
+    kind: TrafficClass
+    number: int
+    """Of the packet on its socket."""
+    begun: float
+    """Monotonic seconds."""
+    left: Times = field(default_factory=Times)
+    """When it was sent."""
+    arrived: int = 0
+    """When the responder received it, by the responder's clock."""
+    took: int = 0
+    """Nanoseconds from sending it to receiving its reply, by one clock."""
+
+
+class Path:
+    """One source port of one own address. Sequence numbers count per socket, so a reply names its probe."""
+
+    def __init__(self, address: Address, session: int, key: bytes = b"") -> None:
+        """Open its socket, on a port that the kernel chooses.
+
+        Raises:
+            OSError: the address is not of this host.
+        """
+        self.socket = ProbeSocket(address)
+        self.session = session
+        self._key = key
+        self._waiting: OrderedDict[int, _Pending] = OrderedDict()
+        self._answered: OrderedDict[int, _Pending] = OrderedDict()
+        self._numbers: dict[int, _Pending] = {}
+        self._sequence = 0
+        self._overflow = 0
+
+    def send(self, probe: Probe, kind: TrafficClass, now: float, outcomes: Outcomes) -> None:
+        """Send one probe; `now` in monotonic seconds."""
+        sequence = self._sequence
+        self._sequence = (sequence + 1) & 0xFFFFFFFF
+        packet = pack_request(Request(sequence, time.time_ns(), self.session, kind.dscp), self._key)
+        number = self.socket.send(packet, (str(probe.target.address), probe.target.port), kind.tos)
+        if number is None:
+            outcomes.refused(probe, kind)
+            return
+        outcomes.sent(probe, kind)
+        self._waiting[sequence] = self._numbers[number] = _Pending(probe, kind, number, now)
+
+    def collect(self, now: float, outcomes: Outcomes) -> None:
+        """Read what the kernel has: send times first, then replies; then decide about probes that have waited too long."""
+        for one in self.socket.send_times():
+            pending = self._numbers.get(one.number)
+            if pending is not None:
+                pending.left = Times(*(new or old for new, old in zip(one.times, pending.left, strict=True)))
+        for packet in self.socket.receive(BATCH):
+            self._reply(packet, now, outcomes)
+        if self.socket.dropped > self._overflow:
+            outcomes.dropped("queue", self.socket.dropped - self._overflow)
+            self._overflow = self.socket.dropped
+        for sequence, pending in list(self._waiting.items()):
+            if now - pending.begun < LOST:
+                break
+            del self._waiting[sequence]
+            self._numbers.pop(pending.number, None)
+            outcomes.lost(pending.probe, pending.kind)
+
+    def _reply(self, packet: Packet, now: float, outcomes: Outcomes) -> None:
+        try:
+            reply = read_reply(packet.content, self._key)
+        except StampError as error:
+            outcomes.dropped(str(error), 1)
+            return
+        pending = self._waiting.get(reply.sequence)
+        if pending is None or reply.session not in (0, self.session) or not _is_from(packet, pending):
+            outcomes.dropped("unknown", 1)
+            return
+        del self._waiting[reply.sequence]
+        if reply.follow_up:
+            self._measure(reply.follow_up, pending, outcomes)
+        self._numbers.pop(pending.number, None)
+        pending.took = _elapsed(pending.left, packet.received)
+        if (pending.took / 1e9 if pending.took else now - pending.begun) > LATE:
+            outcomes.late(pending.probe, pending.kind)
+        else:
+            outcomes.answered(pending.probe, pending.kind, reply.tos, packet.tos)
+        if pending.took:
+            pending.arrived = reply.received
+            self._answered[reply.sequence] = pending
+            if len(self._answered) > REMEMBERED:
+                self._answered.popitem(last=False)
+
+    def _measure(self, follow_up: FollowUp, of: _Pending, outcomes: Outcomes) -> None:
+        """The follow-up of a reply completes an earlier probe of the same session: one to the same responder."""
+        earlier = self._answered.get(follow_up.sequence)
+        if earlier is None or earlier.probe.target != of.probe.target:
+            return
+        del self._answered[follow_up.sequence]
+        responder = (follow_up.sent - earlier.arrived) / 1e9
+        network = earlier.took / 1e9 - responder
+        if responder >= 0 and network >= 0:  # else a clock was set between the two times
+            outcomes.measured(earlier.probe, network, responder)
+
+    def close(self) -> None:
+        """Close the socket; probes without a reply are forgotten."""
+        self.socket.close()
+
+
+def _elapsed(left: Times, received: Times) -> int:
+    """Nanoseconds between two times of one clock, of the NIC's if it has both; 0 if no clock has both."""
+    if left.hardware and received.hardware:
+        return received.hardware - left.hardware
+    return received.software - left.software if left.software and received.software else 0
+
+
+def _is_from(packet: Packet, pending: _Pending) -> bool:
+    target = pending.probe.target
+    return packet.source[1] == target.port and packet.source[0].partition("%")[0] == str(target.address)
+
+
+class Prober:
+    """The paths of one own port."""
+
+    def __init__(self, address: Address, session: int, clock: Callable[[], float], key: bytes = b"") -> None:
+        """`clock` returns monotonic seconds. Sockets are opened as probes need them."""
+        self.address = address
+        self._session = session
+        self._clock = clock
+        self._key = key
+        self._paths: dict[int, Path] = {}
+
+    def send(self, probes: Iterable[tuple[Probe, TrafficClass]], outcomes: Outcomes) -> None:
+        """Send a burst.
+
+        Raises:
+            OSError: the address is not of this host any more, or no socket can be opened.
+        """
+        for probe, kind in probes:
+            path = self._paths.get(probe.path)
+            if path is None:
+                path = self._paths[probe.path] = Path(self.address, self._session, self._key)
+            path.send(probe, kind, self._clock(), outcomes)
+
+    def collect(self, outcomes: Outcomes) -> None:
+        """Read replies and send times of all paths."""
+        for path in self._paths.values():
+            path.collect(self._clock(), outcomes)
+
+    def source_port(self, path: int) -> int:
+        """The UDP source port of a path, 0 if it has sent nothing yet."""
+        return self._paths[path].socket.port if path in self._paths else 0
+
+    def renew(self) -> None:
+        """Begin a new window: the next burst opens new source ports, and so takes other paths. Call it when nothing waits."""
+        self.close()
+
+    def close(self) -> None:
+        """Close all sockets."""
+        for path in self._paths.values():
+            path.close()
+        self._paths.clear()

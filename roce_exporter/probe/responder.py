@@ -1,0 +1,113 @@
+"""Answers requests at one address: a stateless reflector of RFC 8762 with the send times of earlier replies.
+
+The sequence number of a reply is that of its request (RFC 8762 section 4.3). A reply is as long as its request and goes to its source.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from roce_exporter.probe.stamp import (
+    HARDWARE_ASSIST,
+    SOFTWARE_LOCAL,
+    FollowUp,
+    StampError,
+    pack_reply,
+    read_request,
+)
+from roce_exporter.probe.udp import ProbeSocket
+
+if TYPE_CHECKING:
+    from collections import deque
+
+    from roce_exporter.probe.guard import Guard
+    from roce_exporter.probe.plan import Address
+    from roce_exporter.probe.udp import Packet
+
+BATCH = 256
+"""Requests per turn of the event loop, so that a flood does not stop the process."""
+PENDING = 1024
+"""Replies whose send time the kernel has not reported yet."""
+ECT0 = 2
+
+
+class Responder:
+    """The responder at one address and port."""
+
+    def __init__(self, address: Address, port: int, guard: Guard, key: bytes = b"") -> None:
+        """`guard` may be that of several responders; with a `key` only requests of the authenticated mode are answered.
+
+        Raises:
+            OSError: the address is not of this host, or the port is in use.
+        """
+        self.socket = ProbeSocket(address, port)
+        self.answered = 0
+        self._own_port = self.socket.port
+        self._guard = guard
+        self._key = key
+        self._pending: dict[int, tuple[deque[FollowUp], int, bool]] = {}
+        """By number of the packet on this socket: where its send time belongs, the sequence number, and whether the NIC's clock counts."""
+
+    def work(self) -> None:
+        """Answer what waits. The event loop calls it when the socket is readable, also for send times."""
+        for packet in self.socket.receive(BATCH):
+            self._answer(packet)
+        for one in self.socket.send_times():
+            if found := self._pending.pop(one.number, None):
+                waiting, sequence, by_hardware = found
+                time_sent, method = (
+                    (one.times.hardware, HARDWARE_ASSIST)
+                    if by_hardware
+                    else (one.times.software, SOFTWARE_LOCAL)
+                )
+                if time_sent:
+                    waiting.append(FollowUp(sequence, time_sent, method))
+                else:
+                    self._pending[one.number] = found  # the time by the other clock comes by itself
+
+    def _answer(self, packet: Packet) -> None:
+        address, port = packet.source
+        guard = self._guard
+        if port == self._own_port:
+            guard.dropped["port"] += 1
+            return
+        if not guard.admit_address(address, port):
+            return
+        try:
+            request = read_request(packet.content, self._key)
+        except StampError as error:
+            guard.dropped[str(error)] += 1
+            return
+        source = guard.admit(address)
+        if source is None:
+            return
+        waiting = guard.session(source, port, request.session)
+        reply = pack_reply(
+            packet.content,
+            request,
+            received=packet.received.hardware or packet.received.software or time.time_ns(),
+            sent=time.time_ns(),
+            ttl=packet.ttl,
+            tos=packet.tos,
+            follow_up=waiting.popleft() if waiting else None,
+            key=self._key,
+        )
+        number = self.socket.send(reply, packet.source, _tos(request.dscp, packet.tos))
+        if number is None:
+            guard.dropped["send"] += 1
+            return
+        self.answered += 1
+        if len(self._pending) >= PENDING:
+            del self._pending[next(iter(self._pending))]
+        self._pending[number] = waiting, request.sequence, bool(packet.received.hardware)
+
+    def close(self) -> None:
+        """Close the socket."""
+        self.socket.close()
+
+
+def _tos(dscp: int | None, received: int | None) -> int:
+    """The reply has the DSCP that the request asks for (RFC 8972 section 4.4), and is ECN-capable if the request was."""
+    wanted = (received or 0) >> 2 if dscp is None else dscp
+    return wanted << 2 | (ECT0 if (received or 0) & 3 else 0)
