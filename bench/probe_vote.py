@@ -11,6 +11,7 @@ import ipaddress
 import random
 import sys
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from roce_exporter.probe.plan import Target, plan
@@ -53,6 +54,27 @@ class Fabric(NamedTuple):
         )
 
 
+@dataclass
+class Trouble:
+    """What goes wrong in one run."""
+
+    dice: random.Random
+    broken: Component | None
+    loss: float
+    busy: set[str]
+    dropped: Counter[str] = field(default_factory=Counter)
+    """What busy hosts dropped, as their kernels count it."""
+
+    def takes(self, way: tuple[Component, ...], receiver: str) -> bool:
+        """Whether a packet is lost on its way to a host."""
+        if (self.broken in way and self.dice.random() < self.loss) or self.dice.random() < BACKGROUND:
+            return True
+        if receiver in self.busy and self.dice.random() < BUSY_LOSS:
+            self.dropped[receiver] += 1
+            return True
+        return False
+
+
 class Run(NamedTuple):
     """One simulated minute and what was named."""
 
@@ -86,24 +108,24 @@ def run(hosts: int, seed: int, *, faulty: bool, seconds: int = 60, silent: bool 
         for target in fabric.targets
         if dice.random() < BUSY_SHARE and (broken is None or target.host != broken.name)
     }
+    trouble = Trouble(dice, broken, loss, busy)
     sent: Counter[tuple[Component, ...]] = Counter()
     lost: Counter[tuple[Component, ...]] = Counter()
-    dropped: Counter[str] = Counter()
     ports = {target: [dice.randrange(32768, 61000) for _ in range(8)] for target in fabric.targets}
-    ways: dict[object, tuple[tuple[Component, ...], tuple[Component, ...]]] = {}
-    for burst in range(seconds // INTERVAL):
-        for own in fabric.targets:
-            for probe in plan(own, fabric.targets, START + burst * INTERVAL) if burst % 12 == 0 else ():
-                key = (own, probe.target, probe.path)
-                ways[key] = (
-                    fabric.way(own, probe.target, ports[own][probe.path]),
-                    fabric.way(probe.target, own, ports[own][probe.path]),
-                )
+    ways = {
+        (own, probe.target, probe.path): (
+            fabric.way(own, probe.target, ports[own][probe.path]),
+            fabric.way(probe.target, own, ports[own][probe.path]),
+        )
+        for own in fabric.targets
+        for probe in plan(own, fabric.targets, START)
+    }
+    for _ in range(seconds // INTERVAL):
         for (own, target, _), (there, back) in ways.items():
             path = (*there, *back)
             sent[path] += 1
-            lost[path] += _is_lost(dice, broken, loss, busy, dropped, (own.host, target.host), (there, back))
-    found = vote([PathCount(path, count, lost[path]) for path, count in sent.items()], dropped)
+            lost[path] += trouble.takes(there, target.host) or trouble.takes(back, own.host)
+    found = vote([PathCount(path, count, lost[path]) for path, count in sent.items()], trouble.dropped)
     return Run(broken, loss, tuple(one.component for one in found))
 
 
@@ -117,28 +139,11 @@ def _all_parts(fabric: Fabric, target: Target) -> tuple[Component, ...]:
     return (Component(HOST, target.host), Component(TOR, f"t{tor}"), *links)
 
 
-def _is_lost(
-    dice: random.Random,
-    broken: Component | None,
-    loss: float,
-    busy: set[str],
-    dropped: Counter[str],
-    ends: tuple[str, str],
-    ways: tuple[tuple[Component, ...], tuple[Component, ...]],
-) -> bool:
-    """Whether a probe or its reply is lost; a busy host drops what arrives, and its kernel counts it."""
-    for way, receiver in zip(ways, reversed(ends), strict=True):
-        if (broken in way and dice.random() < loss) or dice.random() < BACKGROUND:
-            return True
-        if receiver in busy and dice.random() < BUSY_LOSS:
-            dropped[receiver] += 1
-            return True
-    return False
-
-
 def main() -> None:
     """Print the table."""
-    hosts, faults, seed = (int(one) for one in (*sys.argv[1:], *("64", "200", str(JUDGEMENT))[len(sys.argv) - 1 :]))
+    hosts, faults, seed = (
+        int(one) for one in (*sys.argv[1:], *("64", "200", str(JUDGEMENT))[len(sys.argv) - 1 :])
+    )
     rows: Counter[str] = Counter()
     for number in range(faults):
         for kind, one in (
@@ -149,11 +154,15 @@ def main() -> None:
             rows[kind] += 1
             rows[f"{kind} found"] += one.broken in one.named
             rows[f"{kind} named"] += len(one.named)
-            if one.broken and one.broken not in one.named or len(one.named) > 1:
+            if (one.broken and one.broken not in one.named) or len(one.named) > 1:
                 print(f"  {kind} {seed + number}: {one}")
     found, named = rows["fault found"], rows["fault named"]
-    print(f"{hosts} hosts, {faults} faults of 2 % or more, 60 s: recall {found / faults:.3f}, precision {found / max(1, named):.3f}")
-    print(f"silent hosts, 15 s: recall {rows['silent found'] / faults:.3f}, precision {rows['silent found'] / max(1, rows['silent named']):.3f}")
+    print(
+        f"{hosts} hosts, {faults} faults of 2 % or more, 60 s: recall {found / faults:.3f}, precision {found / max(1, named):.3f}"
+    )
+    print(
+        f"silent hosts, 15 s: recall {rows['silent found'] / faults:.3f}, precision {rows['silent found'] / max(1, rows['silent named']):.3f}"
+    )
     print(f"healthy runs: {rows['healthy named']} components named in {faults}")
 
 

@@ -38,6 +38,7 @@ TABLES = (
     "switches",
     "owners",
     "host",
+    "probe",
 )
 """The files of rows, in the order of the catalogue."""
 

@@ -83,8 +83,12 @@ def _without_busy(paths: Sequence[PathCount], dropped: Mapping[str, int]) -> lis
             for one in set(path.components):
                 if one.kind == HOST and one.name in lost:
                     lost[one.name] += path.lost
-    busy = {host for host, count in lost.items() if count - dropped[host] <= SIGMAS * math.sqrt(dropped[host])}
-    return [path for path in paths if not any(one.kind == HOST and one.name in busy for one in path.components)]
+    busy = {
+        host for host, count in lost.items() if count - dropped[host] <= SIGMAS * math.sqrt(dropped[host])
+    }
+    return [
+        path for path in paths if not any(one.kind == HOST and one.name in busy for one in path.components)
+    ]
 
 
 def _worst(paths: Iterable[PathCount]) -> Blamed | None:

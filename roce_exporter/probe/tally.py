@@ -1,0 +1,202 @@
+"""Counts the outcomes of probes, and gives them as samples of the catalogue's rows."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, OrderedDict
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.catalog import probe as rows
+from roce_exporter.normalise.series import Samples, Series
+from roce_exporter.probe.guard import REASONS
+from roce_exporter.probe.plan import FABRIC, RACK
+from roce_exporter.probe.prober import CE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from roce_exporter.catalog.row import Row
+    from roce_exporter.normalise.series import Value
+    from roce_exporter.probe.plan import Probe
+    from roce_exporter.probe.prober import TrafficClass
+
+    Sample = tuple[Series, Value]
+
+SCOPES = (RACK, FABRIC)
+BOUNDS = (2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 1e-2, 1e-1)
+"""Seconds; from the noise of software timestamps to a buffer that is full."""
+PAIRS = 50
+"""Pairs with losses that are shown."""
+PAIRS_COUNTED = 4096
+SHOWN_SECONDS = 600.0
+"""A pair is shown for so long after its last loss."""
+MAX_SECONDS = 60.0
+REPLY_REASONS = ("queue", "unknown", "short", "long", "malformed", "authentication")
+REQUEST_REASONS = ("queue", *REASONS)
+
+
+@dataclass(slots=True)
+class Distribution:
+    """Durations of one kind."""
+
+    buckets: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
+    total: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count one."""
+        self.buckets[bisect_left(BOUNDS, seconds)] += 1
+        self.total += seconds
+
+    def samples(self, row: Row, labels: tuple[str, ...], *, whole: bool) -> Iterator[Sample]:
+        """A histogram; without `whole` only its last bucket, which Prometheus wants."""
+        counts = list(accumulate(self.buckets))
+        names = [*(f"{bound:g}" for bound in BOUNDS), "+Inf"]
+        for name, count in list(zip(names, counts, strict=True))[0 if whole else -1 :]:
+            yield Series(row, (*labels, name), "_bucket"), count
+        yield Series(row, (*labels, ""), "_sum"), self.total
+        yield Series(row, (*labels, ""), "_count"), counts[-1]
+
+
+@dataclass(slots=True)
+class Pair:
+    """One peer and one source port."""
+
+    sent: int = 0
+    lost: int = 0
+    last_loss: float = 0.0
+
+
+class PortTally:
+    """The outcomes of the probes of one own port. Implements `prober.Outcomes`."""
+
+    def __init__(
+        self, device: str, port: str, classes: Sequence[TrafficClass], clock: Callable[[], float]
+    ) -> None:
+        """`clock` returns monotonic seconds."""
+        self.labels = (device, port)
+        self.replies_dropped: Counter[str] = Counter()
+        self.pairs: OrderedDict[tuple[str, int], Pair] = OrderedDict()
+        self._clock = clock
+        self._classes = [one.name for one in classes]
+        self._counts: Counter[tuple[Row, str, str]] = Counter()
+        self._refused = 0
+        self._network = {scope: Distribution() for scope in SCOPES}
+        self._responder = {scope: Distribution() for scope in SCOPES}
+        self._longest: dict[str, tuple[float, float]] = {}
+        """Per scope: the longest time in the network, and when it was seen."""
+
+    def sent(self, probe: Probe, kind: TrafficClass) -> None:
+        """See `Outcomes`."""
+        self._counts[rows.SENT, probe.scope, kind.name] += 1
+        self._pair(probe).sent += 1
+
+    def refused(self, probe: Probe, kind: TrafficClass) -> None:  # noqa: ARG002 - the protocol's arguments
+        """See `Outcomes`."""
+        self._refused += 1
+
+    def answered(self, probe: Probe, kind: TrafficClass, there: int | None, back: int | None) -> None:
+        """See `Outcomes`."""
+        arrived = [one for one in (there, back) if one is not None]
+        if any(one & 3 == CE for one in arrived):
+            self._counts[rows.MARKED, probe.scope, ""] += 1
+        if any(one >> 2 != kind.dscp for one in arrived):
+            self._counts[rows.REMARKED, probe.scope, ""] += 1
+
+    def late(self, probe: Probe, kind: TrafficClass) -> None:  # noqa: ARG002 - the protocol's arguments
+        """See `Outcomes`."""
+        self._counts[rows.LATE, probe.scope, ""] += 1
+
+    def lost(self, probe: Probe, kind: TrafficClass) -> None:
+        """See `Outcomes`."""
+        self._counts[rows.LOST, probe.scope, kind.name] += 1
+        pair = self._pair(probe)
+        pair.lost += 1
+        pair.last_loss = self._clock()
+
+    def measured(self, probe: Probe, network: float, responder: float) -> None:
+        """See `Outcomes`."""
+        self._network[probe.scope].add(network)
+        self._responder[probe.scope].add(responder)
+        longest, when = self._longest.get(probe.scope, (0.0, 0.0))
+        now = self._clock()
+        if network >= longest or now - when > MAX_SECONDS:
+            self._longest[probe.scope] = network, now
+
+    def dropped(self, reason: str, count: int) -> None:
+        """See `Outcomes`."""
+        self.replies_dropped[reason] += count
+
+    def _pair(self, probe: Probe) -> Pair:
+        key = probe.target.name, probe.path
+        pair = self.pairs.get(key)
+        if pair is None:
+            if len(self.pairs) >= PAIRS_COUNTED:
+                self.pairs.popitem(last=False)
+            pair = self.pairs[key] = Pair()
+        else:
+            self.pairs.move_to_end(key)
+        return pair
+
+    def samples(self, *, whole: bool) -> Iterator[Sample]:
+        """All but the pairs, from 0 on; `whole`: with all buckets."""
+        for scope in SCOPES:
+            labels = (*self.labels, scope)
+            for name in self._classes:
+                for row in (rows.SENT, rows.LOST):
+                    yield Series(row, (*labels, name)), self._counts[row, scope, name]
+            for row in (rows.LATE, rows.MARKED, rows.REMARKED):
+                yield Series(row, labels), self._counts[row, scope, ""]
+            yield from self._network[scope].samples(rows.NETWORK, labels, whole=whole)
+            yield from self._responder[scope].samples(rows.RESPONDER, labels, whole=whole)
+            if scope in self._longest:
+                yield Series(rows.NETWORK_MAX, labels), self._longest[scope][0]
+        yield Series(rows.REFUSED, self.labels), self._refused
+
+    def lossy(self) -> Iterator[tuple[tuple[str, int], Pair]]:
+        """The pairs that have lost a probe recently."""
+        since = self._clock() - SHOWN_SECONDS
+        return ((key, pair) for key, pair in self.pairs.items() if pair.lost and pair.last_loss >= since)
+
+
+class ProcessCounts(NamedTuple):
+    """What is counted once per process."""
+
+    requests_dropped: Counter[str]
+    answered: int
+    targets: int
+    plan_changes: int
+
+
+def probe_samples(
+    ports: Sequence[PortTally],
+    counts: ProcessCounts,
+    source_port: Callable[[PortTally, int], int],
+    *,
+    whole: bool,
+) -> Samples:
+    """All samples of the probes; `source_port` gives the UDP port of a path of a port."""
+    found: list[Sample] = [one for port in ports for one in port.samples(whole=whole)]
+    lossy = sorted(
+        ((pair.last_loss, port.labels, key, pair, port) for port in ports for key, pair in port.lossy()),
+        key=lambda one: (-one[0], one[1:3]),
+    )
+    for _, labels, (peer, path), pair, port in lossy[:PAIRS]:
+        of_pair = (*labels, peer, str(source_port(port, path)))
+        found += [(Series(rows.PAIR_SENT, of_pair), pair.sent), (Series(rows.PAIR_LOST, of_pair), pair.lost)]
+    found.append((Series(rows.PAIRS_HIDDEN, ()), max(0, len(lossy) - PAIRS)))
+    replies: Counter[str] = Counter()
+    for port in ports:
+        replies.update(port.replies_dropped)
+    found += [(Series(rows.REPLIES_DROPPED, (reason,)), replies[reason]) for reason in REPLY_REASONS]
+    found += [
+        (Series(rows.REQUESTS_DROPPED, (reason,)), counts.requests_dropped[reason])
+        for reason in REQUEST_REASONS
+    ]
+    found += [
+        (Series(rows.ANSWERED, ()), counts.answered),
+        (Series(rows.TARGETS, ()), counts.targets),
+        (Series(rows.PLAN_CHANGES, ()), counts.plan_changes),
+    ]
+    return Samples(tuple(series for series, _ in found), tuple(value for _, value in found))
