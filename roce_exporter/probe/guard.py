@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from roce_exporter.probe.plan import Network
+    from roce_exporter.probe.plan import Address, Network
     from roce_exporter.probe.stamp import FollowUp
 
 UNPRIVILEGED_PORT = 1024
@@ -90,8 +90,10 @@ class Guard:
     def __init__(
         self, allowed: Sequence[Network], clock: Callable[[], float], limits: GuardLimits | None = None
     ) -> None:
-        """`allowed` may be empty: then nothing is answered. `clock` returns monotonic seconds."""
+        """Networks that are answered, next to the `listed` addresses. `clock` returns monotonic seconds."""
         self.allowed = tuple(allowed)
+        self.listed: frozenset[Address] = frozenset()
+        """The addresses of the list of targets: who is probed, probes."""
         self.dropped: Counter[str] = Counter()
         """By reason: packets that were not answered."""
         self._limits = limits or GuardLimits()
@@ -111,7 +113,8 @@ class Guard:
             self.dropped["port"] += 1
             return False
         place = ipaddress.ip_address(address.partition("%")[0])
-        if place.is_multicast or place.is_unspecified or not any(place in one for one in self.allowed):
+        is_allowed = place in self.listed or any(place in one for one in self.allowed)
+        if place.is_multicast or place.is_unspecified or not is_allowed:
             self.dropped["not_allowed"] += 1
             return False
         return True

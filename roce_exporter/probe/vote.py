@@ -9,7 +9,7 @@ is counted there, so paths of a host whose own drops explain its losses are left
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ NEARLY_ALL = 0.9
 MOST = 16
 """Components that one vote names."""
 SIGMAS = 4.0
-"""A host loses more than its own drops explain if the rest is so many standard deviations of them."""
+"""What is so many standard deviations above what is expected is no chance."""
 
 HOST, TOR, LINK, SPINE = "host", "tor", "link", "spine"
 
@@ -91,24 +91,57 @@ def _without_busy(paths: Sequence[PathCount], dropped: Mapping[str, int]) -> lis
     ]
 
 
-def _worst(paths: Iterable[PathCount]) -> Blamed | None:
-    sent: Counter[Component] = Counter()
-    lost: Counter[Component] = Counter()
-    lossy: defaultdict[Component, int] = defaultdict(int)
-    for path in paths:
-        for one in set(path.components):
-            sent[one] += path.sent
-            if path.lost:
-                lost[one] += path.lost
-                lossy[one] += 1
+class _Sums:
+    """Probes sent and lost, and paths with losses, by component."""
+
+    def __init__(self, paths: Iterable[PathCount]) -> None:
+        self.sent: Counter[Component] = Counter()
+        self.lost: Counter[Component] = Counter()
+        self.lossy: Counter[Component] = Counter()
+        for path in paths:
+            for one in set(path.components):
+                self.sent[one] += path.sent
+                if path.lost:
+                    self.lost[one] += path.lost
+                    self.lossy[one] += 1
+
+    def share(self, one: Component) -> float:
+        """The part of the probes through it that was lost."""
+        return self.lost[one] / self.sent[one]
+
+
+def _worst(paths: Sequence[PathCount]) -> Blamed | None:
+    sums = _Sums(paths)
     candidates = [
-        one for one, count in lost.items() if count >= LEAST_LOST and count > LEAST_SHARE * sent[one]
+        one
+        for one, count in sums.lost.items()
+        if count >= LEAST_LOST and count > LEAST_SHARE * sums.sent[one]
     ]
     if not candidates:
         return None
-    most = max(lost[one] for one in candidates)
-    near = [one for one in candidates if lost[one] >= NEARLY_ALL * most]
+    most = max(sums.lost[one] for one in candidates)
+    near = [one for one in candidates if sums.lost[one] >= NEARLY_ALL * most]
     # With equal shares the one that explains more, and then a fixed order.
-    worst = max(near, key=lambda one: (lost[one] / sent[one], lost[one], one))
-    same = (one for one in near if (lost[one], sent[one]) == (lost[worst], sent[worst]) and one != worst)
-    return Blamed(worst, sent[worst], lost[worst], lossy[worst], tuple(sorted(same)))
+    worst = max(near, key=lambda one: (sums.share(one), sums.lost[one], one))
+    while (part := _concentrated(paths, worst)) is not None and sums.share(part) > sums.share(worst):
+        worst = part
+    same = (
+        one
+        for one in sums.lost
+        if (sums.lost[one], sums.sent[one]) == (sums.lost[worst], sums.sent[worst]) and one != worst
+    )
+    return Blamed(worst, sums.sent[worst], sums.lost[worst], sums.lossy[worst], tuple(sorted(same)))
+
+
+def _concentrated(paths: Iterable[PathCount], worst: Component) -> Component | None:
+    """The component on whose paths the losses of another are concentrated, as those of a ToR are on two broken ports below it."""
+    inside = _Sums(path for path in paths if worst in path.components)
+    found: list[tuple[float, Component]] = []
+    for one, lost in inside.lost.items():
+        sent, rest = inside.sent[one], inside.sent[worst] - inside.sent[one]
+        expected = sent * inside.share(worst)
+        excess = (lost - expected) / math.sqrt(expected)
+        elsewhere = (inside.lost[worst] - lost) / rest if rest else inside.share(worst)
+        if lost >= LEAST_LOST and excess > SIGMAS and elsewhere < lost / sent / 2:
+            found.append((excess, one))
+    return max(found)[1] if found else None

@@ -1,0 +1,272 @@
+"""The prober and the responder of a host, as a part of the exporter: `follow` gives it the devices, `run` probes until cancelled.
+
+Own ports are the addresses of RoCEv2 GIDs. A burst goes out, its replies are read shortly afterwards and once more before the next one;
+nothing is read packet by packet. The list of targets is read again every `REFRESH` seconds; while it cannot be read the last one holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import socket
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import psutil
+
+from roce_exporter.probe.guard import Guard, GuardLimits
+from roce_exporter.probe.plan import Pace, Target, bursts, interval, plan
+from roce_exporter.probe.prober import Prober, TrafficClass
+from roce_exporter.probe.responder import Responder
+from roce_exporter.probe.stamp import DEFAULT_PORT
+from roce_exporter.probe.tally import PortTally, ProcessCounts, probe_samples
+from roce_exporter.probe.targets import TargetsError, without_own
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+    from roce_exporter.model import Device
+    from roce_exporter.normalise.series import Samples
+    from roce_exporter.probe.plan import Address, Network, Probe
+
+LOG = logging.getLogger(__name__)
+
+SETTLE = 0.1
+"""Seconds after a burst until its replies are read: nearly all have come, and their times are the kernel's anyway."""
+REFRESH = 30.0
+"""Seconds between two readings of the list of targets."""
+WINDOW = 600.0
+"""Seconds for which source ports stay the same."""
+ROCE_V2 = "RoCE v2"
+OTHER_CLASS = 8
+"""One burst in so many is of another class than RoCE's."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeSettings:
+    """What the command's options select."""
+
+    port: int = DEFAULT_PORT
+    key: bytes = b""
+    allowed: tuple[Network, ...] = ()
+    """Networks that are answered; empty: those of the own ports and the listed targets."""
+    pace: Pace = field(default_factory=Pace)
+    limits: GuardLimits = field(default_factory=GuardLimits)
+    dscp_roce: int = 26
+    dscp_cnp: int = 48
+    cross_rails: bool = False
+    answer: bool = True
+    whole: bool = False
+    """Whether histograms have all buckets."""
+
+    @property
+    def classes(self) -> tuple[TrafficClass, ...]:
+        """What is sent: mostly the class of RoCE."""
+        return (
+            TrafficClass("roce", self.dscp_roce, is_ecn_capable=True),
+            TrafficClass("cnp", self.dscp_cnp, is_ecn_capable=False),
+            TrafficClass("default", 0, is_ecn_capable=False),
+        )
+
+    def kind(self, turn: int) -> TrafficClass:
+        """The class of burst number `turn`: one in eight is of CNPs or of the default class, in turn."""
+        roce, cnp, default = self.classes
+        return (cnp, default)[turn // OTHER_CLASS % 2] if turn % OTHER_CLASS == OTHER_CLASS - 1 else roce
+
+
+@dataclass(slots=True)
+class OwnPort:
+    """One address of a RoCE port of this host."""
+
+    device: str
+    port: str
+    target: Target
+    prober: Prober
+    tally: PortTally
+    responder: Responder | None
+
+
+def own_addresses(devices: Iterable[Device]) -> dict[Address, tuple[str, str]]:
+    """Device and port of each address that RoCEv2 GIDs have; link-local addresses, which no other rack reaches, are left out."""
+    found: dict[Address, tuple[str, str]] = {}
+    for device in devices:
+        for port in device.ports:
+            for gid in port.gids:
+                try:
+                    address = ipaddress.ip_address(gid.address)
+                except ValueError:
+                    continue
+                if gid.type == ROCE_V2 and not address.is_link_local:
+                    found.setdefault(address, (device.name, str(port.number)))
+    return found
+
+
+def own_networks(addresses: Iterable[Address]) -> tuple[Network, ...]:
+    """The networks of these addresses of the host, as the kernel has them."""
+    wanted = set(addresses)
+    found: set[Network] = set()
+    for entries in psutil.net_if_addrs().values():
+        for entry in entries:
+            text = entry.address.partition("%")[0]
+            if (
+                entry.netmask
+                and entry.family in (socket.AF_INET, socket.AF_INET6)
+                and ipaddress.ip_address(text) in wanted
+            ):
+                length = int(ipaddress.ip_address(entry.netmask)).bit_count()
+                found.add(ipaddress.ip_network(f"{text}/{length}", strict=False))
+    return tuple(sorted(found, key=str))
+
+
+class ProbeService:
+    """Probes the targets, and answers other hosts. Use `close` at the end."""
+
+    def __init__(
+        self,
+        settings: ProbeSettings,
+        read_targets: Callable[[], Awaitable[Sequence[Target]]],
+        clock: Callable[[], float],
+    ) -> None:
+        """`read_targets` raises `TargetsError`; `clock` returns monotonic seconds."""
+        self.targets: tuple[Target, ...] = ()
+        self.settings = settings
+        self.fault = ""
+        """Why the list of targets could not be read last time; empty if it could."""
+        self._read_targets = read_targets
+        self._clock = clock
+        self._guard = Guard(settings.allowed, clock, settings.limits)
+        self._ports: dict[Address, OwnPort] = {}
+        self._plans: dict[Target, tuple[Probe, ...]] = {}
+        self._changes = 0
+        self._turn = 0
+        self._answered_before = 0
+        self._session = int(time.time()) & 0xFFFF or 1
+
+    def follow(self, devices: Iterable[Device]) -> None:
+        """Use the addresses of these devices from now on."""
+        found = own_addresses(devices)
+        if found.keys() == self._ports.keys():
+            return
+        for address in self._ports.keys() - found.keys():
+            self._close_port(self._ports.pop(address))
+        for address in found.keys() - self._ports.keys():
+            try:
+                self._ports[address] = self._open_port(address, *found[address])
+            except OSError as error:
+                LOG.warning("probe: %s cannot be used: %s", address, error.strerror or error)
+        if not self.settings.allowed:
+            self._guard.allowed = own_networks(self._ports)
+        self._changes += 1
+
+    def _open_port(self, address: Address, device: str, port: str) -> OwnPort:
+        settings = self.settings
+        responder = None
+        if settings.answer:
+            responder = Responder(address, settings.port, self._guard, settings.key)
+            asyncio.get_running_loop().add_reader(responder.socket.fileno(), responder.work)
+        mine = next((one for one in self.targets if one.address == address), None)
+        return OwnPort(
+            device,
+            port,
+            mine or Target("", "", "", address, settings.port),
+            Prober(address, self._session, self._clock, settings.key),
+            PortTally(device, port, settings.classes, self._clock),
+            responder,
+        )
+
+    def _close_port(self, port: OwnPort) -> None:
+        port.prober.close()
+        if port.responder is not None:
+            self._answered_before += port.responder.answered
+            asyncio.get_running_loop().remove_reader(port.responder.socket.fileno())
+            port.responder.close()
+
+    async def refresh(self) -> None:
+        """Read the list of targets; a list that cannot be read leaves the last one, and one line in the log."""
+        try:
+            found = tuple(await self._read_targets())
+        except TargetsError as error:
+            if str(error) != self.fault:
+                LOG.warning("probe: %s; the %d targets read before are kept", error, len(self.targets))
+            self.fault = str(error)
+            return
+        self.fault = ""
+        if found != self.targets:
+            self.targets = found
+            self._changes += 1
+        by_address = {one.address: one for one in found}
+        if not self.settings.allowed:
+            self._guard.listed = frozenset(by_address)
+        for address, port in self._ports.items():
+            port.target = by_address.get(address, port.target)
+
+    async def run(self) -> None:
+        """Probe until cancelled."""
+        read = renewed = float("-inf")
+        while True:
+            now = self._clock()
+            if now - read >= REFRESH:
+                read = now
+                await self.refresh()
+            if now - renewed >= WINDOW:
+                renewed = now
+                for port in self._ports.values():
+                    port.prober.renew()
+            pause = self.burst(time.time())
+            await asyncio.sleep(SETTLE)
+            self.collect()
+            await asyncio.sleep(max(0.0, pause - SETTLE))
+            self.collect()
+
+    def burst(self, wall: float) -> float:
+        """Send one burst from every port; `wall` in Unix seconds. Returns the seconds until the next one."""
+        own = {port.target: port for port in self._ports.values()}
+        others = without_own(self.targets, own)
+        plans = {target: plan(target, others, wall, cross_rails=self.settings.cross_rails) for target in own}
+        kind = self.settings.kind(self._turn)
+        for target, probes in bursts(plans, self.settings.pace, self._turn).items():
+            port = own[target]
+            try:
+                port.prober.send([(probe, kind) for probe in probes], port.tally)
+            except OSError as error:
+                LOG.warning("probe: %s cannot send: %s", target.address, error.strerror or error)
+        self._turn += 1
+        self._plans = plans
+        return interval(plans, self.settings.pace)
+
+    def collect(self) -> None:
+        """Read what has been answered."""
+        for port in self._ports.values():
+            port.prober.collect(port.tally)
+
+    def plans(self) -> Mapping[Target, Sequence[Probe]]:
+        """What each own port sends at present."""
+        return self._plans
+
+    def samples(self) -> Samples:
+        """All samples of the probes."""
+        ports = list(self._ports.values())
+        dropped = Counter(self._guard.dropped)
+        responders = [port.responder for port in ports if port.responder]
+        dropped["queue"] = sum(one.socket.dropped for one in responders)
+        by_tally = {id(port.tally): port.prober for port in ports}
+        return probe_samples(
+            [port.tally for port in ports],
+            ProcessCounts(
+                dropped,
+                self._answered_before + sum(one.answered for one in responders),
+                len(without_own(self.targets, [port.target for port in ports])),
+                self._changes,
+            ),
+            lambda tally, path: by_tally[id(tally)].source_port(path),
+            whole=self.settings.whole,
+        )
+
+    def close(self) -> None:
+        """Close all sockets."""
+        for port in self._ports.values():
+            self._close_port(port)
+        self._ports.clear()

@@ -1,0 +1,216 @@
+"""The prober and the responder of a host together, over the kernel's loopback: from the list of targets to the samples."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from clock import Clock
+from waiting import until
+
+from roce_exporter.model import Device, Gid, Port
+from roce_exporter.probe.plan import Pace, Target
+from roce_exporter.probe.prober import LOST
+from roce_exporter.probe.service import ProbeService, ProbeSettings, own_addresses, own_networks
+from roce_exporter.probe.targets import TargetsError, read_document, read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from roce_exporter.normalise.series import Samples
+
+ONE, TWO = "127.0.0.1", "127.0.0.2"
+
+
+def device(name: str, *addresses: str, kind: str = "RoCE v2") -> Device:
+    gids = tuple(Gid(number, kind, "eth0", address) for number, address in enumerate(addresses))
+    return Device(name, "mlx5_core", "mlx5", ports=(Port(1, "Ethernet", gids=gids),))
+
+
+def values(samples: Samples) -> dict[tuple[str, tuple[str, ...], str], float | None]:
+    return {
+        (series.row.name, series.labels, series.suffix): value
+        for series, value in zip(samples.series, samples.values, strict=True)
+    }
+
+
+class Hosts:
+    """Two hosts on addresses of this one, with responders on a port that is free on both."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.targets: Sequence[Target] | TargetsError = ()
+        self.one = self.service(0)
+        self.one.follow([device("mlx5_0", ONE)])
+        (port,) = self.one._ports.values()
+        assert port.responder
+        self.port = port.responder.socket.port
+        self.two = self.service(self.port)
+        self.two.follow([device("mlx5_1", TWO)])
+        self.targets = [
+            Target("r1", "one", "0", ipaddress.ip_address(ONE), self.port),
+            Target("r1", "two", "0", ipaddress.ip_address(TWO), self.port),
+        ]
+
+    def service(self, port: int) -> ProbeService:
+        return ProbeService(ProbeSettings(port, pace=Pace(per_target=20.0)), self.read, self.clock)
+
+    async def read(self) -> Sequence[Target]:
+        if isinstance(self.targets, TargetsError):
+            raise self.targets
+        return self.targets
+
+    async def probe(self, answers: int) -> dict[tuple[str, tuple[str, ...], str], float | None]:
+        """A burst of the first host, until so many probes were answered in all."""
+        self.one.burst(self.clock.wall())
+        await until(lambda: self.answered() >= answers)
+        self.one.collect()
+        return values(self.one.samples())
+
+    def answered(self) -> float:
+        return values(self.two.samples())["roce_probe_answered_total", (), ""] or 0
+
+    def close(self) -> None:
+        self.one.close()
+        self.two.close()
+
+
+@pytest.fixture
+async def hosts() -> object:
+    made = Hosts()
+    for service in (made.one, made.two):
+        await service.refresh()
+    yield made
+    made.close()
+
+
+async def test_two_hosts_of_a_rack_probe_each_other(hosts: Hosts) -> None:
+    found = await hosts.probe(2)
+    assert found["roce_probe_sent_total", ("mlx5_0", "1", "rack", "roce"), ""] == 2
+    assert found["roce_probe_lost_total", ("mlx5_0", "1", "rack", "roce"), ""] == 0
+    assert found["roce_probe_targets", (), ""] == 1
+    assert found["roce_probe_remarked_total", ("mlx5_0", "1", "rack"), ""] == 0
+    found = await hosts.probe(4)
+    network = [
+        found["roce_probe_network_seconds", ("mlx5_0", "1", "rack", ""), part] for part in ("_sum", "_count")
+    ]
+    assert network[1] >= 1
+    assert network[0] > 0
+    assert found["roce_probe_network_max_seconds", ("mlx5_0", "1", "rack"), ""] > 0
+
+
+async def test_every_series_of_a_port_is_there_before_its_first_event(hosts: Hosts) -> None:
+    before = values(hosts.one.samples())
+    assert {name for name, _, _ in before} >= {
+        "roce_probe_lost_total",
+        "roce_probe_late_total",
+        "roce_probe_marked_total",
+        "roce_probe_requests_dropped_total",
+        "roce_probe_replies_dropped_total",
+    }
+    assert len([one for one in before if one[1][:1] == ("mlx5_0",)]) <= 32
+
+
+async def test_a_silent_host_is_a_lossy_pair_for_ten_minutes(hosts: Hosts) -> None:
+    hosts.two.close()
+    hosts.one.burst(hosts.clock.wall())
+    hosts.clock.now += LOST
+    hosts.one.collect()
+    found = values(hosts.one.samples())
+    assert found["roce_probe_lost_total", ("mlx5_0", "1", "rack", "roce"), ""] == 2
+    pairs = {
+        labels[2]: value for (name, labels, _), value in found.items() if name == "roce_probe_pair_lost_total"
+    }
+    assert pairs == {"two": 1}
+    assert len([one for one in found if one[0] == "roce_probe_pair_sent_total"]) == 2
+    hosts.clock.now += 601
+    assert not [one for one in values(hosts.one.samples()) if one[0].startswith("roce_probe_pair_")]
+
+
+async def test_a_list_that_cannot_be_read_leaves_the_last_one(
+    hosts: Hosts, caplog: pytest.LogCaptureFixture
+) -> None:
+    hosts.targets = TargetsError("targets.json: is no JSON")
+    for _ in range(3):
+        await hosts.one.refresh()
+    assert len(hosts.one.targets) == 2
+    assert hosts.one.fault
+    assert caplog.text.count("is no JSON") == 1
+    hosts.targets = hosts.one.targets
+    await hosts.one.refresh()
+    assert not hosts.one.fault
+
+
+async def test_an_address_that_goes_takes_its_series_along_and_comes_back(hosts: Hosts) -> None:
+    await hosts.probe(2)
+    hosts.one.follow([])
+    assert not [one for one in values(hosts.one.samples()) if one[1][:1] == ("mlx5_0",)]
+    hosts.one.follow([device("mlx5_0", ONE)])
+    await hosts.one.refresh()
+    await hosts.probe(4)
+
+
+def test_own_ports_are_the_routable_addresses_of_rocev2() -> None:
+    devices = [
+        device("mlx5_0", ONE, "fe80::1", "fd00::1", "not an address"),
+        device("mlx5_1", "10.0.0.9", kind="IB/RoCE v1"),
+    ]
+    assert own_addresses(devices) == {
+        ipaddress.ip_address(ONE): ("mlx5_0", "1"),
+        ipaddress.ip_address("fd00::1"): ("mlx5_0", "1"),
+    }
+
+
+def test_the_networks_of_own_addresses_are_the_kernels() -> None:
+    assert own_networks([ipaddress.ip_address(ONE)]) == (ipaddress.ip_network("127.0.0.0/8"),)
+    assert own_networks([ipaddress.ip_address("192.0.2.1")]) == ()
+
+
+GROUPS = [
+    {"targets": ["10.0.0.1", "10.0.0.2:99"], "labels": {"rack": "a", "rail": 1}},
+    {"targets": ["[fd00::1]:7", "fd00::2"]},
+]
+
+
+@pytest.mark.parametrize(("name", "content"), [("t.json", json.dumps(GROUPS)), ("t.yml", json.dumps(GROUPS))])
+def test_documents_of_prometheus_are_read(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content)
+    found = read_file(str(tmp_path / name))
+    assert [(str(one.address), one.port, one.rack, one.rail) for one in found] == [
+        ("10.0.0.1", 10124, "a", "1"),
+        ("10.0.0.2", 99, "a", "1"),
+        ("fd00::1", 7, "", ""),
+        ("fd00::2", 10124, "", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("{", "is no JSON"),
+        ("[" * 100_000, "is no JSON"),
+        ("{}", "must be a list of groups"),
+        ("[3]", "group 0: must have `targets`"),
+        ('[{"targets": "10.0.0.1"}]', "`targets` must be a list"),
+        ('[{"targets": ["host"]}]', "'host' is no address"),
+        ('[{"targets": [7]}]', "is no address"),
+        ('[{"targets": ["10.0.0.1:4791"]}]', "port 4791 cannot be used"),
+        ('[{"targets": ["10.0.0.1:0"]}]', "port 0 cannot be used"),
+        ('[{"targets": ["224.0.0.1"]}]', "is not the address of a port"),
+        ('[{"targets": [], "labels": {"rack": ["a"]}}]', "label rack must be"),
+        ('[{"targets": [], "labels": {"rack": "a\\u001b"}}]', "label rack must be"),
+    ],
+)
+def test_a_mistake_in_a_list_is_one_line_with_its_place(content: str, words: str) -> None:
+    with pytest.raises(TargetsError, match=r"^list: ") as raised:
+        read_document("list", content.encode())
+    assert words in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_file_that_is_missing_is_one_line() -> None:
+    with pytest.raises(TargetsError, match=r"/missing\.json: No such file"):
+        read_file("/missing.json")
