@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from roce_exporter.probe.plan import Target, plan
+from roce_exporter.probe.plan import ProbeTarget, plan
 from roce_exporter.probe.vote import HOST, LINK, SPINE, TOR, Component, PathCount, vote
 
 BACKGROUND = 1e-5
@@ -28,16 +28,16 @@ INTERVAL = 5
 class Fabric(NamedTuple):
     """Ports of one rail below ToRs and spines."""
 
-    targets: tuple[Target, ...]
-    tors: dict[Target, int]
+    targets: tuple[ProbeTarget, ...]
+    tors: dict[ProbeTarget, int]
     spines: int
     salt: int
 
-    def spine(self, one: Target, other: Target, port: int) -> int:
+    def spine(self, one: ProbeTarget, other: ProbeTarget, port: int) -> int:
         """The spine that the switches choose for a flow."""
         return random.Random(f"{self.salt} {one.address} {other.address} {port}").randrange(self.spines)  # noqa: S311
 
-    def way(self, one: Target, other: Target, port: int) -> tuple[Component, ...]:
+    def way(self, one: ProbeTarget, other: ProbeTarget, port: int) -> tuple[Component, ...]:
         """What a packet passes in one direction."""
         ends = (Component(HOST, one.host), Component(HOST, other.host))
         here, there = self.tors[one], self.tors[other]
@@ -89,7 +89,7 @@ def make_fabric(hosts: int, seed: int) -> Fabric:
     for number in range(hosts):
         rack = number * 8 // 64
         address = ipaddress.ip_address("10.0.0.0") + number + 1
-        tors[Target(f"r{rack:02}", f"h{number:03}", "0", address, 10124)] = rack
+        tors[ProbeTarget(f"r{rack:02}", f"h{number:03}", "0", address, 10124)] = rack
     return Fabric(tuple(tors), tors, max(4, hosts // 64), seed)
 
 
@@ -129,7 +129,7 @@ def run(hosts: int, seed: int, *, faulty: bool, seconds: int = 60, silent: bool 
     return Run(broken, loss, tuple(one.component for one in found))
 
 
-def _all_parts(fabric: Fabric, target: Target) -> tuple[Component, ...]:
+def _all_parts(fabric: Fabric, target: ProbeTarget) -> tuple[Component, ...]:
     tor = fabric.tors[target]
     links = tuple(
         part

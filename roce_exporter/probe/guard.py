@@ -1,7 +1,7 @@
 """Whom the responder answers, and how often: allowed networks, token buckets, and a bounded table of sources.
 
 Nothing is logged per packet: what is dropped is counted by reason. While more packets arrive than may be answered in all, sources that
-have been answered over some time come first, so a flood with forged source addresses does not silence an honest prober.
+have been answered over some time come first, so a flood with forged source addresses does not silence an honest sender.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Bucket:
 
 
 @dataclass(slots=True)
-class Source:
+class Requester:
     """What is remembered of one address that sends requests."""
 
     bucket: Bucket
@@ -102,7 +102,7 @@ class Guard:
         half = self._limits.total / 2
         self._known = Bucket(half, half, half, now)
         self._unknown = Bucket(half, half, half, now)
-        self._sources: OrderedDict[str, Source] = OrderedDict()
+        self._sources: OrderedDict[str, Requester] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._sources)
@@ -119,7 +119,7 @@ class Guard:
             return False
         return True
 
-    def admit(self, address: str) -> Source | None:
+    def admit(self, address: str) -> Requester | None:
         """The source to answer, or None if it is above its rate or all are. Called for requests that are valid."""
         now = self._clock()
         source = self._sources.get(address)
@@ -127,7 +127,7 @@ class Guard:
             if len(self._sources) >= SOURCES:
                 self._sources.popitem(last=False)
             limits = self._limits
-            source = Source(Bucket(limits.per_source, limits.burst, limits.burst, now), now)
+            source = Requester(Bucket(limits.per_source, limits.burst, limits.burst, now), now)
             self._sources[address] = source
         self._sources.move_to_end(address)
         if not source.bucket.take(now):
@@ -139,7 +139,7 @@ class Guard:
             return None
         return source
 
-    def session(self, source: Source, port: int, identifier: int) -> deque[FollowUp]:
+    def session(self, source: Requester, port: int, identifier: int) -> deque[FollowUp]:
         """The send times that wait for a session of this source."""
         key = (port, identifier)
         waiting = source.follow_ups.get(key)

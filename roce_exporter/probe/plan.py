@@ -1,7 +1,7 @@
 """Who probes whom: computed on every host from one list of targets, without a controller.
 
 A port probes its two neighbours in the ring of its rack, and two partners elsewhere that change every minute; up to `MESH` ports form
-a full mesh instead. Source ports stay the same for a window, because a path must be seen more than once. Rails do not share switches,
+a full mesh instead. Requester ports stay the same for a window, because a path must be seen more than once. Rails do not share switches,
 so a port talks to its own rail. All functions are pure; the same list gives the same plan everywhere.
 """
 
@@ -22,14 +22,14 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 MESH = 32
 """Up to so many ports in a rail probe each other all."""
 NEAR_PATHS, FAR_PATHS = 2, 8
-"""Source ports towards a neighbour in the rack, whose only path is the ToR, and towards a partner in another rack."""
+"""Requester ports towards a neighbour in the rack, whose only path is the ToR, and towards a partner in another rack."""
 FAR_PARTNERS = 2
 PARTNER_SECONDS = 60
 """Partners in other racks change that often."""
 RACK, FABRIC = "rack", "fabric"
 
 
-class Target(NamedTuple):
+class ProbeTarget(NamedTuple):
     """One port that can be probed. Its order is that of the ring."""
 
     rack: str
@@ -49,7 +49,7 @@ class Target(NamedTuple):
 class Probe(NamedTuple):
     """One path to one target: what a burst sends a packet on."""
 
-    target: Target
+    target: ProbeTarget
     path: int
     """Number of the source port, from 0 on."""
     scope: str
@@ -57,7 +57,7 @@ class Probe(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class SendRate:
     """How much is sent."""
 
     interval: float = 5.0
@@ -70,13 +70,13 @@ class Pace:
     """Probes per second to one target."""
 
 
-def ring_order(target: Target) -> tuple[str, str, str, int, bytes]:
+def ring_order(target: ProbeTarget) -> tuple[str, str, str, int, bytes]:
     """The same on every host, whatever the order of the list."""
     return target.rack, target.host, target.rail, target.address.version, target.address.packed
 
 
 def plan(
-    own: Target, targets: Iterable[Target], now: float, *, cross_rails: bool = False
+    own: ProbeTarget, targets: Iterable[ProbeTarget], now: float, *, cross_rails: bool = False
 ) -> tuple[Probe, ...]:
     """What a port sends in each burst of this minute; `now` in seconds since 1970.
 
@@ -110,11 +110,11 @@ def plan(
     )
 
 
-def _scope(own: Target, other: Target) -> str:
+def _scope(own: ProbeTarget, other: ProbeTarget) -> str:
     return RACK if own.rack and own.rack == other.rack else FABRIC
 
 
-def _neighbours(own: Target, rack: Sequence[Target]) -> tuple[Target, ...]:
+def _neighbours(own: ProbeTarget, rack: Sequence[ProbeTarget]) -> tuple[ProbeTarget, ...]:
     """The next and the one before in the ring of the rack, which is sorted and does not contain `own`."""
     if not rack:
         return ()
@@ -122,33 +122,35 @@ def _neighbours(own: Target, rack: Sequence[Target]) -> tuple[Target, ...]:
     return tuple(dict.fromkeys((rack[after % len(rack)], rack[after - 1])))
 
 
-def _number(own: Target, *parts: int) -> int:
+def _number(own: ProbeTarget, *parts: int) -> int:
     text = " ".join(map(str, (own.address, *parts)))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
 
 
-def bursts(plans: Mapping[Target, Sequence[Probe]], pace: Pace, turn: int) -> dict[Target, list[Probe]]:
+def bursts(
+    plans: Mapping[ProbeTarget, Sequence[Probe]], rate: SendRate, turn: int
+) -> dict[ProbeTarget, list[Probe]]:
     """What each own port sends in burst number `turn`, cut to the burst and to the rate of a target.
 
     What does not fit in a burst comes in the next one, so that each path has its turn.
     """
-    found: dict[Target, list[Probe]] = {}
+    found: dict[ProbeTarget, list[Probe]] = {}
     for own, probes in plans.items():
         if not probes:
             continue
-        size = min(len(probes), pace.burst)
-        left: dict[Target, float] = {}
+        size = min(len(probes), rate.burst)
+        left: dict[ProbeTarget, float] = {}
         chosen = islice(cycle(probes), turn * size % len(probes), turn * size % len(probes) + size)
         found[own] = []
         for one in chosen:
-            left.setdefault(one.target, max(1.0, pace.per_target * pace.interval))
+            left.setdefault(one.target, max(1.0, rate.per_target * rate.interval))
             if left[one.target] >= 1:
                 left[one.target] -= 1
                 found[own].append(one)
     return found
 
 
-def interval(plans: Mapping[Target, Sequence[Probe]], pace: Pace) -> float:
+def interval(plans: Mapping[ProbeTarget, Sequence[Probe]], rate: SendRate) -> float:
     """Seconds between two bursts: longer than asked for where the process would send more than it may per second."""
-    sent = sum(min(len(probes), pace.burst) for probes in plans.values())
-    return max(pace.interval, sent / pace.most)
+    sent = sum(min(len(probes), rate.burst) for probes in plans.values())
+    return max(rate.interval, sent / rate.most)

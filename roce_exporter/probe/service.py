@@ -1,4 +1,4 @@
-"""The prober and the responder of a host, as a part of the exporter: `follow` gives it the devices, `run` probes until cancelled.
+"""The sender and the responder of a host, as a part of the exporter: `follow` gives it the devices, `run` probes until cancelled.
 
 Own ports are the addresses of RoCEv2 GIDs. A burst goes out, its replies are read shortly afterwards and once more before the next one;
 nothing is read packet by packet. The list of targets is read again every `REFRESH` seconds; while it cannot be read the last one holds.
@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 import psutil
 
 from roce_exporter.probe.guard import Guard, GuardLimits
-from roce_exporter.probe.plan import Pace, Target, bursts, interval, plan
-from roce_exporter.probe.prober import Prober, TrafficClass
+from roce_exporter.probe.outcomes import PortTally, ProcessCounts, probe_samples
+from roce_exporter.probe.plan import ProbeTarget, SendRate, bursts, interval, plan
 from roce_exporter.probe.responder import Responder
+from roce_exporter.probe.sender import Sender, TrafficClass
 from roce_exporter.probe.stamp import DEFAULT_PORT
-from roce_exporter.probe.tally import PortTally, ProcessCounts, probe_samples
-from roce_exporter.probe.targets import TargetsError, without_own
+from roce_exporter.probe.target_list import TargetsError, without_own
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -53,7 +53,7 @@ class ProbeSettings:
     key: bytes = b""
     allowed: tuple[Network, ...] = ()
     """Networks that are answered; empty: those of the own ports and the listed targets."""
-    pace: Pace = field(default_factory=Pace)
+    rate: SendRate = field(default_factory=SendRate)
     limits: GuardLimits = field(default_factory=GuardLimits)
     dscp_roce: int = 26
     dscp_cnp: int = 48
@@ -83,8 +83,8 @@ class OwnPort:
 
     device: str
     port: str
-    target: Target
-    prober: Prober
+    target: ProbeTarget
+    sender: Sender
     tally: PortTally
     responder: Responder | None
 
@@ -127,11 +127,11 @@ class ProbeService:
     def __init__(
         self,
         settings: ProbeSettings,
-        read_targets: Callable[[], Awaitable[Sequence[Target]]],
+        read_targets: Callable[[], Awaitable[Sequence[ProbeTarget]]],
         clock: Callable[[], float],
     ) -> None:
         """`read_targets` raises `TargetsError`; `clock` returns monotonic seconds."""
-        self.targets: tuple[Target, ...] = ()
+        self.targets: tuple[ProbeTarget, ...] = ()
         self.settings = settings
         self.fault = ""
         """Why the list of targets could not be read last time; empty if it could."""
@@ -139,7 +139,7 @@ class ProbeService:
         self._clock = clock
         self._guard = Guard(settings.allowed, clock, settings.limits)
         self._ports: dict[Address, OwnPort] = {}
-        self._plans: dict[Target, tuple[Probe, ...]] = {}
+        self._plans: dict[ProbeTarget, tuple[Probe, ...]] = {}
         self._changes = 0
         self._turn = 0
         self._answered_before = 0
@@ -171,14 +171,14 @@ class ProbeService:
         return OwnPort(
             device,
             port,
-            mine or Target("", "", "", address, settings.port),
-            Prober(address, self._session, self._clock, settings.key),
+            mine or ProbeTarget("", "", "", address, settings.port),
+            Sender(address, self._session, self._clock, settings.key),
             PortTally(device, port, settings.classes, self._clock),
             responder,
         )
 
     def _close_port(self, port: OwnPort) -> None:
-        port.prober.close()
+        port.sender.close()
         if port.responder is not None:
             self._answered_before += port.responder.answered
             asyncio.get_running_loop().remove_reader(port.responder.socket.fileno())
@@ -214,7 +214,7 @@ class ProbeService:
             if now - renewed >= WINDOW:
                 renewed = now
                 for port in self._ports.values():
-                    port.prober.renew()
+                    port.sender.renew()
             pause = self.burst(time.time())
             await asyncio.sleep(SETTLE)
             self.collect()
@@ -227,22 +227,22 @@ class ProbeService:
         others = without_own(self.targets, own)
         plans = {target: plan(target, others, wall, cross_rails=self.settings.cross_rails) for target in own}
         kind = self.settings.kind(self._turn)
-        for target, probes in bursts(plans, self.settings.pace, self._turn).items():
+        for target, probes in bursts(plans, self.settings.rate, self._turn).items():
             port = own[target]
             try:
-                port.prober.send([(probe, kind) for probe in probes], port.tally)
+                port.sender.send([(probe, kind) for probe in probes], port.tally)
             except OSError as error:
                 LOG.warning("probe: %s cannot send: %s", target.address, error.strerror or error)
         self._turn += 1
         self._plans = plans
-        return interval(plans, self.settings.pace)
+        return interval(plans, self.settings.rate)
 
     def collect(self) -> None:
         """Read what has been answered."""
         for port in self._ports.values():
-            port.prober.collect(port.tally)
+            port.sender.collect(port.tally)
 
-    def plans(self) -> Mapping[Target, Sequence[Probe]]:
+    def plans(self) -> Mapping[ProbeTarget, Sequence[Probe]]:
         """What each own port sends at present."""
         return self._plans
 
@@ -252,7 +252,7 @@ class ProbeService:
         dropped = Counter(self._guard.dropped)
         responders = [port.responder for port in ports if port.responder]
         dropped["queue"] = sum(one.socket.dropped for one in responders)
-        by_tally = {id(port.tally): port.prober for port in ports}
+        by_tally = {id(port.tally): port.sender for port in ports}
         return probe_samples(
             [port.tally for port in ports],
             ProcessCounts(

@@ -66,7 +66,7 @@ class FollowUp(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class StampRequest:
     """What a sender sends."""
 
     sequence: int
@@ -80,7 +80,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class StampReply:
     """What a responder answers."""
 
     sequence: int
@@ -106,7 +106,7 @@ def _digest(key: bytes, content: bytes) -> bytes:
     return hmac.digest(key, content, hashlib.sha256)[:DIGEST]
 
 
-def pack_request(request: Request, key: bytes = b"") -> bytes:
+def pack_request(request: StampRequest, key: bytes = b"") -> bytes:
     """The octets of a request with both extensions."""
     head = (KEYED_REQUEST if key else OPEN_REQUEST).pack(
         request.sequence, *_time(request.sent), request.error_estimate, request.session
@@ -128,7 +128,7 @@ def _signed(head: bytes, extensions: bytes, key: bytes) -> bytes:
     return head + digest + extensions + TLV.pack(0, HMAC_TLV, DIGEST) + _digest(key, head[:4] + extensions)
 
 
-def read_request(packet: bytes, key: bytes = b"") -> Request:
+def read_request(packet: bytes, key: bytes = b"") -> StampRequest:
     """The request in a packet.
 
     Raises:
@@ -144,7 +144,7 @@ def read_request(packet: bytes, key: bytes = b"") -> Request:
     for _, kind, value in _extensions(packet, len(head), key):
         if kind == CLASS_OF_SERVICE and len(value) == COS_VALUE.size:
             dscp = COS_VALUE.unpack(value)[0] >> 26
-    return Request(sequence, seconds * 1_000_000_000 + rest, session, dscp, estimate)
+    return StampRequest(sequence, seconds * 1_000_000_000 + rest, session, dscp, estimate)
 
 
 def _checked(packet: bytes, form: struct.Struct, key: bytes) -> bytes:
@@ -184,7 +184,7 @@ def _extensions(packet: bytes, head: int, key: bytes) -> list[tuple[int, int, by
 
 def pack_reply(
     packet: bytes,
-    request: Request,
+    request: StampRequest,
     *,
     received: int,
     sent: int,
@@ -230,7 +230,7 @@ def pack_reply(
     return reply + packet[len(reply) :]
 
 
-def read_reply(packet: bytes, key: bytes = b"") -> Reply:
+def read_reply(packet: bytes, key: bytes = b"") -> StampReply:
     """The reply in a packet.
 
     Raises:
@@ -249,7 +249,7 @@ def read_reply(packet: bytes, key: bytes = b"") -> Reply:
         elif kind == FOLLOW_UP and len(value) == FOLLOW_UP_VALUE.size:
             earlier, f1, f2, method = FOLLOW_UP_VALUE.unpack(value)
             follow_up = FollowUp(earlier, f1 * 1_000_000_000 + f2, method) if method else None
-    return Reply(
+    return StampReply(
         sequence,
         session,
         r1 * 1_000_000_000 + r2,

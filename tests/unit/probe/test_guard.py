@@ -1,4 +1,4 @@
-"""Whom the responder answers: its networks, its rates, and the honest prober during a flood."""
+"""Whom the responder answers: its networks, its rates, and the honest sender during a flood."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_flood_of_forged_sources_leaves_half_of_the_rate_to_known_ones(guard: 
         for number in range(10_000):
             guard.admit(f"10.0.{number % 250}.{(number // 250 + second) % 250}")
             if number % 500 == 0:
-                assert guard.admit(HONEST) is not None, "the honest prober, 20 times a second"
+                assert guard.admit(HONEST) is not None, "the honest sender, 20 times a second"
         clock.now += 1
     assert len(guard) == SOURCES
     assert guard.dropped["total_rate"] > 90_000

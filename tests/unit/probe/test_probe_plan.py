@@ -15,8 +15,8 @@ from roce_exporter.probe.plan import (
     NEAR_PATHS,
     PARTNER_SECONDS,
     RACK,
-    Pace,
-    Target,
+    ProbeTarget,
+    SendRate,
     bursts,
     interval,
     plan,
@@ -25,9 +25,9 @@ from roce_exporter.probe.plan import (
 NOW = 1_700_000_000.0
 
 
-def fabric(hosts: int, rails: int = 1, per_rack: int = 16) -> list[Target]:
+def fabric(hosts: int, rails: int = 1, per_rack: int = 16) -> list[ProbeTarget]:
     return [
-        Target(
+        ProbeTarget(
             f"r{host // per_rack:02}",
             f"h{host:03}",
             str(rail),
@@ -98,7 +98,7 @@ def test_one_minute_in_eight_crosses_rails_where_the_fabric_allows_it() -> None:
 
 
 def test_addresses_of_the_other_family_are_left_out() -> None:
-    six = Target("r0", "h9", "0", ipaddress.ip_address("fd00::9"), 10124)
+    six = ProbeTarget("r0", "h9", "0", ipaddress.ip_address("fd00::9"), 10124)
     targets = [*fabric(3), six]
     assert six not in {one.target for one in plan(targets[0], targets, NOW)}
     assert plan(six, targets, NOW) == ()
@@ -108,12 +108,12 @@ def test_a_burst_has_its_bounds_and_every_path_its_turn() -> None:
     targets = fabric(MESH)
     own = targets[0]
     plans = {own: plan(own, targets, NOW)}
-    pace = Pace()
-    seen: Counter[tuple[Target, int]] = Counter()
+    rate = SendRate()
+    seen: Counter[tuple[ProbeTarget, int]] = Counter()
     for turn in range(40):
-        sent = bursts(plans, pace, turn)[own]
-        assert len(sent) <= pace.burst
-        assert max(Counter(one.target for one in sent).values()) <= pace.per_target * pace.interval
+        sent = bursts(plans, rate, turn)[own]
+        assert len(sent) <= rate.burst
+        assert max(Counter(one.target for one in sent).values()) <= rate.per_target * rate.interval
         seen.update((one.target, one.path) for one in sent)
     assert set(seen) == {(one.target, one.path) for one in plans[own]}
 
@@ -122,7 +122,7 @@ def test_many_ports_send_less_often_and_never_more_than_the_process_may() -> Non
     targets = fabric(64, rails=16)
     own = targets[:16]
     plans = {one: plan(one, targets, NOW) for one in own}
-    pace = Pace()
-    assert sum(map(len, bursts(plans, pace, 0).values())) / interval(plans, pace) <= pace.most
-    assert interval({own[0]: plans[own[0]]}, pace) == pace.interval
-    assert bursts({own[0]: ()}, pace, 0) == {}
+    rate = SendRate()
+    assert sum(map(len, bursts(plans, rate, 0).values())) / interval(plans, rate) <= rate.most
+    assert interval({own[0]: plans[own[0]]}, rate) == rate.interval
+    assert bursts({own[0]: ()}, rate, 0) == {}

@@ -1,4 +1,4 @@
-"""The prober and the responder of a host together, over the kernel's loopback: from the list of targets to the samples."""
+"""The sender and the responder of a host together, over the kernel's loopback: from the list of targets to the samples."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from clock import Clock
 from waiting import until
 
 from roce_exporter.model import Device, Gid, Port
-from roce_exporter.probe.plan import Pace, Target
-from roce_exporter.probe.prober import LOST
+from roce_exporter.probe.plan import ProbeTarget, SendRate
+from roce_exporter.probe.sender import LOST
 from roce_exporter.probe.service import ProbeService, ProbeSettings, own_addresses, own_networks
-from roce_exporter.probe.targets import TargetsError, read_document, read_file
+from roce_exporter.probe.target_list import TargetsError, read_document, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +42,7 @@ class Hosts:
 
     def __init__(self) -> None:
         self.clock = Clock()
-        self.targets: Sequence[Target] | TargetsError = ()
+        self.targets: Sequence[ProbeTarget] | TargetsError = ()
         self.one = self.service(0)
         self.one.follow([device("mlx5_0", ONE)])
         (port,) = self.one._ports.values()
@@ -51,14 +51,14 @@ class Hosts:
         self.two = self.service(self.port)
         self.two.follow([device("mlx5_1", TWO)])
         self.targets = [
-            Target("r1", "one", "0", ipaddress.ip_address(ONE), self.port),
-            Target("r1", "two", "0", ipaddress.ip_address(TWO), self.port),
+            ProbeTarget("r1", "one", "0", ipaddress.ip_address(ONE), self.port),
+            ProbeTarget("r1", "two", "0", ipaddress.ip_address(TWO), self.port),
         ]
 
     def service(self, port: int) -> ProbeService:
-        return ProbeService(ProbeSettings(port, pace=Pace(per_target=20.0)), self.read, self.clock)
+        return ProbeService(ProbeSettings(port, rate=SendRate(per_target=20.0)), self.read, self.clock)
 
-    async def read(self) -> Sequence[Target]:
+    async def read(self) -> Sequence[ProbeTarget]:
         if isinstance(self.targets, TargetsError):
             raise self.targets
         return self.targets

@@ -23,9 +23,9 @@ from roce_exporter.probe.stamp import (
     OPEN_REQUEST,
     UNRECOGNIZED,
     FollowUp,
-    Reply,
-    Request,
     StampError,
+    StampReply,
+    StampRequest,
     pack_reply,
     pack_request,
     read_reply,
@@ -34,7 +34,7 @@ from roce_exporter.probe.stamp import (
 
 KEY = b"0123456789abcdef"
 KEYS = [pytest.param(b"", id="open"), pytest.param(KEY, id="keyed")]
-REQUEST = Request(7, 1_700_000_000_123_456_789, 99, dscp=26)
+REQUEST = StampRequest(7, 1_700_000_000_123_456_789, 99, dscp=26)
 FILLED = {"received": 5_000_000_001, "sent": 6_000_000_002, "ttl": 63, "tos": 26 << 2 | 3}
 EARLIER = FollowUp(6, 4_000_000_003, 2)
 
@@ -50,7 +50,7 @@ def test_a_request_and_its_reply_say_what_was_packed_and_have_one_length(key: by
     reply = reply_to(packet, key)
     assert read_request(packet, key) == REQUEST
     assert len(packet) == len(reply) == (KEYED_BYTES if key else OPEN_BYTES)
-    assert read_reply(reply, key) == Reply(
+    assert read_reply(reply, key) == StampReply(
         7, 99, 5_000_000_001, 6_000_000_002, REQUEST.sent, 63, 26 << 2 | 3, EARLIER
     )
 

@@ -1,4 +1,4 @@
-"""A prober and a responder over real sockets of the kernel on loopback: what is measured, and what each failure is called."""
+"""A sender and a responder over real sockets of the kernel on loopback: what is measured, and what each failure is called."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from clock import Clock
 from waiting import wait_until
 
 from roce_exporter.probe.guard import Guard
-from roce_exporter.probe.plan import RACK, Probe, Target
-from roce_exporter.probe.prober import LATE, LOST, Prober, TrafficClass
+from roce_exporter.probe.plan import RACK, Probe, ProbeTarget
 from roce_exporter.probe.responder import Responder
-from roce_exporter.probe.stamp import Request, pack_request, read_reply
+from roce_exporter.probe.sender import LATE, LOST, Sender, TrafficClass
+from roce_exporter.probe.stamp import StampRequest, pack_request, read_reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ FOUR, SIX = "127.0.0.1", "::1"
 
 
 class Outcomes:
-    """What the prober reports, counted by its name."""
+    """What the sender reports, counted by its name."""
 
     def __init__(self) -> None:
         self.counts: Counter[object] = Counter()
@@ -56,7 +56,7 @@ class Outcomes:
 
 
 class Ends:
-    """A prober and a responder of one host, without an event loop between them."""
+    """A sender and a responder of one host, without an event loop between them."""
 
     def __init__(self, address: str, key: bytes = b"", responder_key: bytes | None = None) -> None:
         self.clock = Clock()
@@ -64,24 +64,24 @@ class Ends:
         self.guard = Guard([ipaddress.ip_network(f"{address}/8", strict=False)], self.clock)
         place = ipaddress.ip_address(address)
         self.responder = Responder(place, 0, self.guard, key if responder_key is None else responder_key)
-        self.prober = Prober(place, 5, self.clock, key)
-        self.target = Target("r1", "h2", "0", place, self.responder.socket.port)
+        self.sender = Sender(place, 5, self.clock, key)
+        self.target = ProbeTarget("r1", "h2", "0", place, self.responder.socket.port)
 
     def send(self, count: int = 1, path: int = 0) -> None:
-        self.prober.send([(Probe(self.target, path, RACK), ROCE)] * count, self.outcomes)
+        self.sender.send([(Probe(self.target, path, RACK), ROCE)] * count, self.outcomes)
 
     def until(self, name: object, count: int) -> None:
         """Let both ends work until something has happened so often."""
 
         def happened() -> bool:
             self.responder.work()
-            self.prober.collect(self.outcomes)
+            self.sender.collect(self.outcomes)
             return self.outcomes.counts[name] >= count
 
         wait_until(happened)
 
     def close(self) -> None:
-        self.prober.close()
+        self.sender.close()
         self.responder.close()
 
 
@@ -111,12 +111,12 @@ def test_a_burst_is_answered_and_the_next_one_brings_its_times(ends: Ends) -> No
 def test_paths_have_source_ports_of_their_own_that_stay_until_the_next_window(ends: Ends) -> None:
     for path in (0, 1, 0):
         ends.send(path=path)
-    ports = [ends.prober.source_port(path) for path in (0, 1)]
+    ports = [ends.sender.source_port(path) for path in (0, 1)]
     assert len(set(ports)) == 2
-    assert ends.prober.source_port(7) == 0
-    ends.prober.renew()
+    assert ends.sender.source_port(7) == 0
+    ends.sender.renew()
     ends.send()
-    assert ends.prober.source_port(0) not in (0, ports[1])
+    assert ends.sender.source_port(0) not in (0, ports[1])
 
 
 def test_a_probe_without_a_reply_is_lost_once() -> None:
@@ -124,24 +124,24 @@ def test_a_probe_without_a_reply_is_lost_once() -> None:
     ends.responder.close()
     ends.send(3)
     ends.clock.now += LOST - 0.1
-    ends.prober.collect(ends.outcomes)
+    ends.sender.collect(ends.outcomes)
     assert ends.outcomes.counts["lost"] == 0
     ends.clock.now += 0.2
     for _ in range(2):
-        ends.prober.collect(ends.outcomes)
+        ends.sender.collect(ends.outcomes)
     assert ends.outcomes.counts == Counter({"sent": 3, "lost": 3})
-    ends.prober.close()
+    ends.sender.close()
 
 
 def test_a_late_reply_is_late_and_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the kernel's times those of the program count."""
-    monkeypatch.setattr("roce_exporter.probe.prober._elapsed", lambda left, received: 0)
+    monkeypatch.setattr("roce_exporter.probe.sender._elapsed", lambda left, received: 0)
     ends = Ends(FOUR)
     ends.send()
     ends.clock.now += LATE + 1
     ends.until("late", 1)
     ends.clock.now += LOST
-    ends.prober.collect(ends.outcomes)
+    ends.sender.collect(ends.outcomes)
     assert ends.outcomes.counts == Counter({"sent": 1, "late": 1})
     ends.close()
 
@@ -150,7 +150,7 @@ def test_a_reply_after_the_loss_is_dropped() -> None:
     ends = Ends(FOUR)
     ends.send()
     ends.clock.now += LOST
-    ends.prober.collect(ends.outcomes)
+    ends.sender.collect(ends.outcomes)
     ends.until("unknown", 1)
     assert ends.outcomes.counts == Counter({"sent": 1, "lost": 1, "unknown": 1})
     ends.close()
@@ -168,8 +168,8 @@ def test_what_is_sent_to_a_prober_by_others_changes_nothing() -> None:
     ends = Ends(FOUR)
     ends.send()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
-        for content in (b"", b"x" * 44, pack_request(Request(0, 0, 5))):
-            other.sendto(content, (FOUR, ends.prober.source_port(0)))
+        for content in (b"", b"x" * 44, pack_request(StampRequest(0, 0, 5))):
+            other.sendto(content, (FOUR, ends.sender.source_port(0)))
         ends.until("unknown", 2)
     ends.until("answered", 1)
     assert ends.outcomes.counts["short"] == 1
@@ -183,7 +183,7 @@ def test_two_responders_cannot_answer_each_other() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as forger:
         forger.bind((FOUR, 0))
         forger.settimeout(60)
-        forger.sendto(pack_request(Request(0, 0, 5)), (FOUR, one.responder.socket.port))
+        forger.sendto(pack_request(StampRequest(0, 0, 5)), (FOUR, one.responder.socket.port))
         wait_until(lambda: bool(one.responder.work() or one.responder.answered))
         reply.append(forger.recv(2000))
         forger.sendto(reply[0], (FOUR, other.responder.socket.port))
@@ -199,6 +199,6 @@ def test_a_route_that_is_missing_is_refused_and_not_lost() -> None:
     ends.target = ends.target._replace(address=ipaddress.ip_address("255.255.255.255"))
     ends.send()
     ends.clock.now += LOST
-    ends.prober.collect(ends.outcomes)
+    ends.sender.collect(ends.outcomes)
     assert ends.outcomes.counts == Counter({"refused": 1})
     ends.close()

@@ -17,7 +17,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from roce_exporter.probe.stamp import Request, StampError, pack_request, read_reply
+from roce_exporter.probe.stamp import StampError, StampRequest, pack_request, read_reply
 from roce_exporter.probe.udp import ProbeSocket, Times
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Path:
         """Send one probe; `now` in monotonic seconds."""
         sequence = self._sequence
         self._sequence = (sequence + 1) & 0xFFFFFFFF
-        packet = pack_request(Request(sequence, time.time_ns(), self.session, kind.dscp), self._key)
+        packet = pack_request(StampRequest(sequence, time.time_ns(), self.session, kind.dscp), self._key)
         number = self.socket.send(packet, (str(probe.target.address), probe.target.port), kind.tos)
         if number is None:
             outcomes.refused(probe, kind)
@@ -195,7 +195,7 @@ def _is_from(packet: Packet, pending: _Pending) -> bool:
     return packet.source[1] == target.port and packet.source[0].partition("%")[0] == str(target.address)
 
 
-class Prober:
+class Sender:
     """The paths of one own port."""
 
     def __init__(self, address: Address, session: int, clock: Callable[[], float], key: bytes = b"") -> None:

@@ -12,7 +12,7 @@ from roce_exporter.catalog import probe as rows
 from roce_exporter.normalise.series import Samples, Series
 from roce_exporter.probe.guard import REASONS
 from roce_exporter.probe.plan import FABRIC, RACK
-from roce_exporter.probe.prober import CE
+from roce_exporter.probe.sender import CE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from roce_exporter.catalog.row import Row
     from roce_exporter.normalise.series import Value
     from roce_exporter.probe.plan import Probe
-    from roce_exporter.probe.prober import TrafficClass
+    from roce_exporter.probe.sender import TrafficClass
 
     Sample = tuple[Series, Value]
 
@@ -69,7 +69,7 @@ class Pair:
 
 
 class PortTally:
-    """The outcomes of the probes of one own port. Implements `prober.Outcomes`."""
+    """The outcomes of the probes of one own port. Implements `sender.Outcomes`."""
 
     def __init__(
         self, device: str, port: str, classes: Sequence[TrafficClass], clock: Callable[[], float]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from roce_exporter.errors import UserError
-from roce_exporter.probe.plan import Target
+from roce_exporter.probe.plan import ProbeTarget
 from roce_exporter.probe.stamp import DEFAULT_PORT
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class TargetsError(UserError):
     """A list of targets cannot be used; one line that names the list and the place."""
 
 
-def read_file(path: str) -> tuple[Target, ...]:
+def read_file(path: str) -> tuple[ProbeTarget, ...]:
     """The targets of a file, which is JSON, or YAML if its name ends in .yml or .yaml.
 
     Raises:
@@ -52,7 +52,7 @@ def read_file(path: str) -> tuple[Target, ...]:
     return read_document(path, content, is_yaml=place.suffix in (".yml", ".yaml"))
 
 
-def read_document(name: str, content: bytes, *, is_yaml: bool = False) -> tuple[Target, ...]:
+def read_document(name: str, content: bytes, *, is_yaml: bool = False) -> tuple[ProbeTarget, ...]:
     """The targets of a document, in the order of the ring; `name` is for messages.
 
     Raises:
@@ -80,7 +80,7 @@ def read_document(name: str, content: bytes, *, is_yaml: bool = False) -> tuple[
     return tuple(found)
 
 
-def _group(place: str, group: object) -> Iterator[Target]:
+def _group(place: str, group: object) -> Iterator[ProbeTarget]:
     if not isinstance(group, dict):
         raise TargetsError(f"{place}: must have `targets` and may have `labels`")
     targets, labels = group.get("targets", []), group.get("labels") or {}
@@ -89,7 +89,7 @@ def _group(place: str, group: object) -> Iterator[Target]:
     rack, host, rail = (_label(place, labels, name) for name in ("rack", "host", "rail"))
     for text in targets:
         address, port = _address(place, text)
-        yield Target(rack, host, rail, address, port)
+        yield ProbeTarget(rack, host, rail, address, port)
 
 
 def _label(place: str, labels: dict[object, object], name: str) -> str:
@@ -120,7 +120,7 @@ def _address(place: str, text: object) -> tuple[ipaddress.IPv4Address | ipaddres
     return address, port
 
 
-def without_own(targets: Iterable[Target], own: Iterable[Target]) -> tuple[Target, ...]:
+def without_own(targets: Iterable[ProbeTarget], own: Iterable[ProbeTarget]) -> tuple[ProbeTarget, ...]:
     """The targets of other hosts."""
     addresses = {one.address for one in own}
     return tuple(one for one in targets if one.address not in addresses)
