@@ -67,6 +67,11 @@ COMMANDS = {
         has_host=False,
         log_level="info",
     ),
+    "probe": Command(
+        "probe the RoCE ports of other hosts, answer theirs, and serve metrics: is the peer there, which path loses, does the class survive",
+        "probe:probe",
+        log_level="info",
+    ),
     "translate": Command(
         "rewrite dashboards, rules and PromQL from the names of other exporters to ours; exit code 0: all, 1: places were left, 2: bad input",
         "translate:translate",

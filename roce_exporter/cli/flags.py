@@ -28,6 +28,9 @@ SWITCHES_PORT = 10124
 WIRE_PORT = 10125
 """The port of `wire --serve`, which can run next to `serve` and `switches`."""
 
+PROBE_PORT = 10126
+"""The port of `probe` for metrics; probes themselves are UDP, to port 10124."""
+
 LOG_LEVELS = ("debug", "info", "warn", "error")
 SOURCES = (
     *("port", "rdma_netlink", "hw_counters", "counters", "resources", "optional_counters", "pcie", "sensors"),
@@ -47,11 +50,11 @@ EXPORTERS = ("node_exporter", "rdma_exporter", "spiderpool")
 NAMED_NAMESPACES = "/run/netns"
 TEXT, JSON, TABLE, PACKETS = "text", "json", "table", "packets"
 
-HOST = ("demo", "serve", "once", "capture", "explain", "audit", "diagnose", "doctor")
+HOST = ("demo", "serve", "once", "capture", "explain", "audit", "diagnose", "doctor", "probe")
 """Commands that read a host."""
 CHECKING = ("demo", "serve", "once", "audit", "diagnose", "doctor", "switches")
 COLLECTING = ("serve", "once", "diagnose")
-SERVING = ("serve", "switches", "wire")
+SERVING = ("serve", "switches", "wire", "probe")
 PROMETHEUS = ("diagnose", "doctor")
 EVERY = (*HOST, "switches", "namespaces", "wire", "translate")
 
@@ -164,7 +167,7 @@ FLAGS = (
         "--log.level",
         EVERY,
         "",
-        "minimum log level (serve, switches, wire: info, demo: error, others: warn)",
+        "minimum log level (serve, switches, wire, probe: info, demo: error, others: warn)",
         None,
         choices=LOG_LEVELS,
     ),
@@ -307,7 +310,7 @@ FLAGS = (
             None,
             is_repeated=True,
         )
-        for command, port in zip(SERVING, (DEFAULT_PORT, SWITCHES_PORT, WIRE_PORT), strict=True)
+        for command, port in zip(SERVING, (DEFAULT_PORT, SWITCHES_PORT, WIRE_PORT, PROBE_PORT), strict=True)
     ),
     Flag(
         "--web.config.file",
@@ -317,7 +320,7 @@ FLAGS = (
     ),
     Flag(
         "--web.telemetry-path",
-        ("serve", "wire"),
+        ("serve", "wire", "probe"),
         "PATH",
         "path of the metrics (/metrics)",
         "/metrics",
@@ -432,6 +435,34 @@ FLAGS = (
         ("wire",),
         "DEV",
         "capture on this network device instead; needs CAP_NET_RAW",
+    ),
+    Flag(
+        "--probe.targets",
+        ("probe",),
+        "FILE",
+        "the ports that are probed, as for Prometheus' file_sd (JSON or YAML) with the labels rack, rail and host; may be repeated",
+        (),
+        is_repeated=True,
+    ),
+    Flag(
+        "--probe.key-file",
+        ("probe",),
+        "FILE",
+        "file with a key of at least 16 characters: only packets signed with it are sent, answered and believed",
+    ),
+    Flag(
+        "--probe.allow",
+        ("probe",),
+        "NETWORK",
+        "network that is answered, may be repeated (those of the own ports, and the targets)",
+        (),
+        is_repeated=True,
+    ),
+    Flag(
+        "--probe.plan",
+        ("probe",),
+        "HOST",
+        "print what this host of the list, or `all`, sends in one burst, and stop",
     ),
     Flag("--serve", ("wire",), "", "serve metrics at /metrics while packets are read", False),
     Flag(

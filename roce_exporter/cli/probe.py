@@ -1,0 +1,167 @@
+"""`roce-exporter probe`: active probes between RoCE ports, with metrics over HTTP, until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from roce_exporter import __version__
+from roce_exporter.background import background
+from roce_exporter.cli.daemon import (
+    READY,
+    STOPPING,
+    notify,
+    report_alive,
+    stop_event,
+    watchdog_interval,
+    web_config_of,
+)
+from roce_exporter.cli.flags import PROBE_PORT
+from roce_exporter.cli.options import OptionError
+from roce_exporter.cli.output import print_text
+from roce_exporter.collect.workers import InFlight, call_in_worker
+from roce_exporter.host.inventory import describe, list_devices
+from roce_exporter.probe.plan import plan
+from roce_exporter.probe.service import REFRESH, ProbeService, ProbeSettings
+from roce_exporter.probe.target_list import TargetsError, read_file
+from roce_exporter.web import Server
+from roce_exporter.web.application import Application
+from roce_exporter.web.probe_pages import ProbePages
+from roce_exporter.words import table
+
+if TYPE_CHECKING:
+    import argparse
+
+    from roce_exporter.host.kernel import Kernel
+    from roce_exporter.model import Device
+    from roce_exporter.probe.plan import Network, ProbeTarget
+
+LOG = logging.getLogger(__name__)
+
+SHORTEST_KEY = 16
+TIMEOUT = 10.0
+"""Seconds that a list of targets or the devices may take to read."""
+ALL = "all"
+
+
+async def probe(options: argparse.Namespace, kernel: Kernel) -> int:
+    """Probe until stopped, or print a plan.
+
+    Raises:
+        UserError: an option is invalid, or a list of targets cannot be read at the start.
+    """
+    targets = _read_targets(options)
+    if options.probe_plan:
+        return _print_plan(options.probe_plan, targets)
+    in_flight: InFlight[str] = InFlight(time.monotonic)
+
+    async def read() -> tuple[ProbeTarget, ...]:
+        try:
+            return await call_in_worker(in_flight, "targets", lambda: _read_targets(options), TIMEOUT)
+        except (TimeoutError, RuntimeError) as error:
+            raise TargetsError(f"the targets cannot be read: {error}") from None
+
+    settings = ProbeSettings(key=_key(options.probe_key_file), allowed=_networks(options.probe_allow))
+    service = ProbeService(settings, read, time.monotonic)
+    application = Application((ProbePages(service),), telemetry_path=options.web_telemetry_path)
+    server = Server(application, web_config_of(options), private=application.private)
+    stop = stop_event()
+    try:
+        service.follow(await _devices(kernel, in_flight))
+        await service.refresh()
+        for address in await server.start(options.web_listen_address or [f":{PROBE_PORT}"]):
+            LOG.info("roce_exporter %s listens on %s for metrics of probes", __version__, address)
+        LOG.info("probe: %d targets", len(service.targets))
+        async with background(
+            server.accept(),
+            service.run(),
+            _follow(service, kernel, in_flight),
+            report_alive(watchdog_interval()),
+        ):
+            application.ready = True
+            notify(READY)
+            await stop.wait()
+            notify(STOPPING)
+    finally:
+        await server.close()
+        service.close()
+    return 0
+
+
+async def _follow(service: ProbeService, kernel: Kernel, in_flight: InFlight[str]) -> None:
+    """Follow the ports of this host. While they cannot be read the last ones hold."""
+    while True:
+        await asyncio.sleep(REFRESH)
+        try:
+            service.follow(await _devices(kernel, in_flight))
+        except (TimeoutError, RuntimeError, OSError) as error:
+            LOG.warning("probe: the RDMA devices cannot be read: %s", error)
+
+
+async def _devices(kernel: Kernel, in_flight: InFlight[str]) -> tuple[Device, ...]:
+    return await call_in_worker(
+        in_flight,
+        "devices",
+        lambda: tuple(describe(kernel, one) for one in list_devices(kernel)),
+        TIMEOUT,
+    )
+
+
+def _read_targets(options: argparse.Namespace) -> tuple[ProbeTarget, ...]:
+    return tuple(dict.fromkeys(one for path in options.probe_targets for one in read_file(path)))
+
+
+def _key(path: str) -> bytes:
+    if not path:
+        return b""
+    try:
+        key = Path(path).read_bytes().strip()
+    except OSError as error:
+        raise OptionError(f"--probe.key-file={path}: {error.strerror or error}") from None
+    if len(key) < SHORTEST_KEY:
+        raise OptionError(
+            f"--probe.key-file={path}: has {len(key)} characters; a key needs at least {SHORTEST_KEY}, "
+            "for example from `openssl rand -hex 32`"
+        )
+    return key
+
+
+def _networks(texts: list[str]) -> tuple[Network, ...]:
+    found = []
+    for text in texts:
+        try:
+            found.append(ipaddress.ip_network(text, strict=False))
+        except ValueError:
+            raise OptionError(
+                f"--probe.allow={text}: is no network; write it as 10.0.0.0/16 or fd00::/64"
+            ) from None
+    return tuple(found)
+
+
+def _print_plan(host: str, targets: tuple[ProbeTarget, ...]) -> int:
+    """What a host of the list sends now. Every host computes the same plan from the same list."""
+    own = [one for one in targets if host in (ALL, one.host, str(one.address))]
+    if not own:
+        raise OptionError(
+            f"--probe.plan={host}: is not in the list; use a host or an address of it, or `{ALL}`"
+        )
+    rows: dict[tuple[str, ...], int] = {}
+    for one in own:
+        for sent in plan(one, targets, time.time()):
+            key = (
+                one.host,
+                str(one.address),
+                one.rail,
+                sent.target.host,
+                str(sent.target.address),
+                sent.scope,
+            )
+            rows[key] = rows.get(key, 0) + 1
+    heads = ("FROM", "ADDRESS", "RAIL", "TO", "ADDRESS", "SCOPE", "PATHS")
+    lines = table([heads, *((*key, str(count)) for key, count in rows.items())], right=(len(heads) - 1,))
+    print_text("\n".join(lines) + "\n")
+    return 0
