@@ -30,7 +30,7 @@ from roce_exporter.fastloop.watch import PauseKey, difference
 from roce_exporter.host.inventory import describe, list_devices
 from roce_exporter.host.simulated import BUSY, QUIET, Conditions, Pause, Span, bursts, overlay, paused
 from roce_exporter.host.simulated.kernel import ScriptedPort, simulate_script
-from roce_exporter.host.simulated.timeline import Window
+from roce_exporter.host.simulated.scenarios import Window
 from roce_exporter.model import DeviceReadings
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import redis
 from sonic_redis import RedisServer, need_redis
 
-from roce_exporter.host.simulated.leaf import DATABASE_NUMBERS, simulate_leaf
+from roce_exporter.host.simulated.simulated_switch import DATABASE_NUMBERS, simulate_switch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roce_exporter.host.simulated.leaf import Databases, SimulatedLeaf
+    from roce_exporter.host.simulated.simulated_switch import Databases, SimulatedSwitch
 
 PORTS = ("mlx5",) * 4
 """Those of a simulated host without flags."""
@@ -67,7 +67,7 @@ def sonic_server(
     `start` is when the scenario began, by the monotonic clock: now, unless given.
     """
     began = time.monotonic() if start is None else start
-    leaf = simulate_leaf(scenario, start=began, vendors=PORTS, seed=seed)
+    leaf = simulate_switch(scenario, start=began, vendors=PORTS, seed=seed)
     with redis_server() as socket:
         load_tables(socket, leaf.databases(time.monotonic()))
         with _written_on(socket, leaf):
@@ -75,7 +75,7 @@ def sonic_server(
 
 
 @contextlib.contextmanager
-def _written_on(socket: Path, leaf: SimulatedLeaf) -> Iterator[None]:
+def _written_on(socket: Path, leaf: SimulatedSwitch) -> Iterator[None]:
     end = threading.Event()
 
     def write() -> None:

@@ -26,10 +26,10 @@ async def demo(options: argparse.Namespace, kernel: Kernel) -> int:
         raise OptionError(RICH_IS_MISSING)
     from roce_exporter.demo import run_demo  # noqa: PLC0415 - imports rich, which the daemon does not install
     from roce_exporter.host.simulated.kernel import SimulatedKernel  # noqa: PLC0415 - its import takes long
-    from roce_exporter.host.simulated.leaf import simulate_leaf  # noqa: PLC0415 - the same
+    from roce_exporter.host.simulated.simulated_switch import simulate_switch  # noqa: PLC0415 - the same
 
     assert isinstance(kernel, SimulatedKernel)  # noqa: S101 - the options of this command select no other host
-    leaf = simulate_leaf(
+    leaf = simulate_switch(
         options.host_simulate,
         start=kernel.world.start,
         vendors=simulated_ports(options),

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from roce_exporter.demo.switch_end import SwitchEnd
     from roce_exporter.exporter import Exporter
     from roce_exporter.host.simulated.kernel import SimulatedKernel
-    from roce_exporter.host.simulated.leaf import SimulatedLeaf
+    from roce_exporter.host.simulated.simulated_switch import SimulatedSwitch
 
 SCENE_SECONDS = 0.5
 """Between two scenes."""
@@ -45,7 +45,7 @@ END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 async def run_demo(
     kernel: SimulatedKernel,
-    leaf: SimulatedLeaf,
+    leaf: SimulatedSwitch,
     parts: Parts,
     scenario: str,
     *,

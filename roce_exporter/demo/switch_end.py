@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.demo.servers import ChildProcess
     from roce_exporter.demo.table_writer import TableWriter
-    from roce_exporter.host.simulated.leaf import SimulatedLeaf
+    from roce_exporter.host.simulated.simulated_switch import SimulatedSwitch
 
 REDIS = ("redis-server",)
 
@@ -97,7 +97,9 @@ class SwitchEnd:
 
 
 @contextlib.asynccontextmanager
-async def switch_end(leaf: SimulatedLeaf, folder: Path, notes: list[str]) -> AsyncIterator[SwitchEnd | None]:
+async def switch_end(
+    leaf: SimulatedSwitch, folder: Path, notes: list[str]
+) -> AsyncIterator[SwitchEnd | None]:
     """The switch end of the demo, with its files in this folder; None, and a note, if something that it needs is missing."""
     program, socket = find_program(REDIS), folder / "redis.sock"
     if missing := _missing(program, socket):
@@ -120,7 +122,7 @@ def _missing(program: str | None, socket: Path) -> str:
 
 
 async def _start(
-    stack: contextlib.AsyncExitStack, leaf: SimulatedLeaf, program: str, socket: Path, notes: list[str]
+    stack: contextlib.AsyncExitStack, leaf: SimulatedSwitch, program: str, socket: Path, notes: list[str]
 ) -> SwitchEnd | None:
     from roce_exporter.demo.table_writer import table_writer  # noqa: PLC0415 - imports redis, which may not be installed
 
@@ -162,7 +164,7 @@ def switches_file(name: str, socket: Path) -> SwitchesFile:
 
 
 async def _first_write(
-    writer: TableWriter, leaf: SimulatedLeaf, child: ChildProcess, notes: list[str]
+    writer: TableWriter, leaf: SimulatedSwitch, child: ChildProcess, notes: list[str]
 ) -> bool:
     """Write the tables as soon as the server answers; False, and a note, if it does not."""
     from roce_exporter.demo.table_writer import TablesNotWrittenError  # noqa: PLC0415 - imports redis
@@ -179,7 +181,7 @@ async def _first_write(
     return False
 
 
-async def keep_written(end: SwitchEnd, writer: TableWriter, leaf: SimulatedLeaf) -> None:
+async def keep_written(end: SwitchEnd, writer: TableWriter, leaf: SimulatedSwitch) -> None:
     """Write the tables of the switch every `RENEWAL_SECONDS` until the server ends. Its first failure is noted."""
     from roce_exporter.demo.table_writer import TablesNotWrittenError  # noqa: PLC0415 - imports redis
 

@@ -12,13 +12,13 @@ import redis.asyncio
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from roce_exporter.host.simulated.leaf import DATABASE_NUMBERS
+from roce_exporter.host.simulated.simulated_switch import DATABASE_NUMBERS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
-    from roce_exporter.host.simulated.leaf import Databases
+    from roce_exporter.host.simulated.simulated_switch import Databases
 
 WRITE_SECONDS = 2.0
 """Timeout of one request."""

@@ -18,7 +18,7 @@ from servers import Running, exporter, prometheus
 from sonic_server import sonic_server
 from waiting import wait_until
 
-from roce_exporter.host.simulated.leaf_watchdog import LeafWatchdog
+from roce_exporter.host.simulated.simulated_switch_port import SwitchWatchdog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +71,7 @@ def test_a_probe_has_the_watchdog_and_the_neighbour_of_every_port(tmp_path: Path
         assert values(series, "roce_switch_pfc_watchdog_trips_total", first) == [1.0]
         assert values(series, "roce_switch_pfc_watchdog_tripped", first) == [0.0]
         assert values(series, "roce_switch_pfc_watchdog_detection_seconds", first) == [
-            LeafWatchdog().detection
+            SwitchWatchdog().detection
         ]
         (neighbor,) = (
             labels for name, labels in series if name.endswith("neighbor_info") and first in labels

@@ -20,7 +20,7 @@ from roce_exporter.demo.figures import SWITCH_WANTED, Moments, switch_ports
 from roce_exporter.demo.servers import running
 from roce_exporter.demo.switch_end import redis_command, switch_end, switches_file
 from roce_exporter.demo.table_writer import TablesNotWrittenError, table_writer
-from roce_exporter.host.simulated.leaf import DATABASE_NUMBERS, simulate_leaf
+from roce_exporter.host.simulated.simulated_switch import DATABASE_NUMBERS, simulate_switch
 from roce_exporter.normalise.series import Samples, Series
 from roce_exporter.view.history import timed_samples
 
@@ -32,7 +32,7 @@ PORT = (LEAF, "Ethernet0")
 
 
 def leaf():
-    return simulate_leaf("pfc-storm", start=100.0, vendors=("mlx5",) * 4, seed=57)
+    return simulate_switch("pfc-storm", start=100.0, vendors=("mlx5",) * 4, seed=57)
 
 
 class TestMissing:
@@ -248,7 +248,7 @@ class TestServer:
     async def test_the_switch_is_shown_and_kept_while_it_does_not_answer(self) -> None:
         need_redis()
         notes: list[str] = []
-        switch = simulate_leaf("quiet", start=time.monotonic(), vendors=("mlx5",), seed=57)
+        switch = simulate_switch("quiet", start=time.monotonic(), vendors=("mlx5",), seed=57)
         with short_folder() as folder:
             async with switch_end(switch, folder, notes) as end:
                 assert end is not None

@@ -22,8 +22,8 @@ from roce_exporter.fastloop import MODES, Pace
 from roce_exporter.fastloop.pfc_storm import StormLimits
 from roce_exporter.host import sources
 from roce_exporter.host.kernel.network_namespace import FOLDER
-from roce_exporter.host.simulated.hosts import VENDORS
 from roce_exporter.host.simulated.scenarios import SCENARIOS
+from roce_exporter.host.simulated.world import VENDORS
 from roce_exporter.migrate import foreign
 from roce_exporter.owners import OWNERS
 from roce_exporter.surroundings.kernel_log_follower import KERNEL_LOG

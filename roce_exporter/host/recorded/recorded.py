@@ -76,6 +76,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.host.kernel import ComponentVersion, HealthReporter
     from roce_exporter.host.kernel.dcb_netlink import Dcb
+    from roce_exporter.host.kernel.kmsg import KernelLog
     from roce_exporter.host.kernel.rtnetlink import VirtualFunction
     from roce_exporter.host.recorded.rdma_text import Rows
     from roce_exporter.host.recorded.recorded_objects import HeldObjects
@@ -272,7 +273,7 @@ class RecordedKernel:
     def hostname(self) -> str:
         return given_hostname(self.text("../proc/sys/kernel/hostname"))
 
-    def open_kernel_log(self, *, oldest: bool) -> RecordedLog:
+    def open_kernel_log(self, *, oldest: bool) -> KernelLog:
         if not any(KERNEL_LOG in one.tree.files for one in self.moments):
             raise Absent(errno.ENOENT, f"no {KERNEL_LOG} in this recording")
         return RecordedLog(lambda: self._moment.tree.files.get(KERNEL_LOG, b""), oldest=oldest)

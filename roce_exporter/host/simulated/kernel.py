@@ -1,5 +1,8 @@
 """The kernel of a simulated host: a recording of everything constant, overlaid by a `World` with changing values.
 
+Changing are files below /sys (state and counters of the RDMA ports, carrier and drops of the network devices), what netlink and
+ethtool report, and the kernel log, to which drivers write changes of links, and of transceivers on mlx5.
+
 See `roce_exporter.host.simulated` for the world. Time is injected: the world begins at the clock's first value, and every read
 advances it to the clock.
 """
@@ -7,45 +10,166 @@ advances it to the clock.
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.host.kernel import FILE_BYTES, TEXT_BYTES, Absent
-from roce_exporter.host.recorded.recorded import HeldFiles, RecordedKernel
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.kmsg import LogPart
+from roce_exporter.host.recorded.recorded import RecordedKernel
 from roce_exporter.host.recorded.recorded_objects import HeldObjects
-from roce_exporter.host.simulated.drivers import amounts
-from roce_exporter.host.simulated.faults import ETHTOOL, NETLINK, refuse, spoil
-from roce_exporter.host.simulated.functions import physical_function, virtual_functions
-from roce_exporter.host.simulated.hosts import (
+from roce_exporter.host.simulated.conditions import ETHTOOL, HOT, NETLINK, UNPLUGGED, refuse, spoil
+from roce_exporter.host.simulated.drivers import amounts, rate_text
+from roce_exporter.host.simulated.functions import (
+    MLX5,
+    SimulatedDevlink,
+    physical_function,
+    virtual_functions,
+)
+from roce_exporter.host.simulated.jobs import LIMITS, PORT, counter_sets, device_objects, process_facts
+from roce_exporter.host.simulated.static_files import dcb, function_macs, record, slot_of
+from roce_exporter.host.simulated.world import (
     VENDORS,
     ScenarioError,
     ScriptedPort,
     make_scenario_world,
     make_scripted_world,
 )
-from roce_exporter.host.simulated.job_objects import LIMITS, PORT, counter_sets, device_objects
-from roce_exporter.host.simulated.jobs import process_facts
-from roce_exporter.host.simulated.kernel_lines import SimulatedLog
-from roce_exporter.host.simulated.reporters import MLX5, SimulatedDevlink
-from roce_exporter.host.simulated.still import dcb, function_macs, record, slot_of
-from roce_exporter.host.simulated.sysfs_files import moving_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from roce_exporter.host.kernel import ComponentVersion, HealthReporter
     from roce_exporter.host.kernel.dcb_netlink import Dcb
     from roce_exporter.host.kernel.rtnetlink import VirtualFunction
-    from roce_exporter.host.simulated.world import Card, SimulatedNetdev, World
-    from roce_exporter.model import RdmaDevice, RdmaPort
-    from roce_exporter.model.ip import IpFacts, IpPath
+    from roce_exporter.host.simulated.drivers import DriverCounter
+    from roce_exporter.host.simulated.world import Card, ConditionChange, SimulatedNetdev, World
+    from roce_exporter.model import RdmaDevice
     from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts
+
+
+MEGABIT = 10**6
+
+Content = Callable[[float], str]
+"""The content of a file at a given time."""
+
+
+class MovingFile(NamedTuple):
+    """A file with changing content, and the simulated faults of its port."""
+
+    content: Content
+    faults: frozenset[str]
+
+
+def moving_files(cards: Sequence[Card]) -> dict[str, MovingFile]:
+    """Every file with changing content, by its path below /sys."""
+    return dict(_files(cards))
+
+
+def _files(cards: Sequence[Card]) -> Iterator[tuple[str, MovingFile]]:
+    for card in cards:
+        faults = card.members[0].setup.faults
+        for path, content in (*_port_files(card), *_counter_files(card)):
+            yield f"class/infiniband/{card.name}/ports/1/{path}", MovingFile(content, faults)
+        for member in card.members:
+            for path, content in _netdev_files(member):
+                yield f"class/net/{member.netdev}/{path}", MovingFile(content, member.setup.faults)
+
+
+def _port_files(card: Card) -> Iterator[tuple[str, Content]]:
+    yield "state", lambda now: "4: ACTIVE" if card.up(now) else "1: DOWN"
+    yield "phys_state", lambda now: "5: LinkUp" if card.up(now) else "2: Polling"
+    yield "rate", lambda now: rate_text(card.speed(now)) if card.up(now) else card.driver.down_rate
+
+
+def _counter_files(card: Card) -> Iterator[tuple[str, Content]]:
+    groups = {"hw_counters": card.driver.hw_counters, "counters": card.driver.counters}
+    for folder, reported in groups.items():
+        for one in reported:
+            yield f"{folder}/{one.raw}", _counter(card, one)
+
+
+def _counter(card: Card, reported: DriverCounter) -> Content:
+    return lambda now: str(amounts((reported,), card.facts(now))[0])
+
+
+def _netdev_files(member: SimulatedNetdev) -> Iterator[tuple[str, Content]]:
+    files = {
+        "carrier_changes": "carrier_changes",
+        "carrier_up_count": "carrier_ups",
+        "carrier_down_count": "carrier_downs",
+        "statistics/rx_dropped": "kernel_drops",
+    }
+    for path, fact in files.items():
+        yield path, lambda now, fact=fact: str(int(member.facts(now).get(fact, 0)))  # type: ignore[misc]
+    yield "carrier", lambda now: str(int(member.conditions(now).up))
+    yield "operstate", lambda now: "up" if member.conditions(now).up else "down"
+    yield (
+        "speed",
+        lambda now: str((member.conditions(now).speed or 0) // MEGABIT if member.conditions(now).up else -1),
+    )
+
+
+_LINK = {
+    "mlx5_core": ("Link down", "Link up"),
+    "bnxt_en": ("NIC Link is Down", "NIC Link is Up, 400000 Mbps full duplex, Flow control: none"),
+    "ionic": ("Link down", "Link up - 400 Gbps"),
+    "ice": ("NIC Link is Down", "NIC Link is up 100 Gbps Full Duplex"),
+}
+"""By driver: without and with a link."""
+
+_PLUGGED = "Port module event: module 0, Cable plugged"
+_MODULE = {
+    "mlx5_core": {
+        HOT: "Port module event[error]: module 0, Cable error, High Temperature",
+        UNPLUGGED: "Port module event: module 0, Cable unplugged",
+    },
+}
+
+_INFORMATION = 6
+"""LOG_INFO of syslog(3), facility 0."""
+
+
+class SimulatedLog:
+    """A position in the kernel log of a simulated host."""
+
+    def __init__(self, world: World, *, oldest: bool) -> None:
+        self._world = world
+        self._heads = {
+            member.netdev: (card.driver.module, slot_of(number))
+            for number, card in enumerate(world.cards)
+            for member in card.members
+        }
+        self._passed = 0 if oldest else len(self._texts())
+
+    def read(self, most: int) -> LogPart:
+        texts = self._texts()[self._passed : self._passed + most]
+        first, self._passed = self._passed, self._passed + len(texts)
+        records = (
+            f"{_INFORMATION},{number},{number},-;{text}\n".encode()
+            for number, text in enumerate(texts, first)
+        )
+        return LogPart(tuple(records), 0)
+
+    def close(self) -> None:
+        pass  # nothing is open
+
+    def _texts(self) -> list[str]:
+        return [text for change in self._world.changes for text in self._lines(change)]
+
+    def _lines(self, change: ConditionChange) -> Iterator[str]:
+        driver, address = self._heads[change.netdev]
+        if change.old.module != change.new.module and driver in _MODULE:
+            yield f"{driver} {address}: {_MODULE[driver].get(change.new.module, _PLUGGED)}"
+        if change.old.up != change.new.up and driver in _LINK:
+            yield f"{driver} {address} {change.netdev}: {_LINK[driver][change.new.up]}"
+
 
 __all__ = ["VENDORS", "ScenarioError", "ScriptedPort", "SimulatedKernel", "simulate", "simulate_script"]
 
 BITS_PER_BYTE = 8
 
 
-class SimulatedKernel:
+class SimulatedKernel(RecordedKernel):
     """A host that exists in memory only."""
 
     def __init__(self, world: World, host: int = 1) -> None:
@@ -57,14 +181,8 @@ class SimulatedKernel:
         self._cards = {card.name: card for card in world.cards}
         self._netdevs = {member.netdev: member for member in world.netdevs}
         self._moving = moving_files(world.cards)
-        self._devlink = SimulatedDevlink({slot_of(number): card for number, card in enumerate(world.cards)})
-        self._still = RecordedKernel([record(world.cards, tuple(self._moving), host)])
-
-    def begin(self) -> None:
-        pass  # time advances with the clock
-
-    def with_cached_names(self) -> SimulatedKernel:
-        return self
+        self._devlinks = SimulatedDevlink({slot_of(number): card for number, card in enumerate(world.cards)})
+        super().__init__([record(world.cards, tuple(self._moving), host)])
 
     def content(self, path: str) -> bytes:
         """The current content of a whole file below /sys.
@@ -75,35 +193,17 @@ class SimulatedKernel:
         """
         place = self._moving.get(path)
         if place is None:
-            return self._still.content(path)
+            return super().content(path)
         with self.world.lock:
             text = place.content(self.world.now())
         return spoil(place.faults, path, f"{text}\n".encode())
 
-    def entries(self, path: str) -> tuple[str, ...]:
-        return self._still.entries(path)
-
-    def text(self, path: str) -> str:
-        return self.content(path)[:TEXT_BYTES].decode("utf-8", "replace").strip()
-
-    def link(self, path: str) -> str:
-        return self._still.link(path)
-
     def identity(self, path: str) -> int:
         """Number of reloads of an RDMA device's driver; 0 for all other paths."""
-        self._still.identity(path)
+        super().identity(path)
         card = self._cards.get(path.removeprefix("class/infiniband/"))
         netdevs = {member.netdev for member in card.members} if card else set()
         return sum(reset.netdev in netdevs for reset in self.world.resets)
-
-    def open_files(self, paths: Sequence[str], size: int = FILE_BYTES) -> HeldFiles:
-        return HeldFiles(self.content, paths, size)
-
-    def rdma_devices(self) -> tuple[RdmaDevice, ...]:
-        return self._still.rdma_devices()
-
-    def rdma_ports(self, device: RdmaDevice) -> tuple[RdmaPort, ...]:
-        return self._still.rdma_ports(device)
 
     def rdma_statistics(self, device: RdmaDevice, port: int) -> Mapping[str, int]:
         card = self._cards.get(device.name)
@@ -115,23 +215,14 @@ class SimulatedKernel:
             values = amounts(reported, card.facts(self.world.now()))
         return {one.raw: value for one, value in zip(reported, values, strict=True)}
 
-    def rdma_optional_counters(self, device: RdmaDevice, port: int) -> Mapping[str, bool]:
-        return self._still.rdma_optional_counters(device, port)
-
-    def rdma_resources(self, device: RdmaDevice) -> Mapping[str, int]:
-        return self._still.rdma_resources(device)
-
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
         member = self._netdev(netdev)
         with self.world.lock:
             return member.statistics(self.world.now())
 
-    def ethtool_driver(self, netdev: str) -> str:
-        return self._still.ethtool_driver(netdev)
-
     def ethtool_pause(self, netdev: str) -> Mapping[str, int]:
         self._netdev(netdev)
-        return self._still.ethtool_pause(netdev)
+        return super().ethtool_pause(netdev)
 
     def ethtool_link(self, netdev: str) -> Mapping[str, int]:
         # Without a link there is no speed.
@@ -153,21 +244,18 @@ class SimulatedKernel:
             for name in ("corrected_blocks", "uncorrectable_blocks", "corrected_bits")
         }
 
-    def ethtool_standard(self, netdev: str) -> Mapping[str, int]:
-        return self._still.ethtool_standard(netdev)
-
     def ethtool_settings(self, netdev: str) -> Mapping[str, int]:
         self._netdev(netdev)
-        return self._still.ethtool_settings(netdev)
+        return super().ethtool_settings(netdev)
 
     def transceiver(self, netdev: str) -> Mapping[str, int]:
         # A copper cable has no measurements.
         self._netdev(netdev)
-        return self._still.transceiver(netdev)
+        return super().transceiver(netdev)
 
     def mac_address(self, netdev: str) -> str:
         self._netdev(netdev)
-        return self._still.mac_address(netdev)
+        return super().mac_address(netdev)
 
     def virtual_functions(self, netdev: str) -> tuple[VirtualFunction, ...]:
         member = self._netdev(netdev)
@@ -177,15 +265,6 @@ class SimulatedKernel:
         with self.world.lock:
             facts = member.facts(self.world.now())
         return tuple(virtual_functions(function_macs(self._host, netdev), facts))
-
-    def ip_facts(self, netdev: str) -> IpFacts:
-        return self._still.ip_facts(netdev)
-
-    def ip_paths(self, pairs: Sequence[tuple[str, str]]) -> tuple[IpPath, ...]:
-        return self._still.ip_paths(pairs)
-
-    def hostname(self) -> str:
-        return self._still.hostname()
 
     def open_kernel_log(self, *, oldest: bool) -> SimulatedLog:
         return SimulatedLog(self.world, oldest=oldest)
@@ -229,14 +308,14 @@ class SimulatedKernel:
 
     def devlink_reporters(self, instance: str) -> tuple[HealthReporter, ...]:
         with self.world.lock:
-            return self._devlink.reporters(instance, self.world.now())
+            return self._devlinks.reporters(instance, self.world.now())
 
     def devlink_versions(self, instance: str) -> tuple[ComponentVersion, ...]:
-        return self._devlink.versions(instance)
+        return self._devlinks.versions(instance)
 
     def devlink_vnic(self, instance: str) -> Mapping[str, int]:
         with self.world.lock:
-            return self._devlink.vnic(instance, self.world.now())
+            return self._devlinks.vnic(instance, self.world.now())
 
     def _card(self, device: RdmaDevice) -> Card:
         card = self._cards.get(device.name)
@@ -262,7 +341,7 @@ def simulate(
     """A host of 1 to 16 ports, one of `VENDORS` each, that plays a scenario on this clock (monotonic seconds).
 
     The same scenario, vendors and seed give the same host. Seed 7 is named gpu-007, and its eth3 has the MAC address
-    02:00:00:07:00:03: see `simulation.still`.
+    02:00:00:07:00:03: see `simulated.static_files`.
 
     Raises:
         ScenarioError: unknown scenario or vendor, or an invalid number of ports; one line that lists the valid ones.

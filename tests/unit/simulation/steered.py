@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.host.simulated.faults import ETHTOOL, NETLINK
+from roce_exporter.host.simulated.conditions import ETHTOOL, NETLINK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ from steered import START, counters, ethtool, rdma
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.simulated import RECEIVE, SCENARIOS, TRANSMIT, Conditions, Pause, Span, Storm
-from roce_exporter.host.simulated.faults import FILES
+from roce_exporter.host.simulated.conditions import FILES
 from roce_exporter.host.simulated.kernel import (
     VENDORS,
     ScenarioError,

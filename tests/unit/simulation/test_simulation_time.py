@@ -22,8 +22,8 @@ from roce_exporter.host.simulated import (
     paused,
     repeat,
 )
-from roce_exporter.host.simulated.meter import Meter, hold
-from roce_exporter.host.simulated.timeline import Window
+from roce_exporter.host.simulated.rates import RunningTotals, hold
+from roce_exporter.host.simulated.scenarios import Window
 
 SPEED = 100 * 10**9
 
@@ -47,8 +47,8 @@ SPANS = st.lists(st.builds(Span, st.floats(0.001, 30), CONDITIONS), max_size=12)
 TIMES = st.lists(st.floats(0, 200), min_size=1, max_size=12).map(sorted)
 
 
-def meter(*spans: Span, start: float = 0.0) -> Meter:
-    return Meter(hold(spans, start, Setup(), SPEED, Conditions(load=0.0)))
+def meter(*spans: Span, start: float = 0.0) -> RunningTotals:
+    return RunningTotals(hold(spans, start, Setup(), SPEED, Conditions(load=0.0)))
 
 
 @given(SPANS, TIMES)

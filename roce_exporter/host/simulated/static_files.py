@@ -1,9 +1,13 @@
-"""The constant part of the simulated host, as a recording: sysfs, the lists of RDMA netlink, ethtool's settings, names.
+"""The constant part of the simulated host, as a recording: sysfs, the lists of RDMA netlink, addresses, settings, names.
 
 Host number N, by default the seed, is named gpu-N with at least three digits. The MAC address of its network device ethM is
 02:H:H:H:M:M, with the low 24 bits of N and the number M in hexadecimal, so that hosts of a simulated fabric differ.
 
-Files with changing values are included, but empty, so that they are listed: `simulation.kernel` supplies their content.
+Each rail has a subnet of 192.0.2.0/24 (RFC 5737), a gateway, and a table of its own, as it should be. Settings are in the files of
+`sources.configuration`: mlx5 as in MLNX_OFED, bnxt as in debugfs for root, ionic as in AMD's own driver; ice has none. Values
+that are not in `Setup` are the drivers' defaults.
+
+Files with changing values are included, but empty, so that they are listed: `simulated.kernel` supplies their content.
 """
 
 from __future__ import annotations
@@ -22,21 +26,232 @@ from roce_exporter.host.kernel.dcb_netlink import (
     Ets,
     Pfc,
 )
+from roce_exporter.host.recorded.ip_text import (
+    print_addresses,
+    print_json,
+    print_neighbours,
+    print_route,
+    print_rule,
+)
 from roce_exporter.host.recorded.moment import Moment
-from roce_exporter.host.recorded.recorded_ip import read_recorded_ip
+from roce_exporter.host.recorded.recorded_ip import ADDRESSES, NEIGHBOURS, ROUTES, RULES, read_recorded_ip
 from roce_exporter.host.recorded.tree import Tree
 from roce_exporter.host.simulated.conditions import PRIORITIES
-from roce_exporter.host.simulated.functions import FUNCTIONS, physical_function
-from roce_exporter.host.simulated.job_objects import object_counts
-from roce_exporter.host.simulated.rail_addresses import address_of, ip_files
-from roce_exporter.host.simulated.reporters import MLX5, ethernet_instance
-from roce_exporter.host.simulated.settings import ethtool_settings, setting_files
+from roce_exporter.host.simulated.functions import FUNCTIONS, MLX5, ethernet_instance, physical_function
+from roce_exporter.host.simulated.jobs import object_counts
+from roce_exporter.model.ip import (
+    DEFAULT,
+    EVERYWHERE,
+    LOCAL,
+    MAIN,
+    RESOLVED,
+    IpAddress,
+    IpNeighbour,
+    IpRoute,
+    IpRule,
+    NextHop,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from roce_exporter.host.recorded.rdma_text import Rows
+    from roce_exporter.host.simulated.conditions import Setup
     from roce_exporter.host.simulated.world import Card, SimulatedNetdev
+
+
+V4 = 4
+LENGTH = 30
+FIRST_TABLE = 101
+
+SYSCTLS = {"rp_filter": 2, "arp_ignore": 1, "arp_announce": 2, "arp_filter": 0}
+
+
+def address_of(number: int) -> str:
+    """The IPv4 address of the rail of card `number`, the second of its four."""
+    return f"192.0.2.{4 * number + 1}"
+
+
+def ip_files(cards: Sequence[Card]) -> dict[str, str]:
+    """The files of a recording, by path."""
+    netdevs = {card.netdev: number for number, card in enumerate(cards)}
+    addresses = {
+        netdev: (IpAddress(address_of(number), LENGTH, "global"),) for netdev, number in netdevs.items()
+    }
+    neighbours = [
+        row
+        for netdev, number in netdevs.items()
+        for row in print_neighbours(netdev, [IpNeighbour(_gateway(number), RESOLVED, 5)])
+    ]
+    routes = [route for netdev, number in netdevs.items() for route in _routes(netdev, number)]
+    return {
+        ADDRESSES: print_json(print_addresses(addresses)),
+        NEIGHBOURS: print_json(neighbours),
+        ROUTES[V4]: print_json([print_route(route) for route in routes]),
+        RULES[V4]: print_json([print_rule(rule) for rule in _rules(len(cards))]),
+        **{
+            f"proc/sys/net/ipv4/conf/{folder}/{name}": f"{value if folder != 'all' else 0}\n"
+            for folder in ("all", *netdevs)
+            for name, value in SYSCTLS.items()
+        },
+    }
+
+
+def _gateway(number: int) -> str:
+    return f"192.0.2.{4 * number + 2}"
+
+
+def _routes(netdev: str, number: int) -> tuple[IpRoute, ...]:
+    table, subnet = FIRST_TABLE + number, f"192.0.2.{4 * number}/{LENGTH}"
+    return (
+        IpRoute(MAIN, subnet, hops=(NextHop(netdev),)),
+        IpRoute(table, subnet, hops=(NextHop(netdev),)),
+        IpRoute(table, EVERYWHERE[V4], hops=(NextHop(netdev, _gateway(number)),)),
+        IpRoute(LOCAL, f"{address_of(number)}/32", "local", (NextHop(netdev),)),
+    )
+
+
+def _rules(rails: int) -> tuple[IpRule, ...]:
+    own = (
+        IpRule(FIRST_TABLE + number, V4, FIRST_TABLE + number, source=f"{address_of(number)}/32")
+        for number in range(rails)
+    )
+    return (
+        IpRule(0, V4, LOCAL),
+        *own,
+        IpRule(32766, V4, MAIN),
+        IpRule(32767, V4, DEFAULT),
+    )
+
+
+MICROSECONDS = 1_000_000
+VERSIONS = {1: "IB/RoCE v1", 2: "RoCE v2"}
+
+REACTION = {
+    "clamp_tgt_rate": 0,
+    "clamp_tgt_rate_after_time_inc": 1,
+    "dce_tcp_g": 1019,
+    "dce_tcp_rtt": 1,
+    "initial_alpha_value": 1023,
+    "rate_reduce_monitor_period": 4,
+    "rate_to_set_on_first_cnp": 0,
+    "rpg_ai_rate": 5,
+    "rpg_byte_reset": 32767,
+    "rpg_gd": 11,
+    "rpg_hai_rate": 50,
+    "rpg_max_rate": 0,
+    "rpg_min_dec_fac": 50,
+    "rpg_min_rate": 1,
+    "rpg_threshold": 1,
+    "rpg_time_reset": 300,
+}
+"""The reaction point of ConnectX, in the units of MLNX_OFED."""
+
+BNXT = {
+    "cc_mode": 1,
+    "inactivity_cp": 10_000,
+    "init_cr": 200,
+    "init_tr": 200,
+    "num_phase_per_state": 5,
+    "rtt": 40,
+    "run_avg_weight_g": 8,
+    "tcp_cp": 0,
+}
+"""cc_config of Thor2."""
+
+IONIC_REACTION = {
+    "ai_rate": 1,
+    "byte_reset": 431_068,
+    "dce_tcp_g": 4,
+    "gd": 1,
+    "hai_rate": 200,
+    "initial_alpha_value": 64,
+    "min_dec_fac": 50,
+    "min_rate": 1,
+    "rate_reduce_monitor_period": 1,
+    "rate_to_set_on_first_cnp": 85,
+    "threshold": 5,
+    "time_reset": 5,
+    "token_bucket_size": 800_000,
+}
+"""The default profile of Pollara's driver."""
+
+
+def setting_files(card: Card, slot: str) -> dict[str, str]:
+    """The files with the settings of a card, by their path in a recording; `slot` is its PCI address."""
+    setup = card.members[0].setup
+    found = _manager(card.name, setup)
+    if card.driver.module == "mlx5_core":
+        found |= _tree(
+            f"sys/class/infiniband/{card.name}/tc/1", {"traffic_class": f"Global tclass={setup.tos}"}
+        )
+        for member in card.members:
+            found |= _mlx5(member)
+    if card.driver.module == "bnxt_en":
+        found |= _tree(f"sys/kernel/debug/bnxt_re/{slot}/cc_config", _bnxt(setup))
+    if card.driver.module == "ionic":
+        found |= _ionic(f"sys/class/infiniband/{card.name}/dcqcn", setup)
+    return found
+
+
+def ethtool_settings(member: SimulatedNetdev) -> str:
+    """The output of `ethtool --get-tunable` and `ethtool -c`; empty if the driver supports neither.
+
+    mlx5: milliseconds of transmitted pause after which the NIC stops it. bnxt: microseconds from one refresh of its
+    counters to the next.
+    """
+    if member.driver.module == "mlx5_core":
+        return f"pfc-prevention-tout: {member.setup.watchdog}"
+    return f"stats-block-usecs: {int(member.driver.refresh * MICROSECONDS)}" if member.driver.refresh else ""
+
+
+def _tree(folder: str, files: Mapping[str, object]) -> dict[str, str]:
+    return {f"{folder}/{name}": str(value) for name, value in files.items()}
+
+
+def _manager(device: str, setup: Setup) -> dict[str, str]:
+    files = {"default_roce_tos": setup.tos, "default_roce_mode": VERSIONS[setup.roce_version]}
+    return _tree(f"sys/kernel/config/rdma_cm/{device}/ports/1", files)
+
+
+def _mlx5(member: SimulatedNetdev) -> dict[str, str]:
+    setup, folder = member.setup, f"sys/class/net/{member.netdev}/ecn"
+    notification = {
+        "cnp_802p_prio": setup.cnp_priority,
+        "cnp_dscp": setup.cnp_dscp,
+        "min_time_between_cnps": 4,
+    }
+    return {
+        **_tree(f"{folder}/roce_np", notification),
+        **_tree(f"{folder}/roce_rp", REACTION),
+        **_tree(f"{folder}/roce_np/enable", _enabled(setup, on=setup.notifies)),
+        **_tree(f"{folder}/roce_rp/enable", _enabled(setup, on=setup.reacts)),
+    }
+
+
+def _enabled(setup: Setup, *, on: bool) -> dict[str, int]:
+    return {str(priority): int(on and priority == setup.priority) for priority in PRIORITIES}
+
+
+def _bnxt(setup: Setup) -> dict[str, int]:
+    return {
+        **BNXT,
+        "enable_cc": int(setup.notifies and setup.reacts),
+        "tos_dscp": setup.tos >> 2,
+        "tos_ecn": setup.tos & 3,
+        "alt_tos_dscp": setup.cnp_dscp,
+        "alt_vlan_pcp": setup.cnp_priority,
+    }
+
+
+def _ionic(folder: str, setup: Setup) -> dict[str, str]:
+    notification = {"cnp_dscp": setup.cnp_dscp, "icnp_802p_prio": setup.cnp_priority}
+    return {
+        f"{folder}/match_default": "1",
+        **_tree(f"{folder}/profiles/1/roce_np", notification),
+        **_tree(f"{folder}/profiles/1/roce_rp", IONIC_REACTION),
+    }
+
 
 MTU = 4200
 GIDS = 4

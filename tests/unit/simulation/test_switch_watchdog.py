@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roce_exporter.host.simulated.conditions import RECEIVE, TRANSMIT, Conditions, Pause, Setup, Span
-from roce_exporter.host.simulated.leaf_watchdog import LeafWatchdog, watched
-from roce_exporter.host.simulated.meter import hold
+from roce_exporter.host.simulated.rates import hold
+from roce_exporter.host.simulated.simulated_switch_port import SwitchWatchdog, watched
 
 START = 50.0
 DETECTION, RESTORATION, POLL = 0.4, 0.6, 0.2
-WATCHDOG = LeafWatchdog(detection=DETECTION, restoration=RESTORATION, poll=POLL)
+WATCHDOG = SwitchWatchdog(detection=DETECTION, restoration=RESTORATION, poll=POLL)
 
 CALM = Conditions()
 STORM = Conditions(pauses=(Pause(3, TRANSMIT, 1.0),))
@@ -24,12 +24,12 @@ SOME = Conditions(pauses=(Pause(3, TRANSMIT, 0.9),))
 VICTIM = Conditions(pauses=(Pause(3, RECEIVE, 1.0),))
 
 
-def play(*spans: tuple[float, Conditions], watchdog: LeafWatchdog | None = WATCHDOG):
+def play(*spans: tuple[float, Conditions], watchdog: SwitchWatchdog | None = WATCHDOG):
     timed = hold([Span(*span) for span in spans], START, Setup(lossless=(3, 4)), 400 * 10**9, CALM)
     return list(watched(timed, watchdog, START))
 
 
-def changes(*spans: tuple[float, Conditions], watchdog: LeafWatchdog | None = WATCHDOG) -> list[float]:
+def changes(*spans: tuple[float, Conditions], watchdog: SwitchWatchdog | None = WATCHDOG) -> list[float]:
     """Seconds from the start at which the watchdog trips, restores, trips, ..."""
     played = play(*spans, watchdog=watchdog)
     return [
@@ -69,7 +69,7 @@ def test_it_trips_and_restores_to_the_poll(
 def test_every_priority_has_its_own_state() -> None:
     other = Conditions(pauses=(Pause(4, TRANSMIT, 1.0),))
     both = Conditions(pauses=(*STORM.pauses, *other.pauses))
-    watchdog = LeafWatchdog((3, 4), detection=DETECTION, restoration=RESTORATION, poll=POLL)
+    watchdog = SwitchWatchdog((3, 4), detection=DETECTION, restoration=RESTORATION, poll=POLL)
     played = play((1.0, STORM), (1.0, both), (1.0, other), watchdog=watchdog)
     states = [(round(span.start - START, 6), sorted(span.stormed)) for span in played]
     assert states == [

@@ -10,22 +10,21 @@ from steered import START, ethtool
 
 from roce_exporter.host.simulated import SCENARIOS, TRANSMIT, VENDORS, ScenarioError
 from roce_exporter.host.simulated.kernel import simulate
-from roce_exporter.host.simulated.leaf import DATABASE_NUMBERS, SimulatedLeaf, simulate_leaf
-from roce_exporter.host.simulated.leaf_buffers import QUEUE_BYTES
-from roce_exporter.host.simulated.leaf_watchdog import LeafWatchdog
+from roce_exporter.host.simulated.simulated_switch import DATABASE_NUMBERS, SimulatedSwitch, simulate_switch
+from roce_exporter.host.simulated.simulated_switch_port import QUEUE_BYTES, SwitchWatchdog
 
 PORTS = ("mlx5",) * 4
 SEED = 57
 """The first storm of this seed begins after 20 s and lasts 3.3 s."""
 
-WATCHDOG = LeafWatchdog()
+WATCHDOG = SwitchWatchdog()
 SLACK = WATCHDOG.detection + WATCHDOG.poll
 CULPRIT = "Ethernet32"
 """The port of the first other host."""
 
 
-def leaf(scenario: str = "pfc-storm", seed: int = SEED, vendors=PORTS) -> SimulatedLeaf:
-    return simulate_leaf(scenario, start=START, vendors=vendors, seed=seed)
+def leaf(scenario: str = "pfc-storm", seed: int = SEED, vendors=PORTS) -> SimulatedSwitch:
+    return simulate_switch(scenario, start=START, vendors=vendors, seed=seed)
 
 
 def tables(scenario: str, seconds: float) -> dict[str, dict[str, dict[str, str]]]:
@@ -110,7 +109,7 @@ class TestBothEnds:
         host = ethtool(kernel, "eth0")["rx_prio3_packets"]
         assert host < int(self.queue_of(switch, clock.now)["SAI_QUEUE_STAT_PACKETS"])
 
-    def queue_of(self, switch: SimulatedLeaf, now: float) -> dict[str, str]:
+    def queue_of(self, switch: SimulatedSwitch, now: float) -> dict[str, str]:
         return Port(switch.databases(now), "Ethernet0").queue
 
     def test_the_neighbours_are_the_network_devices_of_the_host(self) -> None:
@@ -251,7 +250,7 @@ class TestBuffers:
             (False, True),
         ]
 
-    def storm_is_in(self, switch: SimulatedLeaf, seconds: float) -> tuple[bool, bool]:
+    def storm_is_in(self, switch: SimulatedSwitch, seconds: float) -> tuple[bool, bool]:
         """Whether the periodic window, and the time since the start, had a queue filled by a storm."""
         databases = switch.databases(START + seconds)
         oid = Port(databases, "Ethernet0").queue_oid

@@ -1,0 +1,498 @@
+"""The switch of the simulated fabric: a SONiC with a port for each network device of the simulated host, and two more.
+
+The same scenario, vendors and seed give the same switch, and one that fits the host: both ends of a link play one script.
+The host's script does not depend on the watchdog: a port that feels the storm of another feels it until the host's
+storm ends, also where the watchdog has stopped it at this switch.
+
+The two other ports lead to quiet hosts. In the scenario `victim` the cause that is elsewhere is the first of them: it sends
+pause without end while the victims are paused, and the watchdog of its port only reports.
+
+Tables have the names of SONiC: COUNTERS_DB (sonic-swss: portsorch, pfcwdorch, watermarkorch; SAI headers), CONFIG_DB, STATE_DB and
+the neighbours in APPL_DB (YANG models in sonic-buildimage, src/sonic-yang-models). It is an NVIDIA switch: pause time is
+measured, each port has eight unicast and eight multicast queues, and the watchdog adds its fields only to the queues that it
+watches. All values are text. Times of the watchdog are milliseconds in CONFIG_DB and microseconds in COUNTERS_DB.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from roce_exporter.host.simulated.conditions import PRIORITIES, TRANSMIT, Conditions, Pause, Setup
+from roce_exporter.host.simulated.rates import CNP_PRIORITY, HOST_PRIORITY, PACKET_BYTES
+from roce_exporter.host.simulated.scenarios import PortSeed, again, overlay, paused, quiet
+from roce_exporter.host.simulated.simulated_switch_port import (
+    ALERT,
+    DEFAULT_QUEUE,
+    HEADROOM,
+    HEADROOM_BYTES,
+    KIBIBYTE,
+    MEBIBYTE,
+    POOL_BYTES,
+    QUEUE,
+    ROCE_DSCP,
+    ROCE_QUEUE,
+    SHARED,
+    SimulatedSwitchPort,
+    SwitchPortNeighbor,
+    SwitchPortPlan,
+    SwitchWatchdog,
+    WredProfile,
+)
+from roce_exporter.host.simulated.static_files import hostname_of, mac_of
+from roce_exporter.host.simulated.world import scenario_courses
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from roce_exporter.host.simulated.conditions import Span
+    from roce_exporter.host.simulated.simulated_switch_port import (
+        SwitchPortState,
+    )
+
+
+Table = dict[str, dict[str, str]]
+"""Fields and values by key."""
+
+QUEUES = 16
+UNICAST_QUEUES = len(PRIORITIES)
+MICROSECONDS = 1_000_000
+
+INGRESS_POOL, EGRESS_POOL = "ingress_lossless_pool", "egress_lossless_pool"
+POOLS = {INGRESS_POOL: 0x18000000000B01, EGRESS_POOL: 0x18000000000B02}
+
+PORT_OID, QUEUE_OID, GROUP_OID = 0x1000000000011, 0x15000000000301, 0x1A000000000201
+"""The first identifier of each kind; the digits in front are the type of the object in SAI."""
+
+QUEUE_WATERMARK = "SAI_QUEUE_STAT_SHARED_WATERMARK_BYTES"
+GROUP_STAT = "SAI_INGRESS_PRIORITY_GROUP_STAT_"
+POOL_STAT = "SAI_BUFFER_POOL_STAT_"
+
+
+def counters_db(ports: Sequence[SwitchPortState]) -> Table:
+    """All tables of COUNTERS_DB by key."""
+    found = _name_maps(ports)
+    for number, port in enumerate(ports):
+        found[f"COUNTERS:{_oid(PORT_OID, number)}"] = _port_fields(port)
+        for queue in range(QUEUES):
+            found[f"COUNTERS:{_queue_oid(number, queue)}"] = _queue_fields(port, queue)
+        for group in PRIORITIES:
+            found[f"COUNTERS:{_group_oid(number, group)}"] = _group_fields(port, group)
+    for window in ("USER", "PERSISTENT", "PERIODIC"):
+        found |= {f"{window}_WATERMARKS:{oid}": fields for oid, fields in _watermarks(ports, window)}
+    return found
+
+
+def _oid(first: int, number: int) -> str:
+    return f"oid:{first + number:#x}"
+
+
+def _queue_oid(port: int, queue: int) -> str:
+    return _oid(QUEUE_OID, port * QUEUES + queue)
+
+
+def _group_oid(port: int, group: int) -> str:
+    return _oid(GROUP_OID, port * len(PRIORITIES) + group)
+
+
+def _name_maps(ports: Sequence[SwitchPortState]) -> Table:
+    names: Table = {
+        "COUNTERS_PORT_NAME_MAP": {},
+        "COUNTERS_BUFFER_POOL_NAME_MAP": {name: f"oid:{number:#x}" for name, number in POOLS.items()},
+    }
+    for number, port in enumerate(ports):
+        oid, name = _oid(PORT_OID, number), port.plan.name
+        names["COUNTERS_PORT_NAME_MAP"][name] = oid
+        for queue in range(QUEUES):
+            kind = "UNICAST" if queue < UNICAST_QUEUES else "MULTICAST"
+            _add_member(names, "QUEUE", f"{name}:{queue}", _queue_oid(number, queue), oid)
+            names.setdefault("COUNTERS_QUEUE_TYPE_MAP", {})[_queue_oid(number, queue)] = (
+                f"SAI_QUEUE_TYPE_{kind}"
+            )
+        for group in PRIORITIES:
+            _add_member(names, "PG", f"{name}:{group}", _group_oid(number, group), oid)
+    return names
+
+
+def _add_member(names: Table, kind: str, name: str, oid: str, port: str) -> None:
+    names.setdefault(f"COUNTERS_{kind}_NAME_MAP", {})[name] = oid
+    names.setdefault(f"COUNTERS_{kind}_INDEX_MAP", {})[oid] = name.rpartition(":")[2]
+    names.setdefault(f"COUNTERS_{kind}_PORT_MAP", {})[oid] = port
+
+
+def _texts(values: Mapping[str, float]) -> dict[str, str]:
+    return {name: str(int(value)) for name, value in values.items()}
+
+
+def _port_fields(port: SwitchPortState) -> dict[str, str]:
+    facts, extra = port.facts, port.extra
+    found = {"SAI_PORT_STAT_PAUSE_RX_PKTS": 0.0, "SAI_PORT_STAT_PAUSE_TX_PKTS": 0.0}
+    for priority in PRIORITIES:
+        pfc = f"SAI_PORT_STAT_PFC_{priority}"
+        # What the host transmits the switch receives.
+        found[f"{pfc}_RX_PKTS"] = facts.get(f"transmit_frames_{priority}", 0.0)
+        found[f"{pfc}_TX_PKTS"] = facts.get(f"receive_frames_{priority}", 0.0) + extra.get(
+            f"vain_frames_{priority}", 0.0
+        )
+        if port.plan.watchdog:
+            # SONiC polls the pause time only of ports with a watchdog.
+            found[f"{pfc}_RX_PAUSE_DURATION_US"] = facts.get(f"transmit_pause_us_{priority}", 0.0)
+    return _texts(found)
+
+
+def _queue_fields(port: SwitchPortState, queue: int) -> dict[str, str]:
+    sent = {unit: _sent(port, queue, unit) for unit in ("packets", "bytes")}
+    discards = port.extra.get(f"queue_discards_{queue}", 0.0)
+    discards += port.extra.get(f"watchdog_transmit_{queue}", 0.0)
+    marks = port.facts.get("marks", 0.0) if queue == port.roce_queue else 0.0
+    found = {
+        "SAI_QUEUE_STAT_PACKETS": sent["packets"],
+        "SAI_QUEUE_STAT_BYTES": sent["bytes"],
+        "SAI_QUEUE_STAT_DROPPED_PACKETS": discards,
+        "SAI_QUEUE_STAT_DROPPED_BYTES": int(discards) * PACKET_BYTES,
+    }
+    if queue < UNICAST_QUEUES:
+        found |= {
+            "SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS": marks,
+            "SAI_QUEUE_STAT_WRED_ECN_MARKED_BYTES": int(marks) * PACKET_BYTES,
+            "SAI_QUEUE_STAT_WRED_DROPPED_PACKETS": 0.0,
+            "SAI_QUEUE_STAT_WRED_DROPPED_BYTES": 0.0,
+        }
+    texts = _texts(found)
+    watchdog = port.plan.watchdog
+    return (
+        texts | _watchdog_fields(port, queue, watchdog)
+        if watchdog and queue in watchdog.priorities
+        else texts
+    )
+
+
+def _sent(port: SwitchPortState, queue: int, unit: str) -> float:
+    """Packets or bytes transmitted from a queue, of the priorities that the host gives to them."""
+    # The switch can put RoCE packets into another queue than the host's priority; all other traffic is mapped alike.
+    priorities = {HOST_PRIORITY, CNP_PRIORITY} - {port.host_priority}
+    wanted = priorities & {queue} | ({port.host_priority} if queue == port.roce_queue else set())
+    return sum(port.facts.get(f"receive_{unit}_{priority}", 0.0) for priority in sorted(wanted))
+
+
+def _watchdog_fields(port: SwitchPortState, queue: int, watchdog: SwitchWatchdog) -> dict[str, str]:
+    stormed = queue in port.stormed
+    detection, restoration = (
+        int(seconds * MICROSECONDS) for seconds in (watchdog.detection, watchdog.restoration)
+    )
+    found = {
+        "PFC_WD_ACTION": watchdog.action,
+        "PFC_WD_STATUS": "stormed" if stormed else "operational",
+        "PFC_WD_DETECTION_TIME": str(detection),
+        "PFC_WD_RESTORATION_TIME": str(restoration),
+        **_texts(
+            {
+                "PFC_WD_QUEUE_STATS_DEADLOCK_DETECTED": port.extra.get(f"trips_{queue}", 0.0),
+                "PFC_WD_QUEUE_STATS_DEADLOCK_RESTORED": port.extra.get(f"restores_{queue}", 0.0),
+                "SAI_QUEUE_STAT_CURR_OCCUPANCY_BYTES": port.occupancy if queue == port.roce_queue else 0.0,
+            }
+        ),
+    }
+    return found | (_storm_fields(port, queue) if port.last else {})
+
+
+def _storm_fields(port: SwitchPortState, queue: int) -> dict[str, str]:
+    """Fields that exist from the first storm on: packets that met a tripped watchdog, in all and in the last storm."""
+    found = {}
+    for way, direction in (("TX", "transmit"), ("RX", "receive")):
+        for ending, amounts in (("", port.extra), ("_LAST", port.last)):
+            found[f"PFC_WD_QUEUE_STATS_{way}_PACKETS{ending}"] = 0.0
+            found[f"PFC_WD_QUEUE_STATS_{way}_DROPPED_PACKETS{ending}"] = amounts.get(
+                f"watchdog_{direction}_{queue}", 0.0
+            )
+    return _texts(found)
+
+
+def _group_fields(port: SwitchPortState, group: int) -> dict[str, str]:
+    names = (f"group_discards_{group}", f"watchdog_receive_{group}")
+    return _texts({f"{GROUP_STAT}DROPPED_PACKETS": sum(port.extra.get(name, 0.0) for name in names)})
+
+
+def _watermarks(ports: Sequence[SwitchPortState], window: str) -> Iterator[tuple[str, dict[str, str]]]:
+    found = [port.periodic if window == "PERIODIC" else port.ever for port in ports]
+    for number, (port, peaks) in enumerate(zip(ports, found, strict=True)):
+        for queue in range(QUEUES):
+            level = peaks[QUEUE] if queue == port.roce_queue else 0.0
+            yield _queue_oid(number, queue), _texts({QUEUE_WATERMARK: level})
+        for group in PRIORITIES:
+            lossless = group == ROCE_QUEUE
+            yield (
+                _group_oid(number, group),
+                _texts(
+                    {
+                        f"{GROUP_STAT}SHARED_WATERMARK_BYTES": peaks[SHARED] if lossless else 0.0,
+                        f"{GROUP_STAT}XOFF_ROOM_WATERMARK_BYTES": peaks[HEADROOM] if lossless else 0.0,
+                    }
+                ),
+            )
+    # The highest level of all ports at once is not known: their sum is a bound.
+    shared, headroom, queues = (sum(peaks[name] for peaks in found) for name in (SHARED, HEADROOM, QUEUE))
+    ingress = {f"{POOL_STAT}WATERMARK_BYTES": shared, f"{POOL_STAT}XOFF_ROOM_WATERMARK_BYTES": headroom}
+    yield f"oid:{POOLS[INGRESS_POOL]:#x}", _texts(ingress)
+    yield f"oid:{POOLS[EGRESS_POOL]:#x}", _texts({f"{POOL_STAT}WATERMARK_BYTES": queues})
+
+
+MAP = "AZURE"
+"""SONiC's usual name for its QoS maps."""
+
+CNP_DSCP = 48
+LANES = 8
+MEGABIT = 10**6
+MTU = 9100
+XON_BYTES = 18 * KIBIBYTE
+
+MAC_SUBTYPE, NAME_SUBTYPE, CHASSIS_SUBTYPE = "3", "5", "4"
+"""Subtypes of port and chassis identifiers (IEEE 802.1AB): MAC address, interface name; MAC address."""
+
+COUNTER_GROUPS = ("PORT", "QUEUE", "QUEUE_WATERMARK", "PG_DROP", "PG_WATERMARK", "WRED_ECN_QUEUE")
+RENEWAL = {"POLL_INTERVAL": "1000", "FLEX_COUNTER_STATUS": "enable"}
+"""The simulated switch refreshes all its counters once a second."""
+
+
+def config_db(hostname: str, mac: str, plans: Sequence[SwitchPortPlan]) -> Table:
+    """All tables of CONFIG_DB by key."""
+    found = {
+        "DEVICE_METADATA|localhost": {
+            "hostname": hostname,
+            "hwsku": "ACS-SN5600",
+            "platform": "x86_64-nvidia_sn5600-r0",
+            "mac": mac,
+            "type": "LeafRouter",
+            "default_pfcwd_status": "disable",
+        },
+        **{f"FLEX_COUNTER_TABLE|{group}": dict(RENEWAL) for group in COUNTER_GROUPS},
+        **_maps(),
+        **_buffers(),
+    }
+    polls = {plan.watchdog.poll for plan in plans if plan.watchdog}
+    if polls:
+        found["PFC_WD|GLOBAL"] = {"POLL_INTERVAL": _milliseconds(min(polls))}
+    for number, plan in enumerate(plans):
+        found |= dict(_port(plan, number))
+        found[f"WRED_PROFILE|{plan.wred.name}"] = _wred(plan.wred)
+    return found
+
+
+def _milliseconds(seconds: float) -> str:
+    return str(round(1000 * seconds))
+
+
+def _maps() -> Table:
+    """Every priority has the queue and the priority group of its number; only lossless traffic has a group of its own."""
+    traffic_classes = {str(dscp): str(DEFAULT_QUEUE) for dscp in range(64)}
+    traffic_classes |= {str(ROCE_DSCP): str(ROCE_QUEUE), str(CNP_DSCP): str(CNP_PRIORITY)}
+    same = {str(priority): str(priority) for priority in PRIORITIES}
+    groups = {str(priority): str(priority if priority == ROCE_QUEUE else 0) for priority in PRIORITIES}
+    return {
+        f"DSCP_TO_TC_MAP|{MAP}": traffic_classes,
+        f"TC_TO_QUEUE_MAP|{MAP}": same,
+        f"TC_TO_PRIORITY_GROUP_MAP|{MAP}": groups,
+        f"MAP_PFC_PRIORITY_TO_QUEUE|{MAP}": dict(same),
+    }
+
+
+def _buffers() -> Table:
+    pool = {"mode": "dynamic", "size": str(POOL_BYTES)}
+    lossless = {
+        "pool": INGRESS_POOL,
+        "xon": str(XON_BYTES),
+        "xoff": str(HEADROOM_BYTES),
+        "size": str(XON_BYTES + HEADROOM_BYTES),
+        "dynamic_th": "0",
+    }
+    return {
+        f"BUFFER_POOL|{INGRESS_POOL}": {"type": "ingress", **pool},
+        f"BUFFER_POOL|{EGRESS_POOL}": {"type": "egress", **pool},
+        "BUFFER_PROFILE|pg_lossless_400000_5m_profile": lossless,
+        "BUFFER_PROFILE|ingress_lossy_profile": {"pool": INGRESS_POOL, "size": "0", "dynamic_th": "3"},
+        "BUFFER_PROFILE|egress_lossless_profile": {"pool": EGRESS_POOL, "size": "0", "dynamic_th": "7"},
+    }
+
+
+def _port(plan: SwitchPortPlan, number: int) -> Iterator[tuple[str, dict[str, str]]]:
+    name, lossless = plan.name, ",".join(map(str, plan.lossless))
+    yield (
+        f"PORT|{name}",
+        {
+            "admin_status": "up",
+            "alias": f"etp{number + 1}",
+            "description": f"{plan.neighbor.host}:{plan.neighbor.netdev}",
+            "index": str(number + 1),
+            "lanes": ",".join(str(LANES * number + lane) for lane in range(LANES)),
+            "mtu": str(MTU),
+            "speed": str(plan.speed // MEGABIT),
+        },
+    )
+    maps = ("dscp_to_tc_map", "tc_to_queue_map", "tc_to_pg_map", "pfc_to_queue_map")
+    enabled = {"pfc_enable": lossless}
+    if plan.watchdog:
+        enabled["pfcwd_sw_enable"] = ",".join(map(str, plan.watchdog.priorities))
+        yield f"PFC_WD|{name}", _watchdog(plan.watchdog)
+    yield f"PORT_QOS_MAP|{name}", {**dict.fromkeys(maps, MAP), **enabled}
+    yield f"BUFFER_PG|{name}|0", {"profile": "ingress_lossy_profile"}
+    for priority in plan.lossless:
+        yield f"BUFFER_PG|{name}|{priority}", {"profile": "pg_lossless_400000_5m_profile"}
+        yield f"BUFFER_QUEUE|{name}|{priority}", {"profile": "egress_lossless_profile"}
+        yield f"QUEUE|{name}|{priority}", {"scheduler": "scheduler.1", "wred_profile": plan.wred.name}
+
+
+def _watchdog(watchdog: SwitchWatchdog) -> dict[str, str]:
+    return {
+        "action": watchdog.action,
+        "detection_time": _milliseconds(watchdog.detection),
+        "restoration_time": _milliseconds(watchdog.restoration),
+    }
+
+
+def _wred(wred: WredProfile) -> dict[str, str]:
+    found = {"ecn": "ecn_all" if wred.ecn else "ecn_none"}
+    for colour in ("green", "yellow", "red"):
+        found |= {
+            f"wred_{colour}_enable": "true",
+            f"{colour}_min_threshold": str(wred.minimum),
+            f"{colour}_max_threshold": str(wred.maximum),
+            f"{colour}_drop_probability": str(wred.percent),
+        }
+    return found
+
+
+def state_db() -> Table:
+    """The capabilities of the switch in STATE_DB: it counts marks per queue."""
+    names = ("WRED_DROPPED_PKT", "WRED_DROPPED_BYTE", "ECN_MARKED_PKT", "ECN_MARKED_BYTE")
+    return {
+        f"QUEUE_COUNTER_CAPABILITIES|WRED_ECN_QUEUE_{name}_COUNTER": {"isSupported": "true"} for name in names
+    }
+
+
+def appl_db(hostname: str, mac: str, ports: Sequence[SwitchPortState]) -> Table:
+    """The LLDP tables of APPL_DB. A port without a link has no neighbour."""
+    local = {
+        "lldp_loc_chassis_id_subtype": CHASSIS_SUBTYPE,
+        "lldp_loc_chassis_id": mac,
+        "lldp_loc_sys_name": hostname,
+        "lldp_loc_sys_desc": "SONiC Software Version: simulated",
+        "lldp_loc_sys_cap_supported": "28 00",
+        "lldp_loc_sys_cap_enabled": "28 00",
+    }
+    neighbors = {f"LLDP_ENTRY_TABLE:{port.plan.name}": _neighbor(port.plan) for port in ports if port.up}
+    return {"LLDP_LOC_CHASSIS": local, **neighbors}
+
+
+def _neighbor(plan: SwitchPortPlan) -> dict[str, str]:
+    found = plan.neighbor
+    return {
+        "lldp_rem_chassis_id_subtype": CHASSIS_SUBTYPE,
+        "lldp_rem_chassis_id": found.chassis,
+        "lldp_rem_port_id_subtype": MAC_SUBTYPE if found.by_mac else NAME_SUBTYPE,
+        "lldp_rem_port_id": found.mac if found.by_mac else found.netdev,
+        "lldp_rem_port_desc": found.netdev,
+        "lldp_rem_sys_name": found.host,
+        "lldp_rem_sys_desc": "Linux",
+        "lldp_rem_sys_cap_supported": "80 00",
+        "lldp_rem_sys_cap_enabled": "80 00",
+        "lldp_rem_index": "1",
+    }
+
+
+Databases = dict[str, "Table"]
+"""The tables of a SONiC by the name of their database."""
+
+DATABASE_NUMBERS = {"APPL_DB": 0, "COUNTERS_DB": 2, "CONFIG_DB": 4, "STATE_DB": 6}
+"""The numbers of the databases in SONiC's default layout (database_config.json)."""
+
+OTHERS = 2
+"""Hosts behind the switch besides the simulated one."""
+
+OTHER_SPEED = 400 * 10**9
+LARGEST_HOST = 2**24
+
+LATE_MARKS = WredProfile("LATE_MARKS", minimum=4 * MEBIBYTE, maximum=5 * MEBIBYTE)
+NO_MARKS = WredProfile("NO_MARKS", ecn=False)
+REPORTING = SwitchWatchdog(action=ALERT)
+
+
+class _SwitchLink(NamedTuple):
+    """A port with the script of the host's end."""
+
+    plan: SwitchPortPlan
+    setup: Setup
+    spans: Iterator[Span]
+    afterwards: Conditions
+
+
+class SimulatedSwitch:
+    """The switch over time. Times never decrease."""
+
+    def __init__(self, hostname: str, mac: str, ports: Sequence[SimulatedSwitchPort]) -> None:
+        self.hostname = hostname
+        self.plans = tuple(port.plan for port in ports)
+        self._mac = mac
+        self._ports = tuple(ports)
+        self._config = config_db(hostname, mac, self.plans)
+
+    def databases(self, now: float) -> Databases:
+        """All tables of the switch at `now`, which is a time of the host's clock."""
+        ports = [port.state(now) for port in self._ports]
+        return {
+            "APPL_DB": appl_db(self.hostname, self._mac, ports),
+            "COUNTERS_DB": counters_db(ports),
+            "CONFIG_DB": self._config,
+            "STATE_DB": state_db(),
+        }
+
+
+def simulate_switch(scenario: str, *, start: float, vendors: Sequence[str], seed: int) -> SimulatedSwitch:
+    """The switch of a simulated host; `start` is the time at which the host's world began.
+
+    Raises:
+        ScenarioError: unknown scenario or vendor, or an invalid number of ports.
+    """
+    links = [*_host_links(scenario, vendors, seed)]
+    for other in range(1, OTHERS + 1):
+        links.append(_other_link(scenario, seed, other, len(links)))
+    ports = [SimulatedSwitchPort(link.plan, link.setup, link.spans, start, link.afterwards) for link in links]
+    return SimulatedSwitch(f"leaf-{seed:03}", _switch_mac(seed), ports)
+
+
+def _switch_mac(seed: int) -> str:
+    """Locally administered, in another range than those of the hosts."""
+    return (bytes((6,)) + (seed % LARGEST_HOST).to_bytes(3) + bytes(2)).hex(":")
+
+
+def _host_links(scenario: str, vendors: Sequence[str], seed: int) -> Iterator[_SwitchLink]:
+    for number, (driver, course) in enumerate(scenario_courses(scenario, vendors, seed)):
+        neighbor = _host_behind(seed, f"eth{number}", by_mac=number % 4 < 3)  # noqa: PLR2004 - every fourth by its name
+        plan = SwitchPortPlan(f"Ethernet{LANES * number}", neighbor, driver.speed)
+        if scenario == "misconfigured":
+            plan = replace(plan, **_MISTAKES[number % len(_MISTAKES)])
+        yield _SwitchLink(plan, course.setup, iter(course.spans), course.afterwards)
+
+
+_MISTAKES: tuple[Mapping[str, Any], ...] = (
+    {},  # the host has PFC on another priority
+    {"wred": NO_MARKS},
+    {"watchdog": None},
+    {"wred": LATE_MARKS},
+)
+"""What is wrong with each port in the scenario `misconfigured`."""
+
+
+def _host_behind(host: int, netdev: str, *, by_mac: bool) -> SwitchPortNeighbor:
+    return SwitchPortNeighbor(hostname_of(host), mac_of(host, "eth0"), netdev, mac_of(host, netdev), by_mac)
+
+
+def _other_link(scenario: str, seed: int, other: int, number: int) -> _SwitchLink:
+    """A link to another host, of which only the first one can have a problem."""
+    name, neighbor = f"Ethernet{LANES * number}", _host_behind(seed + other, "eth0", by_mac=other == 1)
+    port = PortSeed(100 + other, seed)
+    if scenario == "victim" and other == 1:
+        # The victims are paused in the same windows.
+        windows = again(port.random("storms"), paused(Pause(3, TRANSMIT, 1.0)))
+        plan = SwitchPortPlan(name, neighbor, OTHER_SPEED, watchdog=REPORTING)
+        return _SwitchLink(plan, Setup(), overlay(quiet(port), windows), Conditions())
+    return _SwitchLink(SwitchPortPlan(name, neighbor, OTHER_SPEED), Setup(), quiet(port), Conditions())
