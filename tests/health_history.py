@@ -10,7 +10,7 @@ from roce_exporter.view.history import TimedSamples
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from roce_exporter.checks.health.port_fault import Diagnosis, PortFault
+    from roce_exporter.checks.finding import Finding, Report
     from roce_exporter.view.history import History
 
 ROWS = {row.name: row for row in CATALOG}
@@ -57,12 +57,12 @@ def history(
     return tuple(TimedSamples(1000.0 + step * place, values) for place, values in enumerate(found))
 
 
-def causes(diagnosis: Diagnosis) -> list[str]:
+def causes(diagnosis: Report) -> list[str]:
     """The names of the causes found, the worst first."""
-    return [fault.cause.name for fault in diagnosis.findings]
+    return [fault.check for fault in diagnosis.findings]
 
 
-def only(diagnosis: Diagnosis) -> PortFault:
+def only(diagnosis: Report) -> Finding:
     """The one finding."""
     assert len(diagnosis.findings) == 1, causes(diagnosis)
     return diagnosis.findings[0]

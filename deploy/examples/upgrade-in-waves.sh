@@ -5,7 +5,7 @@
 #
 # hosts: one line per host, its wave and its name as in the label instance, for example from Prometheus, one host first, then a
 # rack, then the rest by tens of racks. Waves go in the order of the lines. COMMAND gets the host's name as its last argument, for example
-# a script with: ssh "$1" 'apt-get install -y roce-exporter=1.2.3 && roce-exporter doctor --prometheus=http://prometheus:9090'
+# a script with: ssh "$1" 'apt-get install -y roce-exporter=1.2.3 && roce-exporter check setup --prometheus=http://prometheus:9090'
 #
 # A wave is fit if every host of it is scraped, reports VERSION, and has none of the exporter's own alerts, pending ones included.
 # ROCE_WAVE_STEADY (60): for how many seconds it must be fit. ROCE_WAVE_SECONDS (300): how long to wait for that.

@@ -57,15 +57,13 @@ ZSH_VALUE = re.compile(r'^(  "\*?--[\w.-]+)(\[.*\]:)', re.MULTILINE)
 """A flag with a value, as shtab writes it: zsh then completes `--flag value`, but not `--flag=value`."""
 
 EXIT_STATUS = (
-    ("0", "success; audit, diagnose, doctor, translate: nothing is wrong"),
+    ("0", "success; check: nothing found, and all that is needed was seen; translate: nothing was left"),
     (
         "1",
-        "audit, diagnose, doctor, translate: something is wrong or was left; explain: nothing found; or an internal error",
+        "check, translate: something is wrong or was left; explain: nothing found; or an internal error",
     ),
-    (
-        "2",
-        "invalid flag, configuration file or input, reported as one line; audit, diagnose, doctor: unknown",
-    ),
+    ("2", "invalid flag, configuration file or input, reported as one line"),
+    ("3", "check: nothing found, but something that is needed was not seen"),
     ("130", "ended by Ctrl-C"),
 )
 PATHS = (
@@ -78,7 +76,7 @@ EXAMPLES = (
     ("roce-exporter", "serve this host on port 10123"),
     ("roce-exporter --host.simulate=pfc-storm", "serve a simulated host, without RDMA hardware"),
     ("roce-exporter once", "print the metrics once"),
-    ("roce-exporter diagnose", "what is wrong, on which side of the link, and what next"),
+    ("roce-exporter check", "what is wrong, on which side of the link, what next, and what was not seen"),
     ("roce-exporter explain np_cnp_sent", "what a raw counter means and which metric it is"),
 )
 

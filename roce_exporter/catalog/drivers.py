@@ -67,7 +67,7 @@ class DriverFamily(NamedTuple):
     differs. Empty for a driver without hardware."""
     essential: tuple[Facts, ...] = ()
     json_name: str = ""
-    """Its key in `roce-exporter audit --format=json`, where that is not the dialect."""
+    """Its key in `roce-exporter check settings --format=json`, where that is not the dialect."""
     stub_port_counters: bool = False
     """The files in `counters/` exist, and every read of one fails with EINVAL."""
     dscp_by_precedence: bool = False

@@ -33,24 +33,16 @@ COMMANDS = {
         "explain a raw counter or a metric: its meaning, its source and its current value",
         "explain:explain_name",
     ),
-    "audit": Command(
-        "compare the host's settings with a profile; exit code 0: all checks pass, 1: a check fails, 2: the audit could not run",
-        "audit:audit_host",
-    ),
-    "diagnose": Command(
-        "say what is wrong with the ports, on which side, and what to do next; exit code 0: nothing, 1: something, 2: unknown",
-        "diagnose:diagnose_host",
-        # It opens its own: Prometheus has its history, or a clock of its own plays it.
+    "check": Command(
+        "say what is wrong with setup, settings, health or switches, on which side, and what to do; exit code 0: nothing, and all was seen, "
+        "1: something, 2: bad input, 3: nothing, but not all that is needed was seen",
+        "check:check",
+        # It opens its own: Prometheus has its history, or a clock of its own plays it. It shows storms itself.
         has_host=False,
         log_level="error",
     ),
-    "doctor": Command(
-        "check a new host: what is found, which privileges and counters are missing, who scrapes it; exit code 0: fit, 1: something needs attention, 2: unknown",
-        "doctor:check_host",
-        has_host=False,
-    ),
     "switches": Command(
-        "serve metrics of switches at /probe?target=NAME, or audit their settings",
+        "serve metrics of switches at /probe?target=NAME",
         "switches:switches",
         has_host=False,
         log_level="info",
@@ -78,6 +70,9 @@ COMMANDS = {
         has_host=False,
     ),
 }
+
+CHECKS = {"audit": ("settings",), "doctor": ("setup", "settings"), "diagnose": ("health",)}
+"""Commands of earlier versions, and the topics of `check` that they are now; until the next minor release."""
 
 REMOVED = {
     "counters": "iproute2 does it: rdma statistic qp set link DEVICE/PORT auto type,pid on",

@@ -50,12 +50,12 @@ EXPORTERS = ("node_exporter", "rdma_exporter", "spiderpool")
 NAMED_NAMESPACES = "/run/netns"
 TEXT, JSON, TABLE, PACKETS = "text", "json", "table", "packets"
 
-HOST = ("demo", "serve", "once", "capture", "explain", "audit", "diagnose", "doctor", "probe")
+HOST = ("demo", "serve", "once", "capture", "explain", "check", "probe")
 """Commands that read a host."""
-CHECKING = ("demo", "serve", "once", "audit", "diagnose", "doctor", "switches")
-COLLECTING = ("serve", "once", "diagnose")
+CHECKING = ("demo", "serve", "once", "check")
+COLLECTING = ("serve", "once", "check")
 SERVING = ("serve", "switches", "wire", "probe")
-PROMETHEUS = ("diagnose", "doctor")
+CHECK = ("check",)
 EVERY = (*HOST, "switches", "namespaces", "wire", "translate")
 
 
@@ -95,9 +95,9 @@ FLAGS = (
     ),
     Flag(
         "words",
-        ("switches",),
-        "audit [TARGET...]",
-        "compare the settings of these switches (default: all) with the profile, instead of serving metrics",
+        CHECK,
+        "TOPIC",
+        "setup, settings, health, or switches with names of switches (all); without one, all that the source can show",
         nargs="*",
     ),
     Flag("file", ("wire",), "FILE", "a capture (pcap or pcapng), or - for standard input", nargs="?"),
@@ -182,7 +182,7 @@ FLAGS = (
     ),
     Flag(
         "--profile",
-        ("audit", "switches"),
+        CHECK,
         "PROFILE",
         "the same as --audit.profile",
         "auto",
@@ -253,7 +253,7 @@ FLAGS = (
         "--metrics.set",
         ("serve", "once"),
         "",
-        "which metrics are shown: lean (what alerts, diagnose and the dashboards of fleet, hosts, links and jobs need), standard "
+        "which metrics are shown: lean (what alerts, check and the dashboards of fleet, hosts, links and jobs need), standard "
         "(what all dashboards need, and all counters of faults; the default) or full (everything)",
         "standard",
         choices=("lean", "standard", "full"),
@@ -347,7 +347,7 @@ FLAGS = (
     ),
     Flag(
         "--since",
-        ("diagnose",),
+        CHECK,
         "TIME",
         "how much of the past counts, such as 90s, 10m or 2h, with --prometheus or a simulated host (10m), or a recording (all)",
         None,
@@ -355,56 +355,55 @@ FLAGS = (
     ),
     Flag(
         "--interval",
-        ("diagnose",),
+        CHECK,
         "TIME",
         "time between two samples (10s; with --prometheus 15s, or more if --since is long)",
         None,
         duration,
     ),
-    Flag("--format", PROMETHEUS, "", "format of the findings (text)", TEXT, choices=(TEXT, JSON)),
-    Flag(
-        "--format", ("audit", "switches"), "", "format of the findings (table)", TABLE, choices=(TABLE, JSON)
-    ),
+    Flag("--format", CHECK, "", "format of the findings (text)", TEXT, choices=(TEXT, JSON)),
+    Flag("--failed", CHECK, "", "print only what is degraded or failed", False),
+    Flag("--switches.config", CHECK, "FILE", "configuration file of the switches of `check switches`"),
     Flag(
         "--exporter",
-        ("doctor",),
+        CHECK,
         "URL",
         "the exporter that should run on this host (http://127.0.0.1:10123); only its /metrics is requested",
         f"http://127.0.0.1:{DEFAULT_PORT}",
     ),
     Flag(
         "--prometheus",
-        PROMETHEUS,
+        CHECK,
         "URL",
-        "read the history of a host (diagnose), or whether it is scraped (doctor), from Prometheus, for example http://prometheus:9090",
+        "read the history of a host from Prometheus, for example http://prometheus:9090; with `check setup`, whether it scrapes this host",
     ),
     Flag(
         "--instance",
-        PROMETHEUS,
+        CHECK,
         "INSTANCE",
         "the host's target label `instance`; needed if Prometheus scrapes several exporters",
     ),
-    Flag("--prometheus.username", PROMETHEUS, "USER", "user name"),
+    Flag("--prometheus.username", CHECK, "USER", "user name"),
     Flag(
         "--prometheus.password-file",
-        PROMETHEUS,
+        CHECK,
         "FILE",
         "file with the password of --prometheus.username, in one line",
     ),
     Flag(
         "--prometheus.ca-file",
-        PROMETHEUS,
+        CHECK,
         "FILE",
         "certificates that Prometheus' certificate is verified with (default: those of the system)",
     ),
     Flag(
         "--prometheus.cert-file",
-        PROMETHEUS,
+        CHECK,
         "FILE",
         "certificate to show to Prometheus, with --prometheus.key-file",
     ),
-    Flag("--prometheus.key-file", PROMETHEUS, "FILE", "key of --prometheus.cert-file"),
-    Flag("--prometheus.insecure-skip-verify", PROMETHEUS, "", "do not verify Prometheus' certificate", False),
+    Flag("--prometheus.key-file", CHECK, "FILE", "key of --prometheus.cert-file"),
+    Flag("--prometheus.insecure-skip-verify", CHECK, "", "do not verify Prometheus' certificate", False),
     Flag(
         "--from",
         ("translate",),

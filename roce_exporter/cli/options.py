@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from roce_exporter import __version__
-from roce_exporter.cli.commands import COMMANDS, REMOVED
+from roce_exporter.cli.commands import CHECKS, COMMANDS, REMOVED
 from roce_exporter.cli.flags import FLAGS, Flag
 from roce_exporter.errors import UserError
 
@@ -43,6 +43,7 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
     argv = _command_first(list(argv))
     if argv and argv[0] in REMOVED:
         raise OptionError(f"{argv[0]} was removed; {REMOVED[argv[0]]}")
+    argv = _renamed(argv)
     parser = make_parser()
     options, rest = parser.parse_known_args(argv)
     # Words may have flags between them: argparse itself ends a list of words at the first flag.
@@ -60,18 +61,25 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
         from roce_exporter.cli.config_file import config_flags  # noqa: PLC0415 - most have none, and YAML is slow to import
 
         keys = config_flags(options.config_file, argv, parser)
-        options = parser.parse_args([argv[0], *keys, *argv[1:]])
+        words = getattr(options, "words", None)
+        options, _ = parser.parse_known_args([argv[0], *keys, *argv[1:]])
+        if words is not None:
+            options.words = words
     if options.command == "demo":
         options.host_simulate = options.host_simulate or "pfc-storm"
+    _check_host(options)
+    return options
+
+
+def _check_host(options: argparse.Namespace) -> None:
+    """Refuse flags that select different hosts."""
     hosts = {
-        "--prometheus": options.command == "diagnose" and options.prometheus,
         "--host.recording": options.host_recording,
         "--host.simulate": options.host_simulate,
         "--path.sysfs": options.path_sysfs != "/sys",
     }
     if len(chosen := [flag for flag, value in hosts.items() if value]) > 1:
         raise OptionError(f"{' and '.join(chosen)} name different hosts; give one of them")
-    return options
 
 
 def flags_of(command: str) -> list[Flag]:
@@ -131,6 +139,20 @@ def _command_first(argv: list[str]) -> list[str]:
     if position < len(argv):
         return [argv[position], *argv[:position], *argv[position + 1 :]]
     return argv if {"-h", "--help", "--version"} & set(argv) else ["serve", *argv]
+
+
+def _renamed(argv: list[str]) -> list[str]:
+    """The arguments with `check` instead of the commands that it replaced, which is said on standard error."""
+    word, *rest = argv or [""]
+    topics = CHECKS.get(word)
+    if word == "switches" and (words := _command_first(rest))[0] == "audit":
+        word, topics = "switches audit", ("switches",)
+        rest = [one.replace("--config.file", "--switches.config", 1) for one in words[1:]]
+    if topics is None:
+        return argv
+    new = " ".join(("check", *topics))
+    sys.stderr.write(f"{PROGRAM}: {word} is deprecated; use {new}\n")
+    return ["check", *topics, *("text" if one == "table" else one.replace("=table", "=text") for one in rest)]
 
 
 def _given(argv: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""`roce-exporter switches`: metrics of switches over HTTP until SIGTERM or SIGINT. `switches audit` compares their settings.
+"""`roce-exporter switches`: metrics of switches over HTTP until SIGTERM or SIGINT.
 
 A process of its own, so that credentials of switches are on no host of the cluster.
 """
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from roce_exporter import __version__
 from roce_exporter.background import background
+from roce_exporter.cli.check_switches import make_prober
 from roce_exporter.cli.daemon import (
     READY,
     STOPPING,
@@ -20,11 +21,7 @@ from roce_exporter.cli.daemon import (
     web_config_of,
 )
 from roce_exporter.cli.flags import SWITCHES_PORT
-from roce_exporter.cli.options import OptionError
-from roce_exporter.cli.switches_audit import audit_targets, with_all_priorities
 from roce_exporter.self_metrics.own_registry import OwnRegistry
-from roce_exporter.switches.probe import Prober
-from roce_exporter.switches.targets_file import read_switches_file
 from roce_exporter.web import Server
 from roce_exporter.web.application import Application
 from roce_exporter.web.switch_pages import SwitchPages
@@ -32,36 +29,22 @@ from roce_exporter.web.switch_pages import SwitchPages
 if TYPE_CHECKING:
     import argparse
 
-AUDIT = "audit"
+    from roce_exporter.switches.probe import Prober
 
 LOG = logging.getLogger(__name__)
 
 
 async def switches(options: argparse.Namespace) -> int:
-    """Serve probes, or audit.
+    """Serve probes.
 
     Raises:
         UserError: the configuration file is missing or invalid, or a package is not installed.
     """
-    if options.words and options.words[0] != AUDIT:
-        raise OptionError(
-            f"{options.words[0]!r} is not an action of switches; use {AUDIT}, or leave it out to serve"
-        )
-    prober = _prober(options.config_file, everything=bool(options.words))
+    prober = make_prober(options.config_file, everything=False)
     try:
-        if options.words:
-            return await audit_targets(options, prober, options.words[1:])
         return await _serve(options, prober)
     finally:
         await prober.close()
-
-
-def _prober(path: str, *, everything: bool) -> Prober:
-    """`everything`: all priorities, also where metrics cover those with PFC: where PFC is off, the audit has to see that."""
-    if not path:
-        raise OptionError("switches needs --config.file, a YAML file that names them; see docs/switches.md")
-    file = read_switches_file(path)
-    return Prober(with_all_priorities(file) if everything else file)
 
 
 async def _serve(options: argparse.Namespace, prober: Prober) -> int:

@@ -78,6 +78,15 @@ class View:
             found = self._tracks[name] = tuple(_tracks(self.history, name))
         return found
 
+    def current(self, name: str) -> list[tuple[Mapping[str, str], float]]:
+        """Labels and value of every series of this row that has a value now."""
+        return [(track.labels, track.now) for track in self.tracks(name) if track.now is not None]
+
+    def value(self, name: str, **match: str) -> float | None:
+        """The value now of the last series of this row with these labels; None if it is not seen."""
+        found = [value for labels, value in self.current(name) if match.items() <= labels.items()]
+        return found[-1] if found else None
+
     def of(self, device: str, port: str, name: str) -> tuple[SeriesTrack, ...]:
         """The series of this row that belong to the device, and to the port if it is not `WHOLE`."""
         mine = self._of.setdefault((device, port), {})

@@ -120,7 +120,7 @@ def test_without_any_standard_stream_it_serves(tmp_path: Path) -> None:
     assert daemon.log == ""
 
 
-@pytest.mark.parametrize("command", ["once", "audit", "explain np_cnp_sent"])
+@pytest.mark.parametrize("command", ["once", "check settings", "explain np_cnp_sent"])
 @pytest.mark.parametrize("closed", [False, True], ids=["full", "closed"])
 def test_a_failed_write_is_reported_in_one_line(command: str, closed: bool) -> None:
     arguments = [*EXPORTER, *command.split(), "--host.simulate=quiet"]

@@ -19,16 +19,16 @@ from deploy_tools import DEPLOY, fetch_json, printed, ran
 from http_answers import answering
 from waiting import wait_until
 
+from roce_exporter.checks.finding import Status
 from roce_exporter.checks.health.health_document import health_document
 from roce_exporter.checks.health.port_causes import LINK_DOWN, LINK_FLAPPING
-from roce_exporter.checks.health.port_fault import Health, PortFault
 from roce_exporter.checks.health.port_health import HeldReason, HeldReasons
 from roce_exporter.checks.health.traffic_causes import INCAST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roce_exporter.checks.health.port_fault import Cause
+    from roce_exporter.checks.health.sign import Cause
 
 PLUGIN = DEPLOY / "node-problem-detector/check-roce-health.sh"
 MONITOR = DEPLOY / "node-problem-detector/roce-port-monitor.json"
@@ -39,13 +39,10 @@ DRAIN = DEPLOY / "examples/drain-slurm-node.sh"
 def document(*causes: Cause, age: float = 0.0, judged: bool = True) -> bytes:
     """The document of a host with two ports, of which the second has these causes."""
     now = time.time() - age
-    reasons = tuple(
-        HeldReason(PortFault("mlx5_1", "1", cause, cause.side, ("a",), (), (), 1.0), now, now)
-        for cause in causes
-    )
-    worst = max((cause.health for cause in causes), default=Health.HEALTHY)
+    reasons = tuple(HeldReason(cause.finding("mlx5_1", "1", ("a",), harm=1.0), now, now) for cause in causes)
+    worst = max((cause.health for cause in causes), default=Status.OK)
     ports = {
-        ("mlx5_0", "1"): HeldReasons((), Health.HEALTHY, now, ()),
+        ("mlx5_0", "1"): HeldReasons((), Status.OK, now, ()),
         ("mlx5_1", "1"): HeldReasons(reasons, worst, now, ()),
     }
     found = health_document(ports if judged else {}, ["optics"], now, now if judged else None, 15.0)

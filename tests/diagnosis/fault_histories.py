@@ -1,4 +1,4 @@
-"""The history of each fault, as `roce-exporter diagnose` would read it."""
+"""The history of each fault, as `roce-exporter check health` would read it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from changed_host import EPOCH, changed_host
 from recorded import files, recording
 
-from roce_exporter.cli.diagnose import HostCourse, sampled
+from roce_exporter.cli.check_host import HostCourse, sampled
 from roce_exporter.cli.options import parse_options
 from roce_exporter.fastloop import Sampler
 from roce_exporter.host.recorded.recorded import load_recording
@@ -56,9 +56,9 @@ def _spans(script: Sequence[Mapping[str, Any]]) -> Iterator[Span]:
 async def recorded_history(kernel: RecordedKernel, profile: str = "auto", times: int = 0) -> History:
     """All moments of a recording; or `times` moments 15 s apart, the last of them repeated."""
     clock = HostClock()
-    options = parse_options(["diagnose", f"--audit.profile={profile}", "--host.recording=x"])
+    options = parse_options(["check", f"--audit.profile={profile}", "--host.recording=x"])
     course = HostCourse(clock, kernel.times[:1] if times else kernel.times, jump(clock), lambda now: now)
-    return await sampled(options, kernel, course)
+    return (await sampled(options, kernel, course)).history
 
 
 async def simulated_history(
@@ -66,7 +66,7 @@ async def simulated_history(
 ) -> History:
     """Ten minutes of a simulated host, a sample every 15 s, with the fast loop; or these times."""
     times = times or [APART * number for number in range(int(SINCE / APART) + 1)]
-    options = parse_options(["diagnose", "--host.simulate=quiet"])
+    options = parse_options(["check", "--host.simulate=quiet"])
     sampler = Sampler(kernel, clock, lambda: EPOCH + clock.now) if storms else None
     course = HostCourse(clock, times, play(clock, sampler), lambda now: EPOCH + now, sampler)
-    return await sampled(options, kernel, course)
+    return (await sampled(options, kernel, course)).history

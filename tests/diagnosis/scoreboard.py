@@ -1,4 +1,4 @@
-"""What `diagnose` says of each fault, compared with the truth."""
+"""What `check health` says of each fault, compared with the truth."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from fault_histories import fault_history
 from fault_table import Fault, load_faults
 
 from roce_exporter.catalog.row import FULL, MetricSet
+from roce_exporter.checks.finding import Finding, Status
 from roce_exporter.checks.health.diagnosis import diagnose
-from roce_exporter.checks.health.port_fault import Health, PortFault
 from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.view import host_history
 from roce_exporter.view.history import TimedSamples, timed_samples
@@ -23,7 +23,7 @@ from roce_exporter.view.usual_values import with_usual_values
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from roce_exporter.checks.health.port_fault import Diagnosis
+    from roce_exporter.checks.finding import Report
     from roce_exporter.normalise.series import Samples
 
 
@@ -32,11 +32,11 @@ class Said:
     """What was said of one fault: by all metrics, and by those of each smaller set."""
 
     fault: Fault
-    diagnosis: Diagnosis
-    served: dict[MetricSet, Diagnosis]
+    diagnosis: Report
+    served: dict[MetricSet, Report]
 
     @property
-    def first(self) -> PortFault | None:
+    def first(self) -> Finding | None:
         """The finding that counts: the worst of the faulty port, or of its whole device."""
         place = (self.fault.device, self.fault.port)
         here = (one for one in self.diagnosis.findings if (one.device, one.port or place[1]) == place)
@@ -50,7 +50,7 @@ class Said:
     @property
     def is_right(self) -> bool:
         """Whether the first finding names the right side and cause."""
-        return self.first is not None and self.side_is_right and self.first.cause.name in self.fault.causes
+        return self.first is not None and self.side_is_right and self.first.check in self.fault.causes
 
 
 def host_of(fault: Fault) -> object:
@@ -62,9 +62,9 @@ def accused(said: Said) -> list[tuple[str, str]]:
     """Devices without any fault of which a finding says that they have failed."""
     faulty = {other.device for other in load_faults() if host_of(other) == host_of(said.fault)}
     return [
-        (one.device, one.cause.name)
+        (one.device, one.check)
         for one in said.diagnosis.findings
-        if one.cause.health is Health.FAILED and one.device not in faulty
+        if one.status is Status.FAILED and one.device not in faulty
     ]
 
 
@@ -72,7 +72,7 @@ async def judge_all(faults: Sequence[Fault], *metric_sets: MetricSet) -> tuple[S
     """What is said of these faults with all metrics, and with those that an exporter with each of these sets would have served."""
     with tempfile.TemporaryDirectory() as folder:
         moments = await healthy_moments(Path(folder))
-    found: dict[object, dict[MetricSet, Diagnosis]] = {}
+    found: dict[object, dict[MetricSet, Report]] = {}
     for fault in faults:
         if host_of(fault) in found:
             continue
@@ -110,14 +110,14 @@ def score_lines(all_said: Iterable[Said]) -> Iterator[str]:
 
 def table(all_said: Iterable[Said]) -> Iterator[str]:
     """One line of Markdown per fault."""
-    yield "| fault | source | truth | `diagnose` says | right | alert |"
+    yield "| fault | source | truth | `check health` says | right | alert |"
     yield "| --- | --- | --- | --- | --- | --- |"
     for said in all_said:
         fault, first = said.fault, said.first
         kind = fault.source.partition(":")[0].partition(" ")[0]
         truth = f"{fault.side}: `{fault.cause}`" if fault.cause else fault.side
-        answer = f"{first.side.value}: `{first.cause.name}`" if first else "nothing"
-        yield f"| {fault.title} | {kind} | {truth}; {fault.owner} | {answer} | {_mark(said)} | {first.cause.runbook if first else ''} |"
+        answer = f"{first.side.value}: `{first.check}`" if first else "nothing"
+        yield f"| {fault.title} | {kind} | {truth}; {fault.owner} | {answer} | {_mark(said)} | {first.runbook if first else ''} |"
 
 
 def _mark(said: Said) -> str:

@@ -8,8 +8,8 @@ import pytest
 from fault_histories import recorded_history, simulated_history
 from recorded import HOSTS, recording
 
+from roce_exporter.checks.finding import Status
 from roce_exporter.checks.health.diagnosis import diagnose
-from roce_exporter.checks.health.port_fault import Health
 from roce_exporter.host.recorded.recorded import RecordedKernel, load_recording
 from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.view.host_history import HostClock
@@ -31,9 +31,9 @@ WINDOW = 7
 def failed(history: History) -> list[tuple[str, str, tuple[str, ...]]]:
     """The findings that would drain the host."""
     return [
-        (one.device, one.cause.name, one.evidence)
+        (one.device, one.check, one.evidence)
         for one in diagnose(history).findings
-        if one.cause.health is Health.FAILED
+        if one.status is Status.FAILED
     ]
 
 
@@ -61,7 +61,5 @@ async def test_nothing_is_wrong_with_a_quiet_host_in_hours(seed: int, hours: int
     day = await simulated_history(kernel, clock, range(0, hours * HOUR + 1, APART), storms=False)
     windows = [day[begin : begin + WINDOW] for begin in range(len(day) - WINDOW + 1)]
     assert len(windows) == hours * 12 - 5
-    found = {
-        (one.device, one.cause.name, one.evidence) for window in windows for one in diagnose(window).findings
-    }
+    found = {(one.device, one.check, one.evidence) for window in windows for one in diagnose(window).findings}
     assert found == set()

@@ -1,4 +1,4 @@
-"""`diagnose --prometheus` against a real Prometheus that holds the history of a fault: the same findings as from the samples."""
+"""`check health --prometheus` against a real Prometheus that holds the history of a fault: the same findings as from the samples."""
 
 from __future__ import annotations
 
@@ -73,15 +73,15 @@ def url(tmp_path_factory: pytest.TempPathFactory, history: History) -> Iterator[
 def test_the_findings_are_those_of_the_samples(
     url: str, history: History, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["diagnose", f"--prometheus={url}", "--format=json"]) == 1
+    assert main(["check", "health", f"--prometheus={url}", "--format=json"]) == 1
     findings = json.loads(capsys.readouterr().out)["findings"]
-    found = [(one["device"], one["port"], one["side"], one["cause"]) for one in findings]
-    expected = [(one.device, one.port, one.side.value, one.cause.name) for one in diagnose(history).findings]
+    found = [(one["device"], one["port"], one["side"], one["check"]) for one in findings]
+    expected = [(one.device, one.port, one.side.value, one.check) for one in diagnose(history).findings]
     assert expected[0][3] == "retries_exceeded"
     assert found == expected
 
 
 def test_another_instance_is_not_found(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["diagnose", f"--prometheus={url}", f"--instance={HOLES}"]) == 2
+    assert main(["check", "health", f"--prometheus={url}", f"--instance={HOLES}"]) == 2
     said = capsys.readouterr().err
     assert said.endswith(f"in this time; instances are '{INSTANCE}'\n")

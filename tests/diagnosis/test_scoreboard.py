@@ -19,7 +19,7 @@ from roce_exporter.checks.health.causes import CAUSES
 if TYPE_CHECKING:
     from fault_table import Fault
 
-    from roce_exporter.checks.health.port_fault import Diagnosis
+    from roce_exporter.checks.finding import Report
 
 SIDES, NAMES = 0.95, 0.85
 """The goals: shares of faults whose side, and whose side and cause, are right."""
@@ -57,7 +57,7 @@ async def test_one_fault_of_each_cause_is_found() -> None:
 
 
 def says_what_to_do(said: Said) -> bool:
-    return said.first is not None and any(said.fault.next in step for step in said.first.next)
+    return said.first is not None and any(said.fault.next in step for step in said.first.fix)
 
 
 @pytest.fixture(scope="module")
@@ -85,8 +85,8 @@ def test_the_document_has_the_scoreboard(all_said: tuple[Said, ...]) -> None:
     assert document(text, all_said) == text, "run python tests/diagnosis/write_diagnosis.py"
 
 
-def findings(diagnosis: Diagnosis) -> list[tuple[str, str, str, str]]:
-    return [(one.device, one.port, one.cause.name, str(one.side)) for one in diagnosis.findings]
+def findings(diagnosis: Report) -> list[tuple[str, str, str, str]]:
+    return [(one.device, one.port, one.check, str(one.side)) for one in diagnosis.findings]
 
 
 @pytest.mark.ci
@@ -96,4 +96,4 @@ def test_every_fault_is_found_in_every_set(metric_set: str, all_said: tuple[Said
     for said in all_said:
         seen = said.served[metric_set]
         assert findings(seen) == findings(said.diagnosis), said.fault.id
-        assert "mlx5" not in said.fault.vendors or set(seen.unseen) <= set(said.diagnosis.unseen)
+        assert "mlx5" not in said.fault.vendors or set(seen.not_checked) <= set(said.diagnosis.not_checked)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from fault_table import load_faults
 from scoreboard import judge_all, score_lines, table
 
+from roce_exporter.checks.finding import Status
 from roce_exporter.checks.health.causes import CAUSES
-from roce_exporter.checks.health.port_fault import Health
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from scoreboard import Said
 
 DOCUMENT = Path(__file__).parents[2] / "docs/diagnosis.md"
-MAKES = {Health.FAILED: "failed", Health.DEGRADED: "degraded", Health.HEALTHY: "healthy"}
+MAKES = {Status.FAILED: "failed", Status.DEGRADED: "degraded", Status.OK: "healthy"}
 
 
 def cause_lines() -> Iterator[str]:

@@ -36,23 +36,21 @@ def sections() -> dict[str, str]:
 
 
 def lines(host: str, capsys: pytest.CaptureFixture[str]) -> Iterator[str]:
-    def document(*argv: str) -> dict[str, Any]:
-        main([*argv, "--format=json", *CASES[host]])
-        out = capsys.readouterr().out
-        return json.loads(out) if out else {}
-
-    since = ["--since=3m"] if host.startswith("simulated") else []
-    for one in document("audit").get("checks", ()):
-        if one["status"] != "ok":
-            yield f"settings\t{one['device']}/{one['port']} {one['netdev']}\t{one['check']}\t{one['status']}"
-    for one in document("doctor").get("items", ()):
-        if one["status"] != "ok":
-            yield f"setup\t{one['topic']}\t{one['text']}\t{one['status']}"
-    health = document("diagnose", *since)
-    for one in health.get("findings", ()):
-        yield f"health\t{one['device']}/{one['port']}\t{one['cause']}\t{one['side']}"
-    for text in health.get("unseen", ()):
-        yield f"not seen\t\t{text}\t"
+    for topic in ("setup", "settings", "health"):
+        since = ["--since=3m"] if host.startswith("simulated") and topic == "health" else []
+        status = main(["check", topic, "--format=json", *since, *CASES[host]])
+        document: dict[str, Any] = json.loads(capsys.readouterr().out)
+        for one in document["findings"]:
+            if one["status"] != "ok" or topic == "health":
+                place = f"{one['device']}/{one['port']} {one['netdev']}".strip()
+                said = one["title"] if topic == "setup" else one["check"]
+                yield f"{topic}\t{place}\t{said}\t{one['status']}\t{one['side']}"
+        for gap in document["not_checked"]:
+            if gap["needed"]:
+                yield f"{topic}\t{gap['device']}/{gap['port']}\t{gap['what']}\tnot seen\t"
+        details = sum(not gap["needed"] for gap in document["not_checked"])
+        yield f"{topic}\t\tdetails not seen\t{details}\t"
+        yield f"{topic}\t\texit code\t{status}\t"
 
 
 @pytest.mark.parametrize("host", CASES)

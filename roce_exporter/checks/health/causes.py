@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.checks.health import port_causes, traffic_causes
 
 if TYPE_CHECKING:
-    from roce_exporter.checks.health.port_fault import Cause
+    from roce_exporter.checks.health.sign import Cause
 
 CAUSES = (
     port_causes.DEVICE_VANISHED,

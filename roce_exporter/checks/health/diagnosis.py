@@ -6,6 +6,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from roce_exporter.checks.finding import Finding, NotChecked, Report
 from roce_exporter.checks.health.causes import CAUSES, EXPLAINS
 from roce_exporter.checks.health.congestion_rules import CONGESTION_RULES
 from roce_exporter.checks.health.driver_rules import DEVICE_DRIVER_RULES
@@ -14,7 +15,6 @@ from roce_exporter.checks.health.optics_rules import DEVICE_HEAT_RULES, OPTICS_R
 from roce_exporter.checks.health.owner_rules import OWNER_RULES
 from roce_exporter.checks.health.pause_rules import PAUSE_RULES
 from roce_exporter.checks.health.pcie_rules import PCIE_DEVICE_RULES, PCIE_PORT_RULES
-from roce_exporter.checks.health.port_fault import Diagnosis, PortFault
 from roce_exporter.checks.health.settings_rules import SETTINGS_RULES
 from roce_exporter.checks.health.sight import unseen_of
 from roce_exporter.checks.health.transport_rules import TRANSPORT_RULES
@@ -24,8 +24,7 @@ from roce_exporter.view.host_view import PortView, View
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from roce_exporter.checks.health.port_fault import Cause
-    from roce_exporter.checks.health.sign import Rule, Sign
+    from roce_exporter.checks.health.sign import Cause, Rule, Sign
     from roce_exporter.view.history import History
 
 PORT_RULES: tuple[Rule, ...] = (
@@ -45,35 +44,45 @@ DEVICE_RULES: tuple[Rule, ...] = (
     *OWNER_RULES,
 )
 
+NO_DEVICE = "everything: no RDMA device is visible"
+
 _PLACES = {cause.name: place for place, cause in enumerate(CAUSES)}
 
 
-def diagnose(history: History) -> Diagnosis:
+def diagnose(history: History) -> Report:
     """What is wrong with the host's ports, the worst first, and what could not be judged.
 
-    A history without a moment, or of a host without RDMA devices, has no findings and says so in `unseen`.
+    A history without a moment, or of a host without RDMA devices, has no findings and says so in `not_checked`.
     """
     if not history:
-        return Diagnosis((), ("no samples at all",))
+        return Report((), (NotChecked("everything: there are no samples", needed=True),))
     host = View(history)
     if not host.devices():
-        return Diagnosis((), ("no RDMA device in these samples",))
+        return Report((), (NotChecked(NO_DEVICE, needed=True),))
     findings = [
-        *(fault for device in host.devices() for fault in _faults(PortView(host, device), DEVICE_RULES)),
-        *(fault for port in host.ports() for fault in _faults(port, PORT_RULES)),
+        *(finding for device in host.devices() for finding in _faults(PortView(host, device), DEVICE_RULES)),
+        *(finding for port in host.ports() for finding in _faults(port, PORT_RULES)),
     ]
-    ordered = sorted(_explained(findings), key=lambda fault: (-fault.harm, fault.device, fault.port))
-    return Diagnosis(tuple(ordered), tuple(unseen_of(host)))
+    ordered = sorted(_explained(findings), key=lambda one: (-one.harm, one.device, one.port))
+    return Report(tuple(ordered), tuple(unseen_of(host)))
 
 
-def _faults(port: PortView, rules: Sequence[Rule]) -> Iterator[PortFault]:
+def _faults(port: PortView, rules: Sequence[Rule]) -> Iterator[Finding]:
     """The findings of these rules, one per cause: signs of the same cause are one finding with all their evidence."""
     merged: dict[str, Sign] = {}
     for rule in rules:
         for sign in rule(port):
             merged[sign.cause.name] = _merge(merged.get(sign.cause.name), sign)
     for sign in merged.values():
-        yield _fault(port, sign)
+        yield sign.cause.finding(
+            port.device,
+            port.port,
+            sign.evidence,
+            sign.against,
+            netdev=port.netdev,
+            side=sign.side,
+            harm=_harm(sign.cause) + min(sign.weight, 1.0) / 2,
+        )
 
 
 def _merge(before: Sign | None, sign: Sign) -> Sign:
@@ -87,44 +96,28 @@ def _merge(before: Sign | None, sign: Sign) -> Sign:
     )
 
 
-def _fault(port: PortView, sign: Sign) -> PortFault:
-    cause = sign.cause
-    names = {"device": port.device, "port": port.port, "netdev": port.netdev or "NETDEV"}
-    return PortFault(
-        port.device,
-        port.port,
-        cause,
-        sign.side or cause.side,
-        sign.evidence,
-        sign.against,
-        tuple(step.format_map(names) for step in cause.next),
-        _harm(cause) + min(sign.weight, 1.0) / 2,
-    )
-
-
 def _harm(cause: Cause) -> float:
     """Three digits from the health, and one per place in the list of causes."""
     return 1000.0 * cause.health + len(CAUSES) - _PLACES[cause.name]
 
 
-def _explained(findings: list[PortFault]) -> Iterator[PortFault]:
-    """The findings; one that can be a consequence of another on the same port names it, and comes after it."""
-    for fault in findings:
+def _explained(findings: list[Finding]) -> Iterator[Finding]:
+    """The findings; one that can be a consequence of others on the same port names them, has their side, and comes after them."""
+    for finding in findings:
         reasons = [
             other
             for other in findings
-            if fault.cause.name in EXPLAINS.get(other.cause.name, ())
-            and other.device == fault.device
-            and (not other.port or not fault.port or other.port == fault.port)
+            if finding.check in EXPLAINS.get(other.check, ())
+            and other.device == finding.device
+            and (not other.port or not finding.port or other.port == finding.port)
         ]
         if not reasons:
-            yield fault
+            yield finding
             continue
-        said = f"can follow from {', '.join(dict.fromkeys(other.cause.name for other in reasons))}"
         yield replace(
-            fault,
+            finding,
             # the side of the worst cause behind it is the better known one
             side=max(reasons, key=attrgetter("harm")).side,
-            against=(*fault.against, said),
-            harm=min(fault.harm, min(other.harm for other in reasons) - 1),
+            caused_by=tuple(dict.fromkeys(other.check for other in reasons)),
+            harm=min(finding.harm, min(other.harm for other in reasons) - 1),
         )

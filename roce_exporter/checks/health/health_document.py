@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.checks.health.port_fault import Health, Side
+from roce_exporter.checks.finding import Side, Status
 from roce_exporter.checks.health.port_health import UNKNOWN_REASONS
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def health_document(
         "version": VERSION,
         "time": judged,
         "interval_seconds": interval,
-        "health": _name(max((held.health for held in ports.values()), default=Health.UNKNOWN)),
+        "health": _name(max((held.health for held in ports.values()), default=Status.UNKNOWN)),
         "summary": _summary(ports, at),
         "ports": [_port(key, held, at) for key, held in sorted(ports.items())],
         "unseen": list(unseen),
@@ -39,20 +39,20 @@ def health_document(
 
 def described(held: HeldReasons, now: float) -> str:
     """The health of a port with its worst reason: `failed: link_down (link)`."""
-    if held.health < Health.DEGRADED:
+    if held.health < Status.DEGRADED:
         return ": ".join(
             [_name(held.health), ", ".join(held.unknown)] if held.unknown else [_name(held.health)]
         )
-    reason = max(held.holding(now), key=lambda one: (one.fault.cause.health, one.fault.harm))
-    side = f" ({reason.fault.side})" if reason.fault.side != Side.UNKNOWN else ""
-    return f"{_name(held.health)}: {reason.fault.cause.name}{side}"
+    reason = max(held.holding(now), key=lambda one: (one.finding.status, one.finding.harm))
+    side = f" ({reason.finding.side})" if reason.finding.side != Side.UNKNOWN else ""
+    return f"{_name(held.health)}: {reason.finding.check}{side}"
 
 
 def _summary(ports: Mapping[PortKey, HeldReasons], now: float) -> str:
     """One line: every port that is degraded or failed with its worst reason, the failed ones first."""
-    troubled = [(key, held) for key, held in ports.items() if held.health >= Health.DEGRADED]
+    troubled = [(key, held) for key, held in ports.items() if held.health >= Status.DEGRADED]
     if not troubled:
-        healthy = sum(held.health == Health.HEALTHY for held in ports.values())
+        healthy = sum(held.health == Status.OK for held in ports.values())
         return f"{healthy} of {len(ports)} ports healthy" if ports else "no ports judged"
     troubled.sort(key=lambda item: (-item[1].health, item[0]))
     return ", ".join(f"{device}/{port} {described(held, now)}" for (device, port), held in troubled)
@@ -73,21 +73,23 @@ def _port(key: PortKey, held: HeldReasons, now: float) -> dict[str, Any]:
 
 
 def _reason(reason: HeldReason) -> dict[str, Any]:
-    fault = reason.fault
+    finding = reason.finding
+    follows = [f"can follow from {', '.join(finding.caused_by)}"] if finding.caused_by else []
     return {
-        "reason": fault.cause.name,
-        "health": _name(fault.cause.health),
-        "side": fault.side.value,
-        "title": fault.cause.title,
-        "likely": fault.cause.likely,
+        "reason": finding.check,
+        "health": _name(finding.status),
+        "side": finding.side.value,
+        "title": finding.title,
+        "likely": finding.why,
         "since": reason.since,
         "last_sign": reason.last,
-        "evidence": list(fault.evidence),
-        "against": list(fault.against),
-        "next": list(fault.next),
-        "runbook": fault.cause.runbook,
+        "evidence": list(finding.evidence),
+        "against": [*finding.against, *follows],
+        "next": list(finding.fix),
+        "runbook": finding.runbook,
     }
 
 
-def _name(health: Health) -> str:
-    return health.name.lower()
+def _name(health: Status) -> str:
+    """The words of version 1."""
+    return "healthy" if health is Status.OK else health.name.lower()

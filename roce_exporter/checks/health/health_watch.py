@@ -12,10 +12,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog.named import PORT_HEALTH, PORT_HEALTH_REASON
+from roce_exporter.checks.finding import Status
 from roce_exporter.checks.health import HEALTH
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.health_document import described, health_document
-from roce_exporter.checks.health.port_fault import Health
 from roce_exporter.checks.health.port_health import judge, not_judged
 from roce_exporter.checks.health.rows_of_rules import ROWS_OF_RULES
 from roce_exporter.collect.exporter_part import ExporterPart
@@ -27,7 +27,7 @@ from roce_exporter.view.history import kept, timed_samples
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from roce_exporter.checks.health.port_fault import Diagnosis
+    from roce_exporter.checks.finding import Report
     from roce_exporter.checks.health.port_health import HostHealth
     from roce_exporter.normalise.series import Value
     from roce_exporter.view.history import History
@@ -50,7 +50,7 @@ class HealthWatch(ExporterPart):
         clock: Callable[[], float],
         wall: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        rules: Callable[[History], Diagnosis] = diagnose,
+        rules: Callable[[History], Report] = diagnose,
     ) -> None:
         """`observe` makes a collection, which calls `note`; `clock` returns monotonic seconds, `wall` Unix time.
 
@@ -127,11 +127,16 @@ class HealthWatch(ExporterPart):
         )
         for key, held in sorted(ports.items()):
             if not quiet and (key not in self._ports or held.health != self._ports[key].health):
-                level = logging.WARNING if held.health >= Health.DEGRADED else logging.INFO
+                level = logging.WARNING if held.health >= Status.DEGRADED else logging.INFO
                 LOG.log(level, "port %s/%s is %s", *key, described(held, time))
-        self._history, self._ports, self._unseen, self._at = history, ports, diagnosis.unseen, time
+        self._history, self._ports, self._unseen, self._at = (
+            history,
+            ports,
+            tuple(map(str, diagnosis.not_checked)),
+            time,
+        )
 
-    def _apply(self, samples: tuple[Samples, ...], time: float) -> tuple[History, HostHealth, Diagnosis]:
+    def _apply(self, samples: tuple[Samples, ...], time: float) -> tuple[History, HostHealth, Report]:
         """The verdict on the history with these samples. Changes nothing: a round that was given up must leave no trace."""
         history = kept(self._history, timed_samples(samples, time, ROWS_OF_RULES))
         diagnosis = self._rules(history)
@@ -155,10 +160,10 @@ class HealthWatch(ExporterPart):
 def _samples(ports: HostHealth, at: float) -> Iterator[tuple[Series, Value]]:
     for (device, port), held in sorted(ports.items()):
         yield Series(PORT_HEALTH, (device, port)), int(held.health)
-        for reason in sorted(held.holding(at), key=lambda one: one.fault.cause.name):
+        for reason in sorted(held.holding(at), key=lambda one: one.finding.check):
             yield (
-                Series(PORT_HEALTH_REASON, (device, port, reason.fault.cause.name)),
-                int(reason.fault.cause.health),
+                Series(PORT_HEALTH_REASON, (device, port, reason.finding.check)),
+                int(reason.finding.status),
             )
         for name in held.unknown:
             yield Series(PORT_HEALTH_REASON, (device, port, name)), 0

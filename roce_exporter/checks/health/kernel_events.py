@@ -9,7 +9,7 @@ from roce_exporter.checks.health import port_causes, traffic_causes
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from roce_exporter.checks.health.port_fault import Cause
+    from roce_exporter.checks.health.sign import Cause
 
 DEVICE_EVENTS: Mapping[str, Cause] = {
     **dict.fromkeys(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health import port_causes
-from roce_exporter.checks.health.port_fault import Side
 from roce_exporter.checks.health.sign import Sign, rose, texts
 from roce_exporter.checks.health.verdict_limits import limit
 from roce_exporter.view.host_view import Rise, rise_between
@@ -14,8 +14,7 @@ from roce_exporter.words import duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roce_exporter.checks.health.port_fault import Cause
-    from roce_exporter.checks.health.sign import Rule
+    from roce_exporter.checks.health.sign import Cause, Rule
     from roce_exporter.view.host_view import PortView
 
 UP = "roce_port_up"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health import port_causes, traffic_causes
 from roce_exporter.checks.health.pcie_rules import sees_stalls, stalled
-from roce_exporter.checks.health.port_fault import Side
 from roce_exporter.checks.health.sign import Sign, rose, texts
 from roce_exporter.checks.health.verdict_limits import MEDIUM, SHORT, limit
 from roce_exporter.words import duration, number, share
@@ -15,8 +15,7 @@ from roce_exporter.words import duration, number, share
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roce_exporter.checks.health.port_fault import Cause
-    from roce_exporter.checks.health.sign import Rule
+    from roce_exporter.checks.health.sign import Cause, Rule
     from roce_exporter.view.host_view import PortView, SeriesTrack
 
 RECEIVE, TRANSMIT = "receive", "transmit"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from roce_exporter.checks.health.port_fault import Cause, Health, Side
+from roce_exporter.checks.finding import Side, Status
+from roce_exporter.checks.health.sign import Cause
 
 HOST, LINK = Side.HOST, Side.LINK
-FAILED, DEGRADED = Health.FAILED, Health.DEGRADED
+FAILED, DEGRADED = Status.FAILED, Status.DEGRADED
 
 COUNTERS = "roce-exporter once | grep 'device=\"{device}\"'"
 DMESG = "dmesg -T | grep -i -e {device} -e {netdev} -e AER"

@@ -10,14 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from roce_exporter.checks.finding import Status
 from roce_exporter.checks.health.port_causes import DEVICE_VANISHED, LINK_DOWN
-from roce_exporter.checks.health.port_fault import Health
+from roce_exporter.checks.health.sight import FACTUAL_SOURCES
 from roce_exporter.view.host_view import PortView, View
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from roce_exporter.checks.health.port_fault import Diagnosis, PortFault
+    from roce_exporter.checks.finding import Finding, Report
     from roce_exporter.view.history import History
 
 RECOVERY = 300.0
@@ -41,9 +42,6 @@ UNKNOWN_REASONS: Mapping[str, str] = {
 }
 """Reasons for UNKNOWN, which are no causes, and what they mean."""
 
-FACTUAL_SOURCES = frozenset({"port", "rdma_netlink", "hw_counters", "counters", "netdev", "ethtool", "link"})
-"""Sources without which a port cannot be called healthy; the others add detail, some with privileges only."""
-
 PortKey = tuple[str, str]
 """Device and port."""
 
@@ -52,7 +50,7 @@ PortKey = tuple[str, str]
 class HeldReason:
     """One reason on one port, as last seen. Times are seconds since 1970."""
 
-    fault: PortFault
+    finding: Finding
     since: float
     """The first sign of this time."""
     last: float
@@ -74,7 +72,7 @@ class HeldReasons(NamedTuple):
     """All reasons of one port: those that hold, and those that are remembered."""
 
     reasons: tuple[HeldReason, ...] = ()
-    health: Health = Health.UNKNOWN
+    health: Status = Status.UNKNOWN
     since: float = 0.0
     """Since when the port has this health."""
     unknown: tuple[str, ...] = (NO_HISTORY,)
@@ -83,13 +81,13 @@ class HeldReasons(NamedTuple):
     def holding(self, now: float) -> list[HeldReason]:
         """The reasons that hold, the worst first."""
         held = [reason for reason in self.reasons if reason.holds(now)]
-        return sorted(held, key=lambda reason: -reason.fault.harm)
+        return sorted(held, key=lambda reason: -reason.finding.harm)
 
 
 HostHealth = dict[PortKey, HeldReasons]
 
 
-def judge(before: Mapping[PortKey, HeldReasons], history: History, diagnosis: Diagnosis) -> HostHealth:
+def judge(before: Mapping[PortKey, HeldReasons], history: History, diagnosis: Report) -> HostHealth:
     """The health of all ports of the history, given what was known before and the verdict on it.
 
     What the history forgets is no recovery: a link that was lost is down until it is up, and a device that vanished is
@@ -101,27 +99,25 @@ def judge(before: Mapping[PortKey, HeldReasons], history: History, diagnosis: Di
     found: HostHealth = {}
     for key, port in ports.items():
         held = before.get(key, HeldReasons(since=now))
-        faults = [fault for fault in diagnosis.findings if _concerns(fault, port)]
-        found[key] = _judged(held, [*faults, *_still_down(held, port, faults, now)], _gaps(port), now)
+        findings = [finding for finding in diagnosis.findings if _concerns(finding, port)]
+        found[key] = _judged(held, [*findings, *_still_down(held, port, findings, now)], _gaps(port), now)
     for key, held in before.items():
         if key not in ports and (missing := _missing(held, now)):
             found[key] = _judged(held, missing, (), now)
     return found
 
 
-def _still_down(
-    held: HeldReasons, port: PortView, faults: Iterable[PortFault], now: float
-) -> list[PortFault]:
-    if port.highest("roce_port_up") != 0 or any(fault.cause is LINK_DOWN for fault in faults):
+def _still_down(held: HeldReasons, port: PortView, findings: Iterable[Finding], now: float) -> list[Finding]:
+    if port.highest("roce_port_up") != 0 or any(finding.check == LINK_DOWN.name for finding in findings):
         return []
-    return [reason.fault for reason in held.holding(now) if reason.fault.cause is LINK_DOWN]
+    return [reason.finding for reason in held.holding(now) if reason.finding.check == LINK_DOWN.name]
 
 
-def _missing(held: HeldReasons, now: float) -> list[PortFault]:
+def _missing(held: HeldReasons, now: float) -> list[Finding]:
     return [
-        reason.fault
+        reason.finding
         for reason in held.holding(now)
-        if reason.fault.cause is DEVICE_VANISHED and now - reason.since < DAY
+        if reason.finding.check == DEVICE_VANISHED.name and now - reason.since < DAY
     ]
 
 
@@ -130,32 +126,32 @@ def not_judged(before: Mapping[PortKey, HeldReasons], now: float) -> HostHealth:
     return {key: _judged(held, [], (NOT_JUDGED,), now) for key, held in before.items()}
 
 
-def _concerns(fault: PortFault, port: PortView) -> bool:
-    return fault.device == port.device and fault.port in ("", port.port)
+def _concerns(finding: Finding, port: PortView) -> bool:
+    return finding.device == port.device and finding.port in ("", port.port)
 
 
 def _judged(
-    before: HeldReasons, faults: Iterable[PortFault], gaps: tuple[str, ...], now: float
+    before: HeldReasons, findings: Iterable[Finding], gaps: tuple[str, ...], now: float
 ) -> HeldReasons:
-    reasons = tuple(_renewed(before.reasons, list(faults), now))
-    health = max((one.fault.cause.health for one in reasons if one.holds(now)), default=Health.HEALTHY)
-    if health == Health.HEALTHY and gaps:
-        health = Health.UNKNOWN
+    reasons = tuple(_renewed(before.reasons, list(findings), now))
+    health = max((one.finding.status for one in reasons if one.holds(now)), default=Status.OK)
+    if health == Status.OK and gaps:
+        health = Status.UNKNOWN
     since = before.since if health == before.health else now
-    return HeldReasons(reasons, health, since, gaps if health == Health.UNKNOWN else ())
+    return HeldReasons(reasons, health, since, gaps if health == Status.UNKNOWN else ())
 
 
-def _renewed(reasons: Iterable[HeldReason], faults: list[PortFault], now: float) -> Iterator[HeldReason]:
+def _renewed(reasons: Iterable[HeldReason], findings: list[Finding], now: float) -> Iterator[HeldReason]:
     """The reasons with their newest signs; those without a sign for `MEMORY` are forgotten."""
-    known = {reason.fault.cause.name: reason for reason in reasons}
-    for fault in faults:
-        reason = known.pop(fault.cause.name, None)
+    known = {reason.finding.check: reason for reason in reasons}
+    for finding in findings:
+        reason = known.pop(finding.check, None)
         if reason is None:
-            yield HeldReason(fault, now, now)
+            yield HeldReason(finding, now, now)
         elif reason.holds(now):
-            yield replace(reason, fault=fault, last=now)
+            yield replace(reason, finding=finding, last=now)
         else:
-            yield HeldReason(fault, now, now, reason.returns + 1)
+            yield HeldReason(finding, now, now, reason.returns + 1)
     yield from (reason for reason in known.values() if now - reason.last < MEMORY)
 
 

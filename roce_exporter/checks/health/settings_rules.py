@@ -11,8 +11,7 @@ from roce_exporter.words import duration, number
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from roce_exporter.checks.health.port_fault import Cause
-    from roce_exporter.checks.health.sign import Rule
+    from roce_exporter.checks.health.sign import Cause, Rule
     from roce_exporter.view.host_view import PortView
 
 WINDOW = 600.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog.row import FULL
+from roce_exporter.checks.finding import NotChecked
 from roce_exporter.view.host_view import PortView
 
 if TYPE_CHECKING:
@@ -20,10 +21,12 @@ class Sight(NamedTuple):
     rows: tuple[str, ...]
     source: str = ""
     """In lean and standard the rows have series only once something is wrong; then it is seen if this source works."""
+    needed: bool = False
+    """Whether a port of which it is not seen cannot be called healthy."""
 
 
 SIGHTS = (
-    Sight("state of the port", ("roce_port_up",)),
+    Sight("state of the port", ("roce_port_up",), needed=True),
     Sight(
         "losses of the link",
         ("roce_netdev_carrier_down_total", "roce_link_down_events_total", "roce_port_link_downed_total"),
@@ -96,28 +99,40 @@ DEVICE_SIGHTS = (
 )
 """Per device."""
 
-ALL = "all ports"
+
+FACTUAL_SOURCES = frozenset({"port", "rdma_netlink", "hw_counters", "counters", "netdev", "ethtool", "link"})
+"""Sources without which a port cannot be called healthy; the others add detail, some with privileges only."""
 
 
-def unseen_of(host: View) -> Iterator[str]:
-    """What could not be judged, a line each: `what` of all ports, or `device/port: what`."""
+def unseen_of(host: View) -> Iterator[NotChecked]:
+    """What could not be judged: everywhere, or of one device or port."""
     if host.end <= host.begin:
-        yield "anything that counts: there is only one moment, so no counter can have risen"
+        yield NotChecked(
+            "anything that counts: there is only one moment, so no counter can have risen", needed=True
+        )
     ports = host.ports()
     devices = [PortView(host, device) for device in host.devices()]
-    yield from _lines([(f"{port.device}/{port.port}", _blind(port, SIGHTS)) for port in ports])
-    yield from _lines([(device.device, _blind(device, DEVICE_SIGHTS)) for device in devices])
+    yield from _blind_places([(port, _blind(port, SIGHTS)) for port in ports])
+    yield from _blind_places([(device, _blind(device, DEVICE_SIGHTS)) for device in devices])
     if not any(track.now for track in host.tracks("roce_kernel_log_readable")):
-        yield "the kernel log: it is not followed, or the exporter may not read it"
+        yield NotChecked("the kernel log: it is not followed, or the exporter may not read it")
+    if not ports:
+        yield NotChecked("any port: the devices have none that is visible", needed=True)
+    for labels, up in host.current("roce_exporter_source_up"):
+        if not up:
+            source = labels["source"]
+            yield NotChecked(
+                f"what the source {source} reads: it fails", labels["device"], "", source in FACTUAL_SOURCES
+            )
     for device in devices:
         yield from _unreadable(device)
     for port in ports:
         yield from _missing(port)
 
 
-def _blind(port: PortView, sights: tuple[Sight, ...]) -> list[str]:
+def _blind(port: PortView, sights: tuple[Sight, ...]) -> list[Sight]:
     return [
-        sight.what
+        sight
         for sight in sights
         if not any(port.current(row) for row in sight.rows) and not _is_quiet(port, sight.source)
     ]
@@ -129,32 +144,41 @@ def _is_quiet(port: PortView, source: str) -> bool:
     return bool(sets - {FULL}) and bool(port.highest("roce_exporter_source_up", source=source))
 
 
-def _lines(blind: list[tuple[str, list[str]]]) -> Iterator[str]:
-    """A line per kind of trouble that no place shows, then a line per place and kind that others show."""
+def _blind_places(blind: list[tuple[PortView, list[Sight]]]) -> Iterator[NotChecked]:
+    """What no place shows, then per place what others show."""
     if not blind:
         return
-    everywhere = [what for what in blind[0][1] if all(what in whats for _, whats in blind)]
-    yield from everywhere
-    for place, whats in blind:
-        yield from (f"{place}: {what}" for what in whats if what not in everywhere)
+    everywhere = [sight for sight in blind[0][1] if all(sight in others for _, others in blind)]
+    yield from (NotChecked(sight.what, needed=sight.needed) for sight in everywhere)
+    for place, sights in blind:
+        for sight in sights:
+            if sight not in everywhere:
+                yield NotChecked(sight.what, place.device, place.port, sight.needed)
 
 
-def _missing(port: PortView) -> Iterator[str]:
-    place = f"{port.device}/{port.port}"
+def _missing(port: PortView) -> Iterator[NotChecked]:
+    here = port.device, port.port
     for track, value in port.current("roce_exporter_missing_facts"):
         if value:
-            yield f"{place}: {track.labels['fact']} (the driver should report it, roce_exporter_missing_facts)"
+            fact = track.labels["fact"]
+            yield NotChecked(
+                f"{fact} (the driver should report it, roce_exporter_missing_facts)", *here, True
+            )
     if port.highest("roce_port_up") == 0 and not any(value for _, value in _ups(port)):
-        yield f"{place}: anything that needs a link: the port was down all the time, it may be unused"
+        yield NotChecked(
+            "anything that needs a link: the port was down all the time, it may be unused", *here
+        )
     checks = sorted(track.labels["check"] for track, _ in port.current("roce_config_check_unreadable"))
     if checks:
-        yield f"{place}: settings that cannot be read here: {', '.join(checks)}"
+        yield NotChecked(f"settings that cannot be read here: {', '.join(checks)}", *here)
 
 
-def _unreadable(device: PortView) -> Iterator[str]:
+def _unreadable(device: PortView) -> Iterator[NotChecked]:
     for track, count in device.current("roce_exporter_unreadable_values"):
         if count:
-            yield f"{device.device}: {count:.0f} values of its source {track.labels['source']} cannot be read"
+            yield NotChecked(
+                f"{count:.0f} values of its source {track.labels['source']} cannot be read", device.device
+            )
 
 
 def _ups(port: PortView) -> list[tuple[float, float]]:

@@ -1,18 +1,70 @@
-"""What a rule finds on one port, and how it says so."""
+"""The causes that rules can name, what a rule finds on one port, and how it says so."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from roce_exporter.checks.finding import Finding, Topic
 from roce_exporter.view.host_view import PortView
 from roce_exporter.words import duration, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from roce_exporter.checks.health.port_fault import Cause, Side
+    from roce_exporter.checks.finding import Side, Status
     from roce_exporter.view.host_view import Rise
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One entry of the list of causes."""
+
+    name: str
+    """Lower case with underscores; the value of the label `reason`."""
+    side: Side
+    health: Status
+    """What the cause makes of a port: DEGRADED or FAILED; OK if it concerns programs or the load, and the port is fit."""
+    title: str
+    """One line without a full stop."""
+    likely: str
+    """The likely cause, and what else it could be."""
+    next: tuple[str, ...]
+    """The next commands or steps; may contain `{device}`, `{port}` and `{netdev}`."""
+    runbook: str
+    """Name of a file in alerts/runbooks, without `.md`."""
+
+    def finding(
+        self,
+        device: str,
+        port: str,
+        evidence: tuple[str, ...] = (),
+        against: tuple[str, ...] = (),
+        *,
+        netdev: str = "",
+        side: Side | None = None,
+        harm: float = 0.0,
+    ) -> Finding:
+        """This cause on one port, or with an empty port on the whole device."""
+        names = {"device": device, "port": port, "netdev": netdev or "NETDEV"}
+        return Finding(
+            Topic.HEALTH,
+            self.name,
+            self.title,
+            self.health,
+            device,
+            port,
+            # A finding of a whole device is not one of its port's network device.
+            netdev if port else "",
+            side or self.side,
+            why=self.likely,
+            evidence=evidence,
+            against=against,
+            fix=tuple(step.format_map(names) for step in self.next),
+            runbook=self.runbook,
+            harm=harm,
+        )
 
 
 class Sign(NamedTuple):

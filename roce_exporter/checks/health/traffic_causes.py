@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from roce_exporter.checks.health.port_fault import Cause, Health, Side
+from roce_exporter.checks.finding import Side, Status
+from roce_exporter.checks.health.sign import Cause
 
 HOST, LINK, FABRIC, PEER, UNKNOWN = Side.HOST, Side.LINK, Side.FABRIC, Side.PEER, Side.UNKNOWN
-DEGRADED, FIT = Health.DEGRADED, Health.HEALTHY
+DEGRADED, FIT = Status.DEGRADED, Status.OK
 
 COUNTERS = "roce-exporter once | grep 'device=\"{device}\"'"
 DMESG = "dmesg -T | grep -i -e {device} -e {netdev} -e AER"
@@ -16,7 +17,7 @@ LOSSLESS_DROPS = Cause(
     DEGRADED,
     "Packets of a lossless priority are dropped at this port",
     "Pause came too late or not at all: PFC off at one end, too little headroom, a cable longer than configured.",
-    ("dcb pfc show dev {netdev}", "dcb buffer show dev {netdev}", "roce-exporter audit"),
+    ("dcb pfc show dev {netdev}", "dcb buffer show dev {netdev}", "roce-exporter check settings"),
     "RoceLosslessPriorityDrops",
 )
 
@@ -26,7 +27,7 @@ PCIE_CONGESTION = Cause(
     DEGRADED,
     "PCIe cannot keep up with the link",
     "Width or speed of the slot, MaxReadReq, IOMMU, NUMA placement, or loopback traffic between GPUs.",
-    ("lspci -vv", "roce-exporter audit", "check IOMMU and NUMA placement of the job"),
+    ("lspci -vv", "roce-exporter check settings", "check IOMMU and NUMA placement of the job"),
     "RocePcieBackpressure",
 )
 
@@ -86,7 +87,7 @@ PFC_MISMATCH = Cause(
     DEGRADED,
     "Pause arrives for a priority that has no PFC here",
     "Host and switch disagree about the lossless priorities.",
-    ("dcb pfc show dev {netdev}", "compare with the switch port", "roce-exporter audit"),
+    ("dcb pfc show dev {netdev}", "compare with the switch port", "roce-exporter check settings"),
     "RocePfcOnUnexpectedPriority",
 )
 
@@ -96,7 +97,7 @@ MARKS_WITHOUT_CNPS = Cause(
     DEGRADED,
     "Marked packets arrive, but this host sends no CNPs",
     "The notification point is off for the priority in use, so senders are not slowed down before pause begins.",
-    ("roce-exporter audit", "cat /sys/class/net/{netdev}/ecn/roce_np/enable/*"),
+    ("roce-exporter check settings", "cat /sys/class/net/{netdev}/ecn/roce_np/enable/*"),
     "RoceEcnMarkedButNoCnpSent",
 )
 
@@ -106,7 +107,7 @@ CNPS_IGNORED = Cause(
     DEGRADED,
     "This host ignores the CNPs that it receives",
     "The reaction point is off for the priority in use: its flows do not slow down.",
-    ("roce-exporter audit", "cat /sys/class/net/{netdev}/ecn/roce_rp/enable/*"),
+    ("roce-exporter check settings", "cat /sys/class/net/{netdev}/ecn/roce_rp/enable/*"),
     "RoceCnpIgnored",
 )
 
@@ -116,7 +117,7 @@ OUTSIDE_LOSSLESS = Cause(
     DEGRADED,
     "RDMA traffic leaves outside the lossless priorities",
     "A program sets no traffic class (NCCL_IB_TC, UCX_IB_TRAFFIC_CLASS), or DSCP is not trusted or not mapped.",
-    ("roce-exporter audit", COUNTERS + " | grep priority_transmit_bytes"),
+    ("roce-exporter check settings", COUNTERS + " | grep priority_transmit_bytes"),
     "RoceTrafficOutsideLosslessPriority",
 )
 
@@ -126,7 +127,7 @@ MISCONFIGURED = Cause(
     DEGRADED,
     "Settings differ from the profile",
     "What the audit lists. The profile can also be the wrong one for this fabric.",
-    ("roce-exporter audit",),
+    ("roce-exporter check settings",),
     "RoceConfigCheckFailed",
 )
 
@@ -136,7 +137,12 @@ IP_MISCONFIGURED = Cause(
     DEGRADED,
     "The IP side of the port is set up wrong",
     "Address, rule, route or ARP setting of this rail: connections fail or leave by another port although all counters are clean.",
-    ("roce-exporter audit", "ip addr show dev {netdev}", "ip rule", "ip route show table all dev {netdev}"),
+    (
+        "roce-exporter check settings",
+        "ip addr show dev {netdev}",
+        "ip rule",
+        "ip route show table all dev {netdev}",
+    ),
     "RoceConfigCheckFailed",
 )
 
@@ -198,9 +204,9 @@ PACKET_LOSS = Cause(
     "packet_loss",
     FABRIC,
     DEGRADED,
-    "Packets are lost on the path",
+    "RDMA packets are lost",
     "Drops in switches, a bad link on the path, or traffic outside the lossless priority.",
-    ("check drops and CRC errors of the switch ports of the path", "roce-exporter audit"),
+    ("check drops and CRC errors of the switch ports of the path", "roce-exporter check settings"),
     "RocePacketLossHigh",
 )
 
@@ -208,7 +214,7 @@ RETRIES_EXCEEDED = Cause(
     "retries_exceeded",
     PEER,
     DEGRADED,
-    "Queue pairs gave up: a peer did not answer in all retries",
+    "Queue pairs gave up after all retries without an answer",
     "The peer is dead, its process ended, or the path to it is gone.",
     (
         COUNTERS + " | grep -e timeouts -e retries -e sequence",
@@ -262,7 +268,7 @@ RECEIVER_NOT_READY = Cause(
     "receiver_not_ready",
     PEER,
     FIT,
-    "A peer posts too few receive requests",
+    "Receivers are not ready: they have too few receive requests",
     "The program at the peer is slow or stuck.",
     (COUNTERS + " | grep rnr", "check the load of the peer's process"),
     "RoceReceiverNotReady",

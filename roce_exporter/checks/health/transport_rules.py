@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health import traffic_causes
 from roce_exporter.checks.health.link_rules import losses
-from roce_exporter.checks.health.port_fault import Side
 from roce_exporter.checks.health.sign import Sign, rose, texts
 from roce_exporter.checks.health.verdict_limits import MEDIUM, limit
 from roce_exporter.words import duration, number, share

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health import traffic_causes
-from roce_exporter.checks.health.port_fault import Side
 from roce_exporter.checks.health.sign import Sign
 from roce_exporter.checks.health.verdict_limits import MEDIUM, limit
 from roce_exporter.words import number, share

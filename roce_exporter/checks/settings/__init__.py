@@ -2,20 +2,13 @@
 
 from roce_exporter.checks.settings.auditor import ALL_CHECKS, Auditor, audit
 from roce_exporter.checks.settings.profile import Profile, ProfileError, built_in, load_profile
-from roce_exporter.checks.settings.report import FORMATS, JSON, TABLE, as_json, as_table, is_clean
 
 __all__ = [
     "ALL_CHECKS",
-    "FORMATS",
-    "JSON",
-    "TABLE",
     "Auditor",
     "Profile",
     "ProfileError",
-    "as_json",
-    "as_table",
     "audit",
     "built_in",
-    "is_clean",
     "load_profile",
 ]

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.row import ANY
 from roce_exporter.checks.settings.arithmetic import rdma_mtu
+from roce_exporter.checks.settings.check import Check, CheckResult, judged, unreadable
 from roce_exporter.checks.settings.ip_settings import is_readable
-from roce_exporter.checks.settings.verdict import Check, CheckResult, judged, unreadable
 from roce_exporter.host.sources.ip_side import REACHABLE
 from roce_exporter.model.ip import RESOLVED
 from roce_exporter.words import few

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from roce_exporter.catalog.named import (
     RDMA_MTU,
 )
 from roce_exporter.catalog.row import HW_COUNTERS
+from roce_exporter.checks.finding import Topic
 from roce_exporter.checks.settings import (
     address_checks,
     host_checks,
@@ -23,18 +25,18 @@ from roce_exporter.checks.settings import (
     rail_checks,
 )
 from roce_exporter.checks.settings.arithmetic import rdma_mtu
+from roce_exporter.checks.settings.commands import fill
 from roce_exporter.checks.settings.consistency import CONSISTENCY, compare
 from roce_exporter.checks.settings.fingerprint import comparable, fingerprint
 from roce_exporter.checks.settings.ip_settings import with_rails
 from roce_exporter.checks.settings.port_settings import ADAPTIVE, SOURCES, port_settings
-from roce_exporter.checks.settings.verdict import Verdict
 from roce_exporter.collect.exporter_part import ExporterPart
 from roce_exporter.host.sources.configuration import AGE
 from roce_exporter.normalise.series import Samples, Series
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    from roce_exporter.checks.finding import Finding
+    from roce_exporter.checks.settings.consistency import Judged
     from roce_exporter.checks.settings.port_settings import PortSettings
     from roce_exporter.checks.settings.profile import Profile
     from roce_exporter.model import DeviceReadings, Reading
@@ -60,9 +62,9 @@ Pick = Callable[[Sequence["int | None"]], object]
 """Selects the settings from the values of a reading."""
 
 
-def audit(devices: Sequence[DeviceReadings], profile: Profile) -> tuple[Verdict, ...]:
-    """The verdicts of all checks that the profile enables, by port, in the order of `ALL_CHECKS`."""
-    return judge(all_port_settings(devices), profile)
+def audit(devices: Sequence[DeviceReadings], profile: Profile) -> tuple[Finding, ...]:
+    """The findings of all checks that the profile enables, by port, in the order of `ALL_CHECKS`."""
+    return findings(all_port_settings(devices), profile)
 
 
 def all_port_settings(devices: Sequence[DeviceReadings]) -> tuple[PortSettings, ...]:
@@ -72,19 +74,32 @@ def all_port_settings(devices: Sequence[DeviceReadings]) -> tuple[PortSettings, 
     return tuple(replace(settings, ip=side) for settings, side in zip(ports, sides, strict=True))
 
 
-def judge(ports: Sequence[PortSettings], profile: Profile) -> tuple[Verdict, ...]:
+def findings(ports: Sequence[PortSettings], profile: Profile) -> tuple[Finding, ...]:
     """See `audit`."""
-    found = [verdict for settings in ports for verdict in _of_port(settings, profile)]
+    return tuple(
+        check.finding(
+            Topic.SETTINGS,
+            _labels(settings),
+            result,
+            dialect=settings.dialect,
+            fill=partial(fill, settings, profile),
+        )
+        for check, settings, result in judge(ports, profile)
+    )
+
+
+def judge(ports: Sequence[PortSettings], profile: Profile) -> list[Judged]:
+    """Check, port and result of all checks that the profile enables, by port."""
+    found = [
+        (check, settings, result)
+        for settings in ports
+        for check in CHECKS
+        if check.applies_to(settings.dialect) and (result := check.judge(settings, profile)) is not None
+    ]
     if profile.consistent:
         found.extend(compare(ports))
     order = {_labels(settings): number for number, settings in enumerate(ports)}
-    return tuple(sorted(found, key=lambda one: order[_labels(one.settings)]))
-
-
-def _of_port(settings: PortSettings, profile: Profile) -> Iterator[Verdict]:
-    for check in CHECKS:
-        if check.applies_to(settings.dialect) and (result := check.judge(settings, profile)) is not None:
-            yield Verdict(check, settings, result)
+    return sorted(found, key=lambda one: order[_labels(one[1])])
 
 
 class Auditor(ExporterPart):
@@ -156,15 +171,12 @@ def _samples(ports: Sequence[PortSettings], profile: Profile) -> Samples:
         if values := comparable(settings):
             found.append((Series(FINGERPRINT, _labels(settings)), fingerprint(values)))
     found += [(Series(RDMA_MTU, labels), value) for labels, value in mtus.items()]
-    for verdict in judge(ports, profile):
-        ok = verdict.result.ok
+    for check, settings, (ok, *_) in judge(ports, profile):
+        place = _labels(settings)
         row = CHECK_UNREADABLE if ok is None else CHECK_OK
-        found.append(
-            (Series(row, (*_labels(verdict.settings), verdict.check.id)), 1 if ok is None else int(ok))
-        )
+        found.append((Series(row, (*place, check.id)), 1 if ok is None else int(ok)))
         if ok is not None:
-            place = _labels(verdict.settings)[:2]
-            passed[place] = passed.get(place, 0) + ok
+            passed[place[:2]] = passed.get(place[:2], 0) + ok
     found += [(Series(CHECKS_PASSED, place), number) for place, number in passed.items()]
     return Samples(tuple(series for series, _ in found), tuple(value for _, value in found))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog.row import ANY
 from roce_exporter.checks.settings.arithmetic import SLOWEST, headroom, least_mtu
 from roce_exporter.checks.settings.expectations import expected_tos, lossless_priorities, roce_priority
 from roce_exporter.checks.settings.ip_settings import VERSIONS, OwnAddress
@@ -13,7 +12,6 @@ from roce_exporter.checks.settings.port_settings import PRIORITIES
 if TYPE_CHECKING:
     from roce_exporter.checks.settings.port_settings import PortSettings
     from roce_exporter.checks.settings.profile import Profile
-    from roce_exporter.checks.settings.verdict import Verdict
 
 FIRST_TABLE = 101
 """Routing table of the first rail in a command; a host's own convention may differ."""
@@ -23,18 +21,6 @@ ROUND = 100
 
 DEFAULTS = {"dscp": 26, "priority": 3, "cnp_dscp": 48, "cnp_priority": 6, "tos": 106}
 """Used in a command if the profile leaves the value open: what most fabrics use."""
-
-
-def fix_commands(verdict: Verdict, profile: Profile) -> dict[str, str]:
-    """The commands by dialect; `ANY` is the one for all other drivers."""
-    values = fill(verdict.settings, profile)
-    return {dialect: text.format(**values) for dialect, text in verdict.check.fix.items()}
-
-
-def fix_command(verdict: Verdict, profile: Profile) -> str:
-    """The command for the NIC of the finding."""
-    commands = fix_commands(verdict, profile)
-    return commands.get(verdict.settings.dialect, commands[ANY])
 
 
 def fill(settings: PortSettings, profile: Profile) -> dict[str, object]:

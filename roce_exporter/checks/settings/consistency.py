@@ -6,31 +6,28 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.row import ANY
+from roce_exporter.checks.settings.check import Check, CheckResult, judged, not_alone
 from roce_exporter.checks.settings.fingerprint import comparable, fingerprint
-from roce_exporter.checks.settings.verdict import Check, Verdict, judged
+from roce_exporter.checks.settings.port_settings import PortSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    from roce_exporter.checks.settings.port_settings import PortSettings
-    from roce_exporter.checks.settings.profile import Profile
-
-
-def not_judged(settings: PortSettings, profile: Profile) -> None:
-    """Returns None: this check needs all ports, see `compare`."""
 
 
 CONSISTENCY = Check(
     "consistency",
     "same settings as similar ports",
     "Jobs stripe over all ports of a host: the one with different settings limits the pace.",
-    not_judged,
-    {ANY: "compare the ports: roce-exporter audit --format json"},
+    not_alone,
+    {ANY: "set the same values as on the port that is named"},
 )
 
 
-def compare(ports: Sequence[PortSettings]) -> Iterator[Verdict]:
-    """A verdict per port that shares its driver, model and function with another port of the host.
+Judged = tuple[Check, PortSettings, CheckResult]
+
+
+def compare(ports: Sequence[PortSettings]) -> Iterator[Judged]:
+    """A result per port that shares its driver, model and function with another port of the host.
 
     The most frequent settings are the expected ones; if none is the most frequent, those of the first port. A setting that
     only one of two ports reports is not compared.
@@ -44,7 +41,7 @@ def compare(ports: Sequence[PortSettings]) -> Iterator[Verdict]:
             yield from _compare([(settings, comparable(settings)) for settings in alike])
 
 
-def _compare(ports: Sequence[tuple[PortSettings, Mapping[str, object]]]) -> Iterator[Verdict]:
+def _compare(ports: Sequence[tuple[PortSettings, Mapping[str, object]]]) -> Iterator[Judged]:
     (usual, _), *_ = Counter(fingerprint(values) for _, values in ports).most_common(1)
     model, expected_values = next(pair for pair in ports if fingerprint(pair[1]) == usual)
     for settings, values in ports:
@@ -52,4 +49,4 @@ def _compare(ports: Sequence[tuple[PortSettings, Mapping[str, object]]]) -> Iter
         other = [name for name in names if expected_values[name] != values[name]]
         expected = f"as {model.netdev} of {model.device}"
         found = f"differs in {', '.join(other)}" if other else expected
-        yield Verdict(CONSISTENCY, settings, judged(not other, expected, found))
+        yield CONSISTENCY, settings, judged(not other, expected, found)

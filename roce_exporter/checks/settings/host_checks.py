@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.row import ANY
 from roce_exporter.checks.settings.arithmetic import least_mtu, rdma_mtu
-from roce_exporter.checks.settings.verdict import Check, CheckResult, judged, unreadable
+from roce_exporter.checks.settings.check import Check, CheckResult, judged, unreadable
 
 if TYPE_CHECKING:
     from roce_exporter.checks.settings.port_settings import PortSettings

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.row import ANY
 from roce_exporter.checks.settings.arithmetic import SLOWEST, headroom
+from roce_exporter.checks.settings.check import Check, CheckResult, judged, unreadable
 from roce_exporter.checks.settings.expectations import lossless_priorities, priority_of, roce_priority
 from roce_exporter.checks.settings.port_settings import PRIORITIES, is_firmware_managed
-from roce_exporter.checks.settings.verdict import Check, CheckResult, judged, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

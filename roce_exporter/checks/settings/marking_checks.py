@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.row import ANY
 from roce_exporter.checks.settings.arithmetic import dscp_of, is_ect
+from roce_exporter.checks.settings.check import Check, CheckResult, judged, unreadable
 from roce_exporter.checks.settings.expectations import (
     expected_tos,
     lossless_priorities,
@@ -13,7 +14,6 @@ from roce_exporter.checks.settings.expectations import (
     roce_priority,
 )
 from roce_exporter.checks.settings.lossless_checks import BNXT_SETUP, listed
-from roce_exporter.checks.settings.verdict import Check, CheckResult, judged, unreadable
 
 if TYPE_CHECKING:
     from roce_exporter.checks.settings.port_settings import PortSettings

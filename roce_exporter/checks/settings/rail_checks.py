@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.row import ANY
+from roce_exporter.checks.settings.check import Check, CheckResult, judged, unreadable
 from roce_exporter.checks.settings.ip_settings import are_paths_readable, remote_prefixes, shared_subnets
-from roce_exporter.checks.settings.verdict import Check, CheckResult, judged, unreadable
 from roce_exporter.model.ip import version_of
 from roce_exporter.words import few
 

@@ -1,10 +1,10 @@
-"""What this process may not read and what that would add, and the host's clock: results for `roce-exporter doctor`."""
+"""What this process may not read and what that would add, and the host's clock."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.checks.setup.checkup_item import CheckupItem, Status, Topic
+from roce_exporter.checks.finding import Finding, NotChecked, Status, Topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 ROOT = 0
 
 
-def check_privileges(found: Privileges) -> Iterator[CheckupItem]:
+def check_privileges(found: Privileges) -> Iterator[Finding | NotChecked]:
     """One result per privilege, in the order of the table in README.md."""
     yield _whose(found)
     net_admin = "CAP_NET_ADMIN" in found.capabilities
@@ -64,35 +64,32 @@ def check_privileges(found: Privileges) -> Iterator[CheckupItem]:
     )
 
 
-def _whose(found: Privileges) -> CheckupItem:
+def _whose(found: Privileges) -> Finding:
+    note = ""
+    if found.user == ROOT:
+        note = "; the service has fewer privileges: run this as its user (`sudo -u roce-exporter`)"
     user = "root" if found.user == ROOT else f"user {found.user}"
-    note = (
-        "; the service has fewer privileges: run this as its user (`sudo -u roce-exporter`)"
-        if found.user == ROOT
-        else ""
-    )
-    return CheckupItem(Topic.PRIVILEGES, Status.OK, f"These are the privileges of {user}{note}.")
+    return Finding(Topic.SETUP, "privileges", f"These are the privileges of {user}{note}", Status.OK)
 
 
-def _privilege(has: bool, name: str, adds: str, remedy: str) -> CheckupItem:
+def _privilege(has: bool, name: str, adds: str, remedy: str) -> Finding | NotChecked:
     if has:
-        return CheckupItem(Topic.PRIVILEGES, Status.OK, f"{name}: available.")
-    return CheckupItem(Topic.PRIVILEGES, Status.OPTIONAL, f"{name}: missing; it adds {adds}.", remedy)
+        return Finding(Topic.SETUP, "privileges", f"{name}: available", Status.OK)
+    return NotChecked(f"{adds}: {name} is missing ({remedy})")
 
 
-def check_clock(found: ClockState | None, error: str = "") -> CheckupItem:
+def check_clock(found: ClockState | None, error: str = "") -> Finding | NotChecked:
     """Whether a program keeps the clock in time; None with the reason why that is not known."""
     if found is None:
-        return CheckupItem(Topic.CLOCK, Status.UNKNOWN, f"The state of the clock cannot be read: {error}.")
+        return NotChecked(f"the state of the clock: {error}")
     if found.is_synchronised:
-        return CheckupItem(
-            Topic.CLOCK,
-            Status.OK,
-            f"The clock is synchronised, at most {found.most_error * 1000:.0f} ms wrong.",
-        )
-    return CheckupItem(
-        Topic.CLOCK,
-        Status.ATTENTION,
-        "No program keeps the clock in time: storms and messages of several hosts cannot be put in order.",
-        "`timedatectl`, `chronyc tracking`",
+        title = f"The clock is synchronised, at most {found.most_error * 1000:.0f} ms wrong"
+        return Finding(Topic.SETUP, "clock", title, Status.OK)
+    return Finding(
+        Topic.SETUP,
+        "clock",
+        "No program keeps the clock in time",
+        Status.DEGRADED,
+        why="Storms and messages of several hosts cannot be put in order.",
+        fix=("timedatectl", "chronyc tracking"),
     )

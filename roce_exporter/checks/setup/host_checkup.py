@@ -1,4 +1,4 @@
-"""What the samples of a host say about whether it can be watched: devices, counters, settings.
+"""What the samples of a host say about whether it can be watched: devices, links, counters, the pause watchdog.
 
 Pure functions over the exporter's own samples, so that a recorded and a simulated host are checked as this one.
 """
@@ -6,18 +6,16 @@ Pure functions over the exporter's own samples, so that a recorded and a simulat
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog import CATALOG
-from roce_exporter.checks.setup.checkup_item import CheckupItem, Status, Topic
+from roce_exporter.checks.finding import Finding, NotChecked, Side, Status, Topic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from roce_exporter.model import Device
-    from roce_exporter.view.history import TimedSamples
-
-LABELS = {row.name: row.labels for row in CATALOG}
+    from roce_exporter.model import Device, Netdev, Port
+    from roce_exporter.view.host_view import View
 
 MLX5_PREVENTION = 0.1
 """Seconds for which mlx5 sends pause before its watchdog stops it, where the setting is automatic."""
@@ -28,219 +26,154 @@ LONG_PREVENTION = 1.0
 BITS_PER_BYTE = 8
 GIGABIT = 1e9
 
+NOT_READ = (
+    ("roce_exporter_unreadable_values", "values that cannot be read: the log names them, /debug/snapshot"),
+    ("roce_exporter_unmapped_names", "names that are not in the catalogue: roce-exporter explain lists them"),
+)
+"""Metric, and what it counts per device."""
 
-def series_of(samples: TimedSamples, metric: str) -> Iterator[tuple[dict[str, str], float]]:
-    """Labels and value of each series of a metric."""
-    for values, number in samples.values.get(metric, {}).items():
-        yield dict(zip(LABELS[metric], values, strict=True)), number
+Found = Finding | NotChecked
 
 
-def check_samples(samples: TimedSamples, devices: Sequence[Device]) -> tuple[CheckupItem, ...]:
-    """All results that follow from one collection, in the order of the page."""
-    return (
-        *_devices(samples, devices),
-        *_firmware(samples),
-        *_sources(samples),
-        *_counters(samples, devices),
-        *_unknown_values(samples),
-        *_watchdogs(samples, devices),
-        *_audit(samples),
-    )
+def check_samples(host: View, devices: Sequence[Device]) -> Iterator[Found]:
+    """All that follows from one collection."""
+    if not devices:
+        yield _wrong(
+            "devices",
+            "No RDMA device is visible",
+            "rdma link; load the driver's RDMA module (mlx5_ib, bnxt_re, irdma, ...), or give --path.sysfs in a container",
+        )
+    for device in devices:
+        yield from _device(host, device)
+    yield from _firmware(host)
+    yield from _sources(host)
+    yield from _counters(host, devices)
 
 
 def device_line(device: Device) -> str:
     """A device in one line; what the host does not report is left out."""
-    firmware = f"firmware {device.firmware}" if device.firmware else ""
     parts = (
         device.driver or "unknown driver",
         device.model,
         device.board,
-        firmware,
+        f"firmware {device.firmware}" if device.firmware else "",
         device.pci,
         device.function.upper(),
     )
-    return f"{device.name}: {', '.join(part for part in parts if part)}"
+    return ", ".join(part for part in parts if part)
 
 
-def _devices(samples: TimedSamples, devices: Sequence[Device]) -> Iterator[CheckupItem]:
-    topic = Topic.DEVICES
-    if not devices:
-        yield CheckupItem(
-            topic,
-            Status.ATTENTION,
-            "No RDMA device is visible.",
-            "`rdma link`; load the driver's RDMA module (mlx5_ib, bnxt_re, irdma, ...), or give --path.sysfs in a container",
+def _device(host: View, device: Device) -> Iterator[Found]:
+    if device.dialect:
+        yield _right("devices", device_line(device), device.name)
+    else:
+        yield _wrong(
+            "devices",
+            f"{device_line(device)}: the driver is not in the catalogue",
+            "roce-exporter explain; roce-exporter capture records the host for a report",
+            device.name,
         )
-    up = {labels["netdev"]: value for labels, value in series_of(samples, "roce_link_up")}
-    speed = {
-        labels["netdev"]: value for labels, value in series_of(samples, "roce_link_speed_bytes_per_second")
-    }
-    for device in devices:
-        yield CheckupItem(
-            topic,
-            Status.OK if device.dialect else Status.ATTENTION,
-            device_line(device) + ".",
-            ""
-            if device.dialect
-            else f"`roce-exporter explain`; the driver of {device.name} is not in the catalogue: `roce-exporter capture` records the host for a report",
-        )
-        for port in device.ports:
-            for netdev in port.netdevs:
-                if netdev.role != "bond":
-                    yield _link(f"{device.name} port {port.number}, {netdev.name}", netdev.name, up, speed)
-            if not port.netdevs and port.link_layer == "Ethernet":
-                yield CheckupItem(
-                    topic,
-                    Status.ATTENTION,
-                    f"{device.name} port {port.number}: its network device is not visible, so PFC, pause, link and DCB are missing.",
-                    "run it in the host's network namespace (`hostNetwork: true`, `--network=host`)",
-                )
-
-
-def _link(where: str, netdev: str, up: Mapping[str, float], speed: Mapping[str, float]) -> CheckupItem:
-    if netdev not in up:
-        return CheckupItem(Topic.DEVICES, Status.UNKNOWN, f"{where}: the state of the link is not reported.")
-    if not up[netdev]:
-        return CheckupItem(
-            Topic.DEVICES,
-            Status.ATTENTION,
-            f"{where}: the link is down.",
-            f"`ethtool {netdev}`, cable and switch port",
-        )
-    rate = f", {speed[netdev] * BITS_PER_BYTE / GIGABIT:g} Gbit/s" if speed.get(netdev) else ""
-    return CheckupItem(Topic.DEVICES, Status.OK, f"{where}: up{rate}.")
-
-
-def _firmware(samples: TimedSamples) -> Iterator[CheckupItem]:
-    for labels, state in series_of(samples, "roce_devlink_health_state"):
-        if state:
-            text = f"{labels['device']}: the driver's health reporter {labels['reporter']} reports an error."
-            yield CheckupItem(Topic.DEVICES, Status.ATTENTION, text, "`devlink health show`, `dmesg`")
-    versions: dict[tuple[str, str], dict[str, str]] = {}
-    for labels, _ in series_of(samples, "roce_devlink_info"):
-        versions.setdefault((labels["device"], labels["component"]), {})[labels["stage"]] = labels["version"]
-    for device in dict.fromkeys(name for name, _ in versions):
-        waiting = [
-            f"{component} {found['stored']} instead of {found['running']}"
-            for (name, component), found in versions.items()
-            if name == device
-            and found.get("stored", found.get("running")) != found.get("running", found.get("stored"))
-        ]
-        if waiting:
-            text = f"{device}: another firmware is stored than runs ({waiting[0]})."
-            yield CheckupItem(
-                Topic.DEVICES, Status.ATTENTION, text, "reboot, or reset the firmware as the vendor describes"
+    for port in device.ports:
+        place = (device.name, str(port.number))
+        for netdev in port.netdevs:
+            if netdev.role != "bond":
+                yield from _port(host, device, port, netdev)
+        if not port.netdevs and port.link_layer == "Ethernet":
+            yield _wrong(
+                "devices",
+                "The network device is not visible, so PFC, pause, link and DCB are missing",
+                "run it in the host's network namespace (`hostNetwork: true`, `--network=host`)",
+                *place,
             )
 
 
-def _sources(samples: TimedSamples) -> Iterator[CheckupItem]:
-    for labels, up in series_of(samples, "roce_exporter_source_up"):
-        if not up:
-            netdev = f" ({labels['netdev']})" if labels.get("netdev") else ""
-            text = f"{labels['device'] or 'this host'}{netdev}: the source {labels['source']} fails, so its series are missing."
-            yield CheckupItem(
-                Topic.COUNTERS, Status.ATTENTION, text, "the log lines above, /debug/snapshot, `dmesg`"
-            )
-    for labels, number in series_of(samples, "roce_exporter_quarantined_files"):
-        if number:
-            text = f"{labels['device']}: {number:.0f} files of the source {labels['source']} keep failing."
-            yield CheckupItem(Topic.COUNTERS, Status.ATTENTION, text, "`dmesg`; RoceFilesQuarantined")
-
-
-def _counters(samples: TimedSamples, devices: Sequence[Device]) -> Iterator[CheckupItem]:
-    missing: dict[str, list[str]] = {}
-    for labels, value in series_of(samples, "roce_exporter_missing_facts"):
-        if value:
-            missing.setdefault(f"{labels['device']} port {labels['port']}", []).append(labels["fact"])
-    for where, facts in missing.items():
-        text = f"{where} lacks facts that its driver must report: {', '.join(sorted(facts))}."
-        yield CheckupItem(
-            Topic.COUNTERS,
-            Status.ATTENTION,
-            text,
-            "RoceFactsMissing; another kernel or driver may have renamed them: `roce-exporter explain`",
+def _port(host: View, device: Device, port: Port, netdev: Netdev) -> Iterator[Found]:
+    place = (device.name, str(port.number), netdev.name)
+    up = host.value("roce_link_up", netdev=netdev.name)
+    if up is None:
+        seen = host.value("roce_port_up", device=device.name, port=str(port.number)) is not None
+        yield NotChecked(f"the state of the link of {netdev.name}", *place[:2], needed=not seen)
+    elif not up:
+        yield _wrong(
+            "link",
+            "The link is down",
+            f"ethtool {netdev.name}; cable and switch port",
+            *place,
+            side=Side.LINK,
         )
-    if devices and not missing:
-        yield CheckupItem(
-            Topic.COUNTERS, Status.OK, "Every port reports the facts that its driver must report."
-        )
+    else:
+        speed = host.value("roce_link_speed_bytes_per_second", netdev=netdev.name)
+        yield _right("link", f"up, {speed * BITS_PER_BYTE / GIGABIT:g} Gbit/s" if speed else "up", *place)
+    if device.dialect == "mlx5" and device.function != "vf":
+        yield _watchdog(host.value("roce_config_pfc_prevention_timeout_seconds", netdev=netdev.name), place)
 
 
-def _unknown_values(samples: TimedSamples) -> Iterator[CheckupItem]:
-    for metric, what, remedy in _UNKNOWN_VALUES:
-        numbers: Counter[str] = Counter()
-        for labels, value in series_of(samples, metric):
-            numbers[labels["device"]] += int(value)
-        for device, number in numbers.items():
-            if number:
-                yield CheckupItem(Topic.COUNTERS, Status.OPTIONAL, f"{device}: {number} {what}.", remedy)
-
-
-_UNKNOWN_VALUES = (
-    ("roce_exporter_unreadable_values", "values cannot be read", "the log lines name them, /debug/snapshot"),
-    (
-        "roce_exporter_unmapped_names",
-        "names of the driver are not in the catalogue",
-        "`roce-exporter explain` lists them",
-    ),
-)
-"""Metric, what it counts, and where the names are."""
-
-
-def _watchdogs(samples: TimedSamples, devices: Sequence[Device]) -> Iterator[CheckupItem]:
+def _watchdog(seconds: float | None, place: tuple[str, str, str]) -> Finding:
     """How long a NIC may pause its switch before its own watchdog stops it."""
-    known = {
-        labels["netdev"]: value
-        for labels, value in series_of(samples, "roce_config_pfc_prevention_timeout_seconds")
-    }
-    for device in devices:
-        if device.dialect == "mlx5" and device.function != "vf":
-            for port in device.ports:
-                for netdev in port.netdevs:
-                    if netdev.role != "bond":
-                        yield _watchdog(
-                            f"{device.name} port {port.number}, {netdev.name}", netdev.name, known
-                        )
-
-
-def _watchdog(where: str, netdev: str, known: Mapping[str, float]) -> CheckupItem:
-    seconds = known.get(netdev)
-    fix = f"`ethtool --set-tunable {netdev} pfc-prevention-tout 100`"
+    check = "pause_watchdog"
+    fix = f"ethtool --set-tunable {place[2]} pfc-prevention-tout 100"
     if seconds is None:
-        return CheckupItem(
-            Topic.SETTINGS, Status.OK, f"{where}: the pause watchdog has its default, {MLX5_PREVENTION:g} s."
-        )
+        return _right(check, f"the pause watchdog has its default, {MLX5_PREVENTION:g} s", *place)
     if seconds == 0:
-        return CheckupItem(
-            Topic.SETTINGS,
-            Status.ATTENTION,
-            f"{where}: the pause watchdog is off: a stuck host pauses its switch without limit.",
-            fix,
-        )
+        text = "The pause watchdog is off: a stuck host pauses its switch without limit"
+        return _wrong(check, text, fix, *place)
     if seconds > LONG_PREVENTION:
-        return CheckupItem(
-            Topic.SETTINGS,
-            Status.ATTENTION,
-            f"{where}: the pause watchdog acts only after {seconds:g} s.",
-            fix,
-        )
-    return CheckupItem(Topic.SETTINGS, Status.OK, f"{where}: the pause watchdog acts after {seconds:g} s.")
+        return _wrong(check, f"The pause watchdog acts only after {seconds:g} s", fix, *place)
+    return _right(check, f"the pause watchdog acts after {seconds:g} s", *place)
 
 
-def _audit(samples: TimedSamples) -> Iterator[CheckupItem]:
-    results = list(series_of(samples, "roce_config_check_ok"))
-    wrong: Counter[str] = Counter(labels["check"] for labels, ok in results if not ok)
-    hidden = sum(value == 1 for _, value in series_of(samples, "roce_config_check_unreadable"))
-    if wrong:
-        checks = ", ".join(f"{check} ({count})" for check, count in wrong.most_common())
-        text = f"{wrong.total()} of {len(results)} checks of settings fail: {checks}."
-        yield CheckupItem(
-            Topic.SETTINGS, Status.ATTENTION, text, "`roce-exporter audit` has the values and the commands"
-        )
-    elif results:
-        yield CheckupItem(Topic.SETTINGS, Status.OK, f"All {len(results)} checks of settings pass.")
-    if hidden:
-        text = f"{hidden} checks could not read their setting."
-        yield CheckupItem(
-            Topic.SETTINGS, Status.OPTIONAL, text, "`roce-exporter audit`; the privileges in README.md"
-        )
+def _firmware(host: View) -> Iterator[Found]:
+    for labels, state in host.current("roce_devlink_health_state"):
+        if state:
+            text = f"The driver's health reporter {labels['reporter']} reports an error"
+            yield _wrong("firmware", text, "devlink health show; dmesg", labels["device"])
+    versions: dict[tuple[str, str], dict[str, str]] = {}
+    for labels, _ in host.current("roce_devlink_info"):
+        versions.setdefault((labels["device"], labels["component"]), {})[labels["stage"]] = labels["version"]
+    seen: set[str] = set()
+    for (device, component), found in versions.items():
+        running = found.get("running", found.get("stored"))
+        if device not in seen and found.get("stored", running) != running:
+            seen.add(device)
+            text = (
+                f"Another firmware is stored than runs ({component} {found['stored']} instead of {running})"
+            )
+            yield _wrong("firmware", text, "reboot, or reset the firmware as the vendor describes", device)
+
+
+def _sources(host: View) -> Iterator[Found]:
+    for labels, up in host.current("roce_exporter_source_up"):
+        if not up:
+            netdev = f" of {labels['netdev']}" if labels.get("netdev") else ""
+            text = f"The source {labels['source']}{netdev} fails, so its series are missing"
+            yield _wrong("sources", text, "the log lines above; /debug/snapshot; dmesg", labels["device"])
+    for labels, number in host.current("roce_exporter_quarantined_files"):
+        if number:
+            text = f"{number:.0f} files of the source {labels['source']} keep failing"
+            yield _wrong("sources", text, "dmesg; RoceFilesQuarantined", labels["device"])
+
+
+def _counters(host: View, devices: Sequence[Device]) -> Iterator[Found]:
+    missing: dict[tuple[str, str], list[str]] = {}
+    for labels, value in host.current("roce_exporter_missing_facts"):
+        if value:
+            missing.setdefault((labels["device"], labels["port"]), []).append(labels["fact"])
+    for place, facts in missing.items():
+        text = f"Facts that the driver must report are missing: {', '.join(sorted(facts))}"
+        fix = "RoceFactsMissing; another kernel or driver may have renamed them: roce-exporter explain"
+        yield _wrong("counters", text, fix, *place)
+    if devices and not missing:
+        yield _right("counters", "every port reports the facts that its driver must report")
+    for metric, what in NOT_READ:
+        numbers: Counter[str] = Counter()
+        for labels, value in host.current(metric):
+            numbers[labels["device"]] += int(value)
+        yield from (NotChecked(f"{number} {what}", device) for device, number in numbers.items() if number)
+
+
+def _right(check: str, title: str, device: str = "", port: str = "", netdev: str = "") -> Finding:
+    return Finding(Topic.SETUP, check, title, Status.OK, device, port, netdev)
+
+
+def _wrong(check: str, title: str, fix: str, *place: str, side: Side = Side.HOST) -> Finding:
+    return replace(_right(check, title, *place), status=Status.DEGRADED, side=side, fix=(fix,))

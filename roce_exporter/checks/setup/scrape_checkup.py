@@ -1,10 +1,10 @@
-"""Whether the samples of this host arrive anywhere: results for `roce-exporter doctor`."""
+"""Whether the samples of this host arrive anywhere."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.checks.setup.checkup_item import CheckupItem, Status, Topic
+from roce_exporter.checks.finding import Finding, NotChecked, Status, Topic
 from roce_exporter.net import NetError
 from roce_exporter.words import duration
 
@@ -19,34 +19,31 @@ SHOWN = 200
 """Characters of Prometheus' own error that are shown."""
 
 
-def check_local(found: LocalScrapes | None, url: str, now: float, error: str = "") -> CheckupItem:
+def check_local(found: LocalScrapes | None, url: str, now: float, error: str = "") -> Finding:
     """Whether the exporter of this host responds, and has been scraped; `now` in seconds since 1970."""
     if found is None:
         text = f"No exporter responds at {url} ({error})."
-        return CheckupItem(
-            Topic.SCRAPING,
-            Status.ATTENTION,
+        return _scraping(
+            Status.DEGRADED,
             text,
             "`systemctl status roce-exporter`; --exporter=URL if it listens elsewhere",
         )
     age = now - found.start if found.start else 0.0
     since = f" since it started {duration(age)} ago" if age > 0 else " since it started"
     if not found.scrapes:
-        return CheckupItem(
-            Topic.SCRAPING,
-            Status.ATTENTION,
+        return _scraping(
+            Status.DEGRADED,
             f"The exporter at {url} has not been scraped{since}.",
             TARGETS_HELP,
         )
     every = f", one every {duration(age / found.scrapes)}" if age > 0 else ""
-    return CheckupItem(
-        Topic.SCRAPING,
+    return _scraping(
         Status.OK,
         f"The exporter at {url} has been scraped {found.scrapes} times{since}{every}.",
     )
 
 
-def check_targets(data: object, instance: str, hostname: str, url: str) -> Iterator[CheckupItem]:
+def check_targets(data: object, instance: str, hostname: str, url: str) -> Iterator[Finding | NotChecked]:
     """What the reply of `/api/v1/targets` says of this host: its targets with this instance, or else with its name.
 
     Raises:
@@ -61,19 +58,16 @@ def check_targets(data: object, instance: str, hostname: str, url: str) -> Itera
     if not mine:
         wanted = f"the instance {instance!a}" if instance else f"the name {hostname!a}"
         text = f"Prometheus at {url} has {len(active)} targets, none with {wanted}."
-        yield CheckupItem(
-            Topic.SCRAPING, Status.ATTENTION, text, f"{TARGETS_HELP}; --instance if it has another name there"
-        )
+        yield _scraping(Status.DEGRADED, text, f"{TARGETS_HELP}; --instance if it has another name there")
 
 
-def check_samples_arrive(data: object, instance: str) -> CheckupItem:
+def check_samples_arrive(data: object, instance: str) -> Finding:
     """Whether the query for `roce_exporter_devices` of an instance has a result."""
     result = data.get("result") if isinstance(data, dict) else None
     if result:
-        return CheckupItem(Topic.SCRAPING, Status.OK, f"Prometheus has samples of {instance}.")
-    return CheckupItem(
-        Topic.SCRAPING,
-        Status.ATTENTION,
+        return _scraping(Status.OK, f"Prometheus has samples of {instance}.")
+    return _scraping(
+        Status.DEGRADED,
         f"Prometheus scrapes {instance}, and has no roce_exporter_devices of it.",
         "check metric_relabel_configs, and that this target is roce_exporter",
     )
@@ -106,23 +100,23 @@ def _label(target: dict[str, object], name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _target(target: dict[str, object], url: str) -> CheckupItem:
+def _target(target: dict[str, object], url: str) -> Finding | NotChecked:
     where = f"{_label(target, 'instance')} (job {_label(target, 'job')})"
     if target.get("health") == "up":
-        return CheckupItem(
-            Topic.SCRAPING,
+        return _scraping(
             Status.OK,
             f"Prometheus at {url} scrapes {where}, last at {target.get('lastScrape')}.",
         )
     if target.get("health") == "unknown":
-        return CheckupItem(
-            Topic.SCRAPING, Status.UNKNOWN, f"Prometheus at {url} has not scraped {where} yet."
-        )
+        return NotChecked(f"scrapes: Prometheus at {url} has not scraped {where} yet", needed=True)
     error = ascii(str(target.get("lastError", "")))[1:-1][:SHOWN]
     text = f"Prometheus at {url} cannot scrape {where}: {error}."
-    return CheckupItem(
-        Topic.SCRAPING,
-        Status.ATTENTION,
+    return _scraping(
+        Status.DEGRADED,
         text,
         "`systemctl status roce-exporter`; firewall and address of the target",
     )
+
+
+def _scraping(status: Status, title: str, fix: str = "") -> Finding:
+    return Finding(Topic.SETUP, "scraping", title.removesuffix("."), status, fix=(fix,) if fix else ())

@@ -1,49 +1,22 @@
-"""What a check of a switch is, and how one result is made of several lossless queues of a port."""
+"""How one result is made of several lossless queues of a switch port, and the values that its commands contain."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog.row import ANY
-from roce_exporter.checks.settings.verdict import CheckResult, judged, unreadable
+from roce_exporter.checks.settings.check import CheckResult, judged, unreadable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from roce_exporter.checks.settings.profile import Profile
     from roce_exporter.checks.switches.audit_settings import QueueSettings, SwitchPortSettings
-
-SwitchJudge = Callable[["SwitchPortSettings", "Profile"], CheckResult | None]
-"""Returns None if the profile does not set the value, or there is nothing to check."""
 
 DEFAULT_PRIORITY = 3
 """Used in a command if neither profile nor port has a lossless priority: what most fabrics use."""
 
 DEFAULT_MILLISECONDS = 400
 """Used in a command if the profile sets no limit."""
-
-
-@dataclass(frozen=True, slots=True)
-class SwitchCheck:
-    """One check of a switch port, or of a switch as a whole."""
-
-    id: str
-    title: str
-    why: str
-    judge: SwitchJudge
-    fix: Mapping[str, str]
-    """Commands by operating system; `ANY` is the text for one that is not known. They may contain the names of `fill_in`."""
-    whole: bool = False
-    """Whether it is about the switch as a whole."""
-
-
-@dataclass(frozen=True, slots=True)
-class SwitchVerdict:
-    """The result of one check on one port, or on the switch."""
-
-    check: SwitchCheck
-    settings: SwitchPortSettings
-    result: CheckResult
 
 
 def on_queues(
@@ -75,18 +48,6 @@ def _joined(texts: Mapping[int, str]) -> str:
     if len(set(texts.values())) == 1:
         return next(iter(texts.values()))
     return ", ".join(f"{priority}: {text}" for priority, text in texts.items())
-
-
-def fix_texts(verdict: SwitchVerdict, profile: Profile) -> dict[str, str]:
-    """The commands by operating system, with the values of port and profile; `ANY` is for one that is not known."""
-    values = fill_in(verdict.settings, profile)
-    return {system: text.format(**values) for system, text in verdict.check.fix.items()}
-
-
-def fix_text(verdict: SwitchVerdict, profile: Profile) -> str:
-    """The command for the switch of the finding."""
-    texts = fix_texts(verdict, profile)
-    return texts.get(verdict.settings.dialect, texts[ANY])
 
 
 def fill_in(settings: SwitchPortSettings, profile: Profile) -> dict[str, object]:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.row import ANY
 from roce_exporter.catalog.switch_systems import SONIC
+from roce_exporter.checks.settings.check import Check, CheckResult, judged, not_alone, unreadable
 from roce_exporter.checks.settings.lossless_checks import listed
-from roce_exporter.checks.settings.verdict import CheckResult, judged, unreadable
-from roce_exporter.checks.switches.audit_check import SwitchCheck, SwitchVerdict
 from roce_exporter.switches.pause.fabric import HOST, SWITCH
 
 if TYPE_CHECKING:
@@ -24,14 +23,11 @@ ROLES = {HOST: "hosts", SWITCH: "switches"}
 COMPARED = ("minimum", "maximum", "probability", "threshold")
 """Fields of `QueueSettings` that are equal among ports of one role; headroom depends on the cable."""
 
+JudgedPort = tuple[Check, "SwitchPortSettings", CheckResult]
 Comparable = tuple[tuple[str, object], ...]
 
 
-def not_alone(settings: SwitchPortSettings, profile: Profile) -> None:
-    """Returns None: this check needs other ports, see `compare_ports`."""
-
-
-SWITCH_PEER_PFC = SwitchCheck(
+SWITCH_PEER_PFC = Check(
     "switch_peer_pfc",
     "PFC at the other end",
     "A priority that is lossless on one side of the link only drops packets, or sends pause that the other side ignores.",
@@ -42,23 +38,23 @@ SWITCH_PEER_PFC = SwitchCheck(
     },
 )
 
-SWITCH_CONSISTENT = SwitchCheck(
+SWITCH_CONSISTENT = Check(
     "switch_consistent",
     "thresholds as on similar ports",
     "Flows through the port with other thresholds are marked or paused earlier or later than all others.",
     not_alone,
-    {ANY: "compare the ports: roce-exporter switches audit --format=json; then give them one profile"},
+    {ANY: "compare the ports: roce-exporter check switches --format=json; then give them one profile"},
 )
 
 CHECKS = (SWITCH_PEER_PFC, SWITCH_CONSISTENT)
 
 
-def compare_ports(ports: Sequence[SwitchPortSettings], profile: Profile) -> Iterator[SwitchVerdict]:
+def compare_ports(ports: Sequence[SwitchPortSettings], profile: Profile) -> Iterator[JudgedPort]:
     """The verdicts of the checks that need more than one port."""
     by_place = {(settings.device, settings.port): settings for settings in ports}
     for settings in ports:
         if settings.link.peer is not None and (peer := by_place.get(settings.link.peer)):
-            yield SwitchVerdict(SWITCH_PEER_PFC, settings, _peer(settings, peer))
+            yield SWITCH_PEER_PFC, settings, _peer(settings, peer)
     if profile.consistent:
         roles: dict[tuple[str, str], list[SwitchPortSettings]] = {}
         for settings in ports:
@@ -76,7 +72,7 @@ def _peer(settings: SwitchPortSettings, peer: SwitchPortSettings) -> CheckResult
     return judged(settings.pfc == peer.pfc, expected, listed(peer.pfc))
 
 
-def _consistent(ports: Sequence[SwitchPortSettings]) -> Iterator[SwitchVerdict]:
+def _consistent(ports: Sequence[SwitchPortSettings]) -> Iterator[JudgedPort]:
     """The most frequent values are the expected ones; if two are equally frequent, those of the first port."""
     values = [_comparable(settings) for settings in ports]
     usual, _ = Counter(one for one in values if one).most_common(1)[0] if any(values) else ((), 0)
@@ -87,7 +83,7 @@ def _consistent(ports: Sequence[SwitchPortSettings]) -> Iterator[SwitchVerdict]:
         if usual and found:
             names = sorted({name for name, value in set(found) ^ set(usual)})
             result = judged(not names, expected, f"differs in {', '.join(names)}" if names else "equal")
-        yield SwitchVerdict(SWITCH_CONSISTENT, settings, result)
+        yield SWITCH_CONSISTENT, settings, result
 
 
 def _comparable(settings: SwitchPortSettings) -> Comparable:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.row import ANY
 from roce_exporter.catalog.switch_systems import CUMULUS, EOS, NXOS, SONIC
+from roce_exporter.checks.settings.check import Check, CheckResult, judged, unreadable
 from roce_exporter.checks.settings.lossless_checks import judged_pfc
-from roce_exporter.checks.settings.verdict import CheckResult, judged, unreadable
-from roce_exporter.checks.switches.audit_check import SwitchCheck, on_queues
+from roce_exporter.checks.switches.audit_check import on_queues
 from roce_exporter.switches.pause.fabric import NO_NEIGHBOR
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def switch_pfc(settings: SwitchPortSettings, profile: Profile) -> CheckResult:
     return judged_pfc(settings.pfc, profile)
 
 
-SWITCH_PFC = SwitchCheck(
+SWITCH_PFC = Check(
     "switch_pfc",
     "priorities with PFC",
     "Hosts have PFC on the profile's priorities: where the switch differs, packets are dropped, or pause is not obeyed.",
@@ -50,7 +50,7 @@ def switch_headroom(settings: SwitchPortSettings, _: Profile) -> CheckResult | N
     )
 
 
-SWITCH_HEADROOM = SwitchCheck(
+SWITCH_HEADROOM = Check(
     "switch_headroom",
     "headroom",
     "Packets in flight when the switch sends pause find no space: a lossless priority drops them.",
@@ -79,7 +79,7 @@ def switch_neighbor(settings: SwitchPortSettings, _: Profile) -> CheckResult | N
     return judged(True, "known", settings.link)
 
 
-SWITCH_NEIGHBOR = SwitchCheck(
+SWITCH_NEIGHBOR = Check(
     "switch_neighbor",
     "LLDP neighbour",
     "Alerts cannot name the host behind the port, and the pause tree ends there.",
@@ -101,7 +101,7 @@ def switch_dscp(_: SwitchPortSettings, profile: Profile) -> CheckResult | None:
     return unreadable(f"{profile.roce_dscp} to {profile.roce_priority}")
 
 
-SWITCH_DSCP = SwitchCheck(
+SWITCH_DSCP = Check(
     "switch_dscp",
     "priority of RoCE's DSCP",
     "RoCE packets go to a queue that is not the lossless one. The exporter does not read the map: check it by hand.",

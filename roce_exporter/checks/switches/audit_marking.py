@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.row import ANY
 from roce_exporter.catalog.switch_systems import CUMULUS, EOS, NXOS, SONIC
-from roce_exporter.checks.switches.audit_check import SwitchCheck, on_queues
+from roce_exporter.checks.settings.check import Check
+from roce_exporter.checks.switches.audit_check import on_queues
 
 if TYPE_CHECKING:
+    from roce_exporter.checks.settings.check import CheckResult
     from roce_exporter.checks.settings.profile import Profile
-    from roce_exporter.checks.settings.verdict import CheckResult
     from roce_exporter.checks.switches.audit_settings import QueueSettings, SwitchPortSettings
 
 THRESHOLDS = {
@@ -32,7 +33,7 @@ def switch_ecn(settings: SwitchPortSettings, profile: Profile) -> CheckResult | 
     return on_queues(settings, "on", lambda queue: queue.ecn, lambda queue: "on" if queue.ecn else "off")
 
 
-SWITCH_ECN = SwitchCheck(
+SWITCH_ECN = Check(
     "switch_ecn",
     "ECN",
     "Senders learn of congestion only by pause, which stops all traffic of the priority and spreads.",
@@ -63,7 +64,7 @@ def _range(queue: QueueSettings) -> str:
     return f"{queue.minimum or 0:.0f} to {queue.maximum or 0:.0f} bytes" if queue.ecn else "off"
 
 
-SWITCH_ECN_ORDER = SwitchCheck(
+SWITCH_ECN_ORDER = Check(
     "switch_ecn_order",
     "ECN thresholds",
     "Between two equal thresholds there is no slope: either no packet is marked or all are.",
@@ -95,7 +96,7 @@ def _marks(settings: SwitchPortSettings) -> bool:
     return any(queue.ecn for queue in settings.queues.values())
 
 
-SWITCH_ECN_BEFORE_PAUSE = SwitchCheck(
+SWITCH_ECN_BEFORE_PAUSE = Check(
     "switch_ecn_before_pause",
     "ECN minimum",
     "Pause begins before the first mark: senders slow down only after the fabric has stopped them.",

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.row import ANY
 from roce_exporter.catalog.switch_systems import CUMULUS, EOS, NXOS, SONIC
-from roce_exporter.checks.settings.verdict import CheckResult, judged, unreadable
-from roce_exporter.checks.switches.audit_check import SwitchCheck, on_queues
+from roce_exporter.checks.settings.check import Check, CheckResult, judged, unreadable
+from roce_exporter.checks.switches.audit_check import on_queues
 
 if TYPE_CHECKING:
     from roce_exporter.checks.settings.profile import Profile
@@ -36,7 +36,7 @@ def switch_watchdog(settings: SwitchPortSettings, profile: Profile) -> CheckResu
     )
 
 
-SWITCH_WATCHDOG = SwitchCheck(
+SWITCH_WATCHDOG = Check(
     "switch_watchdog",
     "PFC watchdog",
     "A host that sends pause without end stops this queue, then the switch, then the fabric behind it.",
@@ -66,7 +66,7 @@ def switch_watchdog_acts(settings: SwitchPortSettings, profile: Profile) -> Chec
     )
 
 
-SWITCH_WATCHDOG_ACTS = SwitchCheck(
+SWITCH_WATCHDOG_ACTS = Check(
     "switch_watchdog_acts",
     "action of the watchdog",
     "The watchdog only writes a log line: the queue stays stopped.",
@@ -88,7 +88,7 @@ def switch_watchdog_overridden(settings: SwitchPortSettings, _: Profile) -> Chec
     return judged(not settings.overridden, "no", "yes" if settings.overridden else "no")
 
 
-SWITCH_WATCHDOG_OVERRIDDEN = SwitchCheck(
+SWITCH_WATCHDOG_OVERRIDDEN = Check(
     "switch_watchdog_overridden",
     "watchdog overridden",
     "All lossless queues drop packets, or none is protected, whatever the ports are set to.",
@@ -121,7 +121,7 @@ def switch_watchdog_detection(settings: SwitchPortSettings, profile: Profile) ->
     return on_queues(settings, expected, is_right, lambda queue: f"{(queue.detection or 0) * 1000:.0f} ms")
 
 
-SWITCH_WATCHDOG_DETECTION = SwitchCheck(
+SWITCH_WATCHDOG_DETECTION = Check(
     "switch_watchdog_detection",
     "detection time of the watchdog",
     "Too short: packets are dropped before the NIC's own watchdog can stop its pause. Too long: connections of other hosts fail.",

@@ -119,10 +119,10 @@ def rails() -> Iterator[None]:
 
 @pytest.fixture
 def wrong(rails: None, capsys: pytest.CaptureFixture[str]) -> Callable[[], dict[str, set[str]]]:
-    """What the audit finds wrong, by network device; everything is readable, and `diagnose` finds the same."""
+    """What the audit finds wrong, by network device; everything is readable, and `check health` finds the same."""
 
     def read() -> dict[str, set[str]]:
-        main(["audit", "--format=json"])
+        main(["check", "settings", "--format=json"])
         found = findings(capsys.readouterr().out)
         assert blamed() == {rail: {IP_CHECKS[check].name for check in found[rail]} for rail in RAILS}
         return found
@@ -131,21 +131,23 @@ def wrong(rails: None, capsys: pytest.CaptureFixture[str]) -> Callable[[], dict[
 
 
 def blamed() -> dict[str, set[str]]:
-    """What `diagnose` finds wrong with the IP side of each rail, by cause."""
+    """What `check health` finds wrong with the IP side of each rail, by cause."""
     found = diagnosed(lambda: None).findings
     return {
-        rail: {one.cause.name for one in found if one.device == f"rxe_{rail}" and one.cause in CAUSES}
+        rail: {one.check for one in found if one.device == f"rxe_{rail}" and one.check in CAUSES}
         for rail in RAILS
     }
 
 
 def findings(text: str) -> dict[str, set[str]]:
     """The failed checks of the IP side, by network device."""
-    checks = [one for one in json.loads(text)["checks"] if one["check"] in CHECKS and one["netdev"] in RAILS]
+    checks = [
+        one for one in json.loads(text)["findings"] if one["check"] in CHECKS and one["netdev"] in RAILS
+    ]
     assert {one["netdev"] for one in checks} == set(RAILS), text
-    assert not [one for one in checks if one["status"] == "unreadable"], text
+    assert not [one for one in checks if one["status"] == "unknown"], text
     return {
-        rail: {one["check"] for one in checks if one["netdev"] == rail and one["status"] == "wrong"}
+        rail: {one["check"] for one in checks if one["netdev"] == rail and one["status"] == "degraded"}
         for rail in RAILS
     }
 
@@ -178,7 +180,7 @@ def leaves_by(source: str) -> str:
 
 def test_a_right_host_passes_also_without_privileges(wrong: Callable[[], dict[str, set[str]]]) -> None:
     assert wrong() == RIGHT
-    command = [*NOBODY, COMMAND, "audit", "--format=json"]
+    command = [*NOBODY, COMMAND, "check", "settings", "--format=json"]
     assert findings(subprocess.run(command, capture_output=True, text=True, check=False).stdout) == RIGHT
 
 

@@ -66,11 +66,11 @@ def test_dscps_are_exported(netdev: str, exporter: Exporter) -> None:
 
 
 def findings(netdev: str) -> dict[str, str]:
-    """The results of `audit` for one network device, by check: ok, wrong or unreadable."""
-    command = [*NOBODY, COMMAND, "audit", f"--audit.profile={PROFILE}", "--format=json"]
+    """The results of `check settings` for one network device, by check: ok, degraded or unknown."""
+    command = [*NOBODY, COMMAND, "check", "settings", f"--audit.profile={PROFILE}", "--format=json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
-    checks = json.loads(done.stdout)["checks"]
+    checks = json.loads(done.stdout)["findings"]
     return {check["check"]: check["status"] for check in checks if check["netdev"] == netdev}
 
 
@@ -81,4 +81,4 @@ def test_wrong_settings_are_found(netdev: str) -> None:
     run("dcb", "app", "del", "dev", netdev, "dscp-prio", "26:3")
     run("dcb", "app", "add", "dev", netdev, "dscp-prio", "26:5")
     found = findings(netdev)
-    assert (found["pfc"], found["dscp_priority"]) == ("wrong", "wrong")
+    assert (found["pfc"], found["dscp_priority"]) == ("degraded", "degraded")

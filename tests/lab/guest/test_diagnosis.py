@@ -1,4 +1,4 @@
-"""Faults on a real kernel, whose truth is in this file, and what `diagnose` says of them.
+"""Faults on a real kernel, whose truth is in this file, and what `check health` says of them.
 
 A fault happens between the two samples of one diagnosis, so no time decides. Soft-RoCE and netdevsim are the kernel's own; rocelab's cards
 report what a driver would.
@@ -22,14 +22,14 @@ from test_devlink import exporter as netdevsim  # noqa: F401 - a fixture
 
 from roce_exporter.assemble import Clock
 from roce_exporter.checks.health.diagnosis import diagnose
-from roce_exporter.cli.diagnose import HostCourse, sampled
+from roce_exporter.cli.check_host import HostCourse, sampled
 from roce_exporter.cli.options import parse_options
 from roce_exporter.cli.parts import open_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from roce_exporter.checks.health.port_fault import Diagnosis
+    from roce_exporter.checks.finding import Report
 
 CARD, OTHER = "mlx5_0", "bnxt_re0"
 
@@ -45,16 +45,16 @@ class Truth(NamedTuple):
     """Whether it is there at the first sample. A source that fails once may be one of a device that was just reset."""
 
 
-def diagnosed(happens: Callable[[], None]) -> Diagnosis:
+def diagnosed(happens: Callable[[], None]) -> Report:
     """What is said of this host, if this happens between the two samples."""
 
     async def reach(step: float) -> None:
         if step:
             await asyncio.to_thread(happens)
 
-    options = parse_options(["diagnose", "--collect.timeout=3", "--source.disable=owners"])
+    options = parse_options(["check", "--collect.timeout=3", "--source.disable=owners"])
     course = HostCourse(Clock(), (0.0, 1.0), lambda _: reach, lambda _: time.time())
-    return diagnose(asyncio.run(sampled(options, open_kernel(options), course)))
+    return diagnose(asyncio.run(sampled(options, open_kernel(options), course)).history)
 
 
 def raised(table: str, **amounts: int) -> Callable[[nic.Nic], None]:
@@ -152,16 +152,16 @@ def pair() -> Iterator[dict[str, nic.Nic]]:
     nic.unload()
 
 
-def faults(diagnosis: Diagnosis, device: str) -> list[tuple[str, str, tuple[str, ...]]]:
+def faults(diagnosis: Report, device: str) -> list[tuple[str, str, tuple[str, ...]]]:
     """Side, cause and evidence of the findings of a device, the worst first. The settings of the cards follow no profile."""
     return [
-        (one.side.value, one.cause.name, one.evidence)
+        (one.side.value, one.check, one.evidence)
         for one in diagnosis.findings
-        if one.device == device and one.cause.name != "misconfigured"
+        if one.device == device and one.check != "misconfigured"
     ]
 
 
-def check(diagnosis: Diagnosis, device: str, side: str, causes: frozenset[str]) -> None:
+def check(diagnosis: Report, device: str, side: str, causes: frozenset[str]) -> None:
     """The worst finding of the device has this side and one of these causes."""
     found = faults(diagnosis, device)
     assert found, diagnosis
@@ -188,12 +188,14 @@ def test_nothing_is_wrong_with_cards_without_a_fault(pair: dict[str, nic.Nic]) -
 
 
 def test_the_command_says_so(pair: dict[str, nic.Nic]) -> None:
-    command = (COMMAND, "diagnose", "--format=json", "--interval=1s", "--source.disable=owners")
+    command = (COMMAND, "check", "health", "--format=json", "--interval=1s", "--source.disable=owners")
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         output, _ = process.communicate()
     findings = json.loads(output)["findings"]
-    assert {one["cause"] for one in findings} <= {"misconfigured"}
-    assert process.returncode == bool(findings)
+    assert {one["check"] for one in findings} <= {"misconfigured"}
+    assert process.returncode == (
+        1 if findings else 3 if any(one["needed"] for one in json.loads(output)["not_checked"]) else 0
+    )
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ import pytest
 from observed import observe
 from recorded import recording
 
+from roce_exporter.checks.finding import Status
 from roce_exporter.checks.settings import Profile, address_checks, audit, built_in, load_profile, rail_checks
 from roce_exporter.checks.settings.auditor import judge
-from roce_exporter.checks.settings.commands import fix_command
 from roce_exporter.checks.settings.ip_settings import (
     FollowedPath,
     IpNetdev,
@@ -28,7 +28,7 @@ from roce_exporter.model import Reading
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from roce_exporter.checks.settings.verdict import Verdict
+    from roce_exporter.checks.finding import Finding
 
 IP_ONLY = Profile("IP side", addresses=True, multi_rail=True)
 CHECKS = {check.id for check in (*address_checks.CHECKS, *rail_checks.CHECKS)}
@@ -46,26 +46,26 @@ FINDINGS: list[tuple[str, set[str], set[str]]] = [
 """Host, and what is wrong on each of its two ports."""
 
 
-async def verdicts(host: str, profile: Profile = IP_ONLY) -> tuple[Verdict, ...]:
+async def verdicts(host: str, profile: Profile = IP_ONLY) -> tuple[Finding, ...]:
     _, (seen,) = await observe(load_recording(recording(f"audit-{host}")))
-    return tuple(one for one in audit(seen.snapshot.devices, profile) if one.check.id in CHECKS)
+    return tuple(one for one in audit(seen.snapshot.devices, profile) if one.check in CHECKS)
 
 
-def wrong(found: tuple[Verdict, ...], device: str) -> set[str]:
-    return {one.check.id for one in found if one.result.ok is False and one.settings.device == device}
+def wrong(found: tuple[Finding, ...], device: str) -> set[str]:
+    return {one.check for one in found if one.is_wrong and one.device == device}
 
 
 @pytest.mark.parametrize(("host", "first", "second"), FINDINGS)
 async def test_a_host_gives_its_findings_and_no_other(host: str, first: set[str], second: set[str]) -> None:
     found = await verdicts(host)
     assert (wrong(found, "mlx5_0"), wrong(found, "mlx5_1")) == (first, second)
-    assert not [one for one in found if one.result.ok is None], "everything is readable"
+    assert not [one for one in found if one.status is Status.UNKNOWN], "everything is readable"
 
 
 async def test_all_checks_judge_a_host_with_several_rails_in_one_subnet() -> None:
     """But the MTU of paths, which no route limits."""
     found = await verdicts("rails-right")
-    assert {one.check.id for one in found if one.result.ok} == CHECKS - {"path_mtu"}
+    assert {one.check for one in found if one.status is Status.OK} == CHECKS - {"path_mtu"}
 
 
 def test_every_profile_has_these_checks_and_a_site_may_switch_them_off() -> None:
@@ -79,18 +79,14 @@ async def test_a_recording_without_an_ip_side_is_not_judged() -> None:
 
 async def test_the_findings_name_addresses_and_network_devices() -> None:
     (rule,) = [
-        one
-        for one in await verdicts("two-rails-one-subnet")
-        if one.result.ok is False and one.check.id == "ip_rule"
+        one for one in await verdicts("two-rails-one-subnet") if one.is_wrong and one.check == "ip_rule"
     ]
-    assert rule.result.found == "198.18.0.12 to 198.18.0.0/24 leaves by ens1np0"
-    assert fix_command(rule, IP_ONLY) == (
-        "ip route add 198.18.0.0/24 dev ens2np0 src 198.18.0.12 table 102; ip rule add from 198.18.0.12 table 102"
+    assert rule.found == "198.18.0.12 to 198.18.0.0/24 leaves by ens1np0"
+    assert rule.fix == (
+        "ip route add 198.18.0.0/24 dev ens2np0 src 198.18.0.12 table 102; ip rule add from 198.18.0.12 table 102",
     )
-    (mtu,) = [
-        one for one in await verdicts("path-mtu") if one.check.id == "path_mtu" and one.result.ok is False
-    ]
-    assert mtu.result.found == "1500 to 0.0.0.0/0"
+    (mtu,) = [one for one in await verdicts("path-mtu") if one.check == "path_mtu" and one.is_wrong]
+    assert mtu.found == "1500 to 0.0.0.0/0"
 
 
 def rail(number: int, **changes: object) -> IpNetdev:
@@ -128,9 +124,9 @@ def answers(
     ]
     ports = [replace(port, **changes) for port in ports]  # type: ignore[arg-type]  # names of fields
     found: list[dict[str, bool | None]] = [{} for _ in ports]
-    for verdict in judge(ports, profile):
-        if verdict.check.id in CHECKS:
-            found[ports.index(verdict.settings)][verdict.check.id] = verdict.result.ok
+    for check, settings, result in judge(ports, profile):
+        if check.id in CHECKS:
+            found[ports.index(settings)][check.id] = result.ok
     return found
 
 
@@ -300,7 +296,7 @@ def test_a_vlan_of_the_port_counts_as_the_port() -> None:
     )
     (side,) = with_rails([("", IpSide((bare, replace(rail(1), netdev="eth1.7", paths=()))))])
     port = PortSettings("mlx5_0", 1, "eth1", "mlx5", mtu=4200, up=True, ip=side)
-    found = {one.check.id: one.result.ok for one in judge([port], IP_ONLY) if one.check.id in CHECKS}
+    found = {check.id: result.ok for check, _, result in judge([port], IP_ONLY) if check.id in CHECKS}
     assert found == {"ip_address": True, "duplicate_address": True, "neighbour": True, "ip_route": True}
 
 

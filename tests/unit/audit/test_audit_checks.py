@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from roce_exporter.catalog.row import ANY
 from roce_exporter.checks.settings import ALL_CHECKS, Profile, address_checks, load_profile, rail_checks
-from roce_exporter.checks.settings.auditor import judge
-from roce_exporter.checks.settings.commands import fill, fix_command, fix_commands
+from roce_exporter.checks.settings.auditor import findings, judge
+from roce_exporter.checks.settings.commands import fill
 from roce_exporter.checks.settings.port_settings import PcieLink, PortSettings
 from roce_exporter.model import Gid
+
+if TYPE_CHECKING:
+    from roce_exporter.checks.finding import Finding
 
 NVIDIA = load_profile("nvidia-lossless")
 AUTO = load_profile("auto")
@@ -52,7 +56,7 @@ GOOD = PortSettings(
 
 
 def answers(settings: PortSettings, profile: Profile) -> dict[str, bool | None]:
-    return {one.check.id: one.result.ok for one in judge([settings], profile)}
+    return {check.id: result.ok for check, _, result in judge([settings], profile)}
 
 
 def test_a_correct_port_passes_every_possible_check() -> None:
@@ -130,9 +134,8 @@ WRONG = [
 def test_one_wrong_setting_fails_its_check_alone_with_expected_and_found(
     check: str, change: dict[str, object], expected: str, found: str
 ) -> None:
-    verdicts = judge([replace(GOOD, **change)], NVIDIA)
-    (wrong,) = (one for one in verdicts if one.result.ok is False)
-    assert (wrong.check.id, wrong.result.expected, wrong.result.found) == (check, expected, found)
+    (wrong,) = (one for one in findings([replace(GOOD, **change)], NVIDIA) if one.is_wrong)
+    assert (wrong.check, wrong.expected, wrong.found) == (check, expected, found)
 
 
 def test_the_table_above_fails_every_check_but_those_with_a_test_of_their_own() -> None:
@@ -242,24 +245,29 @@ def test_auto_omits_checks_of_lossless_ports_on_a_port_without_pfc() -> None:
     assert set(found.values()) == {True}
 
 
+def wrong(check: str, settings: PortSettings, profile: Profile = NVIDIA) -> Finding:
+    (found,) = (one for one in findings([settings], profile) if one.check == check and one.is_wrong)
+    return found
+
+
 def test_the_command_is_that_of_the_nic_and_names_its_port_and_the_profiles_values() -> None:
-    (trust,) = (one for one in judge([replace(GOOD, trust="pcp")], NVIDIA) if one.check.id == "trust")
-    assert fix_command(trust, NVIDIA) == "mlnx_qos -i eth0 --trust dscp"
-    assert fix_commands(trust, NVIDIA) == {
-        ANY: "dcb apptrust set dev eth0 order dscp",
+    trust = wrong("trust", replace(GOOD, trust="pcp"))
+    assert trust.fix == ("mlnx_qos -i eth0 --trust dscp",)
+    assert trust.fixes == {
+        "generic": "dcb apptrust set dev eth0 order dscp",
         "mlx5": "mlnx_qos -i eth0 --trust dscp",
-        "bnxt_re": "dcb app replace dev eth0 dscp-prio 26:3",
+        "bnxt": "dcb app replace dev eth0 dscp-prio 26:3",
     }
-    assert fix_command(replace(trust, settings=replace(trust.settings, dialect="irdma")), NVIDIA).startswith(
-        "dcb apptrust"
-    )
+    assert wrong("trust", replace(GOOD, trust="pcp", dialect="irdma")).fix[0].startswith("dcb apptrust")
 
 
 def test_the_command_for_pfc_has_the_priorities_of_the_profile() -> None:
-    (pfc,) = (one for one in judge([replace(GOOD, pfc=frozenset())], NVIDIA) if one.check.id == "pfc")
-    assert fix_command(pfc, NVIDIA) == "mlnx_qos -i eth0 --pfc 0,0,0,1,0,0,0,0"
-    assert fix_commands(pfc, NVIDIA)[ANY] == "dcb pfc set dev eth0 prio-pfc all:off 3:on"
-    assert fix_commands(pfc, load_profile("lossy"))[ANY] == "dcb pfc set dev eth0 prio-pfc all:off"
+    pfc = wrong("pfc", replace(GOOD, pfc=frozenset()))
+    assert pfc.fix == ("mlnx_qos -i eth0 --pfc 0,0,0,1,0,0,0,0",)
+    assert pfc.fixes["generic"] == "dcb pfc set dev eth0 prio-pfc all:off 3:on"
+    assert (
+        wrong("pfc", GOOD, load_profile("lossy")).fixes["generic"] == "dcb pfc set dev eth0 prio-pfc all:off"
+    )
 
 
 def test_the_command_for_the_mtu_leaves_room_for_the_headers() -> None:
@@ -275,9 +283,9 @@ def test_the_shares_of_the_command_for_ets_add_up() -> None:
 
 def consistent(*ports: PortSettings) -> list[bool | None]:
     return [
-        one.result.ok
-        for one in judge(ports, Profile("alike", consistent=True))
-        if one.check.id == "consistency"
+        result.ok
+        for check, _, result in judge(ports, Profile("alike", consistent=True))
+        if check.id == "consistency"
     ]
 
 

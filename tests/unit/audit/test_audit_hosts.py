@@ -8,13 +8,14 @@ import pytest
 from observed import observe
 from recorded import recording
 
+from roce_exporter.checks.finding import Status
 from roce_exporter.checks.settings import audit, load_profile
 from roce_exporter.host.recorded.recorded import load_recording
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from roce_exporter.checks.settings.verdict import Verdict
+    from roce_exporter.checks.finding import Finding
 
 
 LONG_CABLES = 'extends = "nvidia-lossless"\ncable_metres = 100\n'
@@ -58,7 +59,7 @@ FINDINGS = [
 """Host, profile (its name, or the text of a site's own), and the checks that fail."""
 
 
-async def audited(host: str, profile: str, folder: Path) -> tuple[Verdict, ...]:
+async def audited(host: str, profile: str, folder: Path) -> tuple[Finding, ...]:
     if "\n" in profile:
         (folder / "site.toml").write_text(profile)
         profile = str(folder / "site.toml")
@@ -66,16 +67,12 @@ async def audited(host: str, profile: str, folder: Path) -> tuple[Verdict, ...]:
     return audit(seen.snapshot.devices, load_profile(profile))
 
 
-def failed(verdicts: tuple[Verdict, ...], device: str = "") -> set[str]:
-    return {
-        one.check.id
-        for one in verdicts
-        if one.result.ok is False and (not device or one.settings.device == device)
-    }
+def failed(verdicts: tuple[Finding, ...], device: str = "") -> set[str]:
+    return {one.check for one in verdicts if one.is_wrong and (not device or one.device == device)}
 
 
-def unreadable(verdicts: tuple[Verdict, ...]) -> set[str]:
-    return {one.check.id for one in verdicts if one.result.ok is None}
+def unreadable(verdicts: tuple[Finding, ...]) -> set[str]:
+    return {one.check for one in verdicts if one.status is Status.UNKNOWN}
 
 
 @pytest.mark.parametrize(("host", "profile", "findings"), FINDINGS)
@@ -84,7 +81,7 @@ async def test_a_host_gives_its_findings_and_no_other(
 ) -> None:
     verdicts = await audited(host, profile, tmp_path)
     assert failed(verdicts) == findings
-    assert any(one.result.ok for one in verdicts), "nothing was checked"
+    assert any(one.status is Status.OK for one in verdicts), "nothing was checked"
 
 
 @pytest.mark.parametrize("host", sorted({host for host, _, _ in FINDINGS} - {"inbox", "container", "ionic"}))
@@ -106,7 +103,7 @@ async def test_ionic_has_no_dcb_so_that_is_unreadable_and_not_wrong(tmp_path: Pa
     verdicts = await audited("ionic", "amd-pollara", tmp_path)
     assert {"trust", "pfc", "dscp_priority", "cnp_mapping"} <= unreadable(verdicts)
     assert {"cnp_dscp", "cnp_priority", "gid", "mtu", "pcie"} <= {
-        one.check.id for one in verdicts if one.result.ok
+        one.check for one in verdicts if one.status is Status.OK
     }
 
 
@@ -126,7 +123,7 @@ async def test_what_a_host_does_not_show_is_unreadable(host: str, absent: set[st
 
 async def test_a_port_with_other_settings_than_its_neighbours_is_found(tmp_path: Path) -> None:
     verdicts = await audited("drift", "auto", tmp_path)
-    (wrong,) = (one for one in verdicts if one.result.ok is False)
-    assert (wrong.check.id, wrong.settings.device) == ("consistency", "mlx5_2")
-    assert wrong.result.found == "differs in mtu, pfc"
-    assert wrong.result.expected == "as ens1np0 of mlx5_0"
+    (wrong,) = (one for one in verdicts if one.is_wrong)
+    assert (wrong.check, wrong.device) == ("consistency", "mlx5_2")
+    assert wrong.found == "differs in mtu, pfc"
+    assert wrong.expected == "as ens1np0 of mlx5_0"

@@ -1,4 +1,4 @@
-"""`diagnose --prometheus`: answers of a server on the loopback device, and everything that can be wrong with one."""
+"""`check health --prometheus`: answers of a server on the loopback device, and everything that can be wrong with one."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def prometheus() -> Iterator[Answers]:
 
 def refused(capsys: pytest.CaptureFixture[str], *flags: str) -> str:
     """The one line of a run that could not be done."""
-    assert main(["diagnose", *flags]) == 2
+    assert main(["check", "health", *flags]) == 2
     output = capsys.readouterr()
     assert output.out == ""
     assert output.err.endswith("\n")
@@ -74,11 +74,15 @@ def refused(capsys: pytest.CaptureFixture[str], *flags: str) -> str:
 
 
 def test_the_history_of_the_only_instance(prometheus: Answers, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["diagnose", f"--prometheus={prometheus.url}/base/", "--since=30m", "--format=json"]) == 1
+    assert (
+        main(["check", "health", f"--prometheus={prometheus.url}/base/", "--since=30m", "--format=json"]) == 1
+    )
     document = json.loads(capsys.readouterr().out)
-    found = [(one["device"], one["port"], one["side"], one["cause"]) for one in document["findings"]]
+    found = [(one["device"], one["port"], one["side"], one["check"]) for one in document["findings"]]
     assert found == [("mlx5_0", "1", "link", "link_down")]
-    assert "metrics of another version of the exporter: roce_future" in document["unseen"]
+    assert "metrics of another version of the exporter: roce_future" in [
+        one["what"] for one in document["not_checked"]
+    ]
     assert [urlsplit(one.path).path for one in prometheus.requests] == [
         "/base/api/v1/label/instance/values",
         "/base/api/v1/query_range",
@@ -91,20 +95,20 @@ def test_the_history_of_the_only_instance(prometheus: Answers, capsys: pytest.Ca
 
 
 def test_the_instance_is_quoted(prometheus: Answers, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["diagnose", f"--prometheus={prometheus.url}", '--instance=a"b\\']) == 1
+    assert main(["check", "health", f"--prometheus={prometheus.url}", '--instance=a"b\\']) == 1
     assert "Prometheus at http://127.0.0.1" in capsys.readouterr().out
     assert query(prometheus)["query"] == ['{__name__=~"roce_.+",instance="a\\"b\\\\"}']
 
 
 def test_a_long_time_has_longer_steps(prometheus: Answers) -> None:
-    main(["diagnose", f"--prometheus={prometheus.url}", "--instance=a", "--since=7d"])
+    main(["check", "health", f"--prometheus={prometheus.url}", "--instance=a", "--since=7d"])
     assert query(prometheus)["step"] == [f"{7 * 86400 / 500:.3f}"]
 
 
 def test_the_password_is_sent(prometheus: Answers, tmp_path: Path) -> None:
     (tmp_path / "password").write_text(f"{PASSWORD}\n")
     login = ("--prometheus.username=op", f"--prometheus.password-file={tmp_path / 'password'}")
-    assert main(["diagnose", f"--prometheus={prometheus.url}", "--instance=a", *login]) == 1
+    assert main(["check", "health", f"--prometheus={prometheus.url}", "--instance=a", *login]) == 1
     assert prometheus.requests[0].headers["Authorization"] == AUTHORIZATION
 
 
@@ -162,8 +166,8 @@ def test_a_host_without_devices_is_not_diagnosed(
 ) -> None:
     nothing = [{"metric": {"__name__": "roce_exporter_devices", "instance": "a"}, "values": [[1, "0"]]}]
     prometheus.reply = lambda path: answer(path, nothing)
-    said = refused(capsys, f"--prometheus={prometheus.url}", "--instance=a")
-    assert said.endswith("no RDMA device, so there is nothing to diagnose")
+    assert main(["check", "health", f"--prometheus={prometheus.url}", "--instance=a"]) == 3
+    assert "  ! everything: no RDMA device is visible\n" in capsys.readouterr().out
 
 
 def test_a_refused_connection(capsys: pytest.CaptureFixture[str]) -> None:
@@ -241,7 +245,7 @@ def test_the_certificate_is_verified(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert "set ca_file" in said
         assert https.requests == []
         for trust in (f"--prometheus.ca-file={tmp_path / 'ca.pem'}", "--prometheus.insecure-skip-verify"):
-            assert main(["diagnose", *flags, trust]) == 1
+            assert main(["check", "health", *flags, trust]) == 1
 
 
 def test_a_server_without_tls(prometheus: Answers, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,13 +11,14 @@ from health_history import DEFAULTS
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.kernel_events import EVENTS, Severity
+from roce_exporter.checks.finding import Status
 from roce_exporter.checks.health import port_causes, traffic_causes, verdict_limits
 from roce_exporter.checks.health.causes import CAUSES, EXPLAINS
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.kernel_events import DEVICE_EVENTS
-from roce_exporter.checks.health.port_fault import Cause, Health
 from roce_exporter.checks.health.port_health import UNKNOWN_REASONS, judge
 from roce_exporter.checks.health.rows_of_rules import ROWS_OF_RULES
+from roce_exporter.checks.health.sign import Cause
 from roce_exporter.view import host_view
 from roce_exporter.view.history import TimedSamples
 
@@ -37,7 +38,7 @@ def test_every_cause_is_in_the_list_once() -> None:
 def test_a_cause_says_what_to_do(cause: Cause) -> None:
     assert re.fullmatch(r"[a-z]+(_[a-z]+)*", cause.name)
     assert (ROOT / "alerts/runbooks" / f"{cause.runbook}.md").is_file()
-    assert cause.health in (Health.HEALTHY, Health.DEGRADED, Health.FAILED)
+    assert cause.health in (Status.OK, Status.DEGRADED, Status.FAILED)
     assert not cause.title.endswith(".")
     assert cause.likely.endswith(".")
     filled = [step.format_map({"device": "mlx5_0", "port": "1", "netdev": "eth0"}) for step in cause.next]
@@ -57,8 +58,8 @@ def test_every_serious_event_of_the_kernel_log_has_a_cause() -> None:
     serious = {event.name for event in EVENTS if event.severity is not Severity.INFORMATION}
     assert set(DEVICE_EVENTS) == serious - {"pcie_aer_correctable"}
     failed = {event.name for event in EVENTS if event.severity is Severity.FAILED}
-    assert all(cause.health != Health.HEALTHY for cause in DEVICE_EVENTS.values())
-    assert {name for name, cause in DEVICE_EVENTS.items() if cause.health == Health.FAILED} <= failed
+    assert all(cause.health != Status.OK for cause in DEVICE_EVENTS.values())
+    assert {name for name, cause in DEVICE_EVENTS.items() if cause.health == Status.FAILED} <= failed
 
 
 def test_limits_are_those_of_the_alerts() -> None:

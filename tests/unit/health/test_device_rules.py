@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from health_history import causes, history, only
 
+from roce_exporter.checks.finding import Side, Status
 from roce_exporter.checks.health.diagnosis import diagnose
-from roce_exporter.checks.health.port_fault import Health, Side
 
 FAULTS: dict[str, tuple[dict[str, object], list[str]]] = {
     "fewer lanes": ({"roce_pcie_link_width_lanes": 8, "roce_pcie_link_width_max_lanes": 16}, ["pcie_narrow"]),
@@ -198,7 +198,7 @@ def test_a_device_that_vanishes_has_failed_unless_it_is_a_virtual_function() -> 
         "roce_exporter_devices": 1,
     }
     fault = only(diagnose(history(gone, up=False)))
-    assert (fault.cause.name, fault.cause.health, fault.port) == ("device_vanished", Health.FAILED, "")
+    assert (fault.check, fault.status, fault.port) == ("device_vanished", Status.FAILED, "")
     virtual = {key: values for key, values in gone.items() if key != "roce_device_info"}
     virtual["roce_device_info{function=vf}"] = [1, None]
     found = diagnose(history({**virtual, "roce_device_info": None}, up=False))
@@ -211,7 +211,7 @@ def test_queue_pairs_in_error_after_silence_are_the_peers() -> None:
         "roce_transport_retries_exceeded_total": [0, 2],
     }
     found = diagnose(history(series)).findings
-    assert [(fault.cause.name, fault.side) for fault in found] == [
+    assert [(fault.check, fault.side) for fault in found] == [
         ("retries_exceeded", Side.PEER),
         ("queue_pairs_in_error", Side.PEER),
     ]
@@ -219,12 +219,14 @@ def test_queue_pairs_in_error_after_silence_are_the_peers() -> None:
 
 def test_the_next_step_names_the_port() -> None:
     series = {"roce_port_netdev_info": 1, "roce_phy_receive_crc_errors_total": [0, 1]}
-    assert only(diagnose(history(series))).next[0] == "ethtool -S eth0 | grep -i -e crc -e fcs"
+    assert only(diagnose(history(series))).fix[0] == "ethtool -S eth0 | grep -i -e crc -e fcs"
 
 
 def test_nothing_is_seen_in_an_empty_history() -> None:
-    assert diagnose(()) == ((), ("no samples at all",))
-    assert diagnose(history({"roce_port_up": 1}, moments=1)).unseen[0].startswith("anything that counts")
+    assert [*map(str, diagnose(()).not_checked)] == ["everything: there are no samples"]
+    assert str(diagnose(history({"roce_port_up": 1}, moments=1)).not_checked[0]).startswith(
+        "anything that counts"
+    )
 
 
 def test_what_other_ports_show_is_unseen_by_name() -> None:
@@ -233,7 +235,7 @@ def test_what_other_ports_show_is_unseen_by_name() -> None:
         "roce_port_up{device=mlx5_1}": 1,
         "roce_cnp_ignored_total{device=mlx5_1}": 0,
     }
-    unseen = diagnose(history(series)).unseen
+    unseen = [*map(str, diagnose(history(series)).not_checked)]
     assert "mlx5_0/1: ignored CNPs" in unseen
     assert "ECN marks" in unseen  # no port has it
 
@@ -244,7 +246,7 @@ def test_missing_facts_and_unreadable_values_are_unseen() -> None:
         "roce_exporter_unreadable_values{source=counters}": 2,
         "roce_config_check_unreadable{check=cm_tos}": 1,
     }
-    unseen = diagnose(history(series)).unseen
+    unseen = [*map(str, diagnose(history(series)).not_checked)]
     assert any("cnp_sent (the driver should report it" in line for line in unseen)
     assert "mlx5_0: 2 values of its source counters cannot be read" in unseen
     assert "mlx5_0/1: settings that cannot be read here: cm_tos" in unseen

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from roce_exporter.checks.finding import Report
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.health_document import VERSION
 from roce_exporter.checks.health.health_watch import INTERVAL, HealthWatch
 from roce_exporter.checks.health.port_causes import CRC_ERRORS
-from roce_exporter.checks.health.port_fault import Diagnosis, PortFault
 from roce_exporter.checks.health.port_health import RECOVERY
 from roce_exporter.checks.settings import Auditor, load_profile
 from roce_exporter.collect import Collector, Settings
@@ -35,7 +35,7 @@ WALL = 1_700_000_000.0
 class Host:
     """A simulated host with an exporter, a verdict, and a clock that the test moves."""
 
-    def __init__(self, scenario: str, rules: Callable[[History], Diagnosis] = diagnose) -> None:
+    def __init__(self, scenario: str, rules: Callable[[History], Report] = diagnose) -> None:
         self.now = 0.0
         self.collections = 0
         self.fourth = asyncio.Event()
@@ -127,7 +127,7 @@ async def test_the_document_has_every_reason_with_its_side_and_runbook() -> None
 async def test_a_fault_in_a_rule_is_counted_and_costs_no_metric(caplog: pytest.LogCaptureFixture) -> None:
     failing = True
 
-    def rules(history: History) -> Diagnosis:
+    def rules(history: History) -> Report:
         if failing:
             raise ZeroDivisionError
         return diagnose(history)
@@ -158,7 +158,7 @@ async def test_a_scrape_never_waits_for_the_rules() -> None:
     """The rules run in another thread: a scrape during a round gets the verdict before it."""
     begun, release = threading.Event(), threading.Event()
 
-    def rules(history: History) -> Diagnosis:
+    def rules(history: History) -> Report:
         begun.set()
         assert release.wait(60)
         return diagnose(history)
@@ -181,7 +181,7 @@ async def get(host: Host, path: str) -> tuple[int, bytes]:
     return int(response.status), response.body
 
 
-FAULT = PortFault("mlx5_0", "1", CRC_ERRORS, CRC_ERRORS.side, ("5 packets",), (), (), 1.0)
+FAULT = CRC_ERRORS.finding("mlx5_0", "1", ("5 packets",), harm=1.0)
 
 
 class Rules:
@@ -192,10 +192,10 @@ class Rules:
         self.seconds = 0.0
         self.host: Host | None = None
 
-    def __call__(self, history: History) -> Diagnosis:
+    def __call__(self, history: History) -> Report:
         if self.host is not None:
             self.host.now += self.seconds
-        return Diagnosis((FAULT,) if self.wrong else (), ())
+        return Report((FAULT,) if self.wrong else (), ())
 
 
 def reasons(host: Host) -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from health_history import causes, history, only
 
+from roce_exporter.checks.finding import Side, Status
 from roce_exporter.checks.health.diagnosis import diagnose
-from roce_exporter.checks.health.port_fault import Health, Side
 
 SENT, RECEIVED = "roce_pfc_transmit_pause_seconds_total", "roce_pfc_receive_pause_seconds_total"
 CALM = {"roce_pcie_write_stalled_seconds_total": 0, "roce_pcie_read_stalled_seconds_total": 0}
@@ -15,17 +15,17 @@ CALM = {"roce_pcie_write_stalled_seconds_total": 0, "roce_pcie_read_stalled_seco
 @pytest.mark.parametrize(
     ("direction", "cause", "side", "health"),
     [
-        ("transmit", "pause_storm_transmitted", Side.HOST, Health.FAILED),
-        ("receive", "pause_storm_received", Side.FABRIC, Health.DEGRADED),
+        ("transmit", "pause_storm_transmitted", Side.HOST, Status.FAILED),
+        ("receive", "pause_storm_received", Side.FABRIC, Status.DEGRADED),
     ],
 )
-def test_a_storm_that_the_detector_saw(direction: str, cause: str, side: Side, health: Health) -> None:
+def test_a_storm_that_the_detector_saw(direction: str, cause: str, side: Side, health: Status) -> None:
     for series in (
         {f"roce_pfc_storm_active{{direction={direction}}}": [0, 1]},
         {f"roce_pfc_storms_total{{direction={direction}}}": [4, 5]},
     ):
         fault = only(diagnose(history(series)))
-        assert (fault.cause.name, fault.side, fault.cause.health) == (cause, side, health)
+        assert (fault.check, fault.side, fault.status) == (cause, side, health)
     ended = {
         f"roce_pfc_storm_active{{direction={direction}}}": 0,
         f"roce_pfc_storms_total{{direction={direction}}}": 5,
@@ -67,8 +67,8 @@ def test_one_long_pause_is_proven_by_two_samples(paused: float, pauses: float, f
 def test_a_slow_receiver_behind_a_stalled_slot() -> None:
     stalled = CALM | {"roce_pcie_write_stalled_seconds_total": [0, 30]}
     found = diagnose(history(stalled | {SENT: [0, 6]})).findings
-    assert [fault.cause.name for fault in found] == ["pcie_congestion", "slow_receiver"]
-    assert "can follow from pcie_congestion" in found[1].against
+    assert [fault.check for fault in found] == ["pcie_congestion", "slow_receiver"]
+    assert found[1].caused_by == ("pcie_congestion",)
 
 
 def test_a_slow_receiver_without_stalls_says_so() -> None:
@@ -79,7 +79,7 @@ def test_a_slow_receiver_without_stalls_says_so() -> None:
 
 def test_a_victim_is_paused_by_the_fabric() -> None:
     fault = only(diagnose(history({RECEIVED: [0, 6]})))
-    assert (fault.cause.name, fault.side) == ("pause_received", Side.FABRIC)
+    assert (fault.check, fault.side) == ("pause_received", Side.FABRIC)
     assert fault.evidence == ("priority 3 was paused for 10 % of 60 s",)
 
 
@@ -87,7 +87,7 @@ def test_frames_are_an_upper_bound_of_pause() -> None:
     speed = {"roce_link_speed_bytes_per_second": 12.5e9}
     frames = "roce_pfc_receive_xoff_frames_total"
     fault = only(diagnose(history(speed | {frames: [0, 180_000]})))
-    assert fault.cause.name == "pause_received"
+    assert fault.check == "pause_received"
     assert "at most" in fault.evidence[0]
     assert fault.against == ("an upper bound: this NIC counts pause frames, not paused time",)
     resumed = {"roce_pfc_receive_xon_frames_total": [0, 180_000]}
@@ -97,7 +97,7 @@ def test_frames_are_an_upper_bound_of_pause() -> None:
 
 def test_the_watchdog_of_the_nic() -> None:
     fault = only(diagnose(history({"roce_pfc_watchdog_trips_total": [0, 1]})))
-    assert (fault.cause.name, fault.cause.health) == ("nic_pause_watchdog", Health.FAILED)
+    assert (fault.check, fault.status) == ("nic_pause_watchdog", Status.FAILED)
     assert causes(diagnose(history({"roce_pfc_watchdog_warnings_total": [0, 1]}))) == ["slow_receiver"]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from health_history import history
 
+from roce_exporter.checks.finding import Report, Status
 from roce_exporter.checks.health.port_causes import DEVICE_VANISHED, LINK_DOWN, LINK_FLAPPING
-from roce_exporter.checks.health.port_fault import Diagnosis, Health, PortFault, Side
 from roce_exporter.checks.health.port_health import (
     FACTS_MISSING,
     LONGEST,
@@ -22,13 +22,11 @@ from roce_exporter.checks.health.traffic_causes import INCAST
 from roce_exporter.view.history import TimedSamples
 
 KEY = ("mlx5_0", "1")
-FINE = Diagnosis((), ())
+FINE = Report((), ())
 
 
-def found(*causes: object, port: str = "1") -> Diagnosis:
-    return Diagnosis(
-        tuple(PortFault("mlx5_0", port, cause, Side.LINK, (), (), (), 1.0) for cause in causes), ()
-    )
+def found(*causes: object, port: str = "1") -> Report:
+    return Report(tuple(cause.finding("mlx5_0", port, harm=1.0) for cause in causes), ())
 
 
 def at(time: float, up: float | None = 1.0, **more: float) -> tuple[TimedSamples, ...]:
@@ -42,18 +40,18 @@ def at(time: float, up: float | None = 1.0, **more: float) -> tuple[TimedSamples
 
 def test_a_port_without_signs_is_healthy() -> None:
     held = judge({}, at(100), FINE)[KEY]
-    assert (held.health, held.unknown, held.since) == (Health.HEALTHY, (), 100)
+    assert (held.health, held.unknown, held.since) == (Status.OK, (), 100)
 
 
 def test_a_reason_holds_until_it_has_had_no_sign_for_the_recovery_time() -> None:
     ports = judge({}, at(85), found(LINK_DOWN))
-    assert ports[KEY].health == Health.FAILED
+    assert ports[KEY].health == Status.FAILED
     ports = judge(ports, at(100), found(LINK_DOWN))
     for time in (115, 100 + RECOVERY - 1):
         ports = judge(ports, at(time), FINE)
-        assert ports[KEY].health == Health.FAILED
+        assert ports[KEY].health == Status.FAILED
     ports = judge(ports, at(100 + RECOVERY), FINE)
-    assert (ports[KEY].health, ports[KEY].since) == (Health.HEALTHY, 100 + RECOVERY)
+    assert (ports[KEY].health, ports[KEY].since) == (Status.OK, 100 + RECOVERY)
 
 
 def test_since_is_the_begin_of_the_health_not_of_the_last_sign() -> None:
@@ -70,9 +68,9 @@ def test_a_reason_that_comes_back_needs_longer_each_time() -> None:
         (reason,) = ports[KEY].reasons
         lasted.append(reason.recovery)
         time += reason.recovery
-        assert judge(ports, at(time - 1), FINE)[KEY].health == Health.DEGRADED
+        assert judge(ports, at(time - 1), FINE)[KEY].health == Status.DEGRADED
         ports = judge(ports, at(time), FINE)
-        assert ports[KEY].health == Health.HEALTHY
+        assert ports[KEY].health == Status.OK
         time += 1
         ports = judge(ports, at(time), found(LINK_FLAPPING))
     assert lasted == [RECOVERY, 2 * RECOVERY, 4 * RECOVERY, 8 * RECOVERY, LONGEST]
@@ -88,19 +86,19 @@ def test_a_reason_is_forgotten_after_an_hour() -> None:
 
 def test_the_worst_reason_decides() -> None:
     held = judge({}, at(0), found(INCAST, LINK_DOWN, LINK_FLAPPING))[KEY]
-    assert held.health == Health.FAILED
+    assert held.health == Status.FAILED
     assert len(held.holding(0)) == 3
 
 
 def test_a_port_is_fit_under_the_load_of_others() -> None:
     held = judge({}, at(0), found(INCAST))[KEY]
-    assert held.health == Health.HEALTHY
-    assert [one.fault.cause for one in held.holding(0)] == [INCAST]
+    assert held.health == Status.OK
+    assert [one.finding.check for one in held.holding(0)] == [INCAST.name]
 
 
 def test_a_fault_of_the_device_concerns_all_its_ports() -> None:
-    assert judge({}, at(0), found(LINK_DOWN, port=""))[KEY].health == Health.FAILED
-    assert judge({}, at(0), found(LINK_DOWN, port="2"))[KEY].health == Health.HEALTHY
+    assert judge({}, at(0), found(LINK_DOWN, port=""))[KEY].health == Status.FAILED
+    assert judge({}, at(0), found(LINK_DOWN, port="2"))[KEY].health == Status.OK
 
 
 @pytest.mark.parametrize(
@@ -118,19 +116,19 @@ def test_a_fault_of_the_device_concerns_all_its_ports() -> None:
 def test_what_is_not_seen_is_not_healthy(moments: tuple[TimedSamples, ...], gaps: tuple[str, ...]) -> None:
     held = judge({}, moments, FINE)[KEY]
     assert held.unknown == gaps
-    assert held.health == (Health.UNKNOWN if gaps else Health.HEALTHY)
+    assert held.health == (Status.UNKNOWN if gaps else Status.OK)
 
 
 def test_a_reason_is_known_although_facts_are_missing() -> None:
     held = judge({}, at(0, up=None), found(LINK_FLAPPING))[KEY]
-    assert (held.health, held.unknown) == (Health.DEGRADED, ())
+    assert (held.health, held.unknown) == (Status.DEGRADED, ())
 
 
 def test_rules_that_fail_leave_reasons_and_say_nothing_of_the_rest() -> None:
     ports = judge({}, at(0), found(LINK_DOWN)) | {("mlx5_1", "1"): judge({}, at(0), FINE)[KEY]}
     ports = not_judged(ports, 15)
-    assert ports[KEY].health == Health.FAILED
-    assert (ports["mlx5_1", "1"].health, ports["mlx5_1", "1"].unknown) == (Health.UNKNOWN, (NOT_JUDGED,))
+    assert ports[KEY].health == Status.FAILED
+    assert (ports["mlx5_1", "1"].health, ports["mlx5_1", "1"].unknown) == (Status.UNKNOWN, (NOT_JUDGED,))
 
 
 def test_a_link_that_was_lost_has_failed_until_it_is_up() -> None:
@@ -138,15 +136,15 @@ def test_a_link_that_was_lost_has_failed_until_it_is_up() -> None:
     ports = judge({}, at(0), found(LINK_DOWN))
     for time in range(15, 3 * 3600, 15):
         ports = judge(ports, at(time, up=0.0), FINE)
-        assert ports[KEY].health == Health.FAILED
+        assert ports[KEY].health == Status.FAILED
     ports = judge(ports, at(time + 15), FINE)
-    assert ports[KEY].health == Health.FAILED  # until it has recovered
-    assert judge(ports, at(time + RECOVERY), FINE)[KEY].health == Health.HEALTHY
+    assert ports[KEY].health == Status.FAILED  # until it has recovered
+    assert judge(ports, at(time + RECOVERY), FINE)[KEY].health == Status.OK
 
 
 def test_a_port_that_was_never_up_does_not_fail_with_time() -> None:
     ports = judge({}, at(0, up=0.0), FINE)
-    assert judge(ports, at(15, up=0.0), FINE)[KEY].health == Health.UNKNOWN
+    assert judge(ports, at(15, up=0.0), FINE)[KEY].health == Status.UNKNOWN
 
 
 def test_a_device_that_vanished_has_failed_for_a_day() -> None:
@@ -155,7 +153,7 @@ def test_a_device_that_vanished_has_failed_for_a_day() -> None:
     ports = judge({}, at(0), found(DEVICE_VANISHED, port=""))
     for time in range(60, 86_400, 60):
         ports = judge(ports, (*nothing, TimedSamples(time, {})), FINE)
-        assert ports[KEY].health == Health.FAILED
+        assert ports[KEY].health == Status.FAILED
     ports = judge(ports, (*nothing, TimedSamples(86_400, {})), FINE)
     assert KEY not in ports
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from health_history import causes, history, only
 
+from roce_exporter.checks.finding import Side, Status
 from roce_exporter.checks.health.diagnosis import diagnose
-from roce_exporter.checks.health.port_fault import Health, Side
 
 DOWN = "roce_netdev_carrier_down_total"
 
 
 def test_a_port_that_loses_its_link_has_failed() -> None:
     fault = only(diagnose(history({"roce_port_up": [1, 0]})))
-    assert (fault.cause.name, fault.side, fault.cause.health) == ("link_down", Side.LINK, Health.FAILED)
+    assert (fault.check, fault.side, fault.status) == ("link_down", Side.LINK, Status.FAILED)
     assert (fault.device, fault.port) == ("mlx5_0", "1")
     # mlx5 and others report the physical state 3 for every RoCE port without a link: no proof that someone set it down.
     disabled = {"roce_port_up": [1, 0], "roce_port_physical_state": [5, 3]}
@@ -23,12 +23,12 @@ def test_a_port_that_loses_its_link_has_failed() -> None:
 def test_a_port_that_never_had_a_link_is_unused() -> None:
     diagnosis = diagnose(history({"roce_port_up": 0, DOWN: 0}))
     assert not diagnosis.findings
-    assert any("it may be unused" in line for line in diagnosis.unseen)
+    assert any("it may be unused" in gap.what for gap in diagnosis.not_checked)
 
 
 def test_a_port_that_lost_its_link_before_has_not_failed() -> None:
     fault = only(diagnose(history({"roce_port_up": 0, DOWN: 1})))
-    assert (fault.cause.name, fault.cause.health) == ("link_lost", Health.DEGRADED)
+    assert (fault.check, fault.status) == ("link_lost", Status.DEGRADED)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from health_history import causes, history, only
 
+from roce_exporter.checks.finding import Side, Status
 from roce_exporter.checks.health.diagnosis import diagnose
-from roce_exporter.checks.health.port_fault import Health, Side
 
 T = "roce_transport_"
 CLEAN = {f"{T}packet_sequence_errors_total": 0, f"{T}out_of_sequence_total": 0, f"{T}implied_naks_total": 0}
@@ -21,7 +21,7 @@ def rises(**amounts: float) -> dict[str, list[float]]:
 def test_a_peer_that_ends_is_silent_and_no_packet_is_lost() -> None:
     """Measured: a queue pair whose peer was killed makes six timeouts, and then gives up."""
     fault = only(diagnose(history(CLEAN | FAILED_REQUEST | rises(ack_timeouts=6, retries_exceeded=1))))
-    assert (fault.cause.name, fault.side) == ("retries_exceeded", Side.PEER)
+    assert (fault.check, fault.side) == ("retries_exceeded", Side.PEER)
     assert "1 queue pairs gave up within 60 s" in fault.evidence
     assert any("no packet is seen to get lost" in line for line in fault.evidence)
     assert fault.against == ("a path that is cut completely looks the same from here",)
@@ -78,12 +78,12 @@ DIRTY = {"roce_phy_receive_crc_errors_total": [0, 7]}
 )
 def test_facts_lead_to_causes_and_sides(series: dict[str, object], found: list[tuple[str, Side]]) -> None:
     findings = diagnose(history(series)).findings
-    assert [(fault.cause.name, fault.side) for fault in findings] == found
+    assert [(fault.check, fault.side) for fault in findings] == found
 
 
 def test_a_receiver_that_is_never_ready_leaves_the_port_healthy() -> None:
     series = FAILED_REQUEST | rises(rnr_naks_received=1, rnr_retries_exceeded=1)
-    assert only(diagnose(history(series))).cause.health == Health.HEALTHY
+    assert only(diagnose(history(series))).status == Status.OK
 
 
 LOST = "packet_sequence_errors"
@@ -109,5 +109,5 @@ def test_loss_is_a_share_of_the_packets(lost: float, packets: float | None, foun
 def test_corruption_behind_a_clean_link_is_the_fabric() -> None:
     clean = {"roce_phy_receive_crc_errors_total": 7}
     fault = only(diagnose(history(rises(icrc_errors=1) | clean)))
-    assert (fault.cause.name, fault.side) == ("corruption", Side.FABRIC)
+    assert (fault.check, fault.side) == ("corruption", Side.FABRIC)
     assert "the link's own checksum is clean" in fault.evidence

@@ -7,6 +7,7 @@ adds and removes.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,11 @@ from fabric_views import MadeSwitch, linked, views
 
 from roce_exporter.catalog import SWITCH_SYSTEMS
 from roce_exporter.catalog.row import ANY
+from roce_exporter.checks.finding import Status, Topic
 from roce_exporter.checks.settings import Profile, load_profile
-from roce_exporter.checks.switches.audit_check import fix_text, fix_texts
+from roce_exporter.checks.settings.check import judged
+from roce_exporter.checks.switches.audit_check import fill_in
+from roce_exporter.checks.switches.audit_settings import switch_port_settings
 from roce_exporter.checks.switches.audit_switches import SWITCH_CHECKS, audit_switches
 from roce_exporter.switches.switch_view import SwitchView
 
@@ -207,11 +211,12 @@ CASES: dict[str, tuple[object, Profile]] = {
 
 def shown(made: object, profile: Profile) -> set[str]:
     """A line per result, with the fix of what is wrong."""
-    words = {True: "ok", False: "WRONG", None: "unreadable"}
+    words = {Status.OK: "ok", Status.DEGRADED: "WRONG", Status.UNKNOWN: "unreadable"}
+    report = audit_switches(views(made) if isinstance(made, MadeSwitch) else made, profile)
     return {
-        f"{one.settings.device} {one.settings.port} {one.check.id}: {words[one.result.ok]}, expected {one.result.expected!r}, found {one.result.found!r}"
-        + (f"; {fix_text(one, profile)}" if one.result.ok is False else "")
-        for one in audit_switches(views(made) if isinstance(made, MadeSwitch) else made, profile)
+        f"{one.device} {one.port} {one.check}: {words[one.status]}, expected {one.expected!r}, found {one.found!r}"
+        + "".join(f"; {fix}" for fix in one.fix)
+        for one in report.findings
     }
 
 
@@ -234,13 +239,17 @@ def test_every_check_has_a_command_for_every_system() -> None:
     for system in (*SWITCH_SYSTEMS, "unknown"):
         switch = leaf(os=system).set("pfc_enabled", "Ethernet0", "4", value=1)
         for profile in (NVIDIA, AUTO, LOSSY, NOTHING_REQUIRED):
-            verdicts = audit_switches(views(switch), profile)
-            assert verdicts
-            for one in verdicts:
-                text = fix_text(one, profile)
-                assert text
-                assert "{" not in text
-                assert text == fix_texts(one, profile).get(system, fix_texts(one, profile)[ANY])
+            for settings in switch_port_settings(views(switch)):
+                for check in SWITCH_CHECKS:
+                    finding = check.finding(
+                        Topic.SWITCHES,
+                        (settings.device, settings.port, ""),
+                        judged(False, "", ""),
+                        dialect=settings.dialect,
+                        fill=partial(fill_in, settings, profile),
+                    )
+                    assert finding.fix[0] in (finding.fixes.get(system), finding.fixes["generic"])
+                    assert "{" not in finding.fix[0]
 
 
 def test_ids_and_titles_of_checks_are_unique() -> None:

@@ -1,4 +1,4 @@
-"""`roce-exporter switches audit`: which switches are read, what is printed, and the exit code."""
+"""`roce-exporter check switches`: which switches are read, what is printed, and the exit code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITCH_QUEUE_INFO
 from roce_exporter.cli import main
-from roce_exporter.cli.switches_audit import _probe_all, with_all_priorities
+from roce_exporter.cli.check_switches import _probe_all, with_all_priorities
 from roce_exporter.switches.readings import ProbeReply, SwitchFact, SwitchReading, SwitchReadings
 from roce_exporter.switches.targets import Discovery, SwitchesFile, SwitchTarget
 
@@ -68,52 +68,59 @@ def run(switch: FakeSwitch, tmp_path: Path):
     (tmp_path / "switches.yml").write_text(CONFIGURATION)
 
     def command(*words: str) -> int:
-        """`words` in the order of the manual: the action, flags, then targets."""
-        return main(["switches", words[0], f"--config.file={tmp_path / 'switches.yml'}", *words[1:]])
+        return main(["check", "switches", f"--switches.config={tmp_path / 'switches.yml'}", *words])
 
     return command
 
 
-def test_the_exit_code_is_0_when_all_is_right_and_1_when_not(run, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("audit", "--audit.profile=nvidia-lossless", "leaf1") == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[-1] == "profile nvidia-lossless: 8 ok, 0 wrong, 1 unreadable"
-    assert run("audit", "--profile=nvidia-lossless") == 1
+def test_the_exit_code_is_1_when_a_setting_is_wrong_and_3_when_not_all_was_seen(
+    run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--audit.profile=nvidia-lossless", "leaf1") == 3
+    assert "(8 ok, 1 unknown)" in capsys.readouterr().out
+    assert run("--profile=nvidia-lossless") == 1
     text = capsys.readouterr().out
     assert "leaf2 port Ethernet0" in text
-    assert "    fix: pfcwd start --action drop --restoration-time 400 Ethernet0 400" in text
+    assert "    fix       pfcwd start --action drop --restoration-time 400 Ethernet0 400" in text
 
 
 def test_json_has_the_switches_that_were_named(run, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("audit", "leaf2", "--profile=nvidia-lossless", "--format=json", "leaf2") == 1
+    assert run("leaf2", "--profile=nvidia-lossless", "--format=json", "leaf2") == 1
     document = json.loads(capsys.readouterr().out)
-    assert {one["device"] for one in document["checks"]} == {"leaf2"}
-    assert document["summary"]["wrong"] == 1
+    assert {one["device"] for one in document["findings"]} == {"leaf2"}
+    assert document["summary"]["degraded"] == 1
+    (wrong,) = (one for one in document["findings"] if one["status"] == "degraded")
+    assert {one["for"] for one in wrong["fixes"]} == {"generic", "sonic", "nxos", "eos", "cumulus"}
 
 
 def test_a_switch_that_does_not_answer_is_no_clean_switch(
     run, switch: FakeSwitch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     switch.faults["target"] = "connection refused"
-    assert run("audit", "leaf1") == 2
-    output = capsys.readouterr()
-    assert "roce-exporter: leaf1: connection refused\n" in output.err
-    assert output.out == "profile auto: no switch answered\n"
+    assert run("leaf1") == 3
+    assert "  ! leaf1: connection refused\n" in capsys.readouterr().out
 
 
 def test_a_source_that_fails_is_said(run, switch: FakeSwitch, capsys: pytest.CaptureFixture[str]) -> None:
     switch.faults["lldp"] = "no reply"
-    assert run("audit", "leaf1") == 0
-    assert "roce-exporter: leaf1: lldp: no reply\n" in capsys.readouterr().err
+    assert run("leaf1") == 3
+    assert "  ! leaf1: lldp: no reply\n" in capsys.readouterr().out
+
+
+def test_the_old_words_run_the_new_command(run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = f"--config.file={tmp_path / 'switches.yml'}"
+    assert main(["switches", file, "audit", "leaf2", "--profile=nvidia-lossless", "--format=table"]) == 1
+    printed = capsys.readouterr()
+    assert printed.err == "roce-exporter: switches audit is deprecated; use check switches\n"
+    assert "leaf2 port Ethernet0" in printed.out
 
 
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["audit", "leaf9"], "'leaf9' is not a target of the configuration file"),
-        (["check"], "'check' is not an action of switches; use audit, or leave it out to serve"),
-        (["audit", "--nonsense", "leaf1"], "unrecognized arguments: --nonsense leaf1"),
-        (["audit", "--profile=x"], "profile x: there is no such profile"),
+        (["leaf9"], "'leaf9' is not a target of the configuration file"),
+        (["--nonsense", "leaf1"], "unrecognized arguments: --nonsense"),
+        (["--profile=x"], "profile x: there is no such profile"),
     ],
 )
 def test_bad_words_are_one_line(run, capsys: pytest.CaptureFixture[str], words: list[str], line: str) -> None:
@@ -125,7 +132,7 @@ def test_bad_words_are_one_line(run, capsys: pytest.CaptureFixture[str], words: 
 
 def test_the_audit_reads_all_priorities(run, switch: FakeSwitch, capsys: pytest.CaptureFixture[str]) -> None:
     """A switch on which PFC is off has no priority with PFC, of which metrics would say that it is off."""
-    run("audit")
+    run()
     assert {visit.target.priorities for visit in switch.visits} == {"all"}
 
 

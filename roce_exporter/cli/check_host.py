@@ -1,4 +1,4 @@
-"""`roce-exporter diagnose`: what is wrong with the ports of a host, on which side, and what to do next."""
+"""The host that `check` looks at, over time: this one, a recording, a simulation, or its history in Prometheus."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roce_exporter.assemble import Clock, assemble
-from roce_exporter.checks.health.diagnosis import diagnose
-from roce_exporter.checks.health.diagnosis_report import JSON, diagnosis_json, diagnosis_text
+from roce_exporter.checks.finding import NotChecked
 from roce_exporter.cli.options import OptionError
-from roce_exporter.cli.output import print_text
 from roce_exporter.cli.parts import collect_settings, open_kernel, parts_of
 from roce_exporter.fastloop import Sampler
 from roce_exporter.net import NetError
@@ -31,20 +29,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from roce_exporter.host.kernel import Kernel
+    from roce_exporter.model import DeviceReadings
     from roce_exporter.normalise.series import Samples
-    from roce_exporter.view.history import History
+    from roce_exporter.view.history import History, TimedSamples
     from roce_exporter.view.host_history import Reach
+
 
 SINCE = 600.0
 INTERVAL = 10.0
 """Seconds between two samples of a host."""
 STEP = 15.0
 """Seconds between two samples of Prometheus: the usual interval of its scrapes."""
-
-FOUND = 1
-"""Exit code if something is wrong."""
-NO_DEVICE = "no RDMA device, so there is nothing to diagnose"
-DEVICES = "roce_exporter_devices"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,93 +54,69 @@ class HostCourse:
     """The Unix time of a time of the clock."""
 
 
-class DiagnosedHistory:
-    """A history, where it is from, and what is missing in it whatever the rules need."""
+@dataclass(frozen=True, slots=True)
+class SampledHost:
+    """The samples of a host, and where they are from."""
 
-    def __init__(self, history: History, source: str, missing: tuple[str, ...] = ()) -> None:
-        self.history = history
-        self.source = source
-        self.missing = missing
-
-
-async def diagnose_host(options: argparse.Namespace) -> int:
-    """Print the findings; returns 1 if there are any.
-
-    Raises:
-        OptionError: there is no such host, no history, or no RDMA device.
-    """
-    check_prometheus_options(options)
-    check_times(options)
-    found = await (_from_prometheus(options) if options.prometheus else _from_host(options))
-    if not any(DEVICES not in one.values or any(one.values[DEVICES].values()) for one in found.history):
-        raise OptionError(f"{found.source}: {NO_DEVICE}")
-    diagnosis = diagnose(found.history)
-    diagnosis = diagnosis._replace(unseen=(*diagnosis.unseen, *found.missing))
-    if options.format == JSON:
-        print_text(diagnosis_json(diagnosis))
-    else:
-        print_text(diagnosis_text(diagnosis, found.history, found.source))
-    return FOUND if diagnosis.findings else 0
+    history: History
+    devices: Sequence[DeviceReadings] | None = None
+    """What was read last; None where only samples are known."""
+    source: str = ""
+    missing: tuple[NotChecked, ...] = ()
+    """What is missing in the history whatever is checked."""
 
 
-def check_times(options: argparse.Namespace) -> None:
-    """Refuse times that the source of the history does not have."""
-    if not (options.prometheus or options.host_recording or options.host_simulate):
-        if options.since:
-            raise OptionError("--since needs a past: use --prometheus=URL, or --interval for this host")
-        return
-    if options.interval and options.host_recording:
-        raise OptionError("--interval: the moments of a recording have their own times; leave it out")
-    interval = options.interval or (STEP if options.prometheus else INTERVAL)
-    if not options.host_recording and interval >= (options.since or SINCE):
-        raise OptionError(f"--interval={interval:g}: must be shorter than --since")
-
-
-def check_prometheus_options(options: argparse.Namespace) -> None:
-    """Refuse flags about Prometheus that need another one.
+async def sampled_host(options: argparse.Namespace, *, over_time: bool) -> SampledHost:
+    """The host that the options select; `over_time`: over some time, so that counters can rise.
 
     Raises:
-        OptionError: one line that names them.
+        OptionError: there is no such host.
     """
-    names = [name for name in vars(options) if name.startswith("prometheus_") and getattr(options, name)]
-    flags = [f"--prometheus.{name.removeprefix('prometheus_').replace('_', '-')}" for name in names]
-    if not options.prometheus and (given := [*(["--instance"] if options.instance else []), *flags]):
-        raise OptionError(f"{given[0]} needs --prometheus=URL")
-    if bool(options.prometheus_username) != bool(options.prometheus_password_file):
-        raise OptionError("--prometheus.username and --prometheus.password-file need each other")
-    if bool(options.prometheus_cert_file) != bool(options.prometheus_key_file):
-        raise OptionError("--prometheus.cert-file and --prometheus.key-file need each other")
-
-
-async def _from_host(options: argparse.Namespace) -> DiagnosedHistory:
+    _check_times(options)
     clock = HostClock()
     kernel = open_kernel(options, clock)
     if options.host_recording:
-        course = _recorded(kernel, clock)
-        source = f"Recording {options.host_recording}"
+        course, source = _recorded(kernel, clock), f"Recording {options.host_recording}"
     elif options.host_simulate:
         course = _simulated(clock, options)
         source = f"Simulated host {options.host_simulate}"
     else:
         course, source = _live(options.interval or INTERVAL), "This host"
-    history = await sampled(options, kernel, course)
-    begin = history[-1].time - (options.since or math.inf)
-    return DiagnosedHistory(tuple(one for one in history if one.time >= begin), source)
+    if not over_time:
+        # The newest moment of a recording; of a simulation, the end of the time that it plays.
+        times = course.times[-1:] if options.host_recording or options.host_simulate else course.times[:1]
+        course = replace(course, times=times)
+    found = await sampled(options, kernel, course)
+    begin = found.history[-1].time - (options.since or math.inf)
+    history = tuple(one for one in found.history if one.time >= begin)
+    return replace(found, history=history, source=source)
 
 
-async def sampled(options: argparse.Namespace, kernel: Kernel, course: HostCourse) -> History:
-    """The history of a host over a course."""
+async def sampled(options: argparse.Namespace, kernel: Kernel, course: HostCourse) -> SampledHost:
+    """A host over a course. A host of the present without a device is not sampled again."""
     gaps = [after - before for before, after in pairwise(course.times)]
-    # Sources that are read once a minute are read for every sample: a diagnosis needs the values of that time.
+    # Sources that are read once a minute are read for every sample: a finding needs the values of that time.
     settings = replace(collect_settings(options), refresh=min(gaps, default=1.0) / 4)
     parts = replace(parts_of(options), collect=settings, health=False)
+    if len(course.times) == 1:
+        # Nothing happens between two samples.
+        parts = replace(parts, pace=None)
+    devices: tuple[DeviceReadings, ...] = ()
+    history: list[TimedSamples] = []
     with contextlib.closing(assemble(kernel, parts, course.clock)) as exporter:
 
         async def collect() -> tuple[Samples, ...]:
-            return (await exporter.observe_complete()).samples
+            nonlocal devices
+            observation = await exporter.observe_complete()
+            devices = observation.snapshot.devices
+            return observation.samples
 
         reach = course.reach(exporter.part(Sampler))
-        return tuple([one async for one in host_history(collect, course.times, reach, course.stamp)])
+        async for one in host_history(collect, course.times, reach, course.stamp):
+            history.append(one)
+            if not devices and not options.host_recording:
+                break
+    return SampledHost(tuple(history), devices)
 
 
 def _recorded(kernel: Kernel, clock: HostClock) -> HostCourse:
@@ -173,7 +144,13 @@ def _live(interval: float) -> HostCourse:
     return HostCourse(Clock(), (now, now + interval), reach, lambda then: then + apart)
 
 
-async def _from_prometheus(options: argparse.Namespace) -> DiagnosedHistory:
+async def sampled_prometheus(options: argparse.Namespace) -> SampledHost:
+    """The history of a host in Prometheus.
+
+    Raises:
+        OptionError: Prometheus cannot be queried, or has no such host.
+    """
+    _check_times(options)
     try:
         server = parse_server(options.prometheus, LOGIN_REMEDY)
     except NetError as error:
@@ -184,10 +161,9 @@ async def _from_prometheus(options: argparse.Namespace) -> DiagnosedHistory:
         found = await queries.history(options.instance)
     except NetError as error:
         raise OptionError(f"Prometheus at {server.text}: {error}") from None
-    missing = [f"metrics of another version of the exporter: {', '.join(found.unknown)}"] * bool(
-        found.unknown
-    )
-    return DiagnosedHistory(found.history, f"Prometheus at {server.text}", tuple(missing))
+    unknown = f"metrics of another version of the exporter: {', '.join(found.unknown)}"
+    missing = (NotChecked(unknown),) if found.unknown else ()
+    return SampledHost(found.history, None, f"Prometheus at {server.text}", missing)
 
 
 async def prometheus_access(options: argparse.Namespace) -> Access:
@@ -208,3 +184,16 @@ async def prometheus_access(options: argparse.Namespace) -> Access:
 
 def _path(text: str) -> Path | None:
     return Path(text) if text else None
+
+
+def _check_times(options: argparse.Namespace) -> None:
+    """Refuse times that the source of the history does not have."""
+    if not (options.prometheus or options.host_recording or options.host_simulate):
+        if options.since:
+            raise OptionError("--since needs a past: use --prometheus=URL, or --interval for this host")
+        return
+    if options.interval and options.host_recording:
+        raise OptionError("--interval: the moments of a recording have their own times; leave it out")
+    interval = options.interval or (STEP if options.prometheus else INTERVAL)
+    if not options.host_recording and interval >= (options.since or SINCE):
+        raise OptionError(f"--interval={interval:g}: must be shorter than --since")

@@ -1,4 +1,4 @@
-"""`doctor`: what a host's samples, privileges, clock and Prometheus mean for whether it can be watched."""
+"""`check setup`: what a host's samples, privileges, clock and Prometheus mean for whether it can be watched."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from http_answers import answering
 
+from roce_exporter.checks.finding import Finding, NotChecked, Status
 from roce_exporter.checks.setup.access_checkup import check_clock, check_privileges
-from roce_exporter.checks.setup.checkup_item import CheckupItem, Status, Topic
 from roce_exporter.checks.setup.host_checkup import check_samples
 from roce_exporter.checks.setup.scrape_checkup import check_local, check_samples_arrive, check_targets
-from roce_exporter.cli import doctor
+from roce_exporter.cli import check_setup
 from roce_exporter.cli.entry import main
 from roce_exporter.host.kernel.clock_state import (
     TIMEX_BYTES,
@@ -33,9 +33,10 @@ from roce_exporter.model import Device, Netdev, Port
 from roce_exporter.net import NetError
 from roce_exporter.net.local_exporter import LocalScrapes, parse_scrapes
 from roce_exporter.view.history import TimedSamples
+from roce_exporter.view.host_view import View
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 ROOT = Path(__file__).parents[2]
 
@@ -59,69 +60,68 @@ NOTHING = Privileges(
 )
 
 PAGE = """\
-Recording tests/recordings/mlx5-lag.txt
+Recording tests/recordings/mlx5-lag.txt: one sample.
 
-Devices
-  ok   mlx5_bond_0: mlx5_core, MT4125, MT_0000000359, firmware 22.39.2048, 0000:5e:00.0.
-  ok   mlx5_bond_0 port 1, ens2f0np0: up, 100 Gbit/s.
-  ok   mlx5_bond_0 port 1, ens2f1np1: up, 100 Gbit/s.
-  FIX  mlx5_bond_0: another firmware is stored than runs (fw.version 22.41.1000 instead of
-       22.39.2048).
-       -> reboot, or reset the firmware as the vendor describes
+mlx5_bond_0
+  ok        mlx5_core, MT4125, MT_0000000359, firmware 22.39.2048,
+            0000:5e:00.0
+  degraded  Another firmware is stored than runs (fw.version 22.41.1000
+            instead of 22.39.2048)
 
-Counters
-  ok   Every port reports the facts that its driver must report.
+  Another firmware is stored than runs (fw.version 22.41.1000 instead of
+  22.39.2048) (firmware)
+    at fault  this host
+    fix       reboot, or reset the firmware as the vendor describes
 
-Settings
-  ok   mlx5_bond_0 port 1, ens2f0np0: the pause watchdog has its default, 0.1 s.
-  ok   mlx5_bond_0 port 1, ens2f1np1: the pause watchdog has its default, 0.1 s.
-  ok   All 6 checks of settings pass.
-  more 6 checks could not read their setting.
-       -> `roce-exporter audit`; the privileges in README.md
+mlx5_bond_0 port 1 (ens2f0np0), mlx5_bond_0 port 1 (ens2f1np1)
+  ok  up, 100 Gbit/s
+  ok  the pause watchdog has its default, 0.1 s
 
-1 result needs attention, marked FIX. Then: `roce-exporter diagnose`.
+this host
+  ok  every port reports the facts that its driver must report
+
+1 degraded, 6 ok.
 """
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    status = main(["doctor", *arguments])
+    status = main(["check", "setup", *arguments])
     printed = capsys.readouterr()
     return status, printed.out, printed.err
 
 
-def statuses(items: tuple[CheckupItem, ...], topic: Topic) -> list[Status]:
-    return [item.status for item in items if item.topic is topic]
+def statuses(items: Iterable[Finding | NotChecked], check: str) -> list[Status]:
+    return [item.status for item in items if isinstance(item, Finding) and item.check == check]
 
 
 def test_the_page_of_a_recorded_host(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("COLUMNS", "80")
     assert run(capsys, "--host.recording=tests/recordings/mlx5-lag.txt") == (1, PAGE, "")
 
 
 def test_a_simulated_host_without_problems_is_fit(capsys: pytest.CaptureFixture[str]) -> None:
     status, page, _ = run(capsys, "--host.simulate=quiet")
-    assert status == 0
-    assert "FIX" not in page
-    assert page.endswith("Nothing needs attention. Next: `roce-exporter diagnose` looks for faults.\n")
+    assert (status, "degraded" in page) == (0, False)
 
 
-def test_json_has_every_result_and_whether_the_host_is_fit(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_every_result(capsys: pytest.CaptureFixture[str]) -> None:
     status, text, _ = run(capsys, "--host.simulate=misconfigured", "--format=json")
     document = json.loads(text)
-    assert (status, document["fit"], document["host"]) == (1, False, "Simulated host misconfigured")
-    wrong = [item for item in document["items"] if item["status"] == "attention"]
-    assert [item["topic"] for item in wrong] == ["settings", "settings"]
-    assert wrong[0]["text"] == "mlx5_1 port 1, eth1: the pause watchdog acts only after 8 s."
-    assert wrong[0]["next"] == "`ethtool --set-tunable eth1 pfc-prevention-tout 100`"
-    assert all(set(item) == {"topic", "status", "text", "next"} for item in document["items"])
+    assert (status, document["status"]) == (1, "degraded")
+    (wrong,) = (one for one in document["findings"] if one["status"] == "degraded")
+    assert (wrong["device"], wrong["port"], wrong["netdev"]) == ("mlx5_1", "1", "eth1")
+    assert wrong["title"] == "The pause watchdog acts only after 8 s"
+    assert wrong["fix"] == ["ethtool --set-tunable eth1 pfc-prevention-tout 100"]
+    assert run(capsys, "--host.simulate=misconfigured", "--failed")[1].count("\n") < 15
 
 
-def host(values: Mapping[str, Mapping[tuple[str, ...], float]], **facts: Any) -> tuple[CheckupItem, ...]:
+def host(values: Mapping[str, Mapping[tuple[str, ...], float]], **facts: Any) -> list[Finding | NotChecked]:
     port = Port(1, "Ethernet", (Netdev("eth0", "port"),))
     device = Device("mlx5_0", **({"driver": "mlx5_core", "dialect": "mlx5", "ports": (port,)} | facts))
-    return check_samples(TimedSamples(0.0, values), [device])
+    return list(check_samples(View((TimedSamples(0.0, values),)), [device]))
 
 
 UP = {"roce_link_up": {("mlx5_0", "1", "eth0"): 1.0}}
@@ -130,44 +130,37 @@ UP = {"roce_link_up": {("mlx5_0", "1", "eth0"): 1.0}}
 @pytest.mark.parametrize(
     ("values", "text"),
     [
-        ({"roce_link_up": {("mlx5_0", "1", "eth0"): 0.0}}, "mlx5_0 port 1, eth0: the link is down."),
+        ({"roce_link_up": {("mlx5_0", "1", "eth0"): 0.0}}, "mlx5_0/1: The link is down"),
         (
             {"roce_config_pfc_prevention_timeout_seconds": {("mlx5_0", "1", "eth0"): 0.0}},
-            "mlx5_0 port 1, eth0: the pause watchdog is off: a stuck host pauses its switch without limit.",
+            "mlx5_0/1: The pause watchdog is off: a stuck host pauses its switch without limit",
         ),
         (
             {"roce_exporter_source_up": {("devlink", "mlx5_0", ""): 0.0}},
-            "mlx5_0: the source devlink fails, so its series are missing.",
+            "mlx5_0/: The source devlink fails, so its series are missing",
         ),
         (
             {"roce_exporter_missing_facts": {("mlx5_0", "1", "cnp_sent"): 1.0, ("mlx5_0", "1", "x"): 0.0}},
-            "mlx5_0 port 1 lacks facts that its driver must report: cnp_sent.",
+            "mlx5_0/1: Facts that the driver must report are missing: cnp_sent",
         ),
         (
             {"roce_devlink_health_state": {("mlx5_0", "fw"): 1.0, ("mlx5_0", "tx"): 0.0}},
-            "mlx5_0: the driver's health reporter fw reports an error.",
+            "mlx5_0/: The driver's health reporter fw reports an error",
         ),
         (
             {"roce_exporter_quarantined_files": {("counters", "mlx5_0", ""): 2.0}},
-            "mlx5_0: 2 files of the source counters keep failing.",
-        ),
-        (
-            {
-                "roce_config_check_ok": {
-                    ("mlx5_0", "1", "eth0", "mtu"): 0.0,
-                    ("mlx5_0", "1", "eth0", "pfc"): 1.0,
-                }
-            },
-            "1 of 2 checks of settings fail: mtu (1).",
+            "mlx5_0/: 2 files of the source counters keep failing",
         ),
     ],
 )
 def test_what_needs_attention(values: Mapping[str, Any], text: str) -> None:
     """One fault, one result; without it there is none."""
-    healthy = [item for item in host(UP) if item.status is Status.ATTENTION]
-    wrong = [item for item in host(UP | values) if item.status is Status.ATTENTION]
-    assert (healthy, [item.text for item in wrong]) == ([], [text])
-    assert wrong[0].next
+    healthy, wrong = (
+        [one for one in host(found) if isinstance(one, Finding) and one.is_wrong]
+        for found in (UP, UP | values)
+    )
+    assert (healthy, [f"{one.device}/{one.port}: {one.title}" for one in wrong]) == ([], [text])
+    assert wrong[0].fix
 
 
 def test_equal_versions_wait_for_nothing() -> None:
@@ -178,25 +171,28 @@ def test_equal_versions_wait_for_nothing() -> None:
         ("mlx5_0", "fixed", "fw.psid", "x"): 1.0,
         ("mlx5_0", "stored", "fw.bundle", "9"): 1.0,
     }
-    assert not [item for item in host(UP | {"roce_devlink_info": series}) if item.status is Status.ATTENTION]
+    found = host(UP | {"roce_devlink_info": series})
+    assert not [one for one in found if isinstance(one, Finding) and one.is_wrong]
 
 
 def test_a_host_without_devices_an_unknown_driver_and_a_port_without_a_network_device() -> None:
-    (item,) = check_samples(TimedSamples(0.0, {}), [])
-    assert (item.topic, item.status) == (Topic.DEVICES, Status.ATTENTION)
-    assert statuses(host(UP, dialect=""), Topic.DEVICES) == [Status.ATTENTION, Status.OK]
+    assert statuses(check_samples(View((TimedSamples(0.0, {}),)), []), "devices") == [Status.DEGRADED]
+    assert statuses(host(UP, dialect=""), "devices") == [Status.DEGRADED]
     alone = host({}, ports=(Port(1, "Ethernet"),))
-    assert statuses(alone, Topic.DEVICES) == [Status.OK, Status.ATTENTION]
+    assert statuses(alone, "devices") == [Status.OK, Status.DEGRADED]
 
 
 def test_each_missing_privilege_says_what_it_adds() -> None:
     """Not one of them makes a host unfit: they only add."""
     full, bare = tuple(check_privileges(ALL)), tuple(check_privileges(NOTHING))
-    assert {item.status for item in full} == {Status.OK}
-    assert [item.status for item in bare] == [Status.OK] + [Status.OPTIONAL] * 7
-    assert all("it adds" in item.text and item.next for item in bare[1:])
+    assert statuses(full, "privileges") == [Status.OK] * 8
+    assert statuses(bare, "privileges") == [Status.OK]
+    assert all(
+        isinstance(gap, NotChecked) and "is missing (" in gap.what and not gap.needed for gap in bare[1:]
+    )
     root = next(iter(check_privileges(ALL._replace(user=0))))
-    assert "run this as its user" in root.text
+    assert isinstance(root, Finding)
+    assert "run this as its user" in root.title
     assert len(tuple(check_privileges(ALL._replace(uverbs=None)))) == len(full) - 1
 
 
@@ -260,9 +256,9 @@ def timex(status: int, error: int) -> bytes:
 def test_the_clock() -> None:
     assert decode_clock_state(timex(0x2001, 1500)) == ClockState(True, 0.0015)
     assert decode_clock_state(timex(0x40, 16_000_000)) == ClockState(False, 16.0)
-    assert check_clock(ClockState(True, 0.0015)).status is Status.OK
-    assert check_clock(ClockState(False, 16.0)).status is Status.ATTENTION
-    assert check_clock(None, "no such call").status is Status.UNKNOWN
+    clocks = [check_clock(ClockState(True, 0.0015)), check_clock(ClockState(False, 16.0))]
+    assert statuses(clocks, "clock") == [Status.OK, Status.DEGRADED]
+    assert check_clock(None, "no such call") == NotChecked("the state of the clock: no such call")
     assert read_clock_state().most_error >= 0
 
 
@@ -279,13 +275,13 @@ def test_scrapes_of_the_exporter_of_this_host() -> None:
     assert found == LocalScrapes(240, 1.7e9)
     item = check_local(found, "http://x", 1.7e9 + 3600)
     assert (
-        item.text
-        == "The exporter at http://x has been scraped 240 times since it started 60 min ago, one every 15 s."
+        item.title
+        == "The exporter at http://x has been scraped 240 times since it started 60 min ago, one every 15 s"
     )
     none = check_local(parse_scrapes('roce_exporter_build_info{version="1"} 1\n'), "http://x", 0.0)
-    assert (none.status, none.text) == (
-        Status.ATTENTION,
-        "The exporter at http://x has not been scraped since it started.",
+    assert (none.status, none.title) == (
+        Status.DEGRADED,
+        "The exporter at http://x has not been scraped since it started",
     )
     with pytest.raises(NetError, match="another program"):
         parse_scrapes("go_info 1\n")
@@ -306,15 +302,15 @@ def targets(*active: dict[str, Any]) -> dict[str, Any]:
         (targets(target("gpu-001:10123"), target("gpu-002:10123")), "", [Status.OK]),
         (targets(target("gpu-001.example.org:10123")), "", [Status.OK]),
         (targets(target("10.0.0.7:10123"), target("10.0.0.8:10123")), "10.0.0.7:10123", [Status.OK]),
-        (targets(target("gpu-001:10123", "down", lastError="refused")), "", [Status.ATTENTION]),
+        (targets(target("gpu-001:10123", "down", lastError="refused")), "", [Status.DEGRADED]),
         (targets(target("gpu-001:10123", "unknown")), "", [Status.UNKNOWN]),
-        (targets(target("gpu-0012:10123")), "", [Status.ATTENTION]),
-        (targets(), "", [Status.ATTENTION]),
+        (targets(target("gpu-0012:10123")), "", [Status.DEGRADED]),
+        (targets(), "", [Status.DEGRADED]),
     ],
 )
 def test_the_targets_of_prometheus(data: object, instance: str, expected: list[Status]) -> None:
     found = check_targets(data, instance, "gpu-001.local", "http://p:9090")
-    assert [item.status for item in found] == expected
+    assert [one.status if isinstance(one, Finding) else Status.UNKNOWN for one in found] == expected
 
 
 @pytest.mark.parametrize("data", [None, [], {}, {"activeTargets": 3}])
@@ -322,7 +318,7 @@ def test_another_reply_is_not_a_list_of_targets(data: object) -> None:
     with pytest.raises(NetError, match="not a list of targets"):
         list(check_targets(data, "", "gpu-001", "http://p:9090"))
     found = [check_samples_arrive({"result": result}, "a").status for result in ([{}], [])]
-    assert found == [Status.OK, Status.ATTENTION]
+    assert found == [Status.OK, Status.DEGRADED]
 
 
 class Served:
@@ -357,9 +353,9 @@ def test_this_host_in_prometheus(capsys: pytest.CaptureFixture[str], server: Ser
     status, page = fit(target("gpu-001:10123"), **up)
     assert (status, page.count("gpu-001:10123")) == (0, 2)
     status, page = fit(target("other:10123"))
-    assert (status, "none with the name 'gpu-001'" in page) == (1, True)
+    assert (status, "none with the name 'gpu-001'" in " ".join(page.split())) == (1, True)
     status, page = fit(target("gpu-001:10123", "down", lastError="refused"))
-    assert (status, page.count("FIX  ")) == (1, 1), "a target that is down is not queried for samples"
+    assert (status, page.count("  degraded  ")) == (1, 1), "a target that is down is not queried for samples"
     server.found = {}
     assert run(capsys, "--host.simulate=quiet", f"--prometheus={server.url}") == (
         2,
@@ -371,16 +367,16 @@ def test_this_host_in_prometheus(capsys: pytest.CaptureFixture[str], server: Ser
 def test_this_host_with_its_exporter(
     capsys: pytest.CaptureFixture[str], server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor, "read_privileges", lambda: ALL)
-    monkeypatch.setattr(doctor, "read_clock_state", lambda: ClockState(True, 0.001))
+    monkeypatch.setattr(check_setup, "read_privileges", lambda: ALL)
+    monkeypatch.setattr(check_setup, "read_clock_state", lambda: ClockState(True, 0.001))
     server.found = {"/metrics": EXPOSITION}
-    page = run(capsys, f"--exporter={server.url}")[1].replace("\n       ", " ")
-    assert "CAP_NET_ADMIN: available." in page
-    assert "The clock is synchronised, at most 1 ms wrong." in page
+    page = run(capsys, f"--exporter={server.url}")[1].replace("\n" + " " * 12, " ")
+    assert "CAP_NET_ADMIN: available" in page
+    assert "The clock is synchronised, at most 1 ms wrong" in page
     assert f"The exporter at {server.url} has been scraped 240 times" in page
     server.found = {}
-    page = run(capsys, f"--exporter={server.url}")[1].replace("\n       ", " ")
-    assert f"No exporter responds at {server.url} (HTTP 404)." in page
+    page = run(capsys, f"--exporter={server.url}")[1].replace("\n" + " " * 12, " ")
+    assert f"No exporter responds at {server.url} (HTTP 404)" in page
 
 
 @pytest.mark.parametrize(

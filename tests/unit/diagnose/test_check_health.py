@@ -1,4 +1,4 @@
-"""`roce-exporter diagnose` from flags to output: what is printed, and the exit status."""
+"""`roce-exporter check health` from flags to output: what is printed, and the exit status."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import recorded
 
+from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health.causes import CAUSES
-from roce_exporter.checks.health.diagnosis_report import diagnosis_json, diagnosis_text
-from roce_exporter.checks.health.port_fault import Diagnosis, PortFault, Side
 from roce_exporter.cli.entry import main
-from roce_exporter.view.history import TimedSamples
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-COLUMNS = 100
+COLUMNS = 80
+
+KEYS = {
+    *("device", "port", "netdev", "topic", "check", "status", "side", "title", "expected", "found", "why"),
+    *("evidence", "against", "caused_by", "fix", "fixes", "runbook"),
+}
 
 COUNTERS = "sys/class/infiniband/mlx5_0/ports/1/hw_counters"
 DEVICE = {
@@ -47,78 +50,70 @@ def timeouts(*, time: float, count: int) -> dict[str, str]:
 
 
 def found(capsys: pytest.CaptureFixture[str], *flags: str) -> dict[str, Any]:
-    """The JSON of a diagnosis, whose exit status says whether there are findings."""
-    status = main(["diagnose", "--format=json", *flags])
+    """The document, whose status the exit code says."""
+    status = main(["check", "health", "--format=json", *flags])
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
-    assert set(document) == {"findings", "unseen"}
-    assert status == bool(document["findings"])
+    assert status == {"ok": 0, "unknown": 3}.get(document["status"], 1)
     return document
 
 
 def causes_of(document: dict[str, Any]) -> list[str]:
-    return [one["cause"] for one in document["findings"]]
+    return [one["check"] for one in document["findings"]]
 
 
 def test_json_has_the_documented_keys(capsys: pytest.CaptureFixture[str]) -> None:
     document = found(capsys, f"--host.recording={recorded.recording('mlx5-pair')}")
+    assert (document["version"], document["status"]) == (2, "degraded")
+    assert set(document) == {"version", "source", "time", "status", "summary", "findings", "not_checked"}
     assert document["findings"]
     for one in document["findings"]:
-        assert list(one) == ["device", "port", "side", "cause", "evidence", "against", "next"]
+        assert set(one) == KEYS
         assert one["side"] in {side.value for side in Side}
-        assert one["cause"] in {cause.name for cause in CAUSES}
+        assert one["check"] in {cause.name for cause in CAUSES}
         assert one["evidence"]
-        assert all(isinstance(text, str) for part in ("evidence", "against", "next") for text in one[part])
-    assert all(isinstance(text, str) for text in document["unseen"])
+        assert all(isinstance(text, str) for part in ("evidence", "against", "fix") for text in one[part])
+    assert all(set(gap) == {"what", "device", "port", "needed"} for gap in document["not_checked"])
 
 
 @pytest.mark.parametrize("name", ["mlx5-pair", "audit-tos-104", "moving", "mlx5-7.3", "bnxt", "cloud"])
-def test_text_fits_the_terminal(capsys: pytest.CaptureFixture[str], name: str) -> None:
-    status = main(["diagnose", f"--host.recording={recorded.recording(name)}"])
+def test_text_fits_the_terminal(
+    capsys: pytest.CaptureFixture[str], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(recorded.RECORDINGS)
+    main(["check", f"--host.recording={name}.txt"])
     text = capsys.readouterr().out
     assert max(map(len, text.splitlines())) <= COLUMNS
-    assert ("Nothing wrong in what I can see." in text) == (status == 0)
     assert "\nNot seen:\n" in text
 
 
+def test_a_consequence_names_its_cause_and_follows_it(capsys: pytest.CaptureFixture[str]) -> None:
+    document = found(capsys, "--host.simulate=slow-receiver", "--since=3m")
+    seen: set[str] = set()
+    for one in document["findings"]:
+        assert set(one["caused_by"]) <= seen
+        seen.add(one["check"])
+    assert {"pcie_congestion", "receiver_not_ready"} <= seen
+    assert {one["side"] for one in document["findings"]} == {"host"}
+
+
 def test_storms_are_findings_and_not_log_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["diagnose", "--host.simulate=pfc-storm", "--host.simulate-ports=mlx5", "--since=3m"])
+    main(["check", "health", "--host.simulate=pfc-storm", "--host.simulate-ports=mlx5", "--since=3m"])
     printed = capsys.readouterr()
     assert "pause_storm_transmitted" in printed.out
     assert printed.err == ""
 
 
-def test_every_cause_fits_the_terminal() -> None:
-    history = (TimedSamples(0.0, {}), TimedSamples(90.0, {}))
-    faults = tuple(
-        PortFault("mlx5_bond_0", "1", cause, cause.side, ("2 events",), ("none",), cause.next, 1.0)
-        for cause in CAUSES
-    )
-    text = diagnosis_text(Diagnosis(faults, ()), history, "This host")
-    assert text.startswith("This host: 2 samples in 1 min 30 s.\n\n1. mlx5_bond_0 port 1: ")
-    assert max(map(len, text.splitlines())) <= COLUMNS
-    for cause in CAUSES:
-        assert f"   cause     {cause.name}\n" in text
-        assert f"   runbook   alerts/runbooks/{cause.runbook}.md\n" in text
-    assert len(json.loads(diagnosis_json(Diagnosis(faults, ())))["findings"]) == len(CAUSES)
+def test_nothing_wrong_exits_with_0(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--host.simulate=quiet", "--since=1m"]) == 0
+    assert capsys.readouterr().out.endswith(" ok.\n")
 
 
-def test_a_whole_device_has_no_port_in_its_title() -> None:
-    cause = CAUSES[0]
-    fault = PortFault("mlx5_0", "", cause, Side.HOST, ("gone",), (), (), 1.0)
-    text = diagnosis_text(Diagnosis((fault,), ("x",)), (TimedSamples(0.0, {}),), "This host")
-    assert text.startswith(
-        f"This host: one sample.\n\n1. mlx5_0: {cause.title} (failed)\n   at fault  this host\n"
-    )
-    assert text.endswith("\nNot seen:\n  - x\n")
-
-
-def test_nothing_wrong_exits_with_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_wrong_in_a_part_exits_with_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     still = recording(tmp_path, timeouts(time=100, count=7), timeouts(time=115, count=7))
-    assert main(["diagnose", still]) == 0
-    # The path of the recording decides where the first line is folded.
-    assert ": 2 samples in 15 s. Nothing wrong in what I can see. Not seen: " in " ".join(
-        capsys.readouterr().out.split()
-    )
+    assert main(["check", "health", still]) == 3
+    text = capsys.readouterr().out
+    assert "  ! mlx5_0/1: out_of_sequence (the driver should report it," in text
+    assert text.endswith("\nUnknown: not all that is needed was seen.\n")
 
 
 def test_the_recorded_times_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -149,7 +144,7 @@ def test_counters_that_wrap_or_begin_again(
 ) -> None:
     host = recording(tmp_path, timeouts(time=100, count=before), timeouts(time=115, count=after))
     (fault,) = found(capsys, host)["findings"]
-    assert fault["cause"] == "ack_timeouts"
+    assert fault["check"] == "ack_timeouts"
     assert fault["evidence"][0].startswith(f"{events} acknowledgement timeouts")
 
 
@@ -164,8 +159,8 @@ def test_sources_that_are_read_once_a_minute_are_read_for_every_sample(
 
 def test_one_moment_shows_no_rise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = found(capsys, recording(tmp_path, timeouts(time=100, count=4_000_000)))
-    assert document["findings"] == []
-    assert any("only one moment" in text for text in document["unseen"])
+    assert (document["findings"], document["status"]) == ([], "unknown")
+    assert any("only one moment" in gap["what"] and gap["needed"] for gap in document["not_checked"])
 
 
 def test_a_simulated_host_needs_no_time(capsys: pytest.CaptureFixture[str]) -> None:
@@ -179,7 +174,7 @@ def test_storms_between_two_samples_are_found(capsys: pytest.CaptureFixture[str]
     flags = ("--host.simulate=victim", "--host.simulate-ports=ionic", "--since=3m", "--interval=60s")
     document = found(capsys, *flags)
     assert "pause_storm_received" in causes_of(document)
-    assert not any("storms between two samples" in text for text in document["unseen"])
+    assert not any("storms between two samples" in gap["what"] for gap in document["not_checked"])
 
 
 @pytest.mark.parametrize(
@@ -193,28 +188,69 @@ def test_storms_between_two_samples_are_found(capsys: pytest.CaptureFixture[str]
 def test_what_cannot_be_done_exits_with_2(
     capsys: pytest.CaptureFixture[str], flags: tuple[str, ...], said: str
 ) -> None:
-    assert main(["diagnose", *flags]) == 2
+    assert main(["check", *flags]) == 2
     output = capsys.readouterr()
     assert output.out == ""
     assert output.err.startswith(f"roce-exporter: {said}")
     assert output.err.count("\n") == 1
 
 
-def test_bad_times_and_hosts_without_devices_exit_with_2(
+def test_bad_times_exit_with_2_and_hosts_without_devices_with_3(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     host = recording(tmp_path / "a", timeouts(time=115, count=0), timeouts(time=100, count=0))
-    assert main(["diagnose", host]) == 2
+    assert main(["check", "health", host]) == 2
     assert "moment 1: its time 100.000 is not after 115.000" in capsys.readouterr().err
     (tmp_path / "b/sys").mkdir(parents=True)
     (tmp_path / "b/sys/x").write_text("x")
-    assert main(["diagnose", f"--host.recording={tmp_path / 'b'}"]) == 2
-    assert "no RDMA device, so there is nothing to diagnose" in capsys.readouterr().err
+    for topic in ("health", "settings"):
+        assert main(["check", topic, f"--host.recording={tmp_path / 'b'}"]) == 3
+        assert "  ! everything: no RDMA device is visible\n" in capsys.readouterr().out
+    assert main(["check", "setup", f"--host.recording={tmp_path / 'b'}"]) == 1
 
 
 def test_a_live_host_is_sampled_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recording(tmp_path, {f"{COUNTERS}/local_ack_timeout_err": "5\n"})
-    status = main(["diagnose", f"--path.sysfs={tmp_path}/0/sys", "--interval=0.1s"])
-    text = capsys.readouterr().out
-    assert text.startswith("This host: 2 samples in 0.1 s.\n")
-    assert status == ("Nothing wrong in what I can see." not in text)
+    status = main(["check", "health", f"--path.sysfs={tmp_path}/0/sys", "--interval=0.1s", "--format=json"])
+    document = json.loads(capsys.readouterr().out)
+    assert document["source"] == "This host: 2 samples in 0.1 s"
+    assert status == {"ok": 0, "unknown": 3}.get(document["status"], 1)
+
+
+def test_a_live_host_without_a_device_is_not_sampled_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "class/infiniband").mkdir(parents=True)
+    assert main(["check", "health", f"--path.sysfs={tmp_path}", "--interval=1h"]) == 3
+    assert "This host: one sample." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("word", "now"), [("audit", "settings"), ("doctor", "setup settings"), ("diagnose", "health")]
+)
+def test_the_old_words_run_the_new_command(word: str, now: str, capsys: pytest.CaptureFixture[str]) -> None:
+    host = f"--host.recording={recorded.recording('mlx5-pair')}"
+    assert main([word, host]) == 1
+    old = capsys.readouterr()
+    assert old.err == f"roce-exporter: {word} is deprecated; use check {now}\n"
+    assert main(["check", host, *now.split()]) == 1
+    assert capsys.readouterr().out == old.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["helth"], "check helth: not one of setup, settings, health, switches"),
+        (["settings", "leaf1"], "check leaf1: not one of"),
+        (["switches"], "check switches and --switches.config=FILE need each other"),
+        (["settings", "switches", "--switches.config=x"], "check switches: give it alone"),
+        (["setup", "health", "--prometheus=http://127.0.0.1:1"], "give one of them"),
+    ],
+)
+def test_words_that_are_no_topics_are_one_line(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", *words]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1

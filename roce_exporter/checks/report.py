@@ -1,0 +1,208 @@
+"""Findings as text for people and as the document for programs, the same for all topics."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from roce_exporter.checks.finding import Side, Status, Topic
+from roce_exporter.words import few, table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from roce_exporter.checks.finding import Finding, Report
+
+TEXT, JSON = "text", "json"
+FORMATS = (TEXT, JSON)
+
+VERSION = 2
+"""Consumers must ignore fields that they do not know; a field that changes its meaning or disappears raises the version."""
+WIDTH = 80
+"""Columns of the text where the terminal does not say how many it has."""
+NAME = 10
+"""Width of the names of parts."""
+MOST_PLACES = 8
+"""Ports that one heading names."""
+OWN = "each its own"
+"""What was found on ports that differ, and are all right."""
+
+RED, YELLOW, GREEN, DIM, BOLD, PLAIN = "\x1b[31m", "\x1b[33m", "\x1b[32m", "\x1b[2m", "\x1b[1m", "\x1b[0m"
+COLOURS = {Status.FAILED: RED, Status.DEGRADED: YELLOW, Status.OK: GREEN, Status.UNKNOWN: DIM}
+AT_FAULT = {Side.HOST: "this host", Side.LINK: "the link", Side.FABRIC: "the fabric", Side.PEER: "the peer"}
+Place = tuple[str, str, str]
+"""Device, port, network device."""
+
+ALIKE = " (likewise on the other ports)"
+
+
+def document(report: Report, source: str, time: float, *, failed: bool = False) -> dict[str, Any]:
+    """The document of `check --format=json` (docs/diagnosis.md); `time` in seconds since 1970, `failed`: without what is right."""
+    return {
+        "version": VERSION,
+        "source": source,
+        "time": time,
+        "status": report.status.name.lower(),
+        "summary": _counts(report.findings),
+        "findings": [_object(one) for one in report.findings if one.is_wrong or not failed],
+        "not_checked": [one._asdict() for one in report.not_checked],
+    }
+
+
+def document_text(report: Report, source: str, time: float, *, failed: bool = False) -> str:
+    """The document as JSON."""
+    return json.dumps(document(report, source, time, failed=failed), indent=2, ensure_ascii=False) + "\n"
+
+
+def _counts(findings: Iterable[Finding]) -> dict[str, int]:
+    count = Counter(one.status for one in findings)
+    return {status.name.lower(): count[status] for status in sorted(Status, reverse=True)}
+
+
+def _object(finding: Finding) -> dict[str, Any]:
+    return {
+        "device": finding.device,
+        "port": finding.port,
+        "netdev": finding.netdev,
+        "topic": finding.topic.value,
+        "check": finding.check,
+        "status": finding.status.name.lower(),
+        "side": finding.side.value,
+        "title": finding.title,
+        "expected": finding.expected,
+        "found": finding.found,
+        "why": finding.why,
+        "evidence": list(finding.evidence),
+        "against": list(finding.against),
+        "caused_by": list(finding.caused_by),
+        "fix": list(finding.fix),
+        "fixes": [{"for": system, "command": command} for system, command in finding.fixes.items()],
+        "runbook": finding.runbook,
+    }
+
+
+def text(report: Report, head: str, *, width: int = WIDTH, failed: bool = False, colour: bool = False) -> str:
+    """A table per place, what is wrong in each with its reasons and fixes, what was not seen, and a last line.
+
+    Args:
+        report: what was found.
+        head: the first line: where it is from.
+        width: of a line; `table` and wrapped texts respect it.
+        failed: only what is wrong.
+        colour: for a terminal.
+    """
+    lines = [*_filled(head, "", width), ""]
+    for heading, findings in _places(report.findings, failed):
+        lines += [_paint(line, BOLD, colour) for line in _filled(heading, "", width)]
+        lines += [*_rows(findings, width, colour), ""]
+        for finding in findings:
+            if finding.is_wrong or finding.evidence:
+                lines += [*_details(finding, width), ""]
+    if report.not_checked and not failed:
+        lines.append("Not seen:")
+        for gap in report.not_checked:
+            lines += _filled(str(gap), "  ! " if gap.needed else "  - ", width)
+        lines.append("")
+    return "\n".join([*lines, *textwrap.wrap(_summary(report), width)]) + "\n"
+
+
+def _summary(report: Report) -> str:
+    counts = ", ".join(f"{number} {name}" for name, number in _counts(report.findings).items() if number)
+    if report.status is Status.UNKNOWN and not any(one.is_wrong for one in report.findings):
+        return f"Unknown: not all that is needed was seen{f' ({counts})' * bool(counts)}."
+    return f"{counts}." if counts else "Nothing wrong was found."
+
+
+def _places(findings: Iterable[Finding], failed: bool) -> list[tuple[str, list[Finding]]]:
+    """The findings by place, the worst place first; places with equal results are one."""
+    places: dict[Place, list[Finding]] = {}
+    for one in findings:
+        if one.is_wrong or not failed:
+            places.setdefault((one.device, one.port, one.netdev), []).append(one)
+    groups: dict[object, list[Place]] = {}
+    for place, found in places.items():
+        groups.setdefault((bool(place[1]), *map(_shown, found)), []).append(place)
+    tables = [(_heading(alike), list(_merged([places[one] for one in alike]))) for alike in groups.values()]
+    return sorted(tables, key=lambda one: -max(finding.status for finding in one[1]))
+
+
+def _shown(one: Finding) -> tuple[object, ...]:
+    # Each port has its own neighbour and speed: what was found matters only where it is not right.
+    found = "" if one.status is Status.OK else one.found
+    return one.topic, one.check, one.title, one.status, one.expected, one.evidence, one.against, found
+
+
+def _heading(places: Sequence[Place]) -> str:
+    device = places[0][0]
+    if len(places) > 1 and all(one[0] == device and not one[2] for one in places):
+        return f"{device} ports {few([port for _, port, _ in places], MOST_PLACES)}"
+    names = [
+        f"{device or 'this host'}{f' port {port}' * bool(port)}{f' ({netdev})' * bool(netdev)}"
+        for device, port, netdev in places
+    ]
+    return few(names, MOST_PLACES)
+
+
+def _merged(alike: Sequence[Sequence[Finding]]) -> Iterator[Finding]:
+    for position, finding in enumerate(alike[0]):
+        if len(alike) == 1:
+            yield finding
+            continue
+        same = len({found[position].found for found in alike}) == 1
+        fix = tuple(f"{one}{ALIKE}" for one in finding.fix)
+        yield replace(finding, found=finding.found if same else OWN, fix=fix)
+
+
+def _rows(findings: Sequence[Finding], width: int, colour: bool) -> Iterator[str]:
+    compared = any(one.expected for one in findings)
+    cells = [
+        (
+            one.status.name.lower(),
+            one.title,
+            *((one.expected, one.found or "-") if compared else (one.found,)),
+        )
+        for one in findings
+    ]
+    head = ("", "", "expected", "found") if compared else ("", "", "")
+    shown = table([head, *cells], indent="  ", width=width)
+    if compared:
+        yield _paint(shown[0], DIM, colour)
+    for one, row in zip(findings, shown[1:], strict=True):
+        yield _paint(row, COLOURS[one.status], colour)
+
+
+def _details(finding: Finding, width: int) -> Iterator[str]:
+    """The parts of one finding. A consequence has no side and no reason of its own: its cause has them."""
+    yield from _filled(f"{finding.title} ({finding.check})", "  ", width)
+    if finding.caused_by:
+        yield from _part("follows", (f"from {', '.join(finding.caused_by)}",), width)
+    elif finding.side in AT_FAULT:
+        yield from _part("at fault", (AT_FAULT[finding.side],), width)
+    yield from _part("evidence", finding.evidence, width)
+    if not finding.caused_by:
+        yield from _part("likely" if finding.topic is Topic.HEALTH else "why", (finding.why,), width)
+    yield from _part("against", finding.against, width)
+    yield from _part("next" if finding.topic is Topic.HEALTH else "fix", finding.fix, width)
+    if finding.runbook:
+        yield from _part("runbook", (f"alerts/runbooks/{finding.runbook}.md",), width)
+
+
+def _part(name: str, texts: Iterable[str], width: int) -> Iterator[str]:
+    for one in texts:
+        if one:
+            yield from _filled(one, f"    {name:<{NAME}}", width)
+            name = ""
+
+
+def _filled(line: str, begin: str, width: int) -> list[str]:
+    """The text in lines of at most `width`, indented like its first line."""
+    return textwrap.wrap(
+        line, width, initial_indent=begin, subsequent_indent=" " * len(begin), break_on_hyphens=False
+    )
+
+
+def _paint(line: str, colour: str, wanted: bool) -> str:
+    return f"{colour}{line}{PLAIN}" if wanted and line else line

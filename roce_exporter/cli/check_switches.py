@@ -1,0 +1,75 @@
+"""`check switches`: the settings of switches against a profile."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from roce_exporter.checks.switches.audit_switches import audit_switches
+from roce_exporter.cli.options import OptionError
+from roce_exporter.switches.probe import Prober, answer_views
+from roce_exporter.switches.targets import ALL_PRIORITIES
+from roce_exporter.switches.targets_file import read_switches_file
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from roce_exporter.checks.finding import Report
+    from roce_exporter.checks.settings import Profile
+    from roce_exporter.switches.probe import ProbeResult
+    from roce_exporter.switches.targets import SwitchesFile
+
+LONGEST = 120.0
+"""Seconds for one switch, at most; each has the timeout of its target."""
+
+
+async def check_switches(options: argparse.Namespace, names: Sequence[str], profile: Profile) -> Report:
+    """The settings of the switches of a configuration file, or of those with these names. Reads only; prints commands, runs none.
+
+    Raises:
+        UserError: the file is missing or invalid, a name is not a target of it, or a package is not installed.
+    """
+    prober = make_prober(options.switches_config, everything=True)
+    try:
+        targets = names or prober.targets
+        if not targets:
+            raise OptionError("the configuration file has no targets; name the switches to check")
+        answers = await _probe_all(prober, targets)
+    finally:
+        await prober.close()
+    views = answer_views(((answer, None) for answer in answers), (), asyncio.get_running_loop().time())
+    return audit_switches(views, profile)
+
+
+def make_prober(path: str, *, everything: bool) -> Prober:
+    """`everything`: all priorities, also where metrics cover those with PFC: where PFC is off, a check has to see that.
+
+    Raises:
+        UserError: the file is missing or invalid, or a package is not installed.
+    """
+    if not path:
+        raise OptionError("switches needs --config.file, a YAML file that names them; see docs/switches.md")
+    file = read_switches_file(path)
+    return Prober(with_all_priorities(file) if everything else file)
+
+
+async def _probe_all(prober: Prober, names: Sequence[str]) -> list[ProbeResult]:
+    # The deadline of a probe includes its wait for a turn: probe no more switches at once than get one.
+    room = asyncio.Semaphore(prober.targets_at_once)
+
+    async def probe(name: str) -> ProbeResult:
+        async with room:
+            return await prober.probe(name, "", LONGEST)
+
+    return await asyncio.gather(*(probe(name) for name in names))
+
+
+def with_all_priorities(file: SwitchesFile) -> SwitchesFile:
+    """The file with `priorities: all` for every target."""
+    targets = {name: replace(target, priorities=ALL_PRIORITIES) for name, target in file.targets.items()}
+    discovery = file.discovery and replace(
+        file.discovery, pattern=replace(file.discovery.pattern, priorities=ALL_PRIORITIES)
+    )
+    return replace(file, targets=targets, discovery=discovery)
