@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from changed_host import EPOCH, changed_host
 from recorded import files, recording
 
+from roce_exporter.assemble import Clock
 from roce_exporter.cli.check_host import HostCourse, sampled
 from roce_exporter.cli.options import parse_options
-from roce_exporter.fastloop import Sampler
 from roce_exporter.host.recorded.recorded import load_recording
 from roce_exporter.host.simulated import Pause, ScriptedPort, Span
 from roce_exporter.host.simulated.conditions import Conditions
@@ -57,7 +58,8 @@ async def recorded_history(kernel: RecordedKernel, profile: str = "auto", times:
     """All moments of a recording; or `times` moments 15 s apart, the last of them repeated."""
     clock = HostClock()
     options = parse_options(["check", f"--audit.profile={profile}", "--host.recording=x"])
-    course = HostCourse(clock, kernel.times[:1] if times else kernel.times, jump(clock), lambda now: now)
+    times_of = kernel.times[:1] if times else kernel.times
+    course = HostCourse(Clock(clock, clock), times_of, lambda _: jump(clock), lambda now: now)
     return (await sampled(options, kernel, course)).history
 
 
@@ -67,6 +69,8 @@ async def simulated_history(
     """Ten minutes of a simulated host, a sample every 15 s, with the fast loop; or these times."""
     times = times or [APART * number for number in range(int(SINCE / APART) + 1)]
     options = parse_options(["check", "--host.simulate=quiet"])
-    sampler = Sampler(kernel, clock, lambda: EPOCH + clock.now) if storms else None
-    course = HostCourse(clock, times, play(clock, sampler), lambda now: EPOCH + now, sampler)
+    options.sampler_mode = "adaptive" if storms else "off"
+    course = HostCourse(
+        Clock(clock, lambda: EPOCH + clock.now), times, partial(play, clock), lambda now: EPOCH + now
+    )
     return (await sampled(options, kernel, course)).history
