@@ -48,21 +48,22 @@ def probe_document(answer: ProbeResult) -> dict[str, Any]:
 
 def _values(answer: ProbeResult) -> Iterator[dict[str, Any]]:
     values = answer.samples[0].values[answer.plan.facts :]
-    for origin, value in zip(answer.plan.origins, values, strict=True):
-        reading = answer.readings.readings[origin.reading]
+    for source, value in zip(answer.plan.sources, values, strict=True):
+        reading = answer.readings.readings[source.places[0].reading]
+        raw = source.raw[0]  # no spelling of a switch adds up several
         yield {
-            "source": origin.source,
+            "source": reading.source,
             "object": dict(reading.labels),
-            "raw": origin.raw,
-            **_raw_value(reading.values[origin.raw]),
-            "series": series_text(origin.series),
+            "raw": raw,
+            **_raw_value(reading.values[raw]),
+            "series": series_text(source.series),
             "value": value,
         }
 
 
 def _rest(answer: ProbeResult) -> Iterator[dict[str, Any]]:
     """Raw values that became no series: the switch has a preferred one, or the catalogue has no row."""
-    used = {(origin.reading, origin.raw) for origin in answer.plan.origins}
+    used = {(source.places[0].reading, source.raw[0]) for source in answer.plan.sources}
     for position, reading in enumerate(answer.readings.readings):
         for raw, value in reading.values.items():
             if (position, raw) not in used:

@@ -349,7 +349,7 @@ def _answer(
         logged,
         is_success(readings),
         (samples, probe_samples(state.device, readings, ended - begin)),
-        state.interpreter.plan if samples.series else SwitchPlan((), 0, (), ()),
+        state.interpreter.plan if samples.series else SwitchPlan(),
         login,
         state.renderer,
         ended,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.catalog import CATALOG, SWITCH_SYSTEMS
 from roce_exporter.catalog.named import SWITCH_PORT_INFO
 from roce_exporter.introspection.debug import series_text
-from roce_exporter.switches.interpretation import Interpreter, meaning_of
+from roce_exporter.switches.interpretation import Interpreter
 from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, Unreadable
 
 if TYPE_CHECKING:
@@ -79,7 +79,10 @@ def test_every_spelling_of_a_switch_has_one_raw_name_and_finds_its_row() -> None
     assert len(spellings) > 50
     for row, one in spellings:
         (raw,) = one.raw
-        meaning = meaning_of(one.dialect, one.source, raw.replace("{priority}", "3"))
-        assert meaning
-        assert meaning.row is row
-        assert (meaning.times, meaning.per) == (one.times, one.per)
+        places = {label: f"the {label}" for label in row.labels}
+        reading = SwitchReading(
+            one.source, tuple(places.items()), {raw.format(**dict.fromkeys(places, "3")): 7}
+        )
+        found = Interpreter(one.dialect).samples("leaf1", SwitchReadings("leaf1", (reading,)))
+        assert [series.row for series in found.series] == [row]
+        assert found.values == (7 * one.times / one.per,)
