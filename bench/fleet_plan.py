@@ -15,8 +15,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from simulated_daemon import VIRTUAL_FUNCTIONS, SimulatedDaemon, sample_lines
+
 from roce_exporter.catalog.row import MetricSet
-from roce_exporter.introspection.simulated_daemon import VIRTUAL_FUNCTIONS, SimulatedDaemon, sample_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

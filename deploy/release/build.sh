@@ -48,7 +48,7 @@ archive() {
     --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX "$@" | gzip --no-name -9 >"$output"
 }
 archive "$name-dashboards.tar.gz" --transform="s,^,roce-exporter-$version-," dashboards/*.json dashboards/*.rules.yml \
-  dashboards/provisioning dashboards/README.md
+  dashboards/kustomization.yaml dashboards/provisioning dashboards/README.md
 "$work/build/bin/pip" install --quiet --disable-pip-version-check --require-hashes --only-binary=:all: --requirement=requirements.lock
 PYTHONPATH=. make --silent dist PYTHON="$work/build/bin/python" BUILD="$work/dist"
 archive "$name-alerts.tar.gz" --transform="s,^,roce-exporter-$version-," alerts/*.yml alerts/compat alerts/runbooks \

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from alert_promtool import delivered, fired, history
+from simulated_daemon import EVERY, ServedScrape, SimulatedDaemon, sample_lines
 
 from roce_exporter.catalog.row import MetricSet
 from roce_exporter.checks.settings import Auditor, load_profile
@@ -17,7 +18,6 @@ from roce_exporter.exposition import Format
 from roce_exporter.fastloop import Pace, Sampler
 from roce_exporter.host.simulated import SCENARIOS
 from roce_exporter.host.simulated.kernel import simulate
-from roce_exporter.introspection.simulated_daemon import EVERY, ServedScrape, SimulatedDaemon, sample_lines
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,7 +23,7 @@ CEILINGS = Path(__file__).with_name("house.tsv")
 STEPS = {
     "package lines": 500,
     "lines of generated files": 500,
-    "repository lines": 1000,
+    "repository lines": 5000,
     "repository files": 10,
 }
 """What a ceiling is rounded up to; 1 for the others."""
