@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog import CATALOG
+from roce_exporter.catalog import INDEX
 from roce_exporter.view.history import TimedSamples
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from roce_exporter.checks.finding import Finding, Report
     from roce_exporter.view.history import History
 
-ROWS = {row.name: row for row in CATALOG}
+ROWS = INDEX.named
 DEFAULTS = {
     "device": "mlx5_0",
     "port": "1",

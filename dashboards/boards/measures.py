@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from roce_exporter.catalog import CATALOG
+from roce_exporter.catalog import INDEX
 from roce_exporter.catalog.row import COUNTER, HISTOGRAM, Row
 
-ROWS: dict[str, Row] = {row.name: row for row in CATALOG}
+ROWS = INDEX.named
 
 RATE_UNITS = {"seconds": "percentunit", "bytes": "Bps", "packets": "pps", "frames": "pps"}
 """Grafana's unit of a counter's rate; seconds per second are a share of time. All others are counts per second."""

@@ -11,7 +11,7 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.catalog import CATALOG
+from roce_exporter.catalog import INDEX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ EVERY_PORT = "all"
 
 FULL_BITS = 64
 
-ROWS = {row.name: row for row in CATALOG}
+ROWS = INDEX.named
 
 
 class SeriesTrack(NamedTuple):

@@ -10,7 +10,7 @@ from alert_checks import expectations
 from alert_promtool import ALERTS, delivered, name_of
 from alert_scenario import CASES, labels_of, metric
 
-from roce_exporter.catalog import CATALOG
+from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.catalog.kernel_events import EVENTS, FAILED_EVENTS
 from roce_exporter.cli.commands import COMMANDS
 from roce_exporter.cli.options import make_parser
@@ -26,7 +26,7 @@ RUNBOOKS = {place.stem: place.read_text() for place in (ALERTS / "runbooks").glo
 README = (ALERTS / "README.md").read_text()
 HEADINGS = ["Meaning", "Impact", "Diagnosis", "Mitigation"]
 
-ROWS = {row.name: row for row in CATALOG}
+ROWS = INDEX.named
 LABELS = {row.name: row.labels for row in CATALOG} | {
     # made by prometheus-client, so without a row
     "roce_exporter_build_info": ("version",),

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from promql_uses import Use, of_grafana, of_template, uses
 
-from roce_exporter.catalog import CATALOG
+from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.catalog.named import SOURCE_DURATION, SOURCE_UP
 from roce_exporter.catalog.row import COUNTER, HISTOGRAM, LEAN, STANDARD, MetricSet, Row
 from roce_exporter.checks.health.rows_of_rules import ROWS_OF_RULES
@@ -52,7 +52,7 @@ NOT_SERVED: dict[str, dict[str, str]] = {
 }
 """Per alert, rule or board, all metrics that its set does not have, each with the reason why it may read them."""
 
-ROWS = {row.name: row for row in CATALOG}
+ROWS = INDEX.named
 SPARSE = {row.name for row in CATALOG if row.usual is not None}
 COLLAPSED = {SOURCE_UP.name, SOURCE_DURATION.name}
 """Metrics of which one series is about all devices, without the labels below, while nothing is wrong."""

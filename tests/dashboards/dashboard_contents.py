@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from promql_uses import Use, of_grafana, uses
 
-from roce_exporter.catalog import CATALOG
+from roce_exporter.catalog import INDEX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "dashboards"
 RULES = (ROOT / "alerts/roce.rules.yml", FOLDER / "roce-dashboards.rules.yml")
 DASHBOARDS = tuple(sorted(FOLDER.glob("roce-*.json")))
-ROWS = {row.name: row for row in CATALOG}
+ROWS = INDEX.named
 SUFFIXES = ("", "_bucket", "_count", "_sum")
 """The suffixes of a histogram's series."""
 

@@ -14,7 +14,7 @@ from sonic_redis import need_redis
 from sonic_server import redis_server, short_folder
 from waiting import until
 
-from roce_exporter.catalog import CATALOG
+from roce_exporter.catalog import INDEX
 from roce_exporter.demo import switch_end as module
 from roce_exporter.demo.figures import SWITCH_WANTED, Moments, switch_ports
 from roce_exporter.demo.servers import running
@@ -151,7 +151,7 @@ class TestWriter:
                 await writer.write(leaf().databases(101.0))
 
 
-ROWS = {row.name: row for row in CATALOG}
+ROWS = INDEX.named
 
 
 def values(time: float, *found: tuple[str, tuple[str, ...], float]) -> TimedSamples:

@@ -12,7 +12,7 @@ from observed import observe, samples
 from prometheus_client.openmetrics import parser as openmetrics
 from recorded import recording
 
-from roce_exporter.catalog import CATALOG
+from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.catalog.named import CHECK_OK, METRIC_SET_INFO, READ_ERRORS, SOURCE_DURATION, SOURCE_UP
 from roce_exporter.catalog.row import FULL, LEAN, PRIORITY_LABELS, STANDARD, MetricSet, Row
 from roce_exporter.catalog.storm import RATIO, READ_DURATION, STORMS
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from roce_exporter.exporter import Observation
     from roce_exporter.normalise.series import Value
 
-ROWS = {row.name: row for row in CATALOG}
+ROWS = INDEX.named
 PORT_UP = ROWS["roce_port_up"]
 TIMEOUTS = ROWS["roce_transport_ack_timeouts_total"]
 DISCARDS = ROWS["roce_buffer_discards_total"]

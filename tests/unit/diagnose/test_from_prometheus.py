@@ -88,7 +88,7 @@ def test_other_documents_are_refused(document: object) -> None:
 
 def test_samples_without_value_and_buckets_are_left_out() -> None:
 
-    row = next(row for row in INDEX.rows if row.name == "roce_port_up")
+    row = INDEX.named["roce_port_up"]
     series = (Series(row, ("a", "1")), Series(row, ("b", "1")), Series(row, ("c", "1"), "_bucket"))
     found = timed_samples([Samples(series, (1, None, 5))], 12.0)
     assert found == (12.0, {"roce_port_up": {("a", "1"): 1}})

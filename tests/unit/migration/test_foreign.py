@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from roce_exporter.catalog import CATALOG
+from roce_exporter.catalog import INDEX
 from roce_exporter.catalog.row import COUNTERS, ETHTOOL, HW_COUNTERS
 from roce_exporter.migrate import node_exporter
 from roce_exporter.migrate.foreign import EXPORTERS, Foreign, foreign_metrics, terms, untranslatable
@@ -19,7 +19,7 @@ from roce_exporter.migrate.spiderpool import statistic_name
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ROWS = {row.name: row for row in CATALOG}
+ROWS = INDEX.named
 
 
 def named(exporter: str, name: str) -> list[Foreign]:

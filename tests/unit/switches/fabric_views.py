@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from roce_exporter.catalog import CATALOG
+from roce_exporter.catalog import INDEX
 from roce_exporter.normalise.series import Samples, Series
 from roce_exporter.switches.switch_view import SwitchView
 
-ROWS = {row.name: row for row in CATALOG}
+ROWS = INDEX.named
 
 SECONDS = 10.0
 """Between two answers."""
